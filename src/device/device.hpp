@@ -1,0 +1,79 @@
+// The GPU runtime behind one interface.
+//
+// Core never links CUDA. Which kind of memory a pointer names is asked of the driver itself (libcuda, found at run time),
+// every time: caches of freed ranges go stale (UCX's wrong data). Everything else is done by a plugin,
+// libgapless-cuda.so, loaded when the first device pointer is met. GAPLESS_DEVICE_PLUGIN names another plugin; the tests
+// use one whose "device" memory the CPU cannot touch, so that every GPU path runs, and every stray host access faults,
+// without a GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "pack/job.hpp"
+
+namespace gapless::device {
+
+enum class MemoryKind : std::uint8_t {
+  host,     ///< ordinary memory
+  pinned,   ///< page-locked host memory: CPU and GPU can address it
+  managed,  ///< migrates: CPU and GPU can address it
+  device,   ///< only the GPU (and DMA) can address it: cudaMalloc, cudaMallocAsync, virtual memory management
+};
+
+struct Location {
+  MemoryKind kind = MemoryKind::host;
+  int device = -1;  ///< ordinal of the owning GPU; -1 for plain host memory
+};
+
+enum class Status : std::uint8_t { ok, out_of_memory, unsupported, failed };
+
+/// What a plugin does. All functions are thread-safe, leave the calling thread's current device as it was, never throw
+/// and never write to stdout. After a failure last_error() describes it for the calling thread.
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+
+  virtual const char* name() const noexcept = 0;  ///< "cuda", "simulated"
+  virtual int device_count() noexcept = 0;
+  virtual std::string describe(int device) = 0;   ///< one line for `gapless info`
+  virtual const char* last_error() noexcept = 0;
+
+  virtual Location locate(const void* pointer) noexcept = 0;
+
+  /// kind is device (on `device`) or pinned (mapped into every GPU's address space).
+  virtual Status allocate(MemoryKind kind, int device, std::size_t bytes, void** result) noexcept = 0;
+  virtual void release(MemoryKind kind, int device, void* pointer) noexcept = 0;
+
+  /// A stream (cudaStream_t) of the library's own, one per thread and GPU, non-blocking with respect to the legacy stream;
+  /// nullptr after a failure.
+  virtual void* stream(int device) noexcept = 0;
+  /// Makes `stream` wait for everything the program issued so far to the legacy default stream of `device`.
+  virtual Status follow_default_stream(int device, void* stream) noexcept = 0;
+  virtual Status copy(void* destination, const void* source, std::size_t bytes, int device, void* stream) noexcept = 0;
+  virtual Status synchronize(int device, void* stream) noexcept = 0;
+
+  /// Issues the jobs to `stream`; job.memory and job.packed must each be addressable by the GPU. Asynchronous: buffers must
+  /// stay valid until the stream has passed this point, layouts only until the call returns.
+  virtual Status run(std::span<const pack::Job> jobs, int device, void* stream) noexcept = 0;
+};
+
+/// Can any pointer of this process be a GPU's? False, in a nanosecond, where no driver is in the process.
+bool in_use() noexcept;
+
+/// Where the pointer's memory is. Never fails: what the driver does not know is host memory.
+Location locate(const void* pointer) noexcept;
+
+/// The loaded plugin, or nullptr with the reason in why_unavailable(). Loads it on first call.
+Runtime* runtime() noexcept;
+
+/// Why runtime() is null: a sentence for `gapless info`; empty when it is not.
+std::string why_unavailable();
+
+}  // namespace gapless::device
+
+/// The one symbol a plugin exports. `interface_version` must equal gapless_device_interface_version, else it returns null.
+extern "C" gapless::device::Runtime* gapless_device_open(int interface_version);
+inline constexpr int gapless_device_interface_version = 1;

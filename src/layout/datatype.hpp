@@ -1,0 +1,55 @@
+// MPI's type constructors over layouts (MPI 5.0, chapter 5), without MPI.
+//
+// A Datatype is a layout plus the bounds that decide where its next repetition goes. Lower bound, upper bound and true
+// bounds are kept apart from the layout, because resizing changes where repetitions go and never which bytes are named.
+// Constructors take element counts and displacements as MPI does; displacements are in bytes exactly where MPI's
+// h-constructors have them in bytes. They throw std::invalid_argument for negative counts and std::overflow_error where a
+// size or bound leaves 63 bits.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "layout/layout.hpp"
+
+namespace gapless::layout {
+
+struct Datatype {
+  LayoutPointer layout;
+  Offset lower_bound = 0;
+  Offset upper_bound = 0;
+  Offset true_lower_bound = 0;  ///< smallest byte offset named (0 when empty)
+  Offset true_upper_bound = 0;  ///< one past the largest byte offset named (0 when empty)
+
+  Offset size() const noexcept { return layout->size; }
+  Offset extent() const noexcept { return upper_bound - lower_bound; }
+};
+
+enum class ArrayOrder { c, fortran };
+enum class Distribution { none, block, cyclic };
+
+/// MPI_DISTRIBUTE_DFLT_DARG
+inline constexpr Offset default_distribution_argument = -1;
+
+/// A basic type of `size` contiguous bytes; `extent` may exceed it.
+Datatype named(Offset size, Offset extent);
+/// A pair type such as MPI_DOUBLE_INT: a value of `value_size` bytes at 0, an index of `index_size` bytes at `index_offset`.
+Datatype pair(Offset value_size, Offset index_size, Offset index_offset, Offset extent);
+
+Datatype contiguous(Offset count, const Datatype& child);
+Datatype vector(Offset count, Offset block_length, Offset stride, const Datatype& child);
+Datatype hvector(Offset count, Offset block_length, Offset stride_bytes, const Datatype& child);
+Datatype indexed(std::span<const Offset> block_lengths, std::span<const Offset> displacements, const Datatype& child);
+Datatype hindexed(std::span<const Offset> block_lengths, std::span<const Offset> displacements_bytes, const Datatype& child);
+Datatype indexed_block(Offset block_length, std::span<const Offset> displacements, const Datatype& child);
+Datatype hindexed_block(Offset block_length, std::span<const Offset> displacements_bytes, const Datatype& child);
+Datatype structure(std::span<const Offset> block_lengths, std::span<const Offset> displacements_bytes,
+                   std::span<const Datatype> children);
+Datatype subarray(std::span<const Offset> sizes, std::span<const Offset> subsizes, std::span<const Offset> starts,
+                  ArrayOrder order, const Datatype& child);
+Datatype darray(Offset process_count, Offset rank, std::span<const Offset> global_sizes,
+                std::span<const Distribution> distributions, std::span<const Offset> distribution_arguments,
+                std::span<const Offset> process_sizes, ArrayOrder order, const Datatype& child);
+Datatype resized(const Datatype& child, Offset lower_bound, Offset extent);
+
+}  // namespace gapless::layout

@@ -1,0 +1,110 @@
+// A layout says which bytes of memory a datatype names, and in which order.
+//
+// It is a function f from a packed byte k in [0, size) to a memory offset f(k). The packed order is the order of the MPI
+// type map (MPI 5.0, 5.1), and order is meaning: two layouts that visit the same bytes in another order are different.
+//
+// A layout is a nest of modes around one core. A mode (count, stride) repeats everything inside it `count` times, `stride`
+// bytes apart; modes are kept innermost first. The core is what the innermost mode repeats:
+//
+//   block     `length` contiguous bytes
+//   index     one child layout at each of a list of offsets            (indexed_block, recovered lists)
+//   segments  contiguous runs of differing lengths at listed offsets   (indexed, struct)
+//   sum       different layouts one after the other in packed order    (struct of strided fields)
+//
+// Layouts are immutable and shared; every function here is pure and may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace gapless::layout {
+
+/// A distance in memory or in the packed stream, in bytes. Signed: MPI displacements and strides may be negative.
+using Offset = std::int64_t;
+
+/// `count` repetitions, `stride` bytes apart (any sign, zero included).
+struct Mode {
+  Offset count;
+  Offset stride;
+  friend bool operator==(const Mode&, const Mode&) = default;
+};
+
+struct Layout;
+using LayoutPointer = std::shared_ptr<const Layout>;
+
+/// A read-only list of offsets, stored in 4 bytes an entry where every value fits and in 8 otherwise, so that the plan of
+/// an N-entry indexed type stays within twice the user's own list.
+class OffsetTable {
+ public:
+  OffsetTable() = default;
+  explicit OffsetTable(std::span<const Offset> values);
+
+  std::size_t size() const noexcept { return is_narrow_ ? narrow_.size() : wide_.size(); }
+  bool empty() const noexcept { return size() == 0; }
+  Offset operator[](std::size_t i) const noexcept { return is_narrow_ ? Offset{narrow_[i]} : wide_[i]; }
+
+  bool is_narrow() const noexcept { return is_narrow_; }
+  std::span<const std::int32_t> narrow() const noexcept { return narrow_; }
+  std::span<const std::int64_t> wide() const noexcept { return wide_; }
+  std::size_t memory_bytes() const noexcept { return narrow_.size() * 4 + wide_.size() * 8; }
+
+  friend bool operator==(const OffsetTable&, const OffsetTable&) = default;
+
+ private:
+  bool is_narrow_ = true;
+  std::vector<std::int32_t> narrow_;
+  std::vector<std::int64_t> wide_;
+};
+
+enum class Core : std::uint8_t { block, index, segments, sum };
+
+/// One term of a sum: `layout` fills packed bytes [start, start + layout->size).
+struct Part {
+  Offset start;
+  LayoutPointer layout;
+};
+
+/// Invariants, checked by the unit tests for every layout an operation returns:
+///   size == core_size * product of the mode counts; every count >= 2; no part, block or segment is empty;
+///   the empty layout is a block of length 0 at base 0 without modes.
+struct Layout {
+  Offset size = 0;       ///< packed bytes N
+  Offset base = 0;       ///< memory offset of the first repetition of the core's own origin
+  std::vector<Mode> modes;  ///< innermost first, around the core
+  Core core = Core::block;
+  Offset core_size = 0;  ///< packed bytes of one repetition of the core
+
+  Offset length = 0;     ///< block: contiguous bytes (== core_size)
+  OffsetTable offsets;   ///< index: where each child begins; segments: where each run begins (relative to base)
+  LayoutPointer child;   ///< index
+  OffsetTable ends;      ///< segments: packed end of each run, so run i holds [ends[i-1], ends[i]) and ends.back() == core_size
+  std::vector<Part> parts;  ///< sum, in packed order
+
+  bool is_empty() const noexcept { return size == 0; }
+  bool is_strided() const noexcept { return core == Core::block; }
+  bool is_contiguous() const noexcept { return core == Core::block && modes.empty(); }
+};
+
+/// Structural equality. On canonical layouts (canonical.hpp) it decides whether two strided layouts are the same function,
+/// and whether two irregular ones within the recognition budget are.
+bool operator==(const Layout& a, const Layout& b) noexcept;
+
+/// A hash that agrees with operator==.
+std::size_t hash(const Layout& layout) noexcept;
+
+/// Memory offset of packed byte k. Precondition: 0 <= k < layout.size. O(depth + log entries).
+Offset offset_of(const Layout& layout, Offset k) noexcept;
+
+/// One contiguous run of a layout.
+struct Segment {
+  Offset offset;  ///< memory offset of its first byte
+  Offset length;  ///< bytes, > 0
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+
+/// Bytes of heap the layout holds, shared children included.
+std::size_t memory_bytes(const Layout& layout) noexcept;
+
+}  // namespace gapless::layout
