@@ -1,0 +1,83 @@
+# Everything from nothing: `make demo`, `make test`. Needs python3 and make; the rest goes into build/.
+# `make help` lists the targets. With an MPI of your own: cmake --preset default && cmake --build --preset default.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := build
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+NAME ?= all
+
+export PATH := $(CURDIR)/build/env/bin:$(PATH):/usr/local/cuda/bin
+export PYTHONPATH := $(CURDIR)/python
+# The bundled Open MPI is run by whoever runs make, which in containers is root, on however many cores there are.
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+
+stamps := build/.stamps
+environments := $(stamps)/env $(stamps)/mpich $(stamps)/openmpi
+prefixes := -DGAPLESS_MPICH_PREFIX=$(CURDIR)/build/mpich -DGAPLESS_OPENMPI_PREFIX=$(CURDIR)/build/openmpi
+c_sources = git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp' '*.cu' '*.cuh'
+python_folders := python tests bench examples
+
+.PHONY: help build test unit sanitize lint format demo bench install clean distclean
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+$(stamps)/system: requirements/system.sh
+	@mkdir -p $(@D)
+	@PYTHON=$(PYTHON) requirements/system.sh
+	@touch $@
+
+# Each environment is made once and brought up to date when its list of requirements changes.
+$(environments): $(stamps)/%: requirements/%.txt | $(stamps)/system
+	@mkdir -p $(@D)
+	@echo "Setting up build/$*"
+	@[ -x build/$*/bin/python ] || $(PYTHON) -m venv build/$*
+	@build/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+build: $(environments)  ## compile the libraries, tests and examples into build/default
+	@cmake --preset default $(prefixes) --log-level=WARNING
+	@cmake --build --preset default -j $(JOBS)
+
+test: lint build unit sanitize  ## format and lint checks, every test, and layout and pack again under sanitizers
+
+unit: build
+	@ctest --preset default -j $(JOBS)
+
+# Sanitizers cannot be preloaded under MPI launchers, so they run where the memory arithmetic is: the layers without MPI.
+sanitize: $(environments)
+	@cmake --preset sanitize $(prefixes) --log-level=WARNING
+	@cmake --build --preset sanitize -j $(JOBS) --target tests/layout/all tests/pack/all
+	@for layer in layout pack; do \
+	  ctest --test-dir build/sanitize/tests/$$layer --output-on-failure --no-tests=error -j $(JOBS); done
+
+lint: $(stamps)/env  ## check formatting (clang-format, ruff) and Python style
+	@$(c_sources) | xargs -r build/env/bin/clang-format --dry-run -Werror
+	@ruff check --quiet $(python_folders)
+	@ruff format --check --quiet $(python_folders)
+
+format: $(stamps)/env  ## format every source file
+	@$(c_sources) | xargs -r build/env/bin/clang-format -i
+	@ruff format --quiet $(python_folders)
+	@ruff check --quiet --fix $(python_folders)
+
+demo: build  ## a halo exchange on MPICH and Open MPI, with and without gapless
+	@build/env/bin/python examples/demo.py
+
+bench: build  ## run a benchmark, e.g. make bench NAME=host_pack; without NAME, all of them
+	@bin/gapless bench $(NAME)
+
+install: build  ## install into PREFIX (default /usr/local)
+	@cmake --install build/default --prefix $(PREFIX)
+
+clean:  ## remove what was compiled, keep the installed tools and MPI libraries
+	@rm -rf build/default build/release build/sanitize
+
+distclean:  ## remove build/ altogether
+	@rm -rf build
