@@ -1,0 +1,369 @@
+/* A 3-D halo exchange in plain MPI: it knows nothing of gapless, and gapless knows nothing of it.
+ *
+ * A periodic grid of processes, each with a box of doubles and a halo around it. Each iteration fills the halo from the
+ * 26 neighbours, whose pieces are described by MPI_Type_create_subarray. Every point holds a number made from its
+ * global coordinates and the iteration, so that after each exchange every halo point can be checked.
+ *
+ *   halo3d [--size N] [--radius R] [--iterations I] [--mode sendrecv|isend|pack] [--device] [--no-verify]
+ *
+ * Rank 0 prints one line: halo3d key=value ...; the exit status is 1 if any halo point was wrong, 2 for a usage error.
+ */
+#include <dlfcn.h>
+#include <getopt.h>
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { neighbours = 26 };
+
+struct options {
+  int size, radius, iterations, device, verify;
+  const char* mode;
+};
+
+struct neighbour {
+  int rank; /* who the piece is sent to */
+  int from; /* who the piece in the opposite halo comes from */
+  MPI_Datatype send, receive;
+  int bytes;
+};
+
+struct grid {
+  MPI_Comm comm;
+  int rank, processes;
+  int dims[3], coordinates[3];
+  int full[3]; /* points of the local array with its halo */
+  struct neighbour neighbours[neighbours];
+};
+
+/* The two buffers of `--mode pack`, with a piece for every neighbour. */
+struct packed {
+  char *out, *in;
+  int *counts, *displacements; /* by rank */
+  int offsets[neighbours];     /* where the piece to, and the piece from, a neighbour lies */
+  int in_offsets[neighbours];
+  int bytes;
+};
+
+/* GPU memory without a CUDA installation at compile time. */
+static struct {
+  int (*allocate)(void**, size_t);
+  int (*copy)(void*, const void*, size_t, int);
+  int (*release)(void*);
+  int (*select)(int);
+  int (*count)(int*);
+} cuda;
+
+static void fail(const char* message) {
+  fprintf(stderr, "halo3d: %s\n", message);
+  MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+static void open_cuda(int rank) {
+  static const char* const names[] = {"libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
+  void* library = NULL;
+  for (size_t i = 0; i < sizeof names / sizeof *names && !library; ++i)
+    library = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL);
+  if (!library) fail("--device needs libcudart.so on the library path");
+  *(void**)&cuda.allocate = dlsym(library, "cudaMalloc");
+  *(void**)&cuda.copy = dlsym(library, "cudaMemcpy");
+  *(void**)&cuda.release = dlsym(library, "cudaFree");
+  *(void**)&cuda.select = dlsym(library, "cudaSetDevice");
+  *(void**)&cuda.count = dlsym(library, "cudaGetDeviceCount");
+  if (!cuda.allocate || !cuda.copy || !cuda.release || !cuda.select || !cuda.count)
+    fail("libcudart.so lacks a function");
+  int devices = 0;
+  if (cuda.count(&devices) != 0 || devices == 0) fail("--device needs a GPU");
+  cuda.select(rank % devices);
+}
+
+static void* allocate(const struct options* options, size_t bytes) {
+  void* memory = NULL;
+  if (options->device) {
+    if (cuda.allocate(&memory, bytes) != 0) memory = NULL;
+  } else {
+    memory = malloc(bytes);
+  }
+  if (!memory) fail("out of memory");
+  return memory;
+}
+
+static void release(const struct options* options, void* memory) {
+  if (options->device)
+    cuda.release(memory);
+  else
+    free(memory);
+}
+
+static void copy(const struct options* options, void* destination, const void* source, size_t bytes) {
+  enum { cuda_memcpy_default = 4 };
+  if (!options->device)
+    memcpy(destination, source, bytes);
+  else if (cuda.copy(destination, source, bytes, cuda_memcpy_default) != 0)
+    fail("cudaMemcpy failed");
+}
+
+/* Where direction d (-1, 0, 1) of a dimension starts in the local array: the points given away, or the halo filled. */
+static int given_start(int d, int size, int radius) { return d > 0 ? size : radius; }
+static int halo_start(int d, int size, int radius) { return d < 0 ? 0 : d > 0 ? size + radius : radius; }
+
+static void make_grid(const struct options* options, struct grid* grid) {
+  const int periodic[3] = {1, 1, 1};
+  MPI_Comm_size(MPI_COMM_WORLD, &grid->processes);
+  memset(grid->dims, 0, sizeof grid->dims);
+  MPI_Dims_create(grid->processes, 3, grid->dims);
+  MPI_Cart_create(MPI_COMM_WORLD, 3, grid->dims, periodic, 0, &grid->comm);
+  MPI_Comm_rank(grid->comm, &grid->rank);
+  MPI_Cart_coords(grid->comm, grid->rank, 3, grid->coordinates);
+  for (int i = 0; i < 3; ++i) grid->full[i] = options->size + 2 * options->radius;
+
+  int n = 0;
+  for (int direction = 0; direction < 27; ++direction) {
+    const int d[3] = {direction / 9 - 1, direction / 3 % 3 - 1, direction % 3 - 1};
+    if (!d[0] && !d[1] && !d[2]) continue;
+    struct neighbour* neighbour = &grid->neighbours[n++];
+    int to[3], from[3], extent[3], give[3], halo[3];
+    neighbour->bytes = sizeof(double);
+    for (int i = 0; i < 3; ++i) {
+      to[i] = grid->coordinates[i] + d[i];
+      from[i] = grid->coordinates[i] - d[i];
+      extent[i] = d[i] ? options->radius : options->size;
+      give[i] = given_start(d[i], options->size, options->radius);
+      halo[i] = halo_start(-d[i], options->size, options->radius);
+      neighbour->bytes *= extent[i];
+    }
+    MPI_Cart_rank(grid->comm, to, &neighbour->rank);
+    MPI_Cart_rank(grid->comm, from, &neighbour->from);
+    MPI_Type_create_subarray(3, grid->full, extent, give, MPI_ORDER_C, MPI_DOUBLE, &neighbour->send);
+    MPI_Type_create_subarray(3, grid->full, extent, halo, MPI_ORDER_C, MPI_DOUBLE, &neighbour->receive);
+    MPI_Type_commit(&neighbour->send);
+    MPI_Type_commit(&neighbour->receive);
+  }
+}
+
+static void free_grid(struct grid* grid) {
+  for (int n = 0; n < neighbours; ++n) {
+    MPI_Type_free(&grid->neighbours[n].send);
+    MPI_Type_free(&grid->neighbours[n].receive);
+  }
+  MPI_Comm_free(&grid->comm);
+}
+
+static void exchange_sendrecv(struct grid* grid, double* field) {
+  for (int n = 0; n < neighbours; ++n) {
+    struct neighbour* to = &grid->neighbours[n];
+    MPI_Sendrecv(field, 1, to->send, to->rank, n, field, 1, to->receive, to->from, n, grid->comm, MPI_STATUS_IGNORE);
+  }
+}
+
+static void exchange_isend(struct grid* grid, double* field) {
+  MPI_Request requests[2 * neighbours];
+  for (int n = 0; n < neighbours; ++n) {
+    struct neighbour* to = &grid->neighbours[n];
+    MPI_Irecv(field, 1, to->receive, to->from, n, grid->comm, &requests[n]);
+  }
+  for (int n = 0; n < neighbours; ++n) {
+    struct neighbour* to = &grid->neighbours[n];
+    MPI_Isend(field, 1, to->send, to->rank, n, grid->comm, &requests[neighbours + n]);
+  }
+  MPI_Waitall(2 * neighbours, requests, MPI_STATUSES_IGNORE);
+}
+
+/* Pieces for one rank lie next to each other, in the order of directions: both sides know it. A piece sent in direction
+ * n by one rank is the one its neighbour receives in direction n, so both count the same bytes. */
+static void make_packed(const struct options* options, const struct grid* grid, struct packed* packed) {
+  packed->counts = calloc(2 * (size_t)grid->processes, sizeof(int));
+  packed->displacements = calloc(2 * (size_t)grid->processes, sizeof(int));
+  if (!packed->counts || !packed->displacements) fail("out of memory");
+  for (int incoming = 0; incoming < 2; ++incoming) {
+    int* counts = packed->counts + incoming * grid->processes;
+    int* displacements = packed->displacements + incoming * grid->processes;
+    int* offsets = incoming ? packed->in_offsets : packed->offsets;
+    packed->bytes = 0;
+    for (int rank = 0; rank < grid->processes; ++rank) {
+      displacements[rank] = packed->bytes;
+      for (int n = 0; n < neighbours; ++n) {
+        const struct neighbour* neighbour = &grid->neighbours[n];
+        if ((incoming ? neighbour->from : neighbour->rank) != rank) continue;
+        offsets[n] = packed->bytes;
+        counts[rank] += neighbour->bytes;
+        packed->bytes += neighbour->bytes;
+      }
+    }
+  }
+  packed->out = allocate(options, (size_t)packed->bytes);
+  packed->in = allocate(options, (size_t)packed->bytes);
+}
+
+static void free_packed(const struct options* options, struct packed* packed) {
+  release(options, packed->out);
+  release(options, packed->in);
+  free(packed->counts);
+  free(packed->displacements);
+}
+
+static void exchange_pack(struct grid* grid, struct packed* packed, double* field) {
+  for (int n = 0; n < neighbours; ++n) {
+    int position = packed->offsets[n];
+    MPI_Pack(field, 1, grid->neighbours[n].send, packed->out, packed->bytes, &position, grid->comm);
+  }
+  MPI_Alltoallv(packed->out, packed->counts, packed->displacements, MPI_PACKED, packed->in,
+                packed->counts + grid->processes, packed->displacements + grid->processes, MPI_PACKED, grid->comm);
+  for (int n = 0; n < neighbours; ++n) {
+    int position = packed->in_offsets[n];
+    MPI_Unpack(packed->in, packed->bytes, &position, field, 1, grid->neighbours[n].receive, grid->comm);
+  }
+}
+
+/* The value of a local point (halo included) as its owner computed it. */
+static double expected(const struct options* options, const struct grid* grid, const int local[3], int iteration) {
+  int64_t id = 0;
+  for (int i = 0; i < 3; ++i) {
+    const int64_t points = (int64_t)grid->dims[i] * options->size;
+    const int64_t global = (int64_t)grid->coordinates[i] * options->size + local[i] - options->radius;
+    id = id * points + (global + points) % points;
+  }
+  return (double)(id * 16 + iteration % 16);
+}
+
+static int is_halo(const struct options* options, const int local[3]) {
+  for (int i = 0; i < 3; ++i)
+    if (local[i] < options->radius || local[i] >= options->size + options->radius) return 1;
+  return 0;
+}
+
+/* Fills the box with this iteration's values and the halo with a value no point has; or counts the wrong points. */
+static int64_t visit(const struct options* options, const struct grid* grid, double* field, int iteration, int check) {
+  int64_t wrong = 0;
+  double* point = field;
+  int local[3];
+  for (local[0] = 0; local[0] < grid->full[0]; ++local[0])
+    for (local[1] = 0; local[1] < grid->full[1]; ++local[1])
+      for (local[2] = 0; local[2] < grid->full[2]; ++local[2], ++point) {
+        const double value = expected(options, grid, local, iteration);
+        if (check)
+          wrong += *point != value;
+        else
+          *point = is_halo(options, local) ? -1.0 : value;
+      }
+  return wrong;
+}
+
+static int compare_doubles(const void* a, const void* b) {
+  const double x = *(const double*)a, y = *(const double*)b;
+  return (x > y) - (x < y);
+}
+
+static int usage(void) {
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0)
+    fprintf(stderr,
+            "usage: halo3d [--size N] [--radius R] [--iterations I] [--mode sendrecv|isend|pack] [--device] "
+            "[--no-verify], with N >= R >= 1 and I >= 1\n");
+  return 0;
+}
+
+static int parse(int argc, char** argv, struct options* options) {
+  static const struct option names[] = {{"size", required_argument, NULL, 's'},
+                                        {"radius", required_argument, NULL, 'r'},
+                                        {"iterations", required_argument, NULL, 'i'},
+                                        {"mode", required_argument, NULL, 'm'},
+                                        {"device", no_argument, NULL, 'd'},
+                                        {"no-verify", no_argument, NULL, 'n'},
+                                        {NULL, 0, NULL, 0}};
+  *options = (struct options){.size = 64, .radius = 2, .iterations = 20, .verify = 1, .mode = "sendrecv"};
+  for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+    if (c == 's')
+      options->size = atoi(optarg);
+    else if (c == 'r')
+      options->radius = atoi(optarg);
+    else if (c == 'i')
+      options->iterations = atoi(optarg);
+    else if (c == 'm')
+      options->mode = optarg;
+    else if (c == 'd')
+      options->device = 1;
+    else if (c == 'n')
+      options->verify = 0;
+    else
+      return usage();
+  }
+  const int known =
+      !strcmp(options->mode, "sendrecv") || !strcmp(options->mode, "isend") || !strcmp(options->mode, "pack");
+  if (optind < argc || !known || options->radius < 1 || options->size < options->radius || options->iterations < 1)
+    return usage();
+  return 1;
+}
+
+/* Returns the slowest rank's time of one exchange. */
+static double timed_exchange(const struct options* options, struct grid* grid, struct packed* packed, double* field) {
+  MPI_Barrier(grid->comm);
+  const double start = MPI_Wtime();
+  if (options->mode[0] == 's')
+    exchange_sendrecv(grid, field);
+  else if (options->mode[0] == 'i')
+    exchange_isend(grid, field);
+  else
+    exchange_pack(grid, packed, field);
+  double seconds = MPI_Wtime() - start;
+  MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, grid->comm);
+  return seconds;
+}
+
+int main(int argc, char** argv) {
+  struct options options;
+  MPI_Init(&argc, &argv);
+  if (!parse(argc, argv, &options)) {
+    MPI_Finalize();
+    return 2;
+  }
+  struct grid grid;
+  struct packed packed;
+  make_grid(&options, &grid);
+  if (options.device) open_cuda(grid.rank);
+  make_packed(&options, &grid, &packed);
+
+  const size_t bytes = sizeof(double) * (size_t)grid.full[0] * (size_t)grid.full[1] * (size_t)grid.full[2];
+  double* field = allocate(&options, bytes);
+  double* host = options.device ? malloc(bytes) : field;
+  double* times = malloc(sizeof(double) * (size_t)options.iterations);
+  if (!host || !times) fail("out of memory");
+
+  int64_t wrong = 0;
+  for (int iteration = -1; iteration < options.iterations; ++iteration) { /* the first is to warm up */
+    if (options.verify || iteration < 0) {
+      visit(&options, &grid, host, iteration + 1, 0);
+      if (options.device) copy(&options, field, host, bytes);
+    }
+    const double seconds = timed_exchange(&options, &grid, &packed, field);
+    if (iteration >= 0) times[iteration] = seconds;
+    if (options.verify) {
+      if (options.device) copy(&options, host, field, bytes);
+      wrong += visit(&options, &grid, host, iteration + 1, 1);
+    }
+  }
+  MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT64_T, MPI_SUM, grid.comm);
+
+  if (grid.rank == 0) {
+    qsort(times, (size_t)options.iterations, sizeof *times, compare_doubles);
+    printf(
+        "halo3d ranks=%d size=%d radius=%d iterations=%d mode=%s memory=%s bytes=%d median_us=%.2f min_us=%.2f "
+        "verified=%s wrong=%lld\n",
+        grid.processes, options.size, options.radius, options.iterations, options.mode,
+        options.device ? "device" : "host", packed.bytes, times[options.iterations / 2] * 1e6, times[0] * 1e6,
+        !options.verify ? "no"
+        : wrong         ? "wrong"
+                        : "yes",
+        (long long)wrong);
+  }
+  free(times);
+  if (options.device) free(host);
+  release(&options, field);
+  free_packed(&options, &packed);
+  free_grid(&grid);
+  MPI_Finalize();
+  return wrong != 0;
+}
