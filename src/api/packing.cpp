@@ -1,0 +1,230 @@
+// Packing and unpacking: checks a call, finds where its bytes are, and hands it to the host engine or the GPU runtime.
+//
+// GPU memory is reached in the caller's stream only, so the other side of such a job must be memory that the GPU
+// addresses itself: a copy from or to pageable memory is not in stream order and may block.
+#include <cinttypes>
+#include <utility>
+#include <vector>
+
+#include "api/span.hpp"
+#include "api/type.hpp"
+#include "device/device.hpp"
+#include "layout/layout.hpp"
+#include "pack/host.hpp"
+
+namespace gapless::api {
+namespace {
+
+using device::MemoryKind;
+
+/// Which engine moves a job's bytes.
+struct Placement {
+  bool on_gpu = false;
+  bool is_bound = false;  ///< some byte is in memory of `device` alone; managed memory may be moved by any GPU
+  int device = -1;
+};
+
+/// Where the byte that the packed range begins with is; the origin itself may be in no allocation at all.
+device::Location locate_first_byte(const pack::Job& job) noexcept {
+  const Offset size = job.layout->size;
+  const Offset offset = job.begin / size * job.outer.stride + layout::offset_of(*job.layout, job.begin % size);
+  return device::locate(static_cast<const char*>(job.memory) + offset);
+}
+
+/// Adds one side to a placement; false if it is bound to another GPU.
+bool add_side(const device::Location& location, Placement& placement) noexcept {
+  if (location.kind != MemoryKind::device && location.kind != MemoryKind::managed) return true;
+  const bool binds = location.kind == MemoryKind::device;
+  if (binds && placement.is_bound) return placement.device == location.device;
+  if (binds || !placement.on_gpu) placement.device = location.device;
+  placement.on_gpu = true;
+  placement.is_bound |= binds;
+  return true;
+}
+
+gapless_status fail_two_gpus(int one, int other) noexcept {
+  return fail(GAPLESS_ERROR_UNSUPPORTED, "memory of GPU %d and of GPU %d in one call", one, other);
+}
+
+/// Finds a nonempty job's engine.
+gapless_status place(const pack::Job& job, Placement& placement) noexcept {
+  if (!device::in_use()) return GAPLESS_SUCCESS;
+  const device::Location memory = locate_first_byte(job);
+  const device::Location packed = device::locate(job.packed);
+  add_side(memory, placement);
+  if (!add_side(packed, placement)) return fail_two_gpus(memory.device, packed.device);
+  if (placement.on_gpu && (memory.kind == MemoryKind::host || packed.kind == MemoryKind::host)) {
+    const char* ordinary = memory.kind == MemoryKind::host ? "memory" : "packed";
+    return fail(GAPLESS_ERROR_MEMORY_KIND,
+                "%s is ordinary host memory and the other side is GPU memory: asynchronous copies of ordinary host "
+                "memory are not in stream order; use page-locked, managed or GPU memory for %s",
+                ordinary, ordinary);
+  }
+  return GAPLESS_SUCCESS;
+}
+
+/// Checks all that can be checked without touching memory. A job with nothing to move comes out with begin == end.
+gapless_status check(const gapless_job& job, pack::Job& checked) noexcept {
+  if (job.type == nullptr) return fail(GAPLESS_ERROR_ARGUMENT, "type is null");
+  if (job.count < 0) return fail(GAPLESS_ERROR_ARGUMENT, "count is %" PRId64 ", must be >= 0", job.count);
+  if (job.direction != GAPLESS_PACK && job.direction != GAPLESS_UNPACK) {
+    return fail(GAPLESS_ERROR_ARGUMENT, "direction is neither GAPLESS_PACK nor GAPLESS_UNPACK");
+  }
+  const layout::Datatype& datatype = job.type->datatype;
+  Span span;
+  if (!span_of(datatype, job.count, span)) {
+    return fail(GAPLESS_ERROR_OVERFLOW, "%" PRId64 " repetitions of the type do not fit in 63 bits", job.count);
+  }
+  if (job.begin < 0 || job.begin > job.end || job.end > span.size) {
+    return fail(GAPLESS_ERROR_RANGE, "[%" PRId64 ", %" PRId64 ") is not within the %" PRId64 " packed bytes", job.begin,
+                job.end, span.size);
+  }
+  if (job.begin < job.end && (job.memory == nullptr || job.packed == nullptr)) {
+    return fail(GAPLESS_ERROR_ARGUMENT, "%s is null", job.memory == nullptr ? "memory" : "packed");
+  }
+  checked = {datatype.layout.get(),
+             {job.count, datatype.extent()},
+             job.begin,
+             job.end,
+             job.direction == GAPLESS_PACK ? pack::Direction::pack : pack::Direction::unpack,
+             job.memory,
+             job.packed};
+  return GAPLESS_SUCCESS;
+}
+
+gapless_status run_on_gpu(std::span<const pack::Job> jobs, int device, void* stream) {
+  device::Runtime* runtime = device::runtime();
+  if (runtime == nullptr) {
+    return fail(GAPLESS_ERROR_UNSUPPORTED, "GPU memory, but: %s", device::why_unavailable().c_str());
+  }
+  switch (runtime->run(jobs, device, stream)) {
+    case device::Status::ok:
+      return GAPLESS_SUCCESS;
+    case device::Status::out_of_memory:
+      return fail(GAPLESS_ERROR_OUT_OF_MEMORY, "GPU %d: %s", device, runtime->last_error());
+    case device::Status::unsupported:
+      return fail(GAPLESS_ERROR_UNSUPPORTED, "GPU %d: %s", device, runtime->last_error());
+    case device::Status::failed:
+      break;
+  }
+  return fail(GAPLESS_ERROR_DEVICE, "GPU %d: %s", device, runtime->last_error());
+}
+
+gapless_status run_one(const gapless_job& job, void* stream) noexcept {
+  return guard([&] {
+    pack::Job checked;
+    Placement placement;
+    if (gapless_status status = check(job, checked)) return status;
+    if (checked.begin == checked.end) return GAPLESS_SUCCESS;
+    if (gapless_status status = place(checked, placement)) return status;
+    if (placement.on_gpu) return run_on_gpu({&checked, 1}, placement.device, stream);
+    pack::host::run(checked);
+    return GAPLESS_SUCCESS;
+  });
+}
+
+/// Kept by each thread, so that a batch of a size seen before allocates nothing.
+struct Batch {
+  std::vector<pack::Job> host;
+  std::vector<pack::Job> gpu;
+  Placement placement;
+};
+thread_local Batch kept_batch;
+
+gapless_status add_to_batch(const gapless_job& job, Batch& batch) {
+  pack::Job checked;
+  Placement placement;
+  if (gapless_status status = check(job, checked)) return status;
+  if (checked.begin == checked.end) return GAPLESS_SUCCESS;
+  if (gapless_status status = place(checked, placement)) return status;
+  (placement.on_gpu ? batch.gpu : batch.host).push_back(checked);
+  if (!placement.on_gpu) return GAPLESS_SUCCESS;
+
+  const MemoryKind kind = placement.is_bound ? MemoryKind::device : MemoryKind::managed;
+  if (!add_side({kind, placement.device}, batch.placement)) {
+    return fail_two_gpus(batch.placement.device, placement.device);
+  }
+  return GAPLESS_SUCCESS;
+}
+
+gapless_status check_copy_side(const gapless_type* type, std::int64_t count, const void* memory, const char* side,
+                               Span& span) noexcept {
+  if (type == nullptr) return fail(GAPLESS_ERROR_ARGUMENT, "%s_type is null", side);
+  if (count < 0) return fail(GAPLESS_ERROR_ARGUMENT, "%s_count is %" PRId64 ", must be >= 0", side, count);
+  if (!span_of(type->datatype, count, span)) {
+    return fail(GAPLESS_ERROR_OVERFLOW, "%" PRId64 " repetitions of %s_type do not fit in 63 bits", count, side);
+  }
+  if (span.size > 0 && memory == nullptr) return fail(GAPLESS_ERROR_ARGUMENT, "%s_memory is null", side);
+  return GAPLESS_SUCCESS;
+}
+
+bool is_gpu_memory(const void* memory, Offset first) noexcept {
+  Placement placement;
+  add_side(device::locate(static_cast<const char*>(memory) + first), placement);
+  return placement.on_gpu;
+}
+
+}  // namespace
+}  // namespace gapless::api
+
+using namespace gapless;
+using namespace gapless::api;
+
+extern "C" {
+
+gapless_status gapless_pack(const gapless_type* type, int64_t count, const void* memory, int64_t begin, int64_t end,
+                            void* packed, void* stream) {
+  return run_one({type, count, const_cast<void*>(memory), begin, end, packed, GAPLESS_PACK}, stream);
+}
+
+gapless_status gapless_unpack(const gapless_type* type, int64_t count, void* memory, int64_t begin, int64_t end,
+                              const void* packed, void* stream) {
+  return run_one({type, count, memory, begin, end, const_cast<void*>(packed), GAPLESS_UNPACK}, stream);
+}
+
+gapless_status gapless_pack_batch(const gapless_job* jobs, size_t job_count, void* stream) {
+  return guard([&] {
+    if (job_count > 0) require(jobs, "jobs");
+    Batch& batch = kept_batch;
+    batch.host.clear();
+    batch.gpu.clear();
+    batch.placement = {};
+    for (size_t i = 0; i < job_count; ++i) {
+      if (gapless_status status = add_to_batch(jobs[i], batch)) return fail_in_job(status, i);
+    }
+    // The GPU's work first: it proceeds while the host moves its own.
+    if (!batch.gpu.empty()) {
+      if (gapless_status status = run_on_gpu(batch.gpu, batch.placement.device, stream)) return status;
+    }
+    pack::host::run(batch.host);
+    return GAPLESS_SUCCESS;
+  });
+}
+
+gapless_status gapless_copy(const gapless_type* source_type, int64_t source_count, const void* source_memory,
+                            const gapless_type* destination_type, int64_t destination_count, void* destination_memory,
+                            void* stream) {
+  static_cast<void>(stream);  // nothing is issued to it before GPU memory is supported
+  return guard([&] {
+    Span source, destination;
+    if (auto status = check_copy_side(source_type, source_count, source_memory, "source", source)) return status;
+    if (auto status =
+            check_copy_side(destination_type, destination_count, destination_memory, "destination", destination)) {
+      return status;
+    }
+    if (source.size != destination.size) {
+      return fail(GAPLESS_ERROR_ARGUMENT, "the source has %" PRId64 " packed bytes and the destination %" PRId64,
+                  source.size, destination.size);
+    }
+    if (source.size == 0) return GAPLESS_SUCCESS;
+    if (device::in_use() &&
+        (is_gpu_memory(source_memory, source.first) || is_gpu_memory(destination_memory, destination.first))) {
+      return fail(GAPLESS_ERROR_UNSUPPORTED, "gapless_copy of GPU memory: pack and unpack instead");
+    }
+    pack::host::copy(*source_type->datatype.layout, {source_count, source_type->datatype.extent()}, source_memory,
+                     *destination_type->datatype.layout, {destination_count, destination_type->datatype.extent()},
+                     destination_memory);
+    return GAPLESS_SUCCESS;
+  });
+}
+}
