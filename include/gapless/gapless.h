@@ -1,13 +1,17 @@
 /* gapless: MPI's derived datatypes without MPI.
  *
- * For programs that keep their own communication and want noncontiguous data packed at the speed of contiguous copies, on
- * the host or a GPU. A type says which bytes of memory are meant and in which order (MPI 5.0, chapter 5, "Datatypes");
- * packing moves any byte range of that order to or from a contiguous buffer.
+ * For programs that keep their own communication and want noncontiguous data packed at the speed of contiguous copies,
+ * on the host or a GPU. A type says which bytes of memory are meant and in which order (MPI 5.0, chapter 5,
+ * "Datatypes"); packing moves any byte range of that order to or from a contiguous buffer.
  *
- * Units:    sizes, extents, strides and displacements in bytes where a comment says bytes, else in elements of the child.
- * Errors:   every function that can fail returns a gapless_status and leaves its results untouched unless it returns
- *           GAPLESS_SUCCESS; gapless_last_error() then says what was wrong. Nothing is printed, nothing ends the process.
+ * Units:    sizes, extents and true bounds are bytes; strides and displacements are bytes where the name says so, else
+ *           elements of the child.
+ *
+ * Errors:   every function that can fail returns a gapless_status, and leaves its results untouched unless that is
+ *           GAPLESS_SUCCESS; gapless_last_error() then says what was wrong. Nothing is printed or ends the process.
+ *
  * Threads:  every function may be called from any thread at any time. Types are immutable and reference counted.
+ *
  * Streams:  `stream` is a cudaStream_t, NULL the legacy default stream. Work on GPU memory is issued to it and nothing
  *           waits for it; the stream may be capturing a CUDA graph. Work on host memory is done when the call returns.
  */
@@ -37,7 +41,7 @@ typedef enum gapless_status {
   GAPLESS_ERROR_OVERFLOW = 2,      /* a size, bound or displacement does not fit in 63 bits */
   GAPLESS_ERROR_PARSE = 3,         /* the text is not a type */
   GAPLESS_ERROR_RANGE = 4,         /* not 0 <= begin <= end <= size * count */
-  GAPLESS_ERROR_MEMORY_KIND = 5,   /* GPU memory on one side, memory that the GPU cannot address in stream order on the other */
+  GAPLESS_ERROR_MEMORY_KIND = 5,   /* GPU memory on one side and ordinary host memory on the other */
   GAPLESS_ERROR_OUT_OF_MEMORY = 6, /* of the host or the GPU */
   GAPLESS_ERROR_UNSUPPORTED = 7,   /* right, but this build or machine cannot do it */
   GAPLESS_ERROR_DEVICE = 8,        /* the GPU's runtime refused */
@@ -45,20 +49,20 @@ typedef enum gapless_status {
 } gapless_status;
 
 /* What the status means, in one line; never null, also for numbers that are no status. Valid for ever. */
-GAPLESS_API const char* gapless_error_string(gapless_status status);
+GAPLESS_API const char* gapless_error_string(int status);
 
-/* What was wrong in the last call that failed on this thread, in one line; "" before the first failure. Valid until this
- * thread's next failure. */
+/* What was wrong in the last call that failed on this thread, in one line; "" before the first failure. Valid until
+ * this thread's next failure. */
 GAPLESS_API const char* gapless_last_error(void);
 
 /* The library's version, "major.minor.patch". Compare with the GAPLESS_VERSION_* a program was compiled with. */
 GAPLESS_API const char* gapless_version(void);
 
-/* --- Types --------------------------------------------------------------------------------------------------------------
+/* ---- Types ----
  *
- * Constructors follow MPI's of the same name (MPI 5.0, 5.1.2 to 5.1.4; pictures and type maps are there). The caller owns
- * the result and ends it with gapless_type_free; children may be freed at once. Lists of `count` entries may be null when
- * count is 0. Errors: ARGUMENT, OVERFLOW, OUT_OF_MEMORY.
+ * Constructors follow MPI's of the same name (MPI 5.0, 5.1.2 to 5.1.4; pictures and type maps are there). The caller
+ * owns the result and ends it with gapless_type_free; children may be freed at once. Lists of `count` entries may be
+ * null when count is 0. Errors: ARGUMENT, OVERFLOW, OUT_OF_MEMORY.
  */
 typedef struct gapless_type gapless_type;
 
@@ -95,17 +99,18 @@ GAPLESS_API gapless_status gapless_type_hindexed_block(int64_t count, int64_t bl
                                                        const int64_t* displacements_bytes, const gapless_type* child,
                                                        gapless_type** result);
 
-/* MPI_Type_create_struct: field i holds block_lengths[i] of children[i], displacements_bytes[i] bytes from the origin. */
+/* MPI_Type_create_struct: field i holds block_lengths[i] of children[i], displacements_bytes[i] bytes from the origin.
+ * No padding is added at the end: where the program's compiler pads, resize the struct to its sizeof. */
 GAPLESS_API gapless_status gapless_type_struct(int64_t count, const int64_t* block_lengths,
                                                const int64_t* displacements_bytes, const gapless_type* const* children,
                                                gapless_type** result);
 
 typedef enum gapless_order { GAPLESS_ORDER_C = 0, GAPLESS_ORDER_FORTRAN = 1 } gapless_order;
 
-/* MPI_Type_create_subarray: the box of subsizes[] elements that begins at starts[] in an array of sizes[] elements, each
- * list `dimensions` >= 1 long. Its extent is the whole array's. */
+/* MPI_Type_create_subarray: the box of subsizes[] elements that begins at starts[] in an array of sizes[] elements,
+ * each list `dimensions` >= 1 long; order is a gapless_order. Its extent is the whole array's. */
 GAPLESS_API gapless_status gapless_type_subarray(int dimensions, const int64_t* sizes, const int64_t* subsizes,
-                                                 const int64_t* starts, gapless_order order, const gapless_type* child,
+                                                 const int64_t* starts, int order, const gapless_type* child,
                                                  gapless_type** result);
 
 typedef enum gapless_distribution {
@@ -118,19 +123,20 @@ typedef enum gapless_distribution {
 #define GAPLESS_DISTRIBUTE_DEFAULT INT64_C(-1)
 
 /* MPI_Type_create_darray: what process `rank` of a grid of process_sizes[] (process_count in all) holds of an array of
- * global_sizes[] elements, each list `dimensions` >= 1 long. */
+ * global_sizes[] elements, each list `dimensions` >= 1 long; distributions[] are gapless_distributions. */
 GAPLESS_API gapless_status gapless_type_darray(int64_t process_count, int64_t rank, int dimensions,
-                                               const int64_t* global_sizes, const gapless_distribution* distributions,
+                                               const int64_t* global_sizes, const int* distributions,
                                                const int64_t* distribution_arguments, const int64_t* process_sizes,
-                                               gapless_order order, const gapless_type* child, gapless_type** result);
+                                               int order, const gapless_type* child, gapless_type** result);
 
 /* MPI_Type_create_resized: the same bytes, repetitions `extent` bytes apart (any sign). */
 GAPLESS_API gapless_status gapless_type_resized(const gapless_type* child, int64_t lower_bound, int64_t extent,
                                                 gapless_type** result);
 
-/* The type that a text such as "vector(1024, 1, 4, int)" or "subarray([64,64,64], [1,62,62], [0,1,1], c, double)" names:
- * lower-case constructor and MPI names, lists in brackets. On PARSE one line that names the column and what was expected
- * there is also written to `error`, at most `error_capacity` bytes with the closing zero; `error` may be null. */
+/* The type that a text such as "vector(1024, 1, 4, int)" or "subarray([64,64,64], [1,62,62], [0,1,1], c, double)"
+ * names: lower-case constructor and MPI names, lists in brackets. On PARSE one line that names the column and what was
+ * expected there is also written to `error`, at most `error_capacity` bytes with the closing zero; `error` may be null.
+ */
 GAPLESS_API gapless_status gapless_type_parse(const char* text, gapless_type** result, char* error,
                                               size_t error_capacity);
 
@@ -140,8 +146,10 @@ GAPLESS_API gapless_status gapless_type_retain(gapless_type* type);
 /* Ends one ownership; the last one frees the type. Null is allowed and does nothing. */
 GAPLESS_API void gapless_type_free(gapless_type* type);
 
-/* --- Questions about a type ---------------------------------------------------------------------------------------------
- * Errors: ARGUMENT; those that say so also OVERFLOW and OUT_OF_MEMORY. */
+/* ---- Questions about a type ----
+ *
+ * Errors: ARGUMENT, and OUT_OF_MEMORY for facts, traffic and descriptions.
+ */
 
 /* Packed bytes of one repetition (MPI_Type_size). */
 GAPLESS_API gapless_status gapless_type_size(const gapless_type* type, int64_t* size);
@@ -167,44 +175,45 @@ GAPLESS_API gapless_status gapless_type_facts(const gapless_type* type, gapless_
 /* What moving `count` repetitions costs at least, for memory that begins on a 64-byte boundary. */
 typedef struct gapless_traffic {
   int64_t packed_bytes;  /* size * count */
-  int64_t lines_touched; /* distinct 64-byte lines of memory; exact up to 65536 blocks, beyond that estimated from those */
+  int64_t lines_touched; /* distinct 64-byte lines; exact up to 65536 blocks, beyond that estimated from those */
 } gapless_traffic;
-/* Errors: also OVERFLOW and OUT_OF_MEMORY. */
+/* Errors: also OVERFLOW. */
 GAPLESS_API gapless_status gapless_type_traffic(const gapless_type* type, int64_t count, gapless_traffic* traffic);
 
-/* Writes one readable line about the canonical form, at most `capacity` bytes with the closing zero. *length (may be null)
- * gets the whole line's length without the zero, so a line was cut when *length >= capacity. buffer may be null when
- * capacity is 0. Errors: also OUT_OF_MEMORY. */
+/* Writes one readable line about the canonical form, at most `capacity` bytes with the closing zero. *length (may be
+ * null) gets the whole line's length without the zero, so a line was cut when *length >= capacity. buffer may be null
+ * when capacity is 0. */
 GAPLESS_API gapless_status gapless_type_describe(const gapless_type* type, char* buffer, size_t capacity,
                                                  size_t* length);
 
-/* *equal is 1 if both have the same canonical form: the same bytes in the same order, however they were constructed. Bounds
- * are not compared: they matter from count 2 on. Never 1 for different ones; may be 0 for equal irregular types of more
- * than 16384 blocks. */
+/* *equal is 1 if both have the same canonical form: the same bytes in the same order, however they were constructed.
+ * Bounds are not compared: they matter from count 2 on. Never 1 for different ones; may be 0 for equal irregular types
+ * of more than 16384 blocks. */
 GAPLESS_API gapless_status gapless_type_equal(const gapless_type* a, const gapless_type* b, int* equal);
 
-/* --- Packing ------------------------------------------------------------------------------------------------------------
+/* ---- Packing ----
  *
- * The packed stream of (type, count) is size * count bytes long, in type map order (MPI 5.0, 5.2 "Pack and Unpack", without
- * MPI's freedom to add a header: it is exactly the data). `memory` is the origin that displacements count from, as MPI's
- * buffer argument, and `packed` is where byte `begin` of the stream lies, of any alignment; the bytes [begin, end) are
- * moved. Memory and packed must not overlap. Either may be null only when begin == end.
+ * The packed stream of (type, count) is size * count bytes long, in type map order (MPI 5.0, 5.2 "Pack and Unpack",
+ * without MPI's freedom to add a header: it is exactly the data). `memory` is the origin that displacements count from,
+ * as MPI's buffer argument, and `packed` is where byte `begin` of the stream lies, of any alignment; the bytes
+ * [begin, end) are moved. Memory and packed must not overlap. Either may be null only when begin == end.
  *
  * Where the bytes are decides who moves them:
- *   no GPU memory on either side   the host engine, before the call returns; page-locked memory counts as host memory here
- *   GPU memory (also managed)      a kernel or copy in `stream`, which must belong to that GPU; the other side must be GPU,
- *                                  managed or page-locked memory, because nothing asynchronous is in stream order with
- *                                  ordinary host memory: else MEMORY_KIND
- * All bytes that a type names must be memory of one kind and GPU.
- * Issued work needs its buffers until the stream has passed it; a type may be freed as soon as the call returns.
- * Errors: ARGUMENT, OVERFLOW (size * count or an offset), RANGE, MEMORY_KIND, OUT_OF_MEMORY, UNSUPPORTED (no GPU support in
- * this process, or two GPUs), DEVICE.
+ * - No GPU memory on either side: the host engine, before the call returns; `stream` is not looked at. Page-locked
+ *   memory counts as host memory here.
+ * - GPU memory, also managed, on at least one side: a kernel or copy in `stream`, which must belong to that GPU. The
+ *   other side must be GPU, managed or page-locked memory, because asynchronous copies of ordinary host memory are not
+ *   in stream order: else MEMORY_KIND. Buffers must stay until the stream has passed the work; the type need not.
+ * All bytes that a type names must be memory of one kind, and of one GPU.
+ *
+ * Errors: ARGUMENT, OVERFLOW (of size * count or an offset), RANGE, MEMORY_KIND, OUT_OF_MEMORY, UNSUPPORTED (no GPU
+ * support in this process, or memory of two GPUs), DEVICE.
  */
 GAPLESS_API gapless_status gapless_pack(const gapless_type* type, int64_t count, const void* memory, int64_t begin,
                                         int64_t end, void* packed, void* stream);
 
-/* Writes only bytes that [begin, end) names. If a type names a byte twice the last one in the stream stays on the host; on
- * a GPU it is refused or any one of them stays. */
+/* Writes only bytes that [begin, end) names. If a type names a byte twice the last one in the stream stays on the host;
+ * on a GPU it is refused or any one of them stays. */
 GAPLESS_API gapless_status gapless_unpack(const gapless_type* type, int64_t count, void* memory, int64_t begin,
                                           int64_t end, const void* packed, void* stream);
 
@@ -217,17 +226,17 @@ typedef struct gapless_job {
   int64_t begin;
   int64_t end;
   void* packed;
-  gapless_direction direction;
+  int direction; /* a gapless_direction */
 } gapless_job;
 
-/* Many packs and unpacks as one: all faces of a halo in one kernel launch. Jobs must not overlap each other's results; host
- * and GPU jobs may be mixed, but all GPU jobs need the same GPU. Nothing is moved unless every job is right; the text of
- * gapless_last_error names the first that is not. Also OUT_OF_MEMORY. */
+/* Many packs and unpacks as one: all faces of a halo in one kernel launch. Jobs must not overlap each other's results;
+ * host and GPU jobs may be mixed, but all GPU jobs need the same GPU. Nothing is moved unless every job is right; the
+ * text of gapless_last_error names the first that is not. Also OUT_OF_MEMORY. */
 GAPLESS_API gapless_status gapless_pack_batch(const gapless_job* jobs, size_t job_count, void* stream);
 
-/* From one type's bytes to another's with no packed buffer: byte k of the source's stream to byte k of the destination's.
- * Both streams must be equally long (else ARGUMENT), the memory must not overlap. Host memory only for now: GPU memory on
- * either side is UNSUPPORTED. */
+/* From one type's bytes to another's with no packed buffer: byte k of the source's stream to byte k of the
+ * destination's. Both streams must be equally long (else ARGUMENT), the memory must not overlap. Host memory only for
+ * now: GPU memory on either side is UNSUPPORTED. */
 GAPLESS_API gapless_status gapless_copy(const gapless_type* source_type, int64_t source_count,
                                         const void* source_memory, const gapless_type* destination_type,
                                         int64_t destination_count, void* destination_memory, void* stream);

@@ -54,7 +54,7 @@ gapless_status fail_with_current_exception() noexcept {
 
 extern "C" {
 
-const char* gapless_error_string(gapless_status status) {
+const char* gapless_error_string(int status) {
   switch (status) {
     case GAPLESS_SUCCESS:
       return "success";

@@ -38,7 +38,7 @@ std::span<const Value> per_dimension(const Value* values, int dimensions, const 
   return list(values, dimensions, name);
 }
 
-layout::ArrayOrder to_order(gapless_order order) {
+layout::ArrayOrder to_order(int order) {
   switch (order) {
     case GAPLESS_ORDER_C:
       return layout::ArrayOrder::c;
@@ -48,7 +48,7 @@ layout::ArrayOrder to_order(gapless_order order) {
   throw std::invalid_argument("order is neither GAPLESS_ORDER_C nor GAPLESS_ORDER_FORTRAN");
 }
 
-layout::Distribution to_distribution(gapless_distribution distribution) {
+layout::Distribution to_distribution(int distribution) {
   switch (distribution) {
     case GAPLESS_DISTRIBUTE_NONE:
       return layout::Distribution::none;
@@ -146,7 +146,7 @@ gapless_status gapless_type_struct(int64_t count, const int64_t* block_lengths, 
 }
 
 gapless_status gapless_type_subarray(int dimensions, const int64_t* sizes, const int64_t* subsizes,
-                                     const int64_t* starts, gapless_order order, const gapless_type* child,
+                                     const int64_t* starts, int order, const gapless_type* child,
                                      gapless_type** result) {
   return construct(result, [&] {
     return layout::subarray(per_dimension(sizes, dimensions, "sizes"), per_dimension(subsizes, dimensions, "subsizes"),
@@ -155,12 +155,12 @@ gapless_status gapless_type_subarray(int dimensions, const int64_t* sizes, const
 }
 
 gapless_status gapless_type_darray(int64_t process_count, int64_t rank, int dimensions, const int64_t* global_sizes,
-                                   const gapless_distribution* distributions, const int64_t* distribution_arguments,
-                                   const int64_t* process_sizes, gapless_order order, const gapless_type* child,
+                                   const int* distributions, const int64_t* distribution_arguments,
+                                   const int64_t* process_sizes, int order, const gapless_type* child,
                                    gapless_type** result) {
   return construct(result, [&] {
     std::vector<layout::Distribution> kinds;
-    for (gapless_distribution kind : per_dimension(distributions, dimensions, "distributions")) {
+    for (int kind : per_dimension(distributions, dimensions, "distributions")) {
       kinds.push_back(to_distribution(kind));
     }
     return layout::darray(process_count, rank, per_dimension(global_sizes, dimensions, "global_sizes"), kinds,
