@@ -21,9 +21,9 @@ stamps := build/.stamps
 environments := $(stamps)/env $(stamps)/mpich $(stamps)/openmpi
 prefixes := -DGAPLESS_MPICH_PREFIX=$(CURDIR)/build/mpich -DGAPLESS_OPENMPI_PREFIX=$(CURDIR)/build/openmpi
 c_sources = git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp' '*.cu' '*.cuh'
-python_folders := python tests bench examples
+python_sources := python tests bench examples bin/gapless
 
-.PHONY: help build test unit sanitize lint format demo bench install clean distclean
+.PHONY: help build test unit sanitize lint format docs demo bench install clean distclean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -59,13 +59,16 @@ sanitize: $(environments)
 
 lint: $(stamps)/env  ## check formatting (clang-format, ruff) and Python style
 	@$(c_sources) | xargs -r build/env/bin/clang-format --dry-run -Werror
-	@ruff check --quiet $(python_folders)
-	@ruff format --check --quiet $(python_folders)
+	@ruff check --quiet $(python_sources)
+	@ruff format --check --quiet $(python_sources)
 
 format: $(stamps)/env  ## format every source file
 	@$(c_sources) | xargs -r build/env/bin/clang-format -i
-	@ruff format --quiet $(python_folders)
-	@ruff check --quiet --fix $(python_folders)
+	@ruff format --quiet $(python_sources)
+	@ruff check --quiet --fix $(python_sources)
+
+docs: $(stamps)/env  ## rewrite the generated parts of the documentation
+	@build/env/bin/python -m gapless.documents
 
 demo: build  ## a halo exchange on MPICH and Open MPI, with and without gapless
 	@build/env/bin/python examples/demo.py

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Runs the halo exchange of halo3d.c on each MPI at hand, without gapless and with it, and compares.
+
+The programs are the same files both times. Runs with and without gapless alternate, and the best median of each is shown,
+because on a shared machine the rest is noise. Exits with 1 if any halo point was ever wrong.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MODES = {"sendrecv": "26 x MPI_Sendrecv", "pack": "Pack, Alltoallv, Unpack"}
+CUDA_LIBRARIES = "/usr/local/cuda/lib64"
+
+
+@dataclass
+class Run:
+    microseconds: float | None  # None: the program did not end well
+    verified: bool
+    choices: str
+
+
+@dataclass
+class Mpi:
+    name: str
+    launcher: list[str]
+    program: Path
+
+
+def available(binaries: Path) -> list[Mpi]:
+    oversubscribe = ["--oversubscribe"]
+    candidates = [
+        Mpi("MPICH", [str(ROOT / "build/mpich/bin/mpiexec")], binaries / "halo3d-mpich"),
+        Mpi("MPI standard ABI", [str(ROOT / "build/mpich/bin/mpiexec")], binaries / "halo3d-abi"),
+        Mpi("Open MPI", [str(ROOT / "build/openmpi/bin/mpirun"), *oversubscribe], binaries / "halo3d-openmpi"),
+    ]
+    return [mpi for mpi in candidates if mpi.program.is_file() and Path(mpi.launcher[0]).is_file()]
+
+
+def execute(mpi: Mpi, ranks: int, options: list[str], with_gapless: bool) -> Run:
+    command = [*mpi.launcher, "-n", str(ranks), str(mpi.program), *options]
+    if with_gapless:
+        command = [sys.executable, str(ROOT / "bin/gapless"), "run", "--statistics", *command]
+    settings = dict(os.environ)
+    settings["LD_LIBRARY_PATH"] = ":".join(filter(None, [settings.get("LD_LIBRARY_PATH"), CUDA_LIBRARIES]))
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=settings, timeout=300)
+    except subprocess.TimeoutExpired:
+        return Run(None, False, "")
+    line = re.search(r"^halo3d .*median_us=(\S+) .*verified=(\S+)", done.stdout, re.MULTILINE)
+    if line is None or done.returncode != 0:
+        return Run(None, line is not None and line[2] != "wrong", done.stderr.strip())
+    return Run(float(line[1]), line[2] == "yes", choices_of(done.stderr))
+
+
+def choices_of(stderr: str) -> str:
+    """The first rank's statistics line; every rank of a periodic exchange does the same."""
+    lines = [line for line in stderr.splitlines() if re.search(r"\d+ messages?", line)]
+    return lines[0] if lines else ""
+
+
+def best(runs: list[Run]) -> Run:
+    finished = [run for run in runs if run.microseconds is not None]
+    if len(finished) < len(runs):
+        return next(run for run in runs if run.microseconds is None)
+    fastest = min(finished, key=lambda run: run.microseconds)
+    return Run(fastest.microseconds, all(run.verified for run in runs), fastest.choices)
+
+
+def shown(run: Run) -> str:
+    if run.microseconds is None:
+        return "fails"
+    return f"{run.microseconds:.0f} us" + ("" if run.verified else " WRONG")
+
+
+def gpu_is_present() -> bool:
+    return Path("/dev/nvidiactl").exists()
+
+
+def compare(mpi: Mpi, what: str, ranks: int, options: list[str], repetitions: int) -> bool:
+    """Prints one row of the table; true if every halo point was right with gapless."""
+    plain, ours = [], []
+    for _ in range(repetitions):
+        plain.append(execute(mpi, ranks, options, with_gapless=False))
+        ours.append(execute(mpi, ranks, options, with_gapless=True))
+    without, with_gapless = best(plain), best(ours)
+    ratio = ""
+    if without.microseconds and with_gapless.microseconds:
+        ratio = f"{without.microseconds / with_gapless.microseconds:.2f} x"
+    print(f"{mpi.name:<17} {what:<32} {shown(without):>10} {shown(with_gapless):>10} {ratio:>8}")
+    if with_gapless.choices:
+        print(f"    {with_gapless.choices}")
+    return with_gapless.microseconds is not None and with_gapless.verified
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binaries", type=Path, default=ROOT / "build/default/bin", help="where halo3d-* were built")
+    parser.add_argument("--ranks", type=int, default=min(4, max(2, os.cpu_count() or 2)))
+    parser.add_argument("--size", type=int, default=64, help="points per dimension and rank")
+    parser.add_argument("--radius", type=int, default=2)
+    parser.add_argument("--iterations", type=int, default=30)
+    parser.add_argument("--repetitions", type=int, default=3)
+    arguments = parser.parse_args()
+
+    mpis = available(arguments.binaries)
+    if not mpis:
+        print("demo: no halo3d program was built; run `make`", file=sys.stderr)
+        return 1
+    size = ["--size", str(arguments.size), "--radius", str(arguments.radius), "--iterations", str(arguments.iterations)]
+    print(
+        f"3-D halo exchange, {arguments.ranks} ranks of {arguments.size}^3 doubles, radius {arguments.radius}, "
+        f"26 neighbours, every halo point checked.\nMedian time of one exchange, without and with gapless; below it, "
+        f"what gapless chose.\n"
+    )
+    print(f"{'MPI':<17} {'exchange':<32} {'without':>10} {'with':>10} {'faster':>8}")
+    right = True
+    for mpi in mpis:
+        for mode, what in MODES.items():
+            options = [*size, "--mode", mode]
+            right &= compare(mpi, what, arguments.ranks, options, arguments.repetitions)
+            if gpu_is_present():
+                right &= compare(mpi, what + ", GPU", arguments.ranks, [*options, "--device"], 1)
+    print("\nEvery halo point was right." if right else "\nWRONG DATA, or a program that failed.")
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

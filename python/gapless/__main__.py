@@ -1,0 +1,5 @@
+import sys
+
+from gapless.cli import main
+
+sys.exit(main())

@@ -1,0 +1,74 @@
+"""Every environment variable of gapless, in one table. docs/environment.md is generated from it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Variable:
+    name: str
+    values: str
+    default: str
+    meaning: str
+    for_developers: bool = False
+
+
+VARIABLES = (
+    Variable("GAPLESS", "0, 1", "1", "0: every MPI call passes through to the MPI library untouched."),
+    Variable("GAPLESS_VERBOSE", "0, 1", "0", "1: say on stderr which MPI library and variant are in use, and why not."),
+    Variable(
+        "GAPLESS_STATISTICS",
+        "0, 1",
+        "0",
+        "1: at MPI_Finalize print on stderr, per rank, how often each scheme was chosen and how many bytes it moved.",
+    ),
+    Variable(
+        "GAPLESS_SCHEME",
+        "native, packed, oneshot, staged",
+        "chosen per message",
+        "Force one scheme for every message that it can carry.",
+    ),
+    Variable(
+        "GAPLESS_HOST_ENGINE",
+        "avx512, avx2, scalar",
+        "the best this CPU has",
+        "Force one implementation of the host pack engine.",
+    ),
+    Variable("GAPLESS_GPU", "0, 1", "1", "0: never ask the GPU driver; every pointer is taken for host memory."),
+    Variable(
+        "GAPLESS_POOL_BYTES",
+        "a number of bytes",
+        "built in",
+        "The most that packed buffers kept for reuse may occupy, per process and kind of memory.",
+    ),
+    Variable(
+        "GAPLESS_DEVICE_PLUGIN",
+        "a path",
+        "libgapless-cuda.so beside libgapless-core.so",
+        "The plugin that drives the GPU.",
+        for_developers=True,
+    ),
+    Variable(
+        "GAPLESS_LIBRARY_DIRECTORY",
+        "a directory",
+        "beside the command, or build/default/lib of a checkout",
+        "Where the gapless command looks for libgapless.so and libgapless-core.so.",
+        for_developers=True,
+    ),
+)
+
+
+def markdown() -> str:
+    lines = [
+        "# Environment variables",
+        "",
+        "Generated from `python/gapless/environment.py` by `make docs`. Every variable is read once, when it is first",
+        "needed. None has to be set. `gapless run` passes those that are set on to remote ranks.",
+    ]
+    for title, developers in (("For users", False), ("For developers", True)):
+        lines += ["", f"## {title}", "", "| variable | values | default | meaning |", "|---|---|---|---|"]
+        lines += [
+            f"| `{v.name}` | {v.values} | {v.default} | {v.meaning} |"
+            for v in VARIABLES
+            if v.for_developers == developers
+        ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,91 @@
+"""`gapless explain`: what a datatype is, how it will be moved, and what that costs at least."""
+
+import json
+import re
+
+from gapless.core import Core, Type
+
+LINE = 64  # bytes: what one access to memory moves
+
+
+# A constructor with its parenthesis, a list of numbers, a word or number, a closing parenthesis.
+TOKEN = re.compile(r"[a-z]\w*\s*\(|\[[-\d\s,]*\]|[-\w]+|\)")
+KEYWORDS = {"c", "fortran", "none", "block", "cyclic"}
+
+
+def tree(text: str) -> list[str]:
+    """The nesting of a right text form: a constructor with its numbers on one line, its children indented below."""
+    lines: list[str] = []
+    ancestors: list[int] = []
+    for token in TOKEN.findall(text):
+        indent = "  " * len(ancestors)
+        if token == ")":
+            ancestors.pop()
+        elif token.endswith("("):
+            ancestors.append(len(lines))
+            lines.append(indent + token[:-1].strip())
+        elif token[0].isalpha() and token not in KEYWORDS:
+            lines.append(indent + token)
+        else:
+            lines[ancestors[-1]] += " " + token
+    return lines
+
+
+def figures(text: str, count: int) -> dict:
+    core = Core()
+    with Type(core, text) as datatype:
+        facts = datatype.facts()
+        traffic = datatype.traffic(count)
+        lower_bound, extent = datatype.extent()
+        true_lower_bound, true_extent = datatype.true_extent()
+        moved = traffic.lines_touched * LINE
+        return {
+            "type": text,
+            "canonical": datatype.describe(),
+            "size": datatype.size(),
+            "lower_bound": lower_bound,
+            "extent": extent,
+            "true_lower_bound": true_lower_bound,
+            "true_extent": true_extent,
+            "blocks": facts.block_count,
+            "shortest_block": facts.shortest_block,
+            "longest_block": facts.longest_block,
+            "alignment": facts.alignment,
+            "injective": bool(facts.injective),
+            "plan_bytes": facts.memory_bytes,
+            "count": count,
+            "packed_bytes": traffic.packed_bytes,
+            "lines_touched": traffic.lines_touched,
+            "useful_share": traffic.packed_bytes / moved if moved else 1.0,
+        }
+
+
+def explain(arguments) -> int:
+    f = figures(arguments.type, arguments.count)
+    if arguments.json:
+        print(json.dumps(f, indent=2))
+        return 0
+    if f["shortest_block"] == f["longest_block"]:
+        blocks = f"{f['blocks']} of {f['longest_block']} B"
+    else:
+        blocks = f"{f['blocks']} of {f['shortest_block']} to {f['longest_block']} B"
+    rows = [
+        ("canonical", f["canonical"]),
+        ("size", f"{f['size']} B packed, one every {f['extent']} B"),
+        ("span", f"{f['true_extent']} B from offset {f['true_lower_bound']}"),
+        ("blocks", blocks),
+        ("alignment", f"{f['alignment']} B: the widest word a copy may use"),
+        ("unpack", "in parallel: no byte is named twice" if f["injective"] else "in order: a byte may be named twice"),
+        ("plan", f"{f['plan_bytes']} B"),
+        (
+            f"traffic, count {f['count']}",
+            f"{f['packed_bytes']} B packed, {f['lines_touched']} lines of {LINE} B touched: "
+            f"{100 * f['useful_share']:.0f} % of what memory moves is data",
+        ),
+    ]
+    print("\n".join(tree(arguments.type)))
+    print()
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}")
+    return 0

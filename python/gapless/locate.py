@@ -1,0 +1,41 @@
+"""Finds gapless's own libraries: where they were installed, or in the build directory of a checkout."""
+
+import os
+from pathlib import Path
+
+from gapless.errors import UserError
+
+PACKAGE = Path(__file__).resolve().parent
+CHECKOUT = PACKAGE.parent.parent  # holds bin/, build/ and bench/ where the package is not installed
+
+SHIM = "libgapless.so"
+CORE = "libgapless-core.so"
+
+
+def is_checkout() -> bool:
+    return (CHECKOUT / "CMakePresets.json").is_file()
+
+
+def library_directories() -> list[Path]:
+    """Where libraries may be, best first."""
+    forced = os.environ.get("GAPLESS_LIBRARY_DIRECTORY")
+    if forced:
+        return [Path(forced)]
+    if is_checkout():
+        return [CHECKOUT / "build" / "default" / "lib", CHECKOUT / "build" / "release" / "lib"]
+    return [PACKAGE.parents[3] / "lib"]  # the package is PREFIX/share/gapless/python/gapless
+
+
+def find(name: str) -> Path | None:
+    for directory in library_directories():
+        if (directory / name).is_file():
+            return (directory / name).resolve()
+    return None
+
+
+def require(name: str) -> Path:
+    path = find(name)
+    if path is None:
+        places = ", ".join(str(directory) for directory in library_directories())
+        raise UserError(f"{name} was not found in {places}; build it with `make`, or set GAPLESS_LIBRARY_DIRECTORY")
+    return path

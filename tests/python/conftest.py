@@ -1,0 +1,63 @@
+"""Runs the gapless command as a user does, and lends tests a directory of libraries of their own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+
+
+@pytest.fixture
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture
+def gapless():
+    """gapless(*words, **environment) -> CompletedProcess; an environment value of None removes the variable."""
+
+    def call(*words, **changes):
+        settings = {**os.environ, **{name: value for name, value in changes.items() if value is not None}}
+        for name, value in changes.items():
+            if value is None:
+                settings.pop(name, None)
+        command = [sys.executable, str(ROOT / "bin" / "gapless"), *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, env=settings, timeout=120)
+
+    return call
+
+
+@pytest.fixture
+def libraries(tmp_path) -> Path:
+    """A directory with a libgapless.so that does nothing, so that what is passed on can be seen without a build."""
+    folder = tmp_path / "libraries"
+    folder.mkdir()
+    subprocess.run(["cc", "-shared", "-o", folder / "libgapless.so", "-x", "c", "/dev/null"], check=True)
+    return folder
+
+
+@pytest.fixture
+def program(tmp_path):
+    """program(name, shell_text) -> path of an executable script."""
+
+    def make(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.write_text("#!/bin/sh\n" + text)
+        path.chmod(0o755)
+        return path
+
+    return make
+
+
+def is_mistake(done, status: int) -> bool:
+    """One readable line on stderr, nothing on stdout, the status expected."""
+    return (
+        done.returncode == status
+        and done.stdout == ""
+        and done.stderr.startswith("gapless: ")
+        and done.stderr.count("\n") == 1
+    )

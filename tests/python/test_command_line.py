@@ -1,0 +1,47 @@
+"""Mistakes on the command line: one readable line on stderr and a non-zero exit, never a traceback."""
+
+import pytest
+
+from conftest import is_mistake
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("nonsense",),
+        ("run",),
+        ("run", "--"),
+        ("exec",),
+        ("explain",),
+        ("explain", "int", "--count", "0"),
+        ("explain", "int", "--count", "many"),
+        ("info", "--nonsense"),
+        ("bench",),
+        ("bench", "no_such_benchmark"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_status_2(gapless, words):
+    assert is_mistake(gapless(*words), 2)
+
+
+@pytest.mark.parametrize("words", [("run", "true"), ("exec", "true"), ("explain", "int")])
+def test_a_missing_library_is_named_with_what_to_do(gapless, tmp_path, words):
+    done = gapless(*words, GAPLESS_LIBRARY_DIRECTORY=str(tmp_path))
+    assert is_mistake(done, 1)
+    assert "make" in done.stderr
+    assert str(tmp_path) in done.stderr
+
+
+def test_a_library_that_is_none_is_named(gapless, tmp_path):
+    (tmp_path / "libgapless-core.so").write_text("not a library")
+    done = gapless("explain", "int", GAPLESS_LIBRARY_DIRECTORY=str(tmp_path))
+    assert is_mistake(done, 1)
+    assert "libgapless-core.so" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("explain", "--help"), ("--version",)])
+def test_help_and_version_succeed(gapless, words):
+    done = gapless(*words)
+    assert done.returncode == 0
+    assert "gapless" in done.stdout

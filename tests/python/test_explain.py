@@ -1,0 +1,73 @@
+"""`gapless explain` against a count of bytes and cache lines done here, by hand."""
+
+import json
+
+import pytest
+
+from conftest import is_mistake
+from gapless.explain import tree
+
+
+def lines_touched(offsets) -> int:
+    return len({offset // 64 for offset in offsets})
+
+
+def explained(gapless, *words) -> dict:
+    done = gapless("explain", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_vector(gapless, count):
+    f = explained(gapless, "vector(1024, 1, 4, int)", "--count", count)
+    extent = (1023 * 4 + 1) * 4
+    offsets = [r * extent + i * 16 + b for r in range(count) for i in range(1024) for b in range(4)]
+    assert (f["size"], f["extent"], f["blocks"], f["alignment"]) == (4096, extent, 1024, 4)
+    assert f["packed_bytes"] == len(offsets)
+    assert f["lines_touched"] == lines_touched(offsets)
+    assert f["injective"] is True
+
+
+def test_a_subarray_keeps_the_offset_of_a_dimension_of_one(gapless):
+    f = explained(gapless, "subarray([8,8], [1,4], [3,2], c, double)")
+    assert (f["size"], f["extent"], f["true_lower_bound"], f["true_extent"]) == (32, 512, (3 * 8 + 2) * 8, 32)
+    assert f["blocks"] == 1
+
+
+def test_an_overlapping_type_is_not_unpacked_in_parallel(gapless):
+    assert explained(gapless, "vector(4, 2, 1, int)")["injective"] is False
+
+
+def test_an_empty_type(gapless):
+    f = explained(gapless, "vector(0, 1, 4, int)")
+    assert (f["size"], f["packed_bytes"], f["lines_touched"]) == (0, 0, 0)
+
+
+def test_the_text_names_every_figure(gapless):
+    done = gapless("explain", "struct([1,2], [0,8], [double, int])")
+    assert done.returncode == 0, done.stderr
+    for word in ("struct [1,2] [0,8]", "  double", "canonical", "size", "blocks", "alignment", "unpack", "traffic"):
+        assert word in done.stdout
+
+
+@pytest.mark.parametrize("text", ["", "vector(1, 2", "vector(1,1,1,nonsense)", "vector(-1, 1, 1, int)", "int)"])
+def test_a_wrong_type_is_one_line(gapless, text):
+    assert is_mistake(gapless("explain", text), 1)
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("int", ["int"]),
+        ("vector(3, 1, -4, int)", ["vector 3 1 -4", "  int"]),
+        ("resized(indexed([3,1], [0,8], float), 0, 64)", ["resized 0 64", "  indexed [3,1] [0,8]", "    float"]),
+        ("subarray([4],[2],[1], c, double)", ["subarray [4] [2] [1] c", "  double"]),
+        (
+            "struct([1,1],[0,8],[double, vector(2,1,2,int)])",
+            ["struct [1,1] [0,8]", "  double", "  vector 2 1 2", "    int"],
+        ),
+    ],
+)
+def test_the_tree(text, expected):
+    assert tree(text) == expected

@@ -1,0 +1,89 @@
+"""`gapless info` on real MPI libraries and on programs that are none."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import is_mistake
+
+PREFIXES = {kind: os.environ.get(f"GAPLESS_{kind.upper()}_PREFIX", "") for kind in ("mpich", "openmpi")}
+HELLO = "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); return MPI_Finalize(); }\n"
+
+LIBRARIES = [
+    (kind, compiler, abi, name)
+    for kind, compiler, abi, name in (
+        ("mpich", "mpicc", "mpich", "MPICH"),
+        ("mpich", "mpicc_abi", "abi", "MPICH"),
+        ("openmpi", "mpicc", "openmpi", "Open MPI"),
+    )
+    if (Path(PREFIXES[kind]) / "bin" / compiler).is_file()
+]
+for_each_mpi = pytest.mark.parametrize("kind, compiler, abi, name", LIBRARIES)
+
+
+def test_there_is_an_mpi_to_test_with():
+    assert LIBRARIES, "set GAPLESS_MPICH_PREFIX or GAPLESS_OPENMPI_PREFIX"
+
+
+def sections(done) -> dict:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@for_each_mpi
+def test_a_program_uses_the_library_it_was_linked_with(gapless, tmp_path, kind, compiler, abi, name):
+    source, hello = tmp_path / "hello.c", tmp_path / "hello"
+    source.write_text(HELLO)
+    subprocess.run([f"{PREFIXES[kind]}/bin/{compiler}", source, "-o", hello], check=True)
+    program = sections(gapless("info", "--json", hello))["program"]
+    assert (program["ABI"], program["gapless"]) == (abi, "active")
+    assert program["MPI"].startswith(name)
+    assert Path(program["MPI library"]).resolve().is_relative_to(Path(PREFIXES[kind]).resolve())
+
+
+@for_each_mpi
+def test_without_a_program_the_mpis_on_path_are_reported(gapless, kind, compiler, abi, name):
+    path = f"{PREFIXES[kind]}/bin:{os.environ['PATH']}"
+    found = sections(gapless("info", "--json", PATH=path))
+    assert found["mpicc"]["MPI"].startswith(name)
+    assert found["mpi4py"]["MPI"].startswith(name)
+
+
+def test_a_missing_library_is_said(gapless, tmp_path):
+    found = sections(gapless("info", "--json", GAPLESS_LIBRARY_DIRECTORY=str(tmp_path)))
+    assert found["gapless"]["preloaded library"] == "libgapless.so is not built"
+
+
+@for_each_mpi
+def test_when_switched_off_the_reason_is_said(gapless, kind, compiler, abi, name):
+    path = f"{PREFIXES[kind]}/bin:{os.environ['PATH']}"
+    found = sections(gapless("info", "--json", PATH=path, GAPLESS="0"))
+    assert found["mpicc"]["gapless"] == "off: switched off by GAPLESS=0"
+
+
+def test_without_any_mpi(gapless, tmp_path):
+    found = sections(gapless("info", "--json", PATH=str(tmp_path)))
+    assert found["mpicc"] == {"program": "mpicc is not on PATH"}
+
+
+def test_a_program_without_mpi(gapless):
+    program = sections(gapless("info", "--json", "/bin/ls"))["program"]
+    assert program["MPI library"].startswith("none found")
+
+
+def test_a_program_that_does_not_exist(gapless):
+    assert is_mistake(gapless("info", "no-such-program"), 127)
+
+
+def test_the_text_has_every_section(gapless):
+    done = gapless("info")
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if not line.startswith(" ")] == [
+        "gapless",
+        "GPU",
+        "mpicc",
+        "mpi4py",
+    ]

@@ -1,0 +1,62 @@
+"""Benchmark results: bars that do not hold are listed, and the README's table comes from what is committed."""
+
+import json
+
+import pytest
+
+from gapless import bench, results
+from gapless.errors import UserError
+
+RESULT = {
+    "benchmark": "pack",
+    "machine": {"name": "a machine"},
+    "commit": "abc",
+    "date": "2026-01-01",
+    "rows": [],
+    "bars": [
+        {"name": "fast", "asks": ">= 1", "figure": 1.2345, "holds": True},
+        {"name": "faster", "asks": ">= 2", "figure": 1.5, "holds": False},
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "pack.json").write_text(json.dumps(RESULT))
+    return tmp_path
+
+
+def test_check_lists_what_does_not_hold(folder, capsys):
+    assert bench.check(folder) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "pack on a machine: faster: asks >= 2, measured 1.5",
+        "1 of 2 bars hold",
+    ]
+
+
+def test_check_succeeds_when_all_hold(folder, capsys):
+    held = {**RESULT, "bars": RESULT["bars"][:1]}
+    (folder / "a" / "pack.json").write_text(json.dumps(held))
+    assert bench.check(folder) == 0
+    assert capsys.readouterr().out == "1 of 1 bars hold\n"
+
+
+@pytest.mark.parametrize("text, word", [("{", "not JSON"), ('{"benchmark": "x"}', "lacks machine")])
+def test_a_broken_result_is_named(tmp_path, text, word):
+    (tmp_path / "broken.json").write_text(text)
+    with pytest.raises(UserError, match=word):
+        results.load(tmp_path)
+
+
+def test_without_results_check_fails(tmp_path):
+    with pytest.raises(UserError, match="no results"):
+        bench.check(tmp_path)
+
+
+def test_the_table_has_a_row_for_every_bar(folder):
+    table = results.bars_table(results.load(folder)).splitlines()
+    assert table[2:] == [
+        "| pack: fast | >= 1 | 1.23 | yes | a machine |",
+        "| pack: faster | >= 2 | 1.5 | **no** | a machine |",
+    ]
