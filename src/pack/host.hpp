@@ -1,8 +1,9 @@
 // The host engine: moves bytes that the CPU can address.
 //
-// A job's layout, its outer repetition and its byte range are compiled on the stack to a nest of at most a few loops around
-// a copy of fixed size; layouts deeper than that go through layout::Cursor. Implementations for different instruction sets
-// are chosen once, at the first call (GAPLESS_HOST_ENGINE forces one by name), and agree byte for byte.
+// A job's layout, its outer repetition and its byte range are compiled on the stack to a nest of at most a few loops
+// around a copy of fixed size; layouts deeper than that go through layout::Cursor. Implementations for different
+// instruction sets are chosen once, at the first call (GAPLESS_HOST_ENGINE forces one by name), and agree byte for
+// byte.
 #pragma once
 
 #include <span>

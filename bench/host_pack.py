@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Runs the host packing benchmark with every MPI it was built for, prints the table and writes bench/results/host_pack.json.
+
+    bench/host_pack.py BUILD_DIRECTORY [--only TEXT] [--samples N] [--no-write]
+
+Every figure is a median; every ratio is taken within one process, where all contestants ran interleaved.
+"""
+
+import argparse
+import datetime
+import json
+import math
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+LAUNCH = {"mpich": ["mpiexec", "-n", "1"], "openmpi": ["mpirun", "-n", "1", "--oversubscribe"]}
+
+
+def cache_variable(build, name):
+    for line in (build / "CMakeCache.txt").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return line.split("=", 1)[1]
+    return ""
+
+
+def run(build, mpi, arguments):
+    prefix = cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX")
+    launcher, *options = LAUNCH[mpi]
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    command = [f"{prefix}/bin/{launcher}", *options, str(build / "bin" / f"host_pack_{mpi}"), *arguments]
+    output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    header, *rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    return header, rows
+
+
+def machine():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def commit():
+    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=SOURCE, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def as_row(library, engine, measured):
+    rate = {who: measured["bytes"] / measured[who]["median"] / 1e9 for who in ("gapless", "mpi", "loop", "memcpy")}
+    case = {"layout": measured["layout"], "direction": measured["direction"], "bytes": measured["bytes"],
+            "library": library, "engine": engine}
+    return {"case": case, "value": round(rate["gapless"], 3), "unit": "GB/s", "bound": round(rate["memcpy"], 3),
+            "peers": {library: round(rate["mpi"], 3), "hand-written loop": round(rate["loop"], 3)}}
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def bars(rows):
+    against_best = [(row["value"] / max(row["peers"].values()), row["case"]) for row in rows]
+    worst, case = min(against_best, key=lambda pair: pair[0])
+    speedups = {}
+    for row in rows:
+        key = (row["case"]["layout"], row["case"]["direction"])
+        speedups.setdefault(key, []).append(row["value"] / row["peers"][row["case"]["library"]])
+    mean = geometric_mean([max(ratios) for ratios in speedups.values()])
+    return [
+        {"name": "host packing, worst row", "asks": "never below 0.95 of the best of both libraries and the loop",
+         "figure": f"{worst:.2f} ({case['layout']}, {case['direction']})", "holds": worst >= 0.95},
+        {"name": "host packing, overall", "asks": "at least 2 times the slower library in geometric mean",
+         "figure": f"{mean:.2f}", "holds": mean >= 2},
+    ]
+
+
+def print_table(rows):
+    print(f"{'layout':52} {'':6} {'GB/s':>8} {'memcpy':>8} {'library':>8} {'loop':>8} {'of best':>8}")
+    for row in rows:
+        library, loop = row["peers"].values()
+        flag = "" if row["value"] >= 0.95 * max(library, loop) else "  <--"
+        print(f"{row['case']['layout']:52} {row['case']['direction']:6} {row['value']:8.2f} {row['bound']:8.2f} {library:8.2f} "
+              f"{loop:8.2f} {row['value'] / max(library, loop):8.2f}{flag}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--only", default="", help="only layouts whose name contains this")
+    parser.add_argument("--mpi", choices=sorted(LAUNCH), action="append", help="only with this MPI")
+    parser.add_argument("--samples", default="31")
+    parser.add_argument("--no-write", action="store_true", help="print only")
+    options = parser.parse_args()
+    rows = []
+    for mpi in options.mpi or LAUNCH:
+        if not (options.build / "bin" / f"host_pack_{mpi}").exists():
+            sys.exit(f"host_pack_{mpi} is not built in {options.build}")
+        header, measured = run(options.build.resolve(), mpi, [f"--only={options.only}", f"--samples={options.samples}"])
+        print(header["library"], "against the", header["engine"], "engine")
+        mine = [as_row(header["library"], header["engine"], row) for row in measured]
+        print_table(mine)
+        rows += mine
+    result = {"benchmark": "host_pack", "machine": machine(), "commit": commit(),
+              "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(), "rows": rows, "bars": bars(rows)}
+    for bar in result["bars"]:
+        print(f"{'holds' if bar['holds'] else 'FAILS'}: {bar['name']}: {bar['asks']}: {bar['figure']}")
+    if not options.no_write:
+        target = SOURCE / "bench" / "results" / "host_pack.json"
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+// Timing contestants fairly: their samples are interleaved, so that a disturbance of the machine meets all of them, and
+// each sample repeats its call often enough for the clock.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace gapless::bench {
+
+struct Contestant {
+  std::string name;
+  std::function<void()> run;
+};
+
+struct Timing {
+  double median;  ///< seconds a call
+  double minimum;
+};
+
+inline double seconds_of(const std::function<void()>& run, long calls) {
+  const auto start = std::chrono::steady_clock::now();
+  for (long i = 0; i < calls; ++i) run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// `samples` samples of about `sample_seconds` each, for every contestant, interleaved; the first round warms up.
+inline std::vector<Timing> measure(const std::vector<Contestant>& contestants, int samples, double sample_seconds) {
+  std::vector<long> calls;
+  for (const Contestant& contestant : contestants) {
+    long n = 1;
+    double seconds = seconds_of(contestant.run, n);
+    while (seconds < sample_seconds / 4) seconds = seconds_of(contestant.run, n *= 2);
+    calls.push_back(std::max(1L, static_cast<long>(static_cast<double>(n) * sample_seconds / seconds)));
+  }
+  std::vector<std::vector<double>> all(contestants.size());
+  for (int sample = -1; sample < samples; ++sample) {
+    for (std::size_t i = 0; i < contestants.size(); ++i) {
+      const double seconds = seconds_of(contestants[i].run, calls[i]) / static_cast<double>(calls[i]);
+      if (sample >= 0) all[i].push_back(seconds);
+    }
+  }
+  std::vector<Timing> timings;
+  for (std::vector<double>& values : all) {
+    std::sort(values.begin(), values.end());
+    timings.push_back({values[values.size() / 2], values.front()});
+  }
+  return timings;
+}
+
+}  // namespace gapless::bench

@@ -1,0 +1,90 @@
+// Serialised layouts in GPU memory, uploaded once and shared by all threads.
+//
+// An entry is found by the identity of its layout, which it keeps honest with a weak reference: an address alone could
+// belong to another layout by now. The cache is bounded; what it drops is freed when the last user lets go. Descriptors
+// used in a stream capture are kept for ever, because the graph may be launched at any later time.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "pack/cuda/serialise.hpp"
+
+namespace gapless::pack::cuda {
+
+/// Where descriptors live. Thread-safe.
+class DescriptorMemory {
+ public:
+  virtual ~DescriptorMemory() = default;
+  /// A copy of the bytes in memory of `device`, complete on return; nullptr when it could not be made.
+  virtual void* upload(int device, const void* bytes, std::size_t count) noexcept = 0;
+  /// Frees it once no kernel uses it any more.
+  virtual void release(int device, void* descriptor) noexcept = 0;
+};
+
+class Descriptor {
+ public:
+  Descriptor(DescriptorMemory& memory, int device, const layout::Layout& layout);
+  ~Descriptor();
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  bool valid() const noexcept { return bytes_ != nullptr; }
+  const std::byte* bytes() const noexcept { return static_cast<const std::byte*>(bytes_); }
+  std::uint64_t alignment_bits() const noexcept { return alignment_bits_; }
+  std::size_t size() const noexcept { return size_; }
+  /// Position of the root's table of offsets, for layouts whose root is an index.
+  std::uint64_t table_position() const noexcept { return table_position_; }
+  bool table_is_narrow() const noexcept { return table_is_narrow_; }
+
+ private:
+  DescriptorMemory& memory_;
+  int device_;
+  void* bytes_ = nullptr;
+  std::uint64_t alignment_bits_ = 0;
+  std::uint64_t table_position_ = 0;
+  bool table_is_narrow_ = true;
+  std::size_t size_ = 0;
+  friend class DescriptorCache;
+  bool kept_ = false;  // guarded by the cache
+};
+
+class DescriptorCache {
+ public:
+  DescriptorCache(DescriptorMemory& memory, std::size_t capacity_bytes) : memory_(memory), capacity_(capacity_bytes) {}
+
+  /// The layout's descriptor on `device`, made if need be; nullptr when there is no memory for it.
+  std::shared_ptr<Descriptor> find(const layout::Layout& layout, int device);
+
+  /// Holds the descriptor until the process ends.
+  void keep(const std::shared_ptr<Descriptor>& descriptor);
+
+  std::size_t bytes() const;
+  std::size_t entries() const;
+
+ private:
+  struct Entry {
+    const layout::Layout* layout;
+    int device;
+    std::weak_ptr<const layout::Layout> alive;  ///< empty for a layout nobody shares, which is therefore not found again
+    std::shared_ptr<Descriptor> descriptor;
+  };
+  using Entries = std::list<Entry>;  // most recently used first
+
+  void evict();
+  Entries::iterator erase(Entries::iterator entry);
+
+  DescriptorMemory& memory_;
+  std::size_t capacity_;
+  mutable std::mutex mutex_;
+  std::size_t bytes_ = 0;
+  std::vector<std::shared_ptr<Descriptor>> kept_;
+  Entries entries_;
+  std::unordered_multimap<const layout::Layout*, Entries::iterator> by_layout_;
+};
+
+}  // namespace gapless::pack::cuda

@@ -1,0 +1,367 @@
+// Where in memory each packed word lies: the arithmetic of every kernel, compiled for the host too.
+//
+// A locator answers at(word) for a word-aligned packed position and byte(k) for any packed byte. There are three:
+//
+//   Nest      a block in modes, at most one of them a table of offsets; its numbers travel in the kernel parameters
+//   Segments  runs of differing lengths; a tile of the packed stream stages the runs it needs and searches there
+//   Tree      anything else: walks the serialised layout for every word
+//
+// copy_tile and copy_edges are the kernels' bodies. The simulated GPU of the tests runs the same bodies in loops.
+#pragma once
+
+#include <cstddef>
+
+#include "layout/layout.hpp"
+#include "pack/cuda/arithmetic.hpp"
+
+namespace gapless::pack::cuda {
+
+using layout::Offset;
+
+inline constexpr int max_levels = 12;
+inline constexpr int threads_per_block = 256;
+inline constexpr int words_per_thread = 4;  // loads in flight: one is not enough to hide memory latency below 16-byte words
+inline constexpr int words_per_tile = threads_per_block * words_per_thread;
+inline constexpr int max_staged_runs = 1024;
+
+struct alignas(16) Word16 {
+  std::uint64_t low, high;
+};
+
+/// A list of offsets in GPU memory, 4 or 8 bytes an entry.
+struct Table {
+  const void* entries;
+  bool narrow;
+
+  template <class Index>
+  GAPLESS_HOST_DEVICE Offset operator[](Index i) const noexcept {
+    return narrow ? Offset{static_cast<const std::int32_t*>(entries)[i]} : static_cast<const std::int64_t*>(entries)[i];
+  }
+};
+
+/// First i in [low, high) with ends[i] > k. Precondition: there is one.
+template <class Ends>
+GAPLESS_HOST_DEVICE std::uint64_t first_end_after(const Ends& ends, std::uint64_t low, std::uint64_t high,
+                                                  Offset k) noexcept {
+  while (low + 1 < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (ends[middle - 1] > k) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return low;
+}
+
+template <class Index>
+struct Level {
+  Divider<Index> count;
+  Offset stride;
+};
+
+/// A nest counted in words: level 0 walks the words of a block, the last level needs no count.
+template <class Index>
+struct Nest {
+  Level<Index> levels[max_levels];
+  Table table;
+  int level_count;
+  int table_level;  ///< the level whose digit indexes `table`; -1 if none
+  int word_shift;   ///< log2 of the bytes in a word
+
+  GAPLESS_HOST_DEVICE Offset at(Index word) const noexcept {
+    Index rest = word;
+    Offset offset = 0;
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+    for (int i = 0; i < max_levels; ++i) {
+      if (i >= level_count) break;
+      Index digit = rest;
+      if (i + 1 < level_count) {
+        rest = levels[i].count.quotient(rest);
+        digit -= rest * levels[i].count.divisor;
+      }
+      offset += i == table_level ? table[digit] : static_cast<Offset>(digit) * levels[i].stride;
+    }
+    return offset;
+  }
+
+  GAPLESS_HOST_DEVICE Offset byte(std::uint64_t k) const noexcept {
+    return at(static_cast<Index>(k >> word_shift)) + static_cast<Offset>(k & ((std::uint64_t{1} << word_shift) - 1));
+  }
+};
+
+// A layout serialised for the GPU: nodes, modes and tables in one block of bytes, referring to each other by position.
+
+struct TreeMode {
+  Divider<std::uint64_t> count;
+  Offset stride;
+};
+
+struct TreeTable {
+  std::uint64_t position;
+  std::uint64_t narrow;
+};
+
+struct TreeNode {
+  Offset base;
+  Divider<std::uint64_t> core;  ///< packed bytes of one repetition of the core
+  std::uint32_t kind;           ///< layout::Core
+  std::uint32_t mode_count;
+  std::uint64_t modes;  ///< position of the modes, innermost first
+  std::uint64_t entry_count;
+  Divider<std::uint64_t> child;  ///< index: packed bytes of the child
+  TreeTable offsets;             ///< index, segments
+  TreeTable ends;                ///< segments, sum: packed end of each entry within the core
+  std::uint64_t children;        ///< index: position of the child; sum: position of the parts' positions
+};
+
+/// A place in memory, and how many bytes from there on are contiguous.
+struct Place {
+  Offset offset;
+  std::uint64_t remaining;
+};
+
+struct Tree {
+  const std::byte* bytes;
+  Divider<std::uint64_t> size;  ///< packed bytes of one repetition of the layout
+  Offset extent;                ///< memory between repetitions
+  int word_shift;
+
+  template <class T>
+  GAPLESS_HOST_DEVICE const T& read(std::uint64_t position) const noexcept {
+    return *reinterpret_cast<const T*>(bytes + position);
+  }
+  GAPLESS_HOST_DEVICE Table table(const TreeTable& t) const noexcept { return {bytes + t.position, t.narrow != 0}; }
+
+  /// Adds the digits of repetition `repetition` of a node's core.
+  GAPLESS_HOST_DEVICE Offset modes_offset(const TreeNode& node, std::uint64_t repetition) const noexcept {
+    Offset offset = node.base;
+    const TreeMode* modes = &read<TreeMode>(node.modes);
+    for (std::uint32_t i = 0; i < node.mode_count; ++i) {
+      const std::uint64_t rest = modes[i].count.quotient(repetition);
+      offset += static_cast<Offset>(repetition - rest * modes[i].count.divisor) * modes[i].stride;
+      repetition = rest;
+    }
+    return offset;
+  }
+
+  GAPLESS_HOST_DEVICE Place place(std::uint64_t k) const noexcept {
+    const std::uint64_t whole = size.quotient(k);
+    Offset offset = static_cast<Offset>(whole) * extent;
+    k -= whole * size.divisor;
+    std::uint64_t position = 0;
+    while (true) {
+      const TreeNode& node = read<TreeNode>(position);
+      const std::uint64_t repetition = node.core.quotient(k);
+      k -= repetition * node.core.divisor;
+      offset += modes_offset(node, repetition);
+      switch (static_cast<layout::Core>(node.kind)) {
+        case layout::Core::block:
+          return {offset + static_cast<Offset>(k), node.core.divisor - k};
+        case layout::Core::index: {
+          const std::uint64_t entry = node.child.quotient(k);
+          offset += table(node.offsets)[entry];
+          k -= entry * node.child.divisor;
+          position = node.children;
+          break;
+        }
+        case layout::Core::segments: {
+          const Table ends = table(node.ends);
+          const std::uint64_t entry = first_end_after(ends, 0, node.entry_count, static_cast<Offset>(k));
+          const Offset start = entry == 0 ? 0 : ends[entry - 1];
+          return {offset + table(node.offsets)[entry] + static_cast<Offset>(k) - start,
+                  static_cast<std::uint64_t>(ends[entry]) - k};
+        }
+        case layout::Core::sum: {
+          const Table ends = table(node.ends);
+          const std::uint64_t entry = first_end_after(ends, 0, node.entry_count, static_cast<Offset>(k));
+          if (entry != 0) k -= static_cast<std::uint64_t>(ends[entry - 1]);
+          position = read<std::uint64_t>(node.children + entry * sizeof(std::uint64_t));
+          break;
+        }
+      }
+    }
+  }
+
+  GAPLESS_HOST_DEVICE Offset at(std::uint64_t word) const noexcept { return place(word << word_shift).offset; }
+  GAPLESS_HOST_DEVICE Offset byte(std::uint64_t k) const noexcept { return place(k).offset; }
+};
+
+/// The runs one tile needs, in memory its threads share.
+struct StagedRuns {
+  Offset ends[max_staged_runs];
+  Offset shifts[max_staged_runs];  ///< memory offset minus packed position: one addition places a byte
+};
+
+/// Which runs [low, high) of the core a tile needs; not staged when they are too many.
+struct RunWindow {
+  std::uint64_t low, high;
+  bool staged;
+};
+
+/// Precondition: the root of `tree` is a list of segments (in any modes).
+struct Segments {
+  Tree tree;
+
+  /// Precondition: first_word <= last_word, both within the stream.
+  GAPLESS_HOST_DEVICE RunWindow window(std::uint64_t first_word, std::uint64_t last_word) const noexcept {
+    const TreeNode& node = tree.read<TreeNode>(0);
+    if (node.entry_count <= max_staged_runs) return {0, node.entry_count, true};
+    const std::uint64_t first = first_word << tree.word_shift, last = last_word << tree.word_shift;
+    const std::uint64_t repetition = node.core.quotient(first);
+    if (repetition != node.core.quotient(last)) return {0, node.entry_count, false};
+    const std::uint64_t origin = repetition * node.core.divisor;
+    const Table ends = tree.table(node.ends);
+    const std::uint64_t low = first_end_after(ends, 0, node.entry_count, static_cast<Offset>(first - origin));
+    // The tile holds at most one run a word, which bounds the second search.
+    const std::uint64_t limit = low + (last_word - first_word) + 1;
+    const std::uint64_t high = 1 + first_end_after(ends, low, limit < node.entry_count ? limit : node.entry_count,
+                                                   static_cast<Offset>(last - origin));
+    return {low, high, high - low <= max_staged_runs};
+  }
+
+  GAPLESS_HOST_DEVICE void stage(const RunWindow& window, int thread, int threads, StagedRuns& runs) const noexcept {
+    const TreeNode& node = tree.read<TreeNode>(0);
+    const Table ends = tree.table(node.ends), offsets = tree.table(node.offsets);
+    for (std::uint64_t i = window.low + static_cast<std::uint64_t>(thread); i < window.high;
+         i += static_cast<std::uint64_t>(threads)) {
+      runs.ends[i - window.low] = ends[i];
+      runs.shifts[i - window.low] = offsets[i] - (i == 0 ? 0 : ends[i - 1]);
+    }
+  }
+
+  GAPLESS_HOST_DEVICE Offset byte(std::uint64_t k) const noexcept { return tree.place(k).offset; }
+};
+
+/// Segments with the runs of a tile at hand.
+struct StagedSegments {
+  const Segments& segments;
+  const RunWindow& window;
+  const StagedRuns& runs;
+
+  GAPLESS_HOST_DEVICE Offset at(std::uint64_t word) const noexcept {
+    const Tree& tree = segments.tree;
+    const TreeNode& node = tree.read<TreeNode>(0);
+    std::uint64_t k = word << tree.word_shift;
+    const std::uint64_t whole = tree.size.quotient(k);
+    k -= whole * tree.size.divisor;
+    const std::uint64_t repetition = node.core.quotient(k);
+    k -= repetition * node.core.divisor;
+    const Offset origin = static_cast<Offset>(whole) * tree.extent + tree.modes_offset(node, repetition);
+    const Offset within = static_cast<Offset>(k);
+    if (window.staged) {
+      const std::uint64_t run = first_end_after(runs.ends, 0, window.high - window.low, within);
+      return origin + runs.shifts[run] + within;
+    }
+    const Table ends = tree.table(node.ends);
+    const std::uint64_t run = first_end_after(ends, window.low, window.high, within);
+    return origin + tree.table(node.offsets)[run] + within - (run == 0 ? 0 : ends[run - 1]);
+  }
+};
+
+/// A packed byte range as a kernel sees it: whole words in the middle, single bytes at either edge.
+struct Range {
+  std::uintptr_t memory;  ///< address of layout offset 0
+  std::uintptr_t packed;  ///< address packed byte 0 has or would have
+  std::uint64_t begin;    ///< first packed byte
+  std::uint64_t first_word;
+  std::uint64_t word_count;
+  std::uint32_t head;  ///< bytes before the first whole word
+  std::uint32_t tail;  ///< bytes after the last whole word
+  bool unpack;
+};
+
+GAPLESS_HOST_DEVICE RunWindow window_of_tile(const Range& range, const Segments& segments, std::uint64_t tile) noexcept {
+  const std::uint64_t first = tile * words_per_tile;
+  const std::uint64_t last = first + words_per_tile < range.word_count ? first + words_per_tile : range.word_count;
+  return segments.window(range.first_word + first, range.first_word + last - 1);
+}
+
+/// Memory addressed as it is. The simulated GPU passes a space of its own that checks and translates every address.
+struct DirectSpace {
+  template <class T>
+  GAPLESS_HOST_DEVICE T* at(std::uintptr_t address) const noexcept {
+    return reinterpret_cast<T*>(address);
+  }
+};
+
+/// Moves the words of one thread of one tile.
+template <class Word, class Index, class Locator, class Space>
+GAPLESS_HOST_DEVICE void copy_tile(const Range& range, const Locator& locator, std::uint64_t tile, int thread,
+                                   const Space& space) noexcept {
+  const std::uint64_t first = tile * words_per_tile + static_cast<std::uint64_t>(thread);
+  Word words[words_per_thread];
+  std::uintptr_t memory[words_per_thread];
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+  for (int i = 0; i < words_per_thread; ++i) {
+    const std::uint64_t word = first + static_cast<std::uint64_t>(i) * threads_per_block;
+    if (word < range.word_count) {
+      const std::uint64_t k = range.first_word + word;
+      memory[i] = range.memory + static_cast<std::uintptr_t>(locator.at(static_cast<Index>(k)));
+      words[i] = *space.template at<const Word>(range.unpack ? range.packed + k * sizeof(Word) : memory[i]);
+    }
+  }
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+  for (int i = 0; i < words_per_thread; ++i) {
+    const std::uint64_t word = first + static_cast<std::uint64_t>(i) * threads_per_block;
+    if (word < range.word_count) {
+      const std::uint64_t k = range.first_word + word;
+      *space.template at<Word>(range.unpack ? memory[i] : range.packed + k * sizeof(Word)) = words[i];
+    }
+  }
+}
+
+/// Moves one of the edge bytes; edge < head + tail.
+template <class Locator, class Space>
+GAPLESS_HOST_DEVICE void copy_edge(const Range& range, const Locator& locator, int word_shift, std::uint32_t edge,
+                                   const Space& space) noexcept {
+  const std::uint64_t k = edge < range.head
+                              ? range.begin + edge
+                              : ((range.first_word + range.word_count) << word_shift) + (edge - range.head);
+  const std::uintptr_t memory = range.memory + static_cast<std::uintptr_t>(locator.byte(k));
+  const std::uintptr_t packed = range.packed + k;
+  *space.template at<char>(range.unpack ? memory : packed) = *space.template at<const char>(range.unpack ? packed : memory);
+}
+
+/// One thread's share of the run that packed byte range.begin + done lies in; returns the bytes all threads move together.
+/// Bytes of one run never overlap, so its threads need no order among themselves.
+template <class Space>
+GAPLESS_HOST_DEVICE std::uint64_t copy_run(const Range& range, const Tree& tree, std::uint64_t done, std::uint64_t bytes,
+                                           unsigned thread, unsigned threads, const Space& space) noexcept {
+  const std::uint64_t k = range.begin + done;
+  const Place place = tree.place(k);
+  const std::uint64_t left = bytes - done;
+  const std::uint64_t length = place.remaining < left ? place.remaining : left;
+  const std::uintptr_t memory = range.memory + static_cast<std::uintptr_t>(place.offset);
+  const std::uintptr_t packed = range.packed + k;
+  for (std::uint64_t i = thread; i < length; i += threads) {
+    *space.template at<char>((range.unpack ? memory : packed) + i) =
+        *space.template at<const char>((range.unpack ? packed : memory) + i);
+  }
+  return length;
+}
+
+/// Calls action with a value of the word type of 2^shift bytes, 0 <= shift <= 4.
+template <class Action>
+void visit_word(int shift, const Action& action) {
+  switch (shift) {
+    case 0:
+      return action(std::uint8_t{});
+    case 1:
+      return action(std::uint16_t{});
+    case 2:
+      return action(std::uint32_t{});
+    case 3:
+      return action(std::uint64_t{});
+    default:
+      return action(Word16{});
+  }
+}
+
+}  // namespace gapless::pack::cuda

@@ -1,0 +1,13 @@
+// Launching prepared work on a CUDA stream.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "pack/cuda/plan.hpp"
+
+namespace gapless::pack::cuda {
+
+/// Issues one copy or kernel to `stream` of the current device. Asynchronous.
+cudaError_t launch(const Launch& work, cudaStream_t stream) noexcept;
+
+}  // namespace gapless::pack::cuda

@@ -1,0 +1,43 @@
+// The GPU runtime interface, done with the CUDA runtime.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+
+#include "device/device.hpp"
+#include "pack/cuda/plan.hpp"
+
+namespace gapless::pack::cuda {
+
+/// Descriptors in plain device memory. Works while a stream is being captured: uploads run on a stream of their own.
+class CudaDescriptorMemory final : public DescriptorMemory {
+ public:
+  void* upload(int device, const void* bytes, std::size_t count) noexcept override;
+  void release(int device, void* descriptor) noexcept override;
+};
+
+class CudaRuntime final : public device::Runtime {
+ public:
+  const char* name() const noexcept override { return "cuda"; }
+  int device_count() noexcept override;
+  std::string describe(int device) override;
+  const char* last_error() noexcept override;
+  device::Location locate(const void* pointer) noexcept override;
+  device::Status allocate(device::MemoryKind kind, int device, std::size_t bytes, void** result) noexcept override;
+  void release(device::MemoryKind kind, int device, void* pointer) noexcept override;
+  void* stream(int device) noexcept override;
+  device::Status follow_default_stream(int device, void* stream) noexcept override;
+  device::Status copy(void* destination, const void* source, std::size_t bytes, int device,
+                      void* stream) noexcept override;
+  device::Status synchronize(int device, void* stream) noexcept override;
+  device::Status run(std::span<const Job> jobs, int device, void* stream) noexcept override;
+
+ private:
+  static constexpr std::size_t descriptor_capacity = std::size_t{256} << 20;
+
+  CudaDescriptorMemory descriptor_memory_;
+  DescriptorCache descriptors_{descriptor_memory_, descriptor_capacity};
+  Planner planner_{descriptors_};
+};
+
+}  // namespace gapless::pack::cuda

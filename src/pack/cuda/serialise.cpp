@@ -1,0 +1,102 @@
+#include "pack/cuda/serialise.hpp"
+
+#include <cstring>
+
+#include "pack/cuda/index_logic.hpp"
+
+namespace gapless::pack::cuda {
+namespace {
+
+class Writer {
+ public:
+  Serialised take() { return std::move(result_); }
+
+  std::uint64_t node(const layout::Layout& layout, bool is_root) {
+    const std::uint64_t position = reserve(sizeof(TreeNode));
+    TreeNode node{};
+    node.base = layout.base;
+    node.core = divider(layout.core_size);
+    node.kind = static_cast<std::uint32_t>(layout.core);
+    node.mode_count = static_cast<std::uint32_t>(layout.modes.size());
+    node.modes = modes(layout);
+    if (!is_root) align(layout.base);
+    switch (layout.core) {
+      case layout::Core::block:
+        align(layout.length);
+        break;
+      case layout::Core::index:
+        node.entry_count = layout.offsets.size();
+        node.offsets = table(layout.offsets);
+        node.child = divider(layout.child->size);
+        node.children = this->node(*layout.child, false);
+        break;
+      case layout::Core::segments:
+        node.entry_count = layout.offsets.size();
+        node.offsets = table(layout.offsets);
+        node.ends = table(layout.ends);
+        break;
+      case layout::Core::sum:
+        sum(layout, node);
+        break;
+    }
+    std::memcpy(result_.bytes.data() + position, &node, sizeof node);
+    return position;
+  }
+
+ private:
+  std::uint64_t reserve(std::size_t bytes) {
+    const std::size_t position = (result_.bytes.size() + 15) / 16 * 16;
+    result_.bytes.resize(position + bytes);
+    return position;
+  }
+
+  template <class T>
+  void put(std::uint64_t position, const T& value) {
+    std::memcpy(result_.bytes.data() + position, &value, sizeof value);
+  }
+
+  void align(Offset value) { result_.alignment_bits |= static_cast<std::uint64_t>(value); }
+
+  static Divider<std::uint64_t> divider(Offset value) { return make_divider(static_cast<std::uint64_t>(value)); }
+
+  std::uint64_t modes(const layout::Layout& layout) {
+    const std::uint64_t position = reserve(layout.modes.size() * sizeof(TreeMode));
+    for (std::size_t i = 0; i < layout.modes.size(); ++i) {
+      put(position + i * sizeof(TreeMode), TreeMode{divider(layout.modes[i].count), layout.modes[i].stride});
+      align(layout.modes[i].stride);
+    }
+    return position;
+  }
+
+  TreeTable table(const layout::OffsetTable& offsets) {
+    const std::uint64_t position = reserve(offsets.memory_bytes());
+    const void* entries = offsets.is_narrow() ? static_cast<const void*>(offsets.narrow().data())
+                                              : static_cast<const void*>(offsets.wide().data());
+    std::memcpy(result_.bytes.data() + position, entries, offsets.memory_bytes());
+    for (std::size_t i = 0; i < offsets.size(); ++i) align(offsets[i]);
+    return {position, offsets.is_narrow()};
+  }
+
+  void sum(const layout::Layout& layout, TreeNode& node) {
+    std::vector<Offset> ends;
+    for (const auto& part : layout.parts) ends.push_back(part.start + part.layout->size);
+    node.entry_count = layout.parts.size();
+    node.ends = table(layout::OffsetTable(ends));
+    node.children = reserve(layout.parts.size() * sizeof(std::uint64_t));
+    for (std::size_t i = 0; i < layout.parts.size(); ++i) {
+      put(node.children + i * sizeof(std::uint64_t), this->node(*layout.parts[i].layout, false));
+    }
+  }
+
+  Serialised result_;
+};
+
+}  // namespace
+
+Serialised serialise(const layout::Layout& layout) {
+  Writer writer;
+  writer.node(layout, true);
+  return writer.take();
+}
+
+}  // namespace gapless::pack::cuda

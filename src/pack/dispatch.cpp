@@ -1,0 +1,75 @@
+// Which implementation of the kernels runs: the best this CPU has, or the one GAPLESS_HOST_ENGINE names.
+
+#include <atomic>
+#include <cstdlib>
+#include <span>
+#include <string_view>
+
+#include "pack/host.hpp"
+#include "pack/kernels.hpp"
+
+namespace gapless::pack::host {
+namespace {
+
+struct Available {
+  const Kernels* tables[3];
+  std::string_view names[3];
+  std::size_t count = 0;
+
+  Available() noexcept {
+#ifdef GAPLESS_X86_KERNELS
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) add(avx512_kernels);
+    if (__builtin_cpu_supports("avx2")) add(avx2_kernels);
+#endif
+    add(scalar_kernels);
+  }
+
+  void add(const Kernels& table) noexcept {
+    tables[count] = &table;
+    names[count++] = table.name;
+  }
+
+  const Kernels* find(std::string_view name) const noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (names[i] == name) return tables[i];
+    }
+    return nullptr;
+  }
+};
+
+const Available& available() noexcept {
+  static const Available result;
+  return result;
+}
+
+std::atomic<const Kernels*> chosen{nullptr};
+
+// An unknown name falls back to the best: a mistyped variable must not end the program it was set for.
+const Kernels& choose() noexcept {
+  const Kernels* table = nullptr;
+  if (const char* wanted = std::getenv("GAPLESS_HOST_ENGINE")) table = available().find(wanted);
+  if (table == nullptr) table = available().tables[0];
+  const Kernels* none = nullptr;
+  chosen.compare_exchange_strong(none, table, std::memory_order_relaxed);
+  return none ? *none : *table;
+}
+
+}  // namespace
+
+const Kernels& kernels() noexcept {
+  const Kernels* table = chosen.load(std::memory_order_relaxed);
+  return table ? *table : choose();
+}
+
+std::span<const std::string_view> implementations() noexcept { return {available().names, available().count}; }
+
+std::string_view implementation() noexcept { return kernels().name; }
+
+bool select_implementation(std::string_view name) noexcept {
+  const Kernels* table = available().find(name);
+  if (table != nullptr) chosen.store(table, std::memory_order_relaxed);
+  return table != nullptr;
+}
+
+}  // namespace gapless::pack::host

@@ -1,0 +1,262 @@
+// Runs jobs: cuts the byte range along the levels of the plan into whole pieces, and hands those to the kernels.
+//
+// At every level the range is a partial head, a whole middle and a partial tail, so at most two chains of partial
+// pieces descend, and everything between them is moved by loops of fixed shape.
+
+#include "pack/host.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "layout/cursor.hpp"
+#include "pack/fields.hpp"
+#include "pack/kernels.hpp"
+#include "pack/plan.hpp"
+
+namespace gapless::pack::host {
+namespace {
+
+using layout::Core;
+using layout::OffsetTable;
+
+List list_of(const OffsetTable& table) noexcept {
+  if (table.is_narrow()) return {table.narrow().data(), nullptr};
+  return {nullptr, table.wide().data()};
+}
+
+List advanced(List list, Offset entries) noexcept {
+  if (list.narrow != nullptr) return {list.narrow + entries, nullptr};
+  return {nullptr, list.wide + entries};
+}
+
+/// Moves pieces of one job. `memory` is always where offset 0 of the piece lies, `packed` where its first byte goes.
+class Mover {
+ public:
+  explicit Mover(Direction direction) noexcept : kernels_(kernels()), direction_(direction) {}
+
+  /// Packed bytes [begin, end) of the first `top` levels of the plan.
+  void range(const Plan& plan, int top, char* memory, char* packed, Offset begin, Offset end) const {
+    if (top == 0) return core_range(plan, memory, packed, begin, end);
+    const Level& level = plan.levels[top - 1];
+    if (begin == 0 && end == level.unit * level.count) return whole(plan, top, level.count, memory, packed);
+    Offset first = begin / level.unit;
+    const Offset last = end / level.unit;
+    const Offset head = begin - first * level.unit, tail = end - last * level.unit;
+    if (first == last) return range(plan, top - 1, memory + first * level.stride, packed, head, tail);
+    if (head > 0) {
+      range(plan, top - 1, memory + first * level.stride, packed, head, level.unit);
+      packed += level.unit - head;
+      ++first;
+    }
+    if (first < last) {
+      whole(plan, top, last - first, memory + first * level.stride, packed);
+      packed += (last - first) * level.unit;
+    }
+    if (tail > 0) range(plan, top - 1, memory + last * level.stride, packed, 0, tail);
+  }
+
+  /// Packed bytes [begin, end) of a repeated layout, wherever its base is.
+  void layout_range(const Layout& layout, Mode outer, char* memory, char* packed, Offset begin, Offset end) const {
+    if (begin == end) return;
+    Plan plan;
+    if (make_plan(layout, outer, plan)) {
+      range(plan, plan.depth, memory + layout.base, packed, begin, end);
+    } else {
+      walk(layout, outer, memory, packed, begin, end);
+    }
+  }
+
+ private:
+  void bytes(char* memory, char* packed, Offset count) const {
+    std::memcpy(direction_ == Direction::pack ? packed : memory, direction_ == Direction::pack ? memory : packed,
+                static_cast<std::size_t>(count));
+  }
+
+  Dense dense() const noexcept { return direction_ == Direction::pack ? Dense::destination : Dense::source; }
+
+  void walk(const Layout& layout, Mode outer, char* memory, char* packed, Offset begin, Offset end) const {
+    layout::Cursor cursor(layout, outer, begin, end);
+    for (layout::Segment run; cursor.next(run); packed += run.length) bytes(memory + run.offset, packed, run.length);
+  }
+
+  /// The first `top` levels, with `count` repetitions of the last of them.
+  void whole(const Plan& plan, int top, Offset count, char* memory, char* packed) const {
+    if (plan.layout->core == Core::block) return strided(make_nest(plan, top, count, dense()), memory, packed);
+    if (top <= 1) {
+      const Level once{1, 0, plan.layout->core_size};
+      return cores(*plan.layout, top == 0 ? once : Level{count, plan.levels[0].stride, plan.levels[0].unit}, memory,
+                   packed);
+    }
+    const Level& level = plan.levels[top - 1];
+    for (Offset i = 0; i < count; ++i, memory += level.stride, packed += level.unit) {
+      whole(plan, top - 1, plan.levels[top - 2].count, memory, packed);
+    }
+  }
+
+  void nest(const Nest& nest, char* memory, char* packed) const {
+    if (direction_ == Direction::pack) {
+      kernels_.nest(nest, memory, packed);
+    } else {
+      kernels_.nest(nest, packed, memory);
+    }
+  }
+
+  void strided(const Nest& loops, char* memory, char* packed) const {
+    Transposed parts;
+    if (!transpose(loops, dense(), parts)) return nest(loops, memory, packed);
+    nest(parts.main, memory, packed);
+    if (parts.rest.depth < 0) return;
+    const bool packs = direction_ == Direction::pack;
+    nest(parts.rest, memory + (packs ? parts.rest_source : parts.rest_destination),
+         packed + (packs ? parts.rest_destination : parts.rest_source));
+  }
+
+  /// Repetitions of a core that is not a block.
+  void cores(const Layout& layout, Level level, char* memory, char* packed) const {
+    Fields fields;
+    if (level.count >= fields_from && fields.collect(layout, level, dense())) {
+      return repeated_fields(fields, level, memory, packed);
+    }
+    for (Offset i = 0; i < level.count; ++i, memory += level.stride, packed += level.unit) {
+      switch (layout.core) {
+        case Core::index:
+          entries(layout, 0, static_cast<Offset>(layout.offsets.size()), memory, packed);
+          break;
+        case Core::segments:
+          runs(layout, 0, static_cast<Offset>(layout.offsets.size()), memory, packed);
+          break;
+        case Core::sum:
+          for (const layout::Part& part : layout.parts) {
+            layout_range(*part.layout, {1, 0}, memory, packed + part.start, 0, part.layout->size);
+          }
+          break;
+        case Core::block:
+          break;
+      }
+    }
+  }
+
+  void repeated_fields(const Fields& fields, Level level, char* memory, char* packed) const {
+    for (Offset done = 0; done < level.count; done += fields.tile) {
+      const Offset count = std::min(fields.tile, level.count - done);
+      for (int i = 0; i < fields.count; ++i) {
+        const Field& field = fields.field[i];
+        nest(fields.nest(field, count, level, dense()), memory + done * level.stride + field.memory,
+             packed + done * level.unit + field.packed);
+      }
+    }
+  }
+
+  /// Entries [first, last) of an index core.
+  void entries(const Layout& layout, Offset first, Offset last, char* memory, char* packed) const {
+    const Layout& child = *layout.child;
+    const List offsets = advanced(list_of(layout.offsets), first);
+    Plan plan;
+    if (child.core == Core::block && make_plan(child, {1, 0}, plan)) {
+      const Nest loops = make_nest(plan, plan.depth, plan.depth > 0 ? plan.levels[plan.depth - 1].count : 1, dense());
+      if (direction_ == Direction::pack) {
+        kernels_.gather(loops, offsets, last - first, child.size, memory + child.base, packed);
+      } else {
+        kernels_.scatter(loops, offsets, last - first, child.size, packed, memory + child.base);
+      }
+      return;
+    }
+    for (Offset i = first; i < last; ++i, packed += child.size) {
+      layout_range(child, {1, 0}, memory + layout.offsets[static_cast<std::size_t>(i)], packed, 0, child.size);
+    }
+  }
+
+  /// Runs [first, last) of a segments core.
+  void runs(const Layout& layout, Offset first, Offset last, char* memory, char* packed) const {
+    if (direction_ == Direction::pack) {
+      kernels_.gather_runs(list_of(layout.offsets), list_of(layout.ends), first, last, memory, packed);
+    } else {
+      kernels_.scatter_runs(list_of(layout.offsets), list_of(layout.ends), first, last, memory, packed);
+    }
+  }
+
+  void core_range(const Plan& plan, char* memory, char* packed, Offset begin, Offset end) const {
+    const Layout& layout = *plan.layout;
+    switch (layout.core) {
+      case Core::block:
+        return bytes(memory + begin, packed, end - begin);
+      case Core::index:
+        return index_range(layout, memory, packed, begin, end);
+      case Core::segments:
+        return segments_range(layout, memory, packed, begin, end);
+      case Core::sum:
+        return sum_range(layout, memory, packed, begin, end);
+    }
+  }
+
+  void index_range(const Layout& layout, char* memory, char* packed, Offset begin, Offset end) const {
+    const Layout& child = *layout.child;
+    const auto entry = [&](Offset i, Offset from, Offset to) {
+      layout_range(child, {1, 0}, memory + layout.offsets[static_cast<std::size_t>(i)], packed, from, to);
+      packed += to - from;
+    };
+    Offset first = begin / child.size;
+    const Offset last = end / child.size;
+    const Offset head = begin - first * child.size, tail = end - last * child.size;
+    if (first == last) return entry(first, head, tail);
+    if (head > 0) entry(first++, head, child.size);
+    if (first < last) {
+      entries(layout, first, last, memory, packed);
+      packed += (last - first) * child.size;
+    }
+    if (tail > 0) entry(last, 0, tail);
+  }
+
+  /// The run that holds packed byte k.
+  static Offset run_of(const OffsetTable& ends, Offset k) noexcept {
+    const auto find = [k](auto span) { return std::upper_bound(span.begin(), span.end(), k) - span.begin(); };
+    return ends.is_narrow() ? find(ends.narrow()) : find(ends.wide());
+  }
+
+  void segments_range(const Layout& layout, char* memory, char* packed, Offset begin, Offset end) const {
+    const auto at = [](const OffsetTable& table, Offset i) { return table[static_cast<std::size_t>(i)]; };
+    if (begin == end) return;
+    Offset first = run_of(layout.ends, begin);
+    const Offset last = run_of(layout.ends, end - 1);  // the run that holds the last byte
+    const Offset start = first > 0 ? at(layout.ends, first - 1) : 0;
+    const Offset last_start = last > 0 ? at(layout.ends, last - 1) : 0;
+    if (first == last) return bytes(memory + at(layout.offsets, first) + (begin - start), packed, end - begin);
+    if (begin > start) {
+      const Offset count = at(layout.ends, first) - begin;
+      bytes(memory + at(layout.offsets, first) + (begin - start), packed, count);
+      packed += count;
+      begin += count;
+      ++first;
+    }
+    runs(layout, first, last, memory, packed);
+    packed += last_start - begin;
+    bytes(memory + at(layout.offsets, last), packed, end - last_start);
+  }
+
+  void sum_range(const Layout& layout, char* memory, char* packed, Offset begin, Offset end) const {
+    auto part = std::upper_bound(layout.parts.begin(), layout.parts.end(), begin,
+                                 [](Offset k, const layout::Part& p) { return k < p.start; }) -
+                1;
+    for (; part != layout.parts.end() && part->start < end; ++part) {
+      const Offset from = std::max(begin - part->start, Offset{0});
+      const Offset to = std::min(end - part->start, part->layout->size);
+      layout_range(*part->layout, {1, 0}, memory, packed, from, to);
+      packed += to - from;
+    }
+  }
+
+  const Kernels& kernels_;
+  const Direction direction_;
+};
+
+}  // namespace
+
+void run(std::span<const Job> jobs) {
+  for (const Job& job : jobs) {
+    Mover(job.direction)
+        .layout_range(*job.layout, job.outer, static_cast<char*>(job.memory), static_cast<char*>(job.packed), job.begin,
+                      job.end);
+  }
+}
+
+}  // namespace gapless::pack::host
