@@ -1,0 +1,109 @@
+// An MPI library is known by defining PMPI_Get_version: every one does since MPI 1.2, tools do not, and gapless never
+// exports it, so looking it up cannot lead back here.
+#include "shim/library.hpp"
+
+#include <dlfcn.h>
+
+#include <cstring>
+
+namespace gapless::shim {
+
+namespace {
+
+constexpr const char* mark_of_a_library = "PMPI_Get_version";
+
+const link_map* ourselves() { return object_of(reinterpret_cast<const void*>(&ourselves)); }
+
+/// A handle on an object that is loaded already; the main program's has an empty name.
+void* handle_of(const link_map* object) {
+  return dlopen(object->l_name[0] == '\0' ? nullptr : object->l_name, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+/// The MPI library that code in `object` sees; null if it sees none.
+const link_map* library_seen_by(const link_map* object) {
+  void* handle = handle_of(object);
+  if (handle == nullptr) return nullptr;
+  const void* mark = dlsym(handle, mark_of_a_library);
+  dlclose(handle);
+  return mark == nullptr ? nullptr : object_of(mark);
+}
+
+const link_map* library_seen_globally() {
+  const void* mark = dlsym(RTLD_NEXT, mark_of_a_library);
+  if (mark == nullptr) mark = dlsym(RTLD_DEFAULT, mark_of_a_library);
+  return mark == nullptr ? nullptr : object_of(mark);
+}
+
+/// Needed when an MPI library was loaded with RTLD_LOCAL and the call came through code that does not depend on it.
+const link_map* library_anywhere() {
+  const link_map* object = ourselves();
+  while (object->l_prev != nullptr) object = object->l_prev;
+  for (; object != nullptr; object = object->l_next) {
+    if (const link_map* library = library_seen_by(object)) return library;
+  }
+  return nullptr;
+}
+
+/// MPICH 5 has MPI_Abi_get_version in both of its libraries and answers -1 in the one that has its own ABI.
+Abi abi_of(void* handle) {
+  if (void* symbol = dlsym(handle, "MPI_Abi_get_version")) {
+    int major = -1, minor = -1;
+    auto get_version = reinterpret_cast<int (*)(int*, int*)>(symbol);
+    if (get_version(&major, &minor) == 0 && major >= 1) return Abi::standard;
+  }
+  return dlsym(handle, "ompi_mpi_comm_self") != nullptr ? Abi::openmpi : Abi::mpich;
+}
+
+}  // namespace
+
+const char* name_of(Abi abi) {
+  switch (abi) {
+    case Abi::standard:
+      return "abi";
+    case Abi::openmpi:
+      return "openmpi";
+    case Abi::mpich:
+      break;
+  }
+  return "mpich";
+}
+
+const link_map* object_of(const void* address) {
+  Dl_info info;
+  void* object = nullptr;
+  return dladdr1(address, &info, &object, RTLD_DL_LINKMAP) != 0 ? static_cast<const link_map*>(object) : nullptr;
+}
+
+Library Library::find(const void* caller) {
+  Library library;
+  if (const link_map* object = object_of(caller)) library.object = library_seen_by(object);
+  if (library.object == nullptr) library.object = library_seen_globally();
+  if (library.object == nullptr) library.object = library_anywhere();
+  if (library.object == nullptr) return library;
+  library.handle = handle_of(library.object);  // kept: the slots will point into the library
+  library.abi = abi_of(library.handle);
+  return library;
+}
+
+void* Library::symbol(const char* name) const {
+  if (abi == Abi::openmpi && std::strncmp(name, "ompi_", 5) == 0) {
+    if (void* in_use = dlsym(RTLD_DEFAULT, name)) return in_use;
+  }
+  void* found = dlsym(handle, name);
+  return found != nullptr && object_of(found) != ourselves() ? found : nullptr;
+}
+
+void* tool_behind_us(const char* name) {
+  void* found = dlsym(RTLD_NEXT, name);
+  if (found == nullptr) return nullptr;
+  const link_map* object = object_of(found);
+  if (object == nullptr || object == ourselves()) return nullptr;
+  void* handle = handle_of(object);
+  if (handle == nullptr) return nullptr;
+  // A tool may depend on the library and so sees its mark; the library itself holds it.
+  const void* mark = dlsym(handle, mark_of_a_library);
+  dlclose(handle);
+  return mark != nullptr && object_of(mark) == object ? nullptr : found;
+}
+
+}  // namespace gapless::shim
