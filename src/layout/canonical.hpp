@@ -2,8 +2,8 @@
 //
 // Every builder returns a canonical layout. For nests of modes around a block the form is found in one pass, innermost
 // first: a mode of count 1 is dropped, and a mode whose stride equals previous.count * previous.stride (or the block's
-// length) is merged. That form is unique. Irregular layouts of up to `recognition_budget` segments are rebuilt from their
-// segment list, which is unique too; larger ones keep the form their construction gave them.
+// length) is merged. That form is unique. Irregular layouts of up to `recognition_budget` segments are rebuilt from
+// their segment list, which is unique too; larger ones keep the form their construction gave them.
 #pragma once
 
 #include <span>

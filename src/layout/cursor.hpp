@@ -1,7 +1,7 @@
 // Walking the contiguous runs of any byte range of a layout, in packed order.
 //
-// This is the plain, always-right way through a layout: the host engine's general path, refine's fallback and the tests of
-// every faster path use it.
+// This is the plain, always-right way through a layout: the host engine's general path, refine's fallback and the tests
+// of every faster path use it.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace gapless::layout {
 
-/// Visits the packed range [begin, end) of `count` repetitions of a layout, `extent` bytes apart, as maximal runs within
-/// one repetition of the core. Set-up may allocate (once per construction); next() does not.
+/// Visits the packed range [begin, end) of `count` repetitions of a layout, `extent` bytes apart, as maximal runs
+/// within one repetition of the core. Set-up may allocate (once per construction); next() does not.
 class Cursor {
  public:
   Cursor(const Layout& layout, Mode outer, Offset begin, Offset end);
@@ -30,7 +30,8 @@ class Cursor {
 /// All runs of [begin, end), adjacent ones fused. For tests, `explain` and small layouts.
 std::vector<Segment> segments_of(const Layout& layout, Mode outer, Offset begin, Offset end);
 
-/// Number of runs segments_of would give for the whole layout without fusing across repetitions, without enumerating them.
+/// Number of runs segments_of would give for the whole layout without fusing across repetitions, without enumerating
+/// them.
 Offset segment_count(const Layout& layout) noexcept;
 
 }  // namespace gapless::layout

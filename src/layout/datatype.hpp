@@ -3,8 +3,11 @@
 // A Datatype is a layout plus the bounds that decide where its next repetition goes. Lower bound, upper bound and true
 // bounds are kept apart from the layout, because resizing changes where repetitions go and never which bytes are named.
 // Constructors take element counts and displacements as MPI does; displacements are in bytes exactly where MPI's
-// h-constructors have them in bytes. They throw std::invalid_argument for negative counts and std::overflow_error where a
-// size or bound leaves 63 bits.
+// h-constructors have them in bytes. They throw std::invalid_argument for negative counts and std::overflow_error where
+// a size or bound leaves 63 bits.
+//
+// A struct's upper bound is not padded to an alignment: MPI leaves that padding to the library (5.1.6), so whoever
+// knows the library's datatype takes its bounds from MPI_Type_get_extent and puts them here with resized().
 #pragma once
 
 #include <optional>
@@ -21,6 +24,10 @@ struct Datatype {
   Offset true_lower_bound = 0;  ///< smallest byte offset named (0 when empty)
   Offset true_upper_bound = 0;  ///< one past the largest byte offset named (0 when empty)
 
+  /// The bounds come from MPI_Type_create_resized, subarray or darray somewhere inside: such bounds alone decide those
+  /// of the types built from this one (MPI 5.0, 5.1.7).
+  bool has_explicit_bounds = false;
+
   Offset size() const noexcept { return layout->size; }
   Offset extent() const noexcept { return upper_bound - lower_bound; }
 };
@@ -33,14 +40,16 @@ inline constexpr Offset default_distribution_argument = -1;
 
 /// A basic type of `size` contiguous bytes; `extent` may exceed it.
 Datatype named(Offset size, Offset extent);
-/// A pair type such as MPI_DOUBLE_INT: a value of `value_size` bytes at 0, an index of `index_size` bytes at `index_offset`.
+/// A pair type such as MPI_DOUBLE_INT: a value of `value_size` bytes at 0, an index of `index_size` bytes at
+/// `index_offset`.
 Datatype pair(Offset value_size, Offset index_size, Offset index_offset, Offset extent);
 
 Datatype contiguous(Offset count, const Datatype& child);
 Datatype vector(Offset count, Offset block_length, Offset stride, const Datatype& child);
 Datatype hvector(Offset count, Offset block_length, Offset stride_bytes, const Datatype& child);
 Datatype indexed(std::span<const Offset> block_lengths, std::span<const Offset> displacements, const Datatype& child);
-Datatype hindexed(std::span<const Offset> block_lengths, std::span<const Offset> displacements_bytes, const Datatype& child);
+Datatype hindexed(std::span<const Offset> block_lengths, std::span<const Offset> displacements_bytes,
+                  const Datatype& child);
 Datatype indexed_block(Offset block_length, std::span<const Offset> displacements, const Datatype& child);
 Datatype hindexed_block(Offset block_length, std::span<const Offset> displacements_bytes, const Datatype& child);
 Datatype structure(std::span<const Offset> block_lengths, std::span<const Offset> displacements_bytes,

@@ -1,10 +1,11 @@
 // A layout says which bytes of memory a datatype names, and in which order.
 //
-// It is a function f from a packed byte k in [0, size) to a memory offset f(k). The packed order is the order of the MPI
-// type map (MPI 5.0, 5.1), and order is meaning: two layouts that visit the same bytes in another order are different.
+// It is a function f from a packed byte k in [0, size) to a memory offset f(k). The packed order is the order of the
+// MPI type map (MPI 5.0, 5.1), and order is meaning: two layouts that visit the same bytes in another order are
+// different.
 //
-// A layout is a nest of modes around one core. A mode (count, stride) repeats everything inside it `count` times, `stride`
-// bytes apart; modes are kept innermost first. The core is what the innermost mode repeats:
+// A layout is a nest of modes around one core. A mode (count, stride) repeats everything inside it `count` times,
+// `stride` bytes apart; modes are kept innermost first. The core is what the innermost mode repeats:
 //
 //   block     `length` contiguous bytes
 //   index     one child layout at each of a list of offsets            (indexed_block, recovered lists)
@@ -34,8 +35,9 @@ struct Mode {
 struct Layout;
 using LayoutPointer = std::shared_ptr<const Layout>;
 
-/// A read-only list of offsets, stored in 4 bytes an entry where every value fits and in 8 otherwise, so that the plan of
-/// an N-entry indexed type stays within twice the user's own list.
+/// A read-only list of offsets, stored in 4 bytes an entry where every value fits and in 8 otherwise, so that the plan
+/// of an N-entry indexed type stays within twice the user's own list. Copies share the entries, so that shifting or
+/// repeating a layout costs the same whatever the length of its lists.
 class OffsetTable {
  public:
   OffsetTable() = default;
@@ -48,14 +50,15 @@ class OffsetTable {
   bool is_narrow() const noexcept { return is_narrow_; }
   std::span<const std::int32_t> narrow() const noexcept { return narrow_; }
   std::span<const std::int64_t> wide() const noexcept { return wide_; }
-  std::size_t memory_bytes() const noexcept { return narrow_.size() * 4 + wide_.size() * 8; }
+  std::size_t memory_bytes() const noexcept { return narrow_.size_bytes() + wide_.size_bytes(); }
 
-  friend bool operator==(const OffsetTable&, const OffsetTable&) = default;
+  friend bool operator==(const OffsetTable& a, const OffsetTable& b) noexcept;
 
  private:
   bool is_narrow_ = true;
-  std::vector<std::int32_t> narrow_;
-  std::vector<std::int64_t> wide_;
+  std::span<const std::int32_t> narrow_;
+  std::span<const std::int64_t> wide_;
+  std::shared_ptr<const void> owner_;  ///< keeps the entries alive
 };
 
 enum class Core : std::uint8_t { block, index, segments, sum };
@@ -68,18 +71,25 @@ struct Part {
 
 /// Invariants, checked by the unit tests for every layout an operation returns:
 ///   size == core_size * product of the mode counts; every count >= 2; no part, block or segment is empty;
-///   the empty layout is a block of length 0 at base 0 without modes.
-struct Layout {
-  Offset size = 0;       ///< packed bytes N
-  Offset base = 0;       ///< memory offset of the first repetition of the core's own origin
+///   every list and sum has two entries or more; base == f(0), so the first entry of a list, a child's base and the
+///   base of a sum's first part are 0; the empty layout is a block of length 0 at base 0 without modes.
+///
+/// A shared layout can be asked for a weak reference to itself, so that a cache keyed by its address can tell whether
+/// it is still the same layout.
+struct Layout : std::enable_shared_from_this<Layout> {
+  Layout() = default;
+
+  Offset size = 0;          ///< packed bytes N
+  Offset base = 0;          ///< memory offset of the first repetition of the core's own origin
   std::vector<Mode> modes;  ///< innermost first, around the core
   Core core = Core::block;
   Offset core_size = 0;  ///< packed bytes of one repetition of the core
 
-  Offset length = 0;     ///< block: contiguous bytes (== core_size)
-  OffsetTable offsets;   ///< index: where each child begins; segments: where each run begins (relative to base)
-  LayoutPointer child;   ///< index
-  OffsetTable ends;      ///< segments: packed end of each run, so run i holds [ends[i-1], ends[i]) and ends.back() == core_size
+  Offset length = 0;    ///< block: contiguous bytes (== core_size)
+  OffsetTable offsets;  ///< index: where each child begins; segments: where each run begins (relative to base)
+  LayoutPointer child;  ///< index
+  OffsetTable
+      ends;  ///< segments: packed end of each run, so run i holds [ends[i-1], ends[i]) and ends.back() == core_size
   std::vector<Part> parts;  ///< sum, in packed order
 
   bool is_empty() const noexcept { return size == 0; }
@@ -87,8 +97,8 @@ struct Layout {
   bool is_contiguous() const noexcept { return core == Core::block && modes.empty(); }
 };
 
-/// Structural equality. On canonical layouts (canonical.hpp) it decides whether two strided layouts are the same function,
-/// and whether two irregular ones within the recognition budget are.
+/// Structural equality. On canonical layouts (canonical.hpp) it decides whether two strided layouts are the same
+/// function, and whether two irregular ones within the recognition budget are.
 bool operator==(const Layout& a, const Layout& b) noexcept;
 
 /// A hash that agrees with operator==.

@@ -1,0 +1,78 @@
+// Facts are gathered by one walk over the layout's description, never over its repetitions.
+#include "layout/facts.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "layout/build.hpp"
+#include "layout/cursor.hpp"
+
+namespace gapless::layout {
+
+namespace {
+
+/// What a walk over all blocks gathers. `differences` is the bitwise or of every length and offset difference: its
+/// lowest set bit is the largest power of two that divides them all.
+struct Blocks {
+  Offset shortest = std::numeric_limits<Offset>::max();
+  Offset longest = 0;
+  std::uint64_t differences = 0;
+
+  void add_length(Offset length) {
+    shortest = std::min(shortest, length);
+    longest = std::max(longest, length);
+    differences |= static_cast<std::uint64_t>(length);
+  }
+  void add_difference(Offset difference) { differences |= static_cast<std::uint64_t>(difference); }
+
+  void gather(const Layout& layout) {
+    for (const Mode& mode : layout.modes) add_difference(mode.stride);
+    switch (layout.core) {
+      case Core::block:
+        add_length(layout.length);
+        break;
+      case Core::index:
+        for (std::size_t i = 0; i < layout.offsets.size(); ++i) add_difference(layout.offsets[i] - layout.offsets[0]);
+        gather(*layout.child);
+        break;
+      case Core::segments: {
+        Offset packed = 0;
+        for (std::size_t i = 0; i < layout.offsets.size(); ++i) {
+          add_difference(layout.offsets[i] - layout.offsets[0]);
+          add_length(layout.ends[i] - packed);
+          packed = layout.ends[i];
+        }
+        break;
+      }
+      case Core::sum:
+        for (const Part& part : layout.parts) {
+          add_difference(part.layout->base - layout.parts[0].layout->base);
+          gather(*part.layout);
+        }
+        break;
+    }
+  }
+};
+
+}  // namespace
+
+Facts facts_of(const Layout& layout) {
+  Facts facts;
+  facts.injective = is_injective(layout, {1, 0});
+  if (layout.is_empty()) return facts;
+  facts.size = layout.size;
+  const build::Hull hull = build::hull_of(layout);
+  facts.true_lower_bound = hull.begin;
+  facts.true_upper_bound = hull.end;
+  facts.block_count = segment_count(layout);
+  Blocks blocks;
+  blocks.gather(layout);
+  facts.shortest_block = blocks.shortest;
+  facts.longest_block = blocks.longest;
+  constexpr std::uint64_t widest = 16;
+  const std::uint64_t bits = blocks.differences | widest;
+  facts.alignment = static_cast<Offset>(bits & (~bits + 1));
+  return facts;
+}
+
+}  // namespace gapless::layout
