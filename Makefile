@@ -20,6 +20,9 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 stamps := build/.stamps
 environments := $(stamps)/env $(stamps)/mpich $(stamps)/openmpi
 prefixes := -DGAPLESS_MPICH_PREFIX=$(CURDIR)/build/mpich -DGAPLESS_OPENMPI_PREFIX=$(CURDIR)/build/openmpi
+# nvcc on PATH or in /usr/local/cuda is found by itself; one that pip installed into build/env has to be named.
+nvcc_wheel = $(firstword $(wildcard build/env/lib/python3*/site-packages/nvidia/cu*/bin/nvcc))
+cuda = $(if $(shell command -v nvcc),,$(addprefix -DGAPLESS_CUDA_COMPILER=$(CURDIR)/,$(nvcc_wheel)))
 c_sources = git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp' '*.cu' '*.cuh'
 python_sources := python tests bench examples bin/gapless
 
@@ -42,7 +45,7 @@ $(environments): $(stamps)/%: requirements/%.txt | $(stamps)/system
 	@touch $@
 
 build: $(environments)  ## compile the libraries, tests and examples into build/default
-	@cmake --preset default $(prefixes) --log-level=WARNING
+	@cmake --preset default $(prefixes) $(cuda) --log-level=WARNING
 	@cmake --build --preset default -j $(JOBS)
 
 test: lint build unit sanitize  ## format and lint checks, every test, and layout and pack again under sanitizers

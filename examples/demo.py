@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the halo exchange of halo3d.c on each MPI at hand, without gapless and with it, and compares.
 
-The programs are the same files both times. Runs with and without gapless alternate, and the best median of each is shown,
-because on a shared machine the rest is noise. Exits with 1 if any halo point was ever wrong.
+The programs are the same files both times. Runs with and without gapless alternate, and the best median of each is
+shown, because on a shared machine the rest is noise. Exits with 1 if any halo point was ever wrong.
 """
 
 import argparse

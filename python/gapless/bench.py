@@ -13,6 +13,11 @@ def benchmarks(folder: Path) -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
 
 
+def build_directory() -> Path:
+    """Every benchmark takes it as its first argument; its programs are in bin/."""
+    return locate.require(locate.CORE).parent.parent
+
+
 def bench(arguments) -> int:
     folder = locate.CHECKOUT / "bench"
     if not locate.is_checkout():
@@ -30,7 +35,8 @@ def bench(arguments) -> int:
     for name, path in chosen.items():
         if path is None:
             raise UserError(f"there is no benchmark {name}; there are: {', '.join(known) or 'none'}", 2)
-        status = max(status, abs(subprocess.run([sys.executable, path, *arguments.options]).returncode))
+        command = [sys.executable, path, build_directory(), *arguments.options]
+        status = max(status, abs(subprocess.run(command).returncode))
     return min(status, 255)
 
 

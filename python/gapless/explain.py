@@ -3,7 +3,8 @@
 import json
 import re
 
-from gapless.core import Core, Type
+from gapless.errors import UserError
+from gapless.types import Datatype
 
 LINE = 64  # bytes: what one access to memory moves
 
@@ -32,36 +33,38 @@ def tree(text: str) -> list[str]:
 
 
 def figures(text: str, count: int) -> dict:
-    core = Core()
-    with Type(core, text) as datatype:
-        facts = datatype.facts()
-        traffic = datatype.traffic(count)
-        lower_bound, extent = datatype.extent()
-        true_lower_bound, true_extent = datatype.true_extent()
-        moved = traffic.lines_touched * LINE
-        return {
-            "type": text,
-            "canonical": datatype.describe(),
-            "size": datatype.size(),
-            "lower_bound": lower_bound,
-            "extent": extent,
-            "true_lower_bound": true_lower_bound,
-            "true_extent": true_extent,
-            "blocks": facts.block_count,
-            "shortest_block": facts.shortest_block,
-            "longest_block": facts.longest_block,
-            "alignment": facts.alignment,
-            "injective": bool(facts.injective),
-            "plan_bytes": facts.memory_bytes,
-            "count": count,
-            "packed_bytes": traffic.packed_bytes,
-            "lines_touched": traffic.lines_touched,
-            "useful_share": traffic.packed_bytes / moved if moved else 1.0,
-        }
+    datatype = Datatype.parse(text)
+    facts = datatype.facts()
+    traffic = datatype.traffic(count)
+    moved = traffic.lines_touched * LINE
+    return {
+        "type": text,
+        "canonical": str(datatype),
+        "size": datatype.size,
+        "lower_bound": datatype.lower_bound,
+        "extent": datatype.extent,
+        "true_lower_bound": datatype.true_lower_bound,
+        "true_extent": datatype.true_extent,
+        "blocks": facts.block_count,
+        "shortest_block": facts.shortest_block,
+        "longest_block": facts.longest_block,
+        "alignment": facts.alignment,
+        "injective": bool(facts.injective),
+        "plan_bytes": facts.memory_bytes,
+        "count": count,
+        "packed_bytes": traffic.packed_bytes,
+        "lines_touched": traffic.lines_touched,
+        "useful_share": traffic.packed_bytes / moved if moved else 1.0,
+    }
 
 
 def explain(arguments) -> int:
-    f = figures(arguments.type, arguments.count)
+    try:
+        f = figures(arguments.type, arguments.count)
+    except (ValueError, OverflowError) as error:
+        raise UserError(str(error), 2) from error
+    except (OSError, AttributeError, MemoryError) as error:
+        raise UserError(str(error)) from error
     if arguments.json:
         print(json.dumps(f, indent=2))
         return 0

@@ -53,7 +53,7 @@ def test_the_text_names_every_figure(gapless):
 
 @pytest.mark.parametrize("text", ["", "vector(1, 2", "vector(1,1,1,nonsense)", "vector(-1, 1, 1, int)", "int)"])
 def test_a_wrong_type_is_one_line(gapless, text):
-    assert is_mistake(gapless("explain", text), 1)
+    assert is_mistake(gapless("explain", text), 2)
 
 
 @pytest.mark.parametrize(
