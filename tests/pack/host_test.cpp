@@ -25,6 +25,15 @@ TEST(Choice, IsTheBestOrTheOneNamedByTheEnvironment) {
   EXPECT_EQ(all.back(), "scalar");
 }
 
+#if defined(__x86_64__)
+TEST(Choice, HasWhatTheProcessorHas) {
+  const auto all = host::implementations();
+  const auto has = [&](std::string_view name) { return std::find(all.begin(), all.end(), name) != all.end(); };
+  EXPECT_EQ(has("avx2"), __builtin_cpu_supports("avx2") != 0);
+  EXPECT_EQ(has("avx512"), __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"));
+}
+#endif
+
 TEST(Choice, RefusesUnknownNames) {
   const std::string_view before = host::implementation();
   EXPECT_FALSE(host::select_implementation("abacus"));
