@@ -1,10 +1,10 @@
 // The GPU runtime behind one interface.
 //
-// Core never links CUDA. Which kind of memory a pointer names is asked of the driver itself (libcuda, found at run time),
-// every time: caches of freed ranges go stale (UCX's wrong data). Everything else is done by a plugin,
-// libgapless-cuda.so, loaded when the first device pointer is met. GAPLESS_DEVICE_PLUGIN names another plugin; the tests
-// use one whose "device" memory the CPU cannot touch, so that every GPU path runs, and every stray host access faults,
-// without a GPU.
+// Core never links CUDA. Which kind of memory a pointer names is asked of the driver itself (libcuda, found at run
+// time), every time: caches of freed ranges go stale (UCX's wrong data). Everything else is done by a plugin,
+// libgapless-cuda.so, loaded when the first device pointer is met. GAPLESS_DEVICE_PLUGIN names another plugin; the
+// tests use one whose "device" memory the CPU cannot touch, so that every GPU path runs, and every stray host access
+// faults, without a GPU.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class Runtime {
 
   virtual const char* name() const noexcept = 0;  ///< "cuda", "simulated"
   virtual int device_count() noexcept = 0;
-  virtual std::string describe(int device) = 0;   ///< one line for `gapless info`
+  virtual std::string describe(int device) = 0;  ///< one line for `gapless info`
   virtual const char* last_error() noexcept = 0;
 
   virtual Location locate(const void* pointer) noexcept = 0;
@@ -47,16 +47,16 @@ class Runtime {
   virtual Status allocate(MemoryKind kind, int device, std::size_t bytes, void** result) noexcept = 0;
   virtual void release(MemoryKind kind, int device, void* pointer) noexcept = 0;
 
-  /// A stream (cudaStream_t) of the library's own, one per thread and GPU, non-blocking with respect to the legacy stream;
-  /// nullptr after a failure.
+  /// A stream (cudaStream_t) of the library's own, one per thread and GPU, non-blocking with respect to the legacy
+  /// stream; nullptr after a failure.
   virtual void* stream(int device) noexcept = 0;
   /// Makes `stream` wait for everything the program issued so far to the legacy default stream of `device`.
   virtual Status follow_default_stream(int device, void* stream) noexcept = 0;
   virtual Status copy(void* destination, const void* source, std::size_t bytes, int device, void* stream) noexcept = 0;
   virtual Status synchronize(int device, void* stream) noexcept = 0;
 
-  /// Issues the jobs to `stream`; job.memory and job.packed must each be addressable by the GPU. Asynchronous: buffers must
-  /// stay valid until the stream has passed this point, layouts only until the call returns.
+  /// Issues the jobs to `stream`; job.memory and job.packed must each be addressable by the GPU. Asynchronous: buffers
+  /// must stay valid until the stream has passed this point, layouts only until the call returns.
   virtual Status run(std::span<const pack::Job> jobs, int device, void* stream) noexcept = 0;
 };
 
@@ -74,6 +74,7 @@ std::string why_unavailable();
 
 }  // namespace gapless::device
 
-/// The one symbol a plugin exports. `interface_version` must equal gapless_device_interface_version, else it returns null.
+/// The one symbol a plugin exports. `interface_version` must equal gapless_device_interface_version, else it returns
+/// null.
 extern "C" gapless::device::Runtime* gapless_device_open(int interface_version);
 inline constexpr int gapless_device_interface_version = 1;

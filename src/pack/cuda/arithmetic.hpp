@@ -27,7 +27,8 @@ GAPLESS_HOST_DEVICE std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b
 #endif
 }
 
-/// Postcondition of make_divider(d): quotient(n) == n / d for every n < 2^(bits - 1); precondition: 0 < d <= 2^(bits - 1).
+/// Postcondition of make_divider(d): quotient(n) == n / d for every n < 2^(bits - 1); precondition: 0 < d <= 2^(bits -
+/// 1).
 template <class Index>
 struct Divider {
   Index divisor;

@@ -70,7 +70,8 @@ class DescriptorCache {
   struct Entry {
     const layout::Layout* layout;
     int device;
-    std::weak_ptr<const layout::Layout> alive;  ///< empty for a layout nobody shares, which is therefore not found again
+    std::weak_ptr<const layout::Layout>
+        alive;  ///< empty for a layout nobody shares, which is therefore not found again
     std::shared_ptr<Descriptor> descriptor;
   };
   using Entries = std::list<Entry>;  // most recently used first

@@ -20,7 +20,8 @@ using layout::Offset;
 
 inline constexpr int max_levels = 12;
 inline constexpr int threads_per_block = 256;
-inline constexpr int words_per_thread = 4;  // loads in flight: one is not enough to hide memory latency below 16-byte words
+inline constexpr int words_per_thread =
+    4;  // loads in flight: one is not enough to hide memory latency below 16-byte words
 inline constexpr int words_per_tile = threads_per_block * words_per_thread;
 inline constexpr int max_staged_runs = 1024;
 
@@ -273,7 +274,8 @@ struct Range {
   bool unpack;
 };
 
-GAPLESS_HOST_DEVICE RunWindow window_of_tile(const Range& range, const Segments& segments, std::uint64_t tile) noexcept {
+GAPLESS_HOST_DEVICE RunWindow window_of_tile(const Range& range, const Segments& segments,
+                                             std::uint64_t tile) noexcept {
   const std::uint64_t first = tile * words_per_tile;
   const std::uint64_t last = first + words_per_tile < range.word_count ? first + words_per_tile : range.word_count;
   return segments.window(range.first_word + first, range.first_word + last - 1);
@@ -326,14 +328,16 @@ GAPLESS_HOST_DEVICE void copy_edge(const Range& range, const Locator& locator, i
                               : ((range.first_word + range.word_count) << word_shift) + (edge - range.head);
   const std::uintptr_t memory = range.memory + static_cast<std::uintptr_t>(locator.byte(k));
   const std::uintptr_t packed = range.packed + k;
-  *space.template at<char>(range.unpack ? memory : packed) = *space.template at<const char>(range.unpack ? packed : memory);
+  *space.template at<char>(range.unpack ? memory : packed) =
+      *space.template at<const char>(range.unpack ? packed : memory);
 }
 
-/// One thread's share of the run that packed byte range.begin + done lies in; returns the bytes all threads move together.
-/// Bytes of one run never overlap, so its threads need no order among themselves.
+/// One thread's share of the run that packed byte range.begin + done lies in; returns the bytes all threads move
+/// together. Bytes of one run never overlap, so its threads need no order among themselves.
 template <class Space>
-GAPLESS_HOST_DEVICE std::uint64_t copy_run(const Range& range, const Tree& tree, std::uint64_t done, std::uint64_t bytes,
-                                           unsigned thread, unsigned threads, const Space& space) noexcept {
+GAPLESS_HOST_DEVICE std::uint64_t copy_run(const Range& range, const Tree& tree, std::uint64_t done,
+                                           std::uint64_t bytes, unsigned thread, unsigned threads,
+                                           const Space& space) noexcept {
   const std::uint64_t k = range.begin + done;
   const Place place = tree.place(k);
   const std::uint64_t left = bytes - done;

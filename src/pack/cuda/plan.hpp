@@ -1,7 +1,7 @@
 // From a job to the kernel that runs it: which regime, which word, which index width.
 //
-// What depends on the layout alone (a Shape) is worked out once a thread and remembered; what depends on pointers and range
-// (a Launch) is a few dozen instructions a job.
+// What depends on the layout alone (a Shape) is worked out once a thread and remembered; what depends on pointers and
+// range (a Launch) is a few dozen instructions a job.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,8 @@ struct Shape {
   bool injective = true;
 };
 
-/// Postcondition: the shape describes the same function as `outer` repetitions of `layout`. Shape::injective is not set.
+/// Postcondition: the shape describes the same function as `outer` repetitions of `layout`. Shape::injective is not
+/// set.
 Shape shape_of(const Layout& layout, Mode outer, std::uint64_t descriptor_alignment_bits);
 
 /// False where kernel parameters alone describe the layout.
@@ -61,8 +62,8 @@ struct OrderedCopy {
   std::uint64_t bytes;
 };
 
-using Launch = std::variant<std::monostate, ContiguousCopy, WordCopy<Nest<std::uint32_t>>, WordCopy<Nest<std::uint64_t>>,
-                            WordCopy<Segments>, WordCopy<Tree>, OrderedCopy>;
+using Launch = std::variant<std::monostate, ContiguousCopy, WordCopy<Nest<std::uint32_t>>,
+                            WordCopy<Nest<std::uint64_t>>, WordCopy<Segments>, WordCopy<Tree>, OrderedCopy>;
 
 /// monostate for an empty range. `descriptor` may be null where needs_descriptor is false and the shape is injective.
 Launch prepare(const Job& job, const Shape& shape, const Descriptor* descriptor) noexcept;

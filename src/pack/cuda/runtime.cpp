@@ -148,8 +148,8 @@ Status CudaRuntime::follow_default_stream(int device, void* stream) noexcept {
 Status CudaRuntime::copy(void* destination, const void* source, std::size_t bytes, int device, void* stream) noexcept {
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
-  return result("copying", cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault,
-                                           static_cast<cudaStream_t>(stream)));
+  return result("copying",
+                cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)));
 }
 
 Status CudaRuntime::synchronize(int device, void* stream) noexcept {

@@ -3,7 +3,6 @@
 
 #include <cuda_runtime_api.h>
 
-
 #include "device/device.hpp"
 #include "pack/cuda/plan.hpp"
 

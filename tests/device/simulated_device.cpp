@@ -1,0 +1,397 @@
+// The plugin behind simulated_device.h. Kernels are the CUDA plugin's own bodies, run in loops over grid and block.
+#include "simulated_device.h"
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "device/device.hpp"
+#include "pack/cuda/plan.hpp"
+#include "simulated_memory.hpp"
+
+namespace gapless::tests {
+namespace {
+
+using device::Location;
+using device::MemoryKind;
+using device::Status;
+using pack::Job;
+namespace cuda = pack::cuda;
+
+thread_local std::string last_error_text;
+
+SimulatedMemory& memory() {
+  static auto* instance = new SimulatedMemory;
+  return *instance;
+}
+
+constexpr std::array<const char*, 7> counter_names = {
+    "launches", "copies", "synchronisations", "allocations", "uploads", "default_stream_waits", "locates"};
+std::array<std::atomic<long>, counter_names.size()> counters;
+
+std::atomic<long>& counter(const char* name) {
+  for (std::size_t i = 0; i < counter_names.size(); ++i) {
+    if (std::strcmp(counter_names[i], name) == 0) return counters[i];
+  }
+  std::abort();  // a misspelt name in this file
+}
+
+/// Failures that were asked for.
+class Failures {
+ public:
+  Failures() {
+    const char* wanted = std::getenv("GAPLESS_SIMULATED_FAIL");
+    std::istringstream list(wanted != nullptr ? wanted : "");
+    for (std::string item; std::getline(list, item, ',');) {
+      char operation[32] = "";
+      long successes = 0, failures = -1;
+      if (std::sscanf(item.c_str(), "%31[^:]:%ld:%ld", operation, &successes, &failures) >= 1) {
+        set(operation, successes, failures);
+      }
+    }
+  }
+
+  bool set(const std::string& operation, long successes, long failures) {
+    static const std::set<std::string> known = {"allocate", "upload", "stream", "copy", "run", "synchronize"};
+    if (!known.contains(operation)) return false;
+    const std::lock_guard lock(mutex_);
+    wanted_[operation] = {successes, failures};
+    return true;
+  }
+
+  bool now(const char* operation) {
+    const std::lock_guard lock(mutex_);
+    const auto it = wanted_.find(operation);
+    if (it == wanted_.end()) return false;
+    auto& [successes, failures] = it->second;
+    if (successes > 0) {
+      --successes;
+      return false;
+    }
+    if (failures == 0) return false;
+    if (failures > 0) --failures;
+    last_error_text = std::string("simulated failure of ") + operation;
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::pair<long, long>> wanted_;
+};
+
+Failures& failures() {
+  static auto* instance = new Failures;
+  return *instance;
+}
+
+/// What a kernel may address: live device memory, through its alias, and page-locked host memory.
+class CheckedSpace {
+ public:
+  explicit CheckedSpace(bool& fault) : fault_(fault) {}
+
+  template <class T>
+  T* at(std::uintptr_t address) const noexcept {
+    // A GPU faults on words that are not aligned to their width.
+    if (address % alignof(std::remove_const_t<T>) != 0) return nowhere<T>();
+    if (memory().is_pinned(address, sizeof(T))) return reinterpret_cast<T*>(address);
+    if (memory().owner(address, sizeof(T)) < 0) return nowhere<T>();
+    return reinterpret_cast<T*>(memory().alias(address));
+  }
+
+ private:
+  template <class T>
+  T* nowhere() const noexcept {
+    fault_ = true;
+    thread_local std::remove_const_t<T> sink{};
+    return &sink;
+  }
+
+  bool& fault_;
+};
+
+struct Executor {
+  bool fault = false;
+
+  void operator()(std::monostate) {}
+
+  void operator()(const cuda::ContiguousCopy& work) {
+    const std::uintptr_t destination = work.unpack ? work.memory : work.packed;
+    const std::uintptr_t source = work.unpack ? work.packed : work.memory;
+    copy(destination, source, work.bytes);
+  }
+
+  void copy(std::uintptr_t destination, std::uintptr_t source, std::size_t bytes) {
+    for (const auto address : {destination, source}) {
+      if (memory().is_device_address(address) && memory().owner(address, bytes) < 0) fault = true;
+    }
+    if (fault) return;
+    const auto real = [](std::uintptr_t a) { return memory().is_device_address(a) ? memory().alias(a) : a; };
+    std::memmove(reinterpret_cast<void*>(real(destination)), reinterpret_cast<const void*>(real(source)), bytes);
+  }
+
+  template <class Locator>
+  void operator()(const cuda::WordCopy<Locator>& work) {
+    const CheckedSpace space(fault);
+    for (std::uint32_t edge = 0; edge < work.range.head + work.range.tail; ++edge) {
+      cuda::copy_edge(work.range, work.locator, work.word_shift, edge, space);
+    }
+    for (std::uint64_t tile = 0; tile < work.tiles() && work.range.word_count != 0; ++tile) {
+      cuda::visit_word(work.word_shift, [&](auto word) { copy_tile<decltype(word)>(work, tile, space); });
+    }
+  }
+
+  template <class Word, class Locator>
+  void copy_tile(const cuda::WordCopy<Locator>& work, std::uint64_t tile, const CheckedSpace& space) {
+    using Index = std::conditional_t<std::is_same_v<Locator, cuda::Nest<std::uint32_t>>, std::uint32_t, std::uint64_t>;
+    for (int thread = 0; thread < cuda::threads_per_block; ++thread) {
+      cuda::copy_tile<Word, Index>(work.range, work.locator, tile, thread, space);
+    }
+  }
+
+  template <class Word>
+  void copy_tile(const cuda::WordCopy<cuda::Segments>& work, std::uint64_t tile, const CheckedSpace& space) {
+    const auto runs = std::make_unique<cuda::StagedRuns>();
+    const cuda::RunWindow window = cuda::window_of_tile(work.range, work.locator, tile);
+    for (int thread = 0; thread < cuda::threads_per_block && window.staged; ++thread) {
+      work.locator.stage(window, thread, cuda::threads_per_block, *runs);
+    }
+    for (int thread = 0; thread < cuda::threads_per_block; ++thread) {
+      cuda::copy_tile<Word, std::uint64_t>(work.range, cuda::StagedSegments{work.locator, window, *runs}, tile, thread,
+                                           space);
+    }
+  }
+
+  void operator()(const cuda::OrderedCopy& work) {
+    const CheckedSpace space(fault);
+    for (std::uint64_t done = 0; done < work.bytes;) {
+      std::uint64_t moved = 0;
+      for (unsigned thread = 0; thread < cuda::threads_per_block; ++thread) {
+        moved = cuda::copy_run(work.range, work.tree, done, work.bytes, thread, cuda::threads_per_block, space);
+      }
+      done += moved;
+    }
+  }
+};
+
+/// Work that waits until somebody synchronises.
+class Stream {
+ public:
+  void add(std::function<bool()> work) {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(work));
+  }
+
+  /// False if any of the work was at fault, now or since the last call, as an error of asynchronous work shows late.
+  bool finish() {
+    const std::lock_guard lock(mutex_);
+    for (; !waiting_.empty(); waiting_.pop_front()) healthy_ = waiting_.front()() && healthy_;
+    return std::exchange(healthy_, true);
+  }
+
+  void finish_quietly() {
+    const std::lock_guard lock(mutex_);
+    for (; !waiting_.empty(); waiting_.pop_front()) healthy_ = waiting_.front()() && healthy_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<std::function<bool()>> waiting_;
+  bool healthy_ = true;
+};
+
+/// Every stream ever made; they live until the process ends.
+class Streams {
+ public:
+  Stream* create() {
+    const std::lock_guard lock(mutex_);
+    return &streams_.emplace_back();
+  }
+  void finish_all() {
+    const std::lock_guard lock(mutex_);
+    for (Stream& stream : streams_) stream.finish_quietly();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<Stream> streams_;
+};
+
+Streams& streams() {
+  static auto* instance = new Streams;
+  return *instance;
+}
+
+class DescriptorMemory final : public cuda::DescriptorMemory {
+ public:
+  void* upload(int, const void* bytes, std::size_t count) noexcept override {
+    if (failures().now("upload")) return nullptr;
+    ++counter("uploads");
+    void* descriptor = std::malloc(count);
+    if (descriptor != nullptr) std::memcpy(descriptor, bytes, count);
+    return descriptor;
+  }
+  void release(int, void* descriptor) noexcept override { std::free(descriptor); }
+};
+
+class SimulatedRuntime final : public device::Runtime {
+ public:
+  const char* name() const noexcept override { return "simulated"; }
+  int device_count() noexcept override { return SimulatedMemory::device_count; }
+  std::string describe(int device) override { return "simulated GPU " + std::to_string(device); }
+  const char* last_error() noexcept override { return last_error_text.c_str(); }
+
+  Location locate(const void* pointer) noexcept override {
+    ++counter("locates");
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    const int owner = memory().owner(address, 1);
+    if (owner >= 0) return {MemoryKind::device, owner};
+    return memory().is_pinned(address, 1) ? Location{MemoryKind::pinned, 0} : Location{};
+  }
+
+  Status allocate(MemoryKind kind, int device, std::size_t bytes, void** result) noexcept override {
+    *result = nullptr;
+    if (failures().now("allocate")) return Status::out_of_memory;
+    ++counter("allocations");
+    if (kind != MemoryKind::device && kind != MemoryKind::pinned) {
+      last_error_text = "only device and pinned memory can be allocated";
+      return Status::unsupported;
+    }
+    *result = kind == MemoryKind::device ? memory().allocate(device, bytes) : memory().allocate_pinned(bytes);
+    if (*result != nullptr) return Status::ok;
+    last_error_text = "the simulated GPU is full";
+    return Status::out_of_memory;
+  }
+
+  void release(MemoryKind kind, int, void* pointer) noexcept override {
+    streams().finish_all();
+    if (kind == MemoryKind::device) {
+      memory().release(pointer);
+    } else {
+      memory().release_pinned(pointer);
+    }
+  }
+
+  void* stream(int device) noexcept override {
+    thread_local std::array<Stream*, SimulatedMemory::device_count> own{};
+    if (failures().now("stream")) return nullptr;
+    if (own[device] == nullptr) own[device] = streams().create();
+    return own[device];
+  }
+
+  Status follow_default_stream(int, void*) noexcept override {
+    ++counter("default_stream_waits");
+    return Status::ok;
+  }
+
+  Status copy(void* destination, const void* source, std::size_t bytes, int, void* stream) noexcept override {
+    if (failures().now("copy")) return Status::failed;
+    ++counter("copies");
+    static_cast<Stream*>(stream)->add([=] {
+      Executor executor;
+      executor.copy(reinterpret_cast<std::uintptr_t>(destination), reinterpret_cast<std::uintptr_t>(source), bytes);
+      return !executor.fault;
+    });
+    return Status::ok;
+  }
+
+  Status synchronize(int, void* stream) noexcept override {
+    ++counter("synchronisations");
+    const bool healthy = static_cast<Stream*>(stream)->finish();
+    if (failures().now("synchronize")) return Status::failed;
+    if (!healthy) last_error_text = "an illegal memory access was encountered";
+    return healthy ? Status::ok : Status::failed;
+  }
+
+  Status run(std::span<const Job> jobs, int device, void* stream) noexcept override {
+    if (failures().now("run")) return Status::failed;
+    for (const Job& job : jobs) {
+      cuda::Planner::Planned planned = planner_.plan(job, device);
+      if (planned.out_of_memory) return Status::out_of_memory;
+      if (std::holds_alternative<std::monostate>(planned.launch)) continue;
+      ++counter(std::holds_alternative<cuda::ContiguousCopy>(planned.launch) ? "copies" : "launches");
+      static_cast<Stream*>(stream)->add([planned = std::move(planned)] {
+        Executor executor;
+        std::visit(executor, planned.launch);
+        return !executor.fault;
+      });
+    }
+    return Status::ok;
+  }
+
+ private:
+  DescriptorMemory descriptor_memory_;
+  cuda::DescriptorCache descriptors_{descriptor_memory_, std::size_t{1} << 20};
+  cuda::Planner planner_{descriptors_};
+};
+
+SimulatedRuntime& runtime() {
+  static auto* instance = new SimulatedRuntime;
+  return *instance;
+}
+
+/// Finishes all work and translates; nullptr unless every byte is allocated.
+void* settled(const void* device_memory, std::size_t bytes) {
+  streams().finish_all();
+  const auto address = reinterpret_cast<std::uintptr_t>(device_memory);
+  if (memory().owner(address, bytes) < 0) return nullptr;
+  return reinterpret_cast<void*>(memory().alias(address));
+}
+
+}  // namespace
+}  // namespace gapless::tests
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+using namespace gapless::tests;  // NOLINT: definitions of the C interface
+
+EXPORTED gapless::device::Runtime* gapless_device_open(int interface_version) {
+  return interface_version == gapless_device_interface_version ? &runtime() : nullptr;
+}
+
+EXPORTED void* simulated_device_malloc(int device, size_t bytes) {
+  return device >= 0 && device < SimulatedMemory::device_count ? memory().allocate(device, bytes) : nullptr;
+}
+
+EXPORTED void simulated_device_free(void* pointer) {
+  streams().finish_all();
+  memory().release(pointer);
+}
+
+EXPORTED int simulated_device_write(void* device_memory, const void* host, size_t bytes) {
+  void* destination = settled(device_memory, bytes);
+  if (destination == nullptr) return -1;
+  std::memcpy(destination, host, bytes);
+  return 0;
+}
+
+EXPORTED int simulated_device_read(void* host, const void* device_memory, size_t bytes) {
+  const void* source = settled(device_memory, bytes);
+  if (source == nullptr) return -1;
+  std::memcpy(host, source, bytes);
+  return 0;
+}
+
+EXPORTED long simulated_device_count(const char* what) {
+  for (std::size_t i = 0; i < counter_names.size(); ++i) {
+    if (std::strcmp(counter_names[i], what) == 0) return counters[i];
+  }
+  return -1;
+}
+
+EXPORTED void simulated_device_reset_counts(void) {
+  for (auto& value : counters) value = 0;
+}
+
+EXPORTED size_t simulated_device_bytes_in_use(void) { return memory().bytes_in_use(); }
+
+EXPORTED int simulated_device_fail(const char* operation, long successes, long failures_wanted) {
+  return failures().set(operation, successes, failures_wanted) ? 0 : -1;
+}

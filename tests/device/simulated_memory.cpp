@@ -1,0 +1,112 @@
+#include "simulated_memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace gapless::tests {
+namespace {
+
+using Allocations = std::map<std::uintptr_t, std::size_t>;
+
+/// The allocation that holds all of [address, address + bytes).
+Allocations::const_iterator holder(const Allocations& allocations, std::uintptr_t address, std::size_t bytes) {
+  auto it = allocations.upper_bound(address);
+  if (it == allocations.begin()) return allocations.end();
+  --it;
+  return address + bytes <= it->first + it->second ? it : allocations.end();
+}
+
+std::size_t rounded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+}  // namespace
+
+SimulatedMemory::SimulatedMemory() {
+  const int file = memfd_create("simulated-device", MFD_CLOEXEC);
+  if (file < 0) return;
+  if (ftruncate(file, static_cast<off_t>(total)) == 0) {
+    void* view = mmap(nullptr, total, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    void* alias = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (view != MAP_FAILED && alias != MAP_FAILED) {
+      view_ = reinterpret_cast<std::uintptr_t>(view);
+      alias_ = reinterpret_cast<std::uintptr_t>(alias);
+    }
+  }
+  close(file);
+}
+
+void* SimulatedMemory::allocate(int device, std::size_t bytes) noexcept {
+  if (view_ == 0 || bytes > bytes_per_device) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const std::uintptr_t begin = view_ + static_cast<std::uintptr_t>(device) * bytes_per_device;
+  const std::uintptr_t end = begin + bytes_per_device;
+  const std::size_t size = rounded(bytes);
+  std::uintptr_t candidate = begin;
+  for (auto it = live_.lower_bound(begin); it != live_.end() && it->first < end; ++it) {
+    if (candidate + size + guard <= it->first) break;
+    candidate = it->first + rounded(it->second) + guard;
+  }
+  if (candidate + size > end) return nullptr;
+  try {
+    live_.emplace(candidate, bytes);
+  } catch (...) {
+    return nullptr;
+  }
+  std::memset(reinterpret_cast<void*>(alias(candidate)), 0xdb, bytes);
+  return reinterpret_cast<void*>(candidate);
+}
+
+bool SimulatedMemory::release(void* pointer) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto it = live_.find(reinterpret_cast<std::uintptr_t>(pointer));
+  if (it == live_.end()) return false;
+  // Give the pages back, so that long test runs do not keep all they ever touched.
+  const std::uintptr_t begin = (alias(it->first) + 4095) / 4096 * 4096;
+  const std::uintptr_t end = (alias(it->first) + it->second) / 4096 * 4096;
+  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_REMOVE);
+  live_.erase(it);
+  return true;
+}
+
+int SimulatedMemory::owner(std::uintptr_t address, std::size_t bytes) const noexcept {
+  if (!is_device_address(address)) return -1;
+  const std::lock_guard lock(mutex_);
+  const auto it = holder(live_, address, bytes);
+  return it == live_.end() ? -1 : static_cast<int>((it->first - view_) / bytes_per_device);
+}
+
+void* SimulatedMemory::allocate_pinned(std::size_t bytes) noexcept {
+  void* pointer = std::aligned_alloc(256, rounded(bytes));
+  if (pointer == nullptr) return nullptr;
+  try {
+    const std::lock_guard lock(mutex_);
+    pinned_.emplace(reinterpret_cast<std::uintptr_t>(pointer), bytes);
+  } catch (...) {
+    std::free(pointer);
+    return nullptr;
+  }
+  return pointer;
+}
+
+void SimulatedMemory::release_pinned(void* pointer) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (pinned_.erase(reinterpret_cast<std::uintptr_t>(pointer)) != 0) std::free(pointer);
+}
+
+bool SimulatedMemory::is_pinned(std::uintptr_t address, std::size_t bytes) const noexcept {
+  const std::lock_guard lock(mutex_);
+  return holder(pinned_, address, bytes) != pinned_.end();
+}
+
+std::size_t SimulatedMemory::bytes_in_use() const noexcept {
+  const std::lock_guard lock(mutex_);
+  std::size_t bytes = 0;
+  for (const auto* allocations : {&live_, &pinned_}) {
+    for (const auto& [begin, size] : *allocations) bytes += size;
+  }
+  return bytes;
+}
+
+}  // namespace gapless::tests

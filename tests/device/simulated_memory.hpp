@@ -1,0 +1,49 @@
+// Memory of a simulated GPU, and the page-locked host memory it may address.
+//
+// Device memory is pages the program may not touch, and an alias of them that the simulation reads and writes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace gapless::tests {
+
+class SimulatedMemory {
+ public:
+  static constexpr int device_count = 2;
+
+  SimulatedMemory();
+
+  /// nullptr when the device is full.
+  void* allocate(int device, std::size_t bytes) noexcept;
+  bool release(void* pointer) noexcept;
+
+  /// The device whose live allocation holds all of [address, address + bytes), or -1.
+  int owner(std::uintptr_t address, std::size_t bytes) const noexcept;
+  /// Is the address in the range of any simulated device, allocated or not?
+  bool is_device_address(std::uintptr_t address) const noexcept { return address - view_ < total; }
+  /// Where the simulation reads and writes that address.
+  std::uintptr_t alias(std::uintptr_t address) const noexcept { return address - view_ + alias_; }
+
+  /// Ordinary memory that the simulated GPUs may address too; nullptr when there is none.
+  void* allocate_pinned(std::size_t bytes) noexcept;
+  void release_pinned(void* pointer) noexcept;
+  bool is_pinned(std::uintptr_t address, std::size_t bytes) const noexcept;
+
+  std::size_t bytes_in_use() const noexcept;
+
+ private:
+  static constexpr std::size_t bytes_per_device = std::size_t{8} << 30;
+  static constexpr std::size_t total = bytes_per_device * device_count;
+  static constexpr std::size_t guard = 4096;  ///< between allocations, so that running over an end is noticed
+
+  std::uintptr_t view_ = 0;
+  std::uintptr_t alias_ = 0;
+  mutable std::mutex mutex_;
+  std::map<std::uintptr_t, std::size_t> live_;
+  std::map<std::uintptr_t, std::size_t> pinned_;
+};
+
+}  // namespace gapless::tests
