@@ -1,0 +1,25 @@
+// Predictions are sums of start-up costs and bytes over bandwidths; nothing here measures.
+#include "model/model.hpp"
+
+namespace gapless::model {
+
+Profile& profile() noexcept {
+  static constinit Profile profile;
+  return profile;
+}
+
+double oneshot_ns(const GpuProfile& gpu, Side side, std::size_t bytes) noexcept {
+  const double bandwidth = side == Side::sender ? gpu.mapped_write_bytes_per_ns : gpu.mapped_read_bytes_per_ns;
+  return gpu.launch_and_wait_ns + static_cast<double>(bytes) / bandwidth;
+}
+
+double staged_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
+  return gpu.launch_and_wait_ns + gpu.copy_start_ns +
+         static_cast<double>(bytes) * (1 / gpu.pack_bytes_per_ns + 1 / gpu.copy_bytes_per_ns);
+}
+
+bool host_packing_pays(const HostProfile& host, double average_block_bytes) noexcept {
+  return average_block_bytes < host.library_block_bytes;
+}
+
+}  // namespace gapless::model

@@ -1,0 +1,43 @@
+// The machine profile: what starting and moving bytes costs, and what that predicts.
+//
+// A prediction is a start-up cost plus bytes over a bandwidth for every step of a scheme. The built-in figures are medians
+// of one machine (H200, PCIe 5); only their ratios decide, so they serve others too.
+#pragma once
+
+#include <cstddef>
+
+namespace gapless::model {
+
+struct GpuProfile {
+  double launch_and_wait_ns = 8300;      ///< one kernel launch until the CPU sees it done
+  double copy_start_ns = 3000;           ///< a copy issued behind a kernel on the same stream
+  double pack_bytes_per_ns = 800;        ///< kernel into GPU memory, typical blocks
+  double mapped_write_bytes_per_ns = 51; ///< kernel writing host memory through the bus
+  double mapped_read_bytes_per_ns = 35;  ///< kernel reading host memory through the bus
+  double copy_bytes_per_ns = 55;         ///< copy engine, pinned host memory, either way
+};
+
+struct HostProfile {
+  /// Blocks of this many bytes and more are copied by the MPI library as fast as the bus allows, without our extra copy.
+  /// Differs between libraries: the variant sets it.
+  double library_block_bytes = 65536;
+};
+
+struct Profile {
+  GpuProfile gpu;
+  HostProfile host;
+};
+
+/// The profile in use. Written only while no message is under way.
+Profile& profile() noexcept;
+
+enum class Side { sender, receiver };
+
+/// GPU kernel straight to or from mapped host memory.
+double oneshot_ns(const GpuProfile& gpu, Side side, std::size_t bytes) noexcept;
+/// GPU kernel in GPU memory and a copy over the bus.
+double staged_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
+/// Is packing ourselves better than leaving blocks of this average length to the MPI library?
+bool host_packing_pays(const HostProfile& host, double average_block_bytes) noexcept;
+
+}  // namespace gapless::model

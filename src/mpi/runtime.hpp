@@ -1,0 +1,24 @@
+// What this layer holds of the MPI library while it is initialised, and when that begins and ends.
+//
+// Set-up happens inside MPI_Init, or at first use where MPI was initialised past us (some Fortran bindings). The end comes
+// through an attribute of MPI_COMM_SELF, which MPI_Finalize deletes first, whichever binding calls it. Before and after,
+// every call goes to the library. Programs that only open sessions have no MPI_COMM_SELF and are served natively.
+#pragma once
+
+#include "mpi/abi.hpp"
+
+namespace gapless::mpi::runtime {
+
+/// True while the layer works; sets it up where MPI is initialised and it does not yet.
+bool start() noexcept;
+
+/// Keyval of the datatype attribute. Precondition: start() was true.
+int type_keyval() noexcept;
+
+/// Does the library accept the datatype: a valid handle, committed? Asked so that no error handler of the program runs.
+bool is_usable(MPI_Datatype handle) noexcept;
+
+/// Can the library itself read GPU memory? Then calls we do not serve may have it.
+bool library_reads_gpu_memory() noexcept;
+
+}  // namespace gapless::mpi::runtime

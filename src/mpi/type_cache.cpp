@@ -1,0 +1,169 @@
+// First use of a datatype, and its end.
+#include "mpi/type_cache.hpp"
+
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "layout/facts.hpp"
+#include "mpi/decode.hpp"
+#include "mpi/native.hpp"
+#include "mpi/runtime.hpp"
+
+namespace gapless::mpi::type_cache {
+
+alignas(64) constinit std::array<Set, std::size_t{1} << set_bits> sets{};
+
+namespace {
+
+using transfer::Described;
+
+// What every handle is that this layer has no business with.
+TypeRecord not_ours;
+
+// Never destroyed: delete callbacks may come while the process ends.
+struct Records {
+  std::mutex mutex;  ///< guards the two below
+  std::deque<TypeRecord> all;
+  std::vector<TypeRecord*> unused;
+
+  std::mutex analysis;  ///< one analysis at a time; the delete callback never takes it, for it may come from inside one
+  std::unordered_map<std::uintptr_t, TypeRecord*> predefined;
+
+  // Layouts of live datatypes by hash, so that equal types share one.
+  static constexpr std::size_t shared_count = 1024;
+  std::array<std::weak_ptr<const layout::Layout>, shared_count> shared;
+};
+
+Records& records() {
+  static Records& instance = *new Records;
+  return instance;
+}
+
+TypeRecord* new_record() {
+  Records& all = records();
+  const std::lock_guard lock(all.mutex);
+  if (all.unused.empty()) {
+    all.unused.reserve(all.all.size() + 1);  // so that recycle() never allocates
+    return &all.all.emplace_back();
+  }
+  TypeRecord* record = all.unused.back();
+  all.unused.pop_back();
+  return record;
+}
+
+void recycle(TypeRecord* record) noexcept {
+  record->described.reset();
+  Records& all = records();
+  const std::lock_guard lock(all.mutex);
+  all.unused.push_back(record);
+}
+
+void remember(TypeRecord* record) noexcept {
+  const std::uintptr_t number = record->handle.load(std::memory_order_relaxed);
+  Set& set = set_of(number);
+  for (auto& way : set) {
+    TypeRecord* expected = nullptr;
+    if (way.compare_exchange_strong(expected, record, std::memory_order_release)) return;
+  }
+  static std::atomic<std::size_t> turn{0};
+  set[turn.fetch_add(1, std::memory_order_relaxed) % ways].store(record, std::memory_order_release);
+}
+
+layout::LayoutPointer share(const layout::LayoutPointer& layout) {
+  auto& slot = records().shared[layout::hash(*layout) % Records::shared_count];
+  if (auto known = slot.lock(); known && *known == *layout) return known;
+  slot = layout;
+  return layout;
+}
+
+void describe(MPI_Datatype handle, TypeRecord& record) {
+  record.plain = true;
+  record.described.reset();
+  const auto datatype = decode(handle);
+  record.opaque = !datatype;
+  if (!datatype || datatype->size() == 0) return;
+  Described described;
+  described.layout = share(datatype->layout);
+  described.facts = layout::facts_of(*described.layout);
+  described.extent = datatype->extent();
+  described.contiguous_repeats = described.layout->is_contiguous() && described.extent == described.layout->size;
+  record.plain = described.contiguous_repeats;
+  record.described = std::make_shared<const Described>(std::move(described));
+}
+
+TypeRecord* analyse(MPI_Datatype handle, bool predefined) {
+  TypeRecord* record = new_record();
+  try {
+    describe(handle, *record);
+  } catch (const std::exception&) {
+    recycle(record);
+    throw;
+  }
+  if (!predefined && native.Type_set_attr(handle, runtime::type_keyval(), record) != MPI_SUCCESS) {
+    recycle(record);
+    return nullptr;
+  }
+  record->handle.store(number_of(handle), std::memory_order_release);
+  return record;
+}
+
+TypeRecord* find_or_analyse(MPI_Datatype handle) {
+  Records& all = records();
+  const std::lock_guard lock(all.analysis);
+  if (is_predefined(handle)) {
+    TypeRecord*& record = all.predefined[number_of(handle)];
+    if (record == nullptr) record = analyse(handle, true);
+    return record;
+  }
+  void* attribute = nullptr;
+  int found = 0;
+  if (native.Type_get_attr(handle, runtime::type_keyval(), &attribute, &found) != MPI_SUCCESS) return nullptr;
+  return found != 0 ? static_cast<TypeRecord*>(attribute) : analyse(handle, false);
+}
+
+// While a thread analyses a datatype, the library may call its own interposed functions: those pass straight through.
+constinit thread_local bool analysing [[gnu::tls_model("initial-exec")]] = false;
+
+}  // namespace
+
+const TypeRecord* find_slowly(MPI_Datatype handle) noexcept {
+  if (analysing || handle == MPI_DATATYPE_NULL || !runtime::start()) return &not_ours;
+  analysing = true;
+  TypeRecord* record = nullptr;
+  try {
+    if (runtime::is_usable(handle)) record = find_or_analyse(handle);
+  } catch (const std::exception&) {
+    record = nullptr;
+  }
+  analysing = false;
+  if (record == nullptr) return &not_ours;
+  remember(record);
+  return record;
+}
+
+void clear_table() noexcept {
+  for (Set& set : sets) {
+    for (auto& way : set) way.store(nullptr, std::memory_order_release);
+  }
+}
+
+int forget(MPI_Datatype, int, void* value, void*) {
+  auto* record = static_cast<TypeRecord*>(value);
+  const std::uintptr_t number = record->handle.exchange(TypeRecord::no_handle, std::memory_order_acq_rel);
+  for (auto& way : set_of(number)) {
+    TypeRecord* expected = record;
+    way.compare_exchange_strong(expected, nullptr, std::memory_order_release, std::memory_order_relaxed);
+  }
+  recycle(record);
+  return MPI_SUCCESS;
+}
+
+int copy_nothing(MPI_Datatype, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+}  // namespace gapless::mpi::type_cache

@@ -1,0 +1,71 @@
+// The choice of a scheme: what the memory allows, then what was forced, then what the model predicts to be fastest.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "model/model.hpp"
+#include "transfer/transfer.hpp"
+
+namespace gapless::transfer {
+namespace {
+
+constexpr const char* scheme_names[scheme_count] = {"native", "packed", "oneshot", "staged"};
+
+std::optional<Scheme> forced_by_environment() {
+  const char* text = std::getenv("GAPLESS_SCHEME");
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  for (std::size_t i = 0; i < scheme_count; ++i) {
+    if (std::string_view(text) == scheme_names[i]) return static_cast<Scheme>(i);
+  }
+  std::fprintf(stderr, "gapless: GAPLESS_SCHEME=%s is none of native, packed, oneshot, staged; ignored\n", text);
+  return std::nullopt;
+}
+
+std::atomic<int>& forced() noexcept {
+  static std::atomic<int> scheme = [] {
+    const auto value = forced_by_environment();
+    return value ? static_cast<int>(*value) : -1;
+  }();
+  return scheme;
+}
+
+bool is_forced(Scheme scheme) noexcept {
+  return forced().load(std::memory_order_relaxed) == static_cast<int>(scheme);
+}
+
+Scheme choose_for_gpu(const Buffer& buffer, Side side) noexcept {
+  if (is_forced(Scheme::oneshot)) return Scheme::oneshot;
+  if (is_forced(Scheme::staged)) return Scheme::staged;
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  const auto& gpu = model::profile().gpu;
+  const auto model_side = side == Side::sender ? model::Side::sender : model::Side::receiver;
+  // A contiguous buffer is one copy either way; staging it would only add a second.
+  if (is_contiguous(buffer)) return Scheme::oneshot;
+  return model::oneshot_ns(gpu, model_side, bytes) <= model::staged_ns(gpu, bytes) ? Scheme::oneshot : Scheme::staged;
+}
+
+}  // namespace
+
+const char* name(Scheme scheme) noexcept { return scheme_names[static_cast<std::size_t>(scheme)]; }
+
+void force_scheme(std::optional<Scheme> scheme) noexcept {
+  forced().store(scheme ? static_cast<int>(*scheme) : -1, std::memory_order_relaxed);
+}
+
+bool is_contiguous(const Buffer& buffer) noexcept {
+  return buffer.type->contiguous_repeats || (buffer.count == 1 && buffer.type->layout->is_contiguous());
+}
+
+Scheme choose(const Buffer& buffer, Side side) noexcept {
+  if (buffer.location.kind == device::MemoryKind::device) return choose_for_gpu(buffer, side);
+  if (is_forced(Scheme::native)) return Scheme::native;
+  if (is_contiguous(buffer)) return Scheme::native;
+  if (is_forced(Scheme::packed)) return Scheme::packed;
+  const layout::Facts& facts = buffer.type->facts;
+  const double average_block = static_cast<double>(facts.size) / static_cast<double>(facts.block_count);
+  return model::host_packing_pays(model::profile().host, average_block) ? Scheme::packed : Scheme::native;
+}
+
+}  // namespace gapless::transfer

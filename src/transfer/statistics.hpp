@@ -1,0 +1,34 @@
+// What was chosen, how often and for how many bytes: one counter pair per scheme.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "transfer/transfer.hpp"
+
+namespace gapless::transfer {
+
+struct Count {
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Whether native messages are counted too, and a summary is wanted at the end: GAPLESS_STATISTICS=1. Native messages go by
+/// in nanoseconds, so they are counted only when asked for.
+bool statistics_wanted() noexcept;
+
+/// Thread-safe.
+void record(Scheme scheme, std::size_t bytes) noexcept;
+
+/// Counts so far, indexed by Scheme.
+std::array<Count, scheme_count> statistics() noexcept;
+
+/// One line: "native 3 messages 24 B, packed 1 message 4096 B, …".
+std::string summary();
+
+}  // namespace gapless::transfer
+
+/// For tests and tools: four numbers each, in the order of transfer::Scheme.
+extern "C" void gapless_transfer_statistics(std::uint64_t* messages, std::uint64_t* bytes);

@@ -1,0 +1,249 @@
+// Every movement of bytes is one pack::Job, run by the host engine or by the GPU that owns the memory.
+#include "transfer/transfer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include "layout/cursor.hpp"
+#include "pack/host.hpp"
+#include "transfer/statistics.hpp"
+
+namespace gapless::transfer {
+namespace {
+
+using device::Location;
+using device::MemoryKind;
+using device::Runtime;
+using device::Status;
+using layout::Offset;
+using pack::Direction;
+using pack::Job;
+
+// Pieces in which a packed stream passes through pinned memory when neither end is a message of its own.
+constexpr Offset bounce_bytes = Offset{32} << 20;
+
+bool cpu_addressable(Location location) noexcept { return location.kind != MemoryKind::device; }
+
+bool gpu_addressable(Location location, int device) noexcept {
+  return location.kind == MemoryKind::pinned || location.kind == MemoryKind::managed ||
+         (location.kind == MemoryKind::device && location.device == device);
+}
+
+Result result_of(Status status) noexcept {
+  switch (status) {
+    case Status::ok: return Result::ok;
+    case Status::out_of_memory: return Result::out_of_memory;
+    default: return Result::device_failed;
+  }
+}
+
+Job job_for(const Buffer& buffer, Direction direction, Offset begin, Offset end, void* packed) noexcept {
+  return Job{buffer.type->layout.get(), {buffer.count, buffer.type->extent}, begin, end, direction, buffer.memory, packed};
+}
+
+Result run_on_host(const Job& job) noexcept {
+  try {
+    pack::host::run(job);
+    return Result::ok;
+  } catch (const std::exception&) {
+    return Result::out_of_memory;
+  }
+}
+
+// One copy per contiguous run, in packed order: for layouts the GPU engine declines, such as overlapping ones.
+Status copy_runs(Runtime& runtime, const Job& job, int device, void* stream) noexcept {
+  try {
+    layout::Cursor cursor(*job.layout, job.outer, job.begin, job.end);
+    layout::Segment run{0, 0};
+    auto* packed = static_cast<std::byte*>(job.packed);
+    while (cursor.next(run)) {
+      auto* memory = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(job.memory) +
+                                                  static_cast<std::uintptr_t>(run.offset));
+      const auto bytes = static_cast<std::size_t>(run.length);
+      const bool packs = job.direction == Direction::pack;
+      const Status status = runtime.copy(packs ? packed : memory, packs ? memory : packed, bytes, device, stream);
+      if (status != Status::ok) return status;
+      packed += run.length;
+    }
+    return Status::ok;
+  } catch (const std::exception&) {
+    return Status::out_of_memory;
+  }
+}
+
+// A GPU's stream for the length of one blocking call.
+class GpuCall {
+ public:
+  explicit GpuCall(int device) noexcept : runtime_(device::runtime()), device_(device) {
+    if (runtime_ == nullptr) return;
+    stream_ = runtime_->stream(device);
+    if (stream_ != nullptr) status_ = runtime_->follow_default_stream(device, stream_);
+  }
+  // Never leaves work behind that still uses buffers about to be reused.
+  ~GpuCall() {
+    if (issued_) static_cast<void>(runtime_->synchronize(device_, stream_));
+  }
+  GpuCall(const GpuCall&) = delete;
+  GpuCall& operator=(const GpuCall&) = delete;
+
+  void run(const Job& job) noexcept {
+    if (status_ != Status::ok) return;
+    issued_ = true;
+    status_ = runtime_->run(std::span(&job, 1), device_, stream_);
+    if (status_ == Status::unsupported) status_ = copy_runs(*runtime_, job, device_, stream_);
+  }
+  void copy(void* destination, const void* source, std::size_t bytes) noexcept {
+    if (status_ != Status::ok) return;
+    issued_ = true;
+    status_ = runtime_->copy(destination, source, bytes, device_, stream_);
+  }
+  Result wait() noexcept {
+    if (issued_) {
+      const Status finished = runtime_->synchronize(device_, stream_);
+      issued_ = false;
+      if (status_ == Status::ok) status_ = finished;
+    }
+    return result_of(status_);
+  }
+
+ private:
+  Runtime* runtime_;
+  int device_;
+  void* stream_ = nullptr;
+  Status status_ = Status::failed;
+  bool issued_ = false;
+};
+
+Result run_on_gpu(const Job& job, int device) noexcept {
+  GpuCall gpu(device);
+  gpu.run(job);
+  return gpu.wait();
+}
+
+// The wire is read and written by the MPI library, so it is host memory; where a GPU works on it, pinned.
+Wire wire_for(const Buffer& buffer, Scheme scheme) noexcept {
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  if (scheme == Scheme::packed) return Wire(MemoryKind::host, -1, bytes);
+  return Wire(MemoryKind::pinned, buffer.location.device, bytes);
+}
+
+Scheme scheme_for(const Buffer& buffer, Side side) noexcept {
+  return buffer.size() == 0 ? Scheme::native : choose(buffer, side);
+}
+
+// Moves [begin, end) of the packed stream between GPU memory and a pinned buffer through packed GPU memory, or directly
+// where there is none to be had.
+Result run_staged(const Buffer& buffer, Direction direction, Offset begin, Offset end, std::byte* pinned) noexcept {
+  const int device = buffer.location.device;
+  const auto bytes = static_cast<std::size_t>(end - begin);
+  const Wire packed(MemoryKind::device, device, bytes);
+  if (!packed) return run_on_gpu(job_for(buffer, direction, begin, end, pinned), device);
+  GpuCall gpu(device);
+  const Job job = job_for(buffer, direction, begin, end, packed.data());
+  if (direction == Direction::pack) {
+    gpu.run(job);
+    gpu.copy(pinned, packed.data(), bytes);
+  } else {
+    gpu.copy(packed.data(), pinned, bytes);
+    gpu.run(job);
+  }
+  return gpu.wait();
+}
+
+Result run_scheme(const Buffer& buffer, Scheme scheme, Direction direction, Offset end, std::byte* wire) noexcept {
+  switch (scheme) {
+    case Scheme::packed: return run_on_host(job_for(buffer, direction, 0, end, wire));
+    case Scheme::oneshot: return run_on_gpu(job_for(buffer, direction, 0, end, wire), buffer.location.device);
+    case Scheme::staged: return run_staged(buffer, direction, 0, end, wire);
+    case Scheme::native: break;
+  }
+  return Result::device_failed;
+}
+
+// Between pinned memory, which every GPU and the CPU address, and memory of any kind.
+Result copy_bounce(std::byte* pinned, std::byte* other, Location location, std::size_t bytes, Direction direction) noexcept {
+  std::byte* destination = direction == Direction::pack ? other : pinned;
+  const std::byte* source = direction == Direction::pack ? pinned : other;
+  if (cpu_addressable(location)) {
+    std::memcpy(destination, source, bytes);
+    return Result::ok;
+  }
+  GpuCall gpu(location.device);
+  gpu.copy(destination, source, bytes);
+  return gpu.wait();
+}
+
+Result run_piece(const Buffer& buffer, Direction direction, Offset begin, Offset end, std::byte* pinned) noexcept {
+  const Job job = job_for(buffer, direction, begin, end, pinned);
+  return cpu_addressable(buffer.location) ? run_on_host(job) : run_on_gpu(job, buffer.location.device);
+}
+
+Result move_through_bounce(const Buffer& buffer, std::byte* packed, Location location, Direction direction) noexcept {
+  const Offset size = buffer.size();
+  const int device = cpu_addressable(buffer.location) ? location.device : buffer.location.device;
+  const Wire pinned(MemoryKind::pinned, device, static_cast<std::size_t>(std::min(size, bounce_bytes)));
+  if (!pinned) return device::runtime() == nullptr ? Result::device_failed : Result::out_of_memory;
+  for (Offset begin = 0; begin < size; begin += bounce_bytes) {
+    const Offset end = std::min(size, begin + bounce_bytes);
+    const auto bytes = static_cast<std::size_t>(end - begin);
+    const bool packs = direction == Direction::pack;
+    Result result = packs ? run_piece(buffer, direction, begin, end, pinned.data())
+                          : copy_bounce(pinned.data(), packed + begin, location, bytes, direction);
+    if (result != Result::ok) return result;
+    result = packs ? copy_bounce(pinned.data(), packed + begin, location, bytes, direction)
+                   : run_piece(buffer, direction, begin, end, pinned.data());
+    if (result != Result::ok) return result;
+  }
+  return Result::ok;
+}
+
+Result move(const Buffer& buffer, void* packed, Location location, Direction direction) noexcept {
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  const Job job = job_for(buffer, direction, 0, buffer.size(), packed);
+  if (cpu_addressable(buffer.location) && cpu_addressable(location)) {
+    record(Scheme::packed, bytes);
+    return run_on_host(job);
+  }
+  record(Scheme::oneshot, bytes);
+  const int device = buffer.location.device;
+  if (!cpu_addressable(buffer.location) && gpu_addressable(location, device)) return run_on_gpu(job, device);
+  return move_through_bounce(buffer, static_cast<std::byte*>(packed), location, direction);
+}
+
+Result prepare_wire(const Buffer& buffer, Scheme scheme, Wire& wire) noexcept {
+  wire = wire_for(buffer, scheme);
+  if (wire) return Result::ok;
+  return scheme != Scheme::packed && device::runtime() == nullptr ? Result::device_failed : Result::out_of_memory;
+}
+
+}  // namespace
+
+Outgoing::Outgoing(const Buffer& buffer) noexcept : buffer_(buffer), scheme_(scheme_for(buffer, Side::sender)) {}
+
+Result Outgoing::prepare() noexcept {
+  const Result result = prepare_wire(buffer_, scheme_, wire_);
+  if (result != Result::ok) return result;
+  record(scheme_, wire_size());
+  return run_scheme(buffer_, scheme_, Direction::pack, buffer_.size(), wire_.data());
+}
+
+Incoming::Incoming(const Buffer& buffer) noexcept : buffer_(buffer), scheme_(scheme_for(buffer, Side::receiver)) {}
+
+Result Incoming::prepare() noexcept { return prepare_wire(buffer_, scheme_, wire_); }
+
+Result Incoming::finish(std::size_t received) noexcept {
+  record(scheme_, received);
+  if (received == 0) return Result::ok;
+  return run_scheme(buffer_, scheme_, Direction::unpack, static_cast<Offset>(received), wire_.data());
+}
+
+Result pack(const Buffer& buffer, void* packed, Location packed_location) noexcept {
+  return move(buffer, packed, packed_location, Direction::pack);
+}
+
+Result unpack(const Buffer& buffer, const void* packed, Location packed_location) noexcept {
+  return move(buffer, const_cast<void*>(packed), packed_location, Direction::unpack);
+}
+
+}  // namespace gapless::transfer
