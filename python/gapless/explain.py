@@ -82,7 +82,7 @@ def explain(arguments) -> int:
         ("plan", f"{f['plan_bytes']} B"),
         (
             f"traffic, count {f['count']}",
-            f"{f['packed_bytes']} B packed, {f['lines_touched']} lines of {LINE} B touched: "
+            f"{f['packed_bytes']} B packed, {LINE} B lines touched: {f['lines_touched']}, so "
             f"{100 * f['useful_share']:.0f} % of what memory moves is data",
         ),
     ]

@@ -61,7 +61,8 @@ def test_a_missing_library_is_said(gapless, tmp_path):
 def test_when_switched_off_the_reason_is_said(gapless, kind, compiler, abi, name):
     path = f"{PREFIXES[kind]}/bin:{os.environ['PATH']}"
     found = sections(gapless("info", "--json", PATH=path, GAPLESS="0"))
-    assert found["mpicc"]["gapless"] == "off: switched off by GAPLESS=0"
+    assert found["mpicc"]["gapless"].startswith("off: ")
+    assert "GAPLESS=0" in found["mpicc"]["gapless"]
 
 
 def test_without_any_mpi(gapless, tmp_path):
