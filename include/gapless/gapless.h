@@ -167,7 +167,7 @@ typedef struct gapless_facts {
   int64_t shortest_block; /* bytes */
   int64_t longest_block;  /* bytes */
   int64_t alignment;      /* largest power of two, at most 16, that divides every block length and offset difference */
-  int64_t memory_bytes;   /* of heap that the type holds, parts shared with other types included */
+  int64_t memory_bytes;   /* of its lists and parts, shared ones included; 0 for a plain block */
   int injective;          /* 1 only if no byte is named twice: what unpacking needs to be well defined */
 } gapless_facts;
 GAPLESS_API gapless_status gapless_type_facts(const gapless_type* type, gapless_facts* facts);

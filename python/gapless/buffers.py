@@ -12,11 +12,10 @@ _ANY_CONTIGUOUS = 0x0080 | 0x0010 | 0x0008
 
 
 class Bytes(NamedTuple):
-    """`length` bytes at `address`, in host memory unless `on_gpu`."""
+    """`length` bytes at `address`."""
 
     address: int
     length: int
-    on_gpu: bool
 
 
 class _Buffer(ctypes.Structure):
@@ -59,7 +58,7 @@ def bytes_of(thing, writable: bool) -> Iterator[Bytes]:
     except ValueError as error:  # NumPy's word for both
         raise BufferError(str(error)) from None
     try:
-        yield Bytes(buffer.buf or 0, buffer.len, False)
+        yield Bytes(buffer.buf or 0, buffer.len)
     finally:
         _release_buffer(byref(buffer))
 
@@ -78,7 +77,7 @@ def _bytes_of_gpu_array(interface: dict, writable: bool) -> Bytes:
         backwards = any(stride < 0 for count, stride in zip(shape, strides, strict=True) if count > 1)
         if backwards or span != length:
             raise BufferError("the GPU array is not contiguous")
-    return Bytes(address or 0, length, True)
+    return Bytes(address or 0, length)
 
 
 def stream_handle(stream) -> int:

@@ -38,7 +38,8 @@ class Datatype:
 
     def __init__(self, handle: c_void_p):
         """Takes over one ownership of a gapless_type; use the constructors below."""
-        self._handle = handle
+        # ctypes passes this and keeps the Datatype itself, a temporary perhaps, alive until the call has returned.
+        self._as_parameter_ = handle
         weakref.finalize(self, _library.library().gapless_type_free, handle)
 
     @classmethod
@@ -62,25 +63,25 @@ class Datatype:
     @classmethod
     def contiguous(cls, count: int, child: "Datatype | str") -> "Datatype":
         """MPI_Type_contiguous"""
-        return cls._make("gapless_type_contiguous", _int64(count), _of(child)._handle)
+        return cls._make("gapless_type_contiguous", _int64(count), _of(child))
 
     @classmethod
     def vector(cls, count: int, block_length: int, stride: int, child: "Datatype | str") -> "Datatype":
         """MPI_Type_vector"""
         numbers = _int64(count), _int64(block_length), _int64(stride)
-        return cls._make("gapless_type_vector", *numbers, _of(child)._handle)
+        return cls._make("gapless_type_vector", *numbers, _of(child))
 
     @classmethod
     def hvector(cls, count: int, block_length: int, stride_bytes: int, child: "Datatype | str") -> "Datatype":
         """MPI_Type_create_hvector"""
         numbers = _int64(count), _int64(block_length), _int64(stride_bytes)
-        return cls._make("gapless_type_hvector", *numbers, _of(child)._handle)
+        return cls._make("gapless_type_hvector", *numbers, _of(child))
 
     @classmethod
     def indexed(cls, block_lengths: Sequence[int], displacements: Sequence[int], child: "Datatype | str") -> "Datatype":
         """MPI_Type_indexed"""
         count, lists = _lists(block_lengths=block_lengths, displacements=displacements)
-        return cls._make("gapless_type_indexed", count, *lists, _of(child)._handle)
+        return cls._make("gapless_type_indexed", count, *lists, _of(child))
 
     @classmethod
     def hindexed(
@@ -88,13 +89,13 @@ class Datatype:
     ) -> "Datatype":
         """MPI_Type_create_hindexed"""
         count, lists = _lists(block_lengths=block_lengths, displacements_bytes=displacements_bytes)
-        return cls._make("gapless_type_hindexed", count, *lists, _of(child)._handle)
+        return cls._make("gapless_type_hindexed", count, *lists, _of(child))
 
     @classmethod
     def indexed_block(cls, block_length: int, displacements: Sequence[int], child: "Datatype | str") -> "Datatype":
         """MPI_Type_create_indexed_block"""
         count, lists = _lists(displacements=displacements)
-        return cls._make("gapless_type_indexed_block", count, _int64(block_length), *lists, _of(child)._handle)
+        return cls._make("gapless_type_indexed_block", count, _int64(block_length), *lists, _of(child))
 
     @classmethod
     def hindexed_block(
@@ -102,7 +103,7 @@ class Datatype:
     ) -> "Datatype":
         """MPI_Type_create_hindexed_block"""
         count, lists = _lists(displacements_bytes=displacements_bytes)
-        return cls._make("gapless_type_hindexed_block", count, _int64(block_length), *lists, _of(child)._handle)
+        return cls._make("gapless_type_hindexed_block", count, _int64(block_length), *lists, _of(child))
 
     @classmethod
     def struct(
@@ -116,7 +117,7 @@ class Datatype:
         count, lists = _lists(
             block_lengths=block_lengths, displacements_bytes=displacements_bytes, children=range(len(types))
         )
-        handles = (c_void_p * len(types))(*(child._handle.value for child in types))
+        handles = (c_void_p * len(types))(*(child._as_parameter_.value for child in types))
         return cls._make("gapless_type_struct", count, lists[0], lists[1], handles)
 
     @classmethod
@@ -130,7 +131,7 @@ class Datatype:
     ) -> "Datatype":
         """MPI_Type_create_subarray; order is "c" or "fortran"."""
         count, lists = _lists(sizes=sizes, subsizes=subsizes, starts=starts)
-        return cls._make("gapless_type_subarray", count, *lists, _choice(_ORDERS, order, "order"), _of(child)._handle)
+        return cls._make("gapless_type_subarray", count, *lists, _choice(_ORDERS, order, "order"), _of(child))
 
     @classmethod
     def darray(
@@ -162,19 +163,19 @@ class Datatype:
             arguments,
             grid,
             _choice(_ORDERS, order, "order"),
-            _of(child)._handle,
+            _of(child),
         )
 
     @classmethod
     def resized(cls, child: "Datatype | str", lower_bound: int, extent: int) -> "Datatype":
         """MPI_Type_create_resized: the same bytes, repetitions `extent` bytes apart."""
-        return cls._make("gapless_type_resized", _of(child)._handle, _int64(lower_bound), _int64(extent))
+        return cls._make("gapless_type_resized", _of(child), _int64(lower_bound), _int64(extent))
 
     @property
     def size(self) -> int:
         """Packed bytes of one repetition."""
         size = c_int64()
-        _library.call("gapless_type_size", self._handle, byref(size))
+        _library.call("gapless_type_size", self, byref(size))
         return size.value
 
     @property
@@ -200,31 +201,31 @@ class Datatype:
     def facts(self) -> Facts:
         """block_count, shortest_block, longest_block, alignment, memory_bytes and injective of one repetition."""
         facts = Facts()
-        _library.call("gapless_type_facts", self._handle, byref(facts))
+        _library.call("gapless_type_facts", self, byref(facts))
         return facts
 
     def traffic(self, count: int = 1) -> Traffic:
         """packed_bytes and lines_touched (distinct 64-byte lines of memory) of `count` repetitions."""
         traffic = Traffic()
-        _library.call("gapless_type_traffic", self._handle, _int64(count), byref(traffic))
+        _library.call("gapless_type_traffic", self, _int64(count), byref(traffic))
         return traffic
 
     def equals(self, other: "Datatype | str") -> bool:
         """The same bytes in the same order, however constructed; bounds are not compared."""
         equal = c_int()
-        _library.call("gapless_type_equal", self._handle, _of(other)._handle, byref(equal))
+        _library.call("gapless_type_equal", self, _of(other), byref(equal))
         return bool(equal.value)
 
     def __str__(self) -> str:
         length = c_size_t()
-        _library.call("gapless_type_describe", self._handle, None, 0, byref(length))
+        _library.call("gapless_type_describe", self, None, 0, byref(length))
         text = ctypes.create_string_buffer(length.value + 1)
-        _library.call("gapless_type_describe", self._handle, text, len(text), None)
+        _library.call("gapless_type_describe", self, text, len(text), None)
         return text.value.decode()
 
     def _pair(self, name: str) -> tuple[int, int]:
         first, second = c_int64(), c_int64()
-        _library.call(name, self._handle, byref(first), byref(second))
+        _library.call(name, self, byref(first), byref(second))
         return first.value, second.value
 
     def __repr__(self) -> str:
@@ -313,10 +314,10 @@ def copy(
     with bytes_of(source, False) as read, bytes_of(destination, True) as written:
         _library.call(
             "gapless_copy",
-            source_type._handle,
+            source_type,
             _int64(source_count),
             _origin(source_type, source_count, read, source_offset, "source"),
-            destination_type._handle,
+            destination_type,
             _int64(destination_count),
             _origin(destination_type, destination_count, written, destination_offset, "destination"),
             stream_handle(stream),
@@ -335,7 +336,7 @@ def _job(job: Job):
         if packed.length < end - job.begin:
             raise ValueError(f"packed has {packed.length} bytes, the range {end - job.begin}")
         yield _library.Job(
-            job.datatype._handle,
+            job.datatype._as_parameter_.value,
             count,
             _origin(job.datatype, count, memory, job.offset, "memory"),
             _int64(job.begin).value,

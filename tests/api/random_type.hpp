@@ -81,6 +81,7 @@ class RandomTypes {
         TypeMap map = child.map;
         map.lower_bound = lower;
         map.upper_bound = lower + extent;
+        map.has_markers = true;
         return {make(gapless_type_resized, child.type.get(), lower, extent), map};
       }
       default: {

@@ -11,6 +11,7 @@ struct TypeMap {
   std::vector<std::int64_t> bytes;
   std::int64_t lower_bound = 0;
   std::int64_t upper_bound = 0;
+  bool has_markers = false;  ///< bounds that were set explicitly hide those of other bytes (5.1.7)
 
   std::int64_t size() const { return static_cast<std::int64_t>(bytes.size()); }
   std::int64_t extent() const { return upper_bound - lower_bound; }
@@ -39,12 +40,22 @@ struct Placed {
 
 inline TypeMap place(const std::vector<Placed>& all) {
   TypeMap result;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto [displacement, child] = all[i];
+  std::vector<std::int64_t> lower, upper;
+  for (const auto& [displacement, child] : all) {
     for (std::int64_t byte : child->bytes) result.bytes.push_back(displacement + byte);
-    const std::int64_t lower = displacement + child->lower_bound, upper = displacement + child->upper_bound;
-    result.lower_bound = i == 0 ? lower : std::min(result.lower_bound, lower);
-    result.upper_bound = i == 0 ? upper : std::max(result.upper_bound, upper);
+    if (child->has_markers && !result.has_markers) {
+      lower.clear();
+      upper.clear();
+      result.has_markers = true;
+    }
+    if (child->has_markers || (!result.has_markers && !child->bytes.empty())) {
+      lower.push_back(displacement + child->lower_bound);
+      upper.push_back(displacement + child->upper_bound);
+    }
+  }
+  if (!lower.empty()) {
+    result.lower_bound = *std::min_element(lower.begin(), lower.end());
+    result.upper_bound = *std::max_element(upper.begin(), upper.end());
   }
   return result;
 }

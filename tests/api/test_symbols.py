@@ -1,0 +1,40 @@
+"""The public C interface is gapless.h: what it declares is exported, and no other C symbol of the core is.
+
+The core's C++ symbols are for variants, plugins and tests of the same build; they are mangled and promise nothing.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+from gapless import _library, locate
+
+# Between gapless's own libraries and tools of one version; no program may use them.
+INTERNAL = {"gapless_transfer_statistics"}
+
+HEADER = Path(__file__).parents[2] / "include" / "gapless" / "gapless.h"
+
+
+def declared() -> set[str]:
+    return set(re.findall(r"GAPLESS_API [^;(]*?(gapless_\w+)\(", HEADER.read_text()))
+
+
+def exported() -> set[str]:
+    command = ["nm", "--dynamic", "--defined-only", "--format=posix", str(locate.require(locate.CORE))]
+    symbols = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return {line.split()[0] for line in symbols if not line.startswith("_Z")}
+
+
+def test_the_header_is_the_interface():
+    assert len(declared()) > 25
+    assert exported() - INTERNAL == declared()
+
+
+def test_python_declares_every_function():
+    python = set(_library._PROTOTYPES) | {
+        "gapless_type_free",
+        "gapless_error_string",
+        "gapless_last_error",
+        "gapless_version",
+    }
+    assert python == declared()
