@@ -190,25 +190,48 @@ class Object {
   const std::uint32_t* hash_ = nullptr;
 };
 
-/// Whether some mapped file libmpi* defines `name`.
-bool defined_by_libmpi(const char* name) {
+/// Where an MPI library was found. Kept from question to question, since a program may ask for hundreds of functions.
+struct Found {
+  std::uintptr_t base, dynamic;
+  ElfW(Off) sections;  ///< differs between files, so tells whether another one has come to lie there
+} found;
+
+bool is_mapped(std::uintptr_t address) {
+  constexpr std::uintptr_t smallest_page = 4096;
+  unsigned char resident[1];
+  return system_call(SYS_mincore, address & ~(smallest_page - 1), 1, reinterpret_cast<long>(resident), 0) == 0;
+}
+
+/// False if the library was unloaded since.
+bool is_still_there(const Found& library) {
+  return library.base != 0 && is_mapped(library.base) && is_mapped(library.dynamic) &&
+         Object::dynamic_segment(library.base) != nullptr &&
+         reinterpret_cast<const ElfW(Ehdr)*>(library.base)->e_shoff == library.sections;
+}
+
+Object object_at(const Found& library) {
+  return Object(library.base, reinterpret_cast<const ElfW(Dyn)*>(library.dynamic));
+}
+
+/// The first mapped file libmpi* that is an MPI library, not one of the libraries that come with it.
+bool find_library(Found& library) {
   Maps maps;
   Mapping mapping;
-  std::uintptr_t base = 0;
   const ElfW(Phdr)* segment = nullptr;
   while (maps.next(mapping)) {
     if (!mapping.is_libmpi || !mapping.readable) continue;
     if (mapping.offset == 0) {
-      base = mapping.start;
-      segment = Object::dynamic_segment(base);
+      library.base = mapping.start;
+      segment = Object::dynamic_segment(library.base);
     }
     if (segment == nullptr) continue;
     // Only an object mapped by a dynamic linker has its dynamic section where its header says: a file that some tool
     // reads through mmap must not be mistaken for a library.
-    const std::uintptr_t dynamic = base + segment->p_vaddr;
-    if (dynamic < mapping.start || dynamic >= mapping.end) continue;
-    if (dynamic - mapping.start + mapping.offset != segment->p_offset) continue;
-    if (Object(base, reinterpret_cast<const ElfW(Dyn)*>(dynamic)).defines(name)) return true;
+    library.dynamic = library.base + segment->p_vaddr;
+    if (library.dynamic < mapping.start || library.dynamic >= mapping.end) continue;
+    if (library.dynamic - mapping.start + mapping.offset != segment->p_offset) continue;
+    library.sections = reinterpret_cast<const ElfW(Ehdr)*>(library.base)->e_shoff;
+    if (object_at(library).defines("MPI_Get_version")) return true;
   }
   return false;
 }
@@ -216,5 +239,10 @@ bool defined_by_libmpi(const char* name) {
 }  // namespace
 
 void* gapless_shim_if_available(const char* name, void* function) {
-  return defined_by_libmpi(name) ? function : nullptr;
+  if (!is_still_there(found)) {
+    Found library = {};
+    if (!find_library(library)) return nullptr;
+    found = library;
+  }
+  return object_at(found).defines(name) ? function : nullptr;
 }

@@ -1,0 +1,44 @@
+"""What libgapless.so exports, exactly as the table says, and that a process without MPI pays nothing for having it."""
+
+import os
+import re
+import subprocess
+
+from table import rows
+
+from conftest import SHIM
+
+FORBIDDEN = re.compile(r"P?MPI_(Get_version|Get_library_version|Abi_\w+|T_\w+)$")
+
+
+def symbols(*options) -> dict[str, str]:
+    """name -> nm's letter."""
+    text = subprocess.run(["nm", *options], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1]: line.split()[-2] for line in text.splitlines() if len(line.split()) >= 2}
+
+
+def test_exports_are_the_table_s():
+    expected = {"gapless_shim_report": "T"}
+    for row in rows():
+        if row.mark != "passed":
+            expected[f"MPI_{row.name}"] = "T" if row.since == "mpi_3_0" else "i"
+            expected[f"PMPI_{row.name}"] = "T"
+    assert symbols("-D", "--defined-only", SHIM) == expected
+
+
+def test_what_programs_ask_to_know_their_library_is_not_exported():
+    assert not [name for name in symbols("-D", "--defined-only", SHIM) if FORBIDDEN.match(name)]
+    assert not [row.name for row in rows() if FORBIDDEN.match(f"MPI_{row.name}")]
+
+
+def test_nothing_is_needed_but_libc_and_nothing_runs_at_start():
+    dynamic = subprocess.run(["readelf", "-dW", SHIM], capture_output=True, text=True, check=True).stdout
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
+    assert needed <= {"libc.so.6", "libdl.so.2", "libpthread.so.0"}
+    one_pointer = "8 (bytes)"  # the compiler's own frame_dummy
+    assert re.search(r"INIT_ARRAYSZ\)\s+(.*)", dynamic).group(1) == one_pointer
+
+
+def test_answers_about_availability_need_no_other_object():
+    """They are given before relocation: a call or address of anything outside the file would be a jump to nowhere."""
+    assert symbols("-u", os.environ["GAPLESS_TEST_AVAILABILITY"]) == {}

@@ -1,0 +1,94 @@
+"""Whatever is wrong with the installation, a program that runs without gapless runs with it, and is told once."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ABIS, PROGRAMS, counts, run
+
+UNSUPPORTED_IN_MPICH = 44
+
+
+def runs_natively(abi, shim, **environment) -> str:
+    """Runs program.c with a shim that cannot or must not be active; returns what was said."""
+    done = run(PROGRAMS / f"program-{abi}", LD_PRELOAD=shim, **environment)
+    assert done.stdout == "right on 1\n"
+    return done.stderr
+
+
+def is_one_warning(text, *words) -> bool:
+    lines = text.splitlines()
+    return len(lines) == 1 and lines[0].startswith("gapless: off") and all(word in lines[0] for word in words)
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_switched_off(abi, shim, tmp_path):
+    assert runs_natively(abi, shim, GAPLESS="0", GAPLESS_TEST_COUNTS=tmp_path / "counts") == ""
+    assert counts(tmp_path / "counts") == {}
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_switched_off_says_so_when_asked(abi, shim):
+    assert is_one_warning(runs_natively(abi, shim, GAPLESS="0", GAPLESS_VERBOSE="1"), "GAPLESS=0", f"ABI {abi}")
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_variant_missing(abi, shim_alone):
+    assert is_one_warning(runs_natively(abi, shim_alone), f"libgapless-{abi}.so", "No such file")
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_variant_is_no_library(abi, shim_alone):
+    (shim_alone.parent / f"libgapless-{abi}.so").write_text("not a library")
+    assert is_one_warning(runs_natively(abi, shim_alone), f"libgapless-{abi}.so")
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_variant_has_no_entry_point(abi, shim_alone):
+    broken = shim_alone.parent / f"libgapless-{abi}.so"
+    subprocess.run(["cc", "-shared", "-o", broken, "-x", "c", "/dev/null"], check=True)
+    assert is_one_warning(runs_natively(abi, shim_alone), "gapless_variant_open")
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_variant_refuses(abi, shim):
+    said = runs_natively(abi, shim, GAPLESS_TEST_REFUSE="it is not in the mood")
+    assert is_one_warning(said, "it is not in the mood")
+
+
+def test_report_says_why_it_is_disabled(shim_alone):
+    report = (
+        "import ctypes, sys; ctypes.CDLL(sys.argv[1]); shim = ctypes.CDLL(sys.argv[2]); "
+        "text = ctypes.create_string_buffer(4096); shim.gapless_shim_report(text, 4096); print(text.value.decode())"
+    )
+    done = run(sys.executable, "-c", report, PROGRAMS / f"plugin-{ABIS[0]}.so", shim_alone)
+    assert "state=disabled" in done.stdout and "No such file" in done.stdout
+    done = run(sys.executable, "-c", report, shim_alone, shim_alone)
+    assert "state=disabled" in done.stdout and "libmpi=\n" in done.stdout
+
+
+def test_no_mpi_library_at_all(shim):
+    done = run(PROGRAMS / "no_library", LD_LIBRARY_PATH=shim.parent)
+    error = UNSUPPORTED_IN_MPICH
+    assert done.stdout == f"init {error}\nsend {error}\nsend {error}\n"
+    assert done.stderr == "gapless: an MPI function was called, but no MPI library is loaded\n"
+
+
+def test_library_of_no_known_abi_that_lacks_a_function(shim, tmp_path):
+    done = run(PROGRAMS / "strange", LD_LIBRARY_PATH=shim.parent, GAPLESS_TEST_COUNTS=tmp_path / "counts")
+    assert done.stdout == f"init 0\nsend {UNSUPPORTED_IN_MPICH}\nsend {UNSUPPORTED_IN_MPICH}\n"
+    assert counts(tmp_path / "counts") == {"Init": 1}  # taken for MPICH's ABI
+
+
+def test_a_file_named_like_a_library_but_mapped_as_data(shim, tmp_path):
+    """The large-count question reads mapped files named libmpi*; one that is only being read must do no harm."""
+    for source in (PROGRAMS / f"plugin-{ABIS[0]}.so", sys.executable, "/etc/passwd"):
+        data = shutil.copy(source, tmp_path / "libmpi_data.so")
+        script = (
+            "import ctypes, mmap, sys; file = open(sys.argv[1], 'rb'); "
+            "data = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE); "
+            "print(ctypes.CDLL(None).dlsym(None, b'MPI_Send_c'))"
+        )
+        assert run(sys.executable, "-c", script, data, LD_PRELOAD=shim).stdout == "0\n"
