@@ -1,0 +1,56 @@
+// Where a test runs: its rank, whether gapless is under it, and the MPI library's own functions whether it is or not.
+#pragma once
+
+#include <mpi.h>
+
+namespace gapless::test {
+
+inline int rank(MPI_Comm communicator = MPI_COMM_WORLD) {
+  int result;
+  MPI_Comm_rank(communicator, &result);
+  return result;
+}
+
+inline int size(MPI_Comm communicator = MPI_COMM_WORLD) {
+  int result;
+  MPI_Comm_size(communicator, &result);
+  return result;
+}
+
+/// Was this run started to test gapless (GAPLESS_TEST_EXPECT=1)?
+bool expect_gapless();
+
+/// Does MPI_Send belong to gapless in this process, and did it set itself up?
+bool under_gapless();
+
+/// The library's own PMPI_<name>, past any interposition; never null.
+void* native_function(const char* name);
+
+#define GAPLESS_TEST_NATIVE(name) reinterpret_cast<decltype(&MPI_##name)>(gapless::test::native_function("PMPI_" #name))
+
+/// Errors of `communicator` are returned while this lives.
+class ReturnErrors {
+ public:
+  explicit ReturnErrors(MPI_Comm communicator) : communicator_(communicator) {
+    MPI_Comm_get_errhandler(communicator, &before_);
+    MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
+  }
+  ~ReturnErrors() {
+    MPI_Comm_set_errhandler(communicator_, before_);
+    MPI_Errhandler_free(&before_);
+  }
+  ReturnErrors(const ReturnErrors&) = delete;
+  ReturnErrors& operator=(const ReturnErrors&) = delete;
+
+ private:
+  MPI_Comm communicator_;
+  MPI_Errhandler before_;
+};
+
+inline int error_class(int code) {
+  int result = MPI_ERR_UNKNOWN;
+  MPI_Error_class(code, &result);
+  return result;
+}
+
+}  // namespace gapless::test

@@ -1,0 +1,61 @@
+// main() of every MPI test program: GoogleTest on all ranks at once. Each rank runs the same tests in step; rank 0
+// tells the story, the others speak only of failures. Checks are EXPECT_, never ASSERT_: a rank that left early would
+// hang the rest.
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstring>
+#include <iostream>
+#include <string>
+
+#include "support/environment.hpp"
+#include "support/random.hpp"
+
+namespace {
+
+using gapless::test::rank;
+
+class RankListener : public testing::EmptyTestEventListener {
+ public:
+  explicit RankListener(bool prints) : prints_(prints) {}
+
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (!prints_ || !result.failed()) return;
+    std::cerr << "[rank " << rank() << "] " << (result.file_name() ? result.file_name() : "?") << ":"
+              << result.line_number() << ": " << result.summary() << std::endl;
+  }
+  void OnTestEnd(const testing::TestInfo& info) override {
+    if (prints_ && info.result()->Failed()) std::cerr << "[rank " << rank() << "] " << info.name() << " failed\n";
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+
+ private:
+  bool prints_;
+};
+
+/// A run that was to be under gapless must be: the tests would pass without it just as well.
+TEST(Setup, RunsUnderGaplessWhereAsked) { EXPECT_EQ(gapless::test::expect_gapless(), gapless::test::under_gapless()); }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  const bool threads = argc > 1 && std::strcmp(argv[1], "--threads") == 0;
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  if (threads && provided != MPI_THREAD_MULTIPLE) {
+    std::cerr << "This MPI library has no MPI_THREAD_MULTIPLE\n";
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+
+  testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
+  if (rank() != 0) delete listeners.Release(listeners.default_result_printer());
+  listeners.Append(new RankListener(rank() != 0));
+  if (rank() == 0) std::cout << "GAPLESS_TEST_SEED=" << gapless::test::seed() << std::endl;
+
+  const int failed = RUN_ALL_TESTS();
+  MPI_Finalize();
+  return failed;
+}
