@@ -135,6 +135,20 @@ Loop planes(Offset outer, Offset outer_stride, Offset inner, Offset inner_stride
   });
 }
 
+/// The corner of `edge` elements in every direction of a 4-D array of floats; a row of it is `bytes` long.
+template <std::size_t bytes>
+Loop corner(Offset edge, Offset size) {
+  return both_ways([=](char* memory, char* packed, auto direction) {
+    for (Offset i = 0; i < edge; ++i) {
+      for (Offset j = 0; j < edge; ++j) {
+        for (Offset k = 0; k < edge; ++k, packed += bytes) {
+          copy_block<bytes>(memory + ((i * size + j) * size + k) * size * 4, packed, direction);
+        }
+      }
+    }
+  });
+}
+
 template <std::size_t bytes>
 Loop list(std::vector<int> displacements, Offset unit) {
   return both_ways([displacements = std::move(displacements), unit](char* memory, char* packed, auto direction) {
@@ -218,27 +232,9 @@ void add_array_rows(std::vector<Row>& table) {
   table.push_back({"halo Y-Z, 2 deep, of 128^3 doubles", subarray(cube, {128, 128, 2}, {0, 0, 0}, double_type), 1,
                    rows<16>(16384, 1024)});
   table.push_back({"4-D subarray 16^4 of 64^4 floats",
-                   subarray({64, 64, 64, 64}, {16, 16, 16, 16}, {0, 0, 0, 0}, float_type), 1,
-                   both_ways([](char* memory, char* packed, auto direction) {
-                     for (Offset i = 0; i < 16; ++i) {
-                       for (Offset j = 0; j < 16; ++j) {
-                         for (Offset k = 0; k < 16; ++k, packed += 64) {
-                           copy_block<64>(memory + ((i * 64 + j) * 64 + k) * 256, packed, direction);
-                         }
-                       }
-                     }
-                   })});
+                   subarray({64, 64, 64, 64}, {16, 16, 16, 16}, {0, 0, 0, 0}, float_type), 1, corner<64>(16, 64)});
   table.push_back({"4-D subarray 4^4 of 16^4 floats",
-                   subarray({16, 16, 16, 16}, {4, 4, 4, 4}, {0, 0, 0, 0}, float_type), 1,
-                   both_ways([](char* memory, char* packed, auto direction) {
-                     for (Offset i = 0; i < 4; ++i) {
-                       for (Offset j = 0; j < 4; ++j) {
-                         for (Offset k = 0; k < 4; ++k, packed += 16) {
-                           copy_block<16>(memory + ((i * 16 + j) * 16 + k) * 64, packed, direction);
-                         }
-                       }
-                     }
-                   })});
+                   subarray({16, 16, 16, 16}, {4, 4, 4, 4}, {0, 0, 0, 0}, float_type), 1, corner<16>(4, 16)});
   table.push_back({"transposed 1024 x 1024 doubles", hvector(1024, 1, 8, vector(1024, 1, 1024, double_type)), 1,
                    planes<8>(1024, 8, 1024, 8192)});
   table.push_back({"transposed 1000 x 1000 floats", hvector(1000, 1, 4, vector(1000, 1, 1000, float_type)), 1,

@@ -33,7 +33,7 @@ void copy(const Layout& source, Mode source_outer, const void* source_memory, co
       for (const layout::PairedMode& mode : common->modes) {
         nest.loops[nest.depth++] = {mode.count, mode.source_stride, mode.destination_stride};
       }
-      return kernels().nest(nest, from + common->source_base, to + common->destination_base);
+      return kernels().nest[table_index(nest.length)](nest, from + common->source_base, to + common->destination_base);
     }
   }
   layout::PairCursor cursor(

@@ -43,23 +43,18 @@ const Available& available() noexcept {
   return result;
 }
 
-std::atomic<const Kernels*> chosen{nullptr};
+}  // namespace
+
+constinit std::atomic<const Kernels*> chosen_kernels{nullptr};
 
 // An unknown name falls back to the best: a mistyped variable must not end the program it was set for.
-const Kernels& choose() noexcept {
+const Kernels& choose_kernels() noexcept {
   const Kernels* table = nullptr;
   if (const char* wanted = std::getenv("GAPLESS_HOST_ENGINE")) table = available().find(wanted);
   if (table == nullptr) table = available().tables[0];
   const Kernels* none = nullptr;
-  chosen.compare_exchange_strong(none, table, std::memory_order_relaxed);
+  chosen_kernels.compare_exchange_strong(none, table, std::memory_order_relaxed);
   return none ? *none : *table;
-}
-
-}  // namespace
-
-const Kernels& kernels() noexcept {
-  const Kernels* table = chosen.load(std::memory_order_relaxed);
-  return table ? *table : choose();
 }
 
 std::span<const std::string_view> implementations() noexcept { return {available().names, available().count}; }
@@ -68,7 +63,7 @@ std::string_view implementation() noexcept { return kernels().name; }
 
 bool select_implementation(std::string_view name) noexcept {
   const Kernels* table = available().find(name);
-  if (table != nullptr) chosen.store(table, std::memory_order_relaxed);
+  if (table != nullptr) chosen_kernels.store(table, std::memory_order_relaxed);
   return table != nullptr;
 }
 

@@ -18,7 +18,8 @@ namespace gapless::pack::host {
 /// within the compiled nest.
 void run(std::span<const Job> jobs);
 
-inline void run(const Job& job) { run(std::span<const Job>(&job, 1)); }
+/// The same for one job, which spares small messages a few nanoseconds.
+void run(const Job& job);
 
 /// Copies between two layouts of the same packed size without a packed buffer, in packed order.
 void copy(const Layout& source, Mode source_outer, const void* source_memory, const Layout& destination,

@@ -7,6 +7,7 @@
 #include "pack/kernels.hpp"
 
 #include <cstring>
+#include <utility>
 
 namespace gapless::pack::host {
 namespace {
@@ -61,92 +62,72 @@ struct Long {
   }
 };
 
-/// Calls run(copy) with the copy for blocks of `length` > 0 bytes.
-template <class Run>
-[[gnu::always_inline]] inline void with_copy(Offset length, Run run) {
-  switch (length) {
-    case 1:
-      return run(One<1>(length));
-    case 2:
-      return run(One<2>(length));
-    case 3:
-      return run(Overlapped<2>(length));
-    case 4:
-      return run(One<4>(length));
-    case 8:
-      return run(One<8>(length));
-    case 16:
-      return run(One<16>(length));
-    case 32:
-      return run(One<32>(length));
-    case 64:
-      return run(One<64>(length));
-    default:
-      break;
+/// The copy for blocks of exactly `length` bytes; Long for everything from longest_fixed on.
+template <int length>
+struct CopyOf {
+  using Type = Overlapped<32, (length - 1) / 32>;
+};
+template <int length>
+requires(length == 0 || length >= longest_fixed) struct CopyOf<length> {
+  using Type = Long;
+};
+template <int length>
+requires(length == 1 || length == 2 || length == 4 || length == 8 || length == 16 || length == 32 ||
+         length == 64) struct CopyOf<length> {
+  using Type = One<length>;
+};
+template <>
+struct CopyOf<3> {
+  using Type = Overlapped<2>;
+};
+template <int length>
+requires(length > 4 && length < 32 && length != 8 && length != 16) struct CopyOf<length> {
+  using Type = Overlapped < length < 8 ? 4 : length<16 ? 8 : 16>;
+};
+
+template <class Copy>
+[[gnu::always_inline]] inline void rows(Copy copy, Offset count, Offset source_stride, Offset destination_stride,
+                                        const char* source, char* destination) {
+  for (; count >= 4; count -= 4) {
+    for (int i = 0; i < 4; ++i) {
+      copy(source, destination);
+      source += source_stride;
+      destination += destination_stride;
+    }
   }
-  if (length < 8) return run(Overlapped<4>(length));
-  if (length < 16) return run(Overlapped<8>(length));
-  if (length < 32) return run(Overlapped<16>(length));
-  switch ((length - 1) / 32) {
-    case 1:
-      return run(Overlapped<32, 1>(length));
-    case 2:
-      return run(Overlapped<32, 2>(length));
-    case 3:
-      return run(Overlapped<32, 3>(length));
-    case 4:
-      return run(Overlapped<32, 4>(length));
-    case 5:
-      return run(Overlapped<32, 5>(length));
-    case 6:
-      return run(Overlapped<32, 6>(length));
-    case 7:
-      return run(Overlapped<32, 7>(length));
-    default:
-      return run(Long(length));
+  for (; count > 0; --count) {
+    copy(source, destination);
+    source += source_stride;
+    destination += destination_stride;
   }
 }
 
 template <class Copy>
-[[gnu::always_inline]] inline void rows(Copy copy, Loop loop, const char* source, char* destination) {
-  Offset left = loop.count;
-  for (; left >= 4; left -= 4) {
-    for (int i = 0; i < 4; ++i) {
-      copy(source, destination);
-      source += loop.source_stride;
-      destination += loop.destination_stride;
-    }
-  }
-  for (; left > 0; --left) {
-    copy(source, destination);
-    source += loop.source_stride;
-    destination += loop.destination_stride;
-  }
+void rows_of(Offset length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
+             char* destination) {
+  rows(Copy(length), count, source_stride, destination_stride, source, destination);
 }
 
 template <class Copy>
 void loops(Copy copy, const Loop* loop, int depth, const char* source, char* destination) {
   if (depth == 0) return copy(source, destination);
-  if (depth == 1) return rows(copy, *loop, source, destination);
+  const Loop inner = loop[0];
+  if (depth == 1) return rows(copy, inner.count, inner.source_stride, inner.destination_stride, source, destination);
   const Loop outer = loop[depth - 1];
-  if (depth == 2) {
-    const Loop inner = loop[0];
-    for (Offset i = 0; i < outer.count; ++i) {
-      rows(copy, inner, source, destination);
-      source += outer.source_stride;
-      destination += outer.destination_stride;
-    }
-    return;
-  }
   for (Offset i = 0; i < outer.count; ++i) {
-    loops(copy, loop, depth - 1, source, destination);
+    if (depth == 2) {
+      rows(copy, inner.count, inner.source_stride, inner.destination_stride, source, destination);
+    } else {
+      loops(copy, loop, depth - 1, source, destination);
+    }
     source += outer.source_stride;
     destination += outer.destination_stride;
   }
 }
 
-void nest(const Nest& nest, const char* source, char* destination) {
-  with_copy(nest.length, [&](auto copy) { loops(copy, nest.loops, nest.depth, source, destination); });
+template <class Copy>
+void nest_of(const Nest& nest, const char* source, char* destination) {
+  loops(Copy(nest.length), nest.loops, nest.depth, source, destination);
 }
 
 // Lists jump about in memory where no hardware prefetcher follows, but their future is known.
@@ -186,24 +167,18 @@ void scatter_list(Copy copy, const Nest& child, const Entry* offsets, Offset cou
   }
 }
 
-void gather(const Nest& child, List offsets, Offset count, Offset stride, const char* source, char* destination) {
-  with_copy(child.length, [&](auto copy) {
-    if (offsets.narrow != nullptr) {
-      gather_list(copy, child, offsets.narrow, count, stride, source, destination);
-    } else {
-      gather_list(copy, child, offsets.wide, count, stride, source, destination);
-    }
-  });
+template <class Copy>
+void gather_of(const Nest& child, List offsets, Offset count, Offset stride, const char* source, char* destination) {
+  const Copy copy(child.length);
+  if (offsets.narrow != nullptr) return gather_list(copy, child, offsets.narrow, count, stride, source, destination);
+  gather_list(copy, child, offsets.wide, count, stride, source, destination);
 }
 
-void scatter(const Nest& child, List offsets, Offset count, Offset stride, const char* source, char* destination) {
-  with_copy(child.length, [&](auto copy) {
-    if (offsets.narrow != nullptr) {
-      scatter_list(copy, child, offsets.narrow, count, stride, source, destination);
-    } else {
-      scatter_list(copy, child, offsets.wide, count, stride, source, destination);
-    }
-  });
+template <class Copy>
+void scatter_of(const Nest& child, List offsets, Offset count, Offset stride, const char* source, char* destination) {
+  const Copy copy(child.length);
+  if (offsets.narrow != nullptr) return scatter_list(copy, child, offsets.narrow, count, stride, source, destination);
+  scatter_list(copy, child, offsets.wide, count, stride, source, destination);
 }
 
 /// Calls run(offsets, ends) with pointers of the lists' own widths.
@@ -217,8 +192,18 @@ template <class Run>
   return run(offsets.wide, ends.wide);
 }
 
+/// A block whose length is known only now.
 [[gnu::always_inline]] inline void copy_any(const char* source, char* destination, Offset length) {
-  with_copy(length, [&](auto copy) { copy(source, destination); });
+  if (length >= 16) {
+    if (length <= 32) return Overlapped<16>(length)(source, destination);
+    if (length <= 64) return Overlapped<32>(length)(source, destination);
+    if (length <= 128) return Overlapped<64>(length)(source, destination);
+    return Long(length)(source, destination);
+  }
+  if (length >= 8) return Overlapped<8>(length)(source, destination);
+  if (length >= 4) return Overlapped<4>(length)(source, destination);
+  if (length >= 2) return Overlapped<2>(length)(source, destination);
+  move<1>(source, destination);
 }
 
 template <class OffsetEntry, class EndEntry>
@@ -255,6 +240,17 @@ void scatter_runs(List offsets, List ends, Offset first, Offset last, char* memo
   with_lists(offsets, ends, [&](auto* o, auto* e) { scatter_runs_of(o, e, first, last, memory, packed); });
 }
 
+template <int... length>
+constexpr Kernels table_of(const char* name, std::integer_sequence<int, length...>) {
+  return {name,
+          {rows_of<typename CopyOf<length>::Type>...},
+          {nest_of<typename CopyOf<length>::Type>...},
+          {gather_of<typename CopyOf<length>::Type>...},
+          {scatter_of<typename CopyOf<length>::Type>...},
+          gather_runs,
+          scatter_runs};
+}
+
 }  // namespace
 
 #define GAPLESS_STRING_OF(x) #x
@@ -262,7 +258,7 @@ void scatter_runs(List offsets, List ends, Offset first, Offset last, char* memo
 #define GAPLESS_TABLE_OF(x) x##_kernels
 #define GAPLESS_TABLE(x) GAPLESS_TABLE_OF(x)
 
-extern const Kernels GAPLESS_TABLE(GAPLESS_KERNELS) = {
-    GAPLESS_STRING(GAPLESS_KERNELS), nest, gather, scatter, gather_runs, scatter_runs};
+constexpr Kernels GAPLESS_TABLE(GAPLESS_KERNELS) = table_of(GAPLESS_STRING(GAPLESS_KERNELS),
+                                                            std::make_integer_sequence<int, longest_fixed + 1>());
 
 }  // namespace gapless::pack::host
