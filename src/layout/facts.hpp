@@ -13,7 +13,8 @@ struct Facts {
   Offset shortest_block = 0;  ///< bytes
   Offset longest_block = 0;   ///< bytes
   /// Largest power of two (at most 16) dividing every block length and every offset difference: the widest word a copy
-  /// loop may use once the base pointer and the packed position are as aligned.
+  /// loop may use once the base pointer and the packed position are as aligned. 1 for the empty
+  /// layout.
   Offset alignment = 1;
   /// True only if the layout names no byte of memory twice; whether its repetitions keep clear of each other depends on
   /// the extent, so ask is_injective. False where it cannot be shown. Unpack runs in parallel only when true.

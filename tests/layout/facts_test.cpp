@@ -1,0 +1,85 @@
+// Facts of large layouts, and how far overlap can be decided; property_test.cpp checks small ones exhaustively.
+#include "layout/facts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "layout/canonical.hpp"
+
+namespace gapless::testing {
+namespace {
+
+using namespace gapless::layout;
+
+constexpr Offset many = static_cast<Offset>(recognition_budget) * 4;
+
+TEST(Facts, OfALargeSubarray) {
+  // 4-D box inside 64^4 doubles.
+  LayoutPointer box = block(8, 62 * 8);
+  for (const Offset stride : {64 * 8, 64 * 64 * 8, 64 * 64 * 64 * 8}) box = repeat(box, 62, stride);
+  const Facts facts = facts_of(*box);
+  EXPECT_EQ(facts.block_count, 62 * 62 * 62);
+  EXPECT_EQ(facts.shortest_block, 496);
+  EXPECT_EQ(facts.longest_block, 496);
+  EXPECT_EQ(facts.alignment, 16);
+  EXPECT_TRUE(facts.injective);
+  EXPECT_EQ(facts.true_lower_bound, 8);
+  EXPECT_EQ(facts.true_upper_bound, 8 + 61 * (64 + 64 * 64 + 64 * 64 * 64) * 8 + 496);
+}
+
+TEST(Facts, OfTheEmptyLayout) {
+  const Facts facts = facts_of(*empty());
+  EXPECT_EQ(facts.size, 0);
+  EXPECT_EQ(facts.block_count, 0);
+  EXPECT_EQ(facts.shortest_block, 0);
+  EXPECT_EQ(facts.alignment, 1);
+  EXPECT_TRUE(facts.injective);
+}
+
+TEST(Injective, LargeNestsInAnyOrderAndDirection) {
+  EXPECT_TRUE(is_injective(*repeat(repeat(block(0, 8), many, 800), 100, 8), {1, 0}));
+  EXPECT_TRUE(is_injective(*repeat(repeat(block(0, 8), many, -800), 100, 8), {1, 0}));
+  EXPECT_FALSE(is_injective(*repeat(repeat(block(0, 8), many, 800), 101, 8), {1, 0}));
+  EXPECT_FALSE(is_injective(*repeat(block(0, 8), many, 7), {1, 0}));
+  EXPECT_FALSE(is_injective(*repeat(block(0, 8), many, 0), {1, 0}));
+}
+
+TEST(Injective, RepetitionsByTheirExtent) {
+  const LayoutPointer column = repeat(block(0, 8), many, 800);
+  EXPECT_TRUE(is_injective(*column, {100, 8}));
+  EXPECT_FALSE(is_injective(*column, {101, 8}));
+  EXPECT_FALSE(is_injective(*column, {2, 0}));
+  EXPECT_TRUE(is_injective(*column, {1, 0}));
+  EXPECT_TRUE(is_injective(*column, {0, 0}));
+  constexpr Offset most = std::numeric_limits<Offset>::max();
+  EXPECT_FALSE(is_injective(*column, {most, most})) << "reaches beyond 63 bits, so nothing is shown";
+}
+
+TEST(Injective, LargeLists) {
+  std::vector<Offset> offsets;
+  for (Offset i = 0; i < many; ++i) offsets.push_back(i * 7919 % many * 8);
+  EXPECT_TRUE(is_injective(*index(block(0, 8), offsets), {1, 0}));
+  EXPECT_TRUE(is_injective(*index(block(0, 8), offsets), {10, many * 8}));
+  offsets[5] += 4;
+  EXPECT_FALSE(is_injective(*index(block(0, 8), offsets), {1, 0}));
+  offsets[5] = offsets[1000];
+  EXPECT_FALSE(is_injective(*index(block(0, 8), offsets), {1, 0}));
+}
+
+TEST(Injective, FieldsOfOneStructGatheredOneByOne) {
+  // x of every particle, then y, then z: the parts interleave in memory.
+  const LayoutPointer field = repeat(block(0, 8), many, 24);
+  const LayoutPointer terms[] = {field, shift(field, 8), shift(field, 16)};
+  EXPECT_TRUE(is_injective(*concatenate(terms), {1, 0}));
+  const LayoutPointer overlapping[] = {field, repeat(block(4, 8), many, 24), repeat(block(16, 8), many, 24)};
+  EXPECT_FALSE(is_injective(*concatenate(overlapping), {1, 0}));
+  const LayoutPointer wide = repeat(block(8, 16), many + 5, 24);
+  const LayoutPointer mixed[] = {field, wide};
+  EXPECT_TRUE(is_injective(*concatenate(mixed), {1, 0}));
+  const LayoutPointer wider[] = {field, repeat(block(8, 17), many, 24)};
+  EXPECT_FALSE(is_injective(*concatenate(wider), {1, 0}));
+}
+
+}  // namespace
+}  // namespace gapless::testing

@@ -1,0 +1,21 @@
+// The seed of a random test: GAPLESS_TEST_SEED if set, else fresh. Printed, so that a failure can be repeated.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <random>
+
+namespace gapless::testing {
+
+inline std::uint64_t random_seed() {
+  static const std::uint64_t seed = [] {
+    const char* given = std::getenv("GAPLESS_TEST_SEED");
+    const std::uint64_t chosen = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+    std::cout << "GAPLESS_TEST_SEED=" << chosen << std::endl;
+    return chosen;
+  }();
+  return seed;
+}
+
+}  // namespace gapless::testing
