@@ -212,8 +212,8 @@ GAPLESS_API gapless_status gapless_type_equal(const gapless_type* a, const gaple
 GAPLESS_API gapless_status gapless_pack(const gapless_type* type, int64_t count, const void* memory, int64_t begin,
                                         int64_t end, void* packed, void* stream);
 
-/* Writes only bytes that [begin, end) names. If a type names a byte twice the last one in the stream stays on the host;
- * on a GPU it is refused or any one of them stays. */
+/* Writes only bytes that [begin, end) names. Of a byte that is named twice, what the stream has last stays; finding
+ * that out costs a GPU its parallelism. */
 GAPLESS_API gapless_status gapless_unpack(const gapless_type* type, int64_t count, void* memory, int64_t begin,
                                           int64_t end, const void* packed, void* stream);
 
@@ -229,9 +229,9 @@ typedef struct gapless_job {
   int direction; /* a gapless_direction */
 } gapless_job;
 
-/* Many packs and unpacks as one: all faces of a halo in one kernel launch. Jobs must not overlap each other's results;
- * host and GPU jobs may be mixed, but all GPU jobs need the same GPU. Nothing is moved unless every job is right; the
- * text of gapless_last_error names the first that is not. Also OUT_OF_MEMORY. */
+/* Many packs and unpacks in one call, such as all faces of a halo: the GPU engine gets them together. Jobs must not
+ * overlap each other's results; host and GPU jobs may be mixed, but all GPU jobs need the same GPU. No job is started
+ * unless all are right; the text of gapless_last_error names the first that is not. */
 GAPLESS_API gapless_status gapless_pack_batch(const gapless_job* jobs, size_t job_count, void* stream);
 
 /* From one type's bytes to another's with no packed buffer: byte k of the source's stream to byte k of the

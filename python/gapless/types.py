@@ -6,8 +6,8 @@
     packed = face.pack(array)            # array: 64 x 64 x 64 float64
     face.unpack(packed, other)
 
-Meaning, units and thread rules are those of include/gapless/gapless.h. Where C returns a status, Python raises ValueError
-(arguments, text, ranges), OverflowError (more than 63 bits), BufferError (kinds of memory), MemoryError,
+Meaning, units and thread rules are those of include/gapless/gapless.h. Where C returns a status, Python raises
+ValueError (arguments, text, ranges), OverflowError (more than 63 bits), BufferError (kinds of memory), MemoryError,
 NotImplementedError (not on this machine) or RuntimeError (the GPU's runtime).
 """
 
@@ -291,7 +291,7 @@ class Job:
 
 
 def pack_batch(jobs: Iterable[Job], stream: Any = None) -> None:
-    """Runs all jobs as one: on a GPU one kernel launch for all faces of a halo. Nothing moves unless all are right."""
+    """Runs all jobs in one call, such as all faces of a halo. No job is started unless all are right."""
     with contextlib.ExitStack() as held:
         prepared = [held.enter_context(_job(job)) for job in jobs]
         array_of_jobs = (_library.Job * len(prepared))(*prepared)

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/placement.hpp"
 #include "api/span.hpp"
 #include "api/type.hpp"
 #include "device/device.hpp"
@@ -15,52 +16,30 @@
 namespace gapless::api {
 namespace {
 
-using device::MemoryKind;
-
-/// Which engine moves a job's bytes.
-struct Placement {
-  bool on_gpu = false;
-  bool is_bound = false;  ///< some byte is in memory of `device` alone; managed memory may be moved by any GPU
-  int device = -1;
-};
-
-/// Where the byte that the packed range begins with is; the origin itself may be in no allocation at all.
-device::Location locate_first_byte(const pack::Job& job) noexcept {
+/// The byte that the packed range begins with; the origin itself may be in no allocation at all.
+const void* first_byte(const pack::Job& job) noexcept {
   const Offset size = job.layout->size;
   const Offset offset = job.begin / size * job.outer.stride + layout::offset_of(*job.layout, job.begin % size);
-  return device::locate(static_cast<const char*>(job.memory) + offset);
+  return static_cast<const char*>(job.memory) + offset;
 }
 
-/// Adds one side to a placement; false if it is bound to another GPU.
-bool add_side(const device::Location& location, Placement& placement) noexcept {
-  if (location.kind != MemoryKind::device && location.kind != MemoryKind::managed) return true;
-  const bool binds = location.kind == MemoryKind::device;
-  if (binds && placement.is_bound) return placement.device == location.device;
-  if (binds || !placement.on_gpu) placement.device = location.device;
-  placement.on_gpu = true;
-  placement.is_bound |= binds;
-  return true;
-}
-
-gapless_status fail_two_gpus(int one, int other) noexcept {
-  return fail(GAPLESS_ERROR_UNSUPPORTED, "memory of GPU %d and of GPU %d in one call", one, other);
+/// device::locate may take page-locked heap memory for ordinary memory; beside GPU memory the difference matters, and
+/// the runtime knows.
+device::Location locate_beside_gpu(const void* pointer, const device::Location& quick) noexcept {
+  if (quick.kind != device::MemoryKind::host) return quick;
+  device::Runtime* runtime = device::runtime();
+  return runtime == nullptr ? quick : runtime->locate(pointer);
 }
 
 /// Finds a nonempty job's engine.
-gapless_status place(const pack::Job& job, Placement& placement) noexcept {
+gapless_status find_engine(const pack::Job& job, Placement& placement) noexcept {
   if (!device::in_use()) return GAPLESS_SUCCESS;
-  const device::Location memory = locate_first_byte(job);
-  const device::Location packed = device::locate(job.packed);
-  add_side(memory, placement);
-  if (!add_side(packed, placement)) return fail_two_gpus(memory.device, packed.device);
-  if (placement.on_gpu && (memory.kind == MemoryKind::host || packed.kind == MemoryKind::host)) {
-    const char* ordinary = memory.kind == MemoryKind::host ? "memory" : "packed";
-    return fail(GAPLESS_ERROR_MEMORY_KIND,
-                "%s is ordinary host memory and the other side is GPU memory: asynchronous copies of ordinary host "
-                "memory are not in stream order; use page-locked, managed or GPU memory for %s",
-                ordinary, ordinary);
-  }
-  return GAPLESS_SUCCESS;
+  const void* first = first_byte(job);
+  device::Location memory = device::locate(first);
+  device::Location packed = device::locate(job.packed);
+  if (placement_of(memory).on_gpu) packed = locate_beside_gpu(job.packed, packed);
+  if (placement_of(packed).on_gpu) memory = locate_beside_gpu(first, memory);
+  return place(memory, packed, placement);
 }
 
 /// Checks all that can be checked without touching memory. A job with nothing to move comes out with begin == end.
@@ -116,7 +95,7 @@ gapless_status run_one(const gapless_job& job, void* stream) noexcept {
     Placement placement;
     if (gapless_status status = check(job, checked)) return status;
     if (checked.begin == checked.end) return GAPLESS_SUCCESS;
-    if (gapless_status status = place(checked, placement)) return status;
+    if (gapless_status status = find_engine(checked, placement)) return status;
     if (placement.on_gpu) return run_on_gpu({&checked, 1}, placement.device, stream);
     pack::host::run(checked);
     return GAPLESS_SUCCESS;
@@ -136,15 +115,11 @@ gapless_status add_to_batch(const gapless_job& job, Batch& batch) {
   Placement placement;
   if (gapless_status status = check(job, checked)) return status;
   if (checked.begin == checked.end) return GAPLESS_SUCCESS;
-  if (gapless_status status = place(checked, placement)) return status;
+  if (gapless_status status = find_engine(checked, placement)) return status;
   (placement.on_gpu ? batch.gpu : batch.host).push_back(checked);
   if (!placement.on_gpu) return GAPLESS_SUCCESS;
 
-  const MemoryKind kind = placement.is_bound ? MemoryKind::device : MemoryKind::managed;
-  if (!add_side({kind, placement.device}, batch.placement)) {
-    return fail_two_gpus(batch.placement.device, placement.device);
-  }
-  return GAPLESS_SUCCESS;
+  return merge(placement, batch.placement);
 }
 
 gapless_status check_copy_side(const gapless_type* type, std::int64_t count, const void* memory, const char* side,
@@ -159,9 +134,7 @@ gapless_status check_copy_side(const gapless_type* type, std::int64_t count, con
 }
 
 bool is_gpu_memory(const void* memory, Offset first) noexcept {
-  Placement placement;
-  add_side(device::locate(static_cast<const char*>(memory) + first), placement);
-  return placement.on_gpu;
+  return placement_of(device::locate(static_cast<const char*>(memory) + first)).on_gpu;
 }
 
 }  // namespace

@@ -55,8 +55,9 @@ class Runtime {
   virtual Status copy(void* destination, const void* source, std::size_t bytes, int device, void* stream) noexcept = 0;
   virtual Status synchronize(int device, void* stream) noexcept = 0;
 
-  /// Issues the jobs to `stream`; job.memory and job.packed must each be addressable by the GPU. Asynchronous: buffers
-  /// must stay valid until the stream has passed this point, layouts only until the call returns.
+  /// Issues the jobs to `stream` (null: the legacy default stream); job.memory and job.packed must each be addressable
+  /// by the GPU. Asynchronous: buffers must stay valid until the stream has passed this point, layouts only until the
+  /// call returns.
   virtual Status run(std::span<const pack::Job> jobs, int device, void* stream) noexcept = 0;
 };
 

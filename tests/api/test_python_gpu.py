@@ -1,0 +1,78 @@
+"""The Python types on GPU memory: that of a simulated GPU, which faults if the CPU touches it."""
+
+import ctypes
+import os
+
+import numpy as np
+import pytest
+from gapless.types import Datatype, Job, copy, pack_batch
+
+PLUGIN = os.environ.get("GAPLESS_DEVICE_PLUGIN")
+pytestmark = pytest.mark.skipif(not PLUGIN, reason="GAPLESS_DEVICE_PLUGIN names no simulated GPU")
+
+
+class GpuArray:
+    """Like a CuPy array; filled and read through the plugin."""
+
+    def __init__(self, contents: np.ndarray, device: int = 0):
+        self._plugin = ctypes.CDLL(PLUGIN)
+        self._plugin.simulated_device_malloc.restype = ctypes.c_void_p
+        for function, arguments in (("malloc", "iN"), ("free", "P"), ("write", "PPN"), ("read", "PPN")):
+            kinds = {"i": ctypes.c_int, "N": ctypes.c_size_t, "P": ctypes.c_void_p}
+            getattr(self._plugin, f"simulated_device_{function}").argtypes = [kinds[a] for a in arguments]
+        self._like = contents
+        self._address = self._plugin.simulated_device_malloc(device, contents.nbytes)
+        assert self._plugin.simulated_device_write(self._address, contents.ctypes.data, contents.nbytes) == 0
+
+    def __del__(self):
+        self._plugin.simulated_device_free(self._address)
+
+    @property
+    def __cuda_array_interface__(self):
+        kind = self._like.dtype.str
+        return {"shape": self._like.shape, "typestr": kind, "data": (self._address, False), "version": 3}
+
+    def get(self) -> np.ndarray:
+        result = np.empty_like(self._like)
+        assert self._plugin.simulated_device_read(result.ctypes.data, self._address, result.nbytes) == 0
+        return result
+
+
+@pytest.fixture
+def cube():
+    return np.random.default_rng(7).standard_normal((6, 7, 8))
+
+
+@pytest.fixture
+def face():
+    return Datatype.subarray([6, 7, 8], [4, 5, 1], [1, 1, 6], "double")
+
+
+def test_pack_and_unpack(cube, face):
+    memory, packed = GpuArray(cube), GpuArray(np.zeros(20))
+    assert face.pack(memory, packed) is packed
+    assert np.array_equal(packed.get().reshape(4, 5), cube[1:5, 1:6, 6])
+    ghosts = GpuArray(cube)
+    face.unpack(GpuArray(np.arange(20.0)), ghosts)
+    expected = cube.copy()
+    expected[1:5, 1:6, 6] = np.arange(20.0).reshape(4, 5)
+    assert np.array_equal(ghosts.get(), expected)
+
+
+def test_batch(cube, face):
+    memory, packed, packed_on_host = GpuArray(cube), GpuArray(np.zeros(20)), np.zeros(20)
+    pack_batch([Job(face, memory, packed), Job(face, cube, packed_on_host)])
+    assert np.array_equal(packed.get(), packed_on_host)
+    assert np.array_equal(packed_on_host.reshape(4, 5), cube[1:5, 1:6, 6])
+
+
+def test_refusals(cube, face):
+    memory = GpuArray(cube)
+    with pytest.raises(BufferError, match="packed is ordinary host memory"):
+        face.pack(memory, np.zeros(20))
+    with pytest.raises(NotImplementedError, match="GPU 0 and of GPU 1"):
+        face.pack(memory, GpuArray(np.zeros(20), device=1))
+    with pytest.raises(NotImplementedError, match="pack and unpack"):
+        copy(face, memory, face, cube)
+    with pytest.raises(ValueError, match="memory has"):
+        face.pack(memory, GpuArray(np.zeros(20)), count=2)
