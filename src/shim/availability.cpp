@@ -1,12 +1,13 @@
-// The dynamic linker may ask for an indirect function's address before libgapless is relocated (a library linked with
-// -z now that refers to one), so nothing here may touch another object: system calls are made directly, and the MPI
-// library is found in /proc/self/maps and read as the ELF image it is. The compiler options of this file (see
-// CMakeLists.txt) keep compilers from adding calls of their own, and a test checks that no undefined symbol is left.
+// The dynamic linker calls these functions when other libraries, and even this one, may not be relocated yet, so
+// nothing here may touch another object: system calls are made directly, and the MPI library is found in
+// /proc/self/maps and read as the ELF image it is. The compiler options of this file (see CMakeLists.txt) keep
+// compilers from adding calls of their own, and a test checks that no undefined symbol is left.
 #include "shim/availability.hpp"
 
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <cstddef>
@@ -32,6 +33,9 @@ long system_call(long number, long a, long b, long c, long d) {
   return x0;
 }
 #endif
+
+// Defined by the linker: this library's ELF header, at its first byte.
+extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
 
 bool equal(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) {
@@ -163,22 +167,41 @@ class Object {
     return false;
   }
 
+  const ElfW(Sym) * symbols() const { return symbols_; }
+
+  /// Needs a GNU hash table, which has every defined symbol: its chains end with the last of them.
+  std::uint32_t symbol_count() const {
+    if (gnu_hash_ == nullptr) return 0;
+    std::uint32_t last = 0;
+    for (std::uint32_t i = 0; i < gnu_hash_[0]; ++i) {
+      if (gnu_buckets()[i] > last) last = gnu_buckets()[i];
+    }
+    if (last < gnu_hash_[1]) return 0;
+    while ((gnu_chain(last) & 1) == 0) ++last;
+    return last + 1;
+  }
+
  private:
   bool is_definition_of(const char* name, const ElfW(Sym) & symbol) const {
     return symbol.st_shndx != SHN_UNDEF && equal(name, strings_ + symbol.st_name);
   }
 
+  const std::uint32_t* gnu_buckets() const {
+    const std::uint32_t filter_words = gnu_hash_[2];
+    return reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const ElfW(Addr)*>(gnu_hash_ + 4) + filter_words);
+  }
+
+  /// The hash of a symbol, its lowest bit set if the symbol is the last of its bucket.
+  std::uint32_t gnu_chain(std::uint32_t symbol) const { return gnu_buckets()[gnu_hash_[0] + symbol - gnu_hash_[1]]; }
+
   bool defined_by_gnu_hash(const char* name) const {
-    const std::uint32_t buckets = gnu_hash_[0], first_symbol = gnu_hash_[1], filter_words = gnu_hash_[2];
-    const std::uint32_t* bucket =
-        reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const ElfW(Addr)*>(gnu_hash_ + 4) + filter_words);
-    const std::uint32_t* chain = bucket + buckets;
+    const std::uint32_t buckets = gnu_hash_[0], first_symbol = gnu_hash_[1];
     std::uint32_t wanted = 5381;
     for (const char* c = name; *c != '\0'; ++c) wanted = wanted * 33 + static_cast<unsigned char>(*c);
-    std::uint32_t i = buckets == 0 ? 0 : bucket[wanted % buckets];
+    std::uint32_t i = buckets == 0 ? 0 : gnu_buckets()[wanted % buckets];
     if (i < first_symbol) return false;
     for (;; ++i) {
-      const std::uint32_t hash = chain[i - first_symbol];
+      const std::uint32_t hash = gnu_chain(i);
       if ((hash | 1) == (wanted | 1) && is_definition_of(name, symbols_[i])) return true;
       if ((hash & 1) != 0) return false;
     }
@@ -236,6 +259,16 @@ bool find_library(Found& library) {
   return false;
 }
 
+/// Lets [begin, end) be written, or no longer; returns whether the system agreed.
+bool protect(std::uintptr_t begin, std::uintptr_t end, int protection) {
+  // The size of a page is not known here; the wrong ones are refused.
+  for (std::uintptr_t page = 4096; page <= 65536; page *= 4) {
+    const std::uintptr_t start = begin & ~(page - 1);
+    if (system_call(SYS_mprotect, start, end - start, protection, 0) == 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void* gapless_shim_if_available(const char* name, void* function) {
@@ -245,4 +278,26 @@ void* gapless_shim_if_available(const char* name, void* function) {
     found = library;
   }
   return object_at(found).defines(name) ? function : nullptr;
+}
+
+void* gapless_shim_make_indirect() {
+  constexpr std::uintptr_t resolver_after_trampoline = 16;
+  const auto base = reinterpret_cast<std::uintptr_t>(__ehdr_start);
+  const auto optional_begin = reinterpret_cast<std::uintptr_t>(gapless_shim_optional_begin) - base;
+  const auto optional_end = reinterpret_cast<std::uintptr_t>(gapless_shim_optional_end) - base;
+  const ElfW(Phdr)* dynamic = Object::dynamic_segment(base);
+  const Object ourselves(base, reinterpret_cast<const ElfW(Dyn)*>(base + dynamic->p_vaddr));
+  auto* symbols = const_cast<ElfW(Sym)*>(ourselves.symbols());
+  const std::uint32_t count = ourselves.symbol_count();
+  const auto table_begin = reinterpret_cast<std::uintptr_t>(symbols);
+  const auto table_end = reinterpret_cast<std::uintptr_t>(symbols + count);
+  if (count == 0 || !protect(table_begin, table_end, PROT_READ | PROT_WRITE)) return symbols;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    ElfW(Sym)& symbol = symbols[i];
+    if (symbol.st_shndx == SHN_UNDEF || symbol.st_value < optional_begin || symbol.st_value >= optional_end) continue;
+    symbol.st_info = ELF64_ST_INFO(ELF64_ST_BIND(symbol.st_info), STT_GNU_IFUNC);
+    symbol.st_value += resolver_after_trampoline;
+  }
+  protect(table_begin, table_end, PROT_READ);
+  return symbols;
 }

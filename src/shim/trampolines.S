@@ -2,11 +2,13 @@
 // ABI's types, they came with. A slot first leads to gapless_shim_resolve, which puts the final target there: after the
 // first call the jump is all that gapless costs.
 //
-// MPI_X of a function that not every MPI library has is an indirect function (STT_GNU_IFUNC): the dynamic linker asks
-// gapless_shim_if_available for its address, which answers null where the program's library lacks it, as the weak
-// references by which programs test for it expect. PMPI_X is an ordinary function nevertheless: nothing tests for it, MPI
-// libraries refer to their own, and the dynamic linker complains of references to indirect functions that it meets before
-// it has relocated the library that defines them.
+// A function that not every MPI library has must not seem to exist where the program's library lacks it, since programs
+// test for it by weak reference. Such an MPI_X becomes an indirect function (STT_GNU_IFUNC), whose address the dynamic
+// linker asks for at each reference, and gets null for. It is an ordinary function in the file, and turned into an
+// indirect one while this library is relocated (gapless_shim_make_indirect): the libraries that a program starts with are
+// relocated before, MPI libraries among them refer to their own functions, and the dynamic linker would complain on stderr
+// of each such reference to an indirect function in a library that it has yet to relocate. PMPI_X always stays an ordinary
+// function: nothing tests for it.
 
 #ifdef __CET__
 #include <cet.h>
@@ -87,6 +89,11 @@ resolve_and_jump:
 	jmp gapless_shim_if_available
 .endm
 
+.macro run_and_return function
+	_CET_ENDBR
+	jmp \function
+.endm
+
 #elif defined(__aarch64__)
 
 	.text
@@ -152,53 +159,78 @@ resolve_and_jump:
 	b gapless_shim_if_available
 .endm
 
+.macro run_and_return function
+	hint #34
+	b \function
+.endm
+
 #else
 #error "no trampolines for this processor"
 #endif
 
+// The exported function, in the current section.
 .macro trampoline name
-	.text
 	.balign 16
-	.type trampoline_\name, %function
+	.globl \name
+	.type \name, %function
+\name:
 trampoline_\name:
 	.cfi_startproc
 	jump_through_slot \name
 	.cfi_endproc
-	.size trampoline_\name, . - trampoline_\name
+	.size \name, . - \name
+.endm
+
+.macro slot name
+	.data
+slot_\name:
+	.quad first_call_\name
+	.text
 	.type first_call_\name, %function
 first_call_\name:
 	.cfi_startproc
 	first_call \name
 	.cfi_endproc
 	.size first_call_\name, . - first_call_\name
-	.data
-slot_\name:
-	.quad first_call_\name
-	.text
 .endm
 
 .macro export_always name
+	.text
 	trampoline \name
-	.globl \name
-	.type \name, %function
-	.set \name, trampoline_\name
-	.size \name, . - trampoline_\name
+	slot \name
 .endm
 
+// What makes it an indirect function stands 16 bytes after the trampoline, as gapless_shim_make_indirect expects.
 .macro export_if_available name
+	.section .text.optional, "ax", %progbits
 	trampoline \name
-	.section .rodata
-name_\name:
-	.asciz "\name"
-	.text
-	.globl \name
-	.type \name, %gnu_indirect_function
-\name:
+	.balign 16
 	.cfi_startproc
 	address_if_available \name
 	.cfi_endproc
-	.size \name, . - \name
+	.section .rodata
+name_\name:
+	.asciz "\name"
+	slot \name
 .endm
+
+	.section .text.optional, "ax", %progbits
+	.balign 16
+	.globl gapless_shim_optional_begin
+	.hidden gapless_shim_optional_begin
+gapless_shim_optional_begin:
+
+// An indirect function of our own, whose address the dynamic linker therefore asks for when it relocates this library.
+	.text
+	.type relocation_time, %gnu_indirect_function
+relocation_time:
+	.cfi_startproc
+	run_and_return gapless_shim_make_indirect
+	.cfi_endproc
+	.size relocation_time, . - relocation_time
+	.section .data.rel.ro, "aw", %progbits
+	.balign 8
+	.quad relocation_time
 
 // One pair of slots a function, in the order of the table, as gapless::shim::Slots has them.
 	.data
@@ -219,5 +251,10 @@ gapless_shim_slots:
 #define EXPORT_refused(name, since) EXPORT_intercepted(name, since)
 #define GAPLESS_FUNCTION(name, mark, since, handle, buffers) EXPORT_##mark(name, since)
 #include "mpi/functions.def"
+
+	.section .text.optional, "ax", %progbits
+	.globl gapless_shim_optional_end
+	.hidden gapless_shim_optional_end
+gapless_shim_optional_end:
 
 	.section .note.GNU-stack, "", %progbits
