@@ -1,7 +1,13 @@
-// Whether a layout names any byte twice. Modes are shown to be free of overlap by nesting: taken from the smallest
-// stride to the largest, each steps over everything inside it. Where that fails, few enough runs are compared exactly.
+// Whether a layout names any byte twice. Three arguments are tried, the first that holds decides:
+//   nesting   taken from the smallest stride to the largest, each mode steps over everything inside it
+//   strands   every entry of a list or sum, followed through all modes, keeps clear of the others: by where it lies, or
+//   by
+//             its residue modulo all strides (the x of every particle, then the y, then the z)
+//   listing   few enough runs are compared exactly
 #include <algorithm>
+#include <numeric>
 #include <optional>
+#include <utility>
 
 #include "layout/build.hpp"
 #include "layout/canonical.hpp"
@@ -18,86 +24,142 @@ Unsigned magnitude(Offset value) {
   return value < 0 ? Unsigned{0} - static_cast<Unsigned>(value) : static_cast<Unsigned>(value);
 }
 
-/// Do repetitions of something `span` bytes long stay apart?
+/// Do repetitions of something `span` bytes long stay apart? Precondition: they reach over no more than 63 bits.
 bool modes_nest(std::vector<Mode> modes, Offset span) {
   std::ranges::sort(modes, {}, [](const Mode& mode) { return magnitude(mode.stride); });
   auto reach = static_cast<Unsigned>(span);
   for (const Mode& mode : modes) {
     const Unsigned stride = magnitude(mode.stride);
     if (stride < reach) return false;
-    Unsigned steps;
-    if (__builtin_mul_overflow(static_cast<Unsigned>(mode.count - 1), stride, &steps) ||
-        __builtin_add_overflow(steps, reach, &reach)) {
-      return false;
-    }
+    reach += static_cast<Unsigned>(mode.count - 1) * stride;
   }
   return true;
 }
 
 bool are_disjoint(std::vector<Segment>& runs) {
-  const auto ends_before = [](const Segment& a, const Segment& b) { return a.offset + a.length <= b.offset; };
-  const auto overlap = [&](const Segment& a, const Segment& b) { return !ends_before(a, b); };
+  const auto overlap = [](const Segment& a, const Segment& b) { return a.offset + a.length > b.offset; };
   if (std::ranges::adjacent_find(runs, overlap) == runs.end()) return true;
   std::ranges::sort(runs, {}, &Segment::offset);
   return std::ranges::adjacent_find(runs, overlap) == runs.end();
 }
 
-bool core_is_injective(const Layout& layout);
+bool nests(const Layout& layout);
+bool strands_stay_apart(const Layout& layout);
 
-/// One repetition is free of overlap and repetitions stay apart.
-bool is_nested(const Layout& layout, std::vector<Mode> modes) {
-  if (!core_is_injective(layout)) return false;
-  Layout core = layout;
-  core.modes.clear();
-  core.size = core.core_size;
-  const build::Hull hull = build::hull_of(core);
-  return modes_nest(std::move(modes), hull.end - hull.begin);
-}
+bool is_shown_injective(const Layout& layout) { return nests(layout) || strands_stay_apart(layout); }
 
-bool core_is_injective(const Layout& layout) {
-  std::vector<Segment> runs;
+Segment as_segment(const build::Hull& hull) { return {hull.begin, hull.end - hull.begin}; }
+
+/// Where each entry of the core lies; nothing if an entry overlaps itself.
+std::optional<std::vector<Segment>> entries_of(const Layout& layout) {
+  std::vector<Segment> entries;
   switch (layout.core) {
     case Core::block:
-      return true;
+      entries.push_back({0, layout.length});
+      break;
     case Core::index: {
-      if (!is_nested(*layout.child, layout.child->modes)) return false;
-      const build::Hull child = build::hull_of(*layout.child);
-      runs.reserve(layout.offsets.size());
+      if (!is_shown_injective(*layout.child)) return std::nullopt;
+      const Segment child = as_segment(build::hull_of(*layout.child));
+      entries.reserve(layout.offsets.size());
       for (std::size_t i = 0; i < layout.offsets.size(); ++i) {
-        runs.push_back({layout.offsets[i] + child.begin, child.end - child.begin});
+        entries.push_back({layout.offsets[i] + child.offset, child.length});
       }
-      return are_disjoint(runs);
+      break;
     }
     case Core::segments: {
       Offset packed = 0;
-      runs.reserve(layout.offsets.size());
+      entries.reserve(layout.offsets.size());
       for (std::size_t i = 0; i < layout.offsets.size(); ++i) {
-        runs.push_back({layout.offsets[i], layout.ends[i] - packed});
+        entries.push_back({layout.offsets[i], layout.ends[i] - packed});
         packed = layout.ends[i];
       }
-      return are_disjoint(runs);
+      break;
     }
     case Core::sum:
       for (const Part& part : layout.parts) {
-        if (!is_nested(*part.layout, part.layout->modes)) return false;
-        const build::Hull hull = build::hull_of(*part.layout);
-        runs.push_back({hull.begin, hull.end - hull.begin});
+        if (!is_shown_injective(*part.layout)) return std::nullopt;
+        entries.push_back(as_segment(build::hull_of(*part.layout)));
       }
-      return are_disjoint(runs);
+      break;
   }
-  return false;
+  return entries;
+}
+
+bool nests(const Layout& layout) {
+  std::optional<std::vector<Segment>> entries = entries_of(layout);
+  if (!entries || !are_disjoint(*entries)) return false;
+  Layout core = layout;
+  core.modes.clear();
+  core.size = core.core_size;
+  return modes_nest(layout.modes, as_segment(build::hull_of(core)).length);
+}
+
+/// The blocks that a list or sum begins its strands with, each strand's hull, and what divides every stride.
+struct Strands {
+  std::vector<Segment> blocks;
+  std::vector<Segment> hulls;
+  Offset divisor = 0;
+
+  /// Adds strands whose blocks all take the same modes, if these do not overlap themselves.
+  bool add(const std::vector<Segment>& more, const std::vector<Mode>& modes) {
+    const auto by_length = [](const Segment& a, const Segment& b) { return a.length < b.length; };
+    if (!modes_nest(modes, std::ranges::max(more, by_length).length)) return false;
+    Offset below = 0, above = 0;
+    for (const Mode& mode : modes) {
+      const Offset reach = (mode.count - 1) * mode.stride;
+      (reach < 0 ? below : above) += reach;
+      divisor = std::gcd(divisor, mode.stride);
+    }
+    blocks.insert(blocks.end(), more.begin(), more.end());
+    for (const Segment& block : more) hulls.push_back({block.offset + below, block.length + above - below});
+    return true;
+  }
+
+  bool differ_by_residue() {
+    if (divisor == 0) return false;
+    for (Segment& block : blocks) {
+      if (block.length > divisor) return false;
+      block.offset %= divisor;
+      if (block.offset < 0) block.offset += divisor;
+    }
+    std::ranges::sort(blocks, {}, &Segment::offset);
+    // Residues are a circle: the last block must end before the first begins again.
+    blocks.push_back({blocks[0].offset + divisor, blocks[0].length});
+    return are_disjoint(blocks);
+  }
+};
+
+std::vector<Mode> joined(std::vector<Mode> inner, const std::vector<Mode>& outer) {
+  inner.insert(inner.end(), outer.begin(), outer.end());
+  return inner;
+}
+
+bool strands_stay_apart(const Layout& layout) {
+  Strands strands;
+  if (layout.core == Core::sum) {
+    for (const Part& part : layout.parts) {
+      if (!part.layout->is_strided()) return false;
+      const std::vector<Segment> block = {{part.layout->base, part.layout->length}};
+      if (!strands.add(block, joined(part.layout->modes, layout.modes))) return false;
+    }
+  } else {
+    if (layout.core == Core::index && !layout.child->is_strided()) return false;
+    const Layout* child = layout.child.get();
+    std::optional<std::vector<Segment>> entries = entries_of(layout);
+    if (!entries) return false;
+    if (child) {
+      for (std::size_t i = 0; i < entries->size(); ++i) (*entries)[i] = {layout.offsets[i], child->length};
+    }
+    if (!strands.add(*entries, child ? joined(child->modes, layout.modes) : layout.modes)) return false;
+  }
+  return are_disjoint(strands.hulls) || strands.differ_by_residue();
 }
 
 /// By listing every run, if there are few enough.
-std::optional<bool> compare_runs(const Layout& layout, Mode outer) {
-  constexpr auto most = static_cast<Offset>(recognition_budget);
-  const Offset runs = segment_count(layout);
-  if (runs > most || outer.count > most / runs) return std::nullopt;
-  Layout repeated = layout;
-  build::repeat_in_place(repeated, outer.count, outer.stride);
-  build::hull_of(repeated);
+std::optional<bool> compare_runs(const Layout& layout) {
+  if (segment_count(layout) > static_cast<Offset>(recognition_budget)) return std::nullopt;
   std::vector<Segment> list;
-  build::append_runs(repeated, 0, list, recognition_budget);
+  build::append_runs(layout, 0, list, recognition_budget);
   return are_disjoint(list);
 }
 
@@ -105,10 +167,14 @@ std::optional<bool> compare_runs(const Layout& layout, Mode outer) {
 
 bool is_injective(const Layout& layout, Mode outer) {
   if (layout.is_empty() || outer.count == 0) return true;
-  std::vector<Mode> modes = layout.modes;
-  if (outer.count > 1) modes.push_back(outer);
-  if (is_nested(layout, std::move(modes))) return true;
-  return compare_runs(layout, outer).value_or(false);
+  Layout repeated = layout;
+  try {
+    build::repeat_in_place(repeated, outer.count, outer.stride);
+    build::hull_of(repeated);
+  } catch (const std::overflow_error&) {
+    return false;
+  }
+  return is_shown_injective(repeated) || compare_runs(repeated).value_or(false);
 }
 
 }  // namespace gapless::layout

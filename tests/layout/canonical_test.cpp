@@ -75,13 +75,13 @@ TEST(Irregular, RepeatedStructIsFoundThoughItsEndsTouch) {
   EXPECT_EQ(*segments(segments_of(*repeated, {1, 0}, 0, repeated->size)), *repeated);
 }
 
-TEST(Irregular, UniformLengthsAreAnIndex) {
-  const Offset offsets[] = {0, 24, 40, 96, 104, 400, 200};
-  const LayoutPointer list = index(block(16, 8), offsets);
+TEST(Irregular, UniformLengthsAreAnIndexUnlessSomeTouch) {
+  const Offset apart[] = {0, 24, 40, 96, 112, 400, 200}, touching[] = {0, 24, 40, 96, 104, 400, 200};
+  const LayoutPointer list = index(block(16, 8), apart);
   EXPECT_EQ(list->core, Core::index);
   EXPECT_EQ(list->base, 16);
-  // 96 and 104 touch, so one run is longer: the list is one of runs.
-  EXPECT_NE(list->core, Core::block);
+  EXPECT_EQ(*list->child, *block(0, 8));
+  EXPECT_EQ(index(block(16, 8), touching)->core, Core::segments);
 }
 
 TEST(Irregular, VectorsHiddenInAListAreRecovered) {

@@ -81,5 +81,18 @@ TEST(Injective, FieldsOfOneStructGatheredOneByOne) {
   EXPECT_FALSE(is_injective(*concatenate(wider), {1, 0}));
 }
 
+TEST(Injective, ListsRepeatedInsideTheirOwnGaps) {
+  // Element i of three arrays, for every i: the mode steps inside the list's gaps.
+  const Offset arrays[] = {0, 1'000'000, 4'000'000};
+  EXPECT_TRUE(is_injective(*repeat(index(block(0, 8), arrays), many, 8), {1, 0}));
+  EXPECT_FALSE(is_injective(*repeat(index(block(0, 8), arrays), many, 7), {1, 0}));
+  EXPECT_FALSE(is_injective(*repeat(index(block(0, 8), arrays), 1'000'000, 8), {1, 0}));
+  // The same by whole parts, and repeated by the caller.
+  const LayoutPointer terms[] = {repeat(block(0, 8), many, 16), repeat(block(8, 4), many + 1, 32)};
+  EXPECT_TRUE(is_injective(*concatenate(terms), {1, 0}));
+  EXPECT_TRUE(is_injective(*concatenate(terms), {2, Offset{32} * (many + 1)}));
+  EXPECT_FALSE(is_injective(*concatenate(terms), {2, 8}));
+}
+
 }  // namespace
 }  // namespace gapless::testing
