@@ -28,6 +28,8 @@ class RandomLayouts {
 
   Offset number(Offset low, Offset high) { return std::uniform_int_distribution<Offset>(low, high)(random_); }
 
+  std::uint64_t bits() { return random_(); }
+
   /// All numbers are multiples of a random power of two, so that every word width gets its turn.
   Sample next(bool overlapping) {
     unit_ = Offset{1} << number(0, 4);
@@ -61,7 +63,7 @@ class RandomLayouts {
   }
 
   Sample repeated(Sample sample) {
-    for (Offset modes = number(0, 3); modes > 0 && sample.map.size() < 3000; --modes) {
+    for (Offset modes = number(0, 3); modes > 0 && sample.map.size() < 800; --modes) {
       const Offset count = number(2, 5), stride = distance(sample);
       const auto once = sample.map;
       for (Offset i = 1; i < count; ++i) {
@@ -73,7 +75,7 @@ class RandomLayouts {
   }
 
   Sample indexed(const Sample& child) {
-    const auto offsets = places(child, number(2, 30));
+    const auto offsets = places(child, number(2, std::clamp<Offset>(4000 / child.layout->size, 3, 30)));
     Sample sample{layout::index(child.layout, offsets), {}};
     for (const Offset place : offsets) {
       for (const Offset offset : child.map) sample.map.push_back(place + offset);

@@ -230,6 +230,12 @@ Streams& streams() {
   return *instance;
 }
 
+/// A null stream is the legacy default stream, here one for all GPUs.
+Stream& stream_of(void* handle) {
+  static Stream* legacy_default = streams().create();
+  return handle != nullptr ? *static_cast<Stream*>(handle) : *legacy_default;
+}
+
 class DescriptorMemory final : public cuda::DescriptorMemory {
  public:
   void* upload(int, const void* bytes, std::size_t count) noexcept override {
@@ -295,7 +301,7 @@ class SimulatedRuntime final : public device::Runtime {
   Status copy(void* destination, const void* source, std::size_t bytes, int, void* stream) noexcept override {
     if (failures().now("copy")) return Status::failed;
     ++counter("copies");
-    static_cast<Stream*>(stream)->add([=] {
+    stream_of(stream).add([=] {
       Executor executor;
       executor.copy(reinterpret_cast<std::uintptr_t>(destination), reinterpret_cast<std::uintptr_t>(source), bytes);
       return !executor.fault;
@@ -305,7 +311,7 @@ class SimulatedRuntime final : public device::Runtime {
 
   Status synchronize(int, void* stream) noexcept override {
     ++counter("synchronisations");
-    const bool healthy = static_cast<Stream*>(stream)->finish();
+    const bool healthy = stream_of(stream).finish();
     if (failures().now("synchronize")) return Status::failed;
     if (!healthy) last_error_text = "an illegal memory access was encountered";
     return healthy ? Status::ok : Status::failed;
@@ -318,7 +324,7 @@ class SimulatedRuntime final : public device::Runtime {
       if (planned.out_of_memory) return Status::out_of_memory;
       if (std::holds_alternative<std::monostate>(planned.launch)) continue;
       ++counter(std::holds_alternative<cuda::ContiguousCopy>(planned.launch) ? "copies" : "launches");
-      static_cast<Stream*>(stream)->add([planned = std::move(planned)] {
+      stream_of(stream).add([planned = std::move(planned)] {
         Executor executor;
         std::visit(executor, planned.launch);
         return !executor.fault;
@@ -328,8 +334,7 @@ class SimulatedRuntime final : public device::Runtime {
   }
 
  private:
-  DescriptorMemory descriptor_memory_;
-  cuda::DescriptorCache descriptors_{descriptor_memory_, std::size_t{1} << 20};
+  cuda::DescriptorCache descriptors_{std::make_shared<DescriptorMemory>(), std::size_t{1} << 20};
   cuda::Planner planner_{descriptors_};
 };
 

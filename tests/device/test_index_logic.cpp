@@ -150,7 +150,7 @@ class Tracer {
 
 TEST(Plan, EveryLaunchMovesEachByteOfItsRangeOnce) {
   RandomLayouts layouts(test_seed());
-  HostDescriptors memory;
+  const auto memory = std::make_shared<HostDescriptors>();
   DescriptorCache cache(memory, 1 << 20);
   Planner planner(cache);
   std::map<std::size_t, int> launches;
@@ -192,7 +192,7 @@ TEST(Plan, EveryLaunchMovesEachByteOfItsRangeOnce) {
 }
 
 TEST(Plan, OverlappingUnpackIsOrderedAndPackIsNot) {
-  HostDescriptors memory;
+  const auto memory = std::make_shared<HostDescriptors>();
   DescriptorCache cache(memory, 1 << 20);
   Planner planner(cache);
   const auto overlapping = layout::repeat(layout::block(0, 8), 4, 4);
@@ -212,7 +212,7 @@ TEST(Plan, IndicesBeyond32BitsAreExact) {
   // 6 GiB of 4-byte blocks at stride 8: word indices past 2^31, offsets past 2^32.
   const Offset count = (Offset{6} << 30) / 4;
   const auto strided = layout::repeat(layout::block(0, 4), count, 8);
-  HostDescriptors memory;
+  const auto memory = std::make_shared<HostDescriptors>();
   DescriptorCache cache(memory, 1 << 20);
   Planner planner(cache);
   // Memory at an odd address forces single bytes, so that there are more than 2^32 words.
@@ -269,7 +269,7 @@ TEST(Plan, MoreModesThanParametersHoldGoThroughTheTree) {
     const auto once = map;
     for (const Offset offset : once) map.push_back(offset + stride);
   }
-  HostDescriptors memory;
+  const auto memory = std::make_shared<HostDescriptors>();
   DescriptorCache cache(memory, 1 << 20);
   Planner planner(cache);
   const Job job{deep.get(),
@@ -287,7 +287,7 @@ TEST(Plan, MoreModesThanParametersHoldGoThroughTheTree) {
 }
 
 TEST(DescriptorCache, UploadsOnceAndForgetsTheLeastRecentlyUsed) {
-  HostDescriptors memory;
+  const auto memory = std::make_shared<HostDescriptors>();
   std::vector<LayoutPointer> kept;
   {
     DescriptorCache cache(memory, 4000);
@@ -299,11 +299,11 @@ TEST(DescriptorCache, UploadsOnceAndForgetsTheLeastRecentlyUsed) {
       ASSERT_NE(cache.find(*kept.back(), 0), nullptr);
       ASSERT_NE(cache.find(*kept.front(), 0), nullptr);
     }
-    EXPECT_EQ(memory.uploads, 50) << "the first was used all the time and must have stayed";
+    EXPECT_EQ(memory->uploads, 50) << "the first was used all the time and must have stayed";
     EXPECT_LE(cache.bytes(), 4000u);
-    EXPECT_EQ(memory.uploads - memory.releases, static_cast<int>(cache.entries()));
+    EXPECT_EQ(memory->uploads - memory->releases, static_cast<int>(cache.entries()));
     cache.find(*kept.front(), 1);
-    EXPECT_EQ(memory.uploads, 51) << "another device needs its own";
+    EXPECT_EQ(memory->uploads, 51) << "another device needs its own";
     const auto first = cache.find(*kept.front(), 0);
     cache.keep(first);
     cache.keep(first);
@@ -313,11 +313,11 @@ TEST(DescriptorCache, UploadsOnceAndForgetsTheLeastRecentlyUsed) {
     }
     EXPECT_EQ(first.use_count(), 2) << "captured work may still use it";
   }
-  EXPECT_EQ(memory.uploads, memory.releases);
+  EXPECT_EQ(memory->uploads, memory->releases);
 }
 
 TEST(DescriptorCache, ANewLayoutAtAnOldAddressIsAnotherLayout) {
-  HostDescriptors memory;
+  const auto memory = std::make_shared<HostDescriptors>();
   DescriptorCache cache(memory, 1 << 20);
   alignas(layout::Layout) std::byte storage[sizeof(layout::Layout)];
   const auto place = [&](Offset gap) {
@@ -333,24 +333,24 @@ TEST(DescriptorCache, ANewLayoutAtAnOldAddressIsAnotherLayout) {
 }
 
 TEST(DescriptorCache, ALayoutNobodySharesIsServedAndNotRemembered) {
-  HostDescriptors memory;
+  const auto memory = std::make_shared<HostDescriptors>();
   DescriptorCache cache(memory, 1 << 20);
   const layout::Layout own = *layout::segments(std::vector<layout::Segment>{{0, 4}, {10, 12}, {100, 4}});
   EXPECT_NE(cache.find(own, 0), nullptr);
   EXPECT_EQ(cache.entries(), 0u);
-  EXPECT_EQ(memory.uploads, memory.releases);
+  EXPECT_EQ(memory->uploads, memory->releases);
 }
 
 TEST(DescriptorCache, NoMemoryIsReported) {
-  HostDescriptors memory;
-  memory.full = true;
+  const auto memory = std::make_shared<HostDescriptors>();
+  memory->full = true;
   DescriptorCache cache(memory, 1 << 20);
   Planner planner(cache);
   const auto ragged = layout::segments(std::vector<layout::Segment>{{0, 4}, {10, 12}, {100, 4}});
   const Job job{
       ragged.get(), {1, 0}, 0, 20, Direction::pack, reinterpret_cast<void*>(0x1000), reinterpret_cast<void*>(0x2000)};
   EXPECT_TRUE(planner.plan(job, 0).out_of_memory);
-  memory.full = false;
+  memory->full = false;
   EXPECT_FALSE(planner.plan(job, 0).out_of_memory) << "a failure is not remembered";
 }
 

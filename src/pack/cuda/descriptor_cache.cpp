@@ -6,8 +6,8 @@
 
 namespace gapless::pack::cuda {
 
-Descriptor::Descriptor(DescriptorMemory& memory, int device, const layout::Layout& layout)
-    : memory_(memory), device_(device) {
+Descriptor::Descriptor(std::shared_ptr<DescriptorMemory> memory, int device, const layout::Layout& layout)
+    : memory_(std::move(memory)), device_(device) {
   const Serialised serialised = serialise(layout);
   TreeNode root;
   std::memcpy(&root, serialised.bytes.data(), sizeof root);
@@ -15,11 +15,11 @@ Descriptor::Descriptor(DescriptorMemory& memory, int device, const layout::Layou
   table_position_ = root.offsets.position;
   table_is_narrow_ = root.offsets.narrow != 0;
   size_ = serialised.bytes.size();
-  bytes_ = memory.upload(device, serialised.bytes.data(), size_);
+  bytes_ = memory_->upload(device, serialised.bytes.data(), size_);
 }
 
 Descriptor::~Descriptor() {
-  if (bytes_ != nullptr) memory_.release(device_, bytes_);
+  if (bytes_ != nullptr) memory_->release(device_, bytes_);
 }
 
 std::shared_ptr<Descriptor> DescriptorCache::find(const layout::Layout& layout, int device) {

@@ -28,7 +28,7 @@ class DescriptorMemory {
 
 class Descriptor {
  public:
-  Descriptor(DescriptorMemory& memory, int device, const layout::Layout& layout);
+  Descriptor(std::shared_ptr<DescriptorMemory> memory, int device, const layout::Layout& layout);
   ~Descriptor();
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -42,7 +42,7 @@ class Descriptor {
   bool table_is_narrow() const noexcept { return table_is_narrow_; }
 
  private:
-  DescriptorMemory& memory_;
+  std::shared_ptr<DescriptorMemory> memory_;
   int device_;
   void* bytes_ = nullptr;
   std::uint64_t alignment_bits_ = 0;
@@ -55,7 +55,8 @@ class Descriptor {
 
 class DescriptorCache {
  public:
-  DescriptorCache(DescriptorMemory& memory, std::size_t capacity_bytes) : memory_(memory), capacity_(capacity_bytes) {}
+  DescriptorCache(std::shared_ptr<DescriptorMemory> memory, std::size_t capacity_bytes)
+      : memory_(std::move(memory)), capacity_(capacity_bytes) {}
 
   /// The layout's descriptor on `device`, made if need be; nullptr when there is no memory for it.
   std::shared_ptr<Descriptor> find(const layout::Layout& layout, int device);
@@ -79,7 +80,7 @@ class DescriptorCache {
   void evict();
   Entries::iterator erase(Entries::iterator entry);
 
-  DescriptorMemory& memory_;
+  std::shared_ptr<DescriptorMemory> memory_;
   std::size_t capacity_;
   mutable std::mutex mutex_;
   std::size_t bytes_ = 0;

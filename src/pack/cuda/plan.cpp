@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <limits>
 
 #include "layout/facts.hpp"
@@ -176,13 +177,13 @@ struct Remembered {
   std::weak_ptr<const Layout> alive;
   Mode outer{0, 0};
   int device = -1;
-  const void* cache = nullptr;
+  std::uint64_t planner = 0;
   Shape shape;
   std::shared_ptr<Descriptor> descriptor;
   bool overlap_known = false;
 
-  bool is_for(const Job& job, int wanted_device, const void* wanted_cache) const noexcept {
-    return layout == job.layout && outer == job.outer && device == wanted_device && cache == wanted_cache &&
+  bool is_for(const Job& job, int wanted_device, std::uint64_t wanted_planner) const noexcept {
+    return layout == job.layout && outer == job.outer && device == wanted_device && planner == wanted_planner &&
            !alive.expired();
   }
 };
@@ -197,10 +198,15 @@ Remembered& slot(const Job& job, int device) {
 
 }  // namespace
 
+Planner::Planner(DescriptorCache& cache) : cache_(cache) {
+  static std::atomic<std::uint64_t> planners{0};
+  identity_ = ++planners;
+}
+
 Planner::Planned Planner::plan(const Job& job, int device) {
   if (job.begin >= job.end) return {};
   Remembered& known = slot(job, device);
-  if (!known.is_for(job, device, &cache_)) {
+  if (!known.is_for(job, device, identity_)) {
     known = {};
     std::shared_ptr<Descriptor> descriptor;
     if (needs_descriptor(*job.layout)) {
@@ -212,7 +218,7 @@ Planner::Planned Planner::plan(const Job& job, int device) {
     known.alive = job.layout->weak_from_this();
     known.outer = job.outer;
     known.device = device;
-    known.cache = &cache_;
+    known.planner = identity_;
     known.layout = job.layout;
   }
   if (job.direction == Direction::unpack && !known.overlap_known) {

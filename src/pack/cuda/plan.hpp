@@ -71,7 +71,7 @@ Launch prepare(const Job& job, const Shape& shape, const Descriptor* descriptor)
 /// Shapes and descriptors of the layouts a thread used last, so that a repeated job costs no lock and no allocation.
 class Planner {
  public:
-  explicit Planner(DescriptorCache& cache) : cache_(cache) {}
+  explicit Planner(DescriptorCache& cache);
 
   struct Planned {
     Launch launch;
@@ -83,6 +83,7 @@ class Planner {
 
  private:
   DescriptorCache& cache_;
+  std::uint64_t identity_;  ///< never given to another planner, unlike an address
 };
 
 }  // namespace gapless::pack::cuda

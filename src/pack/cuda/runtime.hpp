@@ -34,8 +34,7 @@ class CudaRuntime final : public device::Runtime {
  private:
   static constexpr std::size_t descriptor_capacity = std::size_t{256} << 20;
 
-  CudaDescriptorMemory descriptor_memory_;
-  DescriptorCache descriptors_{descriptor_memory_, descriptor_capacity};
+  DescriptorCache descriptors_{std::make_shared<CudaDescriptorMemory>(), descriptor_capacity};
   Planner planner_{descriptors_};
 };
 

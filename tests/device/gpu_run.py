@@ -1,0 +1,161 @@
+"""Runs every test labelled `gpu`, and the GPU micro benchmarks, on a machine with a GPU; writes one JSON result.
+
+    gpu_run.py pack BUILD BUNDLE    collect what is needed from a build directory, to be carried to another machine
+    gpu_run.py run BUNDLE           run it there
+    gpu_run.py run BUILD            or run in a build directory of this machine
+
+The exit status is 0 only if every test passed. On a machine with a GPU a skipped test is a failed one.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+LISTING = "gpu_tests.json"
+BENCHMARKS = ["device_query", "device_pack"]
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+
+
+def commit():
+    answer = subprocess.run(["git", "-C", SOURCE, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return answer.stdout.strip() or "unknown"
+
+
+def listing(build):
+    """What CTest would run for the label, with the places of this machine replaced by names."""
+    command = ["ctest", "--test-dir", build, "-L", "^gpu$", "--show-only=json-v1"]
+    answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    def portable(text):
+        return text.replace(str(build), "{build}").replace(str(SOURCE), "{source}")
+
+    tests = []
+    for test in answer["tests"]:
+        if "command" not in test:
+            raise SystemExit(f"{test['name']} is not built: build everything first")
+        properties = {p["name"]: p["value"] for p in test.get("properties", [])}
+        tests.append({
+            "name": test["name"],
+            "command": [portable(word) for word in test["command"]],
+            "environment": [portable(entry) for entry in properties.get("ENVIRONMENT", [])],
+            "skip": properties.get("SKIP_REGULAR_EXPRESSION", [r"\[  SKIPPED \]"]),
+            "timeout": properties.get("TIMEOUT", 300),
+        })
+    return {"commit": commit(), "tests": tests}
+
+
+def pack(build, bundle):
+    tests = listing(build)
+    for folder in ("bin", "lib"):
+        (bundle / folder).mkdir(parents=True, exist_ok=True)
+    programs = {pathlib.Path(test["command"][0]).name for test in tests["tests"]}
+    for name in programs.union(BENCHMARKS):
+        if (build / "bin" / name).exists():
+            copy_stripped(build / "bin" / name, bundle / "bin" / name)
+    for library in (build / "lib").glob("*.so*"):
+        copy_stripped(library, bundle / "lib" / library.name)
+    (bundle / LISTING).write_text(json.dumps(tests, indent=1))
+    size = sum(f.stat().st_size for f in bundle.rglob("*") if f.is_file())
+    print(f"{bundle}: {len(tests['tests'])} tests, {size >> 20} MiB")
+
+
+def copy_stripped(source, destination):
+    shutil.copy2(source, destination)
+    subprocess.run(["strip", "--strip-debug", destination], check=False)
+
+
+def run_test(test, build):
+    def local(text):
+        return text.replace("{build}", str(build)).replace("{source}", str(SOURCE))
+
+    environment = dict(os.environ, GAPLESS_TEST_PLUGIN_DIRECTORY=str(build / "lib"))
+    environment.update(entry.split("=", 1) for entry in map(local, test["environment"]))
+    start = time.monotonic()
+    try:
+        done = subprocess.run([local(word) for word in test["command"]], capture_output=True, text=True, errors="replace",
+                              env=environment, timeout=test["timeout"])
+        output = done.stdout + done.stderr
+        outcome = "passed" if done.returncode == 0 else "failed"
+        if outcome == "passed" and any(re.search(pattern, output) for pattern in test["skip"]):
+            outcome = "skipped"
+    except subprocess.TimeoutExpired as late:
+        output, outcome = str(late), "failed"
+    seconds = time.monotonic() - start
+    print(f"{outcome:8} {seconds:7.2f} s  {test['name']}", flush=True)
+    if outcome != "passed":
+        print(output[-3000:], flush=True)
+    return {"case": {"test": test["name"]}, "value": round(seconds, 3), "unit": "s", "bound": None, "peers": {},
+            "outcome": outcome}
+
+
+def run_benchmark(name, build):
+    program = build / "bin" / name
+    if not program.exists():
+        return []
+    done = subprocess.run([program], capture_output=True, text=True, timeout=300)
+    print(f"--- {name}\n{done.stdout}{done.stderr}", flush=True)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def gpu():
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        names = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip().splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        return {"gpu": "none", "driver": "none", "gpus": 0}
+    name, driver = (part.strip() for part in names[0].split(","))
+    return {"gpu": name, "driver": driver, "gpus": len(names)}
+
+
+def run(build, output, benchmarks):
+    stored = build / LISTING
+    tests = json.loads(stored.read_text()) if stored.exists() else listing(build)
+    rows = [run_test(test, build) for test in tests["tests"]]
+    counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in ("passed", "failed", "skipped")}
+    machine = gpu()
+    result = {
+        "benchmark": "gpu_tests",
+        "machine": machine["gpu"],
+        "commit": tests["commit"],
+        "date": datetime.date.today().isoformat(),
+        **machine,
+        "counts": counts,
+        "rows": rows,
+        "micro_benchmarks": [row for name in BENCHMARKS for row in run_benchmark(name, build)] if benchmarks else [],
+        "bars": [{"name": "every GPU test passes", "asks": "0 failed, 0 skipped",
+                  "figure": f"{counts['failed']} failed, {counts['skipped']} skipped of {len(rows)}",
+                  "holds": bool(rows) and counts["passed"] == len(rows)}],
+    }
+    name = re.sub(r"[^a-z0-9]+", "_", machine["gpu"].lower()).strip("_")
+    path = output or SOURCE / "bench" / "results" / f"gpu_tests_{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped; {path}")
+    return 0 if result["bars"][0]["holds"] else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="action", required=True)
+    packing = commands.add_parser("pack")
+    packing.add_argument("build", type=pathlib.Path)
+    packing.add_argument("bundle", type=pathlib.Path)
+    running = commands.add_parser("run")
+    running.add_argument("build", type=pathlib.Path, help="a bundle or a build directory")
+    running.add_argument("--output", type=pathlib.Path, help="the JSON file; default bench/results/gpu_tests_<gpu>.json")
+    running.add_argument("--no-benchmarks", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.action == "pack":
+        return pack(arguments.build.resolve(), arguments.bundle.resolve())
+    return run(arguments.build.resolve(), arguments.output, not arguments.no_benchmarks)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,258 @@
+// What only a real GPU can show: every kind of CUDA memory is told apart, captured work can be replayed, and the
+// program's own CUDA state is left as it was.
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "device/device.hpp"
+#include "layout/canonical.hpp"
+
+namespace gapless::tests {
+namespace {
+
+using device::Location;
+using device::MemoryKind;
+using device::Status;
+using pack::Direction;
+using pack::Job;
+
+#define ASSERT_CUDA(call) ASSERT_EQ(call, cudaSuccess)
+
+class Cuda : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess) GTEST_SKIP() << "no GPU: " << cudaGetErrorString(error);
+    ASSERT_CUDA(cudaSetDevice(0));
+    ASSERT_CUDA(cudaFree(nullptr));
+    runtime_ = device::runtime();
+    ASSERT_NE(runtime_, nullptr) << device::why_unavailable();
+  }
+
+  device::Runtime* runtime_ = nullptr;
+};
+
+void expect_located(const void* pointer, MemoryKind kind) {
+  EXPECT_EQ(device::locate(pointer).kind, kind);
+  EXPECT_EQ(device::runtime()->locate(pointer).kind, kind) << "by the runtime";
+}
+
+TEST_F(Cuda, KindsOfMemoryAreToldApart) {
+  void *plain = nullptr, *asynchronous = nullptr, *managed = nullptr, *pinned = nullptr;
+  ASSERT_CUDA(cudaMalloc(&plain, 4096));
+  ASSERT_CUDA(cudaMallocAsync(&asynchronous, 4096, nullptr));
+  ASSERT_CUDA(cudaMallocManaged(&managed, 4096));
+  ASSERT_CUDA(cudaMallocHost(&pinned, 4096));
+  constexpr std::size_t large = 1 << 24;
+  void* mapped = mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  int local = 0;
+  expect_located(plain, MemoryKind::device);
+  expect_located(static_cast<char*>(plain) + 4095, MemoryKind::device);
+  expect_located(asynchronous, MemoryKind::device);
+  expect_located(managed, MemoryKind::managed);
+  expect_located(pinned, MemoryKind::pinned);
+  expect_located(mapped, MemoryKind::host);
+  expect_located(&local, MemoryKind::host);
+  EXPECT_EQ(device::locate(plain).device, 0);
+
+  ASSERT_CUDA(cudaHostRegister(mapped, large, cudaHostRegisterDefault));
+  expect_located(mapped, MemoryKind::pinned);
+  ASSERT_CUDA(cudaHostUnregister(mapped));
+  expect_located(mapped, MemoryKind::host);
+
+  ASSERT_CUDA(cudaFree(plain));
+  ASSERT_CUDA(cudaFreeAsync(asynchronous, nullptr));
+  ASSERT_CUDA(cudaStreamSynchronize(nullptr));
+  ASSERT_CUDA(cudaFree(managed));
+  ASSERT_CUDA(cudaFreeHost(pinned));
+  EXPECT_EQ(device::locate(plain).kind, MemoryKind::host) << "freed";
+  EXPECT_EQ(device::locate(managed).kind, MemoryKind::host) << "freed";
+  munmap(mapped, large);
+}
+
+TEST_F(Cuda, VirtualMemoryManagementIsDeviceMemory) {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+  ASSERT_NE(driver, nullptr);
+#define DRIVER(function) const auto function = reinterpret_cast<decltype(&::function)>(dlsym(driver, #function))
+  DRIVER(cuMemCreate);
+  DRIVER(cuMemAddressReserve);
+  DRIVER(cuMemMap);
+  DRIVER(cuMemSetAccess);
+  DRIVER(cuMemUnmap);
+  DRIVER(cuMemAddressFree);
+  DRIVER(cuMemRelease);
+#undef DRIVER
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  constexpr std::size_t size = 2 << 20;
+  CUmemGenericAllocationHandle handle;
+  CUdeviceptr address = 0;
+  ASSERT_EQ(cuMemCreate(&handle, size, &properties, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAddressReserve(&address, size, 0, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(address, size, 0, handle, 0), CUDA_SUCCESS);
+  CUmemAccessDesc access{};
+  access.location = properties.location;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  ASSERT_EQ(cuMemSetAccess(address, size, &access, 1), CUDA_SUCCESS);
+  expect_located(reinterpret_cast<void*>(address + 1000), MemoryKind::device);
+  EXPECT_EQ(cuMemUnmap(address, size), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAddressFree(address, size), CUDA_SUCCESS);
+}
+
+TEST_F(Cuda, AThreadWithoutAContextGetsTheSameAnswers) {
+  void* memory = nullptr;
+  ASSERT_CUDA(cudaMalloc(&memory, 4096));
+  const auto mapped = std::make_unique<char[]>(1 << 26);
+  Location of_device, of_host;
+  std::thread([&] {
+    of_device = device::locate(memory);
+    of_host = device::locate(mapped.get());
+  }).join();
+  EXPECT_EQ(of_device.kind, MemoryKind::device);
+  EXPECT_EQ(of_host.kind, MemoryKind::host);
+  ASSERT_CUDA(cudaFree(memory));
+}
+
+TEST_F(Cuda, ManagedMemoryPacksBothWays) {
+  char *managed = nullptr, *packed = nullptr;
+  ASSERT_CUDA(cudaMallocManaged(reinterpret_cast<void**>(&managed), 8000));
+  ASSERT_CUDA(cudaMallocManaged(reinterpret_cast<void**>(&packed), 4000));
+  for (int i = 0; i < 8000; ++i) managed[i] = static_cast<char>(i * 7 + i / 256);
+  const auto rows = layout::repeat(layout::block(0, 4), 1000, 8);
+  Job job{rows.get(), {1, 0}, 0, 4000, Direction::pack, managed, packed};
+  void* stream = runtime_->stream(0);
+  ASSERT_EQ(runtime_->run({&job, 1}, 0, stream), Status::ok) << runtime_->last_error();
+  ASSERT_EQ(runtime_->synchronize(0, stream), Status::ok) << runtime_->last_error();
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(std::memcmp(packed + i * 4, managed + i * 8, 4), 0) << i;
+  const std::vector<char> kept(managed, managed + 8000);
+  std::memset(managed, 0, 8000);
+  job.direction = Direction::unpack;
+  ASSERT_EQ(runtime_->run({&job, 1}, 0, stream), Status::ok);
+  ASSERT_EQ(runtime_->synchronize(0, stream), Status::ok);
+  for (int i = 0; i < 8000; ++i) ASSERT_EQ(managed[i], i % 8 < 4 ? kept[i] : 0) << i;
+  ASSERT_CUDA(cudaFree(managed));
+  ASSERT_CUDA(cudaFree(packed));
+}
+
+/// Pinned memory for `bytes` bytes that the GPU addresses directly, so that a test needs no copies.
+std::shared_ptr<char> pinned_memory(std::size_t bytes) {
+  void* pointer = nullptr;
+  EXPECT_EQ(cudaMallocHost(&pointer, bytes), cudaSuccess);
+  return {static_cast<char*>(pointer), [](char* memory) { cudaFreeHost(memory); }};
+}
+
+TEST_F(Cuda, CapturedWorkIsReplayedAfterItsLayoutIsGone) {
+  const auto memory = pinned_memory(4096), packed = pinned_memory(64);
+  for (const auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeRelaxed}) {
+    // A fresh list, so that its description is uploaded during the capture.
+    auto ragged =
+        layout::segments(std::vector<layout::Segment>{{0, 8}, {16 + 8 * mode, 12}, {100, 4}, {200, 20}, {300, 20}});
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    ASSERT_CUDA(cudaStreamCreate(&stream));
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, mode));
+    const Job job{ragged.get(), {1, 0}, 0, 64, Direction::pack, memory.get(), packed.get()};
+    EXPECT_EQ(runtime_->run({&job, 1}, 0, stream), Status::ok) << runtime_->last_error();
+    EXPECT_EQ(runtime_->follow_default_stream(0, runtime_->stream(0)), Status::ok) << runtime_->last_error();
+    EXPECT_EQ(device::locate(memory.get()).kind, MemoryKind::pinned);
+    void* allocated = nullptr;
+    EXPECT_EQ(runtime_->allocate(MemoryKind::device, 0, 1 << 20, &allocated), Status::ok) << runtime_->last_error();
+    ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+    runtime_->release(MemoryKind::device, 0, allocated);
+    const std::vector<layout::Segment> runs{{0, 8}, {16 + 8 * mode, 12}, {100, 4}, {200, 20}, {300, 20}};
+    ragged.reset();
+    ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < 4096; ++i) memory.get()[i] = static_cast<char>(i * 13 + round);
+      ASSERT_CUDA(cudaGraphLaunch(executable, stream));
+      ASSERT_CUDA(cudaStreamSynchronize(stream));
+      const char* at = packed.get();
+      for (const auto& run : runs) {
+        EXPECT_EQ(std::memcmp(at, memory.get() + run.offset, static_cast<std::size_t>(run.length)), 0);
+        at += run.length;
+      }
+    }
+    ASSERT_CUDA(cudaGraphExecDestroy(executable));
+    ASSERT_CUDA(cudaGraphDestroy(graph));
+    ASSERT_CUDA(cudaStreamDestroy(stream));
+  }
+}
+
+TEST_F(Cuda, TheDefaultStreamIsFollowed) {
+  // A long chain of copies on the default stream, the last of which writes what is packed.
+  constexpr std::size_t large = std::size_t{256} << 20;
+  char *from = nullptr, *to = nullptr;
+  const auto packed = pinned_memory(4000);
+  ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&from), large));
+  ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&to), large));
+  ASSERT_CUDA(cudaMemset(from, 7, large));
+  ASSERT_CUDA(cudaMemset(to, 0, large));
+  std::memset(packed.get(), 0, 4000);
+  ASSERT_CUDA(cudaDeviceSynchronize());
+  const auto rows = layout::repeat(layout::block(static_cast<layout::Offset>(large) - 8000, 4), 1000, 8);
+  const Job job{rows.get(), {1, 0}, 0, 4000, Direction::pack, to, packed.get()};
+  void* stream = runtime_->stream(0);
+  for (int i = 0; i < 20; ++i) ASSERT_CUDA(cudaMemsetAsync(to, i, large, cudaStreamLegacy));
+  ASSERT_CUDA(cudaMemcpyAsync(to, from, large, cudaMemcpyDeviceToDevice, cudaStreamLegacy));
+  ASSERT_EQ(runtime_->follow_default_stream(0, stream), Status::ok) << runtime_->last_error();
+  ASSERT_EQ(runtime_->run({&job, 1}, 0, stream), Status::ok) << runtime_->last_error();
+  ASSERT_EQ(runtime_->synchronize(0, stream), Status::ok);
+  EXPECT_EQ(std::string(packed.get(), 4000), std::string(4000, 7));
+  ASSERT_CUDA(cudaFree(from));
+  ASSERT_CUDA(cudaFree(to));
+}
+
+TEST_F(Cuda, TheProgramsOwnStateIsLeftAlone) {
+  int devices = 0, current = -1;
+  ASSERT_CUDA(cudaGetDeviceCount(&devices));
+  ASSERT_CUDA(cudaSetDevice(devices - 1));
+  void* pointer = nullptr;
+  EXPECT_EQ(runtime_->allocate(MemoryKind::device, 0, std::size_t{1} << 50, &pointer), Status::out_of_memory);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "an error of ours must not be found by the program";
+  EXPECT_EQ(runtime_->copy(nullptr, nullptr, 8, 0, runtime_->stream(0)), Status::failed);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_NE(runtime_->allocate(MemoryKind::device, 99, 64, &pointer), Status::ok) << "no such GPU";
+  ASSERT_CUDA(cudaGetDevice(&current));
+  EXPECT_EQ(current, devices - 1);
+}
+
+TEST_F(Cuda, MoreThan4GiBAreExact) {
+  // 5 GiB of packed bytes in blocks of 5, which forces single bytes, into 8 GiB: both sides pass 2^32.
+  constexpr layout::Offset count = layout::Offset{1} << 30;
+  std::size_t free_bytes = 0, all_bytes = 0;
+  ASSERT_CUDA(cudaMemGetInfo(&free_bytes, &all_bytes));
+  if (free_bytes < (std::size_t{14} << 30))
+    GTEST_SKIP() << "needs 14 GiB of GPU memory, " << (free_bytes >> 30) << " are free";
+  char *memory = nullptr, *packed = nullptr;
+  ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), count * 8));
+  ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&packed), count * 5));
+  ASSERT_CUDA(cudaMemset(memory, 0, count * 8));
+  ASSERT_CUDA(cudaMemset(packed, 0, count * 5));
+  const auto rows = layout::repeat(layout::block(0, 5), count, 8);
+  void* stream = runtime_->stream(0);
+  for (const layout::Offset row : {layout::Offset{0}, count / 2 + 12345, count - 1}) {
+    char mark[5] = {1, 2, 3, 4, static_cast<char>(row % 101)};
+    ASSERT_CUDA(cudaMemcpy(memory + row * 8, mark, 5, cudaMemcpyHostToDevice));
+    const Job job{rows.get(), {1, 0}, 0, rows->size, Direction::pack, memory, packed};
+    ASSERT_EQ(runtime_->run({&job, 1}, 0, stream), Status::ok) << runtime_->last_error();
+    ASSERT_EQ(runtime_->synchronize(0, stream), Status::ok) << runtime_->last_error();
+    char found[5] = {};
+    ASSERT_CUDA(cudaMemcpy(found, packed + row * 5, 5, cudaMemcpyDeviceToHost));
+    EXPECT_EQ(std::memcmp(found, mark, 5), 0) << "row " << row;
+  }
+  ASSERT_CUDA(cudaFree(memory));
+  ASSERT_CUDA(cudaFree(packed));
+}
+
+}  // namespace
+}  // namespace gapless::tests
