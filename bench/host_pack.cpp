@@ -180,9 +180,10 @@ std::mt19937_64 random_source(20240601);
 
 int random_between(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_source); }
 
-std::vector<int> random_displacements(int count, int length, int most_gap) {
+std::vector<int> random_displacements(int count, int length, int least_gap, int most_gap) {
   std::vector<int> displacements;
-  for (int i = 0, at = 0; i < count; ++i, at += length + random_between(0, most_gap)) displacements.push_back(at);
+  for (int i = 0, at = 0; i < count; ++i, at += length + random_between(least_gap, most_gap))
+    displacements.push_back(at);
   return displacements;
 }
 
@@ -254,16 +255,20 @@ void add_irregular_rows(std::vector<Row>& table) {
                        copy_block<12>(memory + 8, packed + 1, direction);
                      }
                    })});
-  const std::vector<int> eights = random_displacements(100000, 1, 6);
-  table.push_back({"indexed, 8 B x 100000, random gaps, double",
-                   indexed(std::vector<int>(eights.size(), 1), eights, double_type), 1, list<8>(eights, 8)});
+  const std::vector<int> eights = random_displacements(100000, 1, 1, 6),
+                         touching = random_displacements(100000, 1, 0, 6);
+  const std::vector<int> ones(100000, 1);
+  table.push_back(
+      {"indexed, 8 B x 100000, random gaps, double", indexed(ones, eights, double_type), 1, list<8>(eights, 8)});
+  table.push_back(
+      {"indexed, 8 B x 100000, some touching, double", indexed(ones, touching, double_type), 1, list<8>(touching, 8)});
   table.push_back(ragged_row("indexed, 4..64 B x 100000, random gaps, int", 100000, int_type, 4));
   table.push_back(ragged_row("indexed, 4..64 B x 100000, random gaps, byte", 100000, byte_type, 1));
   table.push_back(ragged_row("indexed, 4..64 B x 200, random gaps, int", 200, int_type, 4));
-  const std::vector<int> sixteens = random_displacements(100000, 2, 12);
+  const std::vector<int> sixteens = random_displacements(100000, 2, 1, 12);
   table.push_back({"indexed_block, 16 B x 100000, random gaps, double", indexed_block(2, sixteens, double_type), 1,
                    list<16>(sixteens, 8)});
-  std::vector<int> shuffled = random_displacements(100000, 2, 12);
+  std::vector<int> shuffled = random_displacements(100000, 2, 1, 12);
   std::shuffle(shuffled.begin(), shuffled.end(), random_source);
   table.push_back({"indexed_block, 16 B x 100000, shuffled, double", indexed_block(2, shuffled, double_type), 1,
                    list<16>(shuffled, 8)});

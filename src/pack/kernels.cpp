@@ -108,15 +108,48 @@ void rows_of(Offset length, Offset count, Offset source_stride, Offset destinati
   rows(Copy(length), count, source_stride, destination_stride, source, destination);
 }
 
+/// The two innermost loops; `fixed` is the inner count where it is small and known, else 0.
+template <int fixed, class Copy>
+[[gnu::always_inline]] inline void plane(Copy copy, const Loop& inner, const Loop& outer, const char* source,
+                                         char* destination) {
+  const Offset source_stride = inner.source_stride, destination_stride = inner.destination_stride;
+  for (Offset i = 0; i < outer.count; ++i) {
+    if constexpr (fixed > 0) {
+      for (int k = 0; k < fixed; ++k) copy(source + k * source_stride, destination + k * destination_stride);
+    } else {
+      rows(copy, inner.count, source_stride, destination_stride, source, destination);
+    }
+    source += outer.source_stride;
+    destination += outer.destination_stride;
+  }
+}
+
+template <class Copy>
+void planes(Copy copy, const Loop& inner, const Loop& outer, const char* source, char* destination) {
+  switch (inner.count) {
+    case 2:
+      return plane<2>(copy, inner, outer, source, destination);
+    case 3:
+      return plane<3>(copy, inner, outer, source, destination);
+    case 4:
+      return plane<4>(copy, inner, outer, source, destination);
+    case 8:
+      return plane<8>(copy, inner, outer, source, destination);
+    default:
+      return plane<0>(copy, inner, outer, source, destination);
+  }
+}
+
 template <class Copy>
 void loops(Copy copy, const Loop* loop, int depth, const char* source, char* destination) {
   if (depth == 0) return copy(source, destination);
-  const Loop inner = loop[0];
+  const Loop& inner = loop[0];
   if (depth == 1) return rows(copy, inner.count, inner.source_stride, inner.destination_stride, source, destination);
-  const Loop outer = loop[depth - 1];
+  if (depth == 2) return planes(copy, inner, loop[1], source, destination);
+  const Loop& outer = loop[depth - 1];
   for (Offset i = 0; i < outer.count; ++i) {
-    if (depth == 2) {
-      rows(copy, inner.count, inner.source_stride, inner.destination_stride, source, destination);
+    if (depth == 3) {
+      planes(copy, inner, loop[1], source, destination);
     } else {
       loops(copy, loop, depth - 1, source, destination);
     }
@@ -206,38 +239,91 @@ template <class Run>
   move<1>(source, destination);
 }
 
-template <class OffsetEntry, class EndEntry>
-void gather_runs_of(const OffsetEntry* offsets, const EndEntry* ends, Offset first, Offset last, const char* memory,
-                    char* packed) {
-  Offset start = first > 0 ? ends[first - 1] : 0;
-  for (Offset i = first; i < last; ++i) {
-    if (i + list_lookahead < last) __builtin_prefetch(memory + offsets[i + list_lookahead]);
-    const Offset length = ends[i] - start;
-    copy_any(memory + offsets[i], packed, length);
-    packed += length;
-    start = ends[i];
-  }
+/// A block of `bytes` to 4 * `bytes`, without a branch: four words that overlap as far as the length asks.
+template <int bytes>
+[[gnu::always_inline]] inline void move_four(const char* source, char* destination, Offset length) {
+  const Offset last = length - bytes;
+  const Offset second = last < bytes ? last : bytes;
+  const Offset third = last > bytes ? last - bytes : 0;
+  move<bytes>(source, destination);
+  move<bytes>(source + second, destination + second);
+  move<bytes>(source + third, destination + third);
+  move<bytes>(source + last, destination + last);
 }
 
-template <class OffsetEntry, class EndEntry>
-void scatter_runs_of(const OffsetEntry* offsets, const EndEntry* ends, Offset first, Offset last, char* memory,
-                     const char* packed) {
+// Lengths that differ from run to run cost a mispredicted branch each time the kind of copy changes, which is more than
+// the copy itself. So two kinds cover a wide range: `words` words for `shortest` to `words` times as many bytes, then
+// four longer ones.
+template <int shortest, int words>
+struct Ladder {
+  [[gnu::always_inline]] void operator()(const char* source, char* destination, Offset length) const {
+    constexpr int next = shortest * words;
+    if (static_cast<std::uint64_t>(length - shortest) <= next - shortest) {
+      if constexpr (words == 2) {
+        const Overlapped<shortest> copy(length);
+        copy(source, destination);
+      } else {
+        move_four<shortest>(source, destination, length);
+      }
+    } else if (static_cast<std::uint64_t>(length - next) <= 3 * next) {
+      move_four<next>(source, destination, length);
+    } else {
+      copy_any(source, destination, length);
+    }
+  }
+};
+
+template <bool gathers, class Copy, class OffsetEntry, class EndEntry, class Memory, class Packed>
+void move_runs(Copy copy, const OffsetEntry* offsets, const EndEntry* ends, Offset first, Offset last, Memory memory,
+               Packed packed) {
   Offset start = first > 0 ? ends[first - 1] : 0;
-  for (Offset i = first; i < last; ++i) {
-    if (i + list_lookahead < last) __builtin_prefetch(memory + offsets[i + list_lookahead], 1);
-    const Offset length = ends[i] - start;
-    copy_any(packed, memory + offsets[i], length);
+  const auto move_run = [&](Offset i) __attribute__((always_inline)) {
+    const Offset end = ends[i], length = end - start;
+    if constexpr (gathers) {
+      copy(memory + offsets[i], packed, length);
+    } else {
+      copy(packed, memory + offsets[i], length);
+    }
     packed += length;
+    start = end;
+  };
+  Offset i = first;
+  for (; i + list_lookahead < last; ++i) {
+    __builtin_prefetch(memory + offsets[i + list_lookahead], gathers ? 0 : 1);
+    move_run(i);
+  }
+  for (; i < last; ++i) move_run(i);
+}
+
+/// Chooses the ladder by the first few runs.
+template <bool gathers, class OffsetEntry, class EndEntry, class Memory, class Packed>
+void choose_ladder(const OffsetEntry* offsets, const EndEntry* ends, Offset first, Offset last, Memory memory,
+                   Packed packed) {
+  constexpr Offset looked_at = 16;
+  const Offset stop = last < first + looked_at ? last : first + looked_at;
+  Offset lengths[looked_at], shortest = 16;
+  Offset start = first > 0 ? ends[first - 1] : 0;
+  for (Offset i = first; i < stop; ++i) {
+    const Offset length = ends[i] - start;
+    lengths[i - first] = length;
+    shortest = length < shortest ? length : shortest;
     start = ends[i];
   }
+  shortest = shortest < 8 ? 4 : shortest < 16 ? 8 : 16;
+  Offset doubled = 0;
+  for (Offset i = 0; i < stop - first; ++i) doubled += lengths[i] > 2 * shortest;
+  const auto run = [&](auto ladder) { move_runs<gathers>(ladder, offsets, ends, first, last, memory, packed); };
+  if (doubled <= 1)
+    return shortest == 4 ? run(Ladder<4, 2>()) : shortest == 8 ? run(Ladder<8, 2>()) : run(Ladder<16, 2>());
+  return shortest == 4 ? run(Ladder<4, 4>()) : shortest == 8 ? run(Ladder<8, 4>()) : run(Ladder<16, 4>());
 }
 
 void gather_runs(List offsets, List ends, Offset first, Offset last, const char* memory, char* packed) {
-  with_lists(offsets, ends, [&](auto* o, auto* e) { gather_runs_of(o, e, first, last, memory, packed); });
+  with_lists(offsets, ends, [&](auto* o, auto* e) { choose_ladder<true>(o, e, first, last, memory, packed); });
 }
 
 void scatter_runs(List offsets, List ends, Offset first, Offset last, char* memory, const char* packed) {
-  with_lists(offsets, ends, [&](auto* o, auto* e) { scatter_runs_of(o, e, first, last, memory, packed); });
+  with_lists(offsets, ends, [&](auto* o, auto* e) { choose_ladder<false>(o, e, first, last, memory, packed); });
 }
 
 template <int... length>
