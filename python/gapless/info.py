@@ -2,17 +2,16 @@
 
 import ctypes
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from gapless import __version__, locate
+from gapless import __version__, environment, locate
 from gapless.errors import UserError
 
-# Run in a process of its own: an MPI library must not be loaded into this one, and two never into the same.
-PROBE = Path(__file__).with_name("probe.py")
 PLUGIN = "libgapless-cuda.so"
 
 
@@ -24,11 +23,31 @@ def output_of(command: list[str]) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
+def probe(library: Path) -> dict:
+    """What probe.py says, or {"problem": why it cannot}. An MPI library must not be loaded into this process."""
+    command = [sys.executable, "-m", "gapless.probe", str(library), str(locate.find(locate.SHIM) or "")]
+    settings = {**os.environ, "PYTHONPATH": str(locate.PACKAGE.parent)}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=settings)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {"problem": str(error)}
+    if done.returncode != 0:
+        return {"problem": (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1]}
+    return json.loads(done.stdout)
+
+
 def gapless_rows() -> dict[str, str]:
     rows = {"version": __version__}
     for what, name in (("preloaded library", locate.SHIM), ("core", locate.CORE), ("CUDA plugin", PLUGIN)):
         rows[what] = str(locate.find(name) or f"{name} is not built")
     return rows
+
+
+def setting_rows() -> dict[str, str]:
+    """Our variables as they are set; one that does not exist is most likely misspelt."""
+    known = {variable.name for variable in environment.VARIABLES}
+    ours = {name: value for name, value in os.environ.items() if name == "GAPLESS" or name.startswith("GAPLESS_")}
+    return {name: value if name in known else f"{value} (there is no such variable)" for name, value in ours.items()}
 
 
 def gpu_rows() -> dict[str, str]:
@@ -53,11 +72,9 @@ def gpu_rows() -> dict[str, str]:
 def library_rows(library: Path) -> dict[str, str]:
     """What the MPI library says of itself, and what gapless would do for it."""
     rows = {"MPI library": str(library)}
-    shim = locate.find(locate.SHIM)
-    answer = output_of([sys.executable, str(PROBE), str(library), str(shim or "")])
-    if answer is None:
-        return {**rows, "problem": "it cannot be loaded; `ldd` shows which library it lacks"}
-    found = json.loads(answer)
+    found = probe(library)
+    if "problem" in found:
+        return {**rows, "problem": found["problem"]}
     rows["MPI"] = found["version"]
     if not found["shim"]:
         return {**rows, "gapless": f"off: {locate.SHIM} is not built"}
@@ -138,6 +155,8 @@ def environment_sections() -> dict[str, dict[str, str]]:
 
 def info(arguments) -> int:
     sections = {"gapless": gapless_rows(), "GPU": gpu_rows()}
+    if settings := setting_rows():
+        sections["environment"] = settings
     if arguments.command:
         sections["program"] = program_rows(arguments.command)
     else:

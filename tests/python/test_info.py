@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from conftest import is_mistake
+from gapless import info
 
-PREFIXES = {kind: os.environ.get(f"GAPLESS_{kind.upper()}_PREFIX", "") for kind in ("mpich", "openmpi")}
+PREFIXES = {kind: os.environ.get(f"{kind.upper()}_PREFIX", "") for kind in ("mpich", "openmpi")}
 HELLO = "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); return MPI_Finalize(); }\n"
 
 LIBRARIES = [
@@ -25,7 +26,7 @@ for_each_mpi = pytest.mark.parametrize("kind, compiler, abi, name", LIBRARIES)
 
 
 def test_there_is_an_mpi_to_test_with():
-    assert LIBRARIES, "set GAPLESS_MPICH_PREFIX or GAPLESS_OPENMPI_PREFIX"
+    assert LIBRARIES, "set MPICH_PREFIX or OPENMPI_PREFIX"
 
 
 def sections(done) -> dict:
@@ -65,6 +66,11 @@ def test_when_switched_off_the_reason_is_said(gapless, kind, compiler, abi, name
     assert "GAPLESS=0" in found["mpicc"]["gapless"]
 
 
+def test_an_mpi_library_that_cannot_be_loaded_is_a_problem_with_its_reason(tmp_path):
+    (tmp_path / "libmpi.so.12").write_text("not a library")
+    assert "libmpi.so.12" in info.library_rows(tmp_path / "libmpi.so.12")["problem"]
+
+
 def test_without_any_mpi(gapless, tmp_path):
     found = sections(gapless("info", "--json", PATH=str(tmp_path)))
     assert found["mpicc"] == {"program": "mpicc is not on PATH"}
@@ -79,12 +85,14 @@ def test_a_program_that_does_not_exist(gapless):
     assert is_mistake(gapless("info", "no-such-program"), 127)
 
 
+def test_settings_are_shown_and_misspelt_ones_found(gapless):
+    settings = sections(gapless("info", "--json", GAPLESS_SCHEME="packed", GAPLESS_SHEME="packed"))["environment"]
+    assert settings["GAPLESS_SCHEME"] == "packed"
+    assert "no such variable" in settings["GAPLESS_SHEME"]
+
+
 def test_the_text_has_every_section(gapless):
-    done = gapless("info")
+    done = gapless("info", GAPLESS_VERBOSE="0")
     assert done.returncode == 0, done.stderr
-    assert [line for line in done.stdout.splitlines() if not line.startswith(" ")] == [
-        "gapless",
-        "GPU",
-        "mpicc",
-        "mpi4py",
-    ]
+    titles = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
+    assert titles == ["gapless", "GPU", "environment", "mpicc", "mpi4py"]
