@@ -75,4 +75,4 @@ def test_refusals(cube, face):
     with pytest.raises(NotImplementedError, match="pack and unpack"):
         copy(face, memory, face, cube)
     with pytest.raises(ValueError, match="memory has"):
-        face.pack(memory, GpuArray(np.zeros(20)), count=2)
+        face.pack(memory, GpuArray(np.zeros(20)), offset=1000)
