@@ -294,7 +294,8 @@ void* gapless_shim_make_indirect() {
   if (count == 0 || !protect(table_begin, table_end, PROT_READ | PROT_WRITE)) return symbols;
   for (std::uint32_t i = 0; i < count; ++i) {
     ElfW(Sym)& symbol = symbols[i];
-    if (symbol.st_shndx == SHN_UNDEF || symbol.st_value < optional_begin || symbol.st_value >= optional_end) continue;
+    const bool optional = symbol.st_value >= optional_begin && symbol.st_value < optional_end;
+    if (!optional || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
     symbol.st_info = ELF64_ST_INFO(ELF64_ST_BIND(symbol.st_info), STT_GNU_IFUNC);
     symbol.st_value += resolver_after_trampoline;
   }

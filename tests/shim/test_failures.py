@@ -72,14 +72,14 @@ def test_report_says_why_it_is_disabled(shim_alone):
 def test_no_mpi_library_at_all(shim):
     done = run(PROGRAMS / "no_library", LD_LIBRARY_PATH=shim.parent)
     error = UNSUPPORTED_IN_MPICH
-    assert done.stdout == f"init {error}\nsend {error}\nsend {error}\n"
+    assert done.stdout == f"sendrecv {error}\nsend {error}\nsend {error}\n"
     assert done.stderr == "gapless: an MPI function was called, but no MPI library is loaded\n"
 
 
 def test_library_of_no_known_abi_that_lacks_a_function(shim, tmp_path):
     done = run(PROGRAMS / "strange", LD_LIBRARY_PATH=shim.parent, GAPLESS_TEST_COUNTS=tmp_path / "counts")
-    assert done.stdout == f"init 0\nsend {UNSUPPORTED_IN_MPICH}\nsend {UNSUPPORTED_IN_MPICH}\n"
-    assert counts(tmp_path / "counts") == {"Init": 1}  # taken for MPICH's ABI
+    assert done.stdout == f"sendrecv 0\nsend {UNSUPPORTED_IN_MPICH}\nsend {UNSUPPORTED_IN_MPICH}\n"
+    assert counts(tmp_path / "counts") == {"Sendrecv": 1}  # taken for MPICH's ABI
 
 
 def test_a_file_named_like_a_library_but_mapped_as_data(shim, tmp_path):
