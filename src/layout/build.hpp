@@ -50,6 +50,9 @@ Layout recognise(std::span<const Segment> list);
 /// child at each of the offsets, by algebra alone: modes and periods are looked for in the offsets, not in the runs.
 Layout index_of(const Layout& child, std::span<const Offset> offsets);
 
+/// The terms one after the other, by algebra alone. Runs between larger terms are gathered in lists.
+Layout sum_of(std::span<const LayoutPointer> terms);
+
 /// Makes the result of algebra canonical: strided layouts are so already; irregular ones are rebuilt from their runs if
 /// these are no more than recognition_budget or `description`, the number of entries that the user gave.
 LayoutPointer finish(Layout&& layout, std::size_t description = 0);

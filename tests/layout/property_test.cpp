@@ -8,6 +8,7 @@
 #include "layout/facts.hpp"
 #include "layout/refine.hpp"
 #include "random_datatype.hpp"
+#include "random_layout.hpp"
 #include "random_seed.hpp"
 
 namespace gapless::testing {
@@ -208,6 +209,32 @@ TEST(Property, PairCursorPairsEveryByte) {
     }
     previous = drawn;
   });
+}
+
+TEST(Property, AlgebraAloneIsRightInDeepNests) {
+  LayoutGenerator generator(random_seed());
+  int injective = 0;
+  for (int i = 0; i < samples && !::testing::Test::HasFailure(); ++i) {
+    const auto [layout, bytes] = generator.draw(static_cast<int>(generator.between(1, 4)));
+    SCOPED_TRACE(describe(*layout));
+    const auto size = static_cast<Offset>(bytes.size());
+    EXPECT_EQ(enumerate(*layout), bytes);
+    expect_invariants(*layout);
+    const Mode outer{generator.between(1, 3), generator.between(-200, 400)};
+    const std::vector<Offset> all = repeated(bytes, outer);
+    const Offset begin = generator.between(0, size * outer.count), end = generator.between(begin, size * outer.count);
+    const auto range = std::span(all).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    EXPECT_EQ(segments_of(*layout, outer, begin, end), runs_of(range));
+    const Facts facts = facts_of(*layout);
+    EXPECT_EQ(facts.true_lower_bound, std::ranges::min(bytes));
+    EXPECT_EQ(facts.true_upper_bound, std::ranges::max(bytes) + 1);
+    EXPECT_EQ(is_injective(*layout, outer), names_no_byte_twice(all));
+    injective += facts.injective;
+    // Made canonical, it is what its bytes alone give.
+    Layout copy = *layout;
+    EXPECT_EQ(*build::finish(std::move(copy)), *segments(runs_of(bytes)));
+  }
+  EXPECT_GT(injective, samples / 100);
 }
 
 /// A strided layout of exactly `size` bytes: the factors of the size, dealt to modes in random order.
