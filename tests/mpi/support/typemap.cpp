@@ -10,11 +10,6 @@ std::size_t TypeMap::size() const {
   return total;
 }
 
-bool TypeMap::is_uniform() const {
-  return std::all_of(elements.begin(), elements.end(),
-                     [this](const Element& element) { return element.basic == elements.front().basic; });
-}
-
 void TypeMap::place(const TypeMap& child, MPI_Aint displacement) {
   for (const Element& element : child.elements)
     elements.push_back({element.displacement + displacement, element.size, element.basic});

@@ -26,7 +26,6 @@ struct TypeMap {
   MPI_Aint extent = 0;
 
   std::size_t size() const;
-  bool is_uniform() const;  ///< all elements of one predefined type
 
   /// Appends `child`, displaced.
   void place(const TypeMap& child, MPI_Aint displacement);
