@@ -163,41 +163,79 @@ void nest_of(const Nest& nest, const char* source, char* destination) {
   loops(Copy(nest.length), nest.loops, nest.depth, source, destination);
 }
 
-// Lists jump about in memory where no hardware prefetcher follows, but their future is known.
+// Lists may jump about in memory where no hardware prefetcher follows, but their future is known.
 constexpr Offset list_lookahead = 16;
+
+/// Does the list jump further than a prefetcher follows? Judged by a few places of it; short lists are not worth it.
+template <class Entry>
+bool jumps(const Entry* offsets, Offset count) {
+  constexpr Offset places = 8, near = 512;
+  if (count < 16 * places) return false;
+  for (Offset i = 1; i <= places; ++i) {
+    const Entry* at = offsets + (count - 1) / places * i;
+    const Offset step = Offset{at[0]} - Offset{at[-1]};
+    if (step > near || step < -near) return true;
+  }
+  return false;
+}
+
+/// Calls one(i) for i in [0, count), four at a time.
+template <class One>
+[[gnu::always_inline]] inline void each(Offset count, One one) {
+  Offset i = 0;
+  for (; i + 4 <= count; i += 4) {
+    one(i);
+    one(i + 1);
+    one(i + 2);
+    one(i + 3);
+  }
+  for (; i < count; ++i) one(i);
+}
 
 template <class Copy, class Entry>
 void gather_list(Copy copy, const Nest& child, const Entry* offsets, Offset count, Offset stride, const char* source,
                  char* destination) {
-  if (child.depth == 0) {
-    Offset i = 0;
+  if (child.depth > 0) {
+    for (Offset i = 0; i < count; ++i, destination += stride) {
+      loops(copy, child.loops, child.depth, source + offsets[i], destination);
+    }
+    return;
+  }
+  Offset i = 0;
+  if (jumps(offsets, count)) {
     for (; i + list_lookahead < count; ++i, destination += stride) {
       __builtin_prefetch(source + offsets[i + list_lookahead]);
       copy(source + offsets[i], destination);
     }
-    for (; i < count; ++i, destination += stride) copy(source + offsets[i], destination);
-    return;
   }
-  for (Offset i = 0; i < count; ++i, destination += stride) {
-    loops(copy, child.loops, child.depth, source + offsets[i], destination);
-  }
+  each(
+      count - i, [&](Offset k) __attribute__((always_inline)) {
+        copy(source + offsets[i + k], destination);
+        destination += stride;
+      });
 }
 
 template <class Copy, class Entry>
 void scatter_list(Copy copy, const Nest& child, const Entry* offsets, Offset count, Offset stride, const char* source,
                   char* destination) {
-  if (child.depth == 0) {
-    Offset i = 0;
+  if (child.depth > 0) {
+    for (Offset i = 0; i < count; ++i, source += stride) {
+      loops(copy, child.loops, child.depth, source, destination + offsets[i]);
+    }
+    return;
+  }
+  Offset i = 0;
+  if (jumps(offsets, count)) {
     for (; i + list_lookahead < count; ++i, source += stride) {
       __builtin_prefetch(destination + offsets[i + list_lookahead], 1);
       copy(source, destination + offsets[i]);
     }
-    for (; i < count; ++i, source += stride) copy(source, destination + offsets[i]);
-    return;
   }
-  for (Offset i = 0; i < count; ++i, source += stride) {
-    loops(copy, child.loops, child.depth, source, destination + offsets[i]);
-  }
+  each(
+      count - i, [&](Offset k) __attribute__((always_inline)) {
+        copy(source, destination + offsets[i + k]);
+        source += stride;
+      });
 }
 
 template <class Copy>
@@ -295,35 +333,64 @@ void move_runs(Copy copy, const OffsetEntry* offsets, const EndEntry* ends, Offs
   for (; i < last; ++i) move_run(i);
 }
 
-/// Chooses the ladder by the first few runs.
-template <bool gathers, class OffsetEntry, class EndEntry, class Memory, class Packed>
-void choose_ladder(const OffsetEntry* offsets, const EndEntry* ends, Offset first, Offset last, Memory memory,
-                   Packed packed) {
-  constexpr Offset looked_at = 16;
-  const Offset stop = last < first + looked_at ? last : first + looked_at;
-  Offset lengths[looked_at], shortest = 16;
-  Offset start = first > 0 ? ends[first - 1] : 0;
-  for (Offset i = first; i < stop; ++i) {
-    const Offset length = ends[i] - start;
-    lengths[i - first] = length;
-    shortest = length < shortest ? length : shortest;
-    start = ends[i];
+constexpr int looked_at = 32;
+constexpr int mispredicted = 24, four_words = 2;  // about their costs, in cycles
+
+/// What a ladder would cost for runs like these, beyond what every ladder costs.
+template <int shortest, int words>
+int cost_of(Ladder<shortest, words>, const Offset (&lengths)[looked_at]) {
+  constexpr int next = shortest * words;
+  int first = 0, second = 0;
+  for (const Offset length : lengths) {
+    const bool is_first = length >= shortest && length <= next;
+    first += is_first;
+    second += !is_first && length >= next && length <= 4 * next;
   }
-  shortest = shortest < 8 ? 4 : shortest < 16 ? 8 : 16;
-  Offset doubled = 0;
-  for (Offset i = 0; i < stop - first; ++i) doubled += lengths[i] > 2 * shortest;
-  const auto run = [&](auto ladder) { move_runs<gathers>(ladder, offsets, ends, first, last, memory, packed); };
-  if (doubled <= 1)
-    return shortest == 4 ? run(Ladder<4, 2>()) : shortest == 8 ? run(Ladder<8, 2>()) : run(Ladder<16, 2>());
-  return shortest == 4 ? run(Ladder<4, 4>()) : shortest == 8 ? run(Ladder<8, 4>()) : run(Ladder<16, 4>());
+  const int rare = looked_at - (first > second ? first : second);
+  return rare * mispredicted + (second + (words == 4 ? first : 0)) * four_words;
+}
+
+/// Calls run with the ladder that suits the first few runs; short lists do not repay the look.
+template <class EndEntry, class Run>
+void with_ladder(const EndEntry* ends, Offset first, Offset last, Run run) {
+  if (last - first < 4 * looked_at) return run(Ladder<4, 4>());
+  Offset lengths[looked_at];
+  Offset start = first > 0 ? ends[first - 1] : 0;
+  for (int i = 0; i < looked_at; ++i) {
+    lengths[i] = ends[first + i] - start;
+    start = ends[first + i];
+  }
+  const int costs[] = {cost_of(Ladder<4, 2>(), lengths),  cost_of(Ladder<4, 4>(), lengths),
+                       cost_of(Ladder<8, 2>(), lengths),  cost_of(Ladder<8, 4>(), lengths),
+                       cost_of(Ladder<16, 2>(), lengths), cost_of(Ladder<16, 4>(), lengths)};
+  int best = 0;
+  for (int i = 1; i < 6; ++i) best = costs[i] < costs[best] ? i : best;
+  switch (best) {
+    case 0:
+      return run(Ladder<4, 2>());
+    case 1:
+      return run(Ladder<4, 4>());
+    case 2:
+      return run(Ladder<8, 2>());
+    case 3:
+      return run(Ladder<8, 4>());
+    case 4:
+      return run(Ladder<16, 2>());
+    default:
+      return run(Ladder<16, 4>());
+  }
 }
 
 void gather_runs(List offsets, List ends, Offset first, Offset last, const char* memory, char* packed) {
-  with_lists(offsets, ends, [&](auto* o, auto* e) { choose_ladder<true>(o, e, first, last, memory, packed); });
+  with_lists(offsets, ends, [&](auto* o, auto* e) {
+    with_ladder(e, first, last, [&](auto copy) { move_runs<true>(copy, o, e, first, last, memory, packed); });
+  });
 }
 
 void scatter_runs(List offsets, List ends, Offset first, Offset last, char* memory, const char* packed) {
-  with_lists(offsets, ends, [&](auto* o, auto* e) { choose_ladder<false>(o, e, first, last, memory, packed); });
+  with_lists(offsets, ends, [&](auto* o, auto* e) {
+    with_ladder(e, first, last, [&](auto copy) { move_runs<false>(copy, o, e, first, last, memory, packed); });
+  });
 }
 
 template <int... length>
