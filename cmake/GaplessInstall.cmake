@@ -1,9 +1,10 @@
 # What is not a target of a layer: core itself, the CUDA plugin, the C API's header, the command and its Python package.
-# PREFIX/bin/gapless finds PREFIX/share/gapless/python, which finds PREFIX/lib.
+# PREFIX/bin/gapless finds PREFIX/share/gapless/python, which finds PREFIX/lib. pip leaves out the component `command`,
+# since it installs the command in its own way.
 install(TARGETS gapless-core)
 if(TARGET gapless-cuda)
   install(TARGETS gapless-cuda LIBRARY DESTINATION lib)
 endif()
 install(DIRECTORY include/gapless DESTINATION include FILES_MATCHING PATTERN "*.h")
-install(PROGRAMS bin/gapless DESTINATION bin)
-install(DIRECTORY python/gapless DESTINATION share/gapless/python FILES_MATCHING PATTERN "*.py")
+install(PROGRAMS bin/gapless DESTINATION bin COMPONENT command)
+install(DIRECTORY python/gapless DESTINATION share/gapless/python COMPONENT command FILES_MATCHING PATTERN "*.py")

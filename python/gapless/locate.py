@@ -23,7 +23,8 @@ def library_directories() -> list[Path]:
         return [Path(forced)]
     if is_checkout():
         return [CHECKOUT / "build" / "default" / "lib", CHECKOUT / "build" / "release" / "lib"]
-    return [PACKAGE.parents[3] / "lib"]  # the package is PREFIX/share/gapless/python/gapless
+    # Installed by pip the package holds the libraries; by CMake it is PREFIX/share/gapless/python/gapless.
+    return [PACKAGE / "lib", PACKAGE.parent.parent.parent.parent / "lib"]
 
 
 def find(name: str) -> Path | None:

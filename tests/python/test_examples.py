@@ -1,0 +1,60 @@
+"""The halo exchange example end to end: every halo point right with gapless, on each MPI, and gapless really in use."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BINARIES = Path(os.environ.get("BUILD_DIRECTORY", "")) / "bin"
+LAUNCHERS = {
+    "mpich": [os.environ.get("MPICH_PREFIX", "") + "/bin/mpiexec"],
+    "abi": [os.environ.get("MPICH_PREFIX", "") + "/bin/mpiexec"],
+    "openmpi": [os.environ.get("OPENMPI_PREFIX", "") + "/bin/mpirun", "--oversubscribe"],
+}
+KINDS = [kind for kind in LAUNCHERS if (BINARIES / f"halo3d-{kind}").is_file()]
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+
+
+def test_there_is_an_example_to_run():
+    assert KINDS, f"no halo3d program in {BINARIES}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", ["sendrecv", "isend", "pack"])
+@pytest.mark.parametrize("ranks, size, radius", [(1, 5, 1), (2, 9, 3), (3, 4, 4)])
+def test_every_halo_point_is_right(gapless, kind, mode, ranks, size, radius):
+    options = ["--size", size, "--radius", radius, "--iterations", 3, "--mode", mode]
+    done = gapless(
+        "run", "--statistics", *LAUNCHERS[kind], "-n", ranks, BINARIES / f"halo3d-{kind}", *options, **AS_ROOT
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "verified=yes wrong=0" in done.stdout
+    packed = [int(number) for number in re.findall(r"packed (\d+) messages?", done.stderr)]
+    assert len(packed) == ranks, done.stderr
+    assert mode == "isend" or min(packed) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [["--size", "1"], ["--radius", "0"], ["--mode", "nonsense"], ["--nonsense"], ["x"]])
+def test_wrong_options_are_refused(kind, options):
+    command = [*LAUNCHERS[kind], "-n", "1", str(BINARIES / f"halo3d-{kind}"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **AS_ROOT}, timeout=120)
+    assert done.returncode != 0
+    assert "usage: halo3d" in done.stderr
+
+
+def test_the_demo(root):
+    command = [sys.executable, root / "examples" / "demo.py", "--binaries", BINARIES, "--size", "8", "--ranks", "2"]
+    done = subprocess.run([*command, "--iterations", "2", "--repetitions", "1"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Every halo point was right." in done.stdout
+
+
+def test_the_demo_without_programs(root, tmp_path):
+    command = [sys.executable, root / "examples" / "demo.py", "--binaries", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "make" in done.stderr
