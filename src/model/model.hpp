@@ -1,7 +1,7 @@
 // The machine profile: what starting and moving bytes costs, and what that predicts.
 //
-// A prediction is a start-up cost plus bytes over a bandwidth for every step of a scheme. The built-in figures are medians
-// of one machine (H200, PCIe 5); only their ratios decide, so they serve others too.
+// A prediction is a start-up cost plus bytes over a bandwidth for every step of a scheme. The built-in figures are
+// medians of one machine (H200, PCIe 5); only their ratios decide, so they serve others too.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@
 namespace gapless::model {
 
 struct GpuProfile {
-  double launch_and_wait_ns = 8300;      ///< one kernel launch until the CPU sees it done
-  double copy_start_ns = 3000;           ///< a copy issued behind a kernel on the same stream
-  double pack_bytes_per_ns = 800;        ///< kernel into GPU memory, typical blocks
-  double mapped_write_bytes_per_ns = 51; ///< kernel writing host memory through the bus
-  double mapped_read_bytes_per_ns = 35;  ///< kernel reading host memory through the bus
-  double copy_bytes_per_ns = 55;         ///< copy engine, pinned host memory, either way
+  double launch_and_wait_ns = 8300;       ///< one kernel launch until the CPU sees it done
+  double copy_start_ns = 3000;            ///< a copy issued behind a kernel on the same stream
+  double pack_bytes_per_ns = 800;         ///< kernel into GPU memory, typical blocks
+  double mapped_write_bytes_per_ns = 51;  ///< kernel writing host memory through the bus
+  double mapped_read_bytes_per_ns = 35;   ///< kernel reading host memory through the bus
+  double copy_bytes_per_ns = 55;          ///< copy engine, pinned host memory, either way
 };
 
 struct HostProfile {
-  /// Blocks of this many bytes and more are copied by the MPI library as fast as the bus allows, without our extra copy.
-  /// Differs between libraries: the variant sets it.
+  /// Blocks of this many bytes and more are copied by the MPI library as fast as the bus allows, without our extra
+  /// copy. Differs between libraries: the variant sets it.
   double library_block_bytes = 65536;
 };
 

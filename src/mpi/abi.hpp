@@ -1,8 +1,8 @@
 // The MPI header of the variant being compiled, made harmless: nothing it declares may become an undefined symbol.
 //
 // Functions are only ever named inside decltype. Open MPI's predefined handles are addresses of data symbols, so their
-// macro is redefined to take the addresses from a table that is filled when the variant is opened; MPI_INT and the others
-// then work unchanged in the source.
+// macro is redefined to take the addresses from a table that is filled when the variant is opened; MPI_INT and the
+// others then work unchanged in the source.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@
 #if defined(GAPLESS_VARIANT_OPENMPI)
 
 // The predefined handles this layer names.
-#define GAPLESS_OPENMPI_DATA(row)                                                                                   \
-  row(ompi_mpi_comm_null) row(ompi_mpi_comm_world) row(ompi_mpi_comm_self) row(ompi_message_no_proc)                \
-  row(ompi_message_null) row(ompi_mpi_datatype_null) row(ompi_mpi_byte) row(ompi_mpi_packed)                        \
-  row(ompi_mpi_float_int) row(ompi_mpi_double_int) row(ompi_mpi_longdbl_int) row(ompi_mpi_long_int)                 \
-  row(ompi_mpi_short_int) row(ompi_mpi_errors_return)
+#define GAPLESS_OPENMPI_DATA(row)                                                                           \
+  row(ompi_mpi_comm_null) row(ompi_mpi_comm_world) row(ompi_mpi_comm_self) row(ompi_message_no_proc)        \
+      row(ompi_message_null) row(ompi_mpi_datatype_null) row(ompi_mpi_byte) row(ompi_mpi_packed)            \
+          row(ompi_mpi_float_int) row(ompi_mpi_double_int) row(ompi_mpi_longdbl_int) row(ompi_mpi_long_int) \
+              row(ompi_mpi_short_int) row(ompi_mpi_errors_return)
 
 namespace gapless::mpi {
 struct OpenMpiData {

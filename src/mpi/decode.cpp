@@ -1,7 +1,8 @@
 // The library's own description of a datatype (MPI 5.0, 5.1.13), rebuilt with the constructors of layout/datatype.hpp.
 //
-// Bounds come from the library at every level: how a struct's extent is padded is its business and differs. Size and true
-// bounds come from both, and where they disagree the type is not ours, so a misunderstanding costs speed and never data.
+// Bounds come from the library at every level: how a struct's extent is padded is its business and differs. Size and
+// true bounds come from both, and where they disagree the type is not ours, so a misunderstanding costs speed and never
+// data.
 #include "mpi/decode.hpp"
 
 #include <array>
@@ -100,7 +101,8 @@ class Contents {
   Contents(const Contents&) = delete;
   Contents& operator=(const Contents&) = delete;
 
-  /// Integers then addresses, or the large counts: for most constructors the arguments in order, whichever form was called.
+  /// Integers then addresses, or the large counts: for most constructors the arguments in order, whichever form was
+  /// called.
   Numbers numbers(std::size_t begin, std::size_t count) const {
     if (begin + count > numbers_.size()) throw NotOurs("fewer arguments than the constructor has");
     return Numbers(numbers_).subspan(begin, count);
@@ -182,7 +184,8 @@ Datatype subarray_type(const Contents& contents, const Datatype& child) {
   const std::size_t sizes = contents.is_large() ? 0 : 1;
   const std::size_t order = contents.is_large() ? 1 : 1 + 3 * dimensions;
   return layout::subarray(contents.numbers(sizes, dimensions), contents.numbers(sizes + dimensions, dimensions),
-                          contents.numbers(sizes + 2 * dimensions, dimensions), order_of(contents.integer(order)), child);
+                          contents.numbers(sizes + 2 * dimensions, dimensions), order_of(contents.integer(order)),
+                          child);
 }
 
 Datatype darray_type(const Contents& contents, const Datatype& child) {
@@ -192,10 +195,14 @@ Datatype darray_type(const Contents& contents, const Datatype& child) {
   const std::size_t rest = contents.is_large() ? 3 : 3 + dimensions;
   std::vector<Distribution> distributions;
   for (const int value : contents.integers(rest, dimensions)) {
-    if (value == MPI_DISTRIBUTE_NONE) distributions.push_back(Distribution::none);
-    else if (value == MPI_DISTRIBUTE_BLOCK) distributions.push_back(Distribution::block);
-    else if (value == MPI_DISTRIBUTE_CYCLIC) distributions.push_back(Distribution::cyclic);
-    else throw NotOurs("an unknown distribution");
+    if (value == MPI_DISTRIBUTE_NONE)
+      distributions.push_back(Distribution::none);
+    else if (value == MPI_DISTRIBUTE_BLOCK)
+      distributions.push_back(Distribution::block);
+    else if (value == MPI_DISTRIBUTE_CYCLIC)
+      distributions.push_back(Distribution::cyclic);
+    else
+      throw NotOurs("an unknown distribution");
   }
   auto arguments = widened(contents.integers(rest + dimensions, dimensions));
   for (Offset& argument : arguments) {
@@ -228,7 +235,8 @@ Datatype construct(int combiner, const Contents& contents, std::span<const Datat
   if (combiner == MPI_COMBINER_SUBARRAY) return subarray_type(contents, child);
   if (combiner == MPI_COMBINER_DARRAY) return darray_type(contents, child);
   const std::size_t n = contents.count(0);
-  if (combiner == MPI_COMBINER_INDEXED) return layout::indexed(contents.numbers(1, n), contents.numbers(1 + n, n), child);
+  if (combiner == MPI_COMBINER_INDEXED)
+    return layout::indexed(contents.numbers(1, n), contents.numbers(1 + n, n), child);
   if (combiner == MPI_COMBINER_HINDEXED || combiner == hindexed_integer) {
     return layout::hindexed(contents.numbers(1, n), contents.numbers(1 + n, n), child);
   }

@@ -11,8 +11,8 @@ namespace gapless::mpi {
 /// Does the type exist without having been constructed, and so for as long as the library?
 bool is_predefined(MPI_Datatype handle) noexcept;
 
-/// What the datatype is, or nothing where it is better left to the library: an unknown constructor, or a size or bound that
-/// differs from what the library says. Precondition: the handle is valid.
+/// What the datatype is, or nothing where it is better left to the library: an unknown constructor, or a size or bound
+/// that differs from what the library says. Precondition: the handle is valid.
 std::optional<layout::Datatype> decode(MPI_Datatype handle) noexcept;
 
 }  // namespace gapless::mpi

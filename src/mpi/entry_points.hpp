@@ -1,5 +1,5 @@
-// What the variant hands to the shim: for every intercepted function, gapless::mpi::entry::<name>; for every guarded one,
-// a guard made from the table.
+// What the variant hands to the shim: for every intercepted function, gapless::mpi::entry::<name>; for every guarded
+// one, a guard made from the table.
 #pragma once
 
 #include "mpi/native.hpp"
@@ -25,7 +25,8 @@ namespace entry {
 
 }  // namespace entry
 
-#define GAPLESS_NAME(name) GAPLESS_IF_DECLARED(name, template <> inline constexpr const char* name_of<&Native::name> = "MPI_" #name;)
+#define GAPLESS_NAME(name) \
+  GAPLESS_IF_DECLARED(name, template <> inline constexpr const char* name_of<& Native::name> = "MPI_" #name;)
 #define GAPLESS_NAME_intercepted(name) GAPLESS_NAME(name)
 #define GAPLESS_NAME_guarded(name)
 #define GAPLESS_NAME_refused(name)

@@ -36,10 +36,11 @@ int code_for(const char* function, Cause cause, const char* text) noexcept {
 
 int unserved_gpu_memory(const char* function, int device) noexcept {
   char text[MPI_MAX_ERROR_STRING];
-  std::snprintf(text, sizeof text,
-                "%s: a buffer is memory of GPU %d, which this MPI library cannot read, and gapless does not support GPU "
-                "memory in this call yet",
-                function, device);
+  std::snprintf(
+      text, sizeof text,
+      "%s: a buffer is memory of GPU %d, which this MPI library cannot read, and gapless does not support GPU "
+      "memory in this call yet",
+      function, device);
   return code_for(function, Cause::unserved, text);
 }
 

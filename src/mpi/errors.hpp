@@ -1,5 +1,5 @@
-// Errors of this layer become MPI errors: an error code with text, raised through the handler of the call's own object, so
-// that a program sees what it would see of its library. Nothing here is reached unless GPU memory is involved.
+// Errors of this layer become MPI errors: an error code with text, raised through the handler of the call's own object,
+// so that a program sees what it would see of its library. Nothing here is reached unless GPU memory is involved.
 #pragma once
 
 #include "mpi/abi.hpp"
@@ -7,7 +7,8 @@
 
 namespace gapless::mpi {
 
-/// The error code, not yet raised, for GPU memory on `device` that neither the library nor this layer serves in `function`.
+/// The error code, not yet raised, for GPU memory on `device` that neither the library nor this layer serves in
+/// `function`.
 int unserved_gpu_memory(const char* function, int device) noexcept;
 
 /// The error code, not yet raised, for GPU data that could not be moved in `function`. Precondition: result != ok.

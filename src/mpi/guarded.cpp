@@ -1,7 +1,6 @@
-// A call that would hand GPU memory to a library that cannot read it ends in a clear MPI error instead of a crash. Where no
-// GPU is in use, a guard is one test and a jump.
+// A call that would hand GPU memory to a library that cannot read it ends in a clear MPI error instead of a crash.
+// Where no GPU is in use, a guard is one test and a jump.
 #include "mpi/guarded.hpp"
-
 
 #include <array>
 #include <cstddef>
@@ -79,11 +78,11 @@ struct Guard<Row, int (*)(Arguments...)> {
 };
 
 namespace rows {
-#define GAPLESS_ROW(function_name, handle_, buffers_)                      \
-  struct function_name {                                                   \
-    static constexpr const char* name = "MPI_" #function_name;             \
-    static constexpr Handle handle = handle_;                              \
-    static constexpr auto buffer_arguments = buffers_;                     \
+#define GAPLESS_ROW(function_name, handle_, buffers_)                       \
+  struct function_name {                                                    \
+    static constexpr const char* name = "MPI_" #function_name;              \
+    static constexpr Handle handle = handle_;                               \
+    static constexpr auto buffer_arguments = buffers_;                      \
     static auto native_function() noexcept { return native.function_name; } \
   };
 #define GAPLESS_ROW_intercepted(name, handle, buffers)

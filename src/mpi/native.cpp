@@ -50,8 +50,8 @@ const char* load_native(gapless_find_symbol find, void* context) noexcept {
 #include "mpi/used_functions.def"
   native.query_cuda_support = reinterpret_cast<int (*)()>(find("MPIX_Query_cuda_support", context));
 #if defined(GAPLESS_VARIANT_OPENMPI)
-#define GAPLESS_ROW(name)                                \
-  open_mpi_data.name = find(#name, context);             \
+#define GAPLESS_ROW(name)                    \
+  open_mpi_data.name = find(#name, context); \
   if (open_mpi_data.name == nullptr) finder.missing = #name;
   GAPLESS_OPENMPI_DATA(GAPLESS_ROW)
 #undef GAPLESS_ROW

@@ -23,7 +23,8 @@ struct Native {
 #undef GAPLESS_NATIVE_refused
 #undef GAPLESS_NATIVE_passed
 
-  /// The library's own word on whether it takes GPU pointers (MPIX_Query_cuda_support); null if it has no such function.
+  /// The library's own word on whether it takes GPU pointers (MPIX_Query_cuda_support); null if it has no such
+  /// function.
   int (*query_cuda_support)() = nullptr;
 };
 

@@ -1,7 +1,8 @@
-// MPI_Pack and MPI_Unpack. The packed format of both libraries is the plain concatenation of the bytes named, so what is
-// packed here may be unpacked by the library and the other way about.
+// MPI_Pack and MPI_Unpack. The packed format of both libraries is the plain concatenation of the bytes named, so what
+// is packed here may be unpacked by the library and the other way about.
 //
-// Whatever might be an error (a negative count, a short buffer, a null communicator) goes to the library, which raises it.
+// Whatever might be an error (a negative count, a short buffer, a null communicator) goes to the library, which raises
+// it.
 #include <cstddef>
 
 #include "mpi/entry_points.hpp"
@@ -51,8 +52,8 @@ int move_packed(const Packing& packing, Count* position, MPI_Comm communicator, 
 }
 
 template <auto function, class Count>
-[[gnu::noinline]] int pack_slowly(const void* memory, Count count, MPI_Datatype datatype, void* packed, Count packed_size,
-                                  Count* position, MPI_Comm communicator) {
+[[gnu::noinline]] int pack_slowly(const void* memory, Count count, MPI_Datatype datatype, void* packed,
+                                  Count packed_size, Count* position, MPI_Comm communicator) {
   const Packing packing(memory, count, datatype, packed);
   if (packing.owner == Owner::unserved) {
     return raise_on_communicator(communicator, unserved_gpu_memory(name_of<function>, packing.gpu()));
@@ -85,7 +86,7 @@ template <auto function, class Count>
 template <auto function, class Count>
 int pack(const void* memory, Count count, MPI_Datatype datatype, void* packed, Count packed_size, Count* position,
          MPI_Comm communicator) {
-  if (goes_straight_through(datatype)) [[likely]] {
+  if (goes_straight_through(memory, datatype) && !(device::in_use() && is_gpu_memory(packed))) [[likely]] {
     return (native.*function)(memory, count, datatype, packed, packed_size, position, communicator);
   }
   return pack_slowly<function>(memory, count, datatype, packed, packed_size, position, communicator);
@@ -94,7 +95,7 @@ int pack(const void* memory, Count count, MPI_Datatype datatype, void* packed, C
 template <auto function, class Count>
 int unpack(const void* packed, Count packed_size, Count* position, void* memory, Count count, MPI_Datatype datatype,
            MPI_Comm communicator) {
-  if (goes_straight_through(datatype)) [[likely]] {
+  if (goes_straight_through(memory, datatype) && !(device::in_use() && is_gpu_memory(packed))) [[likely]] {
     return (native.*function)(packed, packed_size, position, memory, count, datatype, communicator);
   }
   return unpack_slowly<function>(packed, packed_size, position, memory, count, datatype, communicator);

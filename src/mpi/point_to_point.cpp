@@ -1,8 +1,8 @@
-// Blocking messages. A buffer that is ours travels as packed bytes on the program's own communicator and tag, so matching,
-// ordering and status are the library's, and the peer need not run gapless.
+// Blocking messages. A buffer that is ours travels as packed bytes on the program's own communicator and tag, so
+// matching, ordering and status are the library's, and the peer need not run gapless.
 //
-// Each function below is written once for MPI_X and MPI_X_c: `function` is the member of Native that is called in the end.
-// After an error the receive buffer is untouched.
+// Each function below is written once for MPI_X and MPI_X_c: `function` is the member of Native that is called in the
+// end. After an error the receive buffer is untouched.
 #include <optional>
 
 #include "mpi/entry_points.hpp"
@@ -55,7 +55,9 @@ class Side {
     return true;
   }
 
-  void* memory() noexcept { return packs() ? const_cast<void*>(static_cast<const void*>(message_->wire_data())) : memory_; }
+  void* memory() noexcept {
+    return packs() ? const_cast<void*>(static_cast<const void*>(message_->wire_data())) : memory_;
+  }
   Count count() const noexcept { return packs() ? wire_->count() : count_; }
   MPI_Datatype datatype() const noexcept { return packs() ? wire_->type() : datatype_; }
 
@@ -98,8 +100,8 @@ class StatusPlace {
 // Cold parts are kept out of line, so that a call that goes straight through is a lookup and a jump.
 
 template <auto function, class Count>
-[[gnu::noinline]] int send_slowly(const void* memory, Count count, MPI_Datatype datatype,
-                                  int destination, int tag, MPI_Comm communicator) {
+[[gnu::noinline]] int send_slowly(const void* memory, Count count, MPI_Datatype datatype, int destination, int tag,
+                                  MPI_Comm communicator) {
   Sending<Count> side(memory, count, datatype, destination == MPI_PROC_NULL);
   int code = MPI_SUCCESS;
   if (!side.prepare(name_of<function>, code)) return raise_on_communicator(communicator, code);
@@ -107,8 +109,8 @@ template <auto function, class Count>
 }
 
 template <auto function, class Count>
-[[gnu::noinline]] int receive_slowly(void* memory, Count count, MPI_Datatype datatype, int source,
-                                     int tag, MPI_Comm communicator, MPI_Status* status) {
+[[gnu::noinline]] int receive_slowly(void* memory, Count count, MPI_Datatype datatype, int source, int tag,
+                                     MPI_Comm communicator, MPI_Status* status) {
   Receiving<Count> side(memory, count, datatype, source == MPI_PROC_NULL);
   int code = MPI_SUCCESS;
   if (!side.prepare(name_of<function>, code)) return raise_on_communicator(communicator, code);
@@ -120,8 +122,8 @@ template <auto function, class Count>
 }
 
 template <auto function, class Count>
-[[gnu::noinline]] int receive_matched_slowly(void* memory, Count count, MPI_Datatype datatype,
-                                             MPI_Message* message, MPI_Status* status) {
+[[gnu::noinline]] int receive_matched_slowly(void* memory, Count count, MPI_Datatype datatype, MPI_Message* message,
+                                             MPI_Status* status) {
   const bool idle = message == nullptr || *message == MPI_MESSAGE_NO_PROC || *message == MPI_MESSAGE_NULL;
   Receiving<Count> side(memory, count, datatype, idle);
   int code = MPI_SUCCESS;
@@ -134,14 +136,15 @@ template <auto function, class Count>
 }
 
 template <auto function, class Count>
-[[gnu::noinline]] int send_receive_slowly(const void* send_memory, Count send_count,
-                                          MPI_Datatype send_type, int destination, int send_tag, void* receive_memory,
-                                          Count receive_count, MPI_Datatype receive_type, int source, int receive_tag,
-                                          MPI_Comm communicator, MPI_Status* status) {
+[[gnu::noinline]] int send_receive_slowly(const void* send_memory, Count send_count, MPI_Datatype send_type,
+                                          int destination, int send_tag, void* receive_memory, Count receive_count,
+                                          MPI_Datatype receive_type, int source, int receive_tag, MPI_Comm communicator,
+                                          MPI_Status* status) {
   Sending<Count> out(send_memory, send_count, send_type, destination == MPI_PROC_NULL);
   Receiving<Count> in(receive_memory, receive_count, receive_type, source == MPI_PROC_NULL);
   int code = MPI_SUCCESS;
-  if (!out.prepare(name_of<function>, code) || !in.prepare(name_of<function>, code)) return raise_on_communicator(communicator, code);
+  if (!out.prepare(name_of<function>, code) || !in.prepare(name_of<function>, code))
+    return raise_on_communicator(communicator, code);
   StatusPlace place(status);
   code = (native.*function)(out.memory(), out.count(), out.datatype(), destination, send_tag, in.memory(), in.count(),
                             in.datatype(), source, receive_tag, communicator, in.packs() ? place.get() : status);
@@ -151,15 +154,16 @@ template <auto function, class Count>
 
 // Sending and receiving through two wires makes a replacement an exchange: `exchange` is the Sendrecv of the same form.
 template <auto function, auto exchange, class Count>
-[[gnu::noinline]] int replace_slowly(void* memory, Count count, MPI_Datatype datatype, int destination,
-                                     int send_tag, int source, int receive_tag, MPI_Comm communicator,
-                                     MPI_Status* status) {
+[[gnu::noinline]] int replace_slowly(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag,
+                                     int source, int receive_tag, MPI_Comm communicator, MPI_Status* status) {
   Sending<Count> out(memory, count, datatype, false);
   Receiving<Count> in(memory, count, datatype, false);
   int code = MPI_SUCCESS;
-  if (!out.prepare(name_of<function>, code) || !in.prepare(name_of<function>, code)) return raise_on_communicator(communicator, code);
+  if (!out.prepare(name_of<function>, code) || !in.prepare(name_of<function>, code))
+    return raise_on_communicator(communicator, code);
   if (!out.packs() || !in.packs()) {
-    return (native.*function)(memory, count, datatype, destination, send_tag, source, receive_tag, communicator, status);
+    return (native.*function)(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
+                              status);
   }
   StatusPlace place(status);
   code = (native.*exchange)(out.memory(), out.count(), out.datatype(), destination, send_tag, in.memory(), in.count(),
@@ -168,12 +172,11 @@ template <auto function, auto exchange, class Count>
   return raise_on_communicator(communicator, code);
 }
 
-
 // What the shim calls.
 
 template <auto function, class Count>
 int send(const void* memory, Count count, MPI_Datatype datatype, int destination, int tag, MPI_Comm communicator) {
-  if (goes_straight_through(datatype)) [[likely]] {
+  if (goes_straight_through(memory, datatype)) [[likely]] {
     return (native.*function)(memory, count, datatype, destination, tag, communicator);
   }
   return send_slowly<function>(memory, count, datatype, destination, tag, communicator);
@@ -182,7 +185,7 @@ int send(const void* memory, Count count, MPI_Datatype datatype, int destination
 template <auto function, class Count>
 int receive(void* memory, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm communicator,
             MPI_Status* status) {
-  if (goes_straight_through(datatype)) [[likely]] {
+  if (goes_straight_through(memory, datatype)) [[likely]] {
     return (native.*function)(memory, count, datatype, source, tag, communicator, status);
   }
   return receive_slowly<function>(memory, count, datatype, source, tag, communicator, status);
@@ -190,7 +193,8 @@ int receive(void* memory, Count count, MPI_Datatype datatype, int source, int ta
 
 template <auto function, class Count>
 int receive_matched(void* memory, Count count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status) {
-  if (goes_straight_through(datatype)) [[likely]] return (native.*function)(memory, count, datatype, message, status);
+  if (goes_straight_through(memory, datatype)) [[likely]]
+    return (native.*function)(memory, count, datatype, message, status);
   return receive_matched_slowly<function>(memory, count, datatype, message, status);
 }
 
@@ -198,7 +202,7 @@ template <auto function, class Count>
 int send_receive(const void* send_memory, Count send_count, MPI_Datatype send_type, int destination, int send_tag,
                  void* receive_memory, Count receive_count, MPI_Datatype receive_type, int source, int receive_tag,
                  MPI_Comm communicator, MPI_Status* status) {
-  if (goes_straight_through(send_type) && goes_straight_through(receive_type)) [[likely]] {
+  if (goes_straight_through(send_memory, send_type) && goes_straight_through(receive_memory, receive_type)) [[likely]] {
     return (native.*function)(send_memory, send_count, send_type, destination, send_tag, receive_memory, receive_count,
                               receive_type, source, receive_tag, communicator, status);
   }
@@ -207,10 +211,11 @@ int send_receive(const void* send_memory, Count send_count, MPI_Datatype send_ty
 }
 
 template <auto function, auto exchange, class Count>
-int replace(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag, int source, int receive_tag,
-            MPI_Comm communicator, MPI_Status* status) {
-  if (goes_straight_through(datatype)) [[likely]] {
-    return (native.*function)(memory, count, datatype, destination, send_tag, source, receive_tag, communicator, status);
+int replace(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag, int source,
+            int receive_tag, MPI_Comm communicator, MPI_Status* status) {
+  if (goes_straight_through(memory, datatype)) [[likely]] {
+    return (native.*function)(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
+                              status);
   }
   return replace_slowly<function, exchange>(memory, count, datatype, destination, send_tag, source, receive_tag,
                                             communicator, status);

@@ -66,9 +66,12 @@ bool set_up() noexcept {
 
 bool start() noexcept {
   switch (state.load(std::memory_order_acquire)) {
-    case State::working: return true;
-    case State::ended: return false;
-    case State::waiting: break;
+    case State::working:
+      return true;
+    case State::ended:
+      return false;
+    case State::waiting:
+      break;
   }
   const std::lock_guard lock(start_mutex);
   if (state.load(std::memory_order_relaxed) == State::waiting && set_up()) {

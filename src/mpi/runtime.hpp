@@ -1,8 +1,9 @@
 // What this layer holds of the MPI library while it is initialised, and when that begins and ends.
 //
-// Set-up happens inside MPI_Init, or at first use where MPI was initialised past us (some Fortran bindings). The end comes
-// through an attribute of MPI_COMM_SELF, which MPI_Finalize deletes first, whichever binding calls it. Before and after,
-// every call goes to the library. Programs that only open sessions have no MPI_COMM_SELF and are served natively.
+// Set-up happens inside MPI_Init, or at first use where MPI was initialised past us (some Fortran bindings). The end
+// comes through an attribute of MPI_COMM_SELF, which MPI_Finalize deletes first, whichever binding calls it. Before and
+// after, every call goes to the library. Programs that only open sessions have no MPI_COMM_SELF and are served
+// natively.
 #pragma once
 
 #include "mpi/abi.hpp"

@@ -81,6 +81,7 @@ layout::LayoutPointer share(const layout::LayoutPointer& layout) {
 
 void describe(MPI_Datatype handle, TypeRecord& record) {
   record.plain = true;
+  record.first_byte = 0;
   record.described.reset();
   const auto datatype = decode(handle);
   record.opaque = !datatype;
@@ -91,6 +92,7 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
   described.extent = datatype->extent();
   described.contiguous_repeats = described.layout->is_contiguous() && described.extent == described.layout->size;
   record.plain = described.contiguous_repeats;
+  record.first_byte = described.facts.true_lower_bound;
   record.described = std::make_shared<const Described>(std::move(described));
 }
 

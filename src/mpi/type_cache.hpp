@@ -1,11 +1,11 @@
 // From a datatype handle to its description, in a few nanoseconds.
 //
-// A datatype is analysed when it is first used. The result hangs on the datatype as an attribute, whose delete callback ends
-// it when the library ends the datatype, so a handle that the library uses again is never taken for the old type. A small
-// table keyed by handle stands before the attribute.
+// A datatype is analysed when it is first used. The result hangs on the datatype as an attribute, whose delete callback
+// ends it when the library ends the datatype, so a handle that the library uses again is never taken for the old type.
+// A small table keyed by handle stands before the attribute.
 //
-// Readers take no lock. Records are never returned to the system, only used again: their handle is cleared first and set
-// last, so a reader that finds its own handle in a record has found its own datatype's record, complete.
+// Readers take no lock. Records are never returned to the system, only used again: their handle is cleared first and
+// set last, so a reader that finds its own handle in a record has found its own datatype's record, complete.
 #pragma once
 
 #include <array>
@@ -23,6 +23,8 @@ struct TypeRecord {
   std::atomic<std::uintptr_t> handle;
   /// Buffers of this type in host memory go to the library as they are: contiguous, or not ours.
   bool plain = true;
+  /// Where the first byte of a buffer lies, from its address: an absolute address where the buffer is MPI_BOTTOM.
+  std::intptr_t first_byte = 0;
   /// Valid and not empty, but not understood: in GPU memory it cannot be served.
   bool opaque = false;
   /// Null: the type is the library's business (invalid, not committed, opaque, or empty).

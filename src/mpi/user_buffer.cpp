@@ -12,11 +12,6 @@ namespace {
 // No buffer lies in the first page: an address there is a null pointer with a small displacement.
 constexpr std::uintptr_t first_page = 4096;
 
-const void* first_byte(const void* memory, const transfer::Described& described) noexcept {
-  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(memory) +
-                                       static_cast<std::uintptr_t>(described.facts.true_lower_bound));
-}
-
 }  // namespace
 
 UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
@@ -32,7 +27,7 @@ UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype) 
   }
   layout::Offset size = 0;
   if (__builtin_mul_overflow(described->layout->size, static_cast<layout::Offset>(count), &size)) return user;
-  const void* address = first_byte(memory, *described);
+  const void* address = address_of(memory, record->first_byte);
   if (reinterpret_cast<std::uintptr_t>(address) < first_page) return user;
   user.buffer = {described, count, const_cast<void*>(memory),
                  device::in_use() ? device::locate(address) : device::Location{}};

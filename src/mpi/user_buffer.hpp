@@ -14,9 +14,21 @@ namespace gapless::mpi {
 /// Do native messages count too? Then none goes straight through. Set when the variant is opened.
 extern bool counts_native_messages;
 
-/// The question every call asks first, and mostly the last one: a few nanoseconds.
-inline bool goes_straight_through(MPI_Datatype datatype) noexcept {
-  return type_cache::find(datatype)->plain && !device::in_use() && !counts_native_messages;
+/// An address that the program need not be able to read.
+inline const void* address_of(const void* memory, std::intptr_t offset) noexcept {
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(memory) + static_cast<std::uintptr_t>(offset));
+}
+
+inline bool is_gpu_memory(const void* memory) noexcept {
+  return device::locate(memory).kind == device::MemoryKind::device;
+}
+
+/// The question every call asks first, and mostly the last one: a few nanoseconds, and a question to the driver where a
+/// GPU is in use.
+inline bool goes_straight_through(const void* memory, MPI_Datatype datatype) noexcept {
+  const TypeRecord* record = type_cache::find(datatype);
+  if (!record->plain || counts_native_messages) return false;
+  return !device::in_use() || !is_gpu_memory(address_of(memory, record->first_byte));
 }
 
 struct UserBuffer {
@@ -31,8 +43,9 @@ struct UserBuffer {
   bool is_gpu_memory() const noexcept { return buffer.location.kind == device::MemoryKind::device; }
 };
 
-/// What the arguments name. Whatever might be the caller's mistake is left undescribed, so that the library raises its own
-/// error. A null buffer is MPI_BOTTOM where the datatype carries absolute addresses, and a mistake where it does not.
+/// What the arguments name. Whatever might be the caller's mistake is left undescribed, so that the library raises its
+/// own error. A null buffer is MPI_BOTTOM where the datatype carries absolute addresses, and a mistake where it does
+/// not.
 UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept;
 
 /// Whose business one side of a message is.

@@ -13,8 +13,8 @@ namespace {
 
 void add_intercepted_entries(std::vector<gapless_variant_entry>& entries) {
 #define GAPLESS_ADD_intercepted(name) \
-  GAPLESS_IF_DECLARED(                \
-      name, if (native.name != nullptr) entries.push_back({#name, reinterpret_cast<void*>(entry::name)});)
+  GAPLESS_IF_DECLARED(name,           \
+                      if (native.name != nullptr) entries.push_back({#name, reinterpret_cast<void*>(entry::name)});)
 #define GAPLESS_ADD_guarded(name)
 #define GAPLESS_ADD_refused(name)
 #define GAPLESS_ADD_passed(name)

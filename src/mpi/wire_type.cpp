@@ -1,4 +1,5 @@
-// More packed bytes than an int counts: large chunks and a remainder as one struct, which any count-limited call can send.
+// More packed bytes than an int counts: large chunks and a remainder as one struct, which any count-limited call can
+// send.
 #include "mpi/wire_type.hpp"
 
 #include "mpi/native.hpp"

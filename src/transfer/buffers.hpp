@@ -1,7 +1,8 @@
 // Packed buffers are drawn from pools, so that a message costs no allocation once its size has been seen.
 //
-// Every thread has its own pools, one per kind of memory, in power-of-two size classes: no lock. What a thread keeps unused
-// is bounded by GAPLESS_POOL_BYTES (64 MiB unless set) over all its pools; a buffer that would exceed it is freed at once.
+// Every thread has its own pools, one per kind of memory, in power-of-two size classes: no lock. What a thread keeps
+// unused is bounded by GAPLESS_POOL_BYTES (64 MiB unless set) over all its pools; a buffer that would exceed it is
+// freed at once.
 #pragma once
 
 #include <cstddef>

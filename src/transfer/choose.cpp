@@ -31,9 +31,7 @@ std::atomic<int>& forced() noexcept {
   return scheme;
 }
 
-bool is_forced(Scheme scheme) noexcept {
-  return forced().load(std::memory_order_relaxed) == static_cast<int>(scheme);
-}
+bool is_forced(Scheme scheme) noexcept { return forced().load(std::memory_order_relaxed) == static_cast<int>(scheme); }
 
 Scheme choose_for_gpu(const Buffer& buffer, Side side) noexcept {
   if (is_forced(Scheme::oneshot)) return Scheme::oneshot;

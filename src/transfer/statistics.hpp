@@ -15,8 +15,8 @@ struct Count {
   std::uint64_t bytes = 0;
 };
 
-/// Whether native messages are counted too, and a summary is wanted at the end: GAPLESS_STATISTICS=1. Native messages go by
-/// in nanoseconds, so they are counted only when asked for.
+/// Whether native messages are counted too, and a summary is wanted at the end: GAPLESS_STATISTICS=1. Native messages
+/// go by in nanoseconds, so they are counted only when asked for.
 bool statistics_wanted() noexcept;
 
 /// Thread-safe.

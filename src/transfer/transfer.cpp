@@ -32,14 +32,18 @@ bool gpu_addressable(Location location, int device) noexcept {
 
 Result result_of(Status status) noexcept {
   switch (status) {
-    case Status::ok: return Result::ok;
-    case Status::out_of_memory: return Result::out_of_memory;
-    default: return Result::device_failed;
+    case Status::ok:
+      return Result::ok;
+    case Status::out_of_memory:
+      return Result::out_of_memory;
+    default:
+      return Result::device_failed;
   }
 }
 
 Job job_for(const Buffer& buffer, Direction direction, Offset begin, Offset end, void* packed) noexcept {
-  return Job{buffer.type->layout.get(), {buffer.count, buffer.type->extent}, begin, end, direction, buffer.memory, packed};
+  return Job{
+      buffer.type->layout.get(), {buffer.count, buffer.type->extent}, begin, end, direction, buffer.memory, packed};
 }
 
 Result run_on_host(const Job& job) noexcept {
@@ -153,16 +157,21 @@ Result run_staged(const Buffer& buffer, Direction direction, Offset begin, Offse
 
 Result run_scheme(const Buffer& buffer, Scheme scheme, Direction direction, Offset end, std::byte* wire) noexcept {
   switch (scheme) {
-    case Scheme::packed: return run_on_host(job_for(buffer, direction, 0, end, wire));
-    case Scheme::oneshot: return run_on_gpu(job_for(buffer, direction, 0, end, wire), buffer.location.device);
-    case Scheme::staged: return run_staged(buffer, direction, 0, end, wire);
-    case Scheme::native: break;
+    case Scheme::packed:
+      return run_on_host(job_for(buffer, direction, 0, end, wire));
+    case Scheme::oneshot:
+      return run_on_gpu(job_for(buffer, direction, 0, end, wire), buffer.location.device);
+    case Scheme::staged:
+      return run_staged(buffer, direction, 0, end, wire);
+    case Scheme::native:
+      break;
   }
   return Result::device_failed;
 }
 
 // Between pinned memory, which every GPU and the CPU address, and memory of any kind.
-Result copy_bounce(std::byte* pinned, std::byte* other, Location location, std::size_t bytes, Direction direction) noexcept {
+Result copy_bounce(std::byte* pinned, std::byte* other, Location location, std::size_t bytes,
+                   Direction direction) noexcept {
   std::byte* destination = direction == Direction::pack ? other : pinned;
   const std::byte* source = direction == Direction::pack ? pinned : other;
   if (cpu_addressable(location)) {

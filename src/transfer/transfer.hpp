@@ -1,8 +1,8 @@
 // How one message travels: as the bytes lie, or packed into a contiguous buffer by the engine that fits.
 //
 // An Outgoing or Incoming is one side of one blocking message. It decides the scheme, owns the packed buffer while the
-// message is under way and moves the bytes. It knows nothing of MPI: the caller sends wire_data(), wire_size() bytes of it,
-// by any means.
+// message is under way and moves the bytes. It knows nothing of MPI: the caller sends wire_data(), wire_size() bytes of
+// it, by any means.
 //
 //   native   the buffer goes to the MPI library as it is               host memory, contiguous or left to the library
 //   packed   host engine into a pooled host buffer                     host memory, noncontiguous
@@ -48,8 +48,8 @@ bool is_contiguous(const Buffer& buffer) noexcept;
 
 enum class Side : std::uint8_t { sender, receiver };
 
-/// The way for a buffer that is not empty, from the machine model or as GAPLESS_SCHEME forces where the memory allows it:
-/// a forced scheme for host memory leaves GPU memory as it was, and the other way about.
+/// The way for a buffer that is not empty, from the machine model or as GAPLESS_SCHEME forces where the memory allows
+/// it: a forced scheme for host memory leaves GPU memory as it was, and the other way about.
 Scheme choose(const Buffer& buffer, Side side) noexcept;
 /// Replaces what GAPLESS_SCHEME said. For tests and benchmarks.
 void force_scheme(std::optional<Scheme> scheme) noexcept;

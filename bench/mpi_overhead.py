@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""What gapless costs where it does not help: calls that go straight through, and making datatypes.
+
+    bench/mpi_overhead.py BUILD_DIRECTORY [--repeats N] [--no-write]
+
+Calls are timed with and without gapless inside one process; making datatypes, where gapless intercepts nothing, in
+alternating processes with and without it. Writes bench/results/mpi_overhead.json.
+"""
+
+import argparse
+import datetime
+import json
+import pathlib
+import statistics
+import os
+import subprocess
+
+from host_pack import LAUNCH, SOURCE, cache_variable, commit, machine
+
+
+def run(build, mpi, program, preload):
+    prefix = cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX")
+    launcher, *options = LAUNCH[mpi]
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    preloading = ["env", f"LD_PRELOAD={build / 'lib' / 'libgapless.so'}"] if preload else []
+    command = [f"{prefix}/bin/{launcher}", *options, *preloading, str(build / "bin" / f"{program}_{mpi}")]
+    output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
+def overhead_rows(build, mpi, repeats):
+    runs = [run(build, mpi, "mpi_overhead", preload=True) for _ in range(repeats)]
+    assert all(row["interposed"] for rows in runs for row in rows), "gapless was not preloaded"
+    for rows in zip(*runs):
+        extra = statistics.median(row["gapless_ns"] - row["native_ns"] for row in rows)
+        native = statistics.median(row["native_ns"] for row in rows)
+        yield {"case": {"call": rows[0]["call"], "library": mpi}, "value": round(extra, 2), "unit": "ns more a call",
+               "bound": 0, "peers": {"the call itself": round(native, 2)}}
+
+
+def create_rows(build, mpi, repeats):
+    pairs = [(run(build, mpi, "type_create", True), run(build, mpi, "type_create", False)) for _ in range(repeats)]
+    for i, row in enumerate(pairs[0][0]):
+        name = row["construction"]
+        with_gapless = statistics.median(w[i]["create_commit_free_ns"] for w, _ in pairs)
+        without = statistics.median(n[i]["create_commit_free_ns"] for _, n in pairs)
+        first_use = statistics.median(w[i]["first_use_ns"] for w, _ in pairs)
+        yield {"case": {"create, commit, free": name, "library": mpi}, "value": round(with_gapless, 1), "unit": "ns",
+               "bound": round(without, 1), "peers": {"without gapless": round(without, 1)}}
+        yield {"case": {"first use": name, "library": mpi}, "value": first_use, "unit": "ns", "bound": 0, "peers": {}}
+
+
+def bars(rows):
+    calls = [row["value"] for row in rows if "call" in row["case"]]
+    creates = [row["value"] / row["bound"] for row in rows if "create, commit, free" in row["case"]]
+    uses = [row["value"] for row in rows if "first use" in row["case"]]
+    return [
+        {"name": "pass-through", "asks": "at most 20 ns more a call", "figure": f"{max(calls):.1f} ns", "holds": max(calls) <= 20},
+        {"name": "making datatypes", "asks": "at most 1.1 times native", "figure": f"{max(creates):.2f}",
+         "holds": max(creates) <= 1.1},
+        {"name": "first use of a datatype", "asks": "at most 5 µs", "figure": f"{max(uses) / 1000:.2f} µs",
+         "holds": max(uses) <= 5000},
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--no-write", action="store_true", help="print only")
+    options = parser.parse_args()
+    build = options.build.resolve()
+    rows = []
+    for mpi in LAUNCH:
+        if (build / "bin" / f"mpi_overhead_{mpi}").exists():
+            rows += [*overhead_rows(build, mpi, options.repeats), *create_rows(build, mpi, options.repeats)]
+    for row in rows:
+        case = ", ".join(f"{key} {value}" for key, value in row["case"].items())
+        print(f"{case:68} {row['value']:9.1f} {row['unit']:15} {row['peers']}")
+    result = {"benchmark": "mpi_overhead", "machine": machine(), "commit": commit(),
+              "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(), "rows": rows, "bars": bars(rows)}
+    for bar in result["bars"]:
+        print(f"{'holds' if bar['holds'] else 'FAILS'}: {bar['name']}: {bar['asks']}: {bar['figure']}")
+    if not options.no_write:
+        target = SOURCE / "bench" / "results" / "mpi_overhead.json"
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+#!/bin/sh
+# A variant takes everything of MPI from the shim at run time and exports one C function.
+#   check_variant_symbols.sh NM VARIANT
+nm=$1
+variant=$2
+needed=$("$nm" -D --undefined-only "$variant" | grep -E ' _?(P?MPI|ompi|MPIR|MPIX)_') && {
+  echo "$variant needs symbols of an MPI library:"
+  echo "$needed"
+  exit 1
+}
+exported=$("$nm" -D --defined-only "$variant" | awk '$2 == "T" { print $3 }')
+[ "$exported" = gapless_variant_open ] || {
+  echo "$variant exports: $exported"
+  exit 1
+}

@@ -1,0 +1,101 @@
+// Pools: a buffer that was given back is used again, what is kept is bounded, and no memory is an answer, not a crash.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "simulated_gpu.hpp"
+#include "transfer/buffers.hpp"
+
+namespace gapless::tests {
+namespace {
+
+using device::MemoryKind;
+using transfer::Wire;
+
+class Buffers : public ::testing::Test {
+ protected:
+  void SetUp() override { transfer::drain_pools(); }
+  void TearDown() override {
+    transfer::set_pool_limit(limit_);
+    transfer::drain_pools();
+  }
+  std::size_t limit_ = transfer::pool_limit();
+  SimulatedGpu gpu_;
+};
+
+TEST_F(Buffers, AreUsedAgain) {
+  const void* first = Wire(MemoryKind::host, -1, 5000).data();
+  EXPECT_GE(transfer::pooled_bytes(), 5000u);
+  const Wire again(MemoryKind::host, -1, 8000);
+  EXPECT_EQ(again.data(), first);
+  EXPECT_EQ(transfer::pooled_bytes(), 0u);
+}
+
+TEST_F(Buffers, InUseAreNotGivenAway) {
+  const Wire one(MemoryKind::host, -1, 100), other(MemoryKind::host, -1, 100);
+  EXPECT_NE(one.data(), other.data());
+}
+
+TEST_F(Buffers, HoldWhatWasAskedFor) {
+  for (std::size_t bytes : {std::size_t{1}, std::size_t{4096}, std::size_t{4097}, std::size_t{3} << 20}) {
+    const Wire wire(MemoryKind::host, -1, bytes);
+    ASSERT_TRUE(wire);
+    std::memset(wire.data(), 1, bytes);
+  }
+}
+
+TEST_F(Buffers, KeptBytesAreBounded) {
+  transfer::set_pool_limit(1 << 20);
+  {
+    std::vector<Wire> wires(64);
+    for (Wire& wire : wires) wire = Wire(MemoryKind::host, -1, 100000);
+  }
+  EXPECT_LE(transfer::pooled_bytes(), std::size_t{1} << 20);
+  EXPECT_GT(transfer::pooled_bytes(), 0u);
+  { const Wire large(MemoryKind::host, -1, 4 << 20); }
+  EXPECT_LE(transfer::pooled_bytes(), std::size_t{1} << 20);
+}
+
+TEST_F(Buffers, LimitZeroKeepsNothing) {
+  transfer::set_pool_limit(0);
+  { const Wire wire(MemoryKind::pinned, 0, 100); }
+  EXPECT_EQ(transfer::pooled_bytes(), 0u);
+  EXPECT_EQ(gpu_.bytes_in_use(), 0u);
+}
+
+TEST_F(Buffers, KindsAndGpusAreApart) {
+  const void* pinned = Wire(MemoryKind::pinned, 0, 100).data();
+  const void* on_gpu_0 = Wire(MemoryKind::device, 0, 100).data();
+  const Wire on_gpu_1(MemoryKind::device, 1, 100), host(MemoryKind::host, -1, 100);
+  EXPECT_NE(on_gpu_1.data(), on_gpu_0);
+  EXPECT_EQ(device::locate(on_gpu_1.data()).device, 1);
+  EXPECT_NE(host.data(), pinned);
+}
+
+TEST_F(Buffers, MovingLeavesOneOwner) {
+  Wire first(MemoryKind::host, -1, 100);
+  const void* memory = first.data();
+  Wire second(std::move(first));
+  EXPECT_FALSE(first);
+  first = std::move(second);
+  EXPECT_EQ(first.data(), memory);
+}
+
+TEST_F(Buffers, NoMemoryIsAnEmptyWire) {
+  EXPECT_FALSE(Wire(MemoryKind::host, -1, std::size_t{1} << 47));
+  EXPECT_FALSE(Wire(MemoryKind::host, -1, ~std::size_t{0}));
+  gpu_.fail("allocate", 0, 1);
+  EXPECT_FALSE(Wire(MemoryKind::pinned, 0, 100));
+  EXPECT_TRUE(Wire(MemoryKind::pinned, 0, 100));
+}
+
+TEST_F(Buffers, EndWithTheirThread) {
+  std::thread([] { const Wire wire(MemoryKind::device, 0, 1 << 20); }).join();
+  EXPECT_EQ(gpu_.bytes_in_use(), 0u);
+  EXPECT_EQ(transfer::pooled_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace gapless::tests

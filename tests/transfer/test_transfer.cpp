@@ -1,0 +1,274 @@
+// One side of a message, against a plain list of the bytes each datatype names: in host memory and in a simulated
+// GPU's, where a stray access of the CPU faults and a forgotten wait shows as wrong bytes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "random_datatype.hpp"
+#include "random_seed.hpp"
+#include "simulated_gpu.hpp"
+#include "transfer/statistics.hpp"
+#include "transfer/transfer.hpp"
+
+namespace gapless::tests {
+namespace {
+
+using device::Location;
+using device::MemoryKind;
+using layout::Offset;
+using transfer::Buffer;
+using transfer::Result;
+using transfer::Scheme;
+using Bytes = std::vector<unsigned char>;
+
+const SimulatedGpu& gpu() {
+  static const SimulatedGpu instance;
+  return instance;
+}
+
+Bytes random_bytes(std::mt19937_64& random, std::size_t count) {
+  Bytes bytes(count);
+  for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
+  return bytes;
+}
+
+// Memory of either kind, whose contents the test reads and writes as a vector.
+class Memory {
+ public:
+  Memory(const Bytes& contents, int gpu_number) : gpu_number_(gpu_number), host_(contents) {
+    if (is_on_gpu()) {
+      device_ = gpu().allocate(gpu_number, std::max<std::size_t>(contents.size(), 1));
+      EXPECT_EQ(gpu().write(device_, contents.data(), contents.size()), 0);
+    }
+  }
+  ~Memory() {
+    if (is_on_gpu()) gpu().release(device_);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  bool is_on_gpu() const { return gpu_number_ >= 0; }
+  void* data() { return is_on_gpu() ? device_ : host_.data(); }
+  Location location() const { return is_on_gpu() ? Location{MemoryKind::device, gpu_number_} : Location{}; }
+  Bytes contents() {
+    if (is_on_gpu()) {
+      EXPECT_EQ(gpu().read(host_.data(), device_, host_.size()), 0);
+    }
+    return host_;
+  }
+
+ private:
+  int gpu_number_;
+  Bytes host_;
+  void* device_ = nullptr;
+};
+
+// `count` of a random datatype somewhere in memory filled at random.
+struct Case {
+  testing::RandomDatatype drawn;
+  Offset count;
+  std::vector<Offset> offsets;  ///< index into `before` of each packed byte
+  Bytes before;
+  Offset origin = 0;  ///< index of the buffer argument
+  transfer::Described described;
+
+  Case(testing::DatatypeGenerator& generator, int depth)
+      : drawn(generator.draw(depth)), count(generator.between(1, 3)) {
+    for (Offset repetition = 0; repetition < count; ++repetition) {
+      for (Offset byte : drawn.map.bytes) offsets.push_back(repetition * drawn.map.extent() + byte);
+    }
+    const auto [low, high] = std::minmax_element(offsets.begin(), offsets.end());
+    const Offset margin = 8 + generator.below(8);
+    const Offset lowest = offsets.empty() ? 0 : std::min<Offset>(*low, 0), highest = offsets.empty() ? 0 : *high;
+    origin = margin - lowest;
+    for (Offset& offset : offsets) offset += origin;
+    before = random_bytes(generator.random(), static_cast<std::size_t>(origin + std::max<Offset>(highest, 0) + margin));
+    const bool contiguous = drawn.type.layout->is_contiguous() && drawn.type.extent() == drawn.type.size();
+    described = {drawn.type.layout, layout::facts_of(*drawn.type.layout), drawn.type.extent(), contiguous};
+  }
+
+  Bytes packed() const {
+    Bytes result;
+    for (Offset offset : offsets) result.push_back(before[static_cast<std::size_t>(offset)]);
+    return result;
+  }
+  Bytes after_unpacking(const Bytes& packed, std::size_t received) const {
+    Bytes result = before;
+    for (std::size_t k = 0; k < received; ++k) result[static_cast<std::size_t>(offsets[k])] = packed[k];
+    return result;
+  }
+  Buffer buffer(Memory& memory) const {
+    return {&described, count, static_cast<std::byte*>(memory.data()) + origin, memory.location()};
+  }
+};
+
+Bytes as_bytes(const void* data, std::size_t size) {
+  Bytes bytes(size);
+  std::memcpy(bytes.data(), data, size);
+  return bytes;
+}
+
+struct Way {
+  const char* name;
+  Scheme scheme;
+  int gpu_number;
+};
+
+class EveryWay : public ::testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override { transfer::force_scheme(GetParam().scheme); }
+  void TearDown() override { transfer::force_scheme(std::nullopt); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Schemes, EveryWay,
+                         ::testing::Values(Way{"packed", Scheme::packed, -1}, Way{"oneshot", Scheme::oneshot, 0},
+                                           Way{"staged", Scheme::staged, 1}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(EveryWay, SendsTheTypeMapsBytes) {
+  testing::DatatypeGenerator generator(testing::random_seed());
+  for (int i = 0; i < 400; ++i) {
+    const Case c(generator, 1 + i % 4);
+    SCOPED_TRACE(std::to_string(c.count) + " of " + c.drawn.text);
+    Memory memory(c.before, GetParam().gpu_number);
+    transfer::Outgoing out(c.buffer(memory));
+    if (out.scheme() == Scheme::native) continue;
+    ASSERT_EQ(out.scheme(), GetParam().scheme);
+    ASSERT_EQ(out.prepare(), Result::ok);
+    ASSERT_EQ(as_bytes(out.wire_data(), out.wire_size()), c.packed());
+    ASSERT_EQ(memory.contents(), c.before);
+  }
+}
+
+TEST_P(EveryWay, ReceivesWhatCameAndTouchesNothingElse) {
+  testing::DatatypeGenerator generator(testing::random_seed());
+  for (int i = 0; i < 400; ++i) {
+    const Case c(generator, 1 + i % 4);
+    SCOPED_TRACE(std::to_string(c.count) + " of " + c.drawn.text);
+    Memory memory(c.before, GetParam().gpu_number);
+    transfer::Incoming in(c.buffer(memory));
+    if (in.scheme() == Scheme::native) continue;
+    ASSERT_EQ(in.prepare(), Result::ok);
+    const Bytes packed = random_bytes(generator.random(), in.wire_size());
+    const std::size_t received =
+        i % 2 == 0 ? packed.size() : static_cast<std::size_t>(generator.below(in.wire_size() + 1));
+    std::memcpy(in.wire_data(), packed.data(), received);
+    ASSERT_EQ(in.finish(received), Result::ok);
+    ASSERT_EQ(memory.contents(), c.after_unpacking(packed, received)) << received << " bytes of " << packed.size();
+  }
+}
+
+TEST(LocalPacking, BetweenAllKindsOfMemory) {
+  testing::DatatypeGenerator generator(testing::random_seed());
+  for (int i = 0; i < 600; ++i) {
+    const Case c(generator, 1 + i % 4);
+    if (c.offsets.empty()) continue;
+    const int memory_gpu = static_cast<int>(generator.between(-1, 1)),
+              packed_gpu = static_cast<int>(generator.between(-1, 1));
+    SCOPED_TRACE(std::to_string(c.count) + " of " + c.drawn.text + ", memory on " + std::to_string(memory_gpu) +
+                 ", packed on " + std::to_string(packed_gpu));
+    const Bytes expected = c.packed();
+    Memory memory(c.before, memory_gpu);
+    Memory packed(random_bytes(generator.random(), expected.size()), packed_gpu);
+    ASSERT_EQ(transfer::pack(c.buffer(memory), packed.data(), packed.location()), Result::ok);
+    ASSERT_EQ(packed.contents(), expected);
+
+    const Bytes news = random_bytes(generator.random(), expected.size());
+    Memory source(news, packed_gpu);
+    ASSERT_EQ(transfer::unpack(c.buffer(memory), source.data(), source.location()), Result::ok);
+    ASSERT_EQ(memory.contents(), c.after_unpacking(news, news.size()));
+  }
+}
+
+TEST(LocalPacking, InPiecesBeyondTheBounceBuffer) {
+  const layout::Datatype type = layout::vector(9 << 20, 4, 8, layout::named(1, 1));
+  const transfer::Described described{type.layout, layout::facts_of(*type.layout), type.extent(), false};
+  Bytes contents(static_cast<std::size_t>(type.extent()));
+  for (std::size_t i = 0; i < contents.size(); ++i) contents[i] = static_cast<unsigned char>(i * 2654435761u >> 24);
+  Memory memory(contents, 0);
+  const auto packed_of = [](const Bytes& bytes) {
+    Bytes result(bytes.size() / 2 + 2);
+    for (std::size_t k = 0; k < result.size(); ++k) result[k] = bytes[k / 4 * 8 + k % 4];
+    return result;
+  };
+  Bytes packed(static_cast<std::size_t>(type.size()));
+  const Buffer buffer{&described, 1, memory.data(), memory.location()};
+  ASSERT_EQ(transfer::pack(buffer, packed.data(), Location{}), Result::ok);
+  ASSERT_TRUE(packed == packed_of(contents));
+  for (auto& byte : packed) byte = static_cast<unsigned char>(~byte);
+  ASSERT_EQ(transfer::unpack(buffer, packed.data(), Location{}), Result::ok);
+  ASSERT_TRUE(packed == packed_of(memory.contents()));
+}
+
+class Failure : public ::testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    transfer::drain_pools();
+    transfer::force_scheme(GetParam().scheme);
+  }
+  void TearDown() override {
+    for (const char* operation : {"allocate", "copy", "run", "synchronize", "stream", "upload"})
+      gpu().fail(operation, 0, 0);
+    transfer::force_scheme(std::nullopt);
+    transfer::drain_pools();
+  }
+  const layout::Datatype type_ = layout::vector(100, 4, 8, layout::named(1, 1));
+  const transfer::Described described_{type_.layout, layout::facts_of(*type_.layout), type_.extent(), false};
+  const Bytes before_ = Bytes(static_cast<std::size_t>(type_.extent()), 7);
+  Memory memory_{before_, 0};
+  const Buffer buffer_{&described_, 1, memory_.data(), memory_.location()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Schemes, Failure,
+                         ::testing::Values(Way{"oneshot", Scheme::oneshot, 0}, Way{"staged", Scheme::staged, 0}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(Failure, NoPinnedMemory) {
+  gpu().fail("allocate", 0, -1);
+  transfer::Outgoing out(buffer_);
+  EXPECT_EQ(out.prepare(), Result::out_of_memory);
+  transfer::Incoming in(buffer_);
+  EXPECT_EQ(in.prepare(), Result::out_of_memory);
+  Bytes packed(400);
+  EXPECT_EQ(transfer::pack(buffer_, packed.data(), Location{}), Result::out_of_memory);
+}
+
+TEST_P(Failure, NoGpuMemoryToStageInIsNoFailure) {
+  gpu().fail("allocate", 1, -1);  // the pinned buffer comes first
+  transfer::Outgoing out(buffer_);
+  EXPECT_EQ(out.prepare(), Result::ok);
+  EXPECT_EQ(as_bytes(out.wire_data(), 400), Bytes(400, 7));
+}
+
+TEST_P(Failure, OfAnyGpuOperationIsReported) {
+  for (const char* operation : {"run", "synchronize"}) {
+    gpu().fail(operation, 0, 1);
+    transfer::Outgoing out(buffer_);
+    EXPECT_EQ(out.prepare(), Result::device_failed) << operation;
+    gpu().fail(operation, 0, 0);
+    transfer::Incoming in(buffer_);
+    ASSERT_EQ(in.prepare(), Result::ok);
+    gpu().fail(operation, 0, 1);
+    EXPECT_EQ(in.finish(400), Result::device_failed) << operation;
+    gpu().fail(operation, 0, 0);
+  }
+}
+
+TEST(Statistics, CountMessagesAndBytes) {
+  const auto before = transfer::statistics();
+  transfer::record(Scheme::staged, 100);
+  transfer::record(Scheme::staged, 20);
+  std::uint64_t messages[transfer::scheme_count], bytes[transfer::scheme_count];
+  gapless_transfer_statistics(messages, bytes);
+  const auto staged = static_cast<std::size_t>(Scheme::staged);
+  EXPECT_EQ(messages[staged], before[staged].messages + 2);
+  EXPECT_EQ(bytes[staged], before[staged].bytes + 120);
+  EXPECT_NE(transfer::summary().find("staged "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gapless::tests
