@@ -2,10 +2,6 @@
 #include "layout/build.hpp"
 
 #include <algorithm>
-
-#include "layout/canonical.hpp"
-#include "layout/cursor.hpp"
-
 namespace gapless::layout::build {
 
 namespace {
@@ -139,18 +135,8 @@ bool append_runs(const Layout& layout, Offset distance, std::vector<Segment>& li
   return append_modes(layout, layout.modes.size(), checked::add(layout.base, distance), list, limit);
 }
 
-LayoutPointer finish(Layout&& layout, std::size_t description) {
+LayoutPointer finish(Layout&& layout) {
   hull_of(layout);
-  if (!layout.is_strided()) {
-    const std::size_t limit = std::max(recognition_budget, description);
-    const auto runs = static_cast<std::size_t>(segment_count(layout));
-    // Fusing joins at most every run with a neighbour of the next repetition, at every level of sums and nests.
-    if (runs / 4 <= limit) {
-      std::vector<Segment> list;
-      list.reserve(std::min(runs, limit + 1));
-      if (append_runs(layout, 0, list, limit)) return finish_list(std::move(list));
-    }
-  }
   return std::make_shared<const Layout>(std::move(layout));
 }
 

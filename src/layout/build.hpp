@@ -53,9 +53,13 @@ Layout index_of(const Layout& child, std::span<const Offset> offsets);
 /// The terms one after the other, by algebra alone. Runs between larger terms are gathered in lists.
 Layout sum_of(std::span<const LayoutPointer> terms);
 
-/// Makes the result of algebra canonical: strided layouts are so already; irregular ones are rebuilt from their runs if
-/// these are no more than recognition_budget or `description`, the number of entries that the user gave.
-LayoutPointer finish(Layout&& layout, std::size_t description = 0);
+/// Shares the result of algebra. Throws std::overflow_error where it reaches beyond 63 bits.
+///
+/// Repeating and shifting a canonical layout by algebra gives a canonical one, so no list is made. For an irregular
+/// one: recognise() takes the smallest period of a function as its outermost mode. The repeated function has the
+/// child's size as a period. A smaller one would divide that size, so it would be the child's own outermost mode with
+/// the repetition continuing it, and then repeat_in_place merges the two.
+LayoutPointer finish(Layout&& layout);
 
 /// As segments(), for a list that append_fused made.
 LayoutPointer finish_list(std::vector<Segment>&& list);

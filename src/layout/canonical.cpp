@@ -1,4 +1,4 @@
-// The builders: algebra first, then build::finish makes the result canonical.
+// The builders: modes by algebra; lists and sums from their runs, if these are few enough to list, else by algebra too.
 #include "layout/canonical.hpp"
 
 #include <algorithm>
@@ -13,6 +13,9 @@ namespace {
 
 /// Longest list that is searched for structure: the user's own description is linear anyway.
 std::size_t run_limit(std::size_t description) { return std::max(recognition_budget, description); }
+
+/// Fusing runs with those of the next repetition leaves half of them at least.
+bool may_fit(std::size_t runs, std::size_t limit) { return runs / 2 <= limit; }
 
 }  // namespace
 
@@ -29,8 +32,7 @@ LayoutPointer block(Offset base, Offset length) {
 LayoutPointer shift(const LayoutPointer& child, Offset distance) {
   Layout layout = *child;
   build::shift_in_place(layout, distance);
-  build::hull_of(layout);
-  return std::make_shared<const Layout>(std::move(layout));
+  return build::finish(std::move(layout));
 }
 
 LayoutPointer repeat(const LayoutPointer& child, Offset count, Offset stride) {
@@ -47,16 +49,14 @@ LayoutPointer index(const LayoutPointer& child, std::span<const Offset> offsets)
   checked::multiply(child->size, static_cast<Offset>(offsets.size()));
   const std::size_t limit = run_limit(offsets.size());
   const std::size_t runs = static_cast<std::size_t>(segment_count(*child)) * offsets.size();
-  if (runs / 4 <= limit) {
+  if (may_fit(runs, limit)) {
     std::vector<Segment> list;
     list.reserve(std::min(runs, limit + 1));
     if (std::ranges::all_of(offsets, [&](Offset o) { return build::append_runs(*child, o, list, limit); })) {
       return build::finish_list(std::move(list));
     }
   }
-  Layout layout = build::index_of(*child, offsets);
-  build::hull_of(layout);
-  return std::make_shared<const Layout>(std::move(layout));
+  return build::finish(build::index_of(*child, offsets));
 }
 
 LayoutPointer segments(std::span<const Segment> runs) {
@@ -75,16 +75,14 @@ LayoutPointer concatenate(std::span<const LayoutPointer> terms) {
   for (const LayoutPointer& term : terms) size = checked::add(size, term->size);
   std::size_t runs = 0;
   for (const LayoutPointer& term : terms) runs += static_cast<std::size_t>(segment_count(*term));
-  if (runs / 4 <= limit) {
+  if (may_fit(runs, limit)) {
     std::vector<Segment> list;
     list.reserve(std::min(runs, limit + 1));
     if (std::ranges::all_of(terms, [&](const LayoutPointer& t) { return build::append_runs(*t, 0, list, limit); })) {
       return build::finish_list(std::move(list));
     }
   }
-  Layout layout = build::sum_of(terms);
-  build::hull_of(layout);
-  return std::make_shared<const Layout>(std::move(layout));
+  return build::finish(build::sum_of(terms));
 }
 
 }  // namespace gapless::layout

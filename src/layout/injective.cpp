@@ -36,9 +36,33 @@ bool modes_nest(std::vector<Mode> modes, Offset span) {
   return true;
 }
 
+/// One bit for every `cell` bytes that the runs lie in. Precondition: `cell` divides all lengths and distances.
+bool are_disjoint_cells(const std::vector<Segment>& runs, Offset begin, Offset cells, Offset cell) {
+  std::vector<bool> is_taken(static_cast<std::size_t>(cells));
+  for (const Segment& run : runs) {
+    const Offset first = (run.offset - begin) / cell;
+    for (Offset i = first; i < first + run.length / cell; ++i) {
+      if (is_taken[static_cast<std::size_t>(i)]) return false;
+      is_taken[static_cast<std::size_t>(i)] = true;
+    }
+  }
+  return true;
+}
+
 bool are_disjoint(std::vector<Segment>& runs) {
   const auto overlap = [](const Segment& a, const Segment& b) { return a.offset + a.length > b.offset; };
   if (std::ranges::adjacent_find(runs, overlap) == runs.end()) return true;
+  Offset begin = runs[0].offset, end = begin;
+  Unsigned differences = 0;
+  for (const Segment& run : runs) {
+    begin = std::min(begin, run.offset);
+    end = std::max(end, run.offset + run.length);
+    differences |= static_cast<Unsigned>(run.length) | static_cast<Unsigned>(run.offset - runs[0].offset);
+  }
+  const auto cell = static_cast<Offset>(differences & (~differences + 1));
+  // Where the runs lie densely, marking them in a bit map is much faster than sorting them.
+  const Offset cells = (end - begin) / cell;
+  if (cells / 64 <= static_cast<Offset>(runs.size())) return are_disjoint_cells(runs, begin, cells, cell);
   std::ranges::sort(runs, {}, &Segment::offset);
   return std::ranges::adjacent_find(runs, overlap) == runs.end();
 }

@@ -23,17 +23,25 @@ struct StridedPrefix {
   std::size_t runs = 1;  ///< whole runs of the list that the blocks fill; 0 if they end inside one
 };
 
-/// The longest nest of modes around blocks as long as the first run. Where a group of blocks ends at the next one's
-/// beginning the list shows one run of double length (never triple: a mode's inner blocks have gaps), so with `split`
-/// such a run counts as two blocks.
-StridedPrefix strided_prefix(List list, bool split) {
+/// The longest nest of modes around blocks as long as the first run; every block a run.
+StridedPrefix prefix_of_runs(List list) {
+  StridedPrefix prefix;
+  prefix.blocks = leading_modes([&](std::size_t j) { return j < list.size() && list[j].length == list[0].length; },
+                                [&](std::size_t j) { return list[j].offset; }, prefix.modes);
+  prefix.runs = prefix.blocks;
+  return prefix;
+}
+
+/// The same where blocks may touch: if a group of blocks ends where the next one begins, the list shows one run of
+/// double length, never triple, because blocks inside a mode have gaps between them.
+StridedPrefix prefix_of_halves(List list) {
   const Offset length = list[0].length;
   std::vector<Offset> blocks;
   std::size_t next = 0;
   const auto exists = [&](std::size_t j) {
     while (blocks.size() <= j && next < list.size()) {
       const Segment run = list[next];
-      const bool is_double = split && run.length / 2 == length && run.length % 2 == 0;
+      const bool is_double = run.length / 2 == length && run.length % 2 == 0;
       if (run.length != length && !is_double) return false;
       blocks.push_back(run.offset);
       if (is_double) blocks.push_back(run.offset + length);
@@ -49,6 +57,21 @@ StridedPrefix strided_prefix(List list, bool split) {
   for (prefix.runs = 0; left > 0; ++prefix.runs) left -= list[prefix.runs].length;
   if (left < 0) prefix.runs = 0;
   return prefix;
+}
+
+StridedPrefix strided_prefix(List list) {
+  if (StridedPrefix prefix = prefix_of_halves(list); prefix.runs != 0) return prefix;
+  return prefix_of_runs(list);
+}
+
+/// The modes of a list that is one nest of them.
+std::optional<std::vector<Mode>> whole_nest(List list) {
+  const Offset length = list[0].length;
+  const auto [shortest, longest] = std::ranges::minmax(list, {}, &Segment::length);
+  if (shortest.length != length || longest.length / 2 > length) return std::nullopt;
+  StridedPrefix prefix = longest.length == length ? prefix_of_runs(list) : prefix_of_halves(list);
+  if (prefix.runs != list.size()) return std::nullopt;
+  return std::move(prefix.modes);
 }
 
 Layout strided(Segment first, std::span<const Mode> modes) {
@@ -143,10 +166,7 @@ class Recogniser {
   Layout recognise(List list) {
     if (list.size() == 1) return make_block(list[0].offset, list[0].length);
     steps_ -= std::min(steps_, list.size());
-    Offset size = 0;
-    for (const Segment& run : list) size += run.length;
-    const StridedPrefix prefix = strided_prefix(list, true);
-    if (static_cast<Offset>(prefix.blocks) * list[0].length == size) return strided(list[0], prefix.modes);
+    if (const std::optional<std::vector<Mode>> modes = whole_nest(list)) return strided(list[0], *modes);
     if (const Period period = find_period(list); period.repetitions > 1) return repeated(list, period);
     return irregular(list);
   }
@@ -159,7 +179,8 @@ class Recogniser {
       one.push_back({list[period.runs].offset, list.back().length});
       stride += list.back().length;
     }
-    Layout layout = recognise(one);
+    // With steps of its own, so that the form is that of the smaller list alone.
+    Layout layout = build::recognise(one);
     repeat_in_place(layout, static_cast<Offset>(period.repetitions), stride);
     return layout;
   }
@@ -200,8 +221,7 @@ class Recogniser {
     sum.base = list[0].offset;
     std::vector<std::pair<Segment, std::vector<Mode>>> found;
     for (std::size_t i = 0; i < list.size();) {
-      StridedPrefix prefix = strided_prefix(list.subspan(i), true);
-      if (prefix.runs == 0) prefix = strided_prefix(list.subspan(i), false);
+      StridedPrefix prefix = strided_prefix(list.subspan(i));
       found.emplace_back(list[i], std::move(prefix.modes));
       i += prefix.runs;
       if (weight_of_parts(found.size()) >= limit) return std::nullopt;
