@@ -94,6 +94,12 @@ class Mover {
   }
 
   void nest(const Nest& nest, char* memory, char* packed) const {
+    if (nest.depth == 1) {
+      const Loop& loop = nest.loops[0];
+      const auto move = kernels_.rows[table_index(nest.length)];
+      return move(nest.length, loop.count, loop.source_stride, loop.destination_stride,
+                  direction_ == Direction::pack ? memory : packed, direction_ == Direction::pack ? packed : memory);
+    }
     const auto move = kernels_.nest[table_index(nest.length)];
     if (direction_ == Direction::pack) {
       move(nest, memory, packed);

@@ -85,6 +85,32 @@ requires(length > 4 && length < 32 && length != 8 && length != 16) struct CopyOf
   using Type = Overlapped < length < 8 ? 4 : length<16 ? 8 : 16>;
 };
 
+constexpr int power_of_two_from(int length) { return length <= 1 ? 1 : 2 * power_of_two_from((length + 1) / 2); }
+
+/// A block of known length: with its offsets as constants a row needs no address arithmetic of its own, which in short
+/// blocks is a third of the work.
+template <int length>
+struct Exact {
+  explicit Exact(Offset) {}
+  [[gnu::always_inline]] void operator()(const char* source, char* destination) const {
+    constexpr int ceiling = power_of_two_from(length);
+    constexpr int bytes = ceiling > 32 ? 32 : ceiling == length ? length : ceiling / 2;
+    constexpr int words = length / bytes, rest = length % bytes, last = power_of_two_from(rest);
+    for (int i = 0; i < words; ++i) move<bytes>(source + i * bytes, destination + i * bytes);
+    if constexpr (rest > 0) move<last>(source + length - last, destination + length - last);
+  }
+};
+
+/// The copy for rows: exact while that keeps the tables small.
+template <int length>
+struct RowCopyOf {
+  using Type = typename CopyOf<length>::Type;
+};
+template <int length>
+requires(length > 0 && length <= 64) struct RowCopyOf<length> {
+  using Type = Exact<length>;
+};
+
 template <class Copy>
 [[gnu::always_inline]] inline void rows(Copy copy, Offset count, Offset source_stride, Offset destination_stride,
                                         const char* source, char* destination) {
@@ -396,7 +422,7 @@ void scatter_runs(List offsets, List ends, Offset first, Offset last, char* memo
 template <int... length>
 constexpr Kernels table_of(const char* name, std::integer_sequence<int, length...>) {
   return {name,
-          {rows_of<typename CopyOf<length>::Type>...},
+          {rows_of<typename RowCopyOf<length>::Type>...},
           {nest_of<typename CopyOf<length>::Type>...},
           {gather_of<typename CopyOf<length>::Type>...},
           {scatter_of<typename CopyOf<length>::Type>...},
