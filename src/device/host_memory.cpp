@@ -70,6 +70,10 @@ Interval stack_of_this_thread() noexcept {
 constinit Interval program;
 constinit std::uintptr_t heap = UINTPTR_MAX;
 
+// Few bytes in the static block of thread-local storage: found by one addition where a call would double the cost.
+__attribute__((tls_model("initial-exec"))) constinit thread_local Interval stack_of_thread;
+__attribute__((tls_model("initial-exec"))) constinit thread_local bool stack_known = false;
+
 }  // namespace
 
 void learn_host_memory() noexcept {
@@ -83,7 +87,11 @@ bool is_surely_host(const void* pointer) noexcept {
   if (address >= heap && address < reinterpret_cast<std::uintptr_t>(sbrk(0))) return true;
   // Only what lies between this frame and the stack's top is known to be stack. A thread that runs on a stack of the
   // program's own making (coroutines, user-level threads) has a frame outside the thread's stack, and gets no answer.
-  thread_local const Interval stack = stack_of_this_thread();
+  if (!stack_known) {
+    stack_of_thread = stack_of_this_thread();
+    stack_known = true;
+  }
+  const Interval stack = stack_of_thread;
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   return stack.contains(frame) && address >= frame && address < stack.end;
 }

@@ -149,11 +149,27 @@ struct Executor {
     }
   }
 
+  template <class Word, class Index, class Locator>
+  static void copy_threads(const cuda::Range& range, const Locator& locator, std::uint64_t tile,
+                           const CheckedSpace& space) {
+    for (int thread = 0; thread < cuda::threads_per_block; ++thread) {
+      cuda::copy_tile<Word, Index>(range, locator, tile, thread, space);
+    }
+  }
+
   template <class Word, class Locator>
   void copy_tile(const cuda::WordCopy<Locator>& work, std::uint64_t tile, const CheckedSpace& space) {
-    using Index = std::conditional_t<std::is_same_v<Locator, cuda::Nest<std::uint32_t>>, std::uint32_t, std::uint64_t>;
-    for (int thread = 0; thread < cuda::threads_per_block; ++thread) {
-      cuda::copy_tile<Word, Index>(work.range, work.locator, tile, thread, space);
+    if constexpr (std::is_same_v<Locator, cuda::Nest<std::uint32_t>>) {
+      cuda::visit_levels(work.locator, [&](auto known) {
+        if constexpr (known() == 0) {
+          copy_threads<Word, std::uint32_t>(work.range, work.locator, tile, space);
+        } else {
+          copy_threads<Word, std::uint32_t>(work.range, cuda::KnownNest<std::uint32_t, known()>{work.locator}, tile,
+                                            space);
+        }
+      });
+    } else {
+      copy_threads<Word, std::uint64_t>(work.range, work.locator, tile, space);
     }
   }
 
@@ -164,10 +180,7 @@ struct Executor {
     for (int thread = 0; thread < cuda::threads_per_block && window.staged; ++thread) {
       work.locator.stage(window, thread, cuda::threads_per_block, *runs);
     }
-    for (int thread = 0; thread < cuda::threads_per_block; ++thread) {
-      cuda::copy_tile<Word, std::uint64_t>(work.range, cuda::StagedSegments{work.locator, window, *runs}, tile, thread,
-                                           space);
-    }
+    copy_threads<Word, std::uint64_t>(work.range, cuda::StagedSegments{work.locator, window, *runs}, tile, space);
   }
 
   void operator()(const cuda::OrderedCopy& work) {

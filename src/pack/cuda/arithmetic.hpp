@@ -9,7 +9,9 @@
 
 #if defined(__CUDACC__)
 #define GAPLESS_HOST_DEVICE __host__ __device__ __forceinline__
+#define GAPLESS_UNROLL _Pragma("unroll")
 #else
+#define GAPLESS_UNROLL
 #define GAPLESS_HOST_DEVICE inline
 #endif
 

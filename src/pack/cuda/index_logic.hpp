@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include "layout/layout.hpp"
 #include "pack/cuda/arithmetic.hpp"
@@ -24,6 +25,9 @@ inline constexpr int words_per_thread =
     4;  // loads in flight: one is not enough to hide memory latency below 16-byte words
 inline constexpr int words_per_tile = threads_per_block * words_per_thread;
 inline constexpr int max_staged_runs = 1024;
+inline constexpr Offset max_staged_bytes = 1 << 30;  // staged positions are 32-bit
+inline constexpr int coarse_shift =
+    10;  // a tile is 1 to 16 KiB: its runs are found within a KiB on either side, unsearched
 
 struct alignas(16) Word16 {
   std::uint64_t low, high;
@@ -41,11 +45,10 @@ struct Table {
 };
 
 /// First i in [low, high) with ends[i] > k. Precondition: there is one.
-template <class Ends>
-GAPLESS_HOST_DEVICE std::uint64_t first_end_after(const Ends& ends, std::uint64_t low, std::uint64_t high,
-                                                  Offset k) noexcept {
+template <class Ends, class Index, class Position>
+GAPLESS_HOST_DEVICE Index first_end_after(const Ends& ends, Index low, Index high, Position k) noexcept {
   while (low + 1 < high) {
-    const std::uint64_t middle = low + (high - low) / 2;
+    const Index middle = low + (high - low) / 2;
     if (ends[middle - 1] > k) {
       high = middle;
     } else {
@@ -58,7 +61,7 @@ GAPLESS_HOST_DEVICE std::uint64_t first_end_after(const Ends& ends, std::uint64_
 template <class Index>
 struct Level {
   Divider<Index> count;
-  Offset stride;
+  std::make_signed_t<Index> stride;
 };
 
 /// A nest counted in words: level 0 walks the words of a block, the last level needs no count.
@@ -70,12 +73,24 @@ struct Nest {
   int table_level;  ///< the level whose digit indexes `table`; -1 if none
   int word_shift;   ///< log2 of the bytes in a word
 
+  /// For a level count known when compiled, and no table.
+  template <int known_levels>
+  GAPLESS_HOST_DEVICE Offset at_known(Index word) const noexcept {
+    Index rest = word;
+    Offset offset = 0;
+    GAPLESS_UNROLL
+    for (int i = 0; i + 1 < known_levels; ++i) {
+      const Index quotient = levels[i].count.quotient(rest);
+      offset += static_cast<Offset>(rest - quotient * levels[i].count.divisor) * levels[i].stride;
+      rest = quotient;
+    }
+    return offset + static_cast<Offset>(rest) * levels[known_levels - 1].stride;
+  }
+
   GAPLESS_HOST_DEVICE Offset at(Index word) const noexcept {
     Index rest = word;
     Offset offset = 0;
-#if defined(__CUDA_ARCH__)
-#pragma unroll
-#endif
+    GAPLESS_UNROLL
     for (int i = 0; i < max_levels; ++i) {
       if (i >= level_count) break;
       Index digit = rest;
@@ -92,6 +107,24 @@ struct Nest {
     return at(static_cast<Index>(k >> word_shift)) + static_cast<Offset>(k & ((std::uint64_t{1} << word_shift) - 1));
   }
 };
+
+/// A nest whose kernel was compiled for its level count.
+template <class Index, int known_levels>
+struct KnownNest {
+  const Nest<Index>& nest;
+
+  GAPLESS_HOST_DEVICE Offset at(Index word) const noexcept { return nest.template at_known<known_levels>(word); }
+};
+
+/// Calls action with the locator to use for a nest: one for the usual few levels, else the nest itself.
+template <class Index, class Action>
+void visit_levels(const Nest<Index>& nest, const Action& action) {
+  const int known = nest.table_level < 0 ? nest.level_count : 0;
+  if (known == 2) return action(std::integral_constant<int, 2>{});
+  if (known == 3) return action(std::integral_constant<int, 3>{});
+  if (known == 4) return action(std::integral_constant<int, 4>{});
+  action(std::integral_constant<int, 0>{});
+}
 
 // A layout serialised for the GPU: nodes, modes and tables in one block of bytes, referring to each other by position.
 
@@ -115,6 +148,7 @@ struct TreeNode {
   Divider<std::uint64_t> child;  ///< index: packed bytes of the child
   TreeTable offsets;             ///< index, segments
   TreeTable ends;                ///< segments, sum: packed end of each entry within the core
+  TreeTable coarse;              ///< segments: the run that packed byte i << coarse_shift lies in, and one entry more
   std::uint64_t children;        ///< index: position of the child; sum: position of the parts' positions
 };
 
@@ -170,14 +204,14 @@ struct Tree {
         }
         case layout::Core::segments: {
           const Table ends = table(node.ends);
-          const std::uint64_t entry = first_end_after(ends, 0, node.entry_count, static_cast<Offset>(k));
+          const std::uint64_t entry = first_end_after(ends, std::uint64_t{0}, node.entry_count, static_cast<Offset>(k));
           const Offset start = entry == 0 ? 0 : ends[entry - 1];
           return {offset + table(node.offsets)[entry] + static_cast<Offset>(k) - start,
                   static_cast<std::uint64_t>(ends[entry]) - k};
         }
         case layout::Core::sum: {
           const Table ends = table(node.ends);
-          const std::uint64_t entry = first_end_after(ends, 0, node.entry_count, static_cast<Offset>(k));
+          const std::uint64_t entry = first_end_after(ends, std::uint64_t{0}, node.entry_count, static_cast<Offset>(k));
           if (entry != 0) k -= static_cast<std::uint64_t>(ends[entry - 1]);
           position = read<std::uint64_t>(node.children + entry * sizeof(std::uint64_t));
           break;
@@ -192,13 +226,14 @@ struct Tree {
 
 /// The runs one tile needs, in memory its threads share.
 struct StagedRuns {
-  Offset ends[max_staged_runs];
-  Offset shifts[max_staged_runs];  ///< memory offset minus packed position: one addition places a byte
+  std::int32_t ends[max_staged_runs];  ///< packed end, relative to the window's origin
+  Offset shifts[max_staged_runs];      ///< memory offset minus packed position: one addition places a byte
 };
 
-/// Which runs [low, high) of the core a tile needs; not staged when they are too many.
+/// Runs [low, high) of the core: all that a tile touches. Staged when they fit and the tile stays in one repetition.
 struct RunWindow {
   std::uint64_t low, high;
+  Offset origin;  ///< packed position, within the core, that staged ends are relative to
   bool staged;
 };
 
@@ -209,18 +244,17 @@ struct Segments {
   /// Precondition: first_word <= last_word, both within the stream.
   GAPLESS_HOST_DEVICE RunWindow window(std::uint64_t first_word, std::uint64_t last_word) const noexcept {
     const TreeNode& node = tree.read<TreeNode>(0);
-    if (node.entry_count <= max_staged_runs) return {0, node.entry_count, true};
     const std::uint64_t first = first_word << tree.word_shift, last = last_word << tree.word_shift;
     const std::uint64_t repetition = node.core.quotient(first);
-    if (repetition != node.core.quotient(last)) return {0, node.entry_count, false};
-    const std::uint64_t origin = repetition * node.core.divisor;
-    const Table ends = tree.table(node.ends);
-    const std::uint64_t low = first_end_after(ends, 0, node.entry_count, static_cast<Offset>(first - origin));
-    // The tile holds at most one run a word, which bounds the second search.
-    const std::uint64_t limit = low + (last_word - first_word) + 1;
-    const std::uint64_t high = 1 + first_end_after(ends, low, limit < node.entry_count ? limit : node.entry_count,
-                                                   static_cast<Offset>(last - origin));
-    return {low, high, high - low <= max_staged_runs};
+    if (repetition != node.core.quotient(last)) {
+      const bool all_fit = node.entry_count <= max_staged_runs && node.core.divisor <= max_staged_bytes;
+      return {0, node.entry_count, 0, all_fit};
+    }
+    const std::uint64_t start = repetition * node.core.divisor;
+    const Table coarse = tree.table(node.coarse);
+    const auto low = static_cast<std::uint64_t>(coarse[(first - start) >> coarse_shift]);
+    const auto high = static_cast<std::uint64_t>(coarse[((last - start) >> coarse_shift) + 1]) + 1;
+    return {low, high, static_cast<Offset>(first - start), high - low <= max_staged_runs};
   }
 
   GAPLESS_HOST_DEVICE void stage(const RunWindow& window, int thread, int threads, StagedRuns& runs) const noexcept {
@@ -228,7 +262,8 @@ struct Segments {
     const Table ends = tree.table(node.ends), offsets = tree.table(node.offsets);
     for (std::uint64_t i = window.low + static_cast<std::uint64_t>(thread); i < window.high;
          i += static_cast<std::uint64_t>(threads)) {
-      runs.ends[i - window.low] = ends[i];
+      const Offset end = ends[i] - window.origin;
+      runs.ends[i - window.low] = static_cast<std::int32_t>(end < max_staged_bytes ? end : max_staged_bytes);
       runs.shifts[i - window.low] = offsets[i] - (i == 0 ? 0 : ends[i - 1]);
     }
   }
@@ -253,7 +288,9 @@ struct StagedSegments {
     const Offset origin = static_cast<Offset>(whole) * tree.extent + tree.modes_offset(node, repetition);
     const Offset within = static_cast<Offset>(k);
     if (window.staged) {
-      const std::uint64_t run = first_end_after(runs.ends, 0, window.high - window.low, within);
+      const auto count = static_cast<std::uint32_t>(window.high - window.low);
+      const auto run =
+          first_end_after(runs.ends, std::uint32_t{0}, count, static_cast<std::int32_t>(within - window.origin));
       return origin + runs.shifts[run] + within;
     }
     const Table ends = tree.table(node.ends);
@@ -289,33 +326,41 @@ struct DirectSpace {
   }
 };
 
-/// Moves the words of one thread of one tile.
+/// Moves the words of one thread of one tile; a whole tile needs no comparison with the end.
+template <class Word, class Index, bool whole, class Locator, class Space>
+GAPLESS_HOST_DEVICE void copy_thread(const Range& range, const Locator& locator, Index first,
+                                     const Space& space) noexcept {
+  const auto count = static_cast<Index>(range.word_count), first_word = static_cast<Index>(range.first_word);
+  Word words[words_per_thread];
+  std::uintptr_t memory[words_per_thread];
+  GAPLESS_UNROLL
+  for (int i = 0; i < words_per_thread; ++i) {
+    const Index word = first + static_cast<Index>(i * threads_per_block);
+    if (whole || word < count) {
+      const Index k = first_word + word;
+      memory[i] = range.memory + static_cast<std::uintptr_t>(locator.at(k));
+      words[i] =
+          *space.template at<const Word>(range.unpack ? range.packed + std::uint64_t{k} * sizeof(Word) : memory[i]);
+    }
+  }
+  GAPLESS_UNROLL
+  for (int i = 0; i < words_per_thread; ++i) {
+    const Index word = first + static_cast<Index>(i * threads_per_block);
+    if (whole || word < count) {
+      const Index k = first_word + word;
+      *space.template at<Word>(range.unpack ? memory[i] : range.packed + std::uint64_t{k} * sizeof(Word)) = words[i];
+    }
+  }
+}
+
 template <class Word, class Index, class Locator, class Space>
 GAPLESS_HOST_DEVICE void copy_tile(const Range& range, const Locator& locator, std::uint64_t tile, int thread,
                                    const Space& space) noexcept {
-  const std::uint64_t first = tile * words_per_tile + static_cast<std::uint64_t>(thread);
-  Word words[words_per_thread];
-  std::uintptr_t memory[words_per_thread];
-#if defined(__CUDA_ARCH__)
-#pragma unroll
-#endif
-  for (int i = 0; i < words_per_thread; ++i) {
-    const std::uint64_t word = first + static_cast<std::uint64_t>(i) * threads_per_block;
-    if (word < range.word_count) {
-      const std::uint64_t k = range.first_word + word;
-      memory[i] = range.memory + static_cast<std::uintptr_t>(locator.at(static_cast<Index>(k)));
-      words[i] = *space.template at<const Word>(range.unpack ? range.packed + k * sizeof(Word) : memory[i]);
-    }
-  }
-#if defined(__CUDA_ARCH__)
-#pragma unroll
-#endif
-  for (int i = 0; i < words_per_thread; ++i) {
-    const std::uint64_t word = first + static_cast<std::uint64_t>(i) * threads_per_block;
-    if (word < range.word_count) {
-      const std::uint64_t k = range.first_word + word;
-      *space.template at<Word>(range.unpack ? memory[i] : range.packed + k * sizeof(Word)) = words[i];
-    }
+  const Index first = static_cast<Index>(tile * words_per_tile) + static_cast<Index>(thread);
+  if ((tile + 1) * words_per_tile <= range.word_count) {
+    copy_thread<Word, Index, true>(range, locator, first, space);
+  } else {
+    copy_thread<Word, Index, false>(range, locator, first, space);
   }
 }
 

@@ -19,6 +19,13 @@ __global__ void __launch_bounds__(threads_per_block) copy_words(const __grid_con
   copy_tile<Word, Index>(work.range, work.locator, blockIdx.x, static_cast<int>(threadIdx.x), DirectSpace{});
 }
 
+template <class Word, class Index, int known_levels>
+__global__ void __launch_bounds__(threads_per_block) copy_nest(const __grid_constant__ WordCopy<Nest<Index>> work) {
+  copy_edges(work);
+  copy_tile<Word, Index>(work.range, KnownNest<Index, known_levels>{work.locator}, blockIdx.x,
+                         static_cast<int>(threadIdx.x), DirectSpace{});
+}
+
 template <class Word>
 __global__ void __launch_bounds__(threads_per_block) copy_runs(const __grid_constant__ WordCopy<Segments> work) {
   __shared__ StagedRuns runs;
@@ -47,7 +54,13 @@ void launch_words(const WordCopy<Locator>& work, cudaStream_t stream) {
   if constexpr (std::is_same_v<Locator, Segments>) {
     copy_runs<Word><<<tiles, threads_per_block, 0, stream>>>(work);
   } else if constexpr (std::is_same_v<Locator, Nest<std::uint32_t>>) {
-    copy_words<Word, std::uint32_t><<<tiles, threads_per_block, 0, stream>>>(work);
+    visit_levels(work.locator, [&](auto known) {
+      if constexpr (known() == 0) {
+        copy_words<Word, std::uint32_t><<<tiles, threads_per_block, 0, stream>>>(work);
+      } else {
+        copy_nest<Word, std::uint32_t, known()><<<tiles, threads_per_block, 0, stream>>>(work);
+      }
+    });
   } else {
     copy_words<Word, std::uint64_t><<<tiles, threads_per_block, 0, stream>>>(work);
   }

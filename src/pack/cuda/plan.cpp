@@ -11,6 +11,7 @@ namespace gapless::pack::cuda {
 namespace {
 
 constexpr std::uint64_t index32_limit = std::uint64_t{1} << 31;  // what Divider<uint32_t> is exact for
+constexpr Offset stride32_limit = Offset{1} << 31;
 constexpr int largest_word_shift = 4;
 
 bool is_table_nest(const Layout& layout) {
@@ -101,9 +102,11 @@ Nest<Index> nest_of(const Shape& shape, const Descriptor* descriptor, int shift)
   Nest<Index> nest{};
   nest.table_level = shape.table_mode + (shape.table_mode >= 0 ? 1 : 0);
   nest.word_shift = shift;
-  nest.levels[0] = {make_divider(static_cast<Index>(shape.length >> shift)), Offset{1} << shift};
+  using Stride = std::make_signed_t<Index>;
+  nest.levels[0] = {make_divider(static_cast<Index>(shape.length >> shift)), Stride{1} << shift};
   for (int i = 0; i < shape.mode_count; ++i) {
-    nest.levels[i + 1] = {make_divider(static_cast<Index>(shape.modes[i].count)), shape.modes[i].stride};
+    nest.levels[i + 1] = {make_divider(static_cast<Index>(shape.modes[i].count)),
+                          static_cast<Stride>(shape.modes[i].stride)};
   }
   nest.level_count = shape.mode_count + 1;
   if (shape.table_mode >= 0) {
@@ -116,11 +119,13 @@ Tree tree_of(const Shape& shape, const Descriptor& descriptor, int shift) {
   return {descriptor.bytes(), make_divider(static_cast<std::uint64_t>(shape.repetition_size)), shape.extent, shift};
 }
 
-/// Do all digits of words below `end_word`, and all level counts, fit 32-bit arithmetic?
+/// Do all digits of words below `end_word`, all level counts and all strides fit 32 bits?
 bool fits_index32(const Shape& shape, std::uint64_t end_word, int shift) {
   if (end_word >= index32_limit || static_cast<std::uint64_t>(shape.length >> shift) >= index32_limit) return false;
-  return std::all_of(shape.modes, shape.modes + shape.mode_count,
-                     [](const Mode& mode) { return static_cast<std::uint64_t>(mode.count) < index32_limit; });
+  return std::all_of(shape.modes, shape.modes + shape.mode_count, [](const Mode& mode) {
+    return static_cast<std::uint64_t>(mode.count) < index32_limit && mode.stride < stride32_limit &&
+           mode.stride >= -stride32_limit;
+  });
 }
 
 }  // namespace

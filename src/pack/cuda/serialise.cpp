@@ -34,6 +34,7 @@ class Writer {
         node.entry_count = layout.offsets.size();
         node.offsets = table(layout.offsets);
         node.ends = table(layout.ends);
+        node.coarse = coarse(layout);
         break;
       case layout::Core::sum:
         sum(layout, node);
@@ -69,12 +70,32 @@ class Writer {
   }
 
   TreeTable table(const layout::OffsetTable& offsets) {
+    for (std::size_t i = 0; i < offsets.size(); ++i) align(offsets[i]);
+    return unaligned_table(offsets);
+  }
+
+  /// A table whose entries are no places in memory or in the packed stream.
+  TreeTable unaligned_table(const layout::OffsetTable& offsets) {
     const std::uint64_t position = reserve(offsets.memory_bytes());
     const void* entries = offsets.is_narrow() ? static_cast<const void*>(offsets.narrow().data())
                                               : static_cast<const void*>(offsets.wide().data());
     std::memcpy(result_.bytes.data() + position, entries, offsets.memory_bytes());
-    for (std::size_t i = 0; i < offsets.size(); ++i) align(offsets[i]);
     return {position, offsets.is_narrow()};
+  }
+
+  static void skip_to(const layout::OffsetTable& ends, Offset k, std::size_t& run) {
+    while (run + 1 < ends.size() && ends[run] <= k) ++run;
+  }
+
+  TreeTable coarse(const layout::Layout& layout) {
+    std::vector<Offset> runs;
+    std::size_t run = 0;
+    for (Offset k = 0; k < layout.core_size; k += Offset{1} << coarse_shift) {
+      skip_to(layout.ends, k, run);
+      runs.push_back(static_cast<Offset>(run));
+    }
+    runs.push_back(static_cast<Offset>(layout.ends.size() - 1));
+    return unaligned_table(layout::OffsetTable(runs));
   }
 
   void sum(const layout::Layout& layout, TreeNode& node) {
