@@ -9,6 +9,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "../layout/random_datatype.hpp"
 #include "sample.hpp"
 
 namespace gapless::pack::testing {
@@ -119,18 +120,52 @@ Case random_case(Random& random, Sample sample, Offset most_repetitions) {
 }
 
 TEST(Run, AgreesWithTypeMapsOfRandomLayouts) {
-  Random random(test_seed());
+  Random random(random_seed());
   for (int i = 0; i < 6000; ++i) {
-    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << test_seed());
+    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << random_seed());
     ASSERT_NO_FATAL_FAILURE(
         check(random_case(random, random_sample(random, static_cast<int>(i % 5), pick(random, 1, 1500)), 6), random));
   }
 }
 
+TEST(Run, AgreesWithTypeMapsOfRandomDatatypes) {
+  gapless::testing::DatatypeGenerator generator(random_seed(), 300);
+  Random random(random_seed());
+  for (int i = 0; i < 6000; ++i) {
+    const gapless::testing::RandomDatatype drawn = generator.draw(i % 5);
+    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << random_seed() << ": " << drawn.text);
+    Case test = random_case(random, {drawn.type.layout, drawn.map.bytes}, 4);
+    if (i % 2 == 0) test.outer.stride = drawn.type.extent();
+    if (!is_injective(test.sample, test.outer)) std::sort(test.chunks.begin(), test.chunks.end());
+    ASSERT_NO_FATAL_FAILURE(check(test, random));
+  }
+}
+
+TEST(Run, AgreesWithTypeMapsOfLongLists) {
+  Random random(random_seed());
+  for (int i = 0; i < 40; ++i) {
+    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << random_seed());
+    // Lengths of every spread, so that every way of choosing copies for ragged runs is met.
+    const Offset shortest = Offset{1} << pick(random, 0, 6), longest = shortest << pick(random, 0, 4);
+    std::vector<layout::Segment> runs;
+    std::vector<Offset> starts;
+    Offset at = 0;
+    for (Offset n = pick(random, 100, 400); n > 0; --n) {
+      runs.push_back({at, pick(random, shortest, longest)});
+      starts.push_back(at);
+      at += longest + pick(random, 1, i % 2 ? 10 : 700);
+    }
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, segments(runs), 2), random));
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, index(block(0, shortest), starts), 2), random));
+    std::shuffle(starts.begin(), starts.end(), random);
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, index(block(0, shortest), starts), 2), random));
+  }
+}
+
 TEST(Run, AgreesWithTypeMapsOfEveryBlockLength) {
-  Random random(test_seed());
+  Random random(random_seed());
   for (Offset length = 1; length <= 320; ++length) {
-    SCOPED_TRACE(::testing::Message() << "length " << length << " of seed " << test_seed());
+    SCOPED_TRACE(::testing::Message() << "length " << length << " of seed " << random_seed());
     const Offset gap = pick(random, 1, 9);
     const Sample row = repeat(block(pick(random, 0, 7), length), pick(random, 1, 9), length + gap);
     ASSERT_NO_FATAL_FAILURE(check(random_case(random, row, 5), random));
@@ -138,10 +173,10 @@ TEST(Run, AgreesWithTypeMapsOfEveryBlockLength) {
 }
 
 TEST(Run, AgreesWithTypeMapsOfTransposes) {
-  Random random(test_seed());
+  Random random(random_seed());
   for (const Offset length : {1, 2, 4, 8, 12, 16, 20, 32}) {
     for (const Offset columns : {1, 2, 3, 7, 8, 17, 33}) {
-      SCOPED_TRACE(::testing::Message() << length << " bytes, " << columns << " columns, seed " << test_seed());
+      SCOPED_TRACE(::testing::Message() << length << " bytes, " << columns << " columns, seed " << random_seed());
       const Offset row = columns * length + pick(random, 64, 80), count = pick(random, 128, 160);
       Sample transposed = repeat(repeat(block(0, length), count, row), columns, length);
       if (columns % 2 != 0) transposed = repeat(transposed, 2, count * row + 5);
@@ -154,9 +189,9 @@ TEST(Run, AgreesWithTypeMapsOfTransposes) {
 }
 
 TEST(Run, AgreesWithTypeMapsOfRecords) {
-  Random random(test_seed());
+  Random random(random_seed());
   for (int i = 0; i < 300; ++i) {
-    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << test_seed());
+    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << random_seed());
     std::vector<Sample> fields;
     Offset at = 0;
     for (Offset n = pick(random, 1, 5); n > 0; --n) {
@@ -173,7 +208,7 @@ TEST(Run, AgreesWithTypeMapsOfRecords) {
 }
 
 TEST(Run, FollowsNestsDeeperThanItsPlans) {
-  Random random(test_seed());
+  Random random(random_seed());
   Sample nest = block(0, 1);
   for (Offset stride = 3; nest.map.size() < (1u << 18); stride = 2 * stride + 1) nest = repeat(nest, 2, stride);
   ASSERT_EQ(nest.layout->modes.size(), 18u);
@@ -182,7 +217,7 @@ TEST(Run, FollowsNestsDeeperThanItsPlans) {
 }
 
 TEST(Run, MovesNothingForEmptyJobs) {
-  Random random(test_seed());
+  Random random(random_seed());
   check({block(0, 0), {7, 3}, {{0, 0}}, 0, 0}, random);
   check({repeat(block(0, 4), 3, 9), {0, 50}, {{0, 0}}, 0, 0}, random);
   check({repeat(block(0, 4), 3, 9), {2, 50}, {{0, 0}, {5, 5}, {0, 24}, {24, 24}}, 0, 0}, random);
@@ -215,7 +250,7 @@ class Huge : public ::testing::Test {
   void TearDown() override { munmap(memory_, bytes); }
 
   void check_far(const Sample& sample, Offset origin) {
-    Random random(test_seed());
+    Random random(random_seed());
     const Bytes packed = random_bytes(random, sample.map.size());
     const Offset size = static_cast<Offset>(packed.size());
     for (const std::string_view name : host::implementations()) {
@@ -257,10 +292,10 @@ TEST_F(Huge, ListsBeyondFourGigabytes) {
 }
 
 TEST(Copy, AgreesWithPackingThenUnpacking) {
-  Random random(test_seed());
+  Random random(random_seed());
   int pairs = 0;
   for (int i = 0; i < 3000; ++i) {
-    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << test_seed());
+    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << random_seed());
     const Sample from = random_sample(random, static_cast<int>(i % 4), pick(random, 1, 400));
     const Offset count = pick(random, 1, 5);
     const Mode from_outer{count, random_stride(random, reach(from))};

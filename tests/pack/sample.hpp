@@ -3,33 +3,19 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <cstdlib>
-#include <iostream>
 #include <random>
-#include <set>
-#include <string>
 #include <vector>
 
+#include "../layout/random_seed.hpp"
 #include "layout/canonical.hpp"
 
 namespace gapless::pack::testing {
 
+using gapless::testing::random_seed;
 using layout::LayoutPointer;
 using layout::Mode;
 using layout::Offset;
 using Random = std::mt19937_64;
-
-/// GAPLESS_TEST_SEED, or a new one; printed, so that a failure can be repeated.
-inline std::uint64_t test_seed() {
-  static const std::uint64_t seed = [] {
-    const char* given = std::getenv("GAPLESS_TEST_SEED");
-    const std::uint64_t value = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    std::cout << "GAPLESS_TEST_SEED=" << value << std::endl;
-    return value;
-  }();
-  return seed;
-}
 
 inline Offset pick(Random& random, Offset low, Offset high) {
   return std::uniform_int_distribution<Offset>(low, high)(random);
