@@ -1,0 +1,55 @@
+"""Runs mpi4py's own test suite on one rank and writes down what became of each test.
+
+A line of JSON when a test starts and one when it ends, so that a crash names its test: a start without an end.
+"""
+
+import json
+import os
+import sys
+import time
+import unittest
+
+prefix, test_directory = sys.argv[1:3]
+rank = os.environ.get("PMI_RANK") or os.environ.get("OMPI_COMM_WORLD_RANK") or "0"
+log = open(f"{prefix}.{rank}.jsonl", "w", buffering=1)
+
+
+class Recorder(unittest.TextTestResult):
+    def startTest(self, test):
+        super().startTest(test)
+        self.started = time.monotonic()
+        self.outcome = "passed"
+        log.write(json.dumps({"test": test.id()}) + "\n")
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        seconds = round(time.monotonic() - self.started, 3)
+        log.write(json.dumps({"test": test.id(), "outcome": self.outcome, "seconds": seconds}) + "\n")
+
+    def addFailure(self, test, error):
+        super().addFailure(test, error)
+        self.outcome = "failed"
+
+    def addError(self, test, error):
+        super().addError(test, error)
+        self.outcome = "failed"
+
+    def addSubTest(self, test, subtest, error):
+        super().addSubTest(test, subtest, error)
+        if error is not None:
+            self.outcome = "failed"
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.outcome = "skipped"
+
+    def addExpectedFailure(self, test, error):
+        super().addExpectedFailure(test, error)
+        self.outcome = "failed as expected"
+
+
+sys.path.insert(0, test_directory)
+sys.argv = [os.path.join(test_directory, "main.py"), *sys.argv[3:]]
+suite = __import__("main")
+suite.__file__ = sys.argv[0]
+suite.main(module=None, testRunner=unittest.TextTestRunner(resultclass=Recorder))

@@ -1,0 +1,139 @@
+"""mpi4py's own test suite with gapless and without: every test must end the same way in both.
+
+The suite comes from mpi4py's source package, fetched from PyPI once and kept in the cache directory, as are the outcomes
+without gapless. Tests that end differently are run once more, both ways, since some fail now and then by themselves.
+"""
+
+import argparse
+import collections
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+
+VERSION = "4.1.2"
+# Start further processes, or measure time: slow and unsteady on few cores, and no path of gapless's own.
+EXCLUDED = ["test_spawn", "test_dynproc", "test_util_pool"]
+TIME_LIMIT = 400
+
+ENVIRONMENT = {
+    "MPIR_CVAR_POLLS_BEFORE_YIELD": "10",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+
+
+def test_directory(cache: pathlib.Path, python: pathlib.Path) -> pathlib.Path:
+    source = cache / f"mpi4py-{VERSION}"
+    if not (source / "test" / "main.py").exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        # Only mpi4py itself from source: "--no-binary :all:" would build its build tools from source, too.
+        package = ["--no-binary", "mpi4py", "--no-deps", f"mpi4py=={VERSION}"]
+        subprocess.run([python, "-m", "pip", "download", "-q", "-d", cache, *package], check=True)
+        with tarfile.open(cache / f"mpi4py-{VERSION}.tar.gz") as archive:
+            archive.extractall(cache)
+    return source / "test"
+
+
+class Suite:
+    def __init__(self, prefix, ranks, preload, cache):
+        self.prefix, self.ranks, self.preload, self.cache = prefix, ranks, preload, cache
+        self.tests = test_directory(cache, prefix / "bin" / "python")
+
+    def run(self, name, preload, include=()):
+        """Outcomes by (rank, test); a test that never ended "crashed"."""
+        output = self.cache / f"{name}-{self.prefix.name}-np{self.ranks}"
+        for old in self.cache.glob(output.name + ".*.jsonl"):
+            old.unlink()
+        command = [self.prefix / "bin" / "mpiexec", "-n", str(self.ranks)]
+        if preload:
+            command += ["env", f"LD_PRELOAD={preload}"]
+        command += [self.prefix / "bin" / "python", "-B", pathlib.Path(__file__).with_name("outcomes.py"), output]
+        command += [self.tests, "-q"]
+        for module in EXCLUDED:
+            command += ["-e", module]
+        for module in include:
+            command += ["-i", rf"{module}\.py"]
+        with open(output.with_suffix(".log"), "w") as log:
+            try:
+                subprocess.run(command, env={**os.environ, **ENVIRONMENT}, stdout=log, stderr=log, timeout=TIME_LIMIT)
+            except subprocess.TimeoutExpired:
+                print(f"{name}: stopped after {TIME_LIMIT} s; the tests then running count as crashed")
+        outcomes = {}
+        for rank in range(self.ranks):
+            path = output.with_name(f"{output.name}.{rank}.jsonl")
+            if not path.exists():
+                sys.exit(f"{name}: rank {rank} never started; see {output.with_suffix('.log')}")
+            for line in path.read_text().splitlines():
+                entry = json.loads(line)
+                outcomes[f"rank {rank}: {entry['test']}"] = (entry.get("outcome", "crashed"), entry.get("seconds", 0))
+        return outcomes
+
+    def plain(self):
+        library = max((self.prefix / "lib").glob("libmpi.so.*"))
+        key = hashlib.sha256(f"{VERSION}{EXCLUDED}{library}{library.stat().st_mtime_ns}".encode()).hexdigest()[:12]
+        kept = self.cache / f"plain-{self.prefix.name}-np{self.ranks}-{key}.json"
+        if not kept.exists():
+            kept.write_text(json.dumps(self.run("plain", None)))
+        return {test: tuple(outcome) for test, outcome in json.loads(kept.read_text()).items()}
+
+
+def differences(plain, gapless):
+    unknown = ("did not run", 0)
+    return {
+        test: (plain.get(test, unknown)[0], gapless.get(test, unknown)[0])
+        for test in sorted(plain.keys() | gapless.keys())
+        if plain.get(test, unknown)[0] != gapless.get(test, unknown)[0]
+    }
+
+
+def module_of(test: str) -> str:
+    return test.split(": ", 1)[1].split(".", 1)[0]
+
+
+def show(name, outcomes):
+    counts = collections.Counter(outcome for outcome, _ in outcomes.values())
+    modules = collections.Counter()
+    for test, (_, seconds) in outcomes.items():
+        modules[module_of(test)] += seconds
+    slowest = ", ".join(f"{module} {seconds:.0f} s" for module, seconds in modules.most_common(5))
+    print(f"{name:8} {dict(counts)}; slowest: {slowest}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mpi-prefix", type=pathlib.Path, required=True)
+    parser.add_argument("--ranks", type=int, required=True)
+    parser.add_argument("--preload", required=True, help="libgapless.so")
+    parser.add_argument("--cache", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+
+    suite = Suite(options.mpi_prefix, options.ranks, options.preload, options.cache.absolute())
+    print("left out with and without gapless:", ", ".join(EXCLUDED))
+    plain = suite.plain()
+    show("plain", plain)
+    gapless = suite.run("gapless", options.preload)
+    show("gapless", gapless)
+
+    different = differences(plain, gapless)
+    if different:
+        modules = sorted({module_of(test) for test in different})
+        print(f"{len(different)} tests ended differently; once more, both ways: {', '.join(modules)}")
+        again = differences(
+            suite.run("plain-again", None, modules), suite.run("gapless-again", options.preload, modules)
+        )
+        for test in different.keys() - again.keys():
+            print(f"  not again: {test}: {different[test][0]} without gapless, {different[test][1]} with it")
+        different = again
+    for test, (without, with_gapless) in different.items():
+        print(f"  {test}: {without} without gapless, {with_gapless} with it")
+    sys.exit(1 if different else 0)
+
+
+if __name__ == "__main__":
+    main()
