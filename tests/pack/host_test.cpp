@@ -109,6 +109,12 @@ void check(const Case& test, Random& random) {
 Case random_case(Random& random, Sample sample, Offset most_repetitions) {
   Case test{std::move(sample), {1, 0}, {}, pick(random, 0, 15), pick(random, 0, 15)};
   test.outer = {pick(random, 0, most_repetitions), random_stride(random, reach(test.sample))};
+  if (pick(random, 0, 3) == 0) {
+    // Repetitions that continue the layout's own outermost mode, or its one block.
+    const layout::Layout& layout = *test.sample.layout;
+    test.outer.stride =
+        layout.modes.empty() ? layout.core_size : layout.modes.back().count * layout.modes.back().stride;
+  }
   if (test.size() == 0) {
     test.chunks = {{0, 0}};
     return test;
@@ -174,7 +180,7 @@ TEST(Run, AgreesWithTypeMapsOfEveryBlockLength) {
 
 TEST(Run, AgreesWithTypeMapsOfTransposes) {
   Random random(random_seed());
-  for (const Offset length : {1, 2, 4, 8, 12, 16, 20, 32}) {
+  for (const Offset length : {1, 2, 4, 8, 12, 16, 20, 32, 60}) {
     for (const Offset columns : {1, 2, 3, 7, 8, 17, 33}) {
       SCOPED_TRACE(::testing::Message() << length << " bytes, " << columns << " columns, seed " << random_seed());
       const Offset row = columns * length + pick(random, 64, 80), count = pick(random, 128, 160);
@@ -184,6 +190,9 @@ TEST(Run, AgreesWithTypeMapsOfTransposes) {
       // Columns that overlap: the order of writes shows.
       const Sample overlapping = repeat(repeat(block(0, length), count, row), columns, length / 2 + 1);
       ASSERT_NO_FATAL_FAILURE(check(random_case(random, overlapping, 1), random));
+      // Columns that overlap each other and reach into the next row.
+      const Sample reaching = repeat(repeat(block(0, length), count, pick(random, 64, 70)), columns, length / 2 + 1);
+      ASSERT_NO_FATAL_FAILURE(check(random_case(random, reaching, 1), random));
     }
   }
 }
