@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -79,15 +80,23 @@ LayoutPointer scattered(Offset length, Offset stride, Offset count) {
   return layout::index(layout::block(0, length), offsets);
 }
 
+/// Lengths and gaps at random, so that no repetition is found in them.
 LayoutPointer ragged(Offset longest, Offset count) {
+  std::mt19937 random(1);
   std::vector<layout::Segment> runs;
   Offset at = 0;
   for (Offset i = 0; i < count; ++i) {
-    const Offset length = (1 + i * 2654435761 % (longest / 4)) * 4;
+    const Offset length = (1 + random() % (longest / 4)) * 4;
     runs.push_back({at, length});
-    at += length + (1 + i * 40503 % 4) * 4;
+    at += length + (1 + random() % 4) * 4;
   }
   return layout::segments(runs);
+}
+
+/// Three fields of differing lengths in each of `count` records.
+LayoutPointer records(Offset count) {
+  const LayoutPointer fields[] = {layout::block(0, 8), layout::block(16, 12), layout::block(40, 4)};
+  return layout::repeat(layout::concatenate(fields), count, 48);
 }
 
 }  // namespace
@@ -132,6 +141,7 @@ int main() {
   measure("ragged to 512 B", ragged(512, 200000), m, p, copy);
   const LayoutPointer fields[] = {layout::block(0, 8), layout::block(8, 8), layout::block(16, 1)};
   measure("struct {double, 2 int, char} x 1e6", layout::repeat(layout::concatenate(fields), 1000000, 24), m, p, copy);
+  measure("struct of 8, 12 and 4 B in 48 B x 1e6", records(1000000), m, p, copy);
   const auto rows_of_two = layout::repeat(
       layout::concatenate(std::vector<LayoutPointer>{rows(8, 32, 800), layout::shift(rows(4, 16, 400), 4096)}), 20000,
       8192);

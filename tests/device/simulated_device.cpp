@@ -180,7 +180,9 @@ struct Executor {
     for (int thread = 0; thread < cuda::threads_per_block && window.staged; ++thread) {
       work.locator.stage(window, thread, cuda::threads_per_block, *runs);
     }
-    copy_threads<Word, std::uint64_t>(work.range, cuda::StagedSegments{work.locator, window, *runs}, tile, space);
+    for (int thread = 0; thread < cuda::threads_per_block; ++thread) {
+      cuda::copy_runs_tile<Word>(work.range, work.locator, window, *runs, tile, thread, space);
+    }
   }
 
   void operator()(const cuda::OrderedCopy& work) {

@@ -133,8 +133,10 @@ class Tracer {
   static Offset word_offset(const WordCopy<Segments>& work, std::uint64_t word) {
     static StagedRuns runs;
     const RunWindow window = window_of_tile(work.range, work.locator, word / words_per_tile);
-    if (window.staged) work.locator.stage(window, 0, 1, runs);
-    return StagedSegments{work.locator, window, runs}.at(work.range.first_word + word);
+    const std::uint64_t k = work.range.first_word + word;
+    if (!window.staged) return work.locator.tree.at(k);
+    work.locator.stage(window, 0, 1, runs);
+    return StagedSegments{work.word_shift, window.start, runs}.at(k);
   }
 
   void note(std::uintptr_t packed, std::uintptr_t memory) {

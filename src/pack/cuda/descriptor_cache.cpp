@@ -2,18 +2,13 @@
 
 #include <cstring>
 
-#include "pack/cuda/index_logic.hpp"
-
 namespace gapless::pack::cuda {
 
 Descriptor::Descriptor(std::shared_ptr<DescriptorMemory> memory, int device, const layout::Layout& layout)
     : memory_(std::move(memory)), device_(device) {
   const Serialised serialised = serialise(layout);
-  TreeNode root;
-  std::memcpy(&root, serialised.bytes.data(), sizeof root);
+  std::memcpy(&root_, serialised.bytes.data(), sizeof root_);
   alignment_bits_ = serialised.alignment_bits;
-  table_position_ = root.offsets.position;
-  table_is_narrow_ = root.offsets.narrow != 0;
   size_ = serialised.bytes.size();
   bytes_ = memory_->upload(device, serialised.bytes.data(), size_);
 }

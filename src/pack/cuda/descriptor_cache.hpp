@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "pack/cuda/index_logic.hpp"
 #include "pack/cuda/serialise.hpp"
 
 namespace gapless::pack::cuda {
@@ -37,17 +38,16 @@ class Descriptor {
   const std::byte* bytes() const noexcept { return static_cast<const std::byte*>(bytes_); }
   std::uint64_t alignment_bits() const noexcept { return alignment_bits_; }
   std::size_t size() const noexcept { return size_; }
-  /// Position of the root's table of offsets, for layouts whose root is an index.
-  std::uint64_t table_position() const noexcept { return table_position_; }
-  bool table_is_narrow() const noexcept { return table_is_narrow_; }
+  /// The root, as the host sees it.
+  const TreeNode& root() const noexcept { return root_; }
+  Table table(const TreeTable& of_root) const noexcept { return {bytes() + of_root.position, of_root.narrow != 0}; }
 
  private:
   std::shared_ptr<DescriptorMemory> memory_;
   int device_;
   void* bytes_ = nullptr;
   std::uint64_t alignment_bits_ = 0;
-  std::uint64_t table_position_ = 0;
-  bool table_is_narrow_ = true;
+  TreeNode root_{};
   std::size_t size_ = 0;
   friend class DescriptorCache;
   bool kept_ = false;  // guarded by the cache

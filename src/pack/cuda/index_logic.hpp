@@ -25,7 +25,7 @@ inline constexpr int words_per_thread =
     4;  // loads in flight: one is not enough to hide memory latency below 16-byte words
 inline constexpr int words_per_tile = threads_per_block * words_per_thread;
 inline constexpr int max_staged_runs = 1024;
-inline constexpr Offset max_staged_bytes = 1 << 30;  // staged positions are 32-bit
+inline constexpr Offset tile_bytes_limit = words_per_tile * 16;
 inline constexpr int coarse_shift =
     10;  // a tile is 1 to 16 KiB: its runs are found within a KiB on either side, unsearched
 
@@ -226,76 +226,80 @@ struct Tree {
 
 /// The runs one tile needs, in memory its threads share.
 struct StagedRuns {
-  std::int32_t ends[max_staged_runs];  ///< packed end, relative to the window's origin
-  Offset shifts[max_staged_runs];      ///< memory offset minus packed position: one addition places a byte
+  std::int32_t ends[max_staged_runs];  ///< packed end, relative to the tile's start
+  std::uint16_t
+      hints[words_per_tile / 8];   ///< which staged run every eighth word lies in; the search goes on from there
+  Offset shifts[max_staged_runs];  ///< memory offset of a byte is its position in the tile plus this
 };
 
 /// Runs [low, high) of the core: all that a tile touches. Staged when they fit and the tile stays in one repetition.
 struct RunWindow {
-  std::uint64_t low, high;
-  Offset origin;  ///< packed position, within the core, that staged ends are relative to
   bool staged;
+  std::uint64_t low, high;
+  std::uint64_t start;   ///< packed byte the tile starts at
+  Offset within;         ///< the same, within the core
+  Offset memory_origin;  ///< what every run's offset is relative to in this repetition
 };
 
-/// Precondition: the root of `tree` is a list of segments (in any modes).
+/// A list of runs, in any modes; the root of `tree`, with what every tile needs of it.
 struct Segments {
   Tree tree;
+  Divider<std::uint64_t> core;
+  Table ends, offsets, coarse;
 
   /// Precondition: first_word <= last_word, both within the stream.
   GAPLESS_HOST_DEVICE RunWindow window(std::uint64_t first_word, std::uint64_t last_word) const noexcept {
-    const TreeNode& node = tree.read<TreeNode>(0);
     const std::uint64_t first = first_word << tree.word_shift, last = last_word << tree.word_shift;
-    const std::uint64_t repetition = node.core.quotient(first);
-    if (repetition != node.core.quotient(last)) {
-      const bool all_fit = node.entry_count <= max_staged_runs && node.core.divisor <= max_staged_bytes;
-      return {0, node.entry_count, 0, all_fit};
-    }
-    const std::uint64_t start = repetition * node.core.divisor;
-    const Table coarse = tree.table(node.coarse);
-    const auto low = static_cast<std::uint64_t>(coarse[(first - start) >> coarse_shift]);
-    const auto high = static_cast<std::uint64_t>(coarse[((last - start) >> coarse_shift) + 1]) + 1;
-    return {low, high, static_cast<Offset>(first - start), high - low <= max_staged_runs};
+    const std::uint64_t repetition = core.quotient(first);
+    if (repetition != core.quotient(last)) return {};
+    const std::uint64_t whole = tree.size.quotient(first);
+    const std::uint64_t inner = repetition - core.quotient(whole * tree.size.divisor);
+    const std::uint64_t begin = first - repetition * core.divisor, end = last - repetition * core.divisor;
+    const auto low = static_cast<std::uint64_t>(coarse[begin >> coarse_shift]);
+    const auto high = static_cast<std::uint64_t>(coarse[(end >> coarse_shift) + 1]) + 1;
+    return {high - low <= max_staged_runs,
+            low,
+            high,
+            first,
+            static_cast<Offset>(begin),
+            static_cast<Offset>(whole) * tree.extent + tree.modes_offset(tree.read<TreeNode>(0), inner)};
   }
 
   GAPLESS_HOST_DEVICE void stage(const RunWindow& window, int thread, int threads, StagedRuns& runs) const noexcept {
-    const TreeNode& node = tree.read<TreeNode>(0);
-    const Table ends = tree.table(node.ends), offsets = tree.table(node.offsets);
     for (std::uint64_t i = window.low + static_cast<std::uint64_t>(thread); i < window.high;
          i += static_cast<std::uint64_t>(threads)) {
-      const Offset end = ends[i] - window.origin;
-      runs.ends[i - window.low] = static_cast<std::int32_t>(end < max_staged_bytes ? end : max_staged_bytes);
-      runs.shifts[i - window.low] = offsets[i] - (i == 0 ? 0 : ends[i - 1]);
+      const Offset end = ends[i] - window.within, start = (i == 0 ? 0 : ends[i - 1]) - window.within;
+      const auto run = static_cast<std::uint32_t>(i - window.low);
+      runs.ends[run] = static_cast<std::int32_t>(end < tile_bytes_limit ? end : tile_bytes_limit);
+      runs.shifts[run] = window.memory_origin + offsets[i] - start;
+      hint(run, start, end, runs);
     }
+  }
+
+  /// Notes the run at every eighth word that lies in it.
+  GAPLESS_HOST_DEVICE void hint(std::uint32_t run, Offset start, Offset end, StagedRuns& runs) const noexcept {
+    if (end <= 0 || start >= tile_bytes_limit) return;
+    const int shift = tree.word_shift + 3;
+    const auto first = start <= 0 ? 0 : static_cast<int>((start + (Offset{1} << shift) - 1) >> shift);
+    const Offset last = (end + (Offset{1} << shift) - 1) >> shift;
+    const int stop = last < words_per_tile / 8 ? static_cast<int>(last) : words_per_tile / 8;
+    for (int i = first; i < stop; ++i) runs.hints[i] = static_cast<std::uint16_t>(run);
   }
 
   GAPLESS_HOST_DEVICE Offset byte(std::uint64_t k) const noexcept { return tree.place(k).offset; }
 };
 
-/// Segments with the runs of a tile at hand.
+/// Segments with the runs of a tile at hand; only for tiles whose window is staged.
 struct StagedSegments {
-  const Segments& segments;
-  const RunWindow& window;
+  int word_shift;
+  std::uint64_t start;
   const StagedRuns& runs;
 
   GAPLESS_HOST_DEVICE Offset at(std::uint64_t word) const noexcept {
-    const Tree& tree = segments.tree;
-    const TreeNode& node = tree.read<TreeNode>(0);
-    std::uint64_t k = word << tree.word_shift;
-    const std::uint64_t whole = tree.size.quotient(k);
-    k -= whole * tree.size.divisor;
-    const std::uint64_t repetition = node.core.quotient(k);
-    k -= repetition * node.core.divisor;
-    const Offset origin = static_cast<Offset>(whole) * tree.extent + tree.modes_offset(node, repetition);
-    const Offset within = static_cast<Offset>(k);
-    if (window.staged) {
-      const auto count = static_cast<std::uint32_t>(window.high - window.low);
-      const auto run =
-          first_end_after(runs.ends, std::uint32_t{0}, count, static_cast<std::int32_t>(within - window.origin));
-      return origin + runs.shifts[run] + within;
-    }
-    const Table ends = tree.table(node.ends);
-    const std::uint64_t run = first_end_after(ends, window.low, window.high, within);
-    return origin + tree.table(node.offsets)[run] + within - (run == 0 ? 0 : ends[run - 1]);
+    const auto position = static_cast<std::int32_t>((word << word_shift) - start);
+    std::uint32_t run = runs.hints[position >> (word_shift + 3)];
+    while (runs.ends[run] <= position) ++run;
+    return runs.shifts[run] + position;
   }
 };
 
@@ -361,6 +365,19 @@ GAPLESS_HOST_DEVICE void copy_tile(const Range& range, const Locator& locator, s
     copy_thread<Word, Index, true>(range, locator, first, space);
   } else {
     copy_thread<Word, Index, false>(range, locator, first, space);
+  }
+}
+
+/// The same for runs, once they are staged.
+template <class Word, class Space>
+GAPLESS_HOST_DEVICE void copy_runs_tile(const Range& range, const Segments& segments, const RunWindow& window,
+                                        const StagedRuns& runs, std::uint64_t tile, int thread,
+                                        const Space& space) noexcept {
+  if (window.staged) {
+    const StagedSegments staged{segments.tree.word_shift, window.start, runs};
+    copy_tile<Word, std::uint64_t>(range, staged, tile, thread, space);
+  } else {
+    copy_tile<Word, std::uint64_t>(range, segments.tree, tile, thread, space);
   }
 }
 

@@ -37,8 +37,7 @@ __global__ void __launch_bounds__(threads_per_block) copy_runs(const __grid_cons
   __syncthreads();
   if (window.staged) work.locator.stage(window, static_cast<int>(threadIdx.x), threads_per_block, runs);
   __syncthreads();
-  copy_tile<Word, std::uint64_t>(work.range, StagedSegments{work.locator, window, runs}, tile,
-                                 static_cast<int>(threadIdx.x), DirectSpace{});
+  copy_runs_tile<Word>(work.range, work.locator, window, runs, tile, static_cast<int>(threadIdx.x), DirectSpace{});
 }
 
 __global__ void __launch_bounds__(threads_per_block) copy_in_order(const __grid_constant__ OrderedCopy work) {

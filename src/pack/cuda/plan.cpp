@@ -110,13 +110,19 @@ Nest<Index> nest_of(const Shape& shape, const Descriptor* descriptor, int shift)
   }
   nest.level_count = shape.mode_count + 1;
   if (shape.table_mode >= 0) {
-    nest.table = {descriptor->bytes() + descriptor->table_position(), descriptor->table_is_narrow()};
+    nest.table = descriptor->table(descriptor->root().offsets);
   }
   return nest;
 }
 
 Tree tree_of(const Shape& shape, const Descriptor& descriptor, int shift) {
   return {descriptor.bytes(), make_divider(static_cast<std::uint64_t>(shape.repetition_size)), shape.extent, shift};
+}
+
+Segments segments_of(const Shape& shape, const Descriptor& descriptor, int shift) {
+  const TreeNode& root = descriptor.root();
+  return {tree_of(shape, descriptor, shift), root.core, descriptor.table(root.ends), descriptor.table(root.offsets),
+          descriptor.table(root.coarse)};
 }
 
 /// Do all digits of words below `end_word`, all level counts and all strides fit 32 bits?
@@ -160,7 +166,7 @@ Launch prepare(const Job& job, const Shape& shape, const Descriptor* descriptor)
   cut_words(range, end, shift);
   switch (shape.regime) {
     case Regime::segments:
-      return WordCopy<Segments>{range, {tree_of(shape, *descriptor, shift)}, shift};
+      return WordCopy<Segments>{range, segments_of(shape, *descriptor, shift), shift};
     case Regime::tree:
       return WordCopy<Tree>{range, tree_of(shape, *descriptor, shift), shift};
     default:
