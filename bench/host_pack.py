@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the host packing benchmark with every MPI it was built for, prints the table and writes bench/results/host_pack.json.
+"""Runs the host packing benchmark with every MPI at hand, prints the table, writes bench/results/host_pack.json.
 
     bench/host_pack.py BUILD_DIRECTORY [--only TEXT] [--samples N] [--no-write]
 
@@ -45,15 +45,27 @@ def machine():
 
 
 def commit():
-    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=SOURCE, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=SOURCE, stdout=subprocess.PIPE, text=True
+    ).stdout.strip()
 
 
 def as_row(library, engine, measured):
     rate = {who: measured["bytes"] / measured[who]["median"] / 1e9 for who in ("gapless", "mpi", "loop", "memcpy")}
-    case = {"layout": measured["layout"], "direction": measured["direction"], "bytes": measured["bytes"],
-            "library": library, "engine": engine}
-    return {"case": case, "value": round(rate["gapless"], 3), "unit": "GB/s", "bound": round(rate["memcpy"], 3),
-            "peers": {library: round(rate["mpi"], 3), "hand-written loop": round(rate["loop"], 3)}}
+    case = {
+        "layout": measured["layout"],
+        "direction": measured["direction"],
+        "bytes": measured["bytes"],
+        "library": library,
+        "engine": engine,
+    }
+    return {
+        "case": case,
+        "value": round(rate["gapless"], 3),
+        "unit": "GB/s",
+        "bound": round(rate["memcpy"], 3),
+        "peers": {library: round(rate["mpi"], 3), "hand-written loop": round(rate["loop"], 3)},
+    }
 
 
 def geometric_mean(values):
@@ -69,10 +81,18 @@ def bars(rows):
         speedups.setdefault(key, []).append(row["value"] / row["peers"][row["case"]["library"]])
     mean = geometric_mean([max(ratios) for ratios in speedups.values()])
     return [
-        {"name": "host packing, worst row", "asks": "never below 0.95 of the best of both libraries and the loop",
-         "figure": f"{worst:.2f} ({case['layout']}, {case['direction']})", "holds": worst >= 0.95},
-        {"name": "host packing, overall", "asks": "at least 2 times the slower library in geometric mean",
-         "figure": f"{mean:.2f}", "holds": mean >= 2},
+        {
+            "name": "host packing, worst row",
+            "asks": "never below 0.95 of the best of both libraries and the loop",
+            "figure": f"{worst:.2f} ({case['layout']}, {case['direction']})",
+            "holds": worst >= 0.95,
+        },
+        {
+            "name": "host packing, overall",
+            "asks": "at least 2 times the slower library in geometric mean",
+            "figure": f"{mean:.2f}",
+            "holds": mean >= 2,
+        },
     ]
 
 
@@ -81,8 +101,10 @@ def print_table(rows):
     for row in rows:
         library, loop = row["peers"].values()
         flag = "" if row["value"] >= 0.95 * max(library, loop) else "  <--"
-        print(f"{row['case']['layout']:52} {row['case']['direction']:6} {row['value']:8.2f} {row['bound']:8.2f} {library:8.2f} "
-              f"{loop:8.2f} {row['value'] / max(library, loop):8.2f}{flag}")
+        print(
+            f"{row['case']['layout']:52} {row['case']['direction']:6} {row['value']:8.2f} {row['bound']:8.2f} "
+            f"{library:8.2f} {loop:8.2f} {row['value'] / max(library, loop):8.2f}{flag}"
+        )
 
 
 def main():
@@ -102,8 +124,14 @@ def main():
         mine = [as_row(header["library"], header["engine"], row) for row in measured]
         print_table(mine)
         rows += mine
-    result = {"benchmark": "host_pack", "machine": machine(), "commit": commit(),
-              "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(), "rows": rows, "bars": bars(rows)}
+    result = {
+        "benchmark": "host_pack",
+        "machine": machine(),
+        "commit": commit(),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "rows": rows,
+        "bars": bars(rows),
+    }
     for bar in result["bars"]:
         print(f"{'holds' if bar['holds'] else 'FAILS'}: {bar['name']}: {bar['asks']}: {bar['figure']}")
     if not options.no_write:

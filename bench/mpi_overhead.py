@@ -10,9 +10,9 @@ alternating processes with and without it. Writes bench/results/mpi_overhead.jso
 import argparse
 import datetime
 import json
+import os
 import pathlib
 import statistics
-import os
 import subprocess
 
 from host_pack import LAUNCH, SOURCE, cache_variable, commit, machine
@@ -31,11 +31,16 @@ def run(build, mpi, program, preload):
 def overhead_rows(build, mpi, repeats):
     runs = [run(build, mpi, "mpi_overhead", preload=True) for _ in range(repeats)]
     assert all(row["interposed"] for rows in runs for row in rows), "gapless was not preloaded"
-    for rows in zip(*runs):
+    for rows in zip(*runs, strict=True):
         extra = statistics.median(row["gapless_ns"] - row["native_ns"] for row in rows)
         native = statistics.median(row["native_ns"] for row in rows)
-        yield {"case": {"call": rows[0]["call"], "library": mpi}, "value": round(extra, 2), "unit": "ns more a call",
-               "bound": 0, "peers": {"the call itself": round(native, 2)}}
+        yield {
+            "case": {"call": rows[0]["call"], "library": mpi},
+            "value": round(extra, 2),
+            "unit": "ns more a call",
+            "bound": 0,
+            "peers": {"the call itself": round(native, 2)},
+        }
 
 
 def create_rows(build, mpi, repeats):
@@ -45,8 +50,13 @@ def create_rows(build, mpi, repeats):
         with_gapless = statistics.median(w[i]["create_commit_free_ns"] for w, _ in pairs)
         without = statistics.median(n[i]["create_commit_free_ns"] for _, n in pairs)
         first_use = statistics.median(w[i]["first_use_ns"] for w, _ in pairs)
-        yield {"case": {"create, commit, free": name, "library": mpi}, "value": round(with_gapless, 1), "unit": "ns",
-               "bound": round(without, 1), "peers": {"without gapless": round(without, 1)}}
+        yield {
+            "case": {"create, commit, free": name, "library": mpi},
+            "value": round(with_gapless, 1),
+            "unit": "ns",
+            "bound": round(without, 1),
+            "peers": {"without gapless": round(without, 1)},
+        }
         yield {"case": {"first use": name, "library": mpi}, "value": first_use, "unit": "ns", "bound": 0, "peers": {}}
 
 
@@ -55,11 +65,24 @@ def bars(rows):
     creates = [row["value"] / row["bound"] for row in rows if "create, commit, free" in row["case"]]
     uses = [row["value"] for row in rows if "first use" in row["case"]]
     return [
-        {"name": "pass-through", "asks": "at most 20 ns more a call", "figure": f"{max(calls):.1f} ns", "holds": max(calls) <= 20},
-        {"name": "making datatypes", "asks": "at most 1.1 times native", "figure": f"{max(creates):.2f}",
-         "holds": max(creates) <= 1.1},
-        {"name": "first use of a datatype", "asks": "at most 5 µs", "figure": f"{max(uses) / 1000:.2f} µs",
-         "holds": max(uses) <= 5000},
+        {
+            "name": "pass-through",
+            "asks": "at most 20 ns more a call",
+            "figure": f"{max(calls):.1f} ns",
+            "holds": max(calls) <= 20,
+        },
+        {
+            "name": "making datatypes",
+            "asks": "at most 1.1 times native",
+            "figure": f"{max(creates):.2f}",
+            "holds": max(creates) <= 1.1,
+        },
+        {
+            "name": "first use of a datatype",
+            "asks": "at most 5 µs",
+            "figure": f"{max(uses) / 1000:.2f} µs",
+            "holds": max(uses) <= 5000,
+        },
     ]
 
 
@@ -77,8 +100,14 @@ def main():
     for row in rows:
         case = ", ".join(f"{key} {value}" for key, value in row["case"].items())
         print(f"{case:68} {row['value']:9.1f} {row['unit']:15} {row['peers']}")
-    result = {"benchmark": "mpi_overhead", "machine": machine(), "commit": commit(),
-              "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(), "rows": rows, "bars": bars(rows)}
+    result = {
+        "benchmark": "mpi_overhead",
+        "machine": machine(),
+        "commit": commit(),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "rows": rows,
+        "bars": bars(rows),
+    }
     for bar in result["bars"]:
         print(f"{'holds' if bar['holds'] else 'FAILS'}: {bar['name']}: {bar['asks']}: {bar['figure']}")
     if not options.no_write:

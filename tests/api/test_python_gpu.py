@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+
 from gapless.types import Datatype, Job, copy, pack_batch
 
 PLUGIN = os.environ.get("GAPLESS_DEVICE_PLUGIN")

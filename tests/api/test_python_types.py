@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+
 from gapless import types
 from gapless.buffers import bytes_of, stream_handle
 from gapless.types import Datatype, Job, copy, pack_batch

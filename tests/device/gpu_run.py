@@ -41,13 +41,15 @@ def listing(build):
         if "command" not in test:
             raise SystemExit(f"{test['name']} is not built: build everything first")
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
-        tests.append({
-            "name": test["name"],
-            "command": [portable(word) for word in test["command"]],
-            "environment": [portable(entry) for entry in properties.get("ENVIRONMENT", [])],
-            "skip": properties.get("SKIP_REGULAR_EXPRESSION", [r"\[  SKIPPED \]"]),
-            "timeout": properties.get("TIMEOUT", 300),
-        })
+        tests.append(
+            {
+                "name": test["name"],
+                "command": [portable(word) for word in test["command"]],
+                "environment": [portable(entry) for entry in properties.get("ENVIRONMENT", [])],
+                "skip": properties.get("SKIP_REGULAR_EXPRESSION", [r"\[  SKIPPED \]"]),
+                "timeout": properties.get("TIMEOUT", 300),
+            }
+        )
     return {"commit": commit(), "tests": tests}
 
 
@@ -79,8 +81,14 @@ def run_test(test, build):
     environment.update(entry.split("=", 1) for entry in map(local, test["environment"]))
     start = time.monotonic()
     try:
-        done = subprocess.run([local(word) for word in test["command"]], capture_output=True, text=True, errors="replace",
-                              env=environment, timeout=test["timeout"])
+        done = subprocess.run(
+            [local(word) for word in test["command"]],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=environment,
+            timeout=test["timeout"],
+        )
         output = done.stdout + done.stderr
         outcome = "passed" if done.returncode == 0 else "failed"
         if outcome == "passed" and any(re.search(pattern, output) for pattern in test["skip"]):
@@ -91,8 +99,14 @@ def run_test(test, build):
     print(f"{outcome:8} {seconds:7.2f} s  {test['name']}", flush=True)
     if outcome != "passed":
         print(output[-3000:], flush=True)
-    return {"case": {"test": test["name"]}, "value": round(seconds, 3), "unit": "s", "bound": None, "peers": {},
-            "outcome": outcome}
+    return {
+        "case": {"test": test["name"]},
+        "value": round(seconds, 3),
+        "unit": "s",
+        "bound": None,
+        "peers": {},
+        "outcome": outcome,
+    }
 
 
 def run_benchmark(name, build):
@@ -129,9 +143,14 @@ def run(build, output, benchmarks):
         "counts": counts,
         "rows": rows,
         "micro_benchmarks": [row for name in BENCHMARKS for row in run_benchmark(name, build)] if benchmarks else [],
-        "bars": [{"name": "every GPU test passes", "asks": "0 failed, 0 skipped",
-                  "figure": f"{counts['failed']} failed, {counts['skipped']} skipped of {len(rows)}",
-                  "holds": bool(rows) and counts["passed"] == len(rows)}],
+        "bars": [
+            {
+                "name": "every GPU test passes",
+                "asks": "0 failed, 0 skipped",
+                "figure": f"{counts['failed']} failed, {counts['skipped']} skipped of {len(rows)}",
+                "holds": bool(rows) and counts["passed"] == len(rows),
+            }
+        ],
     }
     name = re.sub(r"[^a-z0-9]+", "_", machine["gpu"].lower()).strip("_")
     path = output or SOURCE / "bench" / "results" / f"gpu_tests_{name}.json"
@@ -149,7 +168,9 @@ def main():
     packing.add_argument("bundle", type=pathlib.Path)
     running = commands.add_parser("run")
     running.add_argument("build", type=pathlib.Path, help="a bundle or a build directory")
-    running.add_argument("--output", type=pathlib.Path, help="the JSON file; default bench/results/gpu_tests_<gpu>.json")
+    running.add_argument(
+        "--output", type=pathlib.Path, help="the JSON file; default bench/results/gpu_tests_<gpu>.json"
+    )
     running.add_argument("--no-benchmarks", action="store_true")
     arguments = parser.parse_args()
     if arguments.action == "pack":

@@ -5,13 +5,15 @@ A line of JSON when a test starts and one when it ends, so that a crash names it
 
 import json
 import os
+import pathlib
 import sys
 import time
 import unittest
 
 prefix, test_directory = sys.argv[1:3]
 rank = os.environ.get("PMI_RANK") or os.environ.get("OMPI_COMM_WORLD_RANK") or "0"
-log = open(f"{prefix}.{rank}.jsonl", "w", buffering=1)
+# Open until the process ends, however it ends.
+log = pathlib.Path(f"{prefix}.{rank}.jsonl").open("w", buffering=1)  # noqa: SIM115
 
 
 class Recorder(unittest.TextTestResult):
@@ -49,7 +51,7 @@ class Recorder(unittest.TextTestResult):
 
 
 sys.path.insert(0, test_directory)
-sys.argv = [os.path.join(test_directory, "main.py"), *sys.argv[3:]]
+sys.argv = [str(pathlib.Path(test_directory, "main.py")), *sys.argv[3:]]
 suite = __import__("main")
 suite.__file__ = sys.argv[0]
 suite.main(module=None, testRunner=unittest.TextTestRunner(resultclass=Recorder))

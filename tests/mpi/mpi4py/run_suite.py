@@ -1,7 +1,7 @@
 """mpi4py's own test suite with gapless and without: every test must end the same way in both.
 
-The suite comes from mpi4py's source package, fetched from PyPI once and kept in the cache directory, as are the outcomes
-without gapless. Tests that end differently are run once more, both ways, since some fail now and then by themselves.
+The suite comes from mpi4py's source package, fetched from PyPI once and kept in the cache directory, as are the
+outcomes without gapless. Tests that end differently are run once more, both ways, since some fail now and then by themselves.
 """
 
 import argparse
@@ -59,7 +59,7 @@ class Suite:
             command += ["-e", module]
         for module in include:
             command += ["-i", rf"{module}\.py"]
-        with open(output.with_suffix(".log"), "w") as log:
+        with output.with_suffix(".log").open("w") as log:
             try:
                 subprocess.run(command, env={**os.environ, **ENVIRONMENT}, stdout=log, stderr=log, timeout=TIME_LIMIT)
             except subprocess.TimeoutExpired:
