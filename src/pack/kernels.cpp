@@ -128,10 +128,35 @@ template <class Copy>
   }
 }
 
+// Hardware prefetchers follow strides inside a page only. Beyond that the side with the long stride is fetched ahead,
+// but not for the shortest blocks, of which enough are under way at once by themselves, nor for strides that put all
+// rows into a few sets of the first-level cache, where they would evict each other before use.
+constexpr Offset far_stride = 512;
+constexpr Offset far_rows = 64;
+constexpr Offset rows_lookahead = 24;
+constexpr Offset crowding_stride = 1024;
+
+bool is_far(Offset stride) { return stride >= far_stride || stride <= -far_stride; }
+
 template <class Copy>
 void rows_of(Offset length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
              char* destination) {
-  rows(Copy(length), count, source_stride, destination_stride, source, destination);
+  const Copy copy(length);
+  const bool reads_far = is_far(source_stride);
+  if (count >= far_rows && length >= 32 && length <= 64 && (reads_far || is_far(destination_stride)) &&
+      (reads_far ? source_stride : destination_stride) % crowding_stride != 0) {
+    for (; count > rows_lookahead; --count) {
+      if (reads_far) {
+        __builtin_prefetch(source + rows_lookahead * source_stride);
+      } else {
+        __builtin_prefetch(destination + rows_lookahead * destination_stride, 1);
+      }
+      copy(source, destination);
+      source += source_stride;
+      destination += destination_stride;
+    }
+  }
+  rows(copy, count, source_stride, destination_stride, source, destination);
 }
 
 /// The two innermost loops; `fixed` is the inner count where it is small and known, else 0.
@@ -150,8 +175,32 @@ template <int fixed, class Copy>
   }
 }
 
+/// The same where every outer step jumps far, as in transposes.
+template <class Copy>
+void far_plane(Copy copy, const Loop& inner, const Loop& outer, const char* source, char* destination) {
+  constexpr Offset ahead = 12;
+  const bool reads_far = is_far(outer.source_stride);
+  const Offset near_end = (inner.count - 1) * (reads_far ? inner.source_stride : inner.destination_stride);
+  for (Offset i = 0; i < outer.count; ++i) {
+    if (reads_far) {
+      __builtin_prefetch(source + ahead * outer.source_stride);
+      __builtin_prefetch(source + ahead * outer.source_stride + near_end);
+    } else {
+      __builtin_prefetch(destination + ahead * outer.destination_stride, 1);
+      __builtin_prefetch(destination + ahead * outer.destination_stride + near_end, 1);
+    }
+    rows(copy, inner.count, inner.source_stride, inner.destination_stride, source, destination);
+    source += outer.source_stride;
+    destination += outer.destination_stride;
+  }
+}
+
 template <class Copy>
 void planes(Copy copy, const Loop& inner, const Loop& outer, const char* source, char* destination) {
+  const bool jumps = is_far(outer.source_stride) || is_far(outer.destination_stride);
+  if (jumps && outer.count >= far_rows && inner.count >= 8 && inner.count <= 64) {
+    return far_plane(copy, inner, outer, source, destination);
+  }
   switch (inner.count) {
     case 2:
       return plane<2>(copy, inner, outer, source, destination);
