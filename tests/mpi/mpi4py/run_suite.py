@@ -1,7 +1,7 @@
 """mpi4py's own test suite with gapless and without: every test must end the same way in both.
 
 The suite comes from mpi4py's source package, fetched from PyPI once and kept in the cache directory, as are the
-outcomes without gapless. Tests that end differently are run once more, both ways, since some fail now and then by themselves.
+outcomes without gapless. Tests that end differently are run once more, both ways: some fail now and then by themselves.
 """
 
 import argparse
