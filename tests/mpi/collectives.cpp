@@ -1,0 +1,75 @@
+// Collective operations on strided host data pass through gapless and are right.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <vector>
+
+#include "support/environment.hpp"
+#include "support/layouts.hpp"
+
+namespace gapless::test {
+namespace {
+
+constexpr int blocks = 12;
+const std::vector<int> untouched(36, -1);
+
+std::vector<int> of(int rank) { return counting(36, 100 * (rank + 1)); }
+std::vector<int> arrived_from(int rank) { return placed(untouched, picked(of(rank), blocks, 2, 3), 2, 3); }
+
+TEST(Collectives, Bcast) {
+  const Owned type(strided(blocks, 2, 3));
+  for (int root = 0; root < size(); ++root) {
+    std::vector<int> memory = rank() == root ? of(root) : untouched;
+    MPI_Bcast(memory.data(), 1, type, root, MPI_COMM_WORLD);
+    EXPECT_EQ(rank() == root ? of(root) : arrived_from(root), memory);
+  }
+}
+
+TEST(Collectives, Allgather) {
+  const Owned type(strided(blocks, 2, 3));
+  std::vector<int> source = of(rank());
+  std::vector<int> destination(36 * static_cast<std::size_t>(size()), -1);
+  MPI_Allgather(source.data(), 1, type, destination.data(), 1, type, MPI_COMM_WORLD);
+  for (int k = 0; k < size(); ++k)
+    EXPECT_EQ(arrived_from(k), std::vector<int>(destination.begin() + 36 * k, destination.begin() + 36 * (k + 1)));
+}
+
+/// The transpose of a distributed matrix: rows out, columns in.
+TEST(Collectives, Alltoallw) {
+  const int ranks = size();
+  const auto n = static_cast<std::size_t>(ranks);
+  const Owned type(strided(blocks, 2, 3));
+  std::vector<int> source, destination(36 * n, -1);
+  for (int to = 0; to < ranks; ++to)
+    for (int value : counting(36, 1000 * rank() + 100 * to)) source.push_back(value);
+  std::vector<int> counts(n, 1), places;
+  for (int k = 0; k < ranks; ++k) places.push_back(36 * 4 * k);
+  const std::vector<MPI_Datatype> types(n, type);
+  MPI_Alltoallw(source.data(), counts.data(), places.data(), types.data(), destination.data(), counts.data(),
+                places.data(), types.data(), MPI_COMM_WORLD);
+  for (int k = 0; k < ranks; ++k) {
+    const std::vector<int> sent = counting(36, 1000 * k + 100 * rank());
+    EXPECT_EQ(placed(untouched, picked(sent, blocks, 2, 3), 2, 3),
+              std::vector<int>(destination.begin() + 36 * k, destination.begin() + 36 * (k + 1)));
+  }
+}
+
+TEST(Collectives, GatherAndScatterBetweenStridedAndContiguous) {
+  const Owned type(strided(blocks, 2, 3));
+  std::vector<int> source = of(rank());
+  std::vector<int> gathered(24 * static_cast<std::size_t>(size()), -1);
+  MPI_Gather(source.data(), 1, type, gathered.data(), 24, MPI_INT, 0, MPI_COMM_WORLD);
+  std::vector<int> destination = untouched;
+  MPI_Scatter(gathered.data(), 24, MPI_INT, destination.data(), 1, type, 0, MPI_COMM_WORLD);
+  EXPECT_EQ(arrived_from(rank()), destination);
+}
+
+TEST(Collectives, ReductionsInPlace) {
+  std::vector<int> values = of(rank());
+  MPI_Allreduce(MPI_IN_PLACE, values.data(), 36, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  EXPECT_EQ(of(size() - 1), values);
+}
+
+}  // namespace
+}  // namespace gapless::test

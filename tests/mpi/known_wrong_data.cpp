@@ -1,0 +1,240 @@
+// Cases that other libraries are known to get wrong or to crash on, one test each. They were found in TEMPI, MPICH's
+// yaksa, Open MPI and UCX; here they must be right.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "support/environment.hpp"
+#include "support/layouts.hpp"
+#include "support/memory.hpp"
+#include "support/messages.hpp"
+#include "support/type.hpp"
+
+namespace gapless::test {
+namespace {
+
+template <typename Value>
+std::vector<Value> pack_as(const void* memory, int count, MPI_Datatype type) {
+  int size = 0;
+  MPI_Type_size(type, &size);
+  std::vector<Value> packed(static_cast<std::size_t>(size) * static_cast<std::size_t>(count) / sizeof(Value) + 1);
+  int position = 0;
+  EXPECT_EQ(MPI_SUCCESS, MPI_Pack(memory, count, type, packed.data(), static_cast<int>(packed.size() * sizeof(Value)),
+                                  &position, MPI_COMM_WORLD));
+  EXPECT_EQ(size * count, position);
+  packed.pop_back();
+  return packed;
+}
+
+/// TEMPI loses the start of a subarray dimension of subsize 1: 39 of the 52 halo boxes of radius 1.
+TEST(Tempi, EveryHaloBoxOfRadiusOneStartsWhereItShould) {
+  constexpr int n = 6;
+  const std::vector<int> cube = counting(n * n * n);
+  for (int side = 0; side < 2; ++side) {
+    for (int direction = 0; direction < 27; ++direction) {
+      if (direction == 13) continue;
+      const int sizes[3] = {n, n, n};
+      int subsizes[3], starts[3];
+      for (int d = 0, rest = direction; d < 3; ++d, rest /= 3) {
+        const int sign = rest % 3 - 1;
+        subsizes[d] = sign == 0 ? n - 2 : 1;
+        starts[d] = sign == 0 ? 1 : sign < 0 ? (side == 0 ? 1 : 0) : (side == 0 ? n - 2 : n - 1);
+      }
+      std::vector<int> wanted;
+      for (int x = starts[0]; x < starts[0] + subsizes[0]; ++x)
+        for (int y = starts[1]; y < starts[1] + subsizes[1]; ++y)
+          for (int z = starts[2]; z < starts[2] + subsizes[2]; ++z) wanted.push_back((x * n + y) * n + z);
+      MPI_Datatype box;
+      MPI_Type_create_subarray(3, sizes, subsizes, starts, MPI_ORDER_C, MPI_INT, &box);
+      EXPECT_EQ(wanted, pack_as<int>(cube.data(), 1, Owned(box))) << "side " << side << ", direction " << direction;
+    }
+  }
+}
+
+/// TEMPI sorts the modes of a type by stride, and so sends a transpose untransposed.
+TEST(Tempi, TransposesKeepTheirOrder) {
+  constexpr int rows = 5, columns = 7;
+  MPI_Datatype one_column, as_item, all_columns;
+  MPI_Type_vector(rows, 1, columns, MPI_INT, &one_column);
+  MPI_Type_create_resized(one_column, 0, sizeof(int), &as_item);
+  MPI_Type_contiguous(columns, as_item, &all_columns);
+  MPI_Type_free(&one_column);
+  MPI_Type_free(&as_item);
+  const Owned transpose(all_columns);
+  std::vector<int> wanted;
+  for (int column = 0; column < columns; ++column)
+    for (int row = 0; row < rows; ++row) wanted.push_back(row * columns + column);
+  const std::vector<int> matrix = counting(rows * columns);
+  EXPECT_EQ(wanted, pack_as<int>(matrix.data(), 1, transpose));
+  std::vector<int> received(rows * columns, -1);
+  MPI_Sendrecv(matrix.data(), 1, transpose, rank(), 0, received.data(), rows * columns, MPI_INT, rank(), 0,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  EXPECT_EQ(wanted, received);
+}
+
+/// TEMPI ignores the extent of one-dimensional types when there are several of them.
+TEST(Tempi, CountsAboveOneStepByTheExtent) {
+  MPI_Datatype block, spaced;
+  MPI_Type_contiguous(2, MPI_INT, &block);
+  MPI_Type_create_resized(block, 0, 5 * sizeof(int), &spaced);
+  MPI_Type_free(&block);
+  EXPECT_EQ((std::vector<int>{0, 1, 5, 6, 10, 11}), pack_as<int>(counting(15).data(), 3, Owned(spaced)));
+}
+
+/// TEMPI chooses its word by the block length alone: vector(n, 2, 3, FLOAT) faults, as do odd bases and positions.
+TEST(Tempi, WordsAreAsNarrowAsStrideBaseAndPositionAsk) {
+  MPI_Datatype vector;
+  MPI_Type_vector(100, 2, 3, MPI_FLOAT, &vector);
+  const Owned type(vector);
+  std::vector<unsigned char> memory(1300), packed(900), back(1300, 0);
+  for (std::size_t k = 0; k < memory.size(); ++k) memory[k] = static_cast<unsigned char>(k * 31 + 7);
+  for (int shift = 0; shift < 8; ++shift) {
+    int position = shift;
+    MPI_Pack(&memory[static_cast<std::size_t>(shift)], 1, type, packed.data(), 900, &position, MPI_COMM_WORLD);
+    EXPECT_EQ(800 + shift, position);
+    position = shift;
+    MPI_Unpack(packed.data(), 900, &position, &back[static_cast<std::size_t>(shift)], 1, type, MPI_COMM_WORLD);
+    for (std::size_t k = 0; k < 100; ++k) {
+      const std::size_t at = static_cast<std::size_t>(shift) + 12 * k;
+      EXPECT_EQ(0, std::memcmp(&memory[at], &packed[static_cast<std::size_t>(shift) + 8 * k], 8));
+      EXPECT_EQ(0, std::memcmp(&memory[at], &back[at], 8));
+    }
+  }
+}
+
+TEST(Tempi, NoBlocksAndEmptyBlocksAreTypesToo) {
+  std::vector<int> memory = counting(10);
+  MPI_Datatype type;
+  MPI_Type_vector(0, 3, 4, MPI_INT, &type);
+  EXPECT_EQ(std::vector<int>{}, pack_as<int>(memory.data(), 4, Owned(type)));
+  MPI_Type_vector(3, 0, 4, MPI_INT, &type);
+  EXPECT_EQ(std::vector<int>{}, pack_as<int>(memory.data(), 4, Owned(type)));
+  const int lengths[4] = {0, 2, 0, 1};
+  const int places[4] = {9, 1, 5, 7};
+  MPI_Type_indexed(4, lengths, places, MPI_INT, &type);
+  EXPECT_EQ((std::vector<int>{1, 2, 7}), pack_as<int>(memory.data(), 1, Owned(type)));
+}
+
+/// TEMPI turns a negative stride into four billion.
+TEST(Tempi, NegativeStridesGoBackwards) {
+  const std::vector<int> values = counting(20);
+  MPI_Datatype type;
+  MPI_Type_vector(5, 2, -4, MPI_INT, &type);
+  EXPECT_EQ((std::vector<int>{16, 17, 12, 13, 8, 9, 4, 5, 0, 1}), pack_as<int>(&values[16], 1, Owned(type)));
+}
+
+/// TEMPI launches an invalid grid for counts above 65535.
+TEST(Tempi, CountsAbove65535) {
+  constexpr int count = 70000;
+  const Owned type(strided(1, 1, 2));
+  const std::vector<int> values = counting(2 * count);
+  EXPECT_EQ(picked(values, count, 1, 2), pack_as<int>(values.data(), count, type));
+}
+
+/// TEMPI and, on GPUs, MPICH: pair types have a gap.
+TEST(Tempi, PairTypesHaveTheirGaps) {
+  struct ShortInt {
+    short value;
+    int index;
+  };
+  const std::array<ShortInt, 3> pairs = {{{1, 100}, {2, 200}, {3, 300}}};
+  std::array<ShortInt, 3> back = {{{0, 0}, {0, 0}, {0, 0}}};
+  std::array<unsigned char, 18> packed;
+  int position = 0;
+  EXPECT_EQ(MPI_SUCCESS, MPI_Pack(pairs.data(), 3, MPI_SHORT_INT, packed.data(), 18, &position, MPI_COMM_WORLD));
+  EXPECT_EQ(18, position);
+  position = 0;
+  EXPECT_EQ(MPI_SUCCESS, MPI_Unpack(packed.data(), 18, &position, back.data(), 3, MPI_SHORT_INT, MPI_COMM_WORLD));
+  for (std::size_t k = 0; k < 3; ++k) {
+    EXPECT_EQ(pairs[k].value, back[k].value);
+    EXPECT_EQ(pairs[k].index, back[k].index);
+  }
+}
+
+/// TEMPI waits for a receive without starting its own pending sends: both sides wait for ever.
+TEST(Tempi, WaitingForAReceiveLetsSendsGo) {
+  const Owned type(strided(20000, 2, 3));
+  const int partner = (rank() ^ 1) < size() ? rank() ^ 1 : rank();
+  std::vector<int> source = counting(60000, partner);
+  const std::vector<int> mine = counting(60000, rank());
+  std::vector<int> destination(60000, -1);
+  MPI_Request requests[2];
+  MPI_Isend(mine.data(), 1, type, partner, 0, MPI_COMM_WORLD, &requests[0]);
+  MPI_Irecv(destination.data(), 1, type, partner, 0, MPI_COMM_WORLD, &requests[1]);
+  MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  EXPECT_EQ(placed(std::vector<int>(60000, -1), picked(source, 20000, 2, 3), 2, 3), destination);
+}
+
+/// yaksa is wrong or slow with strided long double; MPICH copies its 10 significant bytes, so values are compared.
+TEST(Yaksa, StridedLongDoublesAndTheirPairs) {
+  std::vector<long double> values;
+  for (int k = 0; k < 30; ++k) values.push_back(1.0L / (k + 3));
+  MPI_Datatype vector;
+  MPI_Type_vector(10, 1, 3, MPI_LONG_DOUBLE, &vector);
+  const std::vector<long double> packed = pack_as<long double>(values.data(), 1, Owned(vector));
+  for (std::size_t k = 0; k < 10; ++k) EXPECT_EQ(values[3 * k], packed[k]);
+
+  struct Pair {
+    long double value;
+    int index;
+  };
+  const std::array<Pair, 2> pairs = {{{0.1L, 1}, {0.2L, 2}}};
+  std::array<Pair, 2> back = {{{0, 0}, {0, 0}}};
+  std::array<unsigned char, 40> bytes;
+  int position = 0;
+  MPI_Pack(pairs.data(), 2, MPI_LONG_DOUBLE_INT, bytes.data(), 40, &position, MPI_COMM_WORLD);
+  EXPECT_EQ(40, position);
+  position = 0;
+  MPI_Unpack(bytes.data(), 40, &position, back.data(), 2, MPI_LONG_DOUBLE_INT, MPI_COMM_WORLD);
+  for (std::size_t k = 0; k < 2; ++k) {
+    EXPECT_EQ(pairs[k].value, back[k].value);
+    EXPECT_EQ(pairs[k].index, back[k].index);
+  }
+}
+
+/// MPICH goes from strided to strided through a 16 KiB buffer: more than that, in elements that do not divide it.
+TEST(Yaksa, StridedToStridedBeyondSixteenKiB) {
+  const int partner = (rank() ^ 1) < size() ? rank() ^ 1 : rank();
+  const Owned sent(strided(7001, 3, 5));
+  const Owned received(strided(21003, 1, 2));
+  const std::vector<int> source = counting(7001 * 5, 11);
+  std::vector<int> destination(21003 * 2, -1);
+  MPI_Sendrecv(source.data(), 1, sent, partner, 0, destination.data(), 1, received, partner, 0, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  EXPECT_EQ(placed(std::vector<int>(21003 * 2, -1), picked(source, 7001, 3, 5), 1, 2), destination);
+}
+
+/// Open MPI 5.0.11 corrupts elements that straddle two fragments of a noncontiguous message between types of different
+/// shape; its own calls are kept out of it here, since nothing can be done about them.
+TEST(OpenMpi, ElementsThatStraddleFragmentsArriveWhole) {
+  if (!under_gapless()) return;
+  for (int k = 0; k < 50; ++k) {
+    Random random(seed() + 1000 + static_cast<std::uint64_t>(k));
+    const Type type = random_type(random, 3, 4000);
+    const int count = 1 + k % 5;
+    const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
+    const Type other = scattered_counterpart(random, type, count);
+    const std::vector<MPI_Aint> other_offsets = packed_offsets(other.map(), 1);
+    Memory source(offsets, random), destination(other_offsets, random);
+    const std::vector<std::byte> wanted = destination.after_unpacking(source.packed(offsets), other_offsets);
+    const int partner = (rank() ^ 1) < size() ? rank() ^ 1 : rank();
+    MPI_Sendrecv(source.base(), count, type.handle(), partner, 0, destination.base(), 1, other.handle(), partner, 0,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    EXPECT_TRUE(same_bytes(wanted, destination.bytes())) << "case " << k << ": " << type.text();
+  }
+}
+
+/// Overlapping blocks, which Open MPI copies one by one through allocated memory, may be sent.
+TEST(OpenMpi, OverlappingSourcesMaySend) {
+  MPI_Datatype type;
+  MPI_Type_vector(4, 3, 1, MPI_INT, &type);
+  EXPECT_EQ((std::vector<int>{0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4, 5}), pack_as<int>(counting(6).data(), 1, Owned(type)));
+}
+
+}  // namespace
+}  // namespace gapless::test
