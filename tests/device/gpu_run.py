@@ -19,6 +19,7 @@ import sys
 import time
 
 LISTING = "gpu_tests.json"
+MPIS = ["mpich", "openmpi"]
 BENCHMARKS = ["device_query", "device_pack"]
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
@@ -28,12 +29,22 @@ def commit():
     return answer.stdout.strip() or "unknown"
 
 
+def mpi_prefixes(build):
+    """Where the MPI libraries are that the tests were built for."""
+    cache = (build / "CMakeCache.txt").read_text()
+    found = {mpi: re.search(rf"^GAPLESS_{mpi.upper()}_PREFIX:\w+=(.+)$", cache, re.MULTILINE) for mpi in MPIS}
+    return {mpi: match.group(1) for mpi, match in found.items() if match}
+
+
 def listing(build):
     """What CTest would run for the label, with the places of this machine replaced by names."""
+    prefixes = mpi_prefixes(build)
     command = ["ctest", "--test-dir", build, "-L", "^gpu$", "--show-only=json-v1"]
     answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
     def portable(text):
+        for mpi, prefix in prefixes.items():
+            text = text.replace(prefix + "/", f"{{{mpi}}}/")
         return text.replace(str(build), "{build}").replace(str(SOURCE), "{source}")
 
     tests = []
@@ -50,22 +61,36 @@ def listing(build):
                 "timeout": properties.get("TIMEOUT", 300),
             }
         )
-    return {"commit": commit(), "tests": tests}
+    return {"commit": commit(), "prefixes": prefixes, "tests": tests}
 
 
 def pack(build, bundle):
     tests = listing(build)
     for folder in ("bin", "lib"):
         (bundle / folder).mkdir(parents=True, exist_ok=True)
-    programs = {pathlib.Path(test["command"][0]).name for test in tests["tests"]}
+    words = [word for test in tests["tests"] for word in test["command"]]
+    programs = {pathlib.Path(word).name for word in words if word.startswith("{build}/bin/")}
     for name in programs.union(BENCHMARKS):
         if (build / "bin" / name).exists():
             copy_stripped(build / "bin" / name, bundle / "bin" / name)
     for library in (build / "lib").glob("*.so*"):
         copy_stripped(library, bundle / "lib" / library.name)
+    for mpi, prefix in tests["prefixes"].items():
+        pack_mpi(pathlib.Path(prefix), bundle / mpi)
     (bundle / LISTING).write_text(json.dumps(tests, indent=1))
     size = sum(f.stat().st_size for f in bundle.rglob("*") if f.is_file())
     print(f"{bundle}: {len(tests['tests'])} tests, {size >> 20} MiB")
+
+
+def pack_mpi(prefix, destination):
+    """The launchers and libraries of an MPI, without what else is installed under its prefix."""
+    for pattern in ("bin/mpiexec*", "bin/mpirun", "bin/hydra_*", "bin/prte*", "bin/*run_wrapper", "lib/*.so*"):
+        for file in prefix.glob(pattern):
+            (destination / file.parent.name).mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file, destination / file.parent.name)
+    for folder in ("lib/mpich", "lib/openmpi", "share", "etc"):
+        if (prefix / folder).is_dir():
+            shutil.copytree(prefix / folder, destination / folder, dirs_exist_ok=True)
 
 
 def copy_stripped(source, destination):
@@ -73,12 +98,16 @@ def copy_stripped(source, destination):
     subprocess.run(["strip", "--strip-debug", destination], check=False)
 
 
-def run_test(test, build):
+def run_test(test, build, prefixes):
     def local(text):
+        for mpi, prefix in prefixes.items():
+            text = text.replace(f"{{{mpi}}}", prefix)
         return text.replace("{build}", str(build)).replace("{source}", str(SOURCE))
 
     environment = dict(os.environ, GAPLESS_TEST_PLUGIN_DIRECTORY=str(build / "lib"))
     environment.update(entry.split("=", 1) for entry in map(local, test["environment"]))
+    used = [prefix for mpi, prefix in prefixes.items() if test["command"][0].startswith(f"{{{mpi}}}")]
+    environment["LD_LIBRARY_PATH"] = ":".join([f"{prefix}/lib" for prefix in used] + inherited_library_path())
     start = time.monotonic()
     try:
         done = subprocess.run(
@@ -109,6 +138,10 @@ def run_test(test, build):
     }
 
 
+def inherited_library_path():
+    return [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path]
+
+
 def run_benchmark(name, build):
     program = build / "bin" / name
     if not program.exists():
@@ -131,7 +164,9 @@ def gpu():
 def run(build, output, benchmarks):
     stored = build / LISTING
     tests = json.loads(stored.read_text()) if stored.exists() else listing(build)
-    rows = [run_test(test, build) for test in tests["tests"]]
+    # A bundle carries its MPI libraries along.
+    prefixes = {m: str(build / m) if (build / m).is_dir() else prefix for m, prefix in tests["prefixes"].items()}
+    rows = [run_test(test, build, prefixes) for test in tests["tests"]]
     counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in ("passed", "failed", "skipped")}
     machine = gpu()
     result = {

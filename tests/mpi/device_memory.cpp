@@ -1,0 +1,230 @@
+// GPU buffers on MPI libraries that know nothing of GPUs: packing in all four combinations of memory, messages in every
+// blocking mode, and a clear error from every call that is not served yet.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/environment.hpp"
+#include "support/gpu.hpp"
+#include "support/memory.hpp"
+#include "support/messages.hpp"
+#include "support/type.hpp"
+
+namespace gapless::test {
+namespace {
+
+/// A user's buffer that can be given to MPI from either memory.
+class Buffer {
+ public:
+  Buffer(const Memory& host, bool on_gpu, std::ptrdiff_t base) : base_(base), host_(host.bytes()) {
+    if (on_gpu) gpu_ = std::make_unique<OnGpu>(host_);
+  }
+  void* address() { return gpu_ ? gpu_->at(base_) : host_.data() + base_; }
+  std::vector<std::byte> bytes() const { return gpu_ ? gpu_->bytes() : host_; }
+
+ private:
+  std::ptrdiff_t base_;
+  std::vector<std::byte> host_;
+  std::unique_ptr<OnGpu> gpu_;
+};
+
+Buffer buffer_of(Memory& memory, bool on_gpu) { return {memory, on_gpu, memory.base() - memory.bytes().data()}; }
+
+struct Case {
+  Type type;
+  int count;
+};
+
+std::vector<Case> cases(int random_ones) {
+  const Type& real = predefined_types()[0];
+  std::vector<Case> result;
+  const auto add = [&](MPI_Datatype handle, const TypeMap& map, int count, const char* text) {
+    result.push_back({Type(handle, map, text), count});
+    result.back().type.commit();
+  };
+  MPI_Datatype handle;
+  TypeMap dense;
+  for (int i = 0; i < 3000; ++i) dense.place(real.map(), i * real.map().extent);
+  MPI_Type_contiguous(3000, real.handle(), &handle);
+  add(handle, dense, 2, "contiguous(3000)");
+  TypeMap rows;
+  for (int i = 0; i < 700; ++i) rows.place(real.map(), 5 * i * real.map().extent);
+  MPI_Type_vector(700, 1, 5, real.handle(), &handle);
+  add(handle, rows, 3, "vector(700, 1, 5)");
+  Random random(seed());
+  for (int i = 0; i < random_ones; ++i) {
+    Type type = random_type(random, random.between(1, 4));
+    result.push_back({std::move(type), random.between(1, 3)});
+  }
+  return result;
+}
+
+std::string place(bool on_gpu) { return on_gpu ? "GPU" : "host"; }
+
+TEST(DeviceMemory, PackAndUnpackInEveryCombination) {
+  Random random(seed() + 1);
+  for (const auto& [type, count] : cases(40)) {
+    const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
+    for (const bool memory_on_gpu : {false, true}) {
+      for (const bool packed_on_gpu : {false, true}) {
+        SCOPED_TRACE(type.text() + ", memory " + place(memory_on_gpu) + ", packed " + place(packed_on_gpu));
+        Memory memory(offsets, random);
+        const std::vector<std::byte> expected = memory.packed(offsets);
+        Buffer user = buffer_of(memory, memory_on_gpu);
+        std::vector<std::byte> wanted(expected.size() + 16, std::byte{0x5A});
+        OnGpu packed_gpu(wanted);
+        std::vector<std::byte> packed_host = wanted;
+        void* packed = packed_on_gpu ? packed_gpu.at() : packed_host.data();
+        int position = 7;
+        EXPECT_EQ(MPI_SUCCESS, MPI_Pack(user.address(), count, type.handle(), packed, static_cast<int>(wanted.size()),
+                                        &position, MPI_COMM_WORLD));
+        EXPECT_EQ(7 + static_cast<int>(expected.size()), position);
+        std::ranges::copy(expected, wanted.begin() + 7);
+        EXPECT_TRUE(same_bytes(wanted, packed_on_gpu ? packed_gpu.bytes() : packed_host));
+
+        if (overlaps(offsets)) continue;
+        Memory target(offsets, random);
+        const std::vector<std::byte> after = target.after_unpacking(expected, offsets);
+        Buffer receiver = buffer_of(target, memory_on_gpu);
+        position = 7;
+        EXPECT_EQ(MPI_SUCCESS, MPI_Unpack(packed, static_cast<int>(wanted.size()), &position, receiver.address(), count,
+                                          type.handle(), MPI_COMM_WORLD));
+        EXPECT_EQ(7 + static_cast<int>(expected.size()), position);
+        EXPECT_TRUE(same_bytes(after, receiver.bytes()));
+      }
+    }
+  }
+}
+
+/// Runs `pass(type, count, outgoing on GPU, incoming on GPU)` for every non-overlapping case where a GPU takes part.
+void for_messages(int random_ones, const std::function<void(const Type&, int, bool, bool)>& pass) {
+  for (const auto& [type, count] : cases(random_ones)) {
+    if (overlaps(packed_offsets(type.map(), count))) continue;
+    for (const auto& [out, in] : {std::pair{true, true}, {true, false}, {false, true}}) {
+      SCOPED_TRACE(type.text() + ", from " + place(out) + " to " + place(in));
+      pass(type, count, out, in);
+    }
+  }
+}
+
+TEST(DeviceMemory, MessagesInEveryBlockingMode) {
+  if (size() < 2) GTEST_SKIP() << "needs two ranks";
+  const int partner = rank() ^ 1;
+  Random random(seed() + 2);
+  for_messages(10, [&](const Type& type, int count, bool out, bool in) {
+    const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
+    for (const SendMode mode : {SendMode::send, SendMode::ssend, SendMode::bsend}) {
+      for (const ReceiveWay way : {ReceiveWay::recv, ReceiveWay::mrecv}) {
+        SCOPED_TRACE(std::string(name(mode)) + ", " + name(way));
+        Memory source(offsets, random);
+        Memory target(offsets, random);
+        Buffer outgoing = buffer_of(source, out);
+        Buffer incoming = buffer_of(target, in);
+        MPI_Status status;
+        exchange(mode, way, {outgoing.address(), count, type.handle()}, {incoming.address(), count, type.handle()},
+                 partner, &status);
+        // Both ranks draw the same numbers, so what the partner sent is what this rank would have.
+        EXPECT_TRUE(same_bytes(target.after_unpacking(source.packed(offsets), offsets), incoming.bytes()));
+        EXPECT_EQ(partner, status.MPI_SOURCE);
+        int received = -1;
+        EXPECT_EQ(MPI_SUCCESS, MPI_Get_count(&status, type.handle(), &received));
+        EXPECT_EQ(offsets.empty() ? 0 : count, received);
+      }
+    }
+  });
+}
+
+TEST(DeviceMemory, SendrecvAndReplace) {
+  const int partner = size() < 2 ? rank() : rank() ^ 1;
+  Random random(seed() + 3);
+  for_messages(10, [&](const Type& type, int count, bool out, bool in) {
+    const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
+    Memory source(offsets, random);
+    Memory target(offsets, random);
+    Buffer outgoing = buffer_of(source, out);
+    Buffer incoming = buffer_of(target, in);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Sendrecv(outgoing.address(), count, type.handle(), partner, 3, incoming.address(), count,
+                                        type.handle(), partner, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    EXPECT_TRUE(same_bytes(target.after_unpacking(source.packed(offsets), offsets), incoming.bytes()));
+    EXPECT_TRUE(same_bytes(source.bytes(), outgoing.bytes()));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Sendrecv_replace(outgoing.address(), count, type.handle(), partner, 4, partner, 4,
+                                                MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    EXPECT_TRUE(same_bytes(source.bytes(), outgoing.bytes()));
+  });
+}
+
+TEST(DeviceMemory, ShortMessagesTouchNothingElseAndLongOnesAreTruncationErrors) {
+  const int partner = size() < 2 ? rank() : rank() ^ 1;
+  ReturnErrors errors(MPI_COMM_WORLD);
+  std::vector<Case> all = cases(0);
+  const auto& [type, count] = all.back();
+  const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
+  Random random(seed() + 4);
+  Memory target(offsets, random);
+  std::vector<std::byte> message(offsets.size() + 64, std::byte{0x3C});
+  for (const std::size_t sent : {std::size_t{0}, std::size_t{1}, offsets.size() / 2 + 3, offsets.size()}) {
+    Buffer incoming = buffer_of(target, true);
+    MPI_Status status;
+    EXPECT_EQ(MPI_SUCCESS, MPI_Sendrecv(message.data(), static_cast<int>(sent), MPI_BYTE, partner, 5,
+                                        incoming.address(), count, type.handle(), partner, 5, MPI_COMM_WORLD, &status));
+    EXPECT_TRUE(same_bytes(target.after_unpacking({message.data(), sent}, offsets), incoming.bytes()));
+    int received = -1;
+    MPI_Get_count(&status, MPI_BYTE, &received);
+    EXPECT_EQ(static_cast<int>(sent), received);
+  }
+  Buffer incoming = buffer_of(target, true);
+  const int code =
+      MPI_Sendrecv(message.data(), static_cast<int>(message.size()), MPI_BYTE, partner, 6, incoming.address(), count,
+                   type.handle(), partner, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
+}
+
+TEST(DeviceMemory, NothingMovesToOrFromNoProcess) {
+  std::vector<Case> all = cases(0);
+  const auto& [type, count] = all.back();
+  Random random(seed() + 5);
+  Memory memory(packed_offsets(type.map(), count), random);
+  Buffer buffer = buffer_of(memory, true);
+  MPI_Status status;
+  EXPECT_EQ(MPI_SUCCESS, MPI_Send(buffer.address(), count, type.handle(), MPI_PROC_NULL, 0, MPI_COMM_WORLD));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Recv(buffer.address(), count, type.handle(), MPI_PROC_NULL, 0, MPI_COMM_WORLD, &status));
+  EXPECT_EQ(MPI_PROC_NULL, status.MPI_SOURCE);
+  EXPECT_TRUE(same_bytes(memory.bytes(), buffer.bytes()));
+}
+
+/// A call that cannot take GPU memory yet says so: an error that names it, and the process goes on.
+void expect_named_error(int code, const std::string& call) {
+  EXPECT_NE(MPI_SUCCESS, code) << call;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  EXPECT_EQ(MPI_SUCCESS, MPI_Error_string(code, text, &length));
+  const std::string message(text, static_cast<std::size_t>(length));
+  EXPECT_NE(std::string::npos, message.find(call)) << message;
+  EXPECT_NE(std::string::npos, message.find("GPU")) << message;
+}
+
+TEST(DeviceMemory, CallsNotServedYetReturnAnErrorThatNamesThem) {
+  ReturnErrors errors(MPI_COMM_WORLD);
+  OnGpu memory(std::vector<std::byte>(1024));
+  MPI_Request request = MPI_REQUEST_NULL;
+  expect_named_error(MPI_Isend(memory.at(), 4, MPI_INT, rank(), 0, MPI_COMM_WORLD, &request), "MPI_Isend");
+  expect_named_error(MPI_Irecv(memory.at(), 4, MPI_INT, rank(), 0, MPI_COMM_WORLD, &request), "MPI_Irecv");
+  expect_named_error(MPI_Send_init(memory.at(), 4, MPI_INT, rank(), 0, MPI_COMM_WORLD, &request), "MPI_Send_init");
+  expect_named_error(MPI_Bcast(memory.at(), 4, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  expect_named_error(MPI_Allreduce(MPI_IN_PLACE, memory.at(), 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
+  expect_named_error(MPI_Alltoall(memory.at(), 1, MPI_INT, memory.at(512), 1, MPI_INT, MPI_COMM_WORLD), "MPI_Alltoall");
+  // The library itself is none the worse for it.
+  int one = 1;
+  int sum = 0;
+  EXPECT_EQ(MPI_SUCCESS, MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  EXPECT_EQ(size(), sum);
+}
+
+}  // namespace
+}  // namespace gapless::test
