@@ -22,7 +22,8 @@ std::string replay(std::uint64_t seed, const Type& type, int count) {
          std::to_string(count) + " of " + type.text();
 }
 
-/// Does the library itself pack the type by its type map? Open MPI 5.0.11 does not for some overlapping types.
+/// Does the library itself pack the type by its type map? Open MPI 5.0.11 takes vector(n, 1, -1) for contiguous, with a
+/// lower bound of 0: such a type means something else from the start, and gapless leaves it to the library.
 bool library_agrees(const Type& type, int count) {
   Random random(1);
   const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
@@ -37,7 +38,7 @@ bool library_agrees(const Type& type, int count) {
 
 /// Calls `check(random, type, count)` for many types; the k-th is drawn from seed + k, so that each can be run alone.
 template <typename Check>
-void for_random_types(int how_many, Check check, bool library_defects_matter = false) {
+void for_random_types(int how_many, Check check) {
   int library_defects = 0;
   for (int k = 0; k < iterations(how_many); ++k) {
     const std::uint64_t own_seed = seed() + static_cast<std::uint64_t>(k);
@@ -46,7 +47,7 @@ void for_random_types(int how_many, Check check, bool library_defects_matter = f
     static constexpr std::array<int, 6> counts = {0, 1, 1, 2, 3, 7};
     const int count = counts[static_cast<std::size_t>(random.between(0, 5))];
     SCOPED_TRACE(replay(own_seed, type, count));
-    if (!library_agrees(type, count) && !library_defects_matter) {
+    if (!library_agrees(type, count)) {
       ++library_defects;
       continue;
     }
@@ -66,27 +67,23 @@ TEST(RandomTypes, SizeAndBoundsAreThoseOfTheTypeMap) {
 }
 
 TEST(RandomTypes, PackGivesTheBytesOfTheTypeMap) {
-  for_random_types(
-      600,
-      [](Random& random, const Type& type, int count) {
-        const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
-        Memory memory(offsets, random, random.between(0, 15));
-        const int start = random.between(0, 17);
-        const std::vector<std::byte> expected = memory.packed(offsets);
-        for (auto* pack : {&MPI_Pack, GAPLESS_TEST_NATIVE(Pack)}) {
-          if (pack != &MPI_Pack && !library_agrees(type, count)) continue;
-          std::vector<std::byte> packed(expected.size() + static_cast<std::size_t>(start) + 9, std::byte{0xA5});
-          const std::vector<std::byte> before = packed;
-          int position = start;
-          EXPECT_EQ(MPI_SUCCESS, pack(memory.base(), count, type.handle(), packed.data(),
-                                      static_cast<int>(packed.size() - 9), &position, MPI_COMM_WORLD));
-          EXPECT_EQ(start + static_cast<int>(expected.size()), position);
-          std::vector<std::byte> wanted = before;
-          std::copy(expected.begin(), expected.end(), wanted.begin() + start);
-          EXPECT_TRUE(same_bytes(wanted, packed)) << (pack == &MPI_Pack ? "MPI_Pack" : "the library's own pack");
-        }
-      },
-      under_gapless());
+  for_random_types(600, [](Random& random, const Type& type, int count) {
+    const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
+    Memory memory(offsets, random, random.between(0, 15));
+    const int start = random.between(0, 17);
+    const std::vector<std::byte> expected = memory.packed(offsets);
+    for (auto* pack : {&MPI_Pack, GAPLESS_TEST_NATIVE(Pack)}) {
+      std::vector<std::byte> packed(expected.size() + static_cast<std::size_t>(start) + 9, std::byte{0xA5});
+      const std::vector<std::byte> before = packed;
+      int position = start;
+      EXPECT_EQ(MPI_SUCCESS, pack(memory.base(), count, type.handle(), packed.data(),
+                                  static_cast<int>(packed.size() - 9), &position, MPI_COMM_WORLD));
+      EXPECT_EQ(start + static_cast<int>(expected.size()), position);
+      std::vector<std::byte> wanted = before;
+      std::copy(expected.begin(), expected.end(), wanted.begin() + start);
+      EXPECT_TRUE(same_bytes(wanted, packed)) << (pack == &MPI_Pack ? "MPI_Pack" : "the library's own pack");
+    }
+  });
 }
 
 TEST(RandomTypes, UnpackWritesTheBytesOfTheTypeMapAndNoOther) {
