@@ -1,8 +1,8 @@
 #include "device/host_memory.hpp"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -70,6 +70,10 @@ Interval stack_of_this_thread() noexcept {
 constinit Interval program;
 constinit std::uintptr_t heap = UINTPTR_MAX;
 
+// The C library's own record of the break. Not sbrk(0): communication libraries (UCX) replace that function by one that
+// makes a system call each time. Null where the C library has no such record: then nothing is surely heap.
+constinit const std::uintptr_t* heap_end = nullptr;
+
 // Few bytes in the static block of thread-local storage: found by one addition where a call would double the cost.
 __attribute__((tls_model("initial-exec"))) constinit thread_local Interval stack_of_thread;
 __attribute__((tls_model("initial-exec"))) constinit thread_local bool stack_known = false;
@@ -79,12 +83,13 @@ __attribute__((tls_model("initial-exec"))) constinit thread_local bool stack_kno
 void learn_host_memory() noexcept {
   program = program_data();
   heap = heap_begin();
+  heap_end = static_cast<const std::uintptr_t*>(dlsym(RTLD_DEFAULT, "__curbrk"));
 }
 
 bool is_surely_host(const void* pointer) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   if (program.contains(address)) return true;
-  if (address >= heap && address < reinterpret_cast<std::uintptr_t>(sbrk(0))) return true;
+  if (heap_end != nullptr && address >= heap && address < *heap_end) return true;
   // Only what lies between this frame and the stack's top is known to be stack. A thread that runs on a stack of the
   // program's own making (coroutines, user-level threads) has a frame outside the thread's stack, and gets no answer.
   if (!stack_known) {
