@@ -212,7 +212,7 @@ TEST(Yaksa, StridedToStridedBeyondSixteenKiB) {
 /// Open MPI 5.0.11 corrupts elements that straddle two fragments of a noncontiguous message between types of different
 /// shape; its own calls are kept out of it here, since nothing can be done about them.
 TEST(OpenMpi, ElementsThatStraddleFragmentsArriveWhole) {
-  if (!under_gapless()) return;
+  if (!under_gapless()) GTEST_SKIP() << "the library's own calls are known to fail";
   for (int k = 0; k < 50; ++k) {
     Random random(seed() + 1000 + static_cast<std::uint64_t>(k));
     const Type type = random_type(random, 3, 4000);

@@ -80,7 +80,8 @@ class Suite:
 
     def plain(self):
         library = max((self.prefix / "lib").glob("libmpi.so.*"))
-        key = hashlib.sha256(f"{VERSION}{EXCLUDED_MODULES}{EXCLUDED_TESTS}{library}{library.stat().st_mtime_ns}".encode()).hexdigest()[:12]
+        depends_on = f"{VERSION} {EXCLUDED_MODULES} {EXCLUDED_TESTS} {library} {library.stat().st_mtime_ns}"
+        key = hashlib.sha256(depends_on.encode()).hexdigest()[:12]
         kept = self.cache / f"plain-{self.prefix.name}-np{self.ranks}-{key}.json"
         if not kept.exists():
             kept.write_text(json.dumps(self.run("plain", None)))
