@@ -107,6 +107,24 @@ def print_table(rows):
         )
 
 
+def report(benchmark, rows, bars, write):
+    """Prints which bars hold, and writes the rows and bars to bench/results/<benchmark>.json if asked."""
+    result = {
+        "benchmark": benchmark,
+        "machine": machine(),
+        "commit": commit(),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "rows": rows,
+        "bars": bars,
+    }
+    for bar in bars:
+        print(f"{'holds' if bar['holds'] else 'FAILS'}: {bar['name']}: {bar['asks']}: {bar['figure']}")
+    if write:
+        target = SOURCE / "bench" / "results" / f"{benchmark}.json"
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(json.dumps(result, indent=1) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
@@ -124,20 +142,7 @@ def main():
         mine = [as_row(header["library"], header["engine"], row) for row in measured]
         print_table(mine)
         rows += mine
-    result = {
-        "benchmark": "host_pack",
-        "machine": machine(),
-        "commit": commit(),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "rows": rows,
-        "bars": bars(rows),
-    }
-    for bar in result["bars"]:
-        print(f"{'holds' if bar['holds'] else 'FAILS'}: {bar['name']}: {bar['asks']}: {bar['figure']}")
-    if not options.no_write:
-        target = SOURCE / "bench" / "results" / "host_pack.json"
-        target.parent.mkdir(exist_ok=True)
-        target.write_text(json.dumps(result, indent=1) + "\n")
+    report("host_pack", rows, bars(rows), not options.no_write)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,13 @@ alternating processes with and without it. Writes bench/results/mpi_overhead.jso
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
 import statistics
 import subprocess
 
-from host_pack import LAUNCH, SOURCE, cache_variable, commit, machine
+from host_pack import LAUNCH, cache_variable, report
 
 
 def run(build, mpi, program, preload):
@@ -100,20 +99,7 @@ def main():
     for row in rows:
         case = ", ".join(f"{key} {value}" for key, value in row["case"].items())
         print(f"{case:68} {row['value']:9.1f} {row['unit']:15} {row['peers']}")
-    result = {
-        "benchmark": "mpi_overhead",
-        "machine": machine(),
-        "commit": commit(),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "rows": rows,
-        "bars": bars(rows),
-    }
-    for bar in result["bars"]:
-        print(f"{'holds' if bar['holds'] else 'FAILS'}: {bar['name']}: {bar['asks']}: {bar['figure']}")
-    if not options.no_write:
-        target = SOURCE / "bench" / "results" / "mpi_overhead.json"
-        target.parent.mkdir(exist_ok=True)
-        target.write_text(json.dumps(result, indent=1) + "\n")
+    report("mpi_overhead", rows, bars(rows), not options.no_write)
 
 
 if __name__ == "__main__":
