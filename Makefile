@@ -48,7 +48,12 @@ build: $(environments)  ## compile the libraries, tests and examples into build/
 	@cmake --preset default $(prefixes) $(cuda) --log-level=WARNING
 	@cmake --build --preset default -j $(JOBS)
 
-test: lint build unit sanitize  ## format and lint checks, every test, and layout and pack again under sanitizers
+$(stamps)/fortran: requirements/system.sh
+	@mkdir -p $(@D)
+	@requirements/system.sh fortran
+	@touch $@
+
+test: $(stamps)/fortran lint build unit sanitize  ## format and lint checks, every test, and layout and pack again under sanitizers
 
 unit: build
 	@ctest --preset default -j $(JOBS)

@@ -1,25 +1,47 @@
 #!/bin/bash
-# Makes sure of what pip cannot install: a C++20 compiler, GoogleTest and Python's venv module.
-# Installs what is missing through apt where that is possible, and otherwise names the packages and stops.
+# Makes sure of what pip cannot install. `requirements/system.sh build` (the default): a C++20 compiler, GoogleTest and
+# Python's venv module, without which nothing can be built. `requirements/system.sh fortran`: a distribution's MPICH and
+# Open MPI with Fortran, whose programs the tests run; without them the other tests still run.
+# Installs what is missing through apt where that is possible, and otherwise names the packages.
 set -euo pipefail
 
 missing=()
+purpose=${1:-build}
 compiles() { echo "$1" | "${CXX:-g++}" -std=c++20 -x c++ -fsyntax-only - 2>/dev/null; }
 
-compiles '#include <span>' || missing+=(g++)
-compiles '#include <gtest/gtest.h>' || missing+=(libgtest-dev)
-command -v cc >/dev/null || missing+=(gcc)
-"${PYTHON:-python3}" -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+case $purpose in
+build)
+  compiles '#include <span>' || missing+=(g++)
+  compiles '#include <gtest/gtest.h>' || missing+=(libgtest-dev)
+  command -v cc >/dev/null || missing+=(gcc)
+  "${PYTHON:-python3}" -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+  ;;
+fortran)
+  command -v gfortran >/dev/null || missing+=(gfortran)
+  command -v mpif90.mpich >/dev/null || missing+=(mpich libmpich-dev)
+  command -v mpif90.openmpi >/dev/null || missing+=(openmpi-bin libopenmpi-dev)
+  ;;
+*)
+  echo "system.sh: expected build or fortran, not $purpose" >&2
+  exit 2
+  ;;
+esac
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 as_root=()
 [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
-if command -v apt-get >/dev/null && "${as_root[@]}" true 2>/dev/null; then
+install() {
+  command -v apt-get >/dev/null && "${as_root[@]}" true 2>/dev/null || return 1
   echo "Installing ${missing[*]} with apt-get" >&2
   export DEBIAN_FRONTEND=noninteractive
-  "${as_root[@]}" apt-get update -qq
-  "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-else
+  "${as_root[@]}" apt-get update -qq &&
+    "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+if ! install; then
+  if [ "$purpose" = fortran ]; then
+    echo "The Fortran programs are not tested: ${missing[*]} could not be installed" >&2
+    exit 0
+  fi
   echo "gapless needs these packages (Debian and Ubuntu names): ${missing[*]}" >&2
   echo "Install them, for example: sudo apt-get install ${missing[*]}" >&2
   exit 1
