@@ -1,6 +1,13 @@
 // What does a call cost that gapless lets through? Every call is timed through the name the program uses and through
-// the library's own symbol, interleaved in one process; run it with gapless preloaded. Prints one JSON line per call.
+// the library's own symbol, interleaved in one process; run it with gapless preloaded. With --gpu the process holds a
+// CUDA context, so gapless has to find out of every buffer that it is host memory; how depends on where the buffer
+// lies. Prints one JSON line per call and kind of memory.
+#include <dlfcn.h>
+#include <sys/mman.h>
+
 #include <cstdio>
+#include <cstring>
+#include <memory>
 #include <vector>
 
 #include "measure.hpp"
@@ -63,17 +70,52 @@ std::vector<Pair> pairs(int* data, char* packed) {
   };
 }
 
+struct Buffers {
+  int data[16];
+  char packed[64];
+};
+
+void measure_calls(const char* memory, Buffers& buffers) {
+  for (const Pair& pair : pairs(buffers.data, buffers.packed)) {
+    pair.interposed();  // the first call finds the library, which would mislead the calibration
+    const auto timings = gapless::bench::measure({{"gapless", pair.interposed}, {"native", pair.native}}, 151, 2e-4);
+    std::printf(
+        "{\"call\": \"%s\", \"memory\": \"%s\", \"interposed\": %s, \"gapless_ns\": %.2f, \"native_ns\": %.2f}\n",
+        pair.call, memory, gapless::bench::is_interposed() ? "true" : "false", timings[0].median * 1e9,
+        timings[1].median * 1e9);
+  }
+}
+
+/// A buffer inside an allocation so large that malloc asks the kernel for pages of its own.
+constexpr std::size_t large_array = std::size_t{64} << 20;
+
+/// What a program's first CUDA call does, without needing the CUDA toolkit to compile.
+bool hold_cuda_context() {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+  if (driver == nullptr) return false;
+  const auto initialise = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
+  const auto retain = reinterpret_cast<int (*)(void**, int)>(dlsym(driver, "cuDevicePrimaryCtxRetain"));
+  const auto make_current = reinterpret_cast<int (*)(void*)>(dlsym(driver, "cuCtxSetCurrent"));
+  void* context = nullptr;
+  return initialise != nullptr && retain != nullptr && make_current != nullptr && initialise(0) == 0 &&
+         retain(&context, 0) == 0 && make_current(context) == 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int data[16] = {};
-  char packed[64];
-  for (const Pair& pair : pairs(data, packed)) {
-    pair.interposed();  // the first call finds the library, which would mislead the calibration
-    const auto timings = gapless::bench::measure({{"gapless", pair.interposed}, {"native", pair.native}}, 301, 2e-4);
-    std::printf("{\"call\": \"%s\", \"interposed\": %s, \"gapless_ns\": %.2f, \"native_ns\": %.2f}\n", pair.call,
-                gapless::bench::is_interposed() ? "true" : "false", timings[0].median * 1e9, timings[1].median * 1e9);
+  if (argc > 1 && std::strcmp(argv[1], "--gpu") == 0 && !hold_cuda_context()) {
+    std::fprintf(stderr, "mpi_overhead: there is no GPU to hold a context of\n");
+    return 1;
   }
+  MPI_Init(&argc, &argv);
+  static Buffers program_data{};
+  Buffers on_stack{};
+  const auto on_heap = std::make_unique<Buffers>();
+  void* const pages = mmap(nullptr, large_array, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  measure_calls("stack", on_stack);
+  measure_calls("program data", program_data);
+  measure_calls("heap", *on_heap);
+  if (pages != MAP_FAILED) measure_calls("pages of its own", *new (pages) Buffers{});
   MPI_Finalize();
 }
