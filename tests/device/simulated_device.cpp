@@ -123,7 +123,7 @@ struct Executor {
 
   void operator()(std::monostate) {}
 
-  void operator()(const cuda::ContiguousCopy& work) {
+  void operator()(const cuda::ContiguousWork& work) {
     const std::uintptr_t destination = work.unpack ? work.memory : work.packed;
     const std::uintptr_t source = work.unpack ? work.packed : work.memory;
     copy(destination, source, work.bytes);
@@ -138,62 +138,30 @@ struct Executor {
     std::memmove(reinterpret_cast<void*>(real(destination)), reinterpret_cast<const void*>(real(source)), bytes);
   }
 
-  template <class Locator>
-  void operator()(const cuda::WordCopy<Locator>& work) {
-    const CheckedSpace space(fault);
-    for (std::uint32_t edge = 0; edge < work.range.head + work.range.tail; ++edge) {
-      cuda::copy_edge(work.range, work.locator, work.word_shift, edge, space);
-    }
-    for (std::uint64_t tile = 0; tile < work.tiles() && work.range.word_count != 0; ++tile) {
-      cuda::visit_word(work.word_shift, [&](auto word) { copy_tile<decltype(word)>(work, tile, space); });
-    }
-  }
-
-  template <class Word, class Index, class Locator>
-  static void copy_threads(const cuda::Range& range, const Locator& locator, std::uint64_t tile,
-                           const CheckedSpace& space) {
-    for (int thread = 0; thread < cuda::threads_per_block; ++thread) {
-      cuda::copy_tile<Word, Index>(range, locator, tile, thread, space);
-    }
-  }
-
-  template <class Word, class Locator>
-  void copy_tile(const cuda::WordCopy<Locator>& work, std::uint64_t tile, const CheckedSpace& space) {
-    if constexpr (std::is_same_v<Locator, cuda::Nest<std::uint32_t>>) {
-      cuda::visit_levels(work.locator, [&](auto known) {
-        if constexpr (known() == 0) {
-          copy_threads<Word, std::uint32_t>(work.range, work.locator, tile, space);
-        } else {
-          copy_threads<Word, std::uint32_t>(work.range, cuda::KnownNest<std::uint32_t, known()>{work.locator}, tile,
-                                            space);
-        }
+  template <class Index>
+  void operator()(const cuda::NestWork<Index>& work) {
+    cuda::visit_levels(work.nest, [&](auto known) {
+      run_tiles(work, [&](const auto& nest, std::uint64_t tile, const auto& block, auto& shared, auto word) {
+        cuda::run_tile<decltype(word), known()>(nest, tile, block, shared);
       });
-    } else {
-      copy_threads<Word, std::uint64_t>(work.range, work.locator, tile, space);
-    }
+    });
   }
 
-  template <class Word>
-  void copy_tile(const cuda::WordCopy<cuda::Segments>& work, std::uint64_t tile, const CheckedSpace& space) {
-    const auto runs = std::make_unique<cuda::StagedRuns>();
-    const cuda::RunWindow window = cuda::window_of_tile(work.range, work.locator, tile);
-    for (int thread = 0; thread < cuda::threads_per_block && window.staged; ++thread) {
-      work.locator.stage(window, thread, cuda::threads_per_block, *runs);
-    }
-    for (int thread = 0; thread < cuda::threads_per_block; ++thread) {
-      cuda::copy_runs_tile<Word>(work.range, work.locator, window, *runs, tile, thread, space);
-    }
+  template <class Work>
+  void operator()(const Work& work) {
+    run_tiles(work, [](const auto& any, std::uint64_t tile, const auto& block, auto& shared, auto word) {
+      cuda::run_tile<decltype(word)>(any, tile, block, shared);
+    });
   }
 
-  void operator()(const cuda::OrderedCopy& work) {
+  template <class Work, class RunTile>
+  void run_tiles(const Work& work, const RunTile& run_tile) {
     const CheckedSpace space(fault);
-    for (std::uint64_t done = 0; done < work.bytes;) {
-      std::uint64_t moved = 0;
-      for (unsigned thread = 0; thread < cuda::threads_per_block; ++thread) {
-        moved = cuda::copy_run(work.range, work.tree, done, work.bytes, thread, cuda::threads_per_block, space);
-      }
-      done += moved;
-    }
+    const cuda::SequentialBlock<CheckedSpace> block{space};
+    const auto shared = std::make_unique<typename Work::Shared>();
+    cuda::visit_word(work.word_shift(), [&](auto word) {
+      for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) run_tile(work, tile, block, *shared, word);
+    });
   }
 };
 
@@ -338,7 +306,7 @@ class SimulatedRuntime final : public device::Runtime {
       cuda::Planner::Planned planned = planner_.plan(job, device);
       if (planned.out_of_memory) return Status::out_of_memory;
       if (std::holds_alternative<std::monostate>(planned.launch)) continue;
-      ++counter(std::holds_alternative<cuda::ContiguousCopy>(planned.launch) ? "copies" : "launches");
+      ++counter(std::holds_alternative<cuda::ContiguousWork>(planned.launch) ? "copies" : "launches");
       stream_of(stream).add([planned = std::move(planned)] {
         Executor executor;
         std::visit(executor, planned.launch);

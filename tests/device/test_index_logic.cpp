@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <span>
 
 #include "pack/cuda/plan.hpp"
 #include "random_layout.hpp"
@@ -13,6 +14,7 @@ namespace gapless::tests {
 namespace {
 
 using namespace pack::cuda;
+using layout::Layout;
 using layout::Mode;
 using pack::Direction;
 using pack::Job;
@@ -78,76 +80,132 @@ TEST(Serialised, TreeFindsEveryByteAndHowFarItIsContiguous) {
   }
 }
 
-/// Addresses that a launch reads and writes, by packed byte; nothing is touched.
-class Tracer {
+/// Memory that kernel bodies run on, watched: every access must be aligned and lie inside, every byte of the
+/// destination is counted.
+class WatchedSpace {
  public:
-  Tracer(const Job& job) : job_(job), places_(static_cast<std::size_t>(job.end - job.begin), unset) {}
+  WatchedSpace(std::span<const char> source, std::span<char> destination)
+      : source_(source), destination_(destination), written_(destination.size()) {}
 
-  void operator()(std::monostate) {}
-  void operator()(const ContiguousCopy& work) {
-    for (std::uint64_t i = 0; i < work.bytes; ++i) note(work.packed + i, work.memory + i);
-  }
-  template <class Locator>
-  void operator()(const WordCopy<Locator>& work) {
-    const int bytes = 1 << work.word_shift;
-    for (std::uint32_t e = 0; e < work.range.head + work.range.tail; ++e) {
-      const std::uint64_t k =
-          e < work.range.head
-              ? work.range.begin + e
-              : ((work.range.first_word + work.range.word_count) << work.word_shift) + e - work.range.head;
-      note(work.range.packed + k, work.range.memory + static_cast<std::uint64_t>(work.locator.byte(k)));
-    }
-    for (std::uint64_t w = 0; w < work.range.word_count; ++w) {
-      const std::uint64_t k = (work.range.first_word + w) << work.word_shift;
-      const std::uint64_t memory = work.range.memory + static_cast<std::uint64_t>(word_offset(work, w));
-      EXPECT_EQ(memory % bytes, 0u);
-      EXPECT_EQ((work.range.packed + k) % bytes, 0u);
-      for (int b = 0; b < bytes; ++b) note(work.range.packed + k + b, memory + b);
+  template <class T>
+  T* at(std::uintptr_t address) const {
+    static std::remove_const_t<T> nowhere{};
+    EXPECT_EQ(address % alignof(T), 0u);
+    if constexpr (std::is_const_v<T>) {
+      const auto begin = reinterpret_cast<std::uintptr_t>(source_.data());
+      const bool inside = address >= begin && address + sizeof(T) <= begin + source_.size();
+      EXPECT_TRUE(inside) << "reads outside of the source";
+      return inside ? reinterpret_cast<T*>(address) : &nowhere;
+    } else {
+      const auto begin = reinterpret_cast<std::uintptr_t>(destination_.data());
+      const bool inside = address >= begin && address + sizeof(T) <= begin + destination_.size();
+      EXPECT_TRUE(inside) << "writes outside of the destination";
+      if (!inside) return &nowhere;
+      for (std::size_t i = 0; i < sizeof(T); ++i) ++written_[address - begin + i];
+      return reinterpret_cast<T*>(address);
     }
   }
-  void operator()(const OrderedCopy& work) {
+
+  int written(std::size_t position) const { return written_[position]; }
+
+ private:
+  std::span<const char> source_;
+  std::span<char> destination_;
+  mutable std::vector<int> written_;
+};
+
+/// Runs the bodies of a launch on the CPU.
+struct Interpreter {
+  const WatchedSpace& space;
+
+  void operator()(std::monostate) const {}
+  void operator()(const ContiguousWork& work) const {
     for (std::uint64_t i = 0; i < work.bytes; ++i) {
-      const std::uint64_t k = work.range.begin + i;
-      note(work.range.packed + k, work.range.memory + static_cast<std::uint64_t>(work.tree.byte(k)));
+      *space.at<char>((work.unpack ? work.memory : work.packed) + i) =
+          *space.at<const char>((work.unpack ? work.packed : work.memory) + i);
     }
   }
-
-  /// Every byte must have been noted exactly once, at its place in the map.
-  void expect(const std::vector<Offset>& map) const {
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      ASSERT_NE(places_[i], unset) << "byte " << i << " is never moved";
-      ASSERT_EQ(static_cast<Offset>(places_[i] - reinterpret_cast<std::uintptr_t>(job_.memory)), map[job_.begin + i]);
-    }
+  template <class Index>
+  void operator()(const NestWork<Index>& work) const {
+    visit_levels(work.nest, [&](auto known) {
+      for_each_tile(work, [&](std::uint64_t tile, auto& shared, auto word) {
+        run_tile<decltype(word), known()>(work, tile, SequentialBlock<WatchedSpace>{space}, shared);
+      });
+    });
+  }
+  template <class Work>
+  void operator()(const Work& work) const {
+    for_each_tile(work, [&](std::uint64_t tile, auto& shared, auto word) {
+      run_tile<decltype(word)>(work, tile, SequentialBlock<WatchedSpace>{space}, shared);
+    });
   }
 
  private:
-  static constexpr std::uintptr_t unset = 1;
+  template <class Work, class Action>
+  static void for_each_tile(const Work& work, const Action& action) {
+    const auto shared = std::make_unique<typename Work::Shared>();
+    visit_word(work.word_shift(), [&](auto word) {
+      for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) action(tile, *shared, word);
+    });
+  }
+};
 
-  template <class Index>
-  static Offset word_offset(const WordCopy<Nest<Index>>& work, std::uint64_t word) {
-    return work.locator.at(static_cast<Index>(work.range.first_word + word));
-  }
-  static Offset word_offset(const WordCopy<Tree>& work, std::uint64_t word) {
-    return work.locator.at(work.range.first_word + word);
-  }
-  static Offset word_offset(const WordCopy<Segments>& work, std::uint64_t word) {
-    static StagedRuns runs;
-    const RunWindow window = window_of_tile(work.range, work.locator, word / words_per_tile);
-    const std::uint64_t k = work.range.first_word + word;
-    if (!window.staged) return work.locator.tree.at(k);
-    work.locator.stage(window, 0, 1, runs);
-    return StagedSegments{work.word_shift, window.start, runs}.at(k);
+/// A job on memory of its own, with a guard zone on either side of both buffers.
+class Exercise {
+ public:
+  static constexpr Offset guard = 64;
+
+  /// The layout's offset 0 lies at an address that is `memory_skew` modulo 16, packed byte `begin` at `packed_skew`.
+  Exercise(const Layout& layout, const std::vector<Offset>& map, Mode outer, Offset begin, Offset end,
+           Offset memory_skew, Offset packed_skew)
+      : map_(map), begin_(begin), end_(end) {
+    low_ = map.empty() ? 0 : *std::min_element(map.begin(), map.end());
+    const Offset high = map.empty() ? 0 : *std::max_element(map.begin(), map.end()) + 1;
+    memory_.resize(static_cast<std::size_t>((high - low_) / 16 * 16 + 16 + 3 * guard) / 16);
+    packed_.resize(static_cast<std::size_t>((end - begin) / 16 * 16 + 16 + 3 * guard) / 16);
+    origin_ = guard - low_ + ((low_ + memory_skew) % 16 + 16) % 16;
+    packed_origin_ = guard + packed_skew;
+    job_ = {&layout, outer, begin, end, Direction::pack, bytes(memory_) + origin_, bytes(packed_) + packed_origin_};
   }
 
-  void note(std::uintptr_t packed, std::uintptr_t memory) {
-    const std::size_t i = packed - reinterpret_cast<std::uintptr_t>(job_.packed);
-    ASSERT_LT(i, places_.size());
-    ASSERT_EQ(places_[i], unset) << "byte " << i << " is moved twice";
-    places_[i] = memory;
+  Job job(Direction direction) {
+    job_.direction = direction;
+    return job_;
   }
 
-  const Job& job_;
-  std::vector<std::uintptr_t> places_;
+  void expect_moved_once(const Launch& launch, Direction direction, bool may_repeat) {
+    fill(memory_, 1);
+    fill(packed_, 101);
+    const auto memory_before = memory_, packed_before = packed_;
+    auto& source = direction == Direction::pack ? memory_ : packed_;
+    auto& destination = direction == Direction::pack ? packed_ : memory_;
+    const WatchedSpace space({bytes(source), source.size() * 16}, {bytes(destination), destination.size() * 16});
+    std::visit(Interpreter{space}, launch);
+    auto expected = direction == Direction::pack ? packed_before : memory_before;
+    std::vector<int> writes(destination.size() * 16);
+    for (Offset k = begin_; k < end_; ++k) {
+      const Offset memory = origin_ + map_[static_cast<std::size_t>(k)], packed = packed_origin_ + k - begin_;
+      const Offset to = direction == Direction::pack ? packed : memory;
+      const Offset from = direction == Direction::pack ? memory : packed;
+      bytes(expected)[to] = (direction == Direction::pack ? bytes(memory_) : bytes(packed_))[from];
+      ++writes[static_cast<std::size_t>(to)];
+    }
+    ASSERT_EQ(std::memcmp(expected.data(), destination.data(), expected.size() * 16), 0);
+    for (std::size_t i = 0; i < writes.size() && !may_repeat; ++i) ASSERT_EQ(space.written(i), writes[i]) << i;
+  }
+
+ private:
+  using Bytes = std::vector<Word16>;
+
+  static char* bytes(Bytes& of) { return reinterpret_cast<char*>(of.data()); }
+  static void fill(Bytes& of, unsigned seed) {
+    for (std::size_t i = 0; i < of.size() * 16; ++i) bytes(of)[i] = static_cast<char>((i + seed) * 2654435761u >> 13);
+  }
+
+  const std::vector<Offset>& map_;
+  Offset begin_, end_, low_ = 0, origin_ = 0, packed_origin_ = 0;
+  Bytes memory_, packed_;
+  Job job_{};
 };
 
 TEST(Plan, EveryLaunchMovesEachByteOfItsRangeOnce) {
@@ -166,24 +224,16 @@ TEST(Plan, EveryLaunchMovesEachByteOfItsRangeOnce) {
     const auto size = static_cast<Offset>(map.size());
     const Offset begin = i % 3 == 0 ? 0 : layouts.number(0, size),
                  end = i % 3 == 0 ? size : layouts.number(begin, size);
-    const std::uintptr_t origin = 0x7f0000000000 + (i % 5 == 0 ? layouts.number(0, 31) : 0);
-    const std::uintptr_t packed = 0x10000 + (i % 7 == 0 ? layouts.number(0, 31) : begin % 16);
+    Exercise exercise(*sample.layout, map, {count, extent}, begin, end, i % 5 == 0 ? layouts.number(0, 15) : 0,
+                      i % 7 == 0 ? layouts.number(0, 31) : begin % 16);
     for (const auto direction : {Direction::pack, Direction::unpack}) {
-      const Job job{sample.layout.get(),
-                    {count, extent},
-                    begin,
-                    end,
-                    direction,
-                    reinterpret_cast<void*>(origin),
-                    reinterpret_cast<void*>(packed)};
-      const auto planned = planner.plan(job, 0);
-      Tracer tracer(job);
-      std::visit(tracer, planned.launch);
-      ASSERT_NO_FATAL_FAILURE(tracer.expect(map)) << "sample " << i;
+      const auto planned = planner.plan(exercise.job(direction), 0);
+      const bool ordered = std::holds_alternative<OrderedWork>(planned.launch);
+      ASSERT_NO_FATAL_FAILURE(exercise.expect_moved_once(planned.launch, direction, ordered)) << "sample " << i;
       ++launches[planned.launch.index()];
       std::visit(
           [&](const auto& work) {
-            if constexpr (requires { work.word_shift; }) ++word_shifts[work.word_shift];
+            if constexpr (requires { work.word_shift(); }) ++word_shifts[work.word_shift()];
           },
           planned.launch);
     }
@@ -205,9 +255,9 @@ TEST(Plan, OverlappingUnpackIsOrderedAndPackIsNot) {
           Direction::unpack,
           reinterpret_cast<void*>(0x1000),
           reinterpret_cast<void*>(0x2000)};
-  EXPECT_TRUE(std::holds_alternative<OrderedCopy>(planner.plan(job, 0).launch));
+  EXPECT_TRUE(std::holds_alternative<OrderedWork>(planner.plan(job, 0).launch));
   job.direction = Direction::pack;
-  EXPECT_FALSE(std::holds_alternative<OrderedCopy>(planner.plan(job, 0).launch));
+  EXPECT_FALSE(std::holds_alternative<OrderedWork>(planner.plan(job, 0).launch));
 }
 
 TEST(Plan, IndicesBeyond32BitsAreExact) {
@@ -226,14 +276,14 @@ TEST(Plan, IndicesBeyond32BitsAreExact) {
                 reinterpret_cast<void*>(0x7f0000000001),
                 reinterpret_cast<void*>(0x10000)};
   const auto planned = planner.plan(job, 0);
-  ASSERT_TRUE(std::holds_alternative<WordCopy<Nest<std::uint64_t>>>(planned.launch));
-  const auto& work = std::get<WordCopy<Nest<std::uint64_t>>>(planned.launch);
+  ASSERT_TRUE(std::holds_alternative<NestWork<std::uint64_t>>(planned.launch));
+  const auto& work = std::get<NestWork<std::uint64_t>>(planned.launch);
   EXPECT_EQ(work.range.word_count, static_cast<std::uint64_t>(strided->size));
   EXPECT_LT(work.tiles(), std::uint64_t{1} << 31);  // CUDA's limit on a grid
   std::mt19937_64 random(test_seed());
   for (int i = 0; i < 100000; ++i) {
     const std::uint64_t k = random() % static_cast<std::uint64_t>(strided->size);
-    ASSERT_EQ(work.locator.at(k), static_cast<Offset>(k / 4 * 8 + k % 4));
+    ASSERT_EQ(work.nest.at(k), static_cast<Offset>(k / 4 * 8 + k % 4));
   }
 }
 
@@ -250,15 +300,15 @@ TEST(Plan, ManyModesOfHugeCountsAreExact) {
                 reinterpret_cast<void*>(0x10000)};
   const Shape shape = shape_of(*strided, {1, 0}, 0);
   const auto launch = prepare(job, shape, nullptr);
-  ASSERT_TRUE(std::holds_alternative<WordCopy<Nest<std::uint64_t>>>(launch));
-  const auto& work = std::get<WordCopy<Nest<std::uint64_t>>>(launch);
-  EXPECT_EQ(work.word_shift, 3);
+  ASSERT_TRUE(std::holds_alternative<NestWork<std::uint64_t>>(launch));
+  const auto& work = std::get<NestWork<std::uint64_t>>(launch);
+  EXPECT_EQ(work.word_shift(), 3);
   std::mt19937_64 random(test_seed());
   for (int i = 0; i < 100000; ++i) {
     const std::uint64_t w = random() % (std::uint64_t{1} << 54);
     const auto x = static_cast<Offset>(w & 0xfffff), y = static_cast<Offset>((w >> 20) & 0xfffff),
                z = static_cast<Offset>(w >> 40);
-    ASSERT_EQ(work.locator.at(w), x * 24 + (y << 25) - z * (Offset{1} << 47));
+    ASSERT_EQ(work.nest.at(w), x * 24 + (y << 25) - z * (Offset{1} << 47));
   }
 }
 
@@ -274,18 +324,10 @@ TEST(Plan, MoreModesThanParametersHoldGoThroughTheTree) {
   const auto memory = std::make_shared<HostDescriptors>();
   DescriptorCache cache(memory, 1 << 20);
   Planner planner(cache);
-  const Job job{deep.get(),
-                {1, 0},
-                0,
-                deep->size,
-                Direction::pack,
-                reinterpret_cast<void*>(0x1000),
-                reinterpret_cast<void*>(0x100000)};
-  const auto planned = planner.plan(job, 0);
-  ASSERT_TRUE(std::holds_alternative<WordCopy<Tree>>(planned.launch));
-  Tracer tracer(job);
-  std::visit(tracer, planned.launch);
-  tracer.expect(map);
+  Exercise exercise(*deep, map, {1, 0}, 0, deep->size, 0, 0);
+  const auto planned = planner.plan(exercise.job(Direction::pack), 0);
+  ASSERT_TRUE(std::holds_alternative<TreeWork>(planned.launch));
+  exercise.expect_moved_once(planned.launch, Direction::pack, false);
 }
 
 TEST(DescriptorCache, UploadsOnceAndForgetsTheLeastRecentlyUsed) {

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "pack/cuda/index_logic.hpp"
+#include "pack/cuda/regimes/tree.hpp"
 #include "pack/cuda/serialise.hpp"
 
 namespace gapless::pack::cuda {

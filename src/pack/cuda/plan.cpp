@@ -157,27 +157,27 @@ Launch prepare(const Job& job, const Shape& shape, const Descriptor* descriptor)
   if (job.begin >= job.end) return {};
   Range range = range_of(job);
   const auto end = static_cast<std::uint64_t>(job.end);
-  if (range.unpack && !shape.injective) return OrderedCopy{range, tree_of(shape, *descriptor, 0), end - range.begin};
+  if (range.unpack && !shape.injective) return OrderedWork{range, tree_of(shape, *descriptor, 0), end - range.begin};
   if (shape.regime == Regime::contiguous) {
-    return ContiguousCopy{range.memory + static_cast<std::uint64_t>(shape.base) + range.begin,
+    return ContiguousWork{range.memory + static_cast<std::uint64_t>(shape.base) + range.begin,
                           range.packed + range.begin, end - range.begin, range.unpack};
   }
   const int shift = word_shift(shape, range);
   cut_words(range, end, shift);
   switch (shape.regime) {
     case Regime::segments:
-      return WordCopy<Segments>{range, segments_of(shape, *descriptor, shift), shift};
+      return SegmentsWork{range, segments_of(shape, *descriptor, shift)};
     case Regime::tree:
-      return WordCopy<Tree>{range, tree_of(shape, *descriptor, shift), shift};
+      return TreeWork{range, tree_of(shape, *descriptor, shift)};
     default:
       break;
   }
   // A tree carries its own base; a nest's goes into the address.
   range.memory += static_cast<std::uint64_t>(shape.base);
   if (fits_index32(shape, (end >> shift) + 1, shift)) {
-    return WordCopy<Nest<std::uint32_t>>{range, nest_of<std::uint32_t>(shape, descriptor, shift), shift};
+    return NestWork<std::uint32_t>{range, nest_of<std::uint32_t>(shape, descriptor, shift)};
   }
-  return WordCopy<Nest<std::uint64_t>>{range, nest_of<std::uint64_t>(shape, descriptor, shift), shift};
+  return NestWork<std::uint64_t>{range, nest_of<std::uint64_t>(shape, descriptor, shift)};
 }
 
 namespace {

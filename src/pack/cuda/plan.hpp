@@ -8,7 +8,9 @@
 #include <variant>
 
 #include "pack/cuda/descriptor_cache.hpp"
-#include "pack/cuda/index_logic.hpp"
+#include "pack/cuda/regimes/nest.hpp"
+#include "pack/cuda/regimes/ordered.hpp"
+#include "pack/cuda/regimes/segments.hpp"
 #include "pack/job.hpp"
 
 namespace gapless::pack::cuda {
@@ -36,34 +38,17 @@ Shape shape_of(const Layout& layout, Mode outer, std::uint64_t descriptor_alignm
 /// False where kernel parameters alone describe the layout.
 bool needs_descriptor(const Layout& layout);
 
-struct ContiguousCopy {
+/// Left to the copy engine.
+struct ContiguousWork {
   std::uintptr_t memory;
   std::uintptr_t packed;
   std::uint64_t bytes;
   bool unpack;
 };
 
-template <class Locator>
-struct WordCopy {
-  Range range;
-  Locator locator;
-  int word_shift;
-
-  std::uint64_t tiles() const noexcept {
-    const std::uint64_t tiles = (range.word_count + words_per_tile - 1) / words_per_tile;
-    return tiles == 0 ? 1 : tiles;
-  }
-};
-
-/// One run after the other, for unpacking into a layout that names a byte twice: the later packed byte must win.
-struct OrderedCopy {
-  Range range;
-  Tree tree;
-  std::uint64_t bytes;
-};
-
-using Launch = std::variant<std::monostate, ContiguousCopy, WordCopy<Nest<std::uint32_t>>,
-                            WordCopy<Nest<std::uint64_t>>, WordCopy<Segments>, WordCopy<Tree>, OrderedCopy>;
+/// Each but the first two has tiles(), word_shift(), a type Shared and run_tile<Word>(work, tile, block, shared).
+using Launch = std::variant<std::monostate, ContiguousWork, NestWork<std::uint32_t>, NestWork<std::uint64_t>,
+                            SegmentsWork, TreeWork, OrderedWork>;
 
 /// monostate for an empty range. `descriptor` may be null where needs_descriptor is false and the shape is injective.
 Launch prepare(const Job& job, const Shape& shape, const Descriptor* descriptor) noexcept;

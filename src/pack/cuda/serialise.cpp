@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "pack/cuda/index_logic.hpp"
+#include "pack/cuda/regimes/segments.hpp"
 
 namespace gapless::pack::cuda {
 namespace {

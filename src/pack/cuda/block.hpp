@@ -1,0 +1,51 @@
+// What a kernel body sees of the threads that run it, so that the same body runs on a GPU and in a loop on the CPU.
+//
+// A body is a sequence of phases: block.threads(phase) runs phase(thread) for every thread, block.barrier() separates
+// phases that talk through shared memory. Nothing but shared memory outlives a phase. block.space turns addresses into
+// pointers.
+#pragma once
+
+#include <cstdint>
+
+#include "pack/cuda/words.hpp"
+
+namespace gapless::pack::cuda {
+
+/// Memory addressed as it is. Tests pass a space of their own that checks and translates every address.
+struct DirectSpace {
+  template <class T>
+  GAPLESS_HOST_DEVICE T* at(std::uintptr_t address) const noexcept {
+    return reinterpret_cast<T*>(address);
+  }
+};
+
+/// All threads of a block in one. They run last to first, which a missing barrier does not survive as easily as the
+/// order that the phases are written for.
+template <class Space>
+struct SequentialBlock {
+  const Space& space;
+
+  template <class Phase>
+  void threads(const Phase& phase) const {
+    for (int thread = threads_per_block; thread-- > 0;) phase(thread);
+  }
+  void barrier() const noexcept {}
+};
+
+#if defined(__CUDACC__)
+/// The block that the calling GPU thread belongs to.
+struct DeviceBlock {
+  DirectSpace space;
+
+  template <class Phase>
+  __device__ __forceinline__ void threads(const Phase& phase) const {
+    phase(static_cast<int>(threadIdx.x));
+  }
+  __device__ __forceinline__ void barrier() const { __syncthreads(); }
+};
+#endif
+
+/// For work whose threads share nothing.
+struct NothingShared {};
+
+}  // namespace gapless::pack::cuda
