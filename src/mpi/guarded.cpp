@@ -2,9 +2,11 @@
 // Where no GPU is in use, a guard is one test and a jump.
 #include "mpi/guarded.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "device/device.hpp"
@@ -55,10 +57,30 @@ struct Guard<Row, int (*)(Arguments...)> {
   }
 
  private:
+  static constexpr bool is_buffer(std::size_t argument) noexcept {
+    return std::ranges::find(Row::buffer_arguments, argument) != Row::buffer_arguments.end();
+  }
+
+  /// Nothing of the buffer is read or written: its count or size, the first argument after it that is no buffer, is 0.
+  /// (Where a datatype stands there, which some libraries represent by an integer, that is never 0.)
+  template <std::size_t buffer, class Tuple>
+  static bool is_empty(const Tuple& arguments) noexcept {
+    constexpr std::size_t next = buffer + 1;
+    if constexpr (next < sizeof...(Arguments)) {
+      if constexpr (is_buffer(next)) return is_empty<next>(arguments);
+      if constexpr (std::is_integral_v<std::remove_cvref_t<std::tuple_element_t<next, Tuple>>>) {
+        return std::get<next>(arguments) == 0;
+      }
+    }
+    return false;
+  }
+
   template <class Tuple, std::size_t... i>
   static int first_gpu(const Tuple& arguments, std::index_sequence<i...>) noexcept {
     int gpu = -1;
-    static_cast<void>((((gpu = gpu_of(std::get<Row::buffer_arguments[i]>(arguments))) >= 0) || ...));
+    static_cast<void>(((!is_empty<Row::buffer_arguments[i]>(arguments) &&
+                        (gpu = gpu_of(std::get<Row::buffer_arguments[i]>(arguments))) >= 0) ||
+                       ...));
     return gpu;
   }
 

@@ -229,6 +229,17 @@ TEST(DeviceMemory, CallsNotServedYetReturnAnErrorThatNamesThem) {
   EXPECT_EQ(size(), sum);
 }
 
+TEST(DeviceMemory, GpuMemoryThatIsNotTouchedIsNoError) {
+  ReturnErrors errors(MPI_COMM_WORLD);
+  OnGpu memory(std::vector<std::byte>(1024));
+  MPI_Request requests[2];
+  EXPECT_EQ(MPI_SUCCESS, MPI_Irecv(memory.at(), 0, MPI_INT, rank(), 9, MPI_COMM_WORLD, &requests[0]));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Isend(memory.at(), 0, MPI_INT, rank(), 9, MPI_COMM_WORLD, &requests[1]));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Bcast(memory.at(), 0, MPI_INT, 0, MPI_COMM_WORLD));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Allreduce(memory.at(), memory.at(512), 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+}
+
 TEST(DeviceMemory, AFailureOfTheGpuIsAnErrorAndTheNextCallGoesThrough) {
   if (!gpu_fails_on_request()) GTEST_SKIP() << "a real GPU does not fail on request";
   ReturnErrors errors(MPI_COMM_WORLD);
