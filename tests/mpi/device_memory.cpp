@@ -34,7 +34,7 @@ class Buffer {
   std::unique_ptr<OnGpu> gpu_;
 };
 
-Buffer buffer_of(Memory& memory, bool on_gpu) { return {memory, on_gpu, memory.base() - memory.bytes().data()}; }
+Buffer buffer_of(const Memory& memory, bool on_gpu) { return {memory, on_gpu, memory.origin()}; }
 
 struct Case {
   Type type;
@@ -157,6 +157,33 @@ TEST(DeviceMemory, SendrecvAndReplace) {
                                                 MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     EXPECT_TRUE(same_bytes(source.bytes(), outgoing.bytes()));
   });
+}
+
+TEST(DeviceMemory, EveryKindOfMemoryOfAGpu) {
+  const int partner = size() < 2 ? rank() : rank() ^ 1;
+  Random random(seed() + 7);
+  std::vector<Case> all = cases(0);
+  for (const auto& [type, count] : all) {
+    const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
+    for (const GpuMemory out : kinds_at_hand()) {
+      for (const GpuMemory in : kinds_at_hand()) {
+        SCOPED_TRACE(type.text() + ", from " + name(out) + " to " + name(in));
+        Memory source(offsets, random);
+        Memory target(offsets, random);
+        OnGpu outgoing(source.bytes(), out);
+        OnGpu incoming(target.bytes(), in);
+        OnGpu packed(std::vector<std::byte>(offsets.size()), in);
+        int position = 0;
+        EXPECT_EQ(MPI_SUCCESS, MPI_Pack(outgoing.at(source.origin()), count, type.handle(), packed.at(),
+                                        static_cast<int>(offsets.size()), &position, MPI_COMM_WORLD));
+        EXPECT_TRUE(same_bytes(source.packed(offsets), packed.bytes()));
+        EXPECT_EQ(MPI_SUCCESS, MPI_Sendrecv(outgoing.at(source.origin()), count, type.handle(), partner, 8,
+                                            incoming.at(target.origin()), count, type.handle(), partner, 8,
+                                            MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        EXPECT_TRUE(same_bytes(target.after_unpacking(source.packed(offsets), offsets), incoming.bytes()));
+      }
+    }
+  }
 }
 
 TEST(DeviceMemory, ShortMessagesTouchNothingElseAndLongOnesAreTruncationErrors) {

@@ -3,15 +3,25 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <vector>
 
 namespace gapless::test {
 
+/// How memory that a GPU can address was made. The simulated GPU knows `plain` only.
+enum class GpuMemory {
+  plain,    ///< cuMemAlloc
+  pool,     ///< cuMemAllocAsync
+  mapped,   ///< virtual memory management: cuMemCreate and cuMemMap
+  managed,  ///< cuMemAllocManaged, which the CPU can address too
+  pinned,   ///< cuMemAllocHost: page-locked memory of the host
+};
+const char* name(GpuMemory kind);
+std::vector<GpuMemory> kinds_at_hand();
+
 /// A copy of some bytes in GPU memory. Where there is no GPU at all the program says so and ends.
 class OnGpu {
  public:
-  explicit OnGpu(const std::vector<std::byte>& bytes);
+  explicit OnGpu(const std::vector<std::byte>& bytes, GpuMemory kind = GpuMemory::plain);
   ~OnGpu();
   OnGpu(const OnGpu&) = delete;
   OnGpu& operator=(const OnGpu&) = delete;
@@ -20,6 +30,7 @@ class OnGpu {
   std::vector<std::byte> bytes() const;
 
  private:
+  GpuMemory kind_;
   void* memory_;
   std::size_t size_;
 };

@@ -34,6 +34,8 @@ class Memory {
   }
 
   std::byte* base() { return bytes_.data() + base_; }
+  /// Where base() is in bytes().
+  MPI_Aint origin() const { return base_; }
   const std::vector<std::byte>& bytes() const { return bytes_; }
 
   std::vector<std::byte> packed(std::span<const MPI_Aint> offsets) const {
