@@ -1,0 +1,79 @@
+#include <cinttypes>
+#include <cstdio>
+
+#include "gpu.hpp"
+#include "hand.hpp"
+#include "tables.hpp"
+#include "vendor.hpp"
+
+namespace gapless::bench {
+namespace {
+
+double gigabytes_a_second(std::int64_t bytes, double seconds) { return static_cast<double>(bytes) / seconds / 1e9; }
+
+}  // namespace
+
+void print(const Row& row) {
+  std::printf("{\"table\": \"%s\", \"case\": {", row.table.c_str());
+  for (const auto& [key, value] : row.labels) std::printf("\"%s\": \"%s\", ", key.c_str(), value.c_str());
+  std::printf("\"bytes\": %" PRId64 "}, \"value\": %.4g, \"unit\": \"%s\", \"bound\": ", row.bytes, row.value,
+              row.unit);
+  row.bound > 0 ? std::printf("%.4g", row.bound) : std::printf("null");
+  std::printf(", \"peers\": {");
+  const char* comma = "";
+  for (const auto& [name, value] : row.peers) {
+    std::printf("%s\"%s\": %.4g", comma, name.c_str(), value);
+    comma = ", ";
+  }
+  std::printf("}, \"note\": \"%s\"}\n", row.note.c_str());
+  std::fflush(stdout);
+}
+
+Contestant gapless_calls(const Workload& work) {
+  const gapless_type* type = work.type.get();
+  const std::int64_t count = work.count, bytes = work.packed_bytes();
+  return {"gapless", [=](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
+            const gapless_status status = direction == GAPLESS_PACK
+                                              ? gapless_pack(type, count, spot.memory, 0, bytes, spot.packed, stream)
+                                              : gapless_unpack(type, count, spot.memory, 0, bytes, spot.packed, stream);
+            if (status == GAPLESS_SUCCESS) return;
+            std::fprintf(stderr, "pack: %s\n", gapless_last_error());
+            std::exit(1);
+          }};
+}
+
+void measure_directions(const Setting& setting, const std::string& table, const Workload& work,
+                        const std::vector<Spot>& spots, bool with_vendor) {
+  const Contestant mine = gapless_calls(work);
+  const std::vector<Contestant> kernels = hand_written(work);
+  const std::vector<Contestant> calls = with_vendor ? vendor_calls(work) : std::vector<Contestant>();
+  std::vector<const Contestant*> all{&mine};
+  for (const Contestant& contestant : kernels) all.push_back(&contestant);
+  for (const Contestant& contestant : calls) all.push_back(&contestant);
+  setting.arena.verify(work, all, spots);
+
+  const std::int64_t bytes = work.packed_bytes(), traffic = work.traffic();
+  const double copy_seconds = setting.arena.copy_seconds(traffic / 2, setting.effort);
+  for (const gapless_direction direction : {GAPLESS_PACK, GAPLESS_UNPACK}) {
+    const Contestant& best = kernels[fastest(kernels, spots, direction)];
+    std::vector<const Contestant*> contestants{&mine, &best};
+    for (const Contestant& contestant : calls) contestants.push_back(&contestant);
+    const std::vector<double> seconds = gpu_seconds(contestants, spots, direction, setting.effort);
+    Row row;
+    row.table = table;
+    row.labels = {
+        {"family", work.family}, {"layout", work.name}, {"direction", direction == GAPLESS_PACK ? "pack" : "unpack"}};
+    row.bytes = bytes;
+    row.value = gigabytes_a_second(bytes, seconds[0]);
+    row.bound = gigabytes_a_second(bytes, static_cast<double>(traffic) / setting.copy_bandwidth);
+    row.peers = {{"copy of the same traffic", gigabytes_a_second(bytes, copy_seconds)},
+                 {"hand-written kernel", gigabytes_a_second(bytes, seconds[1])}};
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      row.peers.emplace_back(calls[i].name, gigabytes_a_second(bytes, seconds[2 + i]));
+    }
+    row.note = best.name;
+    print(row);
+  }
+}
+
+}  // namespace gapless::bench

@@ -1,0 +1,45 @@
+// The tables of the benchmark. Each prints its rows as JSON lines while it runs; pack.py judges them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "arena.hpp"
+#include "contestant.hpp"
+#include "workload.hpp"
+
+namespace gapless::bench {
+
+struct Setting {
+  Arena& arena;
+  double copy_bandwidth;  ///< bytes read and written a second by a large copy
+  Effort effort;
+  bool quick;
+};
+
+/// One row. `bound` is what the traffic allows at the speed of a large copy, 0 where that says nothing.
+struct Row {
+  std::string table;
+  std::vector<std::pair<std::string, std::string>> labels;
+  std::int64_t bytes = 0;
+  double value = 0;
+  const char* unit = "GB/s";
+  double bound = 0;
+  std::vector<std::pair<std::string, double>> peers;
+  std::string note;  ///< such as which hand-written kernel was the best one
+};
+void print(const Row& row);
+
+/// gapless through its C API.
+Contestant gapless_calls(const Workload& work);
+
+/// Packs and unpacks the work with gapless, the best hand-written kernel and the vendor's calls, after verifying all.
+void measure_directions(const Setting& setting, const std::string& table, const Workload& work,
+                        const std::vector<Spot>& spots, bool with_vendor);
+
+/// Every class of layouts at 1, 4, 16 and 64 MiB.
+void print_large(const Setting& setting);
+/// Vectors of 4- to 1024-byte blocks, powers of two and others.
+void print_block_lengths(const Setting& setting);
+
+}  // namespace gapless::bench
