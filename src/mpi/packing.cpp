@@ -42,6 +42,21 @@ bool fits(const void* packed, Count packed_size, const Count* position, layout::
          bytes <= packed_size - *position;
 }
 
+// Calls of this thread with the communicator it used last need no check of it.
+constinit thread_local MPI_Comm accepted_communicator [[gnu::tls_model("initial-exec")]] = {};
+
+// Is the communicator one that the library accepts? If not, `code` is the error the library has raised of it. `nothing`
+// are the arguments of a call of the same function that moves nothing.
+template <auto function, class... Nothing>
+bool is_accepted(MPI_Comm communicator, int& code, Nothing... nothing) noexcept {
+  if (communicator == accepted_communicator) [[likely]]
+    return true;
+  code = (native.*function)(nothing..., communicator);
+  if (code != MPI_SUCCESS) return false;
+  accepted_communicator = communicator;
+  return true;
+}
+
 // Moves `bytes` at *position of the packed buffer, and the position behind them.
 template <auto function, class Count, class Move>
 int move_packed(const Packing& packing, Count* position, MPI_Comm communicator, Move move) noexcept {
@@ -62,6 +77,12 @@ template <auto function, class Count>
       !fits(packed, packed_size, position, packing.user.buffer.size())) {
     return (native.*function)(memory, count, datatype, packed, packed_size, position, communicator);
   }
+  char nothing[8] = {};
+  Count start = 0;
+  int code = MPI_SUCCESS;
+  if (!is_accepted<function>(communicator, code, nothing, Count{0}, MPI_BYTE, nothing, Count{sizeof nothing}, &start)) {
+    return code;
+  }
   return move_packed<function>(packing, position, communicator, [&] {
     return transfer::pack(packing.user.buffer, static_cast<std::byte*>(packed) + *position, packing.packed);
   });
@@ -77,6 +98,12 @@ template <auto function, class Count>
   if (packing.owner == Owner::library || communicator == MPI_COMM_NULL ||
       !fits(packed, packed_size, position, packing.user.buffer.size())) {
     return (native.*function)(packed, packed_size, position, memory, count, datatype, communicator);
+  }
+  char nothing[8] = {};
+  Count start = 0;
+  int code = MPI_SUCCESS;
+  if (!is_accepted<function>(communicator, code, nothing, Count{sizeof nothing}, &start, nothing, Count{0}, MPI_BYTE)) {
+    return code;
   }
   return move_packed<function>(packing, position, communicator, [&] {
     return transfer::unpack(packing.user.buffer, static_cast<const std::byte*>(packed) + *position, packing.packed);

@@ -55,6 +55,18 @@ TEST_F(Errors, InvalidArgumentsOfSendrecv) {
   EXPECT_EQ(MPI_ERR_RANK, call(1, type_, size()));
 }
 
+#if !defined(OPEN_MPI) && !defined(MPI_ABI)  // handles that are addresses say nothing of their kind
+TEST_F(Errors, AHandleThatIsNoCommunicator) {
+  const MPI_Comm strange = MPI_INT;
+  std::vector<char> packed(64);
+  int position = 0;
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPI_Pack(memory_.data(), 1, type_, packed.data(), 64, &position, strange)));
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPI_Unpack(packed.data(), 64, &position, memory_.data(), 1, type_, strange)));
+  EXPECT_EQ(0, position);
+  EXPECT_EQ(std::vector<char>(64), packed);
+}
+#endif
+
 TEST_F(Errors, UncommittedTypes) {
   MPI_Datatype uncommitted;
   MPI_Type_vector(4, 2, 3, MPI_INT, &uncommitted);
