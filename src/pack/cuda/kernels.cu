@@ -7,19 +7,24 @@ namespace gapless::pack::cuda {
 namespace {
 
 template <class Word, int known_levels, class Index>
-__global__ void __launch_bounds__(threads_per_block) nest_kernel(const __grid_constant__ NestWork<Index> work) {
+__global__ void __launch_bounds__(threads_per_block)
+    nest_kernel(const __grid_constant__ NestWork<Index> work, const Completion completion) {
   NothingShared shared;
   run_tile<Word, known_levels>(work, blockIdx.x, DeviceBlock{}, shared);
+  complete(completion);
 }
 
 template <class Word, class Work>
-__global__ void __launch_bounds__(threads_per_block) work_kernel(const __grid_constant__ Work work) {
+__global__ void __launch_bounds__(threads_per_block)
+    work_kernel(const __grid_constant__ Work work, const Completion completion) {
   __shared__ typename Work::Shared shared;
   run_tile<Word>(work, blockIdx.x, DeviceBlock{}, shared);
+  complete(completion);
 }
 
 struct Launcher {
   cudaStream_t stream;
+  const Completion& completion;
 
   cudaError_t operator()(std::monostate) const noexcept { return cudaSuccess; }
 
@@ -33,21 +38,22 @@ struct Launcher {
   cudaError_t operator()(const NestWork<std::uint32_t>& work) const noexcept {
     visit_word(work.word_shift(), [&](auto word) {
       visit_levels(work.nest, [&](auto known) {
-        nest_kernel<decltype(word), known()><<<grid(work), threads_per_block, 0, stream>>>(work);
+        nest_kernel<decltype(word), known()><<<grid(work), threads_per_block, 0, stream>>>(work, completion);
       });
     });
     return cudaPeekAtLastError();
   }
 
   cudaError_t operator()(const OrderedWork& work) const noexcept {
-    work_kernel<std::uint8_t><<<grid(work), threads_per_block, 0, stream>>>(work);
+    work_kernel<std::uint8_t><<<grid(work), threads_per_block, 0, stream>>>(work, completion);
     return cudaPeekAtLastError();
   }
 
   template <class Work>
   cudaError_t operator()(const Work& work) const noexcept {
-    visit_word(work.word_shift(),
-               [&](auto word) { work_kernel<decltype(word)><<<grid(work), threads_per_block, 0, stream>>>(work); });
+    visit_word(work.word_shift(), [&](auto word) {
+      work_kernel<decltype(word)><<<grid(work), threads_per_block, 0, stream>>>(work, completion);
+    });
     return cudaPeekAtLastError();
   }
 
@@ -60,6 +66,8 @@ struct Launcher {
 
 }  // namespace
 
-cudaError_t launch(const Launch& work, cudaStream_t stream) noexcept { return std::visit(Launcher{stream}, work); }
+cudaError_t launch(const Launch& work, cudaStream_t stream, const Completion& completion) noexcept {
+  return std::visit(Launcher{stream, completion}, work);
+}
 
 }  // namespace gapless::pack::cuda

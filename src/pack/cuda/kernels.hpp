@@ -3,11 +3,13 @@
 
 #include <cuda_runtime_api.h>
 
+#include "pack/cuda/completion.hpp"
 #include "pack/cuda/plan.hpp"
 
 namespace gapless::pack::cuda {
 
-/// Issues one copy or kernel to `stream` of the current device. Asynchronous.
-cudaError_t launch(const Launch& work, cudaStream_t stream) noexcept;
+/// Issues one copy or kernel to `stream` of the current device. Asynchronous. Of the two only a kernel completes
+/// anything.
+cudaError_t launch(const Launch& work, cudaStream_t stream, const Completion& completion = {}) noexcept;
 
 }  // namespace gapless::pack::cuda
