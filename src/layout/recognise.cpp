@@ -5,8 +5,9 @@
 //   1. one nest of modes around a block, found exactly;
 //   2. the smallest period of the function: one mode over a smaller list (the fields of a repeated struct);
 //   3. the cheapest of: the runs as a list, groups of runs that are translates of each other at listed offsets,
-//      a few long strided parts.
+//      blocks of one length of which some touch, a few long strided parts.
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "layout/build.hpp"
@@ -148,6 +149,9 @@ std::size_t weight(const Layout& layout) {
   return sum + weight_of_parts(layout.parts.size());
 }
 
+/// Shorter lists stay runs: they may be the fields of a record, which engines move one by one.
+constexpr std::size_t shortest_block_list = 64;
+
 std::vector<std::size_t> proper_divisors(std::size_t number) {
   std::vector<std::size_t> divisors;
   for (std::size_t i = 1; i <= number / i; ++i) {
@@ -196,6 +200,12 @@ class Recogniser {
         best_weight = candidate_weight;
       }
     }
+    if (list.size() >= shortest_block_list) {
+      if (std::optional<Layout> blocks = as_blocks(list, best_weight)) {
+        best_weight = weight(*blocks);
+        best = std::move(blocks);
+      }
+    }
     if (std::optional<Layout> sum = as_parts(list, best_weight)) return *std::move(sum);
     return best ? *std::move(best) : as_segments(list);
   }
@@ -212,6 +222,25 @@ class Recogniser {
       }
     }
     return true;
+  }
+
+  /// The list as blocks of one length where some of them touch, if these weigh less than `limit`: engines move blocks
+  /// of one length much faster than runs of many lengths.
+  static std::optional<Layout> as_blocks(List list, std::size_t limit) {
+    Offset length = 0, size = 0;
+    for (const Segment& run : list) {
+      length = std::gcd(length, run.length);
+      size = checked::add(size, run.length);
+    }
+    const auto count = static_cast<std::size_t>(size / length);
+    if (count >= limit) return std::nullopt;
+    std::vector<Segment> blocks;
+    blocks.reserve(count);
+    for (const Segment& run : list) {
+      for (Offset done = 0; done < run.length; done += length) blocks.push_back({run.offset + done, length});
+    }
+    Layout layout = as_index(blocks, 1, make_block(list[0].offset, length));
+    return weight(layout) < limit ? std::optional(std::move(layout)) : std::nullopt;
   }
 
   /// The list as strided parts, if these are few and long enough to weigh less than `limit`.

@@ -25,6 +25,10 @@ Bounds bounds_of(const Field& field) noexcept {
   return bounds;
 }
 
+Loop loop(Offset count, Offset stride, Offset unit, Dense dense) noexcept {
+  return dense == Dense::destination ? Loop{count, stride, unit} : Loop{count, unit, stride};
+}
+
 }  // namespace
 
 bool Fields::add(Offset memory, Offset packed, const Layout& strided) noexcept {
@@ -88,23 +92,30 @@ bool Fields::are_disjoint(const Level& level) const noexcept {
 }
 
 Nest Fields::nest(const Field& field, Offset records, const Level& level, Dense dense) const noexcept {
-  const auto loop = [dense](Offset count, Offset stride, Offset unit) {
-    return dense == Dense::destination ? Loop{count, stride, unit} : Loop{count, unit, stride};
-  };
   Nest nest;
   nest.length = field.length;
   nest.depth = 0;
-  nest.loops[nest.depth++] = loop(records, level.stride, level.unit);
+  nest.loops[nest.depth++] = loop(records, level.stride, level.unit, dense);
   if (field.layout != nullptr) {
     Offset unit = field.length;
     for (const Mode& mode : field.layout->modes) {
-      nest.loops[nest.depth++] = loop(mode.count, mode.stride, unit);
+      nest.loops[nest.depth++] = loop(mode.count, mode.stride, unit, dense);
       unit *= mode.count;
     }
     // The longest of the two innermost loops runs inside.
     if (nest.loops[1].count > records) std::swap(nest.loops[0], nest.loops[1]);
   }
   return nest;
+}
+
+Pair Fields::pair(int first, Offset records, const Level& level, Dense dense) const noexcept {
+  const Field& one = field[first];
+  const Field& other = field[first + 1];
+  const Loop gaps = loop(0, other.memory - one.memory, other.packed - one.packed, dense);
+  return {{one.length, other.length},
+          gaps.source_stride,
+          gaps.destination_stride,
+          loop(records, level.stride, level.unit, dense)};
 }
 
 }  // namespace gapless::pack::host

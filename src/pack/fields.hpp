@@ -1,9 +1,10 @@
-// The fields of a repeated record: an array of structs is packed a field at a time, each field a strided nest from
-// memory to the packed records, instead of interpreting the record once per repetition. Records are done in tiles whose
-// memory and packed bytes both stay in the first-level cache, so every line still travels once.
+// The fields of a repeated record: an array of structs is packed two fields at a time, or one that is a strided nest,
+// instead of interpreting the record once per repetition. Records are done in tiles whose memory and packed bytes both
+// stay in the first-level cache, so every line still travels once.
 #pragma once
 
 #include "layout/layout.hpp"
+#include "pack/kernels.hpp"
 #include "pack/plan.hpp"
 
 namespace gapless::pack::host {
@@ -17,6 +18,9 @@ struct Field {
   Offset packed;         ///< its place in the packed record
   Offset length;         ///< contiguous bytes
   const Layout* layout;  ///< the field's own modes, nullptr for a plain block
+
+  /// Can it be moved in one pass with another?
+  bool is_paired() const noexcept { return layout == nullptr && length <= longest_paired; }
 };
 
 struct Fields {
@@ -30,6 +34,9 @@ struct Fields {
 
   /// The nest that moves one field of `records` records.
   Nest nest(const Field& field, Offset records, const Level& level, Dense dense) const noexcept;
+
+  /// Fields `first` and `first` + 1 of `records` records. Precondition: both can be paired.
+  Pair pair(int first, Offset records, const Level& level, Dense dense) const noexcept;
 
  private:
   bool add(Offset memory, Offset packed, const Layout& strided) noexcept;

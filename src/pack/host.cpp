@@ -109,13 +109,33 @@ class Mover {
   }
 
   void strided(const Nest& loops, char* memory, char* packed) const {
-    Transposed parts;
-    if (!transpose(loops, dense(), parts)) return nest(loops, memory, packed);
+    if (loops.depth < 2) return nest(loops, memory, packed);
+    const bool packs = direction_ == Direction::pack;
+    Transpose tiles;
+    if (find_transpose(loops, dense(), tiles)) {
+      const Transposer& transposer = kernels_.transpose[tiles.log2_length];
+      if (transposer.run != nullptr && std::min(tiles.rows, tiles.columns) >= transposer.edge) {
+        return transposes(tiles, tiles.depth, packs ? memory : packed, packs ? packed : memory);
+      }
+    }
+    Strips parts;
+    if (!split_strips(loops, dense(), parts)) return nest(loops, memory, packed);
     nest(parts.main, memory, packed);
     if (parts.rest.depth < 0) return;
-    const bool packs = direction_ == Direction::pack;
     nest(parts.rest, memory + (packs ? parts.rest_source : parts.rest_destination),
          packed + (packs ? parts.rest_destination : parts.rest_source));
+  }
+
+  /// A transpose, and the first `depth` loops around it.
+  void transposes(const Transpose& tiles, int depth, const char* source, char* destination) const {
+    if (depth == 0) {
+      return kernels_.transpose[tiles.log2_length].run(tiles.rows, tiles.columns, tiles.source_stride,
+                                                       tiles.destination_stride, source, destination);
+    }
+    const Loop& loop = tiles.loops[depth - 1];
+    for (Offset i = 0; i < loop.count; ++i, source += loop.source_stride, destination += loop.destination_stride) {
+      transposes(tiles, depth - 1, source, destination);
+    }
   }
 
   /// Repetitions of a core that is not a block.
@@ -146,11 +166,25 @@ class Mover {
   void repeated_fields(const Fields& fields, Level level, char* memory, char* packed) const {
     for (Offset done = 0; done < level.count; done += fields.tile) {
       const Offset count = std::min(fields.tile, level.count - done);
+      char* records = memory + done * level.stride;
+      char* packed_records = packed + done * level.unit;
       for (int i = 0; i < fields.count; ++i) {
         const Field& field = fields.field[i];
-        nest(fields.nest(field, count, level, dense()), memory + done * level.stride + field.memory,
-             packed + done * level.unit + field.packed);
+        if (i + 1 < fields.count && field.is_paired() && fields.field[i + 1].is_paired()) {
+          pair(fields.pair(i++, count, level, dense()), records + field.memory, packed_records + field.packed);
+        } else {
+          nest(fields.nest(field, count, level, dense()), records + field.memory, packed_records + field.packed);
+        }
       }
+    }
+  }
+
+  void pair(const Pair& pair, char* memory, char* packed) const {
+    const auto move = kernels_.pairs[field_class(pair.length[0])].with[field_class(pair.length[1])];
+    if (direction_ == Direction::pack) {
+      move(pair, memory, packed);
+    } else {
+      move(pair, packed, memory);
     }
   }
 
@@ -264,25 +298,24 @@ class Mover {
                     job.end);
 }
 
-/// The commonest jobs, one row of blocks: here every nanosecond of preparation would show.
-[[gnu::always_inline]] inline bool is_row(const Job& job, Mode& row) noexcept {
-  const Layout& layout = *job.layout;
-  if (layout.core != Core::block || job.begin != 0 || job.end != layout.size * job.outer.count) return false;
-  row = job.outer;
-  if (layout.modes.empty()) return row.stride != layout.length && layout.length > 0;
-  if (layout.modes.size() != 1 || row.count != 1) return false;
-  row = layout.modes[0];
-  return true;
-}
-
 }  // namespace
 
+// The commonest jobs, one row of blocks, go straight to their loop: here every instruction of preparation would show.
 void run(const Job& job) {
   const Kernels& table = kernels();
-  Mode row;
-  if (!is_row(job, row)) return run_any(table, job);
-  const Offset length = job.layout->length;
-  char* memory = static_cast<char*>(job.memory) + job.layout->base;
+  const Layout& layout = *job.layout;
+  Mode row = job.outer;
+  bool is_row = layout.core == Core::block && job.begin == 0;
+  if (layout.modes.size() == 1) {
+    is_row = is_row && row.count == 1 && job.end == layout.size;
+    row = layout.modes[0];
+  } else {
+    is_row = is_row && layout.modes.empty() && job.end == layout.length * row.count && job.end > 0 &&
+             row.stride != layout.length;
+  }
+  if (!is_row) return run_any(table, job);
+  const Offset length = layout.length;
+  char* memory = static_cast<char*>(job.memory) + layout.base;
   char* packed = static_cast<char*>(job.packed);
   const auto move = table.rows[table_index(length)];
   if (job.direction == Direction::pack) return move(length, row.count, row.stride, length, memory, packed);

@@ -15,7 +15,43 @@ inline int table_index(Offset length) noexcept {
   return length < longest_fixed ? static_cast<int>(length) : longest_fixed;
 }
 
-/// All copies happen in the order of the loops and lists: where destinations overlap, the last one stays.
+/// Fields up to this length have a copy in the table of pairs.
+inline constexpr Offset longest_paired = 64;
+
+/// The commonest lengths of fields have copies of their own; the lengths between them share one.
+inline int field_class(Offset length) noexcept {
+  constexpr std::int8_t classes[] = {0, 0, 1, 2, 3, 4, 4, 4, 5, 6, 6, 6, 7, 6, 6, 6, 8};
+  if (length <= 16) return classes[length];
+  if (length <= 32) return length == 20 ? 10 : length == 24 ? 11 : length == 32 ? 12 : 9;
+  return 13;
+}
+inline constexpr int field_classes = 14;
+
+/// Two fields of a repeated record. The gaps lead from the first field to the second.
+struct Pair {
+  Offset length[2];
+  Offset source_gap;
+  Offset destination_gap;
+  Loop records;
+};
+using PairKernel = void(const Pair& pair, const char* source, char* destination);
+struct PairRow {
+  PairKernel* with[field_classes];
+};
+
+/// Element (i, j) of one length from source + i * source_stride + j * length to
+/// destination + j * destination_stride + i * length, for i in [0, rows) and j in [0, columns), at least `edge` each.
+/// Needs a destination without overlaps; some of it is written twice. Null where the instruction set has no way.
+struct Transposer {
+  int edge;
+  void (*run)(Offset rows, Offset columns, Offset source_stride, Offset destination_stride, const char* source,
+              char* destination);
+};
+/// Elements of 1, 2, 4, 8 and 16 bytes.
+inline constexpr int transposed_lengths = 5;
+
+/// All copies but transposes happen in the order of the loops and lists: where destinations overlap, the last one
+/// stays.
 struct Kernels {
   const char* name;
 
@@ -39,6 +75,10 @@ struct Kernels {
   void (*gather_runs)(List offsets, List ends, Offset first, Offset last, const char* memory, char* packed);
   /// The same the other way.
   void (*scatter_runs)(List offsets, List ends, Offset first, Offset last, char* memory, const char* packed);
+
+  Transposer transpose[transposed_lengths];
+  /// By the classes of the first and the second field.
+  PairRow pairs[field_classes];
 };
 
 [[gnu::visibility("hidden")]] extern const Kernels scalar_kernels;

@@ -1,12 +1,14 @@
 #include "pack/plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 namespace gapless::pack::host {
 namespace {
 
 constexpr Offset cache_line = 64;
+constexpr std::uint64_t longest_transposed = 16;
 // Rows whose lines all stay in the first-level cache are reused without any help.
 constexpr Offset reused_rows = 128;
 
@@ -63,7 +65,33 @@ bool is_injective(const Nest& nest, Dense dense) noexcept {
   return true;
 }
 
-bool transpose(const Nest& nest, Dense dense, Transposed& result) noexcept {
+bool find_transpose(const Nest& nest, Dense dense, Transpose& transpose) noexcept {
+  const auto length = static_cast<std::uint64_t>(nest.length);
+  if (nest.depth < 2 || length > longest_transposed || !std::has_single_bit(length)) return false;
+  int near = 1;
+  while (near < nest.depth && sparse_stride(nest.loops[near], dense) != nest.length) ++near;
+  if (near == nest.depth) return false;
+  if (dense == Dense::source && !is_injective(nest, dense)) return false;
+
+  // The dense side of the innermost loop is contiguous, the sparse side of the near one.
+  const Loop& inner = nest.loops[0];
+  const Loop& neighbours = nest.loops[near];
+  const bool packs = dense == Dense::destination;
+  const Loop& row = packs ? inner : neighbours;
+  const Loop& column = packs ? neighbours : inner;
+  transpose.log2_length = std::countr_zero(length);
+  transpose.rows = row.count;
+  transpose.columns = column.count;
+  transpose.source_stride = row.source_stride;
+  transpose.destination_stride = column.destination_stride;
+  transpose.depth = 0;
+  for (int i = 1; i < nest.depth; ++i) {
+    if (i != near) transpose.loops[transpose.depth++] = nest.loops[i];
+  }
+  return true;
+}
+
+bool split_strips(const Nest& nest, Dense dense, Strips& result) noexcept {
   if (nest.depth < 2) return false;
   const Offset first = std::abs(sparse_stride(nest.loops[0], dense));
   if (first < cache_line || nest.loops[0].count < reused_rows || nest.length >= cache_line) return false;

@@ -40,15 +40,27 @@ Nest make_nest(const Plan& plan, int top, Offset count, Dense dense) noexcept;
 /// Does no two iterations of the nest touch one byte of the side that is not dense? Exact for loops that nest.
 bool is_injective(const Nest& nest, Dense dense) noexcept;
 
+/// A nest that is a transpose of elements of 1, 2, 4, 8 or 16 bytes, at `rows` neighbouring places on one side and
+/// `columns` on the other, with further loops around it. See Transposer in kernels.hpp.
+struct Transpose {
+  int log2_length;
+  Offset rows, columns;
+  Offset source_stride, destination_stride;
+  int depth;
+  Loop loops[max_loops];  ///< innermost first
+};
+/// False if it is none, or if visiting it in another order could change which of two overlapping writes stays.
+bool find_transpose(const Nest& nest, Dense dense, Transpose& transpose) noexcept;
+
 /// Splits a nest whose innermost loop strides further than another into one that visits neighbouring memory together,
 /// and the rest that the split leaves over (depth -1 if none, to be run from the given distances). The packed bytes
 /// stay where they are; only the order of visits changes, so the nest must be injective where the destination is not
 /// dense.
-struct Transposed {
+struct Strips {
   Nest main;
   Nest rest;
   Offset rest_source, rest_destination;
 };
-bool transpose(const Nest& nest, Dense dense, Transposed& result) noexcept;
+bool split_strips(const Nest& nest, Dense dense, Strips& result) noexcept;
 
 }  // namespace gapless::pack::host

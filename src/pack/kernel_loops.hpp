@@ -1,0 +1,184 @@
+// Loops around copies: rows of blocks, planes of rows, and nests of any depth.
+//
+// Part of kernels.cpp, which is compiled once per instruction set: everything here has internal linkage.
+#pragma once
+
+#include "pack/kernel_copies.hpp"
+
+namespace gapless::pack::host {
+namespace {
+
+// Strides from here on leave a page within a few rows.
+constexpr Offset far_stride = 512;
+constexpr Offset far_rows = 64;
+
+bool is_far(Offset stride) { return stride >= far_stride || stride <= -far_stride; }
+
+/// One copy a round: prefetchers know a stride by the instruction that loads, and a multiple of a far stride is too
+/// long for them.
+template <class Copy>
+[[gnu::always_inline]] inline void far_rows_of(Copy copy, Offset count, Offset source_stride, Offset destination_stride,
+                                               const char* source, char* destination) {
+#pragma GCC unroll 1
+  for (; count > 0; --count) {
+    copy(source, destination);
+    source += source_stride;
+    destination += destination_stride;
+  }
+}
+
+template <class Copy>
+[[gnu::always_inline]] inline void rows(Copy copy, Offset count, Offset source_stride, Offset destination_stride,
+                                        const char* source, char* destination) {
+  if (count >= far_rows && (is_far(source_stride) || is_far(destination_stride))) {
+    return far_rows_of(copy, count, source_stride, destination_stride, source, destination);
+  }
+  for (; count >= 4; count -= 4) {
+    for (int i = 0; i < 4; ++i) {
+      copy(source, destination);
+      source += source_stride;
+      destination += destination_stride;
+    }
+  }
+  for (; count > 0; --count) {
+    copy(source, destination);
+    source += source_stride;
+    destination += destination_stride;
+  }
+}
+
+// Longer rows are left to the C library, which then has room to use what it knows of the processor.
+constexpr Offset longest_by_vectors = 2048;
+
+/// Rows too long for a copy of their own. The next row's lines are fetched for writing meanwhile: its beginning is
+/// nothing that a hardware prefetcher could foresee.
+[[gnu::always_inline]] inline void rows(Long copy, Offset count, Offset source_stride, Offset destination_stride,
+                                        const char* source, char* destination) {
+  constexpr int line = 64;
+  const Offset last = copy.length - line;
+  const bool by_vectors = count > 1 && copy.length <= longest_by_vectors && last >= 0;
+  for (; count > 0; --count) {
+    if (by_vectors) {
+      for (Offset k = 0; k < last; k += line) {
+        __builtin_prefetch(destination + destination_stride + k, 1);
+        move<line>(source + k, destination + k);
+      }
+      __builtin_prefetch(destination + destination_stride + last, 1);
+      move<line>(source + last, destination + last);
+    } else {
+      copy(source, destination);
+    }
+    source += source_stride;
+    destination += destination_stride;
+  }
+}
+
+// Hardware prefetchers follow strides inside a page only. Beyond that what is written is fetched ahead, also where it
+// is the dense side: they fetch lines to be read, not to be owned. Not for the shortest blocks, of which enough are
+// under way at once by themselves, nor for strides that put all rows into a few sets of the first-level cache, where
+// they would evict each other before use.
+constexpr Offset rows_lookahead = 24;
+constexpr Offset crowding_stride = 1024;
+
+bool are_worth_fetching(Offset source_stride, Offset destination_stride) {
+  return is_far(destination_stride) ? destination_stride % crowding_stride != 0 : is_far(source_stride);
+}
+
+template <int length>
+void rows_of(Offset any_length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
+             char* destination) {
+  const typename RowCopyOf<length>::Type copy(any_length);
+  if constexpr (length >= 32 && length <= 64) {
+    if (count >= far_rows && are_worth_fetching(source_stride, destination_stride)) {
+      for (; count > rows_lookahead; --count) {
+        __builtin_prefetch(destination + rows_lookahead * destination_stride, 1);
+        copy(source, destination);
+        source += source_stride;
+        destination += destination_stride;
+      }
+    }
+  }
+  rows(copy, count, source_stride, destination_stride, source, destination);
+}
+
+/// The two innermost loops; `fixed` is the inner count where it is small and known, else 0.
+template <int fixed, class Copy>
+[[gnu::always_inline]] inline void plane(Copy copy, const Loop& inner, const Loop& outer, const char* source,
+                                         char* destination) {
+  const Offset source_stride = inner.source_stride, destination_stride = inner.destination_stride;
+  for (Offset i = 0; i < outer.count; ++i) {
+    if constexpr (fixed > 0) {
+      for (int k = 0; k < fixed; ++k) copy(source + k * source_stride, destination + k * destination_stride);
+    } else {
+      rows(copy, inner.count, source_stride, destination_stride, source, destination);
+    }
+    source += outer.source_stride;
+    destination += outer.destination_stride;
+  }
+}
+
+/// The same where every outer step jumps far, as in transposes.
+template <class Copy>
+void far_plane(Copy copy, const Loop& inner, const Loop& outer, const char* source, char* destination) {
+  constexpr Offset ahead = 12;
+  const bool reads_far = is_far(outer.source_stride);
+  const Offset near_end = (inner.count - 1) * (reads_far ? inner.source_stride : inner.destination_stride);
+  for (Offset i = 0; i < outer.count; ++i) {
+    if (reads_far) {
+      __builtin_prefetch(source + ahead * outer.source_stride);
+      __builtin_prefetch(source + ahead * outer.source_stride + near_end);
+    } else {
+      __builtin_prefetch(destination + ahead * outer.destination_stride, 1);
+      __builtin_prefetch(destination + ahead * outer.destination_stride + near_end, 1);
+    }
+    rows(copy, inner.count, inner.source_stride, inner.destination_stride, source, destination);
+    source += outer.source_stride;
+    destination += outer.destination_stride;
+  }
+}
+
+template <class Copy>
+void planes(Copy copy, const Loop& inner, const Loop& outer, const char* source, char* destination) {
+  const bool jumps = is_far(outer.source_stride) || is_far(outer.destination_stride);
+  if (jumps && outer.count >= far_rows && inner.count >= 8 && inner.count <= 64) {
+    return far_plane(copy, inner, outer, source, destination);
+  }
+  switch (inner.count) {
+    case 2:
+      return plane<2>(copy, inner, outer, source, destination);
+    case 3:
+      return plane<3>(copy, inner, outer, source, destination);
+    case 4:
+      return plane<4>(copy, inner, outer, source, destination);
+    case 8:
+      return plane<8>(copy, inner, outer, source, destination);
+    default:
+      return plane<0>(copy, inner, outer, source, destination);
+  }
+}
+
+template <class Copy>
+void loops(Copy copy, const Loop* loop, int depth, const char* source, char* destination) {
+  if (depth == 0) return copy(source, destination);
+  const Loop& inner = loop[0];
+  if (depth == 1) return rows(copy, inner.count, inner.source_stride, inner.destination_stride, source, destination);
+  if (depth == 2) return planes(copy, inner, loop[1], source, destination);
+  const Loop& outer = loop[depth - 1];
+  for (Offset i = 0; i < outer.count; ++i) {
+    if (depth == 3) {
+      planes(copy, inner, loop[1], source, destination);
+    } else {
+      loops(copy, loop, depth - 1, source, destination);
+    }
+    source += outer.source_stride;
+    destination += outer.destination_stride;
+  }
+}
+
+template <class Copy>
+void nest_of(const Nest& nest, const char* source, char* destination) {
+  loops(Copy(nest.length), nest.loops, nest.depth, source, destination);
+}
+
+}  // namespace
+}  // namespace gapless::pack::host
