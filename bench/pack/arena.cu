@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::size_t guard = 4096;
 constexpr int threads = 256;
+/// Beyond these, small pieces of work are not much further from the cache, only slower to set up.
+constexpr std::size_t most_spots = 128;
 
 __host__ __device__ std::uint32_t random_word(std::uint64_t index, std::uint32_t seed) {
   auto x = static_cast<std::uint32_t>(index) * 2654435761U ^ static_cast<std::uint32_t>(index >> 32) ^ seed;
@@ -149,7 +151,7 @@ std::vector<Spot> Arena::spots(const Workload& work) const {
   const std::size_t span = rounded(work.blocks.span()), packed = rounded(work.packed_bytes());
   const auto wanted = 1 + 4 * cache_bytes_ / static_cast<std::size_t>(work.traffic());
   const std::size_t room = std::min(memory_.bytes() / span, packed_.bytes() / packed);
-  const std::size_t count = std::clamp<std::size_t>(wanted, 1, std::max<std::size_t>(room, 1));
+  const std::size_t count = std::clamp<std::size_t>(wanted, 1, std::clamp<std::size_t>(room, 1, most_spots));
   std::vector<Spot> spots;
   for (std::size_t i = 0; i < count; ++i) spots.push_back({memory_.data() + i * span, packed_.data() + i * packed});
   return spots;
@@ -194,7 +196,7 @@ void Arena::verify(const Workload& work, const std::vector<const Contestant*>& c
 double Arena::copy_seconds(std::int64_t bytes, const Effort& effort) const {
   const auto each = static_cast<std::size_t>(std::max<std::int64_t>(bytes / 16 * 16, 16));
   const std::size_t place = rounded(static_cast<std::int64_t>(each));
-  const std::size_t count = std::min(1 + 2 * cache_bytes_ / each, image_.bytes() / place);
+  const std::size_t count = std::min({1 + 2 * cache_bytes_ / each, image_.bytes() / place, most_spots});
   std::vector<Spot> spots;
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
     spots.push_back({memory_.data() + i * place, image_.data() + i * place});

@@ -20,8 +20,8 @@ class Arena {
   Arena(std::size_t span, std::size_t packed);
 
   bool holds(const Workload& work) const;
-  /// Copies of the work in different memory, so many that going round them never finds anything in the cache; one if
-  /// there is no room for that.
+  /// Copies of the work in different memory, so many that going round them finds nothing in the cache, as far as there
+  /// is room: work below some 512 KiB stays in the cache in part.
   std::vector<Spot> spots(const Workload& work) const;
   /// One copy, again and again: whatever fits stays in the cache.
   std::vector<Spot> one_spot() const { return {{memory_.data(), packed_.data()}}; }

@@ -17,8 +17,19 @@ struct Table {
 };
 
 constexpr Table tables[] = {
+    {"ceilings", print_ceilings},
     {"large", print_large},
     {"block_lengths", print_block_lengths},
+    {"types", print_types},
+    {"types_on_gpu", print_types_on_gpu},
+    {"blocks_1024", print_blocks_of_1024},
+    {"faces", print_faces},
+    {"stages", print_stages},
+    {"constructions", print_constructions},
+    {"latency", print_latency},
+    {"halo", print_halo},
+    {"one_shot", print_one_shot},
+    {"contention", print_contention},
 };
 
 bool has(int argc, char** argv, const char* word) {
@@ -47,7 +58,6 @@ int main(int argc, char** argv) {
   const std::int64_t large = std::int64_t{1} << 30;
   arena.copy_seconds(large, effort);  // warms up
   const double bandwidth = 2 * static_cast<double>(large) / arena.copy_seconds(large, effort);
-  std::printf("{\"ceiling\": \"copy, read and write\", \"value\": %.4g, \"unit\": \"GB/s\"}\n", bandwidth / 1e9);
   const Setting setting{arena, bandwidth, effort, quick};
   for (const Table& table : tables) {
     if (all || has(argc, argv, table.name)) table.print(setting);

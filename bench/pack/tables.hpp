@@ -37,9 +37,31 @@ Contestant gapless_calls(const Workload& work);
 void measure_directions(const Setting& setting, const std::string& table, const Workload& work,
                         const std::vector<Spot>& spots, bool with_vendor);
 
+/// What the machine can do at best.
+void print_ceilings(const Setting& setting);
 /// Every class of layouts at 1, 4, 16 and 64 MiB.
 void print_large(const Setting& setting);
 /// Vectors of 4- to 1024-byte blocks, powers of two and others.
 void print_block_lengths(const Setting& setting);
+/// The types of 000 and 001 from 64 B to 4 MiB, until the packed bytes are there.
+void print_types(const Setting& setting);
+/// The same types, time on the GPU alone.
+void print_types_on_gpu(const Setting& setting);
+/// 1024 blocks of 8 to 256 B.
+void print_blocks_of_1024(const Setting& setting);
+/// The faces of cubes of 64 to 512 doubles.
+void print_faces(const Setting& setting);
+/// The papers' algorithm, taken apart.
+void print_stages(const Setting& setting);
+/// One object, differently constructed.
+void print_constructions(const Setting& setting);
+/// Small messages.
+void print_latency(const Setting& setting);
+/// The 26 regions of a 3-D halo exchange.
+void print_halo(const Setting& setting);
+/// To and from host memory that the GPU addresses.
+void print_one_shot(const Setting& setting);
+/// Beside a program that keeps the GPU or the bus busy.
+void print_contention(const Setting& setting);
 
 }  // namespace gapless::bench

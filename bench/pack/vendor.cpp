@@ -7,7 +7,7 @@
 namespace gapless::bench {
 namespace {
 
-constexpr std::size_t most_blocks = 4096;
+constexpr std::size_t most_blocks = 512;
 
 std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
 
