@@ -7,16 +7,15 @@ Every figure is a median; every ratio is taken within one process, where all con
 """
 
 import argparse
-import datetime
 import json
 import math
 import os
 import pathlib
-import platform
 import subprocess
 import sys
 
-SOURCE = pathlib.Path(__file__).resolve().parent.parent
+from _report import report
+
 LAUNCH = {"mpich": ["mpiexec", "-n", "1"], "openmpi": ["mpirun", "-n", "1", "--oversubscribe"]}
 
 
@@ -35,19 +34,6 @@ def run(build, mpi, arguments):
     output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
     header, *rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     return header, rows
-
-
-def machine():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
-
-
-def commit():
-    return subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=SOURCE, stdout=subprocess.PIPE, text=True
-    ).stdout.strip()
 
 
 def as_row(library, engine, measured):
@@ -105,24 +91,6 @@ def print_table(rows):
             f"{row['case']['layout']:52} {row['case']['direction']:6} {row['value']:8.2f} {row['bound']:8.2f} "
             f"{library:8.2f} {loop:8.2f} {row['value'] / max(library, loop):8.2f}{flag}"
         )
-
-
-def report(benchmark, rows, bars, write):
-    """Prints which bars hold, and writes the rows and bars to bench/results/<benchmark>.json if asked."""
-    result = {
-        "benchmark": benchmark,
-        "machine": machine(),
-        "commit": commit(),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "rows": rows,
-        "bars": bars,
-    }
-    for bar in bars:
-        print(f"{'holds' if bar['holds'] else 'FAILS'}: {bar['name']}: {bar['asks']}: {bar['figure']}")
-    if write:
-        target = SOURCE / "bench" / "results" / f"{benchmark}.json"
-        target.parent.mkdir(exist_ok=True)
-        target.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def main():

@@ -15,7 +15,8 @@ import pathlib
 import statistics
 import subprocess
 
-from host_pack import LAUNCH, cache_variable, report
+from _report import report
+from host_pack import LAUNCH, cache_variable
 
 WITHOUT_GPU, WITH_GPU = "uses no GPU", "uses a GPU"
 PROCESSES_PER_REPEAT = 4

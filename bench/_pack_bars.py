@@ -1,0 +1,170 @@
+"""The bars of the GPU packing benchmark: what is asked, and whether the rows hold it.
+
+A rate is held against what the traffic allows at the speed of a large copy. Where memory itself cannot do that (sparse
+reads, stores of parts of a sector), the kernel written by hand for that one layout falls short as well; then being
+within 5 % of it is enough, and the figure says how many rows held only so.
+"""
+
+from _pack_rows import COPY, HAND, label, of_table, size
+
+MEBIBYTE = 1 << 20
+
+
+def bar(name, asks, judged):
+    """One bar over many rows. `judged` has (score, holds, row), the lowest score being the worst."""
+    if not judged:
+        return None
+    holding = sum(holds for _, holds, _ in judged)
+    score, _, row = min(judged, key=lambda entry: (entry[1], entry[0]))
+    return {
+        "name": name,
+        "asks": asks,
+        "figure": f"{holding} of {len(judged)} hold; worst {score:.2f} ({label(row)}, {size(row['case']['bytes'])})",
+        "holds": holding == len(judged),
+    }
+
+
+def fraction(row, ceiling):
+    return row["value"] / ceiling(row)
+
+
+def reaches(row, least, ceiling):
+    """(score, holds, row): at least `least` of the ceiling, or of the hand-written kernel that misses it too."""
+    of_hand = row["value"] / row["peers"][HAND]
+    hand_misses = row["peers"][HAND] < least * ceiling(row)
+    mine = fraction(row, ceiling)
+    holds = mine >= least or (hand_misses and of_hand >= 0.95)
+    return (max(mine, of_hand) if hand_misses else mine, holds, row)
+
+
+def traffic_bound(row):
+    return row["bound"]
+
+
+def attainable(row):
+    """Below 64 MiB starting and ending a kernel show: a contiguous copy of the same traffic pays for them too."""
+    return min(row["bound"], row["peers"][COPY])
+
+
+def large(rows):
+    chosen = [row for row in of_table(rows, "large") if row["case"]["bytes"] >= 60 * MEBIBYTE]
+    return bar(
+        "every class at 64 MiB",
+        "at least 0.90 of the traffic bound, or 0.95 of the hand-written kernel where that misses it too",
+        [reaches(row, 0.90, traffic_bound) for row in chosen],
+    )
+
+
+def medium(rows):
+    chosen = [row for row in of_table(rows, "large") if row["case"]["bytes"] < 60 * MEBIBYTE]
+    return bar(
+        "every class from 1 to 16 MiB",
+        "at least 0.80 of a contiguous copy of the same traffic, or 0.95 of the hand-written kernel that misses it too",
+        [reaches(row, 0.80, attainable) for row in chosen],
+    )
+
+
+def block_lengths(rows):
+    """Lengths that are no powers of two against the neighbours that are."""
+    judged = []
+    for direction in ("pack", "unpack"):
+        mine = {}
+        for row in of_table(rows, "block_lengths"):
+            if row["case"]["direction"] == direction:
+                mine[int(row["case"]["layout"].split()[1])] = row
+        for length, row in mine.items():
+            below = max((n for n in mine if n < length and n & (n - 1) == 0), default=None)
+            above = min((n for n in mine if n > length and n & (n - 1) == 0), default=None)
+            if length & (length - 1) == 0 or below is None or above is None:
+                continue
+            neighbours = min(fraction(mine[n], traffic_bound) for n in (below, above))
+            judged.append(reaches(row, 0.95 * neighbours, traffic_bound))
+    return bar(
+        "block lengths of 12 to 1000 B",
+        "within 5 % of the neighbouring powers of two, as fractions of the bound, or of the hand-written kernel",
+        judged,
+    )
+
+
+def constructions(rows):
+    judged = []
+    for row in of_table(rows, "constructions"):
+        rates = [row["value"], *row["peers"].values()]
+        judged.append((min(rates) / max(rates), min(rates) >= 0.95 * max(rates), row))
+    return bar("constructions of one object", "all within 5 % of each other", judged)
+
+
+def hand_coded(rows):
+    judged = [
+        (row["value"] / row["peers"][HAND], row["value"] >= row["peers"][HAND] / 1.05, row)
+        for row in of_table(rows, "types_on_gpu")
+    ]
+    return bar("the types of 000 against hand-coded kernels", "at most 5 % slower", judged)
+
+
+def vendor(rows):
+    """Where a kernel can beat every call of the vendor, gapless does."""
+    judged = []
+    for row in of_table(rows, "types", "blocks_1024"):
+        calls = [time for name, time in row["peers"].items() if name.startswith("cuda") and "as many" not in name]
+        if calls and row["case"]["family"] != "contiguous" and row["peers"][HAND] < min(calls):
+            judged.append((min(calls) / row["value"], row["value"] <= min(calls), row))
+    return bar("the vendor's copy calls", "faster than all of them wherever a hand-written kernel is", judged)
+
+
+def latency(rows):
+    start = "empty kernel, completion polled"
+    bars = []
+    for resident, most in (("no", 1.10), ("yes", 0.5)):
+        judged = [
+            (most * row["peers"][start] / row["value"], row["value"] <= most * row["peers"][start], row)
+            for row in of_table(rows, "latency")
+            if row["case"]["resident"] == resident and row["case"]["bytes"] <= 64 << 10
+        ]
+        name = "packs up to 64 KiB" + (", resident kernel" if resident == "yes" else "")
+        asks = f"at most {most} of starting an empty kernel and polling its end (score: allowed over measured time)"
+        bars.append(bar(name, asks, judged))
+    return bars
+
+
+def halo(rows):
+    start = "empty kernel, completion polled"
+    judged = [
+        (1.3 * row["peers"][start] / row["value"], row["value"] <= 1.3 * row["peers"][start], row)
+        for row in of_table(rows, "halo")
+        if int(row["case"]["largest face"].split()[0]) <= 64 << 10
+    ]
+    return bar(
+        "26 halo regions in one batch",
+        "at most 1.3 of starting an empty kernel and polling its end (score: allowed over measured time)",
+        judged,
+    )
+
+
+def one_shot(rows):
+    judged = [
+        (fraction(row, traffic_bound), fraction(row, traffic_bound) >= 0.93, row)
+        for row in of_table(rows, "one_shot")
+        if row["case"]["bytes"] >= 15.9 * MEBIBYTE
+    ]
+    return bar("host memory directly, from 16 MiB", "at least 0.93 of the rate of a pinned copy", judged)
+
+
+def contention(rows):
+    """Who goes first, what the program does and where the bytes go: in each, the copy engine is the alternative."""
+    times = {}
+    for row in of_table(rows, "contention"):
+        case = row["case"]
+        key = (case["user"], case["order"], case["destination"])
+        times.setdefault(key, {})[case["engine"]] = row
+    judged = []
+    for engines in times.values():
+        mine, copy_engine = (engines[name]["peers"]["both together"] for name in ("gapless", "cudaMemcpy2DAsync"))
+        judged.append((copy_engine / mine, mine <= 1.05 * copy_engine, engines["gapless"]))
+    return bar("beside a busy program", "never 5 % later than the copy engine", judged)
+
+
+def evaluate(rows):
+    found = [large(rows), medium(rows), block_lengths(rows), constructions(rows), hand_coded(rows), vendor(rows)]
+    found += [*latency(rows), halo(rows), one_shot(rows), contention(rows)]
+    return [one for one in found if one is not None]

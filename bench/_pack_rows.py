@@ -1,0 +1,33 @@
+"""The rows of the GPU packing benchmark: reading what the program prints, and how a row is called."""
+
+import json
+
+HAND = "hand-written kernel"
+COPY = "copy of the same traffic"
+
+
+def parse(text):
+    """The machine, and the rows in the form of the result files."""
+    machine, rows = None, []
+    for entry in (json.loads(line) for line in text.splitlines() if line.startswith("{")):
+        if "machine" in entry:
+            machine = entry["machine"]
+            continue
+        case = {"table": entry.pop("table"), **entry.pop("case")}
+        rows.append({"case": case, **entry})
+    return machine, rows
+
+
+def of_table(rows, *tables):
+    return [row for row in rows if row["case"]["table"] in tables]
+
+
+def size(number):
+    for shift, unit in ((20, "MiB"), (10, "KiB")):
+        if number >= 1 << shift:
+            return f"{number / (1 << shift):.4g} {unit}"
+    return f"{number} B"
+
+
+def label(row):
+    return ", ".join(str(value) for key, value in row["case"].items() if key not in ("table", "bytes", "family"))

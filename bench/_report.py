@@ -1,0 +1,51 @@
+"""What every benchmark does with its rows and bars: print which bars hold, and write one result file."""
+
+import datetime
+import json
+import pathlib
+import platform
+import subprocess
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def commit():
+    return subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=SOURCE, stdout=subprocess.PIPE, text=True
+    ).stdout.strip()
+
+
+def as_text(result):
+    """The result as JSON with a line a row, so that a new measurement changes few lines."""
+    head = {key: value for key, value in result.items() if key not in ("rows", "bars")}
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
+    for key in ("rows", "bars"):
+        entries = ",\n".join("  " + json.dumps(entry, ensure_ascii=False) for entry in result[key])
+        lines.append(f' "{key}": [\n{entries}\n ]' + ("," if key == "rows" else ""))
+    return "{\n" + "\n".join(lines) + "\n}\n"
+
+
+def report(benchmark, rows, bars, write, machine=None, file_name=None):
+    """Writes bench/results/<file_name or benchmark>.json if asked. The machine is this one's processor unless told."""
+    for bar in bars:
+        print(f"{'holds' if bar['holds'] else 'FAILS'}: {bar['name']}: {bar['asks']}: {bar['figure']}")
+    result = {
+        "benchmark": benchmark,
+        "machine": machine or processor(),
+        "commit": commit(),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "rows": rows,
+        "bars": bars,
+    }
+    if write:
+        target = SOURCE / "bench" / "results" / f"{file_name or benchmark}.json"
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(as_text(result))
+    return result
