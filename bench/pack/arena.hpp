@@ -28,7 +28,10 @@ class Arena {
   /// As spots(), but with packed data in host memory that the GPU addresses.
   std::vector<Spot> spots_with(const Workload& work, const Memory& packed) const;
 
-  /// Ends the program with the name of a contestant that packs or unpacks anything but the oracle's bytes.
+  /// Which contestants pack and unpack exactly the oracle's bytes.
+  std::vector<bool> right(const Workload& work, const std::vector<const Contestant*>& contestants,
+                          const std::vector<Spot>& spots) const;
+  /// Ends the program with the name of a contestant that does not.
   void verify(const Workload& work, const std::vector<const Contestant*>& contestants,
               const std::vector<Spot>& spots) const;
 

@@ -7,6 +7,7 @@
 // lanes   a power of two of lanes shares a run
 // search  a block of threads takes a tile of the packed data, stages its runs in shared memory and searches there
 // expand  the same, but the runs first write their displacement beside every word of the tile
+// Fetching ahead asks for the sectors that unpacking will store to while the packed data is still on its way.
 #include <algorithm>
 #include <bit>
 
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(block_threads)
 
 constexpr int tile_words = 2048;
 
-template <bool packs>
+template <bool packs, bool fetching_ahead = false>
 __device__ void move_tile(std::uint32_t begin, std::uint32_t end, const std::uint32_t* at_word, std::uint32_t* memory,
                           std::uint32_t* packed) {
   constexpr int in_flight = tile_words / block_threads;
@@ -91,6 +92,7 @@ __device__ void move_tile(std::uint32_t begin, std::uint32_t end, const std::uin
 #pragma unroll
   for (int i = 0; i < in_flight; ++i) {
     const std::uint32_t word = begin + i * block_threads + threadIdx.x;
+    if (fetching_ahead && word < end) fetch_ahead(memory + word + at_word[i]);
     if (word < end) value[i] = packs ? memory[word + at_word[i]] : packed[word];
   }
 #pragma unroll
@@ -125,7 +127,7 @@ __global__ void __launch_bounds__(block_threads)
   move_tile<packs>(begin, end, at_word, memory, packed);
 }
 
-template <bool packs>
+template <bool packs, bool fetching_ahead>
 __global__ void __launch_bounds__(block_threads)
     runs_by_expansion(const __grid_constant__ Runs runs, int lane_shift, std::uint32_t* memory, std::uint32_t* packed) {
   __shared__ std::uint32_t displacements[tile_words];
@@ -143,7 +145,7 @@ __global__ void __launch_bounds__(block_threads)
   std::uint32_t at_word[tile_words / block_threads];
 #pragma unroll
   for (int i = 0; i < tile_words / block_threads; ++i) at_word[i] = displacements[i * block_threads + threadIdx.x];
-  move_tile<packs>(begin, end, at_word, memory, packed);
+  move_tile<packs, fetching_ahead>(begin, end, at_word, memory, packed);
 }
 
 /// The list on the GPU, and how to launch on it.
@@ -199,10 +201,13 @@ Contestant search_variant(const RaggedOnGpu& list) {
           }};
 }
 
+template <bool fetching_ahead>
 Contestant expansion_variant(const RaggedOnGpu& list, int lane_shift) {
-  return {"expansion in tiles, " + std::to_string(1 << lane_shift) + " lanes a run",
+  const char* const ahead = fetching_ahead ? ", fetching ahead" : "";
+  return {"expansion in tiles, " + std::to_string(1 << lane_shift) + " lanes a run" + ahead,
           [=](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
-            const auto kernel = direction == GAPLESS_PACK ? runs_by_expansion<true> : runs_by_expansion<false>;
+            const auto kernel = direction == GAPLESS_PACK ? runs_by_expansion<true, fetching_ahead>
+                                                          : runs_by_expansion<false, fetching_ahead>;
             kernel<<<list.tiles(), block_threads, 0, stream>>>(list.runs(), lane_shift, words_at(spot.memory),
                                                                words_at(spot.packed));
             launched();
@@ -220,8 +225,14 @@ std::vector<Contestant> ragged_list_kernels(const RaggedList& list) {
   const RaggedOnGpu on_gpu(list);
   const auto mean = std::max(1U, on_gpu.words / on_gpu.count);
   const int lane_shift = std::min(5, static_cast<int>(std::bit_width(mean)) - 1);
-  return {lanes_variant(on_gpu, lane_shift), lanes_variant(on_gpu, std::min(lane_shift + 1, 5)), search_variant(on_gpu),
-          expansion_variant(on_gpu, 0), expansion_variant(on_gpu, std::max(lane_shift - 1, 1))};
+  const int fewer = std::max(lane_shift - 1, 1);
+  return {lanes_variant(on_gpu, lane_shift),
+          lanes_variant(on_gpu, std::min(lane_shift + 1, 5)),
+          search_variant(on_gpu),
+          expansion_variant<false>(on_gpu, 0),
+          expansion_variant<false>(on_gpu, fewer),
+          expansion_variant<true>(on_gpu, 0),
+          expansion_variant<true>(on_gpu, fewer)};
 }
 
 }  // namespace gapless::bench

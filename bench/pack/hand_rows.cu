@@ -3,8 +3,11 @@
 // flat   consecutive threads take consecutive words of the packed data; each finds its row by division. Full lanes
 //        whatever the row's length, and only multiplications to pay for it.
 // rows   a power of two of lanes shares a row, several rows at a time: no division a word, but idle lanes where the row
-//        is no multiple of the lanes.
+//        is no multiple of the lanes. Aligned, lanes begin on a boundary in memory, so that unpacking stores whole
+//        sectors but at the ends of a row.
 // pieces blocks of threads take pieces of long rows.
+//
+// Fetching ahead asks for the sectors that will be stored to in part while the packed data is still on its way.
 #include <algorithm>
 #include <bit>
 
@@ -38,8 +41,11 @@ struct Rows {
   }
 };
 
-template <class Word, int in_flight, int dimensions, bool packs, bool streaming>
+enum class Hint { none, streaming, fetching_ahead };
+
+template <class Word, int in_flight, int dimensions, bool packs, Hint hint>
 __global__ void __launch_bounds__(block_threads) flat(const __grid_constant__ Rows rows, char* memory, Word* packed) {
+  constexpr bool streaming = hint == Hint::streaming;
   const std::uint32_t words = rows.total * rows.words.divisor;
   const std::uint32_t first = blockIdx.x * (block_threads * in_flight) + threadIdx.x;
   Word value[in_flight];
@@ -49,6 +55,7 @@ __global__ void __launch_bounds__(block_threads) flat(const __grid_constant__ Ro
     const std::uint32_t word = first + i * block_threads;
     const std::uint32_t row = rows.words.quotient(word);
     at[i] = reinterpret_cast<Word*>(memory + rows.template offset<dimensions>(row)) + (word - row * rows.words.divisor);
+    if (hint == Hint::fetching_ahead && word < words) fetch_ahead(at[i]);
     if (word < words) value[i] = load<streaming>(packs ? at[i] : packed + word);
   }
 #pragma unroll
@@ -59,28 +66,38 @@ __global__ void __launch_bounds__(block_threads) flat(const __grid_constant__ Ro
 }
 
 /// `1 << lane_shift` lanes a row, `in_flight` rows each.
-template <class Word, int in_flight, int dimensions, bool packs>
+template <class Word, int in_flight, int dimensions, bool packs, bool aligned>
 __global__ void __launch_bounds__(block_threads)
     rows_by_lanes(const __grid_constant__ Rows rows, int lane_shift, char* memory, Word* packed) {
   const std::uint32_t lanes = 1U << lane_shift, groups = block_threads >> lane_shift;
-  const std::uint32_t lane = threadIdx.x & (lanes - 1);
   const std::uint32_t first = blockIdx.x * (groups * in_flight) + (threadIdx.x >> lane_shift);
   Word* at[in_flight];
+  std::int32_t column[in_flight];
 #pragma unroll
   for (int i = 0; i < in_flight; ++i) {
     at[i] = reinterpret_cast<Word*>(memory + rows.template offset<dimensions>(first + i * groups));
+    const auto place = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at[i]) / sizeof(Word));
+    column[i] = static_cast<std::int32_t>(threadIdx.x & (lanes - 1)) -
+                static_cast<std::int32_t>(aligned ? place & (lanes - 1) : 0);
   }
-  for (std::uint32_t column = lane; column < rows.words.divisor; column += lanes) {
+  const auto words = static_cast<std::int32_t>(rows.words.divisor);
+  for (std::int32_t done = 0; done < words + static_cast<std::int32_t>(aligned ? lanes - 1 : 0); done += lanes) {
     Word value[in_flight];
 #pragma unroll
     for (int i = 0; i < in_flight; ++i) {
       const std::uint32_t row = first + i * groups;
-      if (row < rows.total) value[i] = packs ? at[i][column] : packed[row * rows.words.divisor + column];
+      const std::int32_t word = column[i] + done;
+      if (row < rows.total && word >= 0 && word < words) {
+        value[i] = packs ? at[i][word] : packed[row * rows.words.divisor + word];
+      }
     }
 #pragma unroll
     for (int i = 0; i < in_flight; ++i) {
       const std::uint32_t row = first + i * groups;
-      if (row < rows.total) (packs ? packed[row * rows.words.divisor + column] : at[i][column]) = value[i];
+      const std::int32_t word = column[i] + done;
+      if (row < rows.total && word >= 0 && word < words) {
+        (packs ? packed[row * rows.words.divisor + word] : at[i][word]) = value[i];
+      }
     }
   }
 }
@@ -115,7 +132,7 @@ std::uint64_t alignment_of(const Box& box) {
   return static_cast<std::uint64_t>(box.base | box.row | box.stride[0] | box.stride[1] | box.stride[2]);
 }
 
-template <int in_flight, bool streaming>
+template <int in_flight, Hint hint>
 Contestant flat_variant(const Box& box) {
   const auto issue = [box](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
     with_word(alignment_of(box), [&](auto word) {
@@ -124,17 +141,18 @@ Contestant flat_variant(const Box& box) {
       const unsigned blocks = blocks_for(std::uint64_t{rows.total} * rows.words.divisor, block_threads * in_flight);
       auto* packed = reinterpret_cast<Word*>(spot.packed);
       with_dimensions(box, [&](auto dimensions) {
-        const auto kernel = direction == GAPLESS_PACK ? flat<Word, in_flight, dimensions(), true, streaming>
-                                                      : flat<Word, in_flight, dimensions(), false, streaming>;
+        const auto kernel = direction == GAPLESS_PACK ? flat<Word, in_flight, dimensions(), true, hint>
+                                                      : flat<Word, in_flight, dimensions(), false, hint>;
         kernel<<<blocks, block_threads, 0, stream>>>(rows, spot.memory + box.base, packed);
       });
     });
     launched();
   };
-  return {"flat, " + std::to_string(in_flight) + " in flight" + (streaming ? ", streaming" : ""), issue};
+  constexpr const char* hints[] = {"", ", streaming", ", fetching ahead"};
+  return {"flat, " + std::to_string(in_flight) + " in flight" + hints[static_cast<int>(hint)], issue};
 }
 
-template <int in_flight>
+template <int in_flight, bool aligned>
 Contestant rows_variant(const Box& box) {
   const auto issue = [box](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
     with_word(alignment_of(box), [&](auto word) {
@@ -144,14 +162,14 @@ Contestant rows_variant(const Box& box) {
       const unsigned blocks = blocks_for(rows.total, (block_threads >> lane_shift) * in_flight);
       auto* packed = reinterpret_cast<Word*>(spot.packed);
       with_dimensions(box, [&](auto dimensions) {
-        const auto kernel = direction == GAPLESS_PACK ? rows_by_lanes<Word, in_flight, dimensions(), true>
-                                                      : rows_by_lanes<Word, in_flight, dimensions(), false>;
+        const auto kernel = direction == GAPLESS_PACK ? rows_by_lanes<Word, in_flight, dimensions(), true, aligned>
+                                                      : rows_by_lanes<Word, in_flight, dimensions(), false, aligned>;
         kernel<<<blocks, block_threads, 0, stream>>>(rows, lane_shift, spot.memory + box.base, packed);
       });
     });
     launched();
   };
-  return {"lanes on rows, " + std::to_string(in_flight) + " in flight", issue};
+  return {(aligned ? "aligned lanes on rows, " : "lanes on rows, ") + std::to_string(in_flight) + " in flight", issue};
 }
 
 template <int in_flight, bool streaming>
@@ -173,8 +191,13 @@ Contestant pieces_variant(const Box& box) {
 }  // namespace
 
 std::vector<Contestant> box_kernels(const Box& box) {
-  std::vector<Contestant> variants{flat_variant<2, false>(box), flat_variant<4, false>(box),
-                                   flat_variant<8, false>(box), flat_variant<4, true>(box), rows_variant<4>(box)};
+  std::vector<Contestant> variants{flat_variant<2, Hint::none>(box),
+                                   flat_variant<4, Hint::none>(box),
+                                   flat_variant<8, Hint::none>(box),
+                                   flat_variant<4, Hint::streaming>(box),
+                                   flat_variant<4, Hint::fetching_ahead>(box),
+                                   rows_variant<4, false>(box),
+                                   rows_variant<4, true>(box)};
   const std::int64_t rows = box.count[0] * box.count[1] * box.count[2];
   if (alignment_of(box) % 16 == 0 && box.row >= 1024 && rows < 65536) {
     variants.push_back(pieces_variant<2, false>(box));

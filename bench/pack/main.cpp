@@ -1,10 +1,13 @@
-// Prints the tables of the GPU packing benchmark as JSON lines: `pack_gpu [--quick] [TABLE...]`. pack.py runs it.
+// Prints the tables of the GPU packing benchmark as JSON lines: `pack_gpu [--quick] [--peer NAME=PATH]... [TABLE...]`.
+// pack.py runs it.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
+#include <set>
+#include <string>
 
 #include "arena.hpp"
 #include "gpu.hpp"
+#include "peer.hpp"
 #include "tables.hpp"
 
 namespace {
@@ -32,9 +35,24 @@ constexpr Table tables[] = {
     {"contention", print_contention},
 };
 
-bool has(int argc, char** argv, const char* word) {
-  return std::any_of(argv + 1, argv + argc, [&](const char* argument) { return std::strcmp(argument, word) == 0; });
-}
+struct Options {
+  bool quick = false;
+  std::set<std::string> tables;  ///< all if empty
+
+  Options(int argc, char** argv) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      if (word == "--quick") {
+        quick = true;
+      } else if (word == "--peer" && i + 1 < argc) {
+        load_peer(argv[++i]);
+      } else {
+        tables.insert(word);
+      }
+    }
+  }
+  bool wants(const char* table) const { return tables.empty() || tables.count(table) == 1; }
+};
 
 /// Prints what machine this is; the arena's size fits it.
 std::size_t print_machine() {
@@ -51,16 +69,15 @@ std::size_t print_machine() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool quick = has(argc, argv, "--quick");
-  const bool all = argc == (quick ? 2 : 1);
+  const Options options(argc, argv);
   Arena arena(print_machine(), std::size_t{1} << 30);
-  const Effort effort = quick ? Effort{5, 2e-4} : Effort{11, 4e-4};
+  const Effort effort = options.quick ? Effort{5, 2e-4} : Effort{11, 4e-4};
   const std::int64_t large = std::int64_t{1} << 30;
   arena.copy_seconds(large, effort);  // warms up
   const double bandwidth = 2 * static_cast<double>(large) / arena.copy_seconds(large, effort);
-  const Setting setting{arena, bandwidth, effort, quick};
+  const Setting setting{arena, bandwidth, effort, options.quick};
   for (const Table& table : tables) {
-    if (all || has(argc, argv, table.name)) table.print(setting);
+    if (options.wants(table.name)) table.print(setting);
   }
   return 0;
 }

@@ -3,6 +3,7 @@
 
 #include "gpu.hpp"
 #include "hand.hpp"
+#include "peer.hpp"
 #include "tables.hpp"
 #include "vendor.hpp"
 
@@ -42,15 +43,32 @@ Contestant gapless_calls(const Workload& work) {
           }};
 }
 
+std::vector<Contestant> right_peers(const Setting& setting, const Workload& work, const std::vector<Spot>& spots) {
+  std::vector<Contestant> all = peers(work), right;
+  std::vector<const Contestant*> pointers;
+  for (const Contestant& peer : all) pointers.push_back(&peer);
+  if (all.empty()) return all;
+  const std::vector<bool> verdicts = setting.arena.right(work, pointers, spots);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (verdicts[i]) {
+      right.push_back(std::move(all[i]));
+    } else {
+      std::fprintf(stderr, "pack: %s moves other bytes than %s names\n", all[i].name.c_str(), work.name.c_str());
+    }
+  }
+  return right;
+}
+
 void measure_directions(const Setting& setting, const std::string& table, const Workload& work,
                         const std::vector<Spot>& spots, bool with_vendor) {
   const Contestant mine = gapless_calls(work);
   const std::vector<Contestant> kernels = hand_written(work);
-  const std::vector<Contestant> calls = with_vendor ? vendor_calls(work) : std::vector<Contestant>();
+  std::vector<Contestant> calls = with_vendor ? vendor_calls(work) : std::vector<Contestant>();
   std::vector<const Contestant*> all{&mine};
   for (const Contestant& contestant : kernels) all.push_back(&contestant);
   for (const Contestant& contestant : calls) all.push_back(&contestant);
   setting.arena.verify(work, all, spots);
+  for (Contestant& peer : right_peers(setting, work, spots)) calls.push_back(std::move(peer));
 
   const std::int64_t bytes = work.packed_bytes(), traffic = work.traffic();
   const double copy_seconds = setting.arena.copy_seconds(traffic / 2, setting.effort);

@@ -59,7 +59,8 @@ void measure(const Setting& setting, Size bytes, Size length, gapless_direction 
       stream.wait();
     };
   };
-  const std::vector<WaitedCall> waiting{
+  const std::vector<Contestant> others = right_peers(setting, work, spots);
+  std::vector<WaitedCall> waiting{
       {"gapless", [&] { blocking.run(direction); }},
       {"empty kernel, completion polled", [&] { launches.launch_and_poll(); }},
       {"empty kernel, synchronised", [&] { launches.launch_and_synchronise(); }},
@@ -67,6 +68,7 @@ void measure(const Setting& setting, Size bytes, Size length, gapless_direction 
       {"hand-written kernel, synchronised", waited(kernel)},
       {"cudaMemcpy2DAsync, synchronised", waited(copy_2d)},
   };
+  for (const Contestant& peer : others) waiting.push_back({peer.name, waited(peer)});
   const std::vector<double> seconds = wall_seconds(waiting, setting.quick ? 101 : 301);
   Row row;
   row.table = "latency";

@@ -33,6 +33,9 @@ void print(const Row& row);
 /// gapless through its C API.
 Contestant gapless_calls(const Workload& work);
 
+/// The loaded peers that do the work right; the others are named on stderr.
+std::vector<Contestant> right_peers(const Setting& setting, const Workload& work, const std::vector<Spot>& spots);
+
 /// Packs and unpacks the work with gapless, the best hand-written kernel and the vendor's calls, after verifying all.
 void measure_directions(const Setting& setting, const std::string& table, const Workload& work,
                         const std::vector<Spot>& spots, bool with_vendor);

@@ -30,6 +30,9 @@ __device__ void store(Word* address, Word value) {
   }
 }
 
+/// Starts to fetch what a store will complete: stores of parts of a sector wait for the rest of it.
+__device__ inline void fetch_ahead(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
+
 /// Quotients of numbers below 2^31 by multiplication (Granlund and Montgomery, 1994).
 struct Divider {
   std::uint32_t divisor, factor, shift;

@@ -40,10 +40,41 @@ std::string element_name(std::int64_t bytes) {
   }
 }
 
+/// What a program would most likely call it: libraries differ in whether they look through the basic type.
+std::int64_t widest_element(std::int64_t numbers) { return std::min<std::int64_t>(8, numbers & -numbers); }
+
 std::string shape_of(const std::vector<std::int64_t>& values) {
   std::string text;
   for (const std::int64_t value : values) text += (text.empty() ? "" : "x") + std::to_string(value);
   return text;
+}
+
+void set_type(Workload& work, const std::string& text) {
+  work.type = parse_type(text);
+  work.text = [text] { return text; };
+}
+
+using List = std::vector<std::int64_t>;
+
+/// Long lists are not parsed.
+void set_indexed_type(Workload& work, const List& lengths, const List& displacements, const std::string& child) {
+  const Type element = parse_type(child);
+  gapless_type* type = nullptr;
+  const auto count = static_cast<std::int64_t>(displacements.size());
+  const gapless_status status = gapless_type_indexed(count, lengths.data(), displacements.data(), element.get(), &type);
+  work.type = checked(status, type, work.name);
+  work.text = [=] { return "indexed(" + text_of(lengths) + ", " + text_of(displacements) + ", " + child + ")"; };
+}
+
+void set_indexed_block_type(Workload& work, std::int64_t length, const List& displacements, const std::string& child) {
+  const Type element = parse_type(child);
+  gapless_type* type = nullptr;
+  const auto count = static_cast<std::int64_t>(displacements.size());
+  const gapless_status status = gapless_type_indexed_block(count, length, displacements.data(), element.get(), &type);
+  work.type = checked(status, type, work.name);
+  work.text = [=] {
+    return "indexed_block(" + std::to_string(length) + ", " + text_of(displacements) + ", " + child + ")";
+  };
 }
 
 UniformList list_of(const Blocks& blocks) {
@@ -60,24 +91,6 @@ Type parse_type(const std::string& text) {
   gapless_type* type = nullptr;
   const gapless_status status = gapless_type_parse(text.c_str(), &type, nullptr, 0);
   return checked(status, type, text);
-}
-
-Type indexed_block_type(std::int64_t block_length, const std::vector<std::int64_t>& displacements, const char* child) {
-  const Type element = parse_type(child);
-  gapless_type* type = nullptr;
-  const auto count = static_cast<std::int64_t>(displacements.size());
-  const gapless_status status =
-      gapless_type_indexed_block(count, block_length, displacements.data(), element.get(), &type);
-  return checked(status, type, "indexed_block");
-}
-
-Type indexed_type(const std::vector<std::int64_t>& lengths, const std::vector<std::int64_t>& displacements,
-                  const char* child) {
-  const Type element = parse_type(child);
-  gapless_type* type = nullptr;
-  const auto count = static_cast<std::int64_t>(displacements.size());
-  const gapless_status status = gapless_type_indexed(count, lengths.data(), displacements.data(), element.get(), &type);
-  return checked(status, type, "indexed");
 }
 
 std::int64_t Blocks::packed_bytes() const {
@@ -113,16 +126,21 @@ std::int64_t Workload::traffic() const {
 }
 
 Workload contiguous(std::int64_t bytes) {
-  return {"contiguous",     "contiguous", parse_type("contiguous(" + std::to_string(bytes) + ", byte)"), 1,
-          {{0}, bytes, {}}, Contiguous{}};
+  Workload work;
+  work.family = work.name = "contiguous";
+  const std::int64_t element = widest_element(bytes);
+  set_type(work, "contiguous(" + std::to_string(bytes / element) + ", " + element_name(element) + ")");
+  work.blocks = {{0}, bytes, {}};
+  return work;
 }
 
 Workload vector(std::int64_t count, std::int64_t length, std::int64_t stride) {
   Workload work;
   work.family = "2-D";
   work.name = "vector, " + std::to_string(length) + " B every " + std::to_string(stride) + " B";
-  work.type = parse_type("vector(" + std::to_string(count) + ", " + std::to_string(length) + ", " +
-                         std::to_string(stride) + ", byte)");
+  const std::int64_t element = widest_element(length | stride);
+  set_type(work, "vector(" + std::to_string(count) + ", " + std::to_string(length / element) + ", " +
+                     std::to_string(stride / element) + ", " + element_name(element) + ")");
   work.blocks.length = length;
   for (std::int64_t i = 0; i < count; ++i) work.blocks.offsets.push_back(i * stride);
   work.hand = Box{0, length, {count, 1, 1}, {stride, 0, 0}};
@@ -134,8 +152,8 @@ Workload subarray(const std::string& family, const std::vector<std::int64_t>& si
   Workload work;
   work.family = family;
   work.name = "subarray " + shape_of(sub) + " of " + shape_of(size) + ", " + std::to_string(element) + " B elements";
-  work.type = parse_type("subarray(" + text_of(size) + ", " + text_of(sub) + ", " + text_of(start) + ", c, " +
-                         element_name(element) + ")");
+  set_type(work, "subarray(" + text_of(size) + ", " + text_of(sub) + ", " + text_of(start) + ", c, " +
+                     element_name(element) + ")");
   // Four dimensions, outermost first; missing ones have one element.
   const std::size_t missing = 4 - size.size();
   std::int64_t n[4] = {1, 1, 1, 1}, m[4] = {1, 1, 1, 1}, s[4] = {0, 0, 0, 0};
@@ -163,8 +181,7 @@ Workload transposed(std::int64_t rows, std::int64_t columns, std::int64_t elemen
   work.name = "transposed " + shape_of({rows, columns}) + ", " + std::to_string(element) + " B elements";
   const std::string matrix_column =
       "vector(" + std::to_string(rows) + ", 1, " + std::to_string(columns) + ", " + element_name(element) + ")";
-  work.type =
-      parse_type("hvector(" + std::to_string(columns) + ", 1, " + std::to_string(element) + ", " + matrix_column + ")");
+  set_type(work, "hvector(" + std::to_string(columns) + ", 1, " + std::to_string(element) + ", " + matrix_column + ")");
   work.blocks.length = element;
   for (std::int64_t column = 0; column < columns; ++column) {
     for (std::int64_t row = 0; row < rows; ++row) work.blocks.offsets.push_back((row * columns + column) * element);
@@ -179,15 +196,13 @@ Workload indexed_block(std::int64_t count, std::int64_t length, std::int64_t gap
   work.name = "indexed_block, " + std::to_string(length) + " B, random gaps";
   work.blocks.length = length;
   std::mt19937_64 random(1);
-  std::vector<std::int64_t> displacements;
+  const std::int64_t element = widest_element(length), elements = length / element;
+  List displacements;
   for (std::int64_t i = 0, at = 0; i < count; ++i, at += 2 + static_cast<std::int64_t>(random() % (gap_limit - 1))) {
-    displacements.push_back(at);
+    displacements.push_back(at * elements);
     work.blocks.offsets.push_back(at * length);
   }
-  const Type block = parse_type("contiguous(" + std::to_string(length) + ", byte)");
-  gapless_type* type = nullptr;
-  const gapless_status status = gapless_type_indexed_block(count, 1, displacements.data(), block.get(), &type);
-  work.type = checked(status, type, work.name);
+  set_indexed_block_type(work, elements, displacements, element_name(element));
   work.hand = list_of(work.blocks);
   return work;
 }
@@ -196,11 +211,14 @@ Workload vector_as_list(std::int64_t count, std::int64_t length, std::int64_t st
   Workload work = vector(count, length, stride);
   work.family = "list of a vector";
   work.name = (with_lengths ? "indexed, " : "indexed_block, ") + work.name.substr(8);
+  const std::int64_t element = widest_element(length | stride);
+  List displacements;
+  for (const std::int64_t offset : work.blocks.offsets) displacements.push_back(offset / element);
   if (with_lengths) {
-    work.type =
-        indexed_type(std::vector<std::int64_t>(static_cast<std::size_t>(count), length), work.blocks.offsets, "byte");
+    const List lengths(static_cast<std::size_t>(count), length / element);
+    set_indexed_type(work, lengths, displacements, element_name(element));
   } else {
-    work.type = indexed_block_type(length, work.blocks.offsets, "byte");
+    set_indexed_block_type(work, length / element, displacements, element_name(element));
   }
   return work;
 }
@@ -210,7 +228,7 @@ Workload ragged(std::int64_t count, std::int64_t longest) {
   work.family = "ragged";
   work.name = "indexed, 4 to " + std::to_string(longest) + " B, random gaps";
   RaggedList list{{}, {0}};
-  std::vector<std::int64_t> lengths, displacements;
+  List lengths, displacements;
   std::mt19937_64 random(2);
   for (std::int64_t i = 0, at = 0; i < count; ++i) {
     const auto words = 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(longest / 4));
@@ -222,7 +240,7 @@ Workload ragged(std::int64_t count, std::int64_t longest) {
     list.starts.push_back(list.starts.back() + static_cast<std::uint32_t>(words));
     at += words + 1 + static_cast<std::int64_t>(random() % 4);
   }
-  work.type = indexed_type(lengths, displacements, "float");
+  set_indexed_type(work, lengths, displacements, "float");
   work.hand = std::move(list);
   return work;
 }
@@ -231,7 +249,7 @@ Workload particles(std::int64_t count) {
   Workload work;
   work.family = "struct";
   work.name = "struct {double, 2 int, char}";
-  work.type = parse_type("resized(struct([1, 2, 1], [0, 8, 16], [double, int, char]), 0, 24)");
+  set_type(work, "resized(struct([1, 2, 1], [0, 8, 16], [double, int, char]), 0, 24)");
   work.count = count;
   work.blocks.length = 17;
   for (std::int64_t i = 0; i < count; ++i) work.blocks.offsets.push_back(24 * i);

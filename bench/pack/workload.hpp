@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <variant>
@@ -18,9 +19,6 @@ using Type = std::unique_ptr<gapless_type, TypeFree>;
 
 /// The type a text names; a text that names none ends the program.
 Type parse_type(const std::string& text);
-Type indexed_block_type(std::int64_t block_length, const std::vector<std::int64_t>& displacements, const char* child);
-Type indexed_type(const std::vector<std::int64_t>& lengths, const std::vector<std::int64_t>& displacements,
-                  const char* child);
 
 /// The oracle's view, written by plain loops: contiguous blocks in packed order.
 struct Blocks {
@@ -71,6 +69,7 @@ struct Workload {
   std::int64_t count = 1;  ///< repetitions of the type
   Blocks blocks;
   HandView hand;
+  std::function<std::string()> text;  ///< the type in words, for peers; long where it holds lists
 
   std::int64_t packed_bytes() const { return blocks.packed_bytes(); }
   /// What cannot be avoided: 64-byte lines touched, 4 bytes of description a block where blocks are listed (8 where

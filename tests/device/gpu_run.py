@@ -20,7 +20,7 @@ import time
 
 LISTING = "gpu_tests.json"
 MPIS = ["mpich", "openmpi"]
-BENCHMARKS = ["device_query", "device_pack"]
+BENCHMARKS = ["device_query"]
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
