@@ -29,6 +29,10 @@ List advanced(List list, Offset entries) noexcept {
   return {nullptr, list.wide + entries};
 }
 
+Kernels::Rows* rows_kernel(const Kernels& kernels, Direction direction, Offset length) noexcept {
+  return kernels.rows[static_cast<std::size_t>(direction)][table_index(length)];
+}
+
 /// Moves pieces of one job. `memory` is always where offset 0 of the piece lies, `packed` where its first byte goes.
 class Mover {
  public:
@@ -94,14 +98,14 @@ class Mover {
   }
 
   void nest(const Nest& nest, char* memory, char* packed) const {
-    if (nest.depth == 1) {
-      const Loop& loop = nest.loops[0];
-      const auto move = kernels_.rows[table_index(nest.length)];
-      return move(nest.length, loop.count, loop.source_stride, loop.destination_stride,
-                  direction_ == Direction::pack ? memory : packed, direction_ == Direction::pack ? packed : memory);
+    const Loop& loop = nest.loops[0];
+    const bool packs = direction_ == Direction::pack;
+    if (nest.depth == 1 && (packs ? loop.destination_stride : loop.source_stride) == nest.length) {
+      const Offset stride = packs ? loop.source_stride : loop.destination_stride;
+      return rows_kernel(kernels_, direction_, nest.length)(nest.length, loop.count, stride, memory, packed);
     }
     const auto move = kernels_.nest[table_index(nest.length)];
-    if (direction_ == Direction::pack) {
+    if (packs) {
       move(nest, memory, packed);
     } else {
       move(nest, packed, memory);
@@ -292,10 +296,32 @@ class Mover {
   const Direction direction_;
 };
 
+/// Is the job a whole block, repeated?
+bool is_repeated_block(const Job& job) noexcept {
+  const Layout& layout = *job.layout;
+  return layout.is_contiguous() && job.outer.stride != layout.length && job.begin == 0 && job.end > 0 &&
+         job.end == layout.length * job.outer.count;
+}
+
+[[gnu::always_inline]] inline void run_row(const Kernels& kernels, const Job& job, Mode row) {
+  const Offset length = job.layout->length;
+  return rows_kernel(kernels, job.direction, length)(
+      length, row.count, row.stride, static_cast<char*>(job.memory) + job.layout->base, static_cast<char*>(job.packed));
+}
+
 [[gnu::noinline]] void run_any(const Kernels& kernels, const Job& job) {
+  if (is_repeated_block(job)) return run_row(kernels, job, job.outer);
   Mover(kernels, job.direction)
       .layout_range(*job.layout, job.outer, static_cast<char*>(job.memory), static_cast<char*>(job.packed), job.begin,
                     job.end);
+}
+
+/// Is the job one whole row of blocks?
+[[gnu::always_inline]] inline bool is_row(const Job& job) noexcept {
+  const Layout& layout = *job.layout;
+  const bool is_whole = job.begin == 0 && job.end == layout.size && job.outer.count == 1;
+  return __builtin_expect(is_whole, true) && __builtin_expect(layout.core == Core::block, true) &&
+         layout.modes.size() == 1;
 }
 
 }  // namespace
@@ -303,23 +329,9 @@ class Mover {
 // The commonest jobs, one row of blocks, go straight to their loop: here every instruction of preparation would show.
 void run(const Job& job) {
   const Kernels& table = kernels();
-  const Layout& layout = *job.layout;
-  Mode row = job.outer;
-  bool is_row = layout.core == Core::block && job.begin == 0;
-  if (layout.modes.size() == 1) {
-    is_row = is_row && row.count == 1 && job.end == layout.size;
-    row = layout.modes[0];
-  } else {
-    is_row = is_row && layout.modes.empty() && job.end == layout.length * row.count && job.end > 0 &&
-             row.stride != layout.length;
-  }
-  if (!is_row) return run_any(table, job);
-  const Offset length = layout.length;
-  char* memory = static_cast<char*>(job.memory) + layout.base;
-  char* packed = static_cast<char*>(job.packed);
-  const auto move = table.rows[table_index(length)];
-  if (job.direction == Direction::pack) return move(length, row.count, row.stride, length, memory, packed);
-  return move(length, row.count, length, row.stride, packed, memory);
+  if (!is_row(job)) [[unlikely]]
+    return run_any(table, job);
+  run_row(table, job, job.layout->modes[0]);
 }
 
 void run(std::span<const Job> jobs) {

@@ -36,8 +36,10 @@ template <int bytes>
   for (int i = 0; i < lanes; ++i) *reinterpret_cast<typename Word::Lane*>(destination + i * Word::width) = value[i];
 }
 
+// Every copy says how many bytes it moves at least.
 template <int bytes>
 struct One {
+  static constexpr int shortest = bytes;
   explicit One(Offset) {}
   [[gnu::always_inline]] void operator()(const char* source, char* destination) const {
     move<bytes>(source, destination);
@@ -47,6 +49,7 @@ struct One {
 // `words` whole words, then one that ends where the block ends.
 template <int bytes, int words = 1>
 struct Overlapped {
+  static constexpr int shortest = bytes * words + 1;
   Offset tail;
   explicit Overlapped(Offset length) : tail(length - bytes) {}
   [[gnu::always_inline]] void operator()(const char* source, char* destination) const {
@@ -93,6 +96,7 @@ constexpr int power_of_two_from(int length) { return length <= 1 ? 1 : 2 * power
 /// twice makes it likelier that a store crosses a cache line.
 template <int length>
 struct Exact {
+  static constexpr int shortest = length;
   Exact() = default;
   explicit Exact(Offset) {}
   [[gnu::always_inline]] void operator()(const char* source, char* destination) const {

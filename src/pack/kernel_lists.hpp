@@ -24,19 +24,6 @@ bool jumps(const Entry* offsets, Offset count) {
   return false;
 }
 
-/// Calls one(i) for i in [0, count), four at a time.
-template <class One>
-[[gnu::always_inline]] inline void each(Offset count, One one) {
-  Offset i = 0;
-  for (; i + 4 <= count; i += 4) {
-    one(i);
-    one(i + 1);
-    one(i + 2);
-    one(i + 3);
-  }
-  for (; i < count; ++i) one(i);
-}
-
 template <class Copy, class Entry>
 void gather_list(Copy copy, const Nest& child, const Entry* offsets, Offset count, Offset stride, const char* source,
                  char* destination) {
@@ -53,11 +40,8 @@ void gather_list(Copy copy, const Nest& child, const Entry* offsets, Offset coun
       copy(source + offsets[i], destination);
     }
   }
-  each(
-      count - i, [&](Offset k) __attribute__((always_inline)) {
-        copy(source + offsets[i + k], destination);
-        destination += stride;
-      });
+#pragma GCC unroll 1
+  for (; i < count; ++i, destination += stride) copy(source + offsets[i], destination);
 }
 
 template <class Copy, class Entry>
@@ -76,11 +60,8 @@ void scatter_list(Copy copy, const Nest& child, const Entry* offsets, Offset cou
       copy(source, destination + offsets[i]);
     }
   }
-  each(
-      count - i, [&](Offset k) __attribute__((always_inline)) {
-        copy(source, destination + offsets[i + k]);
-        source += stride;
-      });
+#pragma GCC unroll 1
+  for (; i < count; ++i, source += stride) copy(source, destination + offsets[i]);
 }
 
 template <class Copy>

@@ -14,10 +14,23 @@ constexpr Offset far_rows = 64;
 
 bool is_far(Offset stride) { return stride >= far_stride || stride <= -far_stride; }
 
-/// One copy a round: prefetchers know a stride by the instruction that loads, and a multiple of a far stride is too
-/// long for them.
+// Hardware prefetchers follow strides inside a page only. Beyond that what is written is fetched ahead, also where it
+// is the dense side: they fetch lines to be read, not to be owned. Not for the shortest blocks, of which enough are
+// under way at once by themselves, nor for strides that put all rows into a few sets of the first-level cache, where
+// they would evict each other before use.
+constexpr Offset rows_lookahead = 24;
+constexpr Offset crowding_stride = 1024;
+
+constexpr bool is_line_long(int length) { return length >= 32 && length <= 64; }
+
+bool are_worth_fetching(Offset source_stride, Offset destination_stride) {
+  return is_far(destination_stride) ? destination_stride % crowding_stride != 0 : is_far(source_stride);
+}
+
+/// One copy a round: for long blocks, where the loop costs nothing beside them, and for far strides: prefetchers know a
+/// stride by the instruction that loads, and a multiple of a far stride is too long for them.
 template <class Copy>
-[[gnu::always_inline]] inline void far_rows_of(Copy copy, Offset count, Offset source_stride, Offset destination_stride,
+[[gnu::always_inline]] inline void single_rows(Copy copy, Offset count, Offset source_stride, Offset destination_stride,
                                                const char* source, char* destination) {
 #pragma GCC unroll 1
   for (; count > 0; --count) {
@@ -27,12 +40,11 @@ template <class Copy>
   }
 }
 
+/// Four copies a round.
 template <class Copy>
-[[gnu::always_inline]] inline void rows(Copy copy, Offset count, Offset source_stride, Offset destination_stride,
-                                        const char* source, char* destination) {
-  if (count >= far_rows && (is_far(source_stride) || is_far(destination_stride))) {
-    return far_rows_of(copy, count, source_stride, destination_stride, source, destination);
-  }
+[[gnu::always_inline]] inline void near_rows(Copy copy, Offset count, Offset source_stride, Offset destination_stride,
+                                             const char* source, char* destination) {
+#pragma GCC unroll 1
   for (; count >= 4; count -= 4) {
     for (int i = 0; i < 4; ++i) {
       copy(source, destination);
@@ -40,10 +52,37 @@ template <class Copy>
       destination += destination_stride;
     }
   }
-  for (; count > 0; --count) {
-    copy(source, destination);
-    source += source_stride;
-    destination += destination_stride;
+  single_rows(copy, count, source_stride, destination_stride, source, destination);
+}
+
+template <class Copy>
+[[gnu::noinline]] void many_rows(Copy copy, Offset count, Offset source_stride, Offset destination_stride,
+                                 const char* source, char* destination) {
+  if (!is_far(source_stride) && !is_far(destination_stride)) {
+    return near_rows(copy, count, source_stride, destination_stride, source, destination);
+  }
+  if constexpr (is_line_long(Copy::shortest)) {
+    if (are_worth_fetching(source_stride, destination_stride)) {
+      for (; count > rows_lookahead; --count) {
+        __builtin_prefetch(destination + rows_lookahead * destination_stride, 1);
+        copy(source, destination);
+        source += source_stride;
+        destination += destination_stride;
+      }
+    }
+  }
+  single_rows(copy, count, source_stride, destination_stride, source, destination);
+}
+
+template <class Copy>
+[[gnu::always_inline]] inline void rows(Copy copy, Offset count, Offset source_stride, Offset destination_stride,
+                                        const char* source, char* destination) {
+  if constexpr (Copy::shortest > 64) {
+    single_rows(copy, count, source_stride, destination_stride, source, destination);
+  } else if (count >= far_rows) [[unlikely]] {
+    many_rows(copy, count, source_stride, destination_stride, source, destination);
+  } else {
+    near_rows(copy, count, source_stride, destination_stride, source, destination);
   }
 }
 
@@ -73,32 +112,16 @@ constexpr Offset longest_by_vectors = 2048;
   }
 }
 
-// Hardware prefetchers follow strides inside a page only. Beyond that what is written is fetched ahead, also where it
-// is the dense side: they fetch lines to be read, not to be owned. Not for the shortest blocks, of which enough are
-// under way at once by themselves, nor for strides that put all rows into a few sets of the first-level cache, where
-// they would evict each other before use.
-constexpr Offset rows_lookahead = 24;
-constexpr Offset crowding_stride = 1024;
-
-bool are_worth_fetching(Offset source_stride, Offset destination_stride) {
-  return is_far(destination_stride) ? destination_stride % crowding_stride != 0 : is_far(source_stride);
-}
-
-template <int length>
-void rows_of(Offset any_length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
-             char* destination) {
+/// One row of a layout; with the packed side's stride a constant there is less to compute before the first byte.
+template <int length, bool packs>
+void rows_of(Offset any_length, Offset count, Offset stride, char* memory, char* packed) {
   const typename RowCopyOf<length>::Type copy(any_length);
-  if constexpr (length >= 32 && length <= 64) {
-    if (count >= far_rows && are_worth_fetching(source_stride, destination_stride)) {
-      for (; count > rows_lookahead; --count) {
-        __builtin_prefetch(destination + rows_lookahead * destination_stride, 1);
-        copy(source, destination);
-        source += source_stride;
-        destination += destination_stride;
-      }
-    }
+  const Offset unit = length < longest_fixed ? length : any_length;
+  if constexpr (packs) {
+    rows(copy, count, stride, unit, memory, packed);
+  } else {
+    rows(copy, count, unit, stride, packed, memory);
   }
-  rows(copy, count, source_stride, destination_stride, source, destination);
 }
 
 /// The two innermost loops; `fixed` is the inner count where it is small and known, else 0.
@@ -117,16 +140,25 @@ template <int fixed, class Copy>
   }
 }
 
-/// The same where every outer step jumps far, as in transposes.
+/// The same where every outer step jumps far, as in transposes: the far side is fetched some steps ahead, and if that
+/// is the one read, each line of the other a line ahead.
 template <class Copy>
 void far_plane(Copy copy, const Loop& inner, const Loop& outer, const char* source, char* destination) {
-  constexpr Offset ahead = 12;
+  constexpr Offset ahead = 12, line = 64;
   const bool reads_far = is_far(outer.source_stride);
   const Offset near_end = (inner.count - 1) * (reads_far ? inner.source_stride : inner.destination_stride);
+  const Offset step = outer.destination_stride > 0 ? outer.destination_stride : -outer.destination_stride;
+  const Offset steps_a_line = step > 0 && step < line ? line / step : 1;
+  Offset until_next_line = 0;
   for (Offset i = 0; i < outer.count; ++i) {
     if (reads_far) {
       __builtin_prefetch(source + ahead * outer.source_stride);
       __builtin_prefetch(source + ahead * outer.source_stride + near_end);
+      if (until_next_line-- == 0) {
+        until_next_line = steps_a_line - 1;
+        const char* next = destination + steps_a_line * outer.destination_stride;
+        for (Offset k = 0; k < inner.count; ++k) __builtin_prefetch(next + k * inner.destination_stride, 1);
+      }
     } else {
       __builtin_prefetch(destination + ahead * outer.destination_stride, 1);
       __builtin_prefetch(destination + ahead * outer.destination_stride + near_end, 1);

@@ -11,9 +11,7 @@ namespace gapless::pack::host {
 /// Blocks shorter than this have copies of their own; the tables' last entry serves all others.
 inline constexpr int longest_fixed = 257;
 
-inline int table_index(Offset length) noexcept {
-  return length < longest_fixed ? static_cast<int>(length) : longest_fixed;
-}
+inline Offset table_index(Offset length) noexcept { return length < longest_fixed ? length : longest_fixed; }
 
 /// Fields up to this length have a copy in the table of pairs.
 inline constexpr Offset longest_paired = 64;
@@ -55,10 +53,10 @@ inline constexpr int transposed_lengths = 5;
 struct Kernels {
   const char* name;
 
-  /// `count` blocks of `length` bytes, each side with its own stride.
-  using Rows = void(Offset length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
-                    char* destination);
-  Rows* rows[longest_fixed + 1];
+  /// `count` blocks of `length` bytes, `stride` apart in memory and one after the other in the packed buffer. The first
+  /// table packs, the second one unpacks.
+  using Rows = void(Offset length, Offset count, Offset stride, char* memory, char* packed);
+  Rows* rows[2][longest_fixed + 1];
 
   using NestOf = void(const Nest& nest, const char* source, char* destination);
   NestOf* nest[longest_fixed + 1];
