@@ -35,6 +35,13 @@ VARIABLES = (
     ),
     Variable("GAPLESS_GPU", "0, 1", "1", "0: never ask the GPU driver; every pointer is taken for host memory."),
     Variable(
+        "GAPLESS_GPU_REGIME",
+        "nest, shifted, sectors, transpose, segments, tree",
+        "chosen per job",
+        "Force one kind of GPU kernel for every job that it can run. For measuring.",
+        for_developers=True,
+    ),
+    Variable(
         "GAPLESS_POOL_BYTES",
         "a number of bytes",
         "built in",

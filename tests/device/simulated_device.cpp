@@ -16,6 +16,7 @@
 
 #include "device/device.hpp"
 #include "pack/cuda/plan.hpp"
+#include "sequential_kernels.hpp"
 #include "simulated_memory.hpp"
 
 namespace gapless::tests {
@@ -107,6 +108,21 @@ class CheckedSpace {
     return reinterpret_cast<T*>(memory().alias(address));
   }
 
+  /// A GPU may read beside what is allocated, within an aligned word; what it finds there must not matter.
+  std::uint64_t word_around(std::uintptr_t address) const noexcept {
+    std::uint64_t word = 0x5a5a5a5a5a5a5a5a;
+    bool found = false;
+    for (std::uintptr_t i = 0; i < sizeof word; ++i) {
+      const bool pinned = memory().is_pinned(address + i, 1);
+      if (!pinned && memory().owner(address + i, 1) < 0) continue;
+      found = true;
+      const std::uintptr_t real = pinned ? address + i : memory().alias(address + i);
+      std::memcpy(reinterpret_cast<char*>(&word) + i, reinterpret_cast<const void*>(real), 1);
+    }
+    if (!found || address % sizeof word != 0) fault_ = true;
+    return word;
+  }
+
  private:
   template <class T>
   T* nowhere() const noexcept {
@@ -138,30 +154,10 @@ struct Executor {
     std::memmove(reinterpret_cast<void*>(real(destination)), reinterpret_cast<const void*>(real(source)), bytes);
   }
 
-  template <class Index>
-  void operator()(const cuda::NestWork<Index>& work) {
-    cuda::visit_levels(work.nest, [&](auto known) {
-      run_tiles(work, [&](const auto& nest, std::uint64_t tile, const auto& block, auto& shared, auto word) {
-        cuda::run_tile<decltype(word), known()>(nest, tile, block, shared);
-      });
-    });
-  }
-
   template <class Work>
   void operator()(const Work& work) {
-    run_tiles(work, [](const auto& any, std::uint64_t tile, const auto& block, auto& shared, auto word) {
-      cuda::run_tile<decltype(word)>(any, tile, block, shared);
-    });
-  }
-
-  template <class Work, class RunTile>
-  void run_tiles(const Work& work, const RunTile& run_tile) {
     const CheckedSpace space(fault);
-    const cuda::SequentialBlock<CheckedSpace> block{space};
-    const auto shared = std::make_unique<typename Work::Shared>();
-    cuda::visit_word(work.word_shift(), [&](auto word) {
-      for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) run_tile(work, tile, block, *shared, word);
-    });
+    SequentialKernels<CheckedSpace>{space}(work);
   }
 };
 

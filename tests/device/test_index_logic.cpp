@@ -1,14 +1,17 @@
 // The kernels' arithmetic, checked on the CPU against plain lists of offsets and plain division.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "pack/cuda/plan.hpp"
 #include "random_layout.hpp"
 #include "seed.hpp"
+#include "sequential_kernels.hpp"
 
 namespace gapless::tests {
 namespace {
@@ -106,6 +109,9 @@ class WatchedSpace {
     }
   }
 
+  /// Precondition of kernels: the word holds a byte of the layout, so it is no farther away than the guard zone.
+  std::uint64_t word_around(std::uintptr_t address) const { return *at<const std::uint64_t>(address); }
+
   int written(std::size_t position) const { return written_[position]; }
 
  private:
@@ -125,28 +131,9 @@ struct Interpreter {
           *space.at<const char>((work.unpack ? work.packed : work.memory) + i);
     }
   }
-  template <class Index>
-  void operator()(const NestWork<Index>& work) const {
-    visit_levels(work.nest, [&](auto known) {
-      for_each_tile(work, [&](std::uint64_t tile, auto& shared, auto word) {
-        run_tile<decltype(word), known()>(work, tile, SequentialBlock<WatchedSpace>{space}, shared);
-      });
-    });
-  }
   template <class Work>
   void operator()(const Work& work) const {
-    for_each_tile(work, [&](std::uint64_t tile, auto& shared, auto word) {
-      run_tile<decltype(word)>(work, tile, SequentialBlock<WatchedSpace>{space}, shared);
-    });
-  }
-
- private:
-  template <class Work, class Action>
-  static void for_each_tile(const Work& work, const Action& action) {
-    const auto shared = std::make_unique<typename Work::Shared>();
-    visit_word(work.word_shift(), [&](auto word) {
-      for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) action(tile, *shared, word);
-    });
+    SequentialKernels<WatchedSpace>{space}(work);
   }
 };
 
@@ -208,13 +195,52 @@ class Exercise {
   Job job_{};
 };
 
+std::string name_of(const std::optional<Regime>& regime) {
+  return regime ? "regime " + std::to_string(static_cast<int>(*regime)) : "chosen";
+}
+
+/// Both directions of one job, each regime forced in turn; counts the launches by kind and by word.
+class EveryRegime {
+ public:
+  static constexpr std::array<std::optional<Regime>, 6> regimes{std::nullopt,      Regime::shifted,  Regime::sectors,
+                                                                Regime::transpose, Regime::segments, Regime::tree};
+
+  void run(Exercise& exercise) {
+    for (std::size_t r = 0; r < regimes.size(); ++r) {
+      for (const auto direction : {Direction::pack, Direction::unpack}) {
+        const auto planned = planners_[r].plan(exercise.job(direction), 0);
+        const bool ordered = std::holds_alternative<OrderedWork>(planned.launch);
+        ASSERT_NO_FATAL_FAILURE(exercise.expect_moved_once(planned.launch, direction, ordered)) << name_of(regimes[r]);
+        ++launches[planned.launch.index()];
+        const auto note = [&](const auto& work) {
+          if constexpr (requires { work.word_shift(); }) ++word_shifts[planned.launch.index()][work.word_shift()];
+        };
+        std::visit(note, planned.launch);
+      }
+    }
+  }
+
+  std::map<std::size_t, int> launches;
+  std::map<std::size_t, std::map<int, int>> word_shifts;
+
+ private:
+  std::shared_ptr<HostDescriptors> memory_ = std::make_shared<HostDescriptors>();
+  std::array<DescriptorCache, 6> caches_{
+      DescriptorCache{memory_, 1 << 20, regimes[0]}, DescriptorCache{memory_, 1 << 20, regimes[1]},
+      DescriptorCache{memory_, 1 << 20, regimes[2]}, DescriptorCache{memory_, 1 << 20, regimes[3]},
+      DescriptorCache{memory_, 1 << 20, regimes[4]}, DescriptorCache{memory_, 1 << 20, regimes[5]}};
+  std::array<Planner, 6> planners_{Planner{caches_[0]}, Planner{caches_[1]}, Planner{caches_[2]},
+                                   Planner{caches_[3]}, Planner{caches_[4]}, Planner{caches_[5]}};
+};
+
+template <class Work>
+constexpr std::size_t kind_of() {
+  return Launch(Work{}).index();
+}
+
 TEST(Plan, EveryLaunchMovesEachByteOfItsRangeOnce) {
   RandomLayouts layouts(test_seed());
-  const auto memory = std::make_shared<HostDescriptors>();
-  DescriptorCache cache(memory, 1 << 20);
-  Planner planner(cache);
-  std::map<std::size_t, int> launches;
-  std::map<int, int> word_shifts;
+  EveryRegime every;
   for (int i = 0; i < 1500; ++i) {
     const Sample sample = layouts.next(i % 4 == 0);
     const Offset count = layouts.number(0, 3);
@@ -226,21 +252,96 @@ TEST(Plan, EveryLaunchMovesEachByteOfItsRangeOnce) {
                  end = i % 3 == 0 ? size : layouts.number(begin, size);
     Exercise exercise(*sample.layout, map, {count, extent}, begin, end, i % 5 == 0 ? layouts.number(0, 15) : 0,
                       i % 7 == 0 ? layouts.number(0, 31) : begin % 16);
-    for (const auto direction : {Direction::pack, Direction::unpack}) {
-      const auto planned = planner.plan(exercise.job(direction), 0);
-      const bool ordered = std::holds_alternative<OrderedWork>(planned.launch);
-      ASSERT_NO_FATAL_FAILURE(exercise.expect_moved_once(planned.launch, direction, ordered)) << "sample " << i;
-      ++launches[planned.launch.index()];
-      std::visit(
-          [&](const auto& work) {
-            if constexpr (requires { work.word_shift(); }) ++word_shifts[work.word_shift()];
-          },
-          planned.launch);
+    ASSERT_NO_FATAL_FAILURE(every.run(exercise)) << "sample " << i;
+  }
+  const auto& words = every.word_shifts;
+  for (int shift = 0; shift <= 4; ++shift) {
+    SCOPED_TRACE("words of 2^" + std::to_string(shift) + " bytes");
+    for (const std::size_t kind : {kind_of<NestWork<std::uint32_t>>(), kind_of<SegmentsWork>(), kind_of<TreeWork>()}) {
+      EXPECT_TRUE(words.contains(kind) && words.at(kind).contains(shift)) << "kind " << kind;
+    }
+    EXPECT_TRUE(shift < 2 || words.at(kind_of<SectorsWork>()).contains(shift));
+  }
+  for (const std::size_t kind :
+       {kind_of<std::monostate>(), kind_of<ContiguousWork>(), kind_of<ShiftedWork>(), kind_of<OrderedWork>()}) {
+    EXPECT_GT(every.launches[kind], 0) << "kind " << kind;
+  }
+}
+
+/// Runs of random lengths and gaps, a word or more each, so that a list is several tiles long.
+Sample long_list(RandomLayouts& random, Offset unit, Offset bytes, Offset longest) {
+  std::vector<layout::Segment> runs;
+  Sample sample;
+  for (Offset at = 0; static_cast<Offset>(sample.map.size()) < bytes;) {
+    const Offset length = random.number(1, longest) * unit;
+    runs.push_back({at, length});
+    for (Offset i = 0; i < length; ++i) sample.map.push_back(at + i);
+    at += length + random.number(1, 5) * unit;
+  }
+  sample.layout = layout::segments(runs);
+  return sample;
+}
+
+TEST(Plan, ListsOfManyTilesMoveEachByteOnce) {
+  RandomLayouts random(test_seed());
+  EveryRegime every;
+  for (const Offset unit : {1, 2, 4, 8, 16}) {
+    for (const Offset longest : {1, 9, 4000}) {
+      const Sample sample = long_list(random, unit, 5000 * unit, longest);
+      const Offset extent = (sample.high() + 31) / 16 * 16;
+      const auto map = repeated_map(sample.map, 3, extent);
+      const auto size = static_cast<Offset>(map.size());
+      const Offset begin = random.number(0, size / 2), end = random.number(begin, size);
+      SCOPED_TRACE("unit " + std::to_string(unit) + ", runs of up to " + std::to_string(longest));
+      Exercise whole(*sample.layout, map, {3, extent}, 0, size, 0, 0);
+      ASSERT_NO_FATAL_FAILURE(every.run(whole));
+      Exercise part(*sample.layout, map, {3, extent}, begin, end, 0, begin % 16);
+      ASSERT_NO_FATAL_FAILURE(every.run(part));
     }
   }
-  // 64-bit nests need more than 2^31 words and have tests of their own.
-  for (const std::size_t kind : {0, 1, 2, 4, 5, 6}) EXPECT_GT(launches[kind], 0) << "launch kind " << kind;
-  for (int shift = 0; shift <= 4; ++shift) EXPECT_GT(word_shifts[shift], 0) << "words of 2^" << shift << " bytes";
+}
+
+TEST(Plan, TransposesOfManyTilesMoveEachByteOnce) {
+  RandomLayouts random(test_seed());
+  EveryRegime every;
+  for (const Offset unit : {1, 2, 4, 8, 16}) {
+    // rows x columns x planes, packed columns first; each row a little longer than its columns
+    const Offset rows = random.number(60, 140), columns = random.number(33, 140), planes = 2;
+    const Offset row = (columns + random.number(0, 3)) * unit, plane = row * (rows + 1);
+    const auto column = layout::repeat(layout::block(0, unit), rows, row);
+    const auto layout = layout::repeat(layout::repeat(column, columns, unit), planes, plane);
+    std::vector<Offset> map;
+    for (Offset k = 0; k < layout->size; ++k) {
+      const Offset element = k / unit;
+      map.push_back(element % rows * row + element / rows % columns * unit + element / rows / columns * plane +
+                    k % unit);
+    }
+    SCOPED_TRACE("elements of " + std::to_string(unit));
+    Exercise whole(*layout, map, {1, 0}, 0, layout->size, 0, 0);
+    ASSERT_NO_FATAL_FAILURE(every.run(whole));
+    const Offset begin = random.number(0, layout->size / 2), end = random.number(begin, layout->size);
+    Exercise part(*layout, map, {1, 0}, begin, end, 0, begin % 16);
+    ASSERT_NO_FATAL_FAILURE(every.run(part));
+  }
+  EXPECT_EQ(every.word_shifts[kind_of<TransposeWork>()].size(), 5u) << "elements of every width";
+}
+
+TEST(Plan, OddRowsMoveEachByteOnce) {
+  RandomLayouts random(test_seed());
+  EveryRegime every;
+  for (int i = 0; i < 300; ++i) {
+    const Offset length = random.number(1, i % 3 == 0 ? 300 : 40), stride = length + random.number(1, 70),
+                 count = random.number(2, 90);
+    const auto layout = layout::repeat(layout::block(0, length), count, stride);
+    std::vector<Offset> map;
+    for (Offset k = 0; k < layout->size; ++k) map.push_back(k / length * stride + k % length);
+    const Offset begin = i % 2 == 0 ? 0 : random.number(0, layout->size - 1),
+                 end = i % 2 == 0 ? layout->size : random.number(begin + 1, layout->size);
+    Exercise exercise(*layout, map, {1, 0}, begin, end, random.number(0, 15), random.number(0, 31));
+    ASSERT_NO_FATAL_FAILURE(every.run(exercise)) << length << " B every " << stride << " B";
+  }
+  EXPECT_GT(every.launches[kind_of<ShiftedWork>()], 0);
+  EXPECT_GT(every.launches[kind_of<SectorsWork>()], 0);
 }
 
 TEST(Plan, OverlappingUnpackIsOrderedAndPackIsNot) {
@@ -298,7 +399,7 @@ TEST(Plan, ManyModesOfHugeCountsAreExact) {
                 Direction::unpack,
                 nullptr,
                 reinterpret_cast<void*>(0x10000)};
-  const Shape shape = shape_of(*strided, {1, 0}, 0);
+  const Shape shape = shape_of(*strided, {1, 0}, {});
   const auto launch = prepare(job, shape, nullptr);
   ASSERT_TRUE(std::holds_alternative<NestWork<std::uint64_t>>(launch));
   const auto& work = std::get<NestWork<std::uint64_t>>(launch);

@@ -10,10 +10,12 @@
 #if defined(__CUDACC__)
 #define GAPLESS_HOST_DEVICE __host__ __device__ __forceinline__
 #define GAPLESS_UNROLL _Pragma("unroll")
+#define GAPLESS_UNROLL_8 _Pragma("unroll 8")
 #define GAPLESS_RUNS_ANYWHERE _Pragma("nv_exec_check_disable")
 #else
 #define GAPLESS_RUNS_ANYWHERE
 #define GAPLESS_UNROLL
+#define GAPLESS_UNROLL_8
 #define GAPLESS_HOST_DEVICE inline
 #endif
 
@@ -28,6 +30,23 @@ GAPLESS_HOST_DEVICE std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b
   return __umul64hi(a, b);
 #else
   return static_cast<std::uint64_t>((static_cast<unsigned __int128>(a) * b) >> 64);
+#endif
+}
+
+GAPLESS_HOST_DEVICE std::uint32_t count_bits(std::uint32_t bits) noexcept {
+#if defined(__CUDA_ARCH__)
+  return static_cast<std::uint32_t>(__popc(bits));
+#else
+  return static_cast<std::uint32_t>(std::popcount(bits));
+#endif
+}
+
+/// Sets bits of a word that other threads of the block may be setting bits of.
+GAPLESS_HOST_DEVICE void set_bits(std::uint32_t& word, std::uint32_t bits) noexcept {
+#if defined(__CUDA_ARCH__)
+  atomicOr(&word, bits);
+#else
+  word |= bits;
 #endif
 }
 

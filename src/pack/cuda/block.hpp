@@ -17,6 +17,10 @@ struct DirectSpace {
   GAPLESS_HOST_DEVICE T* at(std::uintptr_t address) const noexcept {
     return reinterpret_cast<T*>(address);
   }
+  /// The 8 bytes at an aligned address of which the layout may hold only some.
+  GAPLESS_HOST_DEVICE std::uint64_t word_around(std::uintptr_t address) const noexcept {
+    return *reinterpret_cast<const std::uint64_t*>(address);
+  }
 };
 
 /// All threads of a block in one. They run last to first, which a missing barrier does not survive as easily as the

@@ -2,11 +2,22 @@
 
 #include <cstring>
 
+#include "pack/cuda/form.hpp"
+
 namespace gapless::pack::cuda {
 
-Descriptor::Descriptor(std::shared_ptr<DescriptorMemory> memory, int device, const layout::Layout& layout)
-    : memory_(std::move(memory)), device_(device) {
-  const Serialised serialised = serialise(layout);
+namespace {
+
+layout::LayoutPointer form_for(const layout::Layout& layout, std::optional<Regime> forced) {
+  return forced == Regime::tree ? nullptr : kernel_form(layout, forced == Regime::segments);
+}
+
+}  // namespace
+
+Descriptor::Descriptor(std::shared_ptr<DescriptorMemory> memory, int device, const layout::Layout& layout,
+                       std::optional<Regime> forced)
+    : memory_(std::move(memory)), device_(device), form_(form_for(layout, forced)) {
+  const Serialised serialised = serialise(described(layout));
   std::memcpy(&root_, serialised.bytes.data(), sizeof root_);
   alignment_bits_ = serialised.alignment_bits;
   size_ = serialised.bytes.size();
@@ -30,7 +41,7 @@ std::shared_ptr<Descriptor> DescriptorCache::find(const layout::Layout& layout, 
       }
     }
   }
-  auto descriptor = std::make_shared<Descriptor>(memory_, device, layout);
+  auto descriptor = std::make_shared<Descriptor>(memory_, device, layout, forced_);
   if (!descriptor->valid()) return nullptr;
   if (shared) {
     std::lock_guard lock(mutex_);

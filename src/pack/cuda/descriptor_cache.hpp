@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "pack/cuda/choose.hpp"
 #include "pack/cuda/regimes/tree.hpp"
 #include "pack/cuda/serialise.hpp"
 
@@ -29,24 +30,32 @@ class DescriptorMemory {
 
 class Descriptor {
  public:
-  Descriptor(std::shared_ptr<DescriptorMemory> memory, int device, const layout::Layout& layout);
+  /// forced: the regime it is for; none: the best.
+  Descriptor(std::shared_ptr<DescriptorMemory> memory, int device, const layout::Layout& layout,
+             std::optional<Regime> forced);
   ~Descriptor();
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
 
   bool valid() const noexcept { return bytes_ != nullptr; }
   const std::byte* bytes() const noexcept { return static_cast<const std::byte*>(bytes_); }
-  std::uint64_t alignment_bits() const noexcept { return alignment_bits_; }
+  /// What is described, given the layout that it was made for.
+  const layout::Layout& described(const layout::Layout& original) const noexcept { return form_ ? *form_ : original; }
+  AlignmentBits alignment_bits() const noexcept { return alignment_bits_; }
   std::size_t size() const noexcept { return size_; }
   /// The root, as the host sees it.
   const TreeNode& root() const noexcept { return root_; }
   Table table(const TreeTable& of_root) const noexcept { return {bytes() + of_root.position, of_root.narrow != 0}; }
+  RunTable runs(const TreeRuns& of_root) const noexcept {
+    return {bytes() + of_root.position, of_root.narrow != 0, of_root.unit_shift};
+  }
 
  private:
   std::shared_ptr<DescriptorMemory> memory_;
   int device_;
   void* bytes_ = nullptr;
-  std::uint64_t alignment_bits_ = 0;
+  layout::LayoutPointer form_;  ///< null: as it was given
+  AlignmentBits alignment_bits_;
   TreeNode root_{};
   std::size_t size_ = 0;
   friend class DescriptorCache;
@@ -55,8 +64,12 @@ class Descriptor {
 
 class DescriptorCache {
  public:
-  DescriptorCache(std::shared_ptr<DescriptorMemory> memory, std::size_t capacity_bytes)
-      : memory_(std::move(memory)), capacity_(capacity_bytes) {}
+  DescriptorCache(std::shared_ptr<DescriptorMemory> memory, std::size_t capacity_bytes,
+                  std::optional<Regime> forced = forced_regime())
+      : memory_(std::move(memory)), capacity_(capacity_bytes), forced_(forced) {}
+
+  /// The regime that descriptors are made for; none: the one that is best.
+  std::optional<Regime> forced() const noexcept { return forced_; }
 
   /// The layout's descriptor on `device`, made if need be; nullptr when there is no memory for it.
   std::shared_ptr<Descriptor> find(const layout::Layout& layout, int device);
@@ -82,6 +95,7 @@ class DescriptorCache {
 
   std::shared_ptr<DescriptorMemory> memory_;
   std::size_t capacity_;
+  std::optional<Regime> forced_;
   mutable std::mutex mutex_;
   std::size_t bytes_ = 0;
   std::vector<std::shared_ptr<Descriptor>> kept_;

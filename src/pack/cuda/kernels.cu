@@ -1,24 +1,26 @@
-// The kernels: thin shells around the regimes' run_tile, one instance per word width.
-#include <cuda_runtime.h>
-
+// The kernels of all regimes but the nest: thin shells around run_tile.
 #include "pack/cuda/kernels.hpp"
+#include "pack/cuda/launching.cuh"
+#include "pack/cuda/nest_kernels.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
 
-template <class Word, int known_levels, class Index>
+template <class Word, class Work>
 __global__ void __launch_bounds__(threads_per_block)
-    nest_kernel(const __grid_constant__ NestWork<Index> work, const Completion completion) {
-  NothingShared shared;
-  run_tile<Word, known_levels>(work, blockIdx.x, DeviceBlock{}, shared);
+    work_kernel(const __grid_constant__ Work work, const __grid_constant__ Completion completion) {
+  __shared__ typename Work::Shared shared;
+  wait_for_kernel_before();
+  run_tile<Word>(work, blockIdx.x, DeviceBlock{}, shared);
   complete(completion);
 }
 
-template <class Word, class Work>
+/// For work on rows, of which the form is known.
+template <class Word, class Form, class Work>
 __global__ void __launch_bounds__(threads_per_block)
-    work_kernel(const __grid_constant__ Work work, const Completion completion) {
-  __shared__ typename Work::Shared shared;
-  run_tile<Word>(work, blockIdx.x, DeviceBlock{}, shared);
+    row_kernel(const __grid_constant__ Work work, const __grid_constant__ Completion completion) {
+  wait_for_kernel_before();
+  run_known_tile<Word, Form>(work, blockIdx.x, DeviceBlock{});
   complete(completion);
 }
 
@@ -36,31 +38,38 @@ struct Launcher {
   }
 
   cudaError_t operator()(const NestWork<std::uint32_t>& work) const noexcept {
-    visit_word(work.word_shift(), [&](auto word) {
-      visit_levels(work.nest, [&](auto known) {
-        nest_kernel<decltype(word), known()><<<grid(work), threads_per_block, 0, stream>>>(work, completion);
-      });
-    });
-    return cudaPeekAtLastError();
+    return work.word_shift() == 2 ? launch_nest_of_4(work, stream, completion) : launch_nest(work, stream, completion);
+  }
+  cudaError_t operator()(const NestWork<std::uint64_t>& work) const noexcept {
+    return launch_nest(work, stream, completion);
+  }
+
+  cudaError_t operator()(const ShiftedWork& work) const noexcept { return launch_rows<std::uint64_t>(work); }
+  cudaError_t operator()(const SectorsWork& work) const noexcept {
+    if (work.word_shift() == 2) return launch_rows<std::uint32_t>(work);
+    return work.word_shift() == 3 ? launch_rows<std::uint64_t>(work) : launch_rows<Word16>(work);
   }
 
   cudaError_t operator()(const OrderedWork& work) const noexcept {
-    work_kernel<std::uint8_t><<<grid(work), threads_per_block, 0, stream>>>(work, completion);
-    return cudaPeekAtLastError();
+    return launch_tiles(work_kernel<std::uint8_t, OrderedWork>, work, stream, completion);
   }
 
   template <class Work>
   cudaError_t operator()(const Work& work) const noexcept {
-    visit_word(work.word_shift(), [&](auto word) {
-      work_kernel<decltype(word)><<<grid(work), threads_per_block, 0, stream>>>(work, completion);
-    });
-    return cudaPeekAtLastError();
+    cudaError_t error = cudaErrorInvalidValue;
+    visit_word(work.word_shift(),
+               [&](auto word) { error = launch_tiles(work_kernel<decltype(word), Work>, work, stream, completion); });
+    return error;
   }
 
  private:
-  template <class Work>
-  static unsigned grid(const Work& work) {
-    return static_cast<unsigned>(work.tiles());
+  template <class Word, class Work>
+  cudaError_t launch_rows(const Work& work) const noexcept {
+    cudaError_t error = cudaErrorInvalidValue;
+    visit_row_form(work.rows.places, [&](auto form) {
+      error = launch_tiles(row_kernel<Word, decltype(form), Work>, work, stream, completion);
+    });
+    return error;
   }
 };
 

@@ -17,10 +17,10 @@ struct Range {
   std::uint32_t tail;  ///< bytes after the last whole word
   bool unpack;
 
-  /// Tiles of words_per_tile words; one at least, for the edges.
-  GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept {
-    const std::uint64_t tiles = (word_count + words_per_tile - 1) / words_per_tile;
-    return tiles == 0 ? 1 : tiles;
+  /// Tiles of that many words a thread; one at least, for the edges.
+  GAPLESS_HOST_DEVICE std::uint64_t tiles(int words_per_thread) const noexcept {
+    const auto words = static_cast<std::uint64_t>(words_per_thread) * threads_per_block;
+    return word_count == 0 ? 1 : (word_count + words - 1) / words;
   }
 };
 
@@ -42,7 +42,7 @@ GAPLESS_HOST_DEVICE void copy_edges(const Range& range, const Locator& locator, 
 }
 
 /// One thread's share of a tile: words first, first + threads_per_block, ..., all loaded before any is stored.
-template <class Word, class Index, bool whole, class Locator, class Space>
+template <class Word, class Index, int words_per_thread, bool whole, class Locator, class Space>
 GAPLESS_HOST_DEVICE void copy_words(const Range& range, const Locator& locator, Index first,
                                     const Space& space) noexcept {
   const auto count = static_cast<Index>(range.word_count), first_word = static_cast<Index>(range.first_word);
@@ -51,33 +51,37 @@ GAPLESS_HOST_DEVICE void copy_words(const Range& range, const Locator& locator, 
   GAPLESS_UNROLL
   for (int i = 0; i < words_per_thread; ++i) {
     const Index word = first + static_cast<Index>(i * threads_per_block);
+    if (whole || word < count) memory[i] = range.memory + static_cast<std::uintptr_t>(locator.at(first_word + word));
+  }
+  GAPLESS_UNROLL
+  for (int i = 0; i < words_per_thread; ++i) {
+    const Index word = first + static_cast<Index>(i * threads_per_block);
     if (whole || word < count) {
-      const Index k = first_word + word;
-      memory[i] = range.memory + static_cast<std::uintptr_t>(locator.at(k));
-      words[i] =
-          *space.template at<const Word>(range.unpack ? range.packed + std::uint64_t{k} * sizeof(Word) : memory[i]);
+      const std::uintptr_t packed = range.packed + std::uint64_t{first_word + word} * sizeof(Word);
+      words[i] = *space.template at<const Word>(range.unpack ? packed : memory[i]);
     }
   }
   GAPLESS_UNROLL
   for (int i = 0; i < words_per_thread; ++i) {
     const Index word = first + static_cast<Index>(i * threads_per_block);
     if (whole || word < count) {
-      const Index k = first_word + word;
-      *space.template at<Word>(range.unpack ? memory[i] : range.packed + std::uint64_t{k} * sizeof(Word)) = words[i];
+      const std::uintptr_t packed = range.packed + std::uint64_t{first_word + word} * sizeof(Word);
+      *space.template at<Word>(range.unpack ? memory[i] : packed) = words[i];
     }
   }
 }
 
 /// Moves one tile in packed order. locator.at(word) is where a packed word lies.
-template <class Word, class Index, class Locator, class Block>
+template <class Word, class Index, int words_per_thread, class Locator, class Block>
 GAPLESS_HOST_DEVICE void copy_tile(const Range& range, const Locator& locator, std::uint64_t tile,
                                    const Block& block) noexcept {
+  constexpr int words_per_tile = words_per_thread * threads_per_block;
   block.threads([&](int thread) {
     const Index first = static_cast<Index>(tile * words_per_tile) + static_cast<Index>(thread);
     if ((tile + 1) * words_per_tile <= range.word_count) {  // needs no comparison with the end
-      copy_words<Word, Index, true>(range, locator, first, block.space);
+      copy_words<Word, Index, words_per_thread, true>(range, locator, first, block.space);
     } else {
-      copy_words<Word, Index, false>(range, locator, first, block.space);
+      copy_words<Word, Index, words_per_thread, false>(range, locator, first, block.space);
     }
   });
 }

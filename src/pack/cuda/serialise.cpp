@@ -1,8 +1,11 @@
 #include "pack/cuda/serialise.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
+#include <limits>
 
-#include "pack/cuda/regimes/segments.hpp"
+#include "pack/cuda/regimes/tree.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
@@ -19,10 +22,10 @@ class Writer {
     node.kind = static_cast<std::uint32_t>(layout.core);
     node.mode_count = static_cast<std::uint32_t>(layout.modes.size());
     node.modes = modes(layout);
-    if (!is_root) align(layout.base);
+    if (!is_root) align_place(layout.base);
     switch (layout.core) {
       case layout::Core::block:
-        align(layout.length);
+        align_length(layout.length);
         break;
       case layout::Core::index:
         node.entry_count = layout.offsets.size();
@@ -32,9 +35,8 @@ class Writer {
         break;
       case layout::Core::segments:
         node.entry_count = layout.offsets.size();
-        node.offsets = table(layout.offsets);
-        node.ends = table(layout.ends);
-        node.coarse = coarse(layout);
+        node.runs = runs(layout);
+        node.hints = hints(layout);
         break;
       case layout::Core::sum:
         sum(layout, node);
@@ -56,7 +58,11 @@ class Writer {
     std::memcpy(result_.bytes.data() + position, &value, sizeof value);
   }
 
-  void align(Offset value) { result_.alignment_bits |= static_cast<std::uint64_t>(value); }
+  void align_length(Offset value) { result_.alignment_bits.all |= static_cast<std::uint64_t>(value); }
+  void align_place(Offset value) {
+    result_.alignment_bits.all |= static_cast<std::uint64_t>(value);
+    result_.alignment_bits.places |= static_cast<std::uint64_t>(value);
+  }
 
   static Divider<std::uint64_t> divider(Offset value) { return make_divider(static_cast<std::uint64_t>(value)); }
 
@@ -64,13 +70,13 @@ class Writer {
     const std::uint64_t position = reserve(layout.modes.size() * sizeof(TreeMode));
     for (std::size_t i = 0; i < layout.modes.size(); ++i) {
       put(position + i * sizeof(TreeMode), TreeMode{divider(layout.modes[i].count), layout.modes[i].stride});
-      align(layout.modes[i].stride);
+      align_place(layout.modes[i].stride);
     }
     return position;
   }
 
   TreeTable table(const layout::OffsetTable& offsets) {
-    for (std::size_t i = 0; i < offsets.size(); ++i) align(offsets[i]);
+    for (std::size_t i = 0; i < offsets.size(); ++i) align_place(offsets[i]);
     return unaligned_table(offsets);
   }
 
@@ -83,15 +89,47 @@ class Writer {
     return {position, offsets.is_narrow()};
   }
 
-  static void skip_to(const layout::OffsetTable& ends, Offset k, std::size_t& run) {
-    while (run + 1 < ends.size() && ends[run] <= k) ++run;
+  TreeRuns runs(const layout::Layout& layout) {
+    const std::size_t count = layout.offsets.size();
+    std::vector<Run> list;
+    list.reserve(count + 1);
+    Offset start = 0, bits = 0, farthest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      list.push_back({start, layout.offsets[i] - start});
+      bits |= start | list.back().shift;
+      farthest = std::max({farthest, list.back().shift, -list.back().shift});
+      align_place(layout.offsets[i]);
+      start = layout.ends[i];
+      align_length(start);
+    }
+    list.push_back({start, 0});
+    const int unit_shift = std::min(4, std::countr_zero(static_cast<std::uint64_t>(bits | start)));
+    const bool narrow = std::max(start, farthest) >> unit_shift <= std::numeric_limits<std::int32_t>::max();
+    return {narrow ? put_all(narrowed(list, unit_shift)) : put_all(list), narrow, unit_shift};
   }
 
-  TreeTable coarse(const layout::Layout& layout) {
+  static std::vector<NarrowRun> narrowed(const std::vector<Run>& runs, int unit_shift) {
+    std::vector<NarrowRun> result;
+    result.reserve(runs.size());
+    for (const Run& run : runs) {
+      result.push_back(
+          {static_cast<std::uint32_t>(run.start >> unit_shift), static_cast<std::int32_t>(run.shift >> unit_shift)});
+    }
+    return result;
+  }
+
+  template <class T>
+  std::uint64_t put_all(const std::vector<T>& values) {
+    const std::uint64_t position = reserve(values.size() * sizeof(T));
+    std::memcpy(result_.bytes.data() + position, values.data(), values.size() * sizeof(T));
+    return position;
+  }
+
+  TreeTable hints(const layout::Layout& layout) {
     std::vector<Offset> runs;
     std::size_t run = 0;
-    for (Offset k = 0; k < layout.core_size; k += Offset{1} << coarse_shift) {
-      skip_to(layout.ends, k, run);
+    for (Offset k = 0; k < layout.core_size; k += Offset{1} << hint_shift) {
+      while (layout.ends[run] <= k) ++run;
       runs.push_back(static_cast<Offset>(run));
     }
     runs.push_back(static_cast<Offset>(layout.ends.size() - 1));
@@ -102,7 +140,8 @@ class Writer {
     std::vector<Offset> ends;
     for (const auto& part : layout.parts) ends.push_back(part.start + part.layout->size);
     node.entry_count = layout.parts.size();
-    node.ends = table(layout::OffsetTable(ends));
+    for (const Offset end : ends) align_length(end);
+    node.ends = unaligned_table(layout::OffsetTable(ends));
     node.children = reserve(layout.parts.size() * sizeof(std::uint64_t));
     for (std::size_t i = 0; i < layout.parts.size(); ++i) {
       put(node.children + i * sizeof(std::uint64_t), this->node(*layout.parts[i].layout, false));

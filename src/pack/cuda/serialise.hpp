@@ -9,10 +9,15 @@
 
 namespace gapless::pack::cuda {
 
+/// Numbers or-ed together: trailing zeros bound the word a kernel may use.
+struct AlignmentBits {
+  std::uint64_t all = 0;     ///< lengths, strides and offsets
+  std::uint64_t places = 0;  ///< strides and offsets
+};
+
 struct Serialised {
   std::vector<std::byte> bytes;  ///< the root TreeNode is at position 0
-  /// All lengths, strides and offsets but the root's base, or-ed: its trailing zeros bound the word a kernel may use.
-  std::uint64_t alignment_bits = 0;
+  AlignmentBits alignment_bits;  ///< without the root's base
 };
 
 /// Postcondition: Tree::place over the result equals layout::offset_of for every packed byte. Precondition: not empty.

@@ -1,7 +1,8 @@
-// Words, tables of offsets, and the sizes that every kernel shares.
+// Words, and the sizes that every kernel shares.
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include "layout/layout.hpp"
 #include "pack/cuda/arithmetic.hpp"
@@ -11,8 +12,6 @@ namespace gapless::pack::cuda {
 using layout::Offset;
 
 inline constexpr int threads_per_block = 256;
-inline constexpr int words_per_thread = 4;  // one load in flight is not enough to hide memory latency
-inline constexpr int words_per_tile = threads_per_block * words_per_thread;
 
 struct alignas(16) Word16 {
   std::uint64_t low, high;
@@ -36,29 +35,13 @@ GAPLESS_HOST_DEVICE void visit_word(int shift, const Action& action) {
   }
 }
 
-/// A list of offsets in GPU memory, 4 or 8 bytes an entry.
-struct Table {
-  const void* entries;
-  bool narrow;
-
-  template <class Index>
-  GAPLESS_HOST_DEVICE Offset operator[](Index i) const noexcept {
-    return narrow ? Offset{static_cast<const std::int32_t*>(entries)[i]} : static_cast<const std::int64_t*>(entries)[i];
-  }
-};
-
-/// First i in [low, high) with ends[i] > k. Precondition: there is one.
-template <class Ends, class Index, class Position>
-GAPLESS_HOST_DEVICE Index first_end_after(const Ends& ends, Index low, Index high, Position k) noexcept {
-  while (low + 1 < high) {
-    const Index middle = low + (high - low) / 2;
-    if (ends[middle - 1] > k) {
-      high = middle;
-    } else {
-      low = middle;
-    }
-  }
-  return low;
+/// Calls action with the compile-time number of words that each thread has in flight: 1, 2 or 4.
+GAPLESS_RUNS_ANYWHERE
+template <class Action>
+GAPLESS_HOST_DEVICE void visit_words_per_thread(int words_per_thread, const Action& action) {
+  if (words_per_thread == 1) return action(std::integral_constant<int, 1>{});
+  if (words_per_thread == 2) return action(std::integral_constant<int, 2>{});
+  action(std::integral_constant<int, 4>{});
 }
 
 }  // namespace gapless::pack::cuda

@@ -1,12 +1,15 @@
 // Regime nest: a block in modes, at most one of them a table of offsets. Its numbers travel in the kernel parameters.
 //
-// Every thread turns the index of a packed word into the digits of the modes, by multiplication with reciprocals.
+// Every thread turns the index of a packed word into the digits of the modes, by multiplication with reciprocals. It is
+// right for every range and both directions, and fast where words are 4 bytes or wider, rows cover whole sectors or
+// little more than one, and neighbours in the packed stream are not far apart in memory.
 #pragma once
 
 #include <type_traits>
 
 #include "pack/cuda/block.hpp"
 #include "pack/cuda/range.hpp"
+#include "pack/cuda/tables.hpp"
 
 namespace gapless::pack::cuda {
 
@@ -21,32 +24,16 @@ struct Level {
 /// Counted in words: level 0 walks the words of a block, the last level needs no count.
 template <class Index>
 struct Nest {
-  Level<Index> levels[max_levels];
   Table table;
   int level_count;
-  int table_level;  ///< the level whose digit indexes `table`; -1 if none
-  int word_shift;   ///< log2 of the bytes in a word
-
-  /// For a level count known when compiled, and no table.
-  template <int known_levels>
-  GAPLESS_HOST_DEVICE Offset at_known(Index word) const noexcept {
-    Index rest = word;
-    Offset offset = 0;
-    GAPLESS_UNROLL
-    for (int i = 0; i + 1 < known_levels; ++i) {
-      const Index quotient = levels[i].count.quotient(rest);
-      offset += static_cast<Offset>(rest - quotient * levels[i].count.divisor) * levels[i].stride;
-      rest = quotient;
-    }
-    return offset + static_cast<Offset>(rest) * levels[known_levels - 1].stride;
-  }
+  int table_level;                  ///< the level whose digit indexes `table`; -1 if none
+  int word_shift;                   ///< log2 of the bytes in a word
+  Level<Index> levels[max_levels];  ///< last, so that a batch carries only those in use
 
   GAPLESS_HOST_DEVICE Offset at(Index word) const noexcept {
     Index rest = word;
     Offset offset = 0;
-    GAPLESS_UNROLL
-    for (int i = 0; i < max_levels; ++i) {
-      if (i >= level_count) break;
+    for (int i = 0; i < level_count; ++i) {
       Index digit = rest;
       if (i + 1 < level_count) {
         rest = levels[i].count.quotient(rest);
@@ -62,22 +49,49 @@ struct Nest {
   }
 };
 
-/// A nest whose kernel was compiled for its level count.
-template <class Index, int known_levels>
+/// What a kernel may know of a nest when it is compiled. With level_count 0 it knows nothing.
+template <int level_count_, int table_level_>
+struct NestForm {
+  static constexpr int level_count = level_count_;
+  static constexpr int table_level = table_level_;  ///< of a narrow table; -1 if none
+};
+
+using AnyForm = NestForm<0, -1>;
+
+/// A nest of known form: without loops and branches, the loads of several words overlap.
+template <class Index, class Form>
 struct KnownNest {
   const Nest<Index>& nest;
 
-  GAPLESS_HOST_DEVICE Offset at(Index word) const noexcept { return nest.template at_known<known_levels>(word); }
+  GAPLESS_HOST_DEVICE Offset at(Index word) const noexcept {
+    Index rest = word;
+    Offset offset = 0;
+    GAPLESS_UNROLL
+    for (int i = 0; i < Form::level_count; ++i) {
+      const Level<Index>& level = nest.levels[i];
+      Index digit = rest;
+      if (i + 1 < Form::level_count) {
+        rest = level.count.quotient(rest);
+        digit -= rest * level.count.divisor;
+      }
+      offset += i == Form::table_level ? nest.table.narrow_entry(digit) : static_cast<Offset>(digit) * level.stride;
+    }
+    return offset;
+  }
 };
 
-/// Calls action with the level count that a kernel was compiled for, 0 for any.
+/// Calls action with the form that a kernel was compiled for.
 template <class Index, class Action>
-void visit_levels(const Nest<Index>& nest, const Action& action) {
-  const int known = nest.table_level < 0 ? nest.level_count : 0;
-  if (known == 2) return action(std::integral_constant<int, 2>{});
-  if (known == 3) return action(std::integral_constant<int, 3>{});
-  if (known == 4) return action(std::integral_constant<int, 4>{});
-  action(std::integral_constant<int, 0>{});
+void visit_form(const Nest<Index>& nest, const Action& action) {
+  if (nest.table_level < 0) {
+    if (nest.level_count == 2) return action(NestForm<2, -1>{});
+    if (nest.level_count == 3) return action(NestForm<3, -1>{});
+    if (nest.level_count == 4) return action(NestForm<4, -1>{});
+  } else if (nest.table_level == 1 && nest.table.narrow) {
+    if (nest.level_count == 2) return action(NestForm<2, 1>{});
+    if (nest.level_count == 3) return action(NestForm<3, 1>{});
+  }
+  action(AnyForm{});
 }
 
 template <class Index>
@@ -85,22 +99,37 @@ struct NestWork {
   using Shared = NothingShared;
 
   Range range;
+  int words_per_thread;
   Nest<Index> nest;
 
-  GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept { return range.tiles(); }
+  GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept { return range.tiles(words_per_thread); }
   GAPLESS_HOST_DEVICE int word_shift() const noexcept { return nest.word_shift; }
 };
 
-/// known_levels: the nest's level count if it has no table, or 0.
-template <class Word, int known_levels = 0, class Index, class Block>
+/// What words_per_thread is at most for words of so many bytes: as many as lie in a line of memory, where a table's
+/// entry has to be read first twice as many. Kernels are compiled up to there.
+constexpr int most_words_per_thread(std::size_t word_bytes, bool has_table) noexcept {
+  const std::size_t most = (has_table ? 32 : 16) / word_bytes;
+  return most < 1 ? 1 : most > 4 ? 4 : static_cast<int>(most);
+}
+
+/// For a kernel compiled for the nest's form and its words per thread.
+template <class Word, class Form, int words_per_thread, class Index, class Block>
+GAPLESS_HOST_DEVICE void run_known_tile(const NestWork<Index>& work, std::uint64_t tile, const Block& block) noexcept {
+  if (tile == 0) copy_edges(work.range, work.nest, work.nest.word_shift, block);
+  if constexpr (Form::level_count == 0) {
+    copy_tile<Word, Index, words_per_thread>(work.range, work.nest, tile, block);
+  } else {
+    copy_tile<Word, Index, words_per_thread>(work.range, KnownNest<Index, Form>{work.nest}, tile, block);
+  }
+}
+
+template <class Word, class Index, class Block>
 GAPLESS_HOST_DEVICE void run_tile(const NestWork<Index>& work, std::uint64_t tile, const Block& block,
                                   NothingShared&) noexcept {
-  if (tile == 0) copy_edges(work.range, work.nest, work.nest.word_shift, block);
-  if constexpr (known_levels == 0) {
-    copy_tile<Word, Index>(work.range, work.nest, tile, block);
-  } else {
-    copy_tile<Word, Index>(work.range, KnownNest<Index, known_levels>{work.nest}, tile, block);
-  }
+  visit_words_per_thread(work.words_per_thread, [&](auto words_per_thread) {
+    run_known_tile<Word, AnyForm, decltype(words_per_thread)::value>(work, tile, block);
+  });
 }
 
 }  // namespace gapless::pack::cuda

@@ -4,10 +4,13 @@
 
 #include "pack/cuda/block.hpp"
 #include "pack/cuda/range.hpp"
+#include "pack/cuda/tables.hpp"
 
 namespace gapless::pack::cuda {
 
 // A layout serialised for the GPU: nodes, modes and tables in one block of bytes, referring to each other by position.
+
+inline constexpr int hint_shift = 11;
 
 struct TreeMode {
   Divider<std::uint64_t> count;
@@ -19,6 +22,12 @@ struct TreeTable {
   std::uint64_t narrow;
 };
 
+struct TreeRuns {
+  std::uint64_t position;
+  std::uint32_t narrow;
+  std::int32_t unit_shift;
+};
+
 struct TreeNode {
   Offset base;
   Divider<std::uint64_t> core;  ///< packed bytes of one repetition of the core
@@ -27,9 +36,10 @@ struct TreeNode {
   std::uint64_t modes;  ///< position of the modes, innermost first
   std::uint64_t entry_count;
   Divider<std::uint64_t> child;  ///< index: packed bytes of the child
-  TreeTable offsets;             ///< index, segments
-  TreeTable ends;                ///< segments, sum: packed end of each entry within the core
-  TreeTable coarse;              ///< segments: the run that packed byte i << coarse_shift lies in, and one entry more
+  TreeTable offsets;             ///< index
+  TreeTable ends;                ///< sum: packed end of each part within the core
+  TreeRuns runs;                 ///< segments
+  TreeTable hints;               ///< segments: the run that packed byte i << hint_shift lies in, and the last run
   std::uint64_t children;        ///< index: position of the child; sum: position of the parts' positions
 };
 
@@ -50,6 +60,10 @@ struct Tree {
     return *reinterpret_cast<const T*>(bytes + position);
   }
   GAPLESS_HOST_DEVICE Table table(const TreeTable& t) const noexcept { return {bytes + t.position, t.narrow != 0}; }
+
+  GAPLESS_HOST_DEVICE RunTable runs(const TreeRuns& r) const noexcept {
+    return {bytes + r.position, r.narrow != 0, r.unit_shift};
+  }
 
   /// Where the core's repetition number `repetition` begins.
   GAPLESS_HOST_DEVICE Offset modes_offset(const TreeNode& node, std::uint64_t repetition) const noexcept {
@@ -84,11 +98,10 @@ struct Tree {
           break;
         }
         case layout::Core::segments: {
-          const Table ends = table(node.ends);
-          const std::uint64_t entry = first_end_after(ends, std::uint64_t{0}, node.entry_count, static_cast<Offset>(k));
-          const Offset start = entry == 0 ? 0 : ends[entry - 1];
-          return {offset + table(node.offsets)[entry] + static_cast<Offset>(k) - start,
-                  static_cast<std::uint64_t>(ends[entry]) - k};
+          const RunTable list = runs(node.runs);
+          const std::uint64_t run = run_of(list, node.entry_count, static_cast<Offset>(k));
+          return {offset + list[run].shift + static_cast<Offset>(k),
+                  static_cast<std::uint64_t>(list[run + 1].start) - k};
         }
         case layout::Core::sum: {
           const Table ends = table(node.ends);
@@ -107,11 +120,12 @@ struct Tree {
 
 struct TreeWork {
   using Shared = NothingShared;
+  static constexpr int words_per_thread = 4;
 
   Range range;
   Tree tree;
 
-  GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept { return range.tiles(); }
+  GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept { return range.tiles(words_per_thread); }
   GAPLESS_HOST_DEVICE int word_shift() const noexcept { return tree.word_shift; }
 };
 
@@ -119,7 +133,7 @@ template <class Word, class Block>
 GAPLESS_HOST_DEVICE void run_tile(const TreeWork& work, std::uint64_t tile, const Block& block,
                                   NothingShared&) noexcept {
   if (tile == 0) copy_edges(work.range, work.tree, work.tree.word_shift, block);
-  copy_tile<Word, std::uint64_t>(work.range, work.tree, tile, block);
+  copy_tile<Word, std::uint64_t, TreeWork::words_per_thread>(work.range, work.tree, tile, block);
 }
 
 }  // namespace gapless::pack::cuda

@@ -1,0 +1,102 @@
+#include "pack/cuda/choose.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+namespace gapless::pack::cuda {
+namespace {
+
+constexpr Offset line_bytes = 64;    // what memory delivers at a time
+constexpr Offset sector_bytes = 32;  // what caches keep track of
+constexpr Offset fewest_across = 16;
+constexpr Offset shortest_shifted_row = 4;  // below, a word is put together from too many rows
+constexpr int fast_word_shift = 2;
+constexpr Offset small_job = 64 << 10;  // below, time is latency, and the nest is the regime that batches take
+
+Offset magnitude(Offset value) { return value < 0 ? -value : value; }
+
+bool is_transposed(const Numbers& n) {
+  return can_run(Regime::transpose, n) && n.inner_count >= fewest_across && n.across_count >= fewest_across &&
+         magnitude(n.across_stride) < line_bytes && magnitude(n.inner_stride) >= line_bytes;
+}
+
+/// Are sectors written in part that could be written whole, or fetched ahead?
+bool has_split_sectors(const Numbers& n) {
+  return n.row_length > sector_bytes &&
+         (n.row_length % sector_bytes != 0 || (1 << n.row_alignment_shift) < sector_bytes);
+}
+
+Regime choose_for_nest(const Numbers& n) {
+  if (n.bytes < small_job) return Regime::nest;
+  if (is_transposed(n)) return Regime::transpose;
+  const bool is_odd = n.word_shift < fast_word_shift && n.row_length >= shortest_shifted_row;
+  if (!n.unpack && is_odd && can_run(Regime::shifted, n)) return Regime::shifted;
+  if (n.unpack && (is_odd || has_split_sectors(n)) && can_run(Regime::sectors, n)) return Regime::sectors;
+  return Regime::nest;
+}
+
+}  // namespace
+
+bool can_run(Regime regime, const Numbers& n) noexcept {
+  if (n.unpack && !n.injective) return regime == Regime::ordered;
+  const bool is_nest = n.kind == Kind::nest;
+  switch (regime) {
+    case Regime::contiguous:
+      return n.kind == Kind::contiguous;
+    case Regime::nest:
+      return is_nest;
+    case Regime::shifted:
+      return is_nest && !n.unpack && n.rows_fit_32_bits;
+    case Regime::sectors:
+      return is_nest && n.unpack && n.rows_fit_32_bits;
+    case Regime::transpose:
+      return is_nest && n.fits_32_bits && n.across_count > 0 && n.row_length == Offset{1} << n.word_shift;
+    case Regime::segments:
+      return n.kind == Kind::segments;
+    case Regime::tree:
+      return n.kind == Kind::tree;
+    case Regime::ordered:
+      return false;
+  }
+  return false;
+}
+
+Regime choose_regime(const Numbers& n, std::optional<Regime> forced) noexcept {
+  if (n.unpack && !n.injective) return Regime::ordered;
+  if (forced && can_run(*forced, n)) return *forced;
+  switch (n.kind) {
+    case Kind::contiguous:
+      return Regime::contiguous;
+    case Kind::segments:
+      return Regime::segments;
+    case Kind::tree:
+      return Regime::tree;
+    case Kind::nest:
+      break;
+  }
+  return choose_for_nest(n);
+}
+
+std::optional<Regime> regime_named(std::string_view name) noexcept {
+  constexpr std::array<std::pair<std::string_view, Regime>, 6> names{{{"nest", Regime::nest},
+                                                                      {"shifted", Regime::shifted},
+                                                                      {"sectors", Regime::sectors},
+                                                                      {"transpose", Regime::transpose},
+                                                                      {"segments", Regime::segments},
+                                                                      {"tree", Regime::tree}}};
+  for (const auto& [known, regime] : names) {
+    if (known == name) return regime;
+  }
+  return {};
+}
+
+std::optional<Regime> forced_regime() noexcept {
+  static const std::optional<Regime> forced = [] {
+    const char* name = std::getenv("GAPLESS_GPU_REGIME");
+    return name != nullptr ? regime_named(name) : std::nullopt;
+  }();
+  return forced;
+}
+
+}  // namespace gapless::pack::cuda

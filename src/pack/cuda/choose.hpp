@@ -1,0 +1,48 @@
+// Which regime runs a job: one function of a few numbers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "layout/layout.hpp"
+
+namespace gapless::pack::cuda {
+
+using layout::Offset;
+
+enum class Regime : std::uint8_t { contiguous, nest, shifted, sectors, transpose, segments, tree, ordered };
+
+/// What a layout is to kernels.
+enum class Kind : std::uint8_t { contiguous, nest, segments, tree };
+
+struct Numbers {
+  Kind kind = Kind::nest;
+  bool unpack = false;
+  bool injective = true;  ///< counts for unpacking alone
+  int word_shift = 0;     ///< log2 of the widest word that addresses, lengths, distances and positions allow, at most 4
+  int row_alignment_shift = 0;  ///< log2 of what every row's address is a multiple of, at most 5
+  bool fits_32_bits = true;     ///< words, counts and strides; the regimes for rows and tiles need it
+  bool rows_fit_32_bits = true;
+  Offset bytes = 0;       ///< of the job
+  Offset row_length = 0;  ///< nest: bytes
+  // Nest: the mode that runs across the packed order in small steps, if there is one.
+  Offset inner_count = 0;  ///< elements in the modes inside of it
+  Offset inner_stride = 0;
+  Offset across_count = 0;
+  Offset across_stride = 0;
+};
+
+/// Postcondition: can_run(result, numbers). `forced` is taken if it can run.
+Regime choose_regime(const Numbers& numbers, std::optional<Regime> forced = {}) noexcept;
+
+/// Is the regime right for such a job, fast or not?
+bool can_run(Regime regime, const Numbers& numbers) noexcept;
+
+/// nest, shifted, sectors, transpose, segments or tree; nothing for other words.
+std::optional<Regime> regime_named(std::string_view name) noexcept;
+
+/// What GAPLESS_GPU_REGIME names.
+std::optional<Regime> forced_regime() noexcept;
+
+}  // namespace gapless::pack::cuda

@@ -1,0 +1,30 @@
+// One kernel for each word, form of nest and number of words per thread that jobs really have.
+#pragma once
+
+#include "pack/cuda/launching.cuh"
+#include "pack/cuda/regimes/nest.hpp"
+
+namespace gapless::pack::cuda {
+
+template <class Word, class Form, int words_per_thread, class Index>
+__global__ void __launch_bounds__(threads_per_block)
+    nest_kernel(const __grid_constant__ NestWork<Index> work, const __grid_constant__ Completion completion) {
+  wait_for_kernel_before();
+  run_known_tile<Word, Form, words_per_thread>(work, blockIdx.x, DeviceBlock{});
+  complete(completion);
+}
+
+/// Precondition: the work's words_per_thread is at most most_words_per_thread(...), of which there are no kernels
+/// beyond.
+template <class Word, class Form, class Index>
+cudaError_t launch_form(const NestWork<Index>& work, cudaStream_t stream, const Completion& completion) noexcept {
+  constexpr int most = most_words_per_thread(sizeof(Word), Form::level_count == 0 || Form::table_level >= 0);
+  cudaError_t error = cudaErrorInvalidValue;
+  visit_words_per_thread(work.words_per_thread, [&](auto words_per_thread) {
+    constexpr int words = decltype(words_per_thread)::value;
+    if constexpr (words <= most) error = launch_tiles(nest_kernel<Word, Form, words, Index>, work, stream, completion);
+  });
+  return error;
+}
+
+}  // namespace gapless::pack::cuda

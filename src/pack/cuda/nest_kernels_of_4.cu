@@ -1,0 +1,14 @@
+#include "pack/cuda/nest_kernels.cuh"
+#include "pack/cuda/nest_kernels.hpp"
+
+namespace gapless::pack::cuda {
+
+cudaError_t launch_nest_of_4(const NestWork<std::uint32_t>& work, cudaStream_t stream,
+                             const Completion& completion) noexcept {
+  cudaError_t error = cudaErrorInvalidValue;
+  visit_form(work.nest,
+             [&](auto form) { error = launch_form<std::uint32_t, decltype(form)>(work, stream, completion); });
+  return error;
+}
+
+}  // namespace gapless::pack::cuda

@@ -1,0 +1,297 @@
+// The numbers of a job, and from them the parameters of the kernel that runs it.
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "pack/cuda/plan.hpp"
+
+namespace gapless::pack::cuda {
+namespace {
+
+constexpr std::uint64_t index32_limit = std::uint64_t{1} << 31;  // what Divider<uint32_t> is exact for
+constexpr Offset stride32_limit = Offset{1} << 31;
+constexpr int largest_word_shift = 4;
+constexpr int sector_shift = 5;
+
+std::uint64_t unsigned_(Offset value) { return static_cast<std::uint64_t>(value); }
+
+int trailing_zeros(std::uint64_t bits, int at_most) { return std::min(at_most, std::countr_zero(bits)); }
+
+/// A job with what every regime needs of it.
+struct Request {
+  const Shape& shape;
+  const Descriptor* descriptor;
+  std::uintptr_t memory;  ///< address of layout offset 0
+  std::uintptr_t packed;  ///< address packed byte 0 has or would have
+  std::uint64_t begin, end;
+  bool unpack;
+
+  /// Address of the first row.
+  std::uintptr_t origin() const noexcept { return memory + unsigned_(shape.base); }
+  int word_shift() const noexcept {
+    return trailing_zeros(shape.alignment_bits | origin() | packed, largest_word_shift);
+  }
+};
+
+Request request_of(const Job& job, const Shape& shape, const Descriptor* descriptor) {
+  const std::uint64_t begin = unsigned_(job.begin);
+  return {shape,
+          descriptor,
+          reinterpret_cast<std::uintptr_t>(job.memory),
+          reinterpret_cast<std::uintptr_t>(job.packed) - begin,
+          begin,
+          unsigned_(job.end),
+          job.direction == Direction::unpack};
+}
+
+Range range_of(const Request& request, int shift) {
+  Range range{};
+  range.memory = request.memory;
+  range.packed = request.packed;
+  range.begin = request.begin;
+  range.unpack = request.unpack;
+  const std::uint64_t first = (request.begin + (std::uint64_t{1} << shift) - 1) >> shift;
+  const std::uint64_t last = request.end >> shift;
+  range.first_word = first;
+  if (last <= first) {
+    range.head = static_cast<std::uint32_t>(request.end - request.begin);
+    return range;
+  }
+  range.word_count = last - first;
+  range.head = static_cast<std::uint32_t>((first << shift) - request.begin);
+  range.tail = static_cast<std::uint32_t>(request.end - (last << shift));
+  return range;
+}
+
+// ---- Numbers ----
+
+/// Do all digits of words below `end_word`, all level counts and all strides fit 32 bits?
+bool fits_index32(const Shape& shape, std::uint64_t end_word, int shift) {
+  if (end_word >= index32_limit || unsigned_(shape.length) >> shift >= index32_limit) return false;
+  return std::all_of(shape.modes, shape.modes + shape.mode_count, [](const Mode& mode) {
+    return unsigned_(mode.count) < index32_limit && mode.stride < stride32_limit && mode.stride >= -stride32_limit;
+  });
+}
+
+/// Every word of every sector that the rows of the range may touch has a number below 2^31.
+bool rows_fit_index32(const Request& request) {
+  const std::uint64_t length = unsigned_(request.shape.length);
+  if (request.end - request.begin >= index32_limit || length >= index32_limit / 2) return false;
+  const std::uint64_t rows = (request.end - request.begin) / length + 2;
+  return rows * (length / 4 + 32) < index32_limit && fits_index32(request.shape, request.end / length + 1, 0);
+}
+
+/// Fills in the mode of smallest stride, if it is not the innermost.
+void note_transposition(const Shape& shape, Numbers& numbers) {
+  if (shape.table_mode >= 0) return;
+  const auto magnitude = [](Offset value) { return value < 0 ? -value : value; };
+  int across = 0;
+  for (int i = 1; i < shape.mode_count; ++i) {
+    if (magnitude(shape.modes[i].stride) < magnitude(shape.modes[across].stride)) across = i;
+  }
+  if (across == 0) return;
+  numbers.inner_count = 1;
+  for (int i = 0; i < across; ++i) numbers.inner_count *= shape.modes[i].count;
+  numbers.inner_stride = shape.modes[0].stride;
+  numbers.across_count = shape.modes[across].count;
+  numbers.across_stride = shape.modes[across].stride;
+}
+
+Numbers numbers_of(const Request& request) {
+  const Shape& shape = request.shape;
+  Numbers numbers;
+  numbers.kind = shape.kind;
+  numbers.unpack = request.unpack;
+  numbers.injective = shape.injective;
+  if (shape.kind != Kind::nest) return numbers;
+  numbers.word_shift = request.word_shift();
+  numbers.row_alignment_shift = trailing_zeros(shape.place_bits | request.origin(), sector_shift);
+  numbers.fits_32_bits = fits_index32(shape, (request.end >> numbers.word_shift) + 1, numbers.word_shift);
+  numbers.bytes = static_cast<Offset>(request.end - request.begin);
+  numbers.row_length = shape.length;
+  numbers.rows_fit_32_bits = rows_fit_index32(request);
+  note_transposition(shape, numbers);
+  return numbers;
+}
+
+// ---- Works ----
+
+/// Levels from `first` on; modes of the shape follow.
+template <class Index>
+void put_modes(const Request& request, int first, Nest<Index>& nest) {
+  const Shape& shape = request.shape;
+  for (int i = 0; i < shape.mode_count; ++i) {
+    nest.levels[first + i] = {make_divider(static_cast<Index>(shape.modes[i].count)),
+                              static_cast<std::make_signed_t<Index>>(shape.modes[i].stride)};
+  }
+  nest.level_count = first + shape.mode_count;
+  nest.table_level = shape.table_mode < 0 ? -1 : first + shape.table_mode;
+  if (shape.table_mode >= 0) nest.table = request.descriptor->table(request.descriptor->root().offsets);
+}
+
+template <class Index>
+Nest<Index> word_nest(const Request& request, int shift) {
+  Nest<Index> nest{};
+  nest.word_shift = shift;
+  nest.levels[0] = {make_divider(static_cast<Index>(request.shape.length >> shift)),
+                    static_cast<std::make_signed_t<Index>>(Index{1} << shift)};
+  put_modes(request, 1, nest);
+  return nest;
+}
+
+Tree tree_of(const Request& request, int shift) {
+  return {request.descriptor->bytes(), make_divider(unsigned_(request.shape.repetition_size)), request.shape.extent,
+          shift};
+}
+
+/// How many words a thread should have in flight. The memory is fastest with about 500 of its lines of 64 bytes in
+/// flight in each multiprocessor: fewer do not fill it, more get in each other's way.
+int words_in_flight(const Shape& shape, const Range& range, int shift) {
+  constexpr Offset line = 64;
+  constexpr std::uint64_t few_tiles = 256;  // spread small jobs over all multiprocessors instead
+  const Offset lines_in_row = (shape.length + line - 1) / line * line;
+  const Offset spanned = std::max(shape.length, std::min(shape.mean_distance, lines_in_row));
+  const Offset words_per_line = shape.length * line / spanned >> shift;
+  // A table's entry has to be read before the word, so that more must be in flight.
+  const Offset wanted = shape.table_mode >= 0 ? words_per_line * 2 : words_per_line;
+  const int fitting = wanted < 6 ? 1 : wanted < 11 ? 2 : 4;
+  int words = std::min(fitting, most_words_per_thread(std::size_t{1} << shift, shape.table_mode >= 0));
+  while (words > 1 && range.tiles(words) < few_tiles) words /= 2;
+  return words;
+}
+
+template <class Index>
+NestWork<Index> nest_work(const Request& request) {
+  const int shift = request.word_shift();
+  Range range = range_of(request, shift);
+  range.memory = request.origin();
+  return {range, words_in_flight(request.shape, range, shift), word_nest<Index>(request, shift)};
+}
+
+Rows rows_of(const Request& request) {
+  Rows rows{};
+  rows.memory = request.origin();
+  rows.packed = request.packed;
+  rows.begin = request.begin;
+  rows.end = request.end;
+  const std::uint64_t length = unsigned_(request.shape.length);
+  rows.length = static_cast<std::uint32_t>(length);
+  rows.first_row = static_cast<std::uint32_t>(request.begin / length);
+  rows.row_count = static_cast<std::uint32_t>((request.end + length - 1) / length) - rows.first_row;
+  put_modes(request, 0, rows.places);
+  return rows;
+}
+
+ShiftedWork shifted_work(const Request& request) {
+  ShiftedWork work{};
+  work.rows = rows_of(request);
+  work.row_length = make_divider(work.rows.length);
+  work.skew = static_cast<std::uint32_t>(request.packed % 8);
+  work.first_word = (request.begin + work.skew) / 8;
+  work.word_count = (request.end + work.skew + 7) / 8 - work.first_word;
+  return work;
+}
+
+SectorsWork sectors_work(const Request& request) {
+  const Shape& shape = request.shape;
+  SectorsWork work{};
+  work.rows = rows_of(request);
+  const std::uint64_t ends = request.begin | request.end;
+  const int exact_shift =
+      trailing_zeros(shape.alignment_bits | request.origin() | request.packed | ends, largest_word_shift);
+  work.is_exact = exact_shift >= 2;
+  work.shift = work.is_exact ? exact_shift : 3;
+  const bool is_long = shape.length > sector_bytes;
+  work.alignment = is_long ? sector_bytes : 1u << work.shift;
+  const std::uint32_t row_alignment = 1u << trailing_zeros(shape.place_bits | request.origin(), sector_shift);
+  const std::uint32_t slack = work.alignment > row_alignment ? work.alignment - row_alignment : 0;
+  const std::uint32_t units = (work.rows.length + slack + work.alignment - 1) / work.alignment;
+  work.words_per_row = make_divider(units * work.alignment >> work.shift);
+  work.is_prefetched = is_long || shape.mean_distance <= 2 * sector_bytes;
+  return work;
+}
+
+template <class Word>
+constexpr int side_of = transpose_side<Word>;
+
+TransposeWork transpose_work(const Request& request, const Numbers& numbers) {
+  TransposeWork work{};
+  work.range = range_of(request, numbers.word_shift);
+  work.range.memory = request.origin();
+  work.places = word_nest<std::uint32_t>(request, numbers.word_shift);
+  work.inner = static_cast<std::uint32_t>(numbers.inner_count);
+  work.across = static_cast<std::uint32_t>(numbers.across_count);
+  work.inner_stride = numbers.inner_count == request.shape.modes[0].count ? numbers.inner_stride : 0;
+  work.across_stride = numbers.across_stride;
+  const std::uint64_t each = std::uint64_t{work.inner} * work.across;
+  const Range& range = work.range;
+  const std::uint64_t last = range.first_word + std::max<std::uint64_t>(range.word_count, 1) - 1;
+  work.first_outer = static_cast<std::uint32_t>(range.first_word / each);
+  work.outer_count = static_cast<std::uint32_t>(last / each) - work.first_outer + 1;
+  const auto side =
+      static_cast<std::uint32_t>(numbers.word_shift >= 3 ? side_of<std::uint64_t> : side_of<std::uint32_t>);
+  work.inner_tiles = make_divider((work.inner + side - 1) / side);
+  work.across_tiles = make_divider((work.across + side - 1) / side);
+  return work;
+}
+
+SegmentsWork segments_work(const Request& request) {
+  constexpr Offset far_apart = 4;
+  const Shape& shape = request.shape;
+  const TreeNode& root = request.descriptor->root();
+  const int shift = request.word_shift();
+  SegmentsWork work{};
+  work.range = range_of(request, shift);
+  work.tree = tree_of(request, shift);
+  work.runs = request.descriptor->runs(root.runs);
+  work.hints = request.descriptor->table(root.hints);
+  work.list_size = unsigned_(shape.list_size);
+  const std::uint64_t tile_bytes = std::uint64_t{segment_tile_words} << shift;
+  work.tiles_per_list = make_divider((work.list_size + tile_bytes - 1) / tile_bytes);
+  const auto tile_of = [&](std::uint64_t k) {
+    return k / work.list_size * work.tiles_per_list.divisor + k % work.list_size / tile_bytes;
+  };
+  const std::uint64_t first = work.range.first_word << shift;
+  const std::uint64_t words = std::max<std::uint64_t>(work.range.word_count, 1);
+  work.first_tile = tile_of(first);
+  work.tile_count = tile_of(first + (words << shift) - 1) - work.first_tile + 1;
+  // Single words far apart do not repay fetching their sectors twice.
+  work.is_prefetched =
+      request.unpack && (shape.mean_run > sector_bytes || shape.mean_distance < far_apart * shape.mean_run);
+  work.repetitions.word_shift = 0;
+  put_modes(request, 0, work.repetitions);
+  work.list_memory = request.origin();
+  return work;
+}
+
+}  // namespace
+
+Launch prepare(const Job& job, const Shape& shape, const Descriptor* descriptor,
+               std::optional<Regime> forced) noexcept {
+  if (job.begin >= job.end) return {};
+  const Request request = request_of(job, shape, descriptor);
+  const Numbers numbers = numbers_of(request);
+  switch (choose_regime(numbers, forced)) {
+    case Regime::contiguous:
+      return ContiguousWork{request.origin() + request.begin, request.packed + request.begin,
+                            request.end - request.begin, request.unpack};
+    case Regime::nest:
+      if (numbers.fits_32_bits) return nest_work<std::uint32_t>(request);
+      return nest_work<std::uint64_t>(request);
+    case Regime::shifted:
+      return shifted_work(request);
+    case Regime::sectors:
+      return sectors_work(request);
+    case Regime::transpose:
+      return transpose_work(request, numbers);
+    case Regime::segments:
+      return segments_work(request);
+    case Regime::tree:
+      return TreeWork{range_of(request, request.word_shift()), tree_of(request, request.word_shift())};
+    case Regime::ordered:
+      return OrderedWork{range_of(request, 0), tree_of(request, 0), request.end - request.begin};
+  }
+  return {};
+}
+
+}  // namespace gapless::pack::cuda

@@ -1,0 +1,41 @@
+// Rows of equal length: what the regimes share that give threads to rows instead of to packed words.
+#pragma once
+
+#include "pack/cuda/regimes/nest.hpp"
+
+namespace gapless::pack::cuda {
+
+/// Row r lies at memory + places.at(r) and at packed byte r * length.
+struct Rows {
+  std::uintptr_t memory;
+  std::uintptr_t packed;  ///< address packed byte 0 has or would have
+  std::uint64_t begin;    ///< packed bytes [begin, end) are moved
+  std::uint64_t end;
+  std::uint32_t length;
+  std::uint32_t first_row;  ///< the one that `begin` lies in
+  std::uint32_t row_count;
+  Nest<std::uint32_t> places;
+};
+
+/// Calls action with the form of `places` that a kernel was compiled for.
+template <class Action>
+void visit_row_form(const Nest<std::uint32_t>& places, const Action& action) {
+  if (places.table_level < 0) {
+    if (places.level_count == 1) return action(NestForm<1, -1>{});
+    if (places.level_count == 2) return action(NestForm<2, -1>{});
+  } else if (places.level_count == 1 && places.table.narrow) {
+    return action(NestForm<1, 0>{});
+  }
+  action(AnyForm{});
+}
+
+template <class Form>
+GAPLESS_HOST_DEVICE std::uintptr_t row_address(const Rows& rows, std::uint32_t row) noexcept {
+  if constexpr (Form::level_count == 0) {
+    return rows.memory + static_cast<std::uintptr_t>(rows.places.at(row));
+  } else {
+    return rows.memory + static_cast<std::uintptr_t>(KnownNest<std::uint32_t, Form>{rows.places}.at(row));
+  }
+}
+
+}  // namespace gapless::pack::cuda

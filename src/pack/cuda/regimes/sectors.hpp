@@ -1,0 +1,135 @@
+// Regime sectors: unpacking rows that do not consist of whole sectors, the 32 bytes that caches and memory deal in.
+//
+// A sector that two store instructions write in parts costs as much as several whole ones, and so does one that is
+// written in part and must be filled from memory. So threads are given to the words of each row's sectors, not to
+// packed words: no instruction ends inside of a sector, only the ends of rows are written in part, and those sectors
+// are fetched ahead. The packed bytes of a word may begin anywhere.
+#pragma once
+
+#include "pack/cuda/regimes/rows.hpp"
+#include "pack/cuda/unaligned.hpp"
+
+namespace gapless::pack::cuda {
+
+inline constexpr int sector_bytes = 32;
+
+struct SectorsWork {
+  using Shared = NothingShared;
+  static constexpr int words_per_thread = 2;
+  static constexpr std::uint32_t words_per_tile = words_per_thread * threads_per_block;
+
+  Divider<std::uint32_t> words_per_row;  ///< of all sectors that a row may touch
+  std::uint32_t alignment;               ///< bytes that the first word of a row is aligned to: a sector, or one word
+  int shift;                             ///< log2 of the bytes in a word
+  bool is_exact;                         ///< rows, packed stream and range begin and end at whole words
+  bool is_prefetched;
+  Rows rows;
+
+  GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept {
+    return (std::uint64_t{rows.row_count} * words_per_row.divisor + words_per_tile - 1) / words_per_tile;
+  }
+  GAPLESS_HOST_DEVICE int word_shift() const noexcept { return shift; }
+};
+
+/// One word of memory and the part of its row in it.
+struct RowWord {
+  std::uintptr_t address;
+  std::uintptr_t begin, end;  ///< what is written of the row
+  std::uintptr_t packed;      ///< of `begin`
+
+  GAPLESS_HOST_DEVICE bool is_touched(int bytes) const noexcept {
+    return begin < end && address + static_cast<unsigned>(bytes) > begin && address < end;
+  }
+  GAPLESS_HOST_DEVICE bool is_whole_sector() const noexcept {
+    const std::uintptr_t sector = address & ~std::uintptr_t{sector_bytes - 1};
+    return sector >= begin && sector + sector_bytes <= end;
+  }
+};
+
+/// The word number `index`, counted over all rows; not touched if there is no such row.
+template <class Form>
+GAPLESS_HOST_DEVICE RowWord row_word(const SectorsWork& work, std::uint32_t index) noexcept {
+  const Rows& rows = work.rows;
+  const std::uint32_t skipped = work.words_per_row.quotient(index);
+  if (skipped >= rows.row_count) return {0, 0, 0, 0};
+  const std::uint32_t word = index - skipped * work.words_per_row.divisor, row = rows.first_row + skipped;
+  const std::uintptr_t start = row_address<Form>(rows, row);
+  const std::uint64_t k = std::uint64_t{row} * rows.length;
+  const std::uint64_t before = rows.begin > k ? rows.begin - k : 0;
+  const std::uint64_t stop = rows.end - k < rows.length ? rows.end - k : rows.length;
+  const std::uintptr_t first = start & ~std::uintptr_t{work.alignment - 1};
+  return {first + (std::uintptr_t{word} << work.shift), start + before, start + stop, rows.packed + k + before};
+}
+
+/// Words that lie inside the range or outside of it, and never across an edge.
+template <class Word, class Space>
+struct WholeWords {
+  const Space& space;
+
+  GAPLESS_HOST_DEVICE Word load(const RowWord& to) const noexcept {
+    return *space.template at<const Word>(to.packed + (to.address - to.begin));
+  }
+  GAPLESS_HOST_DEVICE void store(const RowWord& to, const Word& value) const noexcept {
+    *space.template at<Word>(to.address) = value;
+  }
+};
+
+/// Words of 8 bytes of which any part may be wanted, from any address.
+template <class Space>
+struct PartWords {
+  const Space& space;
+
+  GAPLESS_HOST_DEVICE static unsigned first(const RowWord& to) noexcept {
+    return to.address < to.begin ? static_cast<unsigned>(to.begin - to.address) : 0;
+  }
+  GAPLESS_HOST_DEVICE static unsigned last(const RowWord& to) noexcept {
+    return to.end - to.address < 8 ? static_cast<unsigned>(to.end - to.address) : 8;
+  }
+  GAPLESS_HOST_DEVICE std::uint64_t load(const RowWord& to) const noexcept {
+    const std::uintptr_t source = to.packed + (to.address + first(to) - to.begin);
+    return load_bytes(space, source, last(to) - first(to)) << (8 * first(to));
+  }
+  GAPLESS_HOST_DEVICE void store(const RowWord& to, std::uint64_t value) const noexcept {
+    store_bytes(space, to.address, value, first(to), last(to));
+  }
+};
+
+template <class Word, class Form, class Words, class Block>
+GAPLESS_HOST_DEVICE void scatter_words(const SectorsWork& work, std::uint64_t tile, const Words& words,
+                                       const Block& block) noexcept {
+  block.threads([&](int thread) {
+    const std::uint32_t first =
+        static_cast<std::uint32_t>(tile) * SectorsWork::words_per_tile + static_cast<unsigned>(thread);
+    Word values[SectorsWork::words_per_thread];
+    RowWord places[SectorsWork::words_per_thread];
+    GAPLESS_UNROLL
+    for (int i = 0; i < SectorsWork::words_per_thread; ++i) {
+      places[i] = row_word<Form>(work, first + static_cast<unsigned>(i * threads_per_block));
+      if (!places[i].is_touched(sizeof(Word))) continue;
+      if (work.is_prefetched && !places[i].is_whole_sector()) prefetch_sector(places[i].address);
+      values[i] = words.load(places[i]);
+    }
+    GAPLESS_UNROLL
+    for (int i = 0; i < SectorsWork::words_per_thread; ++i) {
+      if (places[i].is_touched(sizeof(Word))) words.store(places[i], values[i]);
+    }
+  });
+}
+
+template <class Word, class Form, class Block>
+GAPLESS_HOST_DEVICE void run_known_tile(const SectorsWork& work, std::uint64_t tile, const Block& block) noexcept {
+  using Space = std::remove_cvref_t<decltype(block.space)>;
+  if (work.is_exact) {
+    if constexpr (sizeof(Word) >= 4) scatter_words<Word, Form>(work, tile, WholeWords<Word, Space>{block.space}, block);
+  } else if constexpr (sizeof(Word) == 8) {
+    scatter_words<Word, Form>(work, tile, PartWords<Space>{block.space}, block);
+  }
+}
+
+template <class Word, class Block>
+GAPLESS_HOST_DEVICE void run_tile(const SectorsWork& work, std::uint64_t tile, const Block& block,
+                                  NothingShared&) noexcept {
+  if constexpr (sizeof(Word) >= 4) run_known_tile<Word, AnyForm>(work, tile, block);
+}
+
+}  // namespace gapless::pack::cuda

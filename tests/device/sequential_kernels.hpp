@@ -1,0 +1,59 @@
+// Runs the kernels' bodies on the CPU, one thread after the other.
+#pragma once
+
+#include <memory>
+
+#include "pack/cuda/plan.hpp"
+
+namespace gapless::tests {
+
+template <class Space>
+class SequentialKernels {
+ public:
+  explicit SequentialKernels(const Space& space) : block_{space} {}
+
+  template <class Index>
+  void operator()(const pack::cuda::NestWork<Index>& work) const {
+    using namespace pack::cuda;
+    visit_word(work.word_shift(), [&](auto word) {
+      visit_form(work.nest, [&](auto form) {
+        visit_words_per_thread(work.words_per_thread, [&](auto words) {
+          for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) {
+            run_known_tile<decltype(word), decltype(form), decltype(words)::value>(work, tile, block_);
+          }
+        });
+      });
+    });
+  }
+  void operator()(const pack::cuda::ShiftedWork& work) const { run_rows(work); }
+  void operator()(const pack::cuda::SectorsWork& work) const { run_rows(work); }
+
+  template <class Work>
+  void operator()(const Work& work) const {
+    const auto shared = std::make_unique<typename Work::Shared>();
+    pack::cuda::visit_word(work.word_shift(), [&](auto word) {
+      for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) {
+        pack::cuda::run_tile<decltype(word)>(work, tile, block_, *shared);
+      }
+    });
+  }
+
+ private:
+  template <class Work>
+  void run_rows(const Work& work) const {
+    using namespace pack::cuda;
+    visit_word(work.word_shift(), [&](auto word) {
+      visit_row_form(work.rows.places, [&](auto form) {
+        for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) {
+          if constexpr (sizeof(word) == 8 || (sizeof(word) >= 4 && std::is_same_v<Work, SectorsWork>)) {
+            run_known_tile<decltype(word), decltype(form)>(work, tile, block_);
+          }
+        }
+      });
+    });
+  }
+
+  pack::cuda::SequentialBlock<Space> block_;
+};
+
+}  // namespace gapless::tests
