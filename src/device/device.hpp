@@ -13,6 +13,7 @@
 #include <string>
 
 #include "pack/job.hpp"
+#include "pack/pair_job.hpp"
 
 namespace gapless::device {
 
@@ -59,6 +60,15 @@ class Runtime {
   /// by the GPU. Asynchronous: buffers must stay valid until the stream has passed this point, layouts only until the
   /// call returns.
   virtual Status run(std::span<const pack::Job> jobs, int device, void* stream) noexcept = 0;
+  /// The same after everything the program issued so far to the legacy default stream of `device`, and done on return,
+  /// by the way that takes the least time for a few small jobs. After a failure nothing uses the buffers any more.
+  virtual Status run_and_wait(std::span<const pack::Job> jobs, int device) noexcept = 0;
+
+  /// Issues a copy between two layouts to `stream`, as run() does; both memories must be addressable by `device`.
+  virtual Status copy(const pack::PairJob& job, int device, void* stream) noexcept = 0;
+  /// Lets kernels of `device` address the memory of `peer`; unsupported where the machine cannot. Costs nothing once it
+  /// is done.
+  virtual Status enable_peer(int device, int peer) noexcept = 0;
 };
 
 /// Can any pointer of this process be a GPU's? False, in a nanosecond, where no driver is in the process.
@@ -78,4 +88,4 @@ std::string why_unavailable();
 /// The one symbol a plugin exports. `interface_version` must equal gapless_device_interface_version, else it returns
 /// null.
 extern "C" gapless::device::Runtime* gapless_device_open(int interface_version);
-inline constexpr int gapless_device_interface_version = 1;
+inline constexpr int gapless_device_interface_version = 2;

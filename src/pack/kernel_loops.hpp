@@ -81,6 +81,8 @@ template <class Copy>
     single_rows(copy, count, source_stride, destination_stride, source, destination);
   } else if (count >= far_rows) [[unlikely]] {
     many_rows(copy, count, source_stride, destination_stride, source, destination);
+  } else if constexpr (is_line_long(Copy::shortest)) {
+    single_rows(copy, count, source_stride, destination_stride, source, destination);
   } else {
     near_rows(copy, count, source_stride, destination_stride, source, destination);
   }
@@ -140,30 +142,21 @@ template <int fixed, class Copy>
   }
 }
 
-/// The same where every outer step jumps far, as in transposes: the far side is fetched some steps ahead, and if that
-/// is the one read, each line of the other a line ahead.
+/// The same where every outer step jumps far, as in transposes.
 template <class Copy>
 void far_plane(Copy copy, const Loop& inner, const Loop& outer, const char* source, char* destination) {
-  constexpr Offset ahead = 12, line = 64;
-  const bool reads_far = is_far(outer.source_stride);
-  const Offset near_end = (inner.count - 1) * (reads_far ? inner.source_stride : inner.destination_stride);
-  const Offset step = outer.destination_stride > 0 ? outer.destination_stride : -outer.destination_stride;
-  const Offset steps_a_line = step > 0 && step < line ? line / step : 1;
-  Offset until_next_line = 0;
+  constexpr Offset ahead = 12;
+  const bool writes_far = is_far(outer.destination_stride);
+  const Offset near_end = (inner.count - 1) * (writes_far ? inner.destination_stride : inner.source_stride);
   for (Offset i = 0; i < outer.count; ++i) {
-    if (reads_far) {
-      __builtin_prefetch(source + ahead * outer.source_stride);
-      __builtin_prefetch(source + ahead * outer.source_stride + near_end);
-      if (until_next_line-- == 0) {
-        until_next_line = steps_a_line - 1;
-        const char* next = destination + steps_a_line * outer.destination_stride;
-        for (Offset k = 0; k < inner.count; ++k) __builtin_prefetch(next + k * inner.destination_stride, 1);
-      }
-    } else {
+    if (writes_far) {
       __builtin_prefetch(destination + ahead * outer.destination_stride, 1);
       __builtin_prefetch(destination + ahead * outer.destination_stride + near_end, 1);
+    } else {
+      __builtin_prefetch(source + ahead * outer.source_stride);
+      __builtin_prefetch(source + ahead * outer.source_stride + near_end);
     }
-    rows(copy, inner.count, inner.source_stride, inner.destination_stride, source, destination);
+    near_rows(copy, inner.count, inner.source_stride, inner.destination_stride, source, destination);
     source += outer.source_stride;
     destination += outer.destination_stride;
   }

@@ -11,9 +11,33 @@ constexpr Offset cache_line = 64;
 constexpr std::uint64_t longest_transposed = 16;
 // Rows whose lines all stay in the first-level cache are reused without any help.
 constexpr Offset reused_rows = 128;
+// Few enough for the lines read to stay in one set of that cache, if their stride is a power of two.
+constexpr Offset packed_rows = 8;
 
 Offset sparse_stride(const Loop& loop, Dense dense) noexcept {
   return dense == Dense::destination ? loop.source_stride : loop.destination_stride;
+}
+
+/// The nest with `width` rounds of loop `split` innermost, then loop `near`, and `strips` times that where `split` was.
+Nest strip_of(const Nest& nest, int split, int near, Offset width, Offset strips) noexcept {
+  Nest strip;
+  strip.length = nest.length;
+  strip.depth = 0;
+  const auto add = [&strip](Offset count, const Loop& loop, Offset rounds) {
+    if (count > 1) {
+      strip.loops[strip.depth++] = {count, rounds * loop.source_stride, rounds * loop.destination_stride};
+    }
+  };
+  add(width, nest.loops[split], 1);
+  if (near != split) add(nest.loops[near].count, nest.loops[near], 1);
+  for (int i = 0; i < nest.depth; ++i) {
+    if (i == split) {
+      add(strips, nest.loops[i], width);
+    } else if (i != near) {
+      add(nest.loops[i].count, nest.loops[i], 1);
+    }
+  }
+  return strip;
 }
 
 }  // namespace
@@ -103,35 +127,18 @@ bool split_strips(const Nest& nest, Dense dense, Strips& result) noexcept {
   if (stride == 0 || stride >= cache_line) return false;
   if (dense == Dense::source && !is_injective(nest, dense)) return false;
 
-  // A strip of neighbours as wide as a line becomes the innermost loop; its lines are then read or written once.
-  const Loop wide = nest.loops[near];
-  const Offset width = std::min(wide.count, cache_line / stride);
+  // What is written together must be contiguous: some of the packed column, or neighbours in memory as wide as a line.
+  const bool packs = dense == Dense::destination;
+  const int split = packs ? 0 : near;
+  const Loop& whole = nest.loops[split];
+  const Offset width = packs ? packed_rows : std::min(whole.count, cache_line / stride);
   if (width < 2) return false;
-  const Offset strips = wide.count / width;
-  Nest& main = result.main;
-  main.length = nest.length;
-  main.depth = 0;
-  main.loops[main.depth++] = {width, wide.source_stride, wide.destination_stride};
-  for (int i = 0; i < nest.depth; ++i) {
-    if (i != near) {
-      main.loops[main.depth++] = nest.loops[i];
-    } else if (strips > 1) {
-      main.loops[main.depth++] = {strips, width * wide.source_stride, width * wide.destination_stride};
-    }
-  }
-  const Offset left = wide.count - strips * width;
+  const Offset strips = whole.count / width, left = whole.count - strips * width;
+  result.main = strip_of(nest, split, near, width, strips);
   result.rest.depth = -1;
-  result.rest_source = strips * width * wide.source_stride;
-  result.rest_destination = strips * width * wide.destination_stride;
-  if (left > 0) {
-    result.rest = main;
-    result.rest.loops[0].count = left;
-    int kept = left == 1 ? 0 : 1;
-    for (int i = 0; i < nest.depth; ++i) {
-      if (i != near) result.rest.loops[kept++] = nest.loops[i];
-    }
-    result.rest.depth = kept;
-  }
+  if (left > 0) result.rest = strip_of(nest, split, near, left, 1);
+  result.rest_source = strips * width * whole.source_stride;
+  result.rest_destination = strips * width * whole.destination_stride;
   return true;
 }
 

@@ -95,7 +95,12 @@ class GpuCall {
     if (status_ != Status::ok) return;
     issued_ = true;
     status_ = runtime_->run(std::span(&job, 1), device_, stream_);
-    if (status_ == Status::unsupported) status_ = copy_runs(*runtime_, job, device_, stream_);
+    if (status_ == Status::unsupported) status_ = transfer::copy_runs(*runtime_, job, device_, stream_);
+  }
+  void copy_runs(const Job& job) noexcept {
+    if (status_ != Status::ok) return;
+    issued_ = true;
+    status_ = transfer::copy_runs(*runtime_, job, device_, stream_);
   }
   void copy(void* destination, const void* source, std::size_t bytes) noexcept {
     if (status_ != Status::ok) return;
@@ -120,8 +125,12 @@ class GpuCall {
 };
 
 Result run_on_gpu(const Job& job, int device) noexcept {
+  Runtime* runtime = device::runtime();
+  if (runtime == nullptr) return Result::device_failed;
+  const Status status = runtime->run_and_wait(std::span(&job, 1), device);
+  if (status != Status::unsupported) return result_of(status);
   GpuCall gpu(device);
-  gpu.run(job);
+  gpu.copy_runs(job);
   return gpu.wait();
 }
 

@@ -2,8 +2,10 @@
 // the header says so. The GPU is the plugin that GAPLESS_DEVICE_PLUGIN names, a simulated one.
 #include <dlfcn.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "device/device.hpp"
 #include "random_type.hpp"
@@ -171,6 +173,45 @@ TEST_F(GpuMemory, ABatchMixesHostAndGpu) {
   EXPECT_EQ(host_packed, std::vector<unsigned char>(64, 6));
   synchronize();
   EXPECT_EQ(packed.contents(), std::vector<unsigned char>(64, 5));
+}
+
+TEST_F(GpuMemory, AllRegionsOfAHaloAreOneLaunch) {
+  constexpr std::int64_t points = 6, with_ghosts = points + 2, bytes = with_ghosts * with_ghosts * with_ghosts * 4;
+  Allocation cube(MemoryKind::device, bytes), packed(MemoryKind::device, bytes);
+  std::vector<unsigned char> contents(bytes);
+  for (std::size_t i = 0; i < contents.size(); ++i) contents[i] = static_cast<unsigned char>(i * 37 + i / 256);
+  cube.fill(contents);
+  std::vector<TypeHandle> types;
+  std::vector<gapless_job> jobs;
+  std::vector<unsigned char> expected;
+  for (int neighbour = 0; neighbour < 27; ++neighbour) {
+    if (neighbour == 13) continue;
+    std::array<std::int64_t, 3> size, start;
+    for (int dimension = 0, rest = neighbour; dimension < 3; ++dimension, rest /= 3) {
+      size[dimension] = rest % 3 == 1 ? points : 1;
+      start[dimension] = rest % 3 == 2 ? points : 1;
+    }
+    const auto list = [](const auto& three) {
+      return "[" + std::to_string(three[0]) + ", " + std::to_string(three[1]) + ", " + std::to_string(three[2]) + "]";
+    };
+    types.push_back(parse(("subarray([8, 8, 8], " + list(size) + ", " + list(start) + ", int)").c_str()));
+    jobs.push_back({types.back().get(), 1, cube.at(), 0, size[0] * size[1] * size[2] * 4,
+                    packed.at(static_cast<std::int64_t>(expected.size())), GAPLESS_PACK});
+    for (std::int64_t z = start[0]; z < start[0] + size[0]; ++z) {
+      for (std::int64_t y = start[1]; y < start[1] + size[1]; ++y) {
+        const auto row = contents.begin() + ((z * with_ghosts + y) * with_ghosts + start[2]) * 4;
+        expected.insert(expected.end(), row, row + size[2] * 4);
+      }
+    }
+  }
+  plugin_function<void()>("simulated_device_reset_counts")();
+  ASSERT_EQ(gapless_pack_batch(jobs.data(), jobs.size(), stream_), GAPLESS_SUCCESS) << gapless_last_error();
+  EXPECT_EQ(count_of("launches"), 1);
+  EXPECT_EQ(count_of("copies") + count_of("uploads") + count_of("allocations"), 0);
+  synchronize();
+  auto got = packed.contents();
+  got.resize(expected.size());
+  EXPECT_EQ(got, expected);
 }
 
 TEST_F(GpuMemory, OrdinaryHostMemoryIsRefused) {

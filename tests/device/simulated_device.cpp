@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "device/device.hpp"
-#include "pack/cuda/plan.hpp"
+#include "pack/cuda/batch.hpp"
 #include "sequential_kernels.hpp"
 #include "simulated_memory.hpp"
 
@@ -35,8 +35,8 @@ SimulatedMemory& memory() {
   return *instance;
 }
 
-constexpr std::array<const char*, 7> counter_names = {
-    "launches", "copies", "synchronisations", "allocations", "uploads", "default_stream_waits", "locates"};
+constexpr std::array<const char*, 8> counter_names = {
+    "launches", "copies", "synchronisations", "allocations", "uploads", "default_stream_waits", "polls", "locates"};
 std::array<std::atomic<long>, counter_names.size()> counters;
 
 std::atomic<long>& counter(const char* name) {
@@ -159,6 +159,19 @@ struct Executor {
     const CheckedSpace space(fault);
     SequentialKernels<CheckedSpace>{space}(work);
   }
+
+  void operator()(const cuda::Batch& batch) {
+    const CheckedSpace space(fault);
+    const cuda::SequentialBlock<CheckedSpace> block{space};
+    const auto run = [&](const auto& parameters) {
+      for (std::uint32_t tile = 0; tile < batch.tiles(); ++tile) {
+        cuda::visit_batch_tile(parameters, tile, [&](auto tag, const std::byte* work, std::uint32_t tile_of_job) {
+          cuda::run_fused_tile(tag, work, tile_of_job, block);
+        });
+      }
+    };
+    batch.is_small() ? run(batch.small_parameters()) : run(batch.parameters());
+  }
 };
 
 /// Work that waits until somebody synchronises.
@@ -227,6 +240,34 @@ class DescriptorMemory final : public cuda::DescriptorMemory {
   void release(int, void* descriptor) noexcept override { std::free(descriptor); }
 };
 
+/// Puts launches into a stream, to be executed when somebody waits.
+class Launches final : public cuda::LaunchSink {
+ public:
+  explicit Launches(Stream& stream) : stream_(stream) {}
+
+  Status launch(const cuda::Launch& work, const std::shared_ptr<cuda::Descriptor>& descriptor, bool) override {
+    ++counter(std::holds_alternative<cuda::ContiguousWork>(work) ? "copies" : "launches");
+    stream_.add([work, descriptor] {
+      Executor executor;
+      std::visit(executor, work);
+      return !executor.fault;
+    });
+    return Status::ok;
+  }
+  Status launch(const cuda::Batch& batch, bool) override {
+    ++counter("launches");
+    stream_.add([batch] {
+      Executor executor;
+      executor(batch);
+      return !executor.fault;
+    });
+    return Status::ok;
+  }
+
+ private:
+  Stream& stream_;
+};
+
 class SimulatedRuntime final : public device::Runtime {
  public:
   const char* name() const noexcept override { return "simulated"; }
@@ -290,29 +331,35 @@ class SimulatedRuntime final : public device::Runtime {
 
   Status synchronize(int, void* stream) noexcept override {
     ++counter("synchronisations");
-    const bool healthy = stream_of(stream).finish();
+    return finished(stream_of(stream).finish());
+  }
+
+  Status run(std::span<const Job> jobs, int device, void* stream) noexcept override {
+    if (failures().now("run")) return Status::failed;
+    Launches launches(stream_of(stream));
+    return cuda::issue(planner_, jobs, device, launches);
+  }
+
+  Status run_and_wait(std::span<const Job> jobs, int device) noexcept override {
+    const Status status = run(jobs, device, nullptr);
+    const bool healthy = stream_of(nullptr).finish();
+    if (status != Status::ok) return status;
+    ++counter("polls");
+    return finished(healthy);
+  }
+
+  Status copy(const pack::PairJob&, int, void*) noexcept override { return Status::unsupported; }
+  Status enable_peer(int device, int peer) noexcept override {
+    return device == peer ? Status::ok : Status::unsupported;
+  }
+
+ private:
+  static Status finished(bool healthy) {
     if (failures().now("synchronize")) return Status::failed;
     if (!healthy) last_error_text = "an illegal memory access was encountered";
     return healthy ? Status::ok : Status::failed;
   }
 
-  Status run(std::span<const Job> jobs, int device, void* stream) noexcept override {
-    if (failures().now("run")) return Status::failed;
-    for (const Job& job : jobs) {
-      cuda::Planner::Planned planned = planner_.plan(job, device);
-      if (planned.out_of_memory) return Status::out_of_memory;
-      if (std::holds_alternative<std::monostate>(planned.launch)) continue;
-      ++counter(std::holds_alternative<cuda::ContiguousWork>(planned.launch) ? "copies" : "launches");
-      stream_of(stream).add([planned = std::move(planned)] {
-        Executor executor;
-        std::visit(executor, planned.launch);
-        return !executor.fault;
-      });
-    }
-    return Status::ok;
-  }
-
- private:
   cuda::DescriptorCache descriptors_{std::make_shared<DescriptorMemory>(), std::size_t{1} << 20};
   cuda::Planner planner_{descriptors_};
 };

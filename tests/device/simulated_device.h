@@ -24,7 +24,7 @@ int simulated_device_write(void* device_memory, const void* host, size_t bytes);
 int simulated_device_read(void* host, const void* device_memory, size_t bytes);
 
 /* What was done since the start or the last reset: "launches", "copies", "synchronisations", "allocations", "uploads",
- * "default_stream_waits", "locates". -1 for any other name. */
+ * "default_stream_waits", "polls" (waits for a kernel's own word that it is done), "locates". -1 for any other name. */
 long simulated_device_count(const char* what);
 void simulated_device_reset_counts(void);
 

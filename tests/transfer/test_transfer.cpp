@@ -258,6 +258,26 @@ TEST_P(Failure, OfAnyGpuOperationIsReported) {
   }
 }
 
+TEST(GpuWork, AOneshotMessageIsOneLaunchAndOnePoll) {
+  const layout::Datatype type = layout::vector(100, 4, 8, layout::named(1, 1));
+  const transfer::Described described{type.layout, layout::facts_of(*type.layout), type.extent(), false};
+  Memory memory(Bytes(static_cast<std::size_t>(type.extent()), 7), 0);
+  const Buffer buffer{&described, 1, memory.data(), memory.location()};
+  transfer::force_scheme(Scheme::oneshot);
+  for (const int round : {0, 1}) {  // the first one fills the pool
+    transfer::Outgoing out(buffer);
+    gpu().reset_counts();
+    ASSERT_EQ(out.prepare(), Result::ok);
+    EXPECT_EQ(gpu().count("launches"), 1);
+    EXPECT_EQ(gpu().count("polls"), 1);
+    EXPECT_EQ(gpu().count("synchronisations") + gpu().count("default_stream_waits"), 0);
+    if (round == 1) {
+      EXPECT_EQ(gpu().count("allocations") + gpu().count("uploads"), 0);
+    }
+  }
+  transfer::force_scheme(std::nullopt);
+}
+
 TEST(Statistics, CountMessagesAndBytes) {
   const auto before = transfer::statistics();
   transfer::record(Scheme::staged, 100);

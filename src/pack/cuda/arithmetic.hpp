@@ -10,12 +10,10 @@
 #if defined(__CUDACC__)
 #define GAPLESS_HOST_DEVICE __host__ __device__ __forceinline__
 #define GAPLESS_UNROLL _Pragma("unroll")
-#define GAPLESS_UNROLL_8 _Pragma("unroll 8")
 #define GAPLESS_RUNS_ANYWHERE _Pragma("nv_exec_check_disable")
 #else
 #define GAPLESS_RUNS_ANYWHERE
 #define GAPLESS_UNROLL
-#define GAPLESS_UNROLL_8
 #define GAPLESS_HOST_DEVICE inline
 #endif
 

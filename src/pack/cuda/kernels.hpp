@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "pack/cuda/batch.hpp"
 #include "pack/cuda/completion.hpp"
 #include "pack/cuda/plan.hpp"
 
@@ -11,5 +12,8 @@ namespace gapless::pack::cuda {
 /// Issues one copy or kernel to `stream` of the current device. Asynchronous. Of the two only a kernel completes
 /// anything.
 cudaError_t launch(const Launch& work, cudaStream_t stream, const Completion& completion = {}) noexcept;
+
+/// The same for a batch, which is always one kernel.
+cudaError_t launch(const Batch& batch, cudaStream_t stream, const Completion& completion = {}) noexcept;
 
 }  // namespace gapless::pack::cuda

@@ -72,7 +72,7 @@ Planner::Planned Planner::plan(const Job& job, int device, std::optional<Regime>
     }
     known.overlap_known = true;
   }
-  const std::optional<Regime> regime = cache_.forced() ? cache_.forced() : preferred;
+  const std::optional<Regime> regime = preferred ? preferred : cache_.forced();
   return {prepare(job, known.shape, known.descriptor.get(), regime), known.descriptor, false};
 }
 

@@ -44,9 +44,13 @@ class Planner {
     std::shared_ptr<Descriptor> descriptor;  ///< must live until the kernel is done
     bool out_of_memory = false;
   };
-  /// For the calling thread. `preferred`: the regime to take if it can run the job and no other is forced. Throws
+  /// For the calling thread. `preferred`: the regime to take if it can run the job, whatever is forced. Throws
   /// std::bad_alloc.
   Planned plan(const Job& job, int device, std::optional<Regime> preferred = {});
+  /// Is one regime forced for all jobs that it can run?
+  bool is_forced() const noexcept { return cache_.forced().has_value(); }
+  /// The layout's descriptor on `device`; nullptr when there is no memory for it. Throws std::bad_alloc.
+  std::shared_ptr<Descriptor> describe(const Layout& layout, int device) { return cache_.find(layout, device); }
 
  private:
   DescriptorCache& cache_;

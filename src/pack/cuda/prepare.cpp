@@ -90,6 +90,7 @@ void note_transposition(const Shape& shape, Numbers& numbers) {
     if (magnitude(shape.modes[i].stride) < magnitude(shape.modes[across].stride)) across = i;
   }
   if (across == 0) return;
+  numbers.across_mode = across;
   numbers.inner_count = 1;
   for (int i = 0; i < across; ++i) numbers.inner_count *= shape.modes[i].count;
   numbers.inner_stride = shape.modes[0].stride;
@@ -116,17 +117,23 @@ Numbers numbers_of(const Request& request) {
 
 // ---- Works ----
 
-/// Levels from `first` on; modes of the shape follow.
+/// Levels from `level` on: modes [begin, end) of the shape.
 template <class Index>
-void put_modes(const Request& request, int first, Nest<Index>& nest) {
+void put_modes(const Request& request, int begin, int end, int level, Nest<Index>& nest) {
   const Shape& shape = request.shape;
-  for (int i = 0; i < shape.mode_count; ++i) {
-    nest.levels[first + i] = {make_divider(static_cast<Index>(shape.modes[i].count)),
-                              static_cast<std::make_signed_t<Index>>(shape.modes[i].stride)};
+  nest.table_level = -1;
+  for (int i = begin; i < end; ++i, ++level) {
+    nest.levels[level] = {make_divider(static_cast<Index>(shape.modes[i].count)),
+                          static_cast<std::make_signed_t<Index>>(shape.modes[i].stride)};
+    if (i == shape.table_mode) nest.table_level = level;
   }
-  nest.level_count = first + shape.mode_count;
-  nest.table_level = shape.table_mode < 0 ? -1 : first + shape.table_mode;
-  if (shape.table_mode >= 0) nest.table = request.descriptor->table(request.descriptor->root().offsets);
+  nest.level_count = level;
+  if (nest.table_level >= 0) nest.table = request.descriptor->table(request.descriptor->root().offsets);
+}
+
+template <class Index>
+void put_all_modes(const Request& request, int level, Nest<Index>& nest) {
+  put_modes(request, 0, request.shape.mode_count, level, nest);
 }
 
 template <class Index>
@@ -135,7 +142,7 @@ Nest<Index> word_nest(const Request& request, int shift) {
   nest.word_shift = shift;
   nest.levels[0] = {make_divider(static_cast<Index>(request.shape.length >> shift)),
                     static_cast<std::make_signed_t<Index>>(Index{1} << shift)};
-  put_modes(request, 1, nest);
+  put_all_modes(request, 1, nest);
   return nest;
 }
 
@@ -178,7 +185,7 @@ Rows rows_of(const Request& request) {
   rows.length = static_cast<std::uint32_t>(length);
   rows.first_row = static_cast<std::uint32_t>(request.begin / length);
   rows.row_count = static_cast<std::uint32_t>((request.end + length - 1) / length) - rows.first_row;
-  put_modes(request, 0, rows.places);
+  put_all_modes(request, 0, rows.places);
   return rows;
 }
 
@@ -211,17 +218,16 @@ SectorsWork sectors_work(const Request& request) {
   return work;
 }
 
-template <class Word>
-constexpr int side_of = transpose_side<Word>;
-
 TransposeWork transpose_work(const Request& request, const Numbers& numbers) {
   TransposeWork work{};
   work.range = range_of(request, numbers.word_shift);
   work.range.memory = request.origin();
-  work.places = word_nest<std::uint32_t>(request, numbers.word_shift);
+  work.shift = numbers.word_shift;
+  put_modes(request, 0, numbers.across_mode, 0, work.inner_places);
+  put_modes(request, numbers.across_mode + 1, request.shape.mode_count, 0, work.outer_places);
   work.inner = static_cast<std::uint32_t>(numbers.inner_count);
   work.across = static_cast<std::uint32_t>(numbers.across_count);
-  work.inner_stride = numbers.inner_count == request.shape.modes[0].count ? numbers.inner_stride : 0;
+  work.inner_stride = numbers.across_mode == 1 ? numbers.inner_stride : 0;
   work.across_stride = numbers.across_stride;
   const std::uint64_t each = std::uint64_t{work.inner} * work.across;
   const Range& range = work.range;
@@ -229,7 +235,7 @@ TransposeWork transpose_work(const Request& request, const Numbers& numbers) {
   work.first_outer = static_cast<std::uint32_t>(range.first_word / each);
   work.outer_count = static_cast<std::uint32_t>(last / each) - work.first_outer + 1;
   const auto side =
-      static_cast<std::uint32_t>(numbers.word_shift >= 3 ? side_of<std::uint64_t> : side_of<std::uint32_t>);
+      static_cast<std::uint32_t>(numbers.word_shift >= 3 ? transpose_side<std::uint64_t> : transpose_side<std::uint32_t>);
   work.inner_tiles = make_divider((work.inner + side - 1) / side);
   work.across_tiles = make_divider((work.across + side - 1) / side);
   return work;
@@ -259,7 +265,7 @@ SegmentsWork segments_work(const Request& request) {
   work.is_prefetched =
       request.unpack && (shape.mean_run > sector_bytes || shape.mean_distance < far_apart * shape.mean_run);
   work.repetitions.word_shift = 0;
-  put_modes(request, 0, work.repetitions);
+  put_all_modes(request, 0, work.repetitions);
   work.list_memory = request.origin();
   return work;
 }

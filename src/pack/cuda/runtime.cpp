@@ -31,6 +31,17 @@ bool is_capturing(cudaStream_t stream) noexcept {
   return cudaStreamIsCapturing(stream, &status) == cudaSuccess && status == cudaStreamCaptureStatusActive;
 }
 
+/// While a stream that synchronises with the default stream is being captured, the default stream must not be touched,
+/// and it has no work that could be waited for: what is captured does not run.
+cudaError_t may_touch_default_stream(bool& may) noexcept {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  const cudaError_t error = cudaStreamIsCapturing(cudaStreamLegacy, &capture);
+  may = error == cudaSuccess;
+  if (error != cudaErrorStreamCaptureImplicit) return error;
+  cudaGetLastError();
+  return cudaSuccess;
+}
+
 }  // namespace
 
 void* CudaDescriptorMemory::upload(int device, const void* bytes, std::size_t count) noexcept {
@@ -131,14 +142,9 @@ Status CudaRuntime::follow_default_stream(int device, void* stream) noexcept {
   const CurrentDevice current(device);
   cudaError_t error = current.error();
   if (error != cudaSuccess) return failed("choosing the GPU", error);
-  // While a stream that synchronises with the default stream is being captured, the default stream must not be touched,
-  // and it has no work that could be waited for: what is captured does not run.
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  error = cudaStreamIsCapturing(cudaStreamLegacy, &capture);
-  if (error == cudaErrorStreamCaptureImplicit) {
-    cudaGetLastError();
-    return Status::ok;
-  }
+  bool may = false;
+  error = may_touch_default_stream(may);
+  if (error == cudaSuccess && !may) return Status::ok;
   const Lane* own = error == cudaSuccess ? lane(device, error) : nullptr;
   if (own != nullptr) error = cudaEventRecord(own->event, cudaStreamLegacy);
   if (error == cudaSuccess) error = cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), own->event, 0);
@@ -158,22 +164,82 @@ Status CudaRuntime::synchronize(int device, void* stream) noexcept {
   return result("waiting for the GPU", cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
 }
 
-Status CudaRuntime::run(std::span<const Job> jobs, int device, void* stream) noexcept {
-  const CurrentDevice current(device);
-  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
-  auto* const queue = static_cast<cudaStream_t>(stream);
-  try {
-    for (const Job& job : jobs) {
-      const Planner::Planned planned = planner_.plan(job, device);
-      if (planned.out_of_memory) return Status::out_of_memory;
-      if (planned.descriptor && is_capturing(queue)) descriptors_.keep(planned.descriptor);
-      const cudaError_t error = launch(planned.launch, queue);
-      if (error != cudaSuccess) return failed("starting a pack or unpack kernel", error);
+/// Launches in one stream; the last completes what it is told to.
+class CudaRuntime::Launches final : public LaunchSink {
+ public:
+  Launches(DescriptorCache& descriptors, cudaStream_t queue, const Completion& completion = {}) noexcept
+      : descriptors_(descriptors), queue_(queue), completion_(completion) {}
+
+  Status launch(const Launch& work, const std::shared_ptr<Descriptor>& descriptor, bool is_last) override {
+    if (descriptor && is_capturing(queue_)) descriptors_.keep(descriptor);
+    if (!is_last || completion_.flag == nullptr) return launched(cuda::launch(work, queue_), false);
+    const Launch last = as_kernel_work(work);
+    return launched(cuda::launch(last, queue_, completion_), !std::holds_alternative<ContiguousWork>(last));
+  }
+  Status launch(const Batch& batch, bool is_last) override {
+    if (!batch.descriptors().empty() && is_capturing(queue_)) {
+      for (const auto& descriptor : batch.descriptors()) descriptors_.keep(descriptor);
     }
+    return launched(cuda::launch(batch, queue_, is_last ? completion_ : Completion{}), is_last);
+  }
+
+  /// Has anything been launched that may still run?
+  bool is_under_way() const noexcept { return under_way_; }
+  /// Will the last launch complete what it was told to?
+  bool completes() const noexcept { return completes_; }
+
+ private:
+  Status launched(cudaError_t error, bool completes) noexcept {
+    if (error != cudaSuccess) return failed("starting a pack or unpack kernel", error);
+    under_way_ = true;
+    completes_ = completes;
+    return Status::ok;
+  }
+
+  DescriptorCache& descriptors_;
+  cudaStream_t queue_;
+  Completion completion_;
+  bool under_way_ = false;
+  bool completes_ = false;
+};
+
+Status CudaRuntime::issue(std::span<const Job> jobs, int device, Launches& launches) noexcept {
+  try {
+    return cuda::issue(planner_, jobs, device, launches);
   } catch (const std::bad_alloc&) {
     return failed("planning a pack or unpack", cudaErrorMemoryAllocation);
   }
-  return Status::ok;
+}
+
+Status CudaRuntime::run(std::span<const Job> jobs, int device, void* stream) noexcept {
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
+  Launches launches(descriptors_, static_cast<cudaStream_t>(stream));
+  return issue(jobs, device, launches);
+}
+
+// The work goes to the default stream itself, which orders it after the program's own without an event to wait for.
+Status CudaRuntime::run_and_wait(std::span<const Job> jobs, int device) noexcept {
+  const CurrentDevice current(device);
+  cudaError_t error = current.error();
+  if (error != cudaSuccess) return failed("choosing the GPU", error);
+  bool may = false;
+  error = may_touch_default_stream(may);
+  Lane* const own = error == cudaSuccess ? lane(device, error) : nullptr;
+  if (own == nullptr) return failed("preparing to wait for the GPU", error);
+  cudaStream_t queue = may ? cudaStreamLegacy : own->stream;
+  Launches launches(descriptors_, queue, own->next_completion());
+  const Status status = issue(jobs, device, launches);
+  if (!launches.is_under_way()) return status;
+  const bool polls = status == Status::ok && launches.completes();
+  const Status finished = result("waiting for the GPU", polls ? own->wait(queue) : cudaStreamSynchronize(queue));
+  return status == Status::ok ? finished : status;
+}
+
+Status CudaRuntime::copy(const PairJob&, int, void*) noexcept { return Status::unsupported; }
+
+Status CudaRuntime::enable_peer(int device, int peer) noexcept {
+  return device == peer ? Status::ok : Status::unsupported;
 }
 
 }  // namespace gapless::pack::cuda

@@ -1,5 +1,6 @@
 #include "pack/cuda/streams.hpp"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -34,21 +35,64 @@ struct OwnedLanes {
   }
 };
 
+void destroy(const Lane& lane) noexcept {
+  if (lane.completion.flag != nullptr) cudaFreeHost(lane.completion.flag);
+  if (lane.completion.arrived != nullptr) cudaFree(lane.completion.arrived);
+  if (lane.event != nullptr) cudaEventDestroy(lane.event);
+  if (lane.stream != nullptr) cudaStreamDestroy(lane.stream);
+}
+
+cudaError_t create(Completion& completion, cudaStream_t stream) noexcept {
+  void *flag = nullptr, *arrived = nullptr;
+  cudaError_t error = cudaHostAlloc(&flag, sizeof *completion.flag, cudaHostAllocPortable);
+  if (error != cudaSuccess) return error;
+  completion.flag = static_cast<std::uint32_t*>(flag);
+  *completion.flag = 0;
+  error = cudaMalloc(&arrived, sizeof *completion.arrived);
+  completion.arrived = static_cast<std::uint32_t*>(arrived);
+  if (error == cudaSuccess) error = cudaMemsetAsync(completion.arrived, 0, sizeof *completion.arrived, stream);
+  return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
+}
+
 cudaError_t create(Lane& lane) noexcept {
   const OutsideCapture outside;
   cudaError_t error = cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking);
-  if (error != cudaSuccess) return error;
-  error = cudaEventCreateWithFlags(&lane.event, cudaEventDisableTiming);
-  if (error != cudaSuccess) cudaStreamDestroy(lane.stream);
+  if (error == cudaSuccess) error = cudaEventCreateWithFlags(&lane.event, cudaEventDisableTiming);
+  if (error == cudaSuccess) error = create(lane.completion, lane.stream);
+  if (error != cudaSuccess) {
+    destroy(lane);
+    lane = {};
+  }
   return error;
+}
+
+/// Lets the other thread of the core run for some nanoseconds.
+void pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
 }
 
 }  // namespace
 
-const Lane* lane(int device, cudaError_t& error) noexcept {
+cudaError_t Lane::wait(cudaStream_t queue) const noexcept {
+  // About 200 microseconds: whoever waits longer does not notice what synchronising costs, and may want to sleep.
+  constexpr int polls = 1 << 14;
+  const auto* flag = const_cast<const volatile std::uint32_t*>(completion.flag);
+  for (int i = 0; i < polls; ++i) {
+    if (*flag == completion.value) {
+      std::atomic_thread_fence(std::memory_order_acquire);
+      return cudaSuccess;
+    }
+    pause();
+  }
+  return cudaStreamSynchronize(queue);
+}
+
+Lane* lane(int device, cudaError_t& error) noexcept {
   thread_local OwnedLanes owned;
   error = cudaSuccess;
-  for (const auto& [owner, lane] : owned.lanes) {
+  for (auto& [owner, lane] : owned.lanes) {
     if (owner == device) return &lane;
   }
   try {

@@ -1,16 +1,28 @@
-// A stream and an event for every (thread, GPU), handed on when a thread ends.
+// What every (thread, GPU) has of its own: a stream, an event and a number in page-locked memory to wait for. Handed on
+// when a thread ends.
 #pragma once
 
 #include <cuda_runtime_api.h>
+
+#include "pack/cuda/completion.hpp"
 
 namespace gapless::pack::cuda {
 
 struct Lane {
   cudaStream_t stream = nullptr;
   cudaEvent_t event = nullptr;
+  Completion completion;  ///< of the last kernel that was to complete it
+
+  /// What the next kernel is to complete.
+  const Completion& next_completion() noexcept {
+    ++completion.value;
+    return completion;
+  }
+  /// Returns when the last next_completion() is complete or `queue`, where its kernel was launched, has failed.
+  cudaError_t wait(cudaStream_t queue) const noexcept;
 };
 
 /// The calling thread's lane on `device`, which must be the current device; nullptr with the reason in `error`.
-const Lane* lane(int device, cudaError_t& error) noexcept;
+Lane* lane(int device, cudaError_t& error) noexcept;
 
 }  // namespace gapless::pack::cuda
