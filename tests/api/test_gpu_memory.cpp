@@ -194,7 +194,7 @@ TEST_F(GpuMemory, AllRegionsOfAHaloAreOneLaunch) {
     const auto list = [](const auto& three) {
       return "[" + std::to_string(three[0]) + ", " + std::to_string(three[1]) + ", " + std::to_string(three[2]) + "]";
     };
-    types.push_back(parse(("subarray([8, 8, 8], " + list(size) + ", " + list(start) + ", int)").c_str()));
+    types.push_back(parse(("subarray([8, 8, 8], " + list(size) + ", " + list(start) + ", c, int)").c_str()));
     jobs.push_back({types.back().get(), 1, cube.at(), 0, size[0] * size[1] * size[2] * 4,
                     packed.at(static_cast<std::int64_t>(expected.size())), GAPLESS_PACK});
     for (std::int64_t z = start[0]; z < start[0] + size[0]; ++z) {
