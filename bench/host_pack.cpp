@@ -244,6 +244,8 @@ void add_array_rows(std::vector<Row>& table) {
                    planes<16>(200, 16, 200, 3200)});
   table.push_back({"transposed 400 x 400 triples of floats", hvector(400, 1, 12, vector(400, 3, 1200, float_type)), 1,
                    planes<12>(400, 12, 400, 4800)});
+  table.push_back({"transposed 1000 x 1000 triples of floats", hvector(1000, 1, 12, vector(1000, 3, 3000, float_type)),
+                   1, planes<12>(1000, 12, 1000, 12000)});
 }
 
 void add_irregular_rows(std::vector<Row>& table) {

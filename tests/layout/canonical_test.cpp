@@ -75,13 +75,47 @@ TEST(Irregular, RepeatedStructIsFoundThoughItsEndsTouch) {
   EXPECT_EQ(*segments(segments_of(*repeated, {1, 0}, 0, repeated->size)), *repeated);
 }
 
-TEST(Irregular, UniformLengthsAreAnIndexUnlessSomeTouch) {
+TEST(Irregular, FewUniformLengthsAreAnIndexUnlessSomeTouch) {
   const Offset apart[] = {0, 24, 40, 96, 112, 400, 200}, touching[] = {0, 24, 40, 96, 104, 400, 200};
   const LayoutPointer list = index(block(16, 8), apart);
   EXPECT_EQ(list->core, Core::index);
   EXPECT_EQ(list->base, 16);
   EXPECT_EQ(*list->child, *block(0, 8));
   EXPECT_EQ(index(block(16, 8), touching)->core, Core::segments);
+}
+
+TEST(Irregular, LongListsStayUniformThoughSomeTouch) {
+  std::vector<Offset> offsets;
+  std::vector<Segment> fused;
+  for (Offset i = 0, at = 0; i < 200; ++i) {
+    offsets.push_back(at);
+    const bool touches = i % 7 == 3 || i % 11 == 5;
+    if (fused.empty() || fused.back().offset + fused.back().length != at) {
+      fused.push_back({at, 8});
+    } else {
+      fused.back().length += 8;
+    }
+    at += touches ? 8 : 16 + i * i % 5 * 8;
+  }
+  const LayoutPointer list = index(block(0, 8), offsets);
+  ASSERT_EQ(list->core, Core::index);
+  EXPECT_EQ(list->offsets.size(), offsets.size());
+  EXPECT_EQ(*list->child, *block(0, 8));
+  EXPECT_EQ(*segments(fused), *list);
+  expect_invariants(*list);
+  EXPECT_EQ(enumerate(*list), enumerate(*segments(fused)));
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    EXPECT_EQ(offset_of(*list, static_cast<Offset>(i) * 8), offsets[i]);
+  }
+}
+
+TEST(Irregular, ListsOfMostlyLongerRunsStayRuns) {
+  std::vector<Segment> runs;
+  for (Offset i = 0, at = 0; i < 200; ++i) {
+    runs.push_back({at, 8 * (1 + i * i % 5)});
+    at += runs.back().length + 8 * (1 + i % 3);
+  }
+  EXPECT_EQ(segments(runs)->core, Core::segments);
 }
 
 TEST(Irregular, VectorsHiddenInAListAreRecovered) {

@@ -197,6 +197,63 @@ TEST(Run, AgreesWithTypeMapsOfTransposes) {
   }
 }
 
+TEST(Run, AgreesWithTypeMapsOfTiledTransposes) {
+  Random random(random_seed());
+  for (const Offset length : {1, 2, 4, 8, 16}) {
+    for (int i = 0; i < 30; ++i) {
+      const Offset rows = pick(random, 2, 40), columns = i % 3 == 0 ? 16 * pick(random, 1, 3) : pick(random, 2, 40);
+      SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " elements of " << length << " bytes, seed "
+                                        << random_seed());
+      // From rows that touch, through such with gaps, to such that overlap.
+      const Offset apart = columns * length + pick(random, i % 5 == 0 ? -length : 0, 20);
+      const Offset row = i % 4 == 0 ? -apart : apart;
+      const Sample column = repeat(block(pick(random, 0, 9), length), rows, row);
+      ASSERT_NO_FATAL_FAILURE(check(random_case(random, repeat(column, columns, length), 2), random));
+      // With a loop in between.
+      const Sample planes = repeat(column, 3, rows * apart + pick(random, 0, 9));
+      ASSERT_NO_FATAL_FAILURE(check(random_case(random, repeat(planes, columns, length), 1), random));
+    }
+  }
+}
+
+TEST(Run, AgreesWithTypeMapsOfFarRows) {
+  Random random(random_seed());
+  for (Offset length = 1; length <= 130; ++length) {
+    SCOPED_TRACE(::testing::Message() << "length " << length << " of seed " << random_seed());
+    const Offset stride = pick(random, 0, 3) == 0 ? 1024 : pick(random, 512, 1500);
+    const Sample rows = repeat(block(0, length), pick(random, 64, 80), pick(random, 0, 1) ? stride : -stride);
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, rows, 1), random));
+  }
+}
+
+TEST(Run, AgreesWithTypeMapsOfLongRows) {
+  Random random(random_seed());
+  for (const Offset length : {257, 319, 320, 321, 500, 1024, 2047, 2048, 2049, 4096}) {
+    SCOPED_TRACE(::testing::Message() << "length " << length << " of seed " << random_seed());
+    const Sample rows = repeat(block(0, length), pick(random, 2, 5), length + pick(random, 1, 100));
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, rows, 2), random));
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, repeat(rows, 3, 6 * length), 2), random));
+  }
+}
+
+TEST(Run, AgreesWithTypeMapsOfEveryPairOfFields) {
+  Random random(random_seed());
+  const Offset lengths[] = {1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 20, 24, 31, 32, 33, 63, 64, 65};
+  for (const Offset first : lengths) {
+    for (const Offset second : lengths) {
+      SCOPED_TRACE(::testing::Message() << first << " and " << second << " bytes, seed " << random_seed());
+      const Offset gap = pick(random, 1, 9), after = pick(random, 0, 9);
+      std::vector<Sample> fields{block(0, first), block(first + gap, second)};
+      if (pick(random, 0, 2) == 0) fields.push_back(block(first + gap + second + after + 1, pick(random, 1, 20)));
+      if (pick(random, 0, 3) == 0) std::swap(fields[0], fields[1]);
+      const Sample record = concatenate(fields);
+      const Offset extent = reach(record) + after;
+      const Sample records = repeat(record, pick(random, 4, 9), pick(random, 0, 3) == 0 ? -extent : extent);
+      ASSERT_NO_FATAL_FAILURE(check(random_case(random, records, 1), random));
+    }
+  }
+}
+
 TEST(Run, AgreesWithTypeMapsOfRecords) {
   Random random(random_seed());
   for (int i = 0; i < 300; ++i) {
