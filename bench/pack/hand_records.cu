@@ -49,14 +49,20 @@ __global__ void __launch_bounds__(block_threads) pack_tiles(const char* memory, 
   }
 }
 
-/// A thread a double word of a record: two whole ones and a single byte.
+/// A thread a double word of a record: two whole ones and a single byte. Every sector is stored to in part, so fetching
+/// ahead asks for all of them.
+template <bool fetching_ahead>
 __global__ void __launch_bounds__(block_threads) unpack_tiles(char* memory, const char* packed, std::int64_t records) {
   __shared__ __align__(16) char shared[tile_packed + 16];
   const std::int64_t first = std::int64_t{blockIdx.x} * tile_records;
   const int here = static_cast<int>(min(std::int64_t{tile_records}, records - first));
+  char* const target = memory + first * extent;
+  if (fetching_ahead) {
+    for (int i = static_cast<int>(threadIdx.x) * 32; i < here * extent - 8; i += block_threads * 32)
+      fetch_ahead(target + i);
+  }
   stage(packed + first * used, shared, tile_packed, here * used);
   __syncthreads();
-  char* const target = memory + first * extent;
   for (int i = static_cast<int>(threadIdx.x); i < 3 * here; i += block_threads) {
     const int at = i / 3 * used + i % 3 * 8;
     if (i % 3 == 2) {
@@ -82,26 +88,33 @@ __global__ void __launch_bounds__(block_threads) by_field(char* memory, char* pa
   for (int byte = 0; byte < length; ++byte) (packs ? dense : sparse)[byte] = (packs ? sparse : dense)[byte];
 }
 
+template <bool fetching_ahead>
+Contestant tiles_variant(std::int64_t count) {
+  const auto issue = [count](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
+    const unsigned blocks = blocks_for(static_cast<std::uint64_t>(count), tile_records);
+    if (direction == GAPLESS_PACK) {
+      pack_tiles<<<blocks, block_threads, 0, stream>>>(spot.memory, spot.packed, count);
+    } else {
+      unpack_tiles<fetching_ahead><<<blocks, block_threads, 0, stream>>>(spot.memory, spot.packed, count);
+    }
+    launched();
+  };
+  return {std::string("tiles in shared memory") + (fetching_ahead ? ", fetching ahead" : ""), issue};
+}
+
+Contestant field_variant(std::int64_t count) {
+  return {"a thread a field", [count](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
+            const unsigned blocks = blocks_for(4 * static_cast<std::uint64_t>(count), block_threads);
+            const auto kernel = direction == GAPLESS_PACK ? by_field<true> : by_field<false>;
+            kernel<<<blocks, block_threads, 0, stream>>>(spot.memory, spot.packed, count);
+            launched();
+          }};
+}
+
 }  // namespace
 
 std::vector<Contestant> record_kernels(const Records& records) {
-  const std::int64_t count = records.count;
-  return {{"tiles in shared memory",
-           [count](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
-             const unsigned blocks = blocks_for(static_cast<std::uint64_t>(count), tile_records);
-             if (direction == GAPLESS_PACK) {
-               pack_tiles<<<blocks, block_threads, 0, stream>>>(spot.memory, spot.packed, count);
-             } else {
-               unpack_tiles<<<blocks, block_threads, 0, stream>>>(spot.memory, spot.packed, count);
-             }
-             launched();
-           }},
-          {"a thread a field", [count](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
-             const unsigned blocks = blocks_for(4 * static_cast<std::uint64_t>(count), block_threads);
-             const auto kernel = direction == GAPLESS_PACK ? by_field<true> : by_field<false>;
-             kernel<<<blocks, block_threads, 0, stream>>>(spot.memory, spot.packed, count);
-             launched();
-           }}};
+  return {tiles_variant<false>(records.count), tiles_variant<true>(records.count), field_variant(records.count)};
 }
 
 }  // namespace gapless::bench

@@ -132,10 +132,15 @@ std::uint64_t alignment_of(const Box& box) {
   return static_cast<std::uint64_t>(box.base | box.row | box.stride[0] | box.stride[1] | box.stride[2]);
 }
 
+constexpr std::size_t shared_a_multiprocessor = std::size_t{220} << 10;
+
+/// Words of at most `widest` bytes. `resident` blocks of threads a multiprocessor instead of as many as fit: sparse
+/// rows lie in as many pages of memory, and fewer of them open at a time can be faster.
 template <int in_flight, Hint hint>
-Contestant flat_variant(const Box& box) {
-  const auto issue = [box](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
-    with_word(alignment_of(box), [&](auto word) {
+Contestant flat_variant(const Box& box, std::uint64_t widest = 16, int resident = 0) {
+  const std::size_t shared = resident == 0 ? 0 : shared_a_multiprocessor / static_cast<std::size_t>(resident) - 1024;
+  const auto issue = [=](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
+    const auto launch = [&](auto word) {
       using Word = decltype(word);
       const Rows rows(box, sizeof(Word));
       const unsigned blocks = blocks_for(std::uint64_t{rows.total} * rows.words.divisor, block_threads * in_flight);
@@ -143,13 +148,18 @@ Contestant flat_variant(const Box& box) {
       with_dimensions(box, [&](auto dimensions) {
         const auto kernel = direction == GAPLESS_PACK ? flat<Word, in_flight, dimensions(), true, hint>
                                                       : flat<Word, in_flight, dimensions(), false, hint>;
-        kernel<<<blocks, block_threads, 0, stream>>>(rows, spot.memory + box.base, packed);
+        allow_shared(kernel, shared);
+        kernel<<<blocks, block_threads, shared, stream>>>(rows, spot.memory + box.base, packed);
       });
-    });
+    };
+    with_word(alignment_of(box), launch, widest);
     launched();
   };
   constexpr const char* hints[] = {"", ", streaming", ", fetching ahead"};
-  return {"flat, " + std::to_string(in_flight) + " in flight" + hints[static_cast<int>(hint)], issue};
+  std::string name = "flat, " + std::to_string(in_flight) + " in flight" + hints[static_cast<int>(hint)];
+  if (widest < 16) name += ", words of at most " + std::to_string(widest) + " B";
+  if (resident > 0) name += ", " + std::to_string(resident) + " blocks a multiprocessor";
+  return {name, issue};
 }
 
 template <int in_flight, bool aligned>
@@ -191,13 +201,17 @@ Contestant pieces_variant(const Box& box) {
 }  // namespace
 
 std::vector<Contestant> box_kernels(const Box& box) {
-  std::vector<Contestant> variants{flat_variant<2, Hint::none>(box),
+  std::vector<Contestant> variants{flat_variant<1, Hint::none>(box),
+                                   flat_variant<1, Hint::none>(box, 4),
+                                   flat_variant<2, Hint::none>(box),
+                                   flat_variant<2, Hint::none>(box, 8),
                                    flat_variant<4, Hint::none>(box),
-                                   flat_variant<8, Hint::none>(box),
+                                   flat_variant<4, Hint::none>(box, 16, 1),
                                    flat_variant<4, Hint::streaming>(box),
-                                   flat_variant<4, Hint::fetching_ahead>(box),
-                                   rows_variant<4, false>(box),
-                                   rows_variant<4, true>(box)};
+                                   flat_variant<4, Hint::fetching_ahead>(box, 16, 4),
+                                   rows_variant<1, false>(box),
+                                   rows_variant<1, true>(box),
+                                   rows_variant<2, true>(box)};
   const std::int64_t rows = box.count[0] * box.count[1] * box.count[2];
   if (alignment_of(box) % 16 == 0 && box.row >= 1024 && rows < 65536) {
     variants.push_back(pieces_variant<2, false>(box));

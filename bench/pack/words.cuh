@@ -62,6 +62,14 @@ inline unsigned blocks_for(std::uint64_t items, std::uint64_t items_a_block) {
   return static_cast<unsigned>((items + items_a_block - 1) / items_a_block);
 }
 
+/// Beyond 48 KiB a kernel has to be told.
+template <class Kernel>
+void allow_shared(Kernel* kernel, std::size_t bytes) {
+  if (bytes <= 48 << 10) return;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+        "asking for shared memory");
+}
+
 inline void launched() { check(cudaPeekAtLastError(), "launching a hand-written kernel"); }
 
 /// A list on the GPU that lives as long as the contestants that use it.
