@@ -1,6 +1,8 @@
 #include "pack/cuda/descriptor_cache.hpp"
 
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "pack/cuda/form.hpp"
 
@@ -30,44 +32,86 @@ Descriptor::~Descriptor() {
 
 std::shared_ptr<Descriptor> DescriptorCache::find(const layout::Layout& layout, int device) {
   const std::weak_ptr<const layout::Layout> alive = layout.weak_from_this();
-  const bool shared = !alive.expired();
-  if (shared) {
+  // A layout that nobody shares may be gone after this call, and could not be told from its successor at the address.
+  if (alive.expired()) return make(layout, device);
+  {
     std::lock_guard lock(mutex_);
-    for (auto [it, last] = by_layout_.equal_range(&layout); it != last; ++it) {
-      const auto entry = it->second;
-      if (entry->device == device && !entry->alive.expired()) {
-        entries_.splice(entries_.begin(), entries_, entry);
-        return entry->descriptor;
-      }
-    }
+    if (auto known = find_same(layout, device)) return known;
   }
-  auto descriptor = std::make_shared<Descriptor>(memory_, device, layout, forced_);
-  if (!descriptor->valid()) return nullptr;
-  if (shared) {
+  const std::size_t hash = layout::hash(layout);
+  std::shared_ptr<Descriptor> descriptor;
+  {
     std::lock_guard lock(mutex_);
-    entries_.push_front({&layout, device, alive, descriptor});
-    by_layout_.emplace(&layout, entries_.begin());
-    bytes_ += descriptor->size();
-    evict();
+    descriptor = find_equal(layout, hash, device);
+  }
+  if (!descriptor) descriptor = make(layout, device);
+  if (descriptor) {
+    std::lock_guard lock(mutex_);
+    add({&layout, hash, device, alive, descriptor});
   }
   return descriptor;
 }
 
+std::shared_ptr<Descriptor> DescriptorCache::make(const layout::Layout& layout, int device) const {
+  auto descriptor = std::make_shared<Descriptor>(memory_, device, layout, forced_);
+  return descriptor->valid() ? descriptor : nullptr;
+}
+
+std::shared_ptr<Descriptor> DescriptorCache::find_same(const layout::Layout& layout, int device) {
+  for (auto [it, last] = by_layout_.equal_range(&layout); it != last; ++it) {
+    const auto entry = it->second;
+    if (entry->device == device && !entry->alive.expired()) {
+      entries_.splice(entries_.begin(), entries_, entry);
+      return entry->descriptor;
+    }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Descriptor> DescriptorCache::find_equal(const layout::Layout& layout, std::size_t hash,
+                                                        int device) const {
+  for (auto [it, last] = by_hash_.equal_range(hash); it != last; ++it) {
+    const Entry& entry = *it->second;
+    const layout::LayoutPointer known = entry.alive.lock();
+    if (entry.device == device && known && *known == layout) return entry.descriptor;
+  }
+  return nullptr;
+}
+
+void DescriptorCache::add(Entry entry) {
+  bytes_ += entry.descriptor->size();
+  entries_.push_front(std::move(entry));
+  by_layout_.emplace(entries_.front().layout, entries_.begin());
+  by_hash_.emplace(entries_.front().hash, entries_.begin());
+  evict();
+}
+
+// The newest entry is in use, so it stays.
 void DescriptorCache::evict() {
-  for (auto entry = entries_.end(); bytes_ > capacity_ && entry != entries_.begin();) {
-    --entry;
-    if (entry == entries_.begin()) break;  // the newest is in use
-    entry = erase(entry);
+  while (bytes_ > capacity_ && entries_.size() > 1) erase(std::prev(entries_.end()));
+  // Few at a time: a program that makes many types must not pay for all of them with each.
+  auto entry = std::prev(entries_.end());
+  for (int looked_at = 0; looked_at < 4 && entry != entries_.begin(); ++looked_at, --entry) {
+    if (entry->alive.expired()) entry = erase(entry);
   }
 }
 
-DescriptorCache::Entries::iterator DescriptorCache::erase(Entries::iterator entry) {
-  for (auto [it, last] = by_layout_.equal_range(entry->layout); it != last; ++it) {
-    if (it->second == entry) {
-      by_layout_.erase(it);
-      break;
-    }
+namespace {
+
+template <class Index, class Entries>
+void forget(Index& index, const typename Index::key_type& key, Entries entry) {
+  for (auto [it, last] = index.equal_range(key); it != last; ++it) {
+    if (it->second != entry) continue;
+    index.erase(it);
+    return;
   }
+}
+
+}  // namespace
+
+DescriptorCache::Entries::iterator DescriptorCache::erase(Entries::iterator entry) {
+  forget(by_layout_, entry->layout, entry);
+  forget(by_hash_, entry->hash, entry);
   bytes_ -= entry->descriptor->size();
   return entries_.erase(entry);
 }

@@ -1,8 +1,9 @@
 // Serialised layouts in GPU memory, uploaded once and shared by all threads.
 //
 // An entry is found by the identity of its layout, which it keeps honest with a weak reference: an address alone could
-// belong to another layout by now. The cache is bounded; what it drops is freed when the last user lets go. Descriptors
-// used in a stream capture are kept for ever, because the graph may be launched at any later time.
+// belong to another layout by now. A layout that is not known yet takes the descriptor of an equal one. The cache is
+// bounded, and drops what belonged to layouts that are gone; what it drops is freed when the last user lets go.
+// Descriptors used in a stream capture are kept for ever, because the graph may be launched at any later time.
 #pragma once
 
 #include <cstddef>
@@ -81,15 +82,21 @@ class DescriptorCache {
   std::size_t entries() const;
 
  private:
+  /// One for each layout that is alive, so that each counts as a user of a descriptor that several share.
   struct Entry {
     const layout::Layout* layout;
+    std::size_t hash;
     int device;
-    std::weak_ptr<const layout::Layout>
-        alive;  ///< empty for a layout nobody shares, which is therefore not found again
+    std::weak_ptr<const layout::Layout> alive;
     std::shared_ptr<Descriptor> descriptor;
   };
   using Entries = std::list<Entry>;  // most recently used first
 
+  /// nullptr when there is no memory for it.
+  std::shared_ptr<Descriptor> make(const layout::Layout& layout, int device) const;
+  std::shared_ptr<Descriptor> find_same(const layout::Layout& layout, int device);
+  std::shared_ptr<Descriptor> find_equal(const layout::Layout& layout, std::size_t hash, int device) const;
+  void add(Entry entry);
   void evict();
   Entries::iterator erase(Entries::iterator entry);
 
@@ -101,6 +108,7 @@ class DescriptorCache {
   std::vector<std::shared_ptr<Descriptor>> kept_;
   Entries entries_;
   std::unordered_multimap<const layout::Layout*, Entries::iterator> by_layout_;
+  std::unordered_multimap<std::size_t, Entries::iterator> by_hash_;
 };
 
 }  // namespace gapless::pack::cuda
