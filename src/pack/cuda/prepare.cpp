@@ -76,7 +76,7 @@ bool fits_index32(const Shape& shape, std::uint64_t end_word, int shift) {
 /// Every word of every sector that the rows of the range may touch has a number below 2^31.
 bool rows_fit_index32(const Request& request) {
   const std::uint64_t length = unsigned_(request.shape.length);
-  if (request.end - request.begin >= index32_limit || length >= index32_limit / 2) return false;
+  if (request.end - request.begin >= index32_limit / 2 || length >= index32_limit / 4) return false;
   const std::uint64_t rows = (request.end - request.begin) / length + 2;
   return rows * (length / 4 + 32) < index32_limit && fits_index32(request.shape, request.end / length + 1, 0);
 }
@@ -176,15 +176,16 @@ NestWork<Index> nest_work(const Request& request) {
 }
 
 Rows rows_of(const Request& request) {
+  const std::uint64_t length = unsigned_(request.shape.length), first_row = request.begin / length;
+  const std::uint64_t skipped = first_row * length;
   Rows rows{};
   rows.memory = request.origin();
-  rows.packed = request.packed;
-  rows.begin = request.begin;
-  rows.end = request.end;
-  const std::uint64_t length = unsigned_(request.shape.length);
+  rows.packed = request.packed + skipped;
+  rows.begin = static_cast<std::uint32_t>(request.begin - skipped);
+  rows.end = static_cast<std::uint32_t>(request.end - skipped);
   rows.length = static_cast<std::uint32_t>(length);
-  rows.first_row = static_cast<std::uint32_t>(request.begin / length);
-  rows.row_count = static_cast<std::uint32_t>((request.end + length - 1) / length) - rows.first_row;
+  rows.first_row = static_cast<std::uint32_t>(first_row);
+  rows.row_count = (rows.end + rows.length - 1) / rows.length;
   put_all_modes(request, 0, rows.places);
   return rows;
 }
@@ -193,9 +194,9 @@ ShiftedWork shifted_work(const Request& request) {
   ShiftedWork work{};
   work.rows = rows_of(request);
   work.row_length = make_divider(work.rows.length);
-  work.skew = static_cast<std::uint32_t>(request.packed % 8);
-  work.first_word = (request.begin + work.skew) / 8;
-  work.word_count = (request.end + work.skew + 7) / 8 - work.first_word;
+  const auto misaligned = static_cast<std::int32_t>((work.rows.packed + work.rows.begin) % 8);
+  work.lead = static_cast<std::int32_t>(work.rows.begin) - misaligned;
+  work.word_count = static_cast<std::uint32_t>(static_cast<std::int32_t>(work.rows.end) - work.lead + 7) / 8;
   return work;
 }
 
@@ -234,14 +235,15 @@ TransposeWork transpose_work(const Request& request, const Numbers& numbers) {
   const std::uint64_t last = range.first_word + std::max<std::uint64_t>(range.word_count, 1) - 1;
   work.first_outer = static_cast<std::uint32_t>(range.first_word / each);
   work.outer_count = static_cast<std::uint32_t>(last / each) - work.first_outer + 1;
-  const auto side =
-      static_cast<std::uint32_t>(numbers.word_shift >= 3 ? transpose_side<std::uint64_t> : transpose_side<std::uint32_t>);
+  const auto side = static_cast<std::uint32_t>(numbers.word_shift >= 3 ? transpose_side<std::uint64_t>
+                                                                       : transpose_side<std::uint32_t>);
   work.inner_tiles = make_divider((work.inner + side - 1) / side);
   work.across_tiles = make_divider((work.across + side - 1) / side);
   return work;
 }
 
-SegmentsWork segments_work(const Request& request) {
+/// Lists of more tiles than 31 bits count are walked as trees.
+Launch segments_work(const Request& request) {
   constexpr Offset far_apart = 4;
   const Shape& shape = request.shape;
   const TreeNode& root = request.descriptor->root();
@@ -253,14 +255,17 @@ SegmentsWork segments_work(const Request& request) {
   work.hints = request.descriptor->table(root.hints);
   work.list_size = unsigned_(shape.list_size);
   const std::uint64_t tile_bytes = std::uint64_t{segment_tile_words} << shift;
-  work.tiles_per_list = make_divider((work.list_size + tile_bytes - 1) / tile_bytes);
+  const std::uint64_t tiles_per_list = (work.list_size + tile_bytes - 1) / tile_bytes;
   const auto tile_of = [&](std::uint64_t k) {
-    return k / work.list_size * work.tiles_per_list.divisor + k % work.list_size / tile_bytes;
+    return k / work.list_size * tiles_per_list + k % work.list_size / tile_bytes;
   };
   const std::uint64_t first = work.range.first_word << shift;
   const std::uint64_t words = std::max<std::uint64_t>(work.range.word_count, 1);
-  work.first_tile = tile_of(first);
-  work.tile_count = tile_of(first + (words << shift) - 1) - work.first_tile + 1;
+  const std::uint64_t first_tile = tile_of(first), last_tile = tile_of(first + (words << shift) - 1);
+  if (last_tile >= index32_limit) return TreeWork{work.range, work.tree};
+  work.tiles_per_list = make_divider(static_cast<std::uint32_t>(tiles_per_list));
+  work.first_tile = static_cast<std::uint32_t>(first_tile);
+  work.tile_count = static_cast<std::uint32_t>(last_tile - first_tile + 1);
   // Single words far apart do not repay fetching their sectors twice.
   work.is_prefetched =
       request.unpack && (shape.mean_run > sector_bytes || shape.mean_distance < far_apart * shape.mean_run);

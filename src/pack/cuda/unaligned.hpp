@@ -39,6 +39,9 @@ GAPLESS_HOST_DEVICE void store_bytes(const Space& space, std::uintptr_t address,
   }
 }
 
+/// What caches keep track of, and stores fill or leave in part.
+inline constexpr int sector_bytes = 32;
+
 /// Brings the sector of an address into the L2 cache. A sector that is only partly written must be filled from memory
 /// anyway; ordered early, the fill overlaps with other work instead of stalling the write.
 GAPLESS_HOST_DEVICE void prefetch_sector([[maybe_unused]] std::uintptr_t address) noexcept {

@@ -5,14 +5,15 @@
 
 namespace gapless::pack::cuda {
 
-/// Row r lies at memory + places.at(r) and at packed byte r * length.
+/// Row r lies at memory + places.at(r). Packed bytes are counted from the first row that has some in the range, in 32
+/// bits, because kernels count them for every word.
 struct Rows {
   std::uintptr_t memory;
-  std::uintptr_t packed;  ///< address packed byte 0 has or would have
-  std::uint64_t begin;    ///< packed bytes [begin, end) are moved
-  std::uint64_t end;
+  std::uintptr_t packed;  ///< address the first byte of the first row has or would have
+  std::uint32_t begin;    ///< packed bytes [begin, end) are moved; begin < length
+  std::uint32_t end;
   std::uint32_t length;
-  std::uint32_t first_row;  ///< the one that `begin` lies in
+  std::uint32_t first_row;
   std::uint32_t row_count;
   Nest<std::uint32_t> places;
 };

@@ -11,12 +11,8 @@
 
 namespace gapless::pack::cuda {
 
-inline constexpr int sector_bytes = 32;
-
 struct SectorsWork {
   using Shared = NothingShared;
-  static constexpr int words_per_thread = 2;
-  static constexpr std::uint32_t words_per_tile = words_per_thread * threads_per_block;
 
   Divider<std::uint32_t> words_per_row;  ///< of all sectors that a row may touch
   std::uint32_t alignment;               ///< bytes that the first word of a row is aligned to: a sector, or one word
@@ -25,23 +21,28 @@ struct SectorsWork {
   bool is_prefetched;
   Rows rows;
 
+  GAPLESS_HOST_DEVICE static constexpr int words_per_thread(int shift) noexcept { return shift == 2 ? 4 : 2; }
   GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept {
-    return (std::uint64_t{rows.row_count} * words_per_row.divisor + words_per_tile - 1) / words_per_tile;
+    const auto words = static_cast<std::uint32_t>(words_per_thread(shift) * threads_per_block);
+    return (rows.row_count * words_per_row.divisor + words - 1) / words;
   }
   GAPLESS_HOST_DEVICE int word_shift() const noexcept { return shift; }
 };
 
-/// One word of memory and the part of its row in it.
+/// One word of memory and its row. Positions are in bytes from the row's beginning.
 struct RowWord {
-  std::uintptr_t address;
-  std::uintptr_t begin, end;  ///< what is written of the row
-  std::uintptr_t packed;      ///< of `begin`
+  std::uintptr_t row;     ///< its address
+  std::uintptr_t packed;  ///< the row's packed address
+  std::int32_t word;      ///< where the word begins; may be below 0
+  std::int32_t begin;     ///< what is written of the row
+  std::int32_t end;
 
-  GAPLESS_HOST_DEVICE bool is_touched(int bytes) const noexcept {
-    return begin < end && address + static_cast<unsigned>(bytes) > begin && address < end;
+  GAPLESS_HOST_DEVICE std::uintptr_t address() const noexcept {
+    return row + static_cast<std::uintptr_t>(Offset{word});
   }
+  GAPLESS_HOST_DEVICE bool is_touched(int bytes) const noexcept { return word + bytes > begin && word < end; }
   GAPLESS_HOST_DEVICE bool is_whole_sector() const noexcept {
-    const std::uintptr_t sector = address & ~std::uintptr_t{sector_bytes - 1};
+    const std::int32_t sector = word - static_cast<std::int32_t>(address() % sector_bytes);
     return sector >= begin && sector + sector_bytes <= end;
   }
 };
@@ -51,14 +52,14 @@ template <class Form>
 GAPLESS_HOST_DEVICE RowWord row_word(const SectorsWork& work, std::uint32_t index) noexcept {
   const Rows& rows = work.rows;
   const std::uint32_t skipped = work.words_per_row.quotient(index);
-  if (skipped >= rows.row_count) return {0, 0, 0, 0};
-  const std::uint32_t word = index - skipped * work.words_per_row.divisor, row = rows.first_row + skipped;
-  const std::uintptr_t start = row_address<Form>(rows, row);
-  const std::uint64_t k = std::uint64_t{row} * rows.length;
-  const std::uint64_t before = rows.begin > k ? rows.begin - k : 0;
-  const std::uint64_t stop = rows.end - k < rows.length ? rows.end - k : rows.length;
-  const std::uintptr_t first = start & ~std::uintptr_t{work.alignment - 1};
-  return {first + (std::uintptr_t{word} << work.shift), start + before, start + stop, rows.packed + k + before};
+  if (skipped >= rows.row_count) return {0, 0, 0, 0, 0};
+  const std::uint32_t within = index - skipped * work.words_per_row.divisor;
+  const std::uintptr_t row = row_address<Form>(rows, rows.first_row + skipped);
+  const std::uint32_t k = skipped * rows.length;
+  const auto skew = static_cast<std::int32_t>(row & (work.alignment - 1));
+  return {row, rows.packed + k, static_cast<std::int32_t>(within << work.shift) - skew,
+          skipped == 0 ? static_cast<std::int32_t>(rows.begin) : 0,
+          static_cast<std::int32_t>(skipped + 1 == rows.row_count ? rows.end - k : rows.length)};
 }
 
 /// Words that lie inside the range or outside of it, and never across an edge.
@@ -67,10 +68,10 @@ struct WholeWords {
   const Space& space;
 
   GAPLESS_HOST_DEVICE Word load(const RowWord& to) const noexcept {
-    return *space.template at<const Word>(to.packed + (to.address - to.begin));
+    return *space.template at<const Word>(to.packed + static_cast<std::uintptr_t>(Offset{to.word}));
   }
   GAPLESS_HOST_DEVICE void store(const RowWord& to, const Word& value) const noexcept {
-    *space.template at<Word>(to.address) = value;
+    *space.template at<Word>(to.address()) = value;
   }
 };
 
@@ -80,37 +81,38 @@ struct PartWords {
   const Space& space;
 
   GAPLESS_HOST_DEVICE static unsigned first(const RowWord& to) noexcept {
-    return to.address < to.begin ? static_cast<unsigned>(to.begin - to.address) : 0;
+    return to.word < to.begin ? static_cast<unsigned>(to.begin - to.word) : 0;
   }
   GAPLESS_HOST_DEVICE static unsigned last(const RowWord& to) noexcept {
-    return to.end - to.address < 8 ? static_cast<unsigned>(to.end - to.address) : 8;
+    return to.end - to.word < 8 ? static_cast<unsigned>(to.end - to.word) : 8;
   }
   GAPLESS_HOST_DEVICE std::uint64_t load(const RowWord& to) const noexcept {
-    const std::uintptr_t source = to.packed + (to.address + first(to) - to.begin);
+    const std::uintptr_t source = to.packed + static_cast<std::uintptr_t>(Offset{to.word}) + first(to);
     return load_bytes(space, source, last(to) - first(to)) << (8 * first(to));
   }
   GAPLESS_HOST_DEVICE void store(const RowWord& to, std::uint64_t value) const noexcept {
-    store_bytes(space, to.address, value, first(to), last(to));
+    store_bytes(space, to.address(), value, first(to), last(to));
   }
 };
 
 template <class Word, class Form, class Words, class Block>
 GAPLESS_HOST_DEVICE void scatter_words(const SectorsWork& work, std::uint64_t tile, const Words& words,
                                        const Block& block) noexcept {
+  constexpr int words_per_thread = SectorsWork::words_per_thread(sizeof(Word) == 4 ? 2 : 3);
   block.threads([&](int thread) {
     const std::uint32_t first =
-        static_cast<std::uint32_t>(tile) * SectorsWork::words_per_tile + static_cast<unsigned>(thread);
-    Word values[SectorsWork::words_per_thread];
-    RowWord places[SectorsWork::words_per_thread];
+        static_cast<std::uint32_t>(tile) * (words_per_thread * threads_per_block) + static_cast<std::uint32_t>(thread);
+    Word values[words_per_thread];
+    RowWord places[words_per_thread];
     GAPLESS_UNROLL
-    for (int i = 0; i < SectorsWork::words_per_thread; ++i) {
-      places[i] = row_word<Form>(work, first + static_cast<unsigned>(i * threads_per_block));
+    for (int i = 0; i < words_per_thread; ++i) {
+      places[i] = row_word<Form>(work, first + static_cast<std::uint32_t>(i * threads_per_block));
       if (!places[i].is_touched(sizeof(Word))) continue;
-      if (work.is_prefetched && !places[i].is_whole_sector()) prefetch_sector(places[i].address);
+      if (work.is_prefetched && !places[i].is_whole_sector()) prefetch_sector(places[i].address());
       values[i] = words.load(places[i]);
     }
     GAPLESS_UNROLL
-    for (int i = 0; i < SectorsWork::words_per_thread; ++i) {
+    for (int i = 0; i < words_per_thread; ++i) {
       if (places[i].is_touched(sizeof(Word))) words.store(places[i], values[i]);
     }
   });

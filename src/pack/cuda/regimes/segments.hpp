@@ -38,10 +38,10 @@ struct SegmentsWork {
   Tree tree;  ///< for the bytes at either edge of the range
   RunTable runs;
   Table hints;  ///< the run that the list's packed byte i << hint_shift lies in
-  Divider<std::uint64_t> tiles_per_list;
+  Divider<std::uint32_t> tiles_per_list;
+  std::uint32_t first_tile;
+  std::uint32_t tile_count;
   std::uint64_t list_size;  ///< packed bytes
-  std::uint64_t first_tile;
-  std::uint64_t tile_count;
   bool is_prefetched;
   std::uintptr_t list_memory;  ///< address that the first repetition's shifts are relative to
   Nest<std::uint64_t> repetitions;
@@ -50,8 +50,8 @@ struct SegmentsWork {
   GAPLESS_HOST_DEVICE int word_shift() const noexcept { return tree.word_shift; }
 
   GAPLESS_HOST_DEVICE SegmentTile tile(std::uint64_t number) const noexcept {
-    const std::uint64_t position = first_tile + number;
-    const std::uint64_t repetition = tiles_per_list.quotient(position);
+    const std::uint32_t position = first_tile + static_cast<std::uint32_t>(number);
+    const std::uint32_t repetition = tiles_per_list.quotient(position);
     const std::uint64_t within = position - repetition * tiles_per_list.divisor;
     const std::uint64_t tile_bytes = std::uint64_t{segment_tile_words} << word_shift();
     const std::uint64_t begin = within * tile_bytes;
@@ -61,37 +61,37 @@ struct SegmentsWork {
             repetition * list_size + begin,
             static_cast<std::uint64_t>(hints[begin >> hint_shift]),
             static_cast<std::uint64_t>(hints[((end - 1) >> hint_shift) + 1]) + 1,
-            list_memory + static_cast<std::uintptr_t>(repetitions.at(repetition))};
+            list_memory + static_cast<std::uintptr_t>(repetitions.at(std::uint64_t{repetition}))};
   }
 };
 
-/// Notes where run `run` starts, and in which groups of words it is the first. Both positions are in words of the tile.
-GAPLESS_HOST_DEVICE void mark_run(StagedRuns& staged, std::uint32_t run, std::int64_t start,
-                                  std::int64_t end) noexcept {
+/// Notes where run `run` starts, and which groups of words begin in it. Both positions are in words of the tile.
+GAPLESS_HOST_DEVICE void mark_run(StagedRuns& staged, std::uint32_t run, int start, int end) noexcept {
   if (start > 0 && start % mask_bits != 0) set_bits(staged.starts[start / mask_bits], 1u << (start % mask_bits));
-  const std::int64_t first = start <= 0 ? 0 : (start + mask_bits - 1) / mask_bits;
-  const std::int64_t last = end < segment_tile_words ? end : segment_tile_words;
-  for (std::int64_t group = first; group * mask_bits < last; ++group) {
-    staged.covering[group] = static_cast<std::uint16_t>(run);
-  }
+  const int first = start <= 0 ? 0 : (start + mask_bits - 1) / mask_bits;
+  for (int group = first; group * mask_bits < end; ++group) staged.covering[group] = static_cast<std::uint16_t>(run);
 }
 
-template <class Block>
-GAPLESS_HOST_DEVICE void stage_runs(const SegmentsWork& work, const SegmentTile& tile, int thread, StagedRuns& staged,
-                                    const Block&) noexcept {
+/// Fetches the sectors at either end of [begin, end) that are not written whole.
+GAPLESS_HOST_DEVICE void prefetch_ends(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  if (begin % sector_bytes != 0) prefetch_sector(begin);
+  if (end % sector_bytes != 0) prefetch_sector(end - 1);
+}
+
+GAPLESS_HOST_DEVICE void stage_runs(const SegmentsWork& work, const SegmentTile& tile, int thread,
+                                    StagedRuns& staged) noexcept {
+  const auto begin = static_cast<Offset>(tile.begin), end = static_cast<Offset>(tile.end);
   for (std::uint64_t i = tile.low + static_cast<unsigned>(thread); i < tile.high; i += threads_per_block) {
     const Run run = work.runs[i];
-    if (run.start >= static_cast<Offset>(tile.end)) break;
+    if (run.start >= end) break;
     const Offset next = work.runs[i + 1].start;
     const auto index = static_cast<std::uint32_t>(i - tile.low);
     staged.shifts[index] = run.shift;
-    const auto begin = static_cast<Offset>(tile.begin);
-    mark_run(staged, index, (run.start - begin) >> work.word_shift(), (next - begin) >> work.word_shift());
+    const Offset first = run.start > begin ? run.start - begin : 0, last = (next < end ? next : end) - begin;
+    mark_run(staged, index, static_cast<int>(first >> work.word_shift()), static_cast<int>(last >> work.word_shift()));
     if (work.is_prefetched) {
-      const std::uintptr_t first = tile.memory + static_cast<std::uintptr_t>(run.shift + run.start);
-      const std::uintptr_t last = tile.memory + static_cast<std::uintptr_t>(run.shift + next) - 1;
-      if (first % 32 != 0) prefetch_sector(first);
-      if (last % 32 != 31) prefetch_sector(last);
+      const std::uintptr_t list = tile.memory + static_cast<std::uintptr_t>(run.shift);
+      prefetch_ends(list + static_cast<std::uintptr_t>(run.start), list + static_cast<std::uintptr_t>(next));
     }
   }
 }
@@ -111,32 +111,44 @@ struct StagedSegments {
   }
 };
 
-template <class Word, class Block>
-GAPLESS_HOST_DEVICE void copy_segment_words(const SegmentsWork& work, const SegmentTile& tile, int thread,
-                                            const StagedRuns& staged, const Block& block) noexcept {
-  const Range& range = work.range;
-  const StagedSegments places{tile, staged, work.word_shift()};
-  // Words of the tile that belong to the range.
-  const std::uint64_t start = tile.packed >> work.word_shift();
-  const std::uint64_t stop = start + ((tile.end - tile.begin) >> work.word_shift());
-  const std::uint64_t range_stop = range.first_word + range.word_count;
-  const auto low = static_cast<std::uint32_t>(range.first_word > start ? range.first_word - start : 0);
-  const auto high = static_cast<std::uint32_t>((range_stop < stop ? range_stop : stop) - start);
-  const std::uintptr_t packed = range.packed + tile.packed;
+/// Words [low, high) of a tile.
+template <class Word, bool whole, class Space>
+GAPLESS_HOST_DEVICE void copy_staged(const Range& range, const StagedSegments& places, std::uint32_t low,
+                                     std::uint32_t high, int thread, const Space& space) noexcept {
+  const std::uintptr_t packed = range.packed + places.tile.packed;
   Word words[segment_words_per_thread];
   std::uintptr_t memory[segment_words_per_thread];
   GAPLESS_UNROLL
   for (int i = 0; i < segment_words_per_thread; ++i) {
     const auto word = static_cast<std::uint32_t>(thread + i * threads_per_block);
-    if (word < low || word >= high) continue;
-    memory[i] = places.address(word);
-    words[i] = *block.space.template at<const Word>(range.unpack ? packed + word * sizeof(Word) : memory[i]);
+    if (whole || (word >= low && word < high)) {
+      memory[i] = places.address(word);
+      words[i] = *space.template at<const Word>(range.unpack ? packed + word * sizeof(Word) : memory[i]);
+    }
   }
   GAPLESS_UNROLL
   for (int i = 0; i < segment_words_per_thread; ++i) {
     const auto word = static_cast<std::uint32_t>(thread + i * threads_per_block);
-    if (word < low || word >= high) continue;
-    *block.space.template at<Word>(range.unpack ? memory[i] : packed + word * sizeof(Word)) = words[i];
+    if (whole || (word >= low && word < high)) {
+      *space.template at<Word>(range.unpack ? memory[i] : packed + word * sizeof(Word)) = words[i];
+    }
+  }
+}
+
+template <class Word, class Space>
+GAPLESS_HOST_DEVICE void copy_segment_words(const SegmentsWork& work, const SegmentTile& tile, int thread,
+                                            const StagedRuns& staged, const Space& space) noexcept {
+  const Range& range = work.range;
+  const StagedSegments places{tile, staged, work.word_shift()};
+  const std::uint64_t start = tile.packed >> work.word_shift();
+  const std::uint64_t stop = start + ((tile.end - tile.begin) >> work.word_shift());
+  const std::uint64_t range_stop = range.first_word + range.word_count;
+  const auto low = static_cast<std::uint32_t>(range.first_word > start ? range.first_word - start : 0);
+  const auto high = static_cast<std::uint32_t>((range_stop < stop ? range_stop : stop) - start);
+  if (low == 0 && high == segment_tile_words) {
+    copy_staged<Word, true>(range, places, low, high, thread, space);
+  } else {
+    copy_staged<Word, false>(range, places, low, high, thread, space);
   }
 }
 
@@ -146,14 +158,14 @@ GAPLESS_HOST_DEVICE void run_tile(const SegmentsWork& work, std::uint64_t number
   if (number == 0) copy_edges(work.range, work.tree, work.word_shift(), block);
   if (work.range.word_count == 0) return;
   const SegmentTile tile = work.tile(number);
-  block.barrier();  // the tile before is done with the shared memory
   block.threads([&](int thread) {
     if (thread < segment_tile_words / mask_bits) staged.starts[thread] = 0;
   });
   block.barrier();
-  block.threads([&](int thread) { stage_runs(work, tile, thread, staged, block); });
+  block.threads([&](int thread) { stage_runs(work, tile, thread, staged); });
   block.barrier();
-  block.threads([&](int thread) { copy_segment_words<Word>(work, tile, thread, staged, block); });
+  block.threads([&](int thread) { copy_segment_words<Word>(work, tile, thread, staged, block.space); });
+  block.barrier();  // shared memory may be used again
 }
 
 }  // namespace gapless::pack::cuda

@@ -96,7 +96,8 @@ struct TransposeElement {
   }
   GAPLESS_HOST_DEVICE std::uintptr_t memory(const TransposeWork& work, const TransposeTile& tile) const noexcept {
     const Offset outer = work.outer_places.at(tile.outer) + tile.across * work.across_stride;
-    return work.range.memory + static_cast<std::uintptr_t>(outer + work.inner_offset(tile.inner + i) + a * work.across_stride);
+    return work.range.memory +
+           static_cast<std::uintptr_t>(outer + work.inner_offset(tile.inner + i) + a * work.across_stride);
   }
 };
 
@@ -114,7 +115,8 @@ GAPLESS_HOST_DEVICE void move_elements(const TransposeWork& work, const Transpos
       const Element element(thread + (step + b) * threads_per_block, in_memory_order);
       if (!is_whole && !element.is_in(work, tile)) continue;
       if constexpr (to_shared) {
-        words[b] = *space.template at<const Word>(in_memory_order ? element.memory(work, tile) : element.packed(work, tile));
+        words[b] =
+            *space.template at<const Word>(in_memory_order ? element.memory(work, tile) : element.packed(work, tile));
       } else {
         words[b] = shared.template at<Word>(element.i, element.a);
       }
