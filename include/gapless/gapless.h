@@ -235,8 +235,10 @@ typedef struct gapless_job {
 GAPLESS_API gapless_status gapless_pack_batch(const gapless_job* jobs, size_t job_count, void* stream);
 
 /* From one type's bytes to another's with no packed buffer: byte k of the source's stream to byte k of the
- * destination's. Both streams must be equally long (else ARGUMENT), the memory must not overlap. Host memory only for
- * now: GPU memory on either side is UNSUPPORTED. */
+ * destination's. Both streams must be equally long (else ARGUMENT), the memory must not overlap. Where the bytes are
+ * decides who moves them, as above; on a GPU it is one kernel in `stream`, which may be captured into a graph.
+ * Memory of two GPUs: the kernel runs on the source's, to which `stream` must belong, and writes to the other one's;
+ * UNSUPPORTED where the machine does not let it. */
 GAPLESS_API gapless_status gapless_copy(const gapless_type* source_type, int64_t source_count,
                                         const void* source_memory, const gapless_type* destination_type,
                                         int64_t destination_count, void* destination_memory, void* stream);

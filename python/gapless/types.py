@@ -310,7 +310,10 @@ def copy(
     destination_offset: int = 0,
     stream: Any = None,
 ) -> None:
-    """Copies from one type's bytes to another's with no packed buffer; host memory only for now."""
+    """Copies from one type's bytes to another's with no packed buffer; GPU work is issued as by Datatype.pack.
+
+    Between memory of two GPUs, `stream` belongs to the source's.
+    """
     with bytes_of(source, False) as read, bytes_of(destination, True) as written:
         _library.call(
             "gapless_copy",

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/gpu.hpp"
 #include "api/placement.hpp"
 #include "api/span.hpp"
 #include "api/type.hpp"
@@ -23,23 +24,12 @@ const void* first_byte(const pack::Job& job) noexcept {
   return static_cast<const char*>(job.memory) + offset;
 }
 
-/// device::locate may take page-locked heap memory for ordinary memory; beside GPU memory the difference matters, and
-/// the runtime knows.
-device::Location locate_beside_gpu(const void* pointer, const device::Location& quick) noexcept {
-  if (quick.kind != device::MemoryKind::host) return quick;
-  device::Runtime* runtime = device::runtime();
-  return runtime == nullptr ? quick : runtime->locate(pointer);
-}
-
 /// Finds a nonempty job's engine.
 gapless_status find_engine(const pack::Job& job, Placement& placement) noexcept {
   if (!device::in_use()) return GAPLESS_SUCCESS;
-  const void* first = first_byte(job);
-  device::Location memory = device::locate(first);
-  device::Location packed = device::locate(job.packed);
-  if (placement_of(memory).on_gpu) packed = locate_beside_gpu(job.packed, packed);
-  if (placement_of(packed).on_gpu) memory = locate_beside_gpu(first, memory);
-  return place(memory, packed, placement);
+  device::Location memory, packed;
+  locate(first_byte(job), job.packed, memory, packed);
+  return place(memory, packed, "memory", "packed", placement);
 }
 
 /// Checks all that can be checked without touching memory. A job with nothing to move comes out with begin == end.
@@ -72,21 +62,7 @@ gapless_status check(const gapless_job& job, pack::Job& checked) noexcept {
 }
 
 gapless_status run_on_gpu(std::span<const pack::Job> jobs, int device, void* stream) {
-  device::Runtime* runtime = device::runtime();
-  if (runtime == nullptr) {
-    return fail(GAPLESS_ERROR_UNSUPPORTED, "GPU memory, but: %s", device::why_unavailable().c_str());
-  }
-  switch (runtime->run(jobs, device, stream)) {
-    case device::Status::ok:
-      return GAPLESS_SUCCESS;
-    case device::Status::out_of_memory:
-      return fail(GAPLESS_ERROR_OUT_OF_MEMORY, "GPU %d: %s", device, runtime->last_error());
-    case device::Status::unsupported:
-      return fail(GAPLESS_ERROR_UNSUPPORTED, "GPU %d: %s", device, runtime->last_error());
-    case device::Status::failed:
-      break;
-  }
-  return fail(GAPLESS_ERROR_DEVICE, "GPU %d: %s", device, runtime->last_error());
+  return on_gpu(device, [&](device::Runtime& runtime) { return runtime.run(jobs, device, stream); });
 }
 
 gapless_status run_one(const gapless_job& job, void* stream) noexcept {
@@ -122,21 +98,6 @@ gapless_status add_to_batch(const gapless_job& job, Batch& batch) {
   return merge(placement, batch.placement);
 }
 
-gapless_status check_copy_side(const gapless_type* type, std::int64_t count, const void* memory, const char* side,
-                               Span& span) noexcept {
-  if (type == nullptr) return fail(GAPLESS_ERROR_ARGUMENT, "%s_type is null", side);
-  if (count < 0) return fail(GAPLESS_ERROR_ARGUMENT, "%s_count is %" PRId64 ", must be >= 0", side, count);
-  if (!span_of(type->datatype, count, span)) {
-    return fail(GAPLESS_ERROR_OVERFLOW, "%" PRId64 " repetitions of %s_type do not fit in 63 bits", count, side);
-  }
-  if (span.size > 0 && memory == nullptr) return fail(GAPLESS_ERROR_ARGUMENT, "%s_memory is null", side);
-  return GAPLESS_SUCCESS;
-}
-
-bool is_gpu_memory(const void* memory, Offset first) noexcept {
-  return placement_of(device::locate(static_cast<const char*>(memory) + first)).on_gpu;
-}
-
 }  // namespace
 }  // namespace gapless::api
 
@@ -170,33 +131,6 @@ gapless_status gapless_pack_batch(const gapless_job* jobs, size_t job_count, voi
       if (gapless_status status = run_on_gpu(batch.gpu, batch.placement.device, stream)) return status;
     }
     pack::host::run(batch.host);
-    return GAPLESS_SUCCESS;
-  });
-}
-
-gapless_status gapless_copy(const gapless_type* source_type, int64_t source_count, const void* source_memory,
-                            const gapless_type* destination_type, int64_t destination_count, void* destination_memory,
-                            void* stream) {
-  static_cast<void>(stream);  // nothing is issued to it before GPU memory is supported
-  return guard([&] {
-    Span source, destination;
-    if (auto status = check_copy_side(source_type, source_count, source_memory, "source", source)) return status;
-    if (auto status =
-            check_copy_side(destination_type, destination_count, destination_memory, "destination", destination)) {
-      return status;
-    }
-    if (source.size != destination.size) {
-      return fail(GAPLESS_ERROR_ARGUMENT, "the source has %" PRId64 " packed bytes and the destination %" PRId64,
-                  source.size, destination.size);
-    }
-    if (source.size == 0) return GAPLESS_SUCCESS;
-    if (device::in_use() &&
-        (is_gpu_memory(source_memory, source.first) || is_gpu_memory(destination_memory, destination.first))) {
-      return fail(GAPLESS_ERROR_UNSUPPORTED, "gapless_copy of GPU memory: pack and unpack instead");
-    }
-    pack::host::copy(*source_type->datatype.layout, {source_count, source_type->datatype.extent()}, source_memory,
-                     *destination_type->datatype.layout, {destination_count, destination_type->datatype.extent()},
-                     destination_memory);
     return GAPLESS_SUCCESS;
   });
 }

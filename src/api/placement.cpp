@@ -29,11 +29,12 @@ gapless_status merge(const Placement& part, Placement& whole) noexcept {
   return GAPLESS_SUCCESS;
 }
 
-gapless_status place(const device::Location& memory, const device::Location& packed, Placement& placement) noexcept {
-  placement = placement_of(memory);
-  if (gapless_status status = merge(placement_of(packed), placement)) return status;
-  if (placement.on_gpu && (memory.kind == MemoryKind::host || packed.kind == MemoryKind::host)) {
-    const char* ordinary = memory.kind == MemoryKind::host ? "memory" : "packed";
+gapless_status place(const device::Location& one, const device::Location& other, const char* name_of_one,
+                     const char* name_of_other, Placement& placement) noexcept {
+  placement = placement_of(one);
+  if (gapless_status status = merge(placement_of(other), placement)) return status;
+  if (placement.on_gpu && (one.kind == MemoryKind::host || other.kind == MemoryKind::host)) {
+    const char* ordinary = one.kind == MemoryKind::host ? name_of_one : name_of_other;
     return fail(GAPLESS_ERROR_MEMORY_KIND,
                 "%s is ordinary host memory and the other side is GPU memory: asynchronous copies of ordinary host "
                 "memory are not in stream order; use page-locked, managed or GPU memory for %s",

@@ -21,7 +21,9 @@ Placement placement_of(const device::Location& location) noexcept;
 /// Lets `whole` serve `part` too; UNSUPPORTED if they are bound to different GPUs.
 gapless_status merge(const Placement& part, Placement& whole) noexcept;
 
-/// The placement of a job between `memory` and `packed`; MEMORY_KIND if one is a GPU's and the other ordinary.
-gapless_status place(const device::Location& memory, const device::Location& packed, Placement& placement) noexcept;
+/// The placement of a movement between `one` and `other`, which the names are for; MEMORY_KIND if one is a GPU's and
+/// the other ordinary.
+gapless_status place(const device::Location& one, const device::Location& other, const char* name_of_one,
+                     const char* name_of_other, Placement& placement) noexcept;
 
 }  // namespace gapless::api

@@ -233,13 +233,47 @@ TEST_F(GpuMemory, TwoGpusAreRefused) {
   expect_refused(gapless_pack_batch(jobs, 2, stream_), GAPLESS_ERROR_UNSUPPORTED, "job 1: memory of GPU");
 }
 
-TEST_F(GpuMemory, CopiesAreRefused) {
-  Allocation memory(MemoryKind::device, 124);
+TEST_F(GpuMemory, CopiesBetweenTypesAndGpus) {
+  RandomTypes random;
+  int copies = 0;
+  for (int i = 0; i < 300; ++i) {
+    const TwiceMade one = random.type(), other = random.type();
+    if (one.map.size() == 0 || other.map.size() == 0 || one.map.size() * other.map.size() > 4096) continue;
+    const TypeMap from = map_repeated(other.map.size(), one.map), to = map_repeated(one.map.size(), other.map);
+    const auto source_bytes = random.bytes(static_cast<std::size_t>(from.end() - from.first()));
+    auto expected = random.bytes(static_cast<std::size_t>(to.end() - to.first()));
+    const MemoryKind source_kind = i % 5 == 0 ? MemoryKind::pinned : MemoryKind::device;
+    Allocation source(source_kind, source_bytes.size(), 0);
+    Allocation destination(MemoryKind::device, expected.size(), source_kind == MemoryKind::device ? i % 2 : 0);
+    source.fill(source_bytes);
+    destination.fill(expected);
+    ASSERT_EQ(gapless_copy(one.type.get(), other.map.size(), source.at(-from.first()), other.type.get(), one.map.size(),
+                           destination.at(-to.first()), stream_),
+              GAPLESS_SUCCESS)
+        << gapless_last_error();
+    synchronize();
+    for (std::size_t k = 0; k < from.bytes.size(); ++k) {
+      expected[std::size_t(to.bytes[k] - to.first())] = source_bytes[std::size_t(from.bytes[k] - from.first())];
+    }
+    ASSERT_EQ(destination.contents(), expected) << "pair " << i;
+    ++copies;
+  }
+  EXPECT_GT(copies, 20);
+}
+
+TEST_F(GpuMemory, CopiesThatCannotBeAreRefused) {
+  Allocation memory(MemoryKind::device, 124), other(MemoryKind::device, 124, 1);
   std::vector<unsigned char> host(124, 1);
   expect_refused(gapless_copy(vector_.get(), 1, memory.at(), vector_.get(), 1, host.data(), stream_),
-                 GAPLESS_ERROR_UNSUPPORTED, "pack and unpack");
+                 GAPLESS_ERROR_MEMORY_KIND, "destination_memory is ordinary host memory");
   expect_refused(gapless_copy(vector_.get(), 1, host.data(), vector_.get(), 1, memory.at(), stream_),
-                 GAPLESS_ERROR_UNSUPPORTED, "pack and unpack");
+                 GAPLESS_ERROR_MEMORY_KIND, "source_memory is ordinary host memory");
+  make_fail("enable_peer", 1);
+  expect_refused(gapless_copy(vector_.get(), 1, memory.at(), vector_.get(), 1, other.at(), stream_),
+                 GAPLESS_ERROR_UNSUPPORTED, "GPU 0: simulated failure of enable_peer");
+  make_fail("run", 1);
+  expect_refused(gapless_copy(vector_.get(), 1, memory.at(), vector_.get(), 1, memory.at(), stream_),
+                 GAPLESS_ERROR_DEVICE, "simulated failure of run");
 }
 
 TEST_F(GpuMemory, FailuresOfTheGpuBecomeStatuses) {

@@ -17,13 +17,13 @@ constexpr Location host{MemoryKind::host, -1}, pinned{MemoryKind::pinned, 0}, ma
 /// The GPU that gets the job, or -1 for the host engine; a refused job fails the test.
 int engine_of(Location memory, Location packed) {
   Placement placement;
-  EXPECT_EQ(place(memory, packed, placement), GAPLESS_SUCCESS) << gapless_last_error();
+  EXPECT_EQ(place(memory, packed, "memory", "packed", placement), GAPLESS_SUCCESS) << gapless_last_error();
   return placement.on_gpu ? placement.device : -1;
 }
 
 gapless_status refusal_of(Location memory, Location packed) {
   Placement placement;
-  return place(memory, packed, placement);
+  return place(memory, packed, "memory", "packed", placement);
 }
 
 }  // namespace

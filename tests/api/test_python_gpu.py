@@ -67,13 +67,22 @@ def test_batch(cube, face):
     assert np.array_equal(packed_on_host.reshape(4, 5), cube[1:5, 1:6, 6])
 
 
+def test_copy(cube, face):
+    memory, ghosts = GpuArray(cube), GpuArray(np.zeros((6, 7, 8)), device=1)
+    other_face = Datatype.subarray([6, 7, 8], [4, 5, 1], [1, 1, 0], "double")
+    copy(face, memory, other_face, ghosts)
+    expected = np.zeros((6, 7, 8))
+    expected[1:5, 1:6, 0] = cube[1:5, 1:6, 6]
+    assert np.array_equal(ghosts.get(), expected)
+
+
 def test_refusals(cube, face):
     memory = GpuArray(cube)
     with pytest.raises(BufferError, match="packed is ordinary host memory"):
         face.pack(memory, np.zeros(20))
     with pytest.raises(NotImplementedError, match="GPU 0 and of GPU 1"):
         face.pack(memory, GpuArray(np.zeros(20), device=1))
-    with pytest.raises(NotImplementedError, match="pack and unpack"):
+    with pytest.raises(BufferError, match="destination_memory is ordinary host memory"):
         copy(face, memory, face, cube)
     with pytest.raises(ValueError, match="memory has"):
         face.pack(memory, GpuArray(np.zeros(20)), offset=1000)

@@ -16,6 +16,7 @@
 
 #include "device/device.hpp"
 #include "pack/cuda/batch.hpp"
+#include "pack/cuda/pair_plan.hpp"
 #include "sequential_kernels.hpp"
 #include "simulated_memory.hpp"
 
@@ -62,7 +63,8 @@ class Failures {
   }
 
   bool set(const std::string& operation, long successes, long failures) {
-    static const std::set<std::string> known = {"allocate", "upload", "stream", "copy", "run", "synchronize"};
+    static const std::set<std::string> known = {"allocate", "upload",      "stream",     "copy",
+                                                "run",      "synchronize", "enable_peer"};
     if (!known.contains(operation)) return false;
     const std::lock_guard lock(mutex_);
     wanted_[operation] = {successes, failures};
@@ -171,6 +173,20 @@ struct Executor {
       }
     };
     batch.is_small() ? run(batch.small_parameters()) : run(batch.parameters());
+  }
+
+  template <class Places>
+  void operator()(const cuda::PairWork<Places>& work) {
+    const CheckedSpace space(fault);
+    const cuda::SequentialBlock<CheckedSpace> block{space};
+    cuda::visit_word(work.word_shift, [&](auto word) {
+      for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) cuda::run_pair_tile<decltype(word)>(work, tile, block);
+    });
+  }
+
+  void operator()(const cuda::OrderedPairWork& work) {
+    const CheckedSpace space(fault);
+    cuda::run_pair_tile(work, cuda::SequentialBlock<CheckedSpace>{space});
   }
 };
 
@@ -348,9 +364,22 @@ class SimulatedRuntime final : public device::Runtime {
     return finished(healthy);
   }
 
-  Status copy(const pack::PairJob&, int, void*) noexcept override { return Status::unsupported; }
-  Status enable_peer(int device, int peer) noexcept override {
-    return device == peer ? Status::ok : Status::unsupported;
+  Status copy(const pack::PairJob& job, int device, void* stream) noexcept override {
+    if (failures().now("run")) return Status::failed;
+    cuda::PlannedPair planned = cuda::plan_pair(planner_, job, device);
+    if (planned.out_of_memory) return Status::out_of_memory;
+    if (std::holds_alternative<std::monostate>(planned.launch)) return Status::ok;
+    ++counter(std::holds_alternative<cuda::ContiguousWork>(planned.launch) ? "copies" : "launches");
+    stream_of(stream).add([planned = std::move(planned)] {
+      Executor executor;
+      std::visit(executor, planned.launch);
+      return !executor.fault;
+    });
+    return Status::ok;
+  }
+
+  Status enable_peer(int, int) noexcept override {
+    return failures().now("enable_peer") ? Status::unsupported : Status::ok;
   }
 
  private:

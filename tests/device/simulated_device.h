@@ -31,7 +31,8 @@ void simulated_device_reset_counts(void);
 /* Bytes of device and pinned memory that are allocated through the plugin or simulated_device_malloc. */
 size_t simulated_device_bytes_in_use(void);
 
-/* Makes the operation "allocate", "upload", "stream", "copy", "run" or "synchronize" fail, after `successes` more
+/* Makes the operation "allocate", "upload", "stream", "copy", "run", "synchronize" or
+ * "enable_peer" fail, after `successes` more
  * successes, `failures` times (-1: for ever). The environment variable GAPLESS_SIMULATED_FAIL does the same at start:
  * operation:successes:failures, several separated by commas. Returns -1 for an unknown operation. */
 int simulated_device_fail(const char* operation, long successes, long failures);

@@ -188,6 +188,50 @@ TEST_F(Cuda, CapturedWorkIsReplayedAfterItsLayoutIsGone) {
   }
 }
 
+TEST_F(Cuda, CapturedBatchesAndCopiesAreReplayed) {
+  const auto memory = pinned_memory(4096), packed = pinned_memory(1024), copied = pinned_memory(4096);
+  // Fresh lists, so that their descriptions are uploaded during the capture, and gone before the replay.
+  const std::vector<layout::Segment> runs{{0, 8}, {32, 12}, {100, 4}, {200, 20}, {300, 20}};
+  auto ragged = layout::segments(runs);
+  auto spread = layout::repeat(layout::block(0, 4), 16, 12);
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  ASSERT_CUDA(cudaStreamCreate(&stream));
+  ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  std::vector<Job> jobs;
+  for (int i = 0; i < 8; ++i) {
+    jobs.push_back({ragged.get(), {1, 0}, 0, 64, Direction::pack, memory.get() + i * 400, packed.get() + i * 64});
+  }
+  EXPECT_EQ(runtime_->run(jobs, 0, stream), Status::ok) << runtime_->last_error();
+  const pack::PairJob copy{ragged.get(), {1, 0}, memory.get(), spread.get(), {1, 0}, copied.get()};
+  EXPECT_EQ(runtime_->copy(copy, 0, stream), Status::ok) << runtime_->last_error();
+  const Job waits{spread.get(), {1, 0}, 0, 64, Direction::pack, memory.get(), packed.get() + 960};
+  EXPECT_EQ(runtime_->run_and_wait({&waits, 1}, 0), Status::ok) << runtime_->last_error();
+  ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+  ragged.reset();
+  spread.reset();
+  ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
+  std::size_t nodes = 0;
+  ASSERT_CUDA(cudaGraphGetNodes(graph, nullptr, &nodes));
+  EXPECT_EQ(nodes, 2u) << "the batch and the copy";
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 4096; ++i) memory.get()[i] = static_cast<char>(i * 13 + i / 256 + round);
+    ASSERT_CUDA(cudaGraphLaunch(executable, stream));
+    ASSERT_CUDA(cudaStreamSynchronize(stream));
+    std::string expected;
+    for (int i = 0; i < 8; ++i) {
+      for (const auto& run : runs)
+        expected.append(memory.get() + i * 400 + run.offset, static_cast<std::size_t>(run.length));
+    }
+    EXPECT_EQ(std::string(packed.get(), 512), expected);
+    for (int i = 0; i < 16; ++i) EXPECT_EQ(std::memcmp(copied.get() + i * 12, expected.data() + i * 4, 4), 0) << i;
+  }
+  ASSERT_CUDA(cudaGraphExecDestroy(executable));
+  ASSERT_CUDA(cudaGraphDestroy(graph));
+  ASSERT_CUDA(cudaStreamDestroy(stream));
+}
+
 TEST_F(Cuda, TheDefaultStreamIsFollowed) {
   // A long chain of copies on the default stream, the last of which writes what is packed.
   constexpr std::size_t large = std::size_t{256} << 20;

@@ -5,6 +5,7 @@
 
 #include "pack/cuda/batch.hpp"
 #include "pack/cuda/completion.hpp"
+#include "pack/cuda/pair_plan.hpp"
 #include "pack/cuda/plan.hpp"
 
 namespace gapless::pack::cuda {
@@ -15,5 +16,8 @@ cudaError_t launch(const Launch& work, cudaStream_t stream, const Completion& co
 
 /// The same for a batch, which is always one kernel.
 cudaError_t launch(const Batch& batch, cudaStream_t stream, const Completion& completion = {}) noexcept;
+
+/// The same for a pair job.
+cudaError_t launch(const PairLaunch& work, cudaStream_t stream) noexcept;
 
 }  // namespace gapless::pack::cuda

@@ -1,5 +1,6 @@
 #include "pack/cuda/runtime.hpp"
 
+#include <atomic>
 #include <cstdio>
 
 #include "pack/cuda/kernels.hpp"
@@ -40,6 +41,24 @@ cudaError_t may_touch_default_stream(bool& may) noexcept {
   if (error != cudaErrorStreamCaptureImplicit) return error;
   cudaGetLastError();
   return cudaSuccess;
+}
+
+/// Lets the current device, `device`, address what is allocated on `peer`, from its default pool too.
+cudaError_t enable_access(int device, int peer) noexcept {
+  cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
+  if (error == cudaErrorPeerAccessAlreadyEnabled) {
+    cudaGetLastError();
+    error = cudaSuccess;
+  }
+  int has_pools = 0;
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported, peer);
+  if (error != cudaSuccess || has_pools == 0) return error;
+  cudaMemPool_t pool = nullptr;
+  error = cudaDeviceGetDefaultMemPool(&pool, peer);
+  cudaMemAccessDesc access{};
+  access.location = {cudaMemLocationTypeDevice, {device}};
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  return error == cudaSuccess ? cudaMemPoolSetAccess(pool, &access, 1) : error;
 }
 
 }  // namespace
@@ -236,10 +255,43 @@ Status CudaRuntime::run_and_wait(std::span<const Job> jobs, int device) noexcept
   return status == Status::ok ? finished : status;
 }
 
-Status CudaRuntime::copy(const PairJob&, int, void*) noexcept { return Status::unsupported; }
+Status CudaRuntime::copy(const PairJob& job, int device, void* stream) noexcept {
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
+  auto* const queue = static_cast<cudaStream_t>(stream);
+  try {
+    const PlannedPair planned = plan_pair(planner_, job, device);
+    if (planned.out_of_memory) return Status::out_of_memory;
+    for (const auto& descriptor : {planned.source, planned.destination}) {
+      if (descriptor && is_capturing(queue)) descriptors_.keep(descriptor);
+    }
+    return result("starting a copy between two layouts", launch(planned.launch, queue));
+  } catch (const std::bad_alloc&) {
+    return failed("planning a copy between two layouts", cudaErrorMemoryAllocation);
+  }
+}
 
 Status CudaRuntime::enable_peer(int device, int peer) noexcept {
-  return device == peer ? Status::ok : Status::unsupported;
+  if (device == peer) return Status::ok;
+  constexpr int remembered = 16;
+  static std::atomic<bool> enabled[remembered][remembered];
+  const bool remembers = device >= 0 && device < remembered && peer >= 0 && peer < remembered;
+  if (remembers && enabled[device][peer].load(std::memory_order_relaxed)) return Status::ok;
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
+  const OutsideCapture outside;
+  int can = 0;
+  if (const cudaError_t error = cudaDeviceCanAccessPeer(&can, device, peer); error != cudaSuccess) {
+    return failed("asking whether a GPU reaches another's memory", error);
+  }
+  if (can == 0) {
+    std::snprintf(last_error_text, sizeof last_error_text, "it cannot address the memory of GPU %d", peer);
+    return Status::unsupported;
+  }
+  const cudaError_t error = enable_access(device, peer);
+  if (error != cudaSuccess) return failed("letting a GPU address another's memory", error);
+  if (remembers) enabled[device][peer].store(true, std::memory_order_relaxed);
+  return Status::ok;
 }
 
 }  // namespace gapless::pack::cuda

@@ -1,0 +1,45 @@
+#include "api/gpu.hpp"
+
+#include "api/placement.hpp"
+
+namespace gapless::api {
+namespace {
+
+/// device::locate may take page-locked heap memory for ordinary memory; the runtime knows.
+void locate_exactly(const void* pointer, device::Location& location) noexcept {
+  if (location.kind != device::MemoryKind::host) return;
+  if (device::Runtime* runtime = device::runtime()) location = runtime->locate(pointer);
+}
+
+}  // namespace
+
+void locate(const void* one, const void* other, device::Location& of_one, device::Location& of_other) noexcept {
+  of_one = device::locate(one);
+  of_other = device::locate(other);
+  if (placement_of(of_one).on_gpu) locate_exactly(other, of_other);
+  if (placement_of(of_other).on_gpu) locate_exactly(one, of_one);
+}
+
+device::Runtime* gpu_runtime() {
+  device::Runtime* runtime = device::runtime();
+  if (runtime == nullptr) {
+    fail(GAPLESS_ERROR_UNSUPPORTED, "GPU memory, but: %s", device::why_unavailable().c_str());
+  }
+  return runtime;
+}
+
+gapless_status status_of(device::Status status, device::Runtime& runtime, int device) noexcept {
+  switch (status) {
+    case device::Status::ok:
+      return GAPLESS_SUCCESS;
+    case device::Status::out_of_memory:
+      return fail(GAPLESS_ERROR_OUT_OF_MEMORY, "GPU %d: %s", device, runtime.last_error());
+    case device::Status::unsupported:
+      return fail(GAPLESS_ERROR_UNSUPPORTED, "GPU %d: %s", device, runtime.last_error());
+    case device::Status::failed:
+      break;
+  }
+  return fail(GAPLESS_ERROR_DEVICE, "GPU %d: %s", device, runtime.last_error());
+}
+
+}  // namespace gapless::api
