@@ -28,11 +28,11 @@ __global__ void fill(std::uint32_t* words, std::uint64_t count, std::uint32_t se
   }
 }
 
-__global__ void count_differences(const std::uint32_t* a, const std::uint32_t* b, std::uint64_t count,
-                                  unsigned long long* differences) {
+__global__ void find_difference(const std::uint32_t* a, const std::uint32_t* b, std::uint64_t count,
+                                unsigned long long* first) {
   const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
-    if (a[i] != b[i]) atomicAdd(differences, 1ULL);
+    if (a[i] != b[i]) atomicMin(first, static_cast<unsigned long long>(i));
   }
 }
 
@@ -114,15 +114,17 @@ class Oracle {
   bool listed_;
 };
 
-bool are_equal(const char* got, const char* wanted, std::size_t bytes) {
-  static const Memory counter(sizeof(unsigned long long));
-  auto* differences = reinterpret_cast<unsigned long long*>(counter.data());
-  check(cudaMemset(differences, 0, sizeof *differences), "resetting a counter");
-  count_differences<<<grid, threads>>>(reinterpret_cast<const std::uint32_t*>(got),
-                                       reinterpret_cast<const std::uint32_t*>(wanted), bytes / 4, differences);
+/// Empty if both are equal, else where they first differ.
+std::string difference(const char* got, const char* wanted, std::size_t bytes, const char* does) {
+  static const Memory place(sizeof(unsigned long long));
+  auto* first = reinterpret_cast<unsigned long long*>(place.data());
+  check(cudaMemset(first, 0xff, sizeof *first), "resetting a place");
+  find_difference<<<grid, threads>>>(reinterpret_cast<const std::uint32_t*>(got),
+                                     reinterpret_cast<const std::uint32_t*>(wanted), bytes / 4, first);
   unsigned long long found = 0;
-  check(cudaMemcpy(&found, differences, sizeof found, cudaMemcpyDeviceToHost), "reading a counter");
-  return found == 0;
+  check(cudaMemcpy(&found, first, sizeof found, cudaMemcpyDeviceToHost), "reading a place");
+  if (found == ~0ULL) return "";
+  return std::string(does) + " wrong bytes from " + std::to_string(4 * found) + " of " + std::to_string(bytes);
 }
 
 constexpr std::uint32_t memory_seed = 1, poison_seed = 77;
@@ -165,8 +167,8 @@ std::vector<Spot> Arena::spots_with(const Workload& work, const Memory& packed) 
   return spots;
 }
 
-std::vector<bool> Arena::right(const Workload& work, const std::vector<const Contestant*>& contestants,
-                               const std::vector<Spot>& spots) const {
+std::vector<std::string> Arena::faults(const Workload& work, const std::vector<const Contestant*>& contestants,
+                                       const std::vector<Spot>& spots) const {
   const Stream stream;
   const Oracle oracle(work.blocks);
   const std::size_t bytes = rounded(work.packed_bytes());
@@ -178,30 +180,31 @@ std::vector<bool> Arena::right(const Workload& work, const std::vector<const Con
   oracle.pack(memory, expected.data());
   fill_words(image_.data(), span, poison_seed);
   oracle.unpack(image_.data(), expected.data());
-  std::vector<bool> verdicts;
+  std::vector<std::string> faults;
   for (const Contestant* contestant : contestants) {
     fill_words(packed, bytes, poison_seed);
     contestant->issue({memory, packed}, GAPLESS_PACK, stream);
     stream.wait();
-    const bool packs = are_equal(packed, expected.data(), bytes);
+    std::string fault = difference(packed, expected.data(), bytes, "packs");
     fill_words(memory, span, poison_seed);
     check(cudaMemcpy(packed, expected.data(), bytes, cudaMemcpyDefault), "copying packed data");
     contestant->issue({memory, packed}, GAPLESS_UNPACK, stream);
     stream.wait();
-    verdicts.push_back(packs && are_equal(memory, image_.data(), span));
+    if (fault.empty()) fault = difference(memory, image_.data(), span, "unpacks");
+    faults.push_back(std::move(fault));
     fill_words(memory, span, memory_seed);
   }
   // Unpacking must have something to unpack at every spot.
   for (const Spot& spot : spots) oracle.pack(spot.memory, spot.packed);
-  return verdicts;
+  return faults;
 }
 
 void Arena::verify(const Workload& work, const std::vector<const Contestant*>& contestants,
                    const std::vector<Spot>& spots) const {
-  const std::vector<bool> verdicts = right(work, contestants, spots);
-  for (std::size_t i = 0; i < verdicts.size(); ++i) {
-    if (verdicts[i]) continue;
-    std::fprintf(stderr, "pack: %s moves other bytes than %s names\n", contestants[i]->name.c_str(), work.name.c_str());
+  const std::vector<std::string> found = faults(work, contestants, spots);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i].empty()) continue;
+    std::fprintf(stderr, "pack: %s %s of %s\n", contestants[i]->name.c_str(), found[i].c_str(), work.name.c_str());
     std::exit(1);
   }
 }

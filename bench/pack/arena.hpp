@@ -28,10 +28,10 @@ class Arena {
   /// As spots(), but with packed data in host memory that the GPU addresses.
   std::vector<Spot> spots_with(const Workload& work, const Memory& packed) const;
 
-  /// Which contestants pack and unpack exactly the oracle's bytes.
-  std::vector<bool> right(const Workload& work, const std::vector<const Contestant*>& contestants,
-                          const std::vector<Spot>& spots) const;
-  /// Ends the program with the name of a contestant that does not.
+  /// For each contestant what it gets wrong; empty if it packs and unpacks exactly the oracle's bytes.
+  std::vector<std::string> faults(const Workload& work, const std::vector<const Contestant*>& contestants,
+                                  const std::vector<Spot>& spots) const;
+  /// Ends the program with the first contestant that gets anything wrong.
   void verify(const Workload& work, const std::vector<const Contestant*>& contestants,
               const std::vector<Spot>& spots) const;
 

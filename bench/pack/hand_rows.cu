@@ -41,18 +41,20 @@ struct Rows {
   }
 };
 
+constexpr int most_threads = 512;
+
 enum class Hint { none, streaming, fetching_ahead };
 
 template <class Word, int in_flight, int dimensions, bool packs, Hint hint>
-__global__ void __launch_bounds__(block_threads) flat(const __grid_constant__ Rows rows, char* memory, Word* packed) {
+__global__ void __launch_bounds__(most_threads) flat(const __grid_constant__ Rows rows, char* memory, Word* packed) {
   constexpr bool streaming = hint == Hint::streaming;
   const std::uint32_t words = rows.total * rows.words.divisor;
-  const std::uint32_t first = blockIdx.x * (block_threads * in_flight) + threadIdx.x;
+  const std::uint32_t first = blockIdx.x * (blockDim.x * in_flight) + threadIdx.x;
   Word value[in_flight];
   Word* at[in_flight];
 #pragma unroll
   for (int i = 0; i < in_flight; ++i) {
-    const std::uint32_t word = first + i * block_threads;
+    const std::uint32_t word = first + i * blockDim.x;
     const std::uint32_t row = rows.words.quotient(word);
     at[i] = reinterpret_cast<Word*>(memory + rows.template offset<dimensions>(row)) + (word - row * rows.words.divisor);
     if (hint == Hint::fetching_ahead && word < words) fetch_ahead(at[i]);
@@ -60,16 +62,16 @@ __global__ void __launch_bounds__(block_threads) flat(const __grid_constant__ Ro
   }
 #pragma unroll
   for (int i = 0; i < in_flight; ++i) {
-    const std::uint32_t word = first + i * block_threads;
+    const std::uint32_t word = first + i * blockDim.x;
     if (word < words) store<streaming>(packs ? packed + word : at[i], value[i]);
   }
 }
 
 /// `1 << lane_shift` lanes a row, `in_flight` rows each.
 template <class Word, int in_flight, int dimensions, bool packs, bool aligned>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(most_threads)
     rows_by_lanes(const __grid_constant__ Rows rows, int lane_shift, char* memory, Word* packed) {
-  const std::uint32_t lanes = 1U << lane_shift, groups = block_threads >> lane_shift;
+  const std::uint32_t lanes = 1U << lane_shift, groups = blockDim.x >> lane_shift;
   const std::uint32_t first = blockIdx.x * (groups * in_flight) + (threadIdx.x >> lane_shift);
   Word* at[in_flight];
   std::int32_t column[in_flight];
@@ -132,54 +134,68 @@ std::uint64_t alignment_of(const Box& box) {
   return static_cast<std::uint64_t>(box.base | box.row | box.stride[0] | box.stride[1] | box.stride[2]);
 }
 
-constexpr std::size_t shared_a_multiprocessor = std::size_t{220} << 10;
+/// How a kernel is launched.
+struct Tuning {
+  std::uint64_t widest = 16;  ///< bytes of a word at most
+  unsigned threads = 256;     ///< in a block
+  unsigned resident = 0;      ///< blocks a multiprocessor, 0 for as many as fit: sparse rows lie in as many pages of
+                              ///< memory, and fewer of them open at a time can be faster
 
-/// Words of at most `widest` bytes. `resident` blocks of threads a multiprocessor instead of as many as fit: sparse
-/// rows lie in as many pages of memory, and fewer of them open at a time can be faster.
+  std::size_t shared() const {
+    constexpr std::size_t a_multiprocessor = std::size_t{220} << 10;
+    return resident == 0 ? 0 : a_multiprocessor / resident - 1024;
+  }
+  std::string name() const {
+    std::string text;
+    if (widest < 16) text += ", words of at most " + std::to_string(widest) + " B";
+    if (threads != 256) text += ", " + std::to_string(threads) + " threads a block";
+    if (resident > 0) text += ", " + std::to_string(resident) + " blocks a multiprocessor";
+    return text;
+  }
+};
+
 template <int in_flight, Hint hint>
-Contestant flat_variant(const Box& box, std::uint64_t widest = 16, int resident = 0) {
-  const std::size_t shared = resident == 0 ? 0 : shared_a_multiprocessor / static_cast<std::size_t>(resident) - 1024;
+Contestant flat_variant(const Box& box, const Tuning& tuning = {}) {
   const auto issue = [=](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
     const auto launch = [&](auto word) {
       using Word = decltype(word);
       const Rows rows(box, sizeof(Word));
-      const unsigned blocks = blocks_for(std::uint64_t{rows.total} * rows.words.divisor, block_threads * in_flight);
+      const unsigned blocks = blocks_for(std::uint64_t{rows.total} * rows.words.divisor, tuning.threads * in_flight);
       auto* packed = reinterpret_cast<Word*>(spot.packed);
       with_dimensions(box, [&](auto dimensions) {
         const auto kernel = direction == GAPLESS_PACK ? flat<Word, in_flight, dimensions(), true, hint>
                                                       : flat<Word, in_flight, dimensions(), false, hint>;
-        allow_shared(kernel, shared);
-        kernel<<<blocks, block_threads, shared, stream>>>(rows, spot.memory + box.base, packed);
+        allow_shared(kernel, tuning.shared());
+        kernel<<<blocks, tuning.threads, tuning.shared(), stream>>>(rows, spot.memory + box.base, packed);
       });
     };
-    with_word(alignment_of(box), launch, widest);
+    with_word(alignment_of(box), launch, tuning.widest);
     launched();
   };
   constexpr const char* hints[] = {"", ", streaming", ", fetching ahead"};
-  std::string name = "flat, " + std::to_string(in_flight) + " in flight" + hints[static_cast<int>(hint)];
-  if (widest < 16) name += ", words of at most " + std::to_string(widest) + " B";
-  if (resident > 0) name += ", " + std::to_string(resident) + " blocks a multiprocessor";
-  return {name, issue};
+  return {"flat, " + std::to_string(in_flight) + " in flight" + hints[static_cast<int>(hint)] + tuning.name(), issue};
 }
 
 template <int in_flight, bool aligned>
-Contestant rows_variant(const Box& box) {
-  const auto issue = [box](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
-    with_word(alignment_of(box), [&](auto word) {
+Contestant rows_variant(const Box& box, const Tuning& tuning = {}) {
+  const auto issue = [=](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
+    const auto launch = [&](auto word) {
       using Word = decltype(word);
       const Rows rows(box, sizeof(Word));
       const int lane_shift = std::bit_width(std::min(rows.words.divisor, 32U) - 1U);
-      const unsigned blocks = blocks_for(rows.total, (block_threads >> lane_shift) * in_flight);
+      const unsigned blocks = blocks_for(rows.total, (tuning.threads >> lane_shift) * in_flight);
       auto* packed = reinterpret_cast<Word*>(spot.packed);
       with_dimensions(box, [&](auto dimensions) {
         const auto kernel = direction == GAPLESS_PACK ? rows_by_lanes<Word, in_flight, dimensions(), true, aligned>
                                                       : rows_by_lanes<Word, in_flight, dimensions(), false, aligned>;
-        kernel<<<blocks, block_threads, 0, stream>>>(rows, lane_shift, spot.memory + box.base, packed);
+        kernel<<<blocks, tuning.threads, 0, stream>>>(rows, lane_shift, spot.memory + box.base, packed);
       });
-    });
+    };
+    with_word(alignment_of(box), launch, tuning.widest);
     launched();
   };
-  return {(aligned ? "aligned lanes on rows, " : "lanes on rows, ") + std::to_string(in_flight) + " in flight", issue};
+  const std::string name = aligned ? "aligned lanes on rows, " : "lanes on rows, ";
+  return {name + std::to_string(in_flight) + " in flight" + tuning.name(), issue};
 }
 
 template <int in_flight, bool streaming>
@@ -201,17 +217,20 @@ Contestant pieces_variant(const Box& box) {
 }  // namespace
 
 std::vector<Contestant> box_kernels(const Box& box) {
-  std::vector<Contestant> variants{flat_variant<1, Hint::none>(box),
-                                   flat_variant<1, Hint::none>(box, 4),
-                                   flat_variant<2, Hint::none>(box),
-                                   flat_variant<2, Hint::none>(box, 8),
-                                   flat_variant<4, Hint::none>(box),
-                                   flat_variant<4, Hint::none>(box, 16, 1),
-                                   flat_variant<4, Hint::streaming>(box),
-                                   flat_variant<4, Hint::fetching_ahead>(box, 16, 4),
-                                   rows_variant<1, false>(box),
-                                   rows_variant<1, true>(box),
-                                   rows_variant<2, true>(box)};
+  std::vector<Contestant> variants{
+      flat_variant<1, Hint::none>(box),
+      flat_variant<1, Hint::none>(box, {.widest = 4}),
+      flat_variant<1, Hint::none>(box, {.widest = 8, .threads = 512}),
+      flat_variant<2, Hint::none>(box),
+      flat_variant<2, Hint::none>(box, {.widest = 8}),
+      flat_variant<4, Hint::none>(box),
+      flat_variant<4, Hint::none>(box, {.resident = 1}),
+      flat_variant<4, Hint::streaming>(box),
+      flat_variant<4, Hint::fetching_ahead>(box, {.resident = 4}),
+      rows_variant<1, false>(box, {.widest = 8, .threads = 512}),
+      rows_variant<1, true>(box),
+      rows_variant<2, true>(box),
+  };
   const std::int64_t rows = box.count[0] * box.count[1] * box.count[2];
   if (alignment_of(box) % 16 == 0 && box.row >= 1024 && rows < 65536) {
     variants.push_back(pieces_variant<2, false>(box));

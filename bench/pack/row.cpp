@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 
@@ -11,6 +12,24 @@ namespace gapless::bench {
 namespace {
 
 double gigabytes_a_second(std::int64_t bytes, double seconds) { return static_cast<double>(bytes) / seconds / 1e9; }
+
+/// Seconds of one call that is waited for.
+double seconds_of_call(const Contestant& contestant, const Spot& spot) {
+  const Stream stream;
+  const auto start = std::chrono::steady_clock::now();
+  contestant.issue(spot, GAPLESS_PACK, stream);
+  stream.wait();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Some libraries walk lists once an element, and copy nests block by block: beyond this a call can take minutes.
+bool is_short_enough(const Workload& work) {
+  if (work.family == "2-D" || work.family == "contiguous") return true;
+  const bool nest = std::holds_alternative<Box>(work.hand) && work.family != "list of a vector";
+  return work.blocks.offsets.size() <= (nest ? 131072 : 16384);
+}
+
+constexpr double slowest_call = 0.02;
 
 }  // namespace
 
@@ -44,16 +63,16 @@ Contestant gapless_calls(const Workload& work) {
 }
 
 std::vector<Contestant> right_peers(const Setting& setting, const Workload& work, const std::vector<Spot>& spots) {
-  std::vector<Contestant> all = peers(work), right;
-  std::vector<const Contestant*> pointers;
-  for (const Contestant& peer : all) pointers.push_back(&peer);
-  if (all.empty()) return all;
-  const std::vector<bool> verdicts = setting.arena.right(work, pointers, spots);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (verdicts[i]) {
-      right.push_back(std::move(all[i]));
+  std::vector<Contestant> right;
+  if (!is_short_enough(work)) return right;
+  for (Contestant& peer : peers(work)) {
+    const std::string fault = setting.arena.faults(work, {&peer}, spots)[0];
+    if (!fault.empty()) {
+      std::fprintf(stderr, "pack: %s %s of %s\n", peer.name.c_str(), fault.c_str(), work.name.c_str());
+    } else if (const double seconds = seconds_of_call(peer, spots[0]); seconds > slowest_call) {
+      std::fprintf(stderr, "pack: %s takes %.3g s for %s\n", peer.name.c_str(), seconds, work.name.c_str());
     } else {
-      std::fprintf(stderr, "pack: %s moves other bytes than %s names\n", all[i].name.c_str(), work.name.c_str());
+      right.push_back(std::move(peer));
     }
   }
   return right;

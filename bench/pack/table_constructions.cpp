@@ -26,8 +26,7 @@ void compare(const Setting& setting, const char* family, const std::string& obje
              const std::vector<Construction>& constructions) {
   std::vector<Workload> works;
   for (const Construction& construction : constructions) {
-    works.push_back({family, object, parse_type(construction.text), count, blocks, Contiguous{},
-                     [&construction] { return construction.text; }});
+    works.push_back({family, object, parse_type(construction.text), count, blocks, Contiguous{}, {}});
   }
   if (!setting.arena.holds(works[0])) return;
   std::vector<Contestant> contestants;
@@ -36,8 +35,6 @@ void compare(const Setting& setting, const char* family, const std::string& obje
   for (const Contestant& contestant : contestants) all.push_back(&contestant);
   const std::vector<Spot> spots = setting.arena.spots(works[0]);
   setting.arena.verify(works[0], all, spots);
-  const std::vector<Contestant> peers = right_peers(setting, works[0], spots);
-  for (const Contestant& peer : peers) all.push_back(&peer);
   const auto bytes = static_cast<double>(works[0].packed_bytes());
   const double bound = static_cast<double>(works[0].traffic()) / setting.copy_bandwidth;
   for (const gapless_direction direction : {GAPLESS_PACK, GAPLESS_UNPACK}) {
@@ -53,9 +50,7 @@ void compare(const Setting& setting, const char* family, const std::string& obje
     row.bytes = works[0].packed_bytes();
     row.value = rate(0);
     row.bound = bytes / bound / 1e9;
-    for (std::size_t i = 1; i < seconds.size(); ++i) {
-      row.peers.emplace_back(i < constructions.size() ? constructions[i].name : all[i]->name, rate(i));
-    }
+    for (std::size_t i = 1; i < seconds.size(); ++i) row.peers.emplace_back(constructions[i].name, rate(i));
     print(row);
   }
 }

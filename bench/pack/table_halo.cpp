@@ -1,8 +1,11 @@
-// All 26 faces, edges and corners of a 3-D halo: one batch, 26 calls, and a CUDA graph of 26 calls.
+// All 26 faces, edges and corners of a 3-D halo: one batch that is waited for as MPI calls wait, one through the C API,
+// 26 calls, and a CUDA graph of 26 calls.
 #include <cstdio>
 #include <cstdlib>
 
+#include "device/device.hpp"
 #include "gpu.hpp"
+#include "layout/text.hpp"
 #include "tables.hpp"
 #include "wall.hpp"
 
@@ -37,6 +40,17 @@ class Halo {
       // Each region's packed bytes begin on a line of their own, as messages in separate buffers would.
       jobs_.push_back({region.type.get(), 1, spot.memory, 0, region.packed_bytes(), spot.packed + at, GAPLESS_PACK});
       at += (region.packed_bytes() + 255) / 256 * 256;
+      types_.push_back(layout::parse_datatype(region.text()));
+    }
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      const layout::Datatype& type = types_[i];
+      waited_jobs_.push_back({type.layout.get(),
+                              {1, type.extent()},
+                              0,
+                              type.size(),
+                              pack::Direction::pack,
+                              jobs_[i].memory,
+                              jobs_[i].packed});
     }
     check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "beginning a capture");
     issue_calls();
@@ -49,6 +63,10 @@ class Halo {
   Halo& operator=(const Halo&) = delete;
   ~Halo() { cudaGraphExecDestroy(graph_); }
 
+  void waited_batch() const {
+    const device::Status status = device::runtime()->run_and_wait(waited_jobs_, 0);
+    check(status == device::Status::ok ? cudaSuccess : cudaErrorUnknown, "packing a batch");
+  }
   void batch() const {
     require(gapless_pack_batch(jobs_.data(), jobs_.size(), stream_));
     stream_.wait();
@@ -71,7 +89,7 @@ class Halo {
     return sum;
   }
 
-  /// The batch packs what single calls pack, which other tables verify.
+  /// The batches pack what single calls pack, which other tables verify.
   void verify() const {
     char* const packed = static_cast<char*>(jobs_[0].packed);
     const auto size = static_cast<std::size_t>(static_cast<char*>(jobs_.back().packed) + jobs_.back().end - packed);
@@ -79,12 +97,14 @@ class Halo {
     check(cudaMemset(packed, 1, size), "poisoning");
     calls();
     check(cudaMemcpy(wanted.data(), packed, size, cudaMemcpyDeviceToHost), "reading packed data");
-    check(cudaMemset(packed, 1, size), "poisoning");
-    batch();
-    check(cudaMemcpy(got.data(), packed, size, cudaMemcpyDeviceToHost), "reading packed data");
-    if (wanted == got) return;
-    std::fprintf(stderr, "pack: the batch and the calls differ\n");
-    std::exit(1);
+    for (const bool waited : {false, true}) {
+      check(cudaMemset(packed, 1, size), "poisoning");
+      waited ? waited_batch() : batch();
+      check(cudaMemcpy(got.data(), packed, size, cudaMemcpyDeviceToHost), "reading packed data");
+      if (wanted == got) continue;
+      std::fprintf(stderr, "pack: the batch and the calls differ\n");
+      std::exit(1);
+    }
   }
 
  private:
@@ -101,6 +121,8 @@ class Halo {
 
   Stream stream_;
   std::vector<gapless_job> jobs_;
+  std::vector<layout::Datatype> types_;
+  std::vector<pack::Job> waited_jobs_;
   cudaGraphExec_t graph_ = nullptr;
 };
 
@@ -114,7 +136,8 @@ void print_halo(const Setting& setting) {
     halo.verify();
     static Launches launches;
     const std::vector<WaitedCall> waiting{
-        {"gapless", [&] { halo.batch(); }},
+        {"gapless", [&] { halo.waited_batch(); }},
+        {"one batch of the C API, synchronised", [&] { halo.batch(); }},
         {"26 calls", [&] { halo.calls(); }},
         {"graph of 26 calls", [&] { halo.graph(); }},
         {"the largest face alone", [&] { halo.largest(); }},
