@@ -1,0 +1,92 @@
+"""The GPU packing benchmark's verdicts: each bar holds and fails where it should, and results are JSON in any case."""
+
+import json
+import sys
+
+import pytest
+
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "bench"))
+
+import _pack_bars  # noqa: E402  (found through the line above)
+import _pack_rows  # noqa: E402
+import _report  # noqa: E402
+
+LINES = """
+{"machine": "a GPU", "multiprocessors": 1}
+{"table": "large", "case": {"layout": "x", "bytes": 67108864}, "value": 91, "unit": "GB/s", "bound": 100, "peers": {}}
+"""
+
+
+def row(table, value, bound=None, size=64 << 20, peers=None, **case):
+    case = {"table": table, "family": "2-D", "layout": "vector", "direction": "pack", "bytes": size, **case}
+    return {"case": case, "value": value, "unit": "GB/s", "bound": bound, "peers": peers or {}}
+
+
+def strided(length, value, bound, hand):
+    peers = {_pack_rows.HAND: hand}
+    return row("block_lengths", value, bound, peers=peers, layout=f"vector, {length} B every 512 B")
+
+
+def test_the_program_speaks_of_a_machine_and_rows():
+    machine, rows = _pack_rows.parse(LINES)
+    assert machine == "a GPU"
+    assert rows[0]["case"] == {"table": "large", "layout": "x", "bytes": 64 << 20}
+    assert "table" not in rows[0]
+
+
+@pytest.mark.parametrize(
+    "value, hand, holds",
+    [
+        (90, 100, True),  # reaches the bound
+        (89, 100, False),  # does not, and the bound can be reached
+        (60, 62, True),  # memory cannot do it, and gapless is within 5 % of what it can
+        (50, 62, False),
+    ],
+)
+def test_large_packs_are_held_against_the_bound_or_against_what_memory_can_do(value, hand, holds):
+    bar = _pack_bars.large([row("large", value, bound=100, peers={_pack_rows.HAND: hand, _pack_rows.COPY: 95})])
+    assert bar["holds"] is holds
+
+
+def test_medium_packs_pay_for_starting_a_kernel_as_a_copy_does():
+    peers = {_pack_rows.HAND: 49, _pack_rows.COPY: 50}
+    assert _pack_bars.medium([row("large", 41, bound=100, size=1 << 20, peers=peers)])["holds"]
+    assert not _pack_bars.medium([row("large", 39, bound=100, size=1 << 20, peers=peers)])["holds"]
+
+
+def test_odd_lengths_are_compared_with_both_neighbours():
+    rows = [strided(8, 90, 100, 90), strided(16, 80, 100, 80)]
+    assert _pack_bars.block_lengths([*rows, strided(12, 77, 100, 90)])["holds"]
+    assert not _pack_bars.block_lengths([*rows, strided(12, 75, 100, 90)])["holds"]
+    assert _pack_bars.block_lengths(rows) is None  # nothing to judge is no success
+
+
+def test_one_slow_construction_fails_the_bar_and_is_named():
+    good = row("constructions", 100, peers={"hvector": 99}, layout="good")
+    bad = row("constructions", 100, peers={"hvector": 94}, layout="bad")
+    bar = _pack_bars.constructions([good, bad])
+    assert not bar["holds"]
+    assert "1 of 2 hold" in bar["figure"] and "bad" in bar["figure"]
+
+
+def test_vendor_calls_count_only_where_a_kernel_can_beat_them():
+    peers = {"cudaMemcpy2DAsync": 9.0, "cudaMemcpyAsync of as many bytes": 5.0, _pack_rows.HAND: 8.0}
+    assert _pack_bars.vendor([row("types", 8.5, peers=peers)])["holds"]
+    assert not _pack_bars.vendor([row("types", 9.5, peers=peers)])["holds"]
+    assert _pack_bars.vendor([row("types", 9.5, peers={**peers, _pack_rows.HAND: 9.2})]) is None
+
+
+@pytest.mark.parametrize("resident, value, holds", [("no", 7.6, True), ("no", 7.8, False), ("yes", 3.4, True)])
+def test_latencies_are_times_so_smaller_is_better(resident, value, holds):
+    peers = {"empty kernel, completion polled": 7.0}
+    bars = _pack_bars.latency([row("latency", value, size=64, peers=peers, resident=resident)])
+    assert [bar["holds"] for bar in bars if bar] == [holds]
+
+
+def test_a_result_file_is_json_with_a_line_a_row(tmp_path):
+    result = {"benchmark": "pack", "machine": "µ", "rows": [row("large", 1), row("large", 2)], "bars": []}
+    text = _report.as_text(result)
+    assert json.loads(text) == result
+    assert sum('"case"' in line for line in text.splitlines()) == 2
