@@ -21,11 +21,13 @@ def replaced(text: str, name: str, content: str) -> str:
 def documents(checkout: Path) -> dict[Path, str]:
     """Every generated or partly generated document, as it should be."""
     readme = checkout / "README.md"
+    gpu_packing = checkout / "docs" / "gpu-packing.md"
     loaded = results.load(checkout / "bench" / "results")
     table = results.bars_table(loaded) if loaded else "No results have been committed yet."
     return {
         checkout / "docs" / "environment.md": environment.markdown(),
         readme: replaced(readme.read_text(), "results", table),
+        gpu_packing: replaced(gpu_packing.read_text(), "gpu classes", results.gpu_classes_table(loaded)),
     }
 
 

@@ -44,5 +44,29 @@ def bars_table(results: list[dict]) -> str:
     return "\n".join(lines)
 
 
+def gpu_classes_table(results: list[dict]) -> str:
+    """Large packs of each class on each GPU, with the bound, the hand-written kernel and every other library."""
+    lines = []
+    for result in results:
+        rows = [row for row in result["rows"] if row["case"].get("table") == "large"]
+        largest = [row for row in rows if row["case"]["bytes"] >= 60 << 20]
+        if not largest:
+            continue
+        peers = list(dict.fromkeys(name for row in largest for name in row["peers"]))
+        lines += [
+            f"{machine_name(result)}, {result['date']}, GB/s of packed bytes:",
+            "",
+            "| layout | | gapless | of the bound | " + " | ".join(peers) + " |",
+            "|---|---|---|---|" + "---|" * len(peers),
+        ]
+        for row in largest:
+            others = " | ".join(f"{row['peers'][name]:.0f}" if name in row["peers"] else "" for name in peers)
+            lines.append(
+                f"| {row['case']['layout']} | {row['case']['direction']} | **{row['value']:.0f}** "
+                f"| {row['value'] / row['bound']:.2f} | {others} |"
+            )
+    return "\n".join(lines) or "Not measured yet."
+
+
 def shown(figure) -> str:
     return f"{figure:.3g}" if isinstance(figure, float) else str(figure)
