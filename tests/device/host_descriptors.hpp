@@ -11,20 +11,25 @@ namespace gapless::tests {
 /// Descriptors in ordinary memory, counted.
 class HostDescriptors final : public pack::cuda::DescriptorMemory {
  public:
-  void* upload(int, const void* bytes, std::size_t count) noexcept override {
-    if (full) return nullptr;
+  pack::cuda::Upload upload(int, const void* bytes, std::size_t count) noexcept override {
+    if (full) return {};
     ++uploads;
     void* copy = std::malloc(count);
     std::memcpy(copy, bytes, count);
-    return copy;
+    return {copy, late ? this : nullptr};
   }
-  void release(int, void* descriptor) noexcept override {
+  pack::cuda::Arrival follow(const pack::cuda::Upload&, void*) noexcept override {
+    ++followed;
+    return late ? pack::cuda::Arrival::followed : pack::cuda::Arrival::arrived;
+  }
+  void release(int, const pack::cuda::Upload& upload, std::size_t) noexcept override {
     ++releases;
-    std::free(descriptor);
+    std::free(upload.bytes);
   }
 
   bool full = false;
-  int uploads = 0, releases = 0;
+  bool late = false;  ///< uploads are under way until this is false again
+  int uploads = 0, followed = 0, releases = 0;
 };
 
 }  // namespace gapless::tests

@@ -246,14 +246,14 @@ Stream& stream_of(void* handle) {
 
 class DescriptorMemory final : public cuda::DescriptorMemory {
  public:
-  void* upload(int, const void* bytes, std::size_t count) noexcept override {
-    if (failures().now("upload")) return nullptr;
+  cuda::Upload upload(int, const void* bytes, std::size_t count) noexcept override {
+    if (failures().now("upload")) return {};
     ++counter("uploads");
     void* descriptor = std::malloc(count);
     if (descriptor != nullptr) std::memcpy(descriptor, bytes, count);
-    return descriptor;
+    return {descriptor, nullptr};
   }
-  void release(int, void* descriptor) noexcept override { std::free(descriptor); }
+  void release(int, const cuda::Upload& upload, std::size_t) noexcept override { std::free(upload.bytes); }
 };
 
 /// Puts launches into a stream, to be executed when somebody waits.

@@ -92,6 +92,20 @@ TEST(DescriptorCache, ALayoutNobodySharesIsServedAndNotRemembered) {
   EXPECT_EQ(memory->uploads, memory->releases);
 }
 
+TEST(DescriptorCache, AnUploadIsFollowedUntilItHasArrived) {
+  const auto memory = std::make_shared<HostDescriptors>();
+  DescriptorCache cache(memory, 1 << 20);
+  memory->late = true;
+  const auto ragged = layout::segments(std::vector<layout::Segment>{{0, 4}, {10, 12}, {100, 4}});
+  const auto descriptor = cache.find(*ragged, 0);
+  EXPECT_TRUE(descriptor->follow(nullptr));
+  EXPECT_TRUE(descriptor->follow(nullptr));
+  EXPECT_EQ(memory->followed, 2) << "another stream may be meant";
+  memory->late = false;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(descriptor->follow(nullptr));
+  EXPECT_EQ(memory->followed, 3);
+}
+
 TEST(DescriptorCache, NoMemoryIsReported) {
   const auto memory = std::make_shared<HostDescriptors>();
   memory->full = true;

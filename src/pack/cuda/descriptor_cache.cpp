@@ -23,11 +23,18 @@ Descriptor::Descriptor(std::shared_ptr<DescriptorMemory> memory, int device, con
   std::memcpy(&root_, serialised.bytes.data(), sizeof root_);
   alignment_bits_ = serialised.alignment_bits;
   size_ = serialised.bytes.size();
-  bytes_ = memory_->upload(device, serialised.bytes.data(), size_);
+  upload_ = memory_->upload(device, serialised.bytes.data(), size_);
 }
 
 Descriptor::~Descriptor() {
-  if (bytes_ != nullptr) memory_->release(device_, bytes_);
+  if (valid()) memory_->release(device_, upload_, size_);
+}
+
+bool Descriptor::follow(void* stream) noexcept {
+  if (arrived_.load(std::memory_order_relaxed)) return true;
+  const Arrival arrival = upload_.arrival == nullptr ? Arrival::arrived : memory_->follow(upload_, stream);
+  if (arrival == Arrival::arrived) arrived_.store(true, std::memory_order_relaxed);
+  return arrival != Arrival::failed;
 }
 
 std::shared_ptr<Descriptor> DescriptorCache::find(const layout::Layout& layout, int device) {

@@ -6,6 +6,7 @@
 // Descriptors used in a stream capture are kept for ever, because the graph may be launched at any later time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <list>
 #include <memory>
@@ -19,14 +20,24 @@
 
 namespace gapless::pack::cuda {
 
+/// Bytes on their way to GPU memory.
+struct Upload {
+  void* bytes = nullptr;    ///< null when it could not be made
+  void* arrival = nullptr;  ///< what follow() waits for; null if they are there
+};
+
+enum class Arrival : std::uint8_t { arrived, followed, failed };
+
 /// Where descriptors live. Thread-safe.
 class DescriptorMemory {
  public:
   virtual ~DescriptorMemory() = default;
-  /// A copy of the bytes in memory of `device`, complete on return; nullptr when it could not be made.
-  virtual void* upload(int device, const void* bytes, std::size_t count) noexcept = 0;
-  /// Frees it once no kernel uses it any more.
-  virtual void release(int device, void* descriptor) noexcept = 0;
+  /// Starts to copy the bytes, which are not needed any more on return, to memory of `device`.
+  virtual Upload upload(int device, const void* bytes, std::size_t count) noexcept = 0;
+  /// `arrived`: every stream finds the bytes. `followed`: what is issued to `stream` from now on does.
+  virtual Arrival follow(const Upload&, void* /*stream*/) noexcept { return Arrival::arrived; }
+  /// Frees them once no kernel uses them any more.
+  virtual void release(int device, const Upload& upload, std::size_t count) noexcept = 0;
 };
 
 class Descriptor {
@@ -38,8 +49,10 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
 
-  bool valid() const noexcept { return bytes_ != nullptr; }
-  const std::byte* bytes() const noexcept { return static_cast<const std::byte*>(bytes_); }
+  bool valid() const noexcept { return upload_.bytes != nullptr; }
+  const std::byte* bytes() const noexcept { return static_cast<const std::byte*>(upload_.bytes); }
+  /// Lets what is issued to `stream` from now on use the bytes; false if that failed.
+  bool follow(void* stream) noexcept;
   /// What is described, given the layout that it was made for.
   const layout::Layout& described(const layout::Layout& original) const noexcept { return form_ ? *form_ : original; }
   AlignmentBits alignment_bits() const noexcept { return alignment_bits_; }
@@ -54,7 +67,8 @@ class Descriptor {
  private:
   std::shared_ptr<DescriptorMemory> memory_;
   int device_;
-  void* bytes_ = nullptr;
+  Upload upload_;
+  std::atomic<bool> arrived_{false};
   layout::LayoutPointer form_;  ///< null: as it was given
   AlignmentBits alignment_bits_;
   TreeNode root_{};

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdio>
 
+#include "pack/cuda/errors.hpp"
 #include "pack/cuda/kernels.hpp"
 #include "pack/cuda/scopes.hpp"
 #include "pack/cuda/streams.hpp"
@@ -14,22 +15,10 @@ using device::Location;
 using device::MemoryKind;
 using device::Status;
 
-thread_local char last_error_text[256] = "";
-
-Status failed(const char* what, cudaError_t error) noexcept {
-  std::snprintf(last_error_text, sizeof last_error_text, "%s: %s", what, cudaGetErrorString(error));
-  // Errors that do not stick to the context must not surface in the program's own next cudaGetLastError.
-  cudaGetLastError();
-  return error == cudaErrorMemoryAllocation ? Status::out_of_memory : Status::failed;
-}
-
-Status result(const char* what, cudaError_t error) noexcept {
-  return error == cudaSuccess ? Status::ok : failed(what, error);
-}
-
-bool is_capturing(cudaStream_t stream) noexcept {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  return cudaStreamIsCapturing(stream, &status) == cudaSuccess && status == cudaStreamCaptureStatusActive;
+/// Lets what is launched in `queue` from now on use the descriptor.
+Status use(DescriptorCache& descriptors, const std::shared_ptr<Descriptor>& descriptor, cudaStream_t queue) {
+  if (is_capturing(queue)) descriptors.keep(descriptor);
+  return descriptor->follow(queue) ? Status::ok : Status::failed;
 }
 
 /// While a stream that synchronises with the default stream is being captured, the default stream must not be touched,
@@ -63,27 +52,6 @@ cudaError_t enable_access(int device, int peer) noexcept {
 
 }  // namespace
 
-void* CudaDescriptorMemory::upload(int device, const void* bytes, std::size_t count) noexcept {
-  const CurrentDevice current(device);
-  const OutsideCapture outside;
-  cudaError_t error = current.error();
-  const Lane* own = error == cudaSuccess ? lane(device, error) : nullptr;
-  void* descriptor = nullptr;
-  if (own != nullptr) error = cudaMalloc(&descriptor, count);
-  if (error == cudaSuccess) error = cudaMemcpyAsync(descriptor, bytes, count, cudaMemcpyHostToDevice, own->stream);
-  if (error == cudaSuccess) error = cudaStreamSynchronize(own->stream);
-  if (error == cudaSuccess) return descriptor;
-  failed("copying a datatype's description to the GPU", error);
-  if (descriptor != nullptr) cudaFree(descriptor);
-  return nullptr;
-}
-
-void CudaDescriptorMemory::release(int device, void* descriptor) noexcept {
-  const CurrentDevice current(device);
-  const OutsideCapture outside;
-  cudaFree(descriptor);  // waits for the kernels that read it
-}
-
 int CudaRuntime::device_count() noexcept {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
@@ -97,7 +65,7 @@ std::string CudaRuntime::describe(int device) {
   const cudaError_t error = cudaGetDeviceProperties(&properties, device);
   if (error != cudaSuccess) {
     failed("reading the GPU's properties", error);
-    return last_error_text;
+    return last_error_text();
   }
   int driver = 0;
   cudaDriverGetVersion(&driver);
@@ -108,7 +76,7 @@ std::string CudaRuntime::describe(int device) {
   return line;
 }
 
-const char* CudaRuntime::last_error() noexcept { return last_error_text; }
+const char* CudaRuntime::last_error() noexcept { return last_error_text(); }
 
 Location CudaRuntime::locate(const void* pointer) noexcept {
   cudaPointerAttributes attributes;
@@ -138,8 +106,7 @@ Status CudaRuntime::allocate(MemoryKind kind, int device, std::size_t bytes, voi
     return result("allocating page-locked memory",
                   cudaHostAlloc(pointer, bytes, cudaHostAllocPortable | cudaHostAllocMapped));
   }
-  std::snprintf(last_error_text, sizeof last_error_text, "only device and pinned memory can be allocated");
-  return Status::unsupported;
+  return unsupported("only device and pinned memory can be allocated");
 }
 
 void CudaRuntime::release(MemoryKind kind, int device, void* pointer) noexcept {
@@ -190,14 +157,16 @@ class CudaRuntime::Launches final : public LaunchSink {
       : descriptors_(descriptors), queue_(queue), completion_(completion) {}
 
   Status launch(const Launch& work, const std::shared_ptr<Descriptor>& descriptor, bool is_last) override {
-    if (descriptor && is_capturing(queue_)) descriptors_.keep(descriptor);
+    if (descriptor) {
+      if (const Status status = use(descriptors_, descriptor, queue_); status != Status::ok) return status;
+    }
     if (!is_last || completion_.flag == nullptr) return launched(cuda::launch(work, queue_), false);
     const Launch last = as_kernel_work(work);
     return launched(cuda::launch(last, queue_, completion_), !std::holds_alternative<ContiguousWork>(last));
   }
   Status launch(const Batch& batch, bool is_last) override {
-    if (!batch.descriptors().empty() && is_capturing(queue_)) {
-      for (const auto& descriptor : batch.descriptors()) descriptors_.keep(descriptor);
+    for (const auto& descriptor : batch.descriptors()) {
+      if (const Status status = use(descriptors_, descriptor, queue_); status != Status::ok) return status;
     }
     return launched(cuda::launch(batch, queue_, is_last ? completion_ : Completion{}), is_last);
   }
@@ -263,7 +232,8 @@ Status CudaRuntime::copy(const PairJob& job, int device, void* stream) noexcept 
     const PlannedPair planned = plan_pair(planner_, job, device);
     if (planned.out_of_memory) return Status::out_of_memory;
     for (const auto& descriptor : {planned.source, planned.destination}) {
-      if (descriptor && is_capturing(queue)) descriptors_.keep(descriptor);
+      if (!descriptor) continue;
+      if (const Status status = use(descriptors_, descriptor, queue); status != Status::ok) return status;
     }
     return result("starting a copy between two layouts", launch(planned.launch, queue));
   } catch (const std::bad_alloc&) {
@@ -285,8 +255,7 @@ Status CudaRuntime::enable_peer(int device, int peer) noexcept {
     return failed("asking whether a GPU reaches another's memory", error);
   }
   if (can == 0) {
-    std::snprintf(last_error_text, sizeof last_error_text, "it cannot address the memory of GPU %d", peer);
-    return Status::unsupported;
+    return unsupported("it cannot address the memory of GPU %d", peer);
   }
   const cudaError_t error = enable_access(device, peer);
   if (error != cudaSuccess) return failed("letting a GPU address another's memory", error);

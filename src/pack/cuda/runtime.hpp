@@ -4,16 +4,10 @@
 #include <cuda_runtime_api.h>
 
 #include "device/device.hpp"
+#include "pack/cuda/descriptor_memory.hpp"
 #include "pack/cuda/plan.hpp"
 
 namespace gapless::pack::cuda {
-
-/// Descriptors in plain device memory. Works while a stream is being captured: uploads run on a stream of their own.
-class CudaDescriptorMemory final : public DescriptorMemory {
- public:
-  void* upload(int device, const void* bytes, std::size_t count) noexcept override;
-  void release(int device, void* descriptor) noexcept override;
-};
 
 class CudaRuntime final : public device::Runtime {
  public:

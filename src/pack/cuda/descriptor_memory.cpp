@@ -1,0 +1,96 @@
+#include "pack/cuda/descriptor_memory.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <exception>
+#include <utility>
+
+#include "pack/cuda/errors.hpp"
+#include "pack/cuda/scopes.hpp"
+#include "pack/cuda/streams.hpp"
+
+namespace gapless::pack::cuda {
+namespace {
+
+constexpr std::size_t released_bytes_limit = std::size_t{16} << 20;
+
+cudaError_t copy_behind_event(Upload& upload, const void* bytes, std::size_t count, cudaStream_t stream) noexcept {
+  // Returns when the bytes have been read, which may be before they have arrived.
+  cudaError_t error = cudaMemcpyAsync(upload.bytes, bytes, count, cudaMemcpyHostToDevice, stream);
+  cudaEvent_t event = nullptr;
+  if (error == cudaSuccess) error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  upload.arrival = event;
+  if (error == cudaSuccess) error = cudaEventRecord(event, stream);
+  return error;
+}
+
+}  // namespace
+
+Upload CudaDescriptorMemory::upload(int device, const void* bytes, std::size_t count) noexcept {
+  const CurrentDevice current(device);
+  const OutsideCapture outside;
+  bool much_released;
+  {
+    std::lock_guard lock(mutex_);
+    much_released = released_bytes_ > released_bytes_limit;
+  }
+  if (much_released) free_released();
+  cudaError_t error = current.error();
+  const Lane* own = error == cudaSuccess ? lane(device, error) : nullptr;
+  Upload result;
+  if (own != nullptr) error = cudaMalloc(&result.bytes, count);
+  if (error == cudaErrorMemoryAllocation) {
+    free_released();
+    error = cudaMalloc(&result.bytes, count);
+  }
+  if (error == cudaSuccess) error = copy_behind_event(result, bytes, count, own->stream);
+  if (error == cudaSuccess) return result;
+  failed("copying a datatype's description to the GPU", error);
+  if (result.bytes != nullptr) release(device, result, count);
+  return {};
+}
+
+Arrival CudaDescriptorMemory::follow(const Upload& upload, void* stream) noexcept {
+  const OutsideCapture outside;
+  auto* const event = static_cast<cudaEvent_t>(upload.arrival);
+  auto* const queue = static_cast<cudaStream_t>(stream);
+  cudaError_t error = cudaEventQuery(event);
+  if (error == cudaSuccess) return Arrival::arrived;
+  if (error == cudaErrorNotReady) {
+    cudaGetLastError();
+    // What is captured cannot wait for what is not, and will run later anyway.
+    const bool captured = is_capturing(queue);
+    error = captured ? cudaEventSynchronize(event) : cudaStreamWaitEvent(queue, event, 0);
+    if (error == cudaSuccess) return captured ? Arrival::arrived : Arrival::followed;
+  }
+  failed("waiting for a datatype's description on the GPU", error);
+  return Arrival::failed;
+}
+
+void CudaDescriptorMemory::release(int device, const Upload& upload, std::size_t count) noexcept {
+  if (upload.arrival != nullptr) cudaEventDestroy(static_cast<cudaEvent_t>(upload.arrival));
+  try {
+    std::lock_guard lock(mutex_);
+    released_.push_back({device, upload.bytes});
+    released_bytes_ += count;
+  } catch (const std::exception&) {
+    const CurrentDevice current(device);
+    const OutsideCapture outside;
+    cudaFree(upload.bytes);
+  }
+}
+
+void CudaDescriptorMemory::free_released() noexcept {
+  std::vector<Released> released;
+  {
+    std::lock_guard lock(mutex_);
+    std::swap(released, released_);
+    released_bytes_ = 0;
+  }
+  for (const Released& memory : released) {
+    const CurrentDevice current(memory.device);
+    cudaFree(memory.bytes);  // waits for the kernels that read it
+  }
+}
+
+}  // namespace gapless::pack::cuda

@@ -1,0 +1,34 @@
+// Descriptions of layouts in plain GPU memory.
+//
+// Uploads run on a stream of their own, also while a stream of the program is being captured, and nobody waits for
+// them: kernels that need one are ordered behind it. Freeing GPU memory waits for all kernels of the GPU, which a
+// program that frees a datatype did not ask for; so what is released is freed by a later upload, once it is much.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "pack/cuda/descriptor_cache.hpp"
+
+namespace gapless::pack::cuda {
+
+class CudaDescriptorMemory final : public DescriptorMemory {
+ public:
+  Upload upload(int device, const void* bytes, std::size_t count) noexcept override;
+  Arrival follow(const Upload& upload, void* stream) noexcept override;
+  void release(int device, const Upload& upload, std::size_t count) noexcept override;
+
+ private:
+  struct Released {
+    int device;
+    void* bytes;
+  };
+
+  void free_released() noexcept;
+
+  std::mutex mutex_;
+  std::vector<Released> released_;
+  std::size_t released_bytes_ = 0;
+};
+
+}  // namespace gapless::pack::cuda
