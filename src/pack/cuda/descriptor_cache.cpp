@@ -31,7 +31,7 @@ Descriptor::~Descriptor() {
 }
 
 bool Descriptor::follow(void* stream) noexcept {
-  if (arrived_.load(std::memory_order_relaxed)) return true;
+  if (has_arrived()) return true;
   const Arrival arrival = upload_.arrival == nullptr ? Arrival::arrived : memory_->follow(upload_, stream);
   if (arrival == Arrival::arrived) arrived_.store(true, std::memory_order_relaxed);
   return arrival != Arrival::failed;

@@ -53,6 +53,8 @@ class Descriptor {
   const std::byte* bytes() const noexcept { return static_cast<const std::byte*>(upload_.bytes); }
   /// Lets what is issued to `stream` from now on use the bytes; false if that failed.
   bool follow(void* stream) noexcept;
+  /// Has a follow() found that every stream can use them?
+  bool has_arrived() const noexcept { return arrived_.load(std::memory_order_relaxed); }
   /// What is described, given the layout that it was made for.
   const layout::Layout& described(const layout::Layout& original) const noexcept { return form_ ? *form_ : original; }
   AlignmentBits alignment_bits() const noexcept { return alignment_bits_; }
