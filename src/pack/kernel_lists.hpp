@@ -24,6 +24,26 @@ bool jumps(const Entry* offsets, Offset count) {
   return false;
 }
 
+// Stores that wait for their lines make later loads wait whose addresses end in the same 12 bits. So short blocks are
+// gathered where stores never wait, and go to the packed buffer together.
+constexpr Offset staged_blocks = 64;
+template <class Copy>
+constexpr bool is_staged = false;
+template <int bytes>
+constexpr bool is_staged<One<bytes>> = bytes <= 8;
+
+template <class Copy, class Entry>
+[[gnu::always_inline]] inline void gather_staged(Copy copy, const Entry* offsets, Offset count, const char* source,
+                                                 char* destination) {
+  constexpr int length = Copy::shortest, bytes = length * staged_blocks;
+  alignas(64) char stage[bytes];
+  for (; count >= staged_blocks; count -= staged_blocks, offsets += staged_blocks, destination += bytes) {
+    for (int i = 0; i < staged_blocks; ++i) copy(source + offsets[i], stage + i * length);
+    for (int i = 0; i < bytes; i += 64) move<64>(stage + i, destination + i);
+  }
+  for (; count > 0; --count, ++offsets, destination += length) copy(source + *offsets, destination);
+}
+
 template <class Copy, class Entry>
 void gather_list(Copy copy, const Nest& child, const Entry* offsets, Offset count, Offset stride, const char* source,
                  char* destination) {
@@ -40,6 +60,7 @@ void gather_list(Copy copy, const Nest& child, const Entry* offsets, Offset coun
       copy(source + offsets[i], destination);
     }
   }
+  if constexpr (is_staged<Copy>) return gather_staged(copy, offsets + i, count - i, source, destination);
 #pragma GCC unroll 1
   for (; i < count; ++i, destination += stride) copy(source + offsets[i], destination);
 }

@@ -89,28 +89,39 @@ template <class Copy>
 }
 
 // Longer rows are left to the C library, which then has room to use what it knows of the processor.
-constexpr Offset longest_by_vectors = 2048;
+constexpr Offset longest_by_words = 2048;
+// Rows a multiple of this apart fall into the same few sets of every cache.
+constexpr Offset colliding_stride = 4096;
 
-/// Rows too long for a copy of their own. The next row's lines are fetched for writing meanwhile: its beginning is
-/// nothing that a hardware prefetcher could foresee.
-[[gnu::always_inline]] inline void rows(Long copy, Offset count, Offset source_stride, Offset destination_stride,
-                                        const char* source, char* destination) {
-  constexpr int line = 64;
-  const Offset last = copy.length - line;
-  const bool by_vectors = count > 1 && copy.length <= longest_by_vectors && last >= 0;
+/// Rows of `length` bytes, at least `bytes` each, in words of which the last may overlap the one before. The next row's
+/// lines may be fetched for writing meanwhile: its beginning is nothing that a hardware prefetcher could foresee.
+template <int bytes, bool fetches>
+[[gnu::always_inline]] inline void rows_by_words(Offset length, Offset count, Offset source_stride,
+                                                 Offset destination_stride, const char* source, char* destination) {
+  const Offset last = length - bytes;
   for (; count > 0; --count) {
-    if (by_vectors) {
-      for (Offset k = 0; k < last; k += line) {
-        __builtin_prefetch(destination + destination_stride + k, 1);
-        move<line>(source + k, destination + k);
-      }
-      __builtin_prefetch(destination + destination_stride + last, 1);
-      move<line>(source + last, destination + last);
-    } else {
-      copy(source, destination);
+    for (Offset k = 0; k < last; k += bytes) {
+      if (fetches) __builtin_prefetch(destination + destination_stride + k, 1);
+      move<bytes>(source + k, destination + k);
     }
+    if (fetches) __builtin_prefetch(destination + destination_stride + last, 1);
+    move<bytes>(source + last, destination + last);
     source += source_stride;
     destination += destination_stride;
+  }
+}
+
+/// Rows too long for a copy of their own. What is written to colliding lines is better written in small words, without
+/// asking for more of them at once.
+[[gnu::always_inline]] inline void rows(Long copy, Offset count, Offset source_stride, Offset destination_stride,
+                                        const char* source, char* destination) {
+  const Offset length = copy.length;
+  if (count == 1 || length < 64 || length > longest_by_words) {
+    single_rows(copy, count, source_stride, destination_stride, source, destination);
+  } else if (destination_stride % colliding_stride == 0) {
+    rows_by_words<16, false>(length, count, source_stride, destination_stride, source, destination);
+  } else {
+    rows_by_words<64, true>(length, count, source_stride, destination_stride, source, destination);
   }
 }
 
@@ -142,32 +153,8 @@ template <int fixed, class Copy>
   }
 }
 
-/// The same where every outer step jumps far, as in transposes.
-template <class Copy>
-void far_plane(Copy copy, const Loop& inner, const Loop& outer, const char* source, char* destination) {
-  constexpr Offset ahead = 12;
-  const bool writes_far = is_far(outer.destination_stride);
-  const Offset near_end = (inner.count - 1) * (writes_far ? inner.destination_stride : inner.source_stride);
-  for (Offset i = 0; i < outer.count; ++i) {
-    if (writes_far) {
-      __builtin_prefetch(destination + ahead * outer.destination_stride, 1);
-      __builtin_prefetch(destination + ahead * outer.destination_stride + near_end, 1);
-    } else {
-      __builtin_prefetch(source + ahead * outer.source_stride);
-      __builtin_prefetch(source + ahead * outer.source_stride + near_end);
-    }
-    near_rows(copy, inner.count, inner.source_stride, inner.destination_stride, source, destination);
-    source += outer.source_stride;
-    destination += outer.destination_stride;
-  }
-}
-
 template <class Copy>
 void planes(Copy copy, const Loop& inner, const Loop& outer, const char* source, char* destination) {
-  const bool jumps = is_far(outer.source_stride) || is_far(outer.destination_stride);
-  if (jumps && outer.count >= far_rows && inner.count >= 8 && inner.count <= 64) {
-    return far_plane(copy, inner, outer, source, destination);
-  }
   switch (inner.count) {
     case 2:
       return plane<2>(copy, inner, outer, source, destination);

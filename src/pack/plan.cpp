@@ -12,7 +12,7 @@ constexpr std::uint64_t longest_transposed = 16;
 // Rows whose lines all stay in the first-level cache are reused without any help.
 constexpr Offset reused_rows = 128;
 // Few enough for the lines read to stay in one set of that cache, if their stride is a power of two.
-constexpr Offset packed_rows = 8;
+constexpr Offset strip_width = 8;
 
 Offset sparse_stride(const Loop& loop, Dense dense) noexcept {
   return dense == Dense::destination ? loop.source_stride : loop.destination_stride;
@@ -127,11 +127,10 @@ bool split_strips(const Nest& nest, Dense dense, Strips& result) noexcept {
   if (stride == 0 || stride >= cache_line) return false;
   if (dense == Dense::source && !is_injective(nest, dense)) return false;
 
-  // What is written together must be contiguous: some of the packed column, or neighbours in memory as wide as a line.
-  const bool packs = dense == Dense::destination;
-  const int split = packs ? 0 : near;
+  // What is written together is contiguous: some of the packed column, or neighbours in memory.
+  const int split = dense == Dense::destination ? 0 : near;
   const Loop& whole = nest.loops[split];
-  const Offset width = packs ? packed_rows : std::min(whole.count, cache_line / stride);
+  const Offset width = std::min(whole.count, strip_width);
   if (width < 2) return false;
   const Offset strips = whole.count / width, left = whole.count - strips * width;
   result.main = strip_of(nest, split, near, width, strips);
