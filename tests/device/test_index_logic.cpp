@@ -281,6 +281,15 @@ TEST(Plan, ListsOfManyTilesMoveEachByteOnce) {
   }
 }
 
+void whole_and_part(EveryRegime& every, RandomLayouts& random, const LayoutPointer& layout,
+                    const std::vector<Offset>& map) {
+  Exercise whole(*layout, map, {1, 0}, 0, layout->size, 0, 0);
+  ASSERT_NO_FATAL_FAILURE(every.run(whole));
+  const Offset begin = random.number(0, layout->size / 2), end = random.number(begin, layout->size);
+  Exercise part(*layout, map, {1, 0}, begin, end, 0, begin % 16);
+  ASSERT_NO_FATAL_FAILURE(every.run(part));
+}
+
 TEST(Plan, TransposesOfManyTilesMoveEachByteOnce) {
   RandomLayouts random(test_seed());
   EveryRegime every;
@@ -297,11 +306,17 @@ TEST(Plan, TransposesOfManyTilesMoveEachByteOnce) {
                     k % unit);
     }
     SCOPED_TRACE("elements of " + std::to_string(unit));
-    Exercise whole(*layout, map, {1, 0}, 0, layout->size, 0, 0);
-    ASSERT_NO_FATAL_FAILURE(every.run(whole));
-    const Offset begin = random.number(0, layout->size / 2), end = random.number(begin, layout->size);
-    Exercise part(*layout, map, {1, 0}, begin, end, 0, begin % 16);
-    ASSERT_NO_FATAL_FAILURE(every.run(part));
+    ASSERT_NO_FATAL_FAILURE(whole_and_part(every, random, layout, map));
+
+    // The same elements, packed by rows, then planes, then columns: another mode between the two that are transposed.
+    const auto between = layout::repeat(layout::repeat(column, planes, plane), columns, unit);
+    std::vector<Offset> other;
+    for (Offset k = 0; k < between->size; ++k) {
+      const Offset element = k / unit;
+      other.push_back(element % rows * row + element / rows % planes * plane + element / rows / planes * unit +
+                      k % unit);
+    }
+    ASSERT_NO_FATAL_FAILURE(whole_and_part(every, random, between, other));
   }
   EXPECT_EQ(every.word_shifts[kind_of<TransposeWork>()].size(), 5u) << "elements of every width";
 }

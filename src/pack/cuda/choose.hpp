@@ -28,7 +28,7 @@ struct Numbers {
   Offset row_length = 0;  ///< nest: bytes
   // Nest: the mode that runs across the packed order in small steps, if there is one.
   int across_mode = 0;
-  Offset inner_count = 0;  ///< elements in the modes inside of it
+  Offset inner_count = 0;  ///< of the innermost mode
   Offset inner_stride = 0;
   Offset across_count = 0;
   Offset across_stride = 0;

@@ -82,17 +82,21 @@ bool rows_fit_index32(const Request& request) {
 }
 
 /// Fills in the mode of smallest stride, if it is not the innermost.
-void note_transposition(const Shape& shape, Numbers& numbers) {
+void note_transposition(const Request& request, Numbers& numbers) {
+  const Shape& shape = request.shape;
   if (shape.table_mode >= 0) return;
   const auto magnitude = [](Offset value) { return value < 0 ? -value : value; };
   int across = 0;
+  Offset elements = shape.modes[0].count;
   for (int i = 1; i < shape.mode_count; ++i) {
     if (magnitude(shape.modes[i].stride) < magnitude(shape.modes[across].stride)) across = i;
+    elements *= shape.modes[i].count;
   }
-  if (across == 0) return;
+  // Planes between the two modes are visited whole, which wastes most of a visit to a part.
+  const bool is_whole_job = numbers.bytes == elements * shape.length;
+  if (across == 0 || (across > 1 && !is_whole_job)) return;
   numbers.across_mode = across;
-  numbers.inner_count = 1;
-  for (int i = 0; i < across; ++i) numbers.inner_count *= shape.modes[i].count;
+  numbers.inner_count = shape.modes[0].count;
   numbers.inner_stride = shape.modes[0].stride;
   numbers.across_count = shape.modes[across].count;
   numbers.across_stride = shape.modes[across].stride;
@@ -107,11 +111,11 @@ Numbers numbers_of(const Request& request) {
   if (shape.kind != Kind::nest) return numbers;
   numbers.word_shift = request.word_shift();
   numbers.row_alignment_shift = trailing_zeros(shape.place_bits | request.origin(), sector_shift);
-  numbers.fits_32_bits = fits_index32(shape, (request.end >> numbers.word_shift) + 1, numbers.word_shift);
+  numbers.fits_32_bits = fits_index32(shape, (request.end >> std::min(numbers.word_shift, 2)) + 1, numbers.word_shift);
   numbers.bytes = static_cast<Offset>(request.end - request.begin);
   numbers.row_length = shape.length;
   numbers.rows_fit_32_bits = rows_fit_index32(request);
-  note_transposition(shape, numbers);
+  note_transposition(request, numbers);
   return numbers;
 }
 
@@ -167,9 +171,20 @@ int words_in_flight(const Shape& shape, const Range& range, int shift) {
   return words;
 }
 
+/// Reading rows that lie in lines of their own, a load of a whole warp should touch 8 lines: narrower words then make
+/// up for what threads cannot be had fewer of.
+int nest_word_shift(const Request& request) {
+  constexpr Offset line = 64, words_per_line = 4;
+  const Shape& shape = request.shape;
+  int shift = request.word_shift();
+  if (request.unpack || shape.mean_distance < line || shape.table_mode >= 0) return shift;
+  while (shift > 2 && shape.length >> shift < words_per_line) --shift;
+  return shift;
+}
+
 template <class Index>
 NestWork<Index> nest_work(const Request& request) {
-  const int shift = request.word_shift();
+  const int shift = nest_word_shift(request);
   Range range = range_of(request, shift);
   range.memory = request.origin();
   return {range, words_in_flight(request.shape, range, shift), word_nest<Index>(request, shift)};
@@ -219,22 +234,43 @@ SectorsWork sectors_work(const Request& request) {
   return work;
 }
 
+/// Fills in the modes that number the planes, and which planes the range lies in.
+void put_planes(const Request& request, int across_mode, TransposeWork& work) {
+  const Shape& shape = request.shape;
+  std::uint32_t elements = 1, planes = 1;
+  int level = 0;
+  for (int i = 0; i < shape.mode_count; ++i) {
+    const auto count = static_cast<std::uint32_t>(shape.modes[i].count);
+    if (i == across_mode) work.across_packed = elements;
+    if (i != 0 && i != across_mode) {
+      const auto counter = make_divider(count);
+      work.outer_places.levels[level] = {counter, static_cast<std::int32_t>(shape.modes[i].stride)};
+      work.outer_packed.levels[level] = {counter, static_cast<std::int32_t>(elements)};
+      ++level;
+      planes *= count;
+    }
+    elements *= count;
+  }
+  work.outer_places.level_count = work.outer_packed.level_count = level;
+  work.outer_places.table_level = work.outer_packed.table_level = -1;
+  work.outer_count = planes;
+  if (across_mode != 1) return;
+  const std::uint64_t each = std::uint64_t{work.inner} * work.across;
+  const std::uint64_t last = work.range.first_word + std::max<std::uint64_t>(work.range.word_count, 1) - 1;
+  work.first_outer = static_cast<std::uint32_t>(work.range.first_word / each);
+  work.outer_count = static_cast<std::uint32_t>(last / each) - work.first_outer + 1;
+}
+
 TransposeWork transpose_work(const Request& request, const Numbers& numbers) {
   TransposeWork work{};
   work.range = range_of(request, numbers.word_shift);
   work.range.memory = request.origin();
-  work.shift = numbers.word_shift;
-  put_modes(request, 0, numbers.across_mode, 0, work.inner_places);
-  put_modes(request, numbers.across_mode + 1, request.shape.mode_count, 0, work.outer_places);
+  work.places = word_nest<std::uint32_t>(request, numbers.word_shift);
   work.inner = static_cast<std::uint32_t>(numbers.inner_count);
   work.across = static_cast<std::uint32_t>(numbers.across_count);
-  work.inner_stride = numbers.across_mode == 1 ? numbers.inner_stride : 0;
+  work.inner_stride = numbers.inner_stride;
   work.across_stride = numbers.across_stride;
-  const std::uint64_t each = std::uint64_t{work.inner} * work.across;
-  const Range& range = work.range;
-  const std::uint64_t last = range.first_word + std::max<std::uint64_t>(range.word_count, 1) - 1;
-  work.first_outer = static_cast<std::uint32_t>(range.first_word / each);
-  work.outer_count = static_cast<std::uint32_t>(last / each) - work.first_outer + 1;
+  put_planes(request, numbers.across_mode, work);
   const auto side = static_cast<std::uint32_t>(numbers.word_shift >= 3 ? transpose_side<std::uint64_t>
                                                                        : transpose_side<std::uint32_t>);
   work.inner_tiles = make_divider((work.inner + side - 1) / side);

@@ -55,10 +55,16 @@ struct RunTable {
   bool narrow;
   int unit_shift;
 
+  /// Precondition: narrow.
+  template <class Index>
+  GAPLESS_HOST_DEVICE NarrowRun narrow_entry(Index i) const noexcept {
+    return static_cast<const NarrowRun*>(entries)[i];
+  }
+
   template <class Index>
   GAPLESS_HOST_DEVICE Run operator[](Index i) const noexcept {
     if (!narrow) return static_cast<const Run*>(entries)[i];
-    const NarrowRun run = static_cast<const NarrowRun*>(entries)[i];
+    const NarrowRun run = narrow_entry(i);
     return {Offset{run.start} << unit_shift, Offset{run.shift} * (Offset{1} << unit_shift)};
   }
 };

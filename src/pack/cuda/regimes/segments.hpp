@@ -78,20 +78,42 @@ GAPLESS_HOST_DEVICE void prefetch_ends(std::uintptr_t begin, std::uintptr_t end)
   if (end % sector_bytes != 0) prefetch_sector(end - 1);
 }
 
+/// What a tile has of a run, in words of the tile.
+struct RunPart {
+  int start, end;  ///< empty: the run begins after the tile
+};
+
+/// Precondition: the run ends after the tile's beginning, or is followed by one that does. Entries have a `start`.
+template <class Entry>
+GAPLESS_HOST_DEVICE RunPart part_of_run(const SegmentTile& tile, const Entry& run, const Entry& next, int unit_shift,
+                                        int word_shift) noexcept {
+  using Start = decltype(run.start);
+  const auto begin = static_cast<Start>(tile.begin >> unit_shift), end = static_cast<Start>(tile.end >> unit_shift);
+  if (run.start >= end) return {0, 0};
+  const Start first = run.start > begin ? run.start - begin : 0, last = (next.start < end ? next.start : end) - begin;
+  const auto words = [&](Start units) {
+    return unit_shift >= word_shift ? static_cast<int>(units << (unit_shift - word_shift))
+                                    : static_cast<int>(units >> (word_shift - unit_shift));
+  };
+  return {words(first), words(last)};
+}
+
 GAPLESS_HOST_DEVICE void stage_runs(const SegmentsWork& work, const SegmentTile& tile, int thread,
                                     StagedRuns& staged) noexcept {
-  const auto begin = static_cast<Offset>(tile.begin), end = static_cast<Offset>(tile.end);
+  const RunTable& runs = work.runs;
   for (std::uint64_t i = tile.low + static_cast<unsigned>(thread); i < tile.high; i += threads_per_block) {
-    const Run run = work.runs[i];
-    if (run.start >= end) break;
-    const Offset next = work.runs[i + 1].start;
+    const RunPart part = runs.narrow ? part_of_run(tile, runs.narrow_entry(i), runs.narrow_entry(i + 1),
+                                                   runs.unit_shift, work.word_shift())
+                                     : part_of_run(tile, runs[i], runs[i + 1], 0, work.word_shift());
+    if (part.end == 0) break;
     const auto index = static_cast<std::uint32_t>(i - tile.low);
-    staged.shifts[index] = run.shift;
-    const Offset first = run.start > begin ? run.start - begin : 0, last = (next < end ? next : end) - begin;
-    mark_run(staged, index, static_cast<int>(first >> work.word_shift()), static_cast<int>(last >> work.word_shift()));
+    staged.shifts[index] = runs[i].shift;
+    mark_run(staged, index, part.start, part.end);
     if (work.is_prefetched) {
+      const Run run = runs[i];
       const std::uintptr_t list = tile.memory + static_cast<std::uintptr_t>(run.shift);
-      prefetch_ends(list + static_cast<std::uintptr_t>(run.start), list + static_cast<std::uintptr_t>(next));
+      prefetch_ends(list + static_cast<std::uintptr_t>(run.start),
+                    list + static_cast<std::uintptr_t>(runs[i + 1].start));
     }
   }
 }

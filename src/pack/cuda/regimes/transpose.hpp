@@ -22,39 +22,30 @@ struct SharedTile {
   }
 };
 
-/// Element e of the packed stream is (inner, across, outer), inner fastest; in memory, across is.
+/// One mode runs fastest through the packed stream (inner), another through memory (across); a tile lies in both, and
+/// all other modes (outer) number the planes that tiles lie in. Places in the packed stream are counted in elements.
 struct TransposeWork {
   using Shared = SharedTile;
 
-  Range range;  ///< one word is one element
-  int shift;
+  Range range;                  ///< one word is one element
   std::uint32_t inner, across;  ///< elements
+  std::uint32_t across_packed;  ///< from one element to the next in memory order
   std::uint32_t first_outer, outer_count;
   Divider<std::uint32_t> inner_tiles, across_tiles;
-  Offset inner_stride;  ///< 0 if inner elements are not equally far apart
-  Offset across_stride;
-  Nest<std::uint32_t> inner_places, outer_places;
+  Offset inner_stride, across_stride;
+  Nest<std::uint32_t> places;  ///< of words, for the edges
+  Nest<std::uint32_t> outer_places, outer_packed;
 
   GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept {
     return std::uint64_t{inner_tiles.divisor} * across_tiles.divisor * outer_count;
   }
-  GAPLESS_HOST_DEVICE int word_shift() const noexcept { return shift; }
-
-  GAPLESS_HOST_DEVICE Offset inner_offset(std::uint32_t i) const noexcept {
-    return inner_stride != 0 ? i * inner_stride : inner_places.at(i);
-  }
-  /// As a locator, for the bytes at either edge of the range.
-  GAPLESS_HOST_DEVICE Offset byte(std::uint64_t k) const noexcept {
-    const auto element = static_cast<std::uint32_t>(k >> shift), row = element / inner;
-    return inner_offset(element % inner) + row % across * across_stride + outer_places.at(row / across) +
-           static_cast<Offset>(k & ((std::uint64_t{1} << shift) - 1));
-  }
+  GAPLESS_HOST_DEVICE int word_shift() const noexcept { return places.word_shift; }
 };
 
 struct TransposeTile {
-  std::uint32_t inner, across, outer;   ///< of its first element
+  std::uintptr_t memory;                ///< address of its first element
+  std::uint32_t packed;                 ///< packed number of its first element
   std::uint32_t inner_end, across_end;  ///< how many of its elements exist in either direction
-  std::uint32_t first;                  ///< packed number of its first element
   bool is_whole;                        ///< all elements exist and belong to the range
 };
 
@@ -62,73 +53,87 @@ template <int side>
 GAPLESS_HOST_DEVICE TransposeTile transpose_tile(const TransposeWork& work, std::uint64_t number) noexcept {
   const auto index = static_cast<std::uint32_t>(number);
   const std::uint32_t row = work.inner_tiles.quotient(index), plane = work.across_tiles.quotient(row);
+  const std::uint32_t inner = (index - row * work.inner_tiles.divisor) * side;
+  const std::uint32_t across = (row - plane * work.across_tiles.divisor) * side;
+  const std::uint32_t outer = work.first_outer + plane;
+  const Offset offset = work.outer_places.at(outer) + inner * work.inner_stride + across * work.across_stride;
   TransposeTile tile;
-  tile.inner = (index - row * work.inner_tiles.divisor) * side;
-  tile.across = (row - plane * work.across_tiles.divisor) * side;
-  tile.outer = work.first_outer + plane;
-  tile.inner_end = work.inner - tile.inner < side ? work.inner - tile.inner : side;
-  tile.across_end = work.across - tile.across < side ? work.across - tile.across : side;
-  tile.first = (tile.outer * work.across + tile.across) * work.inner + tile.inner;
-  const std::uint64_t last = std::uint64_t{tile.first} + std::uint64_t{side - 1} * work.inner + side - 1;
-  tile.is_whole = tile.inner_end == side && tile.across_end == side && tile.first >= work.range.first_word &&
+  tile.memory = work.range.memory + static_cast<std::uintptr_t>(offset);
+  tile.packed = static_cast<std::uint32_t>(work.outer_packed.at(outer)) + across * work.across_packed + inner;
+  tile.inner_end = work.inner - inner < side ? work.inner - inner : side;
+  tile.across_end = work.across - across < side ? work.across - across : side;
+  const std::uint64_t last = std::uint64_t{tile.packed} + std::uint64_t{side - 1} * work.across_packed + side - 1;
+  tile.is_whole = tile.inner_end == side && tile.across_end == side && tile.packed >= work.range.first_word &&
                   last < work.range.first_word + work.range.word_count;
   return tile;
 }
 
-/// Element (i, a) of a tile, and where it lies.
-template <class Word>
-struct TransposeElement {
-  std::uint32_t i, a;
+/// A thread's elements of a tile, in memory order or in packed order: one column, `rows_apart` rows from one to the
+/// next.
+template <class Word, bool in_memory_order>
+struct TransposeColumn {
+  static constexpr int side = transpose_side<Word>;
+  static constexpr std::uint32_t rows_apart = threads_per_block / side;
+  static constexpr int count = side / static_cast<int>(rows_apart);
 
-  GAPLESS_HOST_DEVICE TransposeElement(int e, bool in_memory_order) noexcept {
-    constexpr int side = transpose_side<Word>;
-    const auto fast = static_cast<std::uint32_t>(e % side), slow = static_cast<std::uint32_t>(e / side);
-    i = in_memory_order ? slow : fast;
-    a = in_memory_order ? fast : slow;
+  std::uint32_t fast, slow;  ///< of the thread's first element
+  std::uintptr_t first;      ///< its address
+  std::uintptr_t step;       ///< between addresses
+
+  GAPLESS_HOST_DEVICE TransposeColumn(const TransposeWork& work, const TransposeTile& tile, int thread) noexcept
+      : fast(static_cast<std::uint32_t>(thread % side)), slow(static_cast<std::uint32_t>(thread / side)) {
+    if constexpr (in_memory_order) {
+      first = tile.memory + static_cast<std::uintptr_t>(fast * work.across_stride + slow * work.inner_stride);
+      step = static_cast<std::uintptr_t>(rows_apart * work.inner_stride);
+    } else {
+      const std::uint32_t element = tile.packed + slow * work.across_packed + fast;
+      first = work.range.packed + std::uint64_t{element} * sizeof(Word);
+      step = std::uintptr_t{rows_apart} * work.across_packed * sizeof(Word);
+    }
   }
-  GAPLESS_HOST_DEVICE bool is_in(const TransposeWork& work, const TransposeTile& tile) const noexcept {
-    if (i >= tile.inner_end || a >= tile.across_end) return false;
-    const std::uint64_t element = tile.first + a * work.inner + i;
+  GAPLESS_HOST_DEVICE std::uint32_t inner(int n) const noexcept {
+    return in_memory_order ? slow + static_cast<std::uint32_t>(n) * rows_apart : fast;
+  }
+  GAPLESS_HOST_DEVICE std::uint32_t across(int n) const noexcept {
+    return in_memory_order ? fast : slow + static_cast<std::uint32_t>(n) * rows_apart;
+  }
+  GAPLESS_HOST_DEVICE std::uintptr_t place(int n) const noexcept { return first + static_cast<unsigned>(n) * step; }
+
+  GAPLESS_HOST_DEVICE bool has(const TransposeWork& work, const TransposeTile& tile, int n) const noexcept {
+    if (inner(n) >= tile.inner_end || across(n) >= tile.across_end) return false;
+    const std::uint64_t element = tile.packed + across(n) * work.across_packed + inner(n);
     return element >= work.range.first_word && element < work.range.first_word + work.range.word_count;
-  }
-  GAPLESS_HOST_DEVICE std::uintptr_t packed(const TransposeWork& work, const TransposeTile& tile) const noexcept {
-    return work.range.packed + std::uint64_t{tile.first + a * work.inner + i} * sizeof(Word);
-  }
-  GAPLESS_HOST_DEVICE std::uintptr_t memory(const TransposeWork& work, const TransposeTile& tile) const noexcept {
-    const Offset outer = work.outer_places.at(tile.outer) + tile.across * work.across_stride;
-    return work.range.memory +
-           static_cast<std::uintptr_t>(outer + work.inner_offset(tile.inner + i) + a * work.across_stride);
   }
 };
 
-/// One half of the way: between the shared tile and memory, or between it and the packed stream.
+/// One half of the way: between the shared tile and memory, or between it and the packed stream. All loads of a batch
+/// are on their way before the first of its stores.
 template <class Word, bool to_shared, bool in_memory_order, bool is_whole, class Space>
 GAPLESS_HOST_DEVICE void move_elements(const TransposeWork& work, const TransposeTile& tile, int thread,
                                        SharedTile& shared, const Space& space) noexcept {
-  using Element = TransposeElement<Word>;
-  constexpr int steps = transpose_side<Word> * transpose_side<Word> / threads_per_block;
-  constexpr int batch = steps < 8 ? steps : 8;
-  for (int step = 0; step < steps; step += batch) {
+  using Column = TransposeColumn<Word, in_memory_order>;
+  constexpr int batch = Column::count < 8 ? Column::count : 8;
+  const Column column(work, tile, thread);
+  for (int begin = 0; begin < Column::count; begin += batch) {
     Word words[batch];
     GAPLESS_UNROLL
     for (int b = 0; b < batch; ++b) {
-      const Element element(thread + (step + b) * threads_per_block, in_memory_order);
-      if (!is_whole && !element.is_in(work, tile)) continue;
+      const int n = begin + b;
+      if (!is_whole && !column.has(work, tile, n)) continue;
       if constexpr (to_shared) {
-        words[b] =
-            *space.template at<const Word>(in_memory_order ? element.memory(work, tile) : element.packed(work, tile));
+        words[b] = *space.template at<const Word>(column.place(n));
       } else {
-        words[b] = shared.template at<Word>(element.i, element.a);
+        words[b] = shared.template at<Word>(column.inner(n), column.across(n));
       }
     }
     GAPLESS_UNROLL
     for (int b = 0; b < batch; ++b) {
-      const Element element(thread + (step + b) * threads_per_block, in_memory_order);
-      if (!is_whole && !element.is_in(work, tile)) continue;
+      const int n = begin + b;
+      if (!is_whole && !column.has(work, tile, n)) continue;
       if constexpr (to_shared) {
-        shared.template at<Word>(element.i, element.a) = words[b];
+        shared.template at<Word>(column.inner(n), column.across(n)) = words[b];
       } else {
-        *space.template at<Word>(in_memory_order ? element.memory(work, tile) : element.packed(work, tile)) = words[b];
+        *space.template at<Word>(column.place(n)) = words[b];
       }
     }
   }
@@ -149,7 +154,7 @@ GAPLESS_HOST_DEVICE void move_tile(const TransposeWork& work, const TransposeTil
 template <class Word, class Block>
 GAPLESS_HOST_DEVICE void run_tile(const TransposeWork& work, std::uint64_t number, const Block& block,
                                   SharedTile& shared) noexcept {
-  if (number == 0) copy_edges(work.range, work, work.word_shift(), block);
+  if (number == 0) copy_edges(work.range, work.places, work.word_shift(), block);
   const TransposeTile tile = transpose_tile<transpose_side<Word>>(work, number);
   if (work.range.unpack) {
     move_tile<Word, true, false>(work, tile, shared, block);
