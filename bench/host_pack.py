@@ -98,7 +98,7 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--only", default="", help="only layouts whose name contains this")
     parser.add_argument("--mpi", choices=sorted(LAUNCH), action="append", help="only with this MPI")
-    parser.add_argument("--samples", default="31")
+    parser.add_argument("--samples", default="61")
     parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
     rows = []

@@ -30,7 +30,7 @@ List advanced(List list, Offset entries) noexcept {
 }
 
 Kernels::Rows* rows_kernel(const Kernels& kernels, Direction direction, Offset length) noexcept {
-  return kernels.rows[static_cast<std::size_t>(direction)][table_index(length)];
+  return kernels.rows[table_index(length)][static_cast<std::size_t>(direction)];
 }
 
 /// Moves pieces of one job. `memory` is always where offset 0 of the piece lies, `packed` where its first byte goes.
@@ -309,9 +309,10 @@ bool is_repeated_block(const Job& job) noexcept {
       length, row.count, row.stride, static_cast<char*>(job.memory) + job.layout->base, static_cast<char*>(job.packed));
 }
 
-[[gnu::noinline]] void run_any(const Kernels& kernels, const Job& job) {
-  if (is_repeated_block(job)) return run_row(kernels, job, job.outer);
-  Mover(kernels, job.direction)
+[[gnu::noinline]] void run_any(const Job& job) {
+  const Kernels& table = kernels();
+  if (is_repeated_block(job)) return run_row(table, job, job.outer);
+  Mover(table, job.direction)
       .layout_range(*job.layout, job.outer, static_cast<char*>(job.memory), static_cast<char*>(job.packed), job.begin,
                     job.end);
 }
@@ -328,10 +329,10 @@ bool is_repeated_block(const Job& job) noexcept {
 
 // The commonest jobs, one row of blocks, go straight to their loop: here every instruction of preparation would show.
 void run(const Job& job) {
-  const Kernels& table = kernels();
-  if (!is_row(job)) [[unlikely]]
-    return run_any(table, job);
-  run_row(table, job, job.layout->modes[0]);
+  const Kernels* table = chosen_kernels.load(std::memory_order_relaxed);
+  if (table == nullptr || !is_row(job)) [[unlikely]]
+    return run_any(job);
+  run_row(*table, job, job.layout->modes[0]);
 }
 
 void run(std::span<const Job> jobs) {

@@ -14,7 +14,7 @@ template <int... length, int... field>
 constexpr Kernels table_of(const char* name, std::integer_sequence<int, length...>,
                            std::integer_sequence<int, field...> fields) {
   return {name,
-          {{rows_of<length, true>...}, {rows_of<length, false>...}},
+          {{rows_of<length, true>, rows_of<length, false>}...},
           {nest_of<typename CopyOf<length>::Type>...},
           {gather_of<typename CopyOf<length>::Type>...},
           {scatter_of<typename CopyOf<length>::Type>...},

@@ -54,9 +54,9 @@ struct Kernels {
   const char* name;
 
   /// `count` blocks of `length` bytes, `stride` apart in memory and one after the other in the packed buffer. The first
-  /// table packs, the second one unpacks.
+  /// of each pair packs, the second one unpacks.
   using Rows = void(Offset length, Offset count, Offset stride, char* memory, char* packed);
-  Rows* rows[2][longest_fixed + 1];
+  Rows* rows[longest_fixed + 1][2];
 
   using NestOf = void(const Nest& nest, const char* source, char* destination);
   NestOf* nest[longest_fixed + 1];
