@@ -153,35 +153,47 @@ template <int fixed, class Copy>
   }
 }
 
+template <int fixed, class Copy>
+[[gnu::always_inline]] inline void cube(Copy copy, const Loop* loop, const char* source, char* destination) {
+  const Loop outer = loop[2];
+  for (Offset i = 0; i < outer.count; ++i) {
+    plane<fixed>(copy, loop[0], loop[1], source, destination);
+    source += outer.source_stride;
+    destination += outer.destination_stride;
+  }
+}
+
+/// The three innermost loops, their shape chosen once.
 template <class Copy>
-void planes(Copy copy, const Loop& inner, const Loop& outer, const char* source, char* destination) {
-  switch (inner.count) {
+void cubes(Copy copy, const Loop* loop, const char* source, char* destination) {
+  switch (loop[0].count) {
     case 2:
-      return plane<2>(copy, inner, outer, source, destination);
+      return cube<2>(copy, loop, source, destination);
     case 3:
-      return plane<3>(copy, inner, outer, source, destination);
+      return cube<3>(copy, loop, source, destination);
     case 4:
-      return plane<4>(copy, inner, outer, source, destination);
+      return cube<4>(copy, loop, source, destination);
     case 8:
-      return plane<8>(copy, inner, outer, source, destination);
+      return cube<8>(copy, loop, source, destination);
     default:
-      return plane<0>(copy, inner, outer, source, destination);
+      return cube<0>(copy, loop, source, destination);
   }
 }
 
 template <class Copy>
 void loops(Copy copy, const Loop* loop, int depth, const char* source, char* destination) {
   if (depth == 0) return copy(source, destination);
-  const Loop& inner = loop[0];
-  if (depth == 1) return rows(copy, inner.count, inner.source_stride, inner.destination_stride, source, destination);
-  if (depth == 2) return planes(copy, inner, loop[1], source, destination);
+  if (depth == 1) {
+    return rows(copy, loop->count, loop->source_stride, loop->destination_stride, source, destination);
+  }
+  if (depth == 2) {
+    const Loop once[] = {loop[0], loop[1], {1, 0, 0}};
+    return cubes(copy, once, source, destination);
+  }
+  if (depth == 3) return cubes(copy, loop, source, destination);
   const Loop& outer = loop[depth - 1];
   for (Offset i = 0; i < outer.count; ++i) {
-    if (depth == 3) {
-      planes(copy, inner, loop[1], source, destination);
-    } else {
-      loops(copy, loop, depth - 1, source, destination);
-    }
+    loops(copy, loop, depth - 1, source, destination);
     source += outer.source_stride;
     destination += outer.destination_stride;
   }
