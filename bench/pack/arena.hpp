@@ -38,8 +38,6 @@ class Arena {
   /// Seconds of a plain copy of `bytes` by the fastest means known, cold like spots().
   double copy_seconds(std::int64_t bytes, const Effort& effort) const;
 
-  const Memory& memory() const { return memory_; }
-
  private:
   Memory memory_;
   Memory image_;  ///< what memory should be after unpacking; elsewhere a second arena for copies

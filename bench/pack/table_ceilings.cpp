@@ -23,8 +23,8 @@ void print_ceilings(const Setting& setting) {
   print_ceiling("copy on the GPU, read and write", std::int64_t{1} << 30, setting.copy_bandwidth / 1e9, "GB/s");
 
   constexpr std::int64_t bytes = std::int64_t{64} << 20;
-  const Memory host(bytes, Place::mapped_host);
-  const std::vector<Spot> spots{{setting.arena.memory().data(), host.data()}};
+  const Memory device(bytes), host(bytes, Place::mapped_host);
+  const std::vector<Spot> spots{{device.data(), host.data()}};
   const Contestant pinned = copies(bytes).back();
   const auto rate = [&](gapless_direction direction) {
     return static_cast<double>(bytes) / gpu_seconds({&pinned}, spots, direction, setting.effort)[0] / 1e9;
