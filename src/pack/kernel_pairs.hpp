@@ -37,7 +37,7 @@ void pair_of(const Pair& pair, const char* source, char* destination) {
     first(from, to);
     second(from + source_gap, to + destination_gap);
   };
-  single_rows(both, pair.records.count, pair.records.source_stride, pair.records.destination_stride, source,
+  near_rows(both, pair.records.count, pair.records.source_stride, pair.records.destination_stride, source,
               destination);
 }
 
