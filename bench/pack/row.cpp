@@ -26,7 +26,8 @@ double seconds_of_call(const Contestant& contestant, const Spot& spot) {
 bool is_short_enough(const Workload& work) {
   if (work.family == "2-D" || work.family == "contiguous") return true;
   const bool nest = std::holds_alternative<Box>(work.hand) && work.family != "list of a vector";
-  return work.blocks.offsets.size() <= (nest ? 131072 : 16384);
+  const std::size_t most = nest ? 131072 : work.family == "struct" ? 1024 : 16384;
+  return work.blocks.offsets.size() <= most;
 }
 
 constexpr double slowest_call = 0.02;

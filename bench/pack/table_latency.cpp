@@ -1,12 +1,9 @@
 // How long does a small pack take, from the call to the data being there? Against starting a kernel that does nothing
 // and learning of its end.
+#include "blocking.hpp"
 #include "gpu.hpp"
 #include "hand.hpp"
-#include "layout/datatype.hpp"
-#include "layout/facts.hpp"
-#include "layout/text.hpp"
 #include "tables.hpp"
-#include "transfer/transfer.hpp"
 #include "vendor.hpp"
 #include "wall.hpp"
 
@@ -15,41 +12,17 @@ namespace {
 
 using Size = std::int64_t;
 
-/// What MPI_Pack and MPI_Unpack do once they know the datatype.
-class BlockingPack {
- public:
-  BlockingPack(const Spot& spot, Size blocks, Size length, Size stride)
-      : datatype_(layout::parse_datatype("vector(" + std::to_string(blocks) + ", " + std::to_string(length) + ", " +
-                                         std::to_string(stride) + ", byte)")),
-        described_{datatype_.layout, layout::facts_of(*datatype_.layout), datatype_.extent(), false},
-        spot_(spot) {}
-
-  void run(gapless_direction direction) const {
-    const transfer::Buffer buffer{&described_, 1, spot_.memory, device::locate(spot_.memory)};
-    const device::Location packed = device::locate(spot_.packed);
-    const transfer::Result result = direction == GAPLESS_PACK ? transfer::pack(buffer, spot_.packed, packed)
-                                                              : transfer::unpack(buffer, spot_.packed, packed);
-    check(result == transfer::Result::ok ? cudaSuccess : cudaErrorUnknown, "packing as MPI_Pack does");
-  }
-
- private:
-  layout::Datatype datatype_;
-  transfer::Described described_;
-  Spot spot_;
-};
-
 void measure(const Setting& setting, Size bytes, Size length, gapless_direction direction) {
   const Size stride = 8 * length;
   const Workload work = vector(bytes / length, length, stride);
   const std::vector<Spot> spots = setting.arena.one_spot();
-  const BlockingPack blocking(spots[0], bytes / length, length, stride);
-  const Contestant as_mpi{"gapless", [&](const Spot&, gapless_direction which, cudaStream_t) { blocking.run(which); }};
+  const Contestant blocking = blocking_calls(work);
   const Contestant mine = gapless_calls(work);
   const std::vector<Contestant> kernels = hand_written(work);
   const Contestant& kernel = kernels[fastest(kernels, spots, direction)];
   const std::vector<Contestant> calls = vendor_calls(work);
   const Contestant& copy_2d = calls.front();
-  setting.arena.verify(work, {&as_mpi, &mine, &kernel, &copy_2d}, spots);
+  setting.arena.verify(work, {&blocking, &mine, &kernel, &copy_2d}, spots);
 
   static Launches launches;
   const Stream stream;
@@ -61,7 +34,7 @@ void measure(const Setting& setting, Size bytes, Size length, gapless_direction 
   };
   const std::vector<Contestant> others = right_peers(setting, work, spots);
   std::vector<WaitedCall> waiting{
-      {"gapless", [&] { blocking.run(direction); }},
+      {"gapless", [&] { blocking.issue(spots[0], direction, nullptr); }},
       {"empty kernel, completion polled", [&] { launches.launch_and_poll(); }},
       {"empty kernel, synchronised", [&] { launches.launch_and_synchronise(); }},
       {"C API, synchronised", waited(mine)},

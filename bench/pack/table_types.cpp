@@ -1,5 +1,6 @@
 // The types of 000 and 001, from 64 bytes to 4 MiB packed, to the GPU and to host memory; blocks of every multiple of 4
 // bytes; faces of cubes.
+#include "blocking.hpp"
 #include "gpu.hpp"
 #include "hand.hpp"
 #include "tables.hpp"
@@ -41,22 +42,29 @@ WaitedCall waited(const Contestant& contestant, const std::vector<Spot>& spots, 
           }};
 }
 
-/// Time until the packed bytes are there, of gapless and of everything else that can do it.
+/// Time until the packed bytes are there: gapless as an MPI call uses it, and everything else that can do it, on a
+/// stream that is then waited for.
 void measure_waited(const Setting& setting, const std::string& table, const Workload& work,
                     const std::vector<Spot>& spots, const char* destination) {
-  const Contestant mine = gapless_calls(work);
+  const Contestant mine = blocking_calls(work);
+  Contestant c_api = gapless_calls(work);
+  c_api.name = "C API";
   const std::vector<Contestant> kernels = hand_written(work);
   const std::vector<Contestant> calls = vendor_calls(work);
   const Contestant same_bytes = copies(work.packed_bytes()).back();
-  std::vector<const Contestant*> right{&mine};
+  std::vector<const Contestant*> right{&mine, &c_api};
   for (const Contestant& contestant : calls) right.push_back(&contestant);
   const Contestant& kernel = kernels[fastest(kernels, spots, GAPLESS_PACK)];
   right.push_back(&kernel);
   setting.arena.verify(work, right, spots);
 
   const Stream stream;
-  std::vector<WaitedCall> waiting;
-  for (const Contestant* contestant : right) waiting.push_back(waited(*contestant, spots, GAPLESS_PACK, stream));
+  std::vector<WaitedCall> waiting{{mine.name, [&, next = std::size_t{0}]() mutable {
+                                     mine.issue(spots[next++ % spots.size()], GAPLESS_PACK, nullptr);
+                                   }}};
+  for (std::size_t i = 1; i < right.size(); ++i) {
+    waiting.push_back(waited(*right[i], spots, GAPLESS_PACK, stream));
+  }
   waiting.back().name = "hand-written kernel";
   waiting.push_back(waited(same_bytes, spots, GAPLESS_PACK, stream));
   waiting.back().name = "cudaMemcpyAsync of as many bytes";
