@@ -32,14 +32,14 @@ def as_text(result):
     return "{\n" + "\n".join(lines) + "\n}\n"
 
 
-def report(benchmark, rows, bars, write, machine=None, file_name=None):
-    """Writes bench/results/<file_name or benchmark>.json if asked. The machine is this one's processor unless told."""
+def report(benchmark, rows, bars, write, machine=None, file_name=None, measured_commit=None):
+    """Writes bench/results/<file_name or benchmark>.json if asked, of this machine's processor and HEAD unless told."""
     for bar in bars:
         print(f"{'holds' if bar['holds'] else 'FAILS'}: {bar['name']}: {bar['asks']}: {bar['figure']}")
     result = {
         "benchmark": benchmark,
         "machine": machine or processor(),
-        "commit": commit(),
+        "commit": measured_commit or commit(),
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "rows": rows,
         "bars": bars,

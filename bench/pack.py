@@ -2,7 +2,7 @@
 """How fast is packing on the GPU: prints the tables, writes bench/results/pack_<gpu>.json, and draws them.
 
     bench/pack.py BUILD_DIRECTORY [--quick] [--table NAME ...] [--plot] [--peer NAME=LIBRARY ...] [--no-write]
-    bench/pack.py BUILD_DIRECTORY --measured FILE ...     judge what BUILD/bin/pack_gpu printed on another machine
+    bench/pack.py BUILD_DIRECTORY --measured FILE ... --commit COMMIT     judge what pack_gpu printed on another machine
 
 Everything is compared in one run on one machine: gapless, kernels written by hand for one layout each, the vendor's
 copy calls, and what the memory traffic allows at the speed of a large copy. A peer is another library behind the
@@ -49,6 +49,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="fewer cases and samples, for development")
     parser.add_argument("--table", action="append", default=[], help="only this table; writes nothing")
     parser.add_argument("--measured", type=pathlib.Path, action="append", help="what pack_gpu printed elsewhere")
+    parser.add_argument("--commit", help="with --measured: the commit that was measured")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=LIBRARY", help="another library")
     parser.add_argument("--plot", action="store_true", help="draw docs/figures/pack_*.svg (needs matplotlib)")
     parser.add_argument("--no-write", action="store_true", help="print only")
@@ -61,7 +62,7 @@ def main():
     _pack_tables.print_tables(rows)
     write = not (options.no_write or options.quick or options.table)
     name = re.sub(r"[^a-z0-9]+", "_", machine.lower()).strip("_")
-    result = report("pack", rows, _pack_bars.evaluate(rows), write, machine, f"pack_{name}")
+    result = report("pack", rows, _pack_bars.evaluate(rows), write, machine, f"pack_{name}", options.commit)
     if options.plot:
         import _pack_plots
 

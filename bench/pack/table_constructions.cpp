@@ -38,7 +38,8 @@ void compare(const Setting& setting, const char* family, const std::string& obje
   const auto bytes = static_cast<double>(works[0].packed_bytes());
   const double bound = static_cast<double>(works[0].traffic()) / setting.copy_bandwidth;
   for (const gapless_direction direction : {GAPLESS_PACK, GAPLESS_UNPACK}) {
-    const std::vector<double> seconds = gpu_seconds(all, spots, direction, setting.effort);
+    const Effort effort{2 * setting.effort.samples, setting.effort.sample_seconds / 2};
+    const std::vector<double> seconds = gpu_seconds(all, spots, direction, effort);
     const auto rate = [&](std::size_t i) { return bytes / seconds[i] / 1e9; };
     Row row;
     row.table = "constructions";
