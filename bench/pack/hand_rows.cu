@@ -2,10 +2,10 @@
 //
 // flat   consecutive threads take consecutive words of the packed data; each finds its row by division. Full lanes
 //        whatever the row's length, and only multiplications to pay for it.
-// rows   a power of two of lanes shares a row, several rows at a time: no division a word, but idle lanes where the row
-//        is no multiple of the lanes. Aligned, lanes begin on a boundary in memory, so that unpacking stores whole
-//        sectors but at the ends of a row.
-// pieces blocks of threads take pieces of long rows.
+// plain  a block of threads takes as many rows as fit, one word a thread at a time: no division a word, but idle lanes
+// lanes  a power of two of lanes shares a row, several rows at a time, beginning on a boundary in memory, so that
+//        unpacking stores whole sectors but at the ends of a row
+// pieces blocks of threads take pieces of long rows
 //
 // Fetching ahead asks for the sectors that will be stored to in part while the packed data is still on its way.
 #include <algorithm>
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(most_threads) flat(const __grid_constant__ Row
 }
 
 /// `1 << lane_shift` lanes a row, `in_flight` rows each.
-template <class Word, int in_flight, int dimensions, bool packs, bool aligned>
+template <class Word, int in_flight, int dimensions, bool packs>
 __global__ void __launch_bounds__(most_threads)
     rows_by_lanes(const __grid_constant__ Rows rows, int lane_shift, char* memory, Word* packed) {
   const std::uint32_t lanes = 1U << lane_shift, groups = blockDim.x >> lane_shift;
@@ -79,11 +79,10 @@ __global__ void __launch_bounds__(most_threads)
   for (int i = 0; i < in_flight; ++i) {
     at[i] = reinterpret_cast<Word*>(memory + rows.template offset<dimensions>(first + i * groups));
     const auto place = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at[i]) / sizeof(Word));
-    column[i] = static_cast<std::int32_t>(threadIdx.x & (lanes - 1)) -
-                static_cast<std::int32_t>(aligned ? place & (lanes - 1) : 0);
+    column[i] = static_cast<std::int32_t>(threadIdx.x & (lanes - 1)) - static_cast<std::int32_t>(place & (lanes - 1));
   }
   const auto words = static_cast<std::int32_t>(rows.words.divisor);
-  for (std::int32_t done = 0; done < words + static_cast<std::int32_t>(aligned ? lanes - 1 : 0); done += lanes) {
+  for (std::int32_t done = 0; done < words + static_cast<std::int32_t>(lanes - 1); done += lanes) {
     Word value[in_flight];
 #pragma unroll
     for (int i = 0; i < in_flight; ++i) {
@@ -101,6 +100,18 @@ __global__ void __launch_bounds__(most_threads)
         (packs ? packed[row * rows.words.divisor + word] : at[i][word]) = value[i];
       }
     }
+  }
+}
+
+/// threadIdx.y is the row, threadIdx.x walks along it.
+template <class Word, int dimensions, bool packs>
+__global__ void __launch_bounds__(most_threads) plain(const __grid_constant__ Rows rows, char* memory, Word* packed) {
+  const std::uint32_t row = blockIdx.x * blockDim.y + threadIdx.y;
+  if (row >= rows.total) return;
+  Word* const sparse = reinterpret_cast<Word*>(memory + rows.template offset<dimensions>(row));
+  Word* const dense = packed + row * rows.words.divisor;
+  for (std::uint32_t word = threadIdx.x; word < rows.words.divisor; word += blockDim.x) {
+    (packs ? dense : sparse)[word] = (packs ? sparse : dense)[word];
   }
 }
 
@@ -176,26 +187,45 @@ Contestant flat_variant(const Box& box, const Tuning& tuning = {}) {
   return {"flat, " + std::to_string(in_flight) + " in flight" + hints[static_cast<int>(hint)] + tuning.name(), issue};
 }
 
-template <int in_flight, bool aligned>
-Contestant rows_variant(const Box& box, const Tuning& tuning = {}) {
+template <int in_flight>
+Contestant rows_variant(const Box& box) {
   const auto issue = [=](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
     const auto launch = [&](auto word) {
       using Word = decltype(word);
       const Rows rows(box, sizeof(Word));
       const int lane_shift = std::bit_width(std::min(rows.words.divisor, 32U) - 1U);
-      const unsigned blocks = blocks_for(rows.total, (tuning.threads >> lane_shift) * in_flight);
+      const unsigned blocks = blocks_for(rows.total, (block_threads >> lane_shift) * in_flight);
       auto* packed = reinterpret_cast<Word*>(spot.packed);
       with_dimensions(box, [&](auto dimensions) {
-        const auto kernel = direction == GAPLESS_PACK ? rows_by_lanes<Word, in_flight, dimensions(), true, aligned>
-                                                      : rows_by_lanes<Word, in_flight, dimensions(), false, aligned>;
-        kernel<<<blocks, tuning.threads, 0, stream>>>(rows, lane_shift, spot.memory + box.base, packed);
+        const auto kernel = direction == GAPLESS_PACK ? rows_by_lanes<Word, in_flight, dimensions(), true>
+                                                      : rows_by_lanes<Word, in_flight, dimensions(), false>;
+        kernel<<<blocks, block_threads, 0, stream>>>(rows, lane_shift, spot.memory + box.base, packed);
+      });
+    };
+    with_word(alignment_of(box), launch);
+    launched();
+  };
+  return {"aligned lanes on rows, " + std::to_string(in_flight) + " in flight", issue};
+}
+
+Contestant plain_variant(const Box& box, const Tuning& tuning) {
+  const auto issue = [=](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
+    const auto launch = [&](auto word) {
+      using Word = decltype(word);
+      const Rows rows(box, sizeof(Word));
+      const unsigned lanes = std::min(std::bit_ceil(rows.words.divisor), tuning.threads);
+      const dim3 threads(lanes, tuning.threads / lanes);
+      auto* packed = reinterpret_cast<Word*>(spot.packed);
+      with_dimensions(box, [&](auto dimensions) {
+        const auto kernel =
+            direction == GAPLESS_PACK ? plain<Word, dimensions(), true> : plain<Word, dimensions(), false>;
+        kernel<<<blocks_for(rows.total, threads.y), threads, 0, stream>>>(rows, spot.memory + box.base, packed);
       });
     };
     with_word(alignment_of(box), launch, tuning.widest);
     launched();
   };
-  const std::string name = aligned ? "aligned lanes on rows, " : "lanes on rows, ";
-  return {name + std::to_string(in_flight) + " in flight" + tuning.name(), issue};
+  return {"a thread a word of a row" + tuning.name(), issue};
 }
 
 template <int in_flight, bool streaming>
@@ -227,9 +257,9 @@ std::vector<Contestant> box_kernels(const Box& box) {
       flat_variant<4, Hint::none>(box, {.resident = 1}),
       flat_variant<4, Hint::streaming>(box),
       flat_variant<4, Hint::fetching_ahead>(box, {.resident = 4}),
-      rows_variant<1, false>(box, {.widest = 8, .threads = 512}),
-      rows_variant<1, true>(box),
-      rows_variant<2, true>(box),
+      plain_variant(box, {.widest = 8, .threads = 512}),
+      rows_variant<1>(box),
+      rows_variant<2>(box),
   };
   const std::int64_t rows = box.count[0] * box.count[1] * box.count[2];
   if (alignment_of(box) % 16 == 0 && box.row >= 1024 && rows < 65536) {
