@@ -296,7 +296,10 @@ struct Settings {
 struct Buffer {
   explicit Buffer(std::size_t bytes)
       : data(static_cast<char*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096))) {
-    for (std::size_t i = 0; i < bytes; ++i) data.get()[i] = static_cast<char>(random_source());
+    for (std::size_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {
+      const std::uint64_t word = random_source();
+      std::memcpy(data.get() + i, &word, sizeof word);
+    }
   }
   struct Free {
     void operator()(char* p) const { std::free(p); }

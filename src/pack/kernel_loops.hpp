@@ -93,19 +93,19 @@ constexpr Offset longest_by_words = 2048;
 // Rows a multiple of this apart fall into the same few sets of every cache.
 constexpr Offset colliding_stride = 4096;
 
-/// Rows of `length` bytes, at least `bytes` each, in words of which the last may overlap the one before. The next row's
+/// Rows of at least 64 bytes, 64 at a time in words of `bytes`; the last 64 may overlap the ones before. The next row's
 /// lines may be fetched for writing meanwhile: its beginning is nothing that a hardware prefetcher could foresee.
 template <int bytes, bool fetches>
 [[gnu::always_inline]] inline void rows_by_words(Offset length, Offset count, Offset source_stride,
                                                  Offset destination_stride, const char* source, char* destination) {
-  const Offset last = length - bytes;
+  constexpr Offset line = 64;
+  const auto move_line = [&](Offset k) __attribute__((always_inline)) {
+    if (fetches) __builtin_prefetch(destination + destination_stride + k, 1);
+    for (int word = 0; word < line; word += bytes) move<bytes>(source + k + word, destination + k + word);
+  };
   for (; count > 0; --count) {
-    for (Offset k = 0; k < last; k += bytes) {
-      if (fetches) __builtin_prefetch(destination + destination_stride + k, 1);
-      move<bytes>(source + k, destination + k);
-    }
-    if (fetches) __builtin_prefetch(destination + destination_stride + last, 1);
-    move<bytes>(source + last, destination + last);
+    for (Offset k = 0; k < length - line; k += line) move_line(k);
+    move_line(length - line);
     source += source_stride;
     destination += destination_stride;
   }
