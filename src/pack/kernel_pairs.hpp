@@ -37,8 +37,7 @@ void pair_of(const Pair& pair, const char* source, char* destination) {
     first(from, to);
     second(from + source_gap, to + destination_gap);
   };
-  near_rows(both, pair.records.count, pair.records.source_stride, pair.records.destination_stride, source,
-              destination);
+  near_rows(both, pair.records.count, pair.records.source_stride, pair.records.destination_stride, source, destination);
 }
 
 template <int first, int... second>
