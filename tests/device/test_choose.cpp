@@ -66,6 +66,21 @@ TEST(Choose, RowsThatSplitSectorsAreGivenSectors) {
   EXPECT_EQ(choose_regime(rows(false, 132, 2)), Regime::nest) << "reading parts of sectors costs nothing";
 }
 
+TEST(Choose, RowsOfThreeWordsFarApartArePaddedToFour) {
+  Numbers numbers = rows(false, 12, 2);
+  numbers.whole_words = true;
+  numbers.row_distance = 64;
+  EXPECT_EQ(choose_regime(numbers), Regime::sectors);
+  numbers.row_distance = 63;
+  EXPECT_EQ(choose_regime(numbers), Regime::nest) << "rows share lines";
+  numbers.row_distance = 64;
+  numbers.whole_words = false;
+  EXPECT_EQ(choose_regime(numbers), Regime::nest);
+  numbers.whole_words = true;
+  numbers.row_length = 16;
+  EXPECT_EQ(choose_regime(numbers), Regime::nest);
+}
+
 TEST(Choose, TransposesHaveToBeWorthATile) {
   EXPECT_EQ(choose_regime(transposed(8, 3)), Regime::transpose);
   Numbers numbers = transposed(8, 3);
@@ -111,7 +126,7 @@ TEST(Choose, WhatDoesNotFit32BitsIsANest) {
 
 TEST(Choose, ForcedWhereItCanRun) {
   EXPECT_EQ(choose_regime(rows(true), Regime::sectors), Regime::sectors);
-  EXPECT_EQ(choose_regime(rows(false), Regime::sectors), Regime::nest) << "it unpacks";
+  EXPECT_EQ(choose_regime(rows(false), Regime::sectors), Regime::nest) << "packing, only whole words";
   EXPECT_EQ(choose_regime(rows(false), Regime::shifted), Regime::shifted);
   EXPECT_EQ(choose_regime(rows(true), Regime::shifted), Regime::nest) << "it packs";
   EXPECT_EQ(choose_regime(rows(true, 132, 2), Regime::nest), Regime::nest);

@@ -27,11 +27,17 @@ bool has_split_sectors(const Numbers& n) {
          (n.row_length % sector_bytes != 0 || (1 << n.row_alignment_shift) < sector_bytes);
 }
 
+/// Three words of a row, each row in lines of its own.
+bool is_far_triple(const Numbers& n) {
+  return n.row_length == Offset{3} << n.word_shift && n.row_distance >= line_bytes && can_run(Regime::sectors, n);
+}
+
 Regime choose_for_nest(const Numbers& n) {
   if (n.bytes < small_job) return Regime::nest;
   if (is_transposed(n)) return Regime::transpose;
   const bool is_odd = n.word_shift < fast_word_shift && n.row_length >= shortest_shifted_row;
   if (!n.unpack && is_odd && can_run(Regime::shifted, n)) return Regime::shifted;
+  if (!n.unpack && is_far_triple(n)) return Regime::sectors;
   if (n.unpack && (is_odd || has_split_sectors(n)) && can_run(Regime::sectors, n)) return Regime::sectors;
   return Regime::nest;
 }
@@ -49,7 +55,7 @@ bool can_run(Regime regime, const Numbers& n) noexcept {
     case Regime::shifted:
       return is_nest && !n.unpack && n.rows_fit_32_bits;
     case Regime::sectors:
-      return is_nest && n.unpack && n.rows_fit_32_bits;
+      return is_nest && n.rows_fit_32_bits && (n.unpack || (n.whole_words && n.word_shift >= fast_word_shift));
     case Regime::transpose:
       return is_nest && n.fits_32_bits && n.across_count > 0 && n.row_length == Offset{1} << n.word_shift;
     case Regime::segments:

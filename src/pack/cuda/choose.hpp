@@ -24,8 +24,10 @@ struct Numbers {
   int row_alignment_shift = 0;  ///< log2 of what every row's address is a multiple of, at most 5
   bool fits_32_bits = true;     ///< words, counts and strides; the regimes for rows and tiles need it
   bool rows_fit_32_bits = true;
-  Offset bytes = 0;       ///< of the job
-  Offset row_length = 0;  ///< nest: bytes
+  Offset bytes = 0;          ///< of the job
+  bool whole_words = false;  ///< the range begins and ends at whole words
+  Offset row_distance = 0;   ///< nest: bytes of memory from one row to the next, roughly
+  Offset row_length = 0;     ///< nest: bytes
   // Nest: the mode that runs across the packed order in small steps, if there is one.
   int across_mode = 0;
   Offset inner_count = 0;  ///< of the innermost mode

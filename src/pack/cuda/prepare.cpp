@@ -78,7 +78,7 @@ bool rows_fit_index32(const Request& request) {
   const std::uint64_t length = unsigned_(request.shape.length);
   if (request.end - request.begin >= index32_limit / 2 || length >= index32_limit / 4) return false;
   const std::uint64_t rows = (request.end - request.begin) / length + 2;
-  return rows * (length / 4 + 32) < index32_limit && fits_index32(request.shape, request.end / length + 1, 0);
+  return rows * (length / 2 + 64) < index32_limit && fits_index32(request.shape, request.end / length + 1, 0);
 }
 
 /// Fills in the mode of smallest stride, if it is not the innermost.
@@ -114,6 +114,8 @@ Numbers numbers_of(const Request& request) {
   numbers.fits_32_bits = fits_index32(shape, (request.end >> std::min(numbers.word_shift, 2)) + 1, numbers.word_shift);
   numbers.bytes = static_cast<Offset>(request.end - request.begin);
   numbers.row_length = shape.length;
+  numbers.row_distance = shape.mean_distance;
+  numbers.whole_words = ((request.begin | request.end) & ((std::uint64_t{1} << numbers.word_shift) - 1)) == 0;
   numbers.rows_fit_32_bits = rows_fit_index32(request);
   note_transposition(request, numbers);
   return numbers;
@@ -224,12 +226,14 @@ SectorsWork sectors_work(const Request& request) {
       trailing_zeros(shape.alignment_bits | request.origin() | request.packed | ends, largest_word_shift);
   work.is_exact = exact_shift >= 2;
   work.shift = work.is_exact ? exact_shift : 3;
-  const bool is_long = shape.length > sector_bytes;
+  work.unpack = request.unpack;
+  const bool is_long = request.unpack && shape.length > sector_bytes;
   work.alignment = is_long ? sector_bytes : 1u << work.shift;
   const std::uint32_t row_alignment = 1u << trailing_zeros(shape.place_bits | request.origin(), sector_shift);
   const std::uint32_t slack = work.alignment > row_alignment ? work.alignment - row_alignment : 0;
   const std::uint32_t units = (work.rows.length + slack + work.alignment - 1) / work.alignment;
-  work.words_per_row = make_divider(units * work.alignment >> work.shift);
+  const std::uint32_t words = units * work.alignment >> work.shift;
+  work.words_per_row = make_divider(request.unpack ? words : std::bit_ceil(words));
   work.is_prefetched = is_long || shape.mean_distance <= 2 * sector_bytes;
   return work;
 }

@@ -1,9 +1,12 @@
-// Regime sectors: unpacking rows that do not consist of whole sectors, the 32 bytes that caches and memory deal in.
+// Regime sectors: threads are given to the words of rows, not to packed words.
 //
-// A sector that two store instructions write in parts costs as much as several whole ones, and so does one that is
-// written in part and must be filled from memory. So threads are given to the words of each row's sectors, not to
-// packed words: no instruction ends inside of a sector, only the ends of rows are written in part, and those sectors
-// are fetched ahead. The packed bytes of a word may begin anywhere.
+// Unpacking rows that do not consist of whole sectors, the 32 bytes that caches and memory deal in:
+// a sector that two store instructions write in parts costs as much as several whole ones, and so does one that is
+// written in part and must be filled from memory. So no instruction ends inside of a sector, only the ends of rows are
+// written in part, and those sectors are fetched ahead. The packed bytes of a word may begin anywhere.
+//
+// Packing rows of three words that lie far apart: with a fourth thread that does nothing, every warp reads exactly
+// eight lines of memory, which is much faster than eleven.
 #pragma once
 
 #include "pack/cuda/regimes/rows.hpp"
@@ -19,11 +22,13 @@ struct SectorsWork {
   int shift;                             ///< log2 of the bytes in a word
   bool is_exact;                         ///< rows, packed stream and range begin and end at whole words
   bool is_prefetched;
+  bool unpack;  ///< else is_exact
   Rows rows;
 
+  /// In flight while unpacking.
   GAPLESS_HOST_DEVICE static constexpr int words_per_thread(int shift) noexcept { return shift == 2 ? 4 : 2; }
   GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept {
-    const auto words = static_cast<std::uint32_t>(words_per_thread(shift) * threads_per_block);
+    const auto words = static_cast<std::uint32_t>((unpack ? words_per_thread(shift) : 1) * threads_per_block);
     return (rows.row_count * words_per_row.divisor + words - 1) / words;
   }
   GAPLESS_HOST_DEVICE int word_shift() const noexcept { return shift; }
@@ -119,9 +124,22 @@ GAPLESS_HOST_DEVICE void scatter_words(const SectorsWork& work, std::uint64_t ti
 }
 
 template <class Word, class Form, class Block>
+GAPLESS_HOST_DEVICE void gather_words(const SectorsWork& work, std::uint64_t tile, const Block& block) noexcept {
+  block.threads([&](int thread) {
+    const auto index = static_cast<std::uint32_t>(tile) * threads_per_block + static_cast<std::uint32_t>(thread);
+    const RowWord place = row_word<Form>(work, index);
+    if (!place.is_touched(sizeof(Word))) return;
+    const std::uintptr_t packed = place.packed + static_cast<std::uintptr_t>(Offset{place.word});
+    *block.space.template at<Word>(packed) = *block.space.template at<const Word>(place.address());
+  });
+}
+
+template <class Word, class Form, class Block>
 GAPLESS_HOST_DEVICE void run_known_tile(const SectorsWork& work, std::uint64_t tile, const Block& block) noexcept {
   using Space = std::remove_cvref_t<decltype(block.space)>;
-  if (work.is_exact) {
+  if (!work.unpack) {
+    if constexpr (sizeof(Word) >= 4) gather_words<Word, Form>(work, tile, block);
+  } else if (work.is_exact) {
     if constexpr (sizeof(Word) >= 4) scatter_words<Word, Form>(work, tile, WholeWords<Word, Space>{block.space}, block);
   } else if constexpr (sizeof(Word) == 8) {
     scatter_words<Word, Form>(work, tile, PartWords<Space>{block.space}, block);

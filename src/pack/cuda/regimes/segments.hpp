@@ -18,9 +18,12 @@ inline constexpr int mask_bits = 32;
 
 /// What the threads of a tile share.
 struct StagedRuns {
-  std::uint32_t starts[segment_tile_words / mask_bits];    ///< a bit for each word that a run starts at
-  std::uint16_t covering[segment_tile_words / mask_bits];  ///< the staged run that each group of words begins in
-  Offset shifts[segment_tile_words];                       ///< of each staged run
+  struct alignas(8) Group {
+    std::uint32_t starts;    ///< a bit for each of its words, but the first, that a run starts at
+    std::uint32_t covering;  ///< the staged run that its first word lies in
+  };
+  Group groups[segment_tile_words / mask_bits];
+  Offset shifts[segment_tile_words];  ///< of each staged run
 };
 
 /// Part of the list, within one repetition.
@@ -67,9 +70,9 @@ struct SegmentsWork {
 
 /// Notes where run `run` starts, and which groups of words begin in it. Both positions are in words of the tile.
 GAPLESS_HOST_DEVICE void mark_run(StagedRuns& staged, std::uint32_t run, int start, int end) noexcept {
-  if (start > 0 && start % mask_bits != 0) set_bits(staged.starts[start / mask_bits], 1u << (start % mask_bits));
+  if (start > 0 && start % mask_bits != 0) set_bits(staged.groups[start / mask_bits].starts, 1u << (start % mask_bits));
   const int first = start <= 0 ? 0 : (start + mask_bits - 1) / mask_bits;
-  for (int group = first; group * mask_bits < end; ++group) staged.covering[group] = static_cast<std::uint16_t>(run);
+  for (int group = first; group * mask_bits < end; ++group) staged.groups[group].covering = run;
 }
 
 /// Fetches the sectors at either end of [begin, end) that are not written whole.
@@ -125,9 +128,9 @@ struct StagedSegments {
   int word_shift;
 
   GAPLESS_HOST_DEVICE std::uintptr_t address(std::uint32_t word) const noexcept {
+    const StagedRuns::Group group = staged.groups[word / mask_bits];
     const std::uint32_t up_to_word = (2u << (word % mask_bits)) - 1;
-    const std::uint32_t run =
-        staged.covering[word / mask_bits] + count_bits(staged.starts[word / mask_bits] & up_to_word);
+    const std::uint32_t run = group.covering + count_bits(group.starts & up_to_word);
     return tile.memory + static_cast<std::uintptr_t>(staged.shifts[run]) + tile.begin +
            (std::uintptr_t{word} << word_shift);
   }
@@ -138,22 +141,20 @@ template <class Word, bool whole, class Space>
 GAPLESS_HOST_DEVICE void copy_staged(const Range& range, const StagedSegments& places, std::uint32_t low,
                                      std::uint32_t high, int thread, const Space& space) noexcept {
   const std::uintptr_t packed = range.packed + places.tile.packed;
+  // Addresses are found where they are used: kept, they would take more registers than the words.
+  const auto place = [&](std::uint32_t word, bool in_memory) {
+    return in_memory ? places.address(word) : packed + word * sizeof(Word);
+  };
   Word words[segment_words_per_thread];
-  std::uintptr_t memory[segment_words_per_thread];
   GAPLESS_UNROLL
   for (int i = 0; i < segment_words_per_thread; ++i) {
     const auto word = static_cast<std::uint32_t>(thread + i * threads_per_block);
-    if (whole || (word >= low && word < high)) {
-      memory[i] = places.address(word);
-      words[i] = *space.template at<const Word>(range.unpack ? packed + word * sizeof(Word) : memory[i]);
-    }
+    if (whole || (word >= low && word < high)) words[i] = *space.template at<const Word>(place(word, !range.unpack));
   }
   GAPLESS_UNROLL
   for (int i = 0; i < segment_words_per_thread; ++i) {
     const auto word = static_cast<std::uint32_t>(thread + i * threads_per_block);
-    if (whole || (word >= low && word < high)) {
-      *space.template at<Word>(range.unpack ? memory[i] : packed + word * sizeof(Word)) = words[i];
-    }
+    if (whole || (word >= low && word < high)) *space.template at<Word>(place(word, range.unpack)) = words[i];
   }
 }
 
@@ -181,7 +182,7 @@ GAPLESS_HOST_DEVICE void run_tile(const SegmentsWork& work, std::uint64_t number
   if (work.range.word_count == 0) return;
   const SegmentTile tile = work.tile(number);
   block.threads([&](int thread) {
-    if (thread < segment_tile_words / mask_bits) staged.starts[thread] = 0;
+    if (thread < segment_tile_words / mask_bits) staged.groups[thread].starts = 0;
   });
   block.barrier();
   block.threads([&](int thread) { stage_runs(work, tile, thread, staged); });
