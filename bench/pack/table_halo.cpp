@@ -1,11 +1,8 @@
 // All 26 faces, edges and corners of a 3-D halo: one batch that is waited for as MPI calls wait, one through the C API,
 // 26 calls, and a CUDA graph of 26 calls.
-#include <cstdio>
-#include <cstdlib>
-
+#include "api/type.hpp"
 #include "device/device.hpp"
 #include "gpu.hpp"
-#include "layout/text.hpp"
 #include "tables.hpp"
 #include "wall.hpp"
 
@@ -40,17 +37,10 @@ class Halo {
       // Each region's packed bytes begin on a line of their own, as messages in separate buffers would.
       jobs_.push_back({region.type.get(), 1, spot.memory, 0, region.packed_bytes(), spot.packed + at, GAPLESS_PACK});
       at += (region.packed_bytes() + 255) / 256 * 256;
-      types_.push_back(layout::parse_datatype(region.text()));
-    }
-    for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      const layout::Datatype& type = types_[i];
-      waited_jobs_.push_back({type.layout.get(),
-                              {1, type.extent()},
-                              0,
-                              type.size(),
-                              pack::Direction::pack,
-                              jobs_[i].memory,
-                              jobs_[i].packed});
+      const gapless_job& job = jobs_.back();
+      const layout::Datatype& type = region.type->datatype;
+      waited_jobs_.push_back(
+          {type.layout.get(), {1, type.extent()}, 0, type.size(), pack::Direction::pack, job.memory, job.packed});
     }
     check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "beginning a capture");
     issue_calls();
@@ -64,11 +54,11 @@ class Halo {
   ~Halo() { cudaGraphExecDestroy(graph_); }
 
   void waited_batch() const {
-    const device::Status status = device::runtime()->run_and_wait(waited_jobs_, 0);
+    const device::Status status = device::runtime()->run_and_wait(waited_jobs_, 0, device::Reach::this_gpu);
     check(status == device::Status::ok ? cudaSuccess : cudaErrorUnknown, "packing a batch");
   }
   void batch() const {
-    require(gapless_pack_batch(jobs_.data(), jobs_.size(), stream_));
+    check(gapless_pack_batch(jobs_.data(), jobs_.size(), stream_), "packing");
     stream_.wait();
   }
   void calls() const {
@@ -80,7 +70,7 @@ class Halo {
     stream_.wait();
   }
   void largest() const {
-    require(gapless_pack_batch(&jobs_[4], 1, stream_));
+    check(gapless_pack_batch(&jobs_[4], 1, stream_), "packing");
     stream_.wait();
   }
   Size bytes() const {
@@ -101,27 +91,18 @@ class Halo {
       check(cudaMemset(packed, 1, size), "poisoning");
       waited ? waited_batch() : batch();
       check(cudaMemcpy(got.data(), packed, size, cudaMemcpyDeviceToHost), "reading packed data");
-      if (wanted == got) continue;
-      std::fprintf(stderr, "pack: the batch and the calls differ\n");
-      std::exit(1);
+      if (wanted != got) fail("the batch and the calls differ");
     }
   }
 
  private:
   void issue_calls() const {
     for (const gapless_job& job : jobs_) {
-      require(gapless_pack(job.type, job.count, job.memory, job.begin, job.end, job.packed, stream_));
+      check(gapless_pack(job.type, job.count, job.memory, job.begin, job.end, job.packed, stream_), "packing");
     }
   }
-  static void require(gapless_status status) {
-    if (status == GAPLESS_SUCCESS) return;
-    std::fprintf(stderr, "pack: %s\n", gapless_last_error());
-    std::exit(1);
-  }
-
   Stream stream_;
   std::vector<gapless_job> jobs_;
-  std::vector<layout::Datatype> types_;
   std::vector<pack::Job> waited_jobs_;
   cudaGraphExec_t graph_ = nullptr;
 };
@@ -150,9 +131,7 @@ void print_halo(const Setting& setting) {
     row.labels = {{"layout", "26 regions of " + std::to_string(edge) + "^3 floats"},
                   {"largest face", std::to_string(edge * edge * 4) + " B"}};
     row.bytes = halo.bytes();
-    row.value = seconds[0] * 1e6;
-    row.unit = "us";
-    for (std::size_t i = 1; i < seconds.size(); ++i) row.peers.emplace_back(waiting[i].name, seconds[i] * 1e6);
+    set_times(row, waiting, seconds);
     print(row);
   }
 }

@@ -35,6 +35,13 @@ VARIABLES = (
     ),
     Variable("GAPLESS_GPU", "0, 1", "1", "0: never ask the GPU driver; every pointer is taken for host memory."),
     Variable(
+        "GAPLESS_RESIDENT",
+        "0, 1",
+        "0",
+        "1: keep a kernel on the GPU that takes small messages without a launch. It occupies 8 multiprocessors in part "
+        "and retires after a millisecond without work. Needs compute capability 9.0.",
+    ),
+    Variable(
         "GAPLESS_GPU_REGIME",
         "nest, shifted, sectors, transpose, segments, tree",
         "chosen per job",

@@ -29,6 +29,9 @@ struct Location {
   int device = -1;  ///< ordinal of the owning GPU; -1 for plain host memory
 };
 
+/// Where the bytes lie that a job writes: an end that only this GPU's memory waits for is known a little sooner.
+enum class Reach : std::uint8_t { this_gpu, beyond };
+
 enum class Status : std::uint8_t { ok, out_of_memory, unsupported, failed };
 
 /// What a plugin does. All functions are thread-safe, leave the calling thread's current device as it was, never throw
@@ -62,7 +65,7 @@ class Runtime {
   virtual Status run(std::span<const pack::Job> jobs, int device, void* stream) noexcept = 0;
   /// The same after everything the program issued so far to the legacy default stream of `device`, and done on return,
   /// by the way that takes the least time for a few small jobs. After a failure nothing uses the buffers any more.
-  virtual Status run_and_wait(std::span<const pack::Job> jobs, int device) noexcept = 0;
+  virtual Status run_and_wait(std::span<const pack::Job> jobs, int device, Reach reach) noexcept = 0;
 
   /// Issues a copy between two layouts to `stream`, as run() does; both memories must be addressable by `device`.
   virtual Status copy(const pack::PairJob& job, int device, void* stream) noexcept = 0;

@@ -124,10 +124,13 @@ class GpuCall {
   bool issued_ = false;
 };
 
-Result run_on_gpu(const Job& job, int device) noexcept {
+/// `packed`: what memory the packed bytes are in, page-locked mostly.
+Result run_on_gpu(const Job& job, int device, MemoryKind packed = MemoryKind::pinned) noexcept {
   Runtime* runtime = device::runtime();
   if (runtime == nullptr) return Result::device_failed;
-  const Status status = runtime->run_and_wait(std::span(&job, 1), device);
+  const bool stays = job.direction == Direction::unpack || packed == MemoryKind::device;
+  const Status status =
+      runtime->run_and_wait(std::span(&job, 1), device, stays ? device::Reach::this_gpu : device::Reach::beyond);
   if (status != Status::unsupported) return result_of(status);
   GpuCall gpu(device);
   gpu.copy_runs(job);
@@ -225,7 +228,9 @@ Result move(const Buffer& buffer, void* packed, Location location, Direction dir
   }
   record(Scheme::oneshot, bytes);
   const int device = buffer.location.device;
-  if (!cpu_addressable(buffer.location) && gpu_addressable(location, device)) return run_on_gpu(job, device);
+  if (!cpu_addressable(buffer.location) && gpu_addressable(location, device)) {
+    return run_on_gpu(job, device, location.kind);
+  }
   return move_through_bounce(buffer, static_cast<std::byte*>(packed), location, direction);
 }
 

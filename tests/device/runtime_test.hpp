@@ -18,6 +18,7 @@
 namespace gapless::tests {
 
 using device::MemoryKind;
+using device::Reach;
 using device::Runtime;
 using device::Status;
 using layout::Mode;

@@ -167,9 +167,8 @@ struct Executor {
     const cuda::SequentialBlock<CheckedSpace> block{space};
     const auto run = [&](const auto& parameters) {
       for (std::uint32_t tile = 0; tile < batch.tiles(); ++tile) {
-        cuda::visit_batch_tile(parameters, tile, [&](auto tag, const std::byte* work, std::uint32_t tile_of_job) {
-          cuda::run_fused_tile(tag, work, tile_of_job, block);
-        });
+        const cuda::BatchTile found = cuda::find_tile(parameters, tile);
+        cuda::run_fused_tile(found.tag, parameters.works + found.position, found.tile, block);
       }
     };
     batch.is_small() ? run(batch.small_parameters()) : run(batch.parameters());
@@ -356,7 +355,7 @@ class SimulatedRuntime final : public device::Runtime {
     return cuda::issue(planner_, jobs, device, launches);
   }
 
-  Status run_and_wait(std::span<const Job> jobs, int device) noexcept override {
+  Status run_and_wait(std::span<const Job> jobs, int device, device::Reach) noexcept override {
     const Status status = run(jobs, device, nullptr);
     const bool healthy = stream_of(nullptr).finish();
     if (status != Status::ok) return status;

@@ -80,9 +80,37 @@ TEST_P(BatchTest, AnyMixOfJobs) {
       expect_ok(runtime_->run(mix.jobs(), 0, stream_));
       expect_ok(runtime_->synchronize(0, stream_));
     } else {
-      expect_ok(runtime_->run_and_wait(mix.jobs(), 0));
+      expect_ok(runtime_->run_and_wait(mix.jobs(), 0, Reach::this_gpu));
     }
     ASSERT_NO_FATAL_FAILURE(mix.expect_done()) << "round " << round << ", " << mix.jobs().size() << " jobs";
+  }
+}
+
+TEST_P(BatchTest, TheSameJobsAgainAndOthersLikeThem) {
+  constexpr std::size_t each = 64;
+  RandomLayouts random(test_seed());
+  Memory memory(*runtime_, MemoryKind::device, 8 * 400), packed(*runtime_, MemoryKind::device, 8 * each);
+  for (int round = 0; round < 24; ++round) {
+    // New layouts, which may lie where the last ones lay, in every fourth round; in the others the same jobs, of which
+    // one differs in odd rounds.
+    static std::vector<LayoutPointer> layouts;
+    if (round % 4 == 0) layouts.clear();
+    while (layouts.size() < 8) layouts.push_back(layout::repeat(layout::block(0, 4), 16, 8 + 4 * random.number(0, 4)));
+    const auto contents = random_bytes(random, 8 * 400);
+    memory.fill(contents);
+    std::vector<Job> jobs;
+    std::vector<char> expected;
+    for (std::size_t i = 0; i < 8; ++i) {
+      const std::size_t from = i * 400 + (i == 5 && round % 2 == 1 ? 4 : 0);
+      jobs.push_back(
+          {layouts[i].get(), {1, 0}, 0, each, Direction::pack, memory.pointer() + from, packed.pointer() + i * each});
+      const auto stride = static_cast<std::size_t>(layouts[i]->modes[0].stride);
+      for (std::size_t row = 0; row < 16; ++row) {
+        expected.insert(expected.end(), &contents[from + row * stride], &contents[from + row * stride] + 4);
+      }
+    }
+    expect_ok(runtime_->run_and_wait(jobs, 0, Reach::this_gpu));
+    ASSERT_EQ(packed.contents(), expected) << "round " << round;
   }
 }
 
@@ -92,7 +120,7 @@ TEST_P(BatchTest, MoreJobsThanOneLaunchHolds) {
   Sample rows{layout::repeat(layout::block(0, 4), 3, 8), {0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19}};
   for (int i = 0; i < 1000; ++i) mix.add(rows, 0, 1);
   ASSERT_GT(mix.jobs().size(), 900u);
-  expect_ok(runtime_->run_and_wait(mix.jobs(), 0));
+  expect_ok(runtime_->run_and_wait(mix.jobs(), 0, Reach::this_gpu));
   mix.expect_done();
 }
 
@@ -104,7 +132,7 @@ TEST_P(BatchTest, ContiguousPiecesOfAnyLengthAndAlignment) {
     std::iota(row.map.begin(), row.map.end(), Offset{0});
     mix.add(row, 0, 1);
   }
-  expect_ok(runtime_->run_and_wait(mix.jobs(), 0));
+  expect_ok(runtime_->run_and_wait(mix.jobs(), 0, Reach::this_gpu));
   mix.expect_done();
 }
 
@@ -113,7 +141,7 @@ TEST_P(BatchTest, OneJobAtATimeIsDoneOnReturn) {
   for (int round = 0; round < 20; ++round) {
     Mix mix(*runtime_, random);
     for (int i = 0; i < 20; ++i) mix.add();
-    for (const Job& job : mix.jobs()) expect_ok(runtime_->run_and_wait({&job, 1}, 0));
+    for (const Job& job : mix.jobs()) expect_ok(runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu));
     ASSERT_NO_FATAL_FAILURE(mix.expect_done()) << "round " << round;
   }
 }
@@ -121,10 +149,10 @@ TEST_P(BatchTest, OneJobAtATimeIsDoneOnReturn) {
 TEST_P(BatchTest, NothingToDoIsDoneAtOnce) {
   const auto rows = layout::repeat(layout::block(0, 4), 10, 8);
   const Job nothing{rows.get(), {1, 0}, 7, 7, Direction::pack, nullptr, nullptr};
-  expect_ok(runtime_->run_and_wait({}, 0));
-  expect_ok(runtime_->run_and_wait({&nothing, 1}, 0));
+  expect_ok(runtime_->run_and_wait({}, 0, Reach::this_gpu));
+  expect_ok(runtime_->run_and_wait({&nothing, 1}, 0, Reach::this_gpu));
   const Job twice[] = {nothing, nothing};
-  expect_ok(runtime_->run_and_wait(twice, 0));
+  expect_ok(runtime_->run_and_wait(twice, 0, Reach::this_gpu));
 }
 
 GAPLESS_FOR_EVERY_PLUGIN(BatchTest);

@@ -18,6 +18,7 @@ namespace {
 
 using device::Location;
 using device::MemoryKind;
+using device::Reach;
 using device::Status;
 using pack::Direction;
 using pack::Job;
@@ -207,7 +208,7 @@ TEST_F(Cuda, CapturedBatchesAndCopiesAreReplayed) {
   const pack::PairJob copy{ragged.get(), {1, 0}, memory.get(), spread.get(), {1, 0}, copied.get()};
   EXPECT_EQ(runtime_->copy(copy, 0, stream), Status::ok) << runtime_->last_error();
   const Job waits{spread.get(), {1, 0}, 0, 64, Direction::pack, memory.get(), packed.get() + 960};
-  EXPECT_EQ(runtime_->run_and_wait({&waits, 1}, 0), Status::ok) << runtime_->last_error();
+  EXPECT_EQ(runtime_->run_and_wait({&waits, 1}, 0, Reach::this_gpu), Status::ok) << runtime_->last_error();
   ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
   ragged.reset();
   spread.reset();

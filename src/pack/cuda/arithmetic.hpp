@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #if defined(__CUDACC__)
 #define GAPLESS_HOST_DEVICE __host__ __device__ __forceinline__
@@ -65,7 +66,8 @@ Divider<Index> make_divider(Index divisor) noexcept {
   constexpr int bits = static_cast<int>(sizeof(Index) * 8);
   const auto shift = static_cast<std::uint32_t>(std::bit_width(static_cast<Index>(divisor - 1)));
   const Index above = (Index{1} << shift) - divisor;
-  const auto magic = static_cast<Index>((static_cast<unsigned __int128>(above) << bits) / divisor) + 1;
+  using Wide = std::conditional_t<sizeof(Index) == 4, std::uint64_t, unsigned __int128>;
+  const auto magic = static_cast<Index>((static_cast<Wide>(above) << bits) / divisor) + 1;
   return {divisor, static_cast<Index>(magic), shift};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace gapless::pack::cuda {
@@ -35,7 +36,8 @@ bool Batch::add(const FusedWork& work, const std::shared_ptr<Descriptor>& descri
   if (descriptor) descriptors_.push_back(descriptor);
   std::memcpy(parameters_.works + work_bytes_, bytes.data(), bytes.size());
   parameters_.entries[parameters_.job_count++] = {static_cast<std::uint32_t>(end_tile),
-                                                  static_cast<std::uint16_t>(work_bytes_ / work_unit), tag_of(work)};
+                                                  static_cast<std::uint16_t>(work_bytes_ / work_unit),
+                                                  static_cast<std::uint16_t>(rounded / work_unit), tag_of(work)};
   work_bytes_ += rounded;
   return true;
 }
@@ -52,7 +54,6 @@ namespace {
 class Issuer {
  public:
   Issuer(LaunchSink& sink, Batch& batch) : sink_(sink), batch_(batch) { batch_.clear(); }
-  ~Issuer() { batch_.clear(); }
   Issuer(const Issuer&) = delete;
   Issuer& operator=(const Issuer&) = delete;
 
@@ -60,11 +61,13 @@ class Issuer {
     if (std::holds_alternative<std::monostate>(planned.launch)) return Status::ok;
     const std::optional<FusedWork> work = is_small ? fused(planned.launch) : std::nullopt;
     if (!work) {
+      is_one_batch_ = false;
       const Status status = launch_large(false);
       large_ = std::move(planned);
       return status;
     }
     if (batch_.add(*work, planned.descriptor)) return Status::ok;
+    is_one_batch_ = false;
     const Status status = sink_.launch(batch_, false);
     batch_.clear();
     batch_.add(*work, planned.descriptor);
@@ -76,6 +79,9 @@ class Issuer {
     return status != Status::ok || batch_.empty() ? status : sink_.launch(batch_, true);
   }
 
+  /// Is the batch all that was launched?
+  bool is_one_batch() const noexcept { return is_one_batch_ && !batch_.empty(); }
+
  private:
   Status launch_large(bool is_last) {
     const Planner::Planned large = std::exchange(large_, {});
@@ -86,6 +92,44 @@ class Issuer {
   LaunchSink& sink_;
   Batch& batch_;
   Planner::Planned large_;  ///< has a launch of its own, yet to be made
+  bool is_one_batch_ = true;
+};
+
+bool is_same(const Job& a, const Job& b) noexcept {
+  return a.layout == b.layout && a.outer == b.outer && a.begin == b.begin && a.end == b.end &&
+         a.direction == b.direction && a.memory == b.memory && a.packed == b.packed;
+}
+
+/// A thread's last batch with the jobs it was made for: the regions of a halo are the same in every step.
+struct KeptBatch {
+  Batch batch;
+  std::vector<Job> jobs;  ///< empty: the batch is no longer, or never was, all of a call
+  std::vector<std::weak_ptr<const Layout>> layouts;
+  std::uint64_t planner = 0;
+  int device = -1;
+
+  bool is_for(std::span<const Job> wanted, int wanted_device, std::uint64_t wanted_planner) const noexcept {
+    return std::equal(jobs.begin(), jobs.end(), wanted.begin(), wanted.end(), is_same) && device == wanted_device &&
+           planner == wanted_planner &&
+           std::none_of(layouts.begin(), layouts.end(), [](const auto& layout) { return layout.expired(); });
+  }
+
+  void remember(std::span<const Job> made_for, int of_device, std::uint64_t of_planner) noexcept {
+    try {
+      layouts.clear();
+      for (const Job& job : made_for) layouts.push_back(job.layout->weak_from_this());
+      device = of_device;
+      planner = of_planner;
+      jobs.assign(made_for.begin(), made_for.end());
+    } catch (const std::bad_alloc&) {
+      forget();
+    }
+  }
+
+  void forget() noexcept {
+    jobs.clear();
+    batch.clear();
+  }
 };
 
 Status issue_one(Planner& planner, const Job& job, int device, LaunchSink& sink) {
@@ -98,16 +142,21 @@ Status issue_one(Planner& planner, const Job& job, int device, LaunchSink& sink)
 }  // namespace
 
 Status issue(Planner& planner, std::span<const Job> jobs, int device, LaunchSink& sink) {
+  if (jobs.empty()) return Status::ok;
   if (jobs.size() == 1) return issue_one(planner, jobs.front(), device, sink);
-  thread_local const auto batch = std::make_unique<Batch>();
-  Issuer issuer(sink, *batch);
+  thread_local const auto kept = std::make_unique<KeptBatch>();
+  if (kept->is_for(jobs, device, planner.identity())) return sink.launch(kept->batch, true);
+  kept->forget();
+  Issuer issuer(sink, kept->batch);
   for (const Job& job : jobs) {
     const bool fuses = is_small(job) && !planner.is_forced();
     Planner::Planned planned = planner.plan(job, device, fuses ? std::optional(Regime::nest) : std::nullopt);
     if (planned.out_of_memory) return Status::out_of_memory;
     if (const Status status = issuer.add(std::move(planned), is_small(job)); status != Status::ok) return status;
   }
-  return issuer.finish();
+  const Status status = issuer.finish();
+  if (status == Status::ok && issuer.is_one_batch()) kept->remember(jobs, device, planner.identity());
+  return status;
 }
 
 }  // namespace gapless::pack::cuda

@@ -17,13 +17,14 @@
 
 namespace gapless::pack::cuda {
 
+inline constexpr std::uint32_t work_unit = 16;  // bytes
+
 struct BatchEntry {
   std::uint32_t end_tile;  ///< tiles of this and all earlier jobs
-  std::uint16_t position;  ///< of the work, in units of work_unit bytes
+  std::uint16_t position;  ///< of the work, in units
+  std::uint16_t units;     ///< of the work
   FusedTag tag;
 };
-
-inline constexpr std::size_t work_unit = 16;
 
 /// Kernel parameters. The larger they are the longer a launch takes, hence two sizes.
 template <std::size_t job_capacity, std::size_t work_capacity>
@@ -37,8 +38,8 @@ struct BatchParameters {
   alignas(work_unit) std::byte works[work_capacity];
 };
 
-using SmallBatch = BatchParameters<40, 3712>;    // the 26 faces of a cube, within 4 KiB
-using LargeBatch = BatchParameters<256, 30464>;  // within the 32764 bytes that CUDA allows
+using SmallBatch = BatchParameters<32, 3664>;    // the 26 faces of a cube, within 4 KiB
+using LargeBatch = BatchParameters<256, 29632>;  // within the 32764 bytes that CUDA allows
 static_assert(sizeof(SmallBatch) <= 4096 && sizeof(LargeBatch) <= 32764);
 
 /// The job that a tile of the batch belongs to.
@@ -56,13 +57,21 @@ GAPLESS_HOST_DEVICE std::uint32_t job_of_tile(const Parameters& batch, std::uint
   return low;
 }
 
-/// Calls run(tag, work, tile) for the job's work and the tile of it that are tile number `tile` of the batch.
-template <class Parameters, class Run>
-GAPLESS_HOST_DEVICE void visit_batch_tile(const Parameters& batch, std::uint32_t tile, const Run& run) noexcept {
+/// A tile of one of the batch's jobs.
+struct BatchTile {
+  FusedTag tag;
+  std::uint32_t position;    ///< of the job's work, in bytes
+  std::uint32_t work_bytes;  ///< up to the next job's
+  std::uint32_t tile;        ///< of the job
+};
+
+/// The tile that is number `tile` of the batch.
+template <class Parameters>
+GAPLESS_HOST_DEVICE BatchTile find_tile(const Parameters& batch, std::uint32_t tile) noexcept {
   const std::uint32_t job = job_of_tile(batch, tile);
   const BatchEntry& entry = batch.entries[job];
   const std::uint32_t first = job == 0 ? 0 : batch.entries[job - 1].end_tile;
-  run(entry.tag, batch.works + entry.position * work_unit, tile - first);
+  return {entry.tag, entry.position * work_unit, entry.units * work_unit, tile - first};
 }
 
 /// Jobs gathered for one launch, with the descriptors that must live until it is made.

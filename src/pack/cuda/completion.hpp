@@ -13,17 +13,22 @@ struct Completion {
   std::uint32_t* arrived = nullptr;  ///< in GPU memory, 0 before and after a kernel
   std::uint32_t* flag = nullptr;     ///< page-locked; null: nobody waits for it
   std::uint32_t value = 0;           ///< what to write to the flag
+  bool beyond_gpu = true;            ///< the kernel writes memory that is not its own GPU's
 };
 
 #if defined(__CUDACC__)
-/// To be called by all threads of a block when they have done all their work, of which the CPU then sees every byte.
+/// To be called by all threads of a block when they have done all their work, of which every byte is then to be seen.
 __device__ __forceinline__ void complete(const Completion& completion) {
   if (completion.flag == nullptr) return;
   __syncthreads();
   if (threadIdx.x != 0) return;
-  // The fence covers what this block's other threads wrote before the barrier, and at system scope, because what they
-  // wrote may be host memory or that of another GPU.
-  __threadfence_system();
+  // The fence covers what this block's other threads wrote before the barrier. Whoever reads this GPU's memory does so
+  // through its second-level cache, where all stores are once they are visible to the whole GPU.
+  if (completion.beyond_gpu) {
+    __threadfence_system();
+  } else {
+    __threadfence();
+  }
   if (gridDim.x > 1 && atomicInc(completion.arrived, gridDim.x - 1) != gridDim.x - 1) return;
   *const_cast<volatile std::uint32_t*>(completion.flag) = completion.value;
 }

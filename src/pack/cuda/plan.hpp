@@ -47,6 +47,8 @@ class Planner {
   /// For the calling thread. `preferred`: the regime to take if it can run the job, whatever is forced. Throws
   /// std::bad_alloc.
   Planned plan(const Job& job, int device, std::optional<Regime> preferred = {});
+  /// Never that of another planner, unlike an address.
+  std::uint64_t identity() const noexcept { return identity_; }
   /// Is one regime forced for all jobs that it can run?
   bool is_forced() const noexcept { return cache_.forced().has_value(); }
   /// The layout's descriptor on `device`; nullptr when there is no memory for it. Throws std::bad_alloc.
@@ -54,7 +56,7 @@ class Planner {
 
  private:
   DescriptorCache& cache_;
-  std::uint64_t identity_;  ///< never given to another planner, unlike an address
+  std::uint64_t identity_;
 };
 
 }  // namespace gapless::pack::cuda

@@ -5,6 +5,7 @@
 
 #include "pack/cuda/errors.hpp"
 #include "pack/cuda/kernels.hpp"
+#include "pack/cuda/resident.hpp"
 #include "pack/cuda/scopes.hpp"
 #include "pack/cuda/streams.hpp"
 
@@ -206,17 +207,35 @@ Status CudaRuntime::run(std::span<const Job> jobs, int device, void* stream) noe
   return issue(jobs, device, launches);
 }
 
+bool CudaRuntime::has_run_resident(const Job& job, int device, device::Reach reach) noexcept {
+  try {
+    const auto preferred = planner_.is_forced() ? std::nullopt : std::optional(Regime::nest);
+    const Planner::Planned planned = planner_.plan(job, device, preferred);
+    // The resident kernel's stream is not ordered behind uploads: a descriptor's first use is a launch.
+    if (planned.descriptor && !planned.descriptor->has_arrived()) return false;
+    const std::optional<FusedWork> work = fused(planned.launch);
+    const bool is_described = !planned.descriptor || planned.descriptor->has_arrived();
+    const auto bytes = static_cast<std::size_t>(job.end - job.begin);
+    return work && is_described &&
+           run_resident(*work, bytes, reach == device::Reach::beyond, device) == ResidentResult::done;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 // The work goes to the default stream itself, which orders it after the program's own without an event to wait for.
-Status CudaRuntime::run_and_wait(std::span<const Job> jobs, int device) noexcept {
+Status CudaRuntime::run_and_wait(std::span<const Job> jobs, int device, device::Reach reach) noexcept {
   const CurrentDevice current(device);
   cudaError_t error = current.error();
   if (error != cudaSuccess) return failed("choosing the GPU", error);
   bool may = false;
   error = may_touch_default_stream(may);
+  if (may && jobs.size() == 1 && resident_is_wanted() && has_run_resident(jobs.front(), device, reach))
+    return Status::ok;
   Lane* const own = error == cudaSuccess ? lane(device, error) : nullptr;
   if (own == nullptr) return failed("preparing to wait for the GPU", error);
   cudaStream_t queue = may ? cudaStreamLegacy : own->stream;
-  Launches launches(descriptors_, queue, own->next_completion());
+  Launches launches(descriptors_, queue, own->next_completion(reach));
   const Status status = issue(jobs, device, launches);
   if (!launches.is_under_way()) return status;
   const bool polls = status == Status::ok && launches.completes();

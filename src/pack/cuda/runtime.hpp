@@ -24,12 +24,14 @@ class CudaRuntime final : public device::Runtime {
                       void* stream) noexcept override;
   device::Status synchronize(int device, void* stream) noexcept override;
   device::Status run(std::span<const Job> jobs, int device, void* stream) noexcept override;
-  device::Status run_and_wait(std::span<const Job> jobs, int device) noexcept override;
+  device::Status run_and_wait(std::span<const Job> jobs, int device, device::Reach reach) noexcept override;
   device::Status copy(const PairJob& job, int device, void* stream) noexcept override;
   device::Status enable_peer(int device, int peer) noexcept override;
 
  private:
   class Launches;
+  /// False where it has to be launched.
+  bool has_run_resident(const Job& job, int device, device::Reach reach) noexcept;
   device::Status issue(std::span<const Job> jobs, int device, Launches& launches) noexcept;
 
   static constexpr std::size_t descriptor_capacity = std::size_t{256} << 20;

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "device/device.hpp"
 #include "pack/cuda/completion.hpp"
 
 namespace gapless::pack::cuda {
@@ -14,8 +15,9 @@ struct Lane {
   Completion completion;  ///< of the last kernel that was to complete it
 
   /// What the next kernel is to complete.
-  const Completion& next_completion() noexcept {
+  const Completion& next_completion(device::Reach reach) noexcept {
     ++completion.value;
+    completion.beyond_gpu = reach == device::Reach::beyond;
     return completion;
   }
   /// Returns when the last next_completion() is complete or `queue`, where its kernel was launched, has failed.

@@ -1,0 +1,196 @@
+#include "pack/cuda/resident.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+#include "pack/cuda/scopes.hpp"
+
+namespace gapless::pack::cuda {
+namespace {
+
+std::atomic<bool> is_forked_child{false};  // whose CUDA context is its parent's, and of no use to it
+
+/// The resident kernel of one GPU.
+class Resident {
+ public:
+  explicit Resident(int device) noexcept {
+    int major = 0;
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess || major < 9) return;
+    const OutsideCapture outside;
+    void* memory = nullptr;
+    if (cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) != cudaSuccess) return;
+    if (cudaHostAlloc(&memory, sizeof(MailBox), cudaHostAllocPortable | cudaHostAllocMapped) != cudaSuccess) return;
+    std::memset(memory, 0, sizeof(MailBox));
+    box_ = static_cast<MailBox*>(memory);
+  }
+
+  ResidentResult run(const Mail& mail) noexcept {
+    if (box_ == nullptr || in_use_.test_and_set(std::memory_order_acquire)) return ResidentResult::unavailable;
+    const bool done = !is_broken_ && post_and_wait(mail);
+    in_use_.clear(std::memory_order_release);
+    return done ? ResidentResult::done : ResidentResult::unavailable;
+  }
+
+  /// Lets the kernel end now instead of a millisecond later.
+  void stop() noexcept {
+    if (box_ == nullptr || in_use_.test_and_set(std::memory_order_acquire)) return;
+    Mail mail{};
+    mail.stops = true;
+    write(mail);
+  }
+
+ private:
+  bool is_alive() const noexcept {
+    const bool alive = kernel_ != 0 && read(box_->retired) != kernel_;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return alive;
+  }
+
+  static std::uint32_t read(const std::uint32_t& shared) noexcept {
+    return *const_cast<const volatile std::uint32_t*>(&shared);
+  }
+
+  bool start() noexcept {
+    if (launch_resident(box_, message_, ++kernel_, stream_) == cudaSuccess) return true;
+    cudaGetLastError();
+    is_broken_ = true;
+    return false;
+  }
+
+  void write(const Mail& mail) noexcept {
+    ++message_;
+#if defined(__x86_64__)
+    std::array<std::uint32_t, mail_words> words;
+    std::memcpy(words.data(), &mail, sizeof mail);
+    for (int i = 0; i < mail_chunks; ++i) {
+      const std::uint32_t* word = words.data() + 3 * i;
+      const auto as_int = [](std::uint32_t value) { return static_cast<int>(value); };
+      _mm_store_si128(reinterpret_cast<__m128i*>(&box_->mail[i]),
+                      _mm_set_epi32(as_int(message_), as_int(word[2]), as_int(word[1]), as_int(word[0])));
+    }
+#endif
+  }
+
+  /// False if there is no kernel to do it, and then none will.
+  bool post_and_wait(const Mail& mail) noexcept {
+    write(mail);
+    constexpr std::uint32_t polls_between_questions = 1 << 14;
+    for (std::uint32_t polls = 1; !is_done(); ++polls) {
+      // A kernel may have done the job and retired since; to do it twice would be wrong.
+      if (!is_alive() && !is_done() && !start()) return false;
+      if (polls % polls_between_questions == 0 && has_failed()) return false;
+    }
+    return true;
+  }
+
+  bool is_done() const noexcept {
+    const bool done = read(box_->done) == message_;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return done;
+  }
+
+  /// Has the kernel ended without saying so?
+  bool has_failed() noexcept {
+    const cudaError_t error = cudaStreamQuery(stream_);
+    if (error == cudaErrorNotReady) {
+      cudaGetLastError();
+      return false;
+    }
+    is_broken_ = error != cudaSuccess || is_alive();
+    return is_broken_;
+  }
+
+  MailBox* box_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  std::uint32_t message_ = 0;  ///< the last one written
+  std::uint32_t kernel_ = 0;   ///< the last one started
+  bool is_broken_ = false;
+  std::atomic_flag in_use_ = ATOMIC_FLAG_INIT;
+};
+
+/// Never destroyed; at exit the kernels are told to end.
+class Residents {
+ public:
+  Residents() {
+    pthread_atfork(nullptr, nullptr, [] { is_forked_child.store(true, std::memory_order_relaxed); });
+  }
+
+  Resident* find(int device) {
+    if (device < 0 || device >= static_cast<int>(of_device_.size())) return nullptr;
+    auto& slot = of_device_[static_cast<std::size_t>(device)];
+    if (Resident* known = slot.load(std::memory_order_acquire)) return known;
+    const std::lock_guard lock(mutex_);
+    if (slot.load(std::memory_order_relaxed) == nullptr) slot.store(new Resident(device), std::memory_order_release);
+    return slot.load(std::memory_order_relaxed);
+  }
+
+  void stop_all() noexcept {
+    for (auto& slot : of_device_) {
+      if (Resident* known = slot.load(std::memory_order_acquire)) known->stop();
+    }
+  }
+
+ private:
+  std::array<std::atomic<Resident*>, 64> of_device_{};
+  std::mutex mutex_;
+};
+
+Residents& residents() {
+  static auto* const instance = new Residents;
+  struct StopsAtExit {
+    ~StopsAtExit() {
+      if (!is_forked_child.load(std::memory_order_relaxed)) instance->stop_all();
+    }
+  };
+  static const StopsAtExit stops_at_exit;
+  return *instance;
+}
+
+/// Has everything been done that the program issued to its default stream, and to those that synchronise with it?
+bool default_stream_is_idle() noexcept {
+  const bool idle = cudaStreamQuery(cudaStreamLegacy) == cudaSuccess;
+  if (!idle) cudaGetLastError();
+  return idle;
+}
+
+}  // namespace
+
+bool resident_is_wanted() noexcept {
+#if defined(__x86_64__)
+  static const bool wanted = [] {
+    const char* text = std::getenv("GAPLESS_RESIDENT");
+    return text != nullptr && std::string_view(text) == "1";
+  }();
+  return wanted && !is_forked_child.load(std::memory_order_relaxed);
+#else
+  return false;  // messages are written 16 bytes at a time
+#endif
+}
+
+ResidentResult run_resident(const FusedWork& work, std::size_t bytes, bool beyond_gpu, int device) {
+  const std::span<const std::byte> carried = bytes_of(work);
+  Mail mail;
+  if (bytes > largest_resident_job || carried.size() > sizeof mail.work) return ResidentResult::unavailable;
+  Resident* resident = residents().find(device);
+  if (resident == nullptr || !default_stream_is_idle()) return ResidentResult::unavailable;
+  mail.tag = tag_of(work);
+  mail.stops = false;
+  mail.beyond_gpu = beyond_gpu;
+  mail.tiles = static_cast<std::uint32_t>(tiles_of(work));
+  std::memcpy(mail.work, carried.data(), carried.size());
+  return resident->run(mail);
+}
+
+}  // namespace gapless::pack::cuda

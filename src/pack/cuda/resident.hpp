@@ -1,0 +1,61 @@
+// A kernel that stays on the GPU for a while and takes small jobs from a mailbox, so that a job costs a trip over the
+// bus each way and no launch. Chosen by GAPLESS_RESIDENT=1.
+//
+// One warp of one block polls the mailbox, which is page-locked host memory, and hands what it finds to the blocks of
+// its cluster through shared memory. The blocks share the job's tiles; the same warp writes the job's number to page-
+// locked memory when all are done.
+//
+// Nobody waits for the kernel for long: it retires after a millisecond without a job, and after 20 in any case, so that
+// cudaDeviceSynchronize, cudaFree and kernels that need the whole GPU proceed. It says so in page-locked memory; a job
+// that it did not see any more starts it again.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "pack/cuda/fused.hpp"
+
+namespace gapless::pack::cuda {
+
+inline constexpr int resident_blocks = 8;  // one cluster, of the size every GPU that has clusters can run
+inline constexpr std::size_t largest_resident_job = std::size_t{256} << 10;
+
+/// A message crosses the bus in chunks that are read and written whole; each carries the number of its message, so that
+/// an old chunk is told from a new one.
+struct alignas(16) MailChunk {
+  std::uint32_t words[3];
+  std::uint32_t number;
+};
+inline constexpr int mail_chunks = 16;
+inline constexpr int mail_words = 3 * mail_chunks;
+
+/// What the chunks' words are together.
+struct Mail {
+  FusedTag tag;
+  bool stops;       ///< the kernel is to end
+  bool beyond_gpu;  ///< the job writes memory that others than this GPU read
+  std::uint32_t tiles;
+  alignas(8) std::byte work[mail_words * 4 - 8];
+};
+static_assert(sizeof(Mail) == mail_words * sizeof(std::uint32_t));
+
+/// Page-locked, every member in cache lines of its own.
+struct MailBox {
+  alignas(256) MailChunk mail[mail_chunks];
+  alignas(256) std::uint32_t done;     ///< number of the last message whose job is done
+  alignas(256) std::uint32_t retired;  ///< number of the last kernel that takes no more messages
+};
+
+/// Starts kernel number `kernel`, which expects message number `next` or a later one.
+cudaError_t launch_resident(MailBox* box, std::uint32_t next, std::uint32_t kernel, cudaStream_t stream) noexcept;
+
+enum class ResidentResult : std::uint8_t { done, unavailable };
+
+/// Runs the work on the current device, `device`, and waits for it. Unavailable, and nothing happened, where there is
+/// no resident kernel to be had, it is in use by another thread, the work does not fit into a message, or the program's
+/// default stream is not idle. Throws std::bad_alloc.
+ResidentResult run_resident(const FusedWork& work, std::size_t bytes, bool beyond_gpu, int device);
+
+/// Does GAPLESS_RESIDENT ask for it?
+bool resident_is_wanted() noexcept;
+
+}  // namespace gapless::pack::cuda

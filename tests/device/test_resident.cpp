@@ -1,0 +1,121 @@
+// What a kernel that stays on the GPU must not do: compute with old data, overtake the program, or keep it waiting.
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "device/device.hpp"
+#include "layout/canonical.hpp"
+
+namespace gapless::tests {
+namespace {
+
+using device::Reach;
+using device::Status;
+using pack::Direction;
+using pack::Job;
+
+#define ASSERT_CUDA(call) ASSERT_EQ(call, cudaSuccess)
+
+class Resident : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { setenv("GAPLESS_RESIDENT", "1", 1); }
+
+  void SetUp() override {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess) GTEST_SKIP() << "no GPU: " << cudaGetErrorString(error);
+    ASSERT_CUDA(cudaSetDevice(0));
+    ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory_), size));
+    ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&packed_), size));
+    runtime_ = device::runtime();
+    ASSERT_NE(runtime_, nullptr) << device::why_unavailable();
+  }
+  void TearDown() override {
+    cudaFree(memory_);
+    cudaFree(packed_);
+  }
+
+  /// Packs 4 of every 8 bytes, after filling them with `value` by way of the default stream.
+  void expect_packs(char value, bool waits) {
+    ASSERT_CUDA(cudaMemsetAsync(memory_, value, size, cudaStreamLegacy));
+    if (waits) {
+      ASSERT_CUDA(cudaStreamSynchronize(cudaStreamLegacy));
+    }
+    const Job job{rows_.get(), {1, 0}, 0, rows_->size, Direction::pack, memory_, packed_};
+    ASSERT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu), Status::ok) << runtime_->last_error();
+    std::string found(static_cast<std::size_t>(rows_->size), 0);
+    ASSERT_CUDA(cudaMemcpy(found.data(), packed_, found.size(), cudaMemcpyDeviceToHost));
+    ASSERT_EQ(found, std::string(found.size(), value));
+  }
+
+  static constexpr std::size_t size = 1 << 17;
+  const layout::LayoutPointer rows_ = layout::repeat(layout::block(0, 4), 4000, 8);
+  device::Runtime* runtime_ = nullptr;
+  char *memory_ = nullptr, *packed_ = nullptr;
+};
+
+TEST_F(Resident, SeesWhatOthersWroteSinceItsLastJob) {
+  for (int i = 0; i < 200; ++i) ASSERT_NO_FATAL_FAILURE(expect_packs(static_cast<char>(i), true)) << i;
+}
+
+TEST_F(Resident, DoesNotOvertakeTheDefaultStream) {
+  for (int i = 0; i < 200; ++i) ASSERT_NO_FATAL_FAILURE(expect_packs(static_cast<char>(i), false)) << i;
+}
+
+TEST_F(Resident, StartsAgainAfterItHasRetired) {
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_NO_FATAL_FAILURE(expect_packs(static_cast<char>(i), true)) << i;
+    std::this_thread::sleep_for(std::chrono::milliseconds(4));
+  }
+}
+
+TEST_F(Resident, LetsTheWholeGpuBeWaitedForAndMemoryBeFreed) {
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_NO_FATAL_FAILURE(expect_packs(static_cast<char>(i), true)) << i;
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    void* other = nullptr;
+    ASSERT_CUDA(cudaMalloc(&other, 1 << 20));
+    ASSERT_CUDA(cudaFree(other));
+  }
+}
+
+TEST_F(Resident, AnotherThreadsWaitEndsWhileJobsKeepComing) {
+  std::thread waiting([] {
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  });
+  const Job job{rows_.get(), {1, 0}, 0, rows_->size, Direction::pack, memory_, packed_};
+  for (int i = 0; i < 20000; ++i) ASSERT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu), Status::ok);
+  waiting.join();
+}
+
+TEST_F(Resident, ServesManyThreadsAndHostMemory) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      char *memory = nullptr, *packed = nullptr;
+      EXPECT_EQ(cudaMallocHost(reinterpret_cast<void**>(&memory), size), cudaSuccess);
+      EXPECT_EQ(cudaMallocHost(reinterpret_cast<void**>(&packed), size), cudaSuccess);
+      for (int i = 0; i < 500; ++i) {
+        std::memset(memory, t * 50 + i % 50, size);
+        const Job job{rows_.get(), {1, 0}, 0, rows_->size, Direction::pack, memory, packed};
+        EXPECT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::beyond), Status::ok);
+        const std::string expected(static_cast<std::size_t>(rows_->size), static_cast<char>(t * 50 + i % 50));
+        if (std::memcmp(packed, expected.data(), expected.size()) != 0)
+          ADD_FAILURE() << "thread " << t << ", job " << i;
+      }
+      cudaFreeHost(memory);
+      cudaFreeHost(packed);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace gapless::tests
