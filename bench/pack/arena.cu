@@ -203,9 +203,7 @@ void Arena::verify(const Workload& work, const std::vector<const Contestant*>& c
                    const std::vector<Spot>& spots) const {
   const std::vector<std::string> found = faults(work, contestants, spots);
   for (std::size_t i = 0; i < found.size(); ++i) {
-    if (found[i].empty()) continue;
-    std::fprintf(stderr, "pack: %s %s of %s\n", contestants[i]->name.c_str(), found[i].c_str(), work.name.c_str());
-    std::exit(1);
+    if (!found[i].empty()) fail(contestants[i]->name + " " + found[i] + " of " + work.name);
   }
 }
 

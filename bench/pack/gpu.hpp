@@ -5,15 +5,13 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
-#include <cstdio>
-#include <cstdlib>
+
+#include "fail.hpp"
 
 namespace gapless::bench {
 
 inline void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  std::fprintf(stderr, "pack: %s: %s\n", what, cudaGetErrorString(error));
-  std::exit(1);
+  if (error != cudaSuccess) fail(std::string(what) + ": " + cudaGetErrorString(error));
 }
 
 enum class Place { device, mapped_host };

@@ -2,8 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 
 #include "gpu.hpp"
@@ -21,11 +19,6 @@ struct Peer {
 };
 
 std::vector<Peer> loaded;
-
-[[noreturn]] void fail(const std::string& what) {
-  std::fprintf(stderr, "pack: %s\n", what.c_str());
-  std::exit(1);
-}
 
 template <class Function>
 Function* find(void* library, const char* name) {

@@ -50,16 +50,21 @@ void print(const Row& row) {
   std::fflush(stdout);
 }
 
+const char* name_of(gapless_direction direction) { return direction == GAPLESS_PACK ? "pack" : "unpack"; }
+
+void set_times(Row& row, const std::vector<WaitedCall>& calls, const std::vector<double>& seconds) {
+  row.value = seconds[0] * 1e6;
+  row.unit = "us";
+  for (std::size_t i = 1; i < seconds.size(); ++i) row.peers.emplace_back(calls[i].name, seconds[i] * 1e6);
+}
+
 Contestant gapless_calls(const Workload& work) {
   const gapless_type* type = work.type.get();
   const std::int64_t count = work.count, bytes = work.packed_bytes();
   return {"gapless", [=](const Spot& spot, gapless_direction direction, cudaStream_t stream) {
-            const gapless_status status = direction == GAPLESS_PACK
-                                              ? gapless_pack(type, count, spot.memory, 0, bytes, spot.packed, stream)
-                                              : gapless_unpack(type, count, spot.memory, 0, bytes, spot.packed, stream);
-            if (status == GAPLESS_SUCCESS) return;
-            std::fprintf(stderr, "pack: %s\n", gapless_last_error());
-            std::exit(1);
+            check(direction == GAPLESS_PACK ? gapless_pack(type, count, spot.memory, 0, bytes, spot.packed, stream)
+                                            : gapless_unpack(type, count, spot.memory, 0, bytes, spot.packed, stream),
+                  "gapless");
           }};
 }
 
@@ -99,8 +104,7 @@ void measure_directions(const Setting& setting, const std::string& table, const 
     const std::vector<double> seconds = gpu_seconds(contestants, spots, direction, setting.effort);
     Row row;
     row.table = table;
-    row.labels = {
-        {"family", work.family}, {"layout", work.name}, {"direction", direction == GAPLESS_PACK ? "pack" : "unpack"}};
+    row.labels = {{"family", work.family}, {"layout", work.name}, {"direction", name_of(direction)}};
     row.bytes = bytes;
     row.value = gigabytes_a_second(bytes, seconds[0]);
     row.bound = gigabytes_a_second(bytes, static_cast<double>(traffic) / setting.copy_bandwidth);

@@ -47,7 +47,7 @@ void compare(const Setting& setting, const char* family, const std::string& obje
                   {"layout", object},
                   {"count", std::to_string(count)},
                   {"construction", constructions[0].name},
-                  {"direction", direction == GAPLESS_PACK ? "pack" : "unpack"}};
+                  {"direction", name_of(direction)}};
     row.bytes = works[0].packed_bytes();
     row.value = rate(0);
     row.bound = bytes / bound / 1e9;

@@ -101,6 +101,7 @@ class Halo {
       check(gapless_pack(job.type, job.count, job.memory, job.begin, job.end, job.packed, stream_), "packing");
     }
   }
+
   Stream stream_;
   std::vector<gapless_job> jobs_;
   std::vector<pack::Job> waited_jobs_;

@@ -32,8 +32,7 @@ void measure(const Setting& setting, const Workload& work, const Memory& host) {
     const auto rate = [&](std::size_t i) { return static_cast<double>(bytes) / seconds[i] / 1e9; };
     Row row;
     row.table = "one_shot";
-    row.labels = {
-        {"family", work.family}, {"layout", work.name}, {"direction", direction == GAPLESS_PACK ? "pack" : "unpack"}};
+    row.labels = {{"family", work.family}, {"layout", work.name}, {"direction", name_of(direction)}};
     row.bytes = bytes;
     row.value = rate(0);
     row.bound = rate(1);

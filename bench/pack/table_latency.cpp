@@ -46,12 +46,10 @@ void measure(const Setting& setting, Size bytes, Size length, gapless_direction 
   Row row;
   row.table = "latency";
   row.labels = {{"layout", work.name},
-                {"direction", direction == GAPLESS_PACK ? "pack" : "unpack"},
+                {"direction", name_of(direction)},
                 {"resident", std::getenv("GAPLESS_RESIDENT") != nullptr ? "yes" : "no"}};
   row.bytes = bytes;
-  row.value = seconds[0] * 1e6;
-  row.unit = "us";
-  for (std::size_t i = 1; i < seconds.size(); ++i) row.peers.emplace_back(waiting[i].name, seconds[i] * 1e6);
+  set_times(row, waiting, seconds);
   row.note = kernel.name;
   print(row);
 }

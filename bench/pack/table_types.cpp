@@ -73,9 +73,7 @@ void measure_waited(const Setting& setting, const std::string& table, const Work
   row.table = table;
   row.labels = {{"family", work.family}, {"layout", work.name}, {"direction", "pack"}, {"destination", destination}};
   row.bytes = work.packed_bytes();
-  row.value = seconds[0] * 1e6;
-  row.unit = "us";
-  for (std::size_t i = 1; i < seconds.size(); ++i) row.peers.emplace_back(waiting[i].name, seconds[i] * 1e6);
+  set_times(row, waiting, seconds);
   row.note = kernel.name;
   print(row);
 }

@@ -6,6 +6,7 @@
 
 #include "arena.hpp"
 #include "contestant.hpp"
+#include "wall.hpp"
 #include "workload.hpp"
 
 namespace gapless::bench {
@@ -29,6 +30,9 @@ struct Row {
   std::string note;  ///< such as which hand-written kernel was the best one
 };
 void print(const Row& row);
+const char* name_of(gapless_direction direction);
+/// The first call's time is the row's value, the others are its peers.
+void set_times(Row& row, const std::vector<WaitedCall>& calls, const std::vector<double>& seconds);
 
 /// gapless through its C API.
 Contestant gapless_calls(const Workload& work);

@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
-#include <cstdlib>
 #include <numeric>
 #include <random>
+
+#include "fail.hpp"
 
 namespace gapless::bench {
 namespace {
 
 Type checked(gapless_status status, gapless_type* type, const std::string& what) {
-  if (status != GAPLESS_SUCCESS) {
-    std::fprintf(stderr, "pack: %s: %s\n", what.c_str(), gapless_last_error());
-    std::exit(1);
-  }
+  check(status, what.c_str());
   return Type(type);
 }
 
