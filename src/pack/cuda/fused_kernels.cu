@@ -79,12 +79,13 @@ cudaError_t launch_with(Parameters& parameters, std::uint32_t tiles, cudaStream_
 
 // ---- The resident kernel ----
 
-constexpr std::uint64_t idle_nanoseconds = 1'000'000;
-constexpr std::uint64_t longest_life_nanoseconds = 20'000'000;
 constexpr int warp_threads = 32;
 constexpr int resident_threads = threads_per_block + warp_threads;  // one warp of the first block polls
 
 #if __CUDA_ARCH__ >= 900
+constexpr std::uint64_t idle_nanoseconds = 1'000'000;
+constexpr std::uint64_t longest_life_nanoseconds = 20'000'000;
+
 struct ResidentShared {
   uint4 chunks[mail_chunks];
   alignas(16) std::uint32_t mail[mail_words];
