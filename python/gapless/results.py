@@ -54,7 +54,8 @@ def gpu_classes_table(results: list[dict]) -> str:
             continue
         peers = list(dict.fromkeys(name for row in largest for name in row["peers"]))
         lines += [
-            f"{machine_name(result)}, {result['date']}, GB/s of packed bytes:",
+            *([""] if lines else []),
+            f"{machine_name(result)}, {result['date']}, commit {result['commit']}, GB/s of packed bytes:",
             "",
             "| layout | | gapless | of the bound | " + " | ".join(peers) + " |",
             "|---|---|---|---|" + "---|" * len(peers),
