@@ -117,6 +117,10 @@ def mpi_of_mpicc(mpicc: str) -> Path | None:
             versions = sorted(folder.glob(f"lib{name}.so.*"), key=lambda path: len(path.name))
             if versions:
                 return versions[0]
+            # Debian keeps Open MPI's link for the linker apart from the library.
+            link = folder / f"lib{name}.so"
+            if link.is_symlink() and link.exists():
+                return link.resolve()
     return None
 
 

@@ -34,6 +34,16 @@ def sections(done) -> dict:
     return json.loads(done.stdout)
 
 
+def test_the_library_is_found_behind_the_link_that_the_linker_uses(tmp_path):
+    library, folder, mpicc = tmp_path / "libmpi.so.40.30.4", tmp_path / "openmpi" / "lib", tmp_path / "mpicc"
+    library.touch()
+    folder.mkdir(parents=True)
+    (folder / "libmpi.so").symlink_to(library)
+    mpicc.write_text(f"#!/bin/sh\necho gcc -L{folder} -lmpi\n")
+    mpicc.chmod(0o755)
+    assert info.mpi_of_mpicc(str(mpicc)) == library
+
+
 @for_each_mpi
 def test_a_program_uses_the_library_it_was_linked_with(gapless, tmp_path, kind, compiler, abi, name):
     source, hello = tmp_path / "hello.c", tmp_path / "hello"
