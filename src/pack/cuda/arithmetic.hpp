@@ -10,12 +10,14 @@
 
 #if defined(__CUDACC__)
 #define GAPLESS_HOST_DEVICE __host__ __device__ __forceinline__
+#define GAPLESS_HOST_DEVICE_CALLED __host__ __device__ __noinline__
 #define GAPLESS_UNROLL _Pragma("unroll")
 #define GAPLESS_RUNS_ANYWHERE _Pragma("nv_exec_check_disable")
 #else
 #define GAPLESS_RUNS_ANYWHERE
 #define GAPLESS_UNROLL
 #define GAPLESS_HOST_DEVICE inline
+#define GAPLESS_HOST_DEVICE_CALLED
 #endif
 
 namespace gapless::pack::cuda {

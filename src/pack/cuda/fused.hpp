@@ -39,20 +39,8 @@ std::span<const std::byte> bytes_of(const FusedWork& work) noexcept;
 struct CalledTree {
   const Tree& tree;
 
-#if defined(__CUDACC__)
-  __host__ __device__ __noinline__
-#endif
-      Offset
-      at(std::uint64_t word) const noexcept {
-    return tree.at(word);
-  }
-#if defined(__CUDACC__)
-  __host__ __device__ __noinline__
-#endif
-      Offset
-      byte(std::uint64_t k) const noexcept {
-    return tree.byte(k);
-  }
+  GAPLESS_HOST_DEVICE_CALLED Offset at(std::uint64_t word) const noexcept { return tree.at(word); }
+  GAPLESS_HOST_DEVICE_CALLED Offset byte(std::uint64_t k) const noexcept { return tree.byte(k); }
 };
 
 /// Runs one tile of the work whose bytes lie at `bytes`. Precondition: tile < tiles_of() that work.
