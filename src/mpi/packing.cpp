@@ -45,16 +45,17 @@ bool fits(const void* packed, Count packed_size, const Count* position, layout::
 // Calls of this thread with the communicator it used last need no check of it.
 constinit thread_local MPI_Comm accepted_communicator [[gnu::tls_model("initial-exec")]] = {};
 
-// Is the communicator one that the library accepts? If not, `code` is the error the library has raised of it. `nothing`
-// are the arguments of a call of the same function that moves nothing.
-template <auto function, class... Nothing>
-bool is_accepted(MPI_Comm communicator, int& code, Nothing... nothing) noexcept {
+// MPI_SUCCESS if the library accepts the communicator, else the error it has raised of it. `move_nothing` is a call of
+// the function in question that packs or unpacks no bytes of a buffer of `size`.
+template <class Count, class MoveNothing>
+int check_communicator(MPI_Comm communicator, MoveNothing move_nothing) noexcept {
   if (communicator == accepted_communicator) [[likely]]
-    return true;
-  code = (native.*function)(nothing..., communicator);
-  if (code != MPI_SUCCESS) return false;
-  accepted_communicator = communicator;
-  return true;
+    return MPI_SUCCESS;
+  char nothing[8] = {};
+  Count start = 0;
+  const int code = move_nothing(nothing, Count{sizeof nothing}, &start);
+  if (code == MPI_SUCCESS) accepted_communicator = communicator;
+  return code;
 }
 
 // Moves `bytes` at *position of the packed buffer, and the position behind them.
@@ -77,12 +78,10 @@ template <auto function, class Count>
       !fits(packed, packed_size, position, packing.user.buffer.size())) {
     return (native.*function)(memory, count, datatype, packed, packed_size, position, communicator);
   }
-  char nothing[8] = {};
-  Count start = 0;
-  int code = MPI_SUCCESS;
-  if (!is_accepted<function>(communicator, code, nothing, Count{0}, MPI_BYTE, nothing, Count{sizeof nothing}, &start)) {
-    return code;
-  }
+  const int code = check_communicator<Count>(communicator, [&](char* nothing, Count size, Count* start) {
+    return (native.*function)(nothing, Count{0}, MPI_BYTE, nothing, size, start, communicator);
+  });
+  if (code != MPI_SUCCESS) return code;
   return move_packed<function>(packing, position, communicator, [&] {
     return transfer::pack(packing.user.buffer, static_cast<std::byte*>(packed) + *position, packing.packed);
   });
@@ -99,12 +98,10 @@ template <auto function, class Count>
       !fits(packed, packed_size, position, packing.user.buffer.size())) {
     return (native.*function)(packed, packed_size, position, memory, count, datatype, communicator);
   }
-  char nothing[8] = {};
-  Count start = 0;
-  int code = MPI_SUCCESS;
-  if (!is_accepted<function>(communicator, code, nothing, Count{sizeof nothing}, &start, nothing, Count{0}, MPI_BYTE)) {
-    return code;
-  }
+  const int code = check_communicator<Count>(communicator, [&](char* nothing, Count size, Count* start) {
+    return (native.*function)(nothing, size, start, nothing, Count{0}, MPI_BYTE, communicator);
+  });
+  if (code != MPI_SUCCESS) return code;
   return move_packed<function>(packing, position, communicator, [&] {
     return transfer::unpack(packing.user.buffer, static_cast<const std::byte*>(packed) + *position, packing.packed);
   });
