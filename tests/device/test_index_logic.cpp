@@ -299,23 +299,22 @@ TEST(Plan, TransposesOfManyTilesMoveEachByteOnce) {
     const Offset row = (columns + random.number(0, 3)) * unit, plane = row * (rows + 1);
     const auto column = layout::repeat(layout::block(0, unit), rows, row);
     const auto layout = layout::repeat(layout::repeat(column, columns, unit), planes, plane);
-    std::vector<Offset> map;
-    for (Offset k = 0; k < layout->size; ++k) {
-      const Offset element = k / unit;
-      map.push_back(element % rows * row + element / rows % columns * unit + element / rows / columns * plane +
-                    k % unit);
-    }
+    const auto map_of = [unit](const LayoutPointer& layout, const auto& place) {
+      std::vector<Offset> map;
+      for (Offset k = 0; k < layout->size; ++k) map.push_back(place(k / unit) + k % unit);
+      return map;
+    };
+    const auto map = map_of(layout, [&](Offset element) {
+      return element % rows * row + element / rows % columns * unit + element / rows / columns * plane;
+    });
     SCOPED_TRACE("elements of " + std::to_string(unit));
     ASSERT_NO_FATAL_FAILURE(whole_and_part(every, random, layout, map));
 
     // The same elements, packed by rows, then planes, then columns: another mode between the two that are transposed.
     const auto between = layout::repeat(layout::repeat(column, planes, plane), columns, unit);
-    std::vector<Offset> other;
-    for (Offset k = 0; k < between->size; ++k) {
-      const Offset element = k / unit;
-      other.push_back(element % rows * row + element / rows % planes * plane + element / rows / planes * unit +
-                      k % unit);
-    }
+    const auto other = map_of(between, [&](Offset element) {
+      return element % rows * row + element / rows % planes * plane + element / rows / planes * unit;
+    });
     ASSERT_NO_FATAL_FAILURE(whole_and_part(every, random, between, other));
   }
   EXPECT_EQ(every.word_shifts[kind_of<TransposeWork>()].size(), 5u) << "elements of every width";

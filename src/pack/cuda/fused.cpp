@@ -11,14 +11,11 @@ constexpr std::uint64_t largest_fused_copy = std::uint64_t{1} << 20;  // the cop
 /// A nest of one level: words in a row, and the bytes that are left over.
 NestWork<std::uint32_t> row(const ContiguousWork& copy) noexcept {
   NestWork<std::uint32_t> work{};
-  const int shift = std::min(4, std::countr_zero(copy.memory | copy.packed));
+  const int shift = std::min(largest_word_shift, std::countr_zero(copy.memory | copy.packed));
   const auto rest = static_cast<std::uint32_t>(copy.bytes & ((std::uint64_t{1} << shift) - 1));
   work.range = {copy.memory, copy.packed, 0, 0, copy.bytes >> shift, 0, rest, copy.unpack};
   work.words_per_thread = fused_words_per_thread;
-  work.nest.level_count = 1;
-  work.nest.table_level = -1;
-  work.nest.word_shift = shift;
-  work.nest.levels[0] = {make_divider(std::uint32_t{1}), 1 << shift};
+  work.nest = row_nest<std::uint32_t>(shift);
   return work;
 }
 

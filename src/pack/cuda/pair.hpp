@@ -72,11 +72,7 @@ struct AnySide {
   Nest<std::uint64_t> nest;
   Tree tree;
 
-#if defined(__CUDACC__)
-  __host__ __device__ __noinline__
-#endif
-      Offset
-      at(std::uint64_t word) const noexcept {
+  GAPLESS_HOST_DEVICE_CALLED Offset at(std::uint64_t word) const noexcept {
     return is_tree ? tree.at(word) : nest.at(word);
   }
 };

@@ -12,7 +12,6 @@
 namespace gapless::pack::cuda {
 namespace {
 
-constexpr int largest_word_shift = 4;
 constexpr Offset limit32 = Offset{1} << 31;
 
 layout::LayoutPointer repeated(const Layout& layout, Mode outer) {
@@ -118,16 +117,6 @@ Side plan_side(Planner& planner, const Layout& layout, Mode outer, const void* m
     side.word_shift = std::min(word_shift, std::countr_zero(work->memory | work->bytes));
   }
   return side;
-}
-
-template <class Index>
-Nest<Index> row_nest(int word_shift) {
-  Nest<Index> nest{};
-  nest.level_count = 1;
-  nest.table_level = -1;
-  nest.word_shift = word_shift;
-  nest.levels[0] = {make_divider(Index{1}), static_cast<std::make_signed_t<Index>>(Index{1} << word_shift)};
-  return nest;
 }
 
 std::optional<Nest<std::uint32_t>> narrow_nest(const Side& side, std::uint64_t words) {

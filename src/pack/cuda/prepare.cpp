@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::uint64_t index32_limit = std::uint64_t{1} << 31;  // what Divider<uint32_t> is exact for
 constexpr Offset stride32_limit = Offset{1} << 31;
-constexpr int largest_word_shift = 4;
 constexpr int sector_shift = 5;
 
 std::uint64_t unsigned_(Offset value) { return static_cast<std::uint64_t>(value); }

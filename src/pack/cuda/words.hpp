@@ -16,6 +16,7 @@ inline constexpr int threads_per_block = 256;
 struct alignas(16) Word16 {
   std::uint64_t low, high;
 };
+inline constexpr int largest_word_shift = 4;
 
 /// Calls action with a value of the word type of 2^shift bytes, 0 <= shift <= 4. Runs where its action can.
 GAPLESS_RUNS_ANYWHERE

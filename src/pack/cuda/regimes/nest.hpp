@@ -49,6 +49,17 @@ struct Nest {
   }
 };
 
+/// Words one behind the other.
+template <class Index>
+Nest<Index> row_nest(int word_shift) noexcept {
+  Nest<Index> nest{};
+  nest.level_count = 1;
+  nest.table_level = -1;
+  nest.word_shift = word_shift;
+  nest.levels[0] = {make_divider(Index{1}), static_cast<std::make_signed_t<Index>>(Index{1} << word_shift)};
+  return nest;
+}
+
 /// What a kernel may know of a nest when it is compiled. With level_count 0 it knows nothing.
 template <int level_count_, int table_level_>
 struct NestForm {
