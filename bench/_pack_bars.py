@@ -99,7 +99,7 @@ def hand_coded(rows):
         (row["value"] / row["peers"][HAND], row["value"] >= row["peers"][HAND] / 1.05, row)
         for row in of_table(rows, "types_on_gpu")
     ]
-    return bar("the types of 000 against hand-coded kernels", "at most 5 % slower", judged)
+    return bar("the types of Jenkins et al. against hand-coded kernels", "at most 5 % slower", judged)
 
 
 def vendor(rows):

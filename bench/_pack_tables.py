@@ -6,7 +6,7 @@ TITLES = {
     "ceilings": "What the machine can do at best",
     "large": "Every class of layouts, cold memory",
     "block_lengths": "Vectors of any block length, cold memory",
-    "types": "The types of 000 and 001, until the packed bytes are there",
+    "types": "The types of Jenkins et al., until the packed bytes are there",
     "types_on_gpu": "The same types, time on the GPU alone",
     "blocks_1024": "1024 blocks, until the packed bytes are there",
     "faces": "Faces of cubes of doubles",

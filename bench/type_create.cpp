@@ -1,5 +1,6 @@
-// Does gapless make datatypes dearer? Creates, commits and frees 24 boxes in 5 constructions each (002, section 6.1),
-// and times the first use of a type against later uses of it. Prints one JSON line per construction.
+// Does gapless make datatypes dearer? Creates, commits and frees 24 boxes in 5 constructions each (Pearson et al.,
+// 2021, section 6.1), and times the first use of a type against later uses of it. Prints one JSON line per
+// construction.
 #include <array>
 #include <cstdio>
 #include <cstring>

@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(block_threads) unpack_tiles(char* memory, cons
   }
 }
 
-/// A thread a field, as in 000: what one writes first.
+/// A thread a field, as in Jenkins et al., 2014: what one writes first.
 template <bool packs>
 __global__ void __launch_bounds__(block_threads) by_field(char* memory, char* packed, std::int64_t records) {
   const std::int64_t i = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;

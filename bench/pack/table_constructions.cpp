@@ -1,4 +1,4 @@
-// Is one object packed as fast however its type was constructed? The 2-D and 3-D objects of 002.
+// Is one object packed as fast however its type was constructed? The 2-D and 3-D objects of Pearson et al., 2021.
 #include <cstdio>
 
 #include "hand.hpp"

@@ -1,5 +1,6 @@
-// Table 2 of 000: a pack to host memory while the program keeps the multiprocessors or the bus busy, by kernel and by
-// the copy engine. The time of the second of two operations from its issue to its end, and of both together.
+// Table 2 of Jenkins et al., 2014: a pack to host memory while the program keeps the multiprocessors or the bus busy,
+// by kernel and by the copy engine. The time of the second of two operations from its issue to its end, and of both
+// together.
 #include <cuda_runtime.h>
 
 #include <chrono>

@@ -1,6 +1,6 @@
-// Where does the time of the papers' algorithm go (001, Fig. 7)? One primitive a thread finds its place by walking the
-// type from the outermost level inwards with 64-bit division, as in 000 and 001: walking alone, reading and writing
-// alone, both; and gapless.
+// Where does the time of the reference algorithm go (Jenkins et al., 2012, Fig. 7)? A thread finds the place of its
+// primitive by walking the type from the outermost level inwards with 64-bit division: walking alone, reading and
+// writing alone, both; and gapless.
 #include <cuda_runtime.h>
 
 #include "gpu.hpp"

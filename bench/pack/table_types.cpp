@@ -1,5 +1,5 @@
-// The types of 000 and 001, from 64 bytes to 4 MiB packed, to the GPU and to host memory; blocks of every multiple of 4
-// bytes; faces of cubes.
+// The types of Jenkins et al., 2012 and 2014, from 64 bytes to 4 MiB packed, to the GPU and to host memory; blocks of
+// every multiple of 4 bytes; faces of cubes.
 #include "blocking.hpp"
 #include "gpu.hpp"
 #include "hand.hpp"

@@ -50,7 +50,7 @@ void print_ceilings(const Setting& setting);
 void print_large(const Setting& setting);
 /// Vectors of 4- to 1024-byte blocks, powers of two and others.
 void print_block_lengths(const Setting& setting);
-/// The types of 000 and 001 from 64 B to 4 MiB, until the packed bytes are there.
+/// The types of Jenkins et al., 2012 and 2014, from 64 B to 4 MiB, until the packed bytes are there.
 void print_types(const Setting& setting);
 /// The same types, time on the GPU alone.
 void print_types_on_gpu(const Setting& setting);

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from gapless import environment, locate, results
+from gapless import environment, locate, results, tables
 
 BEGIN = "<!-- generated: {name} -->"
 END = "<!-- end -->"
@@ -20,15 +20,14 @@ def replaced(text: str, name: str, content: str) -> str:
 
 def documents(checkout: Path) -> dict[Path, str]:
     """Every generated or partly generated document, as it should be."""
-    readme = checkout / "README.md"
-    gpu_packing = checkout / "docs" / "gpu-packing.md"
     loaded = results.load(checkout / "bench" / "results")
-    table = results.bars_table(loaded) if loaded else "No results have been committed yet."
-    return {
-        checkout / "docs" / "environment.md": environment.markdown(),
-        readme: replaced(readme.read_text(), "results", table),
-        gpu_packing: replaced(gpu_packing.read_text(), "gpu classes", results.gpu_classes_table(loaded)),
+    filled = {
+        checkout / "README.md": ("results", tables.readme(loaded)),
+        checkout / "docs" / "results.md": ("bars", tables.bars_table(loaded)),
+        checkout / "docs" / "gpu-packing.md": ("gpu classes", tables.gpu_classes_table(loaded)),
     }
+    written = {path: replaced(path.read_text(), name, content) for path, (name, content) in filled.items()}
+    return {checkout / "docs" / "environment.md": environment.markdown(), **written}
 
 
 def main() -> int:

@@ -6,8 +6,8 @@
 //
 //   native   the buffer goes to the MPI library as it is               host memory, contiguous or left to the library
 //   packed   host engine into a pooled host buffer                     host memory, noncontiguous
-//   oneshot  GPU kernel straight into mapped host memory               000 section 3, 002 section 5
-//   staged   GPU kernel into GPU memory, then one copy to the host     002 section 5
+//   oneshot  GPU kernel straight into mapped host memory               Jenkins et al., 2014, section 3
+//   staged   GPU kernel into GPU memory, then one copy to the host     both: Pearson et al., 2021, section 5
 //
 // GPU work is ordered after everything the program has issued to its default stream, and is complete when a function
 // returns: MPI has no stream argument, so the default stream is the only one a blocking call can follow.

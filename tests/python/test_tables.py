@@ -1,0 +1,83 @@
+"""The documentation's tables say what the committed results say, and say so where nothing was measured."""
+
+import json
+
+import pytest
+
+from gapless import results, tables
+
+ORIGIN = {"machine": {"name": "a machine"}, "commit": "abc", "date": "2026-01-01"}
+BARS = [
+    {"name": "fast", "asks": ">= 1", "figure": 1.2345, "holds": True},
+    {"name": "faster", "asks": ">= 2", "figure": 1.5, "holds": False},
+]
+
+
+def host_row(library, layout, direction, rate, theirs):
+    case = {"layout": layout, "direction": direction, "library": library}
+    return {"case": case, "value": rate, "peers": {library: theirs, "hand-written loop": 1.0}}
+
+
+def host_result():
+    layout = "transposed 1000 x 1000 floats"
+    rows = [
+        host_row("MPICH Version:      5.0.2", layout, "pack", 9.0, 5.0),
+        host_row("MPICH Version:      5.0.2", layout, "unpack", 99.0, 55.0),
+        host_row("Open MPI v5.0.11", layout, "pack", 8.0, 4.0),
+        host_row("Open MPI v5.0.11", "a layout that is not shown", "pack", 8.0, 4.0),
+    ]
+    return {"benchmark": "host_pack", **ORIGIN, "rows": rows, "bars": []}
+
+
+def gpu_result():
+    face = {"table": "faces", "layout": next(iter(tables.GPU_FACES)), "direction": "pack"}
+    large = {"table": "large", "layout": "contiguous", "direction": "pack", "bytes": 64 << 20}
+    halo = {"table": "halo", "layout": tables.HALO}
+    rows = [
+        {"case": face, "value": 250, "peers": {"cudaMemcpy2DAsync": 230, "hand-written kernel": 260, "yaksa": 120}},
+        {"case": large, "value": 2000, "bound": 2500, "peers": {"yaksa": 1000}},
+        {"case": halo, "value": 11.5, "peers": {"26 calls": 126.9}},
+    ]
+    return {"benchmark": "pack", **ORIGIN, "rows": rows, "bars": BARS}
+
+
+def test_host_table_has_each_library_beside_gapless():
+    assert tables.host_table([host_result()]).splitlines()[0] == (
+        "| packed on the host (a machine, one core), GB/s | MPICH 5.0.2 | gapless | Open MPI v5.0.11 | gapless |"
+    )
+    assert "| 1000 x 1000 floats, transposed | 5.0 | **9.0** | 4.0 | **8.0** |" in tables.host_table([host_result()])
+
+
+def test_gpu_table_shows_libraries_and_no_yardsticks():
+    assert tables.gpu_table([gpu_result()]).splitlines() == [
+        "| faces of 256³ doubles, packed on the GPU (a machine), GB/s | cudaMemcpy2D or 3D | yaksa | gapless |",
+        "| --- | --- | --- | --- |",
+        "| first of 256 planes | 230 | 120 | **250** |",
+    ]
+
+
+def test_halo_sentence_compares_one_launch_with_a_call_a_region():
+    assert "**11.5 µs** by one launch; one call a region takes 127 µs." in tables.halo_sentence([gpu_result()])
+
+
+def test_every_bar_has_a_row():
+    assert tables.bars_table([gpu_result()]).splitlines()[2:] == [
+        "| pack: fast | >= 1 | 1.23 | yes | a machine, abc |",
+        "| pack: faster | >= 2 | 1.5 | **no** | a machine, abc |",
+    ]
+    assert "1 of the 2 bars" in tables.readme([gpu_result()])
+
+
+def test_large_packs_are_shown_with_their_fraction_of_the_bound():
+    assert "| contiguous | pack | **2000** | 0.80 | 1000 |" in tables.gpu_classes_table([gpu_result()])
+
+
+@pytest.mark.parametrize("table", [tables.host_table, tables.gpu_table, tables.halo_sentence, tables.gpu_classes_table])
+def test_what_was_not_measured_is_said(table):
+    assert table([]) == tables.NOT_MEASURED
+
+
+def test_what_the_readme_shows_is_in_the_committed_results(root):
+    committed = results.load(root / "bench" / "results")
+    layouts = {row["case"].get("layout") for result in committed for row in result["rows"]}
+    assert layouts >= {*tables.HOST_LAYOUTS, *tables.GPU_FACES, tables.HALO}, json.dumps(sorted(map(str, layouts)))
