@@ -142,12 +142,16 @@ def halo(rows):
 
 
 def one_shot(rows):
-    judged = [
-        (fraction(row, traffic_bound), fraction(row, traffic_bound) >= 0.93, row)
-        for row in of_table(rows, "one_shot")
-        if row["case"]["bytes"] >= 15.9 * MEBIBYTE
-    ]
-    return bar("host memory directly, from 16 MiB", "at least 0.93 of the rate of a pinned copy", judged)
+    """Packing writes over the link in full packets, unpacking reads over it 128 bytes at a time."""
+    bars = []
+    for direction, name in (("pack", "straight into host memory"), ("unpack", "straight out of host memory")):
+        judged = [
+            (fraction(row, traffic_bound), fraction(row, traffic_bound) >= 0.93, row)
+            for row in of_table(rows, "one_shot")
+            if row["case"]["bytes"] >= 15.9 * MEBIBYTE and row["case"]["direction"] == direction
+        ]
+        bars.append(bar(f"{name}, from 16 MiB", "at least 0.93 of the rate of a pinned copy", judged))
+    return bars
 
 
 def contention(rows):
@@ -166,5 +170,5 @@ def contention(rows):
 
 def evaluate(rows):
     found = [large(rows), medium(rows), block_lengths(rows), constructions(rows), hand_coded(rows), vendor(rows)]
-    found += [*latency(rows), halo(rows), one_shot(rows), contention(rows)]
+    found += [*latency(rows), halo(rows), *one_shot(rows), contention(rows)]
     return [one for one in found if one is not None]

@@ -22,12 +22,20 @@ def documents(checkout: Path) -> dict[Path, str]:
     """Every generated or partly generated document, as it should be."""
     loaded = results.load(checkout / "bench" / "results")
     filled = {
-        checkout / "README.md": ("results", tables.readme(loaded)),
-        checkout / "docs" / "results.md": ("bars", tables.bars_table(loaded)),
-        checkout / "docs" / "gpu-packing.md": ("gpu classes", tables.gpu_classes_table(loaded)),
+        "README.md": {"results": tables.readme(loaded)},
+        "docs/results.md": {"bars": tables.bars_table(loaded)},
+        "docs/gpu-packing.md": {
+            "gpu classes": tables.gpu_classes_table(loaded),
+            "peer ratios": tables.peer_ratios_table(loaded),
+        },
     }
-    written = {path: replaced(path.read_text(), name, content) for path, (name, content) in filled.items()}
-    return {checkout / "docs" / "environment.md": environment.markdown(), **written}
+    written = {checkout / "docs" / "environment.md": environment.markdown()}
+    for name, parts in filled.items():
+        text = (checkout / name).read_text()
+        for part, content in parts.items():
+            text = replaced(text, part, content)
+        written[checkout / name] = text
+    return written
 
 
 def main() -> int:

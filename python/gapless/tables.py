@@ -1,5 +1,7 @@
 """The tables of the documentation, made from committed benchmark results."""
 
+import statistics
+
 from gapless.results import machine_name, shown
 
 NOT_MEASURED = "Not measured yet."
@@ -136,3 +138,25 @@ def gpu_classes_table(results: list[dict]) -> str:
         origin = f"{machine_name(result)}, {result['date']}, commit {result['commit']}, GB/s of packed bytes:"
         tables.append(origin + "\n\n" + markdown(heads, cells))
     return "\n\n".join(tables) or NOT_MEASURED
+
+
+def peer_ratios_table(results: list[dict]) -> str:
+    """How many times each other library's rate gapless has, over all rates of the GPU benchmark that both reach."""
+    ratios: dict[str, dict[str, list[float]]] = {}
+    for _, row in rows_of(results, "pack"):
+        if row["unit"] != "GB/s":
+            continue
+        for peer, rate in row["peers"].items():
+            if is_other(peer) and row["case"]["table"] in ("large", "block_lengths", "faces"):
+                ratios.setdefault(peer, {}).setdefault(row["case"]["family"], []).append(row["value"] / rate)
+    if not ratios:
+        return NOT_MEASURED
+    families = list(dict.fromkeys(family for of_peer in ratios.values() for family in of_peer))
+    rows = [[family, *(spread(of_peer.get(family, [])) for of_peer in ratios.values())] for family in families]
+    return markdown(["gapless, times the rate of", *ratios], rows)
+
+
+def spread(ratios: list[float]) -> str:
+    if not ratios:
+        return ""
+    return f"**{statistics.geometric_mean(ratios):.2f}** ({min(ratios):.2f} to {max(ratios):.4g}, {len(ratios)} rows)"

@@ -56,6 +56,12 @@ def test_medium_packs_pay_for_starting_a_kernel_as_a_copy_does():
     assert not _pack_bars.medium([row("large", 39, bound=100, size=1 << 20, peers=peers)])["holds"]
 
 
+def test_host_memory_has_a_bar_for_each_direction():
+    rows = [row("one_shot", 94, bound=100), row("one_shot", 92, bound=100, direction="unpack")]
+    into, out_of = _pack_bars.one_shot(rows)
+    assert into["holds"] and not out_of["holds"]
+
+
 def test_odd_lengths_are_compared_with_both_neighbours():
     rows = [strided(8, 90, 100, 90), strided(16, 80, 100, 80)]
     assert _pack_bars.block_lengths([*rows, strided(12, 77, 100, 90)])["holds"]

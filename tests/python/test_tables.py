@@ -34,9 +34,14 @@ def gpu_result():
     large = {"table": "large", "layout": "contiguous", "direction": "pack", "bytes": 64 << 20}
     halo = {"table": "halo", "layout": tables.HALO}
     rows = [
-        {"case": face, "value": 250, "peers": {"cudaMemcpy2DAsync": 230, "hand-written kernel": 260, "yaksa": 120}},
-        {"case": large, "value": 2000, "bound": 2500, "peers": {"yaksa": 1000}},
-        {"case": halo, "value": 11.5, "peers": {"26 calls": 126.9}},
+        {
+            "case": face,
+            "value": 250,
+            "unit": "GB/s",
+            "peers": {"cudaMemcpy2DAsync": 230, "hand-written kernel": 260, "yaksa": 120},
+        },
+        {"case": large, "value": 2000, "unit": "GB/s", "bound": 2500, "peers": {"yaksa": 1000}},
+        {"case": halo, "value": 11.5, "unit": "us", "peers": {"26 calls": 126.9}},
     ]
     return {"benchmark": "pack", **ORIGIN, "rows": rows, "bars": BARS}
 
@@ -72,7 +77,23 @@ def test_large_packs_are_shown_with_their_fraction_of_the_bound():
     assert "| contiguous | pack | **2000** | 0.80 | 1000 |" in tables.gpu_classes_table([gpu_result()])
 
 
-@pytest.mark.parametrize("table", [tables.host_table, tables.gpu_table, tables.halo_sentence, tables.gpu_classes_table])
+def test_peers_are_compared_over_all_rows_of_a_family():
+    def row(rate, **peers):
+        case = {"table": "large", "family": "2-D", "layout": "x"}
+        return {"case": case, "value": rate, "unit": "GB/s", "peers": {"hand-written kernel": 1, **peers}}
+
+    result = {"benchmark": "pack", **ORIGIN, "rows": [row(4, yaksa=1), row(1, yaksa=1), row(9)], "bars": []}
+    assert tables.peer_ratios_table([result]).splitlines() == [
+        "| gapless, times the rate of | yaksa |",
+        "| --- | --- |",
+        "| 2-D | **2.00** (1.00 to 4, 2 rows) |",
+    ]
+
+
+ALL = [tables.host_table, tables.gpu_table, tables.halo_sentence, tables.gpu_classes_table, tables.peer_ratios_table]
+
+
+@pytest.mark.parametrize("table", ALL)
 def test_what_was_not_measured_is_said(table):
     assert table([]) == tables.NOT_MEASURED
 
