@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "pack/kernels.hpp"
@@ -23,7 +24,8 @@ struct Register {
 #else
   static constexpr int width = bytes < 16 ? bytes : 16;
 #endif
-  typedef char Lane __attribute__((vector_size(width), aligned(1), may_alias));
+  using Element = std::conditional_t<(width >= 16), float, char>;  // short encodings, where there are any
+  typedef Element Lane __attribute__((vector_size(width), aligned(1), may_alias));
   Lane lanes[bytes / width];
 };
 

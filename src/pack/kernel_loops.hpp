@@ -52,6 +52,8 @@ template <class Copy>
       destination += destination_stride;
     }
   }
+  if (count == 0) [[likely]]
+    return;
   single_rows(copy, count, source_stride, destination_stride, source, destination);
 }
 
@@ -127,7 +129,7 @@ template <int bytes, bool fetches>
 
 /// One row of a layout; with the packed side's stride a constant there is less to compute before the first byte.
 template <int length, bool packs>
-void rows_of(Offset any_length, Offset count, Offset stride, char* memory, char* packed) {
+[[gnu::aligned(64)]] void rows_of(Offset count, Offset stride, char* memory, char* packed, Offset any_length) {
   const typename RowCopyOf<length>::Type copy(any_length);
   const Offset unit = length < longest_fixed ? length : any_length;
   if constexpr (packs) {

@@ -55,7 +55,7 @@ struct Kernels {
 
   /// `count` blocks of `length` bytes, `stride` apart in memory and one after the other in the packed buffer. The first
   /// of each pair packs, the second one unpacks.
-  using Rows = void(Offset length, Offset count, Offset stride, char* memory, char* packed);
+  using Rows = void(Offset count, Offset stride, char* memory, char* packed, Offset length);
   Rows* rows[longest_fixed + 1][2];
 
   using NestOf = void(const Nest& nest, const char* source, char* destination);
