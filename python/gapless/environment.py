@@ -49,6 +49,14 @@ VARIABLES = (
         for_developers=True,
     ),
     Variable(
+        "GAPLESS_GPU_ENGINE",
+        "kernel, ahead, dma",
+        "chosen per job",
+        "Force kernels, kernels ahead of the program's (blocking calls), or copy engines for every job that they "
+        "can do. For measuring.",
+        for_developers=True,
+    ),
+    Variable(
         "GAPLESS_POOL_BYTES",
         "a number of bytes",
         "built in",

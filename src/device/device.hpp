@@ -29,8 +29,13 @@ struct Location {
   int device = -1;  ///< ordinal of the owning GPU; -1 for plain host memory
 };
 
-/// Where the bytes lie that a job writes: an end that only this GPU's memory waits for is known a little sooner.
-enum class Reach : std::uint8_t { this_gpu, beyond };
+/// Which memory beside this GPU's own a job uses: an end that only this GPU's memory waits for is known a little
+/// sooner, and copy engines are for the bus alone.
+enum class Reach : std::uint8_t {
+  this_gpu,
+  beyond,       ///< some is written
+  from_beyond,  ///< some is read, none is written
+};
 
 enum class Status : std::uint8_t { ok, out_of_memory, unsupported, failed };
 

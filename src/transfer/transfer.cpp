@@ -124,13 +124,16 @@ class GpuCall {
   bool issued_ = false;
 };
 
+device::Reach reach_of(Direction direction, MemoryKind packed) noexcept {
+  if (packed == MemoryKind::device) return device::Reach::this_gpu;
+  return direction == Direction::pack ? device::Reach::beyond : device::Reach::from_beyond;
+}
+
 /// `packed`: what memory the packed bytes are in, page-locked mostly.
 Result run_on_gpu(const Job& job, int device, MemoryKind packed = MemoryKind::pinned) noexcept {
   Runtime* runtime = device::runtime();
   if (runtime == nullptr) return Result::device_failed;
-  const bool stays = job.direction == Direction::unpack || packed == MemoryKind::device;
-  const Status status =
-      runtime->run_and_wait(std::span(&job, 1), device, stays ? device::Reach::this_gpu : device::Reach::beyond);
+  const Status status = runtime->run_and_wait(std::span(&job, 1), device, reach_of(job.direction, packed));
   if (status != Status::unsupported) return result_of(status);
   GpuCall gpu(device);
   gpu.copy_runs(job);

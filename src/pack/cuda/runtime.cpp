@@ -1,12 +1,15 @@
 #include "pack/cuda/runtime.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 
+#include "pack/cuda/copy_engine.hpp"
 #include "pack/cuda/errors.hpp"
 #include "pack/cuda/kernels.hpp"
 #include "pack/cuda/resident.hpp"
 #include "pack/cuda/scopes.hpp"
+#include "pack/cuda/staging.hpp"
 #include "pack/cuda/streams.hpp"
 
 namespace gapless::pack::cuda {
@@ -49,6 +52,28 @@ cudaError_t enable_access(int device, int peer) noexcept {
   access.location = {cudaMemLocationTypeDevice, {device}};
   access.flags = cudaMemAccessFlagsProtReadWrite;
   return error == cudaSuccess ? cudaMemPoolSetAccess(pool, &access, 1) : error;
+}
+
+/// Lets the lane's stream wait for `queue`; false if that failed, and then nothing has happened.
+bool has_followed(const Lane& lane, cudaStream_t queue) noexcept {
+  if (queue == lane.stream) return true;
+  cudaError_t error = cudaEventRecord(lane.event, queue);
+  if (error == cudaSuccess) error = cudaStreamWaitEvent(lane.stream, lane.event, 0);
+  if (error != cudaSuccess) cudaGetLastError();
+  return error == cudaSuccess;
+}
+
+/// False where the driver does not take the copies; a kernel then moves their bytes again.
+bool have_issued(const CopyPlan& copies, cudaStream_t queue) noexcept {
+  if (issue_copies(copies, queue) == cudaSuccess) return true;
+  cudaGetLastError();
+  return false;
+}
+
+Before state_of(cudaStream_t queue) noexcept {
+  const cudaError_t state = cudaStreamQuery(queue);
+  if (state != cudaSuccess) cudaGetLastError();
+  return state == cudaSuccess ? Before::idle : Before::busy;
 }
 
 }  // namespace
@@ -200,11 +225,29 @@ Status CudaRuntime::issue(std::span<const Job> jobs, int device, Launches& launc
   }
 }
 
+Status CudaRuntime::issue_in_chunks(const Job& job, int device, cudaStream_t queue, Launches& launches) noexcept {
+  // A graph may be launched twice at a time, and the buffers serve one job after the other.
+  Staging* const staging = is_capturing(queue) ? nullptr : Staging::acquire(device, queue);
+  if (staging == nullptr) return issue({&job, 1}, device, launches);
+  Status status = Status::failed;
+  try {
+    status = cuda::issue_in_chunks(planner_, job, device, launches, *staging);
+  } catch (const std::bad_alloc&) {
+    status = failed("planning an unpack in chunks", cudaErrorMemoryAllocation);
+  }
+  staging->release();
+  return status;
+}
+
 Status CudaRuntime::run(std::span<const Job> jobs, int device, void* stream) noexcept {
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
-  Launches launches(descriptors_, static_cast<cudaStream_t>(stream));
-  return issue(jobs, device, launches);
+  auto* const queue = static_cast<cudaStream_t>(stream);
+  Launches launches(descriptors_, queue);
+  if (jobs.size() != 1 || !router_.has_choice(jobs.front())) return issue(jobs, device, launches);
+  const Route route = router_.route_issued(jobs.front(), locate(jobs.front().packed));
+  if (route.engine == Engine::copies && have_issued(route.copies, queue)) return Status::ok;
+  return route.in_chunks ? issue_in_chunks(jobs.front(), device, queue, launches) : issue(jobs, device, launches);
 }
 
 bool CudaRuntime::has_run_resident(const Job& job, int device, device::Reach reach) noexcept {
@@ -235,11 +278,28 @@ Status CudaRuntime::run_and_wait(std::span<const Job> jobs, int device, device::
   Lane* const own = error == cudaSuccess ? lane(device, error) : nullptr;
   if (own == nullptr) return failed("preparing to wait for the GPU", error);
   cudaStream_t queue = may ? cudaStreamLegacy : own->stream;
-  Launches launches(descriptors_, queue, own->next_completion(reach));
-  const Status status = issue(jobs, device, launches);
+  Route route = router_.route_waited(jobs, device, reach);
+  const Before before = router_.should_ask(route, device) ? state_of(queue) : Before::unknown;
+  const auto start = std::chrono::steady_clock::now();
+  const Status status = run_and_wait(jobs, route, device, reach, *own, queue);
+  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
+  if (status == Status::ok) router_.note(route, device, elapsed.count(), before);
+  return status;
+}
+
+Status CudaRuntime::run_and_wait(std::span<const Job> jobs, Route& route, int device, device::Reach reach, Lane& own,
+                                 cudaStream_t queue) noexcept {
+  if (route.engine == Engine::copies) {
+    if (have_issued(route.copies, queue)) return result("waiting for copies", cudaStreamSynchronize(queue));
+    route.engine = Engine::kernel;
+  }
+  if (route.engine == Engine::ahead && has_followed(own, queue)) queue = own.stream;
+  Launches launches(descriptors_, queue, own.next_completion(reach));
+  const Status status =
+      route.in_chunks ? issue_in_chunks(jobs.front(), device, queue, launches) : issue(jobs, device, launches);
   if (!launches.is_under_way()) return status;
   const bool polls = status == Status::ok && launches.completes();
-  const Status finished = result("waiting for the GPU", polls ? own->wait(queue) : cudaStreamSynchronize(queue));
+  const Status finished = result("waiting for the GPU", polls ? own.wait(queue) : cudaStreamSynchronize(queue));
   return status == Status::ok ? finished : status;
 }
 

@@ -6,6 +6,8 @@
 #include "device/device.hpp"
 #include "pack/cuda/descriptor_memory.hpp"
 #include "pack/cuda/plan.hpp"
+#include "pack/cuda/route.hpp"
+#include "pack/cuda/streams.hpp"
 
 namespace gapless::pack::cuda {
 
@@ -33,11 +35,17 @@ class CudaRuntime final : public device::Runtime {
   /// False where it has to be launched.
   bool has_run_resident(const Job& job, int device, device::Reach reach) noexcept;
   device::Status issue(std::span<const Job> jobs, int device, Launches& launches) noexcept;
+  /// One job, in chunks if there is memory for them.
+  device::Status issue_in_chunks(const Job& job, int device, cudaStream_t queue, Launches& launches) noexcept;
+  /// By the route, behind `queue`; what is noted in the route is how it went in the end.
+  device::Status run_and_wait(std::span<const Job> jobs, Route& route, int device, device::Reach reach, Lane& own,
+                              cudaStream_t queue) noexcept;
 
   static constexpr std::size_t descriptor_capacity = std::size_t{256} << 20;
 
   DescriptorCache descriptors_{std::make_shared<CudaDescriptorMemory>(), descriptor_capacity};
   Planner planner_{descriptors_};
+  Router router_;
 };
 
 }  // namespace gapless::pack::cuda

@@ -56,7 +56,10 @@ cudaError_t create(Completion& completion, cudaStream_t stream) noexcept {
 
 cudaError_t create(Lane& lane) noexcept {
   const OutsideCapture outside;
-  cudaError_t error = cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking);
+  int lowest = 0, highest = 0;
+  cudaError_t error = cudaDeviceGetStreamPriorityRange(&lowest, &highest);
+  // Whoever waits for communication waits longer than whoever computes beside it.
+  if (error == cudaSuccess) error = cudaStreamCreateWithPriority(&lane.stream, cudaStreamNonBlocking, highest);
   if (error == cudaSuccess) error = cudaEventCreateWithFlags(&lane.event, cudaEventDisableTiming);
   if (error == cudaSuccess) error = create(lane.completion, lane.stream);
   if (error != cudaSuccess) {

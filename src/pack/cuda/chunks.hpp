@@ -1,0 +1,31 @@
+// A large unpack from host memory that no copies can do goes through packed GPU memory, chunk by chunk: a copy engine
+// brings a chunk while a kernel unpacks the one before.
+#pragma once
+
+#include "pack/cuda/batch.hpp"
+#include "pack/cuda/engine.hpp"
+
+namespace gapless::pack::cuda {
+
+inline constexpr Offset largest_chunk = Offset{8} << 20;
+
+/// Is that faster for the job than a kernel that reads host memory itself?
+bool pays_in_chunks(const Job& job, Traffic traffic) noexcept;
+
+/// Where the chunk that begins at packed byte `begin` of a job's range up to `end` ends.
+Offset end_of_chunk(Offset begin, Offset end) noexcept;
+
+/// Packed GPU memory for one chunk at a time.
+class ChunkBuffers {
+ public:
+  virtual ~ChunkBuffers() = default;
+  /// Lets what is launched from now on find `bytes` of host memory at `packed`. Precondition: bytes <= largest_chunk.
+  virtual device::Status bring(const void* host, std::size_t bytes, void*& packed) noexcept = 0;
+  /// All that uses that chunk has been launched.
+  virtual device::Status done() noexcept = 0;
+};
+
+/// Hands the job to the sink chunk by chunk. Its first failure, or that of the buffers, ends it. Throws std::bad_alloc.
+device::Status issue_in_chunks(Planner& planner, const Job& job, int device, LaunchSink& sink, ChunkBuffers& buffers);
+
+}  // namespace gapless::pack::cuda

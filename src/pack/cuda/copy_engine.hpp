@@ -1,0 +1,13 @@
+// The copies of a plan as calls of the CUDA runtime.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "pack/cuda/copy_plan.hpp"
+
+namespace gapless::pack::cuda {
+
+/// Issues the copies to `stream` of the current device, in order. After a failure some may have been issued.
+cudaError_t issue_copies(const CopyPlan& plan, cudaStream_t stream) noexcept;
+
+}  // namespace gapless::pack::cuda

@@ -1,0 +1,128 @@
+#include "pack/cuda/copy_plan.hpp"
+
+#include <algorithm>
+
+#include "pack/cuda/shape.hpp"
+
+namespace gapless::pack::cuda {
+namespace {
+
+/// cudaDevAttrMaxPitch; rows in a plane are counted in the same type by some drivers.
+constexpr Offset longest_distance = (Offset{1} << 31) - 1;
+
+std::uint64_t unsigned_(Offset value) { return static_cast<std::uint64_t>(value); }
+
+/// Cuts a byte range of a nest of modes into boxes, in packed order.
+class Cutter {
+ public:
+  Cutter(const Shape& shape, const Job& job, CopyPlan& plan)
+      : shape_(shape), plan_(plan), packed_(reinterpret_cast<std::uintptr_t>(job.packed)) {
+    sizes_[0] = shape.length;
+    for (int i = 0; i < shape.mode_count; ++i) sizes_[i + 1] = sizes_[i] * shape.modes[i].count;
+  }
+
+  /// Packed bytes [begin, end) of the first `level` modes, whose origin is at `memory`.
+  bool cut(int level, std::uintptr_t memory, Offset begin, Offset end) {
+    if (begin >= end) return true;
+    if (level == 0) return add(memory + unsigned_(begin), end - begin, 1, 1, 0, 0);
+    const Offset unit = sizes_[level - 1];
+    const Offset first = (begin + unit - 1) / unit, last = end / unit;
+    if (first > last) return cut(level - 1, unit_at(level, memory, last), begin - last * unit, end - last * unit);
+    const Offset head = first * unit - begin, tail = end - last * unit;
+    return (head == 0 || cut(level - 1, unit_at(level, memory, first - 1), unit - head, unit)) &&
+           cut_whole(level, memory, first, last) && cut(level - 1, unit_at(level, memory, last), 0, tail);
+  }
+
+ private:
+  std::uintptr_t unit_at(int level, std::uintptr_t memory, Offset i) const {
+    return memory + unsigned_(i) * unsigned_(shape_.modes[level - 1].stride);
+  }
+
+  /// Units [first, last) of a level.
+  bool cut_whole(int level, std::uintptr_t memory, Offset first, Offset last) {
+    if (last > first && level <= 2 && is_box(level)) {
+      const std::uintptr_t at = unit_at(level, memory, first);
+      const Offset stride = shape_.modes[level - 1].stride;
+      return level == 1 ? add(at, shape_.length, last - first, 1, stride, 0)
+                        : add(at, shape_.length, shape_.modes[0].count, last - first, shape_.modes[0].stride, stride);
+    }
+    if (last - first > most_copies) return false;
+    for (Offset i = first; i < last; ++i) {
+      if (!cut(level - 1, unit_at(level, memory, i), 0, sizes_[level - 1])) return false;
+    }
+    return true;
+  }
+
+  bool is_box(int level) const {
+    const Offset row_distance = shape_.modes[0].stride;
+    if (row_distance < shape_.length || row_distance > longest_distance) return false;
+    if (level == 1) return true;
+    const Offset rows = shape_.modes[1].stride / row_distance;
+    return shape_.modes[1].stride % row_distance == 0 && rows >= shape_.modes[0].count && rows <= longest_distance;
+  }
+
+  bool add(std::uintptr_t memory, Offset row, Offset rows, Offset planes, Offset row_distance, Offset plane_distance) {
+    if (plan_.count == most_copies) return false;
+    plan_.copies[plan_.count++] = {memory,
+                                   packed_,
+                                   unsigned_(row),
+                                   unsigned_(rows),
+                                   unsigned_(planes),
+                                   unsigned_(row_distance),
+                                   unsigned_(plane_distance)};
+    packed_ += unsigned_(row * rows * planes);
+    plan_.rows += unsigned_(rows * planes);
+    return true;
+  }
+
+  const Shape& shape_;
+  CopyPlan& plan_;
+  std::uintptr_t packed_;  ///< where the next copy's bytes lie
+  Offset sizes_[max_levels + 1];
+};
+
+/// Runs at listed places, repeated: as many copies as runs.
+bool plan_list(const Job& job, CopyPlan& plan) noexcept {
+  const Layout& layout = *job.layout;
+  const bool has_runs = layout.core == layout::Core::segments;
+  const bool has_blocks = layout.core == layout::Core::index && layout.child->is_contiguous();
+  if (!layout.modes.empty() || (!has_runs && !has_blocks)) return false;
+  const auto entries = static_cast<Offset>(layout.offsets.size());
+  if (job.outer.count > most_copies || entries > most_copies) return false;
+  const auto end_of = [&](Offset i) {
+    return has_runs ? layout.ends[static_cast<std::size_t>(i)] : (i + 1) * layout.child->length;
+  };
+  for (Offset n = 0; n < entries * job.outer.count; ++n) {
+    const Offset repetition = n / entries, i = n % entries, start = repetition * layout.size;
+    const Offset run_begin = start + (i == 0 ? 0 : end_of(i - 1)), run_end = start + end_of(i);
+    const Offset begin = std::max(run_begin, job.begin), end = std::min(run_end, job.end);
+    if (begin >= end) continue;
+    if (plan.count == most_copies) return false;
+    const Offset place = layout.base + repetition * job.outer.stride + layout.offsets[static_cast<std::size_t>(i)] +
+                         (has_blocks ? layout.child->base : 0) + begin - run_begin;
+    plan.copies[plan.count++] = {reinterpret_cast<std::uintptr_t>(job.memory) + unsigned_(place),
+                                 reinterpret_cast<std::uintptr_t>(job.packed) + unsigned_(begin - job.begin),
+                                 unsigned_(end - begin),
+                                 1,
+                                 1,
+                                 0,
+                                 0};
+    ++plan.rows;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool plan_copies(const Job& job, CopyPlan& plan) noexcept {
+  plan.count = 0;
+  plan.rows = 0;
+  plan.unpack = job.direction == Direction::unpack;
+  if (job.begin >= job.end) return true;
+  if (needs_descriptor(*job.layout)) return plan_list(job, plan);
+  const Shape shape = shape_of(*job.layout, job.outer, {});
+  const std::uintptr_t origin = reinterpret_cast<std::uintptr_t>(job.memory) + unsigned_(shape.base);
+  return Cutter(shape, job, plan).cut(shape.mode_count, origin, job.begin, job.end);
+}
+
+}  // namespace gapless::pack::cuda

@@ -1,0 +1,48 @@
+// The way of a call's jobs: which engine, and what was learnt from the ways before.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "device/device.hpp"
+#include "pack/cuda/copy_plan.hpp"
+#include "pack/cuda/punctuality.hpp"
+
+namespace gapless::pack::cuda {
+
+struct Route {
+  Engine engine = Engine::kernel;
+  bool in_chunks = false;  ///< kernels that unpack chunks of packed GPU memory; see chunks.hpp
+  Movement movement;
+  CopyPlan copies;  ///< filled in where movement.copies > 0
+};
+
+class Router {
+ public:
+  explicit Router(std::optional<Engine> forced = forced_engine()) : forced_(forced) {}
+
+  /// For jobs that are waited for.
+  Route route_waited(std::span<const Job> jobs, int device, device::Reach reach) const noexcept;
+  /// For a job that is not; `packed`: where its packed bytes are.
+  Route route_issued(const Job& job, const device::Location& packed) const noexcept;
+  /// Can route_issued() be anything but a kernel? Where not, nobody needs to ask where the bytes are.
+  bool has_choice(const Job& job) const noexcept;
+
+  bool should_ask(const Route& route, int device) const noexcept;
+  /// A call that was waited for has gone the route.
+  void note(const Route& route, int device, std::int64_t elapsed_ns, Before before) noexcept;
+
+ private:
+  bool goes_in_chunks(const Job& job, const Route& route) const noexcept;
+
+  static constexpr std::size_t remembered_devices = 16;
+
+  const Punctuality& of(int device) const noexcept {
+    return punctuality_[static_cast<std::size_t>(device) % remembered_devices];
+  }
+
+  std::optional<Engine> forced_;
+  std::array<Punctuality, remembered_devices> punctuality_;
+};
+
+}  // namespace gapless::pack::cuda
