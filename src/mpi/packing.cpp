@@ -49,7 +49,8 @@ constinit thread_local MPI_Comm accepted_communicator [[gnu::tls_model("initial-
 // the function in question that packs or unpacks no bytes of a buffer of `size`.
 template <class Count, class MoveNothing>
 int check_communicator(MPI_Comm communicator, MoveNothing move_nothing) noexcept {
-  if (communicator == accepted_communicator) [[likely]]
+  // A handle that was never set may look like the one that stands for none accepted yet.
+  if (communicator == accepted_communicator && communicator != MPI_Comm{}) [[likely]]
     return MPI_SUCCESS;
   char nothing[8] = {};
   Count start = 0;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <thread>
 #include <vector>
 
 #include "support/environment.hpp"
@@ -66,6 +67,21 @@ TEST_F(Errors, AHandleThatIsNoCommunicator) {
   EXPECT_EQ(std::vector<char>(64), packed);
 }
 #endif
+
+/// A handle of nothing but zero bits, given by a thread that has not packed before.
+TEST_F(Errors, AHandleThatWasNeverSet) {
+  const MPI_Comm unset{};
+  std::vector<char> packed(64);
+  int position = 0, of_pack = MPI_SUCCESS, of_unpack = MPI_SUCCESS;
+  std::thread([&] {
+    of_pack = MPI_Pack(memory_.data(), 1, type_, packed.data(), 64, &position, unset);
+    of_unpack = MPI_Unpack(packed.data(), 64, &position, memory_.data(), 1, type_, unset);
+  }).join();
+  EXPECT_EQ(MPI_ERR_COMM, error_class(of_pack));
+  EXPECT_EQ(MPI_ERR_COMM, error_class(of_unpack));
+  EXPECT_EQ(0, position);
+  EXPECT_EQ(std::vector<char>(64), packed);
+}
 
 TEST_F(Errors, UncommittedTypes) {
   MPI_Datatype uncommitted;
