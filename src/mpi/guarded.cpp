@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
 #include "device/device.hpp"
+#include "mpi/count_arrays.hpp"
 #include "mpi/errors.hpp"
 #include "mpi/native.hpp"
 #include "mpi/runtime.hpp"
@@ -31,9 +33,19 @@ struct Handle {
 [[maybe_unused]] constexpr Handle message(std::size_t i) { return {HandleKind::other, i}; }
 [[maybe_unused]] constexpr Handle request(std::size_t i) { return {HandleKind::other, i}; }
 [[maybe_unused]] constexpr Handle none{HandleKind::none, 0};
-template <class... Index>
-constexpr auto buffers(Index... i) {
-  return std::array<std::size_t, sizeof...(Index)>{static_cast<std::size_t>(i)...};
+struct Buffer {
+  std::size_t argument;
+  bool only_at_root = false;
+  constexpr Buffer(int i) : argument(static_cast<std::size_t>(i)) {}
+};
+constexpr Buffer at_root(int i) {
+  Buffer buffer(i);
+  buffer.only_at_root = true;
+  return buffer;
+}
+template <class... Argument>
+constexpr auto buffers(Argument... i) {
+  return std::array<Buffer, sizeof...(Argument)>{Buffer(i)...};
 }
 
 // The GPU a choice buffer is memory of, or -1.
@@ -57,29 +69,55 @@ struct Guard<Row, int (*)(Arguments...)> {
   }
 
  private:
-  static constexpr bool is_buffer(std::size_t argument) noexcept {
-    return std::ranges::find(Row::buffer_arguments, argument) != Row::buffer_arguments.end();
+  using Tuple = std::tuple<Arguments&...>;
+  template <std::size_t i>
+  using Argument = std::remove_cvref_t<std::tuple_element_t<i, Tuple>>;
+
+  /// The first argument after a buffer that is none: its count or size, an array of counts, or a datatype.
+  static constexpr std::size_t count_of(std::size_t buffer) noexcept {
+    std::size_t next = buffer + 1;
+    while (std::ranges::find(Row::buffer_arguments, next, &Buffer::argument) != Row::buffer_arguments.end()) ++next;
+    return next;
   }
 
-  /// Nothing of the buffer is read or written: its count or size, the first argument after it that is no buffer, is 0.
-  /// (Where a datatype stands there, which some libraries represent by an integer, that is never 0.)
-  template <std::size_t buffer, class Tuple>
-  static bool is_empty(const Tuple& arguments) noexcept {
-    constexpr std::size_t next = buffer + 1;
-    if constexpr (next < sizeof...(Arguments)) {
-      if constexpr (is_buffer(next)) return is_empty<next>(arguments);
-      if constexpr (std::is_integral_v<std::remove_cvref_t<std::tuple_element_t<next, Tuple>>>) {
-        return std::get<next>(arguments) == 0;
-      }
+  template <class Count>
+  static bool are_all_zero(const Count* counts, MPI_Comm communicator, std::size_t buffer) noexcept {
+    constexpr bool of_neighbours = std::string_view(Row::name).find("eighbor") != std::string_view::npos;
+    const bool sends = buffer == 0;
+    const int entries = count_entries(communicator, !of_neighbours ? CountsOf::processes
+                                                    : sends        ? CountsOf::destinations
+                                                                   : CountsOf::sources);
+    return std::all_of(counts, counts + entries, [](Count count) { return count == 0; });
+  }
+
+  /// Nothing of the buffer is read or written: it matters at another process only, or its counts are 0. (A datatype
+  /// that stands in the count's place, which some libraries represent by an integer, is never 0.)
+  template <std::size_t i>
+  static bool is_untouched(const Tuple& arguments) noexcept {
+    constexpr Buffer buffer = Row::buffer_arguments[i];
+    constexpr Handle handle = Row::handle;
+    if constexpr (buffer.only_at_root) {
+      if (!is_root(std::get<handle.argument>(arguments), std::get<handle.argument - 1>(arguments))) return true;
+    }
+    constexpr std::size_t count = count_of(buffer.argument);
+    if constexpr (std::is_integral_v<Argument<count>>) {
+      return std::get<count>(arguments) == 0;
+    } else if constexpr (std::is_same_v<Argument<count>, const int*> ||
+                         std::is_same_v<Argument<count>, const MPI_Count*>) {
+      return are_all_zero(std::get<count>(arguments), std::get<handle.argument>(arguments), buffer.argument);
     }
     return false;
   }
 
-  template <class Tuple, std::size_t... i>
+  template <std::size_t... i>
   static int first_gpu(const Tuple& arguments, std::index_sequence<i...>) noexcept {
     int gpu = -1;
-    static_cast<void>(((!is_empty<Row::buffer_arguments[i]>(arguments) &&
-                        (gpu = gpu_of(std::get<Row::buffer_arguments[i]>(arguments))) >= 0) ||
+    const auto is_touched_gpu = [&](int found, auto number) {
+      if (found >= 0 && !is_untouched<number()>(arguments)) gpu = found;
+      return gpu >= 0;
+    };
+    static_cast<void>((is_touched_gpu(gpu_of(std::get<Row::buffer_arguments[i].argument>(arguments)),
+                                      std::integral_constant<std::size_t, i>()) ||
                        ...));
     return gpu;
   }

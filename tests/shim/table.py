@@ -6,7 +6,7 @@ from pathlib import Path
 
 TABLE = Path(__file__).resolve().parents[2] / "src" / "mpi" / "functions.def"
 ROW = re.compile(
-    r"^GAPLESS_FUNCTION(_AND_LARGE_COUNT)?\((\w+), (\w+), (\w+), (?:(none)|(\w+)\((\d+)\)), buffers\(([\d, ]*)\)\)$"
+    r"^GAPLESS_FUNCTION(_AND_LARGE_COUNT)?\((\w+), (\w+), (\w+), (?:(none)|(\w+)\((\d+)\)), buffers\((.*)\)\)$"
 )
 
 
@@ -28,7 +28,7 @@ def rows() -> list[Row]:
         matched = ROW.match(line)
         assert matched, f"not a row: {line}"
         both, name, mark, since, none, handle, index, buffers = matched.groups()
-        rest = (none or handle, int(index or -1), tuple(int(word) for word in buffers.split(",") if word.strip()))
+        rest = (none or handle, int(index or -1), tuple(map(int, re.findall(r"\d+", buffers))))
         found.append(Row(name, mark, since, *rest))
         if both:
             found.append(Row(f"{name}_c", mark, "large_count", *rest))

@@ -27,6 +27,8 @@ MARKS = {"intercepted", "guarded", "passed", "refused"}
 # are computed with or given back, but neither read nor written.
 NOT_BUFFERS = re.compile(r"attribute_val|attr_val|extra_state|logical_(true|false)|baseptr|buffer_addr|location")
 NOT_ACCESSED = {"MPI_Free_mem", "MPI_Win_detach", "MPI_Buffer_detach", "MPI_Buffer_detach_c"}
+# The second half of a transfer names the first half's buffer again, which was looked at there.
+SECOND_HALF = re.compile(r"MPI_File_\w+_end$")
 NOT_STANDARD = {"MPI_Session_set_info"}  # declared by Open MPI only
 ASKED_BY_PROGRAMS = re.compile(r"MPI_(T|Abi)_|MPI_Get_(library_)?version$|MPI_DUP_FN$")
 
@@ -59,7 +61,7 @@ def is_pointer_to_anything(parameter: str) -> bool:
 
 
 def choice_buffers(name: str, parameters: list[str]) -> tuple[int, ...]:
-    if name in NOT_ACCESSED:
+    if name in NOT_ACCESSED or SECOND_HALF.match(name):
         return ()
     return tuple(
         index
