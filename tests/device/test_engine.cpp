@@ -134,9 +134,9 @@ TEST(Punctuality, CopiesBehindTheProgramsOwnGiveWayToKernels) {
   FakeGpu gpu;
   gpu.waiting(Engine::copies) = 600 * us;
   gpu.waiting(Engine::kernel) = gpu.waiting(Engine::ahead) = 14 * us;
-  gpu.run(long_rows, 500);
+  gpu.run(long_rows, 250);
   EXPECT_EQ(gpu.times(Engine::copies), 2);
-  EXPECT_EQ(gpu.times(Engine::kernel), 498);
+  EXPECT_EQ(gpu.times(Engine::kernel), 248);
   gpu.waiting(Engine::copies) = 0;
   gpu.run(long_rows, 2000);
   gpu.forget_counts();
@@ -150,6 +150,19 @@ TEST(Punctuality, WhereAllAreLateTheLeastLateIsTaken) {
   gpu.waiting(Engine::ahead) = 900 * us;
   gpu.run(short_rows, 1000);
   EXPECT_GE(gpu.times(Engine::copies), 950) << "slow, but in time";
+}
+
+TEST(Punctuality, WhenOneBecomesLateTheOthersGetATrial) {
+  FakeGpu gpu;
+  gpu.waiting(Engine::copies) = 5000 * us;
+  gpu.run(long_rows, 50);
+  EXPECT_EQ(gpu.times(Engine::copies), 2);
+  gpu.waiting(Engine::copies) = 0;
+  fill_multiprocessors(gpu);
+  gpu.forget_counts();
+  gpu.run(long_rows, 50);
+  EXPECT_EQ(gpu.times(Engine::kernel), 2);
+  EXPECT_EQ(gpu.times(Engine::copies), 48);
 }
 
 TEST(Punctuality, NoiseOfTwoIsNone) {

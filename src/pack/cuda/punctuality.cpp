@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t pace_unit = 256;
 constexpr std::uint32_t slowest_pace = 4 * pace_unit;
-constexpr std::uint32_t jobs_to_halve_delay = 128;
+constexpr std::int64_t spent_for_trials = 32;  // one part of so many
 constexpr std::int64_t grace_ns = 5'000;
 
 /// Beyond two and a half times what it takes otherwise: noise of a factor of two is none.
@@ -27,14 +27,14 @@ std::uint32_t next_pace(std::uint32_t pace, std::int64_t elapsed_ns, std::int64_
 
 Delays Punctuality::delays(const Movement& movement) const noexcept {
   const Kind& kind = kinds_[kind_of(movement)];
+  const std::int64_t spent = kind.spent.load(std::memory_order_relaxed);
   Delays delays{};
   for (std::size_t i = 0; i < engine_count; ++i) {
     const Record& record = kind.records[i];
-    delays[i] = record.delay.load(std::memory_order_relaxed);
-    if (delays[i] == 0) continue;
-    const std::uint32_t age =
-        kind.jobs.load(std::memory_order_relaxed) - record.delayed_at.load(std::memory_order_relaxed);
-    delays[i] >>= std::min(age / jobs_to_halve_delay, 62U);
+    const std::int64_t delay = record.delay.load(std::memory_order_relaxed);
+    if (delay == 0) continue;
+    const std::int64_t since = spent - record.delayed_at.load(std::memory_order_relaxed);
+    delays[i] = std::max<std::int64_t>(0, delay - since / spent_for_trials);
   }
   return delays;
 }
@@ -49,8 +49,7 @@ bool Punctuality::should_ask(Engine engine, const Movement& movement) const noex
 void Punctuality::note(Engine engine, const Movement& movement, std::int64_t elapsed_ns, Before before) noexcept {
   Kind& kind = kinds_[kind_of(movement)];
   Record& record = kind.records[static_cast<std::size_t>(engine)];
-  const std::uint32_t job = kind.jobs.load(std::memory_order_relaxed) + 1;
-  kind.jobs.store(job, std::memory_order_relaxed);
+  kind.spent.store(kind.spent.load(std::memory_order_relaxed) + elapsed_ns, std::memory_order_relaxed);
   const std::int64_t expected = expected_ns(engine, movement);
   const std::uint32_t pace = record.pace.load(std::memory_order_relaxed);
   record.pace.store(next_pace(pace, elapsed_ns, expected), std::memory_order_relaxed);
@@ -60,9 +59,20 @@ void Punctuality::note(Engine engine, const Movement& movement, std::int64_t ela
     return;
   }
   record.late_runs.store(record.late_runs.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if (before != Before::idle) return;
-  record.delay.store(elapsed_ns - expected, std::memory_order_relaxed);
-  record.delayed_at.store(job, std::memory_order_relaxed);
+  if (before == Before::idle) note_delay(kind, record, elapsed_ns - expected);
+}
+
+void Punctuality::note_delay(Kind& kind, Record& late, std::int64_t delay) noexcept {
+  const bool is_news = late.delay.load(std::memory_order_relaxed) == 0;
+  late.delay.store(delay, std::memory_order_relaxed);
+  late.delayed_at.store(kind.spent.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  if (!is_news) return;
+  for (Record& other : kind.records) {
+    constexpr std::int64_t least = 1;  // still to be asked for before it counts as in time
+    if (&other != &late && other.delay.load(std::memory_order_relaxed) != 0) {
+      other.delay.store(least, std::memory_order_relaxed);
+    }
+  }
 }
 
 }  // namespace gapless::pack::cuda
