@@ -56,7 +56,7 @@ Times run_pair(const Operation& first, const Operation& second, const Stream& a,
 
 /// What a program gets in the long run: medians after as many pairs, or as much time in them, as learning takes.
 Times median_pair(const Operation& first, const Operation& second, int samples) {
-  constexpr int most_pairs = 150;
+  constexpr int most_pairs = 400;
   constexpr double long_enough = 0.025;
   const Stream a, b;
   double learning = 0;

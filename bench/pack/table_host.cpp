@@ -9,11 +9,14 @@ namespace {
 
 using Size = std::int64_t;
 
+constexpr Size largest_captured = Size{4} << 20;  // beyond, unpacking in chunks is no part of a graph
+
 void measure(const Setting& setting, const Workload& work, const Memory& host) {
   const Size bytes = work.packed_bytes();
   const std::vector<Spot> device_spots = setting.arena.one_spot();
   const std::vector<Spot> spots{{device_spots[0].memory, host.data()}};
-  const Contestant one_shot = gapless_calls(work);
+  Contestant one_shot = gapless_calls(work);
+  one_shot.capturable = bytes < largest_captured;
   const Contestant copy = copies(bytes).back();
   char* const on_gpu = device_spots[0].packed;
   const Contestant pinned_copy{"pinned copy", [&](const Spot& spot, gapless_direction direction, cudaStream_t stream) {

@@ -45,14 +45,22 @@ Job unpacking(const layout::LayoutPointer& layout, Offset begin, Offset end) {
 }
 
 TEST(Chunks, OnlyLargeUnpacksFromTheHost) {
-  const auto odd = layout::repeat(layout::block(0, 100), 1 << 18, 200);
-  const auto sparse = layout::repeat(layout::block(0, 8), 1 << 22, 512);
-  EXPECT_TRUE(pays_in_chunks(unpacking(odd, 0, odd->size), Traffic::from_host));
-  EXPECT_TRUE(pays_in_chunks(unpacking(odd, 0, 16 * mebibyte), Traffic::from_host));
-  EXPECT_FALSE(pays_in_chunks(unpacking(odd, 1, 16 * mebibyte), Traffic::from_host)) << "too small";
-  EXPECT_FALSE(pays_in_chunks(unpacking(odd, 0, odd->size), Traffic::within_gpu));
-  EXPECT_FALSE(pays_in_chunks(unpacking(odd, 0, odd->size), Traffic::to_host));
-  EXPECT_FALSE(pays_in_chunks(unpacking(sparse, 0, sparse->size), Traffic::from_host)) << "the kernel is the slower";
+  const auto pays = [](const layout::LayoutPointer& layout, Offset bytes, Traffic traffic = Traffic::from_host) {
+    return pays_in_chunks(unpacking(layout, 7, 7 + bytes), traffic);
+  };
+  const auto whole = layout::repeat(layout::block(0, 128), 1 << 20, 512);
+  EXPECT_TRUE(pays(whole, 11 * mebibyte));
+  EXPECT_FALSE(pays(whole, 11 * mebibyte - 1));
+  EXPECT_FALSE(pays(whole, 64 * mebibyte, Traffic::within_gpu));
+  EXPECT_FALSE(pays(whole, 64 * mebibyte, Traffic::to_host));
+  const auto odd = layout::repeat(layout::block(0, 100), 1 << 20, 200);
+  const auto odd_list = layout::index(layout::block(0, 100), std::vector<Offset>{0, 300, 700});
+  EXPECT_TRUE(pays(odd, 5 * mebibyte)) << "kernels write parts of sectors";
+  EXPECT_TRUE(pays(odd_list, 5 * mebibyte));
+  EXPECT_FALSE(pays(odd, 5 * mebibyte - 1));
+  const auto sparse = layout::repeat(layout::block(0, 8), 1 << 23, 512);
+  EXPECT_FALSE(pays(sparse, 47 * mebibyte)) << "the kernel is the slower part";
+  EXPECT_TRUE(pays(sparse, 48 * mebibyte));
 }
 
 /// Writes down what is asked of it.

@@ -31,6 +31,8 @@ TEST(Engine, CopiesOverTheBusForLongRows) {
     EXPECT_EQ(choose_engine(rows(traffic, 1 << 20, 4096, 8), {}), Engine::kernel) << "too many to start";
     EXPECT_EQ(choose_engine(rows(traffic, 1 << 20, 4096, 0), {}), Engine::kernel) << "there are none";
     EXPECT_EQ(choose_issued_engine(rows(traffic, 16 << 20, 4096)), Engine::copies);
+    EXPECT_EQ(choose_issued_engine(rows(traffic, 2 << 20, 4096)), Engine::copies)
+        << "as good, and need no multiprocessor";
     EXPECT_EQ(choose_issued_engine(rows(traffic, 64 << 10, 4096)), Engine::kernel) << "kernels follow each other fast";
   }
 }
@@ -191,11 +193,15 @@ TEST(Punctuality, WaitingForTheProgramsOwnWorkIsNotLate) {
   EXPECT_LE(gpu.asked, 14) << "and the stream is asked less and less often";
 }
 
-TEST(Punctuality, ASlowerMachineIsNotLate) {
+TEST(Punctuality, ASlowerMachineIsLateOnlyUntilThatIsKnown) {
   FakeGpu gpu;
   gpu.pace = 4;
+  gpu.run(short_rows, 2000);
+  EXPECT_EQ(gpu.times(Engine::copies), 0) << "they are as much slower";
+  gpu.forget_counts();
   gpu.run(short_rows, 100);
   EXPECT_EQ(gpu.times(Engine::kernel), 100);
+  EXPECT_EQ(gpu.asked, 0);
 }
 
 TEST(Punctuality, KindsOfMovementsAreApart) {

@@ -5,14 +5,24 @@ namespace {
 
 using device::Status;
 
-/// Multiprocessors read host memory in requests of 128 bytes, copy engines in longer ones: a twelfth faster, and more
-/// over rows that do not fill sectors. Below, starting a chunk costs more than that saves.
-constexpr Offset smallest_job = Offset{16} << 20;
+bool fills_sectors(const Layout& layout) {
+  constexpr Offset sector = 32;
+  if (layout.core == layout::Core::index) return fills_sectors(*layout.child);
+  return !layout.is_strided() || layout.length % sector == 0;
+}
 
-/// Unpacked so slowly that the last chunk's kernel takes longer than all chunks save.
+/// Blocks that kernels unpack so slowly that the last chunk's kernel takes as long as all chunks save.
 bool is_sparse(const Layout& layout) {
-  constexpr Offset short_block = 16, line = 64;
+  constexpr Offset short_block = 8, line = 64;
   return layout.is_strided() && layout.length <= short_block && !layout.modes.empty() && layout.modes[0].stride >= line;
+}
+
+/// Multiprocessors read host memory in requests of 128 bytes, copy engines in longer ones: a twelfth faster, a sixth
+/// where a kernel also writes parts of sectors. Below, starting the chunks costs more than that saves.
+Offset smallest_job(const Layout& layout) {
+  constexpr Offset mebibyte = Offset{1} << 20;
+  if (is_sparse(layout)) return 48 * mebibyte;
+  return fills_sectors(layout) ? 11 * mebibyte : 5 * mebibyte;
 }
 
 /// Launches that others follow.
@@ -31,7 +41,7 @@ class FollowedLaunches final : public LaunchSink {
 }  // namespace
 
 bool pays_in_chunks(const Job& job, Traffic traffic) noexcept {
-  return traffic == Traffic::from_host && job.end - job.begin >= smallest_job && !is_sparse(*job.layout);
+  return traffic == Traffic::from_host && job.end - job.begin >= smallest_job(*job.layout);
 }
 
 Offset end_of_chunk(Offset begin, Offset end) noexcept {

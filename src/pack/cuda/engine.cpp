@@ -69,8 +69,10 @@ Engine choose_engine(const Movement& movement, const Delays& delays, std::option
 Engine choose_issued_engine(const Movement& movement, std::optional<Engine> forced) noexcept {
   if (forced) return *forced == Engine::copies && movement.copies > 0 ? Engine::copies : Engine::kernel;
   if (!may_copy(movement)) return Engine::kernel;
-  const bool copies = expected_gpu_ns(Engine::copies, movement) < expected_gpu_ns(Engine::kernel, movement);
-  return copies ? Engine::copies : Engine::kernel;
+  const std::int64_t copies = expected_gpu_ns(Engine::copies, movement);
+  const std::int64_t kernel = expected_gpu_ns(Engine::kernel, movement);
+  // They leave the multiprocessors to the program.
+  return copies < kernel + kernel / 20 ? Engine::copies : Engine::kernel;
 }
 
 std::optional<Engine> engine_named(std::string_view name) noexcept {

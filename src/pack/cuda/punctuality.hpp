@@ -34,7 +34,7 @@ class Punctuality {
   /// One for each engine, traffic and size.
   struct Record {
     /// What an idle run takes here, in 256ths of what is expected: machines differ.
-    std::atomic<std::uint32_t> pace{2 * 256};
+    std::atomic<std::uint32_t> pace{256};
     std::atomic<std::uint32_t> late_runs{0};  ///< in succession
     std::atomic<std::int64_t> delay{0};       ///< as last seen; not 0 until a run is in time
     std::atomic<std::int64_t> delayed_at{0};  ///< what Kind::spent was then
