@@ -165,13 +165,12 @@ struct Executor {
   void operator()(const cuda::Batch& batch) {
     const CheckedSpace space(fault);
     const cuda::SequentialBlock<CheckedSpace> block{space};
-    const auto run = [&](const auto& parameters) {
+    batch.visit_parameters({}, [&](const auto& parameters) {
       for (std::uint32_t tile = 0; tile < batch.tiles(); ++tile) {
         const cuda::BatchTile found = cuda::find_tile(parameters, tile);
         cuda::run_fused_tile(found.tag, parameters.works + found.position, found.tile, block);
       }
-    };
-    batch.is_small() ? run(batch.small_parameters()) : run(batch.parameters());
+    });
   }
 
   template <class Places>

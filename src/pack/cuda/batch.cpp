@@ -16,15 +16,6 @@ bool is_small(const Job& job) noexcept { return job.end - job.begin <= largest_b
 
 }  // namespace
 
-SmallBatch Batch::small_parameters() const noexcept {
-  SmallBatch small;
-  small.completion = {};
-  small.job_count = parameters_.job_count;
-  std::copy_n(parameters_.entries, parameters_.job_count, small.entries);
-  std::memcpy(small.works, parameters_.works, work_bytes_);
-  return small;
-}
-
 bool Batch::add(const FusedWork& work, const std::shared_ptr<Descriptor>& descriptor) {
   const std::span<const std::byte> bytes = bytes_of(work);
   const std::size_t rounded = (bytes.size() + work_unit - 1) / work_unit * work_unit;
@@ -35,14 +26,14 @@ bool Batch::add(const FusedWork& work, const std::shared_ptr<Descriptor>& descri
   }
   if (descriptor) descriptors_.push_back(descriptor);
   std::memcpy(parameters_.works + work_bytes_, bytes.data(), bytes.size());
-  parameters_.entries[parameters_.job_count++] = {static_cast<std::uint32_t>(end_tile),
-                                                  static_cast<std::uint16_t>(work_bytes_ / work_unit),
-                                                  static_cast<std::uint16_t>(rounded / work_unit), tag_of(work)};
+  parameters_.end_tiles[parameters_.job_count] = static_cast<std::uint32_t>(end_tile);
+  parameters_.entries[parameters_.job_count++] = {static_cast<std::uint16_t>(work_bytes_ / work_unit), tag_of(work)};
   work_bytes_ += rounded;
   return true;
 }
 
 void Batch::clear() noexcept {
+  std::fill_n(parameters_.end_tiles, parameters_.job_count, ~0u);
   parameters_.job_count = 0;
   work_bytes_ = 0;
   descriptors_.clear();

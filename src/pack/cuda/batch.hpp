@@ -6,7 +6,8 @@
 // another.
 #pragma once
 
-#include <array>
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -17,16 +18,15 @@
 
 namespace gapless::pack::cuda {
 
-inline constexpr std::uint32_t work_unit = 16;  // bytes
+inline constexpr std::uint32_t work_unit = 8;  // bytes
 
+/// Where a job's work begins, in units, and what it is.
 struct BatchEntry {
-  std::uint32_t end_tile;  ///< tiles of this and all earlier jobs
-  std::uint16_t position;  ///< of the work, in units
-  std::uint16_t units;     ///< of the work
+  std::uint16_t position;
   FusedTag tag;
 };
 
-/// Kernel parameters. The larger they are the longer a launch takes, hence two sizes.
+/// Kernel parameters. The larger they are the longer a launch takes, hence several sizes.
 template <std::size_t job_capacity, std::size_t work_capacity>
 struct BatchParameters {
   static constexpr std::size_t max_jobs = job_capacity;
@@ -34,65 +34,87 @@ struct BatchParameters {
 
   Completion completion;
   std::uint32_t job_count;
+  std::uint32_t end_tiles[job_capacity];  ///< tiles of this and all earlier jobs; beyond the last job, all ones
   BatchEntry entries[job_capacity];
   alignas(work_unit) std::byte works[work_capacity];
 };
 
-using SmallBatch = BatchParameters<32, 3664>;    // the 26 faces of a cube, within 4 KiB
-using LargeBatch = BatchParameters<256, 29632>;  // within the 32764 bytes that CUDA allows
-static_assert(sizeof(SmallBatch) <= 4096 && sizeof(LargeBatch) <= 32764);
+using SmallBatch = BatchParameters<32, 1760>;    // the 26 regions around a cube, within 2 KiB
+using MediumBatch = BatchParameters<64, 3552>;   // within 4 KiB
+using LargeBatch = BatchParameters<256, 30656>;  // within the 32764 bytes that CUDA allows
+static_assert(sizeof(SmallBatch) <= 2048 && sizeof(MediumBatch) <= 4096 && sizeof(LargeBatch) <= 32764);
 
 /// The job that a tile of the batch belongs to.
 template <class Parameters>
 GAPLESS_HOST_DEVICE std::uint32_t job_of_tile(const Parameters& batch, std::uint32_t tile) noexcept {
-  std::uint32_t low = 0, high = batch.job_count;
-  while (low + 1 < high) {
-    const std::uint32_t middle = low + (high - low) / 2;
-    if (batch.entries[middle - 1].end_tile > tile) {
-      high = middle;
-    } else {
-      low = middle;
-    }
+  if constexpr (Parameters::max_jobs > SmallBatch::max_jobs) {
+    return first_end_after(batch.end_tiles, 0u, batch.job_count, tile);
+  } else {
+    // All at once: each step of a search would wait for the constant cache.
+    std::uint32_t job = 0;
+    GAPLESS_UNROLL
+    for (std::size_t i = 0; i < Parameters::max_jobs; ++i) job += batch.end_tiles[i] <= tile ? 1 : 0;
+    return job;
   }
-  return low;
 }
 
 /// A tile of one of the batch's jobs.
 struct BatchTile {
   FusedTag tag;
-  std::uint32_t position;    ///< of the job's work, in bytes
-  std::uint32_t work_bytes;  ///< up to the next job's
-  std::uint32_t tile;        ///< of the job
+  std::uint32_t position;  ///< of the job's work, in bytes
+  std::uint32_t tile;      ///< of the job
 };
 
 /// The tile that is number `tile` of the batch.
 template <class Parameters>
 GAPLESS_HOST_DEVICE BatchTile find_tile(const Parameters& batch, std::uint32_t tile) noexcept {
   const std::uint32_t job = job_of_tile(batch, tile);
-  const BatchEntry& entry = batch.entries[job];
-  const std::uint32_t first = job == 0 ? 0 : batch.entries[job - 1].end_tile;
-  return {entry.tag, entry.position * work_unit, entry.units * work_unit, tile - first};
+  const std::uint32_t first = job == 0 ? 0 : batch.end_tiles[job - 1];
+  return {batch.entries[job].tag, batch.entries[job].position * work_unit, tile - first};
 }
 
 /// Jobs gathered for one launch, with the descriptors that must live until it is made.
 class Batch {
  public:
-  bool empty() const noexcept { return parameters_.job_count == 0; }
-  bool is_small() const noexcept {
-    return parameters_.job_count <= SmallBatch::max_jobs && work_bytes_ <= SmallBatch::max_work_bytes;
+  Batch() noexcept {
+    parameters_.job_count = 0;
+    std::fill(std::begin(parameters_.end_tiles), std::end(parameters_.end_tiles), ~0u);
   }
-  std::uint32_t tiles() const noexcept { return empty() ? 0 : parameters_.entries[parameters_.job_count - 1].end_tile; }
-  const LargeBatch& parameters() const noexcept { return parameters_; }
-  /// Precondition: is_small().
-  SmallBatch small_parameters() const noexcept;
+
+  bool empty() const noexcept { return parameters_.job_count == 0; }
+  std::uint32_t tiles() const noexcept { return empty() ? 0 : parameters_.end_tiles[parameters_.job_count - 1]; }
   std::span<const std::shared_ptr<Descriptor>> descriptors() const noexcept { return descriptors_; }
+
+  /// What action(parameters) returns, for parameters of the smallest size that holds the batch.
+  template <class Action>
+  auto visit_parameters(const Completion& completion, const Action& action) const noexcept {
+    if (fits<SmallBatch>()) return action(parameters<SmallBatch>(completion));
+    if (fits<MediumBatch>()) return action(parameters<MediumBatch>(completion));
+    return action(parameters<LargeBatch>(completion));
+  }
 
   /// False, and nothing is added, if it does not fit.
   bool add(const FusedWork& work, const std::shared_ptr<Descriptor>& descriptor);
   void clear() noexcept;
 
  private:
-  LargeBatch parameters_{};
+  template <class Parameters>
+  bool fits() const noexcept {
+    return parameters_.job_count <= Parameters::max_jobs && work_bytes_ <= Parameters::max_work_bytes;
+  }
+
+  template <class Parameters>
+  Parameters parameters(const Completion& completion) const noexcept {
+    Parameters result;
+    result.completion = completion;
+    result.job_count = parameters_.job_count;
+    std::copy_n(parameters_.end_tiles, Parameters::max_jobs, result.end_tiles);
+    std::copy_n(parameters_.entries, parameters_.job_count, result.entries);
+    std::memcpy(result.works, parameters_.works, work_bytes_);
+    return result;
+  }
+
+  LargeBatch parameters_;
   std::size_t work_bytes_ = 0;
   std::vector<std::shared_ptr<Descriptor>> descriptors_;
 };

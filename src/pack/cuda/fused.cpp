@@ -19,13 +19,35 @@ NestWork<std::uint32_t> row(const ContiguousWork& copy) noexcept {
   return work;
 }
 
+/// Precondition: it has no table and at most SmallNest::most_levels levels.
+SmallNest small_nest(const NestWork<std::uint32_t>& work) noexcept {
+  const Range& range = work.range;
+  const int shift = work.nest.word_shift;
+  SmallNest small{};
+  small.memory = range.memory;
+  small.packed = range.packed;
+  small.first_word = static_cast<std::uint32_t>(range.first_word);
+  small.word_count = static_cast<std::uint32_t>(range.word_count);
+  small.skipped = static_cast<std::uint8_t>((range.first_word << shift) - range.begin);
+  small.head = static_cast<std::uint8_t>(range.head);
+  small.tail = static_cast<std::uint8_t>(range.tail);
+  small.word_shift = static_cast<std::uint8_t>(shift);
+  small.level_count = static_cast<std::uint8_t>(work.nest.level_count);
+  small.unpack = range.unpack;
+  for (int i = 0; i < work.nest.level_count; ++i) {
+    small.levels[i] = {work.nest.levels[i].stride, work.nest.levels[i].count};
+  }
+  return small;
+}
+
 struct Fuse {
   using Result = std::optional<FusedWork>;
 
   Result operator()(const ContiguousWork& work) const noexcept {
-    return work.bytes <= largest_fused_copy ? Result(row(work)) : std::nullopt;
+    return work.bytes <= largest_fused_copy ? Result(small_nest(row(work))) : std::nullopt;
   }
   Result operator()(NestWork<std::uint32_t> work) const noexcept {
+    if (work.nest.table_level < 0 && work.nest.level_count <= SmallNest::most_levels) return small_nest(work);
     work.words_per_thread = fused_words_per_thread;
     return work;
   }
@@ -49,7 +71,14 @@ Launch as_kernel_work(const Launch& work) noexcept {
 
 FusedTag tag_of(const FusedWork& work) noexcept {
   const auto kind = static_cast<FusedKind>(work.index());
-  return {kind, std::visit([](const auto& any) { return static_cast<std::uint8_t>(any.word_shift()); }, work)};
+  const auto word_shift_of = [](const auto& any) -> int {
+    if constexpr (requires { any.word_shift(); }) {
+      return any.word_shift();
+    } else {
+      return any.word_shift;
+    }
+  };
+  return {kind, static_cast<std::uint8_t>(std::visit(word_shift_of, work))};
 }
 
 std::uint64_t tiles_of(const FusedWork& work) noexcept {
@@ -58,6 +87,7 @@ std::uint64_t tiles_of(const FusedWork& work) noexcept {
 
 std::span<const std::byte> bytes_of(const FusedWork& work) noexcept {
   const auto all = std::visit([](const auto& any) { return std::as_bytes(std::span(&any, 1)); }, work);
+  if (const auto* small = std::get_if<SmallNest>(&work)) return all.first(small->size());
   const auto* nest = std::get_if<NestWork<std::uint32_t>>(&work);
   if (nest == nullptr) return all;
   return all.first(sizeof *nest -

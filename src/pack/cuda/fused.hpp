@@ -1,9 +1,11 @@
 // Work of a few regimes as tagged bytes, so that one kernel can run jobs of all kinds.
 //
 // Small jobs are bound by latency, so the regimes that exist for bandwidth are left out: nests with 32-bit indices, the
-// tree for everything else, and ordered unpacking. Of a nest only the levels in use are carried.
+// tree for everything else, and ordered unpacking. Bytes that travel cost time too: nests of few modes, which most jobs
+// are, come without a number that could be left out or be narrower.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <variant>
 
@@ -11,7 +13,7 @@
 
 namespace gapless::pack::cuda {
 
-enum class FusedKind : std::uint8_t { nest, tree, ordered };
+enum class FusedKind : std::uint8_t { small_nest, nest, tree, ordered };
 
 struct FusedTag {
   FusedKind kind;
@@ -21,7 +23,73 @@ struct FusedTag {
 /// Words that each thread has in flight, whatever the work asks for: enough for jobs of a few tiles, and compiled once.
 inline constexpr int fused_words_per_thread = 2;
 
-using FusedWork = std::variant<NestWork<std::uint32_t>, TreeWork, OrderedWork>;
+/// A NestWork<std::uint32_t> of few levels without a table.
+struct SmallNest {
+  static constexpr int most_levels = 4;
+
+  struct Level {
+    std::int32_t stride;
+    Divider<std::uint32_t> count;
+  };
+
+  std::uintptr_t memory;
+  std::uintptr_t packed;
+  std::uint32_t first_word;
+  std::uint32_t word_count;
+  std::uint8_t skipped;  ///< bytes from the range's first to the first whole word
+  std::uint8_t head;
+  std::uint8_t tail;
+  std::uint8_t word_shift;
+  std::uint8_t level_count;
+  bool unpack;
+  Level levels[most_levels];
+
+  GAPLESS_HOST_DEVICE Range range() const noexcept {
+    const std::uint64_t begin = (std::uint64_t{first_word} << word_shift) - skipped;
+    return {memory, packed, begin, first_word, word_count, head, tail, unpack};
+  }
+  std::uint64_t tiles() const noexcept { return range().tiles(fused_words_per_thread); }
+  /// The bytes that are worth carrying: the last level in use needs no count.
+  std::size_t size() const noexcept {
+    return offsetof(SmallNest, levels) + (level_count - 1u) * sizeof(Level) + sizeof(Level::stride);
+  }
+};
+
+/// Where the words of a small nest lie. All numbers are fetched at once, and every nest takes the same few instructions
+/// without a branch: levels that are not there count nothing.
+class SmallNestLocator {
+ public:
+  GAPLESS_HOST_DEVICE explicit SmallNestLocator(const SmallNest& nest) noexcept : word_shift_(nest.word_shift) {
+    GAPLESS_UNROLL
+    for (int i = 0; i < SmallNest::most_levels; ++i) {
+      levels_[i] = {0, {0, 0, 31}};  // every quotient is 0
+      if (i < nest.level_count) levels_[i].stride = nest.levels[i].stride;
+      if (i + 1 < nest.level_count) levels_[i].count = nest.levels[i].count;
+    }
+  }
+
+  GAPLESS_HOST_DEVICE Offset at(std::uint32_t word) const noexcept {
+    Offset offset = 0;
+    GAPLESS_UNROLL
+    for (const SmallNest::Level& level : levels_) {
+      const std::uint32_t rest = level.count.quotient(word);
+      offset += static_cast<Offset>(word - rest * level.count.divisor) * level.stride;
+      word = rest;
+    }
+    return offset;
+  }
+
+  GAPLESS_HOST_DEVICE Offset byte(std::uint64_t k) const noexcept {
+    const std::uint64_t within = k & ((std::uint64_t{1} << word_shift_) - 1);
+    return at(static_cast<std::uint32_t>(k >> word_shift_)) + static_cast<Offset>(within);
+  }
+
+ private:
+  int word_shift_;
+  SmallNest::Level levels_[SmallNest::most_levels];
+};
+
+using FusedWork = std::variant<SmallNest, NestWork<std::uint32_t>, TreeWork, OrderedWork>;
 
 /// The same movement as a work that fused kernels run; nothing where only a kernel of its own, or the copy engine, does
 /// it well.
@@ -43,9 +111,24 @@ struct CalledTree {
   GAPLESS_HOST_DEVICE_CALLED Offset byte(std::uint64_t k) const noexcept { return tree.byte(k); }
 };
 
-/// Runs one tile of the work whose bytes lie at `bytes`. Precondition: tile < tiles_of() that work.
+/// Runs one tile of a small nest.
 template <class Block>
-GAPLESS_HOST_DEVICE void run_fused_tile(FusedTag tag, const std::byte* bytes, std::uint64_t tile,
+GAPLESS_HOST_DEVICE void run_small_tile(const SmallNest& nest, std::uint64_t tile, const Block& block) noexcept {
+  const Range range = nest.range();
+  const SmallNestLocator locator(nest);
+  const auto tile_begin = static_cast<std::uint32_t>(tile) * (fused_words_per_thread * threads_per_block);
+  visit_word(nest.word_shift, [&](auto word) {
+    block.threads([&](int thread) {
+      copy_words<decltype(word), std::uint32_t, fused_words_per_thread, false>(
+          range, locator, tile_begin + static_cast<std::uint32_t>(thread), block.space);
+    });
+  });
+  if (tile == 0 && range.head + range.tail != 0) copy_edges(range, locator, nest.word_shift, block);
+}
+
+/// Runs one tile of the work, of any kind but small_nest, whose bytes lie at `bytes`.
+template <class Block>
+GAPLESS_HOST_DEVICE void run_large_tile(FusedTag tag, const std::byte* bytes, std::uint64_t tile,
                                         const Block& block) noexcept {
   if (tag.kind == FusedKind::ordered) {
     NothingShared shared;
@@ -62,6 +145,14 @@ GAPLESS_HOST_DEVICE void run_fused_tile(FusedTag tag, const std::byte* bytes, st
     if (tile == 0) copy_edges(work.range, tree, tag.word_shift, block);
     copy_tile<Word, std::uint64_t, TreeWork::words_per_thread>(work.range, tree, tile, block);
   });
+}
+
+/// Runs one tile of the work whose bytes lie at `bytes`. Precondition: tile < tiles_of() that work.
+template <class Block>
+GAPLESS_HOST_DEVICE void run_fused_tile(FusedTag tag, const std::byte* bytes, std::uint64_t tile,
+                                        const Block& block) noexcept {
+  if (tag.kind != FusedKind::small_nest) return run_large_tile(tag, bytes, tile, block);
+  run_small_tile(*reinterpret_cast<const SmallNest*>(bytes), tile, block);
 }
 
 }  // namespace gapless::pack::cuda

@@ -1,240 +1,35 @@
-// The kernels that run jobs of all kinds: a batch in one launch, and what comes through the mailbox.
+// The kernel that runs a batch of jobs of all kinds.
 #include <cuda_runtime.h>
 
-#include "pack/cuda/cluster.cuh"
 #include "pack/cuda/kernels.hpp"
-#include "pack/cuda/resident.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
 
-/// Memory past the first-level cache, in which a resident kernel would find what was there before other kernels wrote.
-struct FreshSpace {
-  template <class T>
-  struct Fresh {
-    const T* pointer;
-
-    __device__ __forceinline__ T operator*() const {
-      if constexpr (sizeof(T) == 16) {
-        const ulonglong2 both = __ldcg(reinterpret_cast<const ulonglong2*>(pointer));
-        return {both.x, both.y};
-      } else {
-        return __ldcg(pointer);
-      }
-    }
-  };
-
-  template <class T>
-  __device__ __forceinline__ auto at(std::uintptr_t address) const {
-    if constexpr (std::is_const_v<T>) {
-      return Fresh<std::remove_const_t<T>>{reinterpret_cast<T*>(address)};
-    } else {
-      return reinterpret_cast<T*>(address);
-    }
-  }
-};
-
-/// The first threads_per_block threads of a block, which need not be all.
-struct WorkingBlock {
-  FreshSpace space;
-
-  template <class Phase>
-  __device__ __forceinline__ void threads(const Phase& phase) const {
-    phase(static_cast<int>(threadIdx.x));
-  }
-  __device__ __forceinline__ void barrier() const {
-    asm volatile("barrier.sync 1, %0;" ::"n"(threads_per_block) : "memory");
-  }
-};
-
-/// Compiled once for all kernels here: it is by far the larger part of them. The work is in shared memory.
-__device__ __noinline__ void run_work(FusedTag tag, const std::byte* work, std::uint32_t tile) {
-  run_fused_tile(tag, work, tile, WorkingBlock{});
+/// Compiled once for batches of all sizes: it is by far the larger part of them, and seldom run.
+__device__ __noinline__ void run_large(FusedTag tag, const std::byte* work, std::uint32_t tile) {
+  run_large_tile(tag, work, tile, DeviceBlock{});
 }
-
-constexpr std::size_t largest_work = sizeof(FusedWork);
 
 template <class Parameters>
 __global__ void __launch_bounds__(threads_per_block) batch_kernel(const __grid_constant__ Parameters batch) {
-  __shared__ alignas(work_unit) std::byte staged[largest_work];
   const BatchTile found = find_tile(batch, blockIdx.x);
-  // All of it at once: read one number after the other, each would wait for the constant cache.
-  const unsigned word = threadIdx.x * sizeof(std::uint32_t);
-  if (word < found.work_bytes) {
-    *reinterpret_cast<std::uint32_t*>(staged + word) =
-        *reinterpret_cast<const std::uint32_t*>(batch.works + found.position + word);
+  const std::byte* const work = batch.works + found.position;
+  if (found.tag.kind == FusedKind::small_nest) {
+    run_small_tile(*reinterpret_cast<const SmallNest*>(work), found.tile, DeviceBlock{});
+  } else {
+    run_large(found.tag, work, found.tile);
   }
-  __syncthreads();
-  run_work(found.tag, staged, found.tile);
   complete(batch.completion);
-}
-
-template <class Parameters>
-cudaError_t launch_with(Parameters& parameters, std::uint32_t tiles, cudaStream_t stream,
-                        const Completion& completion) noexcept {
-  parameters.completion = completion;
-  batch_kernel<<<tiles, threads_per_block, 0, stream>>>(parameters);
-  return cudaPeekAtLastError();
-}
-
-// ---- The resident kernel ----
-
-constexpr int warp_threads = 32;
-constexpr int resident_threads = threads_per_block + warp_threads;  // one warp of the first block polls
-
-#if __CUDA_ARCH__ >= 900
-constexpr std::uint64_t idle_nanoseconds = 1'000'000;
-constexpr std::uint64_t longest_life_nanoseconds = 20'000'000;
-
-struct ResidentShared {
-  uint4 chunks[mail_chunks];
-  alignas(16) std::uint32_t mail[mail_words];
-  ClusterBarrier arrived;   ///< a message, in each block
-  ClusterBarrier finished;  ///< the job, in the first block
-};
-
-/// The warp that polls, of the first block.
-class Postman {
- public:
-  __device__ Postman(MailBox& box, ResidentShared& shared, std::uint32_t next)
-      : box_(box), shared_(shared), next_(next), lane_(threadIdx.x % warp_threads) {}
-
-  __device__ void serve(std::uint32_t kernel) {
-    const std::uint64_t start = nanoseconds();
-    std::uint64_t last_job = start;
-    unsigned parity = 0;
-    while (true) {
-      const uint4 chunk = poll();
-      const std::uint32_t number = __shfl_sync(~0u, chunk.w, 0);
-      const bool is_whole = __all_sync(~0u, chunk.w == number);
-      if (is_whole && static_cast<std::int32_t>(number - next_) >= 0) {
-        deliver(chunk);
-        if (stops(chunk)) break;
-        shared_.finished.wait(parity);
-        parity ^= 1;
-        report(chunk, number);
-        next_ = number + 1;
-        last_job = nanoseconds();
-      } else if (is_time_to_retire(start, last_job)) {
-        deliver({1u << 16, 0, 0, 0});  // a message that stops
-        break;
-      }
-    }
-    if (lane_ == 0) {
-      __threadfence_system();
-      *const_cast<volatile std::uint32_t*>(&box_.retired) = kernel;
-    }
-  }
-
- private:
-  static_assert(mail_chunks <= warp_threads && offsetof(Mail, stops) == 2 && offsetof(Mail, beyond_gpu) == 3);
-
-  /// Lanes beyond the chunks read the first ones again.
-  __device__ uint4 poll() const {
-    uint4 chunk;
-    asm volatile("ld.relaxed.sys.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(chunk.x), "=r"(chunk.y), "=r"(chunk.z), "=r"(chunk.w)
-                 : "l"(&box_.mail[lane_ % mail_chunks])
-                 : "memory");
-    return chunk;
-  }
-
-  __device__ void deliver(uint4 chunk) {
-    constexpr unsigned blocks_at_once = warp_threads / mail_chunks;
-    for (unsigned block = lane_ / mail_chunks; block < resident_blocks; block += blocks_at_once) {
-      shared_.arrived.send(&shared_.chunks[lane_ % mail_chunks], chunk, block);
-    }
-  }
-
-  static __device__ std::uint32_t first_word(uint4 chunk) { return __shfl_sync(~0u, chunk.x, 0); }
-  static __device__ bool stops(uint4 chunk) { return (first_word(chunk) >> 16 & 0xff) != 0; }
-
-  /// The fence covers what all blocks wrote before they arrived at the barrier.
-  __device__ void report(uint4 chunk, std::uint32_t number) {
-    const bool beyond_gpu = first_word(chunk) >> 24 != 0;
-    if (lane_ != 0) return;
-    if (beyond_gpu) {
-      __threadfence_system();
-    } else {
-      __threadfence();
-    }
-    *const_cast<volatile std::uint32_t*>(&box_.done) = number;
-  }
-
-  __device__ bool is_time_to_retire(std::uint64_t start, std::uint64_t last_job) const {
-    const std::uint64_t now = nanoseconds();
-    const bool is_time = now - last_job > idle_nanoseconds || now - start > longest_life_nanoseconds;
-    return __shfl_sync(~0u, is_time, 0);
-  }
-
-  MailBox& box_;
-  ResidentShared& shared_;
-  std::uint32_t next_;
-  unsigned lane_;
-};
-
-/// The other threads of all blocks.
-__device__ void work_until_stopped(ResidentShared& shared, unsigned block) {
-  const WorkingBlock working;
-  for (unsigned parity = 0;; parity ^= 1) {
-    shared.arrived.wait(parity);
-    if (threadIdx.x == 0) shared.arrived.expect(sizeof shared.chunks);
-    if (threadIdx.x < mail_words) {
-      shared.mail[threadIdx.x] =
-          reinterpret_cast<const std::uint32_t*>(shared.chunks)[threadIdx.x / 3 * 4 + threadIdx.x % 3];
-    }
-    working.barrier();
-    const Mail& mail = *reinterpret_cast<const Mail*>(shared.mail);
-    if (mail.stops) return;
-    for (std::uint32_t tile = block; tile < mail.tiles; tile += resident_blocks) run_work(mail.tag, mail.work, tile);
-    working.barrier();
-    if (threadIdx.x == 0) shared.finished.arrive_at(0);
-  }
-}
-#endif
-
-__global__ void __launch_bounds__(resident_threads)
-    resident_kernel(MailBox* box, std::uint32_t next, std::uint32_t kernel) {
-#if __CUDA_ARCH__ >= 900
-  __shared__ ResidentShared shared;
-  if (threadIdx.x == 0) {
-    shared.arrived.initialise(1);
-    shared.finished.initialise(resident_blocks);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    shared.arrived.expect(sizeof shared.chunks);
-  }
-  synchronise_cluster();
-  if (threadIdx.x < threads_per_block) {
-    work_until_stopped(shared, blockIdx.x);
-  } else if (blockIdx.x == 0) {
-    Postman(*box, shared, next).serve(kernel);
-  }
-  synchronise_cluster();  // shared memory of a block that has ended must not be written
-#endif
 }
 
 }  // namespace
 
 cudaError_t launch(const Batch& batch, cudaStream_t stream, const Completion& completion) noexcept {
-  if (batch.is_small()) {
-    SmallBatch small = batch.small_parameters();
-    return launch_with(small, batch.tiles(), stream, completion);
-  }
-  LargeBatch large = batch.parameters();
-  return launch_with(large, batch.tiles(), stream, completion);
-}
-
-cudaError_t launch_resident(MailBox* box, std::uint32_t next, std::uint32_t kernel, cudaStream_t stream) noexcept {
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {resident_blocks, 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(resident_blocks);
-  config.blockDim = dim3(resident_threads);
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, resident_kernel, box, next, kernel);
+  return batch.visit_parameters(completion, [&]<class Parameters>(const Parameters& parameters) {
+    batch_kernel<Parameters><<<batch.tiles(), threads_per_block, 0, stream>>>(parameters);
+    return cudaPeekAtLastError();
+  });
 }
 
 }  // namespace gapless::pack::cuda
