@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "mpi/native.hpp"
+#include "mpi/runtime.hpp"
 
 namespace gapless::mpi {
 namespace {
@@ -73,13 +74,6 @@ int raise_on_file(MPI_File file, int code) noexcept {
   return code;
 }
 
-int raise_without_object(int code) noexcept {
-  // MPI 4 moved these errors from MPI_COMM_WORLD's handler to MPI_COMM_SELF's.
-#if MPI_VERSION >= 4
-  return raise_on_communicator(MPI_COMM_SELF, code);
-#else
-  return raise_on_communicator(MPI_COMM_WORLD, code);
-#endif
-}
+int raise_without_object(int code) noexcept { return raise_on_communicator(runtime::communicator_for_errors(), code); }
 
 }  // namespace gapless::mpi

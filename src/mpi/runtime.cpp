@@ -8,6 +8,7 @@
 
 #include "mpi/entry_points.hpp"
 #include "mpi/native.hpp"
+#include "mpi/session.hpp"
 #include "mpi/type_cache.hpp"
 #include "transfer/buffers.hpp"
 #include "transfer/statistics.hpp"
@@ -15,10 +16,14 @@
 namespace gapless::mpi::runtime {
 namespace {
 
-enum class State { waiting, working, ended };
-std::atomic<State> state{State::waiting};
-std::mutex start_mutex;
+// What the private communicator was made from.
+enum class Model { world, sessions };
 
+std::mutex mutex;  ///< set-up and end, and all below; readers of the private handles know that `working` is set
+std::atomic<bool> working{false};
+Model model;
+bool world_ended = false;       ///< MPI_Finalize has begun
+int open_sessions = 0;          ///< the program's
 MPI_Comm private_communicator;  ///< of this process alone; errors are returned
 int type_keyval_;
 int end_keyval;
@@ -26,20 +31,35 @@ int end_keyval;
 void print_statistics() noexcept {
   try {
     int rank = -1;
-    native.Comm_rank(MPI_COMM_WORLD, &rank);
+    if (model == Model::world) {
+      native.Comm_rank(MPI_COMM_WORLD, &rank);
+    } else {
+      rank = session::rank();
+    }
     std::fprintf(stderr, "gapless: rank %d: %s\n", rank, transfer::summary().c_str());
   } catch (const std::exception&) {
   }
 }
 
-int end(MPI_Comm, int, void*, void*) {
-  if (state.exchange(State::ended) != State::working) return MPI_SUCCESS;
+/// Precondition: the mutex is held, and no call of the program is under way.
+void end() noexcept {
+  if (!working.exchange(false)) return;
   if (transfer::statistics_wanted()) print_statistics();
   type_cache::clear_table();
-  native.Comm_free(&private_communicator);
   native.Type_free_keyval(&type_keyval_);
-  native.Comm_free_keyval(&end_keyval);
+  if (model == Model::world) {
+    native.Comm_free(&private_communicator);
+    native.Comm_free_keyval(&end_keyval);
+  } else {
+    session::close(private_communicator);
+  }
   transfer::drain_pools();
+}
+
+int end_with_world(MPI_Comm, int, void*, void*) {
+  const std::lock_guard lock(mutex);
+  world_ended = true;
+  end();
   return MPI_SUCCESS;
 }
 
@@ -48,36 +68,38 @@ int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
   return MPI_SUCCESS;
 }
 
-bool set_up() noexcept {
+bool has_world() noexcept {
   int initialized = 0, finalized = 0;
   native.Initialized(&initialized);
   native.Finalized(&finalized);
-  if (initialized == 0 || finalized != 0) return false;
+  return initialized != 0 && finalized == 0 && !world_ended;
+}
+
+bool start_in_world() noexcept {
+  model = Model::world;
   if (native.Comm_dup(MPI_COMM_SELF, &private_communicator) != MPI_SUCCESS) return false;
   native.Comm_set_errhandler(private_communicator, MPI_ERRORS_RETURN);
-  const bool ready =
-      native.Type_create_keyval(type_cache::copy_nothing, type_cache::forget, &type_keyval_, nullptr) == MPI_SUCCESS &&
-      native.Comm_create_keyval(copy_nothing, end, &end_keyval, nullptr) == MPI_SUCCESS &&
-      native.Comm_set_attr(MPI_COMM_SELF, end_keyval, nullptr) == MPI_SUCCESS;
-  return ready;
+  return native.Comm_create_keyval(copy_nothing, end_with_world, &end_keyval, nullptr) == MPI_SUCCESS &&
+         native.Comm_set_attr(MPI_COMM_SELF, end_keyval, nullptr) == MPI_SUCCESS;
+}
+
+bool start_in_sessions() noexcept {
+  model = Model::sessions;
+  return open_sessions > 0 && session::open(private_communicator);
+}
+
+bool set_up() noexcept {
+  if (has_world() ? !start_in_world() : !start_in_sessions()) return false;
+  return native.Type_create_keyval(type_cache::copy_nothing, type_cache::forget, &type_keyval_, nullptr) == MPI_SUCCESS;
 }
 
 }  // namespace
 
 bool start() noexcept {
-  switch (state.load(std::memory_order_acquire)) {
-    case State::working:
-      return true;
-    case State::ended:
-      return false;
-    case State::waiting:
-      break;
-  }
-  const std::lock_guard lock(start_mutex);
-  if (state.load(std::memory_order_relaxed) == State::waiting && set_up()) {
-    state.store(State::working, std::memory_order_release);
-  }
-  return state.load(std::memory_order_relaxed) == State::working;
+  if (working.load(std::memory_order_acquire)) return true;
+  const std::lock_guard lock(mutex);
+  if (!working.load(std::memory_order_relaxed) && set_up()) working.store(true, std::memory_order_release);
+  return working.load(std::memory_order_relaxed);
 }
 
 int type_keyval() noexcept { return type_keyval_; }
@@ -87,6 +109,17 @@ bool is_usable(MPI_Datatype handle) noexcept {
   char nothing[8] = {};
   int position = 0;
   return native.Pack(nothing, 0, handle, nothing, sizeof nothing, &position, private_communicator) == MPI_SUCCESS;
+}
+
+MPI_Comm communicator_for_errors() noexcept {
+  const std::lock_guard lock(mutex);
+  if (!has_world()) return private_communicator;
+    // MPI 4 moved these errors from MPI_COMM_WORLD's handler to MPI_COMM_SELF's.
+#if MPI_VERSION >= 4
+  return MPI_COMM_SELF;
+#else
+  return MPI_COMM_WORLD;
+#endif
 }
 
 bool library_reads_gpu_memory() noexcept {
@@ -114,9 +147,26 @@ int finalize() { return native.Finalize(); }
 
 #if GAPLESS_DECLARED_Session_init
 int session_initialize(MPI_Info info, MPI_Errhandler handler, MPI_Session* session) {
-  return native.Session_init(info, handler, session);
+  const int code = native.Session_init(info, handler, session);
+  if (code == MPI_SUCCESS) {
+    const std::lock_guard lock(mutex);
+    ++open_sessions;
+  }
+  return code;
 }
-int session_finalize(MPI_Session* session) { return native.Session_finalize(session); }
+
+int session_finalize(MPI_Session* session) {
+  {
+    const std::lock_guard lock(mutex);
+    if (--open_sessions == 0 && model == Model::sessions) end();
+  }
+  const int code = native.Session_finalize(session);
+  if (code != MPI_SUCCESS) {
+    const std::lock_guard lock(mutex);
+    ++open_sessions;
+  }
+  return code;
+}
 #endif
 
 }  // namespace

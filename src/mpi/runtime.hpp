@@ -1,9 +1,9 @@
 // What this layer holds of the MPI library while it is initialised, and when that begins and ends.
 //
-// Set-up happens inside MPI_Init, or at first use where MPI was initialised past us (some Fortran bindings). The end
-// comes through an attribute of MPI_COMM_SELF, which MPI_Finalize deletes first, whichever binding calls it. Before and
-// after, every call goes to the library. Programs that only open sessions have no MPI_COMM_SELF and are served
-// natively.
+// Set-up happens inside MPI_Init, or at first use where MPI was initialised past us (some Fortran bindings) and where
+// the program has opened a session only. The end comes through an attribute of MPI_COMM_SELF, which MPI_Finalize
+// deletes first, whichever binding calls it, and without a world when the last session is closed. Before and after,
+// every call goes to the library.
 #pragma once
 
 #include "mpi/abi.hpp"
@@ -18,6 +18,9 @@ int type_keyval() noexcept;
 
 /// Does the library accept the datatype: a valid handle, committed? Asked so that no error handler of the program runs.
 bool is_usable(MPI_Datatype handle) noexcept;
+
+/// The communicator whose handler errors of no object go to: the world's, or without a world one that returns them.
+MPI_Comm communicator_for_errors() noexcept;
 
 /// Can the library itself read GPU memory? Then calls we do not serve may have it.
 bool library_reads_gpu_memory() noexcept;
