@@ -13,7 +13,7 @@ using namespace pack::cuda;
 constexpr std::int64_t us = 1000;
 
 Movement rows(Traffic traffic, std::uint64_t bytes, std::uint64_t row, int copies = 1) {
-  return {traffic, bytes, bytes / row, copies};
+  return {traffic, bytes / row * row, bytes / row, copies};
 }
 
 TEST(Engine, KernelsWithinAGpu) {
@@ -35,6 +35,24 @@ TEST(Engine, CopiesOverTheBusForLongRows) {
         << "as good, and need no multiprocessor";
     EXPECT_EQ(choose_issued_engine(rows(traffic, 64 << 10, 4096)), Engine::kernel) << "kernels follow each other fast";
   }
+}
+
+TEST(Engine, RowsThatSplitSectorsAreForKernels) {
+  for (const Traffic traffic : {Traffic::to_host, Traffic::from_host}) {
+    EXPECT_EQ(choose_engine(rows(traffic, 16 << 20, 256), {}), Engine::copies);
+    EXPECT_EQ(choose_engine(rows(traffic, 16 << 20, 250), {}), Engine::kernel);
+    EXPECT_EQ(choose_issued_engine(rows(traffic, 16 << 20, 250)), Engine::kernel);
+  }
+}
+
+TEST(Engine, ChunksAreForShortRows) {
+  Movement movement = rows(Traffic::from_host, 16 << 20, 128);
+  movement.in_chunks = true;
+  EXPECT_EQ(choose_engine(movement, {}), Engine::kernel);
+  EXPECT_EQ(choose_issued_engine(movement), Engine::kernel);
+  movement.rows /= 32;
+  EXPECT_EQ(choose_engine(movement, {}), Engine::copies);
+  EXPECT_EQ(choose_issued_engine(movement), Engine::copies);
 }
 
 TEST(Engine, WhatIsForcedWherePossible) {

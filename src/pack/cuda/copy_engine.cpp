@@ -1,5 +1,9 @@
 #include "pack/cuda/copy_engine.hpp"
 
+#include <dlfcn.h>
+
+#include "device/device.hpp"
+
 namespace gapless::pack::cuda {
 namespace {
 
@@ -10,32 +14,62 @@ struct End {
   std::size_t rows_in_plane;
 };
 
-cudaError_t issue(const BoxCopy& box, const End& to, const End& from, cudaStream_t stream) noexcept {
-  if (box.rows * box.planes == 1) return cudaMemcpyAsync(to.start, from.start, box.row, cudaMemcpyDefault, stream);
+/// Told where both ends are, the driver need not find out, which saves half a microsecond.
+cudaMemcpyKind kind_of(const CopyPlan& plan) noexcept {
+  using device::MemoryKind;
+  const BoxCopy& first = plan.copies[0];
+  if (device::locate(reinterpret_cast<const void*>(first.packed)).kind != MemoryKind::pinned ||
+      device::locate(reinterpret_cast<const void*>(first.memory)).kind != MemoryKind::device) {
+    return cudaMemcpyDefault;
+  }
+  return plan.unpack ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+}
+
+cudaError_t issue(const BoxCopy& box, const End& to, const End& from, cudaMemcpyKind kind,
+                  cudaStream_t stream) noexcept {
+  if (box.rows * box.planes == 1) return cudaMemcpyAsync(to.start, from.start, box.row, kind, stream);
   if (box.planes == 1) {
-    return cudaMemcpy2DAsync(to.start, to.row_distance, from.start, from.row_distance, box.row, box.rows,
-                             cudaMemcpyDefault, stream);
+    return cudaMemcpy2DAsync(to.start, to.row_distance, from.start, from.row_distance, box.row, box.rows, kind, stream);
   }
   cudaMemcpy3DParms parameters{};
   parameters.srcPtr = {from.start, from.row_distance, from.row_distance, from.rows_in_plane};
   parameters.dstPtr = {to.start, to.row_distance, to.row_distance, to.rows_in_plane};
   parameters.extent = {box.row, box.rows, box.planes};
-  parameters.kind = cudaMemcpyDefault;
+  parameters.kind = kind;
   return cudaMemcpy3DAsync(&parameters, stream);
+}
+
+/// The driver's function, which unlike the runtime's leaves the program's last error alone.
+using StreamQuery = int (*)(cudaStream_t);
+
+StreamQuery find_stream_query() noexcept {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  return driver != nullptr ? reinterpret_cast<StreamQuery>(dlsym(driver, "cuStreamQuery")) : nullptr;
 }
 
 }  // namespace
 
 cudaError_t issue_copies(const CopyPlan& plan, cudaStream_t stream) noexcept {
+  const cudaMemcpyKind kind = kind_of(plan);
   for (int i = 0; i < plan.count; ++i) {
     const BoxCopy& box = plan.copies[i];
     const std::size_t rows_in_plane = box.planes > 1 ? box.plane_distance / box.row_distance : box.rows;
     const End memory{reinterpret_cast<void*>(box.memory), box.row_distance, rows_in_plane};
     const End packed{reinterpret_cast<void*>(box.packed), box.row, box.rows};
-    const cudaError_t error = plan.unpack ? issue(box, memory, packed, stream) : issue(box, packed, memory, stream);
+    const cudaError_t error =
+        plan.unpack ? issue(box, memory, packed, kind, stream) : issue(box, packed, memory, kind, stream);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;
+}
+
+cudaError_t wait_for_copies(cudaStream_t stream) noexcept {
+  constexpr int queries = 256;  // about 100 microseconds
+  static const StreamQuery query = find_stream_query();
+  for (int i = 0; query != nullptr && i < queries; ++i) {
+    if (query(stream) == 0) return cudaSuccess;
+  }
+  return cudaStreamSynchronize(stream);
 }
 
 }  // namespace gapless::pack::cuda

@@ -9,32 +9,47 @@ namespace {
 /// Of one engine and direction. Medians of an H200 on PCIe 5; docs/performance.md, "Copy engines", has the table.
 /// Elsewhere only their ratios matter.
 struct Cost {
-  std::int64_t waited_ns;              ///< from the call until the CPU knows the end of nothing
-  std::int64_t gpu_ns;                 ///< between two that follow each other
-  std::int64_t bytes_per_us;           ///<
-  std::int64_t row_picoseconds;        ///< of a row beside its bytes
-  std::int64_t least_row_picoseconds;  ///< rows shorter than this takes are no faster
+  std::int64_t waited_ns;  ///< from the call until the CPU knows the end of nothing
+  std::int64_t gpu_ns;     ///< of nothing, behind other work
+  std::int64_t bytes_per_us;
 };
 
-constexpr Cost kernel_costs[traffic_count] = {
-    {8'300, 1'200, 500'000, 0, 0}, {8'100, 200, 52'200, 0, 0}, {8'900, 1'000, 51'000, 0, 0}};
-constexpr Cost copy_costs[traffic_count] = {
-    {9'000, 2'600, 500'000, 0, 15'000}, {7'100, 2'600, 55'200, 150, 1'260}, {8'200, 2'600, 55'200, 190, 2'300}};
+constexpr Cost kernel_costs[traffic_count] = {{8'300, 1'200, 500'000}, {8'100, 200, 52'200}, {8'900, 1'000, 51'000}};
+constexpr Cost chunks_cost = {22'000, 15'000, 54'000};
+constexpr Cost copy_costs[traffic_count] = {{9'000, 2'600, 500'000}, {7'100, 2'600, 55'200}, {8'200, 2'600, 55'200}};
 constexpr std::int64_t next_copy_ns = 2'600;    // of a further copy
 constexpr std::int64_t change_stream_ns = 700;  // to be ahead
 
-std::int64_t moving_ns(const Cost& cost, const Movement& movement) {
-  const auto bytes = static_cast<std::int64_t>(movement.bytes), rows = static_cast<std::int64_t>(movement.rows);
-  const std::int64_t bytes_ns = bytes * 1000 / cost.bytes_per_us;
-  return std::max(bytes_ns + rows * cost.row_picoseconds / 1000, rows * cost.least_row_picoseconds / 1000);
+/// What a row takes a copy engine beside its bytes, and at least, in picoseconds.
+struct RowCost {
+  std::int64_t beside_bytes;
+  std::int64_t least;
+};
+constexpr RowCost row_costs[traffic_count] = {{0, 15'000}, {150, 1'260}, {190, 2'300}};
+constexpr std::int64_t split_row_picoseconds = 1'000;  // of a row that is no whole number of sectors
+
+std::int64_t further_copies_ns(const Movement& movement) { return (movement.copies - 1) * next_copy_ns; }
+
+std::int64_t rows_ns(const Movement& movement) {
+  constexpr std::uint64_t sector = 32;
+  const RowCost& cost = row_costs[static_cast<std::size_t>(movement.traffic)];
+  const auto rows = static_cast<std::int64_t>(movement.rows), bytes = static_cast<std::int64_t>(movement.bytes);
+  const bool splits = movement.bytes % (sector * std::max<std::uint64_t>(movement.rows, 1)) != 0;
+  const std::int64_t beside = cost.beside_bytes + (splits ? split_row_picoseconds : 0);
+  const std::int64_t bytes_ns = bytes * 1000 / copy_costs[static_cast<std::size_t>(movement.traffic)].bytes_per_us;
+  return std::max(rows * beside / 1000, rows * cost.least / 1000 - bytes_ns);
 }
 
 const Cost& cost_of(Engine engine, const Movement& movement) {
-  return (engine == Engine::copies ? copy_costs : kernel_costs)[static_cast<std::size_t>(movement.traffic)];
+  const auto traffic = static_cast<std::size_t>(movement.traffic);
+  if (engine == Engine::copies) return copy_costs[traffic];
+  return movement.in_chunks ? chunks_cost : kernel_costs[traffic];
 }
 
-std::int64_t further_copies_ns(Engine engine, const Movement& movement) {
-  return engine == Engine::copies ? (movement.copies - 1) * next_copy_ns : 0;
+std::int64_t moving_ns(Engine engine, const Movement& movement) {
+  const std::int64_t bytes_ns =
+      static_cast<std::int64_t>(movement.bytes) * 1000 / cost_of(engine, movement).bytes_per_us;
+  return engine == Engine::copies ? bytes_ns + rows_ns(movement) + further_copies_ns(movement) : bytes_ns;
 }
 
 /// On the driver's own word, strided copies within a GPU are kernels too: never better than ours.
@@ -45,14 +60,12 @@ bool can_run(Engine engine, const Movement& movement) { return engine != Engine:
 }  // namespace
 
 std::int64_t expected_ns(Engine engine, const Movement& movement) noexcept {
-  const Cost& cost = cost_of(engine, movement);
-  return cost.waited_ns + moving_ns(cost, movement) + further_copies_ns(engine, movement) +
+  return cost_of(engine, movement).waited_ns + moving_ns(engine, movement) +
          (engine == Engine::ahead ? change_stream_ns : 0);
 }
 
 std::int64_t expected_gpu_ns(Engine engine, const Movement& movement) noexcept {
-  const Cost& cost = cost_of(engine, movement);
-  return cost.gpu_ns + moving_ns(cost, movement) + further_copies_ns(engine, movement);
+  return cost_of(engine, movement).gpu_ns + moving_ns(engine, movement);
 }
 
 Engine choose_engine(const Movement& movement, const Delays& delays, std::optional<Engine> forced) noexcept {
@@ -71,8 +84,8 @@ Engine choose_issued_engine(const Movement& movement, std::optional<Engine> forc
   if (!may_copy(movement)) return Engine::kernel;
   const std::int64_t copies = expected_gpu_ns(Engine::copies, movement);
   const std::int64_t kernel = expected_gpu_ns(Engine::kernel, movement);
-  // They leave the multiprocessors to the program.
-  return copies < kernel + kernel / 20 ? Engine::copies : Engine::kernel;
+  // Where they are as good, they leave the multiprocessors to the program.
+  return copies < kernel + kernel / 100 ? Engine::copies : Engine::kernel;
 }
 
 std::optional<Engine> engine_named(std::string_view name) noexcept {

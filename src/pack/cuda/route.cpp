@@ -15,23 +15,29 @@ Traffic traffic_of(Direction direction, device::Reach reach) {
   return reach == device::Reach::from_beyond ? Traffic::from_host : Traffic::within_gpu;
 }
 
-void plan(const Job& job, Route& route) {
-  if (!plan_copies(job, route.copies)) return;
-  route.movement.copies = route.copies.count;
-  route.movement.rows = route.copies.rows;
-}
-
 }  // namespace
+
+/// Fills in all but the traffic and the engine.
+void Router::describe(const Job& job, Route& route) const noexcept {
+  Movement& movement = route.movement;
+  movement.bytes = static_cast<std::uint64_t>(job.end - job.begin);
+  movement.in_chunks = !forced_ && pays_in_chunks(job, movement.traffic);
+  const bool may_copy = movement.traffic != Traffic::within_gpu || forced_ == Engine::copies;
+  if (!may_copy || !plan_copies(job, route.copies)) return;
+  movement.copies = route.copies.count;
+  movement.rows = route.copies.rows;
+}
 
 Route Router::route_waited(std::span<const Job> jobs, int device, device::Reach reach) const noexcept {
   Route route;
   if (jobs.empty()) return route;
   route.movement.traffic = traffic_of(jobs.front().direction, reach);
-  for (const Job& job : jobs) route.movement.bytes += static_cast<std::uint64_t>(job.end - job.begin);
-  const bool may_copy = route.movement.traffic != Traffic::within_gpu || forced_ == Engine::copies;
-  if (jobs.size() == 1 && may_copy) plan(jobs.front(), route);
+  if (jobs.size() == 1) {
+    describe(jobs.front(), route);
+  } else {
+    for (const Job& job : jobs) route.movement.bytes += static_cast<std::uint64_t>(job.end - job.begin);
+  }
   route.engine = choose_engine(route.movement, of(device).delays(route.movement), forced_);
-  route.in_chunks = jobs.size() == 1 && goes_in_chunks(jobs.front(), route);
   return route;
 }
 
@@ -44,15 +50,9 @@ Route Router::route_issued(const Job& job, const device::Location& packed) const
   if (packed.kind == device::MemoryKind::pinned) {
     route.movement.traffic = job.direction == Direction::pack ? Traffic::to_host : Traffic::from_host;
   }
-  route.movement.bytes = static_cast<std::uint64_t>(job.end - job.begin);
-  plan(job, route);
+  describe(job, route);
   route.engine = choose_issued_engine(route.movement, forced_);
-  route.in_chunks = goes_in_chunks(job, route);
   return route;
-}
-
-bool Router::goes_in_chunks(const Job& job, const Route& route) const noexcept {
-  return !forced_ && route.engine != Engine::copies && pays_in_chunks(job, route.movement.traffic);
 }
 
 bool Router::should_ask(const Route& route, int device) const noexcept {

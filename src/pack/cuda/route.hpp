@@ -10,9 +10,9 @@
 
 namespace gapless::pack::cuda {
 
+/// movement.in_chunks holds only if the job is to go in chunks.
 struct Route {
   Engine engine = Engine::kernel;
-  bool in_chunks = false;  ///< kernels that unpack chunks of packed GPU memory; see chunks.hpp
   Movement movement;
   CopyPlan copies;  ///< filled in where movement.copies > 0
 };
@@ -33,9 +33,9 @@ class Router {
   void note(const Route& route, int device, std::int64_t elapsed_ns, Before before) noexcept;
 
  private:
-  bool goes_in_chunks(const Job& job, const Route& route) const noexcept;
-
   static constexpr std::size_t remembered_devices = 16;
+
+  void describe(const Job& job, Route& route) const noexcept;
 
   const Punctuality& of(int device) const noexcept {
     return punctuality_[static_cast<std::size_t>(device) % remembered_devices];

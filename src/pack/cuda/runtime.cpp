@@ -247,7 +247,8 @@ Status CudaRuntime::run(std::span<const Job> jobs, int device, void* stream) noe
   if (jobs.size() != 1 || !router_.has_choice(jobs.front())) return issue(jobs, device, launches);
   const Route route = router_.route_issued(jobs.front(), locate(jobs.front().packed));
   if (route.engine == Engine::copies && have_issued(route.copies, queue)) return Status::ok;
-  return route.in_chunks ? issue_in_chunks(jobs.front(), device, queue, launches) : issue(jobs, device, launches);
+  return route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, queue, launches)
+                                  : issue(jobs, device, launches);
 }
 
 bool CudaRuntime::has_run_resident(const Job& job, int device, device::Reach reach) noexcept {
@@ -290,13 +291,15 @@ Status CudaRuntime::run_and_wait(std::span<const Job> jobs, int device, device::
 Status CudaRuntime::run_and_wait(std::span<const Job> jobs, Route& route, int device, device::Reach reach, Lane& own,
                                  cudaStream_t queue) noexcept {
   if (route.engine == Engine::copies) {
-    if (have_issued(route.copies, queue)) return result("waiting for copies", cudaStreamSynchronize(queue));
+    if (have_issued(route.copies, queue)) return result("waiting for copies", wait_for_copies(queue));
     route.engine = Engine::kernel;
   }
   if (route.engine == Engine::ahead && has_followed(own, queue)) queue = own.stream;
-  Launches launches(descriptors_, queue, own.next_completion(reach));
+  // The blocks of a long job would queue up to count themselves.
+  constexpr std::uint64_t long_job = 8 << 20;
+  Launches launches(descriptors_, queue, route.movement.bytes < long_job ? own.next_completion(reach) : Completion{});
   const Status status =
-      route.in_chunks ? issue_in_chunks(jobs.front(), device, queue, launches) : issue(jobs, device, launches);
+      route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, queue, launches) : issue(jobs, device, launches);
   if (!launches.is_under_way()) return status;
   const bool polls = status == Status::ok && launches.completes();
   const Status finished = result("waiting for the GPU", polls ? own.wait(queue) : cudaStreamSynchronize(queue));
