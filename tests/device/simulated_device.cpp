@@ -6,8 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -18,7 +16,9 @@
 #include "pack/cuda/batch.hpp"
 #include "pack/cuda/pair_plan.hpp"
 #include "sequential_kernels.hpp"
+#include "simulated_engines.hpp"
 #include "simulated_memory.hpp"
+#include "simulated_streams.hpp"
 
 namespace gapless::tests {
 namespace {
@@ -36,8 +36,9 @@ SimulatedMemory& memory() {
   return *instance;
 }
 
-constexpr std::array<const char*, 8> counter_names = {
-    "launches", "copies", "synchronisations", "allocations", "uploads", "default_stream_waits", "polls", "locates"};
+constexpr std::array<const char*, 9> counter_names = {
+    "launches", "launches_ahead",       "copies", "synchronisations", "allocations",
+    "uploads",  "default_stream_waits", "polls",  "locates"};
 std::array<std::atomic<long>, counter_names.size()> counters;
 
 std::atomic<long>& counter(const char* name) {
@@ -188,49 +189,6 @@ struct Executor {
   }
 };
 
-/// Work that waits until somebody synchronises.
-class Stream {
- public:
-  void add(std::function<bool()> work) {
-    const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(work));
-  }
-
-  /// False if any of the work was at fault, now or since the last call, as an error of asynchronous work shows late.
-  bool finish() {
-    const std::lock_guard lock(mutex_);
-    for (; !waiting_.empty(); waiting_.pop_front()) healthy_ = waiting_.front()() && healthy_;
-    return std::exchange(healthy_, true);
-  }
-
-  void finish_quietly() {
-    const std::lock_guard lock(mutex_);
-    for (; !waiting_.empty(); waiting_.pop_front()) healthy_ = waiting_.front()() && healthy_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<std::function<bool()>> waiting_;
-  bool healthy_ = true;
-};
-
-/// Every stream ever made; they live until the process ends.
-class Streams {
- public:
-  Stream* create() {
-    const std::lock_guard lock(mutex_);
-    return &streams_.emplace_back();
-  }
-  void finish_all() {
-    const std::lock_guard lock(mutex_);
-    for (Stream& stream : streams_) stream.finish_quietly();
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<Stream> streams_;
-};
-
 Streams& streams() {
   static auto* instance = new Streams;
   return *instance;
@@ -281,6 +239,11 @@ class Launches final : public cuda::LaunchSink {
  private:
   Stream& stream_;
 };
+
+EngineDelays& engine_delays() {
+  static auto* instance = new EngineDelays;
+  return *instance;
+}
 
 class SimulatedRuntime final : public device::Runtime {
  public:
@@ -350,15 +313,21 @@ class SimulatedRuntime final : public device::Runtime {
 
   Status run(std::span<const Job> jobs, int device, void* stream) noexcept override {
     if (failures().now("run")) return Status::failed;
-    Launches launches(stream_of(stream));
-    return cuda::issue(planner_, jobs, device, launches);
+    if (jobs.size() != 1 || !router_.has_choice(jobs.front())) return issue(jobs, device, stream);
+    cuda::Route route = router_.route_issued(jobs.front(), locate(jobs.front().packed));
+    return follow(route, jobs, device, stream);
   }
 
-  Status run_and_wait(std::span<const Job> jobs, int device, device::Reach) noexcept override {
-    const Status status = run(jobs, device, nullptr);
+  Status run_and_wait(std::span<const Job> jobs, int device, device::Reach reach) noexcept override {
+    if (failures().now("run")) return Status::failed;
+    cuda::Route route = router_.route_waited(jobs, device, reach);
+    const cuda::Before before = router_.should_ask(route, device) ? cuda::Before::idle : cuda::Before::unknown;
+    const Status status = follow(route, jobs, device, nullptr);
+    if (route.engine == cuda::Engine::ahead) ++counter("launches_ahead");
     const bool healthy = stream_of(nullptr).finish();
     if (status != Status::ok) return status;
     ++counter("polls");
+    router_.note(route, device, engine_delays().elapsed_ns(route), before);
     return finished(healthy);
   }
 
@@ -381,6 +350,39 @@ class SimulatedRuntime final : public device::Runtime {
   }
 
  private:
+  Status issue(std::span<const Job> jobs, int device, void* stream) {
+    Launches launches(stream_of(stream));
+    return cuda::issue(planner_, jobs, device, launches);
+  }
+
+  /// As the CUDA plugin does: what copies or chunks cannot do is a launch.
+  Status follow(cuda::Route& route, std::span<const Job> jobs, int device, void* stream) {
+    if (route.engine == cuda::Engine::copies) {
+      if (issue_copies(route.copies, stream)) return Status::ok;
+      route.engine = cuda::Engine::kernel;
+    }
+    if (!route.movement.in_chunks || failures().now("allocate")) return issue(jobs, device, stream);
+    const auto bring = [&](void* to, const void* from, std::size_t bytes) {
+      return copy(to, from, bytes, device, stream);
+    };
+    SimulatedChunks chunks(memory(), device, stream_of(stream), bring);
+    if (!chunks.has_memory()) return issue(jobs, device, stream);
+    Launches launches(stream_of(stream));
+    return cuda::issue_in_chunks(planner_, jobs.front(), device, launches, chunks);
+  }
+
+  /// False where that failed.
+  bool issue_copies(const cuda::CopyPlan& plan, void* stream) {
+    if (failures().now("copy")) return false;
+    counter("copies") += plan.count;
+    stream_of(stream).add([plan] {
+      Executor executor;
+      copy_boxes(plan, [&](auto to, auto from, auto bytes) { executor.copy(to, from, bytes); });
+      return !executor.fault;
+    });
+    return true;
+  }
+
   static Status finished(bool healthy) {
     if (failures().now("synchronize")) return Status::failed;
     if (!healthy) last_error_text = "an illegal memory access was encountered";
@@ -389,6 +391,7 @@ class SimulatedRuntime final : public device::Runtime {
 
   cuda::DescriptorCache descriptors_{std::make_shared<DescriptorMemory>(), std::size_t{1} << 20};
   cuda::Planner planner_{descriptors_};
+  cuda::Router router_;
 };
 
 SimulatedRuntime& runtime() {
@@ -449,6 +452,10 @@ EXPORTED void simulated_device_reset_counts(void) {
 }
 
 EXPORTED size_t simulated_device_bytes_in_use(void) { return memory().bytes_in_use(); }
+
+EXPORTED int simulated_device_delay(const char* engine, long long nanoseconds) {
+  return engine_delays().set(engine, nanoseconds) ? 0 : -1;
+}
 
 EXPORTED int simulated_device_fail(const char* operation, long successes, long failures_wanted) {
   return failures().set(operation, successes, failures_wanted) ? 0 : -1;

@@ -23,13 +23,18 @@ void simulated_device_free(void* pointer);
 int simulated_device_write(void* device_memory, const void* host, size_t bytes);
 int simulated_device_read(void* host, const void* device_memory, size_t bytes);
 
-/* What was done since the start or the last reset: "launches", "copies", "synchronisations", "allocations", "uploads",
- * "default_stream_waits", "polls" (waits for a kernel's own word that it is done), "locates". -1 for any other name. */
+/* What was done since the start or the last reset: "launches", of them "launches_ahead" of the program's, "copies",
+ * "synchronisations", "allocations", "uploads", "default_stream_waits", "polls" (runs that were waited for), "locates".
+ * -1 for any other name. */
 long simulated_device_count(const char* what);
 void simulated_device_reset_counts(void);
 
 /* Bytes of device and pinned memory that are allocated through the plugin or simulated_device_malloc. */
 size_t simulated_device_bytes_in_use(void);
+
+/* From now on, runs that are waited for take so much longer than they should with the engine "kernel", "ahead" or
+ * "dma", by the simulation's own clock. Returns -1 for an unknown engine. */
+int simulated_device_delay(const char* engine, long long nanoseconds);
 
 /* Makes the operation "allocate", "upload", "stream", "copy", "run", "synchronize" or
  * "enable_peer" fail, after `successes` more

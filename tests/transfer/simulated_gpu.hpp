@@ -21,6 +21,7 @@ struct SimulatedGpu {
   GAPLESS_SIMULATED(reset_counts, simulated_device_reset_counts)
   GAPLESS_SIMULATED(bytes_in_use, simulated_device_bytes_in_use)
   GAPLESS_SIMULATED(fail, simulated_device_fail)
+  GAPLESS_SIMULATED(delay, simulated_device_delay)
 #undef GAPLESS_SIMULATED
 
  private:

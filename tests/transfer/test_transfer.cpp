@@ -258,17 +258,19 @@ TEST_P(Failure, OfAnyGpuOperationIsReported) {
   }
 }
 
-TEST(GpuWork, AOneshotMessageIsOneLaunchAndOnePoll) {
-  const layout::Datatype type = layout::vector(100, 4, 8, layout::named(1, 1));
+/// `operation`: what is to be counted once.
+void expect_one(const char* operation, Offset stride) {
+  const layout::Datatype type = layout::vector(100, 4, stride, layout::named(1, 1));
   const transfer::Described described{type.layout, layout::facts_of(*type.layout), type.extent(), false};
   Memory memory(Bytes(static_cast<std::size_t>(type.extent()), 7), 0);
-  const Buffer buffer{&described, 1, memory.data(), memory.location()};
+  const Buffer buffer{&described, 1, memory.data() - type.lower_bound, memory.location()};
   transfer::force_scheme(Scheme::oneshot);
   for (const int round : {0, 1}) {  // the first one fills the pool
     transfer::Outgoing out(buffer);
     gpu().reset_counts();
     ASSERT_EQ(out.prepare(), Result::ok);
-    EXPECT_EQ(gpu().count("launches"), 1);
+    EXPECT_EQ(gpu().count(operation), 1);
+    EXPECT_EQ(gpu().count("launches") + gpu().count("copies"), 1);
     EXPECT_EQ(gpu().count("polls"), 1);
     EXPECT_EQ(gpu().count("synchronisations") + gpu().count("default_stream_waits"), 0);
     if (round == 1) {
@@ -276,6 +278,11 @@ TEST(GpuWork, AOneshotMessageIsOneLaunchAndOnePoll) {
     }
   }
   transfer::force_scheme(std::nullopt);
+}
+
+TEST(GpuWork, AOneshotMessageIsOneCopyOrLaunchAndOnePoll) {
+  expect_one("copies", 8);
+  expect_one("launches", -8);
 }
 
 TEST(Statistics, CountMessagesAndBytes) {
