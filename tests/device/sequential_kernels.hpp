@@ -7,6 +7,9 @@
 
 namespace gapless::tests {
 
+/// No data: what a tile does to prepare itself would not compile if it touched any.
+struct NoSpace {};
+
 template <class Space>
 class SequentialKernels {
  public:
@@ -33,6 +36,7 @@ class SequentialKernels {
     const auto shared = std::make_unique<typename Work::Shared>();
     pack::cuda::visit_word(work.word_shift(), [&](auto word) {
       for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) {
+        pack::cuda::prepare_tile(work, tile, pack::cuda::SequentialBlock<NoSpace>{NoSpace{}}, *shared);
         pack::cuda::run_tile<decltype(word)>(work, tile, block_, *shared);
       }
     });

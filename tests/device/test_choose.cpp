@@ -8,9 +8,9 @@ namespace {
 
 using namespace pack::cuda;
 
-constexpr Offset large = 1 << 20;
+constexpr Offset large = 16 << 20;
 
-/// Rows of whole sectors, a megabyte in all.
+/// Rows of whole sectors, 16 MiB in all.
 Numbers rows(bool unpack, Offset length = 128, int word_shift = 4, int row_alignment_shift = 5) {
   Numbers numbers;
   numbers.unpack = unpack;
@@ -66,6 +66,41 @@ TEST(Choose, RowsThatSplitSectorsAreGivenSectors) {
   EXPECT_EQ(choose_regime(rows(false, 132, 2)), Regime::nest) << "reading parts of sectors costs nothing";
 }
 
+TEST(Choose, FewRowsThatSplitSectorsAreLeftToTheCaches) {
+  Numbers numbers = rows(true, 132, 2);
+  numbers.bytes = 12288 * 132;
+  EXPECT_EQ(choose_regime(numbers), Regime::sectors);
+  --numbers.bytes;
+  EXPECT_EQ(choose_regime(numbers), Regime::nest);
+  numbers = rows(true, 22, 1);
+  numbers.bytes = 12288 * 22;
+  EXPECT_EQ(choose_regime(numbers), Regime::sectors);
+  --numbers.bytes;
+  EXPECT_EQ(choose_regime(numbers), Regime::nest);
+  numbers = rows(true, Offset{1} << 62, 2, 2);
+  numbers.rows_fit_32_bits = false;
+  EXPECT_EQ(choose_regime(numbers), Regime::nest) << "many such rows would be more bytes than 63 bits count";
+}
+
+TEST(Choose, SectorsInLinesOfTheirOwnAreWrittenAsSectors) {
+  Numbers numbers = rows(true, 32);
+  numbers.row_distance = 64;
+  EXPECT_EQ(choose_regime(numbers), Regime::sectors);
+  EXPECT_TRUE(has_lone_sectors(numbers));
+  numbers.row_distance = 63;
+  EXPECT_EQ(choose_regime(numbers), Regime::nest) << "rows share lines";
+  numbers.row_distance = 64;
+  numbers.row_alignment_shift = 4;
+  EXPECT_EQ(choose_regime(numbers), Regime::nest) << "parts of two sectors";
+  EXPECT_FALSE(has_lone_sectors(numbers));
+  numbers.row_alignment_shift = 5;
+  numbers.row_length = 64;
+  EXPECT_EQ(choose_regime(numbers), Regime::nest) << "two sectors";
+  numbers.row_length = 32;
+  numbers.unpack = false;
+  EXPECT_EQ(choose_regime(numbers), Regime::nest);
+}
+
 TEST(Choose, RowsOfThreeWordsFarApartArePaddedToFour) {
   Numbers numbers = rows(false, 12, 2);
   numbers.whole_words = true;
@@ -108,11 +143,11 @@ TEST(Choose, TransposesHaveToBeWorthATile) {
 }
 
 TEST(Choose, SmallJobsTakeWhatBatchesTake) {
-  Numbers numbers = rows(true, 132, 2);
+  Numbers numbers = rows(false, 102, 1);
   numbers.bytes = (64 << 10) - 1;
   EXPECT_EQ(choose_regime(numbers), Regime::nest);
   numbers.bytes = 64 << 10;
-  EXPECT_EQ(choose_regime(numbers), Regime::sectors);
+  EXPECT_EQ(choose_regime(numbers), Regime::shifted);
 }
 
 TEST(Choose, WhatDoesNotFit32BitsIsANest) {

@@ -237,7 +237,8 @@ TEST(Plan, EveryLaunchMovesEachByteOfItsRangeOnce) {
   const auto& words = every.word_shifts;
   for (int shift = 0; shift <= 4; ++shift) {
     SCOPED_TRACE("words of 2^" + std::to_string(shift) + " bytes");
-    for (const std::size_t kind : {kind_of<NestWork<std::uint32_t>>(), kind_of<SegmentsWork>(), kind_of<TreeWork>()}) {
+    for (const std::size_t kind :
+         {kind_of<NestWork<std::uint32_t>>(), kind_of<SegmentsWork<NarrowRun>>(), kind_of<TreeWork>()}) {
       EXPECT_TRUE(words.contains(kind) && words.at(kind).contains(shift)) << "kind " << kind;
     }
     EXPECT_TRUE(shift < 2 || words.at(kind_of<SectorsWork>()).contains(shift));
@@ -277,6 +278,45 @@ TEST(Plan, ListsOfManyTilesMoveEachByteOnce) {
       ASSERT_NO_FATAL_FAILURE(every.run(whole));
       Exercise part(*sample.layout, map, {3, extent}, begin, end, 0, begin % 16);
       ASSERT_NO_FATAL_FAILURE(every.run(part));
+    }
+  }
+}
+
+/// The work with its runs in bytes, as those of lists are that reach too far for 32 bits.
+SegmentsWork<pack::cuda::Run> widened(const SegmentsWork<NarrowRun>& narrow, std::vector<pack::cuda::Run>& runs) {
+  const TreeNode& list = narrow.tree.read<TreeNode>(0);
+  const RunTable table{narrow.runs, true, narrow.unit_shift};
+  for (std::uint64_t i = 0; i <= list.entry_count; ++i) runs.push_back(table[i]);
+  SegmentsWork<pack::cuda::Run> wide{};
+  wide.range = narrow.range;
+  wide.tree = narrow.tree;
+  wide.runs = runs.data();
+  wide.hints = narrow.hints;
+  wide.tiles_per_list = narrow.tiles_per_list;
+  wide.first_tile = narrow.first_tile;
+  wide.tile_count = narrow.tile_count;
+  wide.list_size = narrow.list_size;
+  wide.list_memory = narrow.list_memory;
+  wide.repetitions = narrow.repetitions;
+  return wide;
+}
+
+TEST(Plan, ListsOfFarRunsMoveEachByteOnce) {
+  RandomLayouts random(test_seed());
+  DescriptorCache cache(std::make_shared<HostDescriptors>(), 1 << 20, Regime::segments);
+  Planner planner(cache);
+  for (const Offset unit : {1, 2, 4, 8, 16}) {
+    const Sample sample = long_list(random, unit, 5000 * unit, 9);
+    const Offset extent = (sample.high() + 31) / 16 * 16;
+    const auto map = repeated_map(sample.map, 2, extent);
+    const auto size = static_cast<Offset>(map.size()), begin = random.number(0, size / 2);
+    Exercise exercise(*sample.layout, map, {2, extent}, begin, size, 0, begin % 16);
+    for (const auto direction : {Direction::pack, Direction::unpack}) {
+      const auto planned = planner.plan(exercise.job(direction), 0);
+      ASSERT_TRUE(std::holds_alternative<SegmentsWork<NarrowRun>>(planned.launch));
+      std::vector<pack::cuda::Run> runs;
+      const Launch wide = widened(std::get<SegmentsWork<NarrowRun>>(planned.launch), runs);
+      ASSERT_NO_FATAL_FAILURE(exercise.expect_moved_once(wide, direction, false)) << "unit " << unit;
     }
   }
 }
@@ -336,6 +376,27 @@ TEST(Plan, OddRowsMoveEachByteOnce) {
   }
   EXPECT_GT(every.launches[kind_of<ShiftedWork>()], 0);
   EXPECT_GT(every.launches[kind_of<SectorsWork>()], 0);
+}
+
+TEST(Plan, OddRowsInManyDimensionsMoveEachByteOnce) {
+  RandomLayouts random(test_seed());
+  EveryRegime every;
+  for (int i = 0; i < 200; ++i) {
+    const Offset length = random.number(1, 70);
+    auto layout = layout::block(0, length);
+    std::vector<Offset> map;
+    for (Offset k = 0; k < length; ++k) map.push_back(k);
+    Offset span = length;
+    for (int dimension = 0; dimension < i % 5; ++dimension) {
+      const Offset count = random.number(2, 5), stride = span + random.number(1, 40);
+      layout = layout::repeat(layout, count, stride);
+      map = repeated_map(map, count, stride);
+      span = (count - 1) * stride + span;
+    }
+    Exercise exercise(*layout, map, {1, 0}, random.number(0, layout->size / 2), layout->size, random.number(0, 15),
+                      random.number(0, 31));
+    ASSERT_NO_FATAL_FAILURE(every.run(exercise)) << "sample " << i;
+  }
 }
 
 TEST(Plan, OverlappingUnpackIsOrderedAndPackIsNot) {

@@ -34,20 +34,11 @@ GAPLESS_HOST_DEVICE std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b
 #endif
 }
 
-GAPLESS_HOST_DEVICE std::uint32_t count_bits(std::uint32_t bits) noexcept {
+GAPLESS_HOST_DEVICE std::uint32_t bit_width(std::uint32_t n) noexcept {
 #if defined(__CUDA_ARCH__)
-  return static_cast<std::uint32_t>(__popc(bits));
+  return static_cast<std::uint32_t>(32 - __clz(static_cast<int>(n)));
 #else
-  return static_cast<std::uint32_t>(std::popcount(bits));
-#endif
-}
-
-/// Sets bits of a word that other threads of the block may be setting bits of.
-GAPLESS_HOST_DEVICE void set_bits(std::uint32_t& word, std::uint32_t bits) noexcept {
-#if defined(__CUDA_ARCH__)
-  atomicOr(&word, bits);
-#else
-  word |= bits;
+  return static_cast<std::uint32_t>(std::bit_width(n));
 #endif
 }
 

@@ -56,4 +56,8 @@ struct DeviceBlock {
 /// For work whose threads share nothing.
 struct NothingShared {};
 
+/// What a block does before run_tile, and maybe before the kernel before its own has ended: it touches no data.
+template <class Work, class Block>
+GAPLESS_HOST_DEVICE void prepare_tile(const Work&, std::uint64_t, const Block&, typename Work::Shared&) noexcept {}
+
 }  // namespace gapless::pack::cuda

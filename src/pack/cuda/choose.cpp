@@ -13,6 +13,7 @@ constexpr Offset fewest_across = 16;
 constexpr Offset shortest_shifted_row = 4;  // below, a word is put together from too many rows
 constexpr int fast_word_shift = 2;
 constexpr Offset small_job = 64 << 10;  // below, time is latency, and the nest is the regime that batches take
+constexpr Offset many_rows = 12 << 10;  // with fewer, caches keep up with stores to parts of sectors
 
 Offset magnitude(Offset value) { return value < 0 ? -value : value; }
 
@@ -36,13 +37,19 @@ Regime choose_for_nest(const Numbers& n) {
   if (n.bytes < small_job) return Regime::nest;
   if (is_transposed(n)) return Regime::transpose;
   const bool is_odd = n.word_shift < fast_word_shift && n.row_length >= shortest_shifted_row;
-  if (!n.unpack && is_odd && can_run(Regime::shifted, n)) return Regime::shifted;
-  if (!n.unpack && is_far_triple(n)) return Regime::sectors;
-  if (n.unpack && (is_odd || has_split_sectors(n)) && can_run(Regime::sectors, n)) return Regime::sectors;
-  return Regime::nest;
+  if (n.unpack) {
+    const bool gains = is_odd || has_split_sectors(n) || has_lone_sectors(n);
+    return gains && can_run(Regime::sectors, n) && n.bytes >= many_rows * n.row_length ? Regime::sectors : Regime::nest;
+  }
+  if (is_odd && can_run(Regime::shifted, n)) return Regime::shifted;
+  return is_far_triple(n) ? Regime::sectors : Regime::nest;
 }
 
 }  // namespace
+
+bool has_lone_sectors(const Numbers& n) noexcept {
+  return n.row_length == sector_bytes && (1 << n.row_alignment_shift) >= sector_bytes && n.row_distance >= line_bytes;
+}
 
 bool can_run(Regime regime, const Numbers& n) noexcept {
   if (n.unpack && !n.injective) return regime == Regime::ordered;

@@ -39,6 +39,9 @@ struct Numbers {
 /// Postcondition: can_run(result, numbers). `forced` is taken if it can run.
 Regime choose_regime(const Numbers& numbers, std::optional<Regime> forced = {}) noexcept;
 
+/// Is every row one whole sector, in a line of its own?
+bool has_lone_sectors(const Numbers& numbers) noexcept;
+
 /// Is the regime right for such a job, fast or not?
 bool can_run(Regime regime, const Numbers& numbers) noexcept;
 

@@ -10,8 +10,6 @@ namespace {
 /// cudaDevAttrMaxPitch; rows in a plane are counted in the same type by some drivers.
 constexpr Offset longest_distance = (Offset{1} << 31) - 1;
 
-std::uint64_t unsigned_(Offset value) { return static_cast<std::uint64_t>(value); }
-
 /// Cuts a byte range of a nest of modes into boxes, in packed order.
 class Cutter {
  public:

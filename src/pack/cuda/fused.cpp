@@ -51,7 +51,8 @@ struct Fuse {
     work.words_per_thread = fused_words_per_thread;
     return work;
   }
-  Result operator()(const SegmentsWork& work) const noexcept { return TreeWork{work.range, work.tree}; }
+  template <class Entry>
+  Result operator()(const SegmentsWork<Entry>& work) const noexcept { return TreeWork{work.range, work.tree}; }
   Result operator()(const TreeWork& work) const noexcept { return work; }
   Result operator()(const OrderedWork& work) const noexcept { return work; }
   template <class Work>

@@ -6,10 +6,27 @@
 namespace gapless::pack::cuda {
 namespace {
 
+// A multiprocessor of the GPUs of data centres has room for 2048 threads, of others for 1024 at least.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ % 100 == 0 && __CUDA_ARCH__ < 1200
+constexpr int most_blocks = 2048 / threads_per_block;
+#else
+constexpr int most_blocks = 1024 / threads_per_block;
+#endif
+
+/// Blocks that a multiprocessor must have room for: left alone, the compiler takes registers for what is rare.
+template <class Work>
+constexpr int wanted_blocks = 1;
+template <>
+constexpr int wanted_blocks<TransposeWork> = most_blocks;
+template <class Entry>
+constexpr int wanted_blocks<SegmentsWork<Entry>> = most_blocks;
+
 template <class Word, class Work>
-__global__ void __launch_bounds__(threads_per_block)
+__global__ void __launch_bounds__(threads_per_block, wanted_blocks<Work>)
     work_kernel(const __grid_constant__ Work work, const __grid_constant__ Completion completion) {
   __shared__ typename Work::Shared shared;
+  let_next_kernel_start();
+  prepare_tile(work, blockIdx.x, DeviceBlock{}, shared);
   wait_for_kernel_before();
   run_tile<Word>(work, blockIdx.x, DeviceBlock{}, shared);
   complete(completion);
@@ -19,6 +36,7 @@ __global__ void __launch_bounds__(threads_per_block)
 template <class Word, class Form, class Work>
 __global__ void __launch_bounds__(threads_per_block)
     row_kernel(const __grid_constant__ Work work, const __grid_constant__ Completion completion) {
+  let_next_kernel_start();
   wait_for_kernel_before();
   run_known_tile<Word, Form>(work, blockIdx.x, DeviceBlock{});
   complete(completion);

@@ -20,6 +20,14 @@ __device__ __forceinline__ void wait_for_kernel_before() {
 #endif
 }
 
+/// Lets the blocks of the next kernel in the stream be scheduled once all blocks of this one are, if it waits for this
+/// one before it touches memory. It has then started, and done what needs no data, by the time this one ends.
+__device__ __forceinline__ void let_next_kernel_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 /// Does the current device let a kernel's blocks be scheduled while the kernel before it finishes?
 inline bool may_launch_early() noexcept {
   static std::array<std::atomic<signed char>, 64> known{};  // 0: not asked yet

@@ -56,8 +56,6 @@ const Remembered& remembered(const PairJob& job) {
   return known;
 }
 
-std::uint64_t unsigned_(Offset value) { return static_cast<std::uint64_t>(value); }
-
 PairPlace origin_of(const PairJob& job, Offset source_base, Offset destination_base) {
   return {reinterpret_cast<std::uintptr_t>(job.source_memory) + unsigned_(source_base),
           reinterpret_cast<std::uintptr_t>(job.destination_memory) + unsigned_(destination_base)};

@@ -25,9 +25,11 @@ struct ContiguousWork {
   bool unpack;
 };
 
-/// Each but the first two has tiles(), word_shift(), a type Shared and run_tile<Word>(work, tile, block, shared).
-using Launch = std::variant<std::monostate, ContiguousWork, NestWork<std::uint32_t>, NestWork<std::uint64_t>,
-                            ShiftedWork, SectorsWork, TransposeWork, SegmentsWork, TreeWork, OrderedWork>;
+/// Each but the first two has tiles(), word_shift(), a type Shared and run_tile<Word>(work, tile, block, shared), to be
+/// called after prepare_tile.
+using Launch =
+    std::variant<std::monostate, ContiguousWork, NestWork<std::uint32_t>, NestWork<std::uint64_t>, ShiftedWork,
+                 SectorsWork, TransposeWork, SegmentsWork<NarrowRun>, SegmentsWork<Run>, TreeWork, OrderedWork>;
 
 /// monostate for an empty range. `descriptor` may be null where needs_descriptor is false and the shape is injective.
 /// `forced`: the regime to take if it can run the job.

@@ -12,8 +12,6 @@ constexpr std::uint64_t index32_limit = std::uint64_t{1} << 31;  // what Divider
 constexpr Offset stride32_limit = Offset{1} << 31;
 constexpr int sector_shift = 5;
 
-std::uint64_t unsigned_(Offset value) { return static_cast<std::uint64_t>(value); }
-
 int trailing_zeros(std::uint64_t bits, int at_most) { return std::min(at_most, std::countr_zero(bits)); }
 
 /// A job with what every regime needs of it.
@@ -216,7 +214,7 @@ ShiftedWork shifted_work(const Request& request) {
   return work;
 }
 
-SectorsWork sectors_work(const Request& request) {
+SectorsWork sectors_work(const Request& request, const Numbers& numbers) {
   const Shape& shape = request.shape;
   SectorsWork work{};
   work.rows = rows_of(request);
@@ -233,6 +231,7 @@ SectorsWork sectors_work(const Request& request) {
   const std::uint32_t units = (work.rows.length + slack + work.alignment - 1) / work.alignment;
   const std::uint32_t words = units * work.alignment >> work.shift;
   work.words_per_row = make_divider(request.unpack ? words : std::bit_ceil(words));
+  work.is_streamed = request.unpack && has_lone_sectors(numbers);
   work.is_prefetched = is_long || shape.mean_distance <= 2 * sector_bytes;
   return work;
 }
@@ -271,40 +270,48 @@ TransposeWork transpose_work(const Request& request, const Numbers& numbers) {
   work.places = word_nest<std::uint32_t>(request, numbers.word_shift);
   work.inner = static_cast<std::uint32_t>(numbers.inner_count);
   work.across = static_cast<std::uint32_t>(numbers.across_count);
-  work.inner_stride = numbers.inner_stride;
-  work.across_stride = numbers.across_stride;
+  work.inner_stride = static_cast<std::int32_t>(numbers.inner_stride);
+  work.across_stride = static_cast<std::int32_t>(numbers.across_stride);
   put_planes(request, numbers.across_mode, work);
-  const auto side = static_cast<std::uint32_t>(numbers.word_shift >= 3 ? transpose_side<std::uint64_t>
-                                                                       : transpose_side<std::uint32_t>);
+  const auto side = static_cast<std::uint32_t>(numbers.word_shift >= 2 ? transpose_side<std::uint32_t>
+                                                                       : transpose_side<std::uint8_t>);
   work.inner_tiles = make_divider((work.inner + side - 1) / side);
   work.across_tiles = make_divider((work.across + side - 1) / side);
   return work;
 }
 
-/// Lists of more tiles than 31 bits count are walked as trees.
-Launch segments_work(const Request& request) {
+/// Tiles of the list, and which of them the range lies in.
+struct ListTiles {
+  std::uint64_t per_list, first, last;
+
+  ListTiles(const Request& request, const Range& range, int shift) {
+    const auto list_size = unsigned_(request.shape.list_size);
+    const std::uint64_t bytes = static_cast<std::uint64_t>(segment_tile_words(shift)) << shift;
+    per_list = (list_size + bytes - 1) / bytes;
+    const auto tile_of = [&](std::uint64_t k) { return k / list_size * per_list + k % list_size / bytes; };
+    const std::uint64_t begin = range.first_word << shift;
+    first = tile_of(begin);
+    last = tile_of(begin + (std::max<std::uint64_t>(range.word_count, 1) << shift) - 1);
+  }
+};
+
+template <class Entry>
+Launch segments_work_of(const Request& request, const RunTable& runs) {
   constexpr Offset far_apart = 4;
   const Shape& shape = request.shape;
-  const TreeNode& root = request.descriptor->root();
   const int shift = request.word_shift();
-  SegmentsWork work{};
+  SegmentsWork<Entry> work{};
   work.range = range_of(request, shift);
   work.tree = tree_of(request, shift);
-  work.runs = request.descriptor->runs(root.runs);
-  work.hints = request.descriptor->table(root.hints);
+  work.runs = static_cast<const Entry*>(runs.entries);
+  work.unit_shift = runs.narrow ? runs.unit_shift : 0;
+  work.hints = request.descriptor->table(request.descriptor->root().hints);
   work.list_size = unsigned_(shape.list_size);
-  const std::uint64_t tile_bytes = std::uint64_t{segment_tile_words} << shift;
-  const std::uint64_t tiles_per_list = (work.list_size + tile_bytes - 1) / tile_bytes;
-  const auto tile_of = [&](std::uint64_t k) {
-    return k / work.list_size * tiles_per_list + k % work.list_size / tile_bytes;
-  };
-  const std::uint64_t first = work.range.first_word << shift;
-  const std::uint64_t words = std::max<std::uint64_t>(work.range.word_count, 1);
-  const std::uint64_t first_tile = tile_of(first), last_tile = tile_of(first + (words << shift) - 1);
-  if (last_tile >= index32_limit) return TreeWork{work.range, work.tree};
-  work.tiles_per_list = make_divider(static_cast<std::uint32_t>(tiles_per_list));
-  work.first_tile = static_cast<std::uint32_t>(first_tile);
-  work.tile_count = static_cast<std::uint32_t>(last_tile - first_tile + 1);
+  const ListTiles tiles(request, work.range, shift);
+  if (tiles.last >= index32_limit) return TreeWork{work.range, work.tree};
+  work.tiles_per_list = make_divider(static_cast<std::uint32_t>(tiles.per_list));
+  work.first_tile = static_cast<std::uint32_t>(tiles.first);
+  work.tile_count = static_cast<std::uint32_t>(tiles.last - tiles.first + 1);
   // Single words far apart do not repay fetching their sectors twice.
   work.is_prefetched =
       request.unpack && (shape.mean_run > sector_bytes || shape.mean_distance < far_apart * shape.mean_run);
@@ -312,6 +319,12 @@ Launch segments_work(const Request& request) {
   put_all_modes(request, 0, work.repetitions);
   work.list_memory = request.origin();
   return work;
+}
+
+/// Lists of more tiles than 31 bits count are walked as trees.
+Launch segments_work(const Request& request) {
+  const RunTable runs = request.descriptor->runs(request.descriptor->root().runs);
+  return runs.narrow ? segments_work_of<NarrowRun>(request, runs) : segments_work_of<Run>(request, runs);
 }
 
 }  // namespace
@@ -331,7 +344,7 @@ Launch prepare(const Job& job, const Shape& shape, const Descriptor* descriptor,
     case Regime::shifted:
       return shifted_work(request);
     case Regime::sectors:
-      return sectors_work(request);
+      return sectors_work(request, numbers);
     case Regime::transpose:
       return transpose_work(request, numbers);
     case Regime::segments:

@@ -39,6 +39,22 @@ GAPLESS_HOST_DEVICE void store_bytes(const Space& space, std::uintptr_t address,
   }
 }
 
+/// A store of what will not be read again soon, so that caches keep other things.
+template <class Word, class Space>
+GAPLESS_HOST_DEVICE void store_streaming(const Space& space, std::uintptr_t address, const Word& value) noexcept {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(Word) == 16) {
+    __stcs(space.template at<ulonglong2>(address), ulonglong2{value.low, value.high});
+  } else if constexpr (sizeof(Word) == 8) {
+    __stcs(space.template at<unsigned long long>(address), value);
+  } else {
+    __stcs(space.template at<Word>(address), value);
+  }
+#else
+  *space.template at<Word>(address) = value;
+#endif
+}
+
 /// What caches keep track of, and stores fill or leave in part.
 inline constexpr int sector_bytes = 32;
 

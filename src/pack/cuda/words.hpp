@@ -13,6 +13,8 @@ using layout::Offset;
 
 inline constexpr int threads_per_block = 256;
 
+inline constexpr std::uint64_t unsigned_(Offset value) noexcept { return static_cast<std::uint64_t>(value); }
+
 struct alignas(16) Word16 {
   std::uint64_t low, high;
 };

@@ -21,6 +21,12 @@ struct Level {
   std::make_signed_t<Index> stride;
 };
 
+/// `count` strides; of 32 bits, a single instruction. Precondition: count < 2^(bits - 1).
+template <class Index>
+GAPLESS_HOST_DEVICE Offset distance(Index count, std::make_signed_t<Index> stride) noexcept {
+  return static_cast<Offset>(static_cast<std::make_signed_t<Index>>(count)) * stride;
+}
+
 /// Counted in words: level 0 walks the words of a block, the last level needs no count.
 template <class Index>
 struct Nest {
@@ -39,7 +45,7 @@ struct Nest {
         rest = levels[i].count.quotient(rest);
         digit -= rest * levels[i].count.divisor;
       }
-      offset += i == table_level ? table[digit] : static_cast<Offset>(digit) * levels[i].stride;
+      offset += i == table_level ? table[digit] : distance(digit, levels[i].stride);
     }
     return offset;
   }
@@ -85,7 +91,7 @@ struct KnownNest {
         rest = level.count.quotient(rest);
         digit -= rest * level.count.divisor;
       }
-      offset += i == Form::table_level ? nest.table.narrow_entry(digit) : static_cast<Offset>(digit) * level.stride;
+      offset += i == Form::table_level ? nest.table.narrow_entry(digit) : distance(digit, level.stride);
     }
     return offset;
   }

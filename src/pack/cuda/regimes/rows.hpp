@@ -24,6 +24,7 @@ void visit_row_form(const Nest<std::uint32_t>& places, const Action& action) {
   if (places.table_level < 0) {
     if (places.level_count == 1) return action(NestForm<1, -1>{});
     if (places.level_count == 2) return action(NestForm<2, -1>{});
+    if (places.level_count == 3) return action(NestForm<3, -1>{});
   } else if (places.level_count == 1 && places.table.narrow) {
     return action(NestForm<1, 0>{});
   }

@@ -4,6 +4,8 @@
 // a sector that two store instructions write in parts costs as much as several whole ones, and so does one that is
 // written in part and must be filled from memory. So no instruction ends inside of a sector, only the ends of rows are
 // written in part, and those sectors are fetched ahead. The packed bytes of a word may begin anywhere.
+// Rows of a single sector, each in a line of its own, leave the other half of the line to be filled; they are written
+// so that the caches do not keep them.
 //
 // Packing rows of three words that lie far apart: with a fourth thread that does nothing, every warp reads exactly
 // eight lines of memory, which is much faster than eleven.
@@ -22,7 +24,8 @@ struct SectorsWork {
   int shift;                             ///< log2 of the bytes in a word
   bool is_exact;                         ///< rows, packed stream and range begin and end at whole words
   bool is_prefetched;
-  bool unpack;  ///< else is_exact
+  bool is_streamed;  ///< is_exact
+  bool unpack;       ///< else is_exact
   Rows rows;
 
   /// In flight while unpacking.
@@ -71,11 +74,13 @@ GAPLESS_HOST_DEVICE RowWord row_word(const SectorsWork& work, std::uint32_t inde
 template <class Word, class Space>
 struct WholeWords {
   const Space& space;
+  bool is_streamed;
 
   GAPLESS_HOST_DEVICE Word load(const RowWord& to) const noexcept {
     return *space.template at<const Word>(to.packed + static_cast<std::uintptr_t>(Offset{to.word}));
   }
   GAPLESS_HOST_DEVICE void store(const RowWord& to, const Word& value) const noexcept {
+    if (is_streamed) return store_streaming(space, to.address(), value);
     *space.template at<Word>(to.address()) = value;
   }
 };
@@ -140,7 +145,9 @@ GAPLESS_HOST_DEVICE void run_known_tile(const SectorsWork& work, std::uint64_t t
   if (!work.unpack) {
     if constexpr (sizeof(Word) >= 4) gather_words<Word, Form>(work, tile, block);
   } else if (work.is_exact) {
-    if constexpr (sizeof(Word) >= 4) scatter_words<Word, Form>(work, tile, WholeWords<Word, Space>{block.space}, block);
+    if constexpr (sizeof(Word) >= 4) {
+      scatter_words<Word, Form>(work, tile, WholeWords<Word, Space>{block.space, work.is_streamed}, block);
+    }
   } else if constexpr (sizeof(Word) == 8) {
     scatter_words<Word, Form>(work, tile, PartWords<Space>{block.space}, block);
   }

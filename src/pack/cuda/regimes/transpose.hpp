@@ -7,9 +7,9 @@
 
 namespace gapless::pack::cuda {
 
-/// Elements of a tile in each order.
+/// Elements of a tile in each order: few, so that small jobs have tiles for all multiprocessors, but whole sectors.
 template <class Word>
-inline constexpr int transpose_side = sizeof(Word) >= 8 ? 32 : 64;
+inline constexpr int transpose_side = sizeof(Word) >= 4 ? 32 : 64;
 
 struct SharedTile {
   alignas(16) std::byte bytes[32 * 33 * sizeof(Word16)];
@@ -32,7 +32,7 @@ struct TransposeWork {
   std::uint32_t across_packed;  ///< from one element to the next in memory order
   std::uint32_t first_outer, outer_count;
   Divider<std::uint32_t> inner_tiles, across_tiles;
-  Offset inner_stride, across_stride;
+  std::int32_t inner_stride, across_stride;
   Nest<std::uint32_t> places;  ///< of words, for the edges
   Nest<std::uint32_t> outer_places, outer_packed;
 
@@ -52,11 +52,17 @@ struct TransposeTile {
 template <int side>
 GAPLESS_HOST_DEVICE TransposeTile transpose_tile(const TransposeWork& work, std::uint64_t number) noexcept {
   const auto index = static_cast<std::uint32_t>(number);
-  const std::uint32_t row = work.inner_tiles.quotient(index), plane = work.across_tiles.quotient(row);
-  const std::uint32_t inner = (index - row * work.inner_tiles.divisor) * side;
-  const std::uint32_t across = (row - plane * work.across_tiles.divisor) * side;
+  // Tiles follow each other where they are written, so that the parts of a sector meet in the cache.
+  const bool across_first = work.range.unpack;
+  const Divider<std::uint32_t> fast_tiles = across_first ? work.across_tiles : work.inner_tiles,
+                               slow_tiles = across_first ? work.inner_tiles : work.across_tiles;
+  const std::uint32_t row = fast_tiles.quotient(index), plane = slow_tiles.quotient(row);
+  const std::uint32_t fast = (index - row * fast_tiles.divisor) * side,
+                      slow = (row - plane * slow_tiles.divisor) * side;
+  const std::uint32_t inner = across_first ? slow : fast, across = across_first ? fast : slow;
   const std::uint32_t outer = work.first_outer + plane;
-  const Offset offset = work.outer_places.at(outer) + inner * work.inner_stride + across * work.across_stride;
+  const Offset offset =
+      work.outer_places.at(outer) + distance(inner, work.inner_stride) + distance(across, work.across_stride);
   TransposeTile tile;
   tile.memory = work.range.memory + static_cast<std::uintptr_t>(offset);
   tile.packed = static_cast<std::uint32_t>(work.outer_packed.at(outer)) + across * work.across_packed + inner;
@@ -83,12 +89,13 @@ struct TransposeColumn {
   GAPLESS_HOST_DEVICE TransposeColumn(const TransposeWork& work, const TransposeTile& tile, int thread) noexcept
       : fast(static_cast<std::uint32_t>(thread % side)), slow(static_cast<std::uint32_t>(thread / side)) {
     if constexpr (in_memory_order) {
-      first = tile.memory + static_cast<std::uintptr_t>(fast * work.across_stride + slow * work.inner_stride);
-      step = static_cast<std::uintptr_t>(rows_apart * work.inner_stride);
+      first = tile.memory +
+              static_cast<std::uintptr_t>(distance(fast, work.across_stride) + distance(slow, work.inner_stride));
+      step = static_cast<std::uintptr_t>(distance(rows_apart, work.inner_stride));
     } else {
       const std::uint32_t element = tile.packed + slow * work.across_packed + fast;
       first = work.range.packed + std::uint64_t{element} * sizeof(Word);
-      step = std::uintptr_t{rows_apart} * work.across_packed * sizeof(Word);
+      step = std::uint64_t{rows_apart * work.across_packed} * sizeof(Word);
     }
   }
   GAPLESS_HOST_DEVICE std::uint32_t inner(int n) const noexcept {
@@ -101,8 +108,9 @@ struct TransposeColumn {
 
   GAPLESS_HOST_DEVICE bool has(const TransposeWork& work, const TransposeTile& tile, int n) const noexcept {
     if (inner(n) >= tile.inner_end || across(n) >= tile.across_end) return false;
-    const std::uint64_t element = tile.packed + across(n) * work.across_packed + inner(n);
-    return element >= work.range.first_word && element < work.range.first_word + work.range.word_count;
+    const std::uint32_t element = tile.packed + across(n) * work.across_packed + inner(n);
+    return element - static_cast<std::uint32_t>(work.range.first_word) <
+           static_cast<std::uint32_t>(work.range.word_count);
   }
 };
 
@@ -114,6 +122,7 @@ GAPLESS_HOST_DEVICE void move_elements(const TransposeWork& work, const Transpos
   using Column = TransposeColumn<Word, in_memory_order>;
   constexpr int batch = Column::count < 8 ? Column::count : 8;
   const Column column(work, tile, thread);
+  GAPLESS_UNROLL
   for (int begin = 0; begin < Column::count; begin += batch) {
     Word words[batch];
     GAPLESS_UNROLL
