@@ -58,11 +58,14 @@ class Batch {
 
 constexpr int most_calls = 256;
 
-/// A multiple of the number of spots where that is affordable, so that all of them are visited equally often.
+/// A multiple of the number of spots where that is affordable, so that all of them are visited equally often, and by
+/// every contestant: a few of them fit the cache. A single call seems longer than it is when many follow each other.
 int calls_for(double seconds_a_call, double sample_seconds, std::size_t spots) {
+  constexpr double affordable = 8;
   const double calls = std::clamp(sample_seconds / seconds_a_call, 1.0, static_cast<double>(most_calls));
   const auto round = static_cast<double>(spots);
-  return static_cast<int>(calls > round ? std::ceil(calls / round) * round : calls);
+  const bool is_affordable = calls > round || round * seconds_a_call <= affordable * sample_seconds;
+  return static_cast<int>(is_affordable ? std::ceil(calls / round) * round : calls);
 }
 
 std::unique_ptr<Batch> batch_for(const Contestant& contestant, const std::vector<Spot>& spots,

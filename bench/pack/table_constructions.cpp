@@ -1,6 +1,8 @@
 // Is one object packed as fast however its type was constructed? The 2-D and 3-D objects of Pearson et al., 2021.
+#include <algorithm>
 #include <cstdio>
 
+#include "fail.hpp"
 #include "hand.hpp"
 #include "tables.hpp"
 
@@ -21,6 +23,34 @@ std::string text(const char* format, Size a = 0, Size b = 0, Size c = 0, Size d 
   return line;
 }
 
+/// Seconds a call of each, the best of several looks. What is compared launches the same kernel with the same numbers,
+/// but of two graphs of the same launches one can be a quarter slower, every time, until it is made anew.
+std::vector<double> best_seconds(const Setting& setting, std::vector<const Contestant*> contestants,
+                                 const std::vector<Spot>& spots, gapless_direction direction) {
+  constexpr int looks = 4;
+  const Effort effort{setting.effort.samples, setting.effort.sample_seconds / 2};
+  std::vector<double> best(contestants.size(), 1e9);
+  for (std::size_t look = 0; look < looks; ++look) {
+    const std::vector<double> seconds = gpu_seconds(contestants, spots, direction, effort);
+    for (std::size_t i = 0; i < best.size(); ++i) {
+      double& mine = best[(i + look) % best.size()];
+      mine = std::min(mine, seconds[i]);
+    }
+    std::rotate(contestants.begin(), contestants.begin() + 1, contestants.end());
+  }
+  return best;
+}
+
+/// How the types compare before anything is launched.
+const char* relation(const std::vector<Workload>& works) {
+  for (const Workload& work : works) {
+    int equal = 0;
+    check(gapless_type_equal(works[0].type.get(), work.type.get(), &equal), "comparing types");
+    if (equal == 0) return "different canonical forms";
+  }
+  return "one canonical form";
+}
+
 /// Measures all constructions of one object against each other, and prints a row with all of them.
 void compare(const Setting& setting, const char* family, const std::string& object, const Blocks& blocks, Size count,
              const std::vector<Construction>& constructions) {
@@ -38,8 +68,7 @@ void compare(const Setting& setting, const char* family, const std::string& obje
   const auto bytes = static_cast<double>(works[0].packed_bytes());
   const double bound = static_cast<double>(works[0].traffic()) / setting.copy_bandwidth;
   for (const gapless_direction direction : {GAPLESS_PACK, GAPLESS_UNPACK}) {
-    const Effort effort{2 * setting.effort.samples, setting.effort.sample_seconds / 2};
-    const std::vector<double> seconds = gpu_seconds(all, spots, direction, effort);
+    const std::vector<double> seconds = best_seconds(setting, all, spots, direction);
     const auto rate = [&](std::size_t i) { return bytes / seconds[i] / 1e9; };
     Row row;
     row.table = "constructions";
@@ -52,6 +81,7 @@ void compare(const Setting& setting, const char* family, const std::string& obje
     row.value = rate(0);
     row.bound = bytes / bound / 1e9;
     for (std::size_t i = 1; i < seconds.size(); ++i) row.peers.emplace_back(constructions[i].name, rate(i));
+    row.note = relation(works);
     print(row);
   }
 }
