@@ -8,9 +8,11 @@ namespace {
 
 Hull hull_of_table(const OffsetTable& offsets) {
   Hull hull{offsets[0], offsets[0]};
-  for (std::size_t i = 1; i < offsets.size(); ++i) {
-    hull.begin = std::min(hull.begin, offsets[i]);
-    hull.end = std::max(hull.end, offsets[i]);
+  for (std::size_t i = 0; i < offsets.run_count(); ++i) {
+    const OffsetRun run = offsets.run(i);
+    const Offset last = checked::add(run.offset, checked::multiply(run.count - 1, run.stride));
+    hull.begin = std::min({hull.begin, run.offset, last});
+    hull.end = std::max({hull.end, run.offset, last});
   }
   return hull;
 }

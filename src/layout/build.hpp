@@ -50,6 +50,10 @@ Layout recognise(std::span<const Segment> list);
 /// child at each of the offsets, by algebra alone: modes and periods are looked for in the offsets, not in the runs.
 Layout index_of(const Layout& child, std::span<const Offset> offsets);
 
+/// The same for offsets in runs of one stride, which is all the structure that is looked for. Preconditions: as
+/// OffsetTable::of_runs; neither the runs nor the child are empty.
+Layout index_of(const Layout& child, std::span<const OffsetRun> runs);
+
 /// The terms one after the other, by algebra alone. Runs between larger terms are gathered in lists.
 Layout sum_of(std::span<const LayoutPointer> terms);
 

@@ -68,9 +68,9 @@ class BlockList {
     checked::multiply(elements, child_.size());
     if (repeats_contiguously(child_)) return with_bounds(as_runs(length, displacement), bounds);
     if (is_uniform) return with_bounds(as_index(common, length, displacement), bounds);
-    // An entry for every element costs 4 or 8 bytes, a term of its own for every block about 300.
-    const bool are_short = elements / 64 <= static_cast<Offset>(count_);
-    return with_bounds(are_short ? as_elements(elements, length, displacement) : as_terms(length, displacement),
+    const Offset affordable = std::max(static_cast<Offset>(recognition_budget), 64 * static_cast<Offset>(count_));
+    const bool are_few = elements <= affordable;
+    return with_bounds(are_few ? as_elements(elements, length, displacement) : as_long_runs(length, displacement),
                        bounds);
   }
 
@@ -107,14 +107,24 @@ class BlockList {
     return index(child_.layout, offsets);
   }
 
+  /// Of more elements than are worth being listed, one by one, even for a while.
   template <class LengthOf, class DisplacementOf>
-  LayoutPointer as_terms(LengthOf length, DisplacementOf displacement) const {
-    std::vector<LayoutPointer> terms;
-    terms.reserve(count_);
+  LayoutPointer as_long_runs(LengthOf length, DisplacementOf displacement) const {
+    std::vector<OffsetRun> runs;
+    Offset first = 0;
     for (std::size_t i = 0; i < count_; ++i) {
-      if (length(i) != 0) terms.push_back(shift(repeat(child_.layout, length(i), child_.extent()), displacement(i)));
+      if (length(i) == 0) continue;
+      const Offset offset = displacement(i);
+      const Offset last = checked::multiply(length(i) - 1, child_.extent());
+      checked::add(offset, last);
+      if (!runs.empty() && offset - child_.extent() == runs.back().offset + (runs.back().count - 1) * child_.extent()) {
+        runs.back().count += length(i);
+      } else {
+        runs.push_back({first, offset, length(i), child_.extent()});
+      }
+      first += length(i);
     }
-    return concatenate(terms);
+    return build::finish(build::index_of(*child_.layout, runs));
   }
 
   std::size_t count_;

@@ -32,7 +32,11 @@ struct Blocks {
         add_length(layout.length);
         break;
       case Core::index:
-        for (std::size_t i = 0; i < layout.offsets.size(); ++i) add_difference(layout.offsets[i] - layout.offsets[0]);
+        for (std::size_t i = 0; i < layout.offsets.run_count(); ++i) {
+          const OffsetRun run = layout.offsets.run(i);
+          add_difference(run.offset - layout.offsets[0]);
+          add_difference(run.stride);
+        }
         gather(*layout.child);
         break;
       case Core::segments: {

@@ -5,6 +5,7 @@
 //             its residue modulo all strides (the x of every particle, then the y, then the z)
 //   listing   few enough runs are compared exactly
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -74,6 +75,39 @@ bool is_shown_injective(const Layout& layout) { return nests(layout) || strands_
 
 Segment as_segment(const build::Hull& hull) { return {hull.begin, hull.end - hull.begin}; }
 
+/// Longest list whose entries are compared one by one although it is stored in runs.
+constexpr std::size_t most_listed = std::size_t{1} << 22;
+
+bool is_listed(const OffsetTable& offsets) { return !offsets.has_runs() || offsets.size() <= most_listed; }
+
+/// Where each child of an index core lies.
+std::optional<std::vector<Segment>> listed_entries(const Layout& layout) {
+  if (!is_shown_injective(*layout.child)) return std::nullopt;
+  const Segment child = as_segment(build::hull_of(*layout.child));
+  const OffsetTable offsets = layout.offsets.expanded();
+  std::vector<Segment> entries;
+  entries.reserve(offsets.size());
+  for (std::size_t i = 0; i < offsets.size(); ++i) entries.push_back({offsets[i] + child.offset, child.length});
+  return entries;
+}
+
+/// Where each run of the list lies.
+std::optional<std::vector<Segment>> runs_as_entries(const Layout& layout) {
+  const Segment child = as_segment(build::hull_of(*layout.child));
+  std::vector<Segment> entries;
+  entries.reserve(layout.offsets.run_count());
+  Offset longest = 1;
+  for (std::size_t i = 0; i < layout.offsets.run_count(); ++i) {
+    const OffsetRun run = layout.offsets.run(i);
+    const Offset reach = (run.count - 1) * run.stride;
+    entries.push_back({run.offset + std::min(reach, Offset{0}) + child.offset, child.length + std::abs(reach)});
+    longest = std::max(longest, run.count);
+  }
+  Layout longest_run = *layout.child;
+  build::repeat_in_place(longest_run, longest, layout.offsets.run(0).stride);
+  return is_shown_injective(longest_run) ? std::optional(std::move(entries)) : std::nullopt;
+}
+
 /// Where each entry of the core lies; nothing if an entry overlaps itself.
 std::optional<std::vector<Segment>> entries_of(const Layout& layout) {
   std::vector<Segment> entries;
@@ -81,15 +115,8 @@ std::optional<std::vector<Segment>> entries_of(const Layout& layout) {
     case Core::block:
       entries.push_back({0, layout.length});
       break;
-    case Core::index: {
-      if (!is_shown_injective(*layout.child)) return std::nullopt;
-      const Segment child = as_segment(build::hull_of(*layout.child));
-      entries.reserve(layout.offsets.size());
-      for (std::size_t i = 0; i < layout.offsets.size(); ++i) {
-        entries.push_back({layout.offsets[i] + child.offset, child.length});
-      }
-      break;
-    }
+    case Core::index:
+      return is_listed(layout.offsets) ? listed_entries(layout) : runs_as_entries(layout);
     case Core::segments: {
       Offset packed = 0;
       entries.reserve(layout.offsets.size());
@@ -158,6 +185,18 @@ std::vector<Mode> joined(std::vector<Mode> inner, const std::vector<Mode>& outer
   return inner;
 }
 
+/// The runs of an index core are one strand each.
+bool add_runs(const Layout& layout, Strands& strands) {
+  const Layout& child = *layout.child;
+  for (std::size_t i = 0; i < layout.offsets.run_count(); ++i) {
+    const OffsetRun run = layout.offsets.run(i);
+    std::vector<Mode> modes = child.modes;
+    if (run.count > 1) modes.push_back({run.count, run.stride});
+    if (!strands.add({{run.offset, child.length}}, joined(std::move(modes), layout.modes))) return false;
+  }
+  return true;
+}
+
 bool strands_stay_apart(const Layout& layout) {
   Strands strands;
   if (layout.core == Core::sum) {
@@ -166,13 +205,16 @@ bool strands_stay_apart(const Layout& layout) {
       const std::vector<Segment> block = {{part.layout->base, part.layout->length}};
       if (!strands.add(block, joined(part.layout->modes, layout.modes))) return false;
     }
+  } else if (layout.core == Core::index && !is_listed(layout.offsets)) {
+    if (!layout.child->is_strided() || !add_runs(layout, strands)) return false;
   } else {
     if (layout.core == Core::index && !layout.child->is_strided()) return false;
     const Layout* child = layout.child.get();
     std::optional<std::vector<Segment>> entries = entries_of(layout);
     if (!entries) return false;
     if (child) {
-      for (std::size_t i = 0; i < entries->size(); ++i) (*entries)[i] = {layout.offsets[i], child->length};
+      const Segment hull = as_segment(build::hull_of(*child));
+      for (Segment& entry : *entries) entry = {entry.offset - hull.offset, child->length};
     }
     if (!strands.add(*entries, child ? joined(child->modes, layout.modes) : layout.modes)) return false;
   }

@@ -2,35 +2,10 @@
 #include "layout/layout.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "layout/place.hpp"
 
 namespace gapless::layout {
-
-OffsetTable::OffsetTable(std::span<const Offset> values) {
-  using Narrow = std::numeric_limits<std::int32_t>;
-  is_narrow_ =
-      std::ranges::all_of(values, [](Offset value) { return value >= Narrow::min() && value <= Narrow::max(); });
-  if (values.empty()) return;
-  if (is_narrow_) {
-    auto entries = std::make_shared_for_overwrite<std::int32_t[]>(values.size());
-    std::ranges::transform(values, entries.get(), [](Offset value) { return static_cast<std::int32_t>(value); });
-    narrow_ = {entries.get(), values.size()};
-    owner_ = std::move(entries);
-  } else {
-    auto entries = std::make_shared_for_overwrite<std::int64_t[]>(values.size());
-    std::ranges::copy(values, entries.get());
-    wide_ = {entries.get(), values.size()};
-    owner_ = std::move(entries);
-  }
-}
-
-bool operator==(const OffsetTable& a, const OffsetTable& b) noexcept {
-  if (a.owner_ == b.owner_) return true;
-  return a.is_narrow_ == b.is_narrow_ && std::ranges::equal(a.narrow_, b.narrow_) &&
-         std::ranges::equal(a.wide_, b.wide_);
-}
 
 bool operator==(const Layout& a, const Layout& b) noexcept {
   if (&a == &b) return true;
@@ -64,7 +39,11 @@ void mix(std::size_t& seed, std::uint64_t value) noexcept {
 
 void mix(std::size_t& seed, const OffsetTable& table) noexcept {
   mix(seed, table.size());
-  for (std::size_t i = 0; i < table.size(); ++i) mix(seed, static_cast<std::uint64_t>(table[i]));
+  for (std::size_t i = 0; i < table.run_count(); ++i) {
+    const OffsetRun run = table.run(i);
+    mix(seed, static_cast<std::uint64_t>(run.offset));
+    mix(seed, static_cast<std::uint64_t>(run.count));
+  }
 }
 
 }  // namespace

@@ -20,10 +20,9 @@
 #include <span>
 #include <vector>
 
-namespace gapless::layout {
+#include "layout/offset_table.hpp"
 
-/// A distance in memory or in the packed stream, in bytes. Signed: MPI displacements and strides may be negative.
-using Offset = std::int64_t;
+namespace gapless::layout {
 
 /// `count` repetitions, `stride` bytes apart (any sign, zero included).
 struct Mode {
@@ -34,32 +33,6 @@ struct Mode {
 
 struct Layout;
 using LayoutPointer = std::shared_ptr<const Layout>;
-
-/// A read-only list of offsets, stored in 4 bytes an entry where every value fits and in 8 otherwise, so that the plan
-/// of an N-entry indexed type stays within twice the user's own list. Copies share the entries, so that shifting or
-/// repeating a layout costs the same whatever the length of its lists.
-class OffsetTable {
- public:
-  OffsetTable() = default;
-  explicit OffsetTable(std::span<const Offset> values);
-
-  std::size_t size() const noexcept { return is_narrow_ ? narrow_.size() : wide_.size(); }
-  bool empty() const noexcept { return size() == 0; }
-  Offset operator[](std::size_t i) const noexcept { return is_narrow_ ? Offset{narrow_[i]} : wide_[i]; }
-
-  bool is_narrow() const noexcept { return is_narrow_; }
-  std::span<const std::int32_t> narrow() const noexcept { return narrow_; }
-  std::span<const std::int64_t> wide() const noexcept { return wide_; }
-  std::size_t memory_bytes() const noexcept { return narrow_.size_bytes() + wide_.size_bytes(); }
-
-  friend bool operator==(const OffsetTable& a, const OffsetTable& b) noexcept;
-
- private:
-  bool is_narrow_ = true;
-  std::span<const std::int32_t> narrow_;
-  std::span<const std::int64_t> wide_;
-  std::shared_ptr<const void> owner_;  ///< keeps the entries alive
-};
 
 enum class Core : std::uint8_t { block, index, segments, sum };
 

@@ -8,6 +8,22 @@
 
 namespace gapless::layout::build {
 
+namespace {
+
+/// The layout at offsets that count from its own base.
+Layout at_offsets(Layout&& layout, OffsetTable offsets) {
+  Layout result;
+  result.core = Core::index;
+  result.base = layout.base;
+  layout.base = 0;
+  result.size = result.core_size = checked::multiply(layout.size, static_cast<Offset>(offsets.size()));
+  result.offsets = std::move(offsets);
+  result.child = std::make_shared<const Layout>(std::move(layout));
+  return result;
+}
+
+}  // namespace
+
 Layout index_of(const Layout& child, std::span<const Offset> offsets) {
   const auto [least, greatest] = std::ranges::minmax(offsets);
   checked::subtract(greatest, least);
@@ -31,14 +47,19 @@ Layout index_of(const Layout& child, std::span<const Offset> offsets) {
   }
   std::vector<Offset> relative(offsets.begin(), offsets.end());
   for (Offset& entry : relative) entry -= offsets[0];
-  Layout result;
-  result.core = Core::index;
-  result.base = layout.base;
-  layout.base = 0;
-  result.size = result.core_size = checked::multiply(layout.size, static_cast<Offset>(offsets.size()));
-  result.offsets = OffsetTable(relative);
-  result.child = std::make_shared<const Layout>(std::move(layout));
-  return result;
+  return at_offsets(std::move(layout), OffsetTable::compressed(relative));
+}
+
+Layout index_of(const Layout& child, std::span<const OffsetRun> runs) {
+  Layout layout = child;
+  shift_in_place(layout, runs[0].offset);
+  if (runs.size() == 1) {
+    repeat_in_place(layout, runs[0].count, runs[0].stride);
+    return layout;
+  }
+  std::vector<OffsetRun> relative(runs.begin(), runs.end());
+  for (OffsetRun& run : relative) run.offset = checked::subtract(run.offset, runs[0].offset);
+  return at_offsets(std::move(layout), OffsetTable::of_runs(relative));
 }
 
 namespace {

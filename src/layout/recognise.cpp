@@ -108,18 +108,18 @@ Period find_period(List list) {
   return best;
 }
 
-OffsetTable relative_offsets(List list, std::size_t group) {
+std::vector<Offset> relative_offsets(List list, std::size_t group) {
   std::vector<Offset> offsets;
   offsets.reserve(list.size() / group);
   for (std::size_t i = 0; i < list.size(); i += group) offsets.push_back(list[i].offset - list[0].offset);
-  return OffsetTable(offsets);
+  return offsets;
 }
 
 Layout as_segments(List list) {
   Layout layout;
   layout.core = Core::segments;
   layout.base = list[0].offset;
-  layout.offsets = relative_offsets(list, 1);
+  layout.offsets = OffsetTable(relative_offsets(list, 1));
   std::vector<Offset> ends;
   ends.reserve(list.size());
   for (const Segment& run : list) ends.push_back(layout.size += run.length);
@@ -133,7 +133,7 @@ Layout as_index(List list, std::size_t group, Layout child) {
   layout.core = Core::index;
   layout.base = child.base;
   child.base = 0;
-  layout.offsets = relative_offsets(list, group);
+  layout.offsets = OffsetTable::compressed(relative_offsets(list, group));
   layout.size = layout.core_size = child.size * static_cast<Offset>(list.size() / group);
   layout.child = std::make_shared<const Layout>(std::move(child));
   return layout;

@@ -33,6 +33,9 @@ Kernels::Rows* rows_kernel(const Kernels& kernels, Direction direction, Offset l
   return kernels.rows[table_index(length)][static_cast<std::size_t>(direction)];
 }
 
+/// Entries that a list's runs have on average where each is worth a loop of its own.
+constexpr std::size_t long_run = 64;
+
 /// Moves pieces of one job. `memory` is always where offset 0 of the piece lies, `packed` where its first byte goes.
 class Mover {
  public:
@@ -194,22 +197,54 @@ class Mover {
 
   /// Entries [first, last) of an index core.
   void entries(const Layout& layout, Offset first, Offset last, char* memory, char* packed) const {
-    const Layout& child = *layout.child;
-    const List offsets = advanced(list_of(layout.offsets), first);
+    const OffsetTable& offsets = layout.offsets;
+    if (!offsets.has_runs()) {
+      return listed(*layout.child, advanced(list_of(offsets), first), last - first, memory, packed);
+    }
+    if (offsets.size() / offsets.run_count() >= long_run) return long_runs(layout, first, last, memory, packed);
+    const RunList runs{list_of(offsets.run_firsts()), list_of(offsets.run_offsets()), offsets.run(0).stride};
+    constexpr Offset at_once = 512;
+    Offset expanded[at_once + expansion_slack];
+    for (Offset end; first < last; first = end) {
+      end = std::min(first + at_once, last);
+      kernels_.expand(runs, static_cast<Offset>(offsets.run_of(first)), first, end, expanded);
+      listed(*layout.child, {nullptr, expanded}, end - first, memory, packed);
+      packed += (end - first) * layout.child->size;
+    }
+  }
+
+  /// The child at each offset of a list.
+  void listed(const Layout& child, List offsets, Offset count, char* memory, char* packed) const {
     Plan plan;
     if (child.core == Core::block && make_plan(child, {1, 0}, plan)) {
       const Nest loops = make_nest(plan, plan.depth, plan.depth > 0 ? plan.levels[plan.depth - 1].count : 1, dense());
       if (direction_ == Direction::pack) {
-        kernels_.gather[table_index(loops.length)](loops, offsets, last - first, child.size, memory + child.base,
-                                                   packed);
+        kernels_.gather[table_index(loops.length)](loops, offsets, count, child.size, memory + child.base, packed);
       } else {
-        kernels_.scatter[table_index(loops.length)](loops, offsets, last - first, child.size, packed,
-                                                    memory + child.base);
+        kernels_.scatter[table_index(loops.length)](loops, offsets, count, child.size, packed, memory + child.base);
       }
       return;
     }
-    for (Offset i = first; i < last; ++i, packed += child.size) {
-      layout_range(child, {1, 0}, memory + layout.offsets[static_cast<std::size_t>(i)], packed, 0, child.size);
+    for (Offset i = 0; i < count; ++i, packed += child.size) {
+      const Offset offset = offsets.narrow != nullptr ? offsets.narrow[i] : offsets.wide[i];
+      layout_range(child, {1, 0}, memory + offset, packed, 0, child.size);
+    }
+  }
+
+  /// Each run of an index core as one repetition of the child.
+  void long_runs(const Layout& layout, Offset first, Offset last, char* memory, char* packed) const {
+    const Layout& child = *layout.child;
+    for (std::size_t i = layout.offsets.run_of(first); first < last; ++i) {
+      const layout::OffsetRun run = layout.offsets.run(i);
+      const Offset count = std::min(run.first + run.count, last) - first;
+      char* begin = memory + run.offset + (first - run.first) * run.stride;
+      if (child.is_contiguous()) {
+        rows_kernel(kernels_, direction_, child.length)(count, run.stride, begin + child.base, packed, child.length);
+      } else {
+        layout_range(child, {count, run.stride}, begin, packed, 0, count * child.size);
+      }
+      packed += count * child.size;
+      first += count;
     }
   }
 

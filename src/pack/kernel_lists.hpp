@@ -110,6 +110,28 @@ template <class Run>
   return run(offsets.wide, ends.wide);
 }
 
+/// A few entries at a time, so that short runs of differing lengths all take the same way.
+template <class First, class Begin>
+[[gnu::always_inline]] inline void expand(const First* firsts, const Begin* offsets, Offset stride, Offset run,
+                                          Offset first, Offset last, Offset* entries) {
+  typedef Offset Some __attribute__((vector_size(8 * expansion_slack), aligned(8), may_alias));
+  const Some steps = Some{0, 1, 2, 3, 4, 5, 6, 7} * stride;
+  for (; first < last; ++run) {
+    const Offset end = firsts[run + 1] < last ? Offset{firsts[run + 1]} : last;
+    Some some = steps + (offsets[run] + (first - firsts[run]) * stride);
+    Offset* at = entries;
+    entries += end - first;
+#pragma GCC unroll 1
+    for (; at < entries; at += expansion_slack, some += expansion_slack * stride) *reinterpret_cast<Some*>(at) = some;
+    first = end;
+  }
+}
+
+void expand_runs(const RunList& list, Offset run, Offset first, Offset last, Offset* entries) {
+  with_lists(list.offsets, list.firsts,
+             [&](auto* offsets, auto* firsts) { expand(firsts, offsets, list.stride, run, first, last, entries); });
+}
+
 // Lengths that differ from run to run cost a mispredicted branch each time the kind of copy changes, which is more than
 // the copy itself. So two kinds cover a wide range: `words` words for `shortest` to `words` times as many bytes, then
 // four longer ones.

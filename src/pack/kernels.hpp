@@ -32,6 +32,9 @@ struct Pair {
   Offset destination_gap;
   Loop records;
 };
+/// See Kernels::expand.
+inline constexpr Offset expansion_slack = 8;
+
 using PairKernel = void(const Pair& pair, const char* source, char* destination);
 struct PairRow {
   PairKernel* with[field_classes];
@@ -73,6 +76,9 @@ struct Kernels {
   void (*gather_runs)(List offsets, List ends, Offset first, Offset last, const char* memory, char* packed);
   /// The same the other way.
   void (*scatter_runs)(List offsets, List ends, Offset first, Offset last, char* memory, const char* packed);
+
+  /// Entries [first, last), of which the first is in run `run`. Up to expansion_slack entries more are written.
+  void (*expand)(const RunList& list, Offset run, Offset first, Offset last, Offset* entries);
 
   Transposer transpose[transposed_lengths];
   /// By the classes of the first and the second field.

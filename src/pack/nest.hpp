@@ -31,4 +31,12 @@ struct List {
   const std::int64_t* wide;
 };
 
+/// A list whose entries lie in runs: run i holds entries [firsts[i], firsts[i + 1]), from offsets[i] on, `stride`
+/// apart.
+struct RunList {
+  List firsts;
+  List offsets;
+  Offset stride;
+};
+
 }  // namespace gapless::pack::host

@@ -56,8 +56,12 @@ class RandomLayouts {
   std::vector<Offset> places(const Sample& sample, Offset count) {
     const Offset step = std::abs(distance(sample));
     std::vector<Offset> offsets(static_cast<std::size_t>(count));
-    for (Offset i = 0; i < count; ++i)
-      offsets[i] = (i + number(0, 1) * count) * step;  // holes, but no two at one place
+    const bool is_regular = number(0, 2) == 0;
+    Offset hole = 0;
+    for (Offset i = 0; i < count; ++i) {
+      if (!is_regular || number(0, 7) == 0) hole = number(0, 1) * count;
+      offsets[i] = (i + hole) * step;  // no two at one place
+    }
     if (number(0, 1) == 0) std::shuffle(offsets.begin(), offsets.end(), random_);
     return offsets;
   }

@@ -207,6 +207,54 @@ TEST(Memory, ListsStayWithinTwiceTheUsersOwn) {
   EXPECT_LE(memory_bytes(*indexed(lengths, displacements, gapped).layout), 16 * entries + 1000);
 }
 
+TEST(Memory, LongBlocksOfChildrenWithGapsStayWithinTwiceTheUsersOwnList) {
+  std::mt19937_64 random(random_seed());
+  const Datatype gapped = resized(named(4, 4), 0, 12), pairs = resized(vector(2, 1, 3, named(4, 4)), 0, 32);
+  for (const auto& [entries, shortest, longest] :
+       {std::tuple<std::size_t, Offset, Offset>{100'000, 4, 9}, {300, 20, 90}, {3000, 60, 700}}) {
+    for (const Datatype& child : {gapped, pairs}) {
+      std::vector<Offset> lengths(entries), displacements(entries);
+      Offset next = -5000;
+      for (std::size_t i = 0; i < entries; ++i) {
+        lengths[i] = std::uniform_int_distribution<Offset>(shortest, longest)(random);
+        displacements[i] = next;
+        next += lengths[i] + static_cast<Offset>(1 + random() % 9);
+      }
+      const Datatype type = indexed(lengths, displacements, child);
+      EXPECT_LE(memory_bytes(*type.layout), 16 * entries + 1000);
+      expect_invariants(*type.layout);
+      EXPECT_TRUE(is_injective(*type.layout, {1, 0}));
+      EXPECT_TRUE(is_injective(*type.layout, {2, type.extent()}));
+      EXPECT_EQ(type.true_upper_bound, facts_of(*type.layout).true_upper_bound);
+      Offset packed = 0;
+      for (std::size_t i = 0; i < entries; ++i) {
+        const Offset last = lengths[i] - 1, begin = displacements[i] * child.extent();
+        EXPECT_EQ(offset_of(*type.layout, packed), begin);
+        packed += lengths[i] * child.size();
+        EXPECT_EQ(offset_of(*type.layout, packed - child.size()), begin + last * child.extent());
+      }
+      EXPECT_EQ(packed, type.size());
+      displacements.back() -= lengths.back() / 2 + 10;
+      EXPECT_FALSE(is_injective(*indexed(lengths, displacements, child).layout, {1, 0}));
+    }
+  }
+}
+
+/// Too many to be listed even for a while.
+TEST(Memory, BillionsOfChildrenInAFewBlocks) {
+  const Datatype child = resized(named(4, 4), 0, 12);
+  const Offset lengths[] = {Offset{1} << 32, 5, 7, Offset{1} << 33},
+               displacements[] = {0, Offset{1} << 36, -20, Offset{1} << 34};
+  const Datatype type = indexed(lengths, displacements, child);
+  EXPECT_LE(memory_bytes(*type.layout), 1000u);
+  EXPECT_EQ(type.size(), 4 * (lengths[0] + lengths[1] + lengths[2] + lengths[3]));
+  EXPECT_EQ(offset_of(*type.layout, 4 * (lengths[0] + 6) + 3), -20 * 12 + 12 + 3);
+  EXPECT_EQ(offset_of(*type.layout, type.size() - 1), (displacements[3] + lengths[3] - 1) * 12 + 3);
+  EXPECT_TRUE(is_injective(*type.layout, {1, 0}));
+  EXPECT_EQ(facts_of(*type.layout).true_lower_bound, -240);
+  EXPECT_EQ(facts_of(*type.layout).block_count, type.size() / 4);
+}
+
 TEST(Failure, NegativeCountsAndLengthsAreRefused) {
   EXPECT_THROW(block(0, -1), std::invalid_argument);
   EXPECT_THROW(repeat(block(0, 1), -1, 1), std::invalid_argument);

@@ -39,6 +39,39 @@ TEST(OffsetTable, ComparesEntriesAndSharesThemInCopies) {
   EXPECT_EQ(OffsetTable{}, OffsetTable(std::span<const Offset>{}));
 }
 
+TEST(OffsetTable, KeepsRunsWhereTheySaveMemory) {
+  std::vector<Offset> values, irregular;
+  for (Offset run = 0; run < 100; ++run) {
+    for (Offset i = 0; i < 5 + run % 7; ++i) values.push_back(run * run * 1000 - 12 * i);
+    irregular.push_back(run * run);
+  }
+  const OffsetTable table = OffsetTable::compressed(values);
+  ASSERT_TRUE(table.has_runs());
+  EXPECT_EQ(table.run_count(), 100u);
+  EXPECT_LT(table.memory_bytes(), OffsetTable(values).memory_bytes() / 2);
+  ASSERT_EQ(table.size(), values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(table[i], values[i]);
+    const OffsetRun run = table.run(table.run_of(static_cast<Offset>(i)));
+    EXPECT_TRUE(run.first <= static_cast<Offset>(i) && static_cast<Offset>(i) < run.first + run.count);
+  }
+  EXPECT_EQ(table.expanded(), OffsetTable(values));
+  EXPECT_EQ(table, OffsetTable::compressed(values));
+  values.back() += 1;
+  EXPECT_NE(table, OffsetTable::compressed(values));
+  EXPECT_FALSE(OffsetTable::compressed(irregular).has_runs());
+  EXPECT_EQ(OffsetTable::compressed(irregular), OffsetTable(irregular));
+}
+
+TEST(OffsetTable, RunsAreNarrowWhereTheyCanBe) {
+  std::vector<OffsetRun> runs{{0, 0, 1000, 1 << 20}, {1000, -500, 2000, 1 << 20}};
+  EXPECT_EQ(OffsetTable::of_runs(runs)[2999], -500 + 1999 * (Offset{1} << 20));
+  runs.push_back({3000, Offset{1} << 40, Offset{1} << 33, 1 << 20});
+  const OffsetTable table = OffsetTable::of_runs(runs);
+  EXPECT_EQ(table.size(), 3000 + (std::size_t{1} << 33));
+  EXPECT_EQ(table[3001], (Offset{1} << 40) + (1 << 20));
+}
+
 TEST(Equality, SeesEveryField) {
   const Offset offsets[] = {0, 16, 40}, moved[] = {0, 16, 48};
   const Segment runs[] = {{0, 8}, {16, 4}, {40, 1}}, longer[] = {{0, 8}, {16, 4}, {40, 2}};

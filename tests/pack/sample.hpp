@@ -108,10 +108,13 @@ inline Sample random_sample(Random& random, int depth, Offset budget) {
       const Sample child = random_sample(random, depth - 1, budget / 4);
       const Offset most = std::max<Offset>(1, budget / std::max<Offset>(1, child.map.size()));
       std::vector<Offset> offsets;
+      // Most entries of some lists lie one step behind the entry before.
+      const bool is_regular = pick(random, 0, 2) == 0;
+      const Offset step = random_stride(random, reach(child));
       Offset at = pick(random, -100, 100);
       for (Offset i = pick(random, 1, std::min<Offset>(most, 60)); i > 0; --i) {
         offsets.push_back(at);
-        at += random_stride(random, reach(child));
+        at += is_regular && pick(random, 0, 7) != 0 ? step : random_stride(random, reach(child));
       }
       return index(child, offsets);
     }

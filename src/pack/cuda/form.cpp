@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "layout/canonical.hpp"
 #include "layout/cursor.hpp"
 
 namespace gapless::pack::cuda {
@@ -70,9 +71,24 @@ LayoutPointer list_of(const Layout& layout, const std::vector<Segment>& runs) {
   return std::make_shared<const Layout>(std::move(result));
 }
 
+/// The layout with each run of its list as a part of a sum.
+LayoutPointer sum_of_runs(const Layout& layout) {
+  Layout result = with_core(layout, Core::sum);
+  Offset start = 0;
+  for (std::size_t i = 0; i < layout.offsets.run_count(); ++i) {
+    const layout::OffsetRun run = layout.offsets.run(i);
+    const LayoutPointer part = layout::shift(layout::repeat(layout.child, run.count, run.stride), run.offset);
+    result.parts.push_back({start, part});
+    start += part->size;
+  }
+  return std::make_shared<const Layout>(std::move(result));
+}
+
 }  // namespace
 
 LayoutPointer kernel_form(const Layout& layout, bool always_list) {
+  const bool is_long = layout.offsets.has_runs() && layout.offsets.size() > static_cast<std::size_t>(listed_runs_limit);
+  if (layout.core == Core::index && is_long) return sum_of_runs(layout);
   const bool is_nest = layout.is_strided() || (layout.core == Core::index && layout.child->is_strided());
   if (is_nest) return nullptr;
   const Layout core = core_of(layout);

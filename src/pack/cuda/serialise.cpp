@@ -76,8 +76,12 @@ class Writer {
   }
 
   TreeTable table(const layout::OffsetTable& offsets) {
-    for (std::size_t i = 0; i < offsets.size(); ++i) align_place(offsets[i]);
-    return unaligned_table(offsets);
+    for (std::size_t i = 0; i < offsets.run_count(); ++i) {
+      const layout::OffsetRun run = offsets.run(i);
+      align_place(run.offset);
+      align_place(run.stride);
+    }
+    return unaligned_table(offsets.expanded());
   }
 
   /// A table whose entries are no places in memory or in the packed stream.
