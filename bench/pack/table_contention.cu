@@ -6,10 +6,9 @@
 #include <chrono>
 
 #include "blocking.hpp"
+#include "device/device.hpp"
 #include "gpu.hpp"
-#include "hand.hpp"
 #include "tables.hpp"
-#include "vendor.hpp"
 
 namespace gapless::bench {
 namespace {
@@ -60,7 +59,7 @@ Times median_pair(const Operation& first, const Operation& second, int samples) 
   constexpr double long_enough = 0.025;
   const Stream a, b;
   double learning = 0;
-  for (int i = 0; i < (second.waits ? most_pairs : 2) && learning < long_enough; ++i) {
+  for (int i = 0; i < most_pairs && learning < long_enough; ++i) {
     learning += run_pair(first, second, a, b).second;
   }
   std::vector<double> waited, total;
@@ -128,24 +127,20 @@ class Users {
 };
 
 void print_case(const Case& which, const Users& users, const Spot& spot) {
-  const auto packing = [spot](const Contestant& contestant) {
-    return [&contestant, spot](cudaStream_t stream) { contestant.issue(spot, GAPLESS_PACK, stream); };
-  };
   // As an MPI call does it, which returns when it is done; before the program's own work only a call that returns at
   // once can be.
   const Contestant waits = blocking_calls(which.work), issues = gapless_calls(which.work);
-  const std::vector<Contestant> kernels = hand_written(which.work), copies = vendor_calls(which.work);
-  const Contestant& kernel = kernels[fastest(kernels, {spot}, GAPLESS_PACK)];
-  const Operation by_kernel{"hand-written kernel", packing(kernel)};
-  const Operation by_copies{copies.front().name, packing(copies.front())};
+  const auto packing = [spot](const Contestant& contestant) {
+    return [&contestant, spot](cudaStream_t stream) { contestant.issue(spot, GAPLESS_PACK, stream); };
+  };
   for (const Operation& user : users.operations()) {
-    for (const Operation& engine : {Operation{"gapless", packing(waits), true}, by_kernel, by_copies}) {
-      print_pair(which, user, engine, true);
-    }
-    for (const Operation& engine : {Operation{"gapless", packing(issues)}, by_kernel, by_copies}) {
-      print_pair(which, user, engine, false);
+    for (const auto& [name, engine] : {std::pair{"gapless", ""}, {"kernel", "kernel"}, {"copy engine", "dma"}}) {
+      device::runtime()->force_engine(engine);
+      print_pair(which, user, {name, packing(waits), true}, true);
+      print_pair(which, user, {name, packing(issues)}, false);
     }
   }
+  device::runtime()->force_engine("");
 }
 
 }  // namespace
@@ -161,8 +156,8 @@ void print_contention(const Setting& setting) {
     for (const bool to_host : {true, false}) {
       std::vector<Spot> spots = setting.arena.one_spot();
       if (to_host) spots[0].packed = host.data();
-      const Contestant waits = blocking_calls(work), issues = gapless_calls(work);
-      setting.arena.verify(work, {&waits, &issues}, spots);
+      const Contestant waits = blocking_calls(work);
+      setting.arena.verify(work, {&waits}, spots);
       print_case({work, to_host ? "host" : "GPU", setting.quick ? 5 : 11}, users, spots[0]);
     }
   }

@@ -77,6 +77,9 @@ class Runtime {
   /// Lets kernels of `device` address the memory of `peer`; unsupported where the machine cannot. Costs nothing once it
   /// is done.
   virtual Status enable_peer(int device, int peer) noexcept = 0;
+
+  /// Replaces what GAPLESS_GPU_ENGINE said, for tests and benchmarks; any other word than it knows: chosen per job.
+  virtual void force_engine(const char* name) noexcept = 0;
 };
 
 /// Can any pointer of this process be a GPU's? False, in a nanosecond, where no driver is in the process.
@@ -96,4 +99,4 @@ std::string why_unavailable();
 /// The one symbol a plugin exports. `interface_version` must equal gapless_device_interface_version, else it returns
 /// null.
 extern "C" gapless::device::Runtime* gapless_device_open(int interface_version);
-inline constexpr int gapless_device_interface_version = 2;
+inline constexpr int gapless_device_interface_version = 3;

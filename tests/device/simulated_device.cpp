@@ -349,6 +349,8 @@ class SimulatedRuntime final : public device::Runtime {
     return failures().now("enable_peer") ? Status::unsupported : Status::ok;
   }
 
+  void force_engine(const char* name) noexcept override { router_.force(cuda::engine_named(name)); }
+
  private:
   Status issue(std::span<const Job> jobs, int device, void* stream) {
     Launches launches(stream_of(stream));

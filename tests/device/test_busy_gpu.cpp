@@ -100,6 +100,25 @@ TEST_F(BusyGpu, CopiesBehindOthersGiveWayToKernels) {
   EXPECT_EQ(count("copies"), 100);
 }
 
+TEST_F(BusyGpu, WhatIsForcedIsDoneAndNothingLearnt) {
+  gpu_.delay("kernel", late);
+  runtime_->force_engine("kernel");
+  pack_in_gpu(10);
+  EXPECT_EQ(count("launches_ahead"), 0);
+  runtime_->force_engine("ahead");
+  pack_in_gpu(10);
+  EXPECT_EQ(count("launches_ahead"), 10);
+  runtime_->force_engine("dma");
+  pack_in_gpu(10);
+  EXPECT_EQ(count("copies"), 10);
+  runtime_->force_engine("");
+  gpu_.delay("kernel", 0);
+  gpu_.reset_counts();
+  pack_in_gpu(10);
+  EXPECT_EQ(count("launches"), 10);
+  EXPECT_EQ(count("launches_ahead") + count("copies"), 0);
+}
+
 TEST_F(BusyGpu, WhatCopiesRefuseKernelsDo) {
   ASSERT_EQ(gpu_.fail("copy", 0, 1), 0);
   pack_to_host(2);

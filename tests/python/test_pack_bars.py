@@ -96,3 +96,12 @@ def test_a_result_file_is_json_with_a_line_a_row(tmp_path):
     text = _report.as_text(result)
     assert json.loads(text) == result
     assert sum('"case"' in line for line in text.splitlines()) == 2
+
+
+@pytest.mark.parametrize("order, holds", [("user first", True), ("pack first", False)])
+def test_beside_a_busy_program_the_better_engine_counts(order, holds):
+    def busy(engine, own, both):
+        return row("contention", own, peers={"both together": both}, engine=engine, order=order, user="a kernel")
+
+    rows = [busy("gapless", 104, 210), busy("kernel", 100, 200), busy("copy engine", 120, 220)]
+    assert _pack_bars.contention(rows)["holds"] is holds

@@ -263,7 +263,7 @@ void expect_one(const char* operation, Offset stride) {
   const layout::Datatype type = layout::vector(100, 4, stride, layout::named(1, 1));
   const transfer::Described described{type.layout, layout::facts_of(*type.layout), type.extent(), false};
   Memory memory(Bytes(static_cast<std::size_t>(type.extent()), 7), 0);
-  const Buffer buffer{&described, 1, memory.data() - type.lower_bound, memory.location()};
+  const Buffer buffer{&described, 1, static_cast<char*>(memory.data()) - type.lower_bound, memory.location()};
   transfer::force_scheme(Scheme::oneshot);
   for (const int round : {0, 1}) {  // the first one fills the pool
     transfer::Outgoing out(buffer);

@@ -21,8 +21,8 @@ Traffic traffic_of(Direction direction, device::Reach reach) {
 void Router::describe(const Job& job, Route& route) const noexcept {
   Movement& movement = route.movement;
   movement.bytes = static_cast<std::uint64_t>(job.end - job.begin);
-  movement.in_chunks = !forced_ && pays_in_chunks(job, movement.traffic);
-  const bool may_copy = movement.traffic != Traffic::within_gpu || forced_ == Engine::copies;
+  movement.in_chunks = !forced() && pays_in_chunks(job, movement.traffic);
+  const bool may_copy = movement.traffic != Traffic::within_gpu || forced() == Engine::copies;
   if (!may_copy || !plan_copies(job, route.copies)) return;
   movement.copies = route.copies.count;
   movement.rows = route.copies.rows;
@@ -37,12 +37,12 @@ Route Router::route_waited(std::span<const Job> jobs, int device, device::Reach 
   } else {
     for (const Job& job : jobs) route.movement.bytes += static_cast<std::uint64_t>(job.end - job.begin);
   }
-  route.engine = choose_engine(route.movement, of(device).delays(route.movement), forced_);
+  route.engine = choose_engine(route.movement, of(device).delays(route.movement), forced());
   return route;
 }
 
 bool Router::has_choice(const Job& job) const noexcept {
-  return job.end - job.begin >= smallest_issued_copy || forced_ == Engine::copies;
+  return job.end - job.begin >= smallest_issued_copy || forced() == Engine::copies;
 }
 
 Route Router::route_issued(const Job& job, const device::Location& packed) const noexcept {
@@ -51,7 +51,7 @@ Route Router::route_issued(const Job& job, const device::Location& packed) const
     route.movement.traffic = job.direction == Direction::pack ? Traffic::to_host : Traffic::from_host;
   }
   describe(job, route);
-  route.engine = choose_issued_engine(route.movement, forced_);
+  route.engine = choose_issued_engine(route.movement, forced());
   return route;
 }
 
@@ -60,6 +60,7 @@ bool Router::should_ask(const Route& route, int device) const noexcept {
 }
 
 void Router::note(const Route& route, int device, std::int64_t elapsed_ns, Before before) noexcept {
+  if (forced()) return;
   punctuality_[static_cast<std::size_t>(device) % remembered_devices].note(route.engine, route.movement, elapsed_ns,
                                                                            before);
 }

@@ -19,7 +19,12 @@ struct Route {
 
 class Router {
  public:
-  explicit Router(std::optional<Engine> forced = forced_engine()) : forced_(forced) {}
+  explicit Router(std::optional<Engine> forced = forced_engine()) { force(forced); }
+
+  /// Nothing is learnt while an engine is forced.
+  void force(std::optional<Engine> engine) noexcept {
+    forced_.store(engine ? static_cast<int>(*engine) : -1, std::memory_order_relaxed);
+  }
 
   /// For jobs that are waited for.
   Route route_waited(std::span<const Job> jobs, int device, device::Reach reach) const noexcept;
@@ -41,7 +46,12 @@ class Router {
     return punctuality_[static_cast<std::size_t>(device) % remembered_devices];
   }
 
-  std::optional<Engine> forced_;
+  std::optional<Engine> forced() const noexcept {
+    const int engine = forced_.load(std::memory_order_relaxed);
+    return engine < 0 ? std::nullopt : std::optional(static_cast<Engine>(engine));
+  }
+
+  std::atomic<int> forced_;
   std::array<Punctuality, remembered_devices> punctuality_;
 };
 

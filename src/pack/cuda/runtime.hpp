@@ -29,6 +29,7 @@ class CudaRuntime final : public device::Runtime {
   device::Status run_and_wait(std::span<const Job> jobs, int device, device::Reach reach) noexcept override;
   device::Status copy(const PairJob& job, int device, void* stream) noexcept override;
   device::Status enable_peer(int device, int peer) noexcept override;
+  void force_engine(const char* name) noexcept override { router_.force(engine_named(name)); }
 
  private:
   class Launches;
