@@ -1,6 +1,9 @@
 // What a kernel that stays on the GPU must not do: compute with old data, overtake the program, or keep it waiting.
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -8,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "device/device.hpp"
@@ -55,11 +59,57 @@ class Resident : public ::testing::Test {
     ASSERT_EQ(found, std::string(found.size(), value));
   }
 
+  /// Jobs that went through a resident kernel since the last call.
+  std::uint64_t resident_jobs() {
+    using Counter = std::uint64_t (*)();
+    static const auto counter = reinterpret_cast<Counter>(dlsym(plugin(), "gapless_cuda_resident_jobs"));
+    const std::uint64_t before = std::exchange(counted_, counter());
+    return counted_ - before;
+  }
+
+  static void* plugin() {
+    Dl_info found;
+    const void* const a_function = *reinterpret_cast<void***>(device::runtime())[0];
+    return dladdr(a_function, &found) != 0 ? dlopen(found.dli_fname, RTLD_NOW | RTLD_NOLOAD) : nullptr;
+  }
+
   static constexpr std::size_t size = 1 << 17;
   const layout::LayoutPointer rows_ = layout::repeat(layout::block(0, 4), 4000, 8);
   device::Runtime* runtime_ = nullptr;
   char *memory_ = nullptr, *packed_ = nullptr;
+  std::uint64_t counted_ = 0;
 };
+
+TEST_F(Resident, DoesTheJobsItself) {
+  resident_jobs();
+  for (int i = 0; i < 50; ++i) ASSERT_NO_FATAL_FAILURE(expect_packs(static_cast<char>(i), true)) << i;
+  EXPECT_EQ(resident_jobs(), 50u);
+}
+
+TEST_F(Resident, LeavesToLaunchesWhatIsBehindTheDefaultStream) {
+  resident_jobs();
+  ASSERT_CUDA(cudaLaunchHostFunc(
+      cudaStreamLegacy, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr));
+  ASSERT_NO_FATAL_FAILURE(expect_packs(1, false));
+  EXPECT_EQ(resident_jobs(), 0u);
+}
+
+TEST_F(Resident, IsNotUsedByTheChildOfAFork) {
+  ASSERT_NO_FATAL_FAILURE(expect_packs(1, true));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const Job job{rows_.get(), {1, 0}, 0, rows_->size, Direction::pack, memory_, packed_};
+    alarm(10);
+    // CUDA is of no use in the child: what matters is that the call returns, and returns a failure.
+    const Status status = runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu);
+    _exit(status == Status::ok ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  ASSERT_NO_FATAL_FAILURE(expect_packs(2, true));
+}
 
 TEST_F(Resident, SeesWhatOthersWroteSinceItsLastJob) {
   for (int i = 0; i < 200; ++i) ASSERT_NO_FATAL_FAILURE(expect_packs(static_cast<char>(i), true)) << i;

@@ -1,6 +1,7 @@
 #include "pack/cuda/batch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -91,10 +92,10 @@ bool is_same(const Job& a, const Job& b) noexcept {
          a.direction == b.direction && a.memory == b.memory && a.packed == b.packed;
 }
 
-/// A thread's last batch with the jobs it was made for: the regions of a halo are the same in every step.
+/// A batch with the jobs that it was made for.
 struct KeptBatch {
   Batch batch;
-  std::vector<Job> jobs;  ///< empty: the batch is no longer, or never was, all of a call
+  std::vector<Job> jobs;  ///< empty: it is no longer, or never was, all of a call
   std::vector<std::weak_ptr<const Layout>> layouts;
   std::uint64_t planner = 0;
   int device = -1;
@@ -113,20 +114,65 @@ struct KeptBatch {
       planner = of_planner;
       jobs.assign(made_for.begin(), made_for.end());
     } catch (const std::bad_alloc&) {
-      forget();
+      jobs.clear();
     }
-  }
-
-  void forget() noexcept {
-    jobs.clear();
-    batch.clear();
   }
 };
 
+/// A thread's last batches: the regions of a halo are the same in every step, in either direction.
+class KeptBatches {
+ public:
+  /// The one for these jobs; nullptr if it is not kept.
+  const Batch* find(std::span<const Job> jobs, int device, std::uint64_t planner) const noexcept {
+    for (const KeptBatch& kept : kept_) {
+      if (kept.is_for(jobs, device, planner)) return &kept.batch;
+    }
+    return nullptr;
+  }
+
+  /// The one to make the next batch in, whatever it was for.
+  KeptBatch& oldest() noexcept {
+    KeptBatch& kept = kept_[next_++ % kept_.size()];
+    kept.jobs.clear();
+    return kept;
+  }
+
+ private:
+  std::array<KeptBatch, 4> kept_;
+  std::size_t next_ = 0;
+};
+
+/// A thread's last works without descriptors, for jobs that come again: the planner's numbers are kept as they are.
+class KeptWorks {
+ public:
+  struct Work {
+    Launch launch;
+    Job job{};
+    std::weak_ptr<const Layout> layout;
+    std::uint64_t planner = 0;
+    int device = -1;
+  };
+
+  /// The place for the job's work, whatever is there.
+  Work& place(const Job& job) noexcept {
+    const auto mix = reinterpret_cast<std::uintptr_t>(job.memory) + reinterpret_cast<std::uintptr_t>(job.packed) * 3;
+    return works_[(mix ^ mix >> 8 ^ mix >> 16) / 16 % works_.size()];
+  }
+
+ private:
+  std::array<Work, 16> works_;
+};
+
 Status issue_one(Planner& planner, const Job& job, int device, LaunchSink& sink) {
+  thread_local const auto works = std::make_unique<KeptWorks>();
+  KeptWorks::Work& kept = works->place(job);
+  if (is_same(kept.job, job) && kept.device == device && kept.planner == planner.identity() && !kept.layout.expired()) {
+    return sink.launch(kept.launch, nullptr, true);
+  }
   const Planner::Planned planned = planner.plan(job, device);
   if (planned.out_of_memory) return Status::out_of_memory;
   if (std::holds_alternative<std::monostate>(planned.launch)) return Status::ok;
+  if (!planned.descriptor) kept = {planned.launch, job, job.layout->weak_from_this(), planner.identity(), device};
   return sink.launch(planned.launch, planned.descriptor, true);
 }
 
@@ -135,10 +181,10 @@ Status issue_one(Planner& planner, const Job& job, int device, LaunchSink& sink)
 Status issue(Planner& planner, std::span<const Job> jobs, int device, LaunchSink& sink) {
   if (jobs.empty()) return Status::ok;
   if (jobs.size() == 1) return issue_one(planner, jobs.front(), device, sink);
-  thread_local const auto kept = std::make_unique<KeptBatch>();
-  if (kept->is_for(jobs, device, planner.identity())) return sink.launch(kept->batch, true);
-  kept->forget();
-  Issuer issuer(sink, kept->batch);
+  thread_local const auto batches = std::make_unique<KeptBatches>();
+  if (const Batch* batch = batches->find(jobs, device, planner.identity())) return sink.launch(*batch, true);
+  KeptBatch& kept = batches->oldest();
+  Issuer issuer(sink, kept.batch);
   for (const Job& job : jobs) {
     const bool fuses = is_small(job) && !planner.is_forced();
     Planner::Planned planned = planner.plan(job, device, fuses ? std::optional(Regime::nest) : std::nullopt);
@@ -146,7 +192,7 @@ Status issue(Planner& planner, std::span<const Job> jobs, int device, LaunchSink
     if (const Status status = issuer.add(std::move(planned), is_small(job)); status != Status::ok) return status;
   }
   const Status status = issuer.finish();
-  if (status == Status::ok && issuer.is_one_batch()) kept->remember(jobs, device, planner.identity());
+  if (status == Status::ok && issuer.is_one_batch()) kept.remember(jobs, device, planner.identity());
   return status;
 }
 

@@ -44,18 +44,15 @@ using MediumBatch = BatchParameters<64, 3552>;   // within 4 KiB
 using LargeBatch = BatchParameters<256, 30656>;  // within the 32764 bytes that CUDA allows
 static_assert(sizeof(SmallBatch) <= 2048 && sizeof(MediumBatch) <= 4096 && sizeof(LargeBatch) <= 32764);
 
-/// The job that a tile of the batch belongs to.
+/// The job that a tile of the batch belongs to. Must be called by all threads of a warp.
 template <class Parameters>
 GAPLESS_HOST_DEVICE std::uint32_t job_of_tile(const Parameters& batch, std::uint32_t tile) noexcept {
-  if constexpr (Parameters::max_jobs > SmallBatch::max_jobs) {
-    return first_end_after(batch.end_tiles, 0u, batch.job_count, tile);
-  } else {
-    // All at once: each step of a search would wait for the constant cache.
-    std::uint32_t job = 0;
-    GAPLESS_UNROLL
-    for (std::size_t i = 0; i < Parameters::max_jobs; ++i) job += batch.end_tiles[i] <= tile ? 1 : 0;
-    return job;
-  }
+#if defined(__CUDA_ARCH__)
+  // All at once: each step of a search would wait for the constant cache.
+  if constexpr (Parameters::max_jobs == 32)
+    return __popc(__ballot_sync(~0u, batch.end_tiles[threadIdx.x % 32] <= tile));
+#endif
+  return first_end_after(batch.end_tiles, 0u, batch.job_count, tile);
 }
 
 /// A tile of one of the batch's jobs.

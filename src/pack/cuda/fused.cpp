@@ -52,7 +52,9 @@ struct Fuse {
     return work;
   }
   template <class Entry>
-  Result operator()(const SegmentsWork<Entry>& work) const noexcept { return TreeWork{work.range, work.tree}; }
+  Result operator()(const SegmentsWork<Entry>& work) const noexcept {
+    return TreeWork{work.range, work.tree};
+  }
   Result operator()(const TreeWork& work) const noexcept { return work; }
   Result operator()(const OrderedWork& work) const noexcept { return work; }
   template <class Work>
@@ -65,9 +67,10 @@ struct Fuse {
 
 std::optional<FusedWork> fused(const Launch& work) noexcept { return std::visit(Fuse{}, work); }
 
-Launch as_kernel_work(const Launch& work) noexcept {
+std::optional<NestWork<std::uint32_t>> short_copy(const Launch& work) noexcept {
   const auto* copy = std::get_if<ContiguousWork>(&work);
-  return copy != nullptr && copy->bytes <= largest_fused_copy ? Launch(row(*copy)) : work;
+  if (copy == nullptr || copy->bytes > largest_fused_copy) return std::nullopt;
+  return row(*copy);
 }
 
 FusedTag tag_of(const FusedWork& work) noexcept {

@@ -95,8 +95,8 @@ using FusedWork = std::variant<SmallNest, NestWork<std::uint32_t>, TreeWork, Ord
 /// it well.
 std::optional<FusedWork> fused(const Launch& work) noexcept;
 
-/// A short contiguous copy as a kernel's work, because a copy engine completes nothing; anything else as it is.
-Launch as_kernel_work(const Launch& work) noexcept;
+/// A short contiguous copy as a kernel's work, because a copy engine completes nothing; nothing for any other work.
+std::optional<NestWork<std::uint32_t>> short_copy(const Launch& work) noexcept;
 
 FusedTag tag_of(const FusedWork& work) noexcept;
 std::uint64_t tiles_of(const FusedWork& work) noexcept;
@@ -111,17 +111,44 @@ struct CalledTree {
   GAPLESS_HOST_DEVICE_CALLED Offset byte(std::uint64_t k) const noexcept { return tree.byte(k); }
 };
 
-/// Runs one tile of a small nest.
+/// Moves the words between `memory` and the packed stream from word `first` on, threads_per_block apart, as far as
+/// there are such words.
+template <class Word, class Space>
+GAPLESS_HOST_DEVICE void move_words(const Range& range, const std::uintptr_t (&memory)[fused_words_per_thread],
+                                    std::uint32_t first, const Space& space) noexcept {
+  const auto count = static_cast<std::uint32_t>(range.word_count);
+  Word words[fused_words_per_thread]{};
+  const std::uintptr_t packed = range.packed + (range.first_word + first) * sizeof(Word);
+  constexpr std::size_t step = threads_per_block * sizeof(Word);
+  GAPLESS_UNROLL
+  for (int i = 0; i < fused_words_per_thread; ++i) {
+    if (first + i * threads_per_block < count) {
+      words[i] = *space.template at<const Word>(range.unpack ? packed + i * step : memory[i]);
+    }
+  }
+  GAPLESS_UNROLL
+  for (int i = 0; i < fused_words_per_thread; ++i) {
+    if (first + i * threads_per_block < count) {
+      *space.template at<Word>(range.unpack ? memory[i] : packed + i * step) = words[i];
+    }
+  }
+}
+
+/// Runs one tile of a small nest. What does not depend on the width of words comes first: little code is fetched soon.
 template <class Block>
 GAPLESS_HOST_DEVICE void run_small_tile(const SmallNest& nest, std::uint64_t tile, const Block& block) noexcept {
   const Range range = nest.range();
   const SmallNestLocator locator(nest);
   const auto tile_begin = static_cast<std::uint32_t>(tile) * (fused_words_per_thread * threads_per_block);
-  visit_word(nest.word_shift, [&](auto word) {
-    block.threads([&](int thread) {
-      copy_words<decltype(word), std::uint32_t, fused_words_per_thread, false>(
-          range, locator, tile_begin + static_cast<std::uint32_t>(thread), block.space);
-    });
+  block.threads([&](int thread) {
+    const std::uint32_t first = tile_begin + static_cast<std::uint32_t>(thread);
+    std::uintptr_t memory[fused_words_per_thread];
+    GAPLESS_UNROLL
+    for (int i = 0; i < fused_words_per_thread; ++i) {
+      const std::uint32_t word = nest.first_word + first + static_cast<std::uint32_t>(i * threads_per_block);
+      memory[i] = range.memory + static_cast<std::uintptr_t>(locator.at(word));
+    }
+    visit_word(nest.word_shift, [&](auto word) { move_words<decltype(word)>(range, memory, first, block.space); });
   });
   if (tile == 0 && range.head + range.tail != 0) copy_edges(range, locator, nest.word_shift, block);
 }

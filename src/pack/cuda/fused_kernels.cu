@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include "pack/cuda/kernels.hpp"
+#include "pack/cuda/launching.cuh"
 
 namespace gapless::pack::cuda {
 namespace {
@@ -13,8 +14,10 @@ __device__ __noinline__ void run_large(FusedTag tag, const std::byte* work, std:
 
 template <class Parameters>
 __global__ void __launch_bounds__(threads_per_block) batch_kernel(const __grid_constant__ Parameters batch) {
+  let_next_kernel_start();
   const BatchTile found = find_tile(batch, blockIdx.x);
   const std::byte* const work = batch.works + found.position;
+  wait_for_kernel_before();
   if (found.tag.kind == FusedKind::small_nest) {
     run_small_tile(*reinterpret_cast<const SmallNest*>(work), found.tile, DeviceBlock{});
   } else {
@@ -27,8 +30,8 @@ __global__ void __launch_bounds__(threads_per_block) batch_kernel(const __grid_c
 
 cudaError_t launch(const Batch& batch, cudaStream_t stream, const Completion& completion) noexcept {
   return batch.visit_parameters(completion, [&]<class Parameters>(const Parameters& parameters) {
-    batch_kernel<Parameters><<<batch.tiles(), threads_per_block, 0, stream>>>(parameters);
-    return cudaPeekAtLastError();
+    void* pointer[] = {const_cast<Parameters*>(&parameters)};
+    return launch_tiles(reinterpret_cast<const void*>(batch_kernel<Parameters>), batch.tiles(), stream, pointer);
   });
 }
 

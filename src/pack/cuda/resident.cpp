@@ -20,6 +20,7 @@
 namespace gapless::pack::cuda {
 namespace {
 
+std::atomic<std::uint64_t> jobs_done{0};
 std::atomic<bool> is_forked_child{false};  // whose CUDA context is its parent's, and of no use to it
 
 /// The resident kernel of one GPU.
@@ -39,6 +40,7 @@ class Resident {
   ResidentResult run(const Mail& mail) noexcept {
     if (box_ == nullptr || in_use_.test_and_set(std::memory_order_acquire)) return ResidentResult::unavailable;
     const bool done = !is_broken_ && post_and_wait(mail);
+    if (done) jobs_done.fetch_add(1, std::memory_order_relaxed);
     in_use_.clear(std::memory_order_release);
     return done ? ResidentResult::done : ResidentResult::unavailable;
   }
@@ -179,18 +181,20 @@ bool resident_is_wanted() noexcept {
 #endif
 }
 
-ResidentResult run_resident(const FusedWork& work, std::size_t bytes, bool beyond_gpu, int device) {
-  const std::span<const std::byte> carried = bytes_of(work);
-  Mail mail;
-  if (bytes > largest_resident_job || carried.size() > sizeof mail.work) return ResidentResult::unavailable;
+ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyond_gpu, int device) {
+  if (bytes > largest_resident_job) return ResidentResult::unavailable;
   Resident* resident = residents().find(device);
   if (resident == nullptr || !default_stream_is_idle()) return ResidentResult::unavailable;
-  mail.tag = tag_of(work);
+  Mail mail;
   mail.stops = false;
   mail.beyond_gpu = beyond_gpu;
-  mail.tiles = static_cast<std::uint32_t>(tiles_of(work));
-  std::memcpy(mail.work, carried.data(), carried.size());
+  mail.tiles = static_cast<std::uint32_t>(nest.tiles());
+  std::memcpy(mail.nest, &nest, nest.size());
   return resident->run(mail);
 }
 
 }  // namespace gapless::pack::cuda
+
+extern "C" __attribute__((visibility("default"))) std::uint64_t gapless_cuda_resident_jobs() {
+  return gapless::pack::cuda::jobs_done.load(std::memory_order_relaxed);
+}

@@ -1,9 +1,9 @@
 // A kernel that stays on the GPU for a while and takes small jobs from a mailbox, so that a job costs a trip over the
 // bus each way and no launch. Chosen by GAPLESS_RESIDENT=1.
 //
-// One warp of one block polls the mailbox, which is page-locked host memory, and hands what it finds to the blocks of
-// its cluster through shared memory. The blocks share the job's tiles; the same warp writes the job's number to page-
-// locked memory when all are done.
+// One warp of one block polls the mailbox, which is page-locked host memory, and hands what it finds to its own block
+// and, if there is more than a tile to do, to the other blocks of its cluster, through shared memory. The blocks share
+// the job's tiles; the same warp writes the job's number to page-locked memory when all are done.
 //
 // Nobody waits for the kernel for long: it retires after a millisecond without a job, and after 20 in any case, so that
 // cudaDeviceSynchronize, cudaFree and kernels that need the whole GPU proceed. It says so in page-locked memory; a job
@@ -25,18 +25,18 @@ struct alignas(16) MailChunk {
   std::uint32_t words[3];
   std::uint32_t number;
 };
-inline constexpr int mail_chunks = 16;
+inline constexpr int mail_chunks = 8;
 inline constexpr int mail_words = 3 * mail_chunks;
 
 /// What the chunks' words are together.
 struct Mail {
-  FusedTag tag;
   bool stops;       ///< the kernel is to end
   bool beyond_gpu;  ///< the job writes memory that others than this GPU read
   std::uint32_t tiles;
-  alignas(8) std::byte work[mail_words * 4 - 8];
+  alignas(8) std::byte nest[mail_words * 4 - 8];  ///< as much of a SmallNest as is worth carrying
 };
-static_assert(sizeof(Mail) == mail_words * sizeof(std::uint32_t));
+static_assert(sizeof(Mail) == mail_words * sizeof(std::uint32_t) &&
+              sizeof(Mail::nest) >= sizeof(SmallNest) - sizeof(SmallNest::Level::count));
 
 /// Page-locked, every member in cache lines of its own.
 struct MailBox {
@@ -50,12 +50,15 @@ cudaError_t launch_resident(MailBox* box, std::uint32_t next, std::uint32_t kern
 
 enum class ResidentResult : std::uint8_t { done, unavailable };
 
-/// Runs the work on the current device, `device`, and waits for it. Unavailable, and nothing happened, where there is
-/// no resident kernel to be had, it is in use by another thread, the work does not fit into a message, or the program's
+/// Runs the nest of so many bytes on the current device, `device`, and waits for it. Unavailable, and nothing happened,
+/// where there is no resident kernel to be had, it is in use by another thread, the job is too large, or the program's
 /// default stream is not idle. Throws std::bad_alloc.
-ResidentResult run_resident(const FusedWork& work, std::size_t bytes, bool beyond_gpu, int device);
+ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyond_gpu, int device);
 
 /// Does GAPLESS_RESIDENT ask for it?
 bool resident_is_wanted() noexcept;
 
 }  // namespace gapless::pack::cuda
+
+/// Jobs that resident kernels have done in this process, for tests.
+extern "C" std::uint64_t gapless_cuda_resident_jobs();

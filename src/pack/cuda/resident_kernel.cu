@@ -1,4 +1,7 @@
 // The resident kernel: one cluster of blocks, of which one warp polls the mailbox.
+//
+// Nothing here may be spilled to local memory: the first-level cache is emptied by every wait, so a spilled number
+// costs a trip to the second level. Hence one kind of work, and no call.
 #include <cuda_runtime.h>
 
 #include "pack/cuda/cluster.cuh"
@@ -33,7 +36,6 @@ struct FreshSpace {
   }
 };
 
-/// The first threads_per_block threads of a block, which need not be all.
 struct WorkingBlock {
   FreshSpace space;
 
@@ -41,20 +43,7 @@ struct WorkingBlock {
   __device__ __forceinline__ void threads(const Phase& phase) const {
     phase(static_cast<int>(threadIdx.x));
   }
-  __device__ __forceinline__ void barrier() const {
-    asm volatile("barrier.sync 1, %0;" ::"n"(threads_per_block) : "memory");
-  }
 };
-
-/// Kept apart from what is fast: it is the larger part, and seldom run.
-__device__ __noinline__ void run_large(FusedTag tag, const std::byte* work, std::uint32_t tile) {
-  run_large_tile(tag, work, tile, WorkingBlock{});
-}
-
-__device__ __forceinline__ void run_tile_of(const Mail& mail, std::uint32_t tile) {
-  if (mail.tag.kind != FusedKind::small_nest) return run_large(mail.tag, mail.work, tile);
-  run_small_tile(*reinterpret_cast<const SmallNest*>(mail.work), tile, WorkingBlock{});
-}
 
 constexpr int warp_threads = 32;
 constexpr int resident_threads = threads_per_block + warp_threads;  // one warp of the first block polls
@@ -62,13 +51,34 @@ constexpr int resident_threads = threads_per_block + warp_threads;  // one warp 
 #if __CUDA_ARCH__ >= 900
 constexpr std::uint64_t idle_nanoseconds = 1'000'000;
 constexpr std::uint64_t longest_life_nanoseconds = 20'000'000;
+constexpr unsigned helpers = resident_blocks - 1;  // the blocks but the first
 
 struct ResidentShared {
   uint4 chunks[mail_chunks];
-  alignas(16) std::uint32_t mail[mail_words];
-  ClusterBarrier arrived;   ///< a message, in each block
-  ClusterBarrier finished;  ///< the job, in the first block
+  ClusterBarrier arrived;   ///< a message, in each helper
+  ClusterBarrier finished;  ///< the helpers' tiles, in the first block
 };
+
+/// For the workers of a block, and for all of the first block.
+template <int threads>
+__device__ __forceinline__ void synchronise_threads() {
+  asm volatile("barrier.sync 1, %0;" ::"n"(threads) : "memory");
+}
+
+/// The message in a block's shared memory.
+__device__ __forceinline__ Mail read_mail(const ResidentShared& shared) {
+  std::uint32_t words[mail_words];
+#pragma unroll
+  for (int i = 0; i < mail_chunks; ++i) {
+    const uint4 chunk = shared.chunks[i];
+    words[3 * i] = chunk.x;
+    words[3 * i + 1] = chunk.y;
+    words[3 * i + 2] = chunk.z;
+  }
+  Mail mail;
+  memcpy(&mail, words, sizeof mail);
+  return mail;
+}
 
 /// The warp that polls, of the first block.
 class Postman {
@@ -85,15 +95,19 @@ class Postman {
       const std::uint32_t number = __shfl_sync(~0u, chunk.w, 0);
       const bool is_whole = __all_sync(~0u, chunk.w == number);
       if (is_whole && static_cast<std::int32_t>(number - next_) >= 0) {
-        deliver(chunk);
+        const bool needs_help = stops(chunk) || tiles(chunk) > 1;
+        deliver(chunk, needs_help);
         if (stops(chunk)) break;
-        shared_.finished.wait(parity);
-        parity ^= 1;
+        synchronise_threads<resident_threads>();  // this block's tiles are done
+        if (needs_help) {
+          shared_.finished.wait(parity);
+          parity ^= 1;
+        }
         report(chunk, number);
         next_ = number + 1;
         last_job = nanoseconds();
       } else if (is_time_to_retire(start, last_job)) {
-        deliver({1u << 16, 0, 0, 0});  // a message that stops
+        deliver({1, 0, 0, 0}, true);  // a message that stops
         break;
       }
     }
@@ -104,7 +118,8 @@ class Postman {
   }
 
  private:
-  static_assert(mail_chunks <= warp_threads && offsetof(Mail, stops) == 2 && offsetof(Mail, beyond_gpu) == 3);
+  static_assert(mail_chunks <= warp_threads && offsetof(Mail, stops) == 0 && offsetof(Mail, beyond_gpu) == 1 &&
+                offsetof(Mail, tiles) == 4);
 
   /// Lanes beyond the chunks read the first ones again.
   __device__ uint4 poll() const {
@@ -116,19 +131,25 @@ class Postman {
     return chunk;
   }
 
-  __device__ void deliver(uint4 chunk) {
-    constexpr unsigned blocks_at_once = warp_threads / mail_chunks;
-    for (unsigned block = lane_ / mail_chunks; block < resident_blocks; block += blocks_at_once) {
-      shared_.arrived.send(&shared_.chunks[lane_ % mail_chunks], chunk, block);
+  __device__ void deliver(uint4 chunk, bool to_helpers) {
+    if (to_helpers) {
+      constexpr unsigned blocks_at_once = warp_threads / mail_chunks;
+      for (unsigned block = 1 + lane_ / mail_chunks; block <= helpers; block += blocks_at_once) {
+        shared_.arrived.send(&shared_.chunks[lane_ % mail_chunks], chunk, block);
+      }
     }
+    // This block's own workers are told half a microsecond sooner.
+    if (lane_ < mail_chunks) shared_.chunks[lane_] = chunk;
+    synchronise_threads<resident_threads>();
   }
 
   static __device__ std::uint32_t first_word(uint4 chunk) { return __shfl_sync(~0u, chunk.x, 0); }
-  static __device__ bool stops(uint4 chunk) { return (first_word(chunk) >> 16 & 0xff) != 0; }
+  static __device__ bool stops(uint4 chunk) { return (first_word(chunk) & 0xff) != 0; }
+  static __device__ std::uint32_t tiles(uint4 chunk) { return __shfl_sync(~0u, chunk.y, 0); }
 
-  /// The fence covers what all blocks wrote before they arrived at the barrier.
+  /// The fence covers what all blocks wrote before they arrived at the barriers.
   __device__ void report(uint4 chunk, std::uint32_t number) {
-    const bool beyond_gpu = first_word(chunk) >> 24 != 0;
+    const bool beyond_gpu = (first_word(chunk) >> 8 & 0xff) != 0;
     if (lane_ != 0) return;
     if (beyond_gpu) {
       __threadfence_system();
@@ -150,21 +171,33 @@ class Postman {
   unsigned lane_;
 };
 
-/// The other threads of all blocks.
-__device__ void work_until_stopped(ResidentShared& shared, unsigned block) {
-  const WorkingBlock working;
+__device__ __forceinline__ void run_share(const Mail& mail, unsigned block) {
+  const auto& nest = *reinterpret_cast<const SmallNest*>(mail.nest);
+  for (std::uint32_t tile = block; tile < mail.tiles; tile += resident_blocks) {
+    run_small_tile(nest, tile, WorkingBlock{});
+  }
+}
+
+/// The threads of the first block that do not poll.
+__device__ void work_beside_postman(const ResidentShared& shared) {
+  while (true) {
+    synchronise_threads<resident_threads>();
+    const Mail mail = read_mail(shared);
+    if (mail.stops) return;
+    run_share(mail, 0);
+    synchronise_threads<resident_threads>();
+  }
+}
+
+/// The threads of a helper.
+__device__ void help(ResidentShared& shared, unsigned block) {
   for (unsigned parity = 0;; parity ^= 1) {
     shared.arrived.wait(parity);
     if (threadIdx.x == 0) shared.arrived.expect(sizeof shared.chunks);
-    if (threadIdx.x < mail_words) {
-      shared.mail[threadIdx.x] =
-          reinterpret_cast<const std::uint32_t*>(shared.chunks)[threadIdx.x / 3 * 4 + threadIdx.x % 3];
-    }
-    working.barrier();
-    const Mail& mail = *reinterpret_cast<const Mail*>(shared.mail);
+    const Mail mail = read_mail(shared);
     if (mail.stops) return;
-    for (std::uint32_t tile = block; tile < mail.tiles; tile += resident_blocks) run_tile_of(mail, tile);
-    working.barrier();
+    run_share(mail, block);
+    synchronise_threads<threads_per_block>();
     if (threadIdx.x == 0) shared.finished.arrive_at(0);
   }
 }
@@ -176,13 +209,13 @@ __global__ void __launch_bounds__(resident_threads)
   __shared__ ResidentShared shared;
   if (threadIdx.x == 0) {
     shared.arrived.initialise(1);
-    shared.finished.initialise(resident_blocks);
+    shared.finished.initialise(helpers);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     shared.arrived.expect(sizeof shared.chunks);
   }
   synchronise_cluster();
   if (threadIdx.x < threads_per_block) {
-    work_until_stopped(shared, blockIdx.x);
+    blockIdx.x == 0 ? work_beside_postman(shared) : help(shared, blockIdx.x);
   } else if (blockIdx.x == 0) {
     Postman(*box, shared, next).serve(kernel);
   }

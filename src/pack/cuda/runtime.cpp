@@ -11,6 +11,7 @@
 #include "pack/cuda/scopes.hpp"
 #include "pack/cuda/staging.hpp"
 #include "pack/cuda/streams.hpp"
+#include "pack/cuda/tile_launch.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
@@ -187,8 +188,8 @@ class CudaRuntime::Launches final : public LaunchSink {
       if (const Status status = use(descriptors_, descriptor, queue_); status != Status::ok) return status;
     }
     if (!is_last || completion_.flag == nullptr) return launched(cuda::launch(work, queue_), false);
-    const Launch last = as_kernel_work(work);
-    return launched(cuda::launch(last, queue_, completion_), !std::holds_alternative<ContiguousWork>(last));
+    if (const auto row = short_copy(work)) return launched(cuda::launch(Launch(*row), queue_, completion_), true);
+    return launched(cuda::launch(work, queue_, completion_), !std::holds_alternative<ContiguousWork>(work));
   }
   Status launch(const Batch& batch, bool is_last) override {
     for (const auto& descriptor : batch.descriptors()) {
@@ -254,14 +255,11 @@ Status CudaRuntime::run(std::span<const Job> jobs, int device, void* stream) noe
 bool CudaRuntime::has_run_resident(const Job& job, int device, device::Reach reach) noexcept {
   try {
     const auto preferred = planner_.is_forced() ? std::nullopt : std::optional(Regime::nest);
-    const Planner::Planned planned = planner_.plan(job, device, preferred);
-    // The resident kernel's stream is not ordered behind uploads: a descriptor's first use is a launch.
-    if (planned.descriptor && !planned.descriptor->has_arrived()) return false;
-    const std::optional<FusedWork> work = fused(planned.launch);
-    const bool is_described = !planned.descriptor || planned.descriptor->has_arrived();
+    const std::optional<FusedWork> work = fused(planner_.plan(job, device, preferred).launch);
+    const auto* nest = work ? std::get_if<SmallNest>(&*work) : nullptr;
     const auto bytes = static_cast<std::size_t>(job.end - job.begin);
-    return work && is_described &&
-           run_resident(*work, bytes, reach == device::Reach::beyond, device) == ResidentResult::done;
+    return nest != nullptr &&
+           run_resident(*nest, bytes, reach == device::Reach::beyond, device) == ResidentResult::done;
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -281,10 +279,12 @@ Status CudaRuntime::run_and_wait(std::span<const Job> jobs, int device, device::
   cudaStream_t queue = may ? cudaStreamLegacy : own->stream;
   Route route = router_.route_waited(jobs, device, reach);
   const Before before = router_.should_ask(route, device) ? state_of(queue) : Before::unknown;
+  const std::uint64_t loaded_before = loaded_kernels();
   const auto start = std::chrono::steady_clock::now();
   const Status status = run_and_wait(jobs, route, device, reach, *own, queue);
   const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
-  if (status == Status::ok) router_.note(route, device, elapsed.count(), before);
+  // A run that had to load its kernel tells nothing about engines.
+  if (status == Status::ok && loaded_kernels() == loaded_before) router_.note(route, device, elapsed.count(), before);
   return status;
 }
 

@@ -1,0 +1,99 @@
+#include "pack/cuda/tile_launch.hpp"
+
+#include <cuda.h>
+
+#include <array>
+#include <limits>
+
+#include "pack/cuda/words.hpp"
+
+namespace gapless::pack::cuda {
+namespace {
+
+template <class Function>
+Function driver_function(const char* name) noexcept {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+#if CUDART_VERSION >= 12050
+  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found);
+#else
+  const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
+#endif
+  if (error != cudaSuccess) cudaGetLastError();
+  return error == cudaSuccess && found == cudaDriverEntryPointSuccess ? reinterpret_cast<Function>(function) : nullptr;
+}
+
+struct Driver {
+  decltype(&cuCtxGetCurrent) current_context = driver_function<decltype(&cuCtxGetCurrent)>("cuCtxGetCurrent");
+  decltype(&cuLaunchKernelEx) launch = driver_function<decltype(&cuLaunchKernelEx)>("cuLaunchKernelEx");
+};
+
+/// The context that launches go to; nullptr where the runtime has yet to choose it.
+CUcontext current_context() noexcept {
+  static const Driver driver;
+  CUcontext context = nullptr;
+  if (driver.launch == nullptr || driver.current_context == nullptr) return nullptr;
+  return driver.current_context(&context) == CUDA_SUCCESS ? context : nullptr;
+}
+
+bool may_launch_early() noexcept {
+  int device = 0, major = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
+}
+
+/// A kernel as one context knows it.
+struct Loaded {
+  const void* kernel = nullptr;
+  CUcontext context = nullptr;
+  cudaFunction_t function = nullptr;
+  bool may_launch_early = false;
+};
+
+thread_local std::uint64_t loads = 0;
+
+/// Each thread remembers the kernels that it launched last.
+cudaError_t find(const void* kernel, CUcontext context, const Loaded*& found) noexcept {
+  thread_local std::array<Loaded, 64> remembered;
+  constexpr std::size_t least_code = 16;  // bytes of a kernel's host function, of which `kernel` is the address
+  Loaded& slot = remembered[reinterpret_cast<std::uintptr_t>(kernel) / least_code % remembered.size()];
+  found = &slot;
+  if (slot.kernel == kernel && slot.context == context) return cudaSuccess;
+  ++loads;
+  Loaded loaded{kernel, context, nullptr, may_launch_early()};
+  const cudaError_t error = cudaGetFuncBySymbol(&loaded.function, kernel);
+  if (error == cudaSuccess) slot = loaded;
+  return error;
+}
+
+cudaError_t launch_by_driver(const Loaded& kernel, unsigned blocks, cudaStream_t stream, void** parameters) noexcept {
+  static const Driver driver;
+  CUlaunchAttribute early{};
+  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config{};
+  config.gridDimX = blocks;
+  config.blockDimX = threads_per_block;
+  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.hStream = stream;
+  config.attrs = &early;
+  config.numAttrs = kernel.may_launch_early ? 1 : 0;
+  // Driver and runtime have the same numbers for errors since CUDA 10.1.
+  return static_cast<cudaError_t>(driver.launch(&config, kernel.function, parameters, nullptr));
+}
+
+}  // namespace
+
+cudaError_t launch_tiles(const void* kernel, std::uint64_t tiles, cudaStream_t stream, void** parameters) noexcept {
+  if (tiles > std::numeric_limits<std::int32_t>::max()) return cudaErrorInvalidConfiguration;
+  const auto blocks = static_cast<unsigned>(tiles);
+  const CUcontext context = current_context();
+  if (context == nullptr) return cudaLaunchKernel(kernel, dim3(blocks), dim3(threads_per_block), parameters, 0, stream);
+  const Loaded* loaded = nullptr;
+  const cudaError_t error = find(kernel, context, loaded);
+  return error == cudaSuccess ? launch_by_driver(*loaded, blocks, stream, parameters) : error;
+}
+
+std::uint64_t loaded_kernels() noexcept { return loads; }
+
+}  // namespace gapless::pack::cuda
