@@ -103,5 +103,5 @@ def test_beside_a_busy_program_the_better_engine_counts(order, holds):
     def busy(engine, own, both):
         return row("contention", own, peers={"both together": both}, engine=engine, order=order, user="a kernel")
 
-    rows = [busy("gapless", 104, 210), busy("kernel", 100, 200), busy("copy engine", 120, 220)]
+    rows = [busy("gapless", 104, 220), busy("kernel", 100, 200), busy("copy engine", 120, 230)]
     assert _pack_bars.contention(rows)["holds"] is holds
