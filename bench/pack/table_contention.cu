@@ -3,7 +3,9 @@
 // its issue to its end, and of both together. gapless is given time to learn what the others are told.
 #include <cuda_runtime.h>
 
+#include <array>
 #include <chrono>
+#include <iterator>
 
 #include "blocking.hpp"
 #include "device/device.hpp"
@@ -53,51 +55,43 @@ Times run_pair(const Operation& first, const Operation& second, const Stream& a,
   return {waited.count(), total.count()};
 }
 
-/// What a program gets in the long run: medians after as many pairs, or as much time in them, as learning takes.
-Times median_pair(const Operation& first, const Operation& second, int samples) {
+/// A pack by what `name` says: the one of these that gapless chooses, or has to take.
+struct Engine {
+  const char* name;
+  const char* forced;
+};
+constexpr Engine engines[] = {{"gapless", ""}, {"kernel", "kernel"}, {"copy engine", "dma"}};
+constexpr std::size_t engine_count = std::size(engines);
+
+void choose(const Engine& engine) { device::runtime()->force_engine(engine.forced); }
+
+/// Medians for each engine, samples interleaved.
+std::array<Times, engine_count> measure(const Operation& first, const Operation& second, int samples) {
+  const Stream a, b;
+  std::vector<double> waited[engine_count], total[engine_count];
+  for (int sample = -2; sample < samples; ++sample) {
+    for (std::size_t i = 0; i < engine_count; ++i) {
+      choose(engines[i]);
+      const Times times = run_pair(first, second, a, b);
+      if (sample < 0) continue;
+      waited[i].push_back(times.second);
+      total[i].push_back(times.total);
+    }
+  }
+  choose(engines[0]);
+  std::array<Times, engine_count> medians{};
+  for (std::size_t i = 0; i < engine_count; ++i)
+    medians[i] = {median(std::move(waited[i])), median(std::move(total[i]))};
+  return medians;
+}
+
+/// What is measured is what a program gets in the long run: as many pairs, or as much time in them, as learning takes.
+void learn(const Operation& user, const Operation& pack) {
   constexpr int most_pairs = 400;
   constexpr double long_enough = 0.025;
   const Stream a, b;
-  double learning = 0;
-  for (int i = 0; i < most_pairs && learning < long_enough; ++i) {
-    learning += run_pair(first, second, a, b).second;
-  }
-  std::vector<double> waited, total;
-  for (int sample = 0; sample < samples; ++sample) {
-    const Times times = run_pair(first, second, a, b);
-    waited.push_back(times.second);
-    total.push_back(times.total);
-  }
-  return {median(std::move(waited)), median(std::move(total))};
-}
-
-double alone(const Operation& operation, int samples) {
-  const Operation nothing{"nothing", [](cudaStream_t) {}};
-  return median_pair(nothing, operation, samples).second;
-}
-
-struct Case {
-  const Workload& work;
-  const char* destination;
-  int samples;
-};
-
-void print_pair(const Case& which, const Operation& user, const Operation& pack, bool user_first) {
-  const Times times = user_first ? median_pair(user, pack, which.samples) : median_pair(pack, user, which.samples);
-  Row row;
-  row.table = "contention";
-  row.labels = {{"user", user.name},
-                {"layout", which.work.name},
-                {"engine", pack.name},
-                {"order", user_first ? "user first" : "pack first"},
-                {"destination", which.destination}};
-  row.bytes = which.work.packed_bytes();
-  row.value = times.second * 1e6;
-  row.unit = "us";
-  row.peers = {{"both together", times.total * 1e6},
-               {"user alone", alone(user, which.samples) * 1e6},
-               {"pack alone", alone(pack, which.samples) * 1e6}};
-  print(row);
+  double spent = 0;
+  for (int i = 0; i < most_pairs && spent < long_enough; ++i) spent += run_pair(user, pack, a, b).second;
 }
 
 /// What keeps the program's GPU or bus busy, for about as long as in the paper the pack takes.
@@ -126,21 +120,46 @@ class Users {
   Memory host_{bytes, Place::mapped_host};
 };
 
-void print_case(const Case& which, const Users& users, const Spot& spot) {
+struct Case {
+  const Workload& work;
+  const char* destination;
+  Spot spot;
+  int samples;
+};
+
+void print_case(const Case& which, const Users& users) {
   // As an MPI call does it, which returns when it is done; before the program's own work only a call that returns at
   // once can be.
   const Contestant waits = blocking_calls(which.work), issues = gapless_calls(which.work);
-  const auto packing = [spot](const Contestant& contestant) {
-    return [&contestant, spot](cudaStream_t stream) { contestant.issue(spot, GAPLESS_PACK, stream); };
+  const auto packing = [&](const Contestant& contestant) {
+    return [&](cudaStream_t stream) { contestant.issue(which.spot, GAPLESS_PACK, stream); };
   };
+  const Operation nothing{"nothing", [](cudaStream_t) {}};
+  const Operation waited{"pack", packing(waits), true}, issued{"pack", packing(issues)};
+  const auto alone = measure(nothing, waited, which.samples);
   for (const Operation& user : users.operations()) {
-    for (const auto& [name, engine] : {std::pair{"gapless", ""}, {"kernel", "kernel"}, {"copy engine", "dma"}}) {
-      device::runtime()->force_engine(engine);
-      print_pair(which, user, {name, packing(waits), true}, true);
-      print_pair(which, user, {name, packing(issues)}, false);
+    const double user_alone = measure(nothing, user, which.samples)[0].second;
+    learn(user, waited);
+    for (const bool user_first : {true, false}) {
+      const auto times = user_first ? measure(user, waited, which.samples) : measure(issued, user, which.samples);
+      for (std::size_t i = 0; i < engine_count; ++i) {
+        Row row;
+        row.table = "contention";
+        row.labels = {{"user", user.name},
+                      {"layout", which.work.name},
+                      {"engine", engines[i].name},
+                      {"order", user_first ? "user first" : "pack first"},
+                      {"destination", which.destination}};
+        row.bytes = which.work.packed_bytes();
+        row.value = times[i].second * 1e6;
+        row.unit = "us";
+        row.peers = {{"both together", times[i].total * 1e6},
+                     {"user alone", user_alone * 1e6},
+                     {"pack alone", alone[i].second * 1e6}};
+        print(row);
+      }
     }
   }
-  device::runtime()->force_engine("");
 }
 
 }  // namespace
@@ -158,7 +177,7 @@ void print_contention(const Setting& setting) {
       if (to_host) spots[0].packed = host.data();
       const Contestant waits = blocking_calls(work);
       setting.arena.verify(work, {&waits}, spots);
-      print_case({work, to_host ? "host" : "GPU", setting.quick ? 5 : 11}, users, spots[0]);
+      print_case({work, to_host ? "host" : "GPU", spots[0], setting.quick ? 5 : 21}, users);
     }
   }
 }

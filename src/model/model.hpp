@@ -12,8 +12,8 @@ struct GpuProfile {
   double launch_and_wait_ns = 8300;       ///< one kernel launch until the CPU sees it done
   double copy_start_ns = 3000;            ///< a copy issued behind a kernel on the same stream
   double pack_bytes_per_ns = 800;         ///< kernel into GPU memory, typical blocks
-  double mapped_write_bytes_per_ns = 51;  ///< kernel writing host memory through the bus
-  double mapped_read_bytes_per_ns = 35;   ///< kernel reading host memory through the bus
+  double mapped_write_bytes_per_ns = 52;  ///< kernel writing host memory through the bus
+  double mapped_read_bytes_per_ns = 54;   ///< the way back, in chunks where it is long
   double copy_bytes_per_ns = 55;          ///< copy engine, pinned host memory, either way
 };
 
