@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "device/device.hpp"
 #include "layout/canonical.hpp"
@@ -231,6 +232,65 @@ TEST_F(Cuda, CapturedBatchesAndCopiesAreReplayed) {
   ASSERT_CUDA(cudaGraphExecDestroy(executable));
   ASSERT_CUDA(cudaGraphDestroy(graph));
   ASSERT_CUDA(cudaStreamDestroy(stream));
+}
+
+/// Byte i of large unpacks.
+char large_byte(std::size_t i) { return static_cast<char>(i * 7 + i / 251); }
+
+/// Runs `issue(job)` for an unpack from host memory that is long enough for chunks, and compares.
+template <class Issue>
+void expect_unpacked(const Issue& issue) {
+  constexpr layout::Offset count = 60'000, length = 100, stride = 130;
+  const auto rows = layout::repeat(layout::block(0, length), count, stride);
+  const auto packed = pinned_memory(count * length), result = pinned_memory(count * stride);
+  for (std::size_t i = 0; i < count * length; ++i) packed.get()[i] = large_byte(i);
+  void* memory = nullptr;
+  ASSERT_CUDA(cudaMalloc(&memory, count * stride));
+  ASSERT_CUDA(cudaMemset(memory, 0, count * stride));
+  ASSERT_CUDA(cudaDeviceSynchronize());
+  issue(Job{rows.get(), {1, 0}, 0, rows->size, Direction::unpack, memory, packed.get()});
+  ASSERT_CUDA(cudaMemcpy(result.get(), memory, count * stride, cudaMemcpyDeviceToHost));
+  for (layout::Offset i = 0; i < count * stride; ++i) {
+    const layout::Offset row = i / stride, column = i % stride;
+    const char expected = column < length ? large_byte(static_cast<std::size_t>(row * length + column)) : '\0';
+    ASSERT_EQ(result.get()[i], expected) << i;
+  }
+  ASSERT_CUDA(cudaFree(memory));
+}
+
+TEST_F(Cuda, InAGraphALargeUnpackIsOneKernel) {
+  expect_unpacked([&](const Job& job) {
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    std::size_t nodes = 0;
+    ASSERT_CUDA(cudaStreamCreate(&stream));
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    EXPECT_EQ(runtime_->run({&job, 1}, 0, stream), Status::ok) << runtime_->last_error();
+    ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+    ASSERT_CUDA(cudaGraphGetNodes(graph, nullptr, &nodes));
+    EXPECT_EQ(nodes, 1u);
+    ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
+    ASSERT_CUDA(cudaGraphLaunch(executable, stream));
+    ASSERT_CUDA(cudaStreamSynchronize(stream));
+    ASSERT_CUDA(cudaGraphExecDestroy(executable));
+    ASSERT_CUDA(cudaGraphDestroy(graph));
+    ASSERT_CUDA(cudaStreamDestroy(stream));
+  });
+}
+
+TEST_F(Cuda, ThreadsUnpackLargeJobsAtATime) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this] {
+      for (int i = 0; i < 3; ++i) {
+        expect_unpacked([this](const Job& job) {
+          EXPECT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::from_beyond), Status::ok) << runtime_->last_error();
+        });
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
 }
 
 TEST_F(Cuda, TheDefaultStreamIsFollowed) {
