@@ -28,6 +28,18 @@ MPI_Comm private_communicator;  ///< of this process alone; errors are returned
 int type_keyval_;
 int end_keyval;
 
+// Does this thread set up or end? What the library asks of itself meanwhile goes straight to it.
+constinit thread_local bool changing [[gnu::tls_model("initial-exec")]] = false;
+
+class Change {
+ public:
+  Change() : lock_(mutex) { changing = true; }
+  ~Change() { changing = false; }
+
+ private:
+  std::lock_guard<std::mutex> lock_;
+};
+
 void print_statistics() noexcept {
   try {
     int rank = -1;
@@ -41,7 +53,7 @@ void print_statistics() noexcept {
   }
 }
 
-/// Precondition: the mutex is held, and no call of the program is under way.
+/// Precondition: within a Change, and no call of the program is under way.
 void end() noexcept {
   if (!working.exchange(false)) return;
   if (transfer::statistics_wanted()) print_statistics();
@@ -57,7 +69,7 @@ void end() noexcept {
 }
 
 int end_with_world(MPI_Comm, int, void*, void*) {
-  const std::lock_guard lock(mutex);
+  const Change change;
   world_ended = true;
   end();
   return MPI_SUCCESS;
@@ -97,7 +109,8 @@ bool set_up() noexcept {
 
 bool start() noexcept {
   if (working.load(std::memory_order_acquire)) return true;
-  const std::lock_guard lock(mutex);
+  if (changing) return false;
+  const Change change;
   if (!working.load(std::memory_order_relaxed) && set_up()) working.store(true, std::memory_order_release);
   return working.load(std::memory_order_relaxed);
 }
@@ -157,7 +170,7 @@ int session_initialize(MPI_Info info, MPI_Errhandler handler, MPI_Session* sessi
 
 int session_finalize(MPI_Session* session) {
   {
-    const std::lock_guard lock(mutex);
+    const Change change;
     if (--open_sessions == 0 && model == Model::sessions) end();
   }
   const int code = native.Session_finalize(session);
@@ -165,6 +178,7 @@ int session_finalize(MPI_Session* session) {
     const std::lock_guard lock(mutex);
     ++open_sessions;
   }
+  static_cast<void>(start());  // a world may be left
   return code;
 }
 #endif
