@@ -279,6 +279,48 @@ TEST_F(Cuda, InAGraphALargeUnpackIsOneKernel) {
   });
 }
 
+TEST_F(Cuda, WhatIsWaitedForLeavesACaptureAlone) {
+  const auto packed = pinned_memory(4096), waited = pinned_memory(4096);
+  void* memory = nullptr;
+  ASSERT_CUDA(cudaMalloc(&memory, 8192));
+  ASSERT_CUDA(cudaMemset(memory, 5, 8192));
+  const auto rows = layout::repeat(layout::block(0, 64), 64, 128);
+  const Job captured{rows.get(), {1, 0}, 0, 4096, Direction::pack, memory, packed.get()};
+  const Job waits{rows.get(), {1, 0}, 0, 4096, Direction::pack, memory, waited.get()};
+  for (const unsigned flags : {cudaStreamDefault, cudaStreamNonBlocking}) {
+    for (const char* engine : {"kernel", "ahead", "dma"}) {
+      SCOPED_TRACE(engine);
+      std::memset(waited.get(), 0, 4096);
+      cudaStream_t stream;
+      cudaGraph_t graph;
+      ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, flags));
+      ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+      EXPECT_EQ(runtime_->run({&captured, 1}, 0, stream), Status::ok) << runtime_->last_error();
+      runtime_->force_engine(engine);
+      EXPECT_EQ(runtime_->run_and_wait({&waits, 1}, 0, Reach::beyond), Status::ok) << runtime_->last_error();
+      runtime_->force_engine("");
+      EXPECT_EQ(std::string(waited.get(), 4096), std::string(4096, 5));
+      ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+      ASSERT_CUDA(cudaGraphDestroy(graph));
+      ASSERT_CUDA(cudaStreamDestroy(stream));
+    }
+  }
+  ASSERT_CUDA(cudaFree(memory));
+}
+
+TEST_F(Cuda, InACaptureALargeUnpackIsWaitedForToo) {
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  expect_unpacked([&](const Job& job) {
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    EXPECT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::from_beyond), Status::ok) << runtime_->last_error();
+    ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+    ASSERT_CUDA(cudaGraphDestroy(graph));
+  });
+  ASSERT_CUDA(cudaStreamDestroy(stream));
+}
+
 TEST_F(Cuda, ThreadsUnpackLargeJobsAtATime) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

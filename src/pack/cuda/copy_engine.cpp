@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "device/device.hpp"
+#include "pack/cuda/scopes.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
@@ -64,6 +65,7 @@ cudaError_t issue_copies(const CopyPlan& plan, cudaStream_t stream) noexcept {
 }
 
 cudaError_t wait_for_copies(cudaStream_t stream) noexcept {
+  const OutsideCapture outside;
   constexpr int queries = 256;  // about 100 microseconds
   static const StreamQuery query = find_stream_query();
   for (int i = 0; query != nullptr && i < queries; ++i) {
