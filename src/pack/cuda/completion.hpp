@@ -17,6 +17,11 @@ struct Completion {
 };
 
 #if defined(__CUDACC__)
+/// Has the numbers fetched at the beginning, while there is other work to do, instead of waiting for them at the end.
+__device__ __forceinline__ void foresee(const Completion& completion) {
+  asm volatile("" ::"l"(completion.arrived), "l"(completion.flag), "r"(completion.value));
+}
+
 /// To be called by all threads of a block when they have done all their work, of which every byte is then to be seen.
 __device__ __forceinline__ void complete(const Completion& completion) {
   if (completion.flag == nullptr) return;

@@ -134,6 +134,13 @@ GAPLESS_HOST_DEVICE void move_words(const Range& range, const std::uintptr_t (&m
   }
 }
 
+/// Keeps the compiler from computing the address where it is used, which would be once for every width of words.
+GAPLESS_HOST_DEVICE void settle([[maybe_unused]] std::uintptr_t& address) noexcept {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+l"(address));
+#endif
+}
+
 /// Runs one tile of a small nest. What does not depend on the width of words comes first: little code is fetched soon.
 template <class Block>
 GAPLESS_HOST_DEVICE void run_small_tile(const SmallNest& nest, std::uint64_t tile, const Block& block) noexcept {
@@ -147,6 +154,7 @@ GAPLESS_HOST_DEVICE void run_small_tile(const SmallNest& nest, std::uint64_t til
     for (int i = 0; i < fused_words_per_thread; ++i) {
       const std::uint32_t word = nest.first_word + first + static_cast<std::uint32_t>(i * threads_per_block);
       memory[i] = range.memory + static_cast<std::uintptr_t>(locator.at(word));
+      settle(memory[i]);
     }
     visit_word(nest.word_shift, [&](auto word) { move_words<decltype(word)>(range, memory, first, block.space); });
   });

@@ -15,6 +15,7 @@ __device__ __noinline__ void run_large(FusedTag tag, const std::byte* work, std:
 template <class Parameters>
 __global__ void __launch_bounds__(threads_per_block) batch_kernel(const __grid_constant__ Parameters batch) {
   let_next_kernel_start();
+  foresee(batch.completion);
   const BatchTile found = find_tile(batch, blockIdx.x);
   const std::byte* const work = batch.works + found.position;
   wait_for_kernel_before();

@@ -27,6 +27,7 @@ __global__ void __launch_bounds__(threads_per_block, wanted_blocks<Work>)
   __shared__ typename Work::Shared shared;
   let_next_kernel_start();
   prepare_tile(work, blockIdx.x, DeviceBlock{}, shared);
+  foresee(completion);
   wait_for_kernel_before();
   run_tile<Word>(work, blockIdx.x, DeviceBlock{}, shared);
   complete(completion);
@@ -37,6 +38,7 @@ template <class Word, class Form, class Work>
 __global__ void __launch_bounds__(threads_per_block)
     row_kernel(const __grid_constant__ Work work, const __grid_constant__ Completion completion) {
   let_next_kernel_start();
+  foresee(completion);
   wait_for_kernel_before();
   run_known_tile<Word, Form>(work, blockIdx.x, DeviceBlock{});
   complete(completion);

@@ -10,6 +10,7 @@ template <class Word, class Form, int words_per_thread, class Index>
 __global__ void __launch_bounds__(threads_per_block)
     nest_kernel(const __grid_constant__ NestWork<Index> work, const __grid_constant__ Completion completion) {
   let_next_kernel_start();
+  foresee(completion);
   wait_for_kernel_before();
   run_known_tile<Word, Form, words_per_thread>(work, blockIdx.x, DeviceBlock{});
   complete(completion);
