@@ -9,8 +9,8 @@ namespace {
 /// Of one engine and direction. Medians of an H200 on PCIe 5; docs/performance.md, "Copy engines", has the table.
 /// Elsewhere only their ratios matter.
 struct Cost {
-  std::int64_t waited_ns;  ///< from the call until the CPU knows the end of nothing
-  std::int64_t gpu_ns;     ///< of nothing, behind other work
+  std::int64_t waited_ns;  ///< of a call that moves nothing, until the CPU knows that it is done
+  std::int64_t gpu_ns;     ///< the same on the GPU, behind other work
   std::int64_t bytes_per_us;
 };
 
@@ -52,7 +52,8 @@ std::int64_t moving_ns(Engine engine, const Movement& movement) {
   return engine == Engine::copies ? bytes_ns + rows_ns(movement) + further_copies_ns(movement) : bytes_ns;
 }
 
-/// On the driver's own word, strided copies within a GPU are kernels too: never better than ours.
+/// Within a GPU strided copies are kernels of the driver's, which wait for multiprocessors too and are slower than
+/// ours.
 bool may_copy(const Movement& movement) { return movement.copies > 0 && movement.traffic != Traffic::within_gpu; }
 
 bool can_run(Engine engine, const Movement& movement) { return engine != Engine::copies || movement.copies > 0; }
