@@ -1,5 +1,9 @@
 // How long does a small pack take, from the call to the data being there? Against starting a kernel that does nothing
 // and learning of its end.
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
 #include "blocking.hpp"
 #include "gpu.hpp"
 #include "hand.hpp"
@@ -11,6 +15,12 @@ namespace gapless::bench {
 namespace {
 
 using Size = std::int64_t;
+
+std::string resident() {
+  const char* const wanted = std::getenv("GAPLESS_RESIDENT");
+  if (wanted == nullptr) return "no";
+  return std::string_view(wanted) == "1" ? "yes" : wanted;
+}
 
 void measure(const Setting& setting, Size bytes, Size length, gapless_direction direction) {
   const Size stride = 8 * length;
@@ -45,9 +55,7 @@ void measure(const Setting& setting, Size bytes, Size length, gapless_direction 
   const std::vector<double> seconds = wall_seconds(waiting, setting.quick ? 101 : 301);
   Row row;
   row.table = "latency";
-  row.labels = {{"layout", work.name},
-                {"direction", name_of(direction)},
-                {"resident", std::getenv("GAPLESS_RESIDENT") != nullptr ? "yes" : "no"}};
+  row.labels = {{"layout", work.name}, {"direction", name_of(direction)}, {"resident", resident()}};
   row.bytes = bytes;
   set_times(row, waiting, seconds);
   row.note = kernel.name;

@@ -36,10 +36,12 @@ VARIABLES = (
     Variable("GAPLESS_GPU", "0, 1", "1", "0: never ask the GPU driver; every pointer is taken for host memory."),
     Variable(
         "GAPLESS_RESIDENT",
-        "0, 1",
+        "0, 1, ready",
         "0",
         "1: keep a kernel on the GPU that takes small messages without a launch. It occupies 8 multiprocessors in part "
-        "and retires after a millisecond without work. Needs compute capability 9.0.",
+        "and retires after a millisecond without work. Needs compute capability 9.0. ready: the same for a program "
+        "that waits for its GPU work before it passes a buffer to MPI, as CUDA-aware MPI libraries require: it is not "
+        "asked each time whether its default stream is idle.",
     ),
     Variable(
         "GAPLESS_GPU_REGIME",

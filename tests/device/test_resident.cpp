@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -29,7 +30,7 @@ using pack::Job;
 
 class Resident : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { setenv("GAPLESS_RESIDENT", "1", 1); }
+  static void SetUpTestSuite() { setenv("GAPLESS_RESIDENT", "1", 0); }
 
   void SetUp() override {
     int count = 0;
@@ -92,6 +93,27 @@ TEST_F(Resident, LeavesToLaunchesWhatIsBehindTheDefaultStream) {
       cudaStreamLegacy, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr));
   ASSERT_NO_FATAL_FAILURE(expect_packs(1, false));
   EXPECT_EQ(resident_jobs(), 0u);
+}
+
+/// Keeps a stream busy until it is told to end, or for 5 seconds.
+void CUDART_CB wait_for_end(void* may_end) {
+  const auto longest = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!static_cast<std::atomic<bool>*>(may_end)->load() && std::chrono::steady_clock::now() < longest) {
+    std::this_thread::yield();
+  }
+}
+
+/// With GAPLESS_RESIDENT=ready.
+TEST_F(Resident, ReadyBuffersDoNotWaitForTheDefaultStream) {
+  ASSERT_NO_FATAL_FAILURE(expect_packs(1, true));
+  resident_jobs();
+  std::atomic<bool> may_end{false};
+  ASSERT_CUDA(cudaLaunchHostFunc(cudaStreamLegacy, wait_for_end, &may_end));
+  const Job job{rows_.get(), {1, 0}, 0, rows_->size, Direction::pack, memory_, packed_};
+  EXPECT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu), Status::ok) << runtime_->last_error();
+  EXPECT_EQ(resident_jobs(), 1u);
+  may_end = true;
+  ASSERT_CUDA(cudaStreamSynchronize(cudaStreamLegacy));
 }
 
 TEST_F(Resident, IsNotUsedByTheChildOfAFork) {

@@ -1,5 +1,6 @@
 // A kernel that stays on the GPU for a while and takes small jobs from a mailbox, so that a job costs a trip over the
-// bus each way and no launch. Chosen by GAPLESS_RESIDENT=1.
+// bus each way and no launch. Chosen by GAPLESS_RESIDENT: 1 asks each time whether the program's default stream is
+// idle, which takes as long as half a job; ready takes the program's word that its buffers are.
 //
 // One warp of one block polls the mailbox, which is page-locked host memory, and hands what it finds to its own block
 // and, if there is more than a tile to do, to the other blocks of its cluster, through shared memory. The blocks share
@@ -52,7 +53,7 @@ enum class ResidentResult : std::uint8_t { done, unavailable };
 
 /// Runs the nest of so many bytes on the current device, `device`, and waits for it. Unavailable, and nothing happened,
 /// where there is no resident kernel to be had, it is in use by another thread, the job is too large, or the program's
-/// default stream is not idle. Throws std::bad_alloc.
+/// default stream has to be idle and is not. Throws std::bad_alloc.
 ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyond_gpu, int device);
 
 /// Does GAPLESS_RESIDENT ask for it?
