@@ -237,6 +237,7 @@ Status CudaRuntime::issue_in_chunks(const Job& job, int device, cudaStream_t que
   } catch (const std::bad_alloc&) {
     status = failed("planning an unpack in chunks", cudaErrorMemoryAllocation);
   }
+  if (status != Status::ok) staging->abandon();
   staging->release();
   return status;
 }

@@ -37,6 +37,10 @@ cudaError_t Staging::follow(cudaStream_t queue) noexcept {
   return error == cudaSuccess ? cudaStreamWaitEvent(stream_, issued_, 0) : error;
 }
 
+void Staging::abandon() noexcept {
+  if (cudaStreamSynchronize(stream_) != cudaSuccess) cudaGetLastError();
+}
+
 device::Status Staging::bring(const void* host, std::size_t bytes, void*& packed) noexcept {
   current_ = 1 - current_;
   packed = buffers_ + current_ * largest_chunk;

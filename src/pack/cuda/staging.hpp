@@ -18,6 +18,8 @@ class Staging final : public ChunkBuffers {
   /// is not to be had. Copies wait for what `queue` has been given so far.
   static Staging* acquire(int device, cudaStream_t queue) noexcept;
   void release() noexcept { taken_.clear(std::memory_order_release); }
+  /// After a failure: returns when no copy reads host memory any more.
+  void abandon() noexcept;
 
   device::Status bring(const void* host, std::size_t bytes, void*& packed) noexcept override;
   device::Status done() noexcept override;
