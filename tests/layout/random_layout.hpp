@@ -73,8 +73,8 @@ class LayoutGenerator {
     RandomLayout result;
     const std::int64_t step = between(0, 60);
     // Most entries of some lists lie one step behind the entry before.
-    const bool is_regular = child.bytes.size() < 16 && between(0, 1) == 0;
-    for (std::int64_t i = between(2, is_regular ? 40 : 6); i > 0; --i) {
+    const bool is_regular = child.bytes.size() < 16 && between(0, 2) == 0;
+    for (std::int64_t i = between(2, is_regular ? 24 : 6); i > 0; --i) {
       const bool is_run = is_regular && !offsets.empty() && between(0, 7) != 0;
       offsets.push_back(is_run ? offsets.back() + step : between(0, 1) == 0 ? between(-90, 90) : i * step);
       append(result.bytes, child.bytes, offsets.back());

@@ -45,9 +45,11 @@ void append(Shape& shape, Mode mode) {
 /// Of a list of at least two places.
 Offset mean_distance(const layout::OffsetTable& offsets) {
   Offset low = offsets[0], high = offsets[0];
-  for (std::size_t i = 1; i < offsets.size(); ++i) {
-    low = std::min(low, offsets[i]);
-    high = std::max(high, offsets[i]);
+  for (std::size_t i = 0; i < offsets.run_count(); ++i) {
+    const layout::OffsetRun run = offsets.run(i);
+    const Offset last = run.offset + (run.count - 1) * run.stride;
+    low = std::min({low, run.offset, last});
+    high = std::max({high, run.offset, last});
   }
   return (high - low) / static_cast<Offset>(offsets.size() - 1);
 }
