@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "pack/cuda/kept.hpp"
+
 namespace gapless::pack::cuda {
 namespace {
 
@@ -87,11 +89,6 @@ class Issuer {
   bool is_one_batch_ = true;
 };
 
-bool is_same(const Job& a, const Job& b) noexcept {
-  return a.layout == b.layout && a.outer == b.outer && a.begin == b.begin && a.end == b.end &&
-         a.direction == b.direction && a.memory == b.memory && a.packed == b.packed;
-}
-
 /// A batch with the jobs that it was made for.
 struct KeptBatch {
   Batch batch;
@@ -142,37 +139,13 @@ class KeptBatches {
   std::size_t next_ = 0;
 };
 
-/// A thread's last works without descriptors, for jobs that come again: the planner's numbers are kept as they are.
-class KeptWorks {
- public:
-  struct Work {
-    Launch launch;
-    Job job{};
-    std::weak_ptr<const Layout> layout;
-    std::uint64_t planner = 0;
-    int device = -1;
-  };
-
-  /// The place for the job's work, whatever is there.
-  Work& place(const Job& job) noexcept {
-    const auto mix = reinterpret_cast<std::uintptr_t>(job.memory) + reinterpret_cast<std::uintptr_t>(job.packed) * 3;
-    return works_[(mix ^ mix >> 8 ^ mix >> 16) / 16 % works_.size()];
-  }
-
- private:
-  std::array<Work, 16> works_;
-};
-
 Status issue_one(Planner& planner, const Job& job, int device, LaunchSink& sink) {
-  thread_local const auto works = std::make_unique<KeptWorks>();
-  KeptWorks::Work& kept = works->place(job);
-  if (is_same(kept.job, job) && kept.device == device && kept.planner == planner.identity() && !kept.layout.expired()) {
-    return sink.launch(kept.launch, nullptr, true);
-  }
+  thread_local const auto kept = std::make_unique<KeptByJob<Launch>>();
+  if (const Launch* work = kept->find(job, device, planner.identity())) return sink.launch(*work, nullptr, true);
   const Planner::Planned planned = planner.plan(job, device);
   if (planned.out_of_memory) return Status::out_of_memory;
   if (std::holds_alternative<std::monostate>(planned.launch)) return Status::ok;
-  if (!planned.descriptor) kept = {planned.launch, job, job.layout->weak_from_this(), planner.identity(), device};
+  if (!planned.descriptor) kept->remember(job, device, planner.identity(), planned.launch);
   return sink.launch(planned.launch, planned.descriptor, true);
 }
 

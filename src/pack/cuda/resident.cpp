@@ -160,22 +160,6 @@ Residents& residents() {
   return *instance;
 }
 
-enum class Use : std::uint8_t { never, behind_default_stream, at_once };
-
-Use wanted_use() noexcept {
-#if defined(__x86_64__)
-  static const Use use = [] {
-    const char* text = std::getenv("GAPLESS_RESIDENT");
-    const std::string_view wanted = text != nullptr ? text : "";
-    if (wanted == "ready") return Use::at_once;
-    return wanted == "1" ? Use::behind_default_stream : Use::never;
-  }();
-  return use;
-#else
-  return Use::never;  // messages are written 16 bytes at a time
-#endif
-}
-
 /// Has everything been done that the program issued to its default stream, and to those that synchronise with it?
 bool default_stream_is_idle() noexcept {
   const bool idle = cudaStreamQuery(cudaStreamLegacy) == cudaSuccess;
@@ -185,15 +169,25 @@ bool default_stream_is_idle() noexcept {
 
 }  // namespace
 
-bool resident_is_wanted() noexcept {
-  return wanted_use() != Use::never && !is_forked_child.load(std::memory_order_relaxed);
+ResidentUse resident_use() noexcept {
+#if defined(__x86_64__)
+  static const ResidentUse wanted = [] {
+    const char* text = std::getenv("GAPLESS_RESIDENT");
+    const std::string_view value = text != nullptr ? text : "";
+    if (value == "ready") return ResidentUse::at_once;
+    return value == "1" ? ResidentUse::when_idle : ResidentUse::never;
+  }();
+  return is_forked_child.load(std::memory_order_relaxed) ? ResidentUse::never : wanted;
+#else
+  return ResidentUse::never;  // messages are written 16 bytes at a time
+#endif
 }
 
 ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyond_gpu, int device) {
   if (bytes > largest_resident_job) return ResidentResult::unavailable;
   Resident* resident = residents().find(device);
   if (resident == nullptr) return ResidentResult::unavailable;
-  if (wanted_use() == Use::behind_default_stream && !default_stream_is_idle()) return ResidentResult::unavailable;
+  if (resident_use() == ResidentUse::when_idle && !default_stream_is_idle()) return ResidentResult::unavailable;
   Mail mail;
   mail.stops = false;
   mail.beyond_gpu = beyond_gpu;

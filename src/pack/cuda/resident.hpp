@@ -56,8 +56,11 @@ enum class ResidentResult : std::uint8_t { done, unavailable };
 /// default stream has to be idle and is not. Throws std::bad_alloc.
 ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyond_gpu, int device);
 
-/// Does GAPLESS_RESIDENT ask for it?
-bool resident_is_wanted() noexcept;
+/// Which jobs go to resident kernels: none, those that come when the program's default stream is idle, or all.
+enum class ResidentUse : std::uint8_t { never, when_idle, at_once };
+
+/// What GAPLESS_RESIDENT asks for.
+ResidentUse resident_use() noexcept;
 
 }  // namespace gapless::pack::cuda
 

@@ -6,6 +6,7 @@
 
 #include "pack/cuda/copy_engine.hpp"
 #include "pack/cuda/errors.hpp"
+#include "pack/cuda/kept.hpp"
 #include "pack/cuda/kernels.hpp"
 #include "pack/cuda/resident.hpp"
 #include "pack/cuda/scopes.hpp"
@@ -254,14 +255,22 @@ Status CudaRuntime::run(std::span<const Job> jobs, int device, void* stream) noe
                                   : issue(jobs, device, launches);
 }
 
+std::optional<SmallNest> CudaRuntime::small_nest_of(const Job& job, int device) {
+  thread_local const auto kept = std::make_unique<KeptByJob<std::optional<SmallNest>>>();
+  if (const auto* known = kept->find(job, device, planner_.identity())) return *known;
+  const auto preferred = planner_.is_forced() ? std::nullopt : std::optional(Regime::nest);
+  const std::optional<FusedWork> work = fused(planner_.plan(job, device, preferred).launch);
+  const auto* small = work ? std::get_if<SmallNest>(&*work) : nullptr;
+  const std::optional<SmallNest> result = small != nullptr ? std::optional(*small) : std::nullopt;
+  kept->remember(job, device, planner_.identity(), result);
+  return result;
+}
+
 bool CudaRuntime::has_run_resident(const Job& job, int device, device::Reach reach) noexcept {
   try {
-    const auto preferred = planner_.is_forced() ? std::nullopt : std::optional(Regime::nest);
-    const std::optional<FusedWork> work = fused(planner_.plan(job, device, preferred).launch);
-    const auto* nest = work ? std::get_if<SmallNest>(&*work) : nullptr;
     const auto bytes = static_cast<std::size_t>(job.end - job.begin);
-    return nest != nullptr &&
-           run_resident(*nest, bytes, reach == device::Reach::beyond, device) == ResidentResult::done;
+    const std::optional<SmallNest> nest = small_nest_of(job, device);
+    return nest && run_resident(*nest, bytes, reach == device::Reach::beyond, device) == ResidentResult::done;
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -272,10 +281,11 @@ Status CudaRuntime::run_and_wait(std::span<const Job> jobs, int device, device::
   const CurrentDevice current(device);
   cudaError_t error = current.error();
   if (error != cudaSuccess) return failed("choosing the GPU", error);
+  const ResidentUse use = jobs.size() == 1 ? resident_use() : ResidentUse::never;
+  if (use == ResidentUse::at_once && has_run_resident(jobs.front(), device, reach)) return Status::ok;
   bool may = false;
   error = may_touch_default_stream(may);
-  if (may && jobs.size() == 1 && resident_is_wanted() && has_run_resident(jobs.front(), device, reach))
-    return Status::ok;
+  if (use == ResidentUse::when_idle && may && has_run_resident(jobs.front(), device, reach)) return Status::ok;
   Lane* const own = error == cudaSuccess ? lane(device, error) : nullptr;
   if (own == nullptr) return failed("preparing to wait for the GPU", error);
   cudaStream_t queue = may ? cudaStreamLegacy : own->stream;

@@ -5,6 +5,7 @@
 
 #include "device/device.hpp"
 #include "pack/cuda/descriptor_memory.hpp"
+#include "pack/cuda/fused.hpp"
 #include "pack/cuda/plan.hpp"
 #include "pack/cuda/route.hpp"
 #include "pack/cuda/streams.hpp"
@@ -33,6 +34,8 @@ class CudaRuntime final : public device::Runtime {
 
  private:
   class Launches;
+  /// Nothing where the job is no small nest. Throws std::bad_alloc.
+  std::optional<SmallNest> small_nest_of(const Job& job, int device);
   /// False where it has to be launched.
   bool has_run_resident(const Job& job, int device, device::Reach reach) noexcept;
   device::Status issue(std::span<const Job> jobs, int device, Launches& launches) noexcept;
