@@ -72,11 +72,6 @@ TEST(Choose, FewRowsThatSplitSectorsAreLeftToTheCaches) {
   EXPECT_EQ(choose_regime(numbers), Regime::sectors);
   --numbers.bytes;
   EXPECT_EQ(choose_regime(numbers), Regime::nest);
-  numbers = rows(true, 22, 1);
-  numbers.bytes = 12288 * 22;
-  EXPECT_EQ(choose_regime(numbers), Regime::sectors);
-  --numbers.bytes;
-  EXPECT_EQ(choose_regime(numbers), Regime::nest);
   numbers = rows(true, Offset{1} << 62, 2, 2);
   numbers.rows_fit_32_bits = false;
   EXPECT_EQ(choose_regime(numbers), Regime::nest) << "many such rows would be more bytes than 63 bits count";
@@ -148,6 +143,11 @@ TEST(Choose, SmallJobsTakeWhatBatchesTake) {
   EXPECT_EQ(choose_regime(numbers), Regime::nest);
   numbers.bytes = 64 << 10;
   EXPECT_EQ(choose_regime(numbers), Regime::shifted);
+  numbers = rows(true, 102, 1);
+  numbers.bytes = (64 << 10) - 1;
+  EXPECT_EQ(choose_regime(numbers), Regime::nest);
+  numbers.bytes = 64 << 10;
+  EXPECT_EQ(choose_regime(numbers), Regime::sectors) << "single bytes, however few rows";
 }
 
 TEST(Choose, WhatDoesNotFit32BitsIsANest) {

@@ -179,6 +179,30 @@ std::string name_of(const std::optional<Regime>& regime) {
   return regime ? "regime " + std::to_string(static_cast<int>(*regime)) : "chosen";
 }
 
+/// The launch, and as it would be for a job so large that its tiles are larger.
+std::vector<Launch> small_and_large(const Launch& launch) {
+  std::vector<Launch> both{launch};
+  if (const auto* sectors = std::get_if<SectorsWork>(&launch); sectors != nullptr && sectors->unpack) {
+    SectorsWork large = *sectors;
+    large.words_per_thread = SectorsWork::most_words_per_thread(std::size_t{1} << large.shift);
+    both.emplace_back(large);
+  }
+  if (const auto* shifted = std::get_if<ShiftedWork>(&launch)) {
+    ShiftedWork large = *shifted;
+    large.words_per_thread = ShiftedWork::most_words_per_thread;
+    both.emplace_back(large);
+  }
+  if (const auto* transpose = std::get_if<TransposeWork>(&launch);
+      transpose != nullptr && transpose->word_shift() < 2) {
+    TransposeWork large = *transpose;
+    large.side = large_side;
+    large.inner_tiles = make_divider((large.inner + large_side - 1) / large_side);
+    large.across_tiles = make_divider((large.across + large_side - 1) / large_side);
+    both.emplace_back(large);
+  }
+  return both;
+}
+
 /// Both directions of one job, each regime forced in turn; counts the launches by kind and by word.
 class EveryRegime {
  public:
@@ -190,7 +214,9 @@ class EveryRegime {
       for (const auto direction : {Direction::pack, Direction::unpack}) {
         const auto planned = planners_[r].plan(exercise.job(direction), 0);
         const bool ordered = std::holds_alternative<OrderedWork>(planned.launch);
-        ASSERT_NO_FATAL_FAILURE(exercise.expect_moved_once(planned.launch, direction, ordered)) << name_of(regimes[r]);
+        for (const Launch& launch : small_and_large(planned.launch)) {
+          ASSERT_NO_FATAL_FAILURE(exercise.expect_moved_once(launch, direction, ordered)) << name_of(regimes[r]);
+        }
         ++launches[planned.launch.index()];
         const auto note = [&](const auto& work) {
           if constexpr (requires { work.word_shift(); }) ++word_shifts[planned.launch.index()][work.word_shift()];

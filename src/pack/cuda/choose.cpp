@@ -38,8 +38,10 @@ Regime choose_for_nest(const Numbers& n) {
   if (is_transposed(n)) return Regime::transpose;
   const bool is_odd = n.word_shift < fast_word_shift && n.row_length >= shortest_shifted_row;
   if (n.unpack) {
-    const bool gains = is_odd || has_split_sectors(n) || has_lone_sectors(n);
-    return gains && can_run(Regime::sectors, n) && n.bytes >= many_rows * n.row_length ? Regime::sectors : Regime::nest;
+    if (!can_run(Regime::sectors, n)) return Regime::nest;
+    const bool is_many = n.bytes >= many_rows * n.row_length;
+    const bool gains = is_odd || (is_many && (has_split_sectors(n) || has_lone_sectors(n)));
+    return gains ? Regime::sectors : Regime::nest;
   }
   if (is_odd && can_run(Regime::shifted, n)) return Regime::shifted;
   return is_far_triple(n) ? Regime::sectors : Regime::nest;

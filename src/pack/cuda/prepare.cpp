@@ -154,11 +154,20 @@ Tree tree_of(const Request& request, int shift) {
           shift};
 }
 
+// With fewer tiles, smaller ones are better: they spread small jobs over all multiprocessors. Where a word takes many
+// instructions, or a tile is large, that goes on for longer.
+constexpr std::uint64_t few_tiles = 256;
+constexpr std::uint64_t few_part_tiles = 2048, few_shifted_tiles = 1024, few_large_tiles = 528;
+
+/// How many words a thread should have in flight: 1 or `most`, with which there would be at least `few` tiles.
+int spread_words(std::uint64_t words, int most, std::uint64_t few) {
+  return words < few * static_cast<std::uint64_t>(most * threads_per_block) ? 1 : most;
+}
+
 /// How many words a thread should have in flight. The memory is fastest with about 500 of its lines of 64 bytes in
 /// flight in each multiprocessor: fewer do not fill it, more get in each other's way.
 int words_in_flight(const Shape& shape, const Range& range, int shift) {
   constexpr Offset line = 64;
-  constexpr std::uint64_t few_tiles = 256;  // spread small jobs over all multiprocessors instead
   const Offset lines_in_row = (shape.length + line - 1) / line * line;
   const Offset spanned = std::max(shape.length, std::min(shape.mean_distance, lines_in_row));
   const Offset words_per_line = shape.length * line / spanned >> shift;
@@ -211,6 +220,7 @@ ShiftedWork shifted_work(const Request& request) {
   const auto misaligned = static_cast<std::int32_t>((work.rows.packed + work.rows.begin) % 8);
   work.lead = static_cast<std::int32_t>(work.rows.begin) - misaligned;
   work.word_count = static_cast<std::uint32_t>(static_cast<std::int32_t>(work.rows.end) - work.lead + 7) / 8;
+  work.words_per_thread = spread_words(work.word_count, ShiftedWork::most_words_per_thread, few_shifted_tiles);
   return work;
 }
 
@@ -231,6 +241,10 @@ SectorsWork sectors_work(const Request& request, const Numbers& numbers) {
   const std::uint32_t units = (work.rows.length + slack + work.alignment - 1) / work.alignment;
   const std::uint32_t words = units * work.alignment >> work.shift;
   work.words_per_row = make_divider(request.unpack ? words : std::bit_ceil(words));
+  const std::uint64_t all_words = std::uint64_t{work.rows.row_count} * work.words_per_row.divisor;
+  const int most = SectorsWork::most_words_per_thread(std::size_t{1} << work.shift);
+  work.words_per_thread =
+      request.unpack ? spread_words(all_words, most, work.is_exact ? few_tiles : few_part_tiles) : 1;
   work.is_streamed = request.unpack && has_lone_sectors(numbers);
   work.is_prefetched = is_long || shape.mean_distance <= 2 * sector_bytes;
   return work;
@@ -263,6 +277,13 @@ void put_planes(const Request& request, int across_mode, TransposeWork& work) {
   work.outer_count = static_cast<std::uint32_t>(last / each) - work.first_outer + 1;
 }
 
+/// Cuts the planes into tiles of side x side elements.
+void cut(TransposeWork& work, std::uint32_t side) {
+  work.side = static_cast<int>(side);
+  work.inner_tiles = make_divider((work.inner + side - 1) / side);
+  work.across_tiles = make_divider((work.across + side - 1) / side);
+}
+
 TransposeWork transpose_work(const Request& request, const Numbers& numbers) {
   TransposeWork work{};
   work.range = range_of(request, numbers.word_shift);
@@ -273,10 +294,11 @@ TransposeWork transpose_work(const Request& request, const Numbers& numbers) {
   work.inner_stride = static_cast<std::int32_t>(numbers.inner_stride);
   work.across_stride = static_cast<std::int32_t>(numbers.across_stride);
   put_planes(request, numbers.across_mode, work);
-  const auto side = static_cast<std::uint32_t>(numbers.word_shift >= 2 ? transpose_side<std::uint32_t>
-                                                                       : transpose_side<std::uint8_t>);
-  work.inner_tiles = make_divider((work.inner + side - 1) / side);
-  work.across_tiles = make_divider((work.across + side - 1) / side);
+  if (numbers.word_shift <= 1) {
+    cut(work, large_side);
+    if (work.tiles() >= few_large_tiles) return work;
+  }
+  cut(work, small_side);
   return work;
 }
 

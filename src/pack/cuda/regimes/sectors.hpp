@@ -24,14 +24,16 @@ struct SectorsWork {
   int shift;                             ///< log2 of the bytes in a word
   bool is_exact;                         ///< rows, packed stream and range begin and end at whole words
   bool is_prefetched;
-  bool is_streamed;  ///< is_exact
-  bool unpack;       ///< else is_exact
+  bool is_streamed;      ///< is_exact
+  bool unpack;           ///< else is_exact
+  int words_per_thread;  ///< in flight: 1 or, while unpacking, most_words_per_thread
   Rows rows;
 
-  /// In flight while unpacking.
-  GAPLESS_HOST_DEVICE static constexpr int words_per_thread(int shift) noexcept { return shift == 2 ? 4 : 2; }
+  GAPLESS_HOST_DEVICE static constexpr int most_words_per_thread(std::size_t word_bytes) noexcept {
+    return word_bytes == 4 ? 4 : 2;
+  }
   GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept {
-    const auto words = static_cast<std::uint32_t>((unpack ? words_per_thread(shift) : 1) * threads_per_block);
+    const auto words = static_cast<std::uint32_t>(words_per_thread * threads_per_block);
     return (rows.row_count * words_per_row.divisor + words - 1) / words;
   }
   GAPLESS_HOST_DEVICE int word_shift() const noexcept { return shift; }
@@ -105,14 +107,13 @@ struct PartWords {
   }
 };
 
-template <class Word, class Form, class Words, class Block>
-GAPLESS_HOST_DEVICE void scatter_words(const SectorsWork& work, std::uint64_t tile, const Words& words,
-                                       const Block& block) noexcept {
-  constexpr int words_per_thread = SectorsWork::words_per_thread(sizeof(Word) == 4 ? 2 : 3);
+template <class Word, class Form, int words_per_thread, class Words, class Block>
+GAPLESS_HOST_DEVICE void scatter_known_words(const SectorsWork& work, std::uint64_t tile, const Words& words,
+                                             const Block& block) noexcept {
   block.threads([&](int thread) {
     const std::uint32_t first =
         static_cast<std::uint32_t>(tile) * (words_per_thread * threads_per_block) + static_cast<std::uint32_t>(thread);
-    Word values[words_per_thread];
+    Word values[words_per_thread] = {};
     RowWord places[words_per_thread];
     GAPLESS_UNROLL
     for (int i = 0; i < words_per_thread; ++i) {
@@ -126,6 +127,13 @@ GAPLESS_HOST_DEVICE void scatter_words(const SectorsWork& work, std::uint64_t ti
       if (places[i].is_touched(sizeof(Word))) words.store(places[i], values[i]);
     }
   });
+}
+
+template <class Word, class Form, class Words, class Block>
+GAPLESS_HOST_DEVICE void scatter_words(const SectorsWork& work, std::uint64_t tile, const Words& words,
+                                       const Block& block) noexcept {
+  if (work.words_per_thread == 1) return scatter_known_words<Word, Form, 1>(work, tile, words, block);
+  scatter_known_words<Word, Form, SectorsWork::most_words_per_thread(sizeof(Word))>(work, tile, words, block);
 }
 
 template <class Word, class Form, class Block>

@@ -11,15 +11,16 @@ namespace gapless::pack::cuda {
 
 struct ShiftedWork {
   using Shared = NothingShared;
-  static constexpr int words_per_thread = 2;
-  static constexpr std::uint32_t words_per_tile = words_per_thread * threads_per_block;
+  static constexpr int most_words_per_thread = 2;
 
   Divider<std::uint32_t> row_length;
   std::int32_t lead;  ///< word w holds packed bytes lead + 8 w and on, and its address is a multiple of 8
   std::uint32_t word_count;
+  int words_per_thread;  ///< in flight: 1 or most_words_per_thread
   Rows rows;
 
   GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept {
+    const auto words_per_tile = static_cast<std::uint32_t>(words_per_thread * threads_per_block);
     return (word_count + words_per_tile - 1) / words_per_tile;
   }
   GAPLESS_HOST_DEVICE int word_shift() const noexcept { return 3; }
@@ -56,18 +57,19 @@ GAPLESS_HOST_DEVICE std::uint64_t gather(const ShiftedWork& work, const PackedWo
   return value;
 }
 
-template <class Word, class Form, class Block>
-GAPLESS_HOST_DEVICE void run_known_tile(const ShiftedWork& work, std::uint64_t tile, const Block& block) noexcept {
+template <class Form, int words_per_thread, class Block>
+GAPLESS_HOST_DEVICE void assemble_words(const ShiftedWork& work, std::uint64_t tile, const Block& block) noexcept {
   block.threads([&](int thread) {
-    const auto first = static_cast<std::uint32_t>(tile) * ShiftedWork::words_per_tile + static_cast<unsigned>(thread);
-    std::uint64_t values[ShiftedWork::words_per_thread];
+    const std::uint32_t first =
+        static_cast<std::uint32_t>(tile) * (words_per_thread * threads_per_block) + static_cast<std::uint32_t>(thread);
+    std::uint64_t values[words_per_thread] = {};
     GAPLESS_UNROLL
-    for (int i = 0; i < ShiftedWork::words_per_thread; ++i) {
+    for (int i = 0; i < words_per_thread; ++i) {
       const std::uint32_t word = first + static_cast<unsigned>(i * threads_per_block);
       if (word < work.word_count) values[i] = gather<Form>(work, PackedWord(work, word), block.space);
     }
     GAPLESS_UNROLL
-    for (int i = 0; i < ShiftedWork::words_per_thread; ++i) {
+    for (int i = 0; i < words_per_thread; ++i) {
       const std::uint32_t word = first + static_cast<unsigned>(i * threads_per_block);
       if (word >= work.word_count) continue;
       const PackedWord packed(work, word);
@@ -75,6 +77,12 @@ GAPLESS_HOST_DEVICE void run_known_tile(const ShiftedWork& work, std::uint64_t t
                   packed.begin, packed.end);
     }
   });
+}
+
+template <class Word, class Form, class Block>
+GAPLESS_HOST_DEVICE void run_known_tile(const ShiftedWork& work, std::uint64_t tile, const Block& block) noexcept {
+  if (work.words_per_thread == 1) return assemble_words<Form, 1>(work, tile, block);
+  assemble_words<Form, ShiftedWork::most_words_per_thread>(work, tile, block);
 }
 
 template <class Word, class Block>

@@ -7,18 +7,18 @@
 
 namespace gapless::pack::cuda {
 
-/// Elements of a tile in each order: few, so that small jobs have tiles for all multiprocessors, but whole sectors.
-template <class Word>
-inline constexpr int transpose_side = sizeof(Word) >= 4 ? 32 : 64;
+/// Elements of a tile in each order. The larger one is for elements of 1 and 2 bytes, of which it makes whole sectors;
+/// but small jobs must have tiles for all multiprocessors.
+inline constexpr int small_side = 32, large_side = 64;
 
 struct SharedTile {
-  alignas(16) std::byte bytes[32 * 33 * sizeof(Word16)];
+  alignas(16) std::byte bytes[small_side * (small_side + 1) * sizeof(Word16)];
 
   /// Rows are one element longer than the tile is wide, so that columns do not all lie in one memory bank.
-  template <class Word>
+  template <class Word, int side>
   GAPLESS_HOST_DEVICE Word& at(std::uint32_t row, std::uint32_t column) noexcept {
-    static_assert(transpose_side<Word> * (transpose_side<Word> + 1) * sizeof(Word) <= sizeof bytes);
-    return reinterpret_cast<Word*>(bytes)[row * (transpose_side<Word> + 1) + column];
+    static_assert(side * (side + 1) * sizeof(Word) <= sizeof bytes);
+    return reinterpret_cast<Word*>(bytes)[row * (side + 1) + column];
   }
 };
 
@@ -28,6 +28,7 @@ struct TransposeWork {
   using Shared = SharedTile;
 
   Range range;                  ///< one word is one element
+  int side;                     ///< of a tile
   std::uint32_t inner, across;  ///< elements
   std::uint32_t across_packed;  ///< from one element to the next in memory order
   std::uint32_t first_outer, outer_count;
@@ -76,9 +77,8 @@ GAPLESS_HOST_DEVICE TransposeTile transpose_tile(const TransposeWork& work, std:
 
 /// A thread's elements of a tile, in memory order or in packed order: one column, `rows_apart` rows from one to the
 /// next.
-template <class Word, bool in_memory_order>
+template <class Word, int side, bool in_memory_order>
 struct TransposeColumn {
-  static constexpr int side = transpose_side<Word>;
   static constexpr std::uint32_t rows_apart = threads_per_block / side;
   static constexpr int count = side / static_cast<int>(rows_apart);
 
@@ -116,10 +116,10 @@ struct TransposeColumn {
 
 /// One half of the way: between the shared tile and memory, or between it and the packed stream. All loads of a batch
 /// are on their way before the first of its stores.
-template <class Word, bool to_shared, bool in_memory_order, bool is_whole, class Space>
+template <class Word, int side, bool to_shared, bool in_memory_order, bool is_whole, class Space>
 GAPLESS_HOST_DEVICE void move_elements(const TransposeWork& work, const TransposeTile& tile, int thread,
                                        SharedTile& shared, const Space& space) noexcept {
-  using Column = TransposeColumn<Word, in_memory_order>;
+  using Column = TransposeColumn<Word, side, in_memory_order>;
   constexpr int batch = Column::count < 8 ? Column::count : 8;
   const Column column(work, tile, thread);
   GAPLESS_UNROLL
@@ -132,7 +132,7 @@ GAPLESS_HOST_DEVICE void move_elements(const TransposeWork& work, const Transpos
       if constexpr (to_shared) {
         words[b] = *space.template at<const Word>(column.place(n));
       } else {
-        words[b] = shared.template at<Word>(column.inner(n), column.across(n));
+        words[b] = shared.template at<Word, side>(column.inner(n), column.across(n));
       }
     }
     GAPLESS_UNROLL
@@ -140,7 +140,7 @@ GAPLESS_HOST_DEVICE void move_elements(const TransposeWork& work, const Transpos
       const int n = begin + b;
       if (!is_whole && !column.has(work, tile, n)) continue;
       if constexpr (to_shared) {
-        shared.template at<Word>(column.inner(n), column.across(n)) = words[b];
+        shared.template at<Word, side>(column.inner(n), column.across(n)) = words[b];
       } else {
         *space.template at<Word>(column.place(n)) = words[b];
       }
@@ -148,31 +148,41 @@ GAPLESS_HOST_DEVICE void move_elements(const TransposeWork& work, const Transpos
   }
 }
 
-template <class Word, bool to_shared, bool in_memory_order, class Block>
+template <class Word, int side, bool to_shared, bool in_memory_order, class Block>
 GAPLESS_HOST_DEVICE void move_tile(const TransposeWork& work, const TransposeTile& tile, SharedTile& shared,
                                    const Block& block) noexcept {
   block.threads([&](int thread) {
     if (tile.is_whole) {
-      move_elements<Word, to_shared, in_memory_order, true>(work, tile, thread, shared, block.space);
+      move_elements<Word, side, to_shared, in_memory_order, true>(work, tile, thread, shared, block.space);
     } else {
-      move_elements<Word, to_shared, in_memory_order, false>(work, tile, thread, shared, block.space);
+      move_elements<Word, side, to_shared, in_memory_order, false>(work, tile, thread, shared, block.space);
     }
   });
+}
+
+template <class Word, int side, class Block>
+GAPLESS_HOST_DEVICE void transpose_square(const TransposeWork& work, std::uint64_t number, const Block& block,
+                                          SharedTile& shared) noexcept {
+  const TransposeTile tile = transpose_tile<side>(work, number);
+  if (work.range.unpack) {
+    move_tile<Word, side, true, false>(work, tile, shared, block);
+    block.barrier();
+    move_tile<Word, side, false, true>(work, tile, shared, block);
+  } else {
+    move_tile<Word, side, true, true>(work, tile, shared, block);
+    block.barrier();
+    move_tile<Word, side, false, false>(work, tile, shared, block);
+  }
 }
 
 template <class Word, class Block>
 GAPLESS_HOST_DEVICE void run_tile(const TransposeWork& work, std::uint64_t number, const Block& block,
                                   SharedTile& shared) noexcept {
   if (number == 0) copy_edges(work.range, work.places, work.word_shift(), block);
-  const TransposeTile tile = transpose_tile<transpose_side<Word>>(work, number);
-  if (work.range.unpack) {
-    move_tile<Word, true, false>(work, tile, shared, block);
-    block.barrier();
-    move_tile<Word, false, true>(work, tile, shared, block);
-  } else {
-    move_tile<Word, true, true>(work, tile, shared, block);
-    block.barrier();
-    move_tile<Word, false, false>(work, tile, shared, block);
+  if (work.side == small_side) {
+    transpose_square<Word, small_side>(work, number, block, shared);
+  } else if constexpr (sizeof(Word) <= 2) {
+    transpose_square<Word, large_side>(work, number, block, shared);
   }
   block.barrier();  // shared memory may be used again
 }
