@@ -114,6 +114,33 @@ TEST_P(BatchTest, TheSameJobsAgainAndOthersLikeThem) {
   }
 }
 
+TEST_P(BatchTest, TheSameSingleJobAgainAndAnotherLayoutInItsPlace) {
+  constexpr std::size_t rows = 16, bytes = 4 * rows;
+  RandomLayouts random(test_seed());
+  Memory memory(*runtime_, MemoryKind::device, 400), packed(*runtime_, MemoryKind::device, bytes);
+  LayoutPointer layout;
+  for (int round = 0; round < 24; ++round) {
+    if (round % 3 == 0) {
+      layout.reset();  // so that the next one may lie where it lay
+      layout = layout::repeat(layout::block(0, 4), rows, 8 + 4 * random.number(0, 4));
+    }
+    const auto stride = static_cast<std::size_t>(layout->modes[0].stride);
+    const bool packs = random.number(0, 1) == 0;
+    auto inside = random_bytes(random, 400), outside = random_bytes(random, bytes);
+    memory.fill(inside);
+    packed.fill(outside);
+    const Job job{layout.get(),     {1, 0},          0, bytes, packs ? Direction::pack : Direction::unpack,
+                  memory.pointer(), packed.pointer()};
+    expect_ok(runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu));
+    for (std::size_t i = 0; i < bytes; ++i) {
+      char &in = inside[i / 4 * stride + i % 4], &out = outside[i];
+      (packs ? out : in) = packs ? in : out;
+    }
+    ASSERT_EQ(memory.contents(), inside) << "round " << round;
+    ASSERT_EQ(packed.contents(), outside) << "round " << round;
+  }
+}
+
 TEST_P(BatchTest, MoreJobsThanOneLaunchHolds) {
   RandomLayouts random(test_seed());
   Mix mix(*runtime_, random);
