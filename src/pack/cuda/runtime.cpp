@@ -1,8 +1,7 @@
+// The GPU runtime interface: streams, and the ways of a call's jobs.
 #include "pack/cuda/runtime.hpp"
 
-#include <atomic>
 #include <chrono>
-#include <cstdio>
 
 #include "pack/cuda/copy_engine.hpp"
 #include "pack/cuda/errors.hpp"
@@ -17,8 +16,6 @@
 namespace gapless::pack::cuda {
 namespace {
 
-using device::Location;
-using device::MemoryKind;
 using device::Status;
 
 /// Lets what is launched in `queue` from now on use the descriptor.
@@ -36,24 +33,6 @@ cudaError_t may_touch_default_stream(bool& may) noexcept {
   if (error != cudaErrorStreamCaptureImplicit) return error;
   cudaGetLastError();
   return cudaSuccess;
-}
-
-/// Lets the current device, `device`, address what is allocated on `peer`, from its default pool too.
-cudaError_t enable_access(int device, int peer) noexcept {
-  cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
-  if (error == cudaErrorPeerAccessAlreadyEnabled) {
-    cudaGetLastError();
-    error = cudaSuccess;
-  }
-  int has_pools = 0;
-  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported, peer);
-  if (error != cudaSuccess || has_pools == 0) return error;
-  cudaMemPool_t pool = nullptr;
-  error = cudaDeviceGetDefaultMemPool(&pool, peer);
-  cudaMemAccessDesc access{};
-  access.location = {cudaMemLocationTypeDevice, {device}};
-  access.flags = cudaMemAccessFlagsProtReadWrite;
-  return error == cudaSuccess ? cudaMemPoolSetAccess(pool, &access, 1) : error;
 }
 
 /// Lets the lane's stream wait for `queue`; false if that failed, and then nothing has happened.
@@ -80,70 +59,6 @@ Before state_of(cudaStream_t queue) noexcept {
 }
 
 }  // namespace
-
-int CudaRuntime::device_count() noexcept {
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaSuccess) return count;
-  failed("looking for GPUs", error);
-  return 0;
-}
-
-std::string CudaRuntime::describe(int device) {
-  cudaDeviceProp properties;
-  const cudaError_t error = cudaGetDeviceProperties(&properties, device);
-  if (error != cudaSuccess) {
-    failed("reading the GPU's properties", error);
-    return last_error_text();
-  }
-  int driver = 0;
-  cudaDriverGetVersion(&driver);
-  char line[512];
-  std::snprintf(line, sizeof line, "%s, compute capability %d.%d, %d multiprocessors, %zu MiB, CUDA driver %d.%d",
-                properties.name, properties.major, properties.minor, properties.multiProcessorCount,
-                properties.totalGlobalMem >> 20, driver / 1000, driver % 1000 / 10);
-  return line;
-}
-
-const char* CudaRuntime::last_error() noexcept { return last_error_text(); }
-
-Location CudaRuntime::locate(const void* pointer) noexcept {
-  cudaPointerAttributes attributes;
-  if (const cudaError_t error = cudaPointerGetAttributes(&attributes, pointer); error != cudaSuccess) {
-    failed("asking what memory a pointer names", error);
-    return {};
-  }
-  switch (attributes.type) {
-    case cudaMemoryTypeDevice:
-      return {MemoryKind::device, attributes.device};
-    case cudaMemoryTypeManaged:
-      return {MemoryKind::managed, attributes.device};
-    case cudaMemoryTypeHost:
-      return {MemoryKind::pinned, attributes.device};
-    default:
-      return {};
-  }
-}
-
-Status CudaRuntime::allocate(MemoryKind kind, int device, std::size_t bytes, void** pointer) noexcept {
-  *pointer = nullptr;
-  const CurrentDevice current(device);
-  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
-  const OutsideCapture outside;
-  if (kind == MemoryKind::device) return result("allocating GPU memory", cudaMalloc(pointer, bytes));
-  if (kind == MemoryKind::pinned) {
-    return result("allocating page-locked memory",
-                  cudaHostAlloc(pointer, bytes, cudaHostAllocPortable | cudaHostAllocMapped));
-  }
-  return unsupported("only device and pinned memory can be allocated");
-}
-
-void CudaRuntime::release(MemoryKind kind, int device, void* pointer) noexcept {
-  const CurrentDevice current(device);
-  const OutsideCapture outside;
-  const cudaError_t error = kind == MemoryKind::device ? cudaFree(pointer) : cudaFreeHost(pointer);
-  if (error != cudaSuccess) failed("freeing memory", error);
-}
 
 void* CudaRuntime::stream(int device) noexcept {
   const CurrentDevice current(device);
@@ -333,28 +248,6 @@ Status CudaRuntime::copy(const PairJob& job, int device, void* stream) noexcept 
   } catch (const std::bad_alloc&) {
     return failed("planning a copy between two layouts", cudaErrorMemoryAllocation);
   }
-}
-
-Status CudaRuntime::enable_peer(int device, int peer) noexcept {
-  if (device == peer) return Status::ok;
-  constexpr int remembered = 16;
-  static std::atomic<bool> enabled[remembered][remembered];
-  const bool remembers = device >= 0 && device < remembered && peer >= 0 && peer < remembered;
-  if (remembers && enabled[device][peer].load(std::memory_order_relaxed)) return Status::ok;
-  const CurrentDevice current(device);
-  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
-  const OutsideCapture outside;
-  int can = 0;
-  if (const cudaError_t error = cudaDeviceCanAccessPeer(&can, device, peer); error != cudaSuccess) {
-    return failed("asking whether a GPU reaches another's memory", error);
-  }
-  if (can == 0) {
-    return unsupported("it cannot address the memory of GPU %d", peer);
-  }
-  const cudaError_t error = enable_access(device, peer);
-  if (error != cudaSuccess) return failed("letting a GPU address another's memory", error);
-  if (remembers) enabled[device][peer].store(true, std::memory_order_relaxed);
-  return Status::ok;
 }
 
 }  // namespace gapless::pack::cuda
