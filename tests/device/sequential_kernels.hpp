@@ -48,10 +48,12 @@ class SequentialKernels {
     using namespace pack::cuda;
     visit_word(work.word_shift(), [&](auto word) {
       visit_row_form(work.rows.places, [&](auto form) {
-        for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) {
-          if constexpr (sizeof(word) == 8 || (sizeof(word) >= 4 && std::is_same_v<Work, SectorsWork>)) {
-            run_known_tile<decltype(word), decltype(form)>(work, tile, block_);
-          }
+        if constexpr (sizeof(word) == 8 || (sizeof(word) >= 4 && std::is_same_v<Work, SectorsWork>)) {
+          visit_row_words<decltype(word)>(work, [&](auto words) {
+            for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) {
+              run_known_tile<decltype(word), decltype(form), decltype(words)::value>(work, tile, block_);
+            }
+          });
         }
       });
     });

@@ -189,7 +189,7 @@ std::vector<Launch> small_and_large(const Launch& launch) {
   }
   if (const auto* shifted = std::get_if<ShiftedWork>(&launch)) {
     ShiftedWork large = *shifted;
-    large.words_per_thread = ShiftedWork::most_words_per_thread;
+    large.words_per_thread = ShiftedWork::most_words_per_thread(sizeof(std::uint64_t));
     both.emplace_back(large);
   }
   if (const auto* transpose = std::get_if<TransposeWork>(&launch);

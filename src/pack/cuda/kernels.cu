@@ -34,13 +34,13 @@ __global__ void __launch_bounds__(threads_per_block, wanted_blocks<Work>)
 }
 
 /// For work on rows, of which the form is known.
-template <class Word, class Form, class Work>
+template <class Word, class Form, int words_per_thread, class Work>
 __global__ void __launch_bounds__(threads_per_block)
     row_kernel(const __grid_constant__ Work work, const __grid_constant__ Completion completion) {
   let_next_kernel_start();
   foresee(completion);
   wait_for_kernel_before();
-  run_known_tile<Word, Form>(work, blockIdx.x, DeviceBlock{});
+  run_known_tile<Word, Form, words_per_thread>(work, blockIdx.x, DeviceBlock{});
   complete(completion);
 }
 
@@ -87,7 +87,9 @@ struct Launcher {
   cudaError_t launch_rows(const Work& work) const noexcept {
     cudaError_t error = cudaErrorInvalidValue;
     visit_row_form(work.rows.places, [&](auto form) {
-      error = launch_tiles(row_kernel<Word, decltype(form), Work>, work, stream, completion);
+      visit_row_words<Word>(work, [&](auto words) {
+        error = launch_tiles(row_kernel<Word, decltype(form), decltype(words)::value, Work>, work, stream, completion);
+      });
     });
     return error;
   }

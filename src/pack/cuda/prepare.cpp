@@ -220,7 +220,8 @@ ShiftedWork shifted_work(const Request& request) {
   const auto misaligned = static_cast<std::int32_t>((work.rows.packed + work.rows.begin) % 8);
   work.lead = static_cast<std::int32_t>(work.rows.begin) - misaligned;
   work.word_count = static_cast<std::uint32_t>(static_cast<std::int32_t>(work.rows.end) - work.lead + 7) / 8;
-  work.words_per_thread = spread_words(work.word_count, ShiftedWork::most_words_per_thread, few_shifted_tiles);
+  work.words_per_thread =
+      spread_words(work.word_count, ShiftedWork::most_words_per_thread(sizeof(std::uint64_t)), few_shifted_tiles);
   return work;
 }
 

@@ -31,6 +31,14 @@ void visit_row_form(const Nest<std::uint32_t>& places, const Action& action) {
   action(AnyForm{});
 }
 
+/// Calls action with the compile-time number of words that each thread has in flight: 1, or what the work has at most.
+GAPLESS_RUNS_ANYWHERE
+template <class Word, class Work, class Action>
+GAPLESS_HOST_DEVICE void visit_row_words(const Work& work, const Action& action) {
+  if (work.words_per_thread == 1) return action(std::integral_constant<int, 1>{});
+  action(std::integral_constant<int, Work::most_words_per_thread(sizeof(Word))>{});
+}
+
 template <class Form>
 GAPLESS_HOST_DEVICE std::uintptr_t row_address(const Rows& rows, std::uint32_t row) noexcept {
   if constexpr (Form::level_count == 0) {

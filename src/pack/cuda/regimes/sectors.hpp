@@ -108,8 +108,8 @@ struct PartWords {
 };
 
 template <class Word, class Form, int words_per_thread, class Words, class Block>
-GAPLESS_HOST_DEVICE void scatter_known_words(const SectorsWork& work, std::uint64_t tile, const Words& words,
-                                             const Block& block) noexcept {
+GAPLESS_HOST_DEVICE void scatter_words(const SectorsWork& work, std::uint64_t tile, const Words& words,
+                                       const Block& block) noexcept {
   block.threads([&](int thread) {
     const std::uint32_t first =
         static_cast<std::uint32_t>(tile) * (words_per_thread * threads_per_block) + static_cast<std::uint32_t>(thread);
@@ -129,13 +129,6 @@ GAPLESS_HOST_DEVICE void scatter_known_words(const SectorsWork& work, std::uint6
   });
 }
 
-template <class Word, class Form, class Words, class Block>
-GAPLESS_HOST_DEVICE void scatter_words(const SectorsWork& work, std::uint64_t tile, const Words& words,
-                                       const Block& block) noexcept {
-  if (work.words_per_thread == 1) return scatter_known_words<Word, Form, 1>(work, tile, words, block);
-  scatter_known_words<Word, Form, SectorsWork::most_words_per_thread(sizeof(Word))>(work, tile, words, block);
-}
-
 template <class Word, class Form, class Block>
 GAPLESS_HOST_DEVICE void gather_words(const SectorsWork& work, std::uint64_t tile, const Block& block) noexcept {
   block.threads([&](int thread) {
@@ -147,24 +140,28 @@ GAPLESS_HOST_DEVICE void gather_words(const SectorsWork& work, std::uint64_t til
   });
 }
 
-template <class Word, class Form, class Block>
+template <class Word, class Form, int words_per_thread, class Block>
 GAPLESS_HOST_DEVICE void run_known_tile(const SectorsWork& work, std::uint64_t tile, const Block& block) noexcept {
   using Space = std::remove_cvref_t<decltype(block.space)>;
   if (!work.unpack) {
     if constexpr (sizeof(Word) >= 4) gather_words<Word, Form>(work, tile, block);
   } else if (work.is_exact) {
     if constexpr (sizeof(Word) >= 4) {
-      scatter_words<Word, Form>(work, tile, WholeWords<Word, Space>{block.space, work.is_streamed}, block);
+      scatter_words<Word, Form, words_per_thread>(work, tile, WholeWords<Word, Space>{block.space, work.is_streamed},
+                                                  block);
     }
   } else if constexpr (sizeof(Word) == 8) {
-    scatter_words<Word, Form>(work, tile, PartWords<Space>{block.space}, block);
+    scatter_words<Word, Form, words_per_thread>(work, tile, PartWords<Space>{block.space}, block);
   }
 }
 
 template <class Word, class Block>
 GAPLESS_HOST_DEVICE void run_tile(const SectorsWork& work, std::uint64_t tile, const Block& block,
                                   NothingShared&) noexcept {
-  if constexpr (sizeof(Word) >= 4) run_known_tile<Word, AnyForm>(work, tile, block);
+  if constexpr (sizeof(Word) >= 4) {
+    visit_row_words<Word>(
+        work, [&](auto words) { run_known_tile<Word, AnyForm, decltype(words)::value>(work, tile, block); });
+  }
 }
 
 }  // namespace gapless::pack::cuda

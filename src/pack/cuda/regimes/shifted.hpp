@@ -11,7 +11,7 @@ namespace gapless::pack::cuda {
 
 struct ShiftedWork {
   using Shared = NothingShared;
-  static constexpr int most_words_per_thread = 2;
+  GAPLESS_HOST_DEVICE static constexpr int most_words_per_thread(std::size_t) noexcept { return 2; }
 
   Divider<std::uint32_t> row_length;
   std::int32_t lead;  ///< word w holds packed bytes lead + 8 w and on, and its address is a multiple of 8
@@ -57,8 +57,8 @@ GAPLESS_HOST_DEVICE std::uint64_t gather(const ShiftedWork& work, const PackedWo
   return value;
 }
 
-template <class Form, int words_per_thread, class Block>
-GAPLESS_HOST_DEVICE void assemble_words(const ShiftedWork& work, std::uint64_t tile, const Block& block) noexcept {
+template <class Word, class Form, int words_per_thread, class Block>
+GAPLESS_HOST_DEVICE void run_known_tile(const ShiftedWork& work, std::uint64_t tile, const Block& block) noexcept {
   block.threads([&](int thread) {
     const std::uint32_t first =
         static_cast<std::uint32_t>(tile) * (words_per_thread * threads_per_block) + static_cast<std::uint32_t>(thread);
@@ -79,16 +79,13 @@ GAPLESS_HOST_DEVICE void assemble_words(const ShiftedWork& work, std::uint64_t t
   });
 }
 
-template <class Word, class Form, class Block>
-GAPLESS_HOST_DEVICE void run_known_tile(const ShiftedWork& work, std::uint64_t tile, const Block& block) noexcept {
-  if (work.words_per_thread == 1) return assemble_words<Form, 1>(work, tile, block);
-  assemble_words<Form, ShiftedWork::most_words_per_thread>(work, tile, block);
-}
-
 template <class Word, class Block>
 GAPLESS_HOST_DEVICE void run_tile(const ShiftedWork& work, std::uint64_t tile, const Block& block,
                                   NothingShared&) noexcept {
-  if constexpr (sizeof(Word) == 8) run_known_tile<Word, AnyForm>(work, tile, block);
+  if constexpr (sizeof(Word) == 8) {
+    visit_row_words<Word>(
+        work, [&](auto words) { run_known_tile<Word, AnyForm, decltype(words)::value>(work, tile, block); });
+  }
 }
 
 }  // namespace gapless::pack::cuda
