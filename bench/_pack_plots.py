@@ -21,10 +21,16 @@ matplotlib.rcParams.update(
 from matplotlib import pyplot  # noqa: E402  (after the backend is chosen)
 
 START = "empty kernel, completion polled"
+RESIDENT = {
+    "no": "gapless",
+    "yes": "gapless, resident kernel",
+    "ready": "gapless, resident kernel, buffers ready",
+}
 # One look for each contestant in all figures.
 LOOKS = {
     "gapless": {"color": "#0b6e4f", "linewidth": 2, "marker": "o", "markersize": 3},
-    "gapless, resident kernel": {"color": "#54b848", "linewidth": 2, "marker": "o", "markersize": 3},
+    RESIDENT["yes"]: {"color": "#54b848", "linewidth": 2, "marker": "o", "markersize": 3},
+    RESIDENT["ready"]: {"color": "#9bd770", "linewidth": 2, "marker": "o", "markersize": 3},
     HAND: {"color": "#e08e0b", "linestyle": "--", "marker": "s", "markersize": 3},
     "traffic bound": {"color": "#444444", "linestyle": ":"},
     START: {"color": "#444444", "linestyle": ":"},
@@ -114,7 +120,7 @@ def draw_latency(result, folder):
     figure, panels = pyplot.subplots(1, 2, figsize=(8, 3.2), sharey=True)
     for axes, direction in zip(panels, ("pack", "unpack"), strict=True):
         mine = [row for row in rows if row["case"]["direction"] == direction]
-        for resident, name in (("no", "gapless"), ("yes", "gapless, resident kernel")):
+        for resident, name in RESIDENT.items():
             chosen = [row for row in mine if row["case"]["resident"] == resident]
             line(axes, name, [(row["case"]["bytes"], row["value"]) for row in chosen])
         plain = [row for row in mine if row["case"]["resident"] == "no"]

@@ -33,13 +33,14 @@ def measure(build, words, **environment):
 
 
 def measure_all(build, tables, quick, peers):
-    """One process for most tables, and one with a resident kernel for the latencies."""
+    """One process for most tables, and one for the latencies of each kind of resident kernel."""
     flags = ["--quick"] if quick else []
     for peer in peers:
         flags += ["--peer", peer]
     output = measure(build, [*flags, *tables])
     if not tables or "latency" in tables:
-        output += measure(build, [*flags, "latency"], GAPLESS_RESIDENT="1")
+        for kind in ("1", "ready"):
+            output += measure(build, [*flags, "latency"], GAPLESS_RESIDENT=kind)
     return output
 
 

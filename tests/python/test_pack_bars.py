@@ -84,7 +84,9 @@ def test_vendor_calls_count_only_where_a_kernel_can_beat_them():
     assert _pack_bars.vendor([row("types", 9.5, peers={**peers, _pack_rows.HAND: 9.2})]) is None
 
 
-@pytest.mark.parametrize("resident, value, holds", [("no", 7.6, True), ("no", 7.8, False), ("yes", 3.4, True)])
+@pytest.mark.parametrize(
+    "resident, value, holds", [("no", 7.6, True), ("no", 7.8, False), ("yes", 3.4, True), ("ready", 3.6, False)]
+)
 def test_latencies_are_times_so_smaller_is_better(resident, value, holds):
     peers = {"empty kernel, completion polled": 7.0}
     bars = _pack_bars.latency([row("latency", value, size=64, peers=peers, resident=resident)])
