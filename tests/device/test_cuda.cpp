@@ -359,6 +359,29 @@ TEST_F(Cuda, TheDefaultStreamIsFollowed) {
   ASSERT_CUDA(cudaFree(to));
 }
 
+TEST_F(Cuda, ManySparsePairsOfWordsAreExact) {
+  // Tiles are run several a block: of a number that is no multiple, and of a range that begins and ends within rows.
+  constexpr layout::Offset rows = 600'001, stride = 64, length = 8, first = 4, last = rows * length - 2;
+  std::vector<char> contents(rows * stride);
+  for (std::size_t i = 0; i < contents.size(); ++i) contents[i] = static_cast<char>(i * 2654435761U >> 13);
+  char *memory = nullptr, *packed = nullptr;
+  ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), contents.size()));
+  ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&packed), rows * length));
+  ASSERT_CUDA(cudaMemcpy(memory, contents.data(), contents.size(), cudaMemcpyHostToDevice));
+  ASSERT_CUDA(cudaMemset(packed, 0, rows * length));
+  const auto pairs = layout::repeat(layout::block(0, length), rows, stride);
+  const Job job{pairs.get(), {1, 0}, first, last, Direction::pack, memory, packed + first};
+  ASSERT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu), Status::ok) << runtime_->last_error();
+  std::vector<char> found(rows * length), wanted(rows * length);
+  for (layout::Offset k = first; k < last; ++k) {
+    wanted[static_cast<std::size_t>(k)] = contents[static_cast<std::size_t>(k / length * stride + k % length)];
+  }
+  ASSERT_CUDA(cudaMemcpy(found.data(), packed, found.size(), cudaMemcpyDeviceToHost));
+  EXPECT_TRUE(found == wanted);
+  ASSERT_CUDA(cudaFree(memory));
+  ASSERT_CUDA(cudaFree(packed));
+}
+
 TEST_F(Cuda, TheProgramsOwnStateIsLeftAlone) {
   int devices = 0, current = -1;
   ASSERT_CUDA(cudaGetDeviceCount(&devices));

@@ -26,7 +26,7 @@ __device__ __forceinline__ void foresee(const Completion& completion) {
 __device__ __forceinline__ void complete(const Completion& completion) {
   if (completion.flag == nullptr) return;
   __syncthreads();
-  if (threadIdx.x != 0) return;
+  if (threadIdx.x != 0 || threadIdx.y != 0) return;
   // The fence covers what this block's other threads wrote before the barrier. Whoever reads this GPU's memory does so
   // through its second-level cache, where all stores are once they are visible to the whole GPU.
   if (completion.beyond_gpu) {

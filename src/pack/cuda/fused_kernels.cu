@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(threads_per_block) batch_kernel(const __grid_c
 cudaError_t launch(const Batch& batch, cudaStream_t stream, const Completion& completion) noexcept {
   return batch.visit_parameters(completion, [&]<class Parameters>(const Parameters& parameters) {
     void* pointer[] = {const_cast<Parameters*>(&parameters)};
-    return launch_tiles(reinterpret_cast<const void*>(batch_kernel<Parameters>), batch.tiles(), stream, pointer);
+    return launch_tiles(reinterpret_cast<const void*>(batch_kernel<Parameters>), batch.tiles(), 1, stream, pointer);
   });
 }
 

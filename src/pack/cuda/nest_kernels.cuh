@@ -6,13 +6,15 @@
 
 namespace gapless::pack::cuda {
 
+/// threadIdx.y is the tile within the block.
 template <class Word, class Form, int words_per_thread, class Index>
-__global__ void __launch_bounds__(threads_per_block)
+__global__ void __launch_bounds__(most_tiles_per_block* threads_per_block)
     nest_kernel(const __grid_constant__ NestWork<Index> work, const __grid_constant__ Completion completion) {
   let_next_kernel_start();
   foresee(completion);
   wait_for_kernel_before();
-  run_known_tile<Word, Form, words_per_thread>(work, blockIdx.x, DeviceBlock{});
+  const std::uint64_t tile = std::uint64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  if (tile < work.tiles()) run_known_tile<Word, Form, words_per_thread>(work, tile, DeviceBlock{});
   complete(completion);
 }
 
@@ -24,7 +26,9 @@ cudaError_t launch_form(const NestWork<Index>& work, cudaStream_t stream, const 
   cudaError_t error = cudaErrorInvalidValue;
   visit_words_per_thread(work.words_per_thread, [&](auto words_per_thread) {
     constexpr int words = decltype(words_per_thread)::value;
-    if constexpr (words <= most) error = launch_tiles(nest_kernel<Word, Form, words, Index>, work, stream, completion);
+    if constexpr (words <= most) {
+      error = launch_tiles(nest_kernel<Word, Form, words, Index>, work, stream, completion, work.tiles_per_block);
+    }
   });
   return error;
 }

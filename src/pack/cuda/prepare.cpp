@@ -190,12 +190,23 @@ int nest_word_shift(const Request& request) {
   return shift;
 }
 
+/// Reading rows of two narrow words, each in a line of its own, is faster by a seventh if lines near each other are
+/// read at a time: blocks are scheduled anywhere, the tiles of a block together.
+int tiles_in_block(const Request& request, std::uint64_t tiles, int shift) {
+  constexpr Offset line = 64;
+  constexpr std::uint64_t many_tiles = 4000;
+  const Shape& shape = request.shape;
+  const bool is_sparse_pair = shape.length == Offset{2} << shift && shift == 2 && shape.mean_distance >= line;
+  return !request.unpack && is_sparse_pair && tiles >= many_tiles ? most_tiles_per_block : 1;
+}
+
 template <class Index>
 NestWork<Index> nest_work(const Request& request) {
   const int shift = nest_word_shift(request);
   Range range = range_of(request, shift);
   range.memory = request.origin();
-  return {range, words_in_flight(request.shape, range, shift), word_nest<Index>(request, shift)};
+  const int words = words_in_flight(request.shape, range, shift);
+  return {range, words, tiles_in_block(request, range.tiles(words), shift), word_nest<Index>(request, shift)};
 }
 
 Rows rows_of(const Request& request) {

@@ -28,12 +28,16 @@ struct Driver {
   decltype(&cuLaunchKernelEx) launch = driver_function<decltype(&cuLaunchKernelEx)>("cuLaunchKernelEx");
 };
 
+const Driver& driver() noexcept {
+  static const Driver functions;
+  return functions;
+}
+
 /// The context that launches go to; nullptr where the runtime has yet to choose it.
 CUcontext current_context() noexcept {
-  static const Driver driver;
   CUcontext context = nullptr;
-  if (driver.launch == nullptr || driver.current_context == nullptr) return nullptr;
-  return driver.current_context(&context) == CUDA_SUCCESS ? context : nullptr;
+  if (driver().launch == nullptr || driver().current_context == nullptr) return nullptr;
+  return driver().current_context(&context) == CUDA_SUCCESS ? context : nullptr;
 }
 
 bool may_launch_early() noexcept {
@@ -66,32 +70,36 @@ cudaError_t find(const void* kernel, CUcontext context, const Loaded*& found) no
   return error;
 }
 
-cudaError_t launch_by_driver(const Loaded& kernel, unsigned blocks, cudaStream_t stream, void** parameters) noexcept {
-  static const Driver driver;
+cudaError_t launch_by_driver(const Loaded& kernel, dim3 blocks, dim3 threads, cudaStream_t stream,
+                             void** parameters) noexcept {
   CUlaunchAttribute early{};
   early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   early.value.programmaticStreamSerializationAllowed = 1;
   CUlaunchConfig config{};
-  config.gridDimX = blocks;
-  config.blockDimX = threads_per_block;
-  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.gridDimX = blocks.x;
+  config.blockDimX = threads.x;
+  config.blockDimY = threads.y;
+  config.gridDimY = config.gridDimZ = config.blockDimZ = 1;
   config.hStream = stream;
   config.attrs = &early;
   config.numAttrs = kernel.may_launch_early ? 1 : 0;
   // Driver and runtime have the same numbers for errors since CUDA 10.1.
-  return static_cast<cudaError_t>(driver.launch(&config, kernel.function, parameters, nullptr));
+  return static_cast<cudaError_t>(driver().launch(&config, kernel.function, parameters, nullptr));
 }
 
 }  // namespace
 
-cudaError_t launch_tiles(const void* kernel, std::uint64_t tiles, cudaStream_t stream, void** parameters) noexcept {
+cudaError_t launch_tiles(const void* kernel, std::uint64_t tiles, int tiles_per_block, cudaStream_t stream,
+                         void** parameters) noexcept {
   if (tiles > std::numeric_limits<std::int32_t>::max()) return cudaErrorInvalidConfiguration;
-  const auto blocks = static_cast<unsigned>(tiles);
+  const auto side_by_side = static_cast<unsigned>(tiles_per_block);
+  const dim3 blocks((static_cast<unsigned>(tiles) + side_by_side - 1) / side_by_side);
+  const dim3 threads(threads_per_block, side_by_side);
   const CUcontext context = current_context();
-  if (context == nullptr) return cudaLaunchKernel(kernel, dim3(blocks), dim3(threads_per_block), parameters, 0, stream);
+  if (context == nullptr) return cudaLaunchKernel(kernel, blocks, threads, parameters, 0, stream);
   const Loaded* loaded = nullptr;
   const cudaError_t error = find(kernel, context, loaded);
-  return error == cudaSuccess ? launch_by_driver(*loaded, blocks, stream, parameters) : error;
+  return error == cudaSuccess ? launch_by_driver(*loaded, blocks, threads, stream, parameters) : error;
 }
 
 std::uint64_t loaded_kernels() noexcept { return loads; }

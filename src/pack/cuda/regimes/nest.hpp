@@ -111,12 +111,16 @@ void visit_form(const Nest<Index>& nest, const Action& action) {
   action(AnyForm{});
 }
 
+/// Tiles that a block of a kernel of its own may run side by side, with threads of their own.
+inline constexpr int most_tiles_per_block = 4;
+
 template <class Index>
 struct NestWork {
   using Shared = NothingShared;
 
   Range range;
   int words_per_thread;
+  int tiles_per_block = 1;  ///< at most most_tiles_per_block
   Nest<Index> nest;
 
   GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept { return range.tiles(words_per_thread); }
