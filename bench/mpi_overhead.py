@@ -5,7 +5,7 @@
 
 Calls are timed with and without gapless inside one process, and where there is a GPU also in a process that holds a
 CUDA context; making datatypes, where gapless intercepts nothing, in alternating processes with and without it. Writes
-bench/results/mpi_overhead.json.
+bench/results/mpi_overhead.json, or mpi_overhead_beside_gpu.json where there is a GPU.
 """
 
 import argparse
@@ -119,17 +119,19 @@ def main():
     parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
     build = options.build.resolve()
+    has_gpu = pathlib.Path("/dev/nvidiactl").exists()
     rows = []
     for mpi in LAUNCH:
         if (build / "bin" / f"mpi_overhead_{mpi}").exists():
             rows += overhead_rows(build, mpi, options.repeats, WITHOUT_GPU)
-            if pathlib.Path("/dev/nvidiactl").exists():
+            if has_gpu:
                 rows += overhead_rows(build, mpi, options.repeats, WITH_GPU, "--gpu")
             rows += create_rows(build, mpi, options.repeats)
     for row in rows:
         case = ", ".join(f"{key} {value}" for key, value in row["case"].items())
         print(f"{case:96} {row['value']:9.1f} {row['unit']:15} {row['peers']}")
-    report("mpi_overhead", rows, bars(rows), not options.no_write)
+    file_name = "mpi_overhead_beside_gpu" if has_gpu else "mpi_overhead"
+    report("mpi_overhead", rows, bars(rows), not options.no_write, file_name=file_name)
 
 
 if __name__ == "__main__":
