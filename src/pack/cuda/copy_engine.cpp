@@ -1,8 +1,7 @@
 #include "pack/cuda/copy_engine.hpp"
 
-#include <dlfcn.h>
-
 #include "device/device.hpp"
+#include "pack/cuda/driver_function.hpp"
 #include "pack/cuda/scopes.hpp"
 
 namespace gapless::pack::cuda {
@@ -40,14 +39,6 @@ cudaError_t issue(const BoxCopy& box, const End& to, const End& from, cudaMemcpy
   return cudaMemcpy3DAsync(&parameters, stream);
 }
 
-/// The driver's function, which unlike the runtime's leaves the program's last error alone.
-using StreamQuery = int (*)(cudaStream_t);
-
-StreamQuery find_stream_query() noexcept {
-  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-  return driver != nullptr ? reinterpret_cast<StreamQuery>(dlsym(driver, "cuStreamQuery")) : nullptr;
-}
-
 }  // namespace
 
 cudaError_t issue_copies(const CopyPlan& plan, cudaStream_t stream) noexcept {
@@ -67,9 +58,9 @@ cudaError_t issue_copies(const CopyPlan& plan, cudaStream_t stream) noexcept {
 cudaError_t wait_for_copies(cudaStream_t stream) noexcept {
   const OutsideCapture outside;
   constexpr int queries = 256;  // about 100 microseconds
-  static const StreamQuery query = find_stream_query();
+  static const auto query = driver_function<decltype(&cuStreamQuery)>("cuStreamQuery");
   for (int i = 0; query != nullptr && i < queries; ++i) {
-    if (query(stream) == 0) return cudaSuccess;
+    if (query(stream) == CUDA_SUCCESS) return cudaSuccess;
   }
   return cudaStreamSynchronize(stream);
 }

@@ -31,7 +31,7 @@ SmallNest small_nest(const NestWork<std::uint32_t>& work) noexcept {
   small.skipped = static_cast<std::uint8_t>((range.first_word << shift) - range.begin);
   small.head = static_cast<std::uint8_t>(range.head);
   small.tail = static_cast<std::uint8_t>(range.tail);
-  small.word_shift = static_cast<std::uint8_t>(shift);
+  small.shift = static_cast<std::uint8_t>(shift);
   small.level_count = static_cast<std::uint8_t>(work.nest.level_count);
   small.unpack = range.unpack;
   for (int i = 0; i < work.nest.level_count; ++i) {
@@ -75,14 +75,7 @@ std::optional<NestWork<std::uint32_t>> short_copy(const Launch& work) noexcept {
 
 FusedTag tag_of(const FusedWork& work) noexcept {
   const auto kind = static_cast<FusedKind>(work.index());
-  const auto word_shift_of = [](const auto& any) -> int {
-    if constexpr (requires { any.word_shift(); }) {
-      return any.word_shift();
-    } else {
-      return any.word_shift;
-    }
-  };
-  return {kind, static_cast<std::uint8_t>(std::visit(word_shift_of, work))};
+  return {kind, std::visit([](const auto& any) { return static_cast<std::uint8_t>(any.word_shift()); }, work)};
 }
 
 std::uint64_t tiles_of(const FusedWork& work) noexcept {

@@ -39,16 +39,17 @@ struct SmallNest {
   std::uint8_t skipped;  ///< bytes from the range's first to the first whole word
   std::uint8_t head;
   std::uint8_t tail;
-  std::uint8_t word_shift;
+  std::uint8_t shift;  ///< log2 of the bytes in a word
   std::uint8_t level_count;
   bool unpack;
   Level levels[most_levels];
 
   GAPLESS_HOST_DEVICE Range range() const noexcept {
-    const std::uint64_t begin = (std::uint64_t{first_word} << word_shift) - skipped;
+    const std::uint64_t begin = (std::uint64_t{first_word} << shift) - skipped;
     return {memory, packed, begin, first_word, word_count, head, tail, unpack};
   }
   std::uint64_t tiles() const noexcept { return range().tiles(fused_words_per_thread); }
+  GAPLESS_HOST_DEVICE int word_shift() const noexcept { return shift; }
   /// The bytes that are worth carrying: the last level in use needs no count.
   std::size_t size() const noexcept {
     return offsetof(SmallNest, levels) + (level_count - 1u) * sizeof(Level) + sizeof(Level::stride);
@@ -59,7 +60,7 @@ struct SmallNest {
 /// without a branch: levels that are not there count nothing.
 class SmallNestLocator {
  public:
-  GAPLESS_HOST_DEVICE explicit SmallNestLocator(const SmallNest& nest) noexcept : word_shift_(nest.word_shift) {
+  GAPLESS_HOST_DEVICE explicit SmallNestLocator(const SmallNest& nest) noexcept : word_shift_(nest.word_shift()) {
     GAPLESS_UNROLL
     for (int i = 0; i < SmallNest::most_levels; ++i) {
       levels_[i] = {0, {0, 0, 31}};  // every quotient is 0
@@ -156,9 +157,9 @@ GAPLESS_HOST_DEVICE void run_small_tile(const SmallNest& nest, std::uint64_t til
       memory[i] = range.memory + static_cast<std::uintptr_t>(locator.at(word));
       settle(memory[i]);
     }
-    visit_word(nest.word_shift, [&](auto word) { move_words<decltype(word)>(range, memory, first, block.space); });
+    visit_word(nest.word_shift(), [&](auto word) { move_words<decltype(word)>(range, memory, first, block.space); });
   });
-  if (tile == 0 && range.head + range.tail != 0) copy_edges(range, locator, nest.word_shift, block);
+  if (tile == 0 && range.head + range.tail != 0) copy_edges(range, locator, nest.word_shift(), block);
 }
 
 /// Runs one tile of the work, of any kind but small_nest, whose bytes lie at `bytes`.

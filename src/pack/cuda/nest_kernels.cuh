@@ -6,9 +6,11 @@
 
 namespace gapless::pack::cuda {
 
+inline constexpr int most_nest_threads = most_tiles_per_block * threads_per_block;
+
 /// threadIdx.y is the tile within the block.
 template <class Word, class Form, int words_per_thread, class Index>
-__global__ void __launch_bounds__(most_tiles_per_block* threads_per_block)
+__global__ void __launch_bounds__(most_nest_threads)
     nest_kernel(const __grid_constant__ NestWork<Index> work, const __grid_constant__ Completion completion) {
   let_next_kernel_start();
   foresee(completion);

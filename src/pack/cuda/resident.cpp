@@ -16,6 +16,7 @@
 #endif
 
 #include "pack/cuda/scopes.hpp"
+#include "pack/cuda/streams.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
@@ -160,13 +161,6 @@ Residents& residents() {
   return *instance;
 }
 
-/// Has everything been done that the program issued to its default stream, and to those that synchronise with it?
-bool default_stream_is_idle() noexcept {
-  const bool idle = cudaStreamQuery(cudaStreamLegacy) == cudaSuccess;
-  if (!idle) cudaGetLastError();
-  return idle;
-}
-
 }  // namespace
 
 ResidentUse resident_use() noexcept {
@@ -187,7 +181,7 @@ ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyon
   if (bytes > largest_resident_job) return ResidentResult::unavailable;
   Resident* resident = residents().find(device);
   if (resident == nullptr) return ResidentResult::unavailable;
-  if (resident_use() == ResidentUse::when_idle && !default_stream_is_idle()) return ResidentResult::unavailable;
+  if (resident_use() == ResidentUse::when_idle && !is_idle(cudaStreamLegacy)) return ResidentResult::unavailable;
   Mail mail;
   mail.stops = false;
   mail.beyond_gpu = beyond_gpu;

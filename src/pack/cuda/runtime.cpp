@@ -51,12 +51,7 @@ bool have_issued(const CopyPlan& copies, cudaStream_t queue) noexcept {
   return false;
 }
 
-Before state_of(cudaStream_t queue) noexcept {
-  const OutsideCapture outside;
-  const cudaError_t state = cudaStreamQuery(queue);
-  if (state != cudaSuccess) cudaGetLastError();
-  return state == cudaSuccess ? Before::idle : Before::busy;
-}
+Before state_of(cudaStream_t queue) noexcept { return is_idle(queue) ? Before::idle : Before::busy; }
 
 }  // namespace
 

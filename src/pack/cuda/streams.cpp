@@ -120,4 +120,11 @@ Lane* lane(int device, cudaError_t& error) noexcept {
   }
 }
 
+bool is_idle(cudaStream_t stream) noexcept {
+  const OutsideCapture outside;
+  const bool idle = cudaStreamQuery(stream) == cudaSuccess;
+  if (!idle) cudaGetLastError();
+  return idle;
+}
+
 }  // namespace gapless::pack::cuda

@@ -27,4 +27,8 @@ struct Lane {
 /// The calling thread's lane on `device`, which must be the current device; nullptr with the reason in `error`.
 Lane* lane(int device, cudaError_t& error) noexcept;
 
+/// Has everything been done that was issued to the stream, and to those it synchronises with? Asked while another
+/// stream is being captured, too.
+bool is_idle(cudaStream_t stream) noexcept;
+
 }  // namespace gapless::pack::cuda

@@ -1,27 +1,13 @@
 #include "pack/cuda/tile_launch.hpp"
 
-#include <cuda.h>
-
 #include <array>
 #include <limits>
 
+#include "pack/cuda/driver_function.hpp"
 #include "pack/cuda/words.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
-
-template <class Function>
-Function driver_function(const char* name) noexcept {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-#if CUDART_VERSION >= 12050
-  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found);
-#else
-  const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
-#endif
-  if (error != cudaSuccess) cudaGetLastError();
-  return error == cudaSuccess && found == cudaDriverEntryPointSuccess ? reinterpret_cast<Function>(function) : nullptr;
-}
 
 struct Driver {
   decltype(&cuCtxGetCurrent) current_context = driver_function<decltype(&cuCtxGetCurrent)>("cuCtxGetCurrent");
