@@ -35,6 +35,13 @@ VARIABLES = (
     ),
     Variable("GAPLESS_GPU", "0, 1", "1", "0: never ask the GPU driver; every pointer is taken for host memory."),
     Variable(
+        "GAPLESS_HOST_PAGES",
+        "remember, ask",
+        "remember",
+        "ask: ask the GPU driver at each call which memory a pointer names, instead of remembering the pages that are "
+        "host memory until the driver next maps something.",
+    ),
+    Variable(
         "GAPLESS_RESIDENT",
         "0, 1, ready",
         "0",

@@ -1,7 +1,8 @@
 // The GPU runtime behind one interface.
 //
 // Core never links CUDA. Which kind of memory a pointer names is asked of the driver itself (libcuda, found at run
-// time), every time: caches of freed ranges go stale (UCX's wrong data). Everything else is done by a plugin,
+// time). No list of allocations is kept, for such lists go stale (UCX's wrong data): what need not be asked again is
+// host memory, and only where it can be known that it still is (host_memory, host_pages). The rest is done by a plugin,
 // libgapless-cuda.so, loaded when the first device pointer is met. GAPLESS_DEVICE_PLUGIN names another plugin; the
 // tests use one whose "device" memory the CPU cannot touch, so that every GPU path runs, and every stray host access
 // faults, without a GPU.
@@ -85,7 +86,9 @@ class Runtime {
 /// Can any pointer of this process be a GPU's? False, in a nanosecond, where no driver is in the process.
 bool in_use() noexcept;
 
-/// Where the pointer's memory is. Never fails: what the driver does not know is host memory.
+/// Where the pointer's memory is. Never fails: what the driver does not know is host memory. Memory of the program's
+/// own that it has page-locked (cudaHostRegister) may be called ordinary host memory, which is true and not all;
+/// Runtime::locate says all.
 Location locate(const void* pointer) noexcept;
 
 /// The loaded plugin, or nullptr with the reason in why_unavailable(). Loads it on first call.

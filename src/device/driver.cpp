@@ -1,9 +1,16 @@
 #include "device/driver.hpp"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "device/driver_mappings.hpp"
+#include "device/host_pages.hpp"
 
 namespace gapless::device::driver {
 namespace {
@@ -17,14 +24,68 @@ constexpr unsigned memory_type_host = 1;
 constexpr unsigned memory_type_device = 2;
 constexpr unsigned memory_type_unified = 4;
 
-PointerGetAttributes pointer_get_attributes = nullptr;
+using AddressReserve = int (*)(unsigned long long* address, std::size_t bytes, std::size_t alignment,
+                               unsigned long long wanted, unsigned long long flags);
+using AddressFree = int (*)(unsigned long long address, std::size_t bytes);
+using ExchangeCaptureMode = int (*)(int* mode);
+constexpr int capture_mode_relaxed = 2;
 
-bool machine_has_gpu() noexcept {
-  // A discrete GPU's control device or kernel module, the Windows Subsystem for Linux, and Tegra.
-  for (const char* sign : {"/dev/nvidiactl", "/sys/module/nvidia", "/proc/driver/nvidia", "/dev/dxg", "/dev/nvmap"}) {
-    if (access(sign, F_OK) == 0) return true;
+struct Functions {
+  PointerGetAttributes pointer_get_attributes;
+  AddressReserve address_reserve;
+  AddressFree address_free;
+  ExchangeCaptureMode exchange_capture_mode;
+} driver{};
+
+template <class Function>
+void find_function(void* library, const char* name, Function& function) noexcept {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+}
+
+bool any_exists(std::initializer_list<const char*> paths) noexcept {
+  for (const char* path : paths) {
+    if (access(path, F_OK) == 0) return true;
   }
   return false;
+}
+
+/// The Windows Subsystem for Linux and Tegra, where libcuda leaves mapping to other libraries.
+bool others_map_for_the_driver() noexcept { return any_exists({"/dev/dxg", "/dev/nvmap"}); }
+
+bool machine_has_gpu() noexcept {
+  return any_exists({"/dev/nvidiactl", "/sys/module/nvidia", "/proc/driver/nvidia"}) || others_map_for_the_driver();
+}
+
+bool is_to_be_asked_each_time() noexcept {
+  const char* pages = std::getenv("GAPLESS_HOST_PAGES");
+  return pages != nullptr && std::string_view(pages) == "ask";
+}
+
+/// Makes the driver map something, so that it shows whether its mappings are seen: it has to ask the system whether
+/// addresses are free that it is told to reserve.
+void reserve_some_addresses() noexcept {
+  constexpr std::size_t bytes = std::size_t{1} << 30, alignment = std::size_t{2} << 20;
+  if (driver.address_reserve == nullptr || driver.address_free == nullptr || driver.exchange_capture_mode == nullptr) {
+    return;
+  }
+  void* const space = mmap(nullptr, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (space == MAP_FAILED) return;
+  munmap(space, bytes + alignment);
+  const auto wanted = (reinterpret_cast<std::uintptr_t>(space) + alignment - 1) / alignment * alignment;
+  // While a stream is captured, calls that might synchronise are refused and end the capture.
+  int mode = capture_mode_relaxed;
+  if (driver.exchange_capture_mode(&mode) != 0) return;
+  unsigned long long reserved = 0;
+  if (driver.address_reserve(&reserved, bytes, 0, wanted, 0) == 0) driver.address_free(reserved, bytes);
+  driver.exchange_capture_mode(&mode);
+}
+
+/// Remembers the page, if it can be known when that stops being right.
+void remember_host_page(const void* pointer, std::uint64_t mappings_before) noexcept {
+  if (mappings_before == 0) return;
+  static std::atomic<bool> tried{false};
+  if (!driver_mappings::have_been_seen() && !tried.exchange(true, std::memory_order_relaxed)) reserve_some_addresses();
+  host_pages::remember(pointer, mappings_before);
 }
 
 }  // namespace
@@ -34,21 +95,29 @@ bool find() noexcept {
   void* library = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (library == nullptr && machine_has_gpu()) library = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return false;
-  pointer_get_attributes = reinterpret_cast<PointerGetAttributes>(dlsym(library, "cuPointerGetAttributes"));
-  return pointer_get_attributes != nullptr;
+  find_function(library, "cuPointerGetAttributes", driver.pointer_get_attributes);
+  find_function(library, "cuMemAddressReserve", driver.address_reserve);
+  find_function(library, "cuMemAddressFree", driver.address_free);
+  find_function(library, "cuThreadExchangeStreamCaptureMode", driver.exchange_capture_mode);
+  if (driver.pointer_get_attributes == nullptr) return false;
+  if (!is_to_be_asked_each_time() && !others_map_for_the_driver()) driver_mappings::watch(library);
+  return true;
 }
 
 Location locate(const void* pointer) noexcept {
+  if (host_pages::contains(pointer)) return {};
+  const std::uint64_t mappings_before = driver_mappings::count();
   unsigned memory_type = 0;
   int is_managed = 0;
   int ordinal = -1;
   int attributes[] = {attribute_memory_type, attribute_is_managed, attribute_device_ordinal};
   void* values[] = {&memory_type, &is_managed, &ordinal};
   // The plural form reports unknown memory as type 0 instead of an error. Before cuInit it does fail.
-  if (pointer_get_attributes(3, attributes, values, reinterpret_cast<std::uintptr_t>(pointer)) != 0) return {};
+  if (driver.pointer_get_attributes(3, attributes, values, reinterpret_cast<std::uintptr_t>(pointer)) != 0) return {};
   if (is_managed != 0 || memory_type == memory_type_unified) return {MemoryKind::managed, ordinal};
   if (memory_type == memory_type_device) return {MemoryKind::device, ordinal};
   if (memory_type == memory_type_host) return {MemoryKind::pinned, ordinal};
+  remember_host_page(pointer, mappings_before);
   return {};
 }
 

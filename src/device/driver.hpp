@@ -9,7 +9,7 @@ namespace gapless::device::driver {
 bool find() noexcept;
 
 /// Precondition: find() returned true. Memory the driver does not know, and all memory before the program itself
-/// initialises the driver, is host memory.
+/// initialises the driver, is host memory; pages of which it said so once are not asked about again (host_pages).
 Location locate(const void* pointer) noexcept;
 
 }  // namespace gapless::device::driver

@@ -1,7 +1,7 @@
 // Memory that can be told from GPU memory without asking the driver.
 //
-// Three address ranges of a process are never given to a GPU allocation while they are what they are, so the answer
-// needs no cache that could go stale: the program's own data, the heap below the break, and the part of the calling
+// Three address ranges of a process are never given to a GPU allocation while they are what they are, so nothing has to
+// be remembered that could go stale: the program's own data, the heap below the break, and the part of the calling
 // thread's stack that is in use. Page-locked memory in these ranges counts as host memory too: the CPU can address it.
 #pragma once
 

@@ -65,7 +65,8 @@ TEST_F(Cuda, KindsOfMemoryAreToldApart) {
   EXPECT_EQ(device::locate(plain).device, 0);
 
   ASSERT_CUDA(cudaHostRegister(mapped, large, cudaHostRegisterDefault));
-  expect_located(mapped, MemoryKind::pinned);
+  EXPECT_EQ(runtime_->locate(mapped).kind, MemoryKind::pinned);
+  EXPECT_NE(device::locate(mapped).kind, MemoryKind::device);
   ASSERT_CUDA(cudaHostUnregister(mapped));
   expect_located(mapped, MemoryKind::host);
 

@@ -1,0 +1,170 @@
+// What host_pages relies on, asked of a real driver: it gets its addresses by mappings that are counted, and whatever
+// it hands out is told from host memory, wherever host memory lay before. Each test runs in a process of its own.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <random>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/driver_mappings.hpp"
+#include "device/host_pages.hpp"
+#include "seed.hpp"
+
+namespace gapless::tests {
+namespace {
+
+using device::MemoryKind;
+
+#define ASSERT_CUDA(call) ASSERT_EQ(call, cudaSuccess)
+
+constexpr std::size_t page = 4096;
+
+MemoryKind kind_of(const void* pointer) { return device::locate(pointer).kind; }
+
+struct Memory {
+  std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+};
+
+Memory map_host_array(std::size_t bytes) {
+  void* const array = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (array == MAP_FAILED) throw std::bad_alloc();
+  return {static_cast<std::byte*>(array), bytes};
+}
+
+/// Asks about up to 64 places of it, both ends among them, and says whether all are of the kind.
+bool is_all(MemoryKind kind, Memory memory) {
+  const std::size_t step = std::max<std::size_t>(page, memory.bytes / 64 / page * page);
+  bool all = kind_of(memory.begin + memory.bytes - 1) == kind;
+  for (std::size_t at = 0; at < memory.bytes; at += step) all = all && kind_of(memory.begin + at) == kind;
+  return all;
+}
+
+class DriverMappings : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess) GTEST_SKIP() << "no GPU: " << cudaGetErrorString(error);
+    ASSERT_TRUE(device::in_use());
+    ASSERT_CUDA(cudaFree(nullptr));
+  }
+};
+
+TEST_F(DriverMappings, AreSeen) {
+  EXPECT_GE(device::driver_mappings::count(), 1u) << "the driver's library imports no function that maps";
+  const Memory array = map_host_array(page);
+  EXPECT_EQ(kind_of(array.begin), MemoryKind::host);
+  EXPECT_TRUE(device::driver_mappings::have_been_seen()) << "not even when it reserved addresses";
+  EXPECT_EQ(kind_of(array.begin), MemoryKind::host);
+  EXPECT_TRUE(device::host_pages::contains(array.begin));
+}
+
+TEST_F(DriverMappings, MoveTheCountWithEachNewRange) {
+  const std::uint64_t before = device::driver_mappings::count();
+  void *plain = nullptr, *managed = nullptr, *pinned = nullptr;
+  constexpr std::size_t more_than_a_pool_holds = std::size_t{3} << 30;
+  ASSERT_CUDA(cudaMalloc(&plain, more_than_a_pool_holds));
+  const std::uint64_t after_plain = device::driver_mappings::count();
+  ASSERT_CUDA(cudaMallocManaged(&managed, std::size_t{64} << 20));
+  const std::uint64_t after_managed = device::driver_mappings::count();
+  ASSERT_CUDA(cudaMallocHost(&pinned, std::size_t{64} << 20));
+  const std::uint64_t after_pinned = device::driver_mappings::count();
+  EXPECT_GT(after_plain, before);
+  EXPECT_GT(after_managed, after_plain);
+  EXPECT_GT(after_pinned, after_managed);
+  RecordProperty("mappings", static_cast<int>(after_pinned));
+  ASSERT_CUDA(cudaFree(plain));
+  ASSERT_CUDA(cudaFree(managed));
+  ASSERT_CUDA(cudaFreeHost(pinned));
+}
+
+TEST_F(DriverMappings, VirtualMemoryWhereAHostArrayLay) {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+  ASSERT_NE(driver, nullptr);
+#define DRIVER(function) const auto function = reinterpret_cast<decltype(&::function)>(dlsym(driver, #function))
+  DRIVER(cuMemCreate);
+  DRIVER(cuMemAddressReserve);
+  DRIVER(cuMemMap);
+  DRIVER(cuMemSetAccess);
+  DRIVER(cuMemUnmap);
+  DRIVER(cuMemAddressFree);
+  DRIVER(cuMemRelease);
+#undef DRIVER
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  constexpr std::size_t size = 2 << 20;
+  CUmemGenericAllocationHandle handle;
+  ASSERT_EQ(cuMemCreate(&handle, size, &properties, 0), CUDA_SUCCESS);
+  for (int round = 0; round < 20; ++round) {
+    const Memory array = map_host_array(2 * size);
+    auto* const aligned =
+        reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(array.begin) + size - 1) & -size);
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(is_all(MemoryKind::host, array));
+    munmap(array.begin, array.bytes);
+    CUdeviceptr address = 0;
+    ASSERT_EQ(cuMemAddressReserve(&address, size, 0, reinterpret_cast<CUdeviceptr>(aligned), 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemMap(address, size, 0, handle, 0), CUDA_SUCCESS);
+    CUmemAccessDesc access{};
+    access.location = properties.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    ASSERT_EQ(cuMemSetAccess(address, size, &access, 1), CUDA_SUCCESS);
+    EXPECT_TRUE(is_all(MemoryKind::device, {reinterpret_cast<std::byte*>(address), size})) << round;
+    EXPECT_EQ(cuMemUnmap(address, size), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemAddressFree(address, size), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+}
+
+TEST_F(DriverMappings, NothingTheDriverHandsOutIsTakenForHostMemory) {
+  std::mt19937_64 random(test_seed());
+  std::vector<Memory> host, gpu;
+  const auto take = [&](std::vector<Memory>& from) {
+    const std::size_t i = random() % from.size();
+    std::swap(from[i], from.back());
+    const Memory memory = from.back();
+    from.pop_back();
+    return memory;
+  };
+  for (int step = 0; step < 600; ++step) {
+    const std::size_t bytes = (1 + random() % 15) << (8 + random() % 19);
+    switch (random() % 4) {
+      case 0:
+        host.push_back(map_host_array(bytes));
+        break;
+      case 1:
+        if (!host.empty()) {
+          const Memory memory = take(host);
+          munmap(memory.begin, memory.bytes);
+        }
+        break;
+      case 2: {
+        void* memory = nullptr;
+        ASSERT_CUDA(random() % 2 == 0 ? cudaMalloc(&memory, bytes) : cudaMallocAsync(&memory, bytes, nullptr));
+        gpu.push_back({static_cast<std::byte*>(memory), bytes});
+        break;
+      }
+      default:
+        if (!gpu.empty()) {
+          const Memory memory = take(gpu);
+          ASSERT_CUDA(random() % 2 == 0 ? cudaFree(memory.begin) : cudaFreeAsync(memory.begin, nullptr));
+          kind_of(memory.begin);  // as MPI calls may ask that send nothing
+        }
+    }
+    for (const Memory& memory : host) ASSERT_TRUE(is_all(MemoryKind::host, memory)) << "step " << step;
+    for (const Memory& memory : gpu) {
+      kind_of(memory.begin + memory.bytes);
+      ASSERT_TRUE(is_all(MemoryKind::device, memory)) << "step " << step;
+    }
+  }
+  for (const Memory& memory : gpu) ASSERT_CUDA(cudaFree(memory.begin));
+  for (const Memory& memory : host) munmap(memory.begin, memory.bytes);
+}
+
+}  // namespace
+}  // namespace gapless::tests
