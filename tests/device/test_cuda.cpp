@@ -1,8 +1,5 @@
 // What only a real GPU can show: every kind of CUDA memory is told apart, captured work can be replayed, and the
 // program's own CUDA state is left as it was.
-#include <cuda.h>
-#include <cuda_runtime.h>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -11,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "cuda_test.hpp"
 #include "device/device.hpp"
 #include "layout/canonical.hpp"
 
@@ -23,8 +21,6 @@ using device::Reach;
 using device::Status;
 using pack::Direction;
 using pack::Job;
-
-#define ASSERT_CUDA(call) ASSERT_EQ(call, cudaSuccess)
 
 class Cuda : public ::testing::Test {
  protected:
@@ -81,34 +77,8 @@ TEST_F(Cuda, KindsOfMemoryAreToldApart) {
 }
 
 TEST_F(Cuda, VirtualMemoryManagementIsDeviceMemory) {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-  ASSERT_NE(driver, nullptr);
-#define DRIVER(function) const auto function = reinterpret_cast<decltype(&::function)>(dlsym(driver, #function))
-  DRIVER(cuMemCreate);
-  DRIVER(cuMemAddressReserve);
-  DRIVER(cuMemMap);
-  DRIVER(cuMemSetAccess);
-  DRIVER(cuMemUnmap);
-  DRIVER(cuMemAddressFree);
-  DRIVER(cuMemRelease);
-#undef DRIVER
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
-  constexpr std::size_t size = 2 << 20;
-  CUmemGenericAllocationHandle handle;
-  CUdeviceptr address = 0;
-  ASSERT_EQ(cuMemCreate(&handle, size, &properties, 0), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemAddressReserve(&address, size, 0, 0, 0), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemMap(address, size, 0, handle, 0), CUDA_SUCCESS);
-  CUmemAccessDesc access{};
-  access.location = properties.location;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  ASSERT_EQ(cuMemSetAccess(address, size, &access, 1), CUDA_SUCCESS);
-  expect_located(reinterpret_cast<void*>(address + 1000), MemoryKind::device);
-  EXPECT_EQ(cuMemUnmap(address, size), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemAddressFree(address, size), CUDA_SUCCESS);
+  const VirtualMemory memory;
+  expect_located(memory.begin() + 1000, MemoryKind::device);
 }
 
 TEST_F(Cuda, AThreadWithoutAContextGetsTheSameAnswers) {
@@ -159,35 +129,27 @@ TEST_F(Cuda, CapturedWorkIsReplayedAfterItsLayoutIsGone) {
     // A fresh list, so that its description is uploaded during the capture.
     auto ragged =
         layout::segments(std::vector<layout::Segment>{{0, 8}, {16 + 8 * mode, 12}, {100, 4}, {200, 20}, {300, 20}});
-    cudaStream_t stream;
-    cudaGraph_t graph;
-    cudaGraphExec_t executable;
-    ASSERT_CUDA(cudaStreamCreate(&stream));
-    ASSERT_CUDA(cudaStreamBeginCapture(stream, mode));
-    const Job job{ragged.get(), {1, 0}, 0, 64, Direction::pack, memory.get(), packed.get()};
-    EXPECT_EQ(runtime_->run({&job, 1}, 0, stream), Status::ok) << runtime_->last_error();
-    EXPECT_EQ(runtime_->follow_default_stream(0, runtime_->stream(0)), Status::ok) << runtime_->last_error();
-    EXPECT_EQ(device::locate(memory.get()).kind, MemoryKind::pinned);
     void* allocated = nullptr;
-    EXPECT_EQ(runtime_->allocate(MemoryKind::device, 0, 1 << 20, &allocated), Status::ok) << runtime_->last_error();
-    ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+    const auto issue = [&](cudaStream_t stream) {
+      const Job job{ragged.get(), {1, 0}, 0, 64, Direction::pack, memory.get(), packed.get()};
+      EXPECT_EQ(runtime_->run({&job, 1}, 0, stream), Status::ok) << runtime_->last_error();
+      EXPECT_EQ(runtime_->follow_default_stream(0, runtime_->stream(0)), Status::ok) << runtime_->last_error();
+      EXPECT_EQ(device::locate(memory.get()).kind, MemoryKind::pinned);
+      EXPECT_EQ(runtime_->allocate(MemoryKind::device, 0, 1 << 20, &allocated), Status::ok) << runtime_->last_error();
+    };
+    CapturedGraph graph(issue, mode);
     runtime_->release(MemoryKind::device, 0, allocated);
     const std::vector<layout::Segment> runs{{0, 8}, {16 + 8 * mode, 12}, {100, 4}, {200, 20}, {300, 20}};
     ragged.reset();
-    ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
     for (int round = 0; round < 3; ++round) {
       for (int i = 0; i < 4096; ++i) memory.get()[i] = static_cast<char>(i * 13 + round);
-      ASSERT_CUDA(cudaGraphLaunch(executable, stream));
-      ASSERT_CUDA(cudaStreamSynchronize(stream));
+      graph.replay();
       const char* at = packed.get();
       for (const auto& run : runs) {
         EXPECT_EQ(std::memcmp(at, memory.get() + run.offset, static_cast<std::size_t>(run.length)), 0);
         at += run.length;
       }
     }
-    ASSERT_CUDA(cudaGraphExecDestroy(executable));
-    ASSERT_CUDA(cudaGraphDestroy(graph));
-    ASSERT_CUDA(cudaStreamDestroy(stream));
   }
 }
 
@@ -197,31 +159,23 @@ TEST_F(Cuda, CapturedBatchesAndCopiesAreReplayed) {
   const std::vector<layout::Segment> runs{{0, 8}, {32, 12}, {100, 4}, {200, 20}, {300, 20}};
   auto ragged = layout::segments(runs);
   auto spread = layout::repeat(layout::block(0, 4), 16, 12);
-  cudaStream_t stream;
-  cudaGraph_t graph;
-  cudaGraphExec_t executable;
-  ASSERT_CUDA(cudaStreamCreate(&stream));
-  ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-  std::vector<Job> jobs;
-  for (int i = 0; i < 8; ++i) {
-    jobs.push_back({ragged.get(), {1, 0}, 0, 64, Direction::pack, memory.get() + i * 400, packed.get() + i * 64});
-  }
-  EXPECT_EQ(runtime_->run(jobs, 0, stream), Status::ok) << runtime_->last_error();
-  const pack::PairJob copy{ragged.get(), {1, 0}, memory.get(), spread.get(), {1, 0}, copied.get()};
-  EXPECT_EQ(runtime_->copy(copy, 0, stream), Status::ok) << runtime_->last_error();
-  const Job waits{spread.get(), {1, 0}, 0, 64, Direction::pack, memory.get(), packed.get() + 960};
-  EXPECT_EQ(runtime_->run_and_wait({&waits, 1}, 0, Reach::this_gpu), Status::ok) << runtime_->last_error();
-  ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+  CapturedGraph graph([&](cudaStream_t stream) {
+    std::vector<Job> jobs;
+    for (int i = 0; i < 8; ++i) {
+      jobs.push_back({ragged.get(), {1, 0}, 0, 64, Direction::pack, memory.get() + i * 400, packed.get() + i * 64});
+    }
+    EXPECT_EQ(runtime_->run(jobs, 0, stream), Status::ok) << runtime_->last_error();
+    const pack::PairJob copy{ragged.get(), {1, 0}, memory.get(), spread.get(), {1, 0}, copied.get()};
+    EXPECT_EQ(runtime_->copy(copy, 0, stream), Status::ok) << runtime_->last_error();
+    const Job waits{spread.get(), {1, 0}, 0, 64, Direction::pack, memory.get(), packed.get() + 960};
+    EXPECT_EQ(runtime_->run_and_wait({&waits, 1}, 0, Reach::this_gpu), Status::ok) << runtime_->last_error();
+  });
   ragged.reset();
   spread.reset();
-  ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
-  std::size_t nodes = 0;
-  ASSERT_CUDA(cudaGraphGetNodes(graph, nullptr, &nodes));
-  EXPECT_EQ(nodes, 2u) << "the batch and the copy";
+  EXPECT_EQ(graph.node_count(), 2u) << "the batch and the copy";
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 4096; ++i) memory.get()[i] = static_cast<char>(i * 13 + i / 256 + round);
-    ASSERT_CUDA(cudaGraphLaunch(executable, stream));
-    ASSERT_CUDA(cudaStreamSynchronize(stream));
+    graph.replay();
     std::string expected;
     for (int i = 0; i < 8; ++i) {
       for (const auto& run : runs)
@@ -230,9 +184,6 @@ TEST_F(Cuda, CapturedBatchesAndCopiesAreReplayed) {
     EXPECT_EQ(std::string(packed.get(), 512), expected);
     for (int i = 0; i < 16; ++i) EXPECT_EQ(std::memcmp(copied.get() + i * 12, expected.data() + i * 4, 4), 0) << i;
   }
-  ASSERT_CUDA(cudaGraphExecDestroy(executable));
-  ASSERT_CUDA(cudaGraphDestroy(graph));
-  ASSERT_CUDA(cudaStreamDestroy(stream));
 }
 
 /// Byte i of large unpacks.
@@ -261,22 +212,11 @@ void expect_unpacked(const Issue& issue) {
 
 TEST_F(Cuda, InAGraphALargeUnpackIsOneKernel) {
   expect_unpacked([&](const Job& job) {
-    cudaStream_t stream;
-    cudaGraph_t graph;
-    cudaGraphExec_t executable;
-    std::size_t nodes = 0;
-    ASSERT_CUDA(cudaStreamCreate(&stream));
-    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-    EXPECT_EQ(runtime_->run({&job, 1}, 0, stream), Status::ok) << runtime_->last_error();
-    ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
-    ASSERT_CUDA(cudaGraphGetNodes(graph, nullptr, &nodes));
-    EXPECT_EQ(nodes, 1u);
-    ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
-    ASSERT_CUDA(cudaGraphLaunch(executable, stream));
-    ASSERT_CUDA(cudaStreamSynchronize(stream));
-    ASSERT_CUDA(cudaGraphExecDestroy(executable));
-    ASSERT_CUDA(cudaGraphDestroy(graph));
-    ASSERT_CUDA(cudaStreamDestroy(stream));
+    CapturedGraph graph([&](cudaStream_t stream) {
+      EXPECT_EQ(runtime_->run({&job, 1}, 0, stream), Status::ok) << runtime_->last_error();
+    });
+    EXPECT_EQ(graph.node_count(), 1u);
+    graph.replay();
   });
 }
 
@@ -292,34 +232,28 @@ TEST_F(Cuda, WhatIsWaitedForLeavesACaptureAlone) {
     for (const char* engine : {"kernel", "ahead", "dma"}) {
       SCOPED_TRACE(engine);
       std::memset(waited.get(), 0, 4096);
-      cudaStream_t stream;
-      cudaGraph_t graph;
-      ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, flags));
-      ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-      EXPECT_EQ(runtime_->run({&captured, 1}, 0, stream), Status::ok) << runtime_->last_error();
-      runtime_->force_engine(engine);
-      EXPECT_EQ(runtime_->run_and_wait({&waits, 1}, 0, Reach::beyond), Status::ok) << runtime_->last_error();
-      runtime_->force_engine("");
-      EXPECT_EQ(std::string(waited.get(), 4096), std::string(4096, 5));
-      ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
-      ASSERT_CUDA(cudaGraphDestroy(graph));
-      ASSERT_CUDA(cudaStreamDestroy(stream));
+      const auto issue = [&](cudaStream_t stream) {
+        EXPECT_EQ(runtime_->run({&captured, 1}, 0, stream), Status::ok) << runtime_->last_error();
+        runtime_->force_engine(engine);
+        EXPECT_EQ(runtime_->run_and_wait({&waits, 1}, 0, Reach::beyond), Status::ok) << runtime_->last_error();
+        runtime_->force_engine("");
+        EXPECT_EQ(std::string(waited.get(), 4096), std::string(4096, 5));
+      };
+      const CapturedGraph graph(issue, cudaStreamCaptureModeGlobal, flags);
+      EXPECT_EQ(graph.node_count(), 1u) << "what is waited for is not in it";
     }
   }
   ASSERT_CUDA(cudaFree(memory));
 }
 
 TEST_F(Cuda, InACaptureALargeUnpackIsWaitedForToo) {
-  cudaStream_t stream;
-  cudaGraph_t graph;
-  ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   expect_unpacked([&](const Job& job) {
-    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-    EXPECT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::from_beyond), Status::ok) << runtime_->last_error();
-    ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
-    ASSERT_CUDA(cudaGraphDestroy(graph));
+    const auto issue = [&](cudaStream_t) {
+      EXPECT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::from_beyond), Status::ok) << runtime_->last_error();
+    };
+    const CapturedGraph graph(issue, cudaStreamCaptureModeGlobal, cudaStreamNonBlocking);
+    EXPECT_EQ(graph.node_count(), 0u);
   });
-  ASSERT_CUDA(cudaStreamDestroy(stream));
 }
 
 TEST_F(Cuda, ThreadsUnpackLargeJobsAtATime) {

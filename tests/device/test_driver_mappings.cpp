@@ -1,14 +1,12 @@
 // What host_pages relies on, asked of a real driver: it gets its addresses by mappings that are counted, and whatever
 // it hands out is told from host memory, wherever host memory lay before. Each test runs in a process of its own.
-#include <cuda.h>
-#include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <random>
 #include <vector>
 
+#include "cuda_test.hpp"
 #include "device/device.hpp"
 #include "device/driver_mappings.hpp"
 #include "device/host_pages.hpp"
@@ -18,8 +16,6 @@ namespace gapless::tests {
 namespace {
 
 using device::MemoryKind;
-
-#define ASSERT_CUDA(call) ASSERT_EQ(call, cudaSuccess)
 
 constexpr std::size_t page = 4096;
 
@@ -84,41 +80,15 @@ TEST_F(DriverMappings, MoveTheCountWithEachNewRange) {
 }
 
 TEST_F(DriverMappings, VirtualMemoryWhereAHostArrayLay) {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-  ASSERT_NE(driver, nullptr);
-#define DRIVER(function) const auto function = reinterpret_cast<decltype(&::function)>(dlsym(driver, #function))
-  DRIVER(cuMemCreate);
-  DRIVER(cuMemAddressReserve);
-  DRIVER(cuMemMap);
-  DRIVER(cuMemSetAccess);
-  DRIVER(cuMemUnmap);
-  DRIVER(cuMemAddressFree);
-  DRIVER(cuMemRelease);
-#undef DRIVER
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
-  constexpr std::size_t size = 2 << 20;
-  CUmemGenericAllocationHandle handle;
-  ASSERT_EQ(cuMemCreate(&handle, size, &properties, 0), CUDA_SUCCESS);
+  constexpr std::size_t size = VirtualMemory::size;
   for (int round = 0; round < 20; ++round) {
     const Memory array = map_host_array(2 * size);
-    auto* const aligned =
-        reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(array.begin) + size - 1) & -size);
     for (int i = 0; i < 2; ++i) EXPECT_TRUE(is_all(MemoryKind::host, array));
     munmap(array.begin, array.bytes);
-    CUdeviceptr address = 0;
-    ASSERT_EQ(cuMemAddressReserve(&address, size, 0, reinterpret_cast<CUdeviceptr>(aligned), 0), CUDA_SUCCESS);
-    ASSERT_EQ(cuMemMap(address, size, 0, handle, 0), CUDA_SUCCESS);
-    CUmemAccessDesc access{};
-    access.location = properties.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    ASSERT_EQ(cuMemSetAccess(address, size, &access, 1), CUDA_SUCCESS);
-    EXPECT_TRUE(is_all(MemoryKind::device, {reinterpret_cast<std::byte*>(address), size})) << round;
-    EXPECT_EQ(cuMemUnmap(address, size), CUDA_SUCCESS);
-    EXPECT_EQ(cuMemAddressFree(address, size), CUDA_SUCCESS);
+    const auto aligned = (reinterpret_cast<std::uintptr_t>(array.begin) + size - 1) / size * size;
+    const VirtualMemory memory(reinterpret_cast<void*>(aligned));
+    EXPECT_TRUE(is_all(MemoryKind::device, {memory.begin(), size})) << round;
   }
-  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
 }
 
 TEST_F(DriverMappings, NothingTheDriverHandsOutIsTakenForHostMemory) {

@@ -1,5 +1,4 @@
 // What a kernel that stays on the GPU must not do: compute with old data, overtake the program, or keep it waiting.
-#include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda_test.hpp"
 #include "device/device.hpp"
 #include "layout/canonical.hpp"
 
@@ -25,8 +25,6 @@ using device::Reach;
 using device::Status;
 using pack::Direction;
 using pack::Job;
-
-#define ASSERT_CUDA(call) ASSERT_EQ(call, cudaSuccess)
 
 class Resident : public ::testing::Test {
  protected:

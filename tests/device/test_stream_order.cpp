@@ -1,10 +1,10 @@
 // Kernels start while the one before them in the stream still runs, and must wait for what it writes. A captured chain
 // is replayed without gaps, so that one that did not wait would read old bytes.
-#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "cuda_test.hpp"
 #include "device/device.hpp"
 #include "random_layout.hpp"
 #include "runtime_test.hpp"
@@ -12,8 +12,6 @@
 
 namespace gapless::tests {
 namespace {
-
-#define ASSERT_CUDA(call) ASSERT_EQ(call, cudaSuccess)
 
 /// The same bytes of memory in two orders: unpacking in one and packing in the other permutes packed bytes.
 struct TwoOrders {
@@ -74,24 +72,6 @@ std::vector<char> from_gpu(const DeviceBytes& memory, std::size_t count) {
   return bytes;
 }
 
-/// A graph of what `issue` issues to the stream, replayed once.
-template <class Issue>
-void capture_and_replay(const Issue& issue) {
-  cudaStream_t stream;
-  cudaGraph_t graph;
-  cudaGraphExec_t executable;
-  ASSERT_CUDA(cudaStreamCreate(&stream));
-  ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-  issue(stream);
-  ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
-  ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
-  ASSERT_CUDA(cudaGraphLaunch(executable, stream));
-  ASSERT_CUDA(cudaStreamSynchronize(stream));
-  ASSERT_CUDA(cudaGraphExecDestroy(executable));
-  ASSERT_CUDA(cudaGraphDestroy(graph));
-  ASSERT_CUDA(cudaStreamDestroy(stream));
-}
-
 void expect_order_kept(device::Runtime& runtime, RandomLayouts& random, const TwoOrders& orders) {
   constexpr int rounds = 20;
   const Offset size = orders.one->size;
@@ -100,7 +80,7 @@ void expect_order_kept(device::Runtime& runtime, RandomLayouts& random, const Tw
        packed_bytes = random_bytes(random, static_cast<std::size_t>(size));
   memory_bytes.resize(static_cast<std::size_t>(span));
   const DeviceBytes memory = on_gpu(memory_bytes), packed = on_gpu(packed_bytes);
-  capture_and_replay([&](cudaStream_t stream) {
+  CapturedGraph graph([&](cudaStream_t stream) {
     const auto run = [&](const LayoutPointer& layout, Direction direction) {
       const Job job{layout.get(), {1, 0}, 0, size, direction, memory.get(), packed.get()};
       EXPECT_EQ(runtime.run({&job, 1}, 0, stream), Status::ok) << runtime.last_error();
@@ -110,6 +90,7 @@ void expect_order_kept(device::Runtime& runtime, RandomLayouts& random, const Tw
       run(orders.other, Direction::pack);
     }
   });
+  graph.replay();
   for (int i = 0; i < rounds; ++i) {
     for (std::size_t k = 0; k < packed_bytes.size(); ++k) memory_bytes[orders.map_of_one[k]] = packed_bytes[k];
     for (std::size_t k = 0; k < packed_bytes.size(); ++k) packed_bytes[k] = memory_bytes[orders.map_of_other[k]];
