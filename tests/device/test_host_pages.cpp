@@ -106,6 +106,15 @@ TEST_F(HostPages, AreAskedAboutEachTimeOnceAnotherToolSeesTheMappings) {
   EXPECT_EQ(queries_for(array_, 10), 10);
 }
 
+TEST_F(HostPages, AreAskedAboutEachTimeOnceTheCountIsTooLargeToBeKept) {
+  constexpr std::uint64_t largest = (std::uint64_t{1} << 28) - 1;
+  device::driver_mappings::internal::count.store(largest - 1);
+  ASSERT_NE(driver().reserve(page), nullptr);
+  EXPECT_EQ(queries_for(array_, 10), 1);
+  ASSERT_NE(driver().reserve(page), nullptr);
+  EXPECT_EQ(queries_for(array_, 10), 10);
+}
+
 TEST_F(HostPages, ManyMoreThanAreRememberedAreStillRight) {
   constexpr std::size_t pages = 3 * device::host_pages::most_remembered;
   auto* const many = static_cast<std::byte*>(
