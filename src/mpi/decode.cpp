@@ -2,13 +2,16 @@
 //
 // Bounds come from the library at every level: how a struct's extent is padded is its business and differs. Size and
 // true bounds come from both, and where they disagree the type is not ours, so a misunderstanding costs speed and never
-// data.
+// data. True bounds may be wider, though, than what is named: MPICH counts the empty blocks of a struct, and lets some
+// darrays begin at 0.
 #include "mpi/decode.hpp"
 
 #include <array>
+#include <deque>
 #include <exception>
 #include <span>
 #include <stdexcept>
+#include <unordered_map>
 #include <vector>
 
 #include "mpi/native.hpp"
@@ -253,8 +256,8 @@ Datatype construct(int combiner, const Contents& contents, std::span<const Datat
 
 Datatype with_library_bounds(Datatype datatype, const Bounds& bounds) {
   if (datatype.size() != bounds.size) throw NotOurs("the library says another size");
-  if (bounds.size != 0 && (datatype.true_lower_bound != bounds.true_lower ||
-                           datatype.true_upper_bound != bounds.true_lower + bounds.true_extent)) {
+  if (bounds.size != 0 && (datatype.true_lower_bound < bounds.true_lower ||
+                           datatype.true_upper_bound > bounds.true_lower + bounds.true_extent)) {
     throw NotOurs("the library says other true bounds");
   }
   datatype.lower_bound = bounds.lower;
@@ -262,21 +265,44 @@ Datatype with_library_bounds(Datatype datatype, const Bounds& bounds) {
   return datatype;
 }
 
-Datatype decode_or_throw(MPI_Datatype handle) {
-  const Envelope envelope = envelope_of(handle);
-  const Bounds bounds = bounds_of(handle);
-  if (is_predefined_combiner(envelope.combiner) && envelope.combiner != value_index) {
-    return with_library_bounds(named_type(handle, bounds), bounds);
+/// Decodes a type and those it is made of, each once, however often they occur, where the library says that they are
+/// the same. Open MPI does not always, so their number has an end, too.
+class Decoder {
+ public:
+  const Datatype& decode(MPI_Datatype handle) {
+    const auto [place, is_new] = known_.try_emplace(number_of(handle));
+    Datatype& datatype = place->second;
+    if (!is_new) return datatype;
+    if (++depth_ > deepest) throw NotOurs("nested too deeply for the stack of a thread");
+    if (known_.size() > most_types) throw NotOurs("too many types to decode each by itself");
+    datatype = decode_new(handle);
+    --depth_;
+    return datatype;
   }
-  const Contents contents(handle, envelope);
-  std::vector<Datatype> children;
-  children.reserve(contents.types().size());
-  for (std::size_t i = 0; i < contents.types().size(); ++i) {
-    const bool repeated = i > 0 && contents.types()[i] == contents.types()[i - 1];
-    children.push_back(repeated ? children.back() : decode_or_throw(contents.types()[i]));
+
+ private:
+  static constexpr int deepest = 100;
+  static constexpr std::size_t most_types = std::size_t{1} << 16;
+
+  Datatype decode_new(MPI_Datatype handle) {
+    const Envelope envelope = envelope_of(handle);
+    const Bounds bounds = bounds_of(handle);
+    if (is_predefined_combiner(envelope.combiner) && envelope.combiner != value_index) {
+      return with_library_bounds(named_type(handle, bounds), bounds);
+    }
+    const Contents& contents = held_.emplace_back(handle, envelope);
+    std::vector<Datatype> children;
+    children.reserve(contents.types().size());
+    for (const MPI_Datatype type : contents.types()) children.push_back(decode(type));
+    return with_library_bounds(construct(envelope.combiner, contents, children, bounds), bounds);
   }
-  return with_library_bounds(construct(envelope.combiner, contents, children, bounds), bounds);
-}
+
+  std::unordered_map<std::uintptr_t, Datatype> known_;
+  // Open MPI makes some of the types it gives out anew, and the next one at the same address once that is freed: a
+  // handle says which type is meant only while all are kept.
+  std::deque<Contents> held_;
+  int depth_ = 0;
+};
 
 }  // namespace
 
@@ -290,7 +316,7 @@ bool is_predefined(MPI_Datatype handle) noexcept {
 
 std::optional<layout::Datatype> decode(MPI_Datatype handle) noexcept {
   try {
-    return decode_or_throw(handle);
+    return Decoder().decode(handle);
   } catch (const std::exception&) {
     return std::nullopt;
   }

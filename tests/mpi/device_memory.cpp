@@ -12,6 +12,7 @@
 
 #include "support/environment.hpp"
 #include "support/gpu.hpp"
+#include "support/library_defects.hpp"
 #include "support/memory.hpp"
 #include "support/messages.hpp"
 #include "support/type.hpp"
@@ -57,10 +58,22 @@ std::vector<Case> cases(int random_ones) {
   for (int i = 0; i < 700; ++i) rows.place(real.map(), 5 * i * real.map().extent);
   MPI_Type_vector(700, 1, 5, real.handle(), &handle);
   add(handle, rows, 3, "vector(700, 1, 5)");
+  // An empty block beyond all others, which MPICH's true bounds reach to.
+  TypeMap few;
+  for (int i = 0; i < 3; ++i) few.place(real.map(), 8 + i * real.map().extent);
+  MPI_Datatype nothing;
+  MPI_Type_contiguous(0, real.handle(), &nothing);
+  const int lengths[2] = {3, 1};
+  const MPI_Aint places[2] = {8, 500};
+  const MPI_Datatype fields[2] = {real.handle(), nothing};
+  MPI_Type_create_struct(2, lengths, places, fields, &handle);
+  MPI_Type_free(&nothing);
+  add(handle, few, 2, "struct(3, nothing)");
   Random random(seed());
   for (int i = 0; i < random_ones; ++i) {
     Type type = random_type(random, random.between(1, 4));
-    result.push_back({std::move(type), random.between(1, 3)});
+    const int count = random.between(1, 3);
+    if (library_packs_by_type_map(type, count)) result.push_back({std::move(type), count});
   }
   return result;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/environment.hpp"
+#include "support/library_defects.hpp"
 #include "support/memory.hpp"
 #include "support/messages.hpp"
 #include "support/type.hpp"
@@ -20,20 +21,6 @@ namespace {
 std::string replay(std::uint64_t seed, const Type& type, int count) {
   return "replay with GAPLESS_TEST_SEED=" + std::to_string(seed) + " GAPLESS_TEST_ITERATIONS=1; count " +
          std::to_string(count) + " of " + type.text();
-}
-
-/// Does the library itself pack the type by its type map? Open MPI 5.0.11 takes vector(n, 1, -1) for contiguous, with a
-/// lower bound of 0: such a type means something else from the start, and gapless leaves it to the library.
-bool library_agrees(const Type& type, int count) {
-  Random random(1);
-  const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
-  Memory memory(offsets, random);
-  std::vector<std::byte> packed(offsets.size() + 1);
-  int position = 0;
-  GAPLESS_TEST_NATIVE(Pack)
-  (memory.base(), count, type.handle(), packed.data(), static_cast<int>(packed.size()), &position, MPI_COMM_WORLD);
-  packed.resize(offsets.size());
-  return packed == memory.packed(offsets);
 }
 
 /// Calls `check(random, type, count)` for many types; the k-th is drawn from seed + k, so that each can be run alone.
@@ -47,7 +34,7 @@ void for_random_types(int how_many, Check check) {
     static constexpr std::array<int, 6> counts = {0, 1, 1, 2, 3, 7};
     const int count = counts[static_cast<std::size_t>(random.between(0, 5))];
     SCOPED_TRACE(replay(own_seed, type, count));
-    if (!library_agrees(type, count)) {
+    if (!library_packs_by_type_map(type, count)) {
       ++library_defects;
       continue;
     }
