@@ -67,11 +67,17 @@ struct Pool {
   std::array<SizeClass, largest_class_log2 - smallest_class_log2 + 1> classes{};
 };
 
+// Static destructors and functions that exit() calls may send messages, too, after the thread's objects are gone.
+constinit thread_local bool have_ended = false;
+
 struct ThreadPools {
   std::vector<Pool> pools;
   std::size_t bytes = 0;
 
-  ~ThreadPools() { drain(); }
+  ~ThreadPools() {
+    drain();
+    have_ended = true;
+  }
 
   Pool* find(MemoryKind kind, int device) noexcept {
     for (Pool& pool : pools) {
@@ -117,7 +123,13 @@ struct ThreadPools {
   }
 };
 
-thread_local ThreadPools thread_pools;
+/// Null once the thread's objects are gone.
+ThreadPools* thread_pools() noexcept {
+  if (have_ended) [[unlikely]]
+    return nullptr;
+  thread_local ThreadPools pools;
+  return &pools;
+}
 
 }  // namespace
 
@@ -125,14 +137,15 @@ Wire::Wire(MemoryKind kind, int device, std::size_t bytes) noexcept : kind_(kind
   const std::size_t log2 = class_of(bytes);
   if (log2 > largest_class_log2) return;
   capacity_ = std::size_t{1} << log2;
-  data_ = thread_pools.take(kind, device, log2);
+  if (ThreadPools* pools = thread_pools()) data_ = pools->take(kind, device, log2);
   if (data_ == nullptr) data_ = allocate(kind, device, capacity_);
 }
 
 Wire::~Wire() {
   if (data_ == nullptr) return;
   const auto log2 = static_cast<std::size_t>(std::countr_zero(capacity_));
-  if (!thread_pools.keep(kind_, device_, data_, log2)) release(kind_, device_, data_);
+  ThreadPools* pools = thread_pools();
+  if (pools == nullptr || !pools->keep(kind_, device_, data_, log2)) release(kind_, device_, data_);
 }
 
 Wire::Wire(Wire&& other) noexcept
@@ -149,9 +162,14 @@ Wire& Wire::operator=(Wire&& other) noexcept {
   return *this;
 }
 
-std::size_t pooled_bytes() noexcept { return thread_pools.bytes; }
+std::size_t pooled_bytes() noexcept {
+  const ThreadPools* pools = thread_pools();
+  return pools == nullptr ? 0 : pools->bytes;
+}
 std::size_t pool_limit() noexcept { return limit().load(std::memory_order_relaxed); }
 void set_pool_limit(std::size_t bytes) noexcept { limit().store(bytes, std::memory_order_relaxed); }
-void drain_pools() noexcept { thread_pools.drain(); }
+void drain_pools() noexcept {
+  if (ThreadPools* pools = thread_pools()) pools->drain();
+}
 
 }  // namespace gapless::transfer

@@ -97,5 +97,27 @@ TEST_F(Buffers, EndWithTheirThread) {
   EXPECT_EQ(transfer::pooled_bytes(), 0u);
 }
 
+/// Takes and gives back a buffer when the thread's objects are destroyed: after its pools, since it is older than they.
+struct LateUser {
+  bool* served = nullptr;
+  ~LateUser() {
+    if (served == nullptr) return;
+    const Wire wire(MemoryKind::host, -1, 5000);
+    std::memset(wire.data(), 1, 5000);
+    transfer::drain_pools();
+    *served = transfer::pooled_bytes() == 0;
+  }
+};
+
+TEST_F(Buffers, AreServedWhenThePoolsOfTheThreadHaveEnded) {
+  bool served = false;
+  std::thread([&] {
+    thread_local LateUser last;
+    last.served = &served;
+    for (int i = 0; i < 5; ++i) const Wire wire(MemoryKind::host, -1, std::size_t{4096} << i);
+  }).join();
+  EXPECT_TRUE(served);
+}
+
 }  // namespace
 }  // namespace gapless::tests
