@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Runs the halo exchange of halo3d.c on each MPI at hand, without gapless and with it, and compares.
 
-The programs are the same files both times. Runs with and without gapless alternate, and the fastest exchange of each
-is shown, because on a shared machine the rest is noise. Exits with 1 if any halo point was ever wrong.
+The programs are the same files both times. Runs without and with gapless take turns, because the speed of a shared
+machine changes from second to second: a run is compared with its neighbour, and the median of these ratios is shown,
+with the middle half of them. Exits with 1 if any halo point was ever wrong.
 """
 
 import argparse
 import os
 import re
+import statistics
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -16,14 +18,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MODES = {"sendrecv": "26 x MPI_Sendrecv", "pack": "Pack, Alltoallv, Unpack"}
 CHOICE = re.compile(r"(?P<scheme>\w+) (?P<messages>\d+) messages? (?P<bytes>\d+) B")
+GAPLESS = [sys.executable, str(ROOT / "bin/gapless"), "run"]
 CUDA_LIBRARIES = "/usr/local/cuda/lib64"
 
 
 @dataclass
 class Run:
-    microseconds: float | None  # None: the program did not end well
+    microseconds: float | None  # the median exchange; None: the program did not end well
     verified: bool
-    choices: str
+    stderr: str
 
 
 @dataclass
@@ -54,35 +57,46 @@ def settings_for(mpi: Mpi) -> dict[str, str]:
     }
 
 
-def execute(mpi: Mpi, ranks: int, options: list[str], with_gapless: bool) -> Run:
-    command = [*mpi.launcher, "-n", str(ranks), str(mpi.program), *options]
-    if with_gapless:
-        command = [sys.executable, str(ROOT / "bin/gapless"), "run", "--statistics", *command]
+def execute(mpi: Mpi, ranks: int, options: list[str], gapless: list[str]) -> Run:
+    command = [*gapless, *mpi.launcher, "-n", str(ranks), str(mpi.program), *options]
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=settings_for(mpi), timeout=300)
     except subprocess.TimeoutExpired:
         return Run(None, False, "")
-    line = re.search(r"^halo3d .*min_us=(\S+) .*verified=(\S+)", done.stdout, re.MULTILINE)
+    line = re.search(r"^halo3d .*median_us=(\S+) .*verified=(\S+)", done.stdout, re.MULTILINE)
     if line is None or done.returncode != 0:
         return Run(None, line is not None and line[2] != "wrong", done.stderr.strip())
-    return Run(float(line[1]), line[2] == "yes", choices_of(done.stderr))
+    return Run(float(line[1]), line[2] == "yes", done.stderr)
 
 
-def choices_of(stderr: str) -> str:
+def choices_of(run: Run) -> str:
     """The first statistics line, without what was never chosen; every rank of a periodic exchange does the same."""
-    line = next((line for line in stderr.splitlines() if CHOICE.search(line)), None)
+    lines = run.stderr.splitlines()
+    line = next((line for line in lines if CHOICE.search(line)), None)
     if line is None:
-        return next((line for line in stderr.splitlines() if line.startswith("gapless")), "gapless was not in use")
+        return next((line for line in lines if line.startswith("gapless")), "gapless was not in use")
     chosen = [match for match in CHOICE.finditer(line) if match["messages"] != "0"]
     return ", ".join(f"{match['scheme']}: {match['messages']} messages, {match['bytes']} B" for match in chosen)
 
 
-def best(runs: list[Run]) -> Run:
-    finished = [run for run in runs if run.microseconds is not None]
-    if len(finished) < len(runs):
-        return next(run for run in runs if run.microseconds is None)
-    fastest = min(finished, key=lambda run: run.microseconds)
-    return Run(fastest.microseconds, all(run.verified for run in runs), fastest.choices)
+def typical(runs: list[Run]) -> Run:
+    """Their median, or the first that failed."""
+    for run in runs:
+        if run.microseconds is None:
+            return run
+    return Run(statistics.median(run.microseconds for run in runs), all(run.verified for run in runs), "")
+
+
+def speedup(plain: list[Run], ours: list[Run]) -> str:
+    ratios = [
+        a.microseconds / b.microseconds for a, b in zip(plain, ours, strict=True) if a.microseconds and b.microseconds
+    ]
+    if not ratios:
+        return ""
+    if len(ratios) == 1:
+        return f"{ratios[0]:.2f} x"
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return f"{middle:.2f} x  ({low:.2f} to {high:.2f})"
 
 
 def shown(run: Run) -> str:
@@ -95,19 +109,24 @@ def gpu_is_present() -> bool:
     return Path("/dev/nvidiactl").exists()
 
 
+def take_turns(mpi: Mpi, ranks: int, options: list[str], repetitions: int) -> tuple[list[Run], list[Run]]:
+    """Runs without and with gapless; each goes first every other time."""
+    plain, ours = [], []
+    for repetition in range(repetitions):
+        for runs, gapless in [(plain, []), (ours, GAPLESS)][:: -1 if repetition % 2 else 1]:
+            runs.append(execute(mpi, ranks, options, gapless))
+    return plain, ours
+
+
 def compare(mpi: Mpi, what: str, ranks: int, options: list[str], repetitions: int) -> bool:
     """Prints one row of the table; true if every halo point was right with gapless."""
-    plain, ours = [], []
-    for _ in range(repetitions):
-        plain.append(execute(mpi, ranks, options, with_gapless=False))
-        ours.append(execute(mpi, ranks, options, with_gapless=True))
-    without, with_gapless = best(plain), best(ours)
-    ratio = ""
-    if without.microseconds and with_gapless.microseconds:
-        ratio = f"{without.microseconds / with_gapless.microseconds:.2f} x"
-    print(f"{mpi.name:<17} {what:<32} {shown(without):>10} {shown(with_gapless):>10} {ratio:>8}")
-    print(f"    {with_gapless.choices}")
-    in_use = re.match(r"\w+: \d+ messages", with_gapless.choices) is not None
+    counted = execute(mpi, ranks, options, [*GAPLESS, "--statistics"])  # counting takes time, so in a run of its own
+    plain, ours = take_turns(mpi, ranks, options, repetitions)
+    without, with_gapless = typical(plain), typical([*ours, counted])
+    print(f"{mpi.name:<17} {what:<28} {shown(without):>10} {shown(typical(ours)):>10}   {speedup(plain, ours)}")
+    choices = choices_of(counted)
+    print(f"    {choices}")
+    in_use = re.match(r"\w+: \d+ messages", choices) is not None
     return with_gapless.microseconds is not None and with_gapless.verified and in_use
 
 
@@ -118,7 +137,7 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=64, help="points per dimension and rank")
     parser.add_argument("--radius", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=30)
-    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=9)
     arguments = parser.parse_args()
 
     mpis = available(arguments.binaries)
@@ -128,10 +147,10 @@ def main() -> int:
     size = ["--size", str(arguments.size), "--radius", str(arguments.radius), "--iterations", str(arguments.iterations)]
     print(
         f"3-D halo exchange, {arguments.ranks} ranks of {arguments.size}^3 doubles, radius {arguments.radius}, "
-        f"26 neighbours, every halo point checked.\nFastest exchange, without and with gapless; below it, what "
-        f"gapless chose.\n"
+        f"26 neighbours, every halo point checked.\nMedian exchange of {arguments.repetitions} runs, without and with "
+        f"gapless in turn; below it, what gapless chose.\n"
     )
-    print(f"{'MPI':<17} {'exchange':<32} {'without':>10} {'with':>10} {'faster':>8}")
+    print(f"{'MPI':<17} {'exchange':<28} {'without':>10} {'with':>10}   faster  (middle half)")
     right = True
     for mpi in mpis:
         for mode, what in MODES.items():

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <vector>
 
 #include "layout/build.hpp"
 #include "layout/cursor.hpp"
@@ -58,6 +60,30 @@ struct Blocks {
   }
 };
 
+constexpr Offset cache_line = 64;
+
+bool is_transpose(const std::vector<Mode>& modes) {
+  const auto is_short = [](const Mode& mode) { return -cache_line < mode.stride && mode.stride < cache_line; };
+  return !modes.empty() && !is_short(modes[0]) && std::any_of(modes.begin() + 1, modes.end(), is_short);
+}
+
+Offset row_count(const Layout& layout) {
+  const Offset repetitions = layout.size / layout.core_size;
+  switch (layout.core) {
+    case Core::block:
+      return layout.modes.empty() || is_transpose(layout.modes) ? repetitions : repetitions / layout.modes[0].count;
+    case Core::index:
+      return repetitions * static_cast<Offset>(layout.offsets.size()) * row_count(*layout.child);
+    case Core::segments:
+      return repetitions * static_cast<Offset>(layout.offsets.size());
+    case Core::sum:
+      return std::accumulate(layout.parts.begin(), layout.parts.end(), Offset{0},
+                             [](Offset rows, const Part& part) { return rows + row_count(*part.layout); }) *
+             repetitions;
+  }
+  return repetitions;
+}
+
 }  // namespace
 
 Facts facts_of(const Layout& layout) {
@@ -69,6 +95,7 @@ Facts facts_of(const Layout& layout) {
   facts.true_lower_bound = hull.begin;
   facts.true_upper_bound = hull.end;
   facts.block_count = segment_count(layout);
+  facts.row_count = row_count(layout);
   Blocks blocks;
   blocks.gather(layout);
   facts.shortest_block = blocks.shortest;

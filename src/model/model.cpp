@@ -18,8 +18,4 @@ double staged_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
          static_cast<double>(bytes) * (1 / gpu.pack_bytes_per_ns + 1 / gpu.copy_bytes_per_ns);
 }
 
-bool host_packing_pays(const HostProfile& host, double average_block_bytes) noexcept {
-  return average_block_bytes < host.library_block_bytes;
-}
-
 }  // namespace gapless::model

@@ -1,10 +1,12 @@
 // The machine profile: what starting and moving bytes costs, and what that predicts.
 //
-// A prediction is a start-up cost plus bytes over a bandwidth for every step of a scheme. The built-in figures are
-// medians of one machine (H200, PCIe 5); only their ratios decide, so they serve others too.
+// A prediction is a sum: a cost or saving for starting, and one for each of the things moved. The built-in figures are
+// medians of a few machines; only their ratios decide, so they serve others too.
 #pragma once
 
 #include <cstddef>
+
+#include "model/host.hpp"
 
 namespace gapless::model {
 
@@ -17,15 +19,9 @@ struct GpuProfile {
   double copy_bytes_per_ns = 55;          ///< copy engine, pinned host memory, either way
 };
 
-struct HostProfile {
-  /// Blocks of this many bytes and more are copied by the MPI library as fast as the bus allows, without our extra
-  /// copy. Differs between libraries: the variant sets it.
-  double library_block_bytes = 65536;
-};
-
 struct Profile {
   GpuProfile gpu;
-  HostProfile host;
+  HostProfile host = mpich_on_host;
 };
 
 /// The profile in use. Written only while no message is under way.
@@ -37,7 +33,5 @@ enum class Side { sender, receiver };
 double oneshot_ns(const GpuProfile& gpu, Side side, std::size_t bytes) noexcept;
 /// GPU kernel in GPU memory and a copy over the bus.
 double staged_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
-/// Is packing ourselves better than leaving blocks of this average length to the MPI library?
-bool host_packing_pays(const HostProfile& host, double average_block_bytes) noexcept;
 
 }  // namespace gapless::model

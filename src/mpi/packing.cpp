@@ -30,7 +30,11 @@ struct Packing {
   int gpu() const noexcept { return is_packed_in_gpu() ? packed.device : user.buffer.location.device; }
 
   Owner decide() const noexcept {
-    if (!is_packed_in_gpu()) return owner_of(user);
+    if (!is_packed_in_gpu()) {
+      const Owner whose = owner_of(user);
+      if (whose != Owner::ours || user.is_gpu_memory()) return whose;
+      return transfer::choose_packing(user.buffer) == transfer::Scheme::native ? Owner::library : Owner::ours;
+    }
     if (user.is_described()) return Owner::ours;
     return user.opaque && !runtime::library_reads_gpu_memory() ? Owner::unserved : Owner::library;
   }
@@ -108,10 +112,15 @@ template <auto function, class Count>
   });
 }
 
+bool is_native(const void* memory, MPI_Count count, MPI_Datatype datatype, const void* packed) noexcept {
+  return goes_straight_through<&TypeRecord::one_is_native_in_packing>(memory, count, datatype) &&
+         !(device::in_use() && is_gpu_memory(packed));
+}
+
 template <auto function, class Count>
 int pack(const void* memory, Count count, MPI_Datatype datatype, void* packed, Count packed_size, Count* position,
          MPI_Comm communicator) {
-  if (goes_straight_through(memory, datatype) && !(device::in_use() && is_gpu_memory(packed))) [[likely]] {
+  if (is_native(memory, count, datatype, packed)) [[likely]] {
     return (native.*function)(memory, count, datatype, packed, packed_size, position, communicator);
   }
   return pack_slowly<function>(memory, count, datatype, packed, packed_size, position, communicator);
@@ -120,7 +129,7 @@ int pack(const void* memory, Count count, MPI_Datatype datatype, void* packed, C
 template <auto function, class Count>
 int unpack(const void* packed, Count packed_size, Count* position, void* memory, Count count, MPI_Datatype datatype,
            MPI_Comm communicator) {
-  if (goes_straight_through(memory, datatype) && !(device::in_use() && is_gpu_memory(packed))) [[likely]] {
+  if (is_native(memory, count, datatype, packed)) [[likely]] {
     return (native.*function)(packed, packed_size, position, memory, count, datatype, communicator);
   }
   return unpack_slowly<function>(packed, packed_size, position, memory, count, datatype, communicator);

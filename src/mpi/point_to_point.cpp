@@ -174,9 +174,13 @@ template <auto function, auto exchange, class Count>
 
 // What the shim calls.
 
+bool is_native_message(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
+  return goes_straight_through<&TypeRecord::one_is_native_in_message>(memory, count, datatype);
+}
+
 template <auto function, class Count>
 int send(const void* memory, Count count, MPI_Datatype datatype, int destination, int tag, MPI_Comm communicator) {
-  if (goes_straight_through(memory, datatype)) [[likely]] {
+  if (is_native_message(memory, count, datatype)) [[likely]] {
     return (native.*function)(memory, count, datatype, destination, tag, communicator);
   }
   return send_slowly<function>(memory, count, datatype, destination, tag, communicator);
@@ -185,7 +189,7 @@ int send(const void* memory, Count count, MPI_Datatype datatype, int destination
 template <auto function, class Count>
 int receive(void* memory, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm communicator,
             MPI_Status* status) {
-  if (goes_straight_through(memory, datatype)) [[likely]] {
+  if (is_native_message(memory, count, datatype)) [[likely]] {
     return (native.*function)(memory, count, datatype, source, tag, communicator, status);
   }
   return receive_slowly<function>(memory, count, datatype, source, tag, communicator, status);
@@ -193,7 +197,7 @@ int receive(void* memory, Count count, MPI_Datatype datatype, int source, int ta
 
 template <auto function, class Count>
 int receive_matched(void* memory, Count count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status) {
-  if (goes_straight_through(memory, datatype)) [[likely]]
+  if (is_native_message(memory, count, datatype)) [[likely]]
     return (native.*function)(memory, count, datatype, message, status);
   return receive_matched_slowly<function>(memory, count, datatype, message, status);
 }
@@ -202,7 +206,8 @@ template <auto function, class Count>
 int send_receive(const void* send_memory, Count send_count, MPI_Datatype send_type, int destination, int send_tag,
                  void* receive_memory, Count receive_count, MPI_Datatype receive_type, int source, int receive_tag,
                  MPI_Comm communicator, MPI_Status* status) {
-  if (goes_straight_through(send_memory, send_type) && goes_straight_through(receive_memory, receive_type)) [[likely]] {
+  if (is_native_message(send_memory, send_count, send_type) &&
+      is_native_message(receive_memory, receive_count, receive_type)) [[likely]] {
     return (native.*function)(send_memory, send_count, send_type, destination, send_tag, receive_memory, receive_count,
                               receive_type, source, receive_tag, communicator, status);
   }
@@ -213,7 +218,7 @@ int send_receive(const void* send_memory, Count send_count, MPI_Datatype send_ty
 template <auto function, auto exchange, class Count>
 int replace(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag, int source,
             int receive_tag, MPI_Comm communicator, MPI_Status* status) {
-  if (goes_straight_through(memory, datatype)) [[likely]] {
+  if (is_native_message(memory, count, datatype)) [[likely]] {
     return (native.*function)(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
                               status);
   }

@@ -80,7 +80,7 @@ layout::LayoutPointer share(const layout::LayoutPointer& layout) {
 }
 
 void describe(MPI_Datatype handle, TypeRecord& record) {
-  record.plain = true;
+  record.plain = record.one_is_native_in_message = record.one_is_native_in_packing = true;
   record.first_byte = 0;
   record.described.reset();
   const auto datatype = decode(handle);
@@ -92,6 +92,9 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
   described.extent = datatype->extent();
   described.contiguous_repeats = described.layout->is_contiguous() && described.extent == described.layout->size;
   record.plain = described.contiguous_repeats;
+  const transfer::Buffer one{&described, 1, nullptr, {}};
+  record.one_is_native_in_message = transfer::choose(one, transfer::Side::sender) == transfer::Scheme::native;
+  record.one_is_native_in_packing = transfer::choose_packing(one) == transfer::Scheme::native;
   record.first_byte = described.facts.true_lower_bound;
   record.described = std::make_shared<const Described>(std::move(described));
 }

@@ -23,6 +23,9 @@ struct TypeRecord {
   std::atomic<std::uintptr_t> handle;
   /// Buffers of this type in host memory go to the library as they are: contiguous, or not ours.
   bool plain = true;
+  /// A single one of this type in host memory is better left to the library: in a message, and by MPI_Pack.
+  bool one_is_native_in_message = true;
+  bool one_is_native_in_packing = true;
   /// Where the first byte of a buffer lies, from its address: an absolute address where the buffer is MPI_BOTTOM.
   std::intptr_t first_byte = 0;
   /// Valid and not empty, but not understood: in GPU memory it cannot be served.

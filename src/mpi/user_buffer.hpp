@@ -24,10 +24,12 @@ inline bool is_gpu_memory(const void* memory) noexcept {
 }
 
 /// The question every call asks first, and mostly the last one: a few nanoseconds, and a question to the driver where a
-/// GPU is in use.
-inline bool goes_straight_through(const void* memory, MPI_Datatype datatype) noexcept {
+/// GPU is in use. `one_is_native` is what decides over a single one of a type that is not plain.
+template <bool TypeRecord::*one_is_native>
+inline bool goes_straight_through(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
   const TypeRecord* record = type_cache::find(datatype);
-  if (!record->plain || counts_native_messages) return false;
+  const bool is_native = record->plain || (count == 1 && record->*one_is_native);
+  if (!is_native || counts_native_messages) return false;
   return !device::in_use() || !is_gpu_memory(address_of(memory, record->first_byte));
 }
 

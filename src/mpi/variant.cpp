@@ -22,13 +22,11 @@ void add_intercepted_entries(std::vector<gapless_variant_entry>& entries) {
 #include "mpi/functions.def"
 }
 
-// Average block lengths from which the library's own copy is left alone: about where packed and native ping-pongs of
-// vectors cross. MPICH copies small blocks one by one, Open MPI's own engine is good from a few cache lines on.
 void set_library_profile() noexcept {
 #if defined(GAPLESS_VARIANT_OPENMPI)
-  model::profile().host.library_block_bytes = 512;
+  model::profile().host = model::open_mpi_on_host;
 #else
-  model::profile().host.library_block_bytes = 32768;
+  model::profile().host = model::mpich_on_host;
 #endif
 }
 

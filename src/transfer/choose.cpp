@@ -44,6 +44,19 @@ Scheme choose_for_gpu(const Buffer& buffer, Side side) noexcept {
   return model::oneshot_ns(gpu, model_side, bytes) <= model::staged_ns(gpu, bytes) ? Scheme::oneshot : Scheme::staged;
 }
 
+model::Amount amount_of(const Buffer& buffer) noexcept {
+  const layout::Facts& facts = buffer.type->facts;
+  const auto count = static_cast<double>(buffer.count);
+  return {count * static_cast<double>(facts.size), count * static_cast<double>(facts.block_count),
+          count * static_cast<double>(facts.row_count)};
+}
+
+Scheme choose_for_host(double saving_ns) noexcept {
+  if (is_forced(Scheme::native)) return Scheme::native;
+  if (is_forced(Scheme::packed)) return Scheme::packed;
+  return saving_ns > 0 ? Scheme::packed : Scheme::native;
+}
+
 }  // namespace
 
 const char* name(Scheme scheme) noexcept { return scheme_names[static_cast<std::size_t>(scheme)]; }
@@ -58,12 +71,14 @@ bool is_contiguous(const Buffer& buffer) noexcept {
 
 Scheme choose(const Buffer& buffer, Side side) noexcept {
   if (buffer.location.kind == device::MemoryKind::device) return choose_for_gpu(buffer, side);
-  if (is_forced(Scheme::native)) return Scheme::native;
   if (is_contiguous(buffer)) return Scheme::native;
-  if (is_forced(Scheme::packed)) return Scheme::packed;
-  const layout::Facts& facts = buffer.type->facts;
-  const double average_block = static_cast<double>(facts.size) / static_cast<double>(facts.block_count);
-  return model::host_packing_pays(model::profile().host, average_block) ? Scheme::packed : Scheme::native;
+  const model::Amount amount = amount_of(buffer);
+  return choose_for_host(model::profile().host.message(amount).of(amount));
+}
+
+Scheme choose_packing(const Buffer& buffer) noexcept {
+  if (is_contiguous(buffer)) return Scheme::native;
+  return choose_for_host(model::profile().host.pack.of(amount_of(buffer)));
 }
 
 }  // namespace gapless::transfer

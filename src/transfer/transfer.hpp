@@ -51,6 +51,8 @@ enum class Side : std::uint8_t { sender, receiver };
 /// The way for a buffer that is not empty, from the machine model or as GAPLESS_SCHEME forces where the memory allows
 /// it: a forced scheme for host memory leaves GPU memory as it was, and the other way about.
 Scheme choose(const Buffer& buffer, Side side) noexcept;
+/// Native or packed for MPI_Pack and MPI_Unpack within host memory, from the model or forced.
+Scheme choose_packing(const Buffer& buffer) noexcept;
 /// Replaces what GAPLESS_SCHEME said. For tests and benchmarks.
 void force_scheme(std::optional<Scheme> scheme) noexcept;
 

@@ -37,6 +37,32 @@ TEST(Facts, OfTheEmptyLayout) {
   EXPECT_TRUE(facts.injective);
 }
 
+TEST(Facts, RowsAreBegunOncePerListEntryOrNestRow) {
+  const auto rows = [](const LayoutPointer& layout) { return facts_of(*layout).row_count; };
+  EXPECT_EQ(rows(empty()), 0);
+  EXPECT_EQ(rows(block(0, 100)), 1);
+  const LayoutPointer row = repeat(block(0, 4), 10, 16);
+  EXPECT_EQ(rows(row), 1);
+  EXPECT_EQ(rows(repeat(repeat(row, 5, 1000), 3, 10'000)), 15);
+  const Offset places[] = {0, 500, 900, 3000};
+  EXPECT_EQ(rows(index(block(0, 4), places)), 4);
+  EXPECT_EQ(rows(repeat(index(row, places), 7, 10'000)), 28);
+  const LayoutPointer ragged[] = {block(0, 4), block(100, 9), block(300, 5)};
+  EXPECT_EQ(rows(repeat(concatenate(ragged), 6, 1000)), 18);
+  const LayoutPointer parts[] = {row, repeat(repeat(block(1000, 8), 4, 24), 3, 500)};
+  EXPECT_EQ(rows(concatenate(parts)), 4);
+}
+
+TEST(Facts, EveryBlockOfATransposeIsARow) {
+  const auto rows = [](Offset within, Offset between) {
+    return facts_of(*repeat(repeat(block(0, 8), 100, within), 100, between)).row_count;
+  };
+  EXPECT_EQ(rows(800, 8), 10'000);
+  EXPECT_EQ(rows(-800, -8), 10'000);
+  EXPECT_EQ(rows(800, 64), 100) << "no two blocks share a cache line";
+  EXPECT_EQ(rows(16, 1700), 100);
+}
+
 TEST(Injective, LargeNestsInAnyOrderAndDirection) {
   EXPECT_TRUE(is_injective(*repeat(repeat(block(0, 8), many, 800), 100, 8), {1, 0}));
   EXPECT_TRUE(is_injective(*repeat(repeat(block(0, 8), many, -800), 100, 8), {1, 0}));

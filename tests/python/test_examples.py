@@ -24,7 +24,7 @@ def test_there_is_an_example_to_run():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", ["sendrecv", "isend", "pack"])
-@pytest.mark.parametrize("ranks, size, radius", [(1, 5, 1), (2, 9, 3), (3, 4, 4)])
+@pytest.mark.parametrize("ranks, size, radius", [(1, 12, 1), (2, 9, 3), (3, 8, 4)])
 def test_every_halo_point_is_right(gapless, kind, mode, ranks, size, radius):
     options = ["--size", size, "--radius", radius, "--iterations", 3, "--mode", mode]
     done = gapless(

@@ -50,8 +50,66 @@ TEST_F(Choice, OneBlockIsContiguousHoweverLargeTheExtent) {
 TEST_F(Choice, SmallBlocksArePackedAndLargeOnesAreNot) {
   EXPECT_EQ(choose(small_blocks_, MemoryKind::host), Scheme::packed);
   EXPECT_EQ(choose(large_blocks_, MemoryKind::host), Scheme::native);
-  model::profile().host.library_block_bytes = 4;
-  EXPECT_EQ(choose(small_blocks_, MemoryKind::host), Scheme::native);
+}
+
+// Each saving counts what it is named after, times the count: the third of something is the first that pays.
+TEST_F(Choice, HostMemoryFollowsTheSumOfSavings) {
+  const auto ten_rows_of_two = described(layout::hvector(10, 1, 64, layout::vector(2, 3, 8, byte_)));
+  const auto expect_from_the_third_on = [&](const char* what) {
+    EXPECT_EQ(choose(ten_rows_of_two, MemoryKind::host, Side::sender, 2), Scheme::native) << what;
+    EXPECT_EQ(choose(ten_rows_of_two, MemoryKind::host, Side::receiver, 3), Scheme::packed) << what;
+  };
+  constexpr model::Saving never = {.start_ns = -1, .row_ns = 0, .block_ns = 0, .byte_ns = 0};
+  model::HostProfile& host = model::profile().host;
+  host = {.eager_bytes = 1e9, .eager = {-25, 1, 0, 0}, .rendezvous = never, .pack = never};
+  expect_from_the_third_on("10 rows each");
+  host.eager = {-50, 0, 1, 0};
+  expect_from_the_third_on("20 blocks each");
+  host.eager = {-150, 0, 0, 1};
+  expect_from_the_third_on("60 bytes each");
+  host = {.eager_bytes = 120, .eager = never, .rendezvous = {1, 0, 0, 0}, .pack = never};
+  expect_from_the_third_on("more than the eager limit");
+}
+
+TEST_F(Choice, PackingHasASavingOfItsOwn) {
+  const auto choose_packing = [](const transfer::Described& type, layout::Offset count) {
+    return transfer::choose_packing({&type, count, nullptr, Location{}});
+  };
+  model::profile().host.pack = {-1500, 0, 1, 0};
+  EXPECT_EQ(choose_packing(small_blocks_, 1), Scheme::native);
+  EXPECT_EQ(choose_packing(small_blocks_, 2), Scheme::packed);
+  EXPECT_EQ(choose_packing(contiguous_, 1000), Scheme::native);
+  transfer::force_scheme(Scheme::packed);
+  EXPECT_EQ(choose_packing(small_blocks_, 1), Scheme::packed);
+  EXPECT_EQ(choose_packing(contiguous_, 1), Scheme::native);
+  transfer::force_scheme(Scheme::native);
+  EXPECT_EQ(choose_packing(small_blocks_, 2), Scheme::native);
+}
+
+// Where measurements of each library leave no doubt.
+TEST_F(Choice, OfTheLibrariesMeasured) {
+  const layout::Datatype real = layout::named(8, 8);
+  const auto column = described(layout::vector(64, 1, 66, real));
+  const auto plane = described(layout::vector(64, 64, 66, real));
+  const auto column_of_a_field = described(layout::vector(8192, 1, 64, real));
+  const auto short_rows = described(layout::hvector(8192, 1, 640, layout::vector(2, 1, 3, real)));
+  const auto transpose = described(layout::contiguous(256, layout::resized(layout::vector(256, 1, 256, real), 0, 8)));
+  const auto pair_of_blocks = described(layout::vector(2, 32, 64, real));
+
+  model::profile().host = model::open_mpi_on_host;
+  EXPECT_EQ(choose(column, MemoryKind::host), Scheme::packed);
+  EXPECT_EQ(choose(pair_of_blocks, MemoryKind::host), Scheme::native);
+  EXPECT_EQ(choose(plane, MemoryKind::host), Scheme::native);
+  EXPECT_EQ(choose(column_of_a_field, MemoryKind::host), Scheme::native);
+  EXPECT_EQ(choose(short_rows, MemoryKind::host), Scheme::packed);
+  EXPECT_EQ(choose(transpose, MemoryKind::host), Scheme::packed);
+  EXPECT_EQ(choose(large_blocks_, MemoryKind::host), Scheme::native);
+
+  model::profile().host = model::mpich_on_host;
+  for (const auto* type : {&column, &plane, &column_of_a_field, &short_rows, &transpose, &pair_of_blocks}) {
+    EXPECT_EQ(choose(*type, MemoryKind::host), Scheme::packed);
+  }
+  EXPECT_EQ(choose(large_blocks_, MemoryKind::host), Scheme::native);
 }
 
 TEST_F(Choice, GpuMemoryNeverGoesNative) {
