@@ -5,10 +5,12 @@
 #include <exception>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "layout/facts.hpp"
 #include "mpi/decode.hpp"
+#include "mpi/entry_points.hpp"
 #include "mpi/native.hpp"
 #include "mpi/runtime.hpp"
 
@@ -129,21 +131,50 @@ TypeRecord* find_or_analyse(MPI_Datatype handle) {
   return found != 0 ? static_cast<TypeRecord*>(attribute) : analyse(handle, false);
 }
 
-// While a thread analyses a datatype, the library may call its own interposed functions: those pass straight through.
-constinit thread_local bool analysing [[gnu::tls_model("initial-exec")]] = false;
+// Does this thread analyse or free a datatype? Then types not known yet are the library's business: it may call its own
+// interposed functions, and delete callbacks of the program may use a datatype whose description has ended already. A
+// new one would never end, and be taken for that of the next datatype with the same handle.
+constinit thread_local bool nothing_new [[gnu::tls_model("initial-exec")]] = false;
+
+class NothingNew {
+ public:
+  NothingNew() noexcept : before_(std::exchange(nothing_new, true)) {}
+  ~NothingNew() { nothing_new = before_; }
+  NothingNew(const NothingNew&) = delete;
+  NothingNew& operator=(const NothingNew&) = delete;
+
+ private:
+  bool before_;
+};
+
+void leave_table(std::uintptr_t number) noexcept {
+  for (auto& way : set_of(number)) {
+    TypeRecord* record = way.load(std::memory_order_acquire);
+    if (record == nullptr || record->handle.load(std::memory_order_acquire) != number) continue;
+    way.compare_exchange_strong(record, nullptr, std::memory_order_release, std::memory_order_relaxed);
+  }
+}
+
+// Open MPI calls no more delete callbacks once one has failed, and ends the datatype all the same.
+int free_type(MPI_Datatype* datatype) {
+  const NothingNew while_it_ends;
+  const std::uintptr_t number = datatype == nullptr ? TypeRecord::no_handle : number_of(*datatype);
+  const int code = native.Type_free(datatype);
+  if (code == MPI_SUCCESS) leave_table(number);
+  return code;
+}
 
 }  // namespace
 
 const TypeRecord* find_slowly(MPI_Datatype handle) noexcept {
-  if (analysing || handle == MPI_DATATYPE_NULL || !runtime::start()) return &not_ours;
-  analysing = true;
+  if (nothing_new || handle == MPI_DATATYPE_NULL || !runtime::start()) return &not_ours;
+  const NothingNew meanwhile;
   TypeRecord* record = nullptr;
   try {
     if (runtime::is_usable(handle)) record = find_or_analyse(handle);
   } catch (const std::exception&) {
     record = nullptr;
   }
-  analysing = false;
   if (record == nullptr) return &not_ours;
   remember(record);
   return record;
@@ -172,3 +203,9 @@ int copy_nothing(MPI_Datatype, int, void*, void*, void*, int* flag) {
 }
 
 }  // namespace gapless::mpi::type_cache
+
+namespace gapless::mpi::entry {
+
+const decltype(Native::Type_free) Type_free = type_cache::free_type;
+
+}  // namespace gapless::mpi::entry

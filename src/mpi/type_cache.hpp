@@ -2,7 +2,7 @@
 //
 // A datatype is analysed when it is first used. The result hangs on the datatype as an attribute, whose delete callback
 // ends it when the library ends the datatype, so a handle that the library uses again is never taken for the old type.
-// A small table keyed by handle stands before the attribute.
+// A small table keyed by handle stands before the attribute; MPI_Type_free takes the handle out of it.
 //
 // Readers take no lock. Records are never returned to the system, only used again: their handle is cleared first and
 // set last, so a reader that finds its own handle in a record has found its own datatype's record, complete.

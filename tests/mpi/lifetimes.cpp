@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -37,6 +38,53 @@ TEST(Lifetimes, ReusedHandlesAreNewTypes) {
     EXPECT_EQ(picked(values, blocks, length, stride), pack_all(values, type)) << round;
     MPI_Type_free(&type);
   }
+}
+
+/// The attribute callbacks of a program may use the datatype that ends, before or after gapless has forgotten it.
+TEST(Lifetimes, DeleteCallbacksMayUseTheDatatype) {
+  static const std::vector<int> values = counting(400);
+  static int wrong;
+  wrong = 0;
+  const auto pack_again = [](MPI_Datatype type, int, void* stride, void*) -> int {
+    const std::vector<int> packed = pack_all(values, type);
+    for (std::size_t i = 0; i < packed.size(); ++i) {
+      wrong += packed[i] != static_cast<int>(i * reinterpret_cast<std::uintptr_t>(stride));
+    }
+    return MPI_SUCCESS;
+  };
+  int keyval;
+  MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, pack_again, &keyval, nullptr);
+  for (int round = 0; round < 100; ++round) {
+    const int blocks = 1 + round % 7;
+    const int stride = 2 + round % 5;
+    MPI_Datatype type = strided(blocks, 1, stride);
+    MPI_Type_commit(&type);
+    void* value = reinterpret_cast<void*>(static_cast<std::uintptr_t>(stride));
+    if (round % 2 == 0) MPI_Type_set_attr(type, keyval, value);
+    EXPECT_EQ(picked(values, blocks, 1, stride), pack_all(values, type)) << round;
+    if (round % 2 != 0) MPI_Type_set_attr(type, keyval, value);
+    MPI_Type_free(&type);
+  }
+  EXPECT_EQ(0, wrong);
+  MPI_Type_free_keyval(&keyval);
+}
+
+TEST(Lifetimes, DeleteCallbacksMayFail) {
+  const auto fail = [](MPI_Datatype, int, void*, void*) -> int { return MPI_ERR_OTHER; };
+  ReturnErrors world(MPI_COMM_WORLD), self(MPI_COMM_SELF);
+  int keyval;
+  MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, fail, &keyval, nullptr);
+  const std::vector<int> values = counting(400);
+  for (int round = 0; round < 60; ++round) {
+    const int blocks = 1 + round % 7;
+    const int stride = 2 + round % 5;
+    MPI_Datatype type = strided(blocks, 1, stride);
+    MPI_Type_commit(&type);
+    EXPECT_EQ(picked(values, blocks, 1, stride), pack_all(values, type)) << round;
+    MPI_Type_set_attr(type, keyval, nullptr);
+    MPI_Type_free(&type);  // says success in both libraries, and the handle may come again
+  }
+  MPI_Type_free_keyval(&keyval);
 }
 
 TEST(Lifetimes, TypesMayBeFreedStraightAfterSending) {
