@@ -6,12 +6,15 @@
 // darrays begin at 0.
 #include "mpi/decode.hpp"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <deque>
 #include <exception>
 #include <span>
 #include <stdexcept>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "mpi/native.hpp"
@@ -218,15 +221,18 @@ Datatype darray_type(const Contents& contents, const Datatype& child) {
                         order_of(contents.integer(rest + 3 * dimensions)), child);
 }
 
-Datatype construct(int combiner, const Contents& contents, std::span<const Datatype> children, const Bounds& bounds) {
-  if (combiner == value_index) return pair_type(children[0].size(), children[1].size(), bounds);
+Datatype construct(int combiner, const Contents& contents, std::span<const Decoded> children, const Bounds& bounds) {
+  if (combiner == value_index) return pair_type(children[0].datatype.size(), children[1].datatype.size(), bounds);
   if (combiner == MPI_COMBINER_STRUCT || combiner == struct_integer) {
     const std::size_t n = contents.count(0);
     if (n != children.size()) throw NotOurs("a struct with other than one type per block");
-    return layout::structure(contents.numbers(1, n), contents.numbers(1 + n, n), children);
+    std::vector<Datatype> fields;
+    fields.reserve(n);
+    for (const Decoded& child : children) fields.push_back(child.datatype);
+    return layout::structure(contents.numbers(1, n), contents.numbers(1 + n, n), fields);
   }
   if (children.size() != 1) throw NotOurs("an unknown constructor");
-  const Datatype& child = children[0];
+  const Datatype& child = children[0].datatype;
   // if, not switch: combiners that a header lacks have made-up values above.
   if (combiner == MPI_COMBINER_DUP) return child;
   if (combiner == MPI_COMBINER_CONTIGUOUS) return layout::contiguous(contents.number(0), child);
@@ -265,39 +271,70 @@ Datatype with_library_bounds(Datatype datatype, const Bounds& bounds) {
   return datatype;
 }
 
+// Numbers of more than 8 bytes are as good as two halves.
+constexpr Offset widest_element = 8;
+
+Offset aligned_element_of_named(const Datatype& type) {
+  const bool is_number = type.layout->is_contiguous() && std::has_single_bit(static_cast<std::uint64_t>(type.size()));
+  return is_number ? std::min(type.size(), widest_element) : 0;
+}
+
+Offset aligned_element_of_fields(Numbers block_lengths, std::span<const Decoded> fields) {
+  Offset widest = 1, packed = 0;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const Offset bytes = block_lengths[i] * fields[i].datatype.size();
+    if (bytes == 0) continue;
+    const Offset element = fields[i].aligned_element;
+    if (element == 0 || packed % element != 0) return 0;
+    widest = std::max(widest, element);
+    packed += bytes;
+  }
+  return packed % widest == 0 ? widest : 0;
+}
+
+Offset aligned_element_of(int combiner, const Contents& contents, std::span<const Decoded> children) {
+  static constexpr Offset once[] = {1, 1};
+  if (combiner == value_index) return aligned_element_of_fields(once, children);
+  if (children.size() == 1) return children[0].aligned_element;
+  return aligned_element_of_fields(contents.numbers(1, children.size()), children);
+}
+
 /// Decodes a type and those it is made of, each once, however often they occur, where the library says that they are
 /// the same. Open MPI does not always, so their number has an end, too.
 class Decoder {
  public:
-  const Datatype& decode(MPI_Datatype handle) {
+  const Decoded& decode(MPI_Datatype handle) {
     const auto [place, is_new] = known_.try_emplace(number_of(handle));
-    Datatype& datatype = place->second;
-    if (!is_new) return datatype;
+    Decoded& decoded = place->second;
+    if (!is_new) return decoded;
     if (++depth_ > deepest) throw NotOurs("nested too deeply for the stack of a thread");
     if (known_.size() > most_types) throw NotOurs("too many types to decode each by itself");
-    datatype = decode_new(handle);
+    decoded = decode_new(handle);
     --depth_;
-    return datatype;
+    return decoded;
   }
 
  private:
   static constexpr int deepest = 100;
   static constexpr std::size_t most_types = std::size_t{1} << 16;
 
-  Datatype decode_new(MPI_Datatype handle) {
+  Decoded decode_new(MPI_Datatype handle) {
     const Envelope envelope = envelope_of(handle);
     const Bounds bounds = bounds_of(handle);
     if (is_predefined_combiner(envelope.combiner) && envelope.combiner != value_index) {
-      return with_library_bounds(named_type(handle, bounds), bounds);
+      Datatype named = with_library_bounds(named_type(handle, bounds), bounds);
+      const Offset element = aligned_element_of_named(named);
+      return {std::move(named), element};
     }
     const Contents& contents = held_.emplace_back(handle, envelope);
-    std::vector<Datatype> children;
+    std::vector<Decoded> children;
     children.reserve(contents.types().size());
     for (const MPI_Datatype type : contents.types()) children.push_back(decode(type));
-    return with_library_bounds(construct(envelope.combiner, contents, children, bounds), bounds);
+    return {with_library_bounds(construct(envelope.combiner, contents, children, bounds), bounds),
+            aligned_element_of(envelope.combiner, contents, children)};
   }
 
-  std::unordered_map<std::uintptr_t, Datatype> known_;
+  std::unordered_map<std::uintptr_t, Decoded> known_;
   // Open MPI makes some of the types it gives out anew, and the next one at the same address once that is freed: a
   // handle says which type is meant only while all are kept.
   std::deque<Contents> held_;
@@ -314,7 +351,7 @@ bool is_predefined(MPI_Datatype handle) noexcept {
   }
 }
 
-std::optional<layout::Datatype> decode(MPI_Datatype handle) noexcept {
+std::optional<Decoded> decode(MPI_Datatype handle) noexcept {
   try {
     return Decoder().decode(handle);
   } catch (const std::exception&) {

@@ -4,6 +4,7 @@
 // Each function below is written once for MPI_X and MPI_X_c: `function` is the member of Native that is called in the
 // end. After an error the receive buffer is untouched.
 #include <optional>
+#include <type_traits>
 
 #include "mpi/entry_points.hpp"
 #include "mpi/errors.hpp"
@@ -28,7 +29,7 @@ class Side {
     if (!idle) user_ = identify(memory, count, datatype);
     owner_ = owner_of(user_);
     if (owner_ == Owner::ours) message_.emplace(user_.buffer);
-    if (message_ && message_->scheme() == Scheme::native) message_.reset();
+    if (message_ && (message_->scheme() == Scheme::native || must_stay_whole())) message_.reset();
     if (message_) wire_.emplace(message_->wire_size());
   }
 
@@ -72,6 +73,11 @@ class Side {
   }
 
  private:
+  bool must_stay_whole() const noexcept {
+    constexpr bool sends = std::is_same_v<Message, Outgoing>;
+    return sends && !user_.is_gpu_memory() && !may_be_cut(datatype_, message_->wire_size());
+  }
+
   void* memory_;
   Count count_;
   MPI_Datatype datatype_;

@@ -30,6 +30,8 @@ struct TypeRecord {
   std::intptr_t first_byte = 0;
   /// Valid and not empty, but not understood: in GPU memory it cannot be served.
   bool opaque = false;
+  /// Does every basic element lie at a multiple of its size in the packed stream?
+  bool has_aligned_elements = true;
   /// Null: the type is the library's business (invalid, not committed, opaque, or empty).
   std::shared_ptr<const transfer::Described> described;
 

@@ -3,8 +3,21 @@
 #include "mpi/wire_type.hpp"
 
 #include "mpi/native.hpp"
+#include "mpi/type_cache.hpp"
 
 namespace gapless::mpi {
+
+bool may_be_cut(MPI_Datatype datatype, std::size_t bytes) noexcept {
+#if defined(GAPLESS_VARIANT_OPENMPI)
+  static_cast<void>(datatype);
+  static_cast<void>(bytes);
+  return true;
+#else
+  // MPICH 5.0.2's pieces hold 8168 bytes; elements at multiples of their size, at most 8, fit them.
+  constexpr std::size_t shortest_piece = 4096;
+  return bytes <= shortest_piece || type_cache::find(datatype)->has_aligned_elements;
+#endif
+}
 
 bool make_large_type(std::size_t bytes, MPI_Datatype& type) noexcept {
   constexpr int chunk_bytes = 1 << 30;

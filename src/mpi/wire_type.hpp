@@ -9,6 +9,11 @@
 
 namespace gapless::mpi {
 
+/// May the library cut `bytes` packed bytes of this datatype where it likes, whatever the receiver's datatype? MPICH
+/// sends long messages in pieces, and fails to receive one in a noncontiguous buffer if a piece ends inside a basic
+/// element. Of noncontiguous messages of its own it sends whole elements; packed bytes it cuts every so many.
+bool may_be_cut(MPI_Datatype datatype, std::size_t bytes) noexcept;
+
 /// Makes a committed datatype of exactly `bytes` bytes, to be sent with count 1. False if the library cannot.
 bool make_large_type(std::size_t bytes, MPI_Datatype& type) noexcept;
 void free_large_type(MPI_Datatype& type) noexcept;

@@ -126,8 +126,8 @@ bool is_predefined(MPI_Datatype handle) noexcept {
   return number >= shared_count && number < shared_count + predefined_count;
 }
 
-std::optional<layout::Datatype> decode(MPI_Datatype handle) noexcept {
-  return layout::vector(slot_of(handle).blocks, 1, 3, layout::named(8, 8));
+std::optional<Decoded> decode(MPI_Datatype handle) noexcept {
+  return Decoded{layout::vector(slot_of(handle).blocks, 1, 3, layout::named(8, 8)), 8};
 }
 
 namespace runtime {
