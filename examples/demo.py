@@ -7,6 +7,7 @@ with the middle half of them. Exits with 1 if any halo point was ever wrong.
 """
 
 import argparse
+import ctypes
 import os
 import re
 import statistics
@@ -106,7 +107,13 @@ def shown(run: Run) -> str:
 
 
 def gpu_is_present() -> bool:
-    return Path("/dev/nvidiactl").exists()
+    """Asks the driver: containers may have the device files and no GPU."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int()
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
 def take_turns(mpi: Mpi, ranks: int, options: list[str], repetitions: int) -> tuple[list[Run], list[Run]]:
