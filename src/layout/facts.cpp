@@ -61,17 +61,21 @@ struct Blocks {
 };
 
 constexpr Offset cache_line = 64;
+constexpr Offset half_a_first_level_cache = 16384;
 
-bool is_transpose(const std::vector<Mode>& modes) {
+/// Is each block alone in its cache line, and is that line gone when a neighbour of another row comes?
+bool is_large_transpose(const std::vector<Mode>& modes) {
   const auto is_short = [](const Mode& mode) { return -cache_line < mode.stride && mode.stride < cache_line; };
-  return !modes.empty() && !is_short(modes[0]) && std::any_of(modes.begin() + 1, modes.end(), is_short);
+  return !modes.empty() && !is_short(modes[0]) && modes[0].count >= half_a_first_level_cache / cache_line &&
+         std::any_of(modes.begin() + 1, modes.end(), is_short);
 }
 
 Offset row_count(const Layout& layout) {
   const Offset repetitions = layout.size / layout.core_size;
   switch (layout.core) {
     case Core::block:
-      return layout.modes.empty() || is_transpose(layout.modes) ? repetitions : repetitions / layout.modes[0].count;
+      return layout.modes.empty() || is_large_transpose(layout.modes) ? repetitions
+                                                                      : repetitions / layout.modes[0].count;
     case Core::index:
       return repetitions * static_cast<Offset>(layout.offsets.size()) * row_count(*layout.child);
     case Core::segments:

@@ -11,7 +11,7 @@ struct Facts {
   Offset true_upper_bound = 0;
   Offset block_count = 0;  ///< contiguous runs, not fused across repetitions of modes
   /// How often a loop over equal blocks at one stride begins: once an entry of a list, once a row of a nest. In a
-  /// transpose every block counts as a row, for its neighbours in memory come in other rows.
+  /// large transpose every block counts as a row, for its neighbours in memory come in other rows.
   Offset row_count = 0;
   Offset shortest_block = 0;  ///< bytes
   Offset longest_block = 0;   ///< bytes

@@ -53,14 +53,15 @@ TEST(Facts, RowsAreBegunOncePerListEntryOrNestRow) {
   EXPECT_EQ(rows(concatenate(parts)), 4);
 }
 
-TEST(Facts, EveryBlockOfATransposeIsARow) {
-  const auto rows = [](Offset within, Offset between) {
-    return facts_of(*repeat(repeat(block(0, 8), 100, within), 100, between)).row_count;
+TEST(Facts, EveryBlockOfALargeTransposeIsARow) {
+  const auto rows = [](Offset count, Offset within, Offset between) {
+    return facts_of(*repeat(repeat(block(0, 8), count, within), 100, between)).row_count;
   };
-  EXPECT_EQ(rows(800, 8), 10'000);
-  EXPECT_EQ(rows(-800, -8), 10'000);
-  EXPECT_EQ(rows(800, 64), 100) << "no two blocks share a cache line";
-  EXPECT_EQ(rows(16, 1700), 100);
+  EXPECT_EQ(rows(256, 800, 8), 25'600);
+  EXPECT_EQ(rows(256, -800, -8), 25'600);
+  EXPECT_EQ(rows(255, 800, 8), 100) << "its lines stay in the first-level cache";
+  EXPECT_EQ(rows(256, 800, 64), 100) << "no two blocks share a cache line";
+  EXPECT_EQ(rows(256, 16, 5000), 100);
 }
 
 TEST(Injective, LargeNestsInAnyOrderAndDirection) {
