@@ -61,12 +61,18 @@ struct Blocks {
 };
 
 constexpr Offset cache_line = 64;
-constexpr Offset half_a_first_level_cache = 16384;
+
+/// How many lines a stride apart a first-level cache of eight 4 KiB ways holds: few where the stride is a multiple of a
+/// large power of two, so that they share sets.
+Offset lines_held(Offset stride) {
+  constexpr Offset way = 4096, ways = 8;
+  return ways * way / std::max(std::gcd(stride, way), cache_line);
+}
 
 /// Is each block alone in its cache line, and is that line gone when a neighbour of another row comes?
 bool is_large_transpose(const std::vector<Mode>& modes) {
   const auto is_short = [](const Mode& mode) { return -cache_line < mode.stride && mode.stride < cache_line; };
-  return !modes.empty() && !is_short(modes[0]) && modes[0].count >= half_a_first_level_cache / cache_line &&
+  return !modes.empty() && !is_short(modes[0]) && modes[0].count > lines_held(modes[0].stride) &&
          std::any_of(modes.begin() + 1, modes.end(), is_short);
 }
 

@@ -57,11 +57,13 @@ TEST(Facts, EveryBlockOfALargeTransposeIsARow) {
   const auto rows = [](Offset count, Offset within, Offset between) {
     return facts_of(*repeat(repeat(block(0, 8), count, within), 100, between)).row_count;
   };
-  EXPECT_EQ(rows(256, 800, 8), 25'600);
-  EXPECT_EQ(rows(256, -800, -8), 25'600);
-  EXPECT_EQ(rows(255, 800, 8), 100) << "its lines stay in the first-level cache";
-  EXPECT_EQ(rows(256, 800, 64), 100) << "no two blocks share a cache line";
-  EXPECT_EQ(rows(256, 16, 5000), 100);
+  EXPECT_EQ(rows(513, 1040, 8), 51'300);
+  EXPECT_EQ(rows(513, -1040, -8), 51'300);
+  EXPECT_EQ(rows(512, 1040, 8), 100) << "its lines stay in the first-level cache";
+  EXPECT_EQ(rows(33, 1024, 8), 3'300) << "its lines share four sets";
+  EXPECT_EQ(rows(32, 1024, 8), 100);
+  EXPECT_EQ(rows(513, 1040, 64), 100) << "no two blocks share a cache line";
+  EXPECT_EQ(rows(513, 16, 10'000), 100);
 }
 
 TEST(Injective, LargeNestsInAnyOrderAndDirection) {
