@@ -89,7 +89,8 @@ bool has_world() noexcept {
 
 bool start_in_world() noexcept {
   model = Model::world;
-  if (native.Comm_dup(MPI_COMM_SELF, &private_communicator) != MPI_SUCCESS) return false;
+  // Not a duplicate, for which the program's attribute callbacks would be called.
+  if (native.Comm_split(MPI_COMM_SELF, 0, 0, &private_communicator) != MPI_SUCCESS) return false;
   native.Comm_set_errhandler(private_communicator, MPI_ERRORS_RETURN);
   return native.Comm_create_keyval(copy_nothing, end_with_world, &end_keyval, nullptr) == MPI_SUCCESS &&
          native.Comm_set_attr(MPI_COMM_SELF, end_keyval, nullptr) == MPI_SUCCESS;
@@ -142,7 +143,7 @@ bool library_reads_gpu_memory() noexcept {
 
 namespace {
 
-// Set up inside MPI_Init, on the thread that calls it: later, duplicating MPI_COMM_SELF could meet a collective of the
+// Set up inside MPI_Init, on the thread that calls it: later, splitting MPI_COMM_SELF could meet a collective of the
 // program on it.
 int initialize(int* count, char*** arguments) {
   const int code = native.Init(count, arguments);
