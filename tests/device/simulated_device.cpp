@@ -13,12 +13,13 @@
 #include <utility>
 
 #include "device/device.hpp"
-#include "pack/cuda/batch.hpp"
+#include "pack/cuda/issue.hpp"
 #include "pack/cuda/pair_plan.hpp"
 #include "sequential_kernels.hpp"
 #include "simulated_engines.hpp"
 #include "simulated_memory.hpp"
 #include "simulated_streams.hpp"
+#include "simulated_tables.hpp"
 
 namespace gapless::tests {
 namespace {
@@ -36,9 +37,9 @@ SimulatedMemory& memory() {
   return *instance;
 }
 
-constexpr std::array<const char*, 9> counter_names = {
-    "launches", "launches_ahead",       "copies", "synchronisations", "allocations",
-    "uploads",  "default_stream_waits", "polls",  "locates"};
+constexpr std::array<const char*, 10> counter_names = {
+    "launches",      "launches_ahead",       "copies", "synchronisations", "allocations", "uploads",
+    "table_uploads", "default_stream_waits", "polls",  "locates"};
 std::array<std::atomic<long>, counter_names.size()> counters;
 
 std::atomic<long>& counter(const char* name) {
@@ -163,15 +164,23 @@ struct Executor {
     SequentialKernels<CheckedSpace>{space}(work);
   }
 
-  void operator()(const cuda::Batch& batch) {
+  template <class Parameters>
+  void run_batch(const Parameters& parameters, std::uint32_t tiles) {
     const CheckedSpace space(fault);
     const cuda::SequentialBlock<CheckedSpace> block{space};
-    batch.visit_parameters({}, [&](const auto& parameters) {
-      for (std::uint32_t tile = 0; tile < batch.tiles(); ++tile) {
-        const cuda::BatchTile found = cuda::find_tile(parameters, tile);
-        cuda::run_fused_tile(found.tag, parameters.works + found.position, found.tile, block);
-      }
-    });
+    for (std::uint32_t tile = 0; tile < tiles; ++tile) {
+      const cuda::BatchTile found = cuda::find_tile(parameters, tile);
+      cuda::run_fused_tile(found.tag, parameters.works + found.position, found.tile, block);
+    }
+  }
+
+  void run_batch(const cuda::BatchTable& table, std::uint32_t tiles) {
+    const CheckedSpace space(fault);
+    const cuda::SequentialBlock<CheckedSpace> block{space};
+    for (std::uint32_t tile = 0; tile < tiles && !fault; ++tile) {
+      const cuda::BatchTile found = cuda::find_tile(table, tile, space);
+      cuda::run_fused_tile(found.tag, cuda::work_of(table, found, space), found.tile, block);
+    }
   }
 
   template <class Places>
@@ -212,10 +221,17 @@ class DescriptorMemory final : public cuda::DescriptorMemory {
   void release(int, const cuda::Upload& upload, std::size_t) noexcept override { std::free(upload.bytes); }
 };
 
-/// Puts launches into a stream, to be executed when somebody waits.
+cuda::TablePool& tables() {
+  static auto* const memory_of_tables = new SimulatedTables(
+      memory(), [] { return !failures().now("allocate"); }, counter("table_uploads"));
+  static auto* const pool = new cuda::TablePool(*memory_of_tables);
+  return *pool;
+}
+
+/// Puts launches into a stream of a GPU, to be executed when somebody waits.
 class Launches final : public cuda::LaunchSink {
  public:
-  explicit Launches(Stream& stream) : stream_(stream) {}
+  Launches(int device, Stream& stream) : device_(device), stream_(stream) {}
 
   Status launch(const cuda::Launch& work, const std::shared_ptr<cuda::Descriptor>& descriptor, bool) override {
     ++counter(std::holds_alternative<cuda::ContiguousWork>(work) ? "copies" : "launches");
@@ -226,17 +242,30 @@ class Launches final : public cuda::LaunchSink {
     });
     return Status::ok;
   }
-  Status launch(const cuda::Batch& batch, bool) override {
-    ++counter("launches");
-    stream_.add([batch] {
-      Executor executor;
-      executor(batch);
-      return !executor.fault;
-    });
+  Status launch(const cuda::BatchPart& part, bool) override {
+    part.visit_parameters({}, [&](const auto& parameters) { add(part.batch(), parameters, part.tiles()); });
     return Status::ok;
+  }
+  std::optional<Status> launch_from_table(const cuda::Batch& batch, bool) override {
+    return tables().run(batch, device_, &stream_, [&](const void* table) {
+      add(batch, batch.table(table, {}), batch.tiles());
+      return Status::ok;
+    });
   }
 
  private:
+  template <class Parameters>
+  void add(const cuda::Batch& batch, const Parameters& parameters, std::uint32_t tiles) {
+    ++counter("launches");
+    const auto used = batch.descriptors();
+    stream_.add([parameters, tiles, descriptors = std::vector(used.begin(), used.end())] {
+      Executor executor;
+      executor.run_batch(parameters, tiles);
+      return !executor.fault;
+    });
+  }
+
+  int device_;
   Stream& stream_;
 };
 
@@ -353,7 +382,7 @@ class SimulatedRuntime final : public device::Runtime {
 
  private:
   Status issue(std::span<const Job> jobs, int device, void* stream) {
-    Launches launches(stream_of(stream));
+    Launches launches(device, stream_of(stream));
     return cuda::issue(planner_, jobs, device, launches);
   }
 
@@ -369,7 +398,7 @@ class SimulatedRuntime final : public device::Runtime {
     };
     SimulatedChunks chunks(memory(), device, stream_of(stream), bring);
     if (!chunks.has_memory()) return issue(jobs, device, stream);
-    Launches launches(stream_of(stream));
+    Launches launches(device, stream_of(stream));
     return cuda::issue_in_chunks(planner_, jobs.front(), device, launches, chunks);
   }
 

@@ -1,73 +1,8 @@
 // Many jobs in one call, and calls that wait: the same bytes as one job after the other, from plain lists of offsets.
-#include "runtime_test.hpp"
+#include "batch_mix.hpp"
 
 namespace gapless::tests {
 namespace {
-
-/// Jobs of one batch with their share of memory and of the packed arena, and what either must hold afterwards.
-class Mix {
- public:
-  static constexpr std::size_t arena = 1 << 20;
-
-  Mix(Runtime& runtime, RandomLayouts& random)
-      : random_(random),
-        memory_(runtime, MemoryKind::device, arena),
-        packed_(runtime, MemoryKind::device, arena),
-        memory_bytes_(random_bytes(random, arena)),
-        packed_bytes_(random_bytes(random, arena)) {
-    memory_.fill(memory_bytes_);
-    packed_.fill(packed_bytes_);
-  }
-
-  /// Adds any job that there is still room for.
-  void add() {
-    const bool overlapping = random_.number(0, 9) == 0;
-    add(random_.next(overlapping), overlapping ? random_.number(-16, 16) : 0, random_.number(1, 3));
-  }
-
-  /// An extent of 0 stands for one at which repetitions keep clear of each other.
-  void add(Sample sample, Offset extent, Offset count) {
-    if (extent == 0) extent = (sample.high() - sample.low() + 15) / 16 * 16;
-    const auto map = repeated_map(sample.map, count, extent);
-    const auto [low, high] = std::minmax_element(map.begin(), map.end());
-    const auto size = static_cast<Offset>(map.size());
-    const Offset begin = random_.number(0, 3) == 0 ? random_.number(0, size) : 0;
-    const Offset end = random_.number(0, 3) == 0 ? random_.number(begin, size) : size;
-    const Offset origin = (next_memory_ - *low + 15) / 16 * 16 + random_.number(0, 3) / 3 * random_.number(0, 31);
-    const Offset at = next_packed_ + random_.number(0, 3) / 3 * random_.number(0, 31);
-    if (origin + *high + 64 > static_cast<Offset>(arena) || at + size + 64 > static_cast<Offset>(arena)) return;
-    next_memory_ = origin + *high + 1;
-    next_packed_ = (at + end - begin + 15) / 16 * 16;
-    const auto direction = random_.number(0, 1) == 0 ? Direction::pack : Direction::unpack;
-    for (Offset k = begin; k < end; ++k) {
-      char &inside = memory_bytes_[origin + map[k]], &outside = packed_bytes_[at + k - begin];
-      (direction == Direction::pack ? outside : inside) = direction == Direction::pack ? inside : outside;
-    }
-    layouts_.push_back(sample.layout);
-    jobs_.push_back({sample.layout.get(),
-                     {count, extent},
-                     begin,
-                     end,
-                     direction,
-                     memory_.pointer() + origin,
-                     packed_.pointer() + at});
-  }
-
-  const std::vector<Job>& jobs() const { return jobs_; }
-
-  void expect_done() {
-    ASSERT_EQ(memory_.contents(), memory_bytes_);
-    ASSERT_EQ(packed_.contents(), packed_bytes_);
-  }
-
- private:
-  RandomLayouts& random_;
-  Memory memory_, packed_;
-  std::vector<char> memory_bytes_, packed_bytes_;
-  Offset next_memory_ = 64, next_packed_ = 64;
-  std::vector<LayoutPointer> layouts_;
-  std::vector<Job> jobs_;
-};
 
 class BatchTest : public RuntimeTest {};
 

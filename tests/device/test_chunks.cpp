@@ -75,7 +75,8 @@ class Recorder final : public LaunchSink, public ChunkBuffers {
     log += is_last ? "last " : "launch ";
     return Status::ok;
   }
-  Status launch(const Batch&, bool) override { return Status::failed; }
+  Status launch(const BatchPart&, bool) override { return Status::failed; }
+  std::optional<Status> launch_from_table(const Batch&, bool) override { return Status::failed; }
   Status bring(const void* host, std::size_t bytes, void*& packed) noexcept override {
     if (brings_that_work-- == 0) return Status::failed;
     log += std::to_string((reinterpret_cast<std::uintptr_t>(host) - 4096) / mebibyte) + "+" +

@@ -1,172 +1,56 @@
 #include "pack/cuda/batch.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <new>
-#include <utility>
-
-#include "pack/cuda/kept.hpp"
+#include <atomic>
 
 namespace gapless::pack::cuda {
-namespace {
-
-using device::Status;
-
-constexpr Offset largest_batched_job = Offset{1} << 20;  // beyond, a job runs longer than its launch takes
-
-bool is_small(const Job& job) noexcept { return job.end - job.begin <= largest_batched_job; }
-
-}  // namespace
 
 bool Batch::add(const FusedWork& work, const std::shared_ptr<Descriptor>& descriptor) {
   const std::span<const std::byte> bytes = bytes_of(work);
-  const std::size_t rounded = (bytes.size() + work_unit - 1) / work_unit * work_unit;
-  const std::uint64_t end_tile = tiles() + tiles_of(work);
-  if (parameters_.job_count == LargeBatch::max_jobs || work_bytes_ + rounded > LargeBatch::max_work_bytes ||
-      end_tile >= std::uint64_t{1} << 31) {
-    return false;
-  }
-  if (descriptor) descriptors_.push_back(descriptor);
-  std::memcpy(parameters_.works + work_bytes_, bytes.data(), bytes.size());
-  parameters_.end_tiles[parameters_.job_count] = static_cast<std::uint32_t>(end_tile);
-  parameters_.entries[parameters_.job_count++] = {static_cast<std::uint16_t>(work_bytes_ / work_unit), tag_of(work)};
-  work_bytes_ += rounded;
+  const std::size_t units = works_.size() + (bytes.size() + work_unit - 1) / work_unit;
+  const std::uint64_t tiles = tiles_ + tiles_of(work);
+  const bool fits =
+      tiles < std::uint64_t{1} << 31 && TableParts(tiles, jobs_.size() + 1, units).allocation() <= largest_table;
+  if (!fits) return false;
+  const BatchedJob job{tiles_, static_cast<std::uint32_t>(works_.size()), tag_of(work)};
+  // Jobs of one type mostly follow each other.
+  if (descriptor && (descriptors_.empty() || descriptors_.back() != descriptor)) descriptors_.push_back(descriptor);
+  works_.resize(units);
+  std::memcpy(works_.data() + job.position, bytes.data(), bytes.size());
+  jobs_.push_back(job);
+  tiles_ = static_cast<std::uint32_t>(tiles);
   return true;
 }
 
 void Batch::clear() noexcept {
-  std::fill_n(parameters_.end_tiles, parameters_.job_count, ~0u);
-  parameters_.job_count = 0;
-  work_bytes_ = 0;
+  static std::atomic<std::uint64_t> identities{0};
+  jobs_.clear();
+  works_.clear();
+  tiles_ = 0;
+  identity_ = ++identities;
   descriptors_.clear();
 }
 
-namespace {
-
-/// Gathers jobs, one launch behind, so that the last launch is known as such.
-class Issuer {
- public:
-  Issuer(LaunchSink& sink, Batch& batch) : sink_(sink), batch_(batch) { batch_.clear(); }
-  Issuer(const Issuer&) = delete;
-  Issuer& operator=(const Issuer&) = delete;
-
-  Status add(Planner::Planned&& planned, bool is_small) {
-    if (std::holds_alternative<std::monostate>(planned.launch)) return Status::ok;
-    const std::optional<FusedWork> work = is_small ? fused(planned.launch) : std::nullopt;
-    if (!work) {
-      is_one_batch_ = false;
-      const Status status = launch_large(false);
-      large_ = std::move(planned);
-      return status;
-    }
-    if (batch_.add(*work, planned.descriptor)) return Status::ok;
-    is_one_batch_ = false;
-    const Status status = sink_.launch(batch_, false);
-    batch_.clear();
-    batch_.add(*work, planned.descriptor);
-    return status;
+void Batch::write_table(std::byte* to) const noexcept {
+  const TableParts parts = table_parts();
+  auto* group = reinterpret_cast<std::uint32_t*>(to);
+  std::uint32_t tile = 0;
+  for (std::uint32_t job = 0; job < job_count(); ++job) {
+    for (; tile < first_tile(job + 1); tile += tiles_per_group) *group++ = job;
   }
-
-  Status finish() {
-    const Status status = launch_large(batch_.empty());
-    return status != Status::ok || batch_.empty() ? status : sink_.launch(batch_, true);
-  }
-
-  /// Is the batch all that was launched?
-  bool is_one_batch() const noexcept { return is_one_batch_ && !batch_.empty(); }
-
- private:
-  Status launch_large(bool is_last) {
-    const Planner::Planned large = std::exchange(large_, {});
-    if (std::holds_alternative<std::monostate>(large.launch)) return Status::ok;
-    return sink_.launch(large.launch, large.descriptor, is_last);
-  }
-
-  LaunchSink& sink_;
-  Batch& batch_;
-  Planner::Planned large_;  ///< has a launch of its own, yet to be made
-  bool is_one_batch_ = true;
-};
-
-/// A batch with the jobs that it was made for.
-struct KeptBatch {
-  Batch batch;
-  std::vector<Job> jobs;  ///< empty: it is no longer, or never was, all of a call
-  std::vector<std::weak_ptr<const Layout>> layouts;
-  std::uint64_t planner = 0;
-  int device = -1;
-
-  bool is_for(std::span<const Job> wanted, int wanted_device, std::uint64_t wanted_planner) const noexcept {
-    return std::equal(jobs.begin(), jobs.end(), wanted.begin(), wanted.end(), is_same) && device == wanted_device &&
-           planner == wanted_planner &&
-           std::none_of(layouts.begin(), layouts.end(), [](const auto& layout) { return layout.expired(); });
-  }
-
-  void remember(std::span<const Job> made_for, int of_device, std::uint64_t of_planner) noexcept {
-    try {
-      layouts.clear();
-      for (const Job& job : made_for) layouts.push_back(job.layout->weak_from_this());
-      device = of_device;
-      planner = of_planner;
-      jobs.assign(made_for.begin(), made_for.end());
-    } catch (const std::bad_alloc&) {
-      jobs.clear();
-    }
-  }
-};
-
-/// A thread's last batches: the regions of a halo are the same in every step, in either direction.
-class KeptBatches {
- public:
-  /// The one for these jobs; nullptr if it is not kept.
-  const Batch* find(std::span<const Job> jobs, int device, std::uint64_t planner) const noexcept {
-    for (const KeptBatch& kept : kept_) {
-      if (kept.is_for(jobs, device, planner)) return &kept.batch;
-    }
-    return nullptr;
-  }
-
-  /// The one to make the next batch in, whatever it was for.
-  KeptBatch& oldest() noexcept {
-    KeptBatch& kept = kept_[next_++ % kept_.size()];
-    kept.jobs.clear();
-    return kept;
-  }
-
- private:
-  std::array<KeptBatch, 4> kept_;
-  std::size_t next_ = 0;
-};
-
-Status issue_one(Planner& planner, const Job& job, int device, LaunchSink& sink) {
-  thread_local const auto kept = std::make_unique<KeptByJob<Launch>>();
-  if (const Launch* work = kept->find(job, device, planner.identity())) return sink.launch(*work, nullptr, true);
-  const Planner::Planned planned = planner.plan(job, device);
-  if (planned.out_of_memory) return Status::out_of_memory;
-  if (std::holds_alternative<std::monostate>(planned.launch)) return Status::ok;
-  if (!planned.descriptor) kept->remember(job, device, planner.identity(), planned.launch);
-  return sink.launch(planned.launch, planned.descriptor, true);
+  std::memcpy(to + parts.jobs, jobs_.data(), jobs_.size() * sizeof(BatchedJob));
+  std::memcpy(to + parts.works, works_.data(), works_.size() * work_unit);
 }
 
-}  // namespace
+BatchTable Batch::table(const void* address, const Completion& completion) const noexcept {
+  const TableParts parts = table_parts();
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  return {completion, begin, begin + parts.jobs, begin + parts.works, job_count()};
+}
 
-Status issue(Planner& planner, std::span<const Job> jobs, int device, LaunchSink& sink) {
-  if (jobs.empty()) return Status::ok;
-  if (jobs.size() == 1) return issue_one(planner, jobs.front(), device, sink);
-  thread_local const auto batches = std::make_unique<KeptBatches>();
-  if (const Batch* batch = batches->find(jobs, device, planner.identity())) return sink.launch(*batch, true);
-  KeptBatch& kept = batches->oldest();
-  Issuer issuer(sink, kept.batch);
-  for (const Job& job : jobs) {
-    const bool fuses = is_small(job) && !planner.is_forced();
-    Planner::Planned planned = planner.plan(job, device, fuses ? std::optional(Regime::nest) : std::nullopt);
-    if (planned.out_of_memory) return Status::out_of_memory;
-    if (const Status status = issuer.add(std::move(planned), is_small(job)); status != Status::ok) return status;
+BatchPart::BatchPart(const Batch& batch, std::uint32_t first) noexcept : batch_(batch), first_(first), end_(first) {
+  const std::size_t most = std::min<std::size_t>(batch.job_count() - first, LargeBatch::max_jobs);
+  for (; end_ < first + most && work_bytes(end_ + 1) <= LargeBatch::max_work_bytes; ++end_) {
   }
-  const Status status = issuer.finish();
-  if (status == Status::ok && issuer.is_one_batch()) kept.remember(jobs, device, planner.identity());
-  return status;
 }
 
 }  // namespace gapless::pack::cuda

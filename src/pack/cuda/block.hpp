@@ -56,6 +56,20 @@ struct DeviceBlock {
 /// For work whose threads share nothing.
 struct NothingShared {};
 
+inline constexpr std::uint32_t lanes_per_warp = 32;
+
+/// The number of lanes for which holds(lane) is true. Must be called by all threads of a warp.
+template <class Condition>
+GAPLESS_HOST_DEVICE std::uint32_t count_lanes(const Condition& holds) noexcept {
+#if defined(__CUDA_ARCH__)
+  return __popc(__ballot_sync(~0u, holds(threadIdx.x % lanes_per_warp)));
+#else
+  std::uint32_t count = 0;
+  for (std::uint32_t lane = 0; lane < lanes_per_warp; ++lane) count += holds(lane) ? 1 : 0;
+  return count;
+#endif
+}
+
 /// What a block does before run_tile, and maybe before the kernel before its own has ended: it touches no data.
 template <class Work, class Block>
 GAPLESS_HOST_DEVICE void prepare_tile(const Work&, std::uint64_t, const Block&, typename Work::Shared&) noexcept {}

@@ -32,7 +32,10 @@ class FollowedLaunches final : public LaunchSink {
   Status launch(const Launch& work, const std::shared_ptr<Descriptor>& descriptor, bool) override {
     return sink_.launch(work, descriptor, false);
   }
-  Status launch(const Batch& batch, bool) override { return sink_.launch(batch, false); }
+  Status launch(const BatchPart& part, bool) override { return sink_.launch(part, false); }
+  std::optional<Status> launch_from_table(const Batch& batch, bool) override {
+    return sink_.launch_from_table(batch, false);
+  }
 
  private:
   LaunchSink& sink_;

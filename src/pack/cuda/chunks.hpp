@@ -2,8 +2,8 @@
 // brings a chunk while a kernel unpacks the one before.
 #pragma once
 
-#include "pack/cuda/batch.hpp"
 #include "pack/cuda/engine.hpp"
+#include "pack/cuda/issue.hpp"
 
 namespace gapless::pack::cuda {
 

@@ -67,6 +67,14 @@ Arrival CudaDescriptorMemory::follow(const Upload& upload, void* stream) noexcep
   return Arrival::failed;
 }
 
+bool CudaDescriptorMemory::wait(Upload& upload) noexcept {
+  const OutsideCapture outside;
+  auto* const event = static_cast<cudaEvent_t>(std::exchange(upload.arrival, nullptr));
+  const cudaError_t error = cudaEventSynchronize(event);
+  cudaEventDestroy(event);
+  return result("waiting for a description on the GPU", error) == device::Status::ok;
+}
+
 void CudaDescriptorMemory::release(int device, const Upload& upload, std::size_t count) noexcept {
   if (upload.arrival != nullptr) cudaEventDestroy(static_cast<cudaEvent_t>(upload.arrival));
   try {

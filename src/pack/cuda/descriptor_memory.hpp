@@ -16,7 +16,10 @@ class CudaDescriptorMemory final : public DescriptorMemory {
  public:
   Upload upload(int device, const void* bytes, std::size_t count) noexcept override;
   Arrival follow(const Upload& upload, void* stream) noexcept override;
+  /// Calls no CUDA function for an upload that has been waited for, unless there is no host memory left.
   void release(int device, const Upload& upload, std::size_t count) noexcept override;
+  /// Returns when the bytes are there, also while a stream is being captured; false if that failed.
+  bool wait(Upload& upload) noexcept;
 
  private:
   struct Released {

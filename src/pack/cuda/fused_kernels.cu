@@ -12,6 +12,14 @@ __device__ __noinline__ void run_large(FusedTag tag, const std::byte* work, std:
   run_large_tile(tag, work, tile, DeviceBlock{});
 }
 
+__device__ __forceinline__ void run(const BatchTile& found, const std::byte* work) {
+  if (found.tag.kind == FusedKind::small_nest) {
+    run_small_tile(*reinterpret_cast<const SmallNest*>(work), found.tile, DeviceBlock{});
+  } else {
+    run_large(found.tag, work, found.tile);
+  }
+}
+
 template <class Parameters>
 __global__ void __launch_bounds__(threads_per_block) batch_kernel(const __grid_constant__ Parameters batch) {
   let_next_kernel_start();
@@ -19,21 +27,32 @@ __global__ void __launch_bounds__(threads_per_block) batch_kernel(const __grid_c
   const BatchTile found = find_tile(batch, blockIdx.x);
   const std::byte* const work = batch.works + found.position;
   wait_for_kernel_before();
-  if (found.tag.kind == FusedKind::small_nest) {
-    run_small_tile(*reinterpret_cast<const SmallNest*>(work), found.tile, DeviceBlock{});
-  } else {
-    run_large(found.tag, work, found.tile);
-  }
+  run(found, work);
+  complete(batch.completion);
+}
+
+__global__ void __launch_bounds__(threads_per_block) table_kernel(const __grid_constant__ BatchTable batch) {
+  let_next_kernel_start();
+  foresee(batch.completion);
+  wait_for_kernel_before();
+  constexpr DirectSpace space;
+  const BatchTile found = find_tile(batch, blockIdx.x, space);
+  run(found, work_of(batch, found, space));
   complete(batch.completion);
 }
 
 }  // namespace
 
-cudaError_t launch(const Batch& batch, cudaStream_t stream, const Completion& completion) noexcept {
-  return batch.visit_parameters(completion, [&]<class Parameters>(const Parameters& parameters) {
+cudaError_t launch(const BatchPart& part, cudaStream_t stream, const Completion& completion) noexcept {
+  return part.visit_parameters(completion, [&]<class Parameters>(const Parameters& parameters) {
     void* pointer[] = {const_cast<Parameters*>(&parameters)};
-    return launch_tiles(reinterpret_cast<const void*>(batch_kernel<Parameters>), batch.tiles(), 1, stream, pointer);
+    return launch_tiles(reinterpret_cast<const void*>(batch_kernel<Parameters>), part.tiles(), 1, stream, pointer);
   });
+}
+
+cudaError_t launch(const BatchTable& batch, std::uint32_t tiles, cudaStream_t stream) noexcept {
+  void* pointer[] = {const_cast<BatchTable*>(&batch)};
+  return launch_tiles(reinterpret_cast<const void*>(table_kernel), tiles, 1, stream, pointer);
 }
 
 }  // namespace gapless::pack::cuda

@@ -14,8 +14,9 @@ namespace gapless::pack::cuda {
 /// anything.
 cudaError_t launch(const Launch& work, cudaStream_t stream, const Completion& completion = {}) noexcept;
 
-/// The same for a batch, which is always one kernel.
-cudaError_t launch(const Batch& batch, cudaStream_t stream, const Completion& completion = {}) noexcept;
+/// The same for a batch in parameters, and for one of so many tiles in a table; each is always one kernel.
+cudaError_t launch(const BatchPart& part, cudaStream_t stream, const Completion& completion) noexcept;
+cudaError_t launch(const BatchTable& batch, std::uint32_t tiles, cudaStream_t stream) noexcept;
 
 /// The same for a pair job.
 cudaError_t launch(const PairLaunch& work, cudaStream_t stream) noexcept;

@@ -7,6 +7,7 @@
 #include "pack/cuda/errors.hpp"
 #include "pack/cuda/kept.hpp"
 #include "pack/cuda/kernels.hpp"
+#include "pack/cuda/launches.hpp"
 #include "pack/cuda/resident.hpp"
 #include "pack/cuda/scopes.hpp"
 #include "pack/cuda/staging.hpp"
@@ -17,12 +18,6 @@ namespace gapless::pack::cuda {
 namespace {
 
 using device::Status;
-
-/// Lets what is launched in `queue` from now on use the descriptor.
-Status use(DescriptorCache& descriptors, const std::shared_ptr<Descriptor>& descriptor, cudaStream_t queue) {
-  if (is_capturing(queue)) descriptors.keep(descriptor);
-  return descriptor->follow(queue) ? Status::ok : Status::failed;
-}
 
 /// While a stream that synchronises with the default stream is being captured, the default stream must not be touched,
 /// and it has no work that could be waited for: what is captured does not run.
@@ -89,47 +84,6 @@ Status CudaRuntime::synchronize(int device, void* stream) noexcept {
   return result("waiting for the GPU", cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
 }
 
-/// Launches in one stream; the last completes what it is told to.
-class CudaRuntime::Launches final : public LaunchSink {
- public:
-  Launches(DescriptorCache& descriptors, cudaStream_t queue, const Completion& completion = {}) noexcept
-      : descriptors_(descriptors), queue_(queue), completion_(completion) {}
-
-  Status launch(const Launch& work, const std::shared_ptr<Descriptor>& descriptor, bool is_last) override {
-    if (descriptor) {
-      if (const Status status = use(descriptors_, descriptor, queue_); status != Status::ok) return status;
-    }
-    if (!is_last || completion_.flag == nullptr) return launched(cuda::launch(work, queue_), false);
-    if (const auto row = short_copy(work)) return launched(cuda::launch(Launch(*row), queue_, completion_), true);
-    return launched(cuda::launch(work, queue_, completion_), !std::holds_alternative<ContiguousWork>(work));
-  }
-  Status launch(const Batch& batch, bool is_last) override {
-    for (const auto& descriptor : batch.descriptors()) {
-      if (const Status status = use(descriptors_, descriptor, queue_); status != Status::ok) return status;
-    }
-    return launched(cuda::launch(batch, queue_, is_last ? completion_ : Completion{}), is_last);
-  }
-
-  /// Has anything been launched that may still run?
-  bool is_under_way() const noexcept { return under_way_; }
-  /// Will the last launch complete what it was told to?
-  bool completes() const noexcept { return completes_; }
-
- private:
-  Status launched(cudaError_t error, bool completes) noexcept {
-    if (error != cudaSuccess) return failed("starting a pack or unpack kernel", error);
-    under_way_ = true;
-    completes_ = completes;
-    return Status::ok;
-  }
-
-  DescriptorCache& descriptors_;
-  cudaStream_t queue_;
-  Completion completion_;
-  bool under_way_ = false;
-  bool completes_ = false;
-};
-
 Status CudaRuntime::issue(std::span<const Job> jobs, int device, Launches& launches) noexcept {
   try {
     return cuda::issue(planner_, jobs, device, launches);
@@ -157,7 +111,7 @@ Status CudaRuntime::run(std::span<const Job> jobs, int device, void* stream) noe
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
   auto* const queue = static_cast<cudaStream_t>(stream);
-  Launches launches(descriptors_, queue);
+  Launches launches(memory_, device, queue);
   if (jobs.size() != 1 || !router_.has_choice(jobs.front())) return issue(jobs, device, launches);
   const Route route = router_.route_issued(jobs.front(), locate(jobs.front().packed));
   if (route.engine == Engine::copies && have_issued(route.copies, queue)) return Status::ok;
@@ -219,7 +173,8 @@ Status CudaRuntime::run_and_wait(std::span<const Job> jobs, Route& route, int de
   if (route.engine == Engine::ahead && has_followed(own, queue)) queue = own.stream;
   // The blocks of a long job would queue up to count themselves.
   constexpr std::uint64_t long_job = 8 << 20;
-  Launches launches(descriptors_, queue, route.movement.bytes < long_job ? own.next_completion(reach) : Completion{});
+  Launches launches(memory_, device, queue,
+                    route.movement.bytes < long_job ? own.next_completion(reach) : Completion{});
   const Status status =
       route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, queue, launches) : issue(jobs, device, launches);
   if (!launches.is_under_way()) return status;
@@ -237,7 +192,7 @@ Status CudaRuntime::copy(const PairJob& job, int device, void* stream) noexcept 
     if (planned.out_of_memory) return Status::out_of_memory;
     for (const auto& descriptor : {planned.source, planned.destination}) {
       if (!descriptor) continue;
-      if (const Status status = use(descriptors_, descriptor, queue); status != Status::ok) return status;
+      if (const Status status = use(memory_.descriptors, descriptor, queue); status != Status::ok) return status;
     }
     return result("starting a copy between two layouts", launch(planned.launch, queue));
   } catch (const std::bad_alloc&) {

@@ -4,8 +4,8 @@
 #include <cuda_runtime_api.h>
 
 #include "device/device.hpp"
-#include "pack/cuda/descriptor_memory.hpp"
 #include "pack/cuda/fused.hpp"
+#include "pack/cuda/launches.hpp"
 #include "pack/cuda/plan.hpp"
 #include "pack/cuda/route.hpp"
 #include "pack/cuda/streams.hpp"
@@ -33,7 +33,6 @@ class CudaRuntime final : public device::Runtime {
   void force_engine(const char* name) noexcept override { router_.force(engine_named(name)); }
 
  private:
-  class Launches;
   /// Nothing where the job is no small nest. Throws std::bad_alloc.
   std::optional<SmallNest> small_nest_of(const Job& job, int device);
   /// False where it has to be launched.
@@ -47,8 +46,8 @@ class CudaRuntime final : public device::Runtime {
 
   static constexpr std::size_t descriptor_capacity = std::size_t{256} << 20;
 
-  DescriptorCache descriptors_{std::make_shared<CudaDescriptorMemory>(), descriptor_capacity};
-  Planner planner_{descriptors_};
+  LaunchMemory memory_{descriptor_capacity};
+  Planner planner_{memory_.descriptors};
   Router router_;
 };
 

@@ -1,0 +1,53 @@
+// The launches of one call in one stream.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "pack/cuda/completion.hpp"
+#include "pack/cuda/issue.hpp"
+#include "pack/cuda/table_memory.hpp"
+
+namespace gapless::pack::cuda {
+
+/// What all launches of a runtime share.
+struct LaunchMemory {
+  std::shared_ptr<CudaDescriptorMemory> plain = std::make_shared<CudaDescriptorMemory>();
+  DescriptorCache descriptors;
+  CudaTableMemory table_memory;
+  TablePool tables{table_memory};
+
+  explicit LaunchMemory(std::size_t descriptor_capacity) : descriptors(plain, descriptor_capacity) {}
+};
+
+/// Lets what is launched in `queue` from now on use the descriptor; keeps it for graphs.
+device::Status use(DescriptorCache& descriptors, const std::shared_ptr<Descriptor>& descriptor, cudaStream_t queue);
+
+/// The last launch completes what it is told to.
+class Launches final : public LaunchSink {
+ public:
+  /// `queue` is a stream of `device`, which is current.
+  Launches(LaunchMemory& memory, int device, cudaStream_t queue, const Completion& completion = {}) noexcept
+      : memory_(memory), device_(device), queue_(queue), completion_(completion) {}
+
+  device::Status launch(const Launch& work, const std::shared_ptr<Descriptor>& descriptor, bool is_last) override;
+  device::Status launch(const BatchPart& part, bool is_last) override;
+  std::optional<device::Status> launch_from_table(const Batch& batch, bool is_last) override;
+
+  /// Has anything been launched that may still run?
+  bool is_under_way() const noexcept { return under_way_; }
+  /// Will the last launch complete what it was told to?
+  bool completes() const noexcept { return completes_; }
+
+ private:
+  device::Status use_all(const Batch& batch);
+  device::Status launched(cudaError_t error, bool completes) noexcept;
+
+  LaunchMemory& memory_;
+  int device_;
+  cudaStream_t queue_;
+  Completion completion_;
+  bool under_way_ = false;
+  bool completes_ = false;
+};
+
+}  // namespace gapless::pack::cuda
