@@ -14,6 +14,7 @@ TITLES = {
     "constructions": "One object, differently constructed",
     "latency": "Small messages, from the call to the data being there",
     "halo": "26 halo regions",
+    "many": "Many small jobs in one call",
     "one_shot": "Host memory directly",
     "contention": "Beside a busy program",
 }

@@ -31,6 +31,7 @@ constexpr Table tables[] = {
     {"constructions", print_constructions},
     {"latency", print_latency},
     {"halo", print_halo},
+    {"many", print_many},
     {"one_shot", print_one_shot},
     {"contention", print_contention},
 };

@@ -66,6 +66,8 @@ void print_constructions(const Setting& setting);
 void print_latency(const Setting& setting);
 /// The 26 regions of a 3-D halo exchange.
 void print_halo(const Setting& setting);
+/// Hundreds and thousands of small jobs in one call.
+void print_many(const Setting& setting);
 /// To and from host memory that the GPU addresses.
 void print_one_shot(const Setting& setting);
 /// Beside a program that keeps the GPU or the bus busy.

@@ -28,7 +28,9 @@ class CapturedGraph {
     if (executable_ != nullptr) {
       EXPECT_CUDA(cudaGraphExecDestroy(executable_));
     }
-    EXPECT_CUDA(cudaGraphDestroy(graph_));
+    if (graph_ != nullptr) {
+      EXPECT_CUDA(cudaGraphDestroy(graph_));
+    }
     EXPECT_CUDA(cudaStreamDestroy(stream_));
   }
   CapturedGraph(const CapturedGraph&) = delete;
@@ -40,16 +42,27 @@ class CapturedGraph {
     return nodes;
   }
 
-  /// Runs it once, to its end. Instantiated at the first time, when what it was captured from may be gone.
-  void replay() {
-    if (executable_ == nullptr) {
-      EXPECT_CUDA(cudaGraphInstantiate(&executable_, graph_, 0));
-    }
-    EXPECT_CUDA(cudaGraphLaunch(executable_, stream_));
+  /// Runs it so many times, to its end. Instantiated at the first time, when what it was captured from may be gone.
+  void replay(int times = 1) {
+    instantiate();
+    for (int i = 0; i < times; ++i) EXPECT_CUDA(cudaGraphLaunch(executable_, stream_));
     EXPECT_CUDA(cudaStreamSynchronize(stream_));
   }
 
+  /// Destroys what was captured, of which only what is launched is left.
+  void keep_only_what_is_launched() {
+    instantiate();
+    EXPECT_CUDA(cudaGraphDestroy(graph_));
+    graph_ = nullptr;
+  }
+
  private:
+  void instantiate() {
+    if (executable_ == nullptr) {
+      EXPECT_CUDA(cudaGraphInstantiate(&executable_, graph_, 0));
+    }
+  }
+
   cudaStream_t stream_ = nullptr;
   cudaGraph_t graph_ = nullptr;
   cudaGraphExec_t executable_ = nullptr;

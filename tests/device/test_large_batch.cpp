@@ -68,6 +68,21 @@ TEST_P(LargeBatchTest, ManyBeforeTheFirstIsDone) {
   for (const auto& mix : mixes) ASSERT_NO_FATAL_FAILURE(mix->expect_done());
 }
 
+TEST_P(LargeBatchTest, TheSameInTwoStreams) {
+  RandomLayouts random(test_seed());
+  Mix mix(*runtime_, random);
+  add_jobs(mix, random, 300);
+  void* other = nullptr;
+  std::thread([&] { other = runtime_->stream(0); }).join();
+  ASSERT_NE(other, stream_);
+  for (int round = 0; round < 3; ++round) {
+    mix.refill();
+    for (void* const stream : {other, stream_, other}) expect_ok(runtime_->run(mix.jobs(), 0, stream));
+    for (void* const stream : {other, stream_}) expect_ok(runtime_->synchronize(0, stream));
+    ASSERT_NO_FATAL_FAILURE(mix.expect_done()) << "round " << round;
+  }
+}
+
 TEST_P(LargeBatchTest, OfSeveralThreads) {
   const std::uint64_t seed = test_seed();
   std::vector<std::thread> threads;

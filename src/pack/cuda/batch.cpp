@@ -6,25 +6,26 @@ namespace gapless::pack::cuda {
 
 bool Batch::add(const FusedWork& work, const std::shared_ptr<Descriptor>& descriptor) {
   const std::span<const std::byte> bytes = bytes_of(work);
-  const std::size_t units = works_.size() + (bytes.size() + work_unit - 1) / work_unit;
+  const std::size_t units = work_units_ + (bytes.size() + work_unit - 1) / work_unit;
   const std::uint64_t tiles = tiles_ + tiles_of(work);
   const bool fits =
       tiles < std::uint64_t{1} << 31 && TableParts(tiles, jobs_.size() + 1, units).allocation() <= largest_table;
   if (!fits) return false;
-  const BatchedJob job{tiles_, static_cast<std::uint32_t>(works_.size()), tag_of(work)};
+  const BatchedJob job{tiles_, static_cast<std::uint32_t>(work_units_), tag_of(work)};
   // Jobs of one type mostly follow each other.
   if (descriptor && (descriptors_.empty() || descriptors_.back() != descriptor)) descriptors_.push_back(descriptor);
-  works_.resize(units);
+  if (works_.size() < units) works_.resize(2 * units);
   std::memcpy(works_.data() + job.position, bytes.data(), bytes.size());
   jobs_.push_back(job);
   tiles_ = static_cast<std::uint32_t>(tiles);
+  work_units_ = units;
   return true;
 }
 
 void Batch::clear() noexcept {
   static std::atomic<std::uint64_t> identities{0};
   jobs_.clear();
-  works_.clear();
+  work_units_ = 0;
   tiles_ = 0;
   identity_ = ++identities;
   descriptors_.clear();
@@ -38,7 +39,7 @@ void Batch::write_table(std::byte* to) const noexcept {
     for (; tile < first_tile(job + 1); tile += tiles_per_group) *group++ = job;
   }
   std::memcpy(to + parts.jobs, jobs_.data(), jobs_.size() * sizeof(BatchedJob));
-  std::memcpy(to + parts.works, works_.data(), works_.size() * work_unit);
+  std::memcpy(to + parts.works, works_.data(), work_units_ * work_unit);
 }
 
 BatchTable Batch::table(const void* address, const Completion& completion) const noexcept {
@@ -47,9 +48,9 @@ BatchTable Batch::table(const void* address, const Completion& completion) const
   return {completion, begin, begin + parts.jobs, begin + parts.works, job_count()};
 }
 
-BatchPart::BatchPart(const Batch& batch, std::uint32_t first) noexcept : batch_(batch), first_(first), end_(first) {
-  const std::size_t most = std::min<std::size_t>(batch.job_count() - first, LargeBatch::max_jobs);
-  for (; end_ < first + most && work_bytes(end_ + 1) <= LargeBatch::max_work_bytes; ++end_) {
+BatchPart::BatchPart(const Batch& batch, std::uint32_t first) noexcept : batch_(batch), first_(first) {
+  constexpr auto most = static_cast<std::uint32_t>(LargeBatch::max_jobs);
+  for (end_ = std::min(batch.job_count(), first + most); work_bytes(end_) > LargeBatch::max_work_bytes; --end_) {
   }
 }
 

@@ -28,9 +28,9 @@ class Batch {
 
   /// Do all jobs travel in parameters?
   bool fits_parameters() const noexcept {
-    return jobs_.size() <= LargeBatch::max_jobs && works_.size() * work_unit <= LargeBatch::max_work_bytes;
+    return jobs_.size() <= LargeBatch::max_jobs && work_units_ * work_unit <= LargeBatch::max_work_bytes;
   }
-  TableParts table_parts() const noexcept { return {tiles_, jobs_.size(), works_.size()}; }
+  TableParts table_parts() const noexcept { return {tiles_, jobs_.size(), work_units_}; }
   /// Precondition: there is room for table_parts().end bytes, aligned to 16.
   void write_table(std::byte* to) const noexcept;
   /// For a table at that address.
@@ -47,11 +47,12 @@ class Batch {
     return job < job_count() ? jobs_[job].first_tile : tiles_;
   }
   std::uint32_t position(std::uint32_t job) const noexcept {
-    return job < job_count() ? jobs_[job].position : static_cast<std::uint32_t>(works_.size());
+    return job < job_count() ? jobs_[job].position : static_cast<std::uint32_t>(work_units_);
   }
 
   std::vector<BatchedJob> jobs_;
-  std::vector<std::uint64_t> works_;
+  std::vector<std::uint64_t> works_;  ///< there may be room for more
+  std::size_t work_units_ = 0;
   std::uint32_t tiles_ = 0;
   std::uint64_t identity_ = 0;
   std::vector<std::shared_ptr<Descriptor>> descriptors_;
@@ -60,7 +61,7 @@ class Batch {
 /// Jobs of a batch that travel in the same parameters.
 class BatchPart {
  public:
-  /// As many from job `first` on as there is room for.
+  /// As many from job `first` on as there is room for. Precondition: first < batch.job_count().
   BatchPart(const Batch& batch, std::uint32_t first) noexcept;
 
   const Batch& batch() const noexcept { return batch_; }
@@ -91,12 +92,13 @@ class BatchPart {
     result.completion = completion;
     result.job_count = end_ - first_;
     const std::uint32_t first_tile = batch_.first_tile(first_), position = batch_.position(first_);
+    const BatchedJob* const jobs = batch_.jobs_.data() + first_;
     for (std::uint32_t i = 0; i < result.job_count; ++i) {
-      const BatchedJob& job = batch_.jobs_[first_ + i];
-      result.end_tiles[i] = batch_.first_tile(first_ + i + 1) - first_tile;
-      result.entries[i] = {static_cast<std::uint16_t>(job.position - position), job.tag};
+      if (i != 0) result.end_tiles[i - 1] = jobs[i].first_tile - first_tile;
+      result.entries[i] = {static_cast<std::uint16_t>(jobs[i].position - position), jobs[i].tag};
     }
-    std::fill(result.end_tiles + result.job_count, std::end(result.end_tiles), ~0u);
+    std::fill(result.end_tiles + result.job_count - 1, std::end(result.end_tiles), ~0u);
+    result.end_tiles[result.job_count - 1] = tiles();
     std::memcpy(result.works, batch_.works_.data() + position, work_bytes(end_));
     return result;
   }

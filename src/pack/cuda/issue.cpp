@@ -74,6 +74,13 @@ class Issuer {
   bool is_one_batch_ = true;
 };
 
+/// Has one of the few jobs before the same layout? Jobs of few types mostly take turns.
+bool has_met_layout(std::span<const Job> jobs, std::size_t i) noexcept {
+  constexpr std::size_t few = 4;
+  const auto before = jobs.subspan(i - std::min(i, few), std::min(i, few));
+  return std::any_of(before.begin(), before.end(), [&](const Job& job) { return job.layout == jobs[i].layout; });
+}
+
 /// A batch with the jobs that it was made for.
 struct KeptBatch {
   Batch batch;
@@ -91,7 +98,9 @@ struct KeptBatch {
   void remember(std::span<const Job> made_for, int of_device, std::uint64_t of_planner) noexcept {
     try {
       layouts.clear();
-      for (const Job& job : made_for) layouts.push_back(job.layout->weak_from_this());
+      for (std::size_t i = 0; i < made_for.size(); ++i) {
+        if (!has_met_layout(made_for, i)) layouts.push_back(made_for[i].layout->weak_from_this());
+      }
       device = of_device;
       planner = of_planner;
       jobs.assign(made_for.begin(), made_for.end());
