@@ -159,8 +159,10 @@ Status CudaRuntime::run_and_wait(std::span<const Job> jobs, int device, device::
   const auto start = std::chrono::steady_clock::now();
   const Status status = run_and_wait(jobs, route, device, reach, *own, queue);
   const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
-  // A run that had to load its kernel tells nothing about engines.
-  if (status == Status::ok && loaded_kernels() == loaded_before) router_.note(route, device, elapsed.count(), before);
+  // A run that had to load its kernel, or to plan many jobs and maybe to allocate a table, tells nothing about engines.
+  constexpr std::size_t soon_planned = 64;
+  const bool tells = loaded_kernels() == loaded_before && jobs.size() <= soon_planned;
+  if (status == Status::ok && tells) router_.note(route, device, elapsed.count(), before);
   return status;
 }
 
