@@ -12,14 +12,20 @@ bool Batch::add(const FusedWork& work, const std::shared_ptr<Descriptor>& descri
       tiles < std::uint64_t{1} << 31 && TableParts(tiles, jobs_.size() + 1, units).allocation() <= largest_table;
   if (!fits) return false;
   const BatchedJob job{tiles_, static_cast<std::uint32_t>(work_units_), tag_of(work)};
-  // Jobs of one type mostly follow each other.
-  if (descriptor && (descriptors_.empty() || descriptors_.back() != descriptor)) descriptors_.push_back(descriptor);
+  if (descriptor && !has_lately_met(descriptor)) descriptors_.push_back(descriptor);
   if (works_.size() < units) works_.resize(2 * units);
   std::memcpy(works_.data() + job.position, bytes.data(), bytes.size());
   jobs_.push_back(job);
   tiles_ = static_cast<std::uint32_t>(tiles);
   work_units_ = units;
   return true;
+}
+
+// Jobs of few types mostly take turns.
+bool Batch::has_lately_met(const std::shared_ptr<Descriptor>& descriptor) const noexcept {
+  constexpr std::size_t few = 4;
+  const auto lately = descriptors().last(std::min(descriptors_.size(), few));
+  return std::find(lately.begin(), lately.end(), descriptor) != lately.end();
 }
 
 void Batch::clear() noexcept {

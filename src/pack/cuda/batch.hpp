@@ -43,6 +43,7 @@ class Batch {
  private:
   friend class BatchPart;
 
+  bool has_lately_met(const std::shared_ptr<Descriptor>& descriptor) const noexcept;
   std::uint32_t first_tile(std::uint32_t job) const noexcept {
     return job < job_count() ? jobs_[job].first_tile : tiles_;
   }

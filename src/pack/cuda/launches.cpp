@@ -7,14 +7,18 @@ namespace gapless::pack::cuda {
 
 using device::Status;
 
-Status use(DescriptorCache& descriptors, const std::shared_ptr<Descriptor>& descriptor, cudaStream_t queue) {
-  if (is_capturing(queue)) descriptors.keep(descriptor);
-  return descriptor->follow(queue) ? Status::ok : Status::failed;
+Status LaunchMemory::use(std::span<const std::shared_ptr<Descriptor>> used, cudaStream_t queue) {
+  const bool captured = !used.empty() && is_capturing(queue);
+  for (const auto& descriptor : used) {
+    if (captured) descriptors.keep(descriptor);
+    if (!descriptor->follow(queue)) return Status::failed;
+  }
+  return Status::ok;
 }
 
 Status Launches::launch(const Launch& work, const std::shared_ptr<Descriptor>& descriptor, bool is_last) {
   if (descriptor) {
-    if (const Status status = use(memory_.descriptors, descriptor, queue_); status != Status::ok) return status;
+    if (const Status status = memory_.use({&descriptor, 1}, queue_); status != Status::ok) return status;
   }
   if (!is_last || completion_.flag == nullptr) return launched(cuda::launch(work, queue_), false);
   if (const auto row = short_copy(work)) return launched(cuda::launch(Launch(*row), queue_, completion_), true);
@@ -22,26 +26,19 @@ Status Launches::launch(const Launch& work, const std::shared_ptr<Descriptor>& d
 }
 
 Status Launches::launch(const BatchPart& part, bool is_last) {
-  if (const Status status = use_all(part.batch()); status != Status::ok) return status;
+  if (const Status status = memory_.use(part.batch().descriptors(), queue_); status != Status::ok) return status;
   return launched(cuda::launch(part, queue_, is_last ? completion_ : Completion{}), is_last);
 }
 
 std::optional<Status> Launches::launch_from_table(const Batch& batch, bool is_last) {
-  if (const Status status = use_all(batch); status != Status::ok) return status;
+  if (const Status status = memory_.use(batch.descriptors(), queue_); status != Status::ok) return status;
   const auto launch = [&](const void* table) {
     const BatchTable parameters = batch.table(table, is_last ? completion_ : Completion{});
     return launched(cuda::launch(parameters, batch.tiles(), queue_), is_last);
   };
   if (!is_capturing(queue_)) return memory_.tables.run(batch, device_, queue_, launch);
-  const void* const table = table_in_graph(*memory_.plain, batch, device_, queue_);
+  const void* const table = table_in_graph(*memory_.descriptor_memory, batch, device_, queue_);
   return table != nullptr ? std::optional(launch(table)) : std::nullopt;
-}
-
-Status Launches::use_all(const Batch& batch) {
-  for (const auto& descriptor : batch.descriptors()) {
-    if (const Status status = use(memory_.descriptors, descriptor, queue_); status != Status::ok) return status;
-  }
-  return Status::ok;
 }
 
 Status Launches::launched(cudaError_t error, bool completes) noexcept {

@@ -11,16 +11,16 @@ namespace gapless::pack::cuda {
 
 /// What all launches of a runtime share.
 struct LaunchMemory {
-  std::shared_ptr<CudaDescriptorMemory> plain = std::make_shared<CudaDescriptorMemory>();
+  std::shared_ptr<CudaDescriptorMemory> descriptor_memory = std::make_shared<CudaDescriptorMemory>();
   DescriptorCache descriptors;
   CudaTableMemory table_memory;
   TablePool tables{table_memory};
 
-  explicit LaunchMemory(std::size_t descriptor_capacity) : descriptors(plain, descriptor_capacity) {}
-};
+  explicit LaunchMemory(std::size_t descriptor_capacity) : descriptors(descriptor_memory, descriptor_capacity) {}
 
-/// Lets what is launched in `queue` from now on use the descriptor; keeps it for graphs.
-device::Status use(DescriptorCache& descriptors, const std::shared_ptr<Descriptor>& descriptor, cudaStream_t queue);
+  /// Lets what is launched in `queue` from now on use the descriptors; keeps them for graphs.
+  device::Status use(std::span<const std::shared_ptr<Descriptor>> used, cudaStream_t queue);
+};
 
 /// The last launch completes what it is told to.
 class Launches final : public LaunchSink {
@@ -39,7 +39,6 @@ class Launches final : public LaunchSink {
   bool completes() const noexcept { return completes_; }
 
  private:
-  device::Status use_all(const Batch& batch);
   device::Status launched(cudaError_t error, bool completes) noexcept;
 
   LaunchMemory& memory_;

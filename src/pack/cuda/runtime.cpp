@@ -194,7 +194,7 @@ Status CudaRuntime::copy(const PairJob& job, int device, void* stream) noexcept 
     if (planned.out_of_memory) return Status::out_of_memory;
     for (const auto& descriptor : {planned.source, planned.destination}) {
       if (!descriptor) continue;
-      if (const Status status = use(memory_.descriptors, descriptor, queue); status != Status::ok) return status;
+      if (const Status status = memory_.use({&descriptor, 1}, queue); status != Status::ok) return status;
     }
     return result("starting a copy between two layouts", launch(planned.launch, queue));
   } catch (const std::bad_alloc&) {
