@@ -4,8 +4,8 @@
     bench/mpi_overhead.py BUILD_DIRECTORY [--repeats N] [--no-write]
 
 Calls are timed with and without gapless inside one process, and where there is a GPU also in a process that holds a
-CUDA context; making datatypes, where gapless intercepts nothing, in alternating processes with and without it. Writes
-bench/results/mpi_overhead.json, or mpi_overhead_beside_gpu.json where there is a GPU.
+CUDA context; making datatypes, where gapless intercepts MPI_Type_free, in alternating processes with and without it.
+Writes bench/results/mpi_overhead.json, or mpi_overhead_beside_gpu.json where there is a GPU.
 """
 
 import argparse

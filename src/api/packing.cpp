@@ -13,6 +13,7 @@
 #include "device/device.hpp"
 #include "layout/layout.hpp"
 #include "pack/host.hpp"
+#include "pack/of_thread.hpp"
 
 namespace gapless::api {
 namespace {
@@ -84,7 +85,6 @@ struct Batch {
   std::vector<pack::Job> gpu;
   Placement placement;
 };
-thread_local Batch kept_batch;
 
 gapless_status add_to_batch(const gapless_job& job, Batch& batch) {
   pack::Job checked;
@@ -119,7 +119,7 @@ gapless_status gapless_unpack(const gapless_type* type, int64_t count, void* mem
 gapless_status gapless_pack_batch(const gapless_job* jobs, size_t job_count, void* stream) {
   return guard([&] {
     if (job_count > 0) require(jobs, "jobs");
-    Batch& batch = kept_batch;
+    auto& batch = pack::of_this_thread<Batch>();
     batch.host.clear();
     batch.gpu.clear();
     batch.placement = {};

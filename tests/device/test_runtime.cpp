@@ -1,5 +1,6 @@
 // One set of tests for every plugin: the simulated GPU always, a real one where there is one. Device memory is filled
 // and read through the plugin alone, and expected contents come from plain lists of offsets.
+#include <functional>
 #include <thread>
 
 #include "runtime_test.hpp"
@@ -152,6 +153,41 @@ TEST_P(RuntimeTest, ThreadsHaveStreamsOfTheirOwn) {
   for (auto& thread : threads) thread.join();
   std::sort(streams.begin(), streams.end());
   EXPECT_EQ(std::unique(streams.begin(), streams.end()), streams.end());
+}
+
+/// Runs something when its thread's objects are destroyed, later than all that are younger.
+struct AtEndOfThread {
+  std::function<void()> run;
+  ~AtEndOfThread() {
+    if (run) run();
+  }
+};
+
+TEST_P(RuntimeTest, ServesThreadsWhoseObjectsHaveEnded) {
+  const auto rows = layout::repeat(layout::block(0, 4), 1000, 8), packed_rows = layout::block(0, 4000);
+  Memory memory(*runtime_, MemoryKind::device, 8000), packed(*runtime_, MemoryKind::device, 4000);
+  const Job whole{rows.get(), {1, 0}, 0, 4000, Direction::pack, memory.pointer(), packed.pointer()};
+  const Job halves[] = {{rows.get(), {1, 0}, 0, 2000, Direction::pack, memory.pointer(), packed.pointer()},
+                        {rows.get(), {1, 0}, 2000, 4000, Direction::pack, memory.pointer(), packed.pointer() + 2000}};
+  const pack::PairJob copy{rows.get(), {1, 0}, memory.pointer(), packed_rows.get(), {1, 0}, packed.pointer()};
+  char value = 'a';
+  const auto expect_moved = [&](const auto& move) {
+    memory.fill(std::vector<char>(8000, ++value));
+    expect_ok(move());
+    expect_ok(runtime_->synchronize(0, runtime_->stream(0)));
+    EXPECT_EQ(packed.contents(), std::vector<char>(4000, value));
+  };
+  const auto move_every_way = [&] {
+    expect_moved([&] { return runtime_->run({&whole, 1}, 0, runtime_->stream(0)); });
+    expect_moved([&] { return runtime_->run(halves, 0, runtime_->stream(0)); });
+    expect_moved([&] { return runtime_->run_and_wait({&whole, 1}, 0, Reach::this_gpu); });
+    expect_moved([&] { return runtime_->copy(copy, 0, runtime_->stream(0)); });
+  };
+  std::thread([&] {
+    thread_local AtEndOfThread last;
+    last.run = move_every_way;
+    move_every_way();
+  }).join();
 }
 
 TEST_P(RuntimeTest, EveryDeviceWorks) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pack/cuda/kept.hpp"
+#include "pack/of_thread.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
@@ -134,12 +135,12 @@ class KeptBatches {
 };
 
 Status issue_one(Planner& planner, const Job& job, int device, LaunchSink& sink) {
-  thread_local const auto kept = std::make_unique<KeptByJob<Launch>>();
-  if (const Launch* work = kept->find(job, device, planner.identity())) return sink.launch(*work, nullptr, true);
+  auto& kept = of_this_thread<KeptByJob<Launch>>();
+  if (const Launch* work = kept.find(job, device, planner.identity())) return sink.launch(*work, nullptr, true);
   const Planner::Planned planned = planner.plan(job, device);
   if (planned.out_of_memory) return Status::out_of_memory;
   if (std::holds_alternative<std::monostate>(planned.launch)) return Status::ok;
-  if (!planned.descriptor) kept->remember(job, device, planner.identity(), planned.launch);
+  if (!planned.descriptor) kept.remember(job, device, planner.identity(), planned.launch);
   return sink.launch(planned.launch, planned.descriptor, true);
 }
 
@@ -148,9 +149,9 @@ Status issue_one(Planner& planner, const Job& job, int device, LaunchSink& sink)
 Status issue(Planner& planner, std::span<const Job> jobs, int device, LaunchSink& sink) {
   if (jobs.empty()) return Status::ok;
   if (jobs.size() == 1) return issue_one(planner, jobs.front(), device, sink);
-  thread_local const auto batches = std::make_unique<KeptBatches>();
-  if (const Batch* batch = batches->find(jobs, device, planner.identity())) return launch(*batch, sink, true);
-  KeptBatch& kept = batches->oldest();
+  auto& batches = of_this_thread<KeptBatches>();
+  if (const Batch* batch = batches.find(jobs, device, planner.identity())) return launch(*batch, sink, true);
+  KeptBatch& kept = batches.oldest();
   Issuer issuer(sink, kept.batch);
   for (const Job& job : jobs) {
     const bool fuses = is_small(job) && !planner.is_forced();

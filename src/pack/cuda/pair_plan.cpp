@@ -8,6 +8,7 @@
 #include "layout/canonical.hpp"
 #include "layout/facts.hpp"
 #include "layout/refine.hpp"
+#include "pack/of_thread.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
@@ -38,11 +39,10 @@ struct Remembered {
 
 const Remembered& remembered(const PairJob& job) {
   constexpr std::size_t slots = 16;
-  thread_local std::array<Remembered, slots> pairs;
   const auto mix =
       (reinterpret_cast<std::uintptr_t>(job.source) + 3 * reinterpret_cast<std::uintptr_t>(job.destination)) /
       alignof(Layout) / 4;
-  Remembered& known = pairs[mix % slots];
+  Remembered& known = of_this_thread<std::array<Remembered, slots>>()[mix % slots];
   if (known.is_for(job)) return known;
   known = {};
   known.injective = layout::is_injective(*job.destination, job.destination_outer);

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "layout/facts.hpp"
+#include "pack/of_thread.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
@@ -27,10 +28,9 @@ struct Remembered {
 
 Remembered& slot(const Job& job, int device) {
   constexpr std::size_t slots = 64;
-  thread_local std::array<Remembered, slots> remembered;
   const auto mix = reinterpret_cast<std::uintptr_t>(job.layout) / alignof(Layout) / 4 +
                    static_cast<std::uintptr_t>(job.outer.count) * 7 + static_cast<std::uintptr_t>(device) * 31;
-  return remembered[mix % slots];
+  return of_this_thread<std::array<Remembered, slots>>()[mix % slots];
 }
 
 }  // namespace

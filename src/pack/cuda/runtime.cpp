@@ -13,6 +13,7 @@
 #include "pack/cuda/staging.hpp"
 #include "pack/cuda/streams.hpp"
 #include "pack/cuda/tile_launch.hpp"
+#include "pack/of_thread.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
@@ -120,13 +121,13 @@ Status CudaRuntime::run(std::span<const Job> jobs, int device, void* stream) noe
 }
 
 std::optional<SmallNest> CudaRuntime::small_nest_of(const Job& job, int device) {
-  thread_local const auto kept = std::make_unique<KeptByJob<std::optional<SmallNest>>>();
-  if (const auto* known = kept->find(job, device, planner_.identity())) return *known;
+  auto& kept = of_this_thread<KeptByJob<std::optional<SmallNest>>>();
+  if (const auto* known = kept.find(job, device, planner_.identity())) return *known;
   const auto preferred = planner_.is_forced() ? std::nullopt : std::optional(Regime::nest);
   const std::optional<FusedWork> work = fused(planner_.plan(job, device, preferred).launch);
   const auto* small = work ? std::get_if<SmallNest>(&*work) : nullptr;
   const std::optional<SmallNest> result = small != nullptr ? std::optional(*small) : std::nullopt;
-  kept->remember(job, device, planner_.identity(), result);
+  kept.remember(job, device, planner_.identity(), result);
   return result;
 }
 

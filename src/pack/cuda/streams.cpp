@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pack/cuda/scopes.hpp"
+#include "pack/of_thread.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
@@ -94,12 +95,12 @@ cudaError_t Lane::wait(cudaStream_t queue) const noexcept {
 }
 
 Lane* lane(int device, cudaError_t& error) noexcept {
-  thread_local OwnedLanes owned;
   error = cudaSuccess;
-  for (auto& [owner, lane] : owned.lanes) {
-    if (owner == device) return &lane;
-  }
   try {
+    auto& owned = of_this_thread<OwnedLanes>();
+    for (auto& [owner, lane] : owned.lanes) {
+      if (owner == device) return &lane;
+    }
     owned.lanes.reserve(owned.lanes.size() + 1);
     Lane fresh;
     {
