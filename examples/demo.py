@@ -133,7 +133,7 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=min(4, max(2, os.cpu_count() or 2)))
     parser.add_argument("--size", type=int, default=64, help="points per dimension and rank")
     parser.add_argument("--radius", type=int, default=2)
-    parser.add_argument("--iterations", type=int, default=30)
+    parser.add_argument("--iterations", type=int, default=100)
     parser.add_argument("--repetitions", type=int, default=9)
     arguments = parser.parse_args()
 

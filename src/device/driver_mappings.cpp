@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdarg>
 
 #include "device/imports.hpp"
 

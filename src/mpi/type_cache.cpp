@@ -190,11 +190,8 @@ void clear_table() noexcept {
 
 int forget(MPI_Datatype, int, void* value, void*) {
   auto* record = static_cast<TypeRecord*>(value);
-  const std::uintptr_t number = record->handle.exchange(TypeRecord::no_handle, std::memory_order_acq_rel);
-  for (auto& way : set_of(number)) {
-    TypeRecord* expected = record;
-    way.compare_exchange_strong(expected, nullptr, std::memory_order_release, std::memory_order_relaxed);
-  }
+  leave_table(record->handle.load(std::memory_order_acquire));
+  record->handle.store(TypeRecord::no_handle, std::memory_order_release);
   recycle(record);
   return MPI_SUCCESS;
 }

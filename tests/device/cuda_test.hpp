@@ -3,15 +3,24 @@
 
 #include <cuda.h>
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <string>
+
+#include "pack/cuda/driver_function.hpp"
 
 #define ASSERT_CUDA(call) ASSERT_EQ(call, cudaSuccess)
 #define EXPECT_CUDA(call) EXPECT_EQ(call, cudaSuccess)
 
 namespace gapless::tests {
+
+/// Empty where there is a GPU.
+inline std::string why_no_gpu() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  return error == cudaSuccess ? "" : std::string("no GPU: ") + cudaGetErrorString(error);
+}
 
 /// A graph of what `issue(stream)` issues, and the stream it was captured from.
 class CapturedGraph {
@@ -75,10 +84,10 @@ class VirtualMemory {
 
   /// At `wanted`, a multiple of the size, if the driver can.
   explicit VirtualMemory(const void* wanted = nullptr) {
-    const auto create = function<decltype(&cuMemCreate)>("cuMemCreate");
-    const auto reserve = function<decltype(&cuMemAddressReserve)>("cuMemAddressReserve");
-    const auto map = function<decltype(&cuMemMap)>("cuMemMap");
-    const auto set_access = function<decltype(&cuMemSetAccess)>("cuMemSetAccess");
+    const auto create = pack::cuda::driver_function<decltype(&cuMemCreate)>("cuMemCreate");
+    const auto reserve = pack::cuda::driver_function<decltype(&cuMemAddressReserve)>("cuMemAddressReserve");
+    const auto map = pack::cuda::driver_function<decltype(&cuMemMap)>("cuMemMap");
+    const auto set_access = pack::cuda::driver_function<decltype(&cuMemSetAccess)>("cuMemSetAccess");
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
@@ -91,9 +100,9 @@ class VirtualMemory {
     EXPECT_EQ(set_access(address_, size, &access, 1), CUDA_SUCCESS);
   }
   ~VirtualMemory() {
-    const auto unmap = function<decltype(&cuMemUnmap)>("cuMemUnmap");
-    const auto release = function<decltype(&cuMemRelease)>("cuMemRelease");
-    const auto address_free = function<decltype(&cuMemAddressFree)>("cuMemAddressFree");
+    const auto unmap = pack::cuda::driver_function<decltype(&cuMemUnmap)>("cuMemUnmap");
+    const auto release = pack::cuda::driver_function<decltype(&cuMemRelease)>("cuMemRelease");
+    const auto address_free = pack::cuda::driver_function<decltype(&cuMemAddressFree)>("cuMemAddressFree");
     EXPECT_EQ(unmap(address_, size), CUDA_SUCCESS);
     EXPECT_EQ(release(handle_), CUDA_SUCCESS);
     EXPECT_EQ(address_free(address_, size), CUDA_SUCCESS);
@@ -104,13 +113,6 @@ class VirtualMemory {
   std::byte* begin() const { return reinterpret_cast<std::byte*>(address_); }
 
  private:
-  /// The driver is not linked, so that the tests start where there is none.
-  template <class Function>
-  static Function function(const char* name) {
-    static void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
-    return reinterpret_cast<Function>(dlsym(driver, name));
-  }
-
   CUmemGenericAllocationHandle handle_ = 0;
   CUdeviceptr address_ = 0;
 };

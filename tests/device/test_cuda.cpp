@@ -25,9 +25,7 @@ using pack::Job;
 class Cuda : public ::testing::Test {
  protected:
   void SetUp() override {
-    int count = 0;
-    const cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess) GTEST_SKIP() << "no GPU: " << cudaGetErrorString(error);
+    if (const std::string why = why_no_gpu(); !why.empty()) GTEST_SKIP() << why;
     ASSERT_CUDA(cudaSetDevice(0));
     ASSERT_CUDA(cudaFree(nullptr));
     runtime_ = device::runtime();

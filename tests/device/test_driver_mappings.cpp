@@ -43,9 +43,7 @@ bool is_all(MemoryKind kind, Memory memory) {
 class DriverMappings : public ::testing::Test {
  protected:
   void SetUp() override {
-    int count = 0;
-    const cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess) GTEST_SKIP() << "no GPU: " << cudaGetErrorString(error);
+    if (const std::string why = why_no_gpu(); !why.empty()) GTEST_SKIP() << why;
     ASSERT_TRUE(device::in_use());
     ASSERT_CUDA(cudaFree(nullptr));
   }

@@ -31,9 +31,7 @@ class Resident : public ::testing::Test {
   static void SetUpTestSuite() { setenv("GAPLESS_RESIDENT", "1", 0); }
 
   void SetUp() override {
-    int count = 0;
-    const cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess) GTEST_SKIP() << "no GPU: " << cudaGetErrorString(error);
+    if (const std::string why = why_no_gpu(); !why.empty()) GTEST_SKIP() << why;
     ASSERT_CUDA(cudaSetDevice(0));
     ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory_), size));
     ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&packed_), size));
