@@ -75,9 +75,7 @@ class Jobs {
 class BatchGraphs : public ::testing::Test {
  protected:
   void SetUp() override {
-    int count = 0;
-    const cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess) GTEST_SKIP() << "no GPU: " << cudaGetErrorString(error);
+    if (const std::string why = why_no_gpu(); !why.empty()) GTEST_SKIP() << why;
     ASSERT_CUDA(cudaSetDevice(0));
     runtime_ = device::runtime();
     ASSERT_NE(runtime_, nullptr) << device::why_unavailable();
