@@ -66,6 +66,13 @@ VARIABLES = (
         for_developers=True,
     ),
     Variable(
+        "GAPLESS_GPU_LAUNCH",
+        "graph, kernel",
+        "graph",
+        "kernel: launch GPU kernels that are waited for as kernels, not as CUDA graphs of one kernel. For measuring.",
+        for_developers=True,
+    ),
+    Variable(
         "GAPLESS_POOL_BYTES",
         "a number of bytes",
         "built in",

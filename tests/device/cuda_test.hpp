@@ -90,7 +90,8 @@ class VirtualMemory {
     const auto set_access = pack::cuda::driver_function<decltype(&cuMemSetAccess)>("cuMemSetAccess");
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = 0;
     CUmemAccessDesc access{};
     access.location = properties.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;

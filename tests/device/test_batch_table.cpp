@@ -70,7 +70,7 @@ struct Tiles {
       const BatchPart part(batch, first);
       ASSERT_GT(part.end(), first);
       ASSERT_LE(part.end() - first, LargeBatch::max_jobs);
-      part.visit_parameters({}, [&](const auto& parameters) {
+      part.visit_parameters({}, [&](const auto& parameters, std::size_t) {
         expect_found(
             first, part.end(), [&](std::uint32_t tile) { return find_tile(parameters, tile); },
             [&](const BatchTile& found) { return parameters.works + found.position; });

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -69,12 +70,13 @@ class BatchPart {
   std::uint32_t end() const noexcept { return end_; }
   std::uint32_t tiles() const noexcept { return batch_.first_tile(end_) - batch_.first_tile(first_); }
 
-  /// What action(parameters) returns, for parameters of the smallest size that holds the part.
+  /// What action(parameters, used) returns, for parameters of the smallest size that holds the part. Equal parts have
+  /// the same first `used` bytes, and the others do not matter.
   template <class Action>
   auto visit_parameters(const Completion& completion, const Action& action) const noexcept {
-    if (fits<SmallBatch>()) return action(parameters<SmallBatch>(completion));
-    if (fits<MediumBatch>()) return action(parameters<MediumBatch>(completion));
-    return action(parameters<LargeBatch>(completion));
+    if (fits<SmallBatch>()) return visit<SmallBatch>(completion, action);
+    if (fits<MediumBatch>()) return visit<MediumBatch>(completion, action);
+    return visit<LargeBatch>(completion, action);
   }
 
  private:
@@ -87,9 +89,15 @@ class BatchPart {
     return end_ - first_ <= Parameters::max_jobs && work_bytes(end_) <= Parameters::max_work_bytes;
   }
 
+  template <class Parameters, class Action>
+  auto visit(const Completion& completion, const Action& action) const noexcept {
+    return action(parameters<Parameters>(completion), offsetof(Parameters, works) + work_bytes(end_));
+  }
+
   template <class Parameters>
   Parameters parameters(const Completion& completion) const noexcept {
     Parameters result;
+    std::memset(static_cast<void*>(&result), 0, offsetof(Parameters, works));
     result.completion = completion;
     result.job_count = end_ - first_;
     const std::uint32_t first_tile = batch_.first_tile(first_), position = batch_.position(first_);

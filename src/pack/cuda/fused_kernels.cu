@@ -43,16 +43,16 @@ __global__ void __launch_bounds__(threads_per_block) table_kernel(const __grid_c
 
 }  // namespace
 
-cudaError_t launch(const BatchPart& part, cudaStream_t stream, const Completion& completion) noexcept {
-  return part.visit_parameters(completion, [&]<class Parameters>(const Parameters& parameters) {
-    void* pointer[] = {const_cast<Parameters*>(&parameters)};
-    return launch_tiles(reinterpret_cast<const void*>(batch_kernel<Parameters>), part.tiles(), 1, stream, pointer);
+cudaError_t launch(const BatchPart& part, const Queue& queue, const Completion& completion) noexcept {
+  return part.visit_parameters(completion, [&]<class Parameters>(const Parameters& parameters, std::size_t used) {
+    const KernelParameter all[] = {{&parameters, used}};
+    return launch_tiles(reinterpret_cast<const void*>(batch_kernel<Parameters>), part.tiles(), 1, queue, all);
   });
 }
 
-cudaError_t launch(const BatchTable& batch, std::uint32_t tiles, cudaStream_t stream) noexcept {
-  void* pointer[] = {const_cast<BatchTable*>(&batch)};
-  return launch_tiles(reinterpret_cast<const void*>(table_kernel), tiles, 1, stream, pointer);
+cudaError_t launch(const BatchTable& batch, std::uint32_t tiles, const Queue& queue) noexcept {
+  const KernelParameter all[] = {{&batch, sizeof batch}};
+  return launch_tiles(reinterpret_cast<const void*>(table_kernel), tiles, 1, queue, all);
 }
 
 }  // namespace gapless::pack::cuda

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(threads_per_block)
 }
 
 struct Launcher {
-  cudaStream_t stream;
+  const Queue& queue;
   const Completion& completion;
 
   cudaError_t operator()(std::monostate) const noexcept { return cudaSuccess; }
@@ -54,14 +54,14 @@ struct Launcher {
     auto* memory = reinterpret_cast<void*>(work.memory);
     auto* packed = reinterpret_cast<void*>(work.packed);
     return cudaMemcpyAsync(work.unpack ? memory : packed, work.unpack ? packed : memory, work.bytes, cudaMemcpyDefault,
-                           stream);
+                           queue.stream);
   }
 
   cudaError_t operator()(const NestWork<std::uint32_t>& work) const noexcept {
-    return work.word_shift() == 2 ? launch_nest_of_4(work, stream, completion) : launch_nest(work, stream, completion);
+    return work.word_shift() == 2 ? launch_nest_of_4(work, queue, completion) : launch_nest(work, queue, completion);
   }
   cudaError_t operator()(const NestWork<std::uint64_t>& work) const noexcept {
-    return launch_nest(work, stream, completion);
+    return launch_nest(work, queue, completion);
   }
 
   cudaError_t operator()(const ShiftedWork& work) const noexcept { return launch_rows<std::uint64_t>(work); }
@@ -71,14 +71,14 @@ struct Launcher {
   }
 
   cudaError_t operator()(const OrderedWork& work) const noexcept {
-    return launch_tiles(work_kernel<std::uint8_t, OrderedWork>, work, stream, completion);
+    return launch_tiles(work_kernel<std::uint8_t, OrderedWork>, work, queue, completion);
   }
 
   template <class Work>
   cudaError_t operator()(const Work& work) const noexcept {
     cudaError_t error = cudaErrorInvalidValue;
     visit_word(work.word_shift(),
-               [&](auto word) { error = launch_tiles(work_kernel<decltype(word), Work>, work, stream, completion); });
+               [&](auto word) { error = launch_tiles(work_kernel<decltype(word), Work>, work, queue, completion); });
     return error;
   }
 
@@ -88,7 +88,7 @@ struct Launcher {
     cudaError_t error = cudaErrorInvalidValue;
     visit_row_form(work.rows.places, [&](auto form) {
       visit_row_words<Word>(work, [&](auto words) {
-        error = launch_tiles(row_kernel<Word, decltype(form), decltype(words)::value, Work>, work, stream, completion);
+        error = launch_tiles(row_kernel<Word, decltype(form), decltype(words)::value, Work>, work, queue, completion);
       });
     });
     return error;
@@ -97,8 +97,8 @@ struct Launcher {
 
 }  // namespace
 
-cudaError_t launch(const Launch& work, cudaStream_t stream, const Completion& completion) noexcept {
-  return std::visit(Launcher{stream, completion}, work);
+cudaError_t launch(const Launch& work, const Queue& queue, const Completion& completion) noexcept {
+  return std::visit(Launcher{queue, completion}, work);
 }
 
 }  // namespace gapless::pack::cuda

@@ -7,16 +7,17 @@
 #include "pack/cuda/completion.hpp"
 #include "pack/cuda/pair_plan.hpp"
 #include "pack/cuda/plan.hpp"
+#include "pack/cuda/tile_launch.hpp"
 
 namespace gapless::pack::cuda {
 
-/// Issues one copy or kernel to `stream` of the current device. Asynchronous. Of the two only a kernel completes
+/// Issues one copy or kernel to `queue`, of the current device. Asynchronous. Of the two only a kernel completes
 /// anything.
-cudaError_t launch(const Launch& work, cudaStream_t stream, const Completion& completion = {}) noexcept;
+cudaError_t launch(const Launch& work, const Queue& queue, const Completion& completion = {}) noexcept;
 
 /// The same for a batch in parameters, and for one of so many tiles in a table; each is always one kernel.
-cudaError_t launch(const BatchPart& part, cudaStream_t stream, const Completion& completion) noexcept;
-cudaError_t launch(const BatchTable& batch, std::uint32_t tiles, cudaStream_t stream) noexcept;
+cudaError_t launch(const BatchPart& part, const Queue& queue, const Completion& completion) noexcept;
+cudaError_t launch(const BatchTable& batch, std::uint32_t tiles, const Queue& queue) noexcept;
 
 /// The same for a pair job.
 cudaError_t launch(const PairLaunch& work, cudaStream_t stream) noexcept;

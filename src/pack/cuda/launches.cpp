@@ -18,26 +18,26 @@ Status LaunchMemory::use(std::span<const std::shared_ptr<Descriptor>> used, cuda
 
 Status Launches::launch(const Launch& work, const std::shared_ptr<Descriptor>& descriptor, bool is_last) {
   if (descriptor) {
-    if (const Status status = memory_.use({&descriptor, 1}, queue_); status != Status::ok) return status;
+    if (const Status status = memory_.use({&descriptor, 1}, queue_.stream); status != Status::ok) return status;
   }
-  if (!is_last || completion_.flag == nullptr) return launched(cuda::launch(work, queue_), false);
+  if (!is_last || completion_.flag == nullptr) return launched(cuda::launch(work, queue(is_last)), false);
   if (const auto row = short_copy(work)) return launched(cuda::launch(Launch(*row), queue_, completion_), true);
   return launched(cuda::launch(work, queue_, completion_), !std::holds_alternative<ContiguousWork>(work));
 }
 
 Status Launches::launch(const BatchPart& part, bool is_last) {
-  if (const Status status = memory_.use(part.batch().descriptors(), queue_); status != Status::ok) return status;
-  return launched(cuda::launch(part, queue_, is_last ? completion_ : Completion{}), is_last);
+  if (const Status status = memory_.use(part.batch().descriptors(), queue_.stream); status != Status::ok) return status;
+  return launched(cuda::launch(part, queue(is_last), is_last ? completion_ : Completion{}), is_last);
 }
 
 std::optional<Status> Launches::launch_from_table(const Batch& batch, bool is_last) {
-  if (const Status status = memory_.use(batch.descriptors(), queue_); status != Status::ok) return status;
+  if (const Status status = memory_.use(batch.descriptors(), queue_.stream); status != Status::ok) return status;
   const auto launch = [&](const void* table) {
     const BatchTable parameters = batch.table(table, is_last ? completion_ : Completion{});
-    return launched(cuda::launch(parameters, batch.tiles(), queue_), is_last);
+    return launched(cuda::launch(parameters, batch.tiles(), queue(is_last)), is_last);
   };
-  if (!is_capturing(queue_)) return memory_.tables.run(batch, device_, queue_, launch);
-  const void* const table = table_in_graph(*memory_.descriptor_memory, batch, device_, queue_);
+  if (!is_capturing(queue_.stream)) return memory_.tables.run(batch, device_, queue_.stream, launch);
+  const void* const table = table_in_graph(*memory_.descriptor_memory, batch, device_, queue_.stream);
   return table != nullptr ? std::optional(launch(table)) : std::nullopt;
 }
 

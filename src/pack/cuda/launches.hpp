@@ -1,4 +1,4 @@
-// The launches of one call in one stream.
+// The launches of one call in one queue.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -6,6 +6,7 @@
 #include "pack/cuda/completion.hpp"
 #include "pack/cuda/issue.hpp"
 #include "pack/cuda/table_memory.hpp"
+#include "pack/cuda/tile_launch.hpp"
 
 namespace gapless::pack::cuda {
 
@@ -22,11 +23,11 @@ struct LaunchMemory {
   device::Status use(std::span<const std::shared_ptr<Descriptor>> used, cudaStream_t queue);
 };
 
-/// The last launch completes what it is told to.
+/// The last launch completes what it is told to, and is the one that is waited for if any is.
 class Launches final : public LaunchSink {
  public:
-  /// `queue` is a stream of `device`, which is current.
-  Launches(LaunchMemory& memory, int device, cudaStream_t queue, const Completion& completion = {}) noexcept
+  /// `queue` is one of `device`, which is current.
+  Launches(LaunchMemory& memory, int device, const Queue& queue, const Completion& completion = {}) noexcept
       : memory_(memory), device_(device), queue_(queue), completion_(completion) {}
 
   device::Status launch(const Launch& work, const std::shared_ptr<Descriptor>& descriptor, bool is_last) override;
@@ -39,11 +40,13 @@ class Launches final : public LaunchSink {
   bool completes() const noexcept { return completes_; }
 
  private:
+  /// Where to launch one.
+  Queue queue(bool is_last) const noexcept { return is_last ? queue_ : Queue(queue_.stream); }
   device::Status launched(cudaError_t error, bool completes) noexcept;
 
   LaunchMemory& memory_;
   int device_;
-  cudaStream_t queue_;
+  Queue queue_;
   Completion completion_;
   bool under_way_ = false;
   bool completes_ = false;

@@ -27,10 +27,10 @@ __device__ __forceinline__ void let_next_kernel_start() {
 
 /// Launches a block for so many tiles, a row of threads each. The kernel must call wait_for_kernel_before().
 template <class Work>
-cudaError_t launch_tiles(void (*kernel)(Work, Completion), const Work& work, cudaStream_t stream,
+cudaError_t launch_tiles(void (*kernel)(Work, Completion), const Work& work, const Queue& queue,
                          const Completion& completion, int tiles_per_block = 1) noexcept {
-  void* parameters[] = {const_cast<Work*>(&work), const_cast<Completion*>(&completion)};
-  return launch_tiles(reinterpret_cast<const void*>(kernel), work.tiles(), tiles_per_block, stream, parameters);
+  const KernelParameter parameters[] = {{&work, sizeof work}, {&completion, sizeof completion}};
+  return launch_tiles(reinterpret_cast<const void*>(kernel), work.tiles(), tiles_per_block, queue, parameters);
 }
 
 }  // namespace gapless::pack::cuda

@@ -3,25 +3,25 @@
 
 namespace gapless::pack::cuda {
 
-cudaError_t launch_nest(const NestWork<std::uint32_t>& work, cudaStream_t stream,
+cudaError_t launch_nest(const NestWork<std::uint32_t>& work, const Queue& queue,
                         const Completion& completion) noexcept {
   cudaError_t error = cudaErrorInvalidValue;
   visit_word(work.word_shift(), [&](auto word) {
     using Word = decltype(word);
     if constexpr (sizeof(Word) < 4) {
-      error = launch_form<Word, AnyForm>(work, stream, completion);
+      error = launch_form<Word, AnyForm>(work, queue, completion);
     } else if constexpr (sizeof(Word) > 4) {
-      visit_form(work.nest, [&](auto form) { error = launch_form<Word, decltype(form)>(work, stream, completion); });
+      visit_form(work.nest, [&](auto form) { error = launch_form<Word, decltype(form)>(work, queue, completion); });
     }
   });
   return error;
 }
 
-cudaError_t launch_nest(const NestWork<std::uint64_t>& work, cudaStream_t stream,
+cudaError_t launch_nest(const NestWork<std::uint64_t>& work, const Queue& queue,
                         const Completion& completion) noexcept {
   cudaError_t error = cudaErrorInvalidValue;
   visit_word(work.word_shift(),
-             [&](auto word) { error = launch_form<decltype(word), AnyForm>(work, stream, completion); });
+             [&](auto word) { error = launch_form<decltype(word), AnyForm>(work, queue, completion); });
   return error;
 }
 

@@ -23,13 +23,13 @@ __global__ void __launch_bounds__(most_nest_threads)
 /// Precondition: the work's words_per_thread is at most most_words_per_thread(...), of which there are no kernels
 /// beyond.
 template <class Word, class Form, class Index>
-cudaError_t launch_form(const NestWork<Index>& work, cudaStream_t stream, const Completion& completion) noexcept {
+cudaError_t launch_form(const NestWork<Index>& work, const Queue& queue, const Completion& completion) noexcept {
   constexpr int most = most_words_per_thread(sizeof(Word), Form::level_count == 0 || Form::table_level >= 0);
   cudaError_t error = cudaErrorInvalidValue;
   visit_words_per_thread(work.words_per_thread, [&](auto words_per_thread) {
     constexpr int words = decltype(words_per_thread)::value;
     if constexpr (words <= most) {
-      error = launch_tiles(nest_kernel<Word, Form, words, Index>, work, stream, completion, work.tiles_per_block);
+      error = launch_tiles(nest_kernel<Word, Form, words, Index>, work, queue, completion, work.tiles_per_block);
     }
   });
   return error;

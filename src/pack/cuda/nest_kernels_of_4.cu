@@ -3,11 +3,11 @@
 
 namespace gapless::pack::cuda {
 
-cudaError_t launch_nest_of_4(const NestWork<std::uint32_t>& work, cudaStream_t stream,
+cudaError_t launch_nest_of_4(const NestWork<std::uint32_t>& work, const Queue& queue,
                              const Completion& completion) noexcept {
   cudaError_t error = cudaErrorInvalidValue;
   visit_form(work.nest,
-             [&](auto form) { error = launch_form<std::uint32_t, decltype(form)>(work, stream, completion); });
+             [&](auto form) { error = launch_form<std::uint32_t, decltype(form)>(work, queue, completion); });
   return error;
 }
 

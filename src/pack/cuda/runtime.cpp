@@ -156,13 +156,14 @@ Status CudaRuntime::run_and_wait(std::span<const Job> jobs, int device, device::
   cudaStream_t queue = may ? cudaStreamLegacy : own->stream;
   Route route = router_.route_waited(jobs, device, reach);
   const Before before = router_.should_ask(route, device) ? state_of(queue) : Before::unknown;
-  const std::uint64_t loaded_before = loaded_kernels();
+  const std::uint64_t prepared_before = launches_prepared();
   const auto start = std::chrono::steady_clock::now();
   const Status status = run_and_wait(jobs, route, device, reach, *own, queue);
   const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
-  // A run that had to load its kernel, or to plan many jobs and maybe to allocate a table, tells nothing about engines.
+  // A run that had to load its kernel, to make a graph, or to plan many jobs and maybe to allocate a table, tells
+  // nothing about engines.
   constexpr std::size_t soon_planned = 64;
-  const bool tells = loaded_kernels() == loaded_before && jobs.size() <= soon_planned;
+  const bool tells = launches_prepared() == prepared_before && jobs.size() <= soon_planned;
   if (status == Status::ok && tells) router_.note(route, device, elapsed.count(), before);
   return status;
 }
@@ -173,10 +174,14 @@ Status CudaRuntime::run_and_wait(std::span<const Job> jobs, Route& route, int de
     if (have_issued(route.copies, queue)) return result("waiting for copies", wait_for_copies(queue));
     route.engine = Engine::kernel;
   }
-  if (route.engine == Engine::ahead && has_followed(own, queue)) queue = own.stream;
+  GraphLaunches* graphs = queue == cudaStreamLegacy ? own.graphs : nullptr;
+  if (route.engine == Engine::ahead && has_followed(own, queue)) {
+    queue = own.stream;
+    graphs = own.graphs_ahead;
+  }
   // The blocks of a long job would queue up to count themselves.
   constexpr std::uint64_t long_job = 8 << 20;
-  Launches launches(memory_, device, queue,
+  Launches launches(memory_, device, {queue, graphs},
                     route.movement.bytes < long_job ? own.next_completion(reach) : Completion{});
   const Status status =
       route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, queue, launches) : issue(jobs, device, launches);

@@ -1,8 +1,11 @@
 #include "pack/cuda/streams.hpp"
 
 #include <atomic>
+#include <cstdlib>
 #include <map>
 #include <mutex>
+#include <new>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,6 +40,8 @@ struct OwnedLanes {
 };
 
 void destroy(const Lane& lane) noexcept {
+  delete lane.graphs;
+  delete lane.graphs_ahead;
   if (lane.completion.flag != nullptr) cudaFreeHost(lane.completion.flag);
   if (lane.completion.arrived != nullptr) cudaFree(lane.completion.arrived);
   if (lane.event != nullptr) cudaEventDestroy(lane.event);
@@ -55,10 +60,25 @@ cudaError_t create(Completion& completion, cudaStream_t stream) noexcept {
   return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
 }
 
+constexpr int priority_of_default_stream = 0;
+
+/// What GAPLESS_GPU_LAUNCH asks for.
+bool may_launch_graphs() noexcept {
+  static const bool may = [] {
+    const char* way = std::getenv("GAPLESS_GPU_LAUNCH");
+    return way == nullptr || std::string_view(way) != "kernel";
+  }();
+  return may;
+}
+
 cudaError_t create(Lane& lane) noexcept {
   const OutsideCapture outside;
   int lowest = 0, highest = 0;
   cudaError_t error = cudaDeviceGetStreamPriorityRange(&lowest, &highest);
+  if (may_launch_graphs()) {
+    lane.graphs = new (std::nothrow) GraphLaunches(priority_of_default_stream);
+    lane.graphs_ahead = new (std::nothrow) GraphLaunches(highest);
+  }
   // Whoever waits for communication waits longer than whoever computes beside it.
   if (error == cudaSuccess) error = cudaStreamCreateWithPriority(&lane.stream, cudaStreamNonBlocking, highest);
   if (error == cudaSuccess) error = cudaEventCreateWithFlags(&lane.event, cudaEventDisableTiming);
@@ -79,13 +99,19 @@ void pause() noexcept {
 
 }  // namespace
 
+const Completion& Lane::next_completion(device::Reach reach) noexcept {
+  *const_cast<volatile std::uint32_t*>(completion.flag) = 0;
+  completion.beyond_gpu = reach == device::Reach::beyond ? 1 : 0;
+  return completion;
+}
+
 cudaError_t Lane::wait(cudaStream_t queue) const noexcept {
   // About 200 microseconds: whoever waits longer does not notice what synchronising costs, and may want to sleep. For
   // the first few of them, within which a small message is done, a pause would only delay the news.
   constexpr int hasty_polls = 1 << 12, polls = 1 << 14;
   const auto* flag = const_cast<const volatile std::uint32_t*>(completion.flag);
   for (int i = 0; i < polls; ++i) {
-    if (*flag == completion.value) {
+    if (*flag != 0) {
       std::atomic_thread_fence(std::memory_order_acquire);
       return cudaSuccess;
     }

@@ -40,7 +40,7 @@ struct Loaded {
   bool may_launch_early = false;
 };
 
-thread_local std::uint64_t loads = 0;
+thread_local std::uint64_t preparations = 0;
 
 /// Each thread remembers the kernels that it launched last.
 cudaError_t find(const void* kernel, CUcontext context, const Loaded*& found) noexcept {
@@ -49,45 +49,58 @@ cudaError_t find(const void* kernel, CUcontext context, const Loaded*& found) no
   Loaded& slot = remembered[reinterpret_cast<std::uintptr_t>(kernel) / least_code % remembered.size()];
   found = &slot;
   if (slot.kernel == kernel && slot.context == context) return cudaSuccess;
-  ++loads;
+  ++preparations;
   Loaded loaded{kernel, context, nullptr, may_launch_early()};
   const cudaError_t error = cudaGetFuncBySymbol(&loaded.function, kernel);
   if (error == cudaSuccess) slot = loaded;
   return error;
 }
 
-cudaError_t launch_by_driver(const Loaded& kernel, dim3 blocks, dim3 threads, cudaStream_t stream,
+cudaError_t launch_by_driver(const KernelLaunch& launch, bool may_launch_early, cudaStream_t stream,
                              void** parameters) noexcept {
   CUlaunchAttribute early{};
   early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   early.value.programmaticStreamSerializationAllowed = 1;
   CUlaunchConfig config{};
-  config.gridDimX = blocks.x;
-  config.blockDimX = threads.x;
-  config.blockDimY = threads.y;
+  config.gridDimX = launch.blocks.x;
+  config.blockDimX = launch.threads.x;
+  config.blockDimY = launch.threads.y;
   config.gridDimY = config.gridDimZ = config.blockDimZ = 1;
   config.hStream = stream;
   config.attrs = &early;
-  config.numAttrs = kernel.may_launch_early ? 1 : 0;
+  config.numAttrs = may_launch_early ? 1 : 0;
   // Driver and runtime have the same numbers for errors since CUDA 10.1.
-  return static_cast<cudaError_t>(driver().launch(&config, kernel.function, parameters, nullptr));
+  return static_cast<cudaError_t>(driver().launch(&config, launch.function, parameters, nullptr));
+}
+
+bool has_launched_as_graph(const KernelLaunch& launch, const Queue& queue) noexcept {
+  if (queue.graphs == nullptr) return false;
+  const std::uint64_t made_before = queue.graphs->made();
+  const bool launched = queue.graphs->launch(launch, queue.stream) == cudaSuccess;
+  preparations += queue.graphs->made() - made_before;
+  return launched;
 }
 
 }  // namespace
 
-cudaError_t launch_tiles(const void* kernel, std::uint64_t tiles, int tiles_per_block, cudaStream_t stream,
-                         void** parameters) noexcept {
+cudaError_t launch_tiles(const void* kernel, std::uint64_t tiles, int tiles_per_block, const Queue& queue,
+                         std::span<const KernelParameter> parameters) noexcept {
   if (tiles > std::numeric_limits<std::int32_t>::max()) return cudaErrorInvalidConfiguration;
   const auto side_by_side = static_cast<unsigned>(tiles_per_block);
   const dim3 blocks((static_cast<unsigned>(tiles) + side_by_side - 1) / side_by_side);
   const dim3 threads(threads_per_block, side_by_side);
+  std::array<void*, most_parameters> values{};
+  for (std::size_t i = 0; i < parameters.size(); ++i) values[i] = const_cast<void*>(parameters[i].value);
   const CUcontext context = current_context();
-  if (context == nullptr) return cudaLaunchKernel(kernel, blocks, threads, parameters, 0, stream);
+  if (context == nullptr) return cudaLaunchKernel(kernel, blocks, threads, values.data(), 0, queue.stream);
   const Loaded* loaded = nullptr;
   const cudaError_t error = find(kernel, context, loaded);
-  return error == cudaSuccess ? launch_by_driver(*loaded, blocks, threads, stream, parameters) : error;
+  if (error != cudaSuccess) return error;
+  const KernelLaunch launch{loaded->function, blocks, threads, parameters};
+  if (has_launched_as_graph(launch, queue)) return cudaSuccess;
+  return launch_by_driver(launch, loaded->may_launch_early, queue.stream, values.data());
 }
 
-std::uint64_t loaded_kernels() noexcept { return loads; }
+std::uint64_t launches_prepared() noexcept { return preparations; }
 
 }  // namespace gapless::pack::cuda
