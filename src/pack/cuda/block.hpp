@@ -15,11 +15,12 @@ namespace gapless::pack::cuda {
 struct DirectSpace {
   template <class T>
   GAPLESS_HOST_DEVICE T* at(std::uintptr_t address) const noexcept {
-    auto* const pointer = reinterpret_cast<T*>(address);
 #if defined(__CUDA_ARCH__)
-    __builtin_assume(__isGlobal(pointer));  // else every access might be to shared memory, and keeps its place
+    // Else every access might be to shared memory: it keeps its place among others, and takes longer.
+    return reinterpret_cast<T*>(__cvta_global_to_generic(address));
+#else
+    return reinterpret_cast<T*>(address);
 #endif
-    return pointer;
   }
   /// The 8 bytes at an aligned address of which the layout may hold only some.
   GAPLESS_HOST_DEVICE std::uint64_t word_around(std::uintptr_t address) const noexcept {

@@ -15,8 +15,9 @@ __global__ void __launch_bounds__(most_nest_threads)
   let_next_kernel_start();
   foresee(completion);
   wait_for_kernel_before();
-  const std::uint64_t tile = std::uint64_t{blockIdx.x} * blockDim.y + threadIdx.y;
-  if (tile < work.tiles()) run_known_tile<Word, Form, words_per_thread>(work, tile, DeviceBlock{});
+  // The last block's tiles that are not there have no words.
+  const std::uint32_t tile = blockIdx.x * blockDim.y + threadIdx.y;
+  run_known_tile<Word, Form, words_per_thread>(work, tile, DeviceBlock{});
   complete(completion);
 }
 

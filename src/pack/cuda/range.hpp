@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "pack/cuda/words.hpp"
 
@@ -42,9 +43,10 @@ GAPLESS_HOST_DEVICE void copy_edges(const Range& range, const Locator& locator, 
 }
 
 /// One thread's share of a tile: words first, first + threads_per_block, ..., all loaded before any is stored.
-template <class Word, class Index, int words_per_thread, bool whole, class Locator, class Space>
-GAPLESS_HOST_DEVICE void copy_words(const Range& range, const Locator& locator, Index first,
-                                    const Space& space) noexcept {
+/// `unpack`: the range's, or a constant.
+template <class Word, class Index, int words_per_thread, bool whole, class Locator, class Space, class Unpack>
+GAPLESS_HOST_DEVICE void copy_words(const Range& range, const Locator& locator, Index first, const Space& space,
+                                    Unpack unpack) noexcept {
   const auto count = static_cast<Index>(range.word_count), first_word = static_cast<Index>(range.first_word);
   Word words[words_per_thread];
   std::uintptr_t memory[words_per_thread];
@@ -58,7 +60,7 @@ GAPLESS_HOST_DEVICE void copy_words(const Range& range, const Locator& locator, 
     const Index word = first + static_cast<Index>(i * threads_per_block);
     if (whole || word < count) {
       const std::uintptr_t packed = range.packed + std::uint64_t{first_word + word} * sizeof(Word);
-      words[i] = *space.template at<const Word>(range.unpack ? packed : memory[i]);
+      words[i] = *space.template at<const Word>(unpack ? packed : memory[i]);
     }
   }
   GAPLESS_UNROLL
@@ -66,24 +68,32 @@ GAPLESS_HOST_DEVICE void copy_words(const Range& range, const Locator& locator, 
     const Index word = first + static_cast<Index>(i * threads_per_block);
     if (whole || word < count) {
       const std::uintptr_t packed = range.packed + std::uint64_t{first_word + word} * sizeof(Word);
-      *space.template at<Word>(range.unpack ? memory[i] : packed) = words[i];
+      *space.template at<Word>(unpack ? memory[i] : packed) = words[i];
     }
   }
 }
 
-/// Moves one tile in packed order. locator.at(word) is where a packed word lies.
+/// Moves one tile in packed order; nothing beyond the range. locator.at(word) is where a packed word lies. Whole tiles
+/// need no comparison with the end, and those of locators of little code are compiled for each direction: a thread
+/// that moves one word is bound by its instructions. Precondition: Index counts a tile's words more than the range has.
 template <class Word, class Index, int words_per_thread, class Locator, class Block>
 GAPLESS_HOST_DEVICE void copy_tile(const Range& range, const Locator& locator, std::uint64_t tile,
                                    const Block& block) noexcept {
-  constexpr int words_per_tile = words_per_thread * threads_per_block;
-  block.threads([&](int thread) {
-    const Index first = static_cast<Index>(tile * words_per_tile) + static_cast<Index>(thread);
-    if ((tile + 1) * words_per_tile <= range.word_count) {  // needs no comparison with the end
-      copy_words<Word, Index, words_per_thread, true>(range, locator, first, block.space);
-    } else {
-      copy_words<Word, Index, words_per_thread, false>(range, locator, first, block.space);
-    }
-  });
+  constexpr Index words_per_tile = words_per_thread * threads_per_block;
+  const Index tile_begin = static_cast<Index>(tile) * words_per_tile;
+  const auto copy = [&](auto whole, auto unpack) {
+    block.threads([&](int thread) {
+      copy_words<Word, Index, words_per_thread, whole.value>(range, locator, tile_begin + static_cast<Index>(thread),
+                                                             block.space, unpack);
+    });
+  };
+  if (tile_begin + words_per_tile > static_cast<Index>(range.word_count)) {
+    copy(std::false_type{}, range.unpack);
+  } else if constexpr (requires { typename Locator::HasLittleCode; }) {
+    range.unpack ? copy(std::true_type{}, std::true_type{}) : copy(std::true_type{}, std::false_type{});
+  } else {
+    copy(std::true_type{}, range.unpack);
+  }
 }
 
 }  // namespace gapless::pack::cuda

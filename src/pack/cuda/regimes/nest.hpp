@@ -78,6 +78,8 @@ using AnyForm = NestForm<0, -1>;
 /// A nest of known form: without loops and branches, the loads of several words overlap.
 template <class Index, class Form>
 struct KnownNest {
+  using HasLittleCode = void;
+
   const Nest<Index>& nest;
 
   GAPLESS_HOST_DEVICE Offset at(Index word) const noexcept {
