@@ -114,21 +114,21 @@ struct CalledTree {
 
 /// Moves the words between `memory` and the packed stream from word `first` on, threads_per_block apart, as far as
 /// there are such words.
-template <class Word, class Space>
-GAPLESS_HOST_DEVICE void move_words(const Range& range, const std::uintptr_t (&memory)[fused_words_per_thread],
+template <class Word, int words_per_thread, class Space>
+GAPLESS_HOST_DEVICE void move_words(const Range& range, const std::uintptr_t (&memory)[words_per_thread],
                                     std::uint32_t first, const Space& space) noexcept {
   const auto count = static_cast<std::uint32_t>(range.word_count);
-  Word words[fused_words_per_thread]{};
+  Word words[words_per_thread]{};
   const std::uintptr_t packed = range.packed + (range.first_word + first) * sizeof(Word);
   constexpr std::size_t step = threads_per_block * sizeof(Word);
   GAPLESS_UNROLL
-  for (int i = 0; i < fused_words_per_thread; ++i) {
+  for (int i = 0; i < words_per_thread; ++i) {
     if (first + i * threads_per_block < count) {
       words[i] = *space.template at<const Word>(range.unpack ? packed + i * step : memory[i]);
     }
   }
   GAPLESS_UNROLL
-  for (int i = 0; i < fused_words_per_thread; ++i) {
+  for (int i = 0; i < words_per_thread; ++i) {
     if (first + i * threads_per_block < count) {
       *space.template at<Word>(range.unpack ? memory[i] : packed + i * step) = words[i];
     }
@@ -142,22 +142,24 @@ GAPLESS_HOST_DEVICE void settle([[maybe_unused]] std::uintptr_t& address) noexce
 #endif
 }
 
-/// Runs one tile of a small nest. What does not depend on the width of words comes first: little code is fetched soon.
-template <class Block>
+/// Runs one tile of a small nest, of so many words a thread. What does not depend on the width of words comes first:
+/// little code is fetched soon.
+template <int words_per_thread = fused_words_per_thread, class Block>
 GAPLESS_HOST_DEVICE void run_small_tile(const SmallNest& nest, std::uint64_t tile, const Block& block) noexcept {
   const Range range = nest.range();
   const SmallNestLocator locator(nest);
-  const auto tile_begin = static_cast<std::uint32_t>(tile) * (fused_words_per_thread * threads_per_block);
+  const auto tile_begin = static_cast<std::uint32_t>(tile) * (words_per_thread * threads_per_block);
   block.threads([&](int thread) {
     const std::uint32_t first = tile_begin + static_cast<std::uint32_t>(thread);
-    std::uintptr_t memory[fused_words_per_thread];
+    std::uintptr_t memory[words_per_thread];
     GAPLESS_UNROLL
-    for (int i = 0; i < fused_words_per_thread; ++i) {
+    for (int i = 0; i < words_per_thread; ++i) {
       const std::uint32_t word = nest.first_word + first + static_cast<std::uint32_t>(i * threads_per_block);
       memory[i] = range.memory + static_cast<std::uintptr_t>(locator.at(word));
       settle(memory[i]);
     }
-    visit_word(nest.word_shift(), [&](auto word) { move_words<decltype(word)>(range, memory, first, block.space); });
+    visit_word(nest.word_shift(),
+               [&](auto word) { move_words<decltype(word), words_per_thread>(range, memory, first, block.space); });
   });
   if (tile == 0 && range.head + range.tail != 0) copy_edges(range, locator, nest.word_shift(), block);
 }

@@ -31,7 +31,7 @@ struct FreshSpace {
     if constexpr (std::is_const_v<T>) {
       return Fresh<std::remove_const_t<T>>{reinterpret_cast<T*>(address)};
     } else {
-      return reinterpret_cast<T*>(address);
+      return reinterpret_cast<T*>(__cvta_global_to_generic(address));
     }
   }
 };
@@ -171,10 +171,17 @@ class Postman {
   unsigned lane_;
 };
 
+/// A block's tiles follow each other, each waiting for memory; so tiles are twice as large where there are more of them
+/// than blocks.
 __device__ __forceinline__ void run_share(const Mail& mail, unsigned block) {
   const auto& nest = *reinterpret_cast<const SmallNest*>(mail.nest);
-  for (std::uint32_t tile = block; tile < mail.tiles; tile += resident_blocks) {
-    run_small_tile(nest, tile, WorkingBlock{});
+  if (mail.tiles <= resident_blocks) {
+    if (block < mail.tiles) run_small_tile(nest, block, WorkingBlock{});
+    return;
+  }
+  const std::uint32_t large_tiles = (mail.tiles + 1) / 2;
+  for (std::uint32_t tile = block; tile < large_tiles; tile += resident_blocks) {
+    run_small_tile<2 * fused_words_per_thread>(nest, tile, WorkingBlock{});
   }
 }
 
