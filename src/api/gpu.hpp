@@ -7,8 +7,9 @@
 namespace gapless::api {
 
 /// Where the bytes at both ends of a movement are. Page-locked memory is told from ordinary memory where it matters:
-/// beside GPU memory.
-void locate(const void* one, const void* other, device::Location& of_one, device::Location& of_other) noexcept;
+/// beside GPU memory. `of_call` is for calls that move more than once.
+void locate(const void* one, const void* other, device::Location& of_one, device::Location& of_other,
+            device::Locator* of_call = nullptr) noexcept;
 
 /// The GPU runtime; null with the failure recorded, to be returned as UNSUPPORTED, where there is none.
 device::Runtime* gpu_runtime();

@@ -26,10 +26,10 @@ const void* first_byte(const pack::Job& job) noexcept {
 }
 
 /// Finds a nonempty job's engine.
-gapless_status find_engine(const pack::Job& job, Placement& placement) noexcept {
+gapless_status find_engine(const pack::Job& job, Placement& placement, device::Locator* of_call = nullptr) noexcept {
   if (!device::in_use()) return GAPLESS_SUCCESS;
   device::Location memory, packed;
-  locate(first_byte(job), job.packed, memory, packed);
+  locate(first_byte(job), job.packed, memory, packed, of_call);
   return place(memory, packed, "memory", "packed", placement);
 }
 
@@ -86,12 +86,12 @@ struct Batch {
   Placement placement;
 };
 
-gapless_status add_to_batch(const gapless_job& job, Batch& batch) {
+gapless_status add_to_batch(const gapless_job& job, device::Locator& locator, Batch& batch) {
   pack::Job checked;
   Placement placement;
   if (gapless_status status = check(job, checked)) return status;
   if (checked.begin == checked.end) return GAPLESS_SUCCESS;
-  if (gapless_status status = find_engine(checked, placement)) return status;
+  if (gapless_status status = find_engine(checked, placement, &locator)) return status;
   (placement.on_gpu ? batch.gpu : batch.host).push_back(checked);
   if (!placement.on_gpu) return GAPLESS_SUCCESS;
 
@@ -123,8 +123,9 @@ gapless_status gapless_pack_batch(const gapless_job* jobs, size_t job_count, voi
     batch.host.clear();
     batch.gpu.clear();
     batch.placement = {};
+    device::Locator locator;
     for (size_t i = 0; i < job_count; ++i) {
-      if (gapless_status status = add_to_batch(jobs[i], batch)) return fail_in_job(status, i);
+      if (gapless_status status = add_to_batch(jobs[i], locator, batch)) return fail_in_job(status, i);
     }
     // The GPU's work first: it proceeds while the host moves its own.
     if (!batch.gpu.empty()) {

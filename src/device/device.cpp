@@ -1,5 +1,6 @@
 #include "device/device.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -78,19 +79,40 @@ inline Oracle known_oracle() noexcept {
   return known != Oracle::not_looked ? known : look();
 }
 
+/// `ask_driver(pointer)` is called where the driver knows.
+template <class AskDriver>
+inline Location locate_by(const void* pointer, const AskDriver& ask_driver) noexcept {
+  const Oracle known = known_oracle();
+  if (known == Oracle::nobody || pointer == nullptr || is_surely_host(pointer)) return {};
+  const Location location =
+      known == Oracle::driver ? ask_driver(pointer) : loaded.load(std::memory_order_acquire)->locate(pointer);
+  if (location.kind == MemoryKind::device && !device_pointer_met.load(std::memory_order_relaxed)) {
+    device_pointer_met.store(true, std::memory_order_relaxed);
+  }
+  return location;
+}
+
 }  // namespace
 
 bool in_use() noexcept { return known_oracle() != Oracle::nobody; }
 
 Location locate(const void* pointer) noexcept {
-  const Oracle known = known_oracle();
-  if (known == Oracle::nobody || pointer == nullptr || is_surely_host(pointer)) return {};
-  const Location location =
-      known == Oracle::driver ? driver::locate(pointer) : loaded.load(std::memory_order_acquire)->locate(pointer);
-  if (location.kind == MemoryKind::device && !device_pointer_met.load(std::memory_order_relaxed)) {
-    device_pointer_met.store(true, std::memory_order_relaxed);
+  return locate_by(pointer, [](const void* unknown) { return driver::locate(unknown); });
+}
+
+Location Locator::locate(const void* pointer) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  // The newest first: a batch asks of two allocations in turn.
+  for (unsigned age = 1; age <= std::min(found_, most_known); ++age) {
+    const Allocation& allocation = known_[(found_ - age) % most_known];
+    if (address - allocation.begin < allocation.bytes) return allocation.location;
   }
-  return location;
+  return locate_by(pointer, [this](const void* unknown) {
+    driver::AddressRange range;
+    const Location location = driver::locate(unknown, range);
+    if (range.bytes != 0) known_[found_++ % most_known] = {range.begin, range.bytes, location};
+    return location;
+  });
 }
 
 Runtime* runtime() noexcept {

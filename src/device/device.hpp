@@ -8,6 +8,7 @@
 // faults, without a GPU.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -90,6 +91,25 @@ bool in_use() noexcept;
 /// own that it has page-locked (cudaHostRegister) may be called ordinary host memory, which is true and not all;
 /// Runtime::locate says all.
 Location locate(const void* pointer) noexcept;
+
+/// Locates the pointers of one call of the program. Lives no longer than the call: what the program gives to it stays
+/// allocated until then, so what the driver says of one pointer into an allocation holds for all the others.
+class Locator {
+ public:
+  /// What device::locate says.
+  Location locate(const void* pointer) noexcept;
+
+ private:
+  struct Allocation {
+    std::uintptr_t begin;
+    std::size_t bytes;
+    Location location;
+  };
+  static constexpr unsigned most_known = 8;
+
+  std::array<Allocation, most_known> known_;  ///< the newest takes the oldest's place
+  unsigned found_ = 0;                        ///< how many there were
+};
 
 /// The loaded plugin, or nullptr with the reason in why_unavailable(). Loads it on first call.
 Runtime* runtime() noexcept;

@@ -21,6 +21,9 @@ using PointerGetAttributes = int (*)(unsigned count, int* attributes, void** val
 constexpr int attribute_memory_type = 2;
 constexpr int attribute_is_managed = 8;
 constexpr int attribute_device_ordinal = 9;
+constexpr int attribute_is_legacy_ipc_capable = 10;
+constexpr int attribute_range_start = 11;
+constexpr int attribute_range_size = 12;
 constexpr unsigned memory_type_host = 1;
 constexpr unsigned memory_type_device = 2;
 constexpr unsigned memory_type_unified = 4;
@@ -89,6 +92,29 @@ void remember_host_page(const void* pointer, std::uint64_t mappings_before) noex
   host_pages::remember(pointer, mappings_before);
 }
 
+/// What every question asks.
+struct Answer {
+  unsigned memory_type = 0;
+  int is_managed = 0;
+  int ordinal = -1;
+};
+
+/// False before cuInit. The plural form reports unknown memory as type 0 instead of an error.
+template <std::size_t count>
+bool ask(const void* pointer, int (&attributes)[count], void* (&values)[count]) noexcept {
+  return driver.pointer_get_attributes(count, attributes, values, reinterpret_cast<std::uintptr_t>(pointer)) == 0;
+}
+
+Location location_of(const Answer& answer, const void* pointer, std::uint64_t mappings_before) noexcept {
+  if (answer.is_managed != 0 || answer.memory_type == memory_type_unified) {
+    return {MemoryKind::managed, answer.ordinal};
+  }
+  if (answer.memory_type == memory_type_device) return {MemoryKind::device, answer.ordinal};
+  if (answer.memory_type == memory_type_host) return {MemoryKind::pinned, answer.ordinal};
+  remember_host_page(pointer, mappings_before);
+  return {};
+}
+
 }  // namespace
 
 bool find() noexcept {
@@ -108,18 +134,32 @@ bool find() noexcept {
 Location locate(const void* pointer) noexcept {
   if (host_pages::contains(pointer)) return {};
   const std::uint64_t mappings_before = driver_mappings::count();
-  unsigned memory_type = 0;
-  int is_managed = 0;
-  int ordinal = -1;
+  Answer answer;
   int attributes[] = {attribute_memory_type, attribute_is_managed, attribute_device_ordinal};
-  void* values[] = {&memory_type, &is_managed, &ordinal};
-  // The plural form reports unknown memory as type 0 instead of an error. Before cuInit it does fail.
-  if (driver.pointer_get_attributes(3, attributes, values, reinterpret_cast<std::uintptr_t>(pointer)) != 0) return {};
-  if (is_managed != 0 || memory_type == memory_type_unified) return {MemoryKind::managed, ordinal};
-  if (memory_type == memory_type_device) return {MemoryKind::device, ordinal};
-  if (memory_type == memory_type_host) return {MemoryKind::pinned, ordinal};
-  remember_host_page(pointer, mappings_before);
-  return {};
+  void* values[] = {&answer.memory_type, &answer.is_managed, &answer.ordinal};
+  if (!ask(pointer, attributes, values)) return {};
+  return location_of(answer, pointer, mappings_before);
+}
+
+Location locate(const void* pointer, AddressRange& allocation) noexcept {
+  allocation = {};
+  if (host_pages::contains(pointer)) return {};
+  const std::uint64_t mappings_before = driver_mappings::count();
+  Answer answer;
+  AddressRange range;
+  int is_plain_allocation = 0;
+  int attributes[] = {attribute_memory_type,           attribute_is_managed,  attribute_device_ordinal,
+                      attribute_is_legacy_ipc_capable, attribute_range_start, attribute_range_size};
+  void* values[] = {&answer.memory_type,  &answer.is_managed, &answer.ordinal,
+                    &is_plain_allocation, &range.begin,       &range.bytes};
+  // Drivers before CUDA 11 refuse the whole question for the attributes that they do not know.
+  if (!ask(pointer, attributes, values)) return locate(pointer);
+  const Location location = location_of(answer, pointer, mappings_before);
+  // The range is an allocation only where cuMemAlloc made it. Elsewhere it may be a reservation (cuMemAddressReserve,
+  // memory pools), parts of which lie on other GPUs, on the host, or nowhere. Memory of reservations is never capable
+  // of the first kind of interprocess handles, which name whole allocations.
+  if (location.kind == MemoryKind::device && is_plain_allocation != 0) allocation = range;
+  return location;
 }
 
 }  // namespace gapless::device::driver

@@ -1,6 +1,9 @@
 // The NVIDIA driver, found in the process or on the machine, asked only which memory a pointer names.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "device/device.hpp"
 
 namespace gapless::device::driver {
@@ -11,5 +14,14 @@ bool find() noexcept;
 /// Precondition: find() returned true. Memory the driver does not know, and all memory before the program itself
 /// initialises the driver, is host memory; pages of which it said so once are not asked about again (host_pages).
 Location locate(const void* pointer) noexcept;
+
+/// Addresses that are certain to be one allocation's; none where `bytes` is 0.
+struct AddressRange {
+  std::uintptr_t begin = 0;
+  std::size_t bytes = 0;
+};
+
+/// The same, and around which addresses it is true as long as this pointer's memory stays allocated.
+Location locate(const void* pointer, AddressRange& allocation) noexcept;
 
 }  // namespace gapless::device::driver

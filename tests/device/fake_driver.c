@@ -1,28 +1,40 @@
 /* A libcuda.so.1 without a GPU. It answers what the memory of a pointer is, and maps memory as the real one does: by
-   calling the C library. Set FAKE_DRIVER_RESERVES_NOTHING to have it map only what a test tells it to. */
+   calling the C library. Set FAKE_DRIVER_RESERVES_NOTHING to have it map only what a test tells it to,
+   FAKE_DRIVER_KNOWS_NO_RANGES to have it be an old one. */
 #include "fake_driver.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { success = 0, out_of_memory = 2, not_supported = 801 };
-enum { attribute_memory_type = 2, type_device = 2 };
-enum { most_ranges = 64 };
+enum { success = 0, invalid_value = 1, out_of_memory = 2, not_supported = 801 };
+enum {
+  attribute_memory_type = 2,
+  attribute_is_managed = 8,
+  attribute_device_ordinal = 9,
+  attribute_is_legacy_ipc_capable = 10,
+  attribute_range_start = 11,
+  attribute_range_size = 12
+};
+enum { type_device = 2 };
+enum { most_memories = 64 };
 
-static struct { unsigned long long begin, end; } ranges[most_ranges];
-static int range_count;
+static struct fake_memory memories[most_memories];
+static int memory_count;
 static long query_count;
 
-static int is_device_memory(unsigned long long pointer) {
-  for (int i = 0; i < range_count; ++i) {
-    if (pointer >= ranges[i].begin && pointer < ranges[i].end) return 1;
+static const struct fake_memory unknown = {0};
+
+static const struct fake_memory* memory_of(unsigned long long pointer) {
+  for (int i = 0; i < memory_count; ++i) {
+    if (pointer - (unsigned long long)memories[i].address < memories[i].bytes) return &memories[i];
   }
-  return 0;
+  return &unknown;
 }
 
+static void add(struct fake_memory memory) { memories[memory_count++] = memory; }
+
 static void give_out(void* address, size_t bytes) {
-  ranges[range_count].begin = (unsigned long long)address;
-  ranges[range_count++].end = (unsigned long long)address + bytes;
+  add((struct fake_memory){.address = address, .bytes = bytes, .type = type_device});
 }
 
 static void* reserve_at(void* address, size_t bytes) {
@@ -40,10 +52,38 @@ static int map(void* address, size_t bytes) {
 
 static long queries(void) { return query_count; }
 
+/* False for those that drivers before CUDA 11 refuse. */
+static int write_attribute(int attribute, const struct fake_memory* memory, void* value) {
+  switch (attribute) {
+    case attribute_memory_type:
+      *(int*)value = memory->type;
+      return 1;
+    case attribute_is_managed:
+      *(int*)value = 0;
+      return 1;
+    case attribute_device_ordinal:
+      *(int*)value = memory->device;
+      return 1;
+  }
+  if (getenv("FAKE_DRIVER_KNOWS_NO_RANGES") != NULL) return 0;
+  switch (attribute) {
+    case attribute_is_legacy_ipc_capable:
+      *(int*)value = memory->bytes != 0 && memory->reservation == NULL;
+      return 1;
+    case attribute_range_start:
+      *(const void**)value = memory->reservation != NULL ? memory->reservation : memory->address;
+      return 1;
+    case attribute_range_size:
+      *(size_t*)value = memory->reservation != NULL ? memory->reservation_bytes : memory->bytes;
+      return 1;
+  }
+  return 0;
+}
+
 int cuPointerGetAttributes(unsigned count, int* attributes, void** values, unsigned long long pointer) {
   ++query_count;
   for (unsigned i = 0; i < count; ++i) {
-    *(int*)values[i] = attributes[i] == attribute_memory_type && is_device_memory(pointer) ? type_device : 0;
+    if (!write_attribute(attributes[i], memory_of(pointer), values[i])) return invalid_value;
   }
   return success;
 }
@@ -63,4 +103,4 @@ int cuThreadExchangeStreamCaptureMode(int* mode) {
   return success;
 }
 
-const struct fake_driver fake_driver = {map, reserve, give_out, queries};
+const struct fake_driver fake_driver = {map, reserve, give_out, add, queries};

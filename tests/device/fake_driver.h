@@ -2,6 +2,16 @@
 #pragma once
 #include <stddef.h>
 
+/* What the driver says of some memory. */
+struct fake_memory {
+  void* address;
+  size_t bytes;
+  int type; /* CUmemorytype: 1 page-locked host memory, 2 a GPU's */
+  int device;
+  void* reservation; /* what it is a part of; null where it is an allocation of its own */
+  size_t reservation_bytes;
+};
+
 struct fake_driver {
   /* Gives out `bytes` of GPU memory at `address`, of which the CPU can read nothing, by a new mapping. */
   int (*map)(void* address, size_t bytes);
@@ -9,6 +19,8 @@ struct fake_driver {
   void* (*reserve)(size_t bytes);
   /* Gives out GPU memory at reserved addresses, without a mapping. */
   void (*give_out)(void* address, size_t bytes);
+  /* Gives out memory of any kind at reserved addresses, without a mapping. */
+  void (*add)(struct fake_memory memory);
   /* How often it was asked what a pointer is. */
   long (*queries)(void);
 };

@@ -1,38 +1,21 @@
 // Answers about host pages are remembered, and never after they have become wrong. Each test runs in a process of its
 // own, because core looks for a driver once. FAKE_DRIVER names the library that plays it.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 
 #include "device/device.hpp"
 #include "device/driver_mappings.hpp"
 #include "device/host_pages.hpp"
 #include "device/imports.hpp"
-extern "C" {
-#include "fake_driver.h"
-}
+#include "loaded_fake_driver.hpp"
 
 namespace gapless::tests {
 namespace {
 
 constexpr std::size_t page = 4096, array_bytes = 64 * page;
-
-const link_map* fake_library = nullptr;
-
-const fake_driver& driver() {
-  static const fake_driver* const loaded = [] {
-    void* const library = dlopen(std::getenv("FAKE_DRIVER"), RTLD_NOW);
-    link_map* object = nullptr;
-    if (library == nullptr || dlinfo(library, RTLD_DI_LINKMAP, &object) != 0) throw std::runtime_error(dlerror());
-    fake_library = object;
-    return static_cast<const fake_driver*>(dlsym(library, "fake_driver"));
-  }();
-  return *loaded;
-}
 
 device::MemoryKind kind_of(const void* pointer) { return device::locate(pointer).kind; }
 
@@ -102,7 +85,7 @@ TEST_F(HostPages, AreAskedAboutEachTimeOnceAnotherToolSeesTheMappings) {
   EXPECT_EQ(queries_for(array_, 10), 0);
   const device::Redirection other{"mmap", reinterpret_cast<void*>(&mmap)};
   std::array<device::RedirectedImport, 2> places;
-  ASSERT_EQ(device::redirect_imports(*fake_library, {&other, 1}, places), 1u);
+  ASSERT_EQ(device::redirect_imports(*loaded_fake_driver().library, {&other, 1}, places), 1u);
   EXPECT_EQ(queries_for(array_, 10), 10);
 }
 
@@ -160,9 +143,9 @@ TEST(Imports, AllPlacesOrNone) {
   driver();
   const device::Redirection unknown{"no_such_function", nullptr};
   std::array<device::RedirectedImport, 1> one;
-  EXPECT_EQ(device::redirect_imports(*fake_library, {&unknown, 1}, one), 0u);
+  EXPECT_EQ(device::redirect_imports(*loaded_fake_driver().library, {&unknown, 1}, one), 0u);
   const std::array two{device::Redirection{"mmap", nullptr}, device::Redirection{"munmap", nullptr}};
-  EXPECT_EQ(device::redirect_imports(*fake_library, two, one), 0u) << "more places than fit";
+  EXPECT_EQ(device::redirect_imports(*loaded_fake_driver().library, two, one), 0u) << "more places than fit";
   EXPECT_NE(driver().reserve(page), nullptr) << "a null pointer was written";
 }
 
