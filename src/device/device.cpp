@@ -14,10 +14,8 @@
 namespace gapless::device {
 namespace {
 
-/// Who knows what memory a pointer names.
-enum class Oracle : std::uint8_t { not_looked, nobody, driver, plugin };
+using internal::Oracle;
 
-std::atomic<Oracle> oracle{Oracle::not_looked};
 std::atomic<Runtime*> loaded{nullptr};
 std::atomic<bool> device_pointer_met{false};
 
@@ -55,6 +53,25 @@ void warn_once(const char* what, const std::string& why) noexcept {
   if (!warned.exchange(true)) std::fprintf(stderr, "gapless: %s: %s\n", what, why.c_str());
 }
 
+/// `ask_driver(pointer)` is called where the driver knows.
+template <class AskDriver>
+inline Location locate_by(const void* pointer, const AskDriver& ask_driver) noexcept {
+  const Oracle known = internal::known_oracle();
+  if (known == Oracle::nobody || pointer == nullptr || is_surely_host(pointer)) return {};
+  const Location location =
+      known == Oracle::driver ? ask_driver(pointer) : loaded.load(std::memory_order_acquire)->locate(pointer);
+  if (location.kind == MemoryKind::device && !device_pointer_met.load(std::memory_order_relaxed)) {
+    device_pointer_met.store(true, std::memory_order_relaxed);
+  }
+  return location;
+}
+
+}  // namespace
+
+namespace internal {
+
+constinit std::atomic<Oracle> oracle{Oracle::not_looked};
+
 Oracle look() noexcept {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -74,27 +91,7 @@ Oracle look() noexcept {
   return oracle.load(std::memory_order_acquire);
 }
 
-inline Oracle known_oracle() noexcept {
-  const Oracle known = oracle.load(std::memory_order_acquire);
-  return known != Oracle::not_looked ? known : look();
-}
-
-/// `ask_driver(pointer)` is called where the driver knows.
-template <class AskDriver>
-inline Location locate_by(const void* pointer, const AskDriver& ask_driver) noexcept {
-  const Oracle known = known_oracle();
-  if (known == Oracle::nobody || pointer == nullptr || is_surely_host(pointer)) return {};
-  const Location location =
-      known == Oracle::driver ? ask_driver(pointer) : loaded.load(std::memory_order_acquire)->locate(pointer);
-  if (location.kind == MemoryKind::device && !device_pointer_met.load(std::memory_order_relaxed)) {
-    device_pointer_met.store(true, std::memory_order_relaxed);
-  }
-  return location;
-}
-
-}  // namespace
-
-bool in_use() noexcept { return known_oracle() != Oracle::nobody; }
+}  // namespace internal
 
 Location locate(const void* pointer) noexcept {
   return locate_by(pointer, [](const void* unknown) { return driver::locate(unknown); });

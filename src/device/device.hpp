@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -84,8 +85,25 @@ class Runtime {
   virtual void force_engine(const char* name) noexcept = 0;
 };
 
-/// Can any pointer of this process be a GPU's? False, in a nanosecond, where no driver is in the process.
-bool in_use() noexcept;
+namespace internal {
+
+/// Who knows what memory a pointer names.
+enum class Oracle : std::uint8_t { not_looked, nobody, driver, plugin };
+
+extern std::atomic<Oracle> oracle;
+
+/// Finds out, once.
+Oracle look() noexcept;
+
+inline Oracle known_oracle() noexcept {
+  const Oracle known = oracle.load(std::memory_order_acquire);
+  return known != Oracle::not_looked ? known : look();
+}
+
+}  // namespace internal
+
+/// Can any pointer of this process be a GPU's? False, in two loads, where no driver is in the process.
+inline bool in_use() noexcept { return internal::known_oracle() != internal::Oracle::nobody; }
 
 /// Where the pointer's memory is. Never fails: what the driver does not know is host memory. Memory of the program's
 /// own that it has page-locked (cudaHostRegister) may be called ordinary host memory, which is true and not all;

@@ -54,8 +54,11 @@ std::uintptr_t heap_begin() noexcept {
   return begin;
 }
 
-Interval stack_of_this_thread() noexcept {
-  Interval stack;
+constexpr Interval known_to_be_nothing{1, 1};
+
+/// Kept out of the way of the threads that have asked before.
+[[gnu::noinline, gnu::cold]] Interval stack_of_this_thread() noexcept {
+  Interval stack = known_to_be_nothing;
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) return stack;
   void* lowest = nullptr;
@@ -74,9 +77,9 @@ constinit std::uintptr_t heap = UINTPTR_MAX;
 // makes a system call each time. Null where the C library has no such record: then nothing is surely heap.
 constinit const std::uintptr_t* heap_end = nullptr;
 
-// Few bytes in the static block of thread-local storage: found by one addition where a call would double the cost.
+// Few bytes in the static block of thread-local storage: found by one addition where a call would double the cost. Ends
+// at 0 until it is known.
 __attribute__((tls_model("initial-exec"))) constinit thread_local Interval stack_of_thread;
-__attribute__((tls_model("initial-exec"))) constinit thread_local bool stack_known = false;
 
 }  // namespace
 
@@ -92,11 +95,9 @@ bool is_surely_host(const void* pointer) noexcept {
   if (heap_end != nullptr && address >= heap && address < *heap_end) return true;
   // Only what lies between this frame and the stack's top is known to be stack. A thread that runs on a stack of the
   // program's own making (coroutines, user-level threads) has a frame outside the thread's stack, and gets no answer.
-  if (!stack_known) {
-    stack_of_thread = stack_of_this_thread();
-    stack_known = true;
-  }
-  const Interval stack = stack_of_thread;
+  Interval& stack = stack_of_thread;
+  if (stack.end == 0) [[unlikely]]
+    stack = stack_of_this_thread();
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   return stack.contains(frame) && address >= frame && address < stack.end;
 }

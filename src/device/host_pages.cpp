@@ -34,7 +34,7 @@ std::atomic<std::uint64_t>& place_of(std::uintptr_t address) noexcept {
 
 }  // namespace
 
-bool contains(const void* pointer) noexcept {
+bool internal::contains(const void* pointer) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const std::uint64_t word = word_of(address, driver_mappings::count());
   return place_of(address).load(std::memory_order_relaxed) == word && word != nothing &&

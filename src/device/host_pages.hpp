@@ -19,8 +19,15 @@ namespace gapless::device::host_pages {
 
 inline constexpr std::size_t most_remembered = 4096;
 
-/// Is the pointer in a page that is known to be host memory? False says nothing. A few nanoseconds.
+namespace internal {
 bool contains(const void* pointer) noexcept;
+}
+
+/// Is the pointer in a page that is known to be host memory? False says nothing. A few nanoseconds; where nothing can
+/// be remembered, as in a process that uses no GPU, one load.
+inline bool contains(const void* pointer) noexcept {
+  return driver_mappings::have_been_seen() && internal::contains(pointer);
+}
 
 /// Remembers the page of a pointer that the driver has just said is no memory of its own. `mappings_before` is what
 /// driver_mappings::count() was before it was asked. Makes a system call.
