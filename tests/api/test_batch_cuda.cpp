@@ -7,6 +7,7 @@
 
 #include "cuda_test.hpp"
 #include "device/device.hpp"
+#include "device/driver.hpp"
 #include "random_type.hpp"
 
 namespace {
@@ -102,6 +103,29 @@ TEST_F(BatchOnGpu, EveryPointerIsLocatedAsTheDriverLocatesIt) {
       ASSERT_EQ(found.device, expected.device) << static_cast<const void*>(pointer);
     }
   }
+}
+
+TEST_F(BatchOnGpu, OnlyWholeAllocationsAreAnsweredForAtOnce) {
+  const auto range_around = [](const void* pointer) {
+    gapless::device::driver::AddressRange range;
+    gapless::device::driver::locate(pointer, range);
+    return range;
+  };
+  ASSERT_TRUE(gapless::device::in_use());
+  for (std::size_t bytes : {std::size_t{1}, std::size_t{100}, std::size_t{4096}, std::size_t{3} << 20}) {
+    char* const memory = allocate(bytes);
+    cudaIpcMemHandle_t handle;
+    if (cudaIpcGetMemHandle(&handle, memory) != cudaSuccess) GTEST_SKIP() << "no interprocess handles here";
+    const auto range = range_around(memory + bytes / 2);
+    EXPECT_LE(range.begin, reinterpret_cast<std::uintptr_t>(memory));
+    EXPECT_GE(range.begin + range.bytes, reinterpret_cast<std::uintptr_t>(memory) + bytes);
+  }
+  const VirtualMemory virtual_memory;
+  EXPECT_EQ(range_around(virtual_memory.begin()).bytes, 0u);
+  EXPECT_EQ(range_around(allocate_in_pool(4096)).bytes, 0u);
+  EXPECT_EQ(range_around(allocate_managed(4096)).bytes, 0u);
+  EXPECT_EQ(range_around(allocate_page_locked(4096)).bytes, 0u);
+  EXPECT_EQ(range_around(map_and_register(1 << 16) + (1 << 15)).bytes, 0u);
 }
 
 TEST_F(BatchOnGpu, JobsOnManyAllocationsPackTheirBytes) {
