@@ -37,8 +37,8 @@ SimulatedMemory& memory() {
   return *instance;
 }
 
-constexpr std::array<const char*, 10> counter_names = {
-    "launches",      "launches_ahead",       "copies", "synchronisations", "allocations", "uploads",
+constexpr std::array<const char*, 11> counter_names = {
+    "launches",      "launches_ahead",       "copies", "lists_copied", "synchronisations", "allocations", "uploads",
     "table_uploads", "default_stream_waits", "polls",  "locates"};
 std::array<std::atomic<long>, counter_names.size()> counters;
 
@@ -389,7 +389,8 @@ class SimulatedRuntime final : public device::Runtime {
   /// As the CUDA plugin does: what copies or chunks cannot do is a launch.
   Status follow(cuda::Route& route, std::span<const Job> jobs, int device, void* stream) {
     if (route.engine == cuda::Engine::copies) {
-      if (issue_copies(route.copies, stream)) return Status::ok;
+      if (route.runs != nullptr && issue_copies(*route.runs, stream)) return Status::ok;
+      if (route.copies.count > 0 && issue_copies(route.copies, stream)) return Status::ok;
       route.engine = cuda::Engine::kernel;
     }
     if (!route.movement.in_chunks || failures().now("allocate")) return issue(jobs, device, stream);
@@ -409,6 +410,17 @@ class SimulatedRuntime final : public device::Runtime {
     stream_of(stream).add([plan] {
       Executor executor;
       copy_boxes(plan, [&](auto to, auto from, auto bytes) { executor.copy(to, from, bytes); });
+      return !executor.fault;
+    });
+    return true;
+  }
+
+  bool issue_copies(const cuda::RunCopies& runs, void* stream) {
+    if (failures().now("copy")) return false;
+    ++counter("lists_copied");
+    stream_of(stream).add([runs] {
+      Executor executor;
+      copy_runs(runs, [&](auto to, auto from, auto bytes) { executor.copy(to, from, bytes); });
       return !executor.fault;
     });
     return true;

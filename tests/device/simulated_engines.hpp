@@ -1,5 +1,5 @@
-// The engines of a simulated GPU: copies of boxes, chunk buffers, and a clock by which runs take what is expected and
-// what a test adds to it.
+// The engines of a simulated GPU: copies of boxes and of runs, chunk buffers, and a clock by which runs take what is
+// expected and what a test adds to it.
 #pragma once
 
 #include <array>
@@ -25,6 +25,14 @@ void copy_boxes(const pack::cuda::CopyPlan& plan, const Copy& copy) {
       }
     }
   }
+}
+
+/// Calls `copy(destination, source, bytes)` for every run, in an order of its own: CUDA promises none.
+template <class Copy>
+void copy_runs(const pack::cuda::RunCopies& runs, const Copy& copy) {
+  const auto address = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+  for (std::size_t i = runs.count; i-- > 0;)
+    copy(address(runs.destinations[i]), address(runs.sources[i]), runs.bytes[i]);
 }
 
 /// How much longer than expected each engine's runs take.

@@ -100,6 +100,52 @@ TEST_F(BusyGpu, CopiesBehindOthersGiveWayToKernels) {
   EXPECT_EQ(count("copies"), 100);
 }
 
+/// 40 runs from 10 to 12 KiB, each 16 KiB behind the one before.
+constexpr layout::Offset run_count = 40, run_distance = 16 << 10;
+layout::Offset run_length(layout::Offset i) { return (10 << 10) + i * 50; }
+
+layout::LayoutPointer list_of_long_runs() {
+  std::vector<layout::Segment> runs;
+  for (layout::Offset i = 0; i < run_count; ++i) runs.push_back({i * run_distance, run_length(i)});
+  return layout::segments(runs);
+}
+
+TEST_F(BusyGpu, ListsOfLongRunsGoByCopiesWhileItLasts) {
+  const auto list = list_of_long_runs();
+  const auto pack = [&](int times) {
+    for (int i = 0; i < times; ++i) ASSERT_EQ(wait_for(list, Direction::pack, pinned_, Reach::beyond), Status::ok);
+  };
+  pack(10);
+  EXPECT_EQ(count("launches"), 10);
+  for (const char* engine : {"kernel", "ahead"}) gpu_.delay(engine, late);
+  gpu_.reset_counts();
+  pack(100);
+  EXPECT_EQ(count("launches"), 5) << "two late ones of each kind of kernel, and a trial";
+  EXPECT_EQ(count("lists_copied"), 95);
+  std::memset(pinned_, 0, static_cast<std::size_t>(list->size));
+  pack(1);
+  EXPECT_EQ(count("lists_copied"), 96);
+  const char* at = static_cast<const char*>(pinned_);
+  for (layout::Offset i = 0; i < run_count; at += run_length(i++)) {
+    for (layout::Offset k = 0; k < run_length(i); k += 97) {
+      const layout::Offset place = i * run_distance + k;
+      ASSERT_EQ(at[k], static_cast<char>(place * 31 + place / 256)) << i << ", " << k;
+    }
+  }
+}
+
+TEST_F(BusyGpu, ListsThatCopiesRefuseKernelsMove) {
+  const auto list = list_of_long_runs();
+  runtime_->force_engine("dma");
+  ASSERT_EQ(gpu_.fail("copy", 0, 1), 0);
+  ASSERT_EQ(wait_for(list, Direction::pack, pinned_, Reach::beyond), Status::ok);
+  EXPECT_EQ(count("lists_copied"), 0);
+  EXPECT_EQ(count("launches"), 1);
+  ASSERT_EQ(wait_for(list, Direction::unpack, pinned_, Reach::from_beyond), Status::ok);
+  EXPECT_EQ(count("lists_copied"), 1);
+  runtime_->force_engine("");
+}
+
 TEST_F(BusyGpu, WhatIsForcedIsDoneAndNothingLearnt) {
   gpu_.delay("kernel", late);
   runtime_->force_engine("kernel");

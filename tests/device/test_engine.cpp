@@ -16,6 +16,12 @@ Movement rows(Traffic traffic, std::uint64_t bytes, std::uint64_t row, int copie
   return {traffic, bytes / row * row, bytes / row, copies};
 }
 
+Movement runs(Traffic traffic, int count, std::uint64_t length) {
+  Movement movement = rows(traffic, static_cast<std::uint64_t>(count) * length, length, count);
+  movement.by_runs = true;
+  return movement;
+}
+
 TEST(Engine, KernelsWithinAGpu) {
   for (const std::uint64_t row : {8, 4096}) {
     EXPECT_EQ(choose_engine(rows(Traffic::within_gpu, 1 << 20, row), {}), Engine::kernel);
@@ -43,6 +49,29 @@ TEST(Engine, RowsThatSplitSectorsAreForKernels) {
     EXPECT_EQ(choose_engine(rows(traffic, 16 << 20, 250), {}), Engine::kernel);
     EXPECT_EQ(choose_issued_engine(rows(traffic, 16 << 20, 250)), Engine::kernel);
   }
+}
+
+TEST(Engine, CopiesOfRunsWhereTheyAreFewAndLong) {
+  for (const Traffic traffic : {Traffic::to_host, Traffic::from_host}) {
+    EXPECT_EQ(choose_engine(runs(traffic, 4, 512 << 10), {}), Engine::copies);
+    EXPECT_EQ(choose_engine(runs(traffic, 32, 64 << 10), {}), Engine::kernel);
+    EXPECT_EQ(choose_engine(runs(traffic, 512, 4096), {}), Engine::kernel);
+    EXPECT_EQ(choose_engine(runs(traffic, 0, 4096), {}, Engine::copies), Engine::kernel) << "there are none";
+    EXPECT_EQ(choose_engine(runs(traffic, 512, 16), {}, Engine::copies), Engine::copies) << "forced";
+    EXPECT_EQ(choose_issued_engine(runs(traffic, 32, 1 << 20)), Engine::copies);
+    EXPECT_EQ(choose_issued_engine(runs(traffic, 512, 64 << 10)), Engine::kernel) << "the calls take the CPU too long";
+  }
+}
+
+TEST(Engine, RunsTakeTheCallsAndTheCopiesThatDoNotCoincide) {
+  const auto grows_by = [](const Movement& less, const Movement& more) {
+    return expected_ns(Engine::copies, more) - expected_ns(Engine::copies, less);
+  };
+  for (const Traffic traffic : {Traffic::to_host, Traffic::from_host}) {
+    EXPECT_NEAR(grows_by(runs(traffic, 100, 256 << 10), runs(traffic, 200, 256 << 10)), 100 * 4750, 5000) << "copies";
+  }
+  EXPECT_NEAR(grows_by(runs(Traffic::to_host, 100, 64), runs(Traffic::to_host, 200, 64)), 100 * 420, 100) << "calls";
+  EXPECT_NEAR(grows_by(runs(Traffic::from_host, 100, 64), runs(Traffic::from_host, 200, 64)), 100 * 1000, 1000);
 }
 
 TEST(Engine, ChunksAreForShortRows) {
@@ -104,6 +133,8 @@ class FakeGpu {
 
 const Movement packs_in_gpu = rows(Traffic::within_gpu, 2 << 20, 8, 0);
 const Movement short_rows = rows(Traffic::to_host, 2 << 20, 8), long_rows = rows(Traffic::to_host, 2 << 20, 4096);
+
+const Movement list = runs(Traffic::to_host, 100, 4096);
 
 /// As measured beside a kernel of 500 us in many short blocks.
 void fill_multiprocessors(FakeGpu& gpu) {
@@ -170,6 +201,16 @@ TEST(Punctuality, WhereAllAreLateTheLeastLateIsTaken) {
   gpu.waiting(Engine::ahead) = 900 * us;
   gpu.run(short_rows, 1000);
   EXPECT_GE(gpu.times(Engine::copies), 950) << "slow, but in time";
+}
+
+TEST(Punctuality, ListsOfLongRunsNeedNoMultiprocessors) {
+  FakeGpu gpu;
+  gpu.run(list, 10);
+  EXPECT_EQ(gpu.times(Engine::kernel), 10);
+  gpu.waiting(Engine::kernel) = 1000 * us;
+  gpu.waiting(Engine::ahead) = 900 * us;
+  gpu.run(list, 1000);
+  EXPECT_GE(gpu.times(Engine::copies), 980);
 }
 
 TEST(Punctuality, WhenOneBecomesLateTheOthersGetATrial) {
@@ -256,6 +297,75 @@ TEST(Router, RoutesByReachAndNumbers) {
   EXPECT_TRUE(router.has_choice(packs));
   EXPECT_FALSE(router.has_choice(job(layout::block(0, 4096), pack::Direction::pack)));
   EXPECT_TRUE(Router{Engine::copies}.has_choice(job(layout::block(0, 4096), pack::Direction::pack)));
+}
+
+pack::Job list_job(const layout::LayoutPointer& list, pack::Direction direction) {
+  return {list.get(), {1, 0}, 0, list->size, direction, nullptr, nullptr};
+}
+
+/// `count` runs of many lengths, upwards.
+std::vector<layout::Segment> long_runs(layout::Offset count, layout::Offset length) {
+  std::vector<layout::Segment> list;
+  for (layout::Offset i = 0; i < count; ++i) list.push_back({i * length * 2, length - i});
+  return list;
+}
+
+TEST(Router, ListsAreCopiedByRuns) {
+  const Router idle{std::nullopt};
+  auto segments = long_runs(12, 2 << 20);
+  const auto list = layout::segments(segments);
+  std::swap(segments[3], segments[9]);
+  const auto shuffled = layout::segments(segments);
+  const device::Location pinned{device::MemoryKind::pinned, 0};
+  for (const auto direction : {pack::Direction::pack, pack::Direction::unpack}) {
+    const bool packs = direction == pack::Direction::pack;
+    const pack::Job job = list_job(list, direction), in_disorder = list_job(shuffled, direction);
+    const auto reach = packs ? device::Reach::beyond : device::Reach::from_beyond;
+    for (const Route& route : {idle.route_waited({&job, 1}, 0, reach), idle.route_issued(job, pinned)}) {
+      EXPECT_EQ(route.engine, Engine::copies);
+      EXPECT_TRUE(route.movement.by_runs);
+      EXPECT_EQ(route.movement.copies, 12);
+      ASSERT_NE(route.runs, nullptr);
+      EXPECT_EQ(route.runs->count, 12U);
+      EXPECT_EQ(route.runs->unpack, !packs);
+      EXPECT_EQ(route.copies.count, 0) << "too many to copy singly";
+    }
+    EXPECT_EQ(idle.route_waited({&job, 1}, 0, device::Reach::this_gpu).engine, Engine::kernel);
+    EXPECT_EQ(idle.route_issued(in_disorder, pinned).engine, packs ? Engine::copies : Engine::kernel)
+        << "unpacking could need an order";
+  }
+}
+
+TEST(Router, FewRunsAreCopiedSinglyWhereTheyNeedAnOrder) {
+  const Router router{Engine::copies};
+  const auto upwards = layout::segments(long_runs(5, 4096));
+  const auto around = layout::segments(std::vector<layout::Segment>{{0, 4000}, {9000, 100}, {5000, 200}});
+  const pack::Job ordered = list_job(upwards, pack::Direction::unpack),
+                  other = list_job(around, pack::Direction::unpack);
+  const Route by_runs = router.route_waited({&ordered, 1}, 0, device::Reach::from_beyond);
+  ASSERT_NE(by_runs.runs, nullptr);
+  EXPECT_EQ(by_runs.copies.count, 5) << "for streams that refuse runs";
+  const Route singly = router.route_waited({&other, 1}, 0, device::Reach::from_beyond);
+  EXPECT_EQ(singly.engine, Engine::copies);
+  EXPECT_EQ(singly.runs, nullptr);
+  EXPECT_EQ(singly.movement.copies, 3);
+  EXPECT_FALSE(singly.movement.by_runs);
+}
+
+TEST(Router, ListsOfTooManyRunsAreForKernels) {
+  const Router router{Engine::copies};
+  for (const layout::Offset count : {most_runs, most_runs + 1}) {
+    const auto list = layout::segments(long_runs(count, 4096));
+    const pack::Job job = list_job(list, pack::Direction::pack);
+    EXPECT_EQ(router.route_waited({&job, 1}, 0, device::Reach::beyond).engine,
+              count == most_runs ? Engine::copies : Engine::kernel);
+  }
+  // A sum is estimated by its parts, and refused once they are listed.
+  const auto rows = layout::repeat(layout::block(0, 64), 900, 100);
+  const auto sum = layout::concatenate(std::vector{rows, layout::repeat(layout::block(1 << 20, 72), 900, 100)});
+  const pack::Job job = list_job(sum, pack::Direction::pack);
+  EXPECT_LE(estimated_runs(job), most_runs);
+  EXPECT_EQ(router.route_waited({&job, 1}, 0, device::Reach::beyond).engine, Engine::kernel);
 }
 
 }  // namespace

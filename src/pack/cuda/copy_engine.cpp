@@ -1,5 +1,7 @@
 #include "pack/cuda/copy_engine.hpp"
 
+#include <algorithm>
+
 #include "device/device.hpp"
 #include "pack/cuda/driver_function.hpp"
 #include "pack/cuda/scopes.hpp"
@@ -14,12 +16,15 @@ struct End {
   std::size_t rows_in_plane;
 };
 
+bool crosses_bus(const void* memory, const void* packed) noexcept {
+  using device::MemoryKind;
+  return device::locate(packed).kind == MemoryKind::pinned && device::locate(memory).kind == MemoryKind::device;
+}
+
 /// Told where both ends are, the driver need not find out, which saves half a microsecond.
 cudaMemcpyKind kind_of(const CopyPlan& plan) noexcept {
-  using device::MemoryKind;
   const BoxCopy& first = plan.copies[0];
-  if (device::locate(reinterpret_cast<const void*>(first.packed)).kind != MemoryKind::pinned ||
-      device::locate(reinterpret_cast<const void*>(first.memory)).kind != MemoryKind::device) {
+  if (!crosses_bus(reinterpret_cast<const void*>(first.memory), reinterpret_cast<const void*>(first.packed))) {
     return cudaMemcpyDefault;
   }
   return plan.unpack ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
@@ -39,6 +44,29 @@ cudaError_t issue(const BoxCopy& box, const End& to, const End& from, cudaMemcpy
   return cudaMemcpy3DAsync(&parameters, stream);
 }
 
+/// Runs [begin, end), in one call.
+cudaError_t issue_runs([[maybe_unused]] const RunCopies& runs, [[maybe_unused]] std::size_t begin,
+                       [[maybe_unused]] std::size_t end, [[maybe_unused]] cudaStream_t stream) noexcept {
+#if CUDART_VERSION >= 12080
+  cudaMemcpyAttributes attributes{};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  attributes.flags = cudaMemcpyFlagPreferOverlapWithCompute;
+  std::size_t first = 0;
+  auto* const destinations = &runs.destinations[begin];
+  auto* const sources = &runs.sources[begin];
+  auto* const bytes = &runs.bytes[begin];
+#if CUDART_VERSION >= 13000
+  return cudaMemcpyBatchAsync(destinations, sources, bytes, end - begin, &attributes, &first, 1, stream);
+#else
+  std::size_t failed = 0;
+  return cudaMemcpyBatchAsync(const_cast<void**>(destinations), const_cast<void**>(sources),
+                              const_cast<std::size_t*>(bytes), end - begin, &attributes, &first, 1, &failed, stream);
+#endif
+#else
+  return cudaErrorNotSupported;
+#endif
+}
+
 }  // namespace
 
 cudaError_t issue_copies(const CopyPlan& plan, cudaStream_t stream) noexcept {
@@ -50,6 +78,18 @@ cudaError_t issue_copies(const CopyPlan& plan, cudaStream_t stream) noexcept {
     const End packed{reinterpret_cast<void*>(box.packed), box.row, box.rows};
     const cudaError_t error =
         plan.unpack ? issue(box, memory, packed, kind, stream) : issue(box, packed, memory, kind, stream);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t issue_copies(const RunCopies& runs, cudaStream_t stream) noexcept {
+  if (runs.count == 0) return cudaSuccess;
+  const void *destination = runs.destinations[0], *source = runs.sources[0];
+  if (!(runs.unpack ? crosses_bus(destination, source) : crosses_bus(source, destination)))
+    return cudaErrorNotSupported;
+  for (std::size_t begin = 0; begin < runs.count; begin += runs_in_a_call) {
+    const cudaError_t error = issue_runs(runs, begin, std::min(begin + runs_in_a_call, runs.count), stream);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;

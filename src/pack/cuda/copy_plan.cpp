@@ -1,7 +1,6 @@
 #include "pack/cuda/copy_plan.hpp"
 
-#include <algorithm>
-
+#include "pack/cuda/job_runs.hpp"
 #include "pack/cuda/shape.hpp"
 
 namespace gapless::pack::cuda {
@@ -79,35 +78,17 @@ class Cutter {
   Offset sizes_[max_levels + 1];
 };
 
-/// Runs at listed places, repeated: as many copies as runs.
+/// Lists and sums: as many copies as runs.
 bool plan_list(const Job& job, CopyPlan& plan) noexcept {
-  const Layout& layout = *job.layout;
-  const bool has_runs = layout.core == layout::Core::segments;
-  const bool has_blocks = layout.core == layout::Core::index && layout.child->is_contiguous();
-  if (!layout.modes.empty() || (!has_runs && !has_blocks)) return false;
-  const auto entries = static_cast<Offset>(layout.offsets.size());
-  if (job.outer.count > most_copies || entries > most_copies) return false;
-  const auto end_of = [&](Offset i) {
-    return has_runs ? layout.ends[static_cast<std::size_t>(i)] : (i + 1) * layout.child->length;
-  };
-  for (Offset n = 0; n < entries * job.outer.count; ++n) {
-    const Offset repetition = n / entries, i = n % entries, start = repetition * layout.size;
-    const Offset run_begin = start + (i == 0 ? 0 : end_of(i - 1)), run_end = start + end_of(i);
-    const Offset begin = std::max(run_begin, job.begin), end = std::min(run_end, job.end);
-    if (begin >= end) continue;
+  std::uintptr_t packed = reinterpret_cast<std::uintptr_t>(job.packed);
+  const auto add = [&](std::uintptr_t memory, Offset bytes) {
     if (plan.count == most_copies) return false;
-    const Offset place = layout.base + repetition * job.outer.stride + layout.offsets[static_cast<std::size_t>(i)] +
-                         (has_blocks ? layout.child->base : 0) + begin - run_begin;
-    plan.copies[plan.count++] = {reinterpret_cast<std::uintptr_t>(job.memory) + unsigned_(place),
-                                 reinterpret_cast<std::uintptr_t>(job.packed) + unsigned_(begin - job.begin),
-                                 unsigned_(end - begin),
-                                 1,
-                                 1,
-                                 0,
-                                 0};
+    plan.copies[plan.count++] = {memory, packed, unsigned_(bytes), 1, 1, 0, 0};
     ++plan.rows;
-  }
-  return true;
+    packed += unsigned_(bytes);
+    return true;
+  };
+  return JobRuns(add).visit(job);
 }
 
 }  // namespace

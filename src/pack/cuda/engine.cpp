@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "pack/cuda/run_copies.hpp"
+
 namespace gapless::pack::cuda {
 namespace {
 
@@ -18,7 +20,7 @@ constexpr Cost kernel_costs[traffic_count] = {{8'300, 1'200, 500'000}, {8'100, 2
 constexpr Cost chunks_cost = {22'000, 15'000, 54'000};
 constexpr Cost copy_costs[traffic_count] = {{9'000, 2'600, 500'000}, {7'100, 2'600, 55'200}, {8'200, 2'600, 55'200}};
 constexpr std::int64_t next_copy_ns = 2'600;    // of a further copy
-constexpr std::int64_t change_stream_ns = 700;  // to be ahead
+constexpr std::int64_t change_stream_ns = 700;  // to be ahead, or to where runs can be copied
 
 /// What a row takes a copy engine beside its bytes, and at least, in picoseconds.
 struct RowCost {
@@ -27,6 +29,11 @@ struct RowCost {
 };
 constexpr RowCost row_costs[traffic_count] = {{0, 15'000}, {150, 1'260}, {190, 2'300}};
 constexpr std::int64_t split_row_picoseconds = 1'000;  // of a row that is no whole number of sectors
+
+/// What a run takes the call that copies it. Shorter ones to the GPU take it longer, and the longer the more bytes
+/// there are, as if the driver moved those itself.
+constexpr std::int64_t run_ns = 420, short_run_ns = 1'000, short_run_bytes_per_us = 18'000;
+constexpr std::uint64_t long_run = 64 << 10;
 
 std::int64_t further_copies_ns(const Movement& movement) { return (movement.copies - 1) * next_copy_ns; }
 
@@ -46,10 +53,29 @@ const Cost& cost_of(Engine engine, const Movement& movement) {
   return movement.in_chunks ? chunks_cost : kernel_costs[traffic];
 }
 
+std::int64_t bytes_ns(Engine engine, const Movement& movement) {
+  return static_cast<std::int64_t>(movement.bytes) * 1000 / cost_of(engine, movement).bytes_per_us;
+}
+
+/// The CPU's time of the calls that copy runs.
+std::int64_t calling_ns(const Movement& movement) {
+  const auto runs = static_cast<std::int64_t>(movement.rows), bytes = static_cast<std::int64_t>(movement.bytes);
+  const bool are_short = movement.traffic == Traffic::from_host && movement.bytes < long_run * movement.rows;
+  return are_short ? runs * short_run_ns + bytes * 1000 / short_run_bytes_per_us : runs * run_ns;
+}
+
+/// While the copy engine is busy with the runs of one call the CPU makes the next; the first call or the last copies
+/// coincide with nothing.
+std::int64_t runs_ns(const Movement& movement) {
+  const std::int64_t calling = calling_ns(movement), copying = bytes_ns(Engine::copies, movement);
+  constexpr auto at_a_time = static_cast<std::int64_t>(runs_in_a_call);
+  const std::int64_t runs = std::max(static_cast<std::int64_t>(movement.rows), at_a_time);
+  return std::max(calling, copying) + std::min(calling, copying) * at_a_time / runs;
+}
+
 std::int64_t moving_ns(Engine engine, const Movement& movement) {
-  const std::int64_t bytes_ns =
-      static_cast<std::int64_t>(movement.bytes) * 1000 / cost_of(engine, movement).bytes_per_us;
-  return engine == Engine::copies ? bytes_ns + rows_ns(movement) + further_copies_ns(movement) : bytes_ns;
+  const std::int64_t moving = bytes_ns(engine, movement);
+  return engine == Engine::copies ? moving + rows_ns(movement) + further_copies_ns(movement) : moving;
 }
 
 /// Within a GPU strided copies are kernels of the driver's, which wait for multiprocessors too and are slower than
@@ -61,12 +87,16 @@ bool can_run(Engine engine, const Movement& movement) { return engine != Engine:
 }  // namespace
 
 std::int64_t expected_ns(Engine engine, const Movement& movement) noexcept {
-  return cost_of(engine, movement).waited_ns + moving_ns(engine, movement) +
-         (engine == Engine::ahead ? change_stream_ns : 0);
+  const std::int64_t start = cost_of(engine, movement).waited_ns;
+  if (engine == Engine::copies && movement.by_runs) return start + change_stream_ns + runs_ns(movement);
+  return start + moving_ns(engine, movement) + (engine == Engine::ahead ? change_stream_ns : 0);
 }
 
 std::int64_t expected_gpu_ns(Engine engine, const Movement& movement) noexcept {
-  return cost_of(engine, movement).gpu_ns + moving_ns(engine, movement);
+  const std::int64_t start = cost_of(engine, movement).gpu_ns;
+  // The caller does not wait for the bytes, but for the calls.
+  if (engine == Engine::copies && movement.by_runs) return start + calling_ns(movement) + bytes_ns(engine, movement);
+  return start + moving_ns(engine, movement);
 }
 
 Engine choose_engine(const Movement& movement, const Delays& delays, std::optional<Engine> forced) noexcept {

@@ -15,7 +15,7 @@ namespace gapless::pack::cuda {
 enum class Engine : std::uint8_t {
   kernel,  ///< in the stream the job was given to
   ahead,   ///< kernel in a stream of high priority, which first has to wait for the other
-  copies,  ///< the copies of a CopyPlan
+  copies,  ///< the copies of a CopyPlan, or of RunCopies
 };
 inline constexpr std::size_t engine_count = 3;
 
@@ -29,12 +29,14 @@ struct Movement {
   std::uint64_t rows = 0;  ///< of the copies
   int copies = 0;          ///< 0: it cannot be done by copies
   bool in_chunks = false;  ///< a kernel would get it in chunks; see chunks.hpp
+  bool by_runs = false;    ///< the copies are of single runs; see run_copies.hpp
 };
 
 /// Nanoseconds from the call until the CPU knows that the bytes are there, on an idle GPU.
 std::int64_t expected_ns(Engine engine, const Movement& movement) noexcept;
 
-/// Nanoseconds on the GPU behind other work, which is what counts where nobody waits for the single job.
+/// Nanoseconds on the GPU behind other work, which is what counts where nobody waits for the single job; and on the
+/// CPU, where they are many.
 std::int64_t expected_gpu_ns(Engine engine, const Movement& movement) noexcept;
 
 /// Added to what is expected; see Punctuality.

@@ -7,6 +7,7 @@
 #include "device/device.hpp"
 #include "pack/cuda/copy_plan.hpp"
 #include "pack/cuda/punctuality.hpp"
+#include "pack/cuda/run_copies.hpp"
 
 namespace gapless::pack::cuda {
 
@@ -14,7 +15,8 @@ namespace gapless::pack::cuda {
 struct Route {
   Engine engine = Engine::kernel;
   Movement movement;
-  CopyPlan copies;  ///< filled in where movement.copies > 0
+  CopyPlan copies;                  ///< of 0 where the runs, if any, are all there is
+  const RunCopies* runs = nullptr;  ///< rather than those; until this thread's next route
 };
 
 class Router {

@@ -40,11 +40,15 @@ bool has_followed(const Lane& lane, cudaStream_t queue) noexcept {
   return error == cudaSuccess;
 }
 
+bool has_taken(cudaError_t error) noexcept {
+  if (error != cudaSuccess) cudaGetLastError();
+  return error == cudaSuccess;
+}
+
 /// False where the driver does not take the copies; a kernel then moves their bytes again.
-bool have_issued(const CopyPlan& copies, cudaStream_t queue) noexcept {
-  if (issue_copies(copies, queue) == cudaSuccess) return true;
-  cudaGetLastError();
-  return false;
+bool have_issued(const Route& route, cudaStream_t queue) noexcept {
+  if (route.runs != nullptr && has_taken(issue_copies(*route.runs, queue))) return true;
+  return route.copies.count > 0 && has_taken(issue_copies(route.copies, queue));
 }
 
 Before state_of(cudaStream_t queue) noexcept { return is_idle(queue) ? Before::idle : Before::busy; }
@@ -115,7 +119,7 @@ Status CudaRuntime::run(std::span<const Job> jobs, int device, void* stream) noe
   Launches launches(memory_, device, queue);
   if (jobs.size() != 1 || !router_.has_choice(jobs.front())) return issue(jobs, device, launches);
   const Route route = router_.route_issued(jobs.front(), locate(jobs.front().packed));
-  if (route.engine == Engine::copies && have_issued(route.copies, queue)) return Status::ok;
+  if (route.engine == Engine::copies && have_issued(route, queue)) return Status::ok;
   return route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, queue, launches)
                                   : issue(jobs, device, launches);
 }
@@ -171,7 +175,9 @@ Status CudaRuntime::run_and_wait(std::span<const Job> jobs, int device, device::
 Status CudaRuntime::run_and_wait(std::span<const Job> jobs, Route& route, int device, device::Reach reach, Lane& own,
                                  cudaStream_t queue) noexcept {
   if (route.engine == Engine::copies) {
-    if (have_issued(route.copies, queue)) return result("waiting for copies", wait_for_copies(queue));
+    // The default stream takes no copies of runs.
+    if (route.runs != nullptr && has_followed(own, queue)) queue = own.stream;
+    if (have_issued(route, queue)) return result("waiting for copies", wait_for_copies(queue));
     route.engine = Engine::kernel;
   }
   GraphLaunches* graphs = queue == cudaStreamLegacy ? own.graphs : nullptr;
