@@ -1,6 +1,6 @@
-// Table 2 of Jenkins et al., and long rows beside it: a pack while the program keeps the multiprocessors or the bus
-// busy, by whatever gapless chooses, by a kernel and by the copy engine. The time of the second of two operations from
-// its issue to its end, and of both together. gapless is given time to learn what the others are told.
+// Table 2 of Jenkins et al., and long rows and lists beside it: a pack while the program keeps the multiprocessors or
+// the bus busy, by whatever gapless chooses, by a kernel and by the copy engine. The time of the second of two
+// operations from its issue to its end, and of both together. gapless is given time to learn what the others are told.
 #include <cuda_runtime.h>
 
 #include <array>
@@ -172,6 +172,7 @@ void print_contention(const Setting& setting) {
   std::vector<Workload> works;
   works.push_back(vector(262144, 8, 64));
   works.push_back(vector(512, 4096, 8192));
+  works.push_back(ragged(256, 16 << 10));
   if (!setting.quick) works.push_back(vector(4096, 4096, 8192));
   const Memory host(std::size_t{16} << 20, Place::mapped_host);
   for (const Workload& work : works) {
