@@ -33,14 +33,15 @@ __global__ void __launch_bounds__(threads_per_block, wanted_blocks<Work>)
   complete(completion);
 }
 
-/// For work on rows, of which the form is known.
+/// For work on rows, of which the form is known. threadIdx.y is the tile within the block.
 template <class Word, class Form, int words_per_thread, class Work>
-__global__ void __launch_bounds__(threads_per_block)
+__global__ void __launch_bounds__(most_row_tiles_per_block* threads_per_block)
     row_kernel(const __grid_constant__ Work work, const __grid_constant__ Completion completion) {
   let_next_kernel_start();
   foresee(completion);
   wait_for_kernel_before();
-  run_known_tile<Word, Form, words_per_thread>(work, blockIdx.x, DeviceBlock{});
+  // The last block's tiles that are not there have no rows.
+  run_known_tile<Word, Form, words_per_thread>(work, blockIdx.x * blockDim.y + threadIdx.y, DeviceBlock{});
   complete(completion);
 }
 
@@ -88,7 +89,8 @@ struct Launcher {
     cudaError_t error = cudaErrorInvalidValue;
     visit_row_form(work.rows.places, [&](auto form) {
       visit_row_words<Word>(work, [&](auto words) {
-        error = launch_tiles(row_kernel<Word, decltype(form), decltype(words)::value, Work>, work, queue, completion);
+        error = launch_tiles(row_kernel<Word, decltype(form), decltype(words)::value, Work>, work, queue, completion,
+                             work.tiles_per_block);
       });
     });
     return error;

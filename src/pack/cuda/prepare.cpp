@@ -159,6 +159,9 @@ Tree tree_of(const Request& request, int shift) {
 constexpr std::uint64_t few_tiles = 256;
 constexpr std::uint64_t few_part_tiles = 2048, few_shifted_tiles = 1024, few_large_tiles = 528;
 
+// Reading sparse rows, with more tiles two or four should be side by side in a block.
+constexpr std::uint64_t many_tiles = 4000;
+
 /// How many words a thread should have in flight: 1 or `most`, with which there would be at least `few` tiles.
 int spread_words(std::uint64_t words, int most, std::uint64_t few) {
   return words < few * static_cast<std::uint64_t>(most * threads_per_block) ? 1 : most;
@@ -190,14 +193,14 @@ int nest_word_shift(const Request& request) {
   return shift;
 }
 
-/// Reading rows of two narrow words, each in a line of its own, is faster by a seventh if lines near each other are
-/// read at a time: blocks are scheduled anywhere, the tiles of a block together.
+/// Reading rows of few words, each in lines of its own, is faster by a twentieth to a seventh if lines near each other
+/// are read at a time: blocks are scheduled anywhere, the tiles of a block together.
 int tiles_in_block(const Request& request, std::uint64_t tiles, int shift) {
-  constexpr Offset line = 64;
-  constexpr std::uint64_t many_tiles = 4000;
+  constexpr Offset line = 64, few_words = 8;
   const Shape& shape = request.shape;
-  const bool is_sparse_pair = shape.length == Offset{2} << shift && shift == 2 && shape.mean_distance >= line;
-  return !request.unpack && is_sparse_pair && tiles >= many_tiles ? most_tiles_per_block : 1;
+  const Offset words = shape.length >> shift;
+  if (request.unpack || tiles < many_tiles || shape.mean_distance < line || words > few_words) return 1;
+  return words == 2 && shift == 2 ? most_tiles_per_block : 2;
 }
 
 template <class Index>
@@ -257,6 +260,8 @@ SectorsWork sectors_work(const Request& request, const Numbers& numbers) {
   const int most = SectorsWork::most_words_per_thread(std::size_t{1} << work.shift);
   work.words_per_thread =
       request.unpack ? spread_words(all_words, most, work.is_exact ? few_tiles : few_part_tiles) : 1;
+  const bool is_side_by_side = !request.unpack && work.shift > 2 && work.tiles() >= many_tiles;
+  work.tiles_per_block = is_side_by_side ? most_row_tiles_per_block : 1;
   work.is_streamed = request.unpack && has_lone_sectors(numbers);
   work.is_prefetched = is_long || shape.mean_distance <= 2 * sector_bytes;
   return work;

@@ -73,26 +73,44 @@ GAPLESS_HOST_DEVICE void copy_words(const Range& range, const Locator& locator, 
   }
 }
 
-/// Moves one tile in packed order; nothing beyond the range. locator.at(word) is where a packed word lies. Whole tiles
-/// need no comparison with the end, and those of locators of little code are compiled for each direction: a thread
-/// that moves one word is bound by its instructions. Precondition: Index counts a tile's words more than the range has.
+/// Moves one tile in packed order; nothing beyond the range. locator.at(word) is where a packed word lies.
+/// Precondition: Index counts a tile's words more than the range has.
 template <class Word, class Index, int words_per_thread, class Locator, class Block>
 GAPLESS_HOST_DEVICE void copy_tile(const Range& range, const Locator& locator, std::uint64_t tile,
                                    const Block& block) noexcept {
   constexpr Index words_per_tile = words_per_thread * threads_per_block;
-  const Index tile_begin = static_cast<Index>(tile) * words_per_tile;
+  const Index begin = static_cast<Index>(tile) * words_per_tile;
+  const auto copy = [&](auto whole) {
+    block.threads([&](int thread) {
+      copy_words<Word, Index, words_per_thread, whole.value>(range, locator, begin + static_cast<Index>(thread),
+                                                             block.space, range.unpack);
+    });
+  };
+  // A whole tile needs no comparisons with the end.
+  begin + words_per_tile <= static_cast<Index>(range.word_count) ? copy(std::true_type{}) : copy(std::false_type{});
+}
+
+/// The same with the bytes at either edge, `edge_locator`.byte(k) each, for locators of little code. A thread that
+/// moves one word is bound by its instructions: so all that is rare belongs to the last tile, and the others are
+/// compiled for each direction.
+template <class Word, class Index, int words_per_thread, class Locator, class EdgeLocator, class Block>
+GAPLESS_HOST_DEVICE void copy_tile_and_edges(const Range& range, const Locator& locator,
+                                             const EdgeLocator& edge_locator, int word_shift, std::uint64_t tile,
+                                             const Block& block) noexcept {
+  constexpr Index words_per_tile = words_per_thread * threads_per_block;
+  const auto count = static_cast<Index>(range.word_count);
+  const Index begin = static_cast<Index>(tile) * words_per_tile;
   const auto copy = [&](auto whole, auto unpack) {
     block.threads([&](int thread) {
-      copy_words<Word, Index, words_per_thread, whole.value>(range, locator, tile_begin + static_cast<Index>(thread),
+      copy_words<Word, Index, words_per_thread, whole.value>(range, locator, begin + static_cast<Index>(thread),
                                                              block.space, unpack);
     });
   };
-  if (tile_begin + words_per_tile > static_cast<Index>(range.word_count)) {
-    copy(std::false_type{}, range.unpack);
-  } else if constexpr (requires { typename Locator::HasLittleCode; }) {
+  if (begin + words_per_tile < count) {
     range.unpack ? copy(std::true_type{}, std::true_type{}) : copy(std::true_type{}, std::false_type{});
-  } else {
-    copy(std::true_type{}, range.unpack);
+  } else if (begin < count || tile == 0) {
+    copy_edges(range, edge_locator, word_shift, block);
+    copy(std::false_type{}, range.unpack);
   }
 }
 

@@ -78,8 +78,6 @@ using AnyForm = NestForm<0, -1>;
 /// A nest of known form: without loops and branches, the loads of several words overlap.
 template <class Index, class Form>
 struct KnownNest {
-  using HasLittleCode = void;
-
   const Nest<Index>& nest;
 
   GAPLESS_HOST_DEVICE Offset at(Index word) const noexcept {
@@ -139,11 +137,12 @@ constexpr int most_words_per_thread(std::size_t word_bytes, bool has_table) noex
 /// For a kernel compiled for the nest's form and its words per thread.
 template <class Word, class Form, int words_per_thread, class Index, class Block>
 GAPLESS_HOST_DEVICE void run_known_tile(const NestWork<Index>& work, std::uint64_t tile, const Block& block) noexcept {
-  if (tile == 0) copy_edges(work.range, work.nest, work.nest.word_shift, block);
   if constexpr (Form::level_count == 0) {
+    if (tile == 0) copy_edges(work.range, work.nest, work.nest.word_shift, block);
     copy_tile<Word, Index, words_per_thread>(work.range, work.nest, tile, block);
   } else {
-    copy_tile<Word, Index, words_per_thread>(work.range, KnownNest<Index, Form>{work.nest}, tile, block);
+    copy_tile_and_edges<Word, Index, words_per_thread>(work.range, KnownNest<Index, Form>{work.nest}, work.nest,
+                                                       work.nest.word_shift, tile, block);
   }
 }
 

@@ -18,6 +18,9 @@ struct Rows {
   Nest<std::uint32_t> places;
 };
 
+/// Tiles that a block of a kernel of its own may run side by side, with threads of their own.
+inline constexpr int most_row_tiles_per_block = 2;
+
 /// Calls action with the form of `places` that a kernel was compiled for.
 template <class Action>
 void visit_row_form(const Nest<std::uint32_t>& places, const Action& action) {

@@ -27,6 +27,7 @@ struct SectorsWork {
   bool is_streamed;      ///< is_exact
   bool unpack;           ///< else is_exact
   int words_per_thread;  ///< in flight: 1 or, while unpacking, most_words_per_thread
+  int tiles_per_block;   ///< at most most_row_tiles_per_block
   Rows rows;
 
   GAPLESS_HOST_DEVICE static constexpr int most_words_per_thread(std::size_t word_bytes) noexcept {

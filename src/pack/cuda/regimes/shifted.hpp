@@ -19,6 +19,8 @@ struct ShiftedWork {
   int words_per_thread;  ///< in flight: 1 or most_words_per_thread
   Rows rows;
 
+  static constexpr int tiles_per_block = 1;
+
   GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept {
     const auto words_per_tile = static_cast<std::uint32_t>(words_per_thread * threads_per_block);
     return (word_count + words_per_tile - 1) / words_per_tile;
