@@ -32,7 +32,7 @@ TEST(Engine, KernelsWithinAGpu) {
 TEST(Engine, CopiesOverTheBusForLongRows) {
   for (const Traffic traffic : {Traffic::to_host, Traffic::from_host}) {
     EXPECT_EQ(choose_engine(rows(traffic, 16 << 20, 4096), {}), Engine::copies);
-    EXPECT_EQ(choose_engine(rows(traffic, 256, 64), {}), Engine::copies) << "they start sooner";
+    EXPECT_EQ(choose_engine(rows(traffic, 16 << 10, 4096), {}), Engine::kernel) << "kernels start sooner";
     EXPECT_EQ(choose_engine(rows(traffic, 1 << 20, 8), {}), Engine::kernel) << "a row takes a copy engine a nanosecond";
     EXPECT_EQ(choose_engine(rows(traffic, 1 << 20, 4096, 8), {}), Engine::kernel) << "too many to start";
     EXPECT_EQ(choose_engine(rows(traffic, 1 << 20, 4096, 0), {}), Engine::kernel) << "there are none";
@@ -53,7 +53,7 @@ TEST(Engine, RowsThatSplitSectorsAreForKernels) {
 
 TEST(Engine, CopiesOfRunsWhereTheyAreFewAndLong) {
   for (const Traffic traffic : {Traffic::to_host, Traffic::from_host}) {
-    EXPECT_EQ(choose_engine(runs(traffic, 4, 512 << 10), {}), Engine::copies);
+    EXPECT_EQ(choose_engine(runs(traffic, 4, 1 << 20), {}), Engine::copies);
     EXPECT_EQ(choose_engine(runs(traffic, 32, 64 << 10), {}), Engine::kernel);
     EXPECT_EQ(choose_engine(runs(traffic, 512, 4096), {}), Engine::kernel);
     EXPECT_EQ(choose_engine(runs(traffic, 0, 4096), {}, Engine::copies), Engine::kernel) << "there are none";

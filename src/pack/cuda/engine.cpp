@@ -16,11 +16,11 @@ struct Cost {
   std::int64_t bytes_per_us;
 };
 
-constexpr Cost kernel_costs[traffic_count] = {{8'300, 1'200, 500'000}, {8'100, 200, 52'200}, {8'900, 1'000, 51'000}};
-constexpr Cost chunks_cost = {22'000, 15'000, 54'000};
-constexpr Cost copy_costs[traffic_count] = {{9'000, 2'600, 500'000}, {7'100, 2'600, 55'200}, {8'200, 2'600, 55'200}};
-constexpr std::int64_t next_copy_ns = 2'600;    // of a further copy
-constexpr std::int64_t change_stream_ns = 700;  // to be ahead, or to where runs can be copied
+constexpr Cost kernel_costs[traffic_count] = {{6'300, 1'200, 500'000}, {6'800, 200, 52'200}, {7'700, 1'000, 51'000}};
+constexpr Cost chunks_cost = {20'500, 15'000, 54'000};
+constexpr Cost copy_costs[traffic_count] = {{10'500, 2'600, 500'000}, {7'600, 2'600, 55'200}, {8'400, 2'600, 55'200}};
+constexpr std::int64_t next_copy_ns = 2'600;      // of a further copy
+constexpr std::int64_t change_stream_ns = 1'000;  // to be ahead, or to where runs can be copied
 
 /// What a row takes a copy engine beside its bytes, and at least, in picoseconds.
 struct RowCost {
