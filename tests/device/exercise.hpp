@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "host_descriptors.hpp"
+#include "pack/cuda/fused.hpp"
 #include "pack/cuda/plan.hpp"
 #include "sequential_kernels.hpp"
 
@@ -101,13 +102,20 @@ class Exercise {
   }
 
   void expect_moved_once(const Launch& launch, Direction direction, bool may_repeat) {
+    expect_to_move_once([&](const WatchedSpace& space) { std::visit(Interpreter{space}, launch); }, direction,
+                        may_repeat);
+  }
+
+  /// For what moves the job's bytes in the space it is called with.
+  template <class Move>
+  void expect_to_move_once(const Move& move, Direction direction, bool may_repeat) {
     fill(memory_, 1);
     fill(packed_, 101);
     const auto memory_before = memory_, packed_before = packed_;
     auto& source = direction == Direction::pack ? memory_ : packed_;
     auto& destination = direction == Direction::pack ? packed_ : memory_;
     const WatchedSpace space({bytes(source), source.size() * 16}, {bytes(destination), destination.size() * 16});
-    std::visit(Interpreter{space}, launch);
+    move(space);
     auto expected = direction == Direction::pack ? packed_before : memory_before;
     std::vector<int> writes(destination.size() * 16);
     for (Offset k = begin_; k < end_; ++k) {
@@ -163,6 +171,16 @@ inline std::vector<Launch> small_and_large(const Launch& launch) {
   return both;
 }
 
+/// In tiles of so many words a thread.
+template <int words_per_thread>
+void run_small_nest(const SmallNest& nest, const WatchedSpace& space) {
+  constexpr std::uint64_t words = words_per_thread * threads_per_block;
+  const SequentialBlock<WatchedSpace> block{space};
+  for (std::uint64_t tile = 0; tile == 0 || tile * words < nest.word_count; ++tile) {
+    run_small_tile<words_per_thread>(nest, tile, block);
+  }
+}
+
 /// Both directions of one job, each regime forced in turn; counts the launches by kind and by word.
 class EveryRegime {
  public:
@@ -176,6 +194,13 @@ class EveryRegime {
         const bool ordered = std::holds_alternative<OrderedWork>(planned.launch);
         for (const Launch& launch : small_and_large(planned.launch)) {
           ASSERT_NO_FATAL_FAILURE(exercise.expect_moved_once(launch, direction, ordered)) << name_of(regimes[r]);
+        }
+        const std::optional<FusedWork> fused_work = fused(planned.launch);
+        if (const auto* small = fused_work ? std::get_if<SmallNest>(&*fused_work) : nullptr) {
+          for (const auto& run : {run_small_nest<fused_words_per_thread>, run_small_nest<2 * fused_words_per_thread>}) {
+            const auto move = [&](const WatchedSpace& space) { run(*small, space); };
+            ASSERT_NO_FATAL_FAILURE(exercise.expect_to_move_once(move, direction, false)) << "a small nest";
+          }
         }
         ++launches[planned.launch.index()];
         const auto note = [&](const auto& work) {

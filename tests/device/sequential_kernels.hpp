@@ -21,7 +21,8 @@ class SequentialKernels {
     visit_word(work.word_shift(), [&](auto word) {
       visit_form(work.nest, [&](auto form) {
         visit_words_per_thread(work.words_per_thread, [&](auto words) {
-          for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) {
+          // As many as blocks of several tiles would run, of which the last are not there.
+          for (std::uint64_t tile = 0; tile < work.tiles() + most_tiles_per_block - 1; ++tile) {
             run_known_tile<decltype(word), decltype(form), decltype(words)::value>(work, tile, block_);
           }
         });
@@ -49,8 +50,9 @@ class SequentialKernels {
     visit_word(work.word_shift(), [&](auto word) {
       visit_row_form(work.rows.places, [&](auto form) {
         if constexpr (sizeof(word) == 8 || (sizeof(word) >= 4 && std::is_same_v<Work, SectorsWork>)) {
+          constexpr int not_there = std::is_same_v<Work, SectorsWork> ? most_row_tiles_per_block - 1 : 0;
           visit_row_words<decltype(word)>(work, [&](auto words) {
-            for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) {
+            for (std::uint64_t tile = 0; tile < work.tiles() + not_there; ++tile) {
               run_known_tile<decltype(word), decltype(form), decltype(words)::value>(work, tile, block_);
             }
           });
