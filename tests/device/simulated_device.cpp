@@ -243,7 +243,8 @@ class Launches final : public cuda::LaunchSink {
     return Status::ok;
   }
   Status launch(const cuda::BatchPart& part, bool) override {
-    part.visit_parameters({}, [&](const auto& parameters, std::size_t) { add(part.batch(), parameters, part.tiles()); });
+    part.visit_parameters({},
+                          [&](const auto& parameters, std::size_t) { add(part.batch(), parameters, part.tiles()); });
     return Status::ok;
   }
   std::optional<Status> launch_from_table(const cuda::Batch& batch, bool) override {

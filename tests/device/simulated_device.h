@@ -24,8 +24,8 @@ int simulated_device_write(void* device_memory, const void* host, size_t bytes);
 int simulated_device_read(void* host, const void* device_memory, size_t bytes);
 
 /* What was done since the start or the last reset: "launches", of them "launches_ahead" of the program's, "copies",
- * "lists_copied" in one call each, "synchronisations", "allocations", "uploads" of descriptions, "table_uploads" of batches, "default_stream_waits",
- * "polls" (runs that were waited for), "locates". -1 for any other name. */
+ * "lists_copied" in one call each, "synchronisations", "allocations", "uploads" of descriptions, "table_uploads" of
+ * batches, "default_stream_waits", "polls" (runs that were waited for), "locates". -1 for any other name. */
 long simulated_device_count(const char* what);
 void simulated_device_reset_counts(void);
 
