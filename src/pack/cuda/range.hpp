@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "pack/cuda/words.hpp"
 
@@ -41,6 +40,13 @@ GAPLESS_HOST_DEVICE void copy_edges(const Range& range, const Locator& locator, 
         *block.space.template at<const char>(range.unpack ? packed : memory);
   });
 }
+
+/// What is known when code is compiled; std::bool_constant cannot be asked on a GPU.
+template <bool value_>
+struct Known {
+  static constexpr bool value = value_;
+  GAPLESS_HOST_DEVICE constexpr operator bool() const noexcept { return value_; }
+};
 
 /// One thread's share of a tile: words first, first + threads_per_block, ..., all loaded before any is stored.
 /// `unpack`: the range's, or a constant.
@@ -87,7 +93,7 @@ GAPLESS_HOST_DEVICE void copy_tile(const Range& range, const Locator& locator, s
     });
   };
   // A whole tile needs no comparisons with the end.
-  begin + words_per_tile <= static_cast<Index>(range.word_count) ? copy(std::true_type{}) : copy(std::false_type{});
+  begin + words_per_tile <= static_cast<Index>(range.word_count) ? copy(Known<true>{}) : copy(Known<false>{});
 }
 
 /// The same with the bytes at either edge, `edge_locator`.byte(k) each, for locators of little code. A thread that
@@ -107,10 +113,10 @@ GAPLESS_HOST_DEVICE void copy_tile_and_edges(const Range& range, const Locator& 
     });
   };
   if (begin + words_per_tile < count) {
-    range.unpack ? copy(std::true_type{}, std::true_type{}) : copy(std::true_type{}, std::false_type{});
+    range.unpack ? copy(Known<true>{}, Known<true>{}) : copy(Known<true>{}, Known<false>{});
   } else if (begin < count || tile == 0) {
     copy_edges(range, edge_locator, word_shift, block);
-    copy(std::false_type{}, range.unpack);
+    copy(Known<false>{}, range.unpack);
   }
 }
 
