@@ -21,4 +21,7 @@ Function driver_function(const char* name) noexcept {
   return error == cudaSuccess && found == cudaDriverEntryPointSuccess ? reinterpret_cast<Function>(function) : nullptr;
 }
 
+/// They have the same numbers since CUDA 10.1.
+inline cudaError_t as_runtime_error(CUresult error) noexcept { return static_cast<cudaError_t>(error); }
+
 }  // namespace gapless::pack::cuda

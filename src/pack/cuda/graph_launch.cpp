@@ -34,18 +34,12 @@ const Driver& driver() noexcept {
   return functions;
 }
 
-/// Driver and runtime have the same numbers for errors since CUDA 10.1.
-cudaError_t as_runtime_error(CUresult error) noexcept { return static_cast<cudaError_t>(error); }
-
 bool are_equal(const dim3& a, const dim3& b) noexcept { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
 /// What the driver calls a launch. Its array of parameters lies beside it, so it must not be moved.
 class NodeParameters {
  public:
-  explicit NodeParameters(const KernelLaunch& launch) noexcept {
-    for (std::size_t i = 0; i < launch.parameters.size(); ++i) {
-      values_[i] = const_cast<void*>(launch.parameters[i].value);
-    }
+  explicit NodeParameters(const KernelLaunch& launch) noexcept : pointers_(pointers_to(launch.parameters)) {
     node_.func = launch.function;
     node_.gridDimX = launch.blocks.x;
     node_.gridDimY = launch.blocks.y;
@@ -53,7 +47,7 @@ class NodeParameters {
     node_.blockDimX = launch.threads.x;
     node_.blockDimY = launch.threads.y;
     node_.blockDimZ = launch.threads.z;
-    node_.kernelParams = values_.data();
+    node_.kernelParams = pointers_.data();
   }
   NodeParameters(const NodeParameters&) = delete;
   NodeParameters& operator=(const NodeParameters&) = delete;
@@ -61,11 +55,17 @@ class NodeParameters {
   const CUDA_KERNEL_NODE_PARAMS* get() const noexcept { return &node_; }
 
  private:
-  std::array<void*, most_parameters> values_{};
+  std::array<void*, most_parameters> pointers_;
   CUDA_KERNEL_NODE_PARAMS node_{};
 };
 
 }  // namespace
+
+std::array<void*, most_parameters> pointers_to(std::span<const KernelParameter> parameters) noexcept {
+  std::array<void*, most_parameters> pointers{};
+  for (std::size_t i = 0; i < parameters.size(); ++i) pointers[i] = const_cast<void*>(parameters[i].value);
+  return pointers;
+}
 
 bool GraphLaunches::Kept::is_for(const KernelLaunch& wanted) const noexcept {
   if (function != wanted.function || !are_equal(blocks, wanted.blocks) || !are_equal(threads, wanted.threads)) {

@@ -24,12 +24,14 @@ struct KernelParameter {
 
 inline constexpr std::size_t most_parameters = 4;
 
-/// Precondition: at most most_parameters.
+/// Pointers to the parameters, as CUDA takes them. Precondition: at most most_parameters.
+std::array<void*, most_parameters> pointers_to(std::span<const KernelParameter> parameters) noexcept;
+
 struct KernelLaunch {
   CUfunction function;
   dim3 blocks;
   dim3 threads;
-  std::span<const KernelParameter> parameters;
+  std::span<const KernelParameter> parameters;  ///< at most most_parameters
 };
 
 /// Of one thread, one context and one priority. Its graphs are never destroyed, as streams are not: at process exit the

@@ -56,8 +56,7 @@ cudaError_t find(const void* kernel, CUcontext context, const Loaded*& found) no
   return error;
 }
 
-cudaError_t launch_by_driver(const KernelLaunch& launch, bool may_launch_early, cudaStream_t stream,
-                             void** parameters) noexcept {
+cudaError_t launch_by_driver(const KernelLaunch& launch, bool may_launch_early, cudaStream_t stream) noexcept {
   CUlaunchAttribute early{};
   early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   early.value.programmaticStreamSerializationAllowed = 1;
@@ -69,8 +68,7 @@ cudaError_t launch_by_driver(const KernelLaunch& launch, bool may_launch_early, 
   config.hStream = stream;
   config.attrs = &early;
   config.numAttrs = may_launch_early ? 1 : 0;
-  // Driver and runtime have the same numbers for errors since CUDA 10.1.
-  return static_cast<cudaError_t>(driver().launch(&config, launch.function, parameters, nullptr));
+  return as_runtime_error(driver().launch(&config, launch.function, pointers_to(launch.parameters).data(), nullptr));
 }
 
 bool has_launched_as_graph(const KernelLaunch& launch, const Queue& queue) noexcept {
@@ -89,16 +87,16 @@ cudaError_t launch_tiles(const void* kernel, std::uint64_t tiles, int tiles_per_
   const auto side_by_side = static_cast<unsigned>(tiles_per_block);
   const dim3 blocks((static_cast<unsigned>(tiles) + side_by_side - 1) / side_by_side);
   const dim3 threads(threads_per_block, side_by_side);
-  std::array<void*, most_parameters> values{};
-  for (std::size_t i = 0; i < parameters.size(); ++i) values[i] = const_cast<void*>(parameters[i].value);
   const CUcontext context = current_context();
-  if (context == nullptr) return cudaLaunchKernel(kernel, blocks, threads, values.data(), 0, queue.stream);
+  if (context == nullptr) {
+    return cudaLaunchKernel(kernel, blocks, threads, pointers_to(parameters).data(), 0, queue.stream);
+  }
   const Loaded* loaded = nullptr;
   const cudaError_t error = find(kernel, context, loaded);
   if (error != cudaSuccess) return error;
   const KernelLaunch launch{loaded->function, blocks, threads, parameters};
   if (has_launched_as_graph(launch, queue)) return cudaSuccess;
-  return launch_by_driver(launch, loaded->may_launch_early, queue.stream, values.data());
+  return launch_by_driver(launch, loaded->may_launch_early, queue.stream);
 }
 
 std::uint64_t launches_prepared() noexcept { return preparations; }
