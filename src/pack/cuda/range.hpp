@@ -42,10 +42,9 @@ GAPLESS_HOST_DEVICE void copy_edges(const Range& range, const Locator& locator, 
 }
 
 /// What is known when code is compiled; std::bool_constant cannot be asked on a GPU.
-template <bool value_>
+template <bool value>
 struct Known {
-  static constexpr bool value = value_;
-  GAPLESS_HOST_DEVICE constexpr operator bool() const noexcept { return value_; }
+  GAPLESS_HOST_DEVICE constexpr operator bool() const noexcept { return value; }
 };
 
 /// One thread's share of a tile: words first, first + threads_per_block, ..., all loaded before any is stored.
@@ -79,6 +78,16 @@ GAPLESS_HOST_DEVICE void copy_words(const Range& range, const Locator& locator, 
   }
 }
 
+/// The same for all threads of a tile that begins with word `begin`.
+template <class Word, class Index, int words_per_thread, bool whole, class Locator, class Block, class Unpack>
+GAPLESS_HOST_DEVICE void copy_words_from(const Range& range, const Locator& locator, Index begin, const Block& block,
+                                         Unpack unpack) noexcept {
+  block.threads([&](int thread) {
+    copy_words<Word, Index, words_per_thread, whole>(range, locator, begin + static_cast<Index>(thread), block.space,
+                                                     unpack);
+  });
+}
+
 /// Moves one tile in packed order; nothing beyond the range. locator.at(word) is where a packed word lies.
 /// Precondition: Index counts a tile's words more than the range has.
 template <class Word, class Index, int words_per_thread, class Locator, class Block>
@@ -86,14 +95,11 @@ GAPLESS_HOST_DEVICE void copy_tile(const Range& range, const Locator& locator, s
                                    const Block& block) noexcept {
   constexpr Index words_per_tile = words_per_thread * threads_per_block;
   const Index begin = static_cast<Index>(tile) * words_per_tile;
-  const auto copy = [&](auto whole) {
-    block.threads([&](int thread) {
-      copy_words<Word, Index, words_per_thread, whole.value>(range, locator, begin + static_cast<Index>(thread),
-                                                             block.space, range.unpack);
-    });
-  };
-  // A whole tile needs no comparisons with the end.
-  begin + words_per_tile <= static_cast<Index>(range.word_count) ? copy(Known<true>{}) : copy(Known<false>{});
+  if (begin + words_per_tile <= static_cast<Index>(range.word_count)) {  // needs no comparison with the end
+    copy_words_from<Word, Index, words_per_thread, true>(range, locator, begin, block, range.unpack);
+  } else {
+    copy_words_from<Word, Index, words_per_thread, false>(range, locator, begin, block, range.unpack);
+  }
 }
 
 /// The same with the bytes at either edge, `edge_locator`.byte(k) each, for locators of little code. A thread that
@@ -106,17 +112,15 @@ GAPLESS_HOST_DEVICE void copy_tile_and_edges(const Range& range, const Locator& 
   constexpr Index words_per_tile = words_per_thread * threads_per_block;
   const auto count = static_cast<Index>(range.word_count);
   const Index begin = static_cast<Index>(tile) * words_per_tile;
-  const auto copy = [&](auto whole, auto unpack) {
-    block.threads([&](int thread) {
-      copy_words<Word, Index, words_per_thread, whole.value>(range, locator, begin + static_cast<Index>(thread),
-                                                             block.space, unpack);
-    });
-  };
   if (begin + words_per_tile < count) {
-    range.unpack ? copy(Known<true>{}, Known<true>{}) : copy(Known<true>{}, Known<false>{});
+    if (range.unpack) {
+      copy_words_from<Word, Index, words_per_thread, true>(range, locator, begin, block, Known<true>{});
+    } else {
+      copy_words_from<Word, Index, words_per_thread, true>(range, locator, begin, block, Known<false>{});
+    }
   } else if (begin < count || tile == 0) {
     copy_edges(range, edge_locator, word_shift, block);
-    copy(Known<false>{}, range.unpack);
+    copy_words_from<Word, Index, words_per_thread, false>(range, locator, begin, block, range.unpack);
   }
 }
 
