@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "job_on_paper.hpp"
 #include "pack/cuda/copy_plan.hpp"
 #include "random_layout.hpp"
 #include "seed.hpp"
@@ -11,22 +12,8 @@ namespace gapless::tests {
 namespace {
 
 using pack::Direction;
-using pack::Job;
 using pack::cuda::BoxCopy;
 using pack::cuda::CopyPlan;
-
-/// Memory far from 0, so that negative offsets stay addresses.
-constexpr std::uintptr_t origin = std::uintptr_t{1} << 40, packed_origin = std::uintptr_t{1} << 44;
-
-Job job_of(const LayoutPointer& layout, layout::Mode outer, Offset begin, Offset end, Direction direction) {
-  return {layout.get(),
-          outer,
-          begin,
-          end,
-          direction,
-          reinterpret_cast<void*>(origin),
-          reinterpret_cast<void*>(packed_origin)};
-}
 
 /// Where packed byte begin + k goes, by the copies as CUDA documents them; fails where a byte is copied twice.
 std::vector<Offset> places_of(const CopyPlan& plan, Offset bytes) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "job_on_paper.hpp"
 #include "pack/cuda/run_copies.hpp"
 #include "random_layout.hpp"
 #include "seed.hpp"
@@ -19,19 +20,6 @@ using pack::cuda::estimated_runs;
 using pack::cuda::most_runs;
 using pack::cuda::plan_runs;
 using pack::cuda::RunCopies;
-
-/// Memory far from 0, so that negative offsets stay addresses.
-constexpr std::uintptr_t origin = std::uintptr_t{1} << 40, packed_origin = std::uintptr_t{1} << 44;
-
-Job job_of(const LayoutPointer& layout, Mode outer, Offset begin, Offset end, Direction direction) {
-  return {layout.get(),
-          outer,
-          begin,
-          end,
-          direction,
-          reinterpret_cast<void*>(origin),
-          reinterpret_cast<void*>(packed_origin)};
-}
 
 /// Where packed byte begin + k goes, by the copies as CUDA documents them; fails where a copy moves no byte, or a byte
 /// is written twice.
