@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Runs the host packing benchmark with every MPI at hand, prints the table, writes bench/results/host_pack.json.
 
-    bench/host_pack.py BUILD_DIRECTORY [--only TEXT] [--samples N] [--no-write]
+    bench/host_pack.py BUILD_DIRECTORY [--only TEXT] [--processes N] [--samples N] [--no-write]
 
-Every figure is a median; every ratio is taken within one process, where all contestants ran interleaved.
+Every figure is a median; every ratio is taken within one process, where all contestants ran interleaved. A process's
+pages share the caches as chance had it, so each row is measured in several processes, and the one with the median
+ratio is reported.
 """
 
 import argparse
@@ -34,6 +36,18 @@ def run(build, mpi, arguments):
     output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
     header, *rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     return header, rows
+
+
+def of_best(measured):
+    """Gapless's speed as a fraction of the best contestant's."""
+    return min(measured["mpi"]["median"], measured["loop"]["median"]) / measured["gapless"]["median"]
+
+
+def run_several(build, mpi, arguments, processes):
+    """For each row, the measurement of the process with the median ratio."""
+    results = [run(build, mpi, arguments) for _ in range(processes)]
+    rows = [sorted(same_row, key=of_best)[processes // 2] for same_row in zip(*(rows for _, rows in results))]
+    return results[0][0], rows
 
 
 def as_row(library, engine, measured):
@@ -98,14 +112,16 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--only", default="", help="only layouts whose name contains this")
     parser.add_argument("--mpi", choices=sorted(LAUNCH), action="append", help="only with this MPI")
-    parser.add_argument("--samples", default="61")
+    parser.add_argument("--processes", type=int, default=5, metavar="N", help="processes a row is measured in (5)")
+    parser.add_argument("--samples", default="41")
     parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
     rows = []
     for mpi in options.mpi or LAUNCH:
         if not (options.build / "bin" / f"host_pack_{mpi}").exists():
             sys.exit(f"host_pack_{mpi} is not built in {options.build}")
-        header, measured = run(options.build.resolve(), mpi, [f"--only={options.only}", f"--samples={options.samples}"])
+        arguments = [f"--only={options.only}", f"--samples={options.samples}"]
+        header, measured = run_several(options.build.resolve(), mpi, arguments, options.processes)
         print(header["library"], "against the", header["engine"], "engine")
         mine = [as_row(header["library"], header["engine"], row) for row in measured]
         print_table(mine)

@@ -5,6 +5,11 @@
 #include <span>
 #include <string_view>
 
+#ifdef GAPLESS_X86_KERNELS
+#include <cpuid.h>
+#endif
+
+#include "pack/crowded_rows.hpp"
 #include "pack/host.hpp"
 #include "pack/kernels.hpp"
 
@@ -43,6 +48,19 @@ const Available& available() noexcept {
   return result;
 }
 
+/// AMD's Zen 5 or a later one.
+bool rows_crowd() noexcept {
+#ifdef GAPLESS_X86_KERNELS
+  constexpr unsigned zen5 = 0x1a;
+  unsigned version = 0, unused = 0;
+  if (!__builtin_cpu_is("amd") || !__get_cpuid(1, &version, &unused, &unused, &unused)) return false;
+  const unsigned family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
+  return family >= zen5;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 constinit std::atomic<const Kernels*> chosen_kernels{nullptr};
@@ -52,6 +70,7 @@ const Kernels& choose_kernels() noexcept {
   const Kernels* table = nullptr;
   if (const char* wanted = std::getenv("GAPLESS_HOST_ENGINE")) table = available().find(wanted);
   if (table == nullptr) table = available().tables[0];
+  spread_crowded_rows(rows_crowd());
   const Kernels* none = nullptr;
   chosen_kernels.compare_exchange_strong(none, table, std::memory_order_relaxed);
   return none ? *none : *table;
@@ -65,6 +84,10 @@ bool select_implementation(std::string_view name) noexcept {
   const Kernels* table = available().find(name);
   if (table != nullptr) chosen_kernels.store(table, std::memory_order_relaxed);
   return table != nullptr;
+}
+
+void spread_crowded_rows(bool spread) noexcept {
+  crowding_power.store(spread ? crowding_on_zen5 : never_crowding, std::memory_order_relaxed);
 }
 
 }  // namespace gapless::pack::host

@@ -31,5 +31,8 @@ std::span<const std::string_view> implementations() noexcept;
 std::string_view implementation() noexcept;
 /// Uses the named implementation from now on; false if this CPU or build lacks it. For tests and benchmarks.
 bool select_implementation(std::string_view name) noexcept;
+/// Whether rows are written as processors need where strides crowd the cache (crowded_rows.hpp); at first, whether this
+/// one is known to. For tests and benchmarks.
+void spread_crowded_rows(bool spread) noexcept;
 
 }  // namespace gapless::pack::host

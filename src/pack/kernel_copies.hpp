@@ -38,11 +38,12 @@ template <int bytes>
   for (int i = 0; i < lanes; ++i) *reinterpret_cast<typename Word::Lane*>(destination + i * Word::width) = value[i];
 }
 
-// Every copy says how many bytes it moves at least.
+// Every copy says how many bytes it moves, and how many at least.
 template <int bytes>
 struct One {
   static constexpr int shortest = bytes;
   explicit One(Offset) {}
+  Offset size() const { return bytes; }
   [[gnu::always_inline]] void operator()(const char* source, char* destination) const {
     move<bytes>(source, destination);
   }
@@ -54,6 +55,7 @@ struct Overlapped {
   static constexpr int shortest = bytes * words + 1;
   Offset tail;
   explicit Overlapped(Offset length) : tail(length - bytes) {}
+  Offset size() const { return tail + bytes; }
   [[gnu::always_inline]] void operator()(const char* source, char* destination) const {
     for (int i = 0; i < words; ++i) move<bytes>(source + i * bytes, destination + i * bytes);
     move<bytes>(source + tail, destination + tail);
@@ -101,6 +103,7 @@ struct Exact {
   static constexpr int shortest = length;
   Exact() = default;
   explicit Exact(Offset) {}
+  Offset size() const { return shortest; }
   [[gnu::always_inline]] void operator()(const char* source, char* destination) const {
     constexpr int ceiling = power_of_two_from(length);
     constexpr int bytes = ceiling > 64 ? 64 : ceiling == length ? length : ceiling / 2;

@@ -3,6 +3,7 @@
 // Part of kernels.cpp, which is compiled once per instruction set: everything here has internal linkage.
 #pragma once
 
+#include "pack/crowded_rows.hpp"
 #include "pack/kernel_copies.hpp"
 
 namespace gapless::pack::host {
@@ -63,6 +64,9 @@ template <class Copy>
   if (!is_far(source_stride) && !is_far(destination_stride)) {
     return near_rows(copy, count, source_stride, destination_stride, source, destination);
   }
+  if (are_crowded(count, destination_stride)) {
+    return write_crowded_rows(copy.size(), count, source_stride, destination_stride, source, destination);
+  }
   if constexpr (is_line_long(Copy::shortest)) {
     if (are_worth_fetching(source_stride, destination_stride)) {
       for (; count > rows_lookahead; --count) {
@@ -73,6 +77,9 @@ template <class Copy>
       }
     }
   }
+  if (are_crowded(count, source_stride)) {
+    return read_crowded_rows(copy.size(), count, source_stride, destination_stride, source, destination);
+  }
   single_rows(copy, count, source_stride, destination_stride, source, destination);
 }
 
@@ -80,6 +87,12 @@ template <class Copy>
 [[gnu::always_inline]] inline void rows(Copy copy, Offset count, Offset source_stride, Offset destination_stride,
                                         const char* source, char* destination) {
   if constexpr (Copy::shortest > 64) {
+    if (are_crowded(count, destination_stride)) [[unlikely]] {
+      return write_crowded_rows(copy.size(), count, source_stride, destination_stride, source, destination);
+    }
+    if (are_crowded(count, source_stride)) [[unlikely]] {
+      return read_crowded_rows(copy.size(), count, source_stride, destination_stride, source, destination);
+    }
     single_rows(copy, count, source_stride, destination_stride, source, destination);
   } else if (count >= far_rows) [[unlikely]] {
     many_rows(copy, count, source_stride, destination_stride, source, destination);

@@ -357,6 +357,24 @@ TEST_F(Huge, ListsBeyondFourGigabytes) {
   check_far(segments({{5'500'000'000, 3}, {17, 200}, {4'294'967'295, 9}, {1000, 1}}), 0);
 }
 
+TEST(Run, RowsThatCrowdTheCache) {
+  Random random(random_seed());
+  constexpr Offset rows = 218, chunk = 99;  // the last rows of each range are too few to crowd anything
+  for (const Offset stride : {512, 1536, 1024, 2048, -2048, 4096, 3 * 8192}) {
+    for (Offset length = 1; length <= 260; length += length < 40 ? 1 : 23) {
+      SCOPED_TRACE(::testing::Message() << length << " bytes every " << stride);
+      Case test{repeat(block(0, length), rows, stride), {2, (rows + 3) * stride + 8}, {}, length % 16, length % 7};
+      for (Offset begin = 0; begin < test.size(); begin += chunk * length) {
+        test.chunks.emplace_back(begin, std::min(begin + chunk * length, test.size()));
+      }
+      for (const bool spread : {false, true}) {
+        host::spread_crowded_rows(spread);
+        check(test, random);
+      }
+    }
+  }
+}
+
 TEST(Copy, AgreesWithPackingThenUnpacking) {
   Random random(random_seed());
   int pairs = 0;

@@ -1,0 +1,99 @@
+// How small the words must be: of rows of s words, 104 waiting stores (Zen 5) are 104 / s rows. A stride whose largest
+// power of two is p has 4096 / p places for them in a cache whose ways hold 4096 bytes, so that s = p / 256 leaves 6.5
+// lines to a set, which has room for 12; half as many words would leave 13. For loads that half is enough.
+
+#include "pack/crowded_rows.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace gapless::pack::host {
+
+constinit std::atomic<Offset> crowding_power{never_crowding};
+
+namespace {
+
+constexpr Offset way_bytes = 4096;
+constexpr Offset power_per_written_word = 256;
+constexpr Offset power_per_read_word = 512;
+constexpr Offset longest_word = 16;
+/// Longer rows are stores enough as words of the longest kind.
+constexpr Offset longest_by_short_words = 128;
+
+using CopyRows = void(Offset length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
+                      char* destination);
+
+template <int word>
+[[gnu::always_inline]] inline void move_word(const char* source, char* destination) {
+  std::memcpy(destination, source, word);
+  asm volatile("" ::: "memory");  // compilers join neighbours otherwise, which is what must not happen
+}
+
+/// `words` words of a row without a branch, and the others, if there are any, one by one; the last one may overlap the
+/// one before.
+template <int word, int words>
+void copy_rows(Offset length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
+               char* destination) {
+  constexpr Offset first = words * word;
+  const auto copy_first = [&]() __attribute__((always_inline)) {
+#pragma GCC unroll 16
+    for (int i = 0; i < words; ++i) move_word<word>(source + i * word, destination + i * word);
+  };
+  if (length == first) {
+    for (; count > 0; --count, source += source_stride, destination += destination_stride) copy_first();
+    return;
+  }
+  for (; count > 0; --count, source += source_stride, destination += destination_stride) {
+    copy_first();
+    Offset done = first;
+    for (; done + word <= length; done += word) move_word<word>(source + done, destination + done);
+    if (done < length) move_word<word>(source + length - word, destination + length - word);
+  }
+}
+
+/// By the logarithms of the word and of their number.
+template <int word, int... log2_words>
+constexpr auto row_of(std::integer_sequence<int, log2_words...>) {
+  return std::array<CopyRows*, sizeof...(log2_words)>{copy_rows<word, 1 << log2_words>...};
+}
+constexpr auto counts = std::make_integer_sequence<int, 5>();
+constexpr std::array table{row_of<1>(counts), row_of<2>(counts), row_of<4>(counts), row_of<8>(counts),
+                           row_of<longest_word>(counts)};
+
+int log2_of(Offset power) noexcept { return std::countr_zero(static_cast<std::uint64_t>(power)); }
+Offset floor_power(Offset number) noexcept {
+  return static_cast<Offset>(std::bit_floor(static_cast<std::uint64_t>(number)));
+}
+
+/// In words of which `wanted` make a row, if that is long enough; so many are copied without a branch.
+void copy(Offset wanted, Offset length, Offset count, Offset source_stride, Offset destination_stride,
+          const char* source, char* destination) {
+  const Offset word = length > longest_by_short_words
+                          ? longest_word
+                          : std::min(floor_power(std::max(length / wanted, Offset{1})), longest_word);
+  const Offset words = std::min(wanted, floor_power(length / word));
+  table[static_cast<std::size_t>(log2_of(word))][static_cast<std::size_t>(log2_of(words))](
+      length, count, source_stride, destination_stride, source, destination);
+}
+
+Offset power_of(Offset stride) noexcept { return std::min(stride & -stride, way_bytes); }
+
+}  // namespace
+
+void write_crowded_rows(Offset length, Offset count, Offset source_stride, Offset destination_stride,
+                        const char* source, char* destination) noexcept {
+  copy(power_of(destination_stride) / power_per_written_word, length, count, source_stride, destination_stride, source,
+       destination);
+}
+
+void read_crowded_rows(Offset length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
+                       char* destination) noexcept {
+  copy(power_of(source_stride) / power_per_read_word, length, count, source_stride, destination_stride, source,
+       destination);
+}
+
+}  // namespace gapless::pack::host

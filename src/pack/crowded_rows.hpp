@@ -1,0 +1,43 @@
+// Rows so far apart, by powers of two, that they fall into few sets of the first-level cache.
+//
+// Some processors take the line of every waiting store into the cache before the store's turn comes. Where 100 waiting
+// stores are 100 rows of which a set holds 12, they evict each other's lines, over and over. Stores of small words keep
+// fewer rows waiting: 8 B every 1 KiB are written four times as fast in words of 2 B (AMD Zen 5, docs/performance.md).
+// Loads that wait do the same, but less.
+#pragma once
+
+#include <atomic>
+
+#include "pack/nest.hpp"
+
+namespace gapless::pack::host {
+
+/// Rows of up to this many bytes can be copied in small words.
+inline constexpr Offset longest_crowded = 256;
+
+/// Rows crowd on this processor if their stride is divisible by this power of two; chosen with the kernels.
+[[gnu::visibility("hidden")]] extern std::atomic<Offset> crowding_power;
+inline constexpr Offset never_crowding = Offset{1} << 62;
+inline constexpr Offset crowding_on_zen5 = 512;
+
+/// Do `count` rows this far apart evict each other? Rows a power of two apart are as many to a set as their bytes are
+/// ways; a way is 4096 bytes.
+[[gnu::always_inline]] inline bool are_crowded(Offset count, Offset stride) noexcept {
+  constexpr Offset way_bytes = 4096, ways = 12;
+  const Offset power = stride & -stride;
+  return power >= crowding_power.load(std::memory_order_relaxed) &&
+         count * (power < way_bytes ? power : way_bytes) > ways * way_bytes;
+}
+
+/// Row i of [0, count), `length` bytes long, from source + i * source_stride to destination + i * destination_stride,
+/// where the destination's rows crowd the cache.
+///
+/// Pre: 1 <= length <= longest_crowded; the destination's stride is a multiple of crowding_on_zen5.
+void write_crowded_rows(Offset length, Offset count, Offset source_stride, Offset destination_stride,
+                        const char* source, char* destination) noexcept;
+
+/// The same where the source's rows do, and the source's stride is such a multiple.
+void read_crowded_rows(Offset length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
+                       char* destination) noexcept;
+
+}  // namespace gapless::pack::host
