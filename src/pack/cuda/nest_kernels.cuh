@@ -8,6 +8,16 @@ namespace gapless::pack::cuda {
 
 inline constexpr int most_nest_threads = most_tiles_per_block * threads_per_block;
 
+/// Takes five instructions a round, so that the loads of a multiprocessor's warps are asked for one after another and
+/// not all at once: memory then serves those that are near each other together. Returns true always, which no compiler
+/// can know.
+__device__ __forceinline__ bool pace_loads(int rounds) {
+  unsigned odd = threadIdx.x | 1;
+#pragma unroll 1
+  for (; rounds > 0; --rounds) asm volatile("mad.lo.u32 %0, %0, %1, %1; or.b32 %0, %0, 1;" : "+r"(odd) : "r"(rounds));
+  return odd != 0;
+}
+
 /// threadIdx.y is the tile within the block.
 template <class Word, class Form, int words_per_thread, class Index>
 __global__ void __launch_bounds__(most_nest_threads)
@@ -15,6 +25,7 @@ __global__ void __launch_bounds__(most_nest_threads)
   let_next_kernel_start();
   foresee(completion);
   wait_for_kernel_before();
+  if (!pace_loads(work.pacing_rounds)) return;
   // The last block's tiles that are not there have no words.
   const std::uint32_t tile = blockIdx.x * blockDim.y + threadIdx.y;
   run_known_tile<Word, Form, words_per_thread>(work, tile, DeviceBlock{});
