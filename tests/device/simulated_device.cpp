@@ -3,12 +3,9 @@
 
 #include <array>
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -16,7 +13,9 @@
 #include "pack/cuda/issue.hpp"
 #include "pack/cuda/pair_plan.hpp"
 #include "sequential_kernels.hpp"
+#include "simulated_contexts.hpp"
 #include "simulated_engines.hpp"
+#include "simulated_failures.hpp"
 #include "simulated_memory.hpp"
 #include "simulated_streams.hpp"
 #include "simulated_tables.hpp"
@@ -49,53 +48,15 @@ std::atomic<long>& counter(const char* name) {
   std::abort();  // a misspelt name in this file
 }
 
-/// Failures that were asked for.
-class Failures {
- public:
-  Failures() {
-    const char* wanted = std::getenv("GAPLESS_SIMULATED_FAIL");
-    std::istringstream list(wanted != nullptr ? wanted : "");
-    for (std::string item; std::getline(list, item, ',');) {
-      char operation[32] = "";
-      long successes = 0, failures = -1;
-      if (std::sscanf(item.c_str(), "%31[^:]:%ld:%ld", operation, &successes, &failures) >= 1) {
-        set(operation, successes, failures);
-      }
-    }
-  }
-
-  bool set(const std::string& operation, long successes, long failures) {
-    static const std::set<std::string> known = {"allocate", "upload",      "stream",     "copy",
-                                                "run",      "synchronize", "enable_peer"};
-    if (!known.contains(operation)) return false;
-    const std::lock_guard lock(mutex_);
-    wanted_[operation] = {successes, failures};
-    return true;
-  }
-
-  bool now(const char* operation) {
-    const std::lock_guard lock(mutex_);
-    const auto it = wanted_.find(operation);
-    if (it == wanted_.end()) return false;
-    auto& [successes, failures] = it->second;
-    if (successes > 0) {
-      --successes;
-      return false;
-    }
-    if (failures == 0) return false;
-    if (failures > 0) --failures;
-    last_error_text = std::string("simulated failure of ") + operation;
-    return true;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, std::pair<long, long>> wanted_;
-};
-
 Failures& failures() {
   static auto* instance = new Failures;
   return *instance;
+}
+
+bool fails_now(const char* operation) {
+  const bool fails = failures().take(operation);
+  if (fails) last_error_text = std::string("simulated failure of ") + operation;
+  return fails;
 }
 
 /// What a kernel may address: live device memory, through its alias, and page-locked host memory.
@@ -212,7 +173,7 @@ Stream& stream_of(void* handle) {
 class DescriptorMemory final : public cuda::DescriptorMemory {
  public:
   cuda::Upload upload(int, const void* bytes, std::size_t count) noexcept override {
-    if (failures().now("upload")) return {};
+    if (fails_now("upload")) return {};
     ++counter("uploads");
     void* descriptor = std::malloc(count);
     if (descriptor != nullptr) std::memcpy(descriptor, bytes, count);
@@ -221,11 +182,11 @@ class DescriptorMemory final : public cuda::DescriptorMemory {
   void release(int, const cuda::Upload& upload, std::size_t) noexcept override { std::free(upload.bytes); }
 };
 
-cuda::TablePool& tables() {
+SimulatedContexts& contexts() {
   static auto* const memory_of_tables = new SimulatedTables(
-      memory(), [] { return !failures().now("allocate"); }, counter("table_uploads"));
-  static auto* const pool = new cuda::TablePool(*memory_of_tables);
-  return *pool;
+      memory(), [] { return !fails_now("allocate"); }, counter("table_uploads"));
+  static auto* const instance = new SimulatedContexts(*memory_of_tables);
+  return *instance;
 }
 
 /// Puts launches into a stream of a GPU, to be executed when somebody waits.
@@ -248,7 +209,7 @@ class Launches final : public cuda::LaunchSink {
     return Status::ok;
   }
   std::optional<Status> launch_from_table(const cuda::Batch& batch, bool) override {
-    return tables().run(batch, device_, &stream_, [&](const void* table) {
+    return contexts().tables(device_).run(batch, device_, &stream_, [&](const void* table) {
       add(batch, batch.table(table, {}), batch.tiles());
       return Status::ok;
     });
@@ -290,15 +251,18 @@ class SimulatedRuntime final : public device::Runtime {
     return memory().is_pinned(address, 1) ? Location{MemoryKind::pinned, 0} : Location{};
   }
 
+  std::uint64_t context(int device) noexcept override { return contexts().number(device); }
+  bool has_context(std::uint64_t number) noexcept override { return contexts().has(number); }
+
   Status allocate(MemoryKind kind, int device, std::size_t bytes, void** result) noexcept override {
     *result = nullptr;
-    if (failures().now("allocate")) return Status::out_of_memory;
+    if (fails_now("allocate")) return Status::out_of_memory;
     ++counter("allocations");
     if (kind != MemoryKind::device && kind != MemoryKind::pinned) {
       last_error_text = "only device and pinned memory can be allocated";
       return Status::unsupported;
     }
-    *result = kind == MemoryKind::device ? memory().allocate(device, bytes) : memory().allocate_pinned(bytes);
+    *result = kind == MemoryKind::device ? memory().allocate(device, bytes) : memory().allocate_pinned(device, bytes);
     if (*result != nullptr) return Status::ok;
     last_error_text = "the simulated GPU is full";
     return Status::out_of_memory;
@@ -315,7 +279,7 @@ class SimulatedRuntime final : public device::Runtime {
 
   void* stream(int device) noexcept override {
     thread_local std::array<Stream*, SimulatedMemory::device_count> own{};
-    if (failures().now("stream")) return nullptr;
+    if (fails_now("stream")) return nullptr;
     if (own[device] == nullptr) own[device] = streams().create();
     return own[device];
   }
@@ -326,7 +290,7 @@ class SimulatedRuntime final : public device::Runtime {
   }
 
   Status copy(void* destination, const void* source, std::size_t bytes, int, void* stream) noexcept override {
-    if (failures().now("copy")) return Status::failed;
+    if (fails_now("copy")) return Status::failed;
     ++counter("copies");
     stream_of(stream).add([=] {
       Executor executor;
@@ -342,14 +306,14 @@ class SimulatedRuntime final : public device::Runtime {
   }
 
   Status run(std::span<const Job> jobs, int device, void* stream) noexcept override {
-    if (failures().now("run")) return Status::failed;
+    if (fails_now("run")) return Status::failed;
     if (jobs.size() != 1 || !router_.has_choice(jobs.front())) return issue(jobs, device, stream);
     cuda::Route route = router_.route_issued(jobs.front(), locate(jobs.front().packed));
     return follow(route, jobs, device, stream);
   }
 
   Status run_and_wait(std::span<const Job> jobs, int device, device::Reach reach) noexcept override {
-    if (failures().now("run")) return Status::failed;
+    if (fails_now("run")) return Status::failed;
     cuda::Route route = router_.route_waited(jobs, device, reach);
     const cuda::Before before = router_.should_ask(route, device) ? cuda::Before::idle : cuda::Before::unknown;
     const Status status = follow(route, jobs, device, nullptr);
@@ -362,7 +326,7 @@ class SimulatedRuntime final : public device::Runtime {
   }
 
   Status copy(const pack::PairJob& job, int device, void* stream) noexcept override {
-    if (failures().now("run")) return Status::failed;
+    if (fails_now("run")) return Status::failed;
     cuda::PlannedPair planned = cuda::plan_pair(planner_, job, device);
     if (planned.out_of_memory) return Status::out_of_memory;
     if (std::holds_alternative<std::monostate>(planned.launch)) return Status::ok;
@@ -375,9 +339,7 @@ class SimulatedRuntime final : public device::Runtime {
     return Status::ok;
   }
 
-  Status enable_peer(int, int) noexcept override {
-    return failures().now("enable_peer") ? Status::unsupported : Status::ok;
-  }
+  Status enable_peer(int, int) noexcept override { return fails_now("enable_peer") ? Status::unsupported : Status::ok; }
 
   void force_engine(const char* name) noexcept override { router_.force(cuda::engine_named(name)); }
 
@@ -394,7 +356,7 @@ class SimulatedRuntime final : public device::Runtime {
       if (route.copies.count > 0 && issue_copies(route.copies, stream)) return Status::ok;
       route.engine = cuda::Engine::kernel;
     }
-    if (!route.movement.in_chunks || failures().now("allocate")) return issue(jobs, device, stream);
+    if (!route.movement.in_chunks || fails_now("allocate")) return issue(jobs, device, stream);
     const auto bring = [&](void* to, const void* from, std::size_t bytes) {
       return copy(to, from, bytes, device, stream);
     };
@@ -406,7 +368,7 @@ class SimulatedRuntime final : public device::Runtime {
 
   /// False where that failed.
   bool issue_copies(const cuda::CopyPlan& plan, void* stream) {
-    if (failures().now("copy")) return false;
+    if (fails_now("copy")) return false;
     counter("copies") += plan.count;
     stream_of(stream).add([plan] {
       Executor executor;
@@ -417,7 +379,7 @@ class SimulatedRuntime final : public device::Runtime {
   }
 
   bool issue_copies(const cuda::RunCopies& runs, void* stream) {
-    if (failures().now("copy")) return false;
+    if (fails_now("copy")) return false;
     ++counter("lists_copied");
     stream_of(stream).add([runs] {
       Executor executor;
@@ -428,7 +390,7 @@ class SimulatedRuntime final : public device::Runtime {
   }
 
   static Status finished(bool healthy) {
-    if (failures().now("synchronize")) return Status::failed;
+    if (fails_now("synchronize")) return Status::failed;
     if (!healthy) last_error_text = "an illegal memory access was encountered";
     return healthy ? Status::ok : Status::failed;
   }
@@ -468,6 +430,12 @@ EXPORTED void* simulated_device_malloc(int device, size_t bytes) {
 EXPORTED void simulated_device_free(void* pointer) {
   streams().finish_all();
   memory().release(pointer);
+}
+
+EXPORTED void simulated_device_reset(int device) {
+  streams().finish_all();
+  memory().release_all(device);
+  contexts().replace(device);
 }
 
 EXPORTED int simulated_device_write(void* device_memory, const void* host, size_t bytes) {

@@ -18,14 +18,19 @@ extern "C" {
 void* simulated_device_malloc(int device, size_t bytes);
 void simulated_device_free(void* pointer);
 
+/* Like cudaDeviceReset: waits for all work, frees all memory of the GPU and the page-locked memory allocated for it,
+ * and gives it another context. */
+void simulated_device_reset(int device);
+
 /* Move bytes between host arrays and device memory, after waiting for all work, like cudaMemcpy. Return 0, or -1 when
  * the device memory named is not all allocated. */
 int simulated_device_write(void* device_memory, const void* host, size_t bytes);
 int simulated_device_read(void* host, const void* device_memory, size_t bytes);
 
-/* What was done since the start or the last reset: "launches", of them "launches_ahead" of the program's, "copies",
- * "lists_copied" in one call each, "synchronisations", "allocations", "uploads" of descriptions, "table_uploads" of
- * batches, "default_stream_waits", "polls" (runs that were waited for), "locates". -1 for any other name. */
+/* What was done since the start or simulated_device_reset_counts: "launches", of them "launches_ahead" of the
+ * program's, "copies", "lists_copied" in one call each, "synchronisations", "allocations", "uploads" of descriptions,
+ * "table_uploads" of batches, "default_stream_waits", "polls" (runs that were waited for), "locates". -1 for any other
+ * name. */
 long simulated_device_count(const char* what);
 void simulated_device_reset_counts(void);
 

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -17,6 +18,12 @@ Allocations::const_iterator holder(const Allocations& allocations, std::uintptr_
   if (it == allocations.begin()) return allocations.end();
   --it;
   return address + bytes <= it->first + it->second ? it : allocations.end();
+}
+
+/// So that long test runs do not keep all they ever touched.
+void give_pages_back(std::uintptr_t address, std::size_t bytes) {
+  const std::uintptr_t begin = (address + 4095) / 4096 * 4096, end = (address + bytes) / 4096 * 4096;
+  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_REMOVE);
 }
 
 std::size_t rounded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -62,27 +69,36 @@ bool SimulatedMemory::release(void* pointer) noexcept {
   const std::lock_guard lock(mutex_);
   const auto it = live_.find(reinterpret_cast<std::uintptr_t>(pointer));
   if (it == live_.end()) return false;
-  // Give the pages back, so that long test runs do not keep all they ever touched.
-  const std::uintptr_t begin = (alias(it->first) + 4095) / 4096 * 4096;
-  const std::uintptr_t end = (alias(it->first) + it->second) / 4096 * 4096;
-  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_REMOVE);
+  give_pages_back(alias(it->first), it->second);
   live_.erase(it);
   return true;
+}
+
+void SimulatedMemory::release_all(int device) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(live_, [&](const auto& allocation) {
+    if (device_of(allocation.first) != device) return false;
+    give_pages_back(alias(allocation.first), allocation.second);
+    return true;
+  });
+  Allocations& pinned = pinned_[static_cast<std::size_t>(device)];
+  for (const auto& [begin, bytes] : pinned) std::free(reinterpret_cast<void*>(begin));
+  pinned.clear();
 }
 
 int SimulatedMemory::owner(std::uintptr_t address, std::size_t bytes) const noexcept {
   if (!is_device_address(address)) return -1;
   const std::lock_guard lock(mutex_);
   const auto it = holder(live_, address, bytes);
-  return it == live_.end() ? -1 : static_cast<int>((it->first - view_) / bytes_per_device);
+  return it == live_.end() ? -1 : device_of(it->first);
 }
 
-void* SimulatedMemory::allocate_pinned(std::size_t bytes) noexcept {
+void* SimulatedMemory::allocate_pinned(int device, std::size_t bytes) noexcept {
   void* pointer = std::aligned_alloc(256, rounded(bytes));
   if (pointer == nullptr) return nullptr;
   try {
     const std::lock_guard lock(mutex_);
-    pinned_.emplace(reinterpret_cast<std::uintptr_t>(pointer), bytes);
+    pinned_[static_cast<std::size_t>(device)].emplace(reinterpret_cast<std::uintptr_t>(pointer), bytes);
   } catch (...) {
     std::free(pointer);
     return nullptr;
@@ -92,19 +108,23 @@ void* SimulatedMemory::allocate_pinned(std::size_t bytes) noexcept {
 
 void SimulatedMemory::release_pinned(void* pointer) noexcept {
   const std::lock_guard lock(mutex_);
-  if (pinned_.erase(reinterpret_cast<std::uintptr_t>(pointer)) != 0) std::free(pointer);
+  for (Allocations& pinned : pinned_) {
+    if (pinned.erase(reinterpret_cast<std::uintptr_t>(pointer)) != 0) std::free(pointer);
+  }
 }
 
 bool SimulatedMemory::is_pinned(std::uintptr_t address, std::size_t bytes) const noexcept {
   const std::lock_guard lock(mutex_);
-  return holder(pinned_, address, bytes) != pinned_.end();
+  return std::any_of(pinned_.begin(), pinned_.end(),
+                     [&](const Allocations& pinned) { return holder(pinned, address, bytes) != pinned.end(); });
 }
 
 std::size_t SimulatedMemory::bytes_in_use() const noexcept {
   const std::lock_guard lock(mutex_);
   std::size_t bytes = 0;
-  for (const auto* allocations : {&live_, &pinned_}) {
-    for (const auto& [begin, size] : *allocations) bytes += size;
+  for (const auto& [begin, size] : live_) bytes += size;
+  for (const Allocations& pinned : pinned_) {
+    for (const auto& [begin, size] : pinned) bytes += size;
   }
   return bytes;
 }

@@ -3,6 +3,7 @@
 // Device memory is pages the program may not touch, and an alias of them that the simulation reads and writes.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -27,14 +28,21 @@ class SimulatedMemory {
   /// Where the simulation reads and writes that address.
   std::uintptr_t alias(std::uintptr_t address) const noexcept { return address - view_ + alias_; }
 
-  /// Ordinary memory that the simulated GPUs may address too; nullptr when there is none.
-  void* allocate_pinned(std::size_t bytes) noexcept;
+  /// Ordinary memory that the simulated GPUs may address too, for as long as `device` is not reset; nullptr when there
+  /// is none.
+  void* allocate_pinned(int device, std::size_t bytes) noexcept;
   void release_pinned(void* pointer) noexcept;
+  /// All of the device and all page-locked memory that is there for as long as it.
+  void release_all(int device) noexcept;
   bool is_pinned(std::uintptr_t address, std::size_t bytes) const noexcept;
 
   std::size_t bytes_in_use() const noexcept;
 
  private:
+  int device_of(std::uintptr_t address) const noexcept {
+    return static_cast<int>((address - view_) / bytes_per_device);
+  }
+
   static constexpr std::size_t bytes_per_device = std::size_t{8} << 30;
   static constexpr std::size_t total = bytes_per_device * device_count;
   static constexpr std::size_t guard = 4096;  ///< between allocations, so that running over an end is noticed
@@ -43,7 +51,7 @@ class SimulatedMemory {
   std::uintptr_t alias_ = 0;
   mutable std::mutex mutex_;
   std::map<std::uintptr_t, std::size_t> live_;
-  std::map<std::uintptr_t, std::size_t> pinned_;
+  std::array<std::map<std::uintptr_t, std::size_t>, device_count> pinned_;
 };
 
 }  // namespace gapless::tests

@@ -5,9 +5,9 @@
 #include <exception>
 #include <utility>
 
+#include "pack/cuda/context.hpp"
 #include "pack/cuda/errors.hpp"
 #include "pack/cuda/scopes.hpp"
-#include "pack/cuda/streams.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
@@ -27,7 +27,7 @@ cudaError_t copy_behind_event(Upload& upload, const void* bytes, std::size_t cou
 }  // namespace
 
 Upload CudaDescriptorMemory::upload(int device, const void* bytes, std::size_t count) noexcept {
-  const CurrentDevice current(device);
+  const InContext here(device);
   const OutsideCapture outside;
   bool much_released;
   {
@@ -35,8 +35,8 @@ Upload CudaDescriptorMemory::upload(int device, const void* bytes, std::size_t c
     much_released = released_bytes_ > released_bytes_limit;
   }
   if (much_released) free_released();
-  cudaError_t error = current.error();
-  const Lane* own = error == cudaSuccess ? lane(device, error) : nullptr;
+  cudaError_t error = here.error();
+  const Lane* own = error == cudaSuccess ? here.lane(error) : nullptr;
   Upload result;
   if (own != nullptr) error = cudaMalloc(&result.bytes, count);
   if (error == cudaErrorMemoryAllocation) {
@@ -75,29 +75,26 @@ bool CudaDescriptorMemory::wait(Upload& upload) noexcept {
   return result("waiting for a description on the GPU", error) == device::Status::ok;
 }
 
-void CudaDescriptorMemory::release(int device, const Upload& upload, std::size_t count) noexcept {
-  if (upload.arrival != nullptr) cudaEventDestroy(static_cast<cudaEvent_t>(upload.arrival));
+void CudaDescriptorMemory::release(int, const Upload& upload, std::size_t count) noexcept {
   try {
     std::lock_guard lock(mutex_);
-    released_.push_back({device, upload.bytes});
+    released_.push_back(upload);
     released_bytes_ += count;
   } catch (const std::exception&) {
-    const CurrentDevice current(device);
-    const OutsideCapture outside;
-    cudaFree(upload.bytes);
+    // Without memory to remember it by, it is lost, which harms nobody.
   }
 }
 
 void CudaDescriptorMemory::free_released() noexcept {
-  std::vector<Released> released;
+  std::vector<Upload> released;
   {
     std::lock_guard lock(mutex_);
     std::swap(released, released_);
     released_bytes_ = 0;
   }
-  for (const Released& memory : released) {
-    const CurrentDevice current(memory.device);
-    cudaFree(memory.bytes);  // waits for the kernels that read it
+  for (const Upload& upload : released) {
+    if (upload.arrival != nullptr) cudaEventDestroy(static_cast<cudaEvent_t>(upload.arrival));
+    cudaFree(upload.bytes);  // waits for the kernels that read it
   }
 }
 

@@ -2,7 +2,9 @@
 //
 // Uploads run on a stream of their own, also while a stream of the program is being captured, and nobody waits for
 // them: kernels that need one are ordered behind it. Freeing GPU memory waits for all kernels of the GPU, which a
-// program that frees a datatype did not ask for; so what is released is freed by a later upload, once it is much.
+// program that frees a datatype did not ask for; so what is released is freed by a later upload, once it is much. By
+// then it is known that the context is still there; releasing comes at any time, and the end of a context is none of
+// its business.
 #pragma once
 
 #include <mutex>
@@ -12,25 +14,21 @@
 
 namespace gapless::pack::cuda {
 
+/// Of one context, which is current when anything but release() is called.
 class CudaDescriptorMemory final : public DescriptorMemory {
  public:
   Upload upload(int device, const void* bytes, std::size_t count) noexcept override;
   Arrival follow(const Upload& upload, void* stream) noexcept override;
-  /// Calls no CUDA function for an upload that has been waited for, unless there is no host memory left.
+  /// Calls no CUDA function.
   void release(int device, const Upload& upload, std::size_t count) noexcept override;
   /// Returns when the bytes are there, also while a stream is being captured; false if that failed.
   bool wait(Upload& upload) noexcept;
 
  private:
-  struct Released {
-    int device;
-    void* bytes;
-  };
-
   void free_released() noexcept;
 
   std::mutex mutex_;
-  std::vector<Released> released_;
+  std::vector<Upload> released_;
   std::size_t released_bytes_ = 0;
 };
 

@@ -37,7 +37,7 @@ std::optional<Status> Launches::launch_from_table(const Batch& batch, bool is_la
     return launched(cuda::launch(parameters, batch.tiles(), queue(is_last)), is_last);
   };
   if (!is_capturing(queue_.stream)) return memory_.tables.run(batch, device_, queue_.stream, launch);
-  const void* const table = table_in_graph(*memory_.descriptor_memory, batch, device_, queue_.stream);
+  const void* const table = table_in_graph(memory_.descriptor_memory, batch, device_, queue_.stream);
   return table != nullptr ? std::optional(launch(table)) : std::nullopt;
 }
 

@@ -10,7 +10,7 @@
 
 namespace gapless::pack::cuda {
 
-/// What all launches of a runtime share.
+/// What all launches in a context share.
 struct LaunchMemory {
   std::shared_ptr<CudaDescriptorMemory> descriptor_memory = std::make_shared<CudaDescriptorMemory>();
   DescriptorCache descriptors;

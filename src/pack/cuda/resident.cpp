@@ -10,11 +10,13 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <vector>
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
 
+#include "pack/cuda/driver_numbers.hpp"
 #include "pack/cuda/scopes.hpp"
 #include "pack/cuda/streams.hpp"
 
@@ -24,7 +26,8 @@ namespace {
 std::atomic<std::uint64_t> jobs_done{0};
 std::atomic<bool> is_forked_child{false};  // whose CUDA context is its parent's, and of no use to it
 
-/// The resident kernel of one GPU.
+}  // namespace
+
 class Resident {
  public:
   explicit Resident(int device) noexcept {
@@ -36,6 +39,7 @@ class Resident {
     if (cudaHostAlloc(&memory, sizeof(MailBox), cudaHostAllocPortable | cudaHostAllocMapped) != cudaSuccess) return;
     std::memset(memory, 0, sizeof(MailBox));
     box_ = static_cast<MailBox*>(memory);
+    box_number_ = allocation_number(memory);
   }
 
   ResidentResult run(const Mail& mail) noexcept {
@@ -46,9 +50,10 @@ class Resident {
     return done ? ResidentResult::done : ResidentResult::unavailable;
   }
 
-  /// Lets the kernel end now instead of a millisecond later.
+  /// Lets the kernel end now instead of a millisecond later, if its context is still there.
   void stop() noexcept {
-    if (box_ == nullptr || in_use_.test_and_set(std::memory_order_acquire)) return;
+    if (box_ == nullptr || allocation_number(box_) != box_number_ || in_use_.test_and_set(std::memory_order_acquire))
+      return;
     Mail mail{};
     mail.stops = true;
     write(mail);
@@ -116,12 +121,15 @@ class Resident {
   }
 
   MailBox* box_ = nullptr;
+  std::uint64_t box_number_ = 0;
   cudaStream_t stream_ = nullptr;
   std::uint32_t message_ = 0;  ///< the last one written
   std::uint32_t kernel_ = 0;   ///< the last one started
   bool is_broken_ = false;
   std::atomic_flag in_use_ = ATOMIC_FLAG_INIT;
 };
+
+namespace {
 
 /// Never destroyed; at exit the kernels are told to end.
 class Residents {
@@ -130,23 +138,21 @@ class Residents {
     pthread_atfork(nullptr, nullptr, [] { is_forked_child.store(true, std::memory_order_relaxed); });
   }
 
-  Resident* find(int device) {
-    if (device < 0 || device >= static_cast<int>(of_device_.size())) return nullptr;
-    auto& slot = of_device_[static_cast<std::size_t>(device)];
-    if (Resident* known = slot.load(std::memory_order_acquire)) return known;
+  void add(const std::shared_ptr<Resident>& resident) {
     const std::lock_guard lock(mutex_);
-    if (slot.load(std::memory_order_relaxed) == nullptr) slot.store(new Resident(device), std::memory_order_release);
-    return slot.load(std::memory_order_relaxed);
+    std::erase_if(residents_, [](const auto& known) { return known.expired(); });
+    residents_.push_back(resident);
   }
 
   void stop_all() noexcept {
-    for (auto& slot : of_device_) {
-      if (Resident* known = slot.load(std::memory_order_acquire)) known->stop();
+    const std::lock_guard lock(mutex_);
+    for (const auto& known : residents_) {
+      if (const auto resident = known.lock()) resident->stop();
     }
   }
 
  private:
-  std::array<std::atomic<Resident*>, 64> of_device_{};
+  std::vector<std::weak_ptr<Resident>> residents_;
   std::mutex mutex_;
 };
 
@@ -177,17 +183,21 @@ ResidentUse resident_use() noexcept {
 #endif
 }
 
-ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyond_gpu, int device) {
+std::shared_ptr<Resident> make_resident(int device) {
+  auto resident = std::make_shared<Resident>(device);
+  residents().add(resident);
+  return resident;
+}
+
+ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyond_gpu, Resident& resident) noexcept {
   if (bytes > largest_resident_job) return ResidentResult::unavailable;
-  Resident* resident = residents().find(device);
-  if (resident == nullptr) return ResidentResult::unavailable;
   if (resident_use() == ResidentUse::when_idle && !is_idle(cudaStreamLegacy)) return ResidentResult::unavailable;
   Mail mail;
   mail.stops = false;
   mail.beyond_gpu = beyond_gpu;
   mail.tiles = static_cast<std::uint32_t>(nest.tiles());
   std::memcpy(mail.nest, &nest, nest.size());
-  return resident->run(mail);
+  return resident.run(mail);
 }
 
 }  // namespace gapless::pack::cuda

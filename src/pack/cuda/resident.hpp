@@ -13,6 +13,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
+
 #include "pack/cuda/fused.hpp"
 
 namespace gapless::pack::cuda {
@@ -51,10 +53,16 @@ cudaError_t launch_resident(MailBox* box, std::uint32_t next, std::uint32_t kern
 
 enum class ResidentResult : std::uint8_t { done, unavailable };
 
-/// Runs the nest of so many bytes on the current device, `device`, and waits for it. Unavailable, and nothing happened,
-/// where there is no resident kernel to be had, it is in use by another thread, the job is too large, or the program's
-/// default stream has to be idle and is not. Throws std::bad_alloc.
-ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyond_gpu, int device);
+/// The resident kernel of one context. Forgotten, not destroyed: its end calls no CUDA function.
+class Resident;
+
+/// That of the current context, of `device`. Throws std::bad_alloc.
+std::shared_ptr<Resident> make_resident(int device);
+
+/// Runs the nest of so many bytes in the current context, whose resident kernel is given, and waits for it.
+/// Unavailable, and nothing happened, where there is no resident kernel to be had, it is in use by another thread, the
+/// job is too large, or the program's default stream has to be idle and is not.
+ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyond_gpu, Resident& resident) noexcept;
 
 /// Which jobs go to resident kernels: none, those that come when the program's default stream is idle, or all.
 enum class ResidentUse : std::uint8_t { never, when_idle, at_once };

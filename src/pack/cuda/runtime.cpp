@@ -3,15 +3,12 @@
 
 #include <chrono>
 
+#include "pack/cuda/context.hpp"
 #include "pack/cuda/copy_engine.hpp"
 #include "pack/cuda/errors.hpp"
 #include "pack/cuda/kept.hpp"
 #include "pack/cuda/kernels.hpp"
-#include "pack/cuda/launches.hpp"
-#include "pack/cuda/resident.hpp"
 #include "pack/cuda/scopes.hpp"
-#include "pack/cuda/staging.hpp"
-#include "pack/cuda/streams.hpp"
 #include "pack/cuda/tile_launch.hpp"
 #include "pack/of_thread.hpp"
 
@@ -53,24 +50,72 @@ bool have_issued(const Route& route, cudaStream_t queue) noexcept {
 
 Before state_of(cudaStream_t queue) noexcept { return is_idle(queue) ? Before::idle : Before::busy; }
 
+Status issue(std::span<const Job> jobs, int device, Context& context, Launches& launches) noexcept {
+  try {
+    return issue(context.planner, jobs, device, launches);
+  } catch (const std::bad_alloc&) {
+    return failed("planning a pack or unpack", cudaErrorMemoryAllocation);
+  }
+}
+
+/// One job, in chunks if there is memory for them.
+Status issue_in_chunks(const Job& job, int device, Context& context, cudaStream_t queue, Launches& launches) noexcept {
+  Staging& staging = context.staging;
+  // A graph may be launched twice at a time, and the buffers serve one job after the other.
+  if (is_capturing(queue) || !staging.acquire(queue)) return issue({&job, 1}, device, context, launches);
+  Status status = Status::failed;
+  try {
+    status = issue_in_chunks(context.planner, job, device, launches, staging);
+  } catch (const std::bad_alloc&) {
+    status = failed("planning an unpack in chunks", cudaErrorMemoryAllocation);
+  }
+  if (status != Status::ok) staging.abandon();
+  staging.release();
+  return status;
+}
+
+/// Nothing where the job is no small nest. Throws std::bad_alloc.
+std::optional<SmallNest> small_nest_of(const Job& job, int device, Planner& planner) {
+  auto& kept = of_this_thread<KeptByJob<std::optional<SmallNest>>>();
+  if (const auto* known = kept.find(job, device, planner.identity())) return *known;
+  const auto preferred = planner.is_forced() ? std::nullopt : std::optional(Regime::nest);
+  const std::optional<FusedWork> work = fused(planner.plan(job, device, preferred).launch);
+  const auto* small = work ? std::get_if<SmallNest>(&*work) : nullptr;
+  const std::optional<SmallNest> result = small != nullptr ? std::optional(*small) : std::nullopt;
+  kept.remember(job, device, planner.identity(), result);
+  return result;
+}
+
+/// False where it has to be launched.
+bool has_run_resident(const Job& job, int device, device::Reach reach, Context& context) noexcept {
+  try {
+    const auto bytes = static_cast<std::size_t>(job.end - job.begin);
+    const std::optional<SmallNest> nest = small_nest_of(job, device, context.planner);
+    return nest &&
+           run_resident(*nest, bytes, reach == device::Reach::beyond, context.resident(device)) == ResidentResult::done;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void* CudaRuntime::stream(int device) noexcept {
-  const CurrentDevice current(device);
-  cudaError_t error = current.error();
-  const Lane* own = error == cudaSuccess ? lane(device, error) : nullptr;
+  const InContext here(device);
+  cudaError_t error = here.error();
+  const Lane* own = error == cudaSuccess ? here.lane(error) : nullptr;
   if (own == nullptr) failed("creating a stream", error);
   return own != nullptr ? own->stream : nullptr;
 }
 
 Status CudaRuntime::follow_default_stream(int device, void* stream) noexcept {
-  const CurrentDevice current(device);
-  cudaError_t error = current.error();
+  const InContext here(device);
+  cudaError_t error = here.error();
   if (error != cudaSuccess) return failed("choosing the GPU", error);
   bool may = false;
   error = may_touch_default_stream(may);
   if (error == cudaSuccess && !may) return Status::ok;
-  const Lane* own = error == cudaSuccess ? lane(device, error) : nullptr;
+  const Lane* own = error == cudaSuccess ? here.lane(error) : nullptr;
   if (own != nullptr) error = cudaEventRecord(own->event, cudaStreamLegacy);
   if (error == cudaSuccess) error = cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), own->event, 0);
   return result("waiting for the default stream", error);
@@ -89,80 +134,38 @@ Status CudaRuntime::synchronize(int device, void* stream) noexcept {
   return result("waiting for the GPU", cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
 }
 
-Status CudaRuntime::issue(std::span<const Job> jobs, int device, Launches& launches) noexcept {
-  try {
-    return cuda::issue(planner_, jobs, device, launches);
-  } catch (const std::bad_alloc&) {
-    return failed("planning a pack or unpack", cudaErrorMemoryAllocation);
-  }
-}
-
-Status CudaRuntime::issue_in_chunks(const Job& job, int device, cudaStream_t queue, Launches& launches) noexcept {
-  // A graph may be launched twice at a time, and the buffers serve one job after the other.
-  Staging* const staging = is_capturing(queue) ? nullptr : Staging::acquire(device, queue);
-  if (staging == nullptr) return issue({&job, 1}, device, launches);
-  Status status = Status::failed;
-  try {
-    status = cuda::issue_in_chunks(planner_, job, device, launches, *staging);
-  } catch (const std::bad_alloc&) {
-    status = failed("planning an unpack in chunks", cudaErrorMemoryAllocation);
-  }
-  if (status != Status::ok) staging->abandon();
-  staging->release();
-  return status;
-}
-
 Status CudaRuntime::run(std::span<const Job> jobs, int device, void* stream) noexcept {
-  const CurrentDevice current(device);
-  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
+  const InContext here(device);
+  if (here.error() != cudaSuccess) return failed("choosing the GPU", here.error());
   auto* const queue = static_cast<cudaStream_t>(stream);
-  Launches launches(memory_, device, queue);
-  if (jobs.size() != 1 || !router_.has_choice(jobs.front())) return issue(jobs, device, launches);
+  Context& context = here.context();
+  Launches launches(context.memory, device, queue);
+  if (jobs.size() != 1 || !router_.has_choice(jobs.front())) return issue(jobs, device, context, launches);
   const Route route = router_.route_issued(jobs.front(), locate(jobs.front().packed));
   if (route.engine == Engine::copies && have_issued(route, queue)) return Status::ok;
-  return route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, queue, launches)
-                                  : issue(jobs, device, launches);
-}
-
-std::optional<SmallNest> CudaRuntime::small_nest_of(const Job& job, int device) {
-  auto& kept = of_this_thread<KeptByJob<std::optional<SmallNest>>>();
-  if (const auto* known = kept.find(job, device, planner_.identity())) return *known;
-  const auto preferred = planner_.is_forced() ? std::nullopt : std::optional(Regime::nest);
-  const std::optional<FusedWork> work = fused(planner_.plan(job, device, preferred).launch);
-  const auto* small = work ? std::get_if<SmallNest>(&*work) : nullptr;
-  const std::optional<SmallNest> result = small != nullptr ? std::optional(*small) : std::nullopt;
-  kept.remember(job, device, planner_.identity(), result);
-  return result;
-}
-
-bool CudaRuntime::has_run_resident(const Job& job, int device, device::Reach reach) noexcept {
-  try {
-    const auto bytes = static_cast<std::size_t>(job.end - job.begin);
-    const std::optional<SmallNest> nest = small_nest_of(job, device);
-    return nest && run_resident(*nest, bytes, reach == device::Reach::beyond, device) == ResidentResult::done;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+  return route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, context, queue, launches)
+                                  : issue(jobs, device, context, launches);
 }
 
 // The work goes to the default stream itself, which orders it after the program's own without an event to wait for.
 Status CudaRuntime::run_and_wait(std::span<const Job> jobs, int device, device::Reach reach) noexcept {
-  const CurrentDevice current(device);
-  cudaError_t error = current.error();
+  const InContext here(device);
+  cudaError_t error = here.error();
   if (error != cudaSuccess) return failed("choosing the GPU", error);
+  Context& context = here.context();
   const ResidentUse use = jobs.size() == 1 ? resident_use() : ResidentUse::never;
-  if (use == ResidentUse::at_once && has_run_resident(jobs.front(), device, reach)) return Status::ok;
+  if (use == ResidentUse::at_once && has_run_resident(jobs.front(), device, reach, context)) return Status::ok;
   bool may = false;
   error = may_touch_default_stream(may);
-  if (use == ResidentUse::when_idle && may && has_run_resident(jobs.front(), device, reach)) return Status::ok;
-  Lane* const own = error == cudaSuccess ? lane(device, error) : nullptr;
+  if (use == ResidentUse::when_idle && may && has_run_resident(jobs.front(), device, reach, context)) return Status::ok;
+  Lane* const own = error == cudaSuccess ? here.lane(error) : nullptr;
   if (own == nullptr) return failed("preparing to wait for the GPU", error);
   cudaStream_t queue = may ? cudaStreamLegacy : own->stream;
   Route route = router_.route_waited(jobs, device, reach);
   const Before before = router_.should_ask(route, device) ? state_of(queue) : Before::unknown;
   const std::uint64_t prepared_before = launches_prepared();
   const auto start = std::chrono::steady_clock::now();
-  const Status status = run_and_wait(jobs, route, device, reach, *own, queue);
+  const Status status = run_and_wait(jobs, route, device, reach, context, *own, queue);
   const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
   // A run that had to load its kernel, to make a graph, or to plan many jobs and maybe to allocate a table, tells
   // nothing about engines.
@@ -172,25 +175,25 @@ Status CudaRuntime::run_and_wait(std::span<const Job> jobs, int device, device::
   return status;
 }
 
-Status CudaRuntime::run_and_wait(std::span<const Job> jobs, Route& route, int device, device::Reach reach, Lane& own,
-                                 cudaStream_t queue) noexcept {
+Status CudaRuntime::run_and_wait(std::span<const Job> jobs, Route& route, int device, device::Reach reach,
+                                 Context& context, Lane& own, cudaStream_t queue) noexcept {
   if (route.engine == Engine::copies) {
     // The default stream takes no copies of runs.
     if (route.runs != nullptr && has_followed(own, queue)) queue = own.stream;
     if (have_issued(route, queue)) return result("waiting for copies", wait_for_copies(queue));
     route.engine = Engine::kernel;
   }
-  GraphLaunches* graphs = queue == cudaStreamLegacy ? own.graphs : nullptr;
+  GraphLaunches* graphs = queue == cudaStreamLegacy ? own.graphs.get() : nullptr;
   if (route.engine == Engine::ahead && has_followed(own, queue)) {
     queue = own.stream;
-    graphs = own.graphs_ahead;
+    graphs = own.graphs_ahead.get();
   }
   // The blocks of a long job would queue up to count themselves.
   constexpr std::uint64_t long_job = 8 << 20;
-  Launches launches(memory_, device, {queue, graphs},
+  Launches launches(context.memory, device, {queue, graphs},
                     route.movement.bytes < long_job ? own.next_completion(reach) : Completion{});
-  const Status status =
-      route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, queue, launches) : issue(jobs, device, launches);
+  const Status status = route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, context, queue, launches)
+                                                 : issue(jobs, device, context, launches);
   if (!launches.is_under_way()) return status;
   const bool polls = status == Status::ok && launches.completes();
   const Status finished = result("waiting for the GPU", polls ? own.wait(queue) : cudaStreamSynchronize(queue));
@@ -198,15 +201,15 @@ Status CudaRuntime::run_and_wait(std::span<const Job> jobs, Route& route, int de
 }
 
 Status CudaRuntime::copy(const PairJob& job, int device, void* stream) noexcept {
-  const CurrentDevice current(device);
-  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
+  const InContext here(device);
+  if (here.error() != cudaSuccess) return failed("choosing the GPU", here.error());
   auto* const queue = static_cast<cudaStream_t>(stream);
   try {
-    const PlannedPair planned = plan_pair(planner_, job, device);
+    const PlannedPair planned = plan_pair(here.context().planner, job, device);
     if (planned.out_of_memory) return Status::out_of_memory;
     for (const auto& descriptor : {planned.source, planned.destination}) {
       if (!descriptor) continue;
-      if (const Status status = memory_.use({&descriptor, 1}, queue); status != Status::ok) return status;
+      if (const Status status = here.context().memory.use({&descriptor, 1}, queue); status != Status::ok) return status;
     }
     return result("starting a copy between two layouts", launch(planned.launch, queue));
   } catch (const std::bad_alloc&) {

@@ -4,11 +4,10 @@
 #include <cuda_runtime_api.h>
 
 #include "device/device.hpp"
+#include "pack/cuda/context.hpp"
 #include "pack/cuda/fused.hpp"
 #include "pack/cuda/launches.hpp"
-#include "pack/cuda/plan.hpp"
 #include "pack/cuda/route.hpp"
-#include "pack/cuda/streams.hpp"
 
 namespace gapless::pack::cuda {
 
@@ -19,6 +18,8 @@ class CudaRuntime final : public device::Runtime {
   std::string describe(int device) override;
   const char* last_error() noexcept override;
   device::Location locate(const void* pointer) noexcept override;
+  std::uint64_t context(int device) noexcept override;
+  bool has_context(std::uint64_t number) noexcept override { return is_there(number); }
   device::Status allocate(device::MemoryKind kind, int device, std::size_t bytes, void** result) noexcept override;
   void release(device::MemoryKind kind, int device, void* pointer) noexcept override;
   void* stream(int device) noexcept override;
@@ -33,21 +34,10 @@ class CudaRuntime final : public device::Runtime {
   void force_engine(const char* name) noexcept override { router_.force(engine_named(name)); }
 
  private:
-  /// Nothing where the job is no small nest. Throws std::bad_alloc.
-  std::optional<SmallNest> small_nest_of(const Job& job, int device);
-  /// False where it has to be launched.
-  bool has_run_resident(const Job& job, int device, device::Reach reach) noexcept;
-  device::Status issue(std::span<const Job> jobs, int device, Launches& launches) noexcept;
-  /// One job, in chunks if there is memory for them.
-  device::Status issue_in_chunks(const Job& job, int device, cudaStream_t queue, Launches& launches) noexcept;
   /// By the route, behind `queue`; what is noted in the route is how it went in the end.
-  device::Status run_and_wait(std::span<const Job> jobs, Route& route, int device, device::Reach reach, Lane& own,
-                              cudaStream_t queue) noexcept;
+  device::Status run_and_wait(std::span<const Job> jobs, Route& route, int device, device::Reach reach,
+                              Context& context, Lane& own, cudaStream_t queue) noexcept;
 
-  static constexpr std::size_t descriptor_capacity = std::size_t{256} << 20;
-
-  LaunchMemory memory_{descriptor_capacity};
-  Planner planner_{memory_.descriptors};
   Router router_;
 };
 

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdio>
 
+#include "pack/cuda/context.hpp"
 #include "pack/cuda/errors.hpp"
 #include "pack/cuda/runtime.hpp"
 #include "pack/cuda/scopes.hpp"
@@ -97,14 +98,26 @@ void CudaRuntime::release(MemoryKind kind, int device, void* pointer) noexcept {
   if (error != cudaSuccess) failed("freeing memory", error);
 }
 
+std::uint64_t CudaRuntime::context(int device) noexcept {
+  const InContext here(device);
+  if (here.error() == cudaSuccess) return here.context().number();
+  failed("choosing the GPU", here.error());
+  return 0;
+}
+
 Status CudaRuntime::enable_peer(int device, int peer) noexcept {
   if (device == peer) return Status::ok;
-  constexpr int remembered = 16;
-  static std::atomic<bool> enabled[remembered][remembered];
-  const bool remembers = device >= 0 && device < remembered && peer >= 0 && peer < remembered;
-  if (remembers && enabled[device][peer].load(std::memory_order_relaxed)) return Status::ok;
-  const CurrentDevice current(device);
-  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
+  const ThreadPlace* known_peer = last_place(peer);
+  if (known_peer == nullptr || !known_peer->context->is_there()) {
+    const InContext there(peer);
+    if (there.error() != cudaSuccess) return failed("choosing the other GPU", there.error());
+    known_peer = last_place(peer);
+  }
+  const InContext here(device);
+  if (here.error() != cudaSuccess) return failed("choosing the GPU", here.error());
+  std::atomic<std::uint64_t>* const accessible = here.context().accessible_peer(peer);
+  const std::uint64_t peer_context = known_peer->context->number();
+  if (accessible != nullptr && accessible->load(std::memory_order_relaxed) == peer_context) return Status::ok;
   const OutsideCapture outside;
   int can = 0;
   if (const cudaError_t error = cudaDeviceCanAccessPeer(&can, device, peer); error != cudaSuccess) {
@@ -115,7 +128,7 @@ Status CudaRuntime::enable_peer(int device, int peer) noexcept {
   }
   const cudaError_t error = enable_access(device, peer);
   if (error != cudaSuccess) return failed("letting a GPU address another's memory", error);
-  if (remembers) enabled[device][peer].store(true, std::memory_order_relaxed);
+  if (accessible != nullptr) accessible->store(peer_context, std::memory_order_relaxed);
   return Status::ok;
 }
 

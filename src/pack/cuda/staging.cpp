@@ -5,17 +5,12 @@
 
 namespace gapless::pack::cuda {
 
-Staging* Staging::acquire(int device, cudaStream_t queue) noexcept {
-  // Never destroyed: at process exit the driver may be gone before our destructors.
-  constexpr int most_devices = 16;
-  static auto* const of_devices = new Staging[most_devices];
-  if (device >= most_devices) return nullptr;
-  Staging& staging = of_devices[device];
-  if (staging.taken_.test_and_set(std::memory_order_acquire)) return nullptr;
-  if (staging.create() == cudaSuccess && staging.follow(queue) == cudaSuccess) return &staging;
+bool Staging::acquire(cudaStream_t queue) noexcept {
+  if (taken_.test_and_set(std::memory_order_acquire)) return false;
+  if (create() == cudaSuccess && follow(queue) == cudaSuccess) return true;
   cudaGetLastError();
-  staging.release();
-  return nullptr;
+  release();
+  return false;
 }
 
 cudaError_t Staging::create() noexcept {

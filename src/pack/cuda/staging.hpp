@@ -1,7 +1,7 @@
 // Two buffers of packed GPU memory: a copy engine fills one while a kernel unpacks the other.
 //
-// There is one pair for each GPU, made when it is first needed and kept. Events order all use of it, so that whoever
-// has issued his chunks can hand it on; a thread that finds it taken, or no memory for it, goes without.
+// There is one pair for each context, made when it is first needed and kept. Events order all use of it, so that
+// whoever has issued his chunks can hand it on; a thread that finds it taken, or no memory for it, goes without.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,9 +14,9 @@ namespace gapless::pack::cuda {
 
 class Staging final : public ChunkBuffers {
  public:
-  /// That of the current device, `device`, for the caller alone until release(), for kernels in `queue`; nullptr if it
-  /// is not to be had. Copies wait for what `queue` has been given so far.
-  static Staging* acquire(int device, cudaStream_t queue) noexcept;
+  /// For the caller alone until release(), for kernels in `queue`, of the current context; false if it is not to be
+  /// had. Copies wait for what `queue` has been given so far.
+  bool acquire(cudaStream_t queue) noexcept;
   void release() noexcept { taken_.clear(std::memory_order_release); }
   /// After a failure: returns when no copy reads host memory any more.
   void abandon() noexcept;

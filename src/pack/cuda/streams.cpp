@@ -2,46 +2,17 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <map>
-#include <mutex>
+#include <exception>
 #include <new>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "pack/cuda/scopes.hpp"
-#include "pack/of_thread.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
 
-/// Lanes of ended threads. Streams are never destroyed: at process exit the driver may be gone before our destructors.
-struct Idle {
-  std::mutex mutex;
-  std::multimap<int, Lane> lanes;
-};
-
-Idle& idle() {
-  static auto* instance = new Idle;
-  return *instance;
-}
-
-struct OwnedLanes {
-  std::vector<std::pair<int, Lane>> lanes;
-
-  ~OwnedLanes() {
-    try {
-      std::lock_guard lock(idle().mutex);
-      for (const auto& [device, lane] : lanes) idle().lanes.emplace(device, lane);
-    } catch (...) {
-      // Without memory to remember them by, the lanes are lost, which harms nobody.
-    }
-  }
-};
-
 void destroy(const Lane& lane) noexcept {
-  delete lane.graphs;
-  delete lane.graphs_ahead;
   if (lane.completion.flag != nullptr) cudaFreeHost(lane.completion.flag);
   if (lane.completion.arrived != nullptr) cudaFree(lane.completion.arrived);
   if (lane.event != nullptr) cudaEventDestroy(lane.event);
@@ -71,13 +42,22 @@ bool may_launch_graphs() noexcept {
   return may;
 }
 
+/// Lets the other thread of the core run for some nanoseconds.
+void pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
 cudaError_t create(Lane& lane) noexcept {
   const OutsideCapture outside;
   int lowest = 0, highest = 0;
   cudaError_t error = cudaDeviceGetStreamPriorityRange(&lowest, &highest);
   if (may_launch_graphs()) {
-    lane.graphs = new (std::nothrow) GraphLaunches(priority_of_default_stream);
-    lane.graphs_ahead = new (std::nothrow) GraphLaunches(highest);
+    lane.graphs.reset(new (std::nothrow) GraphLaunches(priority_of_default_stream));
+    lane.graphs_ahead.reset(new (std::nothrow) GraphLaunches(highest));
   }
   // Whoever waits for communication waits longer than whoever computes beside it.
   if (error == cudaSuccess) error = cudaStreamCreateWithPriority(&lane.stream, cudaStreamNonBlocking, highest);
@@ -89,15 +69,6 @@ cudaError_t create(Lane& lane) noexcept {
   }
   return error;
 }
-
-/// Lets the other thread of the core run for some nanoseconds.
-void pause() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
-}  // namespace
 
 const Completion& Lane::next_completion(device::Reach reach) noexcept {
   *const_cast<volatile std::uint32_t*>(completion.flag) = 0;
@@ -120,31 +91,21 @@ cudaError_t Lane::wait(cudaStream_t queue) const noexcept {
   return cudaStreamSynchronize(queue);
 }
 
-Lane* lane(int device, cudaError_t& error) noexcept {
-  error = cudaSuccess;
+void IdleLanes::give(Lane&& lane) noexcept {
   try {
-    auto& owned = of_this_thread<OwnedLanes>();
-    for (auto& [owner, lane] : owned.lanes) {
-      if (owner == device) return &lane;
-    }
-    owned.lanes.reserve(owned.lanes.size() + 1);
-    Lane fresh;
-    {
-      std::lock_guard lock(idle().mutex);
-      const auto it = idle().lanes.find(device);
-      if (it != idle().lanes.end()) {
-        fresh = it->second;
-        idle().lanes.erase(it);
-      }
-    }
-    if (fresh.stream == nullptr) error = create(fresh);
-    if (error != cudaSuccess) return nullptr;
-    owned.lanes.emplace_back(device, fresh);
-    return &owned.lanes.back().second;
-  } catch (...) {
-    error = cudaErrorMemoryAllocation;
-    return nullptr;
+    const std::lock_guard lock(mutex_);
+    lanes_.push_back(std::move(lane));
+  } catch (const std::exception&) {
+    // Without memory to remember it by, the lane is lost, which harms nobody.
   }
+}
+
+Lane IdleLanes::take() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (lanes_.empty()) return {};
+  Lane lane = std::move(lanes_.back());
+  lanes_.pop_back();
+  return lane;
 }
 
 bool is_idle(cudaStream_t stream) noexcept {

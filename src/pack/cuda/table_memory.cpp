@@ -13,12 +13,12 @@ cudaEvent_t event_of(const TableBlock& block) noexcept { return static_cast<cuda
 
 /// What a graph owns. Its end is no time to call CUDA, so nothing is left to be waited for.
 struct OwnedTable {
-  CudaDescriptorMemory& memory;
+  std::shared_ptr<CudaDescriptorMemory> memory;
   int device;
   std::size_t bytes;
   Upload upload;
 
-  ~OwnedTable() { memory.release(device, upload, bytes); }
+  ~OwnedTable() { memory->release(device, upload, bytes); }
 };
 
 /// The graph that the stream is being captured into.
@@ -86,14 +86,15 @@ bool CudaTableMemory::has_passed(const TableBlock& block) noexcept {
   return passed;
 }
 
-const void* table_in_graph(CudaDescriptorMemory& memory, const Batch& batch, int device, cudaStream_t queue) {
+const void* table_in_graph(const std::shared_ptr<CudaDescriptorMemory>& memory, const Batch& batch, int device,
+                           cudaStream_t queue) {
   const std::size_t bytes = batch.table_parts().allocation();
   const auto staging = std::make_unique<Word16[]>(bytes / sizeof(Word16) + 1);
   batch.write_table(reinterpret_cast<std::byte*>(staging.get()));
-  Upload upload = memory.upload(device, staging.get(), bytes);
+  Upload upload = memory->upload(device, staging.get(), bytes);
   if (upload.bytes == nullptr) return nullptr;
   const void* const address = upload.bytes;
-  const bool has_arrived = memory.wait(upload);
+  const bool has_arrived = memory->wait(upload);
   auto table = std::unique_ptr<OwnedTable>(new OwnedTable{memory, device, bytes, upload});
   if (has_arrived && give_to_graph(std::move(table), queue) == cudaSuccess) return address;
   cudaGetLastError();

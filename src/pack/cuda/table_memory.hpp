@@ -22,7 +22,8 @@ class CudaTableMemory final : public TableMemory {
 };
 
 /// The batch's table for the graph that `queue` is being captured into, which owns it; nullptr where there is no memory
-/// for it. `memory` is never destroyed. Throws std::bad_alloc.
-const void* table_in_graph(CudaDescriptorMemory& memory, const Batch& batch, int device, cudaStream_t queue);
+/// for it. Throws std::bad_alloc.
+const void* table_in_graph(const std::shared_ptr<CudaDescriptorMemory>& memory, const Batch& batch, int device,
+                           cudaStream_t queue);
 
 }  // namespace gapless::pack::cuda

@@ -4,26 +4,19 @@
 #include <limits>
 
 #include "pack/cuda/driver_function.hpp"
+#include "pack/cuda/driver_numbers.hpp"
 #include "pack/cuda/words.hpp"
 
 namespace gapless::pack::cuda {
 namespace {
 
 struct Driver {
-  decltype(&cuCtxGetCurrent) current_context = driver_function<decltype(&cuCtxGetCurrent)>("cuCtxGetCurrent");
   decltype(&cuLaunchKernelEx) launch = driver_function<decltype(&cuLaunchKernelEx)>("cuLaunchKernelEx");
 };
 
 const Driver& driver() noexcept {
   static const Driver functions;
   return functions;
-}
-
-/// The context that launches go to; nullptr where the runtime has yet to choose it.
-CUcontext current_context() noexcept {
-  CUcontext context = nullptr;
-  if (driver().launch == nullptr || driver().current_context == nullptr) return nullptr;
-  return driver().current_context(&context) == CUDA_SUCCESS ? context : nullptr;
 }
 
 bool may_launch_early() noexcept {
@@ -35,7 +28,7 @@ bool may_launch_early() noexcept {
 /// A kernel as one context knows it.
 struct Loaded {
   const void* kernel = nullptr;
-  CUcontext context = nullptr;
+  std::uint64_t context = 0;  ///< its number
   cudaFunction_t function = nullptr;
   bool may_launch_early = false;
 };
@@ -43,7 +36,7 @@ struct Loaded {
 thread_local std::uint64_t preparations = 0;
 
 /// Each thread remembers the kernels that it launched last.
-cudaError_t find(const void* kernel, CUcontext context, const Loaded*& found) noexcept {
+cudaError_t find(const void* kernel, std::uint64_t context, const Loaded*& found) noexcept {
   thread_local std::array<Loaded, 64> remembered;
   constexpr std::size_t least_code = 16;  // bytes of a kernel's host function, of which `kernel` is the address
   Loaded& slot = remembered[reinterpret_cast<std::uintptr_t>(kernel) / least_code % remembered.size()];
@@ -87,8 +80,8 @@ cudaError_t launch_tiles(const void* kernel, std::uint64_t tiles, int tiles_per_
   const auto side_by_side = static_cast<unsigned>(tiles_per_block);
   const dim3 blocks((static_cast<unsigned>(tiles) + side_by_side - 1) / side_by_side);
   const dim3 threads(threads_per_block, side_by_side);
-  const CUcontext context = current_context();
-  if (context == nullptr) {
+  const std::uint64_t context = driver().launch != nullptr ? current_context_number() : 0;
+  if (context == 0) {  // the runtime has yet to choose it
     return cudaLaunchKernel(kernel, blocks, threads, pointers_to(parameters).data(), 0, queue.stream);
   }
   const Loaded* loaded = nullptr;
