@@ -48,11 +48,28 @@ std::byte* allocate(MemoryKind kind, int device, std::size_t bytes) noexcept {
   return static_cast<std::byte*>(memory);
 }
 
-void release(MemoryKind kind, int device, std::byte* memory) noexcept {
+/// Host memory belongs to no context.
+constexpr std::uint64_t no_context = 0;
+
+/// What memory of that kind belongs to now; see device::Runtime.
+std::uint64_t context_of(MemoryKind kind, int device) noexcept {
+  if (kind == MemoryKind::host) return no_context;
+  device::Runtime* runtime = device::runtime();
+  return runtime != nullptr ? runtime->context(device) : no_context;
+}
+
+bool is_there(MemoryKind kind, std::uint64_t context) noexcept {
+  if (kind == MemoryKind::host) return true;
+  device::Runtime* runtime = device::runtime();
+  return runtime != nullptr && runtime->has_context(context);
+}
+
+/// Memory whose context is gone is gone with it, and its address may be another's.
+void release(MemoryKind kind, int device, std::uint64_t context, std::byte* memory) noexcept {
   if (kind == MemoryKind::host) {
     std::free(memory);
-  } else if (device::Runtime* runtime = device::runtime()) {
-    runtime->release(kind, device, memory);
+  } else if (is_there(kind, context)) {
+    device::runtime()->release(kind, device, memory);
   }
 }
 
@@ -64,7 +81,14 @@ struct SizeClass {
 struct Pool {
   MemoryKind kind;
   int device;
+  std::uint64_t context;
   std::array<SizeClass, largest_class_log2 - smallest_class_log2 + 1> classes{};
+
+  std::size_t bytes() const noexcept {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < classes.size(); ++i) sum += classes[i].count << (smallest_class_log2 + i);
+    return sum;
+  }
 };
 
 // Static destructors and functions that exit() calls may send messages, too, after the thread's objects are gone.
@@ -79,15 +103,15 @@ struct ThreadPools {
     have_ended = true;
   }
 
-  Pool* find(MemoryKind kind, int device) noexcept {
+  Pool* find(MemoryKind kind, int device, std::uint64_t context) noexcept {
     for (Pool& pool : pools) {
-      if (pool.kind == kind && pool.device == device) return &pool;
+      if (pool.kind == kind && pool.device == device && pool.context == context) return &pool;
     }
     return nullptr;
   }
 
-  std::byte* take(MemoryKind kind, int device, std::size_t log2) noexcept {
-    Pool* pool = find(kind, device);
+  std::byte* take(MemoryKind kind, int device, std::uint64_t context, std::size_t log2) noexcept {
+    Pool* pool = find(kind, device, context);
     if (pool == nullptr) return nullptr;
     SizeClass& size_class = pool->classes[log2 - smallest_class_log2];
     if (size_class.count == 0) return nullptr;
@@ -95,17 +119,12 @@ struct ThreadPools {
     return size_class.free[--size_class.count];
   }
 
-  bool keep(MemoryKind kind, int device, std::byte* memory, std::size_t log2) noexcept {
+  bool keep(MemoryKind kind, int device, std::uint64_t context, std::byte* memory, std::size_t log2) noexcept {
+    Pool* pool = find(kind, device, context);
+    if (pool == nullptr) pool = add(kind, device, context);
+    if (pool == nullptr) return false;
     const std::size_t capacity = std::size_t{1} << log2;
     if (bytes + capacity > limit().load(std::memory_order_relaxed)) return false;
-    Pool* pool = find(kind, device);
-    if (pool == nullptr) {
-      try {
-        pool = &pools.emplace_back(Pool{kind, device, {}});
-      } catch (const std::bad_alloc&) {
-        return false;
-      }
-    }
     SizeClass& size_class = pool->classes[log2 - smallest_class_log2];
     if (size_class.count == buffers_per_class) return false;
     size_class.free[size_class.count++] = memory;
@@ -113,10 +132,27 @@ struct ThreadPools {
     return true;
   }
 
+  /// Drops the pools of contexts that are gone. nullptr if the new one's is, too, or there is no memory for it.
+  Pool* add(MemoryKind kind, int device, std::uint64_t context) noexcept {
+    std::erase_if(pools, [this](const Pool& pool) {
+      if (is_there(pool.kind, pool.context)) return false;
+      bytes -= pool.bytes();
+      return true;
+    });
+    if (!is_there(kind, context)) return nullptr;
+    try {
+      return &pools.emplace_back(Pool{kind, device, context, {}});
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+
   void drain() noexcept {
     for (Pool& pool : pools) {
       for (SizeClass& size_class : pool.classes) {
-        while (size_class.count > 0) release(pool.kind, pool.device, size_class.free[--size_class.count]);
+        while (size_class.count > 0) {
+          release(pool.kind, pool.device, pool.context, size_class.free[--size_class.count]);
+        }
       }
     }
     bytes = 0;
@@ -137,7 +173,8 @@ Wire::Wire(MemoryKind kind, int device, std::size_t bytes) noexcept : kind_(kind
   const std::size_t log2 = class_of(bytes);
   if (log2 > largest_class_log2) return;
   capacity_ = std::size_t{1} << log2;
-  if (ThreadPools* pools = thread_pools()) data_ = pools->take(kind, device, log2);
+  context_ = context_of(kind, device);
+  if (ThreadPools* pools = thread_pools()) data_ = pools->take(kind, device, context_, log2);
   if (data_ == nullptr) data_ = allocate(kind, device, capacity_);
 }
 
@@ -145,18 +182,22 @@ Wire::~Wire() {
   if (data_ == nullptr) return;
   const auto log2 = static_cast<std::size_t>(std::countr_zero(capacity_));
   ThreadPools* pools = thread_pools();
-  if (pools == nullptr || !pools->keep(kind_, device_, data_, log2)) release(kind_, device_, data_);
+  if (pools == nullptr || !pools->keep(kind_, device_, context_, data_, log2)) {
+    release(kind_, device_, context_, data_);
+  }
 }
 
 Wire::Wire(Wire&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       capacity_(other.capacity_),
+      context_(other.context_),
       kind_(other.kind_),
       device_(other.device_) {}
 
 Wire& Wire::operator=(Wire&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(capacity_, other.capacity_);
+  std::swap(context_, other.context_);
   std::swap(kind_, other.kind_);
   std::swap(device_, other.device_);
   return *this;

@@ -2,10 +2,11 @@
 //
 // Every thread has its own pools, one per kind of memory, in power-of-two size classes: no lock. What a thread keeps
 // unused is bounded by GAPLESS_POOL_BYTES (64 MiB unless set) over all its pools; a buffer that would exceed it is
-// freed at once.
+// freed at once. Buffers that a GPU uses end with its context: those kept are forgotten once it is another one.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "device/device.hpp"
 
@@ -27,6 +28,7 @@ class Wire {
  private:
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;
+  std::uint64_t context_ = 0;  ///< that the memory belongs to
   device::MemoryKind kind_ = device::MemoryKind::host;
   int device_ = -1;
 };

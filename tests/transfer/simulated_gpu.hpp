@@ -15,6 +15,7 @@ struct SimulatedGpu {
   decltype(&function) member = reinterpret_cast<decltype(&function)>(symbol(#function));
   GAPLESS_SIMULATED(allocate, simulated_device_malloc)
   GAPLESS_SIMULATED(release, simulated_device_free)
+  GAPLESS_SIMULATED(reset, simulated_device_reset)
   GAPLESS_SIMULATED(write, simulated_device_write)
   GAPLESS_SIMULATED(read, simulated_device_read)
   GAPLESS_SIMULATED(count, simulated_device_count)

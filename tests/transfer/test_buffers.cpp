@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -95,6 +96,43 @@ TEST_F(Buffers, EndWithTheirThread) {
   std::thread([] { const Wire wire(MemoryKind::device, 0, 1 << 20); }).join();
   EXPECT_EQ(gpu_.bytes_in_use(), 0u);
   EXPECT_EQ(transfer::pooled_bytes(), 0u);
+}
+
+TEST_F(Buffers, EndWithTheirContext) {
+  for (const auto kind : {MemoryKind::device, MemoryKind::pinned}) {
+    { const Wire kept(kind, 0, 100); }
+    const void* const of_other_gpu = Wire(kind, 1, 100).data();
+    gpu_.reset(0);
+    const Wire fresh(kind, 0, 100);
+    EXPECT_TRUE(device::runtime()->locate(fresh.data()).kind == kind) << "a buffer of the old context";
+    EXPECT_EQ(Wire(kind, 1, 100).data(), of_other_gpu);
+  }
+}
+
+TEST_F(Buffers, OfAnOldContextAreNotReleased) {
+  for (const std::size_t limit : {limit_, std::size_t{0}}) {
+    transfer::set_pool_limit(limit);
+    transfer::drain_pools();
+    auto in_use = std::make_unique<Wire>(MemoryKind::device, 0, 4096);
+    const void* const address = in_use->data();
+    gpu_.reset(0);
+    void* const of_program = gpu_.allocate(0, 4096);
+    ASSERT_EQ(of_program, address);
+    in_use.reset();
+    EXPECT_EQ(transfer::pooled_bytes(), 0u);
+    transfer::drain_pools();
+    EXPECT_EQ(device::runtime()->locate(of_program).kind, MemoryKind::device);
+    gpu_.release(of_program);
+  }
+}
+
+TEST_F(Buffers, OfOldContextsTakeNoneOfWhatMayBeKept) {
+  transfer::set_pool_limit(1 << 20);
+  for (int resets = 0; resets < 10; ++resets) {
+    { const Wire half(MemoryKind::pinned, 0, 1 << 19); }
+    EXPECT_EQ(transfer::pooled_bytes(), std::size_t{1} << 19) << resets;
+    gpu_.reset(0);
+  }
 }
 
 /// Takes and gives back a buffer when the thread's objects are destroyed: after its pools, since it is older than they.
