@@ -29,6 +29,7 @@ struct Gpu {
   void (*release)(GpuMemory kind, void* memory);
   bool (*write)(void* memory, const void* host, std::size_t bytes);
   bool (*read)(void* host, const void* memory, std::size_t bytes);
+  void (*reset)();
 };
 
 void* plugin_library() {
@@ -56,20 +57,26 @@ constexpr Gpu simulated = {
     [](void* host, const void* memory, std::size_t bytes) {
       return in_plugin<int(void*, const void*, std::size_t)>("simulated_device_read")(host, memory, bytes) == 0;
     },
+    [] { in_plugin<void(int)>("simulated_device_reset")(0); },
 };
 
 using DevicePointer = unsigned long long;
 
-/// The driver, with the context that CUDA programs share current in this thread.
+/// Makes the context that CUDA programs share current in this thread.
+void enter_context(void* driver) {
+  void* context = nullptr;
+  if (find<int(void**, int)>(driver, "cuDevicePrimaryCtxRetain")(&context, 0) != 0 ||
+      find<int(void*)>(driver, "cuCtxSetCurrent")(context) != 0)
+    give_up("libcuda.so.1 finds no GPU");
+}
+
+/// The driver, with that context.
 void* driver_library() {
   static void* library = [] {
     void* opened = dlopen("libcuda.so.1", RTLD_NOW);
     if (!opened) give_up("libcuda.so.1 is not there");
-    void* context = nullptr;
-    if (find<int(unsigned)>(opened, "cuInit")(0) != 0 ||
-        find<int(void**, int)>(opened, "cuDevicePrimaryCtxRetain")(&context, 0) != 0 ||
-        find<int(void*)>(opened, "cuCtxSetCurrent")(context) != 0)
-      give_up("libcuda.so.1 finds no GPU");
+    if (find<int(unsigned)>(opened, "cuInit")(0) != 0) give_up("libcuda.so.1 finds no GPU");
+    enter_context(opened);
     return opened;
   }();
   return library;
@@ -164,6 +171,10 @@ constexpr Gpu real = {
       return find<int(void*, DevicePointer, std::size_t)>(driver_library(), "cuMemcpyDtoH_v2")(
                  host, reinterpret_cast<DevicePointer>(memory), bytes) == 0;
     },
+    [] {
+      call("cuDevicePrimaryCtxReset_v2", 0);
+      enter_context(driver_library());
+    },
 };
 
 const Gpu& gpu() { return gpu_fails_on_request() ? simulated : real; }
@@ -193,6 +204,8 @@ std::vector<std::byte> OnGpu::bytes() const {
   if (size_ > 0 && !gpu().read(result.data(), memory_, size_)) give_up("copy from the GPU failed");
   return result;
 }
+
+void reset_gpu() { gpu().reset(); }
 
 bool gpu_fails_on_request() { return std::getenv("GAPLESS_DEVICE_PLUGIN") != nullptr; }
 

@@ -35,6 +35,9 @@ class OnGpu {
   std::size_t size_;
 };
 
+/// Destroys all that this process has on the GPU, as cudaDeviceReset does. No OnGpu may be left.
+void reset_gpu();
+
 /// Can failures be had on request? Of the simulated GPU only.
 bool gpu_fails_on_request();
 /// Makes the next `operation` of the simulated GPU fail, once (simulated_device.h names the operations).
