@@ -1,6 +1,7 @@
 // How small the words must be: of rows of s words, 104 waiting stores (Zen 5) are 104 / s rows. A stride whose largest
 // power of two is p has 4096 / p places for them in a cache whose ways hold 4096 bytes, so that s = p / 256 leaves 6.5
-// lines to a set, which has room for 12; half as many words would leave 13. For loads that half is enough.
+// lines to a set, which has room for 12; half as many words would leave 13. For loads that half is enough, and a few
+// instructions more a row make them wait still less.
 
 #include "pack/crowded_rows.hpp"
 
@@ -33,15 +34,25 @@ template <int word>
   asm volatile("" ::: "memory");  // compilers join neighbours otherwise, which is what must not happen
 }
 
+template <int instructions>
+[[gnu::always_inline]] inline void do_nothing() {
+#pragma GCC unroll 16
+  for (int i = 0; i < instructions; ++i) asm volatile("nop");
+}
+
+enum class Crowd : std::uint8_t { destination, source };
+
 /// `words` words of a row without a branch, and the others, if there are any, one by one; the last one may overlap the
 /// one before.
-template <int word, int words>
+template <Crowd crowd, int word, int words>
 void copy_rows(Offset length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
                char* destination) {
-  constexpr Offset first = words * word;
+  constexpr int first = words * word;
+  constexpr int pause = crowd == Crowd::source ? std::min(first / 2, 8) : 0;
   const auto copy_first = [&]() __attribute__((always_inline)) {
 #pragma GCC unroll 16
     for (int i = 0; i < words; ++i) move_word<word>(source + i * word, destination + i * word);
+    do_nothing<pause>();
   };
   if (length == first) {
     for (; count > 0; --count, source += source_stride, destination += destination_stride) copy_first();
@@ -56,13 +67,17 @@ void copy_rows(Offset length, Offset count, Offset source_stride, Offset destina
 }
 
 /// By the logarithms of the word and of their number.
-template <int word, int... log2_words>
-constexpr auto row_of(std::integer_sequence<int, log2_words...>) {
-  return std::array<CopyRows*, sizeof...(log2_words)>{copy_rows<word, 1 << log2_words>...};
+using Table = std::array<std::array<CopyRows*, 5>, 5>;
+
+template <Crowd crowd, int... log2_words, int... log2_word>
+constexpr Table table_of(std::integer_sequence<int, log2_words...>, std::integer_sequence<int, log2_word...>) {
+  const auto row = [](auto word) {
+    return std::array<CopyRows*, sizeof...(log2_words)>{copy_rows<crowd, decltype(word)::value, 1 << log2_words>...};
+  };
+  return {row(std::integral_constant<int, 1 << log2_word>())...};
 }
-constexpr auto counts = std::make_integer_sequence<int, 5>();
-constexpr std::array table{row_of<1>(counts), row_of<2>(counts), row_of<4>(counts), row_of<8>(counts),
-                           row_of<longest_word>(counts)};
+constexpr auto five = std::make_integer_sequence<int, 5>();
+constexpr Table writers = table_of<Crowd::destination>(five, five), readers = table_of<Crowd::source>(five, five);
 
 int log2_of(Offset power) noexcept { return std::countr_zero(static_cast<std::uint64_t>(power)); }
 Offset floor_power(Offset number) noexcept {
@@ -70,8 +85,8 @@ Offset floor_power(Offset number) noexcept {
 }
 
 /// In words of which `wanted` make a row, if that is long enough; so many are copied without a branch.
-void copy(Offset wanted, Offset length, Offset count, Offset source_stride, Offset destination_stride,
-          const char* source, char* destination) {
+void copy(const Table& table, Offset wanted, Offset length, Offset count, Offset source_stride,
+          Offset destination_stride, const char* source, char* destination) {
   const Offset word = length > longest_by_short_words
                           ? longest_word
                           : std::min(floor_power(std::max(length / wanted, Offset{1})), longest_word);
@@ -86,13 +101,13 @@ Offset power_of(Offset stride) noexcept { return std::min(stride & -stride, way_
 
 void write_crowded_rows(Offset length, Offset count, Offset source_stride, Offset destination_stride,
                         const char* source, char* destination) noexcept {
-  copy(power_of(destination_stride) / power_per_written_word, length, count, source_stride, destination_stride, source,
-       destination);
+  copy(writers, power_of(destination_stride) / power_per_written_word, length, count, source_stride, destination_stride,
+       source, destination);
 }
 
 void read_crowded_rows(Offset length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
                        char* destination) noexcept {
-  copy(power_of(source_stride) / power_per_read_word, length, count, source_stride, destination_stride, source,
+  copy(readers, power_of(source_stride) / power_per_read_word, length, count, source_stride, destination_stride, source,
        destination);
 }
 
