@@ -46,8 +46,8 @@ def of_best(measured):
 def run_several(build, mpi, arguments, processes):
     """For each row, the measurement of the process with the median ratio."""
     results = [run(build, mpi, arguments) for _ in range(processes)]
-    rows = [sorted(same_row, key=of_best)[processes // 2] for same_row in zip(*(rows for _, rows in results))]
-    return results[0][0], rows
+    measured = zip(*(rows for _, rows in results), strict=True)
+    return results[0][0], [sorted(same_row, key=of_best)[processes // 2] for same_row in measured]
 
 
 def as_row(library, engine, measured):
