@@ -38,8 +38,8 @@ VARIABLES = (
         "GAPLESS_HOST_PAGES",
         "remember, ask",
         "remember",
-        "ask: ask the GPU driver at each call which memory a pointer names, instead of remembering the pages that are "
-        "host memory until the driver next maps something.",
+        "ask: ask the GPU driver at each call which memory a pointer names, instead of remembering pages of host "
+        "memory and allocations of GPU memory until the driver next maps or unmaps something.",
     ),
     Variable(
         "GAPLESS_RESIDENT",

@@ -1,8 +1,8 @@
 // The GPU runtime behind one interface.
 //
 // Core never links CUDA. Which kind of memory a pointer names is asked of the driver itself (libcuda, found at run
-// time). No list of allocations is kept, for such lists go stale (UCX's wrong data): what need not be asked again is
-// host memory, and only where it can be known that it still is (host_memory, host_pages). The rest is done by a plugin,
+// time). Lists of allocations go stale (UCX's wrong data), so what was answered once is asked again, but where it can
+// be known that the answer still holds (host_memory, host_pages, gpu_allocations). The rest is done by a plugin,
 // libgapless-cuda.so, loaded when the first device pointer is met. GAPLESS_DEVICE_PLUGIN names another plugin; the
 // tests use one whose "device" memory the CPU cannot touch, so that every GPU path runs, and every stray host access
 // faults, without a GPU.

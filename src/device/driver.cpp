@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "device/driver_mappings.hpp"
+#include "device/gpu_allocations.hpp"
 #include "device/host_pages.hpp"
 
 namespace gapless::device::driver {
@@ -115,6 +116,13 @@ Location location_of(const Answer& answer, const void* pointer, std::uint64_t ma
   return {};
 }
 
+Location locate_by_old_driver(const void* pointer, std::uint64_t mappings_before) noexcept {
+  Answer answer;
+  int attributes[] = {attribute_memory_type, attribute_is_managed, attribute_device_ordinal};
+  void* values[] = {&answer.memory_type, &answer.is_managed, &answer.ordinal};
+  return ask(pointer, attributes, values) ? location_of(answer, pointer, mappings_before) : Location{};
+}
+
 }  // namespace
 
 bool find() noexcept {
@@ -132,19 +140,15 @@ bool find() noexcept {
 }
 
 Location locate(const void* pointer) noexcept {
-  if (host_pages::contains(pointer)) return {};
-  const std::uint64_t mappings_before = driver_mappings::count();
-  Answer answer;
-  int attributes[] = {attribute_memory_type, attribute_is_managed, attribute_device_ordinal};
-  void* values[] = {&answer.memory_type, &answer.is_managed, &answer.ordinal};
-  if (!ask(pointer, attributes, values)) return {};
-  return location_of(answer, pointer, mappings_before);
+  AddressRange allocation;
+  return locate(pointer, allocation);
 }
 
 Location locate(const void* pointer, AddressRange& allocation) noexcept {
   allocation = {};
+  if (const int device = gpu_allocations::device_of(pointer); device >= 0) return {MemoryKind::device, device};
   if (host_pages::contains(pointer)) return {};
-  const std::uint64_t mappings_before = driver_mappings::count();
+  const std::uint64_t changes_before = driver_mappings::changes(), mappings_before = driver_mappings::count();
   Answer answer;
   AddressRange range;
   int is_plain_allocation = 0;
@@ -153,12 +157,15 @@ Location locate(const void* pointer, AddressRange& allocation) noexcept {
   void* values[] = {&answer.memory_type,  &answer.is_managed, &answer.ordinal,
                     &is_plain_allocation, &range.begin,       &range.bytes};
   // Drivers before CUDA 11 refuse the whole question for the attributes that they do not know.
-  if (!ask(pointer, attributes, values)) return locate(pointer);
+  if (!ask(pointer, attributes, values)) return locate_by_old_driver(pointer, mappings_before);
   const Location location = location_of(answer, pointer, mappings_before);
   // The range is an allocation only where cuMemAlloc made it. Elsewhere it may be a reservation (cuMemAddressReserve,
   // memory pools), parts of which lie on other GPUs, on the host, or nowhere. Memory of reservations is never capable
   // of the first kind of interprocess handles, which name whole allocations.
-  if (location.kind == MemoryKind::device && is_plain_allocation != 0) allocation = range;
+  if (location.kind == MemoryKind::device && is_plain_allocation != 0) {
+    allocation = range;
+    gpu_allocations::remember(range.begin, range.bytes, location.device, changes_before);
+  }
   return location;
 }
 

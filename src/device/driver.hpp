@@ -12,7 +12,8 @@ namespace gapless::device::driver {
 bool find() noexcept;
 
 /// Precondition: find() returned true. Memory the driver does not know, and all memory before the program itself
-/// initialises the driver, is host memory; pages of which it said so once are not asked about again (host_pages).
+/// initialises the driver, is host memory. What it said once is not asked again where that can be known to hold still
+/// (host_pages, gpu_allocations).
 Location locate(const void* pointer) noexcept;
 
 /// Addresses that are certain to be one allocation's; none where `bytes` is 0.
@@ -21,7 +22,8 @@ struct AddressRange {
   std::size_t bytes = 0;
 };
 
-/// The same, and around which addresses it is true as long as this pointer's memory stays allocated.
+/// The same, and around which addresses it is true as long as this pointer's memory stays allocated; none where the
+/// answer was not the driver's.
 Location locate(const void* pointer, AddressRange& allocation) noexcept;
 
 }  // namespace gapless::device::driver

@@ -4,6 +4,7 @@
 #include "fake_driver.h"
 
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 enum { success = 0, invalid_value = 1, out_of_memory = 2, not_supported = 801 };
@@ -48,6 +49,18 @@ static int map(void* address, size_t bytes) {
   if (reserve_at(address, bytes) != address) return 0;
   give_out(address, bytes);
   return 1;
+}
+
+static void release(void* address, size_t bytes) {
+  for (int i = 0; i < memory_count; ++i) {
+    if (memories[i].address == address) memories[i] = memories[--memory_count];
+  }
+  munmap(address, bytes);
+}
+
+static void control(void) {
+  const int no_file = -1;
+  ioctl(no_file, 0, NULL);
 }
 
 static long queries(void) { return query_count; }
@@ -103,4 +116,4 @@ int cuThreadExchangeStreamCaptureMode(int* mode) {
   return success;
 }
 
-const struct fake_driver fake_driver = {map, reserve, give_out, add, queries};
+const struct fake_driver fake_driver = {map, reserve, give_out, add, release, control, queries};

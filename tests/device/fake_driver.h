@@ -21,6 +21,10 @@ struct fake_driver {
   void (*give_out)(void* address, size_t bytes);
   /* Gives out memory of any kind at reserved addresses, without a mapping. */
   void (*add)(struct fake_memory memory);
+  /* Frees the memory there; the addresses are the system's again. */
+  void (*release)(void* address, size_t bytes);
+  /* Calls the part of the driver in the system, for anything. */
+  void (*control)(void);
   /* How often it was asked what a pointer is. */
   long (*queries)(void);
 };

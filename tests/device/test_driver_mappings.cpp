@@ -1,5 +1,6 @@
-// What host_pages relies on, asked of a real driver: it gets its addresses by mappings that are counted, and whatever
-// it hands out is told from host memory, wherever host memory lay before. Each test runs in a process of its own.
+// What host_pages and gpu_allocations rely on, asked of a real driver: it gets its addresses by mappings that are
+// counted, gives up none without a change that is, and whatever it hands out is told from host memory, wherever host
+// memory lay before. Each test runs in a process of its own.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -9,6 +10,7 @@
 #include "cuda_test.hpp"
 #include "device/device.hpp"
 #include "device/driver_mappings.hpp"
+#include "device/gpu_allocations.hpp"
 #include "device/host_pages.hpp"
 #include "seed.hpp"
 
@@ -75,6 +77,34 @@ TEST_F(DriverMappings, MoveTheCountWithEachNewRange) {
   ASSERT_CUDA(cudaFree(plain));
   ASSERT_CUDA(cudaFree(managed));
   ASSERT_CUDA(cudaFreeHost(pinned));
+}
+
+TEST_F(DriverMappings, MoveTheChangesWhenARangeIsGivenUp) {
+  void* memory = nullptr;
+  constexpr std::size_t more_than_a_pool_holds = std::size_t{3} << 30;
+  ASSERT_CUDA(cudaMalloc(&memory, more_than_a_pool_holds));
+  ASSERT_EQ(kind_of(memory), MemoryKind::device);
+  EXPECT_EQ(device::gpu_allocations::device_of(memory), 0);
+  const std::uint64_t before = device::driver_mappings::changes();
+  ASSERT_CUDA(cudaFree(memory));
+  EXPECT_GT(device::driver_mappings::changes(), before);
+  EXPECT_EQ(device::gpu_allocations::device_of(memory), -1);
+}
+
+TEST_F(DriverMappings, StandStillWhileMemoryIsUsed) {
+  void *one = nullptr, *other = nullptr;
+  ASSERT_CUDA(cudaMalloc(&one, 1 << 20));
+  ASSERT_CUDA(cudaMalloc(&other, 1 << 20));
+  const auto use = [&] {
+    EXPECT_EQ(cudaMemcpyAsync(one, other, 1 << 20, cudaMemcpyDeviceToDevice, nullptr), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+  };
+  use();
+  const std::uint64_t before = device::driver_mappings::changes();
+  for (int i = 0; i < 100; ++i) use();
+  EXPECT_EQ(device::driver_mappings::changes(), before);
+  ASSERT_CUDA(cudaFree(one));
+  ASSERT_CUDA(cudaFree(other));
 }
 
 TEST_F(DriverMappings, VirtualMemoryWhereAHostArrayLay) {
