@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "host_descriptors.hpp"
-#include "pack/cuda/fused.hpp"
 #include "pack/cuda/plan.hpp"
+#include "pack/cuda/resident_share.hpp"
 #include "sequential_kernels.hpp"
 
 namespace gapless::tests {
@@ -181,6 +181,15 @@ void run_small_nest(const SmallNest& nest, const WatchedSpace& space) {
   }
 }
 
+/// In shares of that many blocks at most.
+template <std::uint32_t most_blocks>
+void run_small_nest_in_shares(const SmallNest& nest, const WatchedSpace& space) {
+  const ResidentShares shares = shares_of(nest.word_count, most_blocks);
+  for (std::uint32_t i = 0; i < shares.blocks; ++i) {
+    run_share(nest, shares.words, i, SequentialBlock<WatchedSpace>{space});
+  }
+}
+
 /// Both directions of one job, each regime forced in turn; counts the launches by kind and by word.
 class EveryRegime {
  public:
@@ -197,7 +206,8 @@ class EveryRegime {
         }
         const std::optional<FusedWork> fused_work = fused(planned.launch);
         if (const auto* small = fused_work ? std::get_if<SmallNest>(&*fused_work) : nullptr) {
-          for (const auto& run : {run_small_nest<fused_words_per_thread>, run_small_nest<2 * fused_words_per_thread>}) {
+          for (const auto& run :
+               {run_small_nest<fused_words_per_thread>, run_small_nest_in_shares<2>, run_small_nest_in_shares<16>}) {
             const auto move = [&](const WatchedSpace& space) { run(*small, space); };
             ASSERT_NO_FATAL_FAILURE(exercise.expect_to_move_once(move, direction, false)) << "a small nest";
           }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "cuda_test.hpp"
 #include "device/device.hpp"
 #include "layout/canonical.hpp"
+#include "seed.hpp"
 
 namespace gapless::tests {
 namespace {
@@ -70,7 +72,7 @@ class Resident : public ::testing::Test {
     return dladdr(a_function, &found) != 0 ? dlopen(found.dli_fname, RTLD_NOW | RTLD_NOLOAD) : nullptr;
   }
 
-  static constexpr std::size_t size = 1 << 17;
+  static constexpr std::size_t size = 1 << 17, large = 1 << 18;
   const layout::LayoutPointer rows_ = layout::repeat(layout::block(0, 4), 4000, 8);
   device::Runtime* runtime_ = nullptr;
   char *memory_ = nullptr, *packed_ = nullptr;
@@ -81,6 +83,45 @@ TEST_F(Resident, DoesTheJobsItself) {
   resident_jobs();
   for (int i = 0; i < 50; ++i) ASSERT_NO_FATAL_FAILURE(expect_packs(static_cast<char>(i), true)) << i;
   EXPECT_EQ(resident_jobs(), 50u);
+}
+
+/// Rows of any width, as many as need one block, all of them, or several words a thread.
+TEST_F(Resident, MovesRowsOfAnyWidthAndNumber) {
+  resident_jobs();
+  std::uint64_t jobs = 0;
+  std::mt19937 random(static_cast<std::mt19937::result_type>(test_seed()));
+  std::vector<char> memory(3 * large), packed(large), found(3 * large);
+  char *gpu_memory = nullptr, *gpu_packed = nullptr;
+  ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&gpu_memory), memory.size()));
+  ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&gpu_packed), packed.size()));
+  for (const std::size_t width : {1, 2, 4, 7, 8, 16, 24, 100, 128}) {
+    for (const std::size_t rows : {1, 31, 256, 257, 500, 1024, 2049, 4096, 8192, 20000, 32768}) {
+      const std::size_t bytes = rows * width, stride = 2 * width + width % 2;
+      if (rows * stride > memory.size() || bytes > large) continue;
+      for (char& byte : memory) byte = static_cast<char>(random());
+      for (char& byte : packed) byte = static_cast<char>(random());
+      ASSERT_CUDA(cudaMemcpy(gpu_memory, memory.data(), memory.size(), cudaMemcpyHostToDevice));
+      ASSERT_CUDA(cudaMemcpy(gpu_packed, packed.data(), packed.size(), cudaMemcpyHostToDevice));
+      const auto layout = layout::repeat(layout::block(0, static_cast<layout::Offset>(width)),
+                                         static_cast<layout::Offset>(rows), static_cast<layout::Offset>(stride));
+      const bool packs = random() % 2 == 0;
+      const Job job{layout.get(), {1, 0},    0, layout->size, packs ? Direction::pack : Direction::unpack,
+                    gpu_memory,   gpu_packed};
+      ASSERT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu), Status::ok) << runtime_->last_error();
+      ++jobs;
+      for (std::size_t row = 0; row < rows; ++row) {
+        char *const outside = packed.data() + row * width, *const inside = memory.data() + row * stride;
+        packs ? std::memcpy(outside, inside, width) : std::memcpy(inside, outside, width);
+      }
+      ASSERT_CUDA(cudaMemcpy(found.data(), gpu_memory, memory.size(), cudaMemcpyDeviceToHost));
+      ASSERT_EQ(std::memcmp(found.data(), memory.data(), memory.size()), 0) << rows << " rows of " << width << " B";
+      ASSERT_CUDA(cudaMemcpy(found.data(), gpu_packed, packed.size(), cudaMemcpyDeviceToHost));
+      ASSERT_EQ(std::memcmp(found.data(), packed.data(), packed.size()), 0) << rows << " rows of " << width << " B";
+    }
+  }
+  EXPECT_GT(resident_jobs(), jobs / 2) << "of " << jobs;
+  ASSERT_CUDA(cudaFree(gpu_memory));
+  ASSERT_CUDA(cudaFree(gpu_packed));
 }
 
 TEST_F(Resident, LeavesToLaunchesWhatIsBehindTheDefaultStream) {

@@ -22,6 +22,10 @@ class ClusterBarrier {
   __device__ void arrive_at(unsigned block) {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(address_in(block)) : "memory");
   }
+  /// The same without a word about what the caller has seen.
+  __device__ void arrive_relaxed_at(unsigned block) {
+    asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(address_in(block)) : "memory");
+  }
   __device__ bool is_complete(unsigned parity) {
     unsigned complete;
     asm volatile(
@@ -59,6 +63,12 @@ class ClusterBarrier {
 
 __device__ __forceinline__ void synchronise_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ unsigned cluster_blocks() {
+  unsigned blocks;
+  asm("mov.u32 %0, %cluster_nctaid.x;" : "=r"(blocks));
+  return blocks;
 }
 
 __device__ __forceinline__ std::uint64_t nanoseconds() {

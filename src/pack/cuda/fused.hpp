@@ -57,12 +57,13 @@ struct SmallNest {
 };
 
 /// Where the words of a small nest lie. All numbers are fetched at once, and every nest takes the same few instructions
-/// without a branch: levels that are not there count nothing.
+/// without a branch: levels that are not there count nothing. Precondition: the nest has no more than `levels`.
+template <int levels = SmallNest::most_levels>
 class SmallNestLocator {
  public:
   GAPLESS_HOST_DEVICE explicit SmallNestLocator(const SmallNest& nest) noexcept : word_shift_(nest.word_shift()) {
     GAPLESS_UNROLL
-    for (int i = 0; i < SmallNest::most_levels; ++i) {
+    for (int i = 0; i < levels; ++i) {
       levels_[i] = {0, {0, 0, 31}};  // every quotient is 0
       if (i < nest.level_count) levels_[i].stride = nest.levels[i].stride;
       if (i + 1 < nest.level_count) levels_[i].count = nest.levels[i].count;
@@ -87,7 +88,7 @@ class SmallNestLocator {
 
  private:
   int word_shift_;
-  SmallNest::Level levels_[SmallNest::most_levels];
+  SmallNest::Level levels_[levels];
 };
 
 using FusedWork = std::variant<SmallNest, NestWork<std::uint32_t>, TreeWork, OrderedWork>;
@@ -143,11 +144,11 @@ GAPLESS_HOST_DEVICE void settle([[maybe_unused]] std::uintptr_t& address) noexce
 }
 
 /// Runs one tile of a small nest, of so many words a thread. What does not depend on the width of words comes first:
-/// little code is fetched soon.
-template <int words_per_thread = fused_words_per_thread, class Block>
+/// little code is fetched soon. Precondition: the nest has no more than `levels`.
+template <int words_per_thread = fused_words_per_thread, int levels = SmallNest::most_levels, class Block>
 GAPLESS_HOST_DEVICE void run_small_tile(const SmallNest& nest, std::uint64_t tile, const Block& block) noexcept {
   const Range range = nest.range();
-  const SmallNestLocator locator(nest);
+  const SmallNestLocator<levels> locator(nest);
   const auto tile_begin = static_cast<std::uint32_t>(tile) * (words_per_thread * threads_per_block);
   block.threads([&](int thread) {
     const std::uint32_t first = tile_begin + static_cast<std::uint32_t>(thread);

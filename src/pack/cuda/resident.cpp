@@ -26,6 +26,12 @@ namespace {
 std::atomic<std::uint64_t> jobs_done{0};
 std::atomic<bool> is_forked_child{false};  // whose CUDA context is its parent's, and of no use to it
 
+/// What GAPLESS_RESIDENT_BLOCKS asks for.
+bool takes_few_blocks() noexcept {
+  const char* blocks = std::getenv("GAPLESS_RESIDENT_BLOCKS");
+  return blocks != nullptr && std::string_view(blocks) == "8";
+}
+
 }  // namespace
 
 class Resident {
@@ -40,11 +46,12 @@ class Resident {
     std::memset(memory, 0, sizeof(MailBox));
     box_ = static_cast<MailBox*>(memory);
     box_number_ = allocation_number(memory);
+    blocks_ = takes_few_blocks() ? promised_resident_blocks : resident_blocks_possible();
   }
 
-  ResidentResult run(const Mail& mail) noexcept {
+  ResidentResult run(const SmallNest& nest, bool beyond_gpu) noexcept {
     if (box_ == nullptr || in_use_.test_and_set(std::memory_order_acquire)) return ResidentResult::unavailable;
-    const bool done = !is_broken_ && post_and_wait(mail);
+    const bool done = !is_broken_ && post_and_wait(mail_of(nest, beyond_gpu));
     if (done) jobs_done.fetch_add(1, std::memory_order_relaxed);
     in_use_.clear(std::memory_order_release);
     return done ? ResidentResult::done : ResidentResult::unavailable;
@@ -60,18 +67,29 @@ class Resident {
   }
 
  private:
+  Mail mail_of(const SmallNest& nest, bool beyond_gpu) const noexcept {
+    const ResidentShares shares = shares_of(nest.word_count, static_cast<std::uint32_t>(blocks_));
+    Mail mail;
+    mail.stops = false;
+    mail.beyond_gpu = beyond_gpu;
+    mail.blocks = static_cast<std::uint8_t>(shares.blocks);
+    mail.words_per_block = shares.words;
+    std::memcpy(mail.nest, &nest, nest.size());
+    return mail;
+  }
+
   bool is_alive() const noexcept {
     const bool alive = kernel_ != 0 && read(box_->retired) != kernel_;
     std::atomic_thread_fence(std::memory_order_acquire);
     return alive;
   }
 
-  static std::uint32_t read(const std::uint32_t& shared) noexcept {
-    return *const_cast<const volatile std::uint32_t*>(&shared);
+  static std::uint32_t read(const NumberLine& shared) noexcept {
+    return *const_cast<const volatile std::uint32_t*>(&shared.number);
   }
 
   bool start() noexcept {
-    if (launch_resident(box_, message_, ++kernel_, stream_) == cudaSuccess) return true;
+    if (launch_resident(box_, blocks_, message_, ++kernel_, stream_) == cudaSuccess) return true;
     cudaGetLastError();
     is_broken_ = true;
     return false;
@@ -95,18 +113,20 @@ class Resident {
   bool post_and_wait(const Mail& mail) noexcept {
     write(mail);
     constexpr std::uint32_t polls_between_questions = 1 << 14;
-    for (std::uint32_t polls = 1; !is_done(); ++polls) {
+    int done = 0;  // blocks
+    for (std::uint32_t polls = 1; !are_done(mail.blocks, done); ++polls) {
       // A kernel may have done the job and retired since; to do it twice would be wrong.
-      if (!is_alive() && !is_done() && !start()) return false;
+      if (!is_alive() && !are_done(mail.blocks, done) && !start()) return false;
       if (polls % polls_between_questions == 0 && has_failed()) return false;
     }
     return true;
   }
 
-  bool is_done() const noexcept {
-    const bool done = read(box_->done) == message_;
+  /// Have that many blocks done their shares? The first `done` are known to, and there may be more then.
+  bool are_done(int blocks, int& done) const noexcept {
+    while (done < blocks && read(box_->done[done]) == message_) ++done;
     std::atomic_thread_fence(std::memory_order_acquire);
-    return done;
+    return done == blocks;
   }
 
   /// Has the kernel ended without saying so?
@@ -122,6 +142,7 @@ class Resident {
 
   MailBox* box_ = nullptr;
   std::uint64_t box_number_ = 0;
+  int blocks_ = 0;
   cudaStream_t stream_ = nullptr;
   std::uint32_t message_ = 0;  ///< the last one written
   std::uint32_t kernel_ = 0;   ///< the last one started
@@ -192,12 +213,7 @@ std::shared_ptr<Resident> make_resident(int device) {
 ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyond_gpu, Resident& resident) noexcept {
   if (bytes > largest_resident_job) return ResidentResult::unavailable;
   if (resident_use() == ResidentUse::when_idle && !is_idle(cudaStreamLegacy)) return ResidentResult::unavailable;
-  Mail mail;
-  mail.stops = false;
-  mail.beyond_gpu = beyond_gpu;
-  mail.tiles = static_cast<std::uint32_t>(nest.tiles());
-  std::memcpy(mail.nest, &nest, nest.size());
-  return resident.run(mail);
+  return resident.run(nest, beyond_gpu);
 }
 
 }  // namespace gapless::pack::cuda

@@ -3,8 +3,9 @@
 // idle, which takes as long as half a job; ready takes the program's word that its buffers are.
 //
 // One warp of one block polls the mailbox, which is page-locked host memory, and hands what it finds to its own block
-// and, if there is more than a tile to do, to the other blocks of its cluster, through shared memory. The blocks share
-// the job's tiles; the same warp writes the job's number to page-locked memory when all are done.
+// and, if there is enough to do, to the other blocks of its cluster, through shared memory. The blocks share the job;
+// each writes the job's number to a line of page-locked memory of its own when its share is done, and the CPU polls
+// them all.
 //
 // Nobody waits for the kernel for long: it retires after a millisecond without a job, and after 20 in any case, so that
 // cudaDeviceSynchronize, cudaFree and kernels that need the whole GPU proceed. It says so in page-locked memory; a job
@@ -15,11 +16,13 @@
 
 #include <memory>
 
-#include "pack/cuda/fused.hpp"
+#include "pack/cuda/resident_share.hpp"
 
 namespace gapless::pack::cuda {
 
-inline constexpr int resident_blocks = 8;  // one cluster, of the size every GPU that has clusters can run
+// One cluster: of the largest size that is promised everywhere, or of the largest there is.
+inline constexpr int promised_resident_blocks = 8;
+inline constexpr int most_resident_blocks = 16;
 inline constexpr std::size_t largest_resident_job = std::size_t{256} << 10;
 
 /// A message crosses the bus in chunks that are read and written whole; each carries the number of its message, so that
@@ -35,21 +38,31 @@ inline constexpr int mail_words = 3 * mail_chunks;
 struct Mail {
   bool stops;       ///< the kernel is to end
   bool beyond_gpu;  ///< the job writes memory that others than this GPU read
-  std::uint32_t tiles;
+  std::uint8_t blocks;
+  std::uint32_t words_per_block;
   alignas(8) std::byte nest[mail_words * 4 - 8];  ///< as much of a SmallNest as is worth carrying
 };
 static_assert(sizeof(Mail) == mail_words * sizeof(std::uint32_t) &&
               sizeof(Mail::nest) >= sizeof(SmallNest) - sizeof(SmallNest::Level::count));
 
-/// Page-locked, every member in cache lines of its own.
-struct MailBox {
-  alignas(256) MailChunk mail[mail_chunks];
-  alignas(256) std::uint32_t done;     ///< number of the last message whose job is done
-  alignas(256) std::uint32_t retired;  ///< number of the last kernel that takes no more messages
+/// A number in a cache line of its own.
+struct alignas(64) NumberLine {
+  std::uint32_t number;
 };
 
+/// Page-locked.
+struct MailBox {
+  alignas(256) MailChunk mail[mail_chunks];
+  alignas(256) NumberLine done[most_resident_blocks];  ///< the last message of which a block has done its share
+  alignas(256) NumberLine retired;                     ///< the last kernel that takes no more messages
+};
+
+/// The blocks that a resident kernel can have on the current device.
+int resident_blocks_possible() noexcept;
+
 /// Starts kernel number `kernel`, which expects message number `next` or a later one.
-cudaError_t launch_resident(MailBox* box, std::uint32_t next, std::uint32_t kernel, cudaStream_t stream) noexcept;
+cudaError_t launch_resident(MailBox* box, int blocks, std::uint32_t next, std::uint32_t kernel,
+                            cudaStream_t stream) noexcept;
 
 enum class ResidentResult : std::uint8_t { done, unavailable };
 

@@ -51,13 +51,22 @@ constexpr int resident_threads = threads_per_block + warp_threads;  // one warp 
 #if __CUDA_ARCH__ >= 900
 constexpr std::uint64_t idle_nanoseconds = 1'000'000;
 constexpr std::uint64_t longest_life_nanoseconds = 20'000'000;
-constexpr unsigned helpers = resident_blocks - 1;  // the blocks but the first
 
 struct ResidentShared {
   uint4 chunks[mail_chunks];
   ClusterBarrier arrived;   ///< a message, in each helper
-  ClusterBarrier finished;  ///< the helpers' tiles, in the first block
+  ClusterBarrier finished;  ///< the helpers' shares, in the first block
 };
+
+/// To be called by one thread of a block when all have done the block's share, of which every byte is then to be seen.
+__device__ __forceinline__ void report(MailBox& box, unsigned block, bool beyond_gpu, std::uint32_t number) {
+  if (beyond_gpu) {
+    __threadfence_system();
+  } else {
+    __threadfence();
+  }
+  *const_cast<volatile std::uint32_t*>(&box.done[block].number) = number;
+}
 
 /// For the workers of a block, and for all of the first block.
 template <int threads>
@@ -89,21 +98,17 @@ class Postman {
   __device__ void serve(std::uint32_t kernel) {
     const std::uint64_t start = nanoseconds();
     std::uint64_t last_job = start;
-    unsigned parity = 0;
     while (true) {
       const uint4 chunk = poll();
       const std::uint32_t number = __shfl_sync(~0u, chunk.w, 0);
       const bool is_whole = __all_sync(~0u, chunk.w == number);
       if (is_whole && static_cast<std::int32_t>(number - next_) >= 0) {
-        const bool needs_help = stops(chunk) || tiles(chunk) > 1;
+        const bool needs_help = stops(chunk) || blocks(chunk) > 1;
         deliver(chunk, needs_help);
         if (stops(chunk)) break;
-        synchronise_threads<resident_threads>();  // this block's tiles are done
-        if (needs_help) {
-          shared_.finished.wait(parity);
-          parity ^= 1;
-        }
-        report(chunk, number);
+        synchronise_threads<resident_threads>();  // this block's share is done
+        if (lane_ == 0) report(box_, 0, is_beyond_gpu(chunk), number);
+        if (needs_help) wait_for_helpers();  // whose memory must not be written while they read it
         next_ = number + 1;
         last_job = nanoseconds();
       } else if (is_time_to_retire(start, last_job)) {
@@ -111,15 +116,16 @@ class Postman {
         break;
       }
     }
+    wait_for_helpers();  // the CPU takes a job that is not done when the kernel retires for one that it has not seen
     if (lane_ == 0) {
       __threadfence_system();
-      *const_cast<volatile std::uint32_t*>(&box_.retired) = kernel;
+      *const_cast<volatile std::uint32_t*>(&box_.retired.number) = kernel;
     }
   }
 
  private:
   static_assert(mail_chunks <= warp_threads && offsetof(Mail, stops) == 0 && offsetof(Mail, beyond_gpu) == 1 &&
-                offsetof(Mail, tiles) == 4);
+                offsetof(Mail, blocks) == 2);
 
   /// Lanes beyond the chunks read the first ones again.
   __device__ uint4 poll() const {
@@ -134,7 +140,7 @@ class Postman {
   __device__ void deliver(uint4 chunk, bool to_helpers) {
     if (to_helpers) {
       constexpr unsigned blocks_at_once = warp_threads / mail_chunks;
-      for (unsigned block = 1 + lane_ / mail_chunks; block <= helpers; block += blocks_at_once) {
+      for (unsigned block = 1 + lane_ / mail_chunks; block < cluster_blocks(); block += blocks_at_once) {
         shared_.arrived.send(&shared_.chunks[lane_ % mail_chunks], chunk, block);
       }
     }
@@ -143,21 +149,15 @@ class Postman {
     synchronise_threads<resident_threads>();
   }
 
+  __device__ void wait_for_helpers() {
+    shared_.finished.wait(parity_);
+    parity_ ^= 1;
+  }
+
   static __device__ std::uint32_t first_word(uint4 chunk) { return __shfl_sync(~0u, chunk.x, 0); }
   static __device__ bool stops(uint4 chunk) { return (first_word(chunk) & 0xff) != 0; }
-  static __device__ std::uint32_t tiles(uint4 chunk) { return __shfl_sync(~0u, chunk.y, 0); }
-
-  /// The fence covers what all blocks wrote before they arrived at the barriers.
-  __device__ void report(uint4 chunk, std::uint32_t number) {
-    const bool beyond_gpu = (first_word(chunk) >> 8 & 0xff) != 0;
-    if (lane_ != 0) return;
-    if (beyond_gpu) {
-      __threadfence_system();
-    } else {
-      __threadfence();
-    }
-    *const_cast<volatile std::uint32_t*>(&box_.done) = number;
-  }
+  static __device__ bool is_beyond_gpu(uint4 first_chunk) { return (first_chunk.x >> 8 & 0xff) != 0; }
+  static __device__ std::uint32_t blocks(uint4 chunk) { return first_word(chunk) >> 16 & 0xff; }
 
   __device__ bool is_time_to_retire(std::uint64_t start, std::uint64_t last_job) const {
     const std::uint64_t now = nanoseconds();
@@ -169,20 +169,11 @@ class Postman {
   ResidentShared& shared_;
   std::uint32_t next_;
   unsigned lane_;
+  unsigned parity_ = 0;
 };
 
-/// A block's tiles follow each other, each waiting for memory; so tiles are twice as large where there are more of them
-/// than blocks.
 __device__ __forceinline__ void run_share(const Mail& mail, unsigned block) {
-  const auto& nest = *reinterpret_cast<const SmallNest*>(mail.nest);
-  if (mail.tiles <= resident_blocks) {
-    if (block < mail.tiles) run_small_tile(nest, block, WorkingBlock{});
-    return;
-  }
-  const std::uint32_t large_tiles = (mail.tiles + 1) / 2;
-  for (std::uint32_t tile = block; tile < large_tiles; tile += resident_blocks) {
-    run_small_tile<2 * fused_words_per_thread>(nest, tile, WorkingBlock{});
-  }
+  run_share(*reinterpret_cast<const SmallNest*>(mail.nest), mail.words_per_block, block, WorkingBlock{});
 }
 
 /// The threads of the first block that do not poll.
@@ -197,16 +188,21 @@ __device__ void work_beside_postman(const ResidentShared& shared) {
 }
 
 /// The threads of a helper.
-__device__ void help(ResidentShared& shared, unsigned block) {
+__device__ void help(MailBox& box, ResidentShared& shared, unsigned block) {
   for (unsigned parity = 0;; parity ^= 1) {
     shared.arrived.wait(parity);
     if (threadIdx.x == 0) shared.arrived.expect(sizeof shared.chunks);
     const Mail mail = read_mail(shared);
-    if (mail.stops) return;
-    run_share(mail, block);
+    const std::uint32_t number = shared.chunks[0].w;
+    if (mail.stops) break;
+    if (block < mail.blocks) run_share(mail, block);
     synchronise_threads<threads_per_block>();
-    if (threadIdx.x == 0) shared.finished.arrive_at(0);
+    if (threadIdx.x != 0) continue;
+    if (block < mail.blocks) report(box, block, mail.beyond_gpu, number);
+    // After all else that this thread has seen it would wait until that number has crossed the bus.
+    shared.finished.arrive_relaxed_at(0);
   }
+  if (threadIdx.x == 0) shared.finished.arrive_at(0);
 }
 #endif
 
@@ -216,13 +212,13 @@ __global__ void __launch_bounds__(resident_threads)
   __shared__ ResidentShared shared;
   if (threadIdx.x == 0) {
     shared.arrived.initialise(1);
-    shared.finished.initialise(helpers);
+    shared.finished.initialise(cluster_blocks() - 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     shared.arrived.expect(sizeof shared.chunks);
   }
   synchronise_cluster();
   if (threadIdx.x < threads_per_block) {
-    blockIdx.x == 0 ? work_beside_postman(shared) : help(shared, blockIdx.x);
+    blockIdx.x == 0 ? work_beside_postman(shared) : help(*box, shared, blockIdx.x);
   } else if (blockIdx.x == 0) {
     Postman(*box, shared, next).serve(kernel);
   }
@@ -230,19 +226,41 @@ __global__ void __launch_bounds__(resident_threads)
 #endif
 }
 
+/// One cluster of so many blocks. The kernel itself is told that it may have as many.
+struct ResidentConfiguration {
+  cudaLaunchAttribute cluster{};
+  cudaLaunchConfig_t launch{};
+
+  ResidentConfiguration(int blocks, cudaStream_t stream) noexcept {
+    if (blocks > promised_resident_blocks) {
+      cudaFuncSetAttribute(resident_kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    }
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+    launch.gridDim = dim3(static_cast<unsigned>(blocks));
+    launch.blockDim = dim3(resident_threads);
+    launch.stream = stream;
+    launch.attrs = &cluster;
+    launch.numAttrs = 1;
+  }
+  ResidentConfiguration(const ResidentConfiguration&) = delete;  // points into itself
+  ResidentConfiguration& operator=(const ResidentConfiguration&) = delete;
+};
+
 }  // namespace
 
-cudaError_t launch_resident(MailBox* box, std::uint32_t next, std::uint32_t kernel, cudaStream_t stream) noexcept {
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {resident_blocks, 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(resident_blocks);
-  config.blockDim = dim3(resident_threads);
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, resident_kernel, box, next, kernel);
+int resident_blocks_possible() noexcept {
+  ResidentConfiguration largest(most_resident_blocks, nullptr);
+  int clusters = 0;
+  const cudaError_t error = cudaOccupancyMaxActiveClusters(&clusters, resident_kernel, &largest.launch);
+  if (error != cudaSuccess) cudaGetLastError();
+  return error == cudaSuccess && clusters > 0 ? most_resident_blocks : promised_resident_blocks;
+}
+
+cudaError_t launch_resident(MailBox* box, int blocks, std::uint32_t next, std::uint32_t kernel,
+                            cudaStream_t stream) noexcept {
+  const ResidentConfiguration configuration(blocks, stream);
+  return cudaLaunchKernelEx(&configuration.launch, resident_kernel, box, next, kernel);
 }
 
 }  // namespace gapless::pack::cuda
