@@ -25,6 +25,7 @@ constexpr int attribute_device_ordinal = 9;
 constexpr int attribute_is_legacy_ipc_capable = 10;
 constexpr int attribute_range_start = 11;
 constexpr int attribute_range_size = 12;
+constexpr int not_initialised = 3;
 constexpr unsigned memory_type_host = 1;
 constexpr unsigned memory_type_device = 2;
 constexpr unsigned memory_type_unified = 4;
@@ -100,10 +101,10 @@ struct Answer {
   int ordinal = -1;
 };
 
-/// False before cuInit. The plural form reports unknown memory as type 0 instead of an error.
+/// The driver's error; 0 if it answered. The plural form reports unknown memory as type 0 instead of an error.
 template <std::size_t count>
-bool ask(const void* pointer, int (&attributes)[count], void* (&values)[count]) noexcept {
-  return driver.pointer_get_attributes(count, attributes, values, reinterpret_cast<std::uintptr_t>(pointer)) == 0;
+int ask(const void* pointer, int (&attributes)[count], void* (&values)[count]) noexcept {
+  return driver.pointer_get_attributes(count, attributes, values, reinterpret_cast<std::uintptr_t>(pointer));
 }
 
 Location location_of(const Answer& answer, const void* pointer, std::uint64_t mappings_before) noexcept {
@@ -116,11 +117,21 @@ Location location_of(const Answer& answer, const void* pointer, std::uint64_t ma
   return {};
 }
 
+bool is_initialised() noexcept {
+  Answer answer;
+  int attributes[] = {attribute_memory_type};
+  void* values[] = {&answer.memory_type};
+  return ask(&answer, attributes, values) != not_initialised;
+}
+
+/// Was the driver not initialised when its calls began to be counted? Then it is not until it calls the system.
+bool was_uninitialised = false;
+
 Location locate_by_old_driver(const void* pointer, std::uint64_t mappings_before) noexcept {
   Answer answer;
   int attributes[] = {attribute_memory_type, attribute_is_managed, attribute_device_ordinal};
   void* values[] = {&answer.memory_type, &answer.is_managed, &answer.ordinal};
-  return ask(pointer, attributes, values) ? location_of(answer, pointer, mappings_before) : Location{};
+  return ask(pointer, attributes, values) == 0 ? location_of(answer, pointer, mappings_before) : Location{};
 }
 
 }  // namespace
@@ -136,6 +147,7 @@ bool find() noexcept {
   find_function(library, "cuThreadExchangeStreamCaptureMode", driver.exchange_capture_mode);
   if (driver.pointer_get_attributes == nullptr) return false;
   if (!is_to_be_asked_each_time() && !others_map_for_the_driver()) driver_mappings::watch(library);
+  was_uninitialised = !is_initialised();
   return true;
 }
 
@@ -146,8 +158,9 @@ Location locate(const void* pointer) noexcept {
 
 Location locate(const void* pointer, AddressRange& allocation) noexcept {
   allocation = {};
-  if (const int device = gpu_allocations::device_of(pointer); device >= 0) return {MemoryKind::device, device};
+  if (was_uninitialised && driver_mappings::have_no_releases_been_made()) return {};
   if (host_pages::contains(pointer)) return {};
+  if (const int device = gpu_allocations::device_of(pointer); device >= 0) return {MemoryKind::device, device};
   const std::uint64_t changes_before = driver_mappings::changes(), mappings_before = driver_mappings::count();
   Answer answer;
   AddressRange range;
@@ -156,8 +169,10 @@ Location locate(const void* pointer, AddressRange& allocation) noexcept {
                       attribute_is_legacy_ipc_capable, attribute_range_start, attribute_range_size};
   void* values[] = {&answer.memory_type,  &answer.is_managed, &answer.ordinal,
                     &is_plain_allocation, &range.begin,       &range.bytes};
+  const int error = ask(pointer, attributes, values);
+  if (error == not_initialised) return {};
   // Drivers before CUDA 11 refuse the whole question for the attributes that they do not know.
-  if (!ask(pointer, attributes, values)) return locate_by_old_driver(pointer, mappings_before);
+  if (error != 0) return locate_by_old_driver(pointer, mappings_before);
   const Location location = location_of(answer, pointer, mappings_before);
   // The range is an allocation only where cuMemAlloc made it. Elsewhere it may be a reservation (cuMemAddressReserve,
   // memory pools), parts of which lie on other GPUs, on the host, or nowhere. Memory of reservations is never capable

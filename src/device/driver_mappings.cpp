@@ -99,6 +99,10 @@ std::uint64_t changes() noexcept {
   return counts_releases && releases != 0 ? releases + count() : 0;
 }
 
+bool have_no_releases_been_made() noexcept {
+  return counts_releases && internal::releases.load(std::memory_order_acquire) == 0 && are_still_seen();
+}
+
 bool are_still_seen() noexcept {
   for (std::size_t i = 0; i < import_count; ++i) {
     if (!imports[i].is_in_force()) return false;

@@ -28,6 +28,9 @@ inline std::uint64_t count() noexcept { return internal::count.load(std::memory_
 /// 0 while changes go uncounted or none has been seen, else a number that grows with each.
 std::uint64_t changes() noexcept;
 
+/// Is it certain that the driver has released nothing and called its part in the system for nothing since watch()?
+bool have_no_releases_been_made() noexcept;
+
 /// Has a mapping been counted? Before that, nothing shows that they come by here.
 inline bool have_been_seen() noexcept { return count() > 1; }
 

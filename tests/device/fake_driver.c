@@ -1,13 +1,13 @@
 /* A libcuda.so.1 without a GPU. It answers what the memory of a pointer is, and maps memory as the real one does: by
    calling the C library. Set FAKE_DRIVER_RESERVES_NOTHING to have it map only what a test tells it to,
-   FAKE_DRIVER_KNOWS_NO_RANGES to have it be an old one. */
+   FAKE_DRIVER_KNOWS_NO_RANGES to have it be an old one, FAKE_DRIVER_IS_NOT_INITIALISED to have it refuse answers. */
 #include "fake_driver.h"
 
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
-enum { success = 0, invalid_value = 1, out_of_memory = 2, not_supported = 801 };
+enum { success = 0, invalid_value = 1, out_of_memory = 2, not_initialised = 3, not_supported = 801 };
 enum {
   attribute_memory_type = 2,
   attribute_is_managed = 8,
@@ -22,6 +22,7 @@ enum { most_memories = 64 };
 static struct fake_memory memories[most_memories];
 static int memory_count;
 static long query_count;
+static int is_initialised;
 
 static const struct fake_memory unknown = {0};
 
@@ -63,6 +64,11 @@ static void control(void) {
   ioctl(no_file, 0, NULL);
 }
 
+static void initialise(void) {
+  control();
+  is_initialised = 1;
+}
+
 static long queries(void) { return query_count; }
 
 /* False for those that drivers before CUDA 11 refuse. */
@@ -95,6 +101,7 @@ static int write_attribute(int attribute, const struct fake_memory* memory, void
 
 int cuPointerGetAttributes(unsigned count, int* attributes, void** values, unsigned long long pointer) {
   ++query_count;
+  if (!is_initialised && getenv("FAKE_DRIVER_IS_NOT_INITIALISED") != NULL) return not_initialised;
   for (unsigned i = 0; i < count; ++i) {
     if (!write_attribute(attributes[i], memory_of(pointer), values[i])) return invalid_value;
   }
@@ -116,4 +123,4 @@ int cuThreadExchangeStreamCaptureMode(int* mode) {
   return success;
 }
 
-const struct fake_driver fake_driver = {map, reserve, give_out, add, release, control, queries};
+const struct fake_driver fake_driver = {map, reserve, give_out, add, release, control, initialise, queries};

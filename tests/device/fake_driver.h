@@ -25,6 +25,8 @@ struct fake_driver {
   void (*release)(void* address, size_t bytes);
   /* Calls the part of the driver in the system, for anything. */
   void (*control)(void);
+  /* What cuInit does, if the driver is not initialised. */
+  void (*initialise)(void);
   /* How often it was asked what a pointer is. */
   long (*queries)(void);
 };

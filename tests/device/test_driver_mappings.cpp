@@ -42,6 +42,19 @@ bool is_all(MemoryKind kind, Memory memory) {
   return all;
 }
 
+TEST(UninitialisedDriver, IsNotAskedAndIsOnceTheProgramUsesIt) {
+  if (!device::in_use()) GTEST_SKIP() << why_no_gpu();
+  const Memory array = map_host_array(page);
+  EXPECT_EQ(kind_of(array.begin), MemoryKind::host);
+  EXPECT_TRUE(device::driver_mappings::have_no_releases_been_made());
+  if (const std::string why = why_no_gpu(); !why.empty()) GTEST_SKIP() << why;
+  void* memory = nullptr;
+  ASSERT_CUDA(cudaMalloc(&memory, page));
+  EXPECT_EQ(kind_of(memory), MemoryKind::device);
+  EXPECT_FALSE(device::driver_mappings::have_no_releases_been_made());
+  ASSERT_CUDA(cudaFree(memory));
+}
+
 class DriverMappings : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -157,5 +157,30 @@ TEST(GpuAllocationsAlone, AreAskedAboutEachTimeIfTheUserSaysSo) {
   EXPECT_EQ(queries_for(memory, 10), 10);
 }
 
+/// How often the driver is asked while `pointer` is located ten times, each time with that answer.
+long queries_for_ten(const void* pointer, MemoryKind expected) {
+  const long before = driver().queries();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(kind_of(pointer), expected);
+  return driver().queries() - before;
+}
+
+TEST(UninitialisedDriverAlone, IsNotAsked) {
+  driver();
+  ASSERT_TRUE(device::in_use());
+  std::byte* const memory = allocate(page);
+  EXPECT_EQ(queries_for_ten(memory, MemoryKind::host), 0);
+  driver().initialise();
+  EXPECT_EQ(queries_for_ten(memory, MemoryKind::device), 1);
+}
+
+TEST(UninitialisedDriverAlone, IsAskedEachTimeIfItsCallsAreNotSeen) {
+  driver();
+  ASSERT_TRUE(device::in_use());
+  std::byte* const memory = allocate(page);
+  EXPECT_EQ(queries_for_ten(memory, MemoryKind::host), 10);
+  driver().initialise();
+  EXPECT_EQ(queries_for_ten(memory, MemoryKind::device), 10);
+}
+
 }  // namespace
 }  // namespace gapless::tests
