@@ -5,7 +5,7 @@ reads, stores of parts of a sector), the kernel written by hand for that one lay
 within 5 % of it is enough, and the figure says how many rows held only so.
 """
 
-from _pack_rows import COPY, HAND, label, of_table, size
+from _pack_rows import COPY, HAND, LAUNCH, label, of_table, size
 
 MEBIBYTE = 1 << 20
 
@@ -113,12 +113,11 @@ def vendor(rows):
 
 
 def latency(rows):
-    start = "empty kernel, completion polled"
     bars = []
     ways = (("no", 1.10, ""), ("yes", 0.5, ", resident kernel"), ("ready", 0.5, ", resident kernel, buffers ready"))
     for resident, most, name in ways:
         judged = [
-            (most * row["peers"][start] / row["value"], row["value"] <= most * row["peers"][start], row)
+            (most * row["peers"][LAUNCH] / row["value"], row["value"] <= most * row["peers"][LAUNCH], row)
             for row in of_table(rows, "latency")
             if row["case"]["resident"] == resident and row["case"]["bytes"] <= 64 << 10
         ]
@@ -128,9 +127,8 @@ def latency(rows):
 
 
 def halo(rows):
-    start = "empty kernel, completion polled"
     judged = [
-        (1.3 * row["peers"][start] / row["value"], row["value"] <= 1.3 * row["peers"][start], row)
+        (1.3 * row["peers"][LAUNCH] / row["value"], row["value"] <= 1.3 * row["peers"][LAUNCH], row)
         for row in of_table(rows, "halo")
         if int(row["case"]["largest face"].split()[0]) <= 64 << 10
     ]

@@ -3,7 +3,7 @@
 import re
 
 import matplotlib
-from _pack_rows import HAND, of_table, size
+from _pack_rows import HAND, LAUNCH, of_table, size
 
 matplotlib.use("Agg")
 matplotlib.rcParams.update(
@@ -20,7 +20,6 @@ matplotlib.rcParams.update(
 )
 from matplotlib import pyplot  # noqa: E402  (after the backend is chosen)
 
-START = "empty kernel, completion polled"
 RESIDENT = {
     "no": "gapless",
     "yes": "gapless, resident kernel",
@@ -33,7 +32,7 @@ LOOKS = {
     RESIDENT["ready"]: {"color": "#9bd770", "linewidth": 2, "marker": "o", "markersize": 3},
     HAND: {"color": "#e08e0b", "linestyle": "--", "marker": "s", "markersize": 3},
     "traffic bound": {"color": "#444444", "linestyle": ":"},
-    START: {"color": "#444444", "linestyle": ":"},
+    LAUNCH: {"color": "#444444", "linestyle": ":"},
     "cudaMemcpy2DAsync": {"color": "#3a6ea5", "marker": "^", "markersize": 3},
     "cudaMemcpy3DAsync": {"color": "#3a6ea5", "marker": "^", "markersize": 3},
     "cudaMemcpyAsync a block": {"color": "#8fb3d9", "marker": "v", "markersize": 3},

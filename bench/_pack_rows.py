@@ -4,6 +4,20 @@ import json
 
 HAND = "hand-written kernel"
 COPY = "copy of the same traffic"
+LAUNCH = "empty kernel, completion polled"
+
+
+def middle_of_repeated(rows):
+    """Of rows that several processes measured, the one with the median multiple of a launch: launches differ by a
+    sixth from process to process."""
+    processes = {}
+    for row in rows:
+        processes.setdefault(json.dumps(row["case"], sort_keys=True), []).append(row)
+
+    def multiple(row):
+        return row["value"] / row["peers"].get(LAUNCH, 1)
+
+    return [sorted(same, key=multiple)[len(same) // 2] for same in processes.values()]
 
 
 def parse(text):
@@ -15,7 +29,7 @@ def parse(text):
             continue
         case = {"table": entry.pop("table"), **entry.pop("case")}
         rows.append({"case": case, **entry})
-    return machine, rows
+    return machine, middle_of_repeated(rows)
 
 
 def of_table(rows, *tables):

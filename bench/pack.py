@@ -47,14 +47,14 @@ def measure(build, words, **environment):
 
 
 def measure_all(build, tables, quick, peers):
-    """One process for most tables, and one for the latencies of each kind of resident kernel."""
+    """One process for most tables, and three for the latencies without and with each kind of resident kernel."""
     bind_to_gpu()
     flags = ["--quick"] if quick else []
     for peer in peers:
         flags += ["--peer", peer]
     output = measure(build, [*flags, *tables])
     if not tables or "latency" in tables:
-        for kind in ("1", "ready"):
+        for kind in ("0", "0", *3 * ("1", "ready")):
             output += measure(build, [*flags, "latency"], GAPLESS_RESIDENT=kind)
     return output
 

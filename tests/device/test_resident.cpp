@@ -102,6 +102,7 @@ TEST_F(Resident, MovesRowsOfAnyWidthAndNumber) {
       for (char& byte : packed) byte = static_cast<char>(random());
       ASSERT_CUDA(cudaMemcpy(gpu_memory, memory.data(), memory.size(), cudaMemcpyHostToDevice));
       ASSERT_CUDA(cudaMemcpy(gpu_packed, packed.data(), packed.size(), cudaMemcpyHostToDevice));
+      ASSERT_CUDA(cudaStreamSynchronize(cudaStreamLegacy));  // copies from ordinary memory may return before they end
       const auto layout = layout::repeat(layout::block(0, static_cast<layout::Offset>(width)),
                                          static_cast<layout::Offset>(rows), static_cast<layout::Offset>(stride));
       const bool packs = random() % 2 == 0;

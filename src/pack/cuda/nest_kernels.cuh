@@ -18,18 +18,28 @@ __device__ __forceinline__ bool pace_loads(int rounds) {
   return odd != 0;
 }
 
-/// threadIdx.y is the tile within the block.
-template <class Word, class Form, int words_per_thread, class Index>
+/// threadIdx.y is the tile within the block. Kernels that are not paced do not ask either: a thread that moves one word
+/// is bound by its instructions.
+template <class Word, class Form, int words_per_thread, bool is_paced, class Index>
 __global__ void __launch_bounds__(most_nest_threads)
     nest_kernel(const __grid_constant__ NestWork<Index> work, const __grid_constant__ Completion completion) {
   let_next_kernel_start();
   foresee(completion);
   wait_for_kernel_before();
-  if (!pace_loads(work.pacing_rounds)) return;
+  if constexpr (is_paced) {
+    if (!pace_loads(work.pacing_rounds)) return;
+  }
   // The last block's tiles that are not there have no words.
   const std::uint32_t tile = blockIdx.x * blockDim.y + threadIdx.y;
   run_known_tile<Word, Form, words_per_thread>(work, tile, DeviceBlock{});
   complete(completion);
+}
+
+/// Rows of few words that one or two modes repeat.
+template <class Word, class Form, int words_per_thread>
+constexpr bool may_be_paced() noexcept {
+  return sizeof(Word) >= 4 && words_per_thread == 1 && Form::table_level < 0 &&
+         (Form::level_count == 2 || Form::level_count == 3);
 }
 
 /// Precondition: the work's words_per_thread is at most most_words_per_thread(...), of which there are no kernels
@@ -40,8 +50,15 @@ cudaError_t launch_form(const NestWork<Index>& work, const Queue& queue, const C
   cudaError_t error = cudaErrorInvalidValue;
   visit_words_per_thread(work.words_per_thread, [&](auto words_per_thread) {
     constexpr int words = decltype(words_per_thread)::value;
+    if constexpr (may_be_paced<Word, Form, words>()) {
+      if (work.pacing_rounds > 0) {
+        error =
+            launch_tiles(nest_kernel<Word, Form, words, true, Index>, work, queue, completion, work.tiles_per_block);
+        return;
+      }
+    }
     if constexpr (words <= most) {
-      error = launch_tiles(nest_kernel<Word, Form, words, Index>, work, queue, completion, work.tiles_per_block);
+      error = launch_tiles(nest_kernel<Word, Form, words, false, Index>, work, queue, completion, work.tiles_per_block);
     }
   });
   return error;

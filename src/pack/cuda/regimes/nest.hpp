@@ -121,7 +121,7 @@ struct NestWork {
   Range range;
   int words_per_thread;
   int tiles_per_block = 1;  ///< at most most_tiles_per_block
-  int pacing_rounds = 0;    ///< of instructions before each load: see pace_loads
+  int pacing_rounds = 0;    ///< of instructions before each load, where there are kernels that pace them: pace_loads
   Nest<Index> nest;
 
   GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept { return range.tiles(words_per_thread); }
