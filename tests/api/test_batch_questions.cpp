@@ -28,6 +28,7 @@ TEST(BatchQuestions, OneForEachAllocation) {
   }
   jobs.push_back({vector.get(), 1, elsewhere, 0, 64, elsewhere + 1024, GAPLESS_PACK});
 
+  EXPECT_EQ(gapless_pack_batch(jobs.data(), jobs.size(), nullptr), GAPLESS_ERROR_UNSUPPORTED);  // finds the driver
   const long before = driver().queries();
   EXPECT_EQ(gapless_pack_batch(jobs.data(), jobs.size(), nullptr), GAPLESS_ERROR_UNSUPPORTED);
   EXPECT_STREQ(gapless_last_error(), "job 26: memory of GPU 0 and of GPU 1 in one call");
