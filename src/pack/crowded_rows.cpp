@@ -1,7 +1,7 @@
 // How small the words must be: of rows of s words, 104 waiting stores (Zen 5) are 104 / s rows. A stride whose largest
 // power of two is p has 4096 / p places for them in a cache whose ways hold 4096 bytes, so that s = p / 256 leaves 6.5
-// lines to a set, which has room for 12; half as many words would leave 13. For loads that half is enough, and a few
-// instructions more a row make them wait still less.
+// lines to a set, which has room for 12; half as many words would leave 13. Fewer loads wait, so a quarter of the words
+// is enough for them, and a few instructions more a row make them wait still less.
 
 #include "pack/crowded_rows.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr Offset way_bytes = 4096;
 constexpr Offset power_per_written_word = 256;
-constexpr Offset power_per_read_word = 512;
+constexpr Offset power_per_read_word = 1024;
 constexpr Offset longest_word = 16;
 /// Longer rows are stores enough as words of the longest kind.
 constexpr Offset longest_by_short_words = 128;
@@ -48,7 +48,7 @@ template <Crowd crowd, int word, int words>
 void copy_rows(Offset length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
                char* destination) {
   constexpr int first = words * word;
-  constexpr int pause = crowd == Crowd::source ? std::min(first / 2, 8) : 0;
+  constexpr int pause = crowd == Crowd::source ? 5 : 0;
   const auto copy_first = [&]() __attribute__((always_inline)) {
 #pragma GCC unroll 16
     for (int i = 0; i < words; ++i) move_word<word>(source + i * word, destination + i * word);
@@ -68,6 +68,7 @@ void copy_rows(Offset length, Offset count, Offset source_stride, Offset destina
 
 /// By the logarithms of the word and of their number.
 using Table = std::array<std::array<CopyRows*, 5>, 5>;
+constexpr Offset most_words = 16;
 
 template <Crowd crowd, int... log2_words, int... log2_word>
 constexpr Table table_of(std::integer_sequence<int, log2_words...>, std::integer_sequence<int, log2_word...>) {
@@ -84,13 +85,13 @@ Offset floor_power(Offset number) noexcept {
   return static_cast<Offset>(std::bit_floor(static_cast<std::uint64_t>(number)));
 }
 
-/// In words of which `wanted` make a row, if that is long enough; so many are copied without a branch.
+/// In words of which `wanted` or more make a row, if that is long enough.
 void copy(const Table& table, Offset wanted, Offset length, Offset count, Offset source_stride,
           Offset destination_stride, const char* source, char* destination) {
   const Offset word = length > longest_by_short_words
                           ? longest_word
                           : std::min(floor_power(std::max(length / wanted, Offset{1})), longest_word);
-  const Offset words = std::min(wanted, floor_power(length / word));
+  const Offset words = floor_power(std::min(length / word, most_words));
   table[static_cast<std::size_t>(log2_of(word))][static_cast<std::size_t>(log2_of(words))](
       length, count, source_stride, destination_stride, source, destination);
 }
@@ -107,8 +108,8 @@ void write_crowded_rows(Offset length, Offset count, Offset source_stride, Offse
 
 void read_crowded_rows(Offset length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
                        char* destination) noexcept {
-  copy(readers, power_of(source_stride) / power_per_read_word, length, count, source_stride, destination_stride, source,
-       destination);
+  copy(readers, std::max(power_of(source_stride) / power_per_read_word, Offset{1}), length, count, source_stride,
+       destination_stride, source, destination);
 }
 
 }  // namespace gapless::pack::host
