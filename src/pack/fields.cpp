@@ -6,8 +6,8 @@
 namespace gapless::pack::host {
 namespace {
 
-// Half of a 32 KiB first-level cache; the packed and the memory side share it.
-constexpr Offset tile_bytes = 16384;
+// Half of a first-level cache of 48 KiB, and not all of one of 32; the packed and the memory side share it.
+constexpr Offset tile_bytes = 24576;
 constexpr Offset shortest_tile = 16;
 constexpr Offset cache_line = 64;
 
