@@ -38,26 +38,15 @@ def run(build, mpi, arguments):
     return header, rows
 
 
-def of_best(measured):
-    """Gapless's speed as a fraction of the best contestant's."""
-    return min(measured["mpi"]["median"], measured["loop"]["median"]) / measured["gapless"]["median"]
-
-
-def run_several(build, mpi, arguments, processes):
-    """For each row, the measurement of the process with the median ratio."""
-    results = [run(build, mpi, arguments) for _ in range(processes)]
-    measured = zip(*(rows for _, rows in results), strict=True)
-    return results[0][0], [sorted(same_row, key=of_best)[processes // 2] for same_row in measured]
-
-
-def as_row(library, engine, measured):
+def as_row(header, measured):
+    library = header["library"]
     rate = {who: measured["bytes"] / measured[who]["median"] / 1e9 for who in ("gapless", "mpi", "loop", "memcpy")}
     case = {
         "layout": measured["layout"],
         "direction": measured["direction"],
         "bytes": measured["bytes"],
         "library": library,
-        "engine": engine,
+        "engine": header["engine"],
     }
     return {
         "case": case,
@@ -68,13 +57,26 @@ def as_row(library, engine, measured):
     }
 
 
+def of_best(row):
+    """Gapless's speed as a fraction of the best peer's."""
+    return row["value"] / max(row["peers"].values())
+
+
+def run_several(build, mpi, arguments, processes):
+    """For each row, that of the process with the median ratio."""
+    results = [run(build, mpi, arguments) for _ in range(processes)]
+    header = results[0][0]
+    repeated = zip(*([as_row(header, measured) for measured in rows] for _, rows in results), strict=True)
+    return header, [sorted(same, key=of_best)[processes // 2] for same in repeated]
+
+
 def geometric_mean(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def bars(rows):
-    against_best = [(row["value"] / max(row["peers"].values()), row["case"]) for row in rows]
-    worst, case = min(against_best, key=lambda pair: pair[0])
+    worst_row = min(rows, key=of_best)
+    worst, case = of_best(worst_row), worst_row["case"]
     speedups = {}
     for row in rows:
         key = (row["case"]["layout"], row["case"]["direction"])
@@ -100,10 +102,10 @@ def print_table(rows):
     print(f"{'layout':52} {'':6} {'GB/s':>8} {'memcpy':>8} {'library':>8} {'loop':>8} {'of best':>8}")
     for row in rows:
         library, loop = row["peers"].values()
-        flag = "" if row["value"] >= 0.95 * max(library, loop) else "  <--"
+        flag = "" if of_best(row) >= 0.95 else "  <--"
         print(
             f"{row['case']['layout']:52} {row['case']['direction']:6} {row['value']:8.2f} {row['bound']:8.2f} "
-            f"{library:8.2f} {loop:8.2f} {row['value'] / max(library, loop):8.2f}{flag}"
+            f"{library:8.2f} {loop:8.2f} {of_best(row):8.2f}{flag}"
         )
 
 
@@ -121,9 +123,8 @@ def main():
         if not (options.build / "bin" / f"host_pack_{mpi}").exists():
             sys.exit(f"host_pack_{mpi} is not built in {options.build}")
         arguments = [f"--only={options.only}", f"--samples={options.samples}"]
-        header, measured = run_several(options.build.resolve(), mpi, arguments, options.processes)
+        header, mine = run_several(options.build.resolve(), mpi, arguments, options.processes)
         print(header["library"], "against the", header["engine"], "engine")
-        mine = [as_row(header["library"], header["engine"], row) for row in measured]
         print_table(mine)
         rows += mine
     report("host_pack", rows, bars(rows), not options.no_write)

@@ -18,7 +18,6 @@ constinit std::atomic<Offset> crowding_power{never_crowding};
 
 namespace {
 
-constexpr Offset way_bytes = 4096;
 constexpr Offset power_per_written_word = 256;
 constexpr Offset power_per_read_word = 1024;
 constexpr Offset longest_word = 16;
@@ -95,8 +94,6 @@ void copy(const Table& table, Offset wanted, Offset length, Offset count, Offset
   table[static_cast<std::size_t>(log2_of(word))][static_cast<std::size_t>(log2_of(words))](
       length, count, source_stride, destination_stride, source, destination);
 }
-
-Offset power_of(Offset stride) noexcept { return std::min(stride & -stride, way_bytes); }
 
 }  // namespace
 

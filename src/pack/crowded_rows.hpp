@@ -12,27 +12,31 @@
 
 namespace gapless::pack::host {
 
-/// Rows of up to this many bytes can be copied in small words.
-inline constexpr Offset longest_crowded = 256;
-
 /// Rows crowd on this processor if their stride is divisible by this power of two; chosen with the kernels.
 [[gnu::visibility("hidden")]] extern std::atomic<Offset> crowding_power;
 inline constexpr Offset never_crowding = Offset{1} << 62;
 inline constexpr Offset crowding_on_zen5 = 512;
 
-/// Do `count` rows this far apart evict each other? Rows a power of two apart are as many to a set as their bytes are
-/// ways; a way is 4096 bytes.
-[[gnu::always_inline]] inline bool are_crowded(Offset count, Offset stride) noexcept {
-  constexpr Offset way_bytes = 4096, ways = 12;
+inline constexpr Offset way_bytes = 4096;
+
+/// The largest power of two that divides a stride, up to a way of the cache.
+[[gnu::always_inline]] inline Offset power_of(Offset stride) noexcept {
   const Offset power = stride & -stride;
-  return power >= crowding_power.load(std::memory_order_relaxed) &&
-         count * (power < way_bytes ? power : way_bytes) > ways * way_bytes;
+  return power < way_bytes ? power : way_bytes;
+}
+
+/// Do `count` rows this far apart evict each other? Rows a power of two apart are as many to a set as their bytes are
+/// ways.
+[[gnu::always_inline]] inline bool are_crowded(Offset count, Offset stride) noexcept {
+  constexpr Offset ways = 12;
+  const Offset power = power_of(stride);
+  return power >= crowding_power.load(std::memory_order_relaxed) && count * power > ways * way_bytes;
 }
 
 /// Row i of [0, count), `length` bytes long, from source + i * source_stride to destination + i * destination_stride,
 /// where the destination's rows crowd the cache.
 ///
-/// Pre: 1 <= length <= longest_crowded; the destination's stride is a multiple of crowding_on_zen5.
+/// Pre: length >= 1; the destination's stride is a multiple of crowding_on_zen5.
 void write_crowded_rows(Offset length, Offset count, Offset source_stride, Offset destination_stride,
                         const char* source, char* destination) noexcept;
 

@@ -36,6 +36,13 @@ long queries_for(const void* pointer, int times, int expected_gpu = gpu) {
   return driver().queries() - before;
 }
 
+/// How often the driver is asked while `pointer` is located ten times, each time with that answer.
+long queries_for_ten(const void* pointer, MemoryKind expected) {
+  const long before = driver().queries();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(kind_of(pointer), expected);
+  return driver().queries() - before;
+}
+
 std::byte* allocate(std::size_t size, int of_gpu = gpu) {
   auto* const addresses = static_cast<std::byte*>(driver().reserve(size));
   driver().add({addresses, size, device_type, of_gpu, nullptr, 0});
@@ -115,9 +122,7 @@ TEST_F(GpuAllocations, AreNoPartsOfReservations) {
 TEST_F(GpuAllocations, AreNotPageLockedMemory) {
   auto* const pinned = static_cast<std::byte*>(driver().reserve(page));
   driver().add({pinned, page, host_type, 0, nullptr, 0});
-  const long before = driver().queries();
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(kind_of(pinned), MemoryKind::pinned);
-  EXPECT_EQ(driver().queries() - before, 10);
+  EXPECT_EQ(queries_for_ten(pinned, MemoryKind::pinned), 10);
 }
 
 TEST_F(GpuAllocations, MoreThanAreRememberedAreStillRight) {
@@ -157,30 +162,19 @@ TEST(GpuAllocationsAlone, AreAskedAboutEachTimeIfTheUserSaysSo) {
   EXPECT_EQ(queries_for(memory, 10), 10);
 }
 
-/// How often the driver is asked while `pointer` is located ten times, each time with that answer.
-long queries_for_ten(const void* pointer, MemoryKind expected) {
-  const long before = driver().queries();
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(kind_of(pointer), expected);
-  return driver().queries() - before;
-}
-
-TEST(UninitialisedDriverAlone, IsNotAsked) {
+/// Of ten times before and ten after the driver is initialised, how often it is asked.
+void expect_queries(long before, long after) {
   driver();
   ASSERT_TRUE(device::in_use());
   std::byte* const memory = allocate(page);
-  EXPECT_EQ(queries_for_ten(memory, MemoryKind::host), 0);
+  EXPECT_EQ(queries_for_ten(memory, MemoryKind::host), before);
   driver().initialise();
-  EXPECT_EQ(queries_for_ten(memory, MemoryKind::device), 1);
+  EXPECT_EQ(queries_for_ten(memory, MemoryKind::device), after);
 }
 
-TEST(UninitialisedDriverAlone, IsAskedEachTimeIfItsCallsAreNotSeen) {
-  driver();
-  ASSERT_TRUE(device::in_use());
-  std::byte* const memory = allocate(page);
-  EXPECT_EQ(queries_for_ten(memory, MemoryKind::host), 10);
-  driver().initialise();
-  EXPECT_EQ(queries_for_ten(memory, MemoryKind::device), 10);
-}
+TEST(UninitialisedDriverAlone, IsNotAsked) { expect_queries(0, 1); }
+
+TEST(UninitialisedDriverAlone, IsAskedEachTimeIfItsCallsAreNotSeen) { expect_queries(10, 10); }
 
 }  // namespace
 }  // namespace gapless::tests

@@ -50,15 +50,12 @@ cudaError_t launch_form(const NestWork<Index>& work, const Queue& queue, const C
   cudaError_t error = cudaErrorInvalidValue;
   visit_words_per_thread(work.words_per_thread, [&](auto words_per_thread) {
     constexpr int words = decltype(words_per_thread)::value;
-    if constexpr (may_be_paced<Word, Form, words>()) {
-      if (work.pacing_rounds > 0) {
-        error =
-            launch_tiles(nest_kernel<Word, Form, words, true, Index>, work, queue, completion, work.tiles_per_block);
-        return;
-      }
-    }
     if constexpr (words <= most) {
-      error = launch_tiles(nest_kernel<Word, Form, words, false, Index>, work, queue, completion, work.tiles_per_block);
+      auto* kernel = nest_kernel<Word, Form, words, false, Index>;
+      if constexpr (may_be_paced<Word, Form, words>()) {
+        if (work.pacing_rounds > 0) kernel = nest_kernel<Word, Form, words, true, Index>;
+      }
+      error = launch_tiles(kernel, work, queue, completion, work.tiles_per_block);
     }
   });
   return error;
