@@ -62,6 +62,11 @@ class Mover {
     if (tail > 0) range(plan, top - 1, memory + last * level.stride, packed, 0, tail);
   }
 
+  /// A whole layout whose core is a block.
+  void whole(const Layout& layout, char* memory, char* packed) const {
+    strided(make_nest(layout, dense()), memory + layout.base, packed);
+  }
+
   /// Packed bytes [begin, end) of a repeated layout, wherever its base is.
   void layout_range(const Layout& layout, Mode outer, char* memory, char* packed, Offset begin, Offset end) const {
     if (begin == end) return;
@@ -338,6 +343,13 @@ bool is_repeated_block(const Job& job) noexcept {
          job.end == layout.length * job.outer.count;
 }
 
+/// Is the job one whole layout of blocks in loops?
+bool is_one_nest(const Job& job) noexcept {
+  const Layout& layout = *job.layout;
+  return layout.core == Core::block && job.outer.count == 1 && job.begin == 0 && job.end > 0 &&
+         job.end == layout.size && layout.modes.size() < max_loops;
+}
+
 [[gnu::always_inline]] inline void run_row(const Kernels& kernels, const Job& job, Mode row) {
   const Offset length = job.layout->length;
   return rows_kernel(kernels, job.direction, length)(
@@ -347,9 +359,12 @@ bool is_repeated_block(const Job& job) noexcept {
 [[gnu::noinline]] void run_any(const Job& job) {
   const Kernels& table = kernels();
   if (is_repeated_block(job)) return run_row(table, job, job.outer);
-  Mover(table, job.direction)
-      .layout_range(*job.layout, job.outer, static_cast<char*>(job.memory), static_cast<char*>(job.packed), job.begin,
-                    job.end);
+  const Layout& layout = *job.layout;
+  const Mover mover(table, job.direction);
+  auto* const memory = static_cast<char*>(job.memory);
+  auto* const packed = static_cast<char*>(job.packed);
+  if (is_one_nest(job)) return mover.whole(layout, memory, packed);
+  mover.layout_range(layout, job.outer, memory, packed, job.begin, job.end);
 }
 
 }  // namespace

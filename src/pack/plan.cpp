@@ -14,6 +14,10 @@ constexpr Offset reused_rows = 128;
 // Few enough for the lines read to stay in one set of that cache, if their stride is a power of two.
 constexpr Offset strip_width = 8;
 
+Loop loop_of(Offset count, Offset stride, Offset unit, Dense dense) noexcept {
+  return dense == Dense::destination ? Loop{count, stride, unit} : Loop{count, unit, stride};
+}
+
 Offset sparse_stride(const Loop& loop, Dense dense) noexcept {
   return dense == Dense::destination ? loop.source_stride : loop.destination_stride;
 }
@@ -71,8 +75,19 @@ Nest make_nest(const Plan& plan, int top, Offset count, Dense dense) noexcept {
     const Level& level = plan.levels[i];
     const Offset repetitions = i + 1 == top ? count : level.count;
     if (repetitions == 1) continue;
-    nest.loops[nest.depth++] = dense == Dense::destination ? Loop{repetitions, level.stride, level.unit}
-                                                           : Loop{repetitions, level.unit, level.stride};
+    nest.loops[nest.depth++] = loop_of(repetitions, level.stride, level.unit, dense);
+  }
+  return nest;
+}
+
+Nest make_nest(const Layout& layout, Dense dense) noexcept {
+  Nest nest;
+  nest.length = layout.length;
+  nest.depth = 0;
+  Offset unit = layout.length;
+  for (const Mode& mode : layout.modes) {
+    nest.loops[nest.depth++] = loop_of(mode.count, mode.stride, unit, dense);
+    unit *= mode.count;
   }
   return nest;
 }

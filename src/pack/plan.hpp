@@ -37,6 +37,10 @@ bool make_plan(const Layout& layout, Mode outer, Plan& plan) noexcept;
 enum class Dense : std::uint8_t { destination, source };
 Nest make_nest(const Plan& plan, int top, Offset count, Dense dense) noexcept;
 
+/// The same for one whole layout whose core is a block: nothing of it is cut, so it needs no plan.
+/// Precondition: it has fewer than max_loops modes.
+Nest make_nest(const Layout& layout, Dense dense) noexcept;
+
 /// Does no two iterations of the nest touch one byte of the side that is not dense? Exact for loops that nest.
 bool is_injective(const Nest& nest, Dense dense) noexcept;
 
