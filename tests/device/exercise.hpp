@@ -150,6 +150,15 @@ inline std::string name_of(const std::optional<Regime>& regime) {
 /// The launch, and as it would be for a job so large that its tiles are larger.
 inline std::vector<Launch> small_and_large(const Launch& launch) {
   std::vector<Launch> both{launch};
+  if (const auto* nest = std::get_if<NestWork<std::uint32_t>>(&launch);
+      nest != nullptr && has_partly_doubled_tiles(std::size_t{1} << nest->word_shift(), sizeof(std::uint32_t),
+                                                  nest->nest.level_count, nest->nest.table_level)) {
+    for (int quarters = 5; quarters < 8; ++quarters) {
+      NestWork<std::uint32_t> large = *nest;
+      large.words_per_tile = quarters * quarter_of_tile;
+      both.emplace_back(large);
+    }
+  }
   if (const auto* sectors = std::get_if<SectorsWork>(&launch); sectors != nullptr && sectors->unpack) {
     SectorsWork large = *sectors;
     large.words_per_thread = SectorsWork::most_words_per_thread(std::size_t{1} << large.shift);

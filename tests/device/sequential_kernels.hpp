@@ -20,7 +20,7 @@ class SequentialKernels {
     using namespace pack::cuda;
     visit_word(work.word_shift(), [&](auto word) {
       visit_form(work.nest, [&](auto form) {
-        visit_words_per_thread(work.words_per_thread, [&](auto words) {
+        visit_words_per_tile(work.words_per_tile, [&](auto words) {
           // As many as blocks of several tiles would run, of which the last are not there.
           for (std::uint64_t tile = 0; tile < work.tiles() + most_tiles_per_block - 1; ++tile) {
             run_known_tile<decltype(word), decltype(form), decltype(words)::value>(work, tile, block_);

@@ -13,7 +13,7 @@ namespace {
 
 using namespace pack::cuda;
 
-constexpr std::uint32_t words_per_tile = fused_words_per_thread * threads_per_block;
+constexpr std::uint32_t words_per_tile = fused_words_per_tile;
 
 /// Work of so many tiles, recognised by its address.
 SmallNest work_of_tiles(std::uint32_t tiles, std::uintptr_t address) {

@@ -292,25 +292,31 @@ TEST_F(Cuda, TheDefaultStreamIsFollowed) {
   ASSERT_CUDA(cudaFree(to));
 }
 
-TEST_F(Cuda, ManySparsePairsOfWordsAreExact) {
-  // Tiles are run several a block: of a number that is no multiple, and of a range that begins and ends within rows.
-  constexpr layout::Offset rows = 600'001, stride = 64, length = 8, first = 4, last = rows * length - 2;
-  std::vector<char> contents(rows * stride);
+TEST_F(Cuda, ManySparseRowsOfFewWordsAreExact) {
+  // Tiles are run several a block, of a number that is no multiple, some with a second word for part of their threads;
+  // the range begins and ends within rows.
+  constexpr layout::Offset rows = 600'001, longest = 56, farthest = 72;
+  std::vector<char> contents(rows * farthest);
   for (std::size_t i = 0; i < contents.size(); ++i) contents[i] = static_cast<char>(i * 2654435761U >> 13);
   char *memory = nullptr, *packed = nullptr;
   ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), contents.size()));
-  ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&packed), rows * length));
+  ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&packed), rows * longest));
   ASSERT_CUDA(cudaMemcpy(memory, contents.data(), contents.size(), cudaMemcpyHostToDevice));
-  ASSERT_CUDA(cudaMemset(packed, 0, rows * length));
-  const auto pairs = layout::repeat(layout::block(0, length), rows, stride);
-  const Job job{pairs.get(), {1, 0}, first, last, Direction::pack, memory, packed + first};
-  ASSERT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu), Status::ok) << runtime_->last_error();
-  std::vector<char> found(rows * length), wanted(rows * length);
-  for (layout::Offset k = first; k < last; ++k) {
-    wanted[static_cast<std::size_t>(k)] = contents[static_cast<std::size_t>(k / length * stride + k % length)];
+  constexpr layout::Mode shapes[] = {{8, 64}, {20, 68}, {24, 68}, {28, 68}, {40, 72}, {48, 72}, {56, 72}};
+  for (const auto [length, stride] : shapes) {
+    SCOPED_TRACE(std::to_string(length) + " B every " + std::to_string(stride) + " B");
+    const layout::Offset first = 4, last = rows * length - 2;
+    ASSERT_CUDA(cudaMemset(packed, 0, rows * longest));
+    const auto strided = layout::repeat(layout::block(0, length), rows, stride);
+    const Job job{strided.get(), {1, 0}, first, last, Direction::pack, memory, packed + first};
+    ASSERT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu), Status::ok) << runtime_->last_error();
+    std::vector<char> found(rows * longest), wanted(rows * longest);
+    for (layout::Offset k = first; k < last; ++k) {
+      wanted[static_cast<std::size_t>(k)] = contents[static_cast<std::size_t>(k / length * stride + k % length)];
+    }
+    ASSERT_CUDA(cudaMemcpy(found.data(), packed, found.size(), cudaMemcpyDeviceToHost));
+    EXPECT_TRUE(found == wanted);
   }
-  ASSERT_CUDA(cudaMemcpy(found.data(), packed, found.size(), cudaMemcpyDeviceToHost));
-  EXPECT_TRUE(found == wanted);
   ASSERT_CUDA(cudaFree(memory));
   ASSERT_CUDA(cudaFree(packed));
 }

@@ -298,6 +298,42 @@ TEST(Plan, IndicesBeyond32BitsAreExact) {
   }
 }
 
+TEST(Plan, ManyRowsOfFiveToSevenWordsHavePartlyDoubledTiles) {
+  const auto memory = std::make_shared<HostDescriptors>();
+  DescriptorCache cache(memory, 1 << 20);
+  Planner planner(cache);
+  const auto quarters_of = [&](Offset length, Offset stride, Offset rows, Direction direction) {
+    const auto strided = layout::repeat(layout::block(0, length), rows, stride);
+    const Job job{strided.get(),
+                  {1, 0},
+                  0,
+                  strided->size,
+                  direction,
+                  reinterpret_cast<void*>(0x7f0000000000),
+                  reinterpret_cast<void*>(0x10000)};
+    const auto planned = planner.plan(job, 0);
+    const auto* work = std::get_if<NestWork<std::uint32_t>>(&planned.launch);
+    return work == nullptr ? 0 : work->words_per_tile / quarter_of_tile;
+  };
+  constexpr Offset many = 1 << 20;
+  // Rows of 4-byte words, 8 of them to a warp's load.
+  EXPECT_EQ(quarters_of(16, 516, many, Direction::pack), 4);
+  EXPECT_EQ(quarters_of(20, 512, many, Direction::pack), 5);
+  EXPECT_EQ(quarters_of(24, 516, many, Direction::pack), 6);
+  EXPECT_EQ(quarters_of(28, 512, many, Direction::pack), 7);
+  EXPECT_EQ(quarters_of(32, 516, many, Direction::pack), 8);
+  // Rows of 8-byte words.
+  EXPECT_EQ(quarters_of(40, 512, many, Direction::pack), 4);
+  EXPECT_EQ(quarters_of(48, 520, many, Direction::pack), 5);
+  EXPECT_EQ(quarters_of(56, 512, many, Direction::pack), 6);
+  // Two lines a row, rows close together, few rows, written rows.
+  EXPECT_EQ(quarters_of(104, 512, many, Direction::pack), 8);
+  EXPECT_EQ(quarters_of(20, 60, many, Direction::pack), 4);
+  EXPECT_EQ(quarters_of(20, 512, 4000 * 256 / 5 + 1, Direction::pack), 5);
+  EXPECT_EQ(quarters_of(20, 512, 3999 * 256 / 5, Direction::pack), 4);
+  EXPECT_EQ(quarters_of(20, 512, 1000, Direction::unpack), 4);
+}
+
 TEST(Plan, ManyModesOfHugeCountsAreExact) {
   // 2^20 x 2^20 x 2^14 single words, with distances that overflow 32 bits: only the arithmetic is run.
   const auto rows = layout::repeat(layout::repeat(layout::block(0, 8), 1 << 20, 24), 1 << 20, Offset{1} << 25);

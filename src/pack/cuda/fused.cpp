@@ -14,7 +14,7 @@ NestWork<std::uint32_t> row(const ContiguousWork& copy) noexcept {
   const int shift = std::min(largest_word_shift, std::countr_zero(copy.memory | copy.packed));
   const auto rest = static_cast<std::uint32_t>(copy.bytes & ((std::uint64_t{1} << shift) - 1));
   work.range = {copy.memory, copy.packed, 0, 0, copy.bytes >> shift, 0, rest, copy.unpack};
-  work.words_per_thread = fused_words_per_thread;
+  work.words_per_tile = fused_words_per_tile;
   work.nest = row_nest<std::uint32_t>(shift);
   return work;
 }
@@ -48,7 +48,7 @@ struct Fuse {
   }
   Result operator()(NestWork<std::uint32_t> work) const noexcept {
     if (work.nest.table_level < 0 && work.nest.level_count <= SmallNest::most_levels) return small_nest(work);
-    work.words_per_thread = fused_words_per_thread;
+    work.words_per_tile = fused_words_per_tile;
     return work;
   }
   template <class Entry>

@@ -22,6 +22,7 @@ struct FusedTag {
 
 /// Words that each thread has in flight, whatever the work asks for: enough for jobs of a few tiles, and compiled once.
 inline constexpr int fused_words_per_thread = 2;
+inline constexpr int fused_words_per_tile = fused_words_per_thread * threads_per_block;
 
 /// A NestWork<std::uint32_t> of few levels without a table.
 struct SmallNest {
@@ -48,7 +49,7 @@ struct SmallNest {
     const std::uint64_t begin = (std::uint64_t{first_word} << shift) - skipped;
     return {memory, packed, begin, first_word, word_count, head, tail, unpack};
   }
-  std::uint64_t tiles() const noexcept { return range().tiles(fused_words_per_thread); }
+  std::uint64_t tiles() const noexcept { return range().tiles(fused_words_per_tile); }
   GAPLESS_HOST_DEVICE int word_shift() const noexcept { return shift; }
   /// The bytes that are worth carrying: the last level in use needs no count.
   std::size_t size() const noexcept {
@@ -177,12 +178,12 @@ GAPLESS_HOST_DEVICE void run_large_tile(FusedTag tag, const std::byte* bytes, st
     using Word = decltype(word);
     if (tag.kind == FusedKind::nest) {
       const auto& work = *reinterpret_cast<const NestWork<std::uint32_t>*>(bytes);
-      return run_known_tile<Word, AnyForm, fused_words_per_thread>(work, tile, block);
+      return run_known_tile<Word, AnyForm, fused_words_per_tile>(work, tile, block);
     }
     const auto& work = *reinterpret_cast<const TreeWork*>(bytes);
     const CalledTree tree{work.tree};
     if (tile == 0) copy_edges(work.range, tree, tag.word_shift, block);
-    copy_tile<Word, std::uint64_t, TreeWork::words_per_thread>(work.range, tree, tile, block);
+    copy_tile<Word, std::uint64_t, TreeWork::words_per_tile>(work.range, tree, tile, block);
   });
 }
 

@@ -20,7 +20,7 @@ __device__ __forceinline__ bool pace_loads(int rounds) {
 
 /// threadIdx.y is the tile within the block. Kernels that are not paced do not ask either: a thread that moves one word
 /// is bound by its instructions.
-template <class Word, class Form, int words_per_thread, bool is_paced, class Index>
+template <class Word, class Form, int words_per_tile, bool is_paced, class Index>
 __global__ void __launch_bounds__(most_nest_threads)
     nest_kernel(const __grid_constant__ NestWork<Index> work, const __grid_constant__ Completion completion) {
   let_next_kernel_start();
@@ -31,26 +31,33 @@ __global__ void __launch_bounds__(most_nest_threads)
   }
   // The last block's tiles that are not there have no words.
   const std::uint32_t tile = blockIdx.x * blockDim.y + threadIdx.y;
-  run_known_tile<Word, Form, words_per_thread>(work, tile, DeviceBlock{});
+  run_known_tile<Word, Form, words_per_tile>(work, tile, DeviceBlock{});
   complete(completion);
 }
 
 /// Rows of few words that one or two modes repeat.
-template <class Word, class Form, int words_per_thread>
+template <class Word, class Form, int words_per_tile>
 constexpr bool may_be_paced() noexcept {
-  return sizeof(Word) >= 4 && words_per_thread == 1 && Form::table_level < 0 &&
+  return sizeof(Word) >= 4 && words_per_tile == threads_per_block && Form::table_level < 0 &&
          (Form::level_count == 2 || Form::level_count == 3);
 }
 
-/// Precondition: the work's words_per_thread is at most most_words_per_thread(...), of which there are no kernels
-/// beyond.
+template <class Word, class Form, int words_per_tile, class Index>
+constexpr bool has_kernel() noexcept {
+  if (words_per_tile % threads_per_block != 0) {
+    return has_partly_doubled_tiles(sizeof(Word), sizeof(Index), Form::level_count, Form::table_level);
+  }
+  return words_per_tile <=
+         threads_per_block * most_words_per_thread(sizeof(Word), Form::level_count == 0 || Form::table_level >= 0);
+}
+
+/// Precondition: has_kernel() for the work's words_per_tile.
 template <class Word, class Form, class Index>
 cudaError_t launch_form(const NestWork<Index>& work, const Queue& queue, const Completion& completion) noexcept {
-  constexpr int most = most_words_per_thread(sizeof(Word), Form::level_count == 0 || Form::table_level >= 0);
   cudaError_t error = cudaErrorInvalidValue;
-  visit_words_per_thread(work.words_per_thread, [&](auto words_per_thread) {
-    constexpr int words = decltype(words_per_thread)::value;
-    if constexpr (words <= most) {
+  visit_words_per_tile(work.words_per_tile, [&](auto words_per_tile) {
+    constexpr int words = decltype(words_per_tile)::value;
+    if constexpr (has_kernel<Word, Form, words, Index>()) {
       auto* kernel = nest_kernel<Word, Form, words, false, Index>;
       if constexpr (may_be_paced<Word, Form, words>()) {
         if (work.pacing_rounds > 0) kernel = nest_kernel<Word, Form, words, true, Index>;

@@ -167,28 +167,34 @@ int spread_words(std::uint64_t words, int most, std::uint64_t few) {
   return words < few * static_cast<std::uint64_t>(most * threads_per_block) ? 1 : most;
 }
 
-/// How many words a thread should have in flight. The memory is fastest with about 500 of its lines of 64 bytes in
-/// flight in each multiprocessor: fewer do not fill it, more get in each other's way.
-int words_in_flight(const Shape& shape, const Range& range, int shift) {
-  constexpr Offset line = 64;
-  const Offset lines_in_row = (shape.length + line - 1) / line * line;
+constexpr Offset memory_line = 64;
+
+/// Of a row's words, those that lie in one line of memory, on average.
+Offset words_in_line(const Shape& shape, int shift) {
+  const Offset lines_in_row = (shape.length + memory_line - 1) / memory_line * memory_line;
   const Offset spanned = std::max(shape.length, std::min(shape.mean_distance, lines_in_row));
-  const Offset words_per_line = shape.length * line / spanned >> shift;
+  return shape.length * memory_line / spanned >> shift;
+}
+
+/// How many words a thread should have in flight. The memory is fastest with about 500 of its lines in flight in each
+/// multiprocessor: fewer do not fill it, more get in each other's way.
+int words_in_flight(const Shape& shape, const Range& range, int shift) {
+  const Offset words_per_line = words_in_line(shape, shift);
   // A table's entry has to be read before the word, so that more must be in flight.
   const Offset wanted = shape.table_mode >= 0 ? words_per_line * 2 : words_per_line;
   const int fitting = wanted < 6 ? 1 : wanted < 11 ? 2 : 4;
   int words = std::min(fitting, most_words_per_thread(std::size_t{1} << shift, shape.table_mode >= 0));
-  while (words > 1 && range.tiles(words) < few_tiles) words /= 2;
+  while (words > 1 && range.tiles(words * threads_per_block) < few_tiles) words /= 2;
   return words;
 }
 
 /// Reading rows that lie in lines of their own, a load of a whole warp should touch 8 lines: narrower words then make
 /// up for what threads cannot be had fewer of.
 int nest_word_shift(const Request& request) {
-  constexpr Offset line = 64, words_per_line = 4;
+  constexpr Offset words_per_line = 4;
   const Shape& shape = request.shape;
   int shift = request.word_shift();
-  if (request.unpack || shape.mean_distance < line || shape.table_mode >= 0) return shift;
+  if (request.unpack || shape.mean_distance < memory_line || shape.table_mode >= 0) return shift;
   while (shift > 2 && shape.length >> shift < words_per_line) --shift;
   return shift;
 }
@@ -196,10 +202,10 @@ int nest_word_shift(const Request& request) {
 /// Reading rows of few words, each in lines of its own, is faster by a twentieth to a seventh if lines near each other
 /// are read at a time: blocks are scheduled anywhere, the tiles of a block together.
 int tiles_in_block(const Request& request, std::uint64_t tiles, int shift) {
-  constexpr Offset line = 64, few_words = 8;
+  constexpr Offset few_words = 8;
   const Shape& shape = request.shape;
   const Offset words = shape.length >> shift;
-  if (request.unpack || tiles < many_tiles || shape.mean_distance < line || words > few_words) return 1;
+  if (request.unpack || tiles < many_tiles || shape.mean_distance < memory_line || words > few_words) return 1;
   return words == 2 && shift == 2 ? most_tiles_per_block : 2;
 }
 
@@ -211,15 +217,30 @@ int pacing_rounds(const Request& request, int tiles_per_block, int shift) {
   return words == 4 && shift > 2 ? 4 : 0;
 }
 
+/// The words of a tile. Of rows of 5 to 7 words, each in a line of its own, a word a thread is too little in flight,
+/// and two are too much: best are so many that a warp reads 8 lines, or 7 where words have 8 bytes.
+template <class Index>
+int words_in_tile(const Request& request, const Range& range, const Nest<Index>& nest) {
+  const Shape& shape = request.shape;
+  const int shift = nest.word_shift;
+  const auto words_per_line = static_cast<int>(words_in_line(shape, shift));
+  if (!request.unpack && range.tiles(threads_per_block) >= many_tiles && shape.length <= memory_line &&
+      shape.mean_distance >= memory_line && words_per_line > 4 && words_per_line < 8 &&
+      has_partly_doubled_tiles(std::size_t{1} << shift, sizeof(Index), nest.level_count, nest.table_level)) {
+    return (shift == 2 ? words_per_line : words_per_line - 1) * quarter_of_tile;
+  }
+  return words_in_flight(shape, range, shift) * threads_per_block;
+}
+
 template <class Index>
 NestWork<Index> nest_work(const Request& request) {
   const int shift = nest_word_shift(request);
+  const Nest<Index> nest = word_nest<Index>(request, shift);
   Range range = range_of(request, shift);
   range.memory = request.origin();
-  const int words = words_in_flight(request.shape, range, shift);
+  const int words = words_in_tile(request, range, nest);
   const int tiles_per_block = tiles_in_block(request, range.tiles(words), shift);
-  return {range, words, tiles_per_block, pacing_rounds(request, tiles_per_block, shift),
-          word_nest<Index>(request, shift)};
+  return {range, words, tiles_per_block, pacing_rounds(request, tiles_per_block, shift), nest};
 }
 
 Rows rows_of(const Request& request) {

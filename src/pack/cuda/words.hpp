@@ -38,13 +38,4 @@ GAPLESS_HOST_DEVICE void visit_word(int shift, const Action& action) {
   }
 }
 
-/// Calls action with the compile-time number of words that each thread has in flight: 1, 2 or 4.
-GAPLESS_RUNS_ANYWHERE
-template <class Action>
-GAPLESS_HOST_DEVICE void visit_words_per_thread(int words_per_thread, const Action& action) {
-  if (words_per_thread == 1) return action(std::integral_constant<int, 1>{});
-  if (words_per_thread == 2) return action(std::integral_constant<int, 2>{});
-  action(std::integral_constant<int, 4>{});
-}
-
 }  // namespace gapless::pack::cuda

@@ -114,17 +114,18 @@ void visit_form(const Nest<Index>& nest, const Action& action) {
 /// Tiles that a block of a kernel of its own may run side by side, with threads of their own.
 inline constexpr int most_tiles_per_block = 4;
 
+/// Threads of a tile move 1, 2 or 4 words each, or some of them 2 and the others 1.
+inline constexpr int quarter_of_tile = threads_per_block / 4;
+
 template <class Index>
 struct NestWork {
-  using Shared = NothingShared;
-
   Range range;
-  int words_per_thread;
+  int words_per_tile;       ///< 4, 5, 6, 7, 8 or 16 times quarter_of_tile
   int tiles_per_block = 1;  ///< at most most_tiles_per_block
   int pacing_rounds = 0;    ///< of instructions before each load, where there are kernels that pace them: pace_loads
   Nest<Index> nest;
 
-  GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept { return range.tiles(words_per_thread); }
+  GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept { return range.tiles(words_per_tile); }
   GAPLESS_HOST_DEVICE int word_shift() const noexcept { return nest.word_shift; }
 };
 
@@ -135,24 +136,43 @@ constexpr int most_words_per_thread(std::size_t word_bytes, bool has_table) noex
   return most < 1 ? 1 : most > 4 ? 4 : static_cast<int>(most);
 }
 
-/// For a kernel compiled for the nest's form and its words per thread.
-template <class Word, class Form, int words_per_thread, class Index, class Block>
-GAPLESS_HOST_DEVICE void run_known_tile(const NestWork<Index>& work, std::uint64_t tile, const Block& block) noexcept {
-  if constexpr (Form::level_count == 0) {
-    if (tile == 0) copy_edges(work.range, work.nest, work.nest.word_shift, block);
-    copy_tile<Word, Index, words_per_thread>(work.range, work.nest, tile, block);
-  } else {
-    copy_tile_and_edges<Word, Index, words_per_thread>(work.range, KnownNest<Index, Form>{work.nest}, work.nest,
-                                                       work.nest.word_shift, tile, block);
+/// Are there kernels for tiles of such a nest in which some threads move a second word?
+constexpr bool has_partly_doubled_tiles(std::size_t word_bytes, std::size_t index_bytes, int level_count,
+                                        int table_level) noexcept {
+  return (word_bytes == 4 || word_bytes == 8) && index_bytes == 4 && (level_count == 2 || level_count == 3) &&
+         table_level < 0;
+}
+
+/// Calls action with the compile-time number of a tile's words.
+GAPLESS_RUNS_ANYWHERE
+template <class Action>
+GAPLESS_HOST_DEVICE void visit_words_per_tile(int words_per_tile, const Action& action) {
+  switch (words_per_tile / quarter_of_tile) {
+    case 4:
+      return action(std::integral_constant<int, 4 * quarter_of_tile>{});
+    case 5:
+      return action(std::integral_constant<int, 5 * quarter_of_tile>{});
+    case 6:
+      return action(std::integral_constant<int, 6 * quarter_of_tile>{});
+    case 7:
+      return action(std::integral_constant<int, 7 * quarter_of_tile>{});
+    case 8:
+      return action(std::integral_constant<int, 8 * quarter_of_tile>{});
+    default:
+      return action(std::integral_constant<int, 16 * quarter_of_tile>{});
   }
 }
 
-template <class Word, class Index, class Block>
-GAPLESS_HOST_DEVICE void run_tile(const NestWork<Index>& work, std::uint64_t tile, const Block& block,
-                                  NothingShared&) noexcept {
-  visit_words_per_thread(work.words_per_thread, [&](auto words_per_thread) {
-    run_known_tile<Word, AnyForm, decltype(words_per_thread)::value>(work, tile, block);
-  });
+/// For a kernel compiled for the nest's form and a tile's words.
+template <class Word, class Form, int words_per_tile, class Index, class Block>
+GAPLESS_HOST_DEVICE void run_known_tile(const NestWork<Index>& work, std::uint64_t tile, const Block& block) noexcept {
+  if constexpr (Form::level_count == 0) {
+    if (tile == 0) copy_edges(work.range, work.nest, work.nest.word_shift, block);
+    copy_tile<Word, Index, words_per_tile>(work.range, work.nest, tile, block);
+  } else {
+    copy_tile_and_edges<Word, Index, words_per_tile>(work.range, KnownNest<Index, Form>{work.nest}, work.nest,
+                                                     work.nest.word_shift, tile, block);
+  }
 }
 
 }  // namespace gapless::pack::cuda

@@ -120,12 +120,12 @@ struct Tree {
 
 struct TreeWork {
   using Shared = NothingShared;
-  static constexpr int words_per_thread = 4;
+  static constexpr int words_per_tile = 4 * threads_per_block;
 
   Range range;
   Tree tree;
 
-  GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept { return range.tiles(words_per_thread); }
+  GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept { return range.tiles(words_per_tile); }
   GAPLESS_HOST_DEVICE int word_shift() const noexcept { return tree.word_shift; }
 };
 
@@ -133,7 +133,7 @@ template <class Word, class Block>
 GAPLESS_HOST_DEVICE void run_tile(const TreeWork& work, std::uint64_t tile, const Block& block,
                                   NothingShared&) noexcept {
   if (tile == 0) copy_edges(work.range, work.tree, work.tree.word_shift, block);
-  copy_tile<Word, std::uint64_t, TreeWork::words_per_thread>(work.range, work.tree, tile, block);
+  copy_tile<Word, std::uint64_t, TreeWork::words_per_tile>(work.range, work.tree, tile, block);
 }
 
 }  // namespace gapless::pack::cuda
