@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """How fast is packing on the GPU: prints the tables, writes bench/results/pack_<gpu>.json, and draws them.
 
-    bench/pack.py BUILD_DIRECTORY [--quick] [--table NAME ...] [--plot] [--peer NAME=LIBRARY ...] [--no-write]
+    bench/pack.py BUILD_DIRECTORY [--quick] [--table NAME ...] [--processes N] [--peer NAME=LIBRARY ...] [--plot]
+                  [--no-write]
     bench/pack.py BUILD_DIRECTORY --measured FILE ... --commit COMMIT     judge what pack_gpu printed on another machine
 
-Everything is compared in one run on one machine: gapless, kernels written by hand for one layout each, the vendor's
-copy calls, and what the memory traffic allows at the speed of a large copy. A peer is another library behind the
-interface of bench/pack/peer.h; it is verified and timed beside the rest.
+Everything is compared in one run on one machine, and each row is that of the median process: gapless, kernels written
+by hand for one layout each, the vendor's copy calls, and what the memory traffic allows at the speed of a large copy. A
+peer is another library behind the interface of bench/pack/peer.h; it is verified and timed beside the rest.
 """
 
 import argparse
@@ -46,16 +47,18 @@ def measure(build, words, **environment):
     return done.stdout
 
 
-def measure_all(build, tables, quick, peers):
-    """One process for most tables, and three for the latencies without and with each kind of resident kernel."""
+def measure_all(build, tables, quick, peers, processes):
+    """So many processes of every table, and as many of the latencies with each kind of resident kernel."""
     bind_to_gpu()
     flags = ["--quick"] if quick else []
     for peer in peers:
         flags += ["--peer", peer]
-    output = measure(build, [*flags, *tables])
-    if not tables or "latency" in tables:
-        for kind in ("0", "0", *3 * ("1", "ready")):
-            output += measure(build, [*flags, "latency"], GAPLESS_RESIDENT=kind)
+    output = ""
+    for _ in range(processes):
+        output += measure(build, [*flags, *tables])
+        if not tables or "latency" in tables:
+            for kind in ("1", "ready"):
+                output += measure(build, [*flags, "latency"], GAPLESS_RESIDENT=kind)
     return output
 
 
@@ -66,6 +69,7 @@ def main():
     parser.add_argument("--table", action="append", default=[], help="only this table; writes nothing")
     parser.add_argument("--measured", type=pathlib.Path, action="append", help="what pack_gpu printed elsewhere")
     parser.add_argument("--commit", help="with --measured: the commit that was measured")
+    parser.add_argument("--processes", type=int, default=3, metavar="N", help="how often all is measured; 3")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=LIBRARY", help="another library")
     parser.add_argument("--plot", action="store_true", help="draw docs/figures/pack_*.svg (needs matplotlib)")
     parser.add_argument("--no-write", action="store_true", help="print only")
@@ -73,7 +77,7 @@ def main():
     if options.measured:
         output = "\n".join(path.read_text() for path in options.measured)
     else:
-        output = measure_all(options.build.resolve(), options.table, options.quick, options.peer)
+        output = measure_all(options.build.resolve(), options.table, options.quick, options.peer, options.processes)
     machine, rows = parse(output)
     _pack_tables.print_tables(rows)
     write = not (options.no_write or options.quick or options.table)
