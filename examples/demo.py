@@ -28,6 +28,7 @@ class Run:
     microseconds: float | None  # the fastest exchange; None: the program did not end well
     verified: bool
     stderr: str
+    packing: float = 0  # microseconds of the fastest packing and unpacking that the program did itself
 
 
 @dataclass
@@ -64,10 +65,10 @@ def execute(mpi: Mpi, ranks: int, options: list[str], gapless: list[str]) -> Run
         done = subprocess.run(command, capture_output=True, text=True, env=settings_for(mpi), timeout=300)
     except subprocess.TimeoutExpired:
         return Run(None, False, "")
-    line = re.search(r"^halo3d .*min_us=(\S+) .*verified=(\S+)", done.stdout, re.MULTILINE)
+    line = re.search(r"^halo3d .*min_us=(\S+) packing_us=(\S+) verified=(\S+)", done.stdout, re.MULTILINE)
     if line is None or done.returncode != 0:
-        return Run(None, line is not None and line[2] != "wrong", done.stderr.strip())
-    return Run(float(line[1]), line[2] == "yes", done.stderr)
+        return Run(None, line is not None and line[3] != "wrong", done.stderr.strip())
+    return Run(float(line[1]), line[3] == "yes", done.stderr, float(line[2]))
 
 
 def choices_of(run: Run) -> str:
@@ -85,7 +86,12 @@ def typical(runs: list[Run]) -> Run:
     for run in runs:
         if run.microseconds is None:
             return run
-    return Run(statistics.median(run.microseconds for run in runs), all(run.verified for run in runs), "")
+    return Run(
+        statistics.median(run.microseconds for run in runs),
+        all(run.verified for run in runs),
+        "",
+        statistics.median(run.packing for run in runs),
+    )
 
 
 def shown(run: Run) -> str:
@@ -113,15 +119,22 @@ def take_turns(mpi: Mpi, ranks: int, options: list[str], repetitions: int) -> tu
     return plain, ours
 
 
+def print_row(name: str, what: str, without: Run, with_gapless: Run) -> None:
+    ratio = ""
+    if without.microseconds and with_gapless.microseconds:
+        ratio = f"{without.microseconds / with_gapless.microseconds:.2f} x"
+    print(f"{name:<17} {what:<28} {shown(without):>10} {shown(with_gapless):>10} {ratio:>8}")
+
+
 def compare(mpi: Mpi, what: str, ranks: int, options: list[str], repetitions: int) -> bool:
     """Prints one row of the table; true if every halo point was right with gapless."""
     counted = execute(mpi, ranks, options, [*GAPLESS, "--statistics"])  # counting takes time, so in a run of its own
     plain, ours = take_turns(mpi, ranks, options, repetitions)
     without, with_gapless = typical(plain), typical(ours)
-    ratio = ""
-    if without.microseconds and with_gapless.microseconds:
-        ratio = f"{without.microseconds / with_gapless.microseconds:.2f} x"
-    print(f"{mpi.name:<17} {what:<28} {shown(without):>10} {shown(with_gapless):>10} {ratio:>8}")
+    print_row(mpi.name, what, without, with_gapless)
+    if without.packing and with_gapless.packing:
+        alone = [Run(run.packing, run.verified, "") for run in (without, with_gapless)]
+        print_row("", "  of which packing", *alone)
     choices = choices_of(counted)
     print(f"    {choices}")
     in_use = re.match(r"\w+: \d+ messages", choices) is not None
