@@ -4,6 +4,7 @@ import datetime
 import json
 import pathlib
 import platform
+import re
 import subprocess
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
@@ -20,6 +21,11 @@ def commit():
     return subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=SOURCE, stdout=subprocess.PIPE, text=True
     ).stdout.strip()
+
+
+def name_for(benchmark, machine):
+    """The result file of a benchmark that is kept for each kind of machine."""
+    return f"{benchmark}_" + re.sub(r"[^a-z0-9]+", "_", machine.lower()).strip("_")
 
 
 def as_text(result):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the host packing benchmark with every MPI at hand, prints the table, writes bench/results/host_pack.json.
+"""Runs the host packing benchmark with every MPI at hand; prints the table, writes bench/results/host_pack_*.json.
 
     bench/host_pack.py BUILD_DIRECTORY [--only TEXT] [--processes N] [--samples N] [--no-write]
 
@@ -16,7 +16,7 @@ import pathlib
 import subprocess
 import sys
 
-from _report import report
+from _report import name_for, processor, report
 
 LAUNCH = {"mpich": ["mpiexec", "-n", "1"], "openmpi": ["mpirun", "-n", "1", "--oversubscribe"]}
 
@@ -127,7 +127,7 @@ def main():
         print(header["library"], "against the", header["engine"], "engine")
         print_table(mine)
         rows += mine
-    report("host_pack", rows, bars(rows), not options.no_write)
+    report("host_pack", rows, bars(rows), not options.no_write, file_name=name_for("host_pack", processor()))
 
 
 if __name__ == "__main__":

@@ -13,14 +13,13 @@ peer is another library behind the interface of bench/pack/peer.h; it is verifie
 import argparse
 import os
 import pathlib
-import re
 import subprocess
 import sys
 
 import _pack_bars
 import _pack_tables
 from _pack_rows import parse
-from _report import SOURCE, report
+from _report import SOURCE, name_for, report
 
 
 def bind_to_gpu():
@@ -81,8 +80,8 @@ def main():
     machine, rows = parse(output)
     _pack_tables.print_tables(rows)
     write = not (options.no_write or options.quick or options.table)
-    name = re.sub(r"[^a-z0-9]+", "_", machine.lower()).strip("_")
-    result = report("pack", rows, _pack_bars.evaluate(rows), write, machine, f"pack_{name}", options.commit)
+    name = name_for("pack", machine)
+    result = report("pack", rows, _pack_bars.evaluate(rows), write, machine, name, options.commit)
     if options.plot:
         import _pack_plots
 

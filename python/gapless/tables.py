@@ -38,21 +38,23 @@ def machines(found: list[tuple[dict, dict]]) -> str:
 
 
 def host_table(results: list[dict]) -> str:
-    """Packing a few layouts on the host; each library beside gapless as they were in one process."""
+    """Packing a few layouts on the host, a table for each machine."""
+    measured = [result for result in results if result["benchmark"] == "host_pack"]
+    return "\n\n".join(map(table_of_host, measured)) or NOT_MEASURED
+
+
+def table_of_host(result: dict) -> str:
+    """Each library beside gapless as they were in one process."""
     found = [
-        (result, row)
-        for result, row in rows_of(results, "host_pack")
-        if row["case"]["direction"] == "pack" and row["case"]["layout"] in HOST_LAYOUTS
+        row for row in result["rows"] if row["case"]["direction"] == "pack" and row["case"]["layout"] in HOST_LAYOUTS
     ]
-    if not found:
-        return NOT_MEASURED
-    libraries = list(dict.fromkeys(row["case"]["library"] for _, row in found))
-    heads = [f"packed on the host ({machines(found)}, one core), GB/s"]
+    libraries = list(dict.fromkeys(row["case"]["library"] for row in found))
+    heads = [f"packed on the host ({machine_name(result)}, one core), GB/s"]
     for library in libraries:
         heads += [" ".join(library.replace("Version:", "").split()), "gapless"]
     cells = {layout: [name] for layout, name in HOST_LAYOUTS.items()}
     for library in libraries:
-        for _, row in found:
+        for row in found:
             if row["case"]["library"] == library:
                 cells[row["case"]["layout"]] += [f"{row['peers'][library]:.1f}", f"**{row['value']:.1f}**"]
     return markdown(heads, list(cells.values()))

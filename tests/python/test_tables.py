@@ -53,6 +53,13 @@ def test_host_table_has_each_library_beside_gapless():
     assert "| 1000 x 1000 floats, transposed | 5.0 | **9.0** | 4.0 | **8.0** |" in tables.host_table([host_result()])
 
 
+def test_host_table_of_each_machine():
+    other = {**host_result(), "machine": {"name": "another machine"}}
+    first, second = tables.host_table([host_result(), other]).split("\n\n")
+    assert "(a machine, one core)" in first
+    assert second == first.replace("a machine", "another machine")
+
+
 def test_gpu_table_shows_libraries_and_no_yardsticks():
     assert tables.gpu_table([gpu_result()]).splitlines() == [
         "| faces of 256³ doubles, packed on the GPU (a machine), GB/s | cudaMemcpy2D or 3D | yaksa | gapless |",
