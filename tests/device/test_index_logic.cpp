@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "exercise.hpp"
+#include "layout/datatype.hpp"
 #include "pack/cuda/plan.hpp"
 #include "random_layout.hpp"
 #include "seed.hpp"
@@ -66,6 +67,19 @@ TEST(Serialised, TreeFindsEveryByteAndHowFarItIsContiguous) {
       ASSERT_EQ(map[k + place.remaining - 1], map[k] + static_cast<Offset>(place.remaining) - 1);
     }
   }
+}
+
+TEST(Serialised, ListsTakeNoMoreThanTheUsersAndAHintForEvery2KiB) {
+  constexpr std::size_t entries = 10000, rest = 1000;
+  std::vector<Offset> offsets, lengths;
+  for (std::size_t i = 0; i < entries; ++i) {
+    offsets.push_back(static_cast<Offset>(i * 1000 + i % 7 * 8));
+    lengths.push_back(static_cast<Offset>(8 + i % 5 * 8));
+  }
+  EXPECT_LE(serialise(*layout::indexed_block(1, offsets, layout::named(4, 4)).layout).bytes.size(), 4 * entries + rest);
+  const auto ragged = layout::indexed(lengths, offsets, layout::named(4, 4)).layout;
+  const std::size_t hints = static_cast<std::size_t>(ragged->size) / 2048 * sizeof(std::int32_t);
+  EXPECT_LE(serialise(*ragged).bytes.size(), 8 * entries + hints + rest);
 }
 
 template <class Work>
