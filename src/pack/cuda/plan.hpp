@@ -25,8 +25,8 @@ struct ContiguousWork {
   bool unpack;
 };
 
-/// Each but the first two has tiles(), word_shift(), a type Shared and run_tile<Word>(work, tile, block, shared), to be
-/// called after prepare_tile.
+/// Each but the first two has tiles() and word_shift(), and all but the nests a type Shared and
+/// run_tile<Word>(work, tile, block, shared), to be called after prepare_tile.
 using Launch =
     std::variant<std::monostate, ContiguousWork, NestWork<std::uint32_t>, NestWork<std::uint64_t>, ShiftedWork,
                  SectorsWork, TransposeWork, SegmentsWork<NarrowRun>, SegmentsWork<Run>, TreeWork, OrderedWork>;

@@ -144,9 +144,8 @@ constexpr bool has_partly_doubled_tiles(std::size_t word_bytes, std::size_t inde
 }
 
 /// Calls action with the compile-time number of a tile's words.
-GAPLESS_RUNS_ANYWHERE
 template <class Action>
-GAPLESS_HOST_DEVICE void visit_words_per_tile(int words_per_tile, const Action& action) {
+void visit_words_per_tile(int words_per_tile, const Action& action) {
   switch (words_per_tile / quarter_of_tile) {
     case 4:
       return action(std::integral_constant<int, 4 * quarter_of_tile>{});
