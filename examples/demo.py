@@ -13,7 +13,7 @@ import re
 import statistics
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -133,7 +133,7 @@ def compare(mpi: Mpi, what: str, ranks: int, options: list[str], repetitions: in
     without, with_gapless = typical(plain), typical(ours)
     print_row(mpi.name, what, without, with_gapless)
     if without.packing and with_gapless.packing:
-        alone = [Run(run.packing, run.verified, "") for run in (without, with_gapless)]
+        alone = [replace(run, microseconds=run.packing) for run in (without, with_gapless)]
         print_row("", "  of which packing", *alone)
     choices = choices_of(counted)
     print(f"    {choices}")

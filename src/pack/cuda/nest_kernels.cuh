@@ -35,11 +35,10 @@ __global__ void __launch_bounds__(most_nest_threads)
   complete(completion);
 }
 
-/// Rows of few words that one or two modes repeat.
 template <class Word, class Form, int words_per_tile>
 constexpr bool may_be_paced() noexcept {
-  return sizeof(Word) >= 4 && words_per_tile == threads_per_block && Form::table_level < 0 &&
-         (Form::level_count == 2 || Form::level_count == 3);
+  return sizeof(Word) >= 4 && words_per_tile == threads_per_block &&
+         is_of_few_modes(Form::level_count, Form::table_level);
 }
 
 template <class Word, class Form, int words_per_tile, class Index>

@@ -169,6 +169,9 @@ int spread_words(std::uint64_t words, int most, std::uint64_t few) {
 
 constexpr Offset memory_line = 64;
 
+/// Does the job read rows that lie in lines of their own?
+bool reads_own_lines(const Request& request) { return !request.unpack && request.shape.mean_distance >= memory_line; }
+
 /// Of a row's words, those that lie in one line of memory, on average.
 Offset words_in_line(const Shape& shape, int shift) {
   const Offset lines_in_row = (shape.length + memory_line - 1) / memory_line * memory_line;
@@ -194,7 +197,7 @@ int nest_word_shift(const Request& request) {
   constexpr Offset words_per_line = 4;
   const Shape& shape = request.shape;
   int shift = request.word_shift();
-  if (request.unpack || shape.mean_distance < memory_line || shape.table_mode >= 0) return shift;
+  if (!reads_own_lines(request) || shape.table_mode >= 0) return shift;
   while (shift > 2 && shape.length >> shift < words_per_line) --shift;
   return shift;
 }
@@ -205,7 +208,7 @@ int tiles_in_block(const Request& request, std::uint64_t tiles, int shift) {
   constexpr Offset few_words = 8;
   const Shape& shape = request.shape;
   const Offset words = shape.length >> shift;
-  if (request.unpack || tiles < many_tiles || shape.mean_distance < memory_line || words > few_words) return 1;
+  if (!reads_own_lines(request) || tiles < many_tiles || words > few_words) return 1;
   return words == 2 && shift == 2 ? most_tiles_per_block : 2;
 }
 
@@ -224,8 +227,8 @@ int words_in_tile(const Request& request, const Range& range, const Nest<Index>&
   const Shape& shape = request.shape;
   const int shift = nest.word_shift;
   const auto words_per_line = static_cast<int>(words_in_line(shape, shift));
-  if (!request.unpack && range.tiles(threads_per_block) >= many_tiles && shape.length <= memory_line &&
-      shape.mean_distance >= memory_line && words_per_line > 4 && words_per_line < 8 &&
+  if (reads_own_lines(request) && range.tiles(threads_per_block) >= many_tiles && shape.length <= memory_line &&
+      words_per_line > 4 && words_per_line < 8 &&
       has_partly_doubled_tiles(std::size_t{1} << shift, sizeof(Index), nest.level_count, nest.table_level)) {
     return (shift == 2 ? words_per_line : words_per_line - 1) * quarter_of_tile;
   }

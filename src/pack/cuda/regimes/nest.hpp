@@ -136,11 +136,15 @@ constexpr int most_words_per_thread(std::size_t word_bytes, bool has_table) noex
   return most < 1 ? 1 : most > 4 ? 4 : static_cast<int>(most);
 }
 
+/// Do one or two modes without a table repeat rows of words?
+constexpr bool is_of_few_modes(int level_count, int table_level) noexcept {
+  return (level_count == 2 || level_count == 3) && table_level < 0;
+}
+
 /// Are there kernels for tiles of such a nest in which some threads move a second word?
 constexpr bool has_partly_doubled_tiles(std::size_t word_bytes, std::size_t index_bytes, int level_count,
                                         int table_level) noexcept {
-  return (word_bytes == 4 || word_bytes == 8) && index_bytes == 4 && (level_count == 2 || level_count == 3) &&
-         table_level < 0;
+  return (word_bytes == 4 || word_bytes == 8) && index_bytes == 4 && is_of_few_modes(level_count, table_level);
 }
 
 /// Calls action with the compile-time number of a tile's words.
