@@ -71,6 +71,12 @@ __device__ __forceinline__ unsigned cluster_blocks() {
   return blocks;
 }
 
+__device__ __forceinline__ std::uint32_t cycles() {
+  std::uint32_t now;
+  asm volatile("mov.u32 %0, %clock;" : "=r"(now)::"memory");
+  return now;
+}
+
 __device__ __forceinline__ std::uint64_t nanoseconds() {
   std::uint64_t now;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));

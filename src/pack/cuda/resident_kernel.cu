@@ -52,7 +52,58 @@ constexpr int resident_threads = threads_per_block + warp_threads;  // one warp 
 constexpr std::uint64_t idle_nanoseconds = 1'000'000;
 constexpr std::uint64_t longest_life_nanoseconds = 20'000'000;
 
+// A poll takes more than a microsecond, so several are under way. Left alone they fall into step, and see no more than
+// one does; hence a least time from one to the next, less than what one takes divided by their number.
+constexpr int polls_under_way = 4;
+constexpr std::uint32_t cycles_between_polls = 400;
+
+/// One warp's polls of the mailbox.
+class Polls {
+ public:
+  using Places = uint4[polls_under_way][mail_chunks];
+
+  __device__ Polls(const MailBox& box, Places& places) : box_(box), places_(places), lane_(threadIdx.x % warp_threads) {
+    for (int i = 0; i < polls_under_way; ++i) start();
+  }
+
+  /// What the oldest poll has found, once it has. Lanes beyond the chunks have the first ones again.
+  __device__ uint4 oldest() const {
+    asm volatile("cp.async.wait_group %0;" ::"n"(polls_under_way - 1) : "memory");
+    __syncwarp();
+    return places_[oldest_][lane_ % mail_chunks];
+  }
+
+  /// Polls again. Precondition: all lanes have seen what the oldest poll found.
+  __device__ void start() {
+    while (cycles() - last_start_ < cycles_between_polls) {
+    }
+    last_start_ = cycles();
+    if (lane_ < mail_chunks) copy_later(&places_[oldest_][lane_], &box_.mail[lane_]);
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    oldest_ = (oldest_ + 1) % polls_under_way;
+  }
+
+  /// To be called before the block ends, whose shared memory must not be written then.
+  __device__ void wait() const { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+ private:
+  /// To shared memory, past the first-level cache. Loads into registers would do, but the compiler waits for all of
+  /// them at once; and if they were for the whole system, those of one line would wait for each other.
+  static __device__ void copy_later(uint4* place, const MailChunk* chunk) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(unsigned(__cvta_generic_to_shared(place))),
+                 "l"(__cvta_generic_to_global(chunk))
+                 : "memory");
+  }
+
+  const MailBox& box_;
+  Places& places_;
+  unsigned lane_;
+  int oldest_ = 0;
+  std::uint32_t last_start_ = 0;
+};
+
 struct ResidentShared {
+  Polls::Places polls;
   uint4 chunks[mail_chunks];
   ClusterBarrier arrived;   ///< a message, in each helper
   ClusterBarrier finished;  ///< the helpers' shares, in the first block
@@ -98,8 +149,9 @@ class Postman {
   __device__ void serve(std::uint32_t kernel) {
     const std::uint64_t start = nanoseconds();
     std::uint64_t last_job = start;
+    Polls polls(box_, shared_.polls);
     while (true) {
-      const uint4 chunk = poll();
+      const uint4 chunk = polls.oldest();
       const std::uint32_t number = __shfl_sync(~0u, chunk.w, 0);
       const bool is_whole = __all_sync(~0u, chunk.w == number);
       if (is_whole && static_cast<std::int32_t>(number - next_) >= 0) {
@@ -115,7 +167,9 @@ class Postman {
         deliver({1, 0, 0, 0}, true);  // a message that stops
         break;
       }
+      polls.start();
     }
+    polls.wait();
     wait_for_helpers();  // the CPU takes a job that is not done when the kernel retires for one that it has not seen
     if (lane_ == 0) {
       __threadfence_system();
@@ -126,16 +180,6 @@ class Postman {
  private:
   static_assert(mail_chunks <= warp_threads && offsetof(Mail, stops) == 0 && offsetof(Mail, beyond_gpu) == 1 &&
                 offsetof(Mail, blocks) == 2);
-
-  /// Lanes beyond the chunks read the first ones again.
-  __device__ uint4 poll() const {
-    uint4 chunk;
-    asm volatile("ld.relaxed.sys.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(chunk.x), "=r"(chunk.y), "=r"(chunk.z), "=r"(chunk.w)
-                 : "l"(&box_.mail[lane_ % mail_chunks])
-                 : "memory");
-    return chunk;
-  }
 
   __device__ void deliver(uint4 chunk, bool to_helpers) {
     if (to_helpers) {
