@@ -46,15 +46,16 @@ VARIABLES = (
         "0, 1, ready",
         "0",
         "1: keep a kernel on the GPU that takes small messages without a launch. It occupies 16 multiprocessors in "
-        "part and retires after a millisecond without work. Needs compute capability 9.0. ready: the same for a "
-        "program that waits for its GPU work before it passes a buffer to MPI, as CUDA-aware MPI libraries require: it "
-        "is not asked each time whether its default stream is idle.",
+        "part, 32 while there are messages of some ten KiB, and retires after a millisecond without work. Needs "
+        "compute capability 9.0. ready: the same for a program that waits for its GPU work before it passes a buffer "
+        "to MPI, as CUDA-aware MPI libraries require: it is not asked each time whether its default stream is idle.",
     ),
     Variable(
         "GAPLESS_RESIDENT_BLOCKS",
         "8, 16",
         "16 where the GPU has room for them",
-        "The most multiprocessors that the kernel of GAPLESS_RESIDENT occupies. With 8, 64 KiB take longer.",
+        "The multiprocessors that the kernel of GAPLESS_RESIDENT occupies; twice as many while there are messages of "
+        "some ten KiB. With 8, these take longer.",
     ),
     Variable(
         "GAPLESS_GPU_REGIME",

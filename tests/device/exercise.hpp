@@ -199,6 +199,11 @@ void run_small_nest_in_shares(const SmallNest& nest, const WatchedSpace& space) 
   }
 }
 
+/// By two clusters of 16 blocks.
+inline void run_small_nest_in_parts(const SmallNest& nest, const WatchedSpace& space) {
+  for (std::uint32_t i = 0; i < 2; ++i) run_small_nest_in_shares<16>(part_of(nest, i, 2), space);
+}
+
 /// Both directions of one job, each regime forced in turn; counts the launches by kind and by word.
 class EveryRegime {
  public:
@@ -215,8 +220,8 @@ class EveryRegime {
         }
         const std::optional<FusedWork> fused_work = fused(planned.launch);
         if (const auto* small = fused_work ? std::get_if<SmallNest>(&*fused_work) : nullptr) {
-          for (const auto& run :
-               {run_small_nest<fused_words_per_thread>, run_small_nest_in_shares<2>, run_small_nest_in_shares<16>}) {
+          for (const auto& run : {run_small_nest<fused_words_per_thread>, run_small_nest_in_shares<2>,
+                                  run_small_nest_in_shares<16>, run_small_nest_in_parts}) {
             const auto move = [&](const WatchedSpace& space) { run(*small, space); };
             ASSERT_NO_FATAL_FAILURE(exercise.expect_to_move_once(move, direction, false)) << "a small nest";
           }

@@ -51,6 +51,24 @@ TEST(ResidentShares, AreOfAllWordsAndNoneIsEmpty) {
   }
 }
 
+TEST(ResidentShares, PartsMakeUpANest) {
+  for (std::uint32_t words = 0; words < 20000; ++words) {
+    SmallNest nest{};
+    nest.first_word = 5;
+    nest.word_count = words;
+    nest.head = nest.skipped = 3;
+    nest.tail = 1;
+    const SmallNest first = part_of(nest, 0, 2), second = part_of(nest, 1, 2);
+    ASSERT_EQ(first.first_word, 5u);
+    ASSERT_EQ(second.first_word, 5 + first.word_count) << words << " words";
+    ASSERT_EQ(first.word_count + second.word_count, words);
+    ASSERT_EQ(std::tuple(first.head, first.tail, second.head, second.tail), std::tuple(3, 0, 0, 1));
+    if (clusters_for(words, 8) > 1) {
+      ASSERT_LT(first.word_count - second.word_count, 2 * lanes_per_warp) << words << " words";
+    }
+  }
+}
+
 TEST(Serialised, TreeFindsEveryByteAndHowFarItIsContiguous) {
   RandomLayouts layouts(test_seed());
   for (int i = 0; i < 400; ++i) {

@@ -46,14 +46,15 @@ class Resident : public ::testing::Test {
   }
 
   /// Packs 4 of every 8 bytes, after filling them with `value` by way of the default stream.
-  void expect_packs(char value, bool waits) {
+  void expect_packs(char value, bool waits) { expect_packs(*rows_, value, waits); }
+  void expect_packs(const layout::Layout& rows, char value, bool waits) {
     ASSERT_CUDA(cudaMemsetAsync(memory_, value, size, cudaStreamLegacy));
     if (waits) {
       ASSERT_CUDA(cudaStreamSynchronize(cudaStreamLegacy));
     }
-    const Job job{rows_.get(), {1, 0}, 0, rows_->size, Direction::pack, memory_, packed_};
+    const Job job{&rows, {1, 0}, 0, rows.size, Direction::pack, memory_, packed_};
     ASSERT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu), Status::ok) << runtime_->last_error();
-    std::string found(static_cast<std::size_t>(rows_->size), 0);
+    std::string found(static_cast<std::size_t>(rows.size), 0);
     ASSERT_CUDA(cudaMemcpy(found.data(), packed_, found.size(), cudaMemcpyDeviceToHost));
     ASSERT_EQ(found, std::string(found.size(), value));
   }
@@ -73,7 +74,8 @@ class Resident : public ::testing::Test {
   }
 
   static constexpr std::size_t size = 1 << 17, large = 1 << 18;
-  const layout::LayoutPointer rows_ = layout::repeat(layout::block(0, 4), 4000, 8);
+  const layout::LayoutPointer rows_ = layout::repeat(layout::block(0, 4), 16000, 8);  // enough for two clusters
+  const layout::LayoutPointer few_rows_ = layout::repeat(layout::block(0, 4), 100, 8);
   device::Runtime* runtime_ = nullptr;
   char *memory_ = nullptr, *packed_ = nullptr;
   std::uint64_t counted_ = 0;
@@ -185,6 +187,18 @@ TEST_F(Resident, StartsAgainAfterItHasRetired) {
     ASSERT_NO_FATAL_FAILURE(expect_packs(static_cast<char>(i), true)) << i;
     std::this_thread::sleep_for(std::chrono::milliseconds(4));
   }
+}
+
+/// A second kernel helps with the many rows; each retires when it has not been needed for a while.
+TEST_F(Resident, FewAndManyRowsInTurn) {
+  resident_jobs();
+  std::mt19937 random(static_cast<std::mt19937::result_type>(test_seed()));
+  for (int i = 0; i < 100; ++i) {
+    const auto& rows = random() % 2 == 0 ? *few_rows_ : *rows_;
+    ASSERT_NO_FATAL_FAILURE(expect_packs(rows, static_cast<char>(i), true)) << i;
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+  }
+  EXPECT_EQ(resident_jobs(), 100u);
 }
 
 TEST_F(Resident, LetsTheWholeGpuBeWaitedForAndMemoryBeFreed) {

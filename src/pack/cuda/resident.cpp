@@ -9,6 +9,8 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -32,42 +34,17 @@ bool takes_few_blocks() noexcept {
   return blocks != nullptr && std::string_view(blocks) == "8";
 }
 
-}  // namespace
+std::uint32_t read(const NumberLine& shared) noexcept {
+  return *const_cast<const volatile std::uint32_t*>(&shared.number);
+}
 
-class Resident {
+/// One cluster's mailbox, and the kernels that take its messages, one after the other.
+class Cluster {
  public:
-  explicit Resident(int device) noexcept {
-    int major = 0;
-    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess || major < 9) return;
-    const OutsideCapture outside;
-    void* memory = nullptr;
-    if (cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) != cudaSuccess) return;
-    if (cudaHostAlloc(&memory, sizeof(MailBox), cudaHostAllocPortable | cudaHostAllocMapped) != cudaSuccess) return;
-    std::memset(memory, 0, sizeof(MailBox));
-    box_ = static_cast<MailBox*>(memory);
-    box_number_ = allocation_number(memory);
-    blocks_ = takes_few_blocks() ? promised_resident_blocks : resident_blocks_possible();
-  }
+  Cluster(MailBox* box, cudaStream_t stream, int blocks) noexcept : box_(box), stream_(stream), blocks_(blocks) {}
 
-  ResidentResult run(const SmallNest& nest, bool beyond_gpu) noexcept {
-    if (box_ == nullptr || in_use_.test_and_set(std::memory_order_acquire)) return ResidentResult::unavailable;
-    const bool done = !is_broken_ && post_and_wait(mail_of(nest, beyond_gpu));
-    if (done) jobs_done.fetch_add(1, std::memory_order_relaxed);
-    in_use_.clear(std::memory_order_release);
-    return done ? ResidentResult::done : ResidentResult::unavailable;
-  }
-
-  /// Lets the kernel end now instead of a millisecond later, if its context is still there.
-  void stop() noexcept {
-    if (box_ == nullptr || allocation_number(box_) != box_number_ || in_use_.test_and_set(std::memory_order_acquire))
-      return;
-    Mail mail{};
-    mail.stops = true;
-    write(mail);
-  }
-
- private:
-  Mail mail_of(const SmallNest& nest, bool beyond_gpu) const noexcept {
+  /// Precondition: the message before is settled.
+  void post(const SmallNest& nest, bool beyond_gpu) noexcept {
     const ResidentShares shares = shares_of(nest.word_count, static_cast<std::uint32_t>(blocks_));
     Mail mail;
     mail.stops = false;
@@ -75,26 +52,37 @@ class Resident {
     mail.blocks = static_cast<std::uint8_t>(shares.blocks);
     mail.words_per_block = shares.words;
     std::memcpy(mail.nest, &nest, nest.size());
-    return mail;
+    write(mail);
+    sharers_ = mail.blocks;
+    done_ = 0;
   }
 
-  bool is_alive() const noexcept {
-    const bool alive = kernel_ != 0 && read(box_->retired) != kernel_;
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return alive;
+  /// Is the message done, or will it never be? Starts a kernel if the last one has retired.
+  bool is_settled() noexcept {
+    if (is_done() || is_broken_) return true;
+    // A kernel may have done the job and retired since; to do it twice would be wrong.
+    return !is_alive() && (is_done() || !start());
   }
 
-  static std::uint32_t read(const NumberLine& shared) noexcept {
-    return *const_cast<const volatile std::uint32_t*>(&shared.number);
+  /// Looks for a kernel that has ended without saying so.
+  void look_for_failure() noexcept {
+    const cudaError_t error = cudaStreamQuery(stream_);
+    if (error == cudaErrorNotReady) {
+      cudaGetLastError();
+    } else {
+      is_broken_ = error != cudaSuccess || is_alive();
+    }
   }
 
-  bool start() noexcept {
-    if (launch_resident(box_, blocks_, message_, ++kernel_, stream_) == cudaSuccess) return true;
-    cudaGetLastError();
-    is_broken_ = true;
-    return false;
+  bool is_broken() const noexcept { return is_broken_; }
+
+  void stop() noexcept {
+    Mail mail{};
+    mail.stops = true;
+    write(mail);
   }
 
+ private:
   void write(const Mail& mail) noexcept {
     ++message_;
 #if defined(__x86_64__)
@@ -109,44 +97,102 @@ class Resident {
 #endif
   }
 
-  /// False if there is no kernel to do it, and then none will.
-  bool post_and_wait(const Mail& mail) noexcept {
-    write(mail);
-    constexpr std::uint32_t polls_between_questions = 1 << 14;
-    int done = 0;  // blocks
-    for (std::uint32_t polls = 1; !are_done(mail.blocks, done); ++polls) {
-      // A kernel may have done the job and retired since; to do it twice would be wrong.
-      if (!is_alive() && !are_done(mail.blocks, done) && !start()) return false;
-      if (polls % polls_between_questions == 0 && has_failed()) return false;
-    }
-    return true;
-  }
-
-  /// Have that many blocks done their shares? The first `done` are known to, and there may be more then.
-  bool are_done(int blocks, int& done) const noexcept {
-    while (done < blocks && read(box_->done[done]) == message_) ++done;
+  bool is_done() noexcept {
+    while (done_ < sharers_ && read(box_->done[done_]) == message_) ++done_;
     std::atomic_thread_fence(std::memory_order_acquire);
-    return done == blocks;
+    return done_ == sharers_;
   }
 
-  /// Has the kernel ended without saying so?
-  bool has_failed() noexcept {
-    const cudaError_t error = cudaStreamQuery(stream_);
-    if (error == cudaErrorNotReady) {
-      cudaGetLastError();
-      return false;
-    }
-    is_broken_ = error != cudaSuccess || is_alive();
-    return is_broken_;
+  bool is_alive() const noexcept {
+    const bool alive = kernel_ != 0 && read(box_->retired) != kernel_;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return alive;
   }
 
-  MailBox* box_ = nullptr;
-  std::uint64_t box_number_ = 0;
-  int blocks_ = 0;
-  cudaStream_t stream_ = nullptr;
+  bool start() noexcept {
+    if (launch_resident(box_, blocks_, message_, ++kernel_, stream_) == cudaSuccess) return true;
+    cudaGetLastError();
+    is_broken_ = true;
+    return false;
+  }
+
+  MailBox* box_;
+  cudaStream_t stream_;
+  int blocks_;
+  int sharers_ = 0;            ///< blocks that the message is for
+  int done_ = 0;               ///< of which the first so many are known to have done their shares
   std::uint32_t message_ = 0;  ///< the last one written
   std::uint32_t kernel_ = 0;   ///< the last one started
   bool is_broken_ = false;
+};
+
+}  // namespace
+
+class Resident {
+ public:
+  explicit Resident(int device) noexcept {
+    int major = 0;
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess || major < 9) return;
+    const OutsideCapture outside;
+    std::array<cudaStream_t, most_resident_clusters> streams{};
+    for (cudaStream_t& stream : streams) {
+      if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return;
+    }
+    constexpr std::size_t size = sizeof(MailBox) * most_resident_clusters;
+    void* memory = nullptr;
+    if (cudaHostAlloc(&memory, size, cudaHostAllocPortable | cudaHostAllocMapped) != cudaSuccess) return;
+    std::memset(memory, 0, size);
+    boxes_ = static_cast<MailBox*>(memory);
+    boxes_number_ = allocation_number(memory);
+    blocks_ = takes_few_blocks() ? promised_resident_blocks : resident_blocks_possible();
+    for (int i = 0; i < most_resident_clusters; ++i) clusters_[i].emplace(boxes_ + i, streams[i], blocks_);
+  }
+
+  ResidentResult run(const SmallNest& nest, bool beyond_gpu) noexcept {
+    if (boxes_ == nullptr || in_use_.test_and_set(std::memory_order_acquire)) return ResidentResult::unavailable;
+    const bool done = post_and_wait(nest, beyond_gpu);
+    if (done) jobs_done.fetch_add(1, std::memory_order_relaxed);
+    in_use_.clear(std::memory_order_release);
+    return done ? ResidentResult::done : ResidentResult::unavailable;
+  }
+
+  /// Lets the kernels end now instead of a millisecond later, if their context is still there.
+  void stop() noexcept {
+    if (boxes_ == nullptr || allocation_number(boxes_) != boxes_number_) return;
+    if (in_use_.test_and_set(std::memory_order_acquire)) return;
+    for (auto& cluster : clusters_) cluster->stop();
+  }
+
+ private:
+  /// False if a kernel that was needed is not to be had.
+  bool post_and_wait(const SmallNest& nest, bool beyond_gpu) noexcept {
+    const std::uint32_t count = clusters_for(nest.word_count, blocks_);
+    const std::span clusters(clusters_.data(), count);
+    const auto is_broken = [](const auto& cluster) { return cluster->is_broken(); };
+    if (std::ranges::any_of(clusters, is_broken)) return false;
+    for (std::uint32_t i = 0; i < count; ++i) clusters[i]->post(part_of(nest, i, count), beyond_gpu);
+    constexpr std::uint32_t polls_between_questions = 1 << 14;
+    // A cluster may not go on after the caller has been told that another one has failed.
+    for (std::uint32_t polls = 1; !are_settled(clusters); ++polls) {
+      if (polls % polls_between_questions != 0) continue;
+      for (auto& cluster : clusters) cluster->look_for_failure();
+    }
+    return std::ranges::none_of(clusters, is_broken);
+  }
+
+  using Clusters = std::array<std::optional<Cluster>, most_resident_clusters>;
+
+  /// Looks at all of them, so that none waits for another one's end to start.
+  static bool are_settled(std::span<Clusters::value_type> clusters) noexcept {
+    bool settled = true;
+    for (auto& cluster : clusters) settled = cluster->is_settled() && settled;
+    return settled;
+  }
+
+  MailBox* boxes_ = nullptr;
+  std::uint64_t boxes_number_ = 0;
+  int blocks_ = 0;  ///< of a cluster
+  Clusters clusters_;
   std::atomic_flag in_use_ = ATOMIC_FLAG_INIT;
 };
 

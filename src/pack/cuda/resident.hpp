@@ -5,9 +5,9 @@
 // One warp of one block polls the mailbox, which is page-locked host memory, and hands what it finds to its own block
 // and, if there is enough to do, to the other blocks of its cluster, through shared memory. The blocks share the job;
 // each writes the job's number to a line of page-locked memory of its own when its share is done, and the CPU polls
-// them all.
+// them all. A large job is two jobs for two such kernels.
 //
-// Nobody waits for the kernel for long: it retires after a millisecond without a job, and after 20 in any case, so that
+// Nobody waits for a kernel for long: it retires after a millisecond without a job, and after 20 in any case, so that
 // cudaDeviceSynchronize, cudaFree and kernels that need the whole GPU proceed. It says so in page-locked memory; a job
 // that it did not see any more starts it again.
 #pragma once
@@ -20,9 +20,10 @@
 
 namespace gapless::pack::cuda {
 
-// One cluster: of the largest size that is promised everywhere, or of the largest there is.
+// The blocks of a cluster: the largest number that is promised everywhere, and the largest there is.
 inline constexpr int promised_resident_blocks = 8;
 inline constexpr int most_resident_blocks = 16;
+inline constexpr int most_resident_clusters = 2;
 inline constexpr std::size_t largest_resident_job = std::size_t{256} << 10;
 
 /// A message crosses the bus in chunks that are read and written whole; each carries the number of its message, so that
@@ -50,7 +51,7 @@ struct alignas(64) NumberLine {
   std::uint32_t number;
 };
 
-/// Page-locked.
+/// Of one cluster. Page-locked.
 struct MailBox {
   alignas(256) MailChunk mail[mail_chunks];
   alignas(256) NumberLine done[most_resident_blocks];  ///< the last message of which a block has done its share
@@ -66,15 +67,15 @@ cudaError_t launch_resident(MailBox* box, int blocks, std::uint32_t next, std::u
 
 enum class ResidentResult : std::uint8_t { done, unavailable };
 
-/// The resident kernel of one context. Forgotten, not destroyed: its end calls no CUDA function.
+/// The resident kernels of one context. Forgotten, not destroyed: its end calls no CUDA function.
 class Resident;
 
 /// That of the current context, of `device`. Throws std::bad_alloc.
 std::shared_ptr<Resident> make_resident(int device);
 
-/// Runs the nest of so many bytes in the current context, whose resident kernel is given, and waits for it.
-/// Unavailable, and nothing happened, where there is no resident kernel to be had, it is in use by another thread, the
-/// job is too large, or the program's default stream has to be idle and is not.
+/// Runs the nest of so many bytes in the current context, whose resident kernels are given, and waits for it.
+/// Unavailable, and nothing happened, where there is no resident kernel to be had, they are in use by another thread,
+/// the job is too large, or the program's default stream has to be idle and is not.
 ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyond_gpu, Resident& resident) noexcept;
 
 /// Which jobs go to resident kernels: none, those that come when the program's default stream is idle, or all.

@@ -1,14 +1,34 @@
 // Which words of a small nest each block of a resident kernel moves.
 //
 // A multiprocessor takes about a nanosecond for every sector that it touches, so many words are the sooner moved the
-// more blocks share them. To tell the other blocks of a job takes a fifth of a microsecond, so one block moves a few.
+// more blocks share them. To tell the other blocks of a job takes a fifth of a microsecond, so one block moves a few; a
+// second cluster finds the message for itself, sooner or later than the first, so one cluster moves what is not much.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "pack/cuda/fused.hpp"
 
 namespace gapless::pack::cuda {
+
+/// The clusters, of so many blocks each, that move so many words: one as long as each thread has one at most.
+constexpr std::uint32_t clusters_for(std::uint32_t words, int blocks) noexcept {
+  return words > static_cast<std::uint32_t>(blocks) * threads_per_block ? 2 : 1;
+}
+
+/// One of so many parts of a nest, which have about as many words and make it up.
+inline SmallNest part_of(const SmallNest& nest, std::uint32_t index, std::uint32_t parts) noexcept {
+  const std::uint32_t even = (nest.word_count + parts - 1) / parts;
+  const std::uint32_t of_whole_warps = (even + lanes_per_warp - 1) / lanes_per_warp * lanes_per_warp;
+  const std::uint32_t begin = std::min(index * of_whole_warps, nest.word_count);
+  SmallNest part = nest;
+  part.first_word += begin;
+  part.word_count = std::min(of_whole_warps, nest.word_count - begin);
+  if (index != 0) part.head = part.skipped = 0;
+  if (index + 1 != parts) part.tail = 0;
+  return part;
+}
 
 /// Block i of `blocks` moves that many words from i * words on, the last one those that are left.
 struct ResidentShares {
