@@ -157,6 +157,50 @@ TEST_F(Resident, ReadyBuffersDoNotWaitForTheDefaultStream) {
   ASSERT_CUDA(cudaStreamSynchronize(cudaStreamLegacy));
 }
 
+/// Starts a kernel that ends in a fault, after which the context is of no use.
+void start_fault() {
+  constexpr const char* code = R"(
+    .version 7.0
+    .target sm_70
+    .address_size 64
+    .visible .entry fault() { trap; }
+  )";
+  const auto load = pack::cuda::driver_function<decltype(&cuModuleLoadData)>("cuModuleLoadData");
+  const auto find = pack::cuda::driver_function<decltype(&cuModuleGetFunction)>("cuModuleGetFunction");
+  const auto launch = pack::cuda::driver_function<decltype(&cuLaunchKernel)>("cuLaunchKernel");
+  ASSERT_TRUE(load != nullptr && find != nullptr && launch != nullptr);
+  CUmodule module = nullptr;
+  CUfunction fault = nullptr;
+  ASSERT_EQ(load(&module, code), CUDA_SUCCESS);
+  ASSERT_EQ(find(&fault, module, "fault"), CUDA_SUCCESS);
+  ASSERT_EQ(launch(fault, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_LEGACY, nullptr, nullptr), CUDA_SUCCESS);
+}
+
+/// What counts is that calls return, and say that they failed.
+void expect_calls_to_fail_after_a_fault(device::Runtime& runtime, const Job& job) {
+  ASSERT_EQ(runtime.run_and_wait({&job, 1}, 0, Reach::this_gpu), Status::ok) << runtime.last_error();
+  ASSERT_NO_FATAL_FAILURE(start_fault());
+  Status status = Status::ok;
+  for (int i = 0; i < 1000 && status == Status::ok; ++i) {
+    status = runtime.run_and_wait({&job, 1}, 0, Reach::this_gpu);
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  EXPECT_EQ(status, Status::failed);
+  EXPECT_EQ(runtime.run_and_wait({&job, 1}, 0, Reach::this_gpu), Status::failed);
+  EXPECT_FALSE(std::string(runtime.last_error()).empty());
+}
+
+/// With GAPLESS_RESIDENT=ready.
+TEST_F(Resident, ReadyFailsAfterAFaultOfTheProgram) {
+  expect_calls_to_fail_after_a_fault(*runtime_,
+                                     {rows_.get(), {1, 0}, 0, rows_->size, Direction::pack, memory_, packed_});
+}
+
+TEST_F(Resident, FailsAfterAFaultOfTheProgram) {
+  expect_calls_to_fail_after_a_fault(*runtime_,
+                                     {rows_.get(), {1, 0}, 0, rows_->size, Direction::pack, memory_, packed_});
+}
+
 TEST_F(Resident, IsNotUsedByTheChildOfAFork) {
   ASSERT_NO_FATAL_FAILURE(expect_packs(1, true));
   const pid_t child = fork();

@@ -58,7 +58,7 @@ struct MailBox {
   alignas(256) NumberLine retired;                     ///< the last kernel that takes no more messages
 };
 
-/// The blocks that a resident kernel can have on the current device.
+/// The blocks that each resident kernel can have on the current device.
 int resident_blocks_possible() noexcept;
 
 /// Starts kernel number `kernel`, which expects message number `next` or a later one.
