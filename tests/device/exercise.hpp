@@ -199,9 +199,11 @@ void run_small_nest_in_shares(const SmallNest& nest, const WatchedSpace& space) 
   }
 }
 
-/// By two clusters of 16 blocks.
+/// By all clusters, of 16 blocks.
 inline void run_small_nest_in_parts(const SmallNest& nest, const WatchedSpace& space) {
-  for (std::uint32_t i = 0; i < 2; ++i) run_small_nest_in_shares<16>(part_of(nest, i, 2), space);
+  for (std::uint32_t i = 0; i < most_resident_clusters; ++i) {
+    run_small_nest_in_shares<16>(part_of(nest, i, most_resident_clusters), space);
+  }
 }
 
 /// Both directions of one job, each regime forced in turn; counts the launches by kind and by word.

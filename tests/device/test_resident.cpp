@@ -45,6 +45,10 @@ class Resident : public ::testing::Test {
     cudaFree(packed_);
   }
 
+  Job pack_of(const layout::Layout& rows) const {
+    return {&rows, {1, 0}, 0, rows.size, Direction::pack, memory_, packed_};
+  }
+
   /// Packs 4 of every 8 bytes, after filling them with `value` by way of the default stream.
   void expect_packs(char value, bool waits) { expect_packs(*rows_, value, waits); }
   void expect_packs(const layout::Layout& rows, char value, bool waits) {
@@ -52,7 +56,7 @@ class Resident : public ::testing::Test {
     if (waits) {
       ASSERT_CUDA(cudaStreamSynchronize(cudaStreamLegacy));
     }
-    const Job job{&rows, {1, 0}, 0, rows.size, Direction::pack, memory_, packed_};
+    const Job job = pack_of(rows);
     ASSERT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu), Status::ok) << runtime_->last_error();
     std::string found(static_cast<std::size_t>(rows.size), 0);
     ASSERT_CUDA(cudaMemcpy(found.data(), packed_, found.size(), cudaMemcpyDeviceToHost));
@@ -150,7 +154,7 @@ TEST_F(Resident, ReadyBuffersDoNotWaitForTheDefaultStream) {
   resident_jobs();
   std::atomic<bool> may_end{false};
   ASSERT_CUDA(cudaLaunchHostFunc(cudaStreamLegacy, wait_for_end, &may_end));
-  const Job job{rows_.get(), {1, 0}, 0, rows_->size, Direction::pack, memory_, packed_};
+  const Job job = pack_of(*rows_);
   EXPECT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu), Status::ok) << runtime_->last_error();
   EXPECT_EQ(resident_jobs(), 1u);
   may_end = true;
@@ -191,22 +195,16 @@ void expect_calls_to_fail_after_a_fault(device::Runtime& runtime, const Job& job
 }
 
 /// With GAPLESS_RESIDENT=ready.
-TEST_F(Resident, ReadyFailsAfterAFaultOfTheProgram) {
-  expect_calls_to_fail_after_a_fault(*runtime_,
-                                     {rows_.get(), {1, 0}, 0, rows_->size, Direction::pack, memory_, packed_});
-}
+TEST_F(Resident, ReadyFailsAfterAFaultOfTheProgram) { expect_calls_to_fail_after_a_fault(*runtime_, pack_of(*rows_)); }
 
-TEST_F(Resident, FailsAfterAFaultOfTheProgram) {
-  expect_calls_to_fail_after_a_fault(*runtime_,
-                                     {rows_.get(), {1, 0}, 0, rows_->size, Direction::pack, memory_, packed_});
-}
+TEST_F(Resident, FailsAfterAFaultOfTheProgram) { expect_calls_to_fail_after_a_fault(*runtime_, pack_of(*rows_)); }
 
 TEST_F(Resident, IsNotUsedByTheChildOfAFork) {
   ASSERT_NO_FATAL_FAILURE(expect_packs(1, true));
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    const Job job{rows_.get(), {1, 0}, 0, rows_->size, Direction::pack, memory_, packed_};
+    const Job job = pack_of(*rows_);
     alarm(10);
     // CUDA is of no use in the child: what matters is that the call returns, and returns a failure.
     const Status status = runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu);
@@ -259,7 +257,7 @@ TEST_F(Resident, AnotherThreadsWaitEndsWhileJobsKeepComing) {
   std::thread waiting([] {
     for (int i = 0; i < 5; ++i) EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   });
-  const Job job{rows_.get(), {1, 0}, 0, rows_->size, Direction::pack, memory_, packed_};
+  const Job job = pack_of(*rows_);
   for (int i = 0; i < 20000; ++i) ASSERT_EQ(runtime_->run_and_wait({&job, 1}, 0, Reach::this_gpu), Status::ok);
   waiting.join();
 }

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -41,7 +40,10 @@ std::uint32_t read(const NumberLine& shared) noexcept {
 /// One cluster's mailbox, and the kernels that take its messages, one after the other.
 class Cluster {
  public:
+  Cluster() = default;
   Cluster(MailBox* box, cudaStream_t stream, int blocks) noexcept : box_(box), stream_(stream), blocks_(blocks) {}
+
+  int blocks() const noexcept { return blocks_; }
 
   /// Precondition: the message before is settled.
   void post(const SmallNest& nest, bool beyond_gpu) noexcept {
@@ -116,9 +118,9 @@ class Cluster {
     return false;
   }
 
-  MailBox* box_;
-  cudaStream_t stream_;
-  int blocks_;
+  MailBox* box_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  int blocks_ = 0;
   int sharers_ = 0;            ///< blocks that the message is for
   int done_ = 0;               ///< of which the first so many are known to have done their shares
   std::uint32_t message_ = 0;  ///< the last one written
@@ -144,8 +146,8 @@ class Resident {
     std::memset(memory, 0, size);
     boxes_ = static_cast<MailBox*>(memory);
     boxes_number_ = allocation_number(memory);
-    blocks_ = takes_few_blocks() ? promised_resident_blocks : resident_blocks_possible();
-    for (int i = 0; i < most_resident_clusters; ++i) clusters_[i].emplace(boxes_ + i, streams[i], blocks_);
+    const int blocks = takes_few_blocks() ? promised_resident_blocks : resident_blocks_possible();
+    for (std::size_t i = 0; i < streams.size(); ++i) clusters_[i] = Cluster(boxes_ + i, streams[i], blocks);
   }
 
   ResidentResult run(const SmallNest& nest, bool beyond_gpu) noexcept {
@@ -160,39 +162,35 @@ class Resident {
   void stop() noexcept {
     if (boxes_ == nullptr || allocation_number(boxes_) != boxes_number_) return;
     if (in_use_.test_and_set(std::memory_order_acquire)) return;
-    for (auto& cluster : clusters_) cluster->stop();
+    for (Cluster& cluster : clusters_) cluster.stop();
   }
 
  private:
   /// False if a kernel that was needed is not to be had.
   bool post_and_wait(const SmallNest& nest, bool beyond_gpu) noexcept {
-    const std::uint32_t count = clusters_for(nest.word_count, blocks_);
+    const std::uint32_t count = clusters_for(nest.word_count, clusters_.front().blocks());
     const std::span clusters(clusters_.data(), count);
-    const auto is_broken = [](const auto& cluster) { return cluster->is_broken(); };
-    if (std::ranges::any_of(clusters, is_broken)) return false;
-    for (std::uint32_t i = 0; i < count; ++i) clusters[i]->post(part_of(nest, i, count), beyond_gpu);
+    if (std::ranges::any_of(clusters, &Cluster::is_broken)) return false;
+    for (std::uint32_t i = 0; i < count; ++i) clusters[i].post(part_of(nest, i, count), beyond_gpu);
     constexpr std::uint32_t polls_between_questions = 1 << 14;
     // A cluster may not go on after the caller has been told that another one has failed.
     for (std::uint32_t polls = 1; !are_settled(clusters); ++polls) {
       if (polls % polls_between_questions != 0) continue;
-      for (auto& cluster : clusters) cluster->look_for_failure();
+      for (Cluster& cluster : clusters) cluster.look_for_failure();
     }
-    return std::ranges::none_of(clusters, is_broken);
+    return std::ranges::none_of(clusters, &Cluster::is_broken);
   }
 
-  using Clusters = std::array<std::optional<Cluster>, most_resident_clusters>;
-
   /// Looks at all of them, so that none waits for another one's end to start.
-  static bool are_settled(std::span<Clusters::value_type> clusters) noexcept {
+  static bool are_settled(std::span<Cluster> clusters) noexcept {
     bool settled = true;
-    for (auto& cluster : clusters) settled = cluster->is_settled() && settled;
+    for (Cluster& cluster : clusters) settled = cluster.is_settled() && settled;
     return settled;
   }
 
   MailBox* boxes_ = nullptr;
   std::uint64_t boxes_number_ = 0;
-  int blocks_ = 0;  ///< of a cluster
-  Clusters clusters_;
+  std::array<Cluster, most_resident_clusters> clusters_;
   std::atomic_flag in_use_ = ATOMIC_FLAG_INIT;
 };
 

@@ -23,7 +23,6 @@ namespace gapless::pack::cuda {
 // The blocks of a cluster: the largest number that is promised everywhere, and the largest there is.
 inline constexpr int promised_resident_blocks = 8;
 inline constexpr int most_resident_blocks = 16;
-inline constexpr int most_resident_clusters = 2;
 inline constexpr std::size_t largest_resident_job = std::size_t{256} << 10;
 
 /// A message crosses the bus in chunks that are read and written whole; each carries the number of its message, so that

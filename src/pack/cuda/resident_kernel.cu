@@ -298,7 +298,8 @@ int resident_blocks_possible() noexcept {
   int clusters = 0;
   const cudaError_t error = cudaOccupancyMaxActiveClusters(&clusters, resident_kernel, &largest.launch);
   if (error != cudaSuccess) cudaGetLastError();
-  return error == cudaSuccess && clusters >= most_resident_clusters ? most_resident_blocks : promised_resident_blocks;
+  return error == cudaSuccess && clusters >= static_cast<int>(most_resident_clusters) ? most_resident_blocks
+                                                                                      : promised_resident_blocks;
 }
 
 cudaError_t launch_resident(MailBox* box, int blocks, std::uint32_t next, std::uint32_t kernel,

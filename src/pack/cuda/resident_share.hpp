@@ -12,19 +12,26 @@
 
 namespace gapless::pack::cuda {
 
+inline constexpr std::uint32_t most_resident_clusters = 2;
+
 /// The clusters, of so many blocks each, that move so many words: one as long as each thread has one at most.
 constexpr std::uint32_t clusters_for(std::uint32_t words, int blocks) noexcept {
-  return words > static_cast<std::uint32_t>(blocks) * threads_per_block ? 2 : 1;
+  return words > static_cast<std::uint32_t>(blocks) * threads_per_block ? most_resident_clusters : 1;
 }
 
-/// One of so many parts of a nest, which have about as many words and make it up.
+/// How many words each of so many gets, but for the last ones: about as many, for whole warps.
+constexpr std::uint32_t words_for_each(std::uint32_t words, std::uint32_t sharers) noexcept {
+  const std::uint32_t even = (words + sharers - 1) / sharers;
+  return (even + lanes_per_warp - 1) / lanes_per_warp * lanes_per_warp;
+}
+
+/// One of so many parts of a nest, which make it up.
 inline SmallNest part_of(const SmallNest& nest, std::uint32_t index, std::uint32_t parts) noexcept {
-  const std::uint32_t even = (nest.word_count + parts - 1) / parts;
-  const std::uint32_t of_whole_warps = (even + lanes_per_warp - 1) / lanes_per_warp * lanes_per_warp;
-  const std::uint32_t begin = std::min(index * of_whole_warps, nest.word_count);
+  const std::uint32_t words = words_for_each(nest.word_count, parts);
+  const std::uint32_t begin = std::min(index * words, nest.word_count);
   SmallNest part = nest;
   part.first_word += begin;
-  part.word_count = std::min(of_whole_warps, nest.word_count - begin);
+  part.word_count = std::min(words, nest.word_count - begin);
   if (index != 0) part.head = part.skipped = 0;
   if (index + 1 != parts) part.tail = 0;
   return part;
@@ -39,9 +46,8 @@ struct ResidentShares {
 /// Postcondition: 1 <= blocks <= most_blocks, and each block has a word where there are words at all.
 constexpr ResidentShares shares_of(std::uint32_t words, std::uint32_t most_blocks) noexcept {
   if (words <= threads_per_block) return {words, 1};
-  const std::uint32_t even = (words + most_blocks - 1) / most_blocks;
-  const std::uint32_t of_whole_warps = (even + lanes_per_warp - 1) / lanes_per_warp * lanes_per_warp;
-  return {of_whole_warps, (words + of_whole_warps - 1) / of_whole_warps};
+  const std::uint32_t each = words_for_each(words, most_blocks);
+  return {each, (words + each - 1) / each};
 }
 
 /// Moves the nest's words, all that the threads of a block can have in flight at once. Precondition: the nest has no
