@@ -16,7 +16,7 @@
 
 #include "layout/datatype.hpp"
 #include "measure.hpp"
-#include "pack/host.hpp"
+#include "pack/host/engine.hpp"
 
 namespace {
 

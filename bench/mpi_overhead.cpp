@@ -1,7 +1,7 @@
 // What does a call cost that gapless lets through? Every call is timed through the name the program uses and through
 // the library's own symbol, interleaved in one process; run it with gapless preloaded. With --gpu the process holds a
 // CUDA context, so gapless has to find out of every buffer that it is host memory; how depends on where the buffer
-// lies. Prints one JSON line per call and kind of memory.
+// lies. Prints one JSON line per call and kind of memory, and with --gpu what one question to the driver takes there.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -17,6 +17,7 @@ namespace {
 
 struct Pair {
   const char* call;
+  int buffers;  ///< that the call names
   std::function<void()> interposed;
   std::function<void()> native;
 };
@@ -61,12 +62,12 @@ std::vector<Pair> pairs(int* data, char* packed) {
     };
   };
   return {
-      {"MPI_Send of MPI_INT", send(&MPI_Send, MPI_INT), send(native_send, MPI_INT)},
-      {"MPI_Send of a contiguous type", send(&MPI_Send, derived), send(native_send, derived)},
-      {"MPI_Recv of MPI_INT", recv(&MPI_Recv), recv(native_recv)},
-      {"MPI_Sendrecv of MPI_INT", sendrecv(&MPI_Sendrecv), sendrecv(native_sendrecv)},
-      {"MPI_Pack of MPI_INT", pack(&MPI_Pack), pack(native_pack)},
-      {"MPI_Isend of MPI_INT and MPI_Wait", isend(&MPI_Isend), isend(native_isend)},
+      {"MPI_Send of MPI_INT", 1, send(&MPI_Send, MPI_INT), send(native_send, MPI_INT)},
+      {"MPI_Send of a contiguous type", 1, send(&MPI_Send, derived), send(native_send, derived)},
+      {"MPI_Recv of MPI_INT", 1, recv(&MPI_Recv), recv(native_recv)},
+      {"MPI_Sendrecv of MPI_INT", 2, sendrecv(&MPI_Sendrecv), sendrecv(native_sendrecv)},
+      {"MPI_Pack of MPI_INT", 2, pack(&MPI_Pack), pack(native_pack)},
+      {"MPI_Isend of MPI_INT and MPI_Wait", 1, isend(&MPI_Isend), isend(native_isend)},
   };
 }
 
@@ -75,14 +76,37 @@ struct Buffers {
   char packed[64];
 };
 
-void measure_calls(const char* memory, Buffers& buffers) {
+constexpr int samples = 151;
+constexpr double seconds_per_sample = 2e-4;
+
+/// Nanoseconds of one question to the driver about the buffer's memory; 0 where there is no driver to ask.
+double query_of(void* buffer) {
+  using Query = int (*)(unsigned count, int* attributes, void** values, unsigned long long pointer);
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver == nullptr) return 0;
+  const auto query = reinterpret_cast<Query>(dlsym(driver, "cuPointerGetAttributes"));
+  if (query == nullptr) return 0;
+  const auto ask = [=] {
+    unsigned type = 0;
+    int is_managed = 0, ordinal = 0;
+    int attributes[] = {2, 8, 9};  // the memory's type, whether it is managed, whose it is
+    void* values[] = {&type, &is_managed, &ordinal};
+    query(3, attributes, values, reinterpret_cast<unsigned long long>(buffer));
+  };
+  return gapless::bench::measure({{"query", ask}}, samples, seconds_per_sample)[0].median * 1e9;
+}
+
+void measure_calls(const char* memory, Buffers& buffers, bool uses_gpu) {
+  const double query = uses_gpu ? query_of(&buffers) : 0;
   for (const Pair& pair : pairs(buffers.data, buffers.packed)) {
     pair.interposed();  // the first call finds the library, which would mislead the calibration
-    const auto timings = gapless::bench::measure({{"gapless", pair.interposed}, {"native", pair.native}}, 151, 2e-4);
+    const auto timings =
+        gapless::bench::measure({{"gapless", pair.interposed}, {"native", pair.native}}, samples, seconds_per_sample);
     std::printf(
-        "{\"call\": \"%s\", \"memory\": \"%s\", \"interposed\": %s, \"gapless_ns\": %.2f, \"native_ns\": %.2f}\n",
+        "{\"call\": \"%s\", \"memory\": \"%s\", \"interposed\": %s, \"gapless_ns\": %.2f, \"native_ns\": %.2f, "
+        "\"query_ns\": %.2f, \"buffers\": %d}\n",
         pair.call, memory, gapless::bench::is_interposed() ? "true" : "false", timings[0].median * 1e9,
-        timings[1].median * 1e9);
+        timings[1].median * 1e9, query, pair.buffers);
   }
 }
 
@@ -104,7 +128,8 @@ bool hold_cuda_context() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "--gpu") == 0 && !hold_cuda_context()) {
+  const bool uses_gpu = argc > 1 && std::strcmp(argv[1], "--gpu") == 0;
+  if (uses_gpu && !hold_cuda_context()) {
     std::fprintf(stderr, "mpi_overhead: there is no GPU to hold a context of\n");
     return 1;
   }
@@ -113,9 +138,9 @@ int main(int argc, char** argv) {
   Buffers on_stack{};
   const auto on_heap = std::make_unique<Buffers>();
   void* const pages = std::malloc(large_array);
-  measure_calls("stack", on_stack);
-  measure_calls("program data", program_data);
-  measure_calls("heap", *on_heap);
-  if (pages != nullptr) measure_calls("pages of its own", *new (pages) Buffers{});
+  measure_calls("stack", on_stack, uses_gpu);
+  measure_calls("program data", program_data, uses_gpu);
+  measure_calls("heap", *on_heap, uses_gpu);
+  if (pages != nullptr) measure_calls("pages of its own", *new (pages) Buffers{}, uses_gpu);
   MPI_Finalize();
 }

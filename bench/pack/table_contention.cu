@@ -8,8 +8,8 @@
 #include <iterator>
 
 #include "blocking.hpp"
-#include "device/device.hpp"
 #include "gpu.hpp"
+#include "pack/gpu_engine.hpp"
 #include "tables.hpp"
 
 namespace gapless::bench {
@@ -63,7 +63,7 @@ struct Engine {
 constexpr Engine engines[] = {{"gapless", ""}, {"kernel", "kernel"}, {"copy engine", "dma"}};
 constexpr std::size_t engine_count = std::size(engines);
 
-void choose(const Engine& engine) { device::runtime()->force_engine(engine.forced); }
+void choose(const Engine& engine) { pack::gpu_engine()->force_engine(engine.forced); }
 
 /// Medians for each engine, samples interleaved.
 std::array<Times, engine_count> measure(const Operation& first, const Operation& second, int samples) {

@@ -1,8 +1,8 @@
 // All 26 faces, edges and corners of a 3-D halo: one batch that is waited for as MPI calls wait, one through the C API,
 // 26 calls, and a CUDA graph of 26 calls.
 #include "api/type.hpp"
-#include "device/device.hpp"
 #include "gpu.hpp"
+#include "pack/gpu_engine.hpp"
 #include "tables.hpp"
 #include "wall.hpp"
 
@@ -54,7 +54,7 @@ class Halo {
   ~Halo() { cudaGraphExecDestroy(graph_); }
 
   void waited_batch() const {
-    const device::Status status = device::runtime()->run_and_wait(waited_jobs_, 0, device::Reach::this_gpu);
+    const device::Status status = pack::gpu_engine()->run_and_wait(waited_jobs_, 0, pack::Reach::this_gpu);
     check(status == device::Status::ok ? cudaSuccess : cudaErrorUnknown, "packing a batch");
   }
   void batch() const {

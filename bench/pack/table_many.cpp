@@ -4,8 +4,8 @@
 #include <span>
 
 #include "api/type.hpp"
-#include "device/device.hpp"
 #include "gpu.hpp"
+#include "pack/gpu_engine.hpp"
 #include "tables.hpp"
 #include "wall.hpp"
 
@@ -48,7 +48,7 @@ class Pieces {
 };
 
 void issue(std::span<const Job> jobs, cudaStream_t stream) {
-  const device::Status status = device::runtime()->run(jobs, 0, stream);
+  const device::Status status = pack::gpu_engine()->run(jobs, 0, stream);
   check(status == device::Status::ok ? cudaSuccess : cudaErrorUnknown, "packing a batch");
 }
 

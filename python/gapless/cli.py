@@ -9,6 +9,13 @@ from gapless.errors import UserError
 
 
 class Parser(argparse.ArgumentParser):
+    def parse_known_args(self, args=None, namespace=None):
+        """Leaves nothing unknown for the parser of `gapless`, so that the help of the right command is named."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
+
     def error(self, message):
         raise UserError(f"{message} (see {self.prog} --help)", 2)
 

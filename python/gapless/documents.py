@@ -23,6 +23,7 @@ def documents(checkout: Path) -> dict[Path, str]:
     loaded = results.load(checkout / "bench" / "results")
     filled = {
         "README.md": {"results": tables.readme(loaded)},
+        "docs/performance.md": {"types": tables.types_table(loaded)},
         "docs/results.md": {"bars": tables.bars_table(loaded)},
         "docs/gpu-packing.md": {
             "gpu classes": tables.gpu_classes_table(loaded),

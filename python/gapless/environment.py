@@ -1,4 +1,7 @@
-"""Every environment variable of gapless, in one table. docs/environment.md is generated from it."""
+"""Every environment variable of gapless, as documented: docs/environment.md is generated from this table.
+
+The library reads them by the table in src/base/settings.cpp; a test compares names and accepted values with these.
+"""
 
 from dataclasses import dataclass
 
@@ -35,27 +38,13 @@ VARIABLES = (
     ),
     Variable("GAPLESS_GPU", "0, 1", "1", "0: never ask the GPU driver; every pointer is taken for host memory."),
     Variable(
-        "GAPLESS_HOST_PAGES",
-        "remember, ask",
-        "remember",
-        "ask: ask the GPU driver at each call which memory a pointer names, instead of remembering pages of host "
-        "memory and allocations of GPU memory until the driver next maps or unmaps something.",
-    ),
-    Variable(
         "GAPLESS_RESIDENT",
         "0, 1, ready",
         "0",
         "1: keep a kernel on the GPU that takes small messages without a launch. It occupies 16 multiprocessors in "
-        "part, 32 while there are messages of some ten KiB, and retires after a millisecond without work. Needs "
+        "part, and retires after a millisecond without work. Needs "
         "compute capability 9.0. ready: the same for a program that waits for its GPU work before it passes a buffer "
         "to MPI, as CUDA-aware MPI libraries require: it is not asked each time whether its default stream is idle.",
-    ),
-    Variable(
-        "GAPLESS_RESIDENT_BLOCKS",
-        "8, 16",
-        "16 where the GPU has room for them",
-        "The multiprocessors that the kernel of GAPLESS_RESIDENT occupies; twice as many while there are messages of "
-        "some ten KiB. With 8, these take longer.",
     ),
     Variable(
         "GAPLESS_GPU_REGIME",
@@ -82,8 +71,9 @@ VARIABLES = (
     Variable(
         "GAPLESS_POOL_BYTES",
         "a number of bytes",
-        "built in",
-        "The most that packed buffers kept for reuse may occupy, per process and kind of memory.",
+        "67108864",
+        "The most that the packed buffers which a thread keeps for reuse may occupy, those in host memory and on GPUs "
+        "together.",
     ),
     Variable(
         "GAPLESS_DEVICE_PLUGIN",
@@ -106,8 +96,10 @@ def markdown() -> str:
     lines = [
         "# Environment variables",
         "",
-        "Generated from `python/gapless/environment.py` by `make docs`. Every variable is read once, when it is first",
-        "needed. None has to be set. `gapless run` passes those that are set on to remote ranks.",
+        "Generated from `python/gapless/environment.py` by `make docs`. None has to be set. All are read once, by the",
+        "first MPI call. A value that is not listed here is ignored, and one line on stderr says so; so does one about",
+        "a name that begins with `GAPLESS_` and is not listed. `gapless info` shows both. `gapless run` passes the",
+        "variables that are set on to remote ranks.",
     ]
     for title, developers in (("For users", False), ("For developers", True)):
         lines += ["", f"## {title}", "", "| variable | values | default | meaning |", "|---|---|---|---|"]

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gapless import __version__, environment, locate
+from gapless import __version__, launch, locate
 from gapless.errors import UserError
 
 PLUGIN = "libgapless-cuda.so"
@@ -40,14 +40,35 @@ def gapless_rows() -> dict[str, str]:
     rows = {"version": __version__}
     for what, name in (("preloaded library", locate.SHIM), ("core", locate.CORE), ("CUDA plugin", PLUGIN)):
         rows[what] = str(locate.find(name) or f"{name} is not built")
+    if why := not_preloadable():
+        rows["problem"] = why
     return rows
 
 
+def not_preloadable() -> str | None:
+    shim = locate.find(locate.SHIM)
+    return launch.why_not_preloadable(shim) if shim else None
+
+
+def setting_faults() -> dict[str, str]:
+    """Variable -> what is wrong with it, in the words of the library that reads them."""
+    faults = ctypes.CDLL(str(locate.require(locate.CORE))).gapless_settings_faults
+    faults.restype = ctypes.c_size_t
+    text = ctypes.create_string_buffer(65536)
+    faults(text, ctypes.c_size_t(len(text)))
+    return dict(line.split("=", 1) for line in text.value.decode(errors="replace").splitlines() if "=" in line)
+
+
 def setting_rows() -> dict[str, str]:
-    """Our variables as they are set; one that does not exist is most likely misspelt."""
-    known = {variable.name for variable in environment.VARIABLES}
+    """Our variables as they are set, with what is wrong with them."""
     ours = {name: value for name, value in os.environ.items() if name == "GAPLESS" or name.startswith("GAPLESS_")}
-    return {name: value if name in known else f"{value} (there is no such variable)" for name, value in ours.items()}
+    if not ours:
+        return {}
+    try:
+        faults = setting_faults()
+    except (OSError, AttributeError, UserError) as error:
+        return {**ours, "not checked": str(error)}
+    return {name: f"{value} ({faults[name]})" if name in faults else value for name, value in ours.items()}
 
 
 def gpu_rows() -> dict[str, str]:
@@ -80,7 +101,8 @@ def library_rows(library: Path) -> dict[str, str]:
         return {**rows, "gapless": f"off: {locate.SHIM} is not built"}
     report = found["shim"]
     rows["ABI"] = report["abi"]
-    rows["gapless"] = "active" if report["state"] == "active" else f"off: {report['why']}"
+    why = report["why"] if report["state"] != "active" else not_preloadable()
+    rows["gapless"] = f"off: {why}" if why else "active"
     if report["variant"]:
         rows["variant"] = report["variant"]
     return rows

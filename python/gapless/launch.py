@@ -5,6 +5,7 @@ their environment to other nodes get the flag that makes them. `exec` is for ins
 every rank sets its own environment.
 """
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -24,7 +25,24 @@ def preload(existing: str, shim: str) -> str:
     return ":".join([*entries, shim])
 
 
+def why_not_preloadable(shim: Path) -> str | None:
+    """The dynamic linker would start the program without gapless; None if it can be told this path."""
+    for character, name in ((" ", "space"), (":", "colon")):
+        if character in str(shim):
+            return (
+                f"{shim} cannot be preloaded, for LD_PRELOAD is split at each {name}; "
+                "install gapless below a path without spaces and colons"
+            )
+    try:
+        ctypes.CDLL(str(shim))
+    except OSError as error:
+        return f"libgapless.so cannot be preloaded: {error}"
+    return None
+
+
 def environment(shim: Path) -> dict[str, str]:
+    if why := why_not_preloadable(shim):
+        raise UserError(why)
     return {**os.environ, "LD_PRELOAD": preload(os.environ.get("LD_PRELOAD", ""), str(shim))}
 
 

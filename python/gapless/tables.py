@@ -94,6 +94,23 @@ def halo_sentence(results: list[dict]) -> str:
     return NOT_MEASURED
 
 
+def types_table(results: list[dict]) -> str:
+    """What a datatype's life or its uses cost, over what they cost in the library, by the number of uses."""
+    cells: dict[tuple[str, str], list[str]] = {}
+    heads = ["datatype", "library"]
+    found = [(result, row) for result, row in rows_of(results, "types") if "uses" in row["case"]]
+    for _, row in found:
+        case = row["case"]
+        head = f"{case['uses']} uses" if case["uses"] > 1 else "1 use"
+        if head not in heads:
+            heads.append(head)
+        line = cells.setdefault((case["type"], case["library"]), [case["type"], case["library"]])
+        line.append(f"{row['value'] / row['bound']:.2f}")
+    if not found:
+        return NOT_MEASURED
+    return f"On {machines(found)}:\n\n" + markdown(heads, list(cells.values()))
+
+
 def readme(results: list[dict]) -> str:
     bars = [bar for result in results for bar in result["bars"]]
     holding = sum(bar["holds"] for bar in bars)

@@ -5,7 +5,7 @@
 #include "api/placement.hpp"
 #include "api/span.hpp"
 #include "api/type.hpp"
-#include "pack/host.hpp"
+#include "pack/host/engine.hpp"
 
 namespace gapless::api {
 namespace {
@@ -38,9 +38,9 @@ gapless_status find_gpus(const device::Location& source, const device::Location&
 }
 
 gapless_status copy_on_gpu(const pack::PairJob& job, int device, int peer, void* stream) {
-  return on_gpu(device, [&](device::Runtime& runtime) {
-    const device::Status status = runtime.enable_peer(device, peer);
-    return status == device::Status::ok ? runtime.copy(job, device, stream) : status;
+  return on_gpu(device, [&](pack::GpuEngine& engine) {
+    const device::Status status = device::runtime()->enable_peer(device, peer);
+    return status == device::Status::ok ? engine.copy(job, device, stream) : status;
   });
 }
 

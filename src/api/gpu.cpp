@@ -11,6 +11,9 @@ void locate_exactly(const void* pointer, device::Location& location) noexcept {
   if (device::Runtime* runtime = device::runtime()) location = runtime->locate(pointer);
 }
 
+/// Of the calling thread, where there is an engine.
+const char* last_error() noexcept { return device::runtime()->last_error(); }
+
 }  // namespace
 
 void locate(const void* one, const void* other, device::Location& of_one, device::Location& of_other,
@@ -24,26 +27,24 @@ void locate(const void* one, const void* other, device::Location& of_one, device
   if (placement_of(of_other).on_gpu) locate_exactly(one, of_one);
 }
 
-device::Runtime* gpu_runtime() {
-  device::Runtime* runtime = device::runtime();
-  if (runtime == nullptr) {
-    fail(GAPLESS_ERROR_UNSUPPORTED, "GPU memory, but: %s", device::why_unavailable().c_str());
-  }
-  return runtime;
+pack::GpuEngine* gpu_engine() {
+  pack::GpuEngine* engine = pack::gpu_engine();
+  if (engine == nullptr) fail(GAPLESS_ERROR_UNSUPPORTED, "GPU memory, but: %s", pack::why_no_gpu_engine().c_str());
+  return engine;
 }
 
-gapless_status status_of(device::Status status, device::Runtime& runtime, int device) noexcept {
+gapless_status status_of(device::Status status, int device) noexcept {
   switch (status) {
     case device::Status::ok:
       return GAPLESS_SUCCESS;
     case device::Status::out_of_memory:
-      return fail(GAPLESS_ERROR_OUT_OF_MEMORY, "GPU %d: %s", device, runtime.last_error());
+      return fail(GAPLESS_ERROR_OUT_OF_MEMORY, "GPU %d: %s", device, last_error());
     case device::Status::unsupported:
-      return fail(GAPLESS_ERROR_UNSUPPORTED, "GPU %d: %s", device, runtime.last_error());
+      return fail(GAPLESS_ERROR_UNSUPPORTED, "GPU %d: %s", device, last_error());
     case device::Status::failed:
       break;
   }
-  return fail(GAPLESS_ERROR_DEVICE, "GPU %d: %s", device, runtime.last_error());
+  return fail(GAPLESS_ERROR_DEVICE, "GPU %d: %s", device, last_error());
 }
 
 }  // namespace gapless::api

@@ -1,8 +1,9 @@
-// What packing and copying share of calls to the GPU runtime.
+// What packing and copying share of calls to the GPU.
 #pragma once
 
 #include "api/error.hpp"
 #include "device/device.hpp"
+#include "pack/gpu_engine.hpp"
 
 namespace gapless::api {
 
@@ -11,17 +12,17 @@ namespace gapless::api {
 void locate(const void* one, const void* other, device::Location& of_one, device::Location& of_other,
             device::Locator* of_call = nullptr) noexcept;
 
-/// The GPU runtime; null with the failure recorded, to be returned as UNSUPPORTED, where there is none.
-device::Runtime* gpu_runtime();
+/// The GPU engine; null with the failure recorded, to be returned as UNSUPPORTED, where there is none.
+pack::GpuEngine* gpu_engine();
 
-/// What a runtime's answer is to the caller of the C API, recorded if it is a failure.
-gapless_status status_of(device::Status status, device::Runtime& runtime, int device) noexcept;
+/// What an engine's or a runtime's answer is to the caller of the C API, recorded if it is a failure.
+gapless_status status_of(device::Status status, int device) noexcept;
 
-/// Calls action(runtime), which returns a device::Status.
+/// Calls action(engine), which returns a device::Status.
 template <class Action>
 gapless_status on_gpu(int device, const Action& action) {
-  device::Runtime* runtime = gpu_runtime();
-  return runtime == nullptr ? GAPLESS_ERROR_UNSUPPORTED : status_of(action(*runtime), *runtime, device);
+  pack::GpuEngine* engine = gpu_engine();
+  return engine == nullptr ? GAPLESS_ERROR_UNSUPPORTED : status_of(action(*engine), device);
 }
 
 }  // namespace gapless::api

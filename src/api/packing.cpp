@@ -1,4 +1,4 @@
-// Packing and unpacking: checks a call, finds where its bytes are, and hands it to the host engine or the GPU runtime.
+// Packing and unpacking: checks a call, finds where its bytes are, and hands it to the host or the GPU engine.
 //
 // GPU memory is reached in the caller's stream only, so the other side of such a job must be memory that the GPU
 // addresses itself: a copy from or to pageable memory is not in stream order and may block.
@@ -10,10 +10,10 @@
 #include "api/placement.hpp"
 #include "api/span.hpp"
 #include "api/type.hpp"
+#include "base/per_thread.hpp"
 #include "device/device.hpp"
 #include "layout/layout.hpp"
-#include "pack/host.hpp"
-#include "pack/of_thread.hpp"
+#include "pack/host/engine.hpp"
 
 namespace gapless::api {
 namespace {
@@ -63,7 +63,7 @@ gapless_status check(const gapless_job& job, pack::Job& checked) noexcept {
 }
 
 gapless_status run_on_gpu(std::span<const pack::Job> jobs, int device, void* stream) {
-  return on_gpu(device, [&](device::Runtime& runtime) { return runtime.run(jobs, device, stream); });
+  return on_gpu(device, [&](pack::GpuEngine& engine) { return engine.run(jobs, device, stream); });
 }
 
 gapless_status run_one(const gapless_job& job, void* stream) noexcept {
@@ -119,7 +119,7 @@ gapless_status gapless_unpack(const gapless_type* type, int64_t count, void* mem
 gapless_status gapless_pack_batch(const gapless_job* jobs, size_t job_count, void* stream) {
   return guard([&] {
     if (job_count > 0) require(jobs, "jobs");
-    auto& batch = pack::of_this_thread<Batch>();
+    auto& batch = of_this_thread<Batch>();
     batch.host.clear();
     batch.gpu.clear();
     batch.placement = {};

@@ -1,12 +1,13 @@
 #include "device/device.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <mutex>
 
+#include "base/settings.hpp"
 #include "device/driver.hpp"
 #include "device/host_memory.hpp"
 #include "device/plugin.hpp"
@@ -17,17 +18,12 @@ namespace {
 using internal::Oracle;
 
 std::atomic<Runtime*> loaded{nullptr};
-std::atomic<bool> device_pointer_met{false};
+std::atomic<bool> device_pointer_seen{false};
 
-const char* plugin_override() noexcept {
-  const char* path = std::getenv("GAPLESS_DEVICE_PLUGIN");
-  return path != nullptr && *path != '\0' ? path : nullptr;
-}
+/// The empty string for none.
+const char* plugin_override() noexcept { return settings().device_plugin.data(); }
 
-bool turned_off() noexcept {
-  const char* gpu = std::getenv("GAPLESS_GPU");
-  return gpu != nullptr && std::strcmp(gpu, "0") == 0;
-}
+bool turned_off() noexcept { return !settings().gpu; }
 
 /// Never destroyed: other threads and other libraries' destructors may still ask at exit.
 const Plugin& plugin() noexcept {
@@ -37,9 +33,8 @@ const Plugin& plugin() noexcept {
     static const Plugin empty;
     result = &empty;
     try {
-      const char* path = plugin_override();
       result = turned_off() ? new Plugin{nullptr, "GPU support is turned off by GAPLESS_GPU=0"}
-                            : new Plugin(load_plugin(path != nullptr ? path : ""));
+                            : new Plugin(load_plugin(plugin_override()));
     } catch (...) {
       // Out of memory this early: no plugin, and no room for a sentence about it.
     }
@@ -56,12 +51,12 @@ void warn_once(const char* what, const std::string& why) noexcept {
 /// `ask_driver(pointer)` is called where the driver knows.
 template <class AskDriver>
 inline Location locate_by(const void* pointer, const AskDriver& ask_driver) noexcept {
-  const Oracle known = internal::known_oracle();
-  if (known == Oracle::nobody || pointer == nullptr || is_surely_host(pointer)) return {};
+  const Oracle oracle = internal::found_oracle();
+  if (oracle == Oracle::nobody || pointer == nullptr || is_surely_host(pointer)) return {};
   const Location location =
-      known == Oracle::driver ? ask_driver(pointer) : loaded.load(std::memory_order_acquire)->locate(pointer);
-  if (location.kind == MemoryKind::device && !device_pointer_met.load(std::memory_order_relaxed)) {
-    device_pointer_met.store(true, std::memory_order_relaxed);
+      oracle == Oracle::driver ? ask_driver(pointer) : loaded.load(std::memory_order_acquire)->locate(pointer);
+  if (location.kind == MemoryKind::device && !device_pointer_seen.load(std::memory_order_relaxed)) {
+    device_pointer_seen.store(true, std::memory_order_relaxed);
   }
   return location;
 }
@@ -77,7 +72,7 @@ Oracle look() noexcept {
   std::call_once(once, [] {
     Oracle found = Oracle::nobody;
     if (!turned_off()) {
-      if (plugin_override() == nullptr) {
+      if (*plugin_override() == '\0') {
         found = driver::find() ? Oracle::driver : Oracle::nobody;
       } else if (plugin().runtime != nullptr) {
         found = Oracle::plugin;
@@ -100,27 +95,32 @@ Location locate(const void* pointer) noexcept {
 Location Locator::locate(const void* pointer) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   // The newest first: a batch asks of two allocations in turn.
-  for (unsigned age = 1; age <= std::min(found_, most_known); ++age) {
-    const Allocation& allocation = known_[(found_ - age) % most_known];
+  for (unsigned age = 1; age <= std::min(found_, most_cached); ++age) {
+    const Allocation& allocation = cached_[(found_ - age) % most_cached];
     if (address - allocation.begin < allocation.bytes) return allocation.location;
   }
   return locate_by(pointer, [this](const void* unknown) {
     driver::AddressRange range;
     const Location location = driver::locate(unknown, range);
-    if (range.bytes != 0) known_[found_++ % most_known] = {range.begin, range.bytes, location};
+    if (range.bytes != 0) cached_[found_++ % most_cached] = {range.begin, range.bytes, location};
     return location;
   });
 }
 
 Runtime* runtime() noexcept {
-  if (Runtime* known = loaded.load(std::memory_order_acquire)) return known;
+  if (Runtime* runtime = loaded.load(std::memory_order_acquire)) return runtime;
   const Plugin& result = plugin();
-  if (result.runtime == nullptr && device_pointer_met.load(std::memory_order_relaxed)) {
+  if (result.runtime == nullptr && device_pointer_seen.load(std::memory_order_relaxed)) {
     warn_once("the program uses GPU memory, which MPI calls cannot be given", result.why_unavailable);
   }
   return result.runtime;
 }
 
 std::string why_unavailable() { return plugin().why_unavailable; }
+
+void* plugin_function(const char* name) noexcept {
+  void* const library = plugin().library;
+  return library != nullptr ? dlsym(library, name) : nullptr;
+}
 
 }  // namespace gapless::device

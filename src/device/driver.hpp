@@ -12,8 +12,7 @@ namespace gapless::device::driver {
 bool find() noexcept;
 
 /// Precondition: find() returned true. Memory the driver does not know, and all memory before the program itself
-/// initialises the driver, is host memory. What it said once is not asked again where that can be known to hold still
-/// (host_pages, gpu_allocations).
+/// initialises the driver, is host memory. One question to the driver.
 Location locate(const void* pointer) noexcept;
 
 /// Addresses that are certain to be one allocation's; none where `bytes` is 0.
@@ -23,7 +22,7 @@ struct AddressRange {
 };
 
 /// The same, and around which addresses it is true as long as this pointer's memory stays allocated; none where the
-/// answer was not the driver's.
+/// driver does not say.
 Location locate(const void* pointer, AddressRange& allocation) noexcept;
 
 }  // namespace gapless::device::driver

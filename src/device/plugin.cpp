@@ -31,7 +31,7 @@ Plugin load_plugin(const std::string& path) {
     return {nullptr, std::string("the plugin \"") + runtime->name() + "\" finds no GPU" +
                          (*reason != '\0' ? std::string(": ") + reason : std::string())};
   }
-  return {runtime, {}};
+  return {runtime, {}, library};
 }
 
 }  // namespace gapless::device

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "device/device.hpp"
+#include "device/runtime.hpp"
 
 namespace gapless::device {
 
@@ -11,6 +11,7 @@ namespace gapless::device {
 struct Plugin {
   Runtime* runtime = nullptr;
   std::string why_unavailable;
+  void* library = nullptr;  ///< from dlopen
 };
 
 /// Loads `path`, or libgapless-cuda.so from the directory of this library when it is empty.

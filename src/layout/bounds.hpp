@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "layout/checked.hpp"
+#include "base/checked.hpp"
 #include "layout/datatype.hpp"
 
 namespace gapless::layout {

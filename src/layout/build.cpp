@@ -7,6 +7,12 @@ namespace gapless::layout::build {
 namespace {
 
 Hull hull_of_table(const OffsetTable& offsets) {
+  if (!offsets.has_runs()) {
+    return offsets.with_entries([](auto entries) {
+      const auto [least, greatest] = std::ranges::minmax(entries);
+      return Hull{least, greatest};
+    });
+  }
   Hull hull{offsets[0], offsets[0]};
   for (std::size_t i = 0; i < offsets.run_count(); ++i) {
     const OffsetRun run = offsets.run(i);
@@ -15,6 +21,22 @@ Hull hull_of_table(const OffsetTable& offsets) {
     hull.end = std::max({hull.end, run.offset, last});
   }
   return hull;
+}
+
+Hull hull_of_segments(const Layout& layout) {
+  return layout.offsets.with_entries([&](auto offsets) {
+    return layout.ends.with_entries([&](auto ends) {
+      Hull hull{offsets[0], offsets[0]};
+      Offset packed = 0;
+      for (std::size_t i = 0; i < offsets.size(); ++i) {
+        const Offset offset = offsets[i], end = ends[i];
+        hull.begin = std::min(hull.begin, offset);
+        hull.end = std::max(hull.end, checked::add(offset, end - packed));
+        packed = end;
+      }
+      return hull;
+    });
+  });
 }
 
 Hull hull_of_core(const Layout& layout) {
@@ -26,16 +48,8 @@ Hull hull_of_core(const Layout& layout) {
       const Hull child = hull_of(*layout.child);
       return {checked::add(starts.begin, child.begin), checked::add(starts.end, child.end)};
     }
-    case Core::segments: {
-      Hull hull{layout.offsets[0], layout.offsets[0]};
-      Offset packed = 0;
-      for (std::size_t i = 0; i < layout.offsets.size(); ++i) {
-        hull.begin = std::min(hull.begin, layout.offsets[i]);
-        hull.end = std::max(hull.end, checked::add(layout.offsets[i], layout.ends[i] - packed));
-        packed = layout.ends[i];
-      }
-      return hull;
-    }
+    case Core::segments:
+      return hull_of_segments(layout);
     case Core::sum: {
       Hull hull = hull_of(*layout.parts.front().layout);
       for (const Part& part : layout.parts) {
@@ -94,10 +108,10 @@ void shift_in_place(Layout& layout, Offset distance) {
 
 namespace {
 
-bool append_core(const Layout& layout, Offset origin, std::vector<Segment>& list, std::size_t limit) {
+bool append_core(const Layout& layout, Offset origin, RunList& list, std::size_t limit) {
   switch (layout.core) {
     case Core::block:
-      append_fused(list, {origin, layout.length});
+      list.append({origin, layout.length});
       return list.size() <= limit;
     case Core::index:
       for (std::size_t i = 0; i < layout.offsets.size(); ++i) {
@@ -107,7 +121,7 @@ bool append_core(const Layout& layout, Offset origin, std::vector<Segment>& list
     case Core::segments: {
       Offset packed = 0;
       for (std::size_t i = 0; i < layout.offsets.size(); ++i) {
-        append_fused(list, {origin + layout.offsets[i], layout.ends[i] - packed});
+        list.append({origin + layout.offsets[i], layout.ends[i] - packed});
         packed = layout.ends[i];
         if (list.size() > limit) return false;
       }
@@ -120,8 +134,7 @@ bool append_core(const Layout& layout, Offset origin, std::vector<Segment>& list
   return false;
 }
 
-bool append_modes(const Layout& layout, std::size_t modes, Offset origin, std::vector<Segment>& list,
-                  std::size_t limit) {
+bool append_modes(const Layout& layout, std::size_t modes, Offset origin, RunList& list, std::size_t limit) {
   if (modes == 0) return append_core(layout, origin, list, limit);
   const Mode mode = layout.modes[modes - 1];
   for (Offset i = 0; i < mode.count; ++i) {
@@ -132,7 +145,7 @@ bool append_modes(const Layout& layout, std::size_t modes, Offset origin, std::v
 
 }  // namespace
 
-bool append_runs(const Layout& layout, Offset distance, std::vector<Segment>& list, std::size_t limit) {
+bool append_runs(const Layout& layout, Offset distance, RunList& list, std::size_t limit) {
   if (layout.is_empty()) return true;
   return append_modes(layout, layout.modes.size(), checked::add(layout.base, distance), list, limit);
 }
@@ -142,17 +155,19 @@ LayoutPointer finish(Layout&& layout) {
   return std::make_shared<const Layout>(std::move(layout));
 }
 
-LayoutPointer finish_list(std::vector<Segment>&& list) {
+LayoutPointer finish_list(RunList&& list) {
   if (list.empty()) return std::make_shared<const Layout>();
-  Hull hull{list[0].offset, list[0].offset};
+  const Runs runs = list.runs();
+  Hull hull{runs.offset(0), runs.offset(0)};
   Offset size = 0;
-  for (const Segment& run : list) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Segment run = runs[i];
     hull.begin = std::min(hull.begin, run.offset);
     hull.end = std::max(hull.end, checked::add(run.offset, run.length));
     size = checked::add(size, run.length);
   }
   checked::subtract(hull.end, hull.begin);
-  return std::make_shared<const Layout>(recognise(list));
+  return std::make_shared<const Layout>(recognise(std::move(list)));
 }
 
 }  // namespace gapless::layout::build

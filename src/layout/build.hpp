@@ -7,8 +7,9 @@
 #include <limits>
 #include <vector>
 
-#include "layout/checked.hpp"
+#include "base/checked.hpp"
 #include "layout/layout.hpp"
+#include "layout/run_list.hpp"
 
 namespace gapless::layout::build {
 
@@ -29,23 +30,13 @@ void repeat_in_place(Layout& layout, Offset count, Offset stride);
 
 void shift_in_place(Layout& layout, Offset distance);
 
-/// Appends the run to the list, fused with the last run where it continues it; empty runs are dropped.
-inline void append_fused(std::vector<Segment>& list, Segment run) {
-  if (run.length == 0) return;
-  checked::add(run.offset, run.length);
-  if (!list.empty() && list.back().offset + list.back().length == run.offset) {
-    list.back().length = checked::add(list.back().length, run.length);
-  } else {
-    list.push_back(run);
-  }
-}
-
 /// Appends the runs of layout, all moved by `distance`. Gives up and returns false once the list is longer than
 /// `limit`.
-bool append_runs(const Layout& layout, Offset distance, std::vector<Segment>& list, std::size_t limit);
+bool append_runs(const Layout& layout, Offset distance, RunList& list, std::size_t limit);
 
-/// The canonical layout of a fully fused list: a deterministic function of it, so of the layout's function.
-Layout recognise(std::span<const Segment> list);
+/// The canonical layout of a fully fused list: a deterministic function of it, so of the layout's function. Of long
+/// lists the tables become those of the layout. Precondition: the list is not empty.
+Layout recognise(RunList&& list);
 
 /// child at each of the offsets, by algebra alone: modes and periods are looked for in the offsets, not in the runs.
 Layout index_of(const Layout& child, std::span<const Offset> offsets);
@@ -65,8 +56,8 @@ Layout sum_of(std::span<const LayoutPointer> terms);
 /// the repetition continuing it, and then repeat_in_place merges the two.
 LayoutPointer finish(Layout&& layout);
 
-/// As segments(), for a list that append_fused made.
-LayoutPointer finish_list(std::vector<Segment>&& list);
+/// As segments(), for a list that is fused.
+LayoutPointer finish_list(RunList&& list);
 
 /// The modes, innermost first, of the longest nest of repetitions that `offset(0), offset(1) …` begins with. A mode
 /// takes as many whole repetitions as there are, so a function that is one nest of modes is found exactly: the next
@@ -89,24 +80,31 @@ std::size_t leading_modes(Exists&& exists, OffsetOf&& offset, std::vector<Mode>&
 }
 
 /// The smallest p < count that divides count, where item i equals item i + p for every i < count - p - 1 and
-/// `last_equal(count - 1 - p)` holds: the last item is compared by that looser rule. 0 if there is none. O(count).
+/// `last_equal(count - 1 - p)` holds: the last item is compared by that looser rule. 0 if there is none.
+///
+/// If p and q are such periods, so is their greatest common divisor (Fine and Wilf), and so are all multiples of a
+/// period that divide the count. So the smallest is found by taking out one prime factor after the other, each
+/// comparison ending where it fails: at once, mostly.
 template <class Equal, class LastEqual>
 std::size_t smallest_period(std::size_t count, Equal&& equal, LastEqual&& last_equal) {
-  if (count < 2 || count > std::numeric_limits<std::uint32_t>::max()) return 0;
-  // Knuth, Morris and Pratt's borders of the first count - 1 items: each border b is a period count - 1 - b of them.
-  const std::size_t compared = count - 1;
-  std::vector<std::uint32_t> border(compared + 1, 0);
-  std::size_t length = 0;
-  for (std::size_t i = 1; i < compared; ++i) {
-    while (length > 0 && !equal(i, length)) length = border[length];
-    if (equal(i, length)) ++length;
-    border[i + 1] = static_cast<std::uint32_t>(length);
+  const auto is_period = [&](std::size_t p) {
+    for (std::size_t i = 0; i + p + 1 < count; ++i) {
+      if (!equal(i, i + p)) return false;
+    }
+    return static_cast<bool>(last_equal(count - 1 - p));
+  };
+  std::size_t period = count;
+  const auto take_out = [&](std::size_t prime) {
+    while (period % prime == 0 && is_period(period / prime)) period /= prime;
+  };
+  std::size_t rest = count;
+  for (std::size_t factor = 2; factor <= rest / factor; ++factor) {
+    if (rest % factor != 0) continue;
+    take_out(factor);
+    while (rest % factor == 0) rest /= factor;
   }
-  for (std::size_t b = border[compared];; b = border[b]) {
-    const std::size_t period = compared - b;
-    if (period < count && count % period == 0 && last_equal(count - 1 - period)) return period;
-    if (b == 0) return 0;
-  }
+  if (rest > 1) take_out(rest);
+  return period < count ? period : 0;
 }
 
 }  // namespace gapless::layout::build

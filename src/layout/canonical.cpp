@@ -17,6 +17,15 @@ std::size_t run_limit(std::size_t description) { return std::max(recognition_bud
 /// Fusing runs with those of the next repetition leaves half of them at least.
 bool may_fit(std::size_t runs, std::size_t limit) { return runs / 2 <= limit; }
 
+/// Appends the runs of the child at each offset; false once there are more than `limit`.
+bool append_at(const Layout& child, std::span<const Offset> offsets, build::RunList& list, std::size_t limit) {
+  if (!child.is_contiguous()) {
+    return std::ranges::all_of(offsets, [&](Offset o) { return build::append_runs(child, o, list, limit); });
+  }
+  for (const Offset offset : offsets) list.append({checked::add(child.base, offset), child.length});
+  return list.size() <= limit;
+}
+
 }  // namespace
 
 LayoutPointer empty() {
@@ -50,21 +59,19 @@ LayoutPointer index(const LayoutPointer& child, std::span<const Offset> offsets)
   const std::size_t limit = run_limit(offsets.size());
   const std::size_t runs = static_cast<std::size_t>(segment_count(*child)) * offsets.size();
   if (may_fit(runs, limit)) {
-    std::vector<Segment> list;
+    build::RunList list;
     list.reserve(std::min(runs, limit + 1));
-    if (std::ranges::all_of(offsets, [&](Offset o) { return build::append_runs(*child, o, list, limit); })) {
-      return build::finish_list(std::move(list));
-    }
+    if (append_at(*child, offsets, list, limit)) return build::finish_list(std::move(list));
   }
   return build::finish(build::index_of(*child, offsets));
 }
 
 LayoutPointer segments(std::span<const Segment> runs) {
-  std::vector<Segment> list;
+  build::RunList list;
   list.reserve(runs.size());
   for (const Segment& run : runs) {
     if (run.length < 0) throw std::invalid_argument("run of negative length");
-    build::append_fused(list, run);
+    list.append(run);
   }
   return build::finish_list(std::move(list));
 }
@@ -76,7 +83,7 @@ LayoutPointer concatenate(std::span<const LayoutPointer> terms) {
   std::size_t runs = 0;
   for (const LayoutPointer& term : terms) runs += static_cast<std::size_t>(segment_count(*term));
   if (may_fit(runs, limit)) {
-    std::vector<Segment> list;
+    build::RunList list;
     list.reserve(std::min(runs, limit + 1));
     if (std::ranges::all_of(terms, [&](const LayoutPointer& t) { return build::append_runs(*t, 0, list, limit); })) {
       return build::finish_list(std::move(list));

@@ -2,6 +2,7 @@
 #include "layout/datatype.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "layout/bounds.hpp"
@@ -12,16 +13,19 @@ namespace gapless::layout {
 
 namespace {
 
-void require_count(Offset count, const char* what) {
-  if (count < 0) throw std::invalid_argument(what);
+void require_count(Offset count, std::size_t argument, const char* what) {
+  if (count < 0) throw ArgumentError(what, argument);
 }
 
-void require_counts(std::span<const Offset> counts) {
-  for (const Offset count : counts) require_count(count, "negative block length");
+/// Of the list that is the first argument.
+void require_block_lengths(Numbers lengths) {
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    if (lengths[i] < 0) throw ArgumentError("negative block length", 0, i);
+  }
 }
 
-void require_same_size(std::size_t a, std::size_t b) {
-  if (a != b) throw std::invalid_argument("lists of different lengths");
+void require_size_of_first(std::size_t size, std::size_t first, std::size_t argument) {
+  if (size != first) throw ArgumentError("lists of different lengths", argument);
 }
 
 Datatype with_bounds(LayoutPointer layout, const Bounds& bounds) {
@@ -46,6 +50,26 @@ Datatype strided(Offset count, Offset block_length, Offset stride, const Datatyp
 
 bool repeats_contiguously(const Datatype& type) { return type.layout->is_contiguous() && type.extent() == type.size(); }
 
+/// The first and the last of many children in memory, which decide the bounds of all.
+class Extremes {
+ public:
+  void add(Offset first, Offset reach) {
+    const Offset last = checked::add(first, reach);
+    least_ = std::min({least_, first, last});
+    greatest_ = std::max({greatest_, first, last});
+  }
+  Bounds bounds_of(const Datatype& child) const {
+    Bounds bounds;
+    if (least_ > greatest_) return bounds;
+    bounds.add(child, 1, least_);
+    bounds.add(child, 1, greatest_);
+    return bounds;
+  }
+
+ private:
+  Offset least_ = std::numeric_limits<Offset>::max(), greatest_ = std::numeric_limits<Offset>::min();
+};
+
 /// Blocks of one child at byte displacements, given as functions of the block's number.
 class BlockList {
  public:
@@ -53,17 +77,18 @@ class BlockList {
 
   template <class LengthOf, class DisplacementOf>
   Datatype build(LengthOf length, DisplacementOf displacement) const {
-    Bounds bounds;
+    Extremes extremes;
     bool is_uniform = true;
     Offset common = 0, elements = 0;
     for (std::size_t i = 0; i < count_; ++i) {
       const Offset n = length(i);
       if (n == 0) continue;
-      bounds.add(child_, n, displacement(i));
+      extremes.add(displacement(i), checked::multiply(n - 1, child_.extent()));
       elements = checked::add(elements, n);
       is_uniform = is_uniform && (common == 0 || common == n);
       if (common == 0) common = n;
     }
+    const Bounds bounds = extremes.bounds_of(child_);
     if (child_.layout->is_empty()) return with_bounds(empty(), bounds);
     checked::multiply(elements, child_.size());
     if (repeats_contiguously(child_)) return with_bounds(as_runs(length, displacement), bounds);
@@ -77,10 +102,10 @@ class BlockList {
  private:
   template <class LengthOf, class DisplacementOf>
   LayoutPointer as_runs(LengthOf length, DisplacementOf displacement) const {
-    std::vector<Segment> list;
+    build::RunList list;
     list.reserve(count_);
     for (std::size_t i = 0; i < count_; ++i) {
-      build::append_fused(list, {checked::add(displacement(i), child_.layout->base), length(i) * child_.size()});
+      list.append({checked::add(displacement(i), child_.layout->base), length(i) * child_.size()});
     }
     return build::finish_list(std::move(list));
   }
@@ -134,7 +159,7 @@ class BlockList {
 }  // namespace
 
 Datatype named(Offset size, Offset extent) {
-  require_count(size, "negative size");
+  require_count(size, 0, "negative size");
   Datatype type;
   type.layout = block(0, size);
   type.upper_bound = extent;
@@ -154,7 +179,7 @@ Datatype pair(Offset value_size, Offset index_size, Offset index_offset, Offset 
 }
 
 Datatype contiguous(Offset count, const Datatype& child) {
-  require_count(count, "negative count");
+  require_count(count, 0, "negative count");
   return strided(1, count, 0, child);
 }
 
@@ -163,62 +188,77 @@ Datatype vector(Offset count, Offset block_length, Offset stride, const Datatype
 }
 
 Datatype hvector(Offset count, Offset block_length, Offset stride_bytes, const Datatype& child) {
-  require_count(count, "negative count");
-  require_count(block_length, "negative block length");
+  require_count(count, 0, "negative count");
+  require_count(block_length, 1, "negative block length");
   return strided(count, block_length, stride_bytes, child);
 }
 
-Datatype indexed(std::span<const Offset> block_lengths, std::span<const Offset> displacements, const Datatype& child) {
-  require_same_size(block_lengths.size(), displacements.size());
-  require_counts(block_lengths);
+Datatype indexed(Numbers block_lengths, Numbers displacements, const Datatype& child) {
+  require_size_of_first(displacements.size(), block_lengths.size(), 1);
+  require_block_lengths(block_lengths);
   return BlockList(block_lengths.size(), child)
       .build([&](std::size_t i) { return block_lengths[i]; },
              [&](std::size_t i) { return checked::multiply(displacements[i], child.extent()); });
 }
 
-Datatype hindexed(std::span<const Offset> block_lengths, std::span<const Offset> displacements_bytes,
-                  const Datatype& child) {
-  require_same_size(block_lengths.size(), displacements_bytes.size());
-  require_counts(block_lengths);
+Datatype hindexed(Numbers block_lengths, Numbers displacements_bytes, const Datatype& child) {
+  require_size_of_first(displacements_bytes.size(), block_lengths.size(), 1);
+  require_block_lengths(block_lengths);
   return BlockList(block_lengths.size(), child)
       .build([&](std::size_t i) { return block_lengths[i]; }, [&](std::size_t i) { return displacements_bytes[i]; });
 }
 
-Datatype indexed_block(Offset block_length, std::span<const Offset> displacements, const Datatype& child) {
-  require_count(block_length, "negative block length");
+Datatype indexed_block(Offset block_length, Numbers displacements, const Datatype& child) {
+  require_count(block_length, 0, "negative block length");
   return BlockList(displacements.size(), child)
       .build([&](std::size_t) { return block_length; },
              [&](std::size_t i) { return checked::multiply(displacements[i], child.extent()); });
 }
 
-Datatype hindexed_block(Offset block_length, std::span<const Offset> displacements_bytes, const Datatype& child) {
-  require_count(block_length, "negative block length");
+Datatype hindexed_block(Offset block_length, Numbers displacements_bytes, const Datatype& child) {
+  require_count(block_length, 0, "negative block length");
   return BlockList(displacements_bytes.size(), child)
       .build([&](std::size_t) { return block_length; }, [&](std::size_t i) { return displacements_bytes[i]; });
 }
 
-Datatype structure(std::span<const Offset> block_lengths, std::span<const Offset> displacements_bytes,
-                   std::span<const Datatype> children) {
-  require_same_size(block_lengths.size(), displacements_bytes.size());
-  require_same_size(block_lengths.size(), children.size());
-  require_counts(block_lengths);
+namespace {
+
+template <class ChildOf>
+Datatype structure_of(Numbers block_lengths, Numbers displacements_bytes, std::size_t count, ChildOf child_of) {
+  require_size_of_first(displacements_bytes.size(), block_lengths.size(), 1);
+  require_size_of_first(count, block_lengths.size(), 2);
+  require_block_lengths(block_lengths);
+  bool is_list = true;
+  for (std::size_t i = 0; i < count && is_list; ++i) is_list = repeats_contiguously(child_of(i));
   Bounds bounds;
-  std::vector<Segment> runs;
+  build::RunList runs;
   std::vector<LayoutPointer> terms;
-  runs.reserve(children.size());
-  const bool is_list = std::ranges::all_of(children, repeats_contiguously);
-  for (std::size_t i = 0; i < children.size(); ++i) {
-    const Datatype& child = children[i];
-    const Offset count = block_lengths[i];
-    bounds.add(child, count, displacements_bytes[i]);
+  (is_list ? static_cast<void>(runs.reserve(count)) : terms.reserve(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Datatype& child = child_of(i);
+    const Offset n = block_lengths[i];
+    bounds.add(child, n, displacements_bytes[i]);
     if (is_list) {
       const Offset begin = checked::add(displacements_bytes[i], child.layout->base);
-      build::append_fused(runs, {begin, checked::multiply(count, child.size())});
-    } else if (count > 0) {
-      terms.push_back(shift(repeat(child.layout, count, child.extent()), displacements_bytes[i]));
+      runs.append({begin, checked::multiply(n, child.size())});
+    } else if (n > 0) {
+      terms.push_back(shift(repeat(child.layout, n, child.extent()), displacements_bytes[i]));
     }
   }
   return with_bounds(is_list ? build::finish_list(std::move(runs)) : concatenate(terms), bounds);
+}
+
+}  // namespace
+
+Datatype structure(Numbers block_lengths, Numbers displacements_bytes, std::span<const Datatype> children) {
+  return structure_of(block_lengths, displacements_bytes, children.size(),
+                      [children](std::size_t i) -> const Datatype& { return children[i]; });
+}
+
+Datatype structure(Numbers block_lengths, Numbers displacements_bytes, std::span<const Datatype* const> kinds,
+                   std::span<const std::uint32_t> kind_of) {
+  return structure_of(block_lengths, displacements_bytes, kind_of.size(),
+                      [kinds, kind_of](std::size_t i) -> const Datatype& { return *kinds[kind_of[i]]; });
 }
 
 Datatype resized(const Datatype& child, Offset lower_bound, Offset extent) {

@@ -27,6 +27,21 @@ struct Blocks {
   }
   void add_difference(Offset difference) { differences |= static_cast<std::uint64_t>(difference); }
 
+  void gather_offsets(const OffsetTable& offsets) {
+    if (!offsets.has_runs()) {
+      const Offset first = offsets[0];
+      offsets.with_entries([&](auto entries) {
+        for (const Offset offset : entries) add_difference(offset - first);
+      });
+      return;
+    }
+    for (std::size_t i = 0; i < offsets.run_count(); ++i) {
+      const OffsetRun run = offsets.run(i);
+      add_difference(run.offset - offsets[0]);
+      add_difference(run.stride);
+    }
+  }
+
   void gather(const Layout& layout) {
     for (const Mode& mode : layout.modes) add_difference(mode.stride);
     switch (layout.core) {
@@ -34,22 +49,19 @@ struct Blocks {
         add_length(layout.length);
         break;
       case Core::index:
-        for (std::size_t i = 0; i < layout.offsets.run_count(); ++i) {
-          const OffsetRun run = layout.offsets.run(i);
-          add_difference(run.offset - layout.offsets[0]);
-          add_difference(run.stride);
-        }
+        gather_offsets(layout.offsets);
         gather(*layout.child);
         break;
-      case Core::segments: {
-        Offset packed = 0;
-        for (std::size_t i = 0; i < layout.offsets.size(); ++i) {
-          add_difference(layout.offsets[i] - layout.offsets[0]);
-          add_length(layout.ends[i] - packed);
-          packed = layout.ends[i];
-        }
+      case Core::segments:
+        gather_offsets(layout.offsets);
+        layout.ends.with_entries([&](auto ends) {
+          Offset packed = 0;
+          for (const Offset end : ends) {
+            add_length(end - packed);
+            packed = end;
+          }
+        });
         break;
-      }
       case Core::sum:
         for (const Part& part : layout.parts) {
           add_difference(part.layout->base - layout.parts[0].layout->base);

@@ -38,9 +38,11 @@ bool modes_nest(std::vector<Mode> modes, Offset span) {
 }
 
 /// One bit for every `cell` bytes that the runs lie in. Precondition: `cell` divides all lengths and distances.
-bool are_disjoint_cells(const std::vector<Segment>& runs, Offset begin, Offset cells, Offset cell) {
+template <class List>
+bool are_disjoint_cells(const List& runs, Offset begin, Offset cells, Offset cell) {
   std::vector<bool> is_taken(static_cast<std::size_t>(cells));
-  for (const Segment& run : runs) {
+  for (std::size_t k = 0; k < runs.size(); ++k) {
+    const Segment run = runs[k];
     const Offset first = (run.offset - begin) / cell;
     for (Offset i = first; i < first + run.length / cell; ++i) {
       if (is_taken[static_cast<std::size_t>(i)]) return false;
@@ -50,20 +52,32 @@ bool are_disjoint_cells(const std::vector<Segment>& runs, Offset begin, Offset c
   return true;
 }
 
-bool are_disjoint(std::vector<Segment>& runs) {
-  const auto overlap = [](const Segment& a, const Segment& b) { return a.offset + a.length > b.offset; };
-  if (std::ranges::adjacent_find(runs, overlap) == runs.end()) return true;
-  Offset begin = runs[0].offset, end = begin;
-  Unsigned differences = 0;
-  for (const Segment& run : runs) {
+/// Whether the runs are disjoint, if that can be told without sorting them. List: size() and operator[].
+template <class List>
+std::optional<bool> are_disjoint_as_listed(const List& runs) {
+  if (runs.size() == 0) return true;
+  const Segment first = runs[0];
+  Offset begin = first.offset, end = first.offset + first.length;
+  auto differences = static_cast<Unsigned>(first.length);
+  bool is_ascending = true;
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    const Segment run = runs[i];
+    is_ascending = is_ascending && run.offset >= end;
     begin = std::min(begin, run.offset);
     end = std::max(end, run.offset + run.length);
-    differences |= static_cast<Unsigned>(run.length) | static_cast<Unsigned>(run.offset - runs[0].offset);
+    differences |= static_cast<Unsigned>(run.length) | static_cast<Unsigned>(run.offset - first.offset);
   }
+  if (is_ascending) return true;
   const auto cell = static_cast<Offset>(differences & (~differences + 1));
   // Where the runs lie densely, marking them in a bit map is much faster than sorting them.
   const Offset cells = (end - begin) / cell;
-  if (cells / 64 <= static_cast<Offset>(runs.size())) return are_disjoint_cells(runs, begin, cells, cell);
+  if (cells / 64 > static_cast<Offset>(runs.size())) return std::nullopt;
+  return are_disjoint_cells(runs, begin, cells, cell);
+}
+
+bool are_disjoint(std::vector<Segment>& runs) {
+  if (const std::optional<bool> known = are_disjoint_as_listed(runs)) return *known;
+  const auto overlap = [](const Segment& a, const Segment& b) { return a.offset + a.length > b.offset; };
   std::ranges::sort(runs, {}, &Segment::offset);
   return std::ranges::adjacent_find(runs, overlap) == runs.end();
 }
@@ -136,9 +150,41 @@ std::optional<std::vector<Segment>> entries_of(const Layout& layout) {
   return entries;
 }
 
-bool nests(const Layout& layout) {
+/// The entries of a long list, read from its tables.
+template <class Offsets, class LengthOf>
+struct TableRuns {
+  Offsets offsets;
+  LengthOf length_of;
+  std::size_t size() const { return offsets.size(); }
+  Segment operator[](std::size_t i) const { return {offsets[i], length_of(i)}; }
+};
+
+/// Whether the entries of a list core are disjoint, if the tables tell without being copied.
+std::optional<bool> entries_are_disjoint_as_listed(const Layout& layout) {
+  if (layout.core == Core::index && !layout.offsets.has_runs()) {
+    if (!is_shown_injective(*layout.child)) return false;
+    const Segment child = as_segment(build::hull_of(*layout.child));
+    return layout.offsets.with_entries([&](auto offsets) {
+      return are_disjoint_as_listed(TableRuns{offsets, [&](std::size_t) { return child.length; }});
+    });
+  }
+  if (layout.core != Core::segments) return std::nullopt;
+  return layout.offsets.with_entries([&](auto offsets) {
+    return layout.ends.with_entries([&](auto ends) {
+      const auto length_of = [ends](std::size_t i) { return Offset{ends[i]} - (i == 0 ? 0 : Offset{ends[i - 1]}); };
+      return are_disjoint_as_listed(TableRuns{offsets, length_of});
+    });
+  });
+}
+
+bool entries_are_disjoint(const Layout& layout) {
+  if (const std::optional<bool> known = entries_are_disjoint_as_listed(layout)) return *known;
   std::optional<std::vector<Segment>> entries = entries_of(layout);
-  if (!entries || !are_disjoint(*entries)) return false;
+  return entries && are_disjoint(*entries);
+}
+
+bool nests(const Layout& layout) {
+  if (!entries_are_disjoint(layout)) return false;
   Layout core = layout;
   core.modes.clear();
   core.size = core.core_size;
@@ -224,9 +270,12 @@ bool strands_stay_apart(const Layout& layout) {
 /// By listing every run, if there are few enough.
 std::optional<bool> compare_runs(const Layout& layout) {
   if (segment_count(layout) > static_cast<Offset>(recognition_budget)) return std::nullopt;
-  std::vector<Segment> list;
+  build::RunList list;
   build::append_runs(layout, 0, list, recognition_budget);
-  return are_disjoint(list);
+  std::vector<Segment> runs;
+  const build::Runs all = list.runs();
+  for (std::size_t i = 0; i < all.size(); ++i) runs.push_back(all[i]);
+  return are_disjoint(runs);
 }
 
 }  // namespace

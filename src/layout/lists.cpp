@@ -108,7 +108,7 @@ class SumBuilder {
   void flush() {
     if (pending_.empty()) return;
     const LayoutPointer list = finish_list(std::move(pending_));
-    pending_.clear();
+    pending_ = {};
     if (list->modes.empty() && list->core == Core::sum) {
       for (const Part& part : list->parts) push(*part.layout, list->base);
     } else {
@@ -130,7 +130,7 @@ class SumBuilder {
     return index_of(shape, offsets);
   }
 
-  std::vector<Segment> pending_;
+  RunList pending_;
   std::vector<Layout> parts_;
 };
 

@@ -33,10 +33,11 @@ OffsetTable::OffsetTable(std::span<const Offset> values) : size_(values.size()) 
 namespace {
 
 /// The distance that most entries have from the one before, if there is such a one (Boyer and Moore's vote).
-Offset commonest_distance(std::span<const Offset> values) {
+template <class Value>
+Offset commonest_distance(std::span<const Value> values) {
   Offset candidate = 0, votes = 0;
   for (std::size_t i = 1; i < values.size(); ++i) {
-    const Offset distance = values[i] - values[i - 1];
+    const Offset distance = Offset{values[i]} - Offset{values[i - 1]};
     if (votes == 0) candidate = distance;
     votes += distance == candidate ? 1 : -1;
   }
@@ -44,27 +45,51 @@ Offset commonest_distance(std::span<const Offset> values) {
 }
 
 /// The longest runs of one stride, from the first entry on; nothing if there are more than `limit`.
-std::vector<OffsetRun> runs_of(std::span<const Offset> values, Offset stride, std::size_t limit) {
+template <class Value>
+std::vector<OffsetRun> runs_of(std::span<const Value> values, Offset stride, std::size_t limit) {
+  const auto begins = [&](std::size_t i) { return i == 0 || Offset{values[i]} - Offset{values[i - 1]} != stride; };
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < values.size() && count <= limit; ++i) count += begins(i);
+  if (count > limit) return {};
   std::vector<OffsetRun> runs;
+  runs.reserve(count);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i > 0 && values[i] - values[i - 1] == stride) {
-      ++runs.back().count;
-    } else if (runs.size() == limit) {
-      return {};
-    } else {
+    if (begins(i)) {
       runs.push_back({static_cast<Offset>(i), values[i], 1, stride});
+    } else {
+      ++runs.back().count;
     }
   }
   return runs;
 }
 
+/// Nothing if runs do not take less than half of the memory.
+template <class Value>
+std::vector<OffsetRun> few_runs_of(std::span<const Value> values) {
+  // A run takes two entries.
+  constexpr std::size_t least_mean = 4;
+  return runs_of(values, commonest_distance(values), values.size() / least_mean);
+}
+
 }  // namespace
 
 OffsetTable OffsetTable::compressed(std::span<const Offset> values) {
-  // A run takes two entries.
-  constexpr std::size_t least_mean = 4;
-  const std::vector<OffsetRun> runs = runs_of(values, commonest_distance(values), values.size() / least_mean);
+  const std::vector<OffsetRun> runs = few_runs_of(values);
   return runs.empty() ? OffsetTable(values) : of_runs(runs);
+}
+
+OffsetTable OffsetTable::taking(std::vector<std::int32_t>&& values, bool compressed) {
+  if (compressed) {
+    const std::vector<OffsetRun> runs = few_runs_of(std::span<const std::int32_t>(values));
+    if (!runs.empty()) return of_runs(runs);
+  }
+  if (values.size() < values.capacity() / 4 * 3) values.shrink_to_fit();
+  OffsetTable table;
+  table.size_ = values.size();
+  auto owner = std::make_shared<const std::vector<std::int32_t>>(std::move(values));
+  table.narrow_ = *owner;
+  table.owner_ = std::move(owner);
+  return table;
 }
 
 OffsetTable OffsetTable::of_runs(std::span<const OffsetRun> runs) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace gapless::layout {
 
@@ -29,6 +30,8 @@ class OffsetTable {
   explicit OffsetTable(std::span<const Offset> values);
   /// In runs if that takes less than half of the memory.
   static OffsetTable compressed(std::span<const Offset> values);
+  /// The same lists without a copy, in runs only if told to.
+  static OffsetTable taking(std::vector<std::int32_t>&& values, bool compressed);
   /// Precondition: the runs follow each other, from entry 0 on, and have one stride.
   static OffsetTable of_runs(std::span<const OffsetRun> runs);
 
@@ -52,6 +55,11 @@ class OffsetTable {
   bool is_narrow() const noexcept { return is_narrow_; }
   std::span<const std::int32_t> narrow() const noexcept { return narrow_; }
   std::span<const std::int64_t> wide() const noexcept { return wide_; }
+  /// Calls `use` with the entries as they are stored, narrow or wide. Of tables without runs.
+  template <class Use>
+  decltype(auto) with_entries(Use&& use) const {
+    return is_narrow_ ? use(narrow_) : use(wide_);
+  }
   /// Of tables with runs: the entry that each run begins with and, at the end, size(); and each run's first offset.
   const OffsetTable& run_firsts() const noexcept;
   const OffsetTable& run_offsets() const noexcept;

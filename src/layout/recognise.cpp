@@ -16,28 +16,37 @@ namespace gapless::layout::build {
 
 namespace {
 
-using List = std::span<const Segment>;
+using List = Runs;
 
+/// How much of a list a nest of modes covers.
 struct StridedPrefix {
-  std::vector<Mode> modes;
   std::size_t blocks = 1;
   std::size_t runs = 1;  ///< whole runs of the list that the blocks fill; 0 if they end inside one
 };
 
+/// Used again from one nest to the next.
+struct Room {
+  std::vector<Mode> modes;  ///< of the nest found
+  std::vector<Offset> blocks;
+};
+
 /// The longest nest of modes around blocks as long as the first run; every block a run.
-StridedPrefix prefix_of_runs(List list) {
+StridedPrefix prefix_of_runs(const List& list, Room& room) {
+  room.modes.clear();
   StridedPrefix prefix;
-  prefix.blocks = leading_modes([&](std::size_t j) { return j < list.size() && list[j].length == list[0].length; },
-                                [&](std::size_t j) { return list[j].offset; }, prefix.modes);
+  prefix.blocks = leading_modes([&](std::size_t j) { return j < list.size() && list.length(j) == list.length(0); },
+                                [&](std::size_t j) { return list.offset(j); }, room.modes);
   prefix.runs = prefix.blocks;
   return prefix;
 }
 
 /// The same where blocks may touch: if a group of blocks ends where the next one begins, the list shows one run of
 /// double length, never triple, because blocks inside a mode have gaps between them.
-StridedPrefix prefix_of_halves(List list) {
-  const Offset length = list[0].length;
-  std::vector<Offset> blocks;
+StridedPrefix prefix_of_halves(const List& list, Room& room) {
+  const Offset length = list.length(0);
+  std::vector<Offset>& blocks = room.blocks;
+  blocks.clear();
+  room.modes.clear();
   std::size_t next = 0;
   const auto exists = [&](std::size_t j) {
     while (blocks.size() <= j && next < list.size()) {
@@ -53,26 +62,40 @@ StridedPrefix prefix_of_halves(List list) {
   exists(0);
   StridedPrefix prefix;
   prefix.blocks = leading_modes(
-      exists, [&](std::size_t j) { return blocks[j]; }, prefix.modes);
+      exists, [&](std::size_t j) { return blocks[j]; }, room.modes);
   Offset left = static_cast<Offset>(prefix.blocks) * length;
-  for (prefix.runs = 0; left > 0; ++prefix.runs) left -= list[prefix.runs].length;
+  for (prefix.runs = 0; left > 0; ++prefix.runs) left -= list.length(prefix.runs);
   if (left < 0) prefix.runs = 0;
   return prefix;
 }
 
-StridedPrefix strided_prefix(List list) {
-  if (StridedPrefix prefix = prefix_of_halves(list); prefix.runs != 0) return prefix;
-  return prefix_of_runs(list);
+StridedPrefix strided_prefix(const List& list, Room& room) {
+  if (const StridedPrefix prefix = prefix_of_halves(list, room); prefix.runs != 0) return prefix;
+  return prefix_of_runs(list, room);
+}
+
+struct Lengths {
+  Offset shortest, longest;
+};
+
+Lengths lengths_of(const List& list) {
+  Lengths lengths{list.length(0), list.length(0)};
+  if (list.is_uniform()) return lengths;
+  for (std::size_t i = 1; i < list.size(); ++i) {
+    lengths.shortest = std::min(lengths.shortest, list.length(i));
+    lengths.longest = std::max(lengths.longest, list.length(i));
+  }
+  return lengths;
 }
 
 /// The modes of a list that is one nest of them.
-std::optional<std::vector<Mode>> whole_nest(List list) {
-  const Offset length = list[0].length;
-  const auto [shortest, longest] = std::ranges::minmax(list, {}, &Segment::length);
-  if (shortest.length != length || longest.length / 2 > length) return std::nullopt;
-  StridedPrefix prefix = longest.length == length ? prefix_of_runs(list) : prefix_of_halves(list);
+std::optional<std::vector<Mode>> whole_nest(const List& list, const Lengths& lengths) {
+  const Offset length = list.length(0);
+  if (lengths.shortest != length || lengths.longest / 2 > length) return std::nullopt;
+  Room room;
+  const StridedPrefix prefix = lengths.longest == length ? prefix_of_runs(list, room) : prefix_of_halves(list, room);
   if (prefix.runs != list.size()) return std::nullopt;
-  return std::move(prefix.modes);
+  return std::move(room.modes);
 }
 
 Layout strided(Segment first, std::span<const Mode> modes) {
@@ -90,10 +113,10 @@ struct Period {
 /// The most repetitions of one smaller function that the list consists of. The list is the sequence length, gap,
 /// length, gap … length; it repeats either run by run, or, where each repetition's end touches the next one's
 /// beginning, from gap to gap, the first and last run being the two halves of the joined ones.
-Period find_period(List list) {
+Period find_period(const List& list) {
   const std::size_t count = list.size();
-  const auto length = [&](std::size_t i) { return list[i].length; };
-  const auto gap = [&](std::size_t i) { return list[i + 1].offset - (list[i].offset + list[i].length); };
+  const auto length = [&](std::size_t i) { return list.length(i); };
+  const auto gap = [&](std::size_t i) { return list.offset(i + 1) - (list.offset(i) + list.length(i)); };
   Period best;
   const std::size_t separate = smallest_period(
       count, [&](std::size_t i, std::size_t j) { return length(i) == length(j) && gap(i) == gap(j); },
@@ -108,35 +131,44 @@ Period find_period(List list) {
   return best;
 }
 
-std::vector<Offset> relative_offsets(List list, std::size_t group) {
+std::vector<Offset> relative_offsets(const List& list, std::size_t group) {
   std::vector<Offset> offsets;
   offsets.reserve(list.size() / group);
-  for (std::size_t i = 0; i < list.size(); i += group) offsets.push_back(list[i].offset - list[0].offset);
+  for (std::size_t i = 0; i < list.size(); i += group) offsets.push_back(list.offset(i) - list.offset(0));
   return offsets;
 }
 
-Layout as_segments(List list) {
+Layout as_segments(Offset base, OffsetTable offsets, OffsetTable ends) {
   Layout layout;
   layout.core = Core::segments;
-  layout.base = list[0].offset;
-  layout.offsets = OffsetTable(relative_offsets(list, 1));
-  std::vector<Offset> ends;
-  ends.reserve(list.size());
-  for (const Segment& run : list) ends.push_back(layout.size += run.length);
-  layout.core_size = layout.size;
-  layout.ends = OffsetTable(ends);
+  layout.base = base;
+  layout.size = layout.core_size = ends[ends.size() - 1];
+  layout.offsets = std::move(offsets);
+  layout.ends = std::move(ends);
   return layout;
 }
 
-Layout as_index(List list, std::size_t group, Layout child) {
+Layout as_segments(const List& list) {
+  std::vector<Offset> ends;
+  ends.reserve(list.size());
+  Offset size = 0;
+  for (std::size_t i = 0; i < list.size(); ++i) ends.push_back(size += list.length(i));
+  return as_segments(list.offset(0), OffsetTable(relative_offsets(list, 1)), OffsetTable(ends));
+}
+
+Layout as_index(OffsetTable offsets, Layout child) {
   Layout layout;
   layout.core = Core::index;
   layout.base = child.base;
   child.base = 0;
-  layout.offsets = OffsetTable::compressed(relative_offsets(list, group));
-  layout.size = layout.core_size = child.size * static_cast<Offset>(list.size() / group);
+  layout.size = layout.core_size = child.size * static_cast<Offset>(offsets.size());
+  layout.offsets = std::move(offsets);
   layout.child = std::make_shared<const Layout>(std::move(child));
   return layout;
+}
+
+Layout as_index(const List& list, std::size_t group, Layout child) {
+  return as_index(OffsetTable::compressed(relative_offsets(list, group)), std::move(child));
 }
 
 /// A few parts are worth their memory at any length, because engines run them as loops; many are only if they are long.
@@ -148,6 +180,9 @@ std::size_t weight(const Layout& layout) {
   if (layout.child) sum += weight(*layout.child);
   return sum + weight_of_parts(layout.parts.size());
 }
+
+/// The same of so many blocks of one length at listed offsets.
+constexpr std::size_t weight_of_blocks(std::size_t count) { return count + 2; }
 
 /// Shorter lists stay runs: they may be the fields of a record, which engines move one by one.
 constexpr std::size_t shortest_block_list = 64;
@@ -165,59 +200,82 @@ std::vector<std::size_t> proper_divisors(std::size_t number) {
 
 class Recogniser {
  public:
-  explicit Recogniser(std::size_t runs) : steps_(64 * runs + 4096) {}
+  explicit Recogniser(RunList& whole)
+      : whole_(whole), steps_(4096 + 8 * whole.size() + 64 * std::min(whole.size(), listed_closely)) {}
 
-  Layout recognise(List list) {
-    if (list.size() == 1) return make_block(list[0].offset, list[0].length);
+  Layout recognise(const List& list) {
+    if (list.size() == 1) return make_block(list.offset(0), list.length(0));
     steps_ -= std::min(steps_, list.size());
-    if (const std::optional<std::vector<Mode>> modes = whole_nest(list)) return strided(list[0], *modes);
+    const Lengths lengths = lengths_of(list);
+    if (const std::optional<std::vector<Mode>> modes = whole_nest(list, lengths)) return strided(list[0], *modes);
     if (const Period period = find_period(list); period.repetitions > 1) return repeated(list, period);
-    return irregular(list);
+    return irregular(list, lengths);
   }
 
  private:
-  Layout repeated(List list, const Period& period) {
-    std::vector<Segment> one(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(period.runs));
-    Offset stride = list[period.runs].offset - list[0].offset;
+  /// Longer lists are given fewer steps a run.
+  static constexpr std::size_t listed_closely = std::size_t{1} << 14;
+
+  static Layout repeated(const List& list, const Period& period) {
+    RunList one;
+    for (std::size_t i = 0; i < period.runs; ++i) one.append(list[i]);
+    Offset stride = list.offset(period.runs) - list.offset(0);
     if (period.is_joined) {
-      one.push_back({list[period.runs].offset, list.back().length});
+      one.append({list.offset(period.runs), list.back().length});
       stride += list.back().length;
     }
     // With steps of its own, so that the form is that of the smaller list alone.
-    Layout layout = build::recognise(one);
+    Layout layout = build::recognise(std::move(one));
     repeat_in_place(layout, static_cast<Offset>(period.repetitions), stride);
     return layout;
   }
 
-  Layout irregular(List list) {
+  Layout irregular(const List& list, const Lengths& lengths) {
     std::optional<Layout> best;
     std::size_t best_weight = 2 * list.size() + 1;
+    const bool is_uniform = lengths.shortest == lengths.longest;
+    if (is_uniform) best_weight = std::min(best_weight, weight_of_blocks(list.size()));
     for (const std::size_t group : proper_divisors(list.size())) {
-      if (!are_translates(list, group)) continue;
+      if (group == 1 || !are_translates(list, group)) continue;
       Layout candidate = as_index(list, group, recognise(list.first(group)));
       if (const std::size_t candidate_weight = weight(candidate); candidate_weight < best_weight) {
         best = std::move(candidate);
         best_weight = candidate_weight;
       }
     }
-    if (list.size() >= shortest_block_list) {
-      if (std::optional<Layout> blocks = as_blocks(list, best_weight)) {
+    if (list.size() >= shortest_block_list && !is_uniform) {
+      if (std::optional<Layout> blocks = as_blocks(list, lengths, best_weight)) {
         best_weight = weight(*blocks);
         best = std::move(blocks);
       }
     }
     if (std::optional<Layout> sum = as_parts(list, best_weight)) return *std::move(sum);
-    return best ? *std::move(best) : as_segments(list);
+    if (best) return *std::move(best);
+    return is_uniform ? as_runs_of_one_length(list) : as_runs(list);
+  }
+
+  bool is_whole(const List& list) const { return list.size() == whole_.size(); }
+
+  Layout as_runs_of_one_length(const List& list) {
+    Layout block = make_block(list.offset(0), list.length(0));
+    return is_whole(list) ? as_index(whole_.take_offsets(true), std::move(block)) : as_index(list, 1, std::move(block));
+  }
+
+  Layout as_runs(const List& list) {
+    if (!is_whole(list)) return as_segments(list);
+    const Offset base = list.offset(0);
+    OffsetTable ends = whole_.take_ends();
+    return as_segments(base, whole_.take_offsets(false), std::move(ends));
   }
 
   /// Is every `group` runs of the list a copy of the first `group`, moved? Says no when out of steps.
-  bool are_translates(List list, std::size_t group) {
+  bool are_translates(const List& list, std::size_t group) {
     for (std::size_t i = group; i < list.size(); ++i) {
       if (steps_ == 0) return false;
       --steps_;
-      if (list[i].length != list[i - group].length) return false;
+      if (list.length(i) != list.length(i - group)) return false;
       const bool begins_group = i % group == 0;
-      if (!begins_group && list[i].offset - list[i - 1].offset != list[i - group].offset - list[i - group - 1].offset) {
+      if (!begins_group && list.offset(i) - list.offset(i - 1) != list.offset(i - group) - list.offset(i - group - 1)) {
         return false;
       }
     }
@@ -226,50 +284,57 @@ class Recogniser {
 
   /// The list as blocks of one length where some of them touch, if these weigh less than `limit`: engines move blocks
   /// of one length much faster than runs of many lengths.
-  static std::optional<Layout> as_blocks(List list, std::size_t limit) {
-    Offset length = 0, size = 0;
-    for (const Segment& run : list) {
-      length = std::gcd(length, run.length);
-      size = checked::add(size, run.length);
+  static std::optional<Layout> as_blocks(const List& list, const Lengths& lengths, std::size_t limit) {
+    Offset size = 0;
+    for (std::size_t i = 0; i < list.size(); ++i) size = checked::add(size, list.length(i));
+    const auto blocks_of = [size](Offset length) { return static_cast<std::size_t>(size / length); };
+    Offset length = lengths.shortest;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (weight_of_blocks(blocks_of(length)) >= limit) return std::nullopt;
+      while (i < list.size() && list.length(i) % length == 0) ++i;
+      if (i < list.size()) length = std::gcd(length, list.length(i));
     }
-    const auto count = static_cast<std::size_t>(size / length);
-    if (count >= limit) return std::nullopt;
-    std::vector<Segment> blocks;
-    blocks.reserve(count);
-    for (const Segment& run : list) {
-      for (Offset done = 0; done < run.length; done += length) blocks.push_back({run.offset + done, length});
+    if (weight_of_blocks(blocks_of(length)) >= limit) return std::nullopt;
+    RunList blocks;
+    blocks.reserve(blocks_of(length));
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const Segment run = list[i];
+      for (Offset done = 0; done < run.length; done += length) blocks.push({run.offset + done, length});
     }
-    Layout layout = as_index(blocks, 1, make_block(list[0].offset, length));
-    return weight(layout) < limit ? std::optional(std::move(layout)) : std::nullopt;
+    static_cast<void>(blocks.runs());
+    return as_index(blocks.take_offsets(true), make_block(list.offset(0), length));
   }
 
   /// The list as strided parts, if these are few and long enough to weigh less than `limit`.
-  static std::optional<Layout> as_parts(List list, std::size_t limit) {
+  static std::optional<Layout> as_parts(const List& list, std::size_t limit) {
+    // Long lists have many parts mostly, so these are counted first.
+    Room room;
+    std::size_t parts = 0;
+    for (std::size_t i = 0; i < list.size(); i += strided_prefix(list.from(i), room).runs) {
+      if (weight_of_parts(++parts) >= limit) return std::nullopt;
+    }
     Layout sum;
     sum.core = Core::sum;
-    sum.base = list[0].offset;
-    std::vector<std::pair<Segment, std::vector<Mode>>> found;
+    sum.base = list.offset(0);
+    sum.parts.reserve(parts);
     for (std::size_t i = 0; i < list.size();) {
-      StridedPrefix prefix = strided_prefix(list.subspan(i));
-      found.emplace_back(list[i], std::move(prefix.modes));
-      i += prefix.runs;
-      if (weight_of_parts(found.size()) >= limit) return std::nullopt;
-    }
-    for (const auto& [first, modes] : found) {
-      Layout part = strided({first.offset - sum.base, first.length}, modes);
+      const std::size_t runs = strided_prefix(list.from(i), room).runs;
+      Layout part = strided({list.offset(i) - sum.base, list.length(i)}, room.modes);
       const Offset start = sum.size;
       sum.size += part.size;
       sum.parts.push_back({start, std::make_shared<const Layout>(std::move(part))});
+      i += runs;
     }
     sum.core_size = sum.size;
     return sum;
   }
 
+  RunList& whole_;
   std::size_t steps_;
 };
 
 }  // namespace
 
-Layout recognise(std::span<const Segment> list) { return Recogniser(list.size()).recognise(list); }
+Layout recognise(RunList&& list) { return Recogniser(list).recognise(list.runs()); }
 
 }  // namespace gapless::layout::build

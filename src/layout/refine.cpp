@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "layout/checked.hpp"
+#include "base/checked.hpp"
 
 namespace gapless::layout {
 

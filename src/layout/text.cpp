@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layout/names.hpp"
@@ -60,6 +61,11 @@ class Parser {
     return text_.substr(begin, position_ - begin);
   }
 
+  void begin_argument() {
+    skip_space();
+    arguments_.push_back({position_, {}});
+  }
+
   Offset number() {
     skip_space();
     Offset value = 0;
@@ -74,9 +80,12 @@ class Parser {
   template <class Item>
   auto list(Item item) {
     std::vector<decltype(item())> items;
+    begin_argument();
     expect('[');
     if (accept(']')) return items;
     do {
+      skip_space();
+      arguments_.back().items.push_back(position_);
       items.push_back(item());
     } while (accept(','));
     if (!accept(']')) fail("',' or ']'");
@@ -88,6 +97,7 @@ class Parser {
   }
 
   Offset number_then_comma() {
+    begin_argument();
     const Offset value = number();
     comma();
     return value;
@@ -141,6 +151,12 @@ class Parser {
   }
 
   Datatype named_or_constructed(std::string_view name, std::size_t begin);
+
+  /// Where the text has what a constructor refuses.
+  std::size_t position_of(const ArgumentError& refused) const {
+    const Argument& argument = arguments_.at(refused.argument);
+    return refused.item < argument.items.size() ? argument.items[refused.item] : argument.begin;
+  }
 
   Datatype parse_dup() { return datatype(); }
   Datatype parse_contiguous() {
@@ -208,8 +224,15 @@ class Parser {
     return value_and_index(value, datatype());
   }
 
+  /// Where one argument of a constructor begins, and each item if it is a list.
+  struct Argument {
+    std::size_t begin;
+    std::vector<std::size_t> items;
+  };
+
   std::string_view text_;
   std::size_t position_ = 0;
+  std::vector<Argument> arguments_;  ///< numbers and lists of the constructor that is being read
   int depth_ = 0;
 };
 
@@ -233,12 +256,16 @@ Datatype Parser::named_or_constructed(std::string_view name, std::size_t begin) 
   for (const Constructor& constructor : constructors) {
     if (constructor.name != name) continue;
     expect('(');
+    std::vector<Argument> outer = std::exchange(arguments_, {});
     try {
       Datatype type = (this->*constructor.rule)();
       expect(')');
+      arguments_ = std::move(outer);
       return type;
     } catch (const ParseError&) {
       throw;
+    } catch (const ArgumentError& error) {
+      fail_at(position_of(error), error.what());
     } catch (const std::invalid_argument& error) {
       fail_at(begin, error.what());
     } catch (const std::overflow_error& error) {

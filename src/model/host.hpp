@@ -27,13 +27,28 @@ struct Saving {
   }
 };
 
+/// What a use of a datatype costs in the library, as far as its size tells.
+struct UseCost {
+  double start_ns;
+  double byte_ns;
+
+  constexpr double of(double bytes) const noexcept { return start_ns + byte_ns * bytes; }
+};
+
+/// What it costs to analyse a datatype, to keep the result with it, and to end that.
+struct Analysis {
+  double start_ns;
+  double entry_ns;  ///< for each block or field that its description lists
+};
+
 /// One MPI library, noncontiguous host memory.
 struct HostProfile {
   /// Up to here contiguous and noncontiguous messages take the same way, through the library's buffers.
   double eager_bytes;
-  Saving eager;       ///< packing and sending packed bytes, instead of leaving a message so short to the library
-  Saving rendezvous;  ///< the same for longer ones
-  Saving pack;        ///< MPI_Pack or MPI_Unpack
+  Saving eager;        ///< packing and sending packed bytes, instead of leaving a message so short to the library
+  Saving rendezvous;   ///< the same for longer ones
+  Saving pack;         ///< MPI_Pack or MPI_Unpack
+  UseCost first_uses;  ///< before anything but its size is known of the datatype: the least of several kinds
 
   constexpr const Saving& message(const Amount& amount) const noexcept {
     return amount.bytes <= eager_bytes ? eager : rendezvous;
@@ -48,6 +63,7 @@ inline constexpr HostProfile mpich_on_host = {
     .eager = {.start_ns = 100, .row_ns = 0, .block_ns = 1, .byte_ns = 0},
     .rendezvous = {.start_ns = 0, .row_ns = 0, .block_ns = 150, .byte_ns = -0.025},
     .pack = {.start_ns = 80, .row_ns = 0, .block_ns = 1, .byte_ns = 0},
+    .first_uses = {.start_ns = 60, .byte_ns = 0.12},
 };
 
 // Open MPI has one loop for a row of equal blocks, as good as the host engine's but slow to begin; only in short
@@ -59,6 +75,10 @@ inline constexpr HostProfile open_mpi_on_host = {
     .eager = {.start_ns = -80, .row_ns = 4, .block_ns = 1.6, .byte_ns = -0.02},
     .rendezvous = {.start_ns = -1100, .row_ns = 2.5, .block_ns = 0, .byte_ns = -0.0375},
     .pack = {.start_ns = -40, .row_ns = 4.5, .block_ns = 0.15, .byte_ns = 0.01},
+    .first_uses = {.start_ns = 40, .byte_ns = 0.08},
 };
+
+// Of a vector or subarray: decoding, the attribute, its deletion. Of a list: 10^5 to 10^7 blocks.
+inline constexpr Analysis analysis_on_host = {.start_ns = 2000, .entry_ns = 20};
 
 }  // namespace gapless::model

@@ -22,6 +22,7 @@ struct GpuProfile {
 struct Profile {
   GpuProfile gpu;
   HostProfile host = mpich_on_host;
+  Analysis analysis = analysis_on_host;
 };
 
 /// The profile in use. Written only while no message is under way.

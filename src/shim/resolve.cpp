@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "mpi/variant.hpp"
+#include "mpi/table/variant.hpp"
 #include "shim/library.hpp"
 #include "shim/shim.hpp"
 
@@ -20,10 +20,10 @@ namespace {
 #define GAPLESS_NAME_guarded(name) "PMPI_" #name,
 #define GAPLESS_NAME_refused(name) "PMPI_" #name,
 #define GAPLESS_NAME_passed(name)
-#define GAPLESS_FUNCTION(name, mark, since, handle, buffers) GAPLESS_NAME_##mark(name)
+#define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_NAME_##mark(name)
 /// The exported functions in the order of the slots. MPI_X is PMPI_X without its first letter.
 constexpr const char* pmpi_names[] = {
-#include "mpi/functions.def"
+#include "mpi/table/functions.def"
 };
 constexpr int function_count = sizeof(pmpi_names) / sizeof(pmpi_names[0]);
 

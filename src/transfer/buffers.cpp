@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/settings.hpp"
+
 namespace gapless::transfer {
 namespace {
 
@@ -21,17 +23,11 @@ constexpr std::size_t buffers_per_class = 8;
 constexpr std::size_t default_limit = std::size_t{64} << 20;
 // Two cache lines: adjacent-line prefetch never mixes two buffers.
 constexpr std::size_t host_alignment = 128;
-
-std::size_t limit_from_environment() noexcept {
-  const char* text = std::getenv("GAPLESS_POOL_BYTES");
-  if (text == nullptr || *text == '\0') return default_limit;
-  char* end = nullptr;
-  const unsigned long long value = std::strtoull(text, &end, 10);
-  return *end == '\0' ? static_cast<std::size_t>(value) : default_limit;
-}
+// Behind every buffer, so that one byte more than a power of two does not double it.
+constexpr std::size_t spare_bytes = host_alignment;
 
 std::atomic<std::size_t>& limit() noexcept {
-  static std::atomic<std::size_t> bytes{limit_from_environment()};
+  static std::atomic<std::size_t> bytes{settings().pool_bytes.value_or(default_limit)};
   return bytes;
 }
 
@@ -40,7 +36,8 @@ std::size_t class_of(std::size_t bytes) noexcept {
   return std::max(log2, smallest_class_log2);
 }
 
-std::byte* allocate(MemoryKind kind, int device, std::size_t bytes) noexcept {
+std::byte* allocate(MemoryKind kind, int device, std::size_t capacity) noexcept {
+  const std::size_t bytes = capacity + spare_bytes;
   if (kind == MemoryKind::host) return static_cast<std::byte*>(std::aligned_alloc(host_alignment, bytes));
   device::Runtime* runtime = device::runtime();
   void* memory = nullptr;

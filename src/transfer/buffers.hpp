@@ -12,7 +12,8 @@
 
 namespace gapless::transfer {
 
-/// A pooled contiguous buffer; returns to the pool of the thread that destroys it.
+/// A pooled contiguous buffer; returns to the pool of the thread that destroys it. It has room for one byte more than
+/// asked for.
 class Wire {
  public:
   Wire() noexcept = default;

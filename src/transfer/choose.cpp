@@ -1,10 +1,8 @@
 // The choice of a scheme: what the memory allows, then what was forced, then what the model predicts to be fastest.
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
-#include <string_view>
 
+#include "base/settings.hpp"
 #include "model/model.hpp"
 #include "transfer/transfer.hpp"
 
@@ -13,25 +11,19 @@ namespace {
 
 constexpr const char* scheme_names[scheme_count] = {"native", "packed", "oneshot", "staged"};
 
-std::optional<Scheme> forced_by_environment() {
-  const char* text = std::getenv("GAPLESS_SCHEME");
-  if (text == nullptr || *text == '\0') return std::nullopt;
+constexpr int no_scheme = -1;
+
+int forced_by_environment() noexcept {
   for (std::size_t i = 0; i < scheme_count; ++i) {
-    if (std::string_view(text) == scheme_names[i]) return static_cast<Scheme>(i);
+    if (settings().scheme == scheme_names[i]) return static_cast<int>(i);
   }
-  std::fprintf(stderr, "gapless: GAPLESS_SCHEME=%s is none of native, packed, oneshot, staged; ignored\n", text);
-  return std::nullopt;
+  return no_scheme;
 }
 
 std::atomic<int>& forced() noexcept {
-  static std::atomic<int> scheme = [] {
-    const auto value = forced_by_environment();
-    return value ? static_cast<int>(*value) : -1;
-  }();
+  static std::atomic<int> scheme = forced_by_environment();
   return scheme;
 }
-
-bool is_forced(Scheme scheme) noexcept { return forced().load(std::memory_order_relaxed) == static_cast<int>(scheme); }
 
 Scheme choose_for_gpu(const Buffer& buffer, Side side) noexcept {
   if (is_forced(Scheme::oneshot)) return Scheme::oneshot;
@@ -61,8 +53,10 @@ Scheme choose_for_host(double saving_ns) noexcept {
 
 const char* name(Scheme scheme) noexcept { return scheme_names[static_cast<std::size_t>(scheme)]; }
 
+bool is_forced(Scheme scheme) noexcept { return forced().load(std::memory_order_relaxed) == static_cast<int>(scheme); }
+
 void force_scheme(std::optional<Scheme> scheme) noexcept {
-  forced().store(scheme ? static_cast<int>(*scheme) : -1, std::memory_order_relaxed);
+  forced().store(scheme ? static_cast<int>(*scheme) : no_scheme, std::memory_order_relaxed);
 }
 
 bool is_contiguous(const Buffer& buffer) noexcept {

@@ -1,8 +1,7 @@
 // Counters are relaxed atomics: they are read for reports, never to decide.
 #include "transfer/statistics.hpp"
 
-#include <cstdlib>
-#include <string_view>
+#include "base/settings.hpp"
 
 namespace gapless::transfer {
 namespace {
@@ -12,22 +11,19 @@ struct alignas(64) Counter {
   std::atomic<std::uint64_t> bytes{0};
 };
 constinit std::array<Counter, scheme_count> counters;
+constinit std::atomic<std::uint64_t> analyses{0};
 
 }  // namespace
 
-bool statistics_wanted() noexcept {
-  static const bool wanted = [] {
-    const char* text = std::getenv("GAPLESS_STATISTICS");
-    return text != nullptr && *text != '\0' && std::string_view(text) != "0";
-  }();
-  return wanted;
-}
+bool statistics_wanted() noexcept { return settings().statistics; }
 
 void record(Scheme scheme, std::size_t bytes) noexcept {
   Counter& counter = counters[static_cast<std::size_t>(scheme)];
   counter.messages.fetch_add(1, std::memory_order_relaxed);
   counter.bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
+
+void record_analysis() noexcept { analyses.fetch_add(1, std::memory_order_relaxed); }
 
 std::array<Count, scheme_count> statistics() noexcept {
   std::array<Count, scheme_count> result;
@@ -58,4 +54,8 @@ extern "C" void gapless_transfer_statistics(std::uint64_t* messages, std::uint64
     messages[i] = counts[i].messages;
     bytes[i] = counts[i].bytes;
   }
+}
+
+extern "C" std::uint64_t gapless_transfer_analyses() {
+  return gapless::transfer::analyses.load(std::memory_order_relaxed);
 }

@@ -22,6 +22,9 @@ bool statistics_wanted() noexcept;
 /// Thread-safe.
 void record(Scheme scheme, std::size_t bytes) noexcept;
 
+/// Counts an analysis of a datatype. Thread-safe.
+void record_analysis() noexcept;
+
 /// Counts so far, indexed by Scheme.
 std::array<Count, scheme_count> statistics() noexcept;
 
@@ -32,3 +35,4 @@ std::string summary();
 
 /// For tests and tools: four numbers each, in the order of transfer::Scheme.
 extern "C" void gapless_transfer_statistics(std::uint64_t* messages, std::uint64_t* bytes);
+extern "C" std::uint64_t gapless_transfer_analyses();

@@ -6,7 +6,8 @@
 #include <exception>
 
 #include "layout/cursor.hpp"
-#include "pack/host.hpp"
+#include "pack/gpu_engine.hpp"
+#include "pack/host/engine.hpp"
 #include "transfer/statistics.hpp"
 
 namespace gapless::transfer {
@@ -22,13 +23,6 @@ using pack::Job;
 
 // Pieces in which a packed stream passes through pinned memory when neither end is a message of its own.
 constexpr Offset bounce_bytes = Offset{32} << 20;
-
-bool cpu_addressable(Location location) noexcept { return location.kind != MemoryKind::device; }
-
-bool gpu_addressable(Location location, int device) noexcept {
-  return location.kind == MemoryKind::pinned || location.kind == MemoryKind::managed ||
-         (location.kind == MemoryKind::device && location.device == device);
-}
 
 Result result_of(Status status) noexcept {
   switch (status) {
@@ -79,8 +73,8 @@ Status copy_runs(Runtime& runtime, const Job& job, int device, void* stream) noe
 // A GPU's stream for the length of one blocking call.
 class GpuCall {
  public:
-  explicit GpuCall(int device) noexcept : runtime_(device::runtime()), device_(device) {
-    if (runtime_ == nullptr) return;
+  explicit GpuCall(int device) noexcept : runtime_(device::runtime()), engine_(pack::gpu_engine()), device_(device) {
+    if (engine_ == nullptr) return;
     stream_ = runtime_->stream(device);
     if (stream_ != nullptr) status_ = runtime_->follow_default_stream(device, stream_);
   }
@@ -94,7 +88,7 @@ class GpuCall {
   void run(const Job& job) noexcept {
     if (status_ != Status::ok) return;
     issued_ = true;
-    status_ = runtime_->run(std::span(&job, 1), device_, stream_);
+    status_ = engine_->run(std::span(&job, 1), device_, stream_);
     if (status_ == Status::unsupported) status_ = transfer::copy_runs(*runtime_, job, device_, stream_);
   }
   void copy_runs(const Job& job) noexcept {
@@ -118,22 +112,23 @@ class GpuCall {
 
  private:
   Runtime* runtime_;
+  pack::GpuEngine* engine_;
   int device_;
   void* stream_ = nullptr;
   Status status_ = Status::failed;
   bool issued_ = false;
 };
 
-device::Reach reach_of(Direction direction, MemoryKind packed) noexcept {
-  if (packed == MemoryKind::device) return device::Reach::this_gpu;
-  return direction == Direction::pack ? device::Reach::beyond : device::Reach::from_beyond;
+pack::Reach reach_of(Direction direction, MemoryKind packed) noexcept {
+  if (packed == MemoryKind::device) return pack::Reach::this_gpu;
+  return direction == Direction::pack ? pack::Reach::beyond : pack::Reach::from_beyond;
 }
 
 /// `packed`: what memory the packed bytes are in, page-locked mostly.
 Result run_on_gpu(const Job& job, int device, MemoryKind packed = MemoryKind::pinned) noexcept {
-  Runtime* runtime = device::runtime();
-  if (runtime == nullptr) return Result::device_failed;
-  const Status status = runtime->run_and_wait(std::span(&job, 1), device, reach_of(job.direction, packed));
+  pack::GpuEngine* engine = pack::gpu_engine();
+  if (engine == nullptr) return Result::device_failed;
+  const Status status = engine->run_and_wait(std::span(&job, 1), device, reach_of(job.direction, packed));
   if (status != Status::unsupported) return result_of(status);
   GpuCall gpu(device);
   gpu.copy_runs(job);
@@ -189,7 +184,7 @@ Result copy_bounce(std::byte* pinned, std::byte* other, Location location, std::
                    Direction direction) noexcept {
   std::byte* destination = direction == Direction::pack ? other : pinned;
   const std::byte* source = direction == Direction::pack ? pinned : other;
-  if (cpu_addressable(location)) {
+  if (location.is_cpu_addressable()) {
     std::memcpy(destination, source, bytes);
     return Result::ok;
   }
@@ -200,12 +195,12 @@ Result copy_bounce(std::byte* pinned, std::byte* other, Location location, std::
 
 Result run_piece(const Buffer& buffer, Direction direction, Offset begin, Offset end, std::byte* pinned) noexcept {
   const Job job = job_for(buffer, direction, begin, end, pinned);
-  return cpu_addressable(buffer.location) ? run_on_host(job) : run_on_gpu(job, buffer.location.device);
+  return buffer.location.is_cpu_addressable() ? run_on_host(job) : run_on_gpu(job, buffer.location.device);
 }
 
 Result move_through_bounce(const Buffer& buffer, std::byte* packed, Location location, Direction direction) noexcept {
   const Offset size = buffer.size();
-  const int device = cpu_addressable(buffer.location) ? location.device : buffer.location.device;
+  const int device = buffer.location.is_cpu_addressable() ? location.device : buffer.location.device;
   const Wire pinned(MemoryKind::pinned, device, static_cast<std::size_t>(std::min(size, bounce_bytes)));
   if (!pinned) return device::runtime() == nullptr ? Result::device_failed : Result::out_of_memory;
   for (Offset begin = 0; begin < size; begin += bounce_bytes) {
@@ -225,13 +220,13 @@ Result move_through_bounce(const Buffer& buffer, std::byte* packed, Location loc
 Result move(const Buffer& buffer, void* packed, Location location, Direction direction) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
   const Job job = job_for(buffer, direction, 0, buffer.size(), packed);
-  if (cpu_addressable(buffer.location) && cpu_addressable(location)) {
+  if (buffer.location.is_cpu_addressable() && location.is_cpu_addressable()) {
     record(Scheme::packed, bytes);
     return run_on_host(job);
   }
   record(Scheme::oneshot, bytes);
   const int device = buffer.location.device;
-  if (!cpu_addressable(buffer.location) && gpu_addressable(location, device)) {
+  if (!buffer.location.is_cpu_addressable() && location.is_gpu_addressable(device)) {
     return run_on_gpu(job, device, location.kind);
   }
   return move_through_bounce(buffer, static_cast<std::byte*>(packed), location, direction);

@@ -32,6 +32,7 @@ struct Described {
   layout::LayoutPointer layout;
   layout::Facts facts;
   layout::Offset extent = 0;
+  layout::Offset element = 0;       ///< bytes of every basic element; 0 where they differ
   bool contiguous_repeats = false;  ///< any count of it is one contiguous run starting at offset `layout->base`
 };
 
@@ -53,6 +54,8 @@ enum class Side : std::uint8_t { sender, receiver };
 Scheme choose(const Buffer& buffer, Side side) noexcept;
 /// Native or packed for MPI_Pack and MPI_Unpack within host memory, from the model or forced.
 Scheme choose_packing(const Buffer& buffer) noexcept;
+/// Did GAPLESS_SCHEME, or force_scheme(), say so?
+bool is_forced(Scheme scheme) noexcept;
 /// Replaces what GAPLESS_SCHEME said. For tests and benchmarks.
 void force_scheme(std::optional<Scheme> scheme) noexcept;
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from gapless import _library, locate
 
 # Between gapless's own libraries and tools of one version; no program may use them.
-INTERNAL = {"gapless_transfer_statistics"}
+INTERNAL = {"gapless_transfer_analyses", "gapless_transfer_statistics", "gapless_settings_faults"}
 
 HEADER = Path(__file__).parents[2] / "include" / "gapless" / "gapless.h"
 

@@ -13,20 +13,14 @@ struct fake_memory {
 };
 
 struct fake_driver {
-  /* Gives out `bytes` of GPU memory at `address`, of which the CPU can read nothing, by a new mapping. */
-  int (*map)(void* address, size_t bytes);
-  /* Takes addresses that the CPU cannot read, to give them out later. Null where there are none. */
+  /* Takes addresses that the CPU cannot read. Null where there are none. */
   void* (*reserve)(size_t bytes);
-  /* Gives out GPU memory at reserved addresses, without a mapping. */
-  void (*give_out)(void* address, size_t bytes);
-  /* Gives out memory of any kind at reserved addresses, without a mapping. */
+  /* Gives out memory of any kind. */
   void (*add)(struct fake_memory memory);
-  /* Frees the memory there; the addresses are the system's again. */
-  void (*release)(void* address, size_t bytes);
-  /* Calls the part of the driver in the system, for anything. */
-  void (*control)(void);
-  /* What cuInit does, if the driver is not initialised. */
-  void (*initialise)(void);
+  /* Frees the memory that begins there; the addresses stay the program's. */
+  void (*forget)(void* address);
+  /* Whether it is initialised, as cuInit makes it; at first it is. */
+  void (*initialise)(int yes);
   /* How often it was asked what a pointer is. */
   long (*queries)(void);
 };

@@ -64,11 +64,49 @@ TEST(Parse, ErrorsNameTheColumnAndWhatWasExpected) {
 }
 
 TEST(Parse, WhatConstructorsRefuseIsAParseErrorToo) {
-  EXPECT_EQ(message("contiguous(2, vector(-1,2,3,int))"), "column 15: negative count");
+  EXPECT_EQ(message("contiguous(2, vector(-1,2,3,int))"), "column 22: negative count");
   EXPECT_EQ(message("contiguous(9223372036854775807, int)"), "column 1: datatype reaches beyond 63-bit offsets");
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "dup(";
   EXPECT_NE(message(deep).find("nested too deeply"), std::string::npos);
+}
+
+// Beside each refusal of a constructor, a text with the caret below what it refuses.
+TEST(Parse, TheColumnIsThatOfTheRefusedArgument) {
+  const auto column = [](const std::string& caret) { return "column " + std::to_string(caret.find('^') + 1) + ": "; };
+  const auto expect_refused = [&](const std::string& text, const std::string& caret, const std::string& why) {
+    EXPECT_EQ(message(text), column(caret) + why) << text;
+  };
+  expect_refused("contiguous( -1, int)",  //
+                 "            ^", "negative count");
+  expect_refused("vector(2, -3, 1, int)",  //
+                 "          ^", "negative block length");
+  expect_refused("hvector(-2, 3, 1, vector(1,1,1,int))",  //
+                 "        ^", "negative count");
+  expect_refused("indexed([1,2, -3], [0,1,2], int)",  //
+                 "              ^", "negative block length");
+  expect_refused("hindexed([1,2], [0,1,2], int)",  //
+                 "                ^", "lists of different lengths");
+  expect_refused("indexed_block(-1, [0,1,2], int)",  //
+                 "              ^", "negative block length");
+  expect_refused("struct([1,-1], [0,8], [contiguous(2,int), int])",  //
+                 "          ^", "negative block length");
+  expect_refused("struct([1,1], [0,8], [int])",  //
+                 "                     ^", "lists of different lengths");
+  expect_refused("subarray([4,4],[2,5],[0,0],c,int)",  //
+                 "                  ^", "subarray: part outside the array");
+  expect_refused("subarray([4,4],[2,2],[3,0],c,int)",  //
+                 "                      ^", "subarray: part outside the array");
+  expect_refused("darray(4,4,[8],[block],[default],[4],c,int)",  //
+                 "         ^", "darray: rank outside the processes");
+  expect_refused("darray(4,0,[8,8],[block,block],[default,-2],[2,2],c,int)",  //
+                 "                                        ^",
+                 "darray: distribution arguments must be positive or the default");
+  expect_refused("darray(4,0,[8,8],[block,none],[default,default],[2,2],c,int)",  //
+                 "                                                   ^",
+                 "darray: an undistributed dimension needs a process grid of 1");
+  expect_refused("darray(4,0,[8],[block],[default],[2],c,int)",  //
+                 "                                 ^", "darray: process grid does not hold the processes");
 }
 
 TEST(Parse, DefaultDistributionArguments) {

@@ -108,13 +108,15 @@ void refuse(MPI_Session session) {
   OnGpu memory(std::vector<std::byte>(64));
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
-  const int of_communicator = MPI_Bcast(memory.at(), 4, MPI_INT, 0, communicator);
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int of_communicator = MPI_Ibcast(memory.at(), 4, MPI_INT, 0, communicator, &request);
   MPI_Error_string(of_communicator, text, &length);
-  expect(std::strstr(text, "MPI_Bcast") != nullptr, "an error that names MPI_Bcast", text);
-  int one = 1;
-  const int of_nothing = MPI_Reduce_local(&one, memory.at(), 1, MPI_INT, MPI_SUM);
+  expect(std::strstr(text, "MPI_Ibcast") != nullptr, "an error that names MPI_Ibcast", text);
+  char packed[8] = "";
+  MPI_Aint position = 0;
+  const int of_nothing = MPI_Pack_external("external32", memory.at(), 1, MPI_INT, packed, sizeof packed, &position);
   MPI_Error_string(of_nothing, text, &length);
-  expect(std::strstr(text, "MPI_Reduce_local") != nullptr, "an error that names MPI_Reduce_local", text);
+  expect(std::strstr(text, "MPI_Pack_external") != nullptr, "an error that names MPI_Pack_external", text);
   MPI_Comm_free(&communicator);
 }
 

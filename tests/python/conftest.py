@@ -10,6 +10,19 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
+PREFIXES = {kind: os.environ.get(f"{kind.upper()}_PREFIX", "") for kind in ("mpich", "openmpi")}
+LIBRARIES = [
+    (kind, compiler, abi, name)
+    for kind, compiler, abi, name in (
+        ("mpich", "mpicc", "mpich", "MPICH"),
+        ("mpich", "mpicc_abi", "abi", "MPICH"),
+        ("openmpi", "mpicc", "openmpi", "Open MPI"),
+    )
+    if (Path(PREFIXES[kind]) / "bin" / compiler).is_file()
+]
+for_each_mpi = pytest.mark.parametrize("kind, compiler, abi, name", LIBRARIES)
+HELLO = "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); return MPI_Finalize(); }\n"
+
 
 @pytest.fixture
 def root() -> Path:
@@ -32,12 +45,35 @@ def gapless():
 
 
 @pytest.fixture
-def libraries(tmp_path) -> Path:
-    """A directory with a libgapless.so that does nothing, so that what is passed on can be seen without a build."""
-    folder = tmp_path / "libraries"
-    folder.mkdir()
-    subprocess.run(["cc", "-shared", "-o", folder / "libgapless.so", "-x", "c", "/dev/null"], check=True)
-    return folder
+def hello(tmp_path):
+    """hello(kind, compiler) -> path of a program that begins and ends MPI."""
+
+    def make(kind: str, compiler: str) -> Path:
+        source, program = tmp_path / "hello.c", tmp_path / "hello"
+        source.write_text(HELLO)
+        subprocess.run([f"{PREFIXES[kind]}/bin/{compiler}", source, "-o", program], check=True)
+        return program
+
+    return make
+
+
+@pytest.fixture
+def library_folder(tmp_path):
+    """library_folder(name) -> a new directory with a libgapless.so that does nothing."""
+
+    def make(name: str) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        subprocess.run(["cc", "-shared", "-o", folder / "libgapless.so", "-x", "c", "/dev/null"], check=True)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def libraries(library_folder) -> Path:
+    """A directory with a library that does nothing, so that what is passed on can be seen without a build."""
+    return library_folder("libraries")
 
 
 @pytest.fixture

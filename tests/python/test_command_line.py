@@ -25,6 +25,23 @@ def test_wrong_usage_is_one_line_and_status_2(gapless, words):
     assert is_mistake(gapless(*words), 2)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--bogus"),
+        ("run", "--bogus", "true"),
+        ("exec", "--bogus", "true"),
+        ("info", "--bogus"),
+        ("explain", "int", "--bogus"),
+        ("bench", "--bogus"),
+    ],
+)
+def test_an_unknown_option_is_named_with_the_help_of_its_command(gapless, words):
+    done = gapless(*words)
+    assert is_mistake(done, 2)
+    assert done.stderr.endswith(f"--bogus (see gapless {words[0]} --help)\n")
+
+
 @pytest.mark.parametrize("words", [("run", "true"), ("exec", "true"), ("explain", "int")])
 def test_a_missing_library_is_named_with_what_to_do(gapless, tmp_path, words):
     done = gapless(*words, GAPLESS_LIBRARY_DIRECTORY=str(tmp_path))

@@ -57,6 +57,21 @@ def test_a_wrong_type_is_one_line(gapless, text):
 
 
 @pytest.mark.parametrize(
+    "text, column, why",
+    [
+        ("vector(-1, 1, 1, int)", 8, "negative count"),
+        ("contiguous(2, vector(3, -1, 1, int))", 25, "negative block length"),
+        ("indexed([1, 2, -3], [0, 4, 8], int)", 16, "negative block length"),
+        ("subarray([8,8], [1,9], [0,0], c, int)", 20, "subarray: part outside the array"),
+    ],
+)
+def test_a_refused_argument_is_pointed_at(gapless, text, column, why):
+    done = gapless("explain", text)
+    assert is_mistake(done, 2)
+    assert done.stderr == f"gapless: column {column}: {why}\n"
+
+
+@pytest.mark.parametrize(
     "text, expected",
     [
         ("int", ["int"]),

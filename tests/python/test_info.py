@@ -2,27 +2,13 @@
 
 import json
 import os
-import subprocess
+import shutil
 from pathlib import Path
 
 import pytest
 
-from conftest import is_mistake
-from gapless import info
-
-PREFIXES = {kind: os.environ.get(f"{kind.upper()}_PREFIX", "") for kind in ("mpich", "openmpi")}
-HELLO = "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); return MPI_Finalize(); }\n"
-
-LIBRARIES = [
-    (kind, compiler, abi, name)
-    for kind, compiler, abi, name in (
-        ("mpich", "mpicc", "mpich", "MPICH"),
-        ("mpich", "mpicc_abi", "abi", "MPICH"),
-        ("openmpi", "mpicc", "openmpi", "Open MPI"),
-    )
-    if (Path(PREFIXES[kind]) / "bin" / compiler).is_file()
-]
-for_each_mpi = pytest.mark.parametrize("kind, compiler, abi, name", LIBRARIES)
+from conftest import LIBRARIES, PREFIXES, for_each_mpi, is_mistake
+from gapless import environment, info, locate
 
 
 def test_there_is_an_mpi_to_test_with():
@@ -45,11 +31,8 @@ def test_the_library_is_found_behind_the_link_that_the_linker_uses(tmp_path):
 
 
 @for_each_mpi
-def test_a_program_uses_the_library_it_was_linked_with(gapless, tmp_path, kind, compiler, abi, name):
-    source, hello = tmp_path / "hello.c", tmp_path / "hello"
-    source.write_text(HELLO)
-    subprocess.run([f"{PREFIXES[kind]}/bin/{compiler}", source, "-o", hello], check=True)
-    program = sections(gapless("info", "--json", hello))["program"]
+def test_a_program_uses_the_library_it_was_linked_with(gapless, hello, kind, compiler, abi, name):
+    program = sections(gapless("info", "--json", hello(kind, compiler)))["program"]
     assert (program["ABI"], program["gapless"]) == (abi, "active")
     assert program["MPI"].startswith(name)
     assert Path(program["MPI library"]).resolve().is_relative_to(Path(PREFIXES[kind]).resolve())
@@ -95,10 +78,65 @@ def test_a_program_that_does_not_exist(gapless):
     assert is_mistake(gapless("info", "no-such-program"), 127)
 
 
+@pytest.mark.parametrize("separator", [" ", ":"])
+@for_each_mpi
+def test_libraries_that_cannot_be_preloaded_are_not_active(gapless, tmp_path, separator, kind, compiler, abi, name):
+    folder = tmp_path / f"my{separator}libraries"
+    shutil.copytree(locate.require(locate.SHIM).parent, folder, ignore=lambda _, names: without_tests(names))
+    path = f"{PREFIXES[kind]}/bin:{os.environ['PATH']}"
+    found = sections(gapless("info", "--json", PATH=path, GAPLESS_LIBRARY_DIRECTORY=str(folder)))
+    for said in (found["gapless"]["problem"], found["mpicc"]["gapless"].removeprefix("off: ")):
+        assert said.startswith(f"{folder}/libgapless.so cannot be preloaded")
+    assert found["mpicc"]["gapless"].startswith("off: ")
+
+
+def test_a_library_that_is_none_is_a_problem(gapless, libraries):
+    (libraries / "libgapless.so").write_text("not a library")
+    found = sections(gapless("info", "--json", "/bin/ls", GAPLESS_LIBRARY_DIRECTORY=str(libraries)))
+    assert f"cannot be preloaded: {libraries}/libgapless.so" in found["gapless"]["problem"]
+
+
+def without_tests(names: list[str]) -> list[str]:
+    return [name for name in names if not name.startswith("libgapless")]
+
+
 def test_settings_are_shown_and_misspelt_ones_found(gapless):
     settings = sections(gapless("info", "--json", GAPLESS_SCHEME="packed", GAPLESS_SHEME="packed"))["environment"]
     assert settings["GAPLESS_SCHEME"] == "packed"
-    assert "no such variable" in settings["GAPLESS_SHEME"]
+    assert settings["GAPLESS_SHEME"] == "packed (no such variable; the nearest is GAPLESS_SCHEME)"
+
+
+def listed_words(variable: environment.Variable) -> list[str]:
+    """Empty where the values are described."""
+    return [] if variable.values.startswith("a ") else variable.values.split(", ")
+
+
+def flagged(gapless, **settings) -> set[str]:
+    shown = sections(gapless("info", "--json", "/bin/ls", **settings))["environment"]
+    assert settings.items() <= {name: value.split(" (")[0] for name, value in shown.items()}.items()
+    return {name for name, value in shown.items() if "ignored" in value}
+
+
+def test_every_value_that_is_documented_is_accepted(gapless):
+    words = {variable.name: listed_words(variable) for variable in environment.VARIABLES}
+    for i in range(max(map(len, words.values()))):
+        assert flagged(gapless, **{name: listed[i] for name, listed in words.items() if i < len(listed)}) == set()
+    assert flagged(gapless, GAPLESS_POOL_BYTES="0", GAPLESS_DEVICE_PLUGIN="/nowhere") == set()
+
+
+def test_every_value_that_is_not_is_flagged_with_those_that_are(gapless):
+    wrong = {v.name: "bogus" for v in environment.VARIABLES if listed_words(v) or v.name == "GAPLESS_POOL_BYTES"}
+    shown = sections(gapless("info", "--json", "/bin/ls", **wrong))["environment"]
+    for variable in environment.VARIABLES:
+        if variable.name in wrong:
+            assert shown[variable.name] == f"bogus (ignored; accepted: {variable.values})"
+
+
+def test_settings_are_shown_unchecked_where_the_library_is_missing(gapless, tmp_path):
+    settings = {"GAPLESS_LIBRARY_DIRECTORY": str(tmp_path), "GAPLESS_SCHEME": "bogus"}
+    shown = sections(gapless("info", "--json", "/bin/ls", **settings))["environment"]
+    assert shown["GAPLESS_SCHEME"] == "bogus"
+    assert "libgapless-core.so was not found" in shown["not checked"]
 
 
 def test_the_text_has_every_section(gapless):

@@ -21,6 +21,25 @@ def test_the_program_is_preloaded_and_gets_its_arguments(gapless, libraries, pro
     assert "arguments=-n 4 --count\n" in done.stdout
 
 
+@pytest.mark.parametrize("command", ["run", "exec"])
+@pytest.mark.parametrize("name", ["my libraries", "my:libraries"])
+def test_a_library_that_cannot_be_preloaded_starts_nothing(gapless, library_folder, program, tmp_path, command, name):
+    folder = library_folder(name)
+    touches = program("touches", f'touch "{tmp_path}/started"')
+    done = gapless(command, touches, GAPLESS_LIBRARY_DIRECTORY=str(folder))
+    assert is_mistake(done, 1)
+    assert f"{folder}/libgapless.so cannot be preloaded" in done.stderr
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "exec"])
+def test_a_library_that_is_none_starts_nothing(gapless, libraries, command):
+    (libraries / "libgapless.so").write_text("not a library")
+    done = gapless(command, "echo", "started", GAPLESS_LIBRARY_DIRECTORY=str(libraries))
+    assert is_mistake(done, 1)
+    assert f"cannot be preloaded: {libraries}/libgapless.so" in done.stderr
+
+
 def test_the_status_is_the_programs(gapless, libraries, program):
     done = gapless("run", program("fails", "exit 7"), GAPLESS_LIBRARY_DIRECTORY=str(libraries))
     assert done.returncode == 7

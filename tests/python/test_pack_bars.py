@@ -69,6 +69,14 @@ def test_odd_lengths_are_compared_with_both_neighbours():
     assert _pack_bars.block_lengths(rows) is None  # nothing to judge is no success
 
 
+@pytest.mark.parametrize("direction, value, holds", [("pack", 75, True), ("pack", 70, False), ("unpack", 75, False)])
+def test_rows_of_five_to_seven_words_may_be_read_a_little_slower(direction, value, holds):
+    rows = [strided(length, rate, 100, 90) for length, rate in ((16, 85), (20, value), (32, 90))]
+    for one in rows:
+        one["case"]["direction"] = direction
+    assert _pack_bars.block_lengths(rows)["holds"] is holds
+
+
 def test_one_slow_construction_fails_the_bar_and_is_named():
     good = row("constructions", 100, peers={"hvector": 99}, layout="good")
     bad = row("constructions", 100, peers={"hvector": 94}, layout="bad")
@@ -85,11 +93,19 @@ def test_vendor_calls_count_only_where_a_kernel_can_beat_them():
 
 
 @pytest.mark.parametrize(
-    "resident, value, holds", [("no", 7.6, True), ("no", 7.8, False), ("yes", 3.4, True), ("ready", 3.6, False)]
+    "resident, size, value, holds",
+    [
+        ("no", 64, 7.6, True),
+        ("no", 64, 7.8, False),
+        ("yes", 64, 3.4, True),
+        ("ready", 64, 3.6, False),
+        ("ready", 64 << 10, 3.8, True),
+        ("yes", 64 << 10, 3.9, False),
+    ],
 )
-def test_latencies_are_times_so_smaller_is_better(resident, value, holds):
+def test_latencies_are_times_so_smaller_is_better(resident, size, value, holds):
     peers = {"empty kernel, completion polled": 7.0}
-    bars = _pack_bars.latency([row("latency", value, size=64, peers=peers, resident=resident)])
+    bars = _pack_bars.latency([row("latency", value, size=size, peers=peers, resident=resident)])
     assert [bar["holds"] for bar in bars if bar] == [holds]
 
 

@@ -109,3 +109,19 @@ def test_what_the_readme_shows_is_in_the_committed_results(root):
     committed = results.load(root / "bench" / "results")
     layouts = {row["case"].get("layout") for result in committed for row in result["rows"]}
     assert layouts >= {*tables.HOST_LAYOUTS, *tables.GPU_FACES, tables.HALO}, json.dumps(sorted(map(str, layouts)))
+
+
+def types_result():
+    def row(uses, value):
+        case = {"type": "vector of 100", "uses": uses, "library": "mpich", "blocks": 100}
+        return {"case": case, "value": value, "unit": "us", "bound": 2.0, "peers": {}}
+
+    analysis = {"case": {"type": "vector of 100", "analysis": True, "library": "mpich"}, "value": 1.0, "bound": 0}
+    return {"benchmark": "types", **ORIGIN, "rows": [row(1, 2.1), row(10, 1.0), analysis], "bars": []}
+
+
+def test_types_are_shown_by_the_number_of_uses():
+    assert tables.types_table([]) == tables.NOT_MEASURED
+    table = tables.types_table([types_result()])
+    assert "| datatype | library | 1 use | 10 uses |" in table
+    assert "| vector of 100 | mpich | 1.05 | 0.50 |" in table

@@ -11,9 +11,9 @@ SHIM = Path(os.environ["GAPLESS_TEST_SHIM"])
 PROGRAMS = Path(os.environ["GAPLESS_TEST_PROGRAMS"])
 ABIS = os.environ["GAPLESS_TEST_ABIS"].split(",")
 PREFIXES = {
-    "mpich": Path(os.environ["GAPLESS_MPICH_PREFIX"]),
-    "abi": Path(os.environ["GAPLESS_MPICH_PREFIX"]),
-    "openmpi": Path(os.environ["GAPLESS_OPENMPI_PREFIX"]),
+    "mpich": Path(os.environ["MPICH_PREFIX"]),
+    "abi": Path(os.environ["MPICH_PREFIX"]),
+    "openmpi": Path(os.environ["OPENMPI_PREFIX"]),
 }
 ANY_USER_AND_MACHINE = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",

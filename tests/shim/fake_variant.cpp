@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "mpi/variant.hpp"
+#include "mpi/table/variant.hpp"
 
 namespace {
 
@@ -28,8 +28,8 @@ thread_local int depth = 0;
 #define GAPLESS_FORWARD_guarded GAPLESS_FORWARD
 #define GAPLESS_FORWARD_refused GAPLESS_FORWARD
 #define GAPLESS_FORWARD_passed(name)
-#define GAPLESS_FUNCTION(name, mark, since, handle, buffers) GAPLESS_FORWARD_##mark(name)
-#include "mpi/functions.def"
+#define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_FORWARD_##mark(name)
+#include "mpi/table/functions.def"
 
 struct Row {
   const char* name;
@@ -43,9 +43,9 @@ struct Row {
 #define GAPLESS_ROW_guarded GAPLESS_ROW_intercepted
 #define GAPLESS_ROW_refused GAPLESS_ROW_intercepted
 #define GAPLESS_ROW_passed(name)
-#define GAPLESS_FUNCTION(name, mark, since, handle, buffers) GAPLESS_ROW_##mark(name)
+#define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_ROW_##mark(name)
 const Row rows[] = {
-#include "mpi/functions.def"
+#include "mpi/table/functions.def"
 };
 
 gapless_variant_entry entries[std::size(rows)];

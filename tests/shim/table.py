@@ -1,13 +1,19 @@
-"""src/mpi/functions.def as Python reads it."""
+"""src/mpi/table/functions.def as Python reads it."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-TABLE = Path(__file__).resolve().parents[2] / "src" / "mpi" / "functions.def"
-ROW = re.compile(
-    r"^GAPLESS_FUNCTION(_AND_LARGE_COUNT)?\((\w+), (\w+), (\w+), (?:(none)|(\w+)\((\d+)\)), buffers\((.*)\)\)$"
-)
+TABLE = Path(__file__).resolve().parents[2] / "src" / "mpi" / "table" / "functions.def"
+ROW = re.compile(r"^GAPLESS_FUNCTION(_AND_LARGE_COUNT)?\((\w+), (\w+), (\w+), roles\((.*)\)\)$")
+ROLE = re.compile(r"(at_root\()?(\w+)\(([\d, ]+)\)\)?")
+
+
+@dataclass(frozen=True)
+class Role:
+    kind: str
+    places: tuple[int, ...]
+    at_root: bool
 
 
 @dataclass(frozen=True)
@@ -15,9 +21,7 @@ class Row:
     name: str
     mark: str
     since: str
-    handle: str
-    handle_index: int
-    buffers: tuple[int, ...]
+    roles: tuple[Role, ...]
 
 
 def rows() -> list[Row]:
@@ -27,9 +31,12 @@ def rows() -> list[Row]:
             continue
         matched = ROW.match(line)
         assert matched, f"not a row: {line}"
-        both, name, mark, since, none, handle, index, buffers = matched.groups()
-        rest = (none or handle, int(index or -1), tuple(map(int, re.findall(r"\d+", buffers))))
-        found.append(Row(name, mark, since, *rest))
+        both, name, mark, since, text = matched.groups()
+        roles = tuple(
+            Role(role.group(2), tuple(map(int, role.group(3).split(", "))), bool(role.group(1)))
+            for role in ROLE.finditer(text)
+        )
+        found.append(Row(name, mark, since, roles))
         if both:
-            found.append(Row(f"{name}_c", mark, "large_count", *rest))
+            found.append(Row(f"{name}_c", mark, "large_count", roles))
     return found

@@ -100,21 +100,101 @@ def test_every_function_that_should_be_listed_is(abi):
     assert missing == []
 
 
+# What the parameters at the places of a role look like.
+READ, WRITTEN = r"const void ?\*", r"void ?\*"
+COUNT = r"(int|MPI_Count|MPI_Aint) (\w*count|target_cout|n|\w*size)$"  # sic: a header of Open MPI
+COUNTS = r"const (int|MPI_Count) ?\w*counts ?\[\]$"
+DISPLACEMENTS = r"const (int|MPI_Count|MPI_Aint) ?\w*displs ?\[\]$"
+DATATYPE, DATATYPES = r"MPI_Datatype \w+$", r"const MPI_Datatype ?\w+types ?\[\]$"
+POSITION = r"(int|MPI_Count|MPI_Aint) ?\*position"
+PARTITIONS = r"int partitions"
+SIMPLE, VECTOR, VECTOR_W = (COUNT, DATATYPE), (COUNTS, DISPLACEMENTS, DATATYPE), (COUNTS, DISPLACEMENTS, DATATYPES)
+
+
+def handle_roles() -> dict[str, tuple[str, ...]]:
+    roles = {}
+    for role, type_name in HANDLES.items():
+        roles[role] = (rf"(const )?{type_name} \w+$",)
+        roles[f"{role}_place"] = roles[f"new_{role}"] = (rf"{type_name} ?\*",)
+    return roles
+
+
+ROLES = {
+    **{f"send{suffix}": (READ, *rest) for suffix, rest in (("", SIMPLE), ("_one", (DATATYPE,)))},
+    **{f"receive{suffix}": (WRITTEN, *rest) for suffix, rest in (("", SIMPLE), ("_one", (DATATYPE,)))},
+    **{
+        f"{way}_{peers}{suffix}": (memory, *rest)
+        for way, memory in (("send_to", READ), ("receive_from", WRITTEN))
+        for peers in ("all", "neighbors")
+        for suffix, rest in (("", SIMPLE), ("_v", VECTOR), ("_w", VECTOR_W))
+    },
+    **handle_roles(),
+    "replace": (WRITTEN, *SIMPLE),
+    "broadcast": (WRITTEN, *SIMPLE),
+    "send_partitions": (READ, PARTITIONS, *SIMPLE),
+    "receive_partitions": (WRITTEN, PARTITIONS, *SIMPLE),
+    "operand": (READ, *SIMPLE),
+    "operand_of_all": (READ, *SIMPLE),
+    "operand_of_all_v": (READ, COUNTS, DATATYPE),
+    "result": (WRITTEN, *SIMPLE),
+    "result_v": (WRITTEN, COUNTS, DATATYPE),
+    "packed_in": (READ, COUNT, POSITION),
+    "packed_out": (WRITTEN, COUNT, POSITION),
+    "memory": (WRITTEN, COUNT),
+    "target": (r"int target_rank", r"MPI_Aint target_disp", COUNT, DATATYPE),
+    "requests": (r"int (in)?count", r"(const )?MPI_Request \w+ ?\[\]"),
+    "datatype_place": (r"MPI_Datatype ?\*",),
+    "operation": (r"MPI_Op \w+$",),
+    "status": (r"MPI_Status ?\*",),
+    "statuses": (r"MPI_Status ?(\*array_of_statuses|array_of_statuses ?\[\])",),
+    "destination": (r"int dest$",),
+    "source": (r"int (source|dest)$",),  # MPICH declares MPI_Precv_init's as dest
+    "root": (r"int root$",),
+    "tag": (r"int tag$",),
+    "send_tag": (r"int sendtag$",),
+    "receive_tag": (r"int recvtag$",),
+}
+# Parameters that look like one of these have a role in every function.
+NEEDS_A_ROLE = re.compile(rf"(const )?({'|'.join(HANDLES.values())}|MPI_Status|MPI_Op)\b|int (dest|source|root|tag)$")
+
+
 @pytest.mark.parametrize("abi", ABIS)
-def test_arguments_are_what_the_rows_say(abi):
+def test_arguments_are_what_their_roles_say(abi):
+    for row in rows():
+        parameters = prototypes(abi).get(f"MPI_{row.name}")
+        if parameters is None:
+            continue
+        for role in row.roles:
+            looks = ROLES[role.kind]
+            assert len(looks) == len(role.places), (row.name, role)
+            for place, look in zip(role.places, looks, strict=True):
+                assert re.match(look, parameters[place]), (row.name, role.kind, parameters[place])
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_every_argument_that_needs_a_role_has_one(abi):
     for row in rows():
         name = f"MPI_{row.name}"
-        if name not in prototypes(abi):
-            continue
-        parameters = prototypes(abi)[name]
-        assert row.buffers == choice_buffers(name, parameters), name
-        if row.handle != "none":
-            assert re.match(rf"(const )?{HANDLES[row.handle]}\b", parameters[row.handle_index]), name
+        parameters = prototypes(abi).get(name, [])
+        with_role = {place for role in row.roles for place in role.places}
+        needing = {place for place, parameter in enumerate(parameters) if NEEDS_A_ROLE.match(parameter)}
+        assert needing | set(choice_buffers(name, parameters)) <= with_role, name
+
+
+def test_only_the_buffers_of_rooted_functions_are_the_roots():
+    for row in rows():
+        at_root = [role for role in row.roles if role.at_root]
+        assert not at_root or "root" in [role.kind for role in row.roles], row.name
+        assert len(at_root) == bool(re.match(r"I?(gather|scatter|reduce)(v?)(_init)?(_c)?$", row.name, re.IGNORECASE))
+
+
+def has_buffers(row) -> bool:
+    return any(re.match(r"(const )?void", ROLES[role.kind][0]) for role in row.roles)
 
 
 def test_buffers_are_looked_after():
-    assert [row.name for row in rows() if row.buffers and row.mark == "passed"] == []
-    assert [row.name for row in rows() if row.mark == "guarded" and not row.buffers] == []
+    assert [row.name for row in rows() if has_buffers(row) and row.mark == "passed"] == []
+    assert [row.name for row in rows() if row.mark == "guarded" and not has_buffers(row)] == []
 
 
 def test_every_function_exists_where_it_is_said_to():

@@ -1,137 +1,219 @@
+// A call's way from jobs to launches, step by step. run_and_wait() goes all of them, run() those from the route on.
+//
+//   resident   run_resident()          one small job for the kernel that stays on the GPU        pack/cuda/resident
+//   route      Router::route_*()       kernel, kernel of high priority, or copy engine; chunks   pack/gpu/route
+//   issue      issue()                 which jobs share a launch                                 pack/gpu/batch
+//     plan     Planner::plan()         a job's shape, its descriptor, and with prepare() its     pack/gpu/plan
+//              choose_regime()         regime, word and tiles                                    pack/gpu/describe
+//   launch     Launches::launch()      parameters or a table, a graph or a kernel                pack/cuda/launch
+//   wait       LaneState::wait()       for a number that the kernel's last block writes          pack/cuda/state.hpp
 #include "pack/cuda/engine.hpp"
 
-#include <algorithm>
-#include <cstdlib>
+#include <chrono>
+#include <new>
 
-#include "pack/cuda/run_copies.hpp"
+#include "base/per_thread.hpp"
+#include "device/cuda/errors.hpp"
+#include "device/cuda/runtime.hpp"
+#include "device/cuda/streams.hpp"
+#include "model/gpu.hpp"
+#include "pack/cuda/kernels/kernels.hpp"
+#include "pack/cuda/launch/copy_engine.hpp"
+#include "pack/cuda/launch/tile_launch.hpp"
+#include "pack/gpu/batch/job_cache.hpp"
 
-namespace gapless::pack::cuda {
+namespace gapless::pack::gpu {
 namespace {
 
-/// Of one engine and direction. Medians of an H200 on PCIe 5; docs/performance.md, "Copy engines", has the table.
-/// Elsewhere only their ratios matter.
-struct Cost {
-  std::int64_t waited_ns;  ///< of a call that moves nothing, until the CPU knows that it is done
-  std::int64_t gpu_ns;     ///< the same on the GPU, behind other work
-  std::int64_t bytes_per_us;
+using device::Status;
+using device::cuda::failed;
+using device::cuda::Lane;
+using device::cuda::result;
+
+/// The calling thread's place on a GPU, which is current while it lives.
+class CallPlace {
+ public:
+  explicit CallPlace(int device) noexcept : here_(device), error_(here_.error()) {
+    if (error_ != cudaSuccess) return;
+    try {
+      state_ = &here_.context().slots.of<ContextState>();
+    } catch (const std::exception&) {
+      error_ = cudaErrorMemoryAllocation;
+    }
+  }
+
+  /// Of what else may be called only if it is cudaSuccess.
+  cudaError_t error() const noexcept { return error_; }
+  ContextState& state() const noexcept { return *state_; }
+  /// The thread's lane, and this engine's state in it; nullptr with the reason in `error`.
+  Lane* lane(LaneState*& state, cudaError_t& error) const noexcept {
+    Lane* const lane = here_.lane(error);
+    if (lane == nullptr) return nullptr;
+    try {
+      state = &lane->slots.of<LaneState>();
+      error = state->prepare(lane->stream);
+    } catch (const std::exception&) {
+      error = cudaErrorMemoryAllocation;
+    }
+    return error == cudaSuccess ? lane : nullptr;
+  }
+
+ private:
+  device::cuda::InContext here_;
+  cudaError_t error_;
+  ContextState* state_ = nullptr;
 };
 
-constexpr Cost kernel_costs[traffic_count] = {{6'300, 1'200, 500'000}, {6'800, 200, 52'200}, {7'700, 1'000, 51'000}};
-constexpr Cost chunks_cost = {20'500, 15'000, 54'000};
-constexpr Cost copy_costs[traffic_count] = {{10'500, 2'600, 500'000}, {7'600, 2'600, 55'200}, {8'400, 2'600, 55'200}};
-constexpr std::int64_t next_copy_ns = 2'600;      // of a further copy
-constexpr std::int64_t change_stream_ns = 1'000;  // to be ahead, or to where runs can be copied
-
-/// What a row takes a copy engine beside its bytes, and at least, in picoseconds.
-struct RowCost {
-  std::int64_t beside_bytes;
-  std::int64_t least;
-};
-constexpr RowCost row_costs[traffic_count] = {{0, 15'000}, {150, 1'260}, {190, 2'300}};
-constexpr std::int64_t split_row_picoseconds = 1'000;  // of a row that is no whole number of sectors
-
-/// What a run takes the call that copies it. Shorter ones to the GPU take it longer, and the longer the more bytes
-/// there are, as if the driver moved those itself.
-constexpr std::int64_t run_ns = 420, short_run_ns = 1'000, short_run_bytes_per_us = 18'000;
-constexpr std::uint64_t long_run = 64 << 10;
-
-std::int64_t further_copies_ns(const Movement& movement) { return (movement.copies - 1) * next_copy_ns; }
-
-std::int64_t rows_ns(const Movement& movement) {
-  constexpr std::uint64_t sector = 32;
-  const RowCost& cost = row_costs[static_cast<std::size_t>(movement.traffic)];
-  const auto rows = static_cast<std::int64_t>(movement.rows), bytes = static_cast<std::int64_t>(movement.bytes);
-  const bool splits = movement.bytes % (sector * std::max<std::uint64_t>(movement.rows, 1)) != 0;
-  const std::int64_t beside = cost.beside_bytes + (splits ? split_row_picoseconds : 0);
-  const std::int64_t bytes_ns = bytes * 1000 / copy_costs[static_cast<std::size_t>(movement.traffic)].bytes_per_us;
-  return std::max(rows * beside / 1000, rows * cost.least / 1000 - bytes_ns);
+bool has_taken(cudaError_t error) noexcept {
+  if (error != cudaSuccess) cudaGetLastError();
+  return error == cudaSuccess;
 }
 
-const Cost& cost_of(Engine engine, const Movement& movement) {
-  const auto traffic = static_cast<std::size_t>(movement.traffic);
-  if (engine == Engine::copies) return copy_costs[traffic];
-  return movement.in_chunks ? chunks_cost : kernel_costs[traffic];
+/// False where the driver does not take the copies; a kernel then moves their bytes again.
+bool have_issued(const Route& route, cudaStream_t queue) noexcept {
+  return route.copies.count > 0 && has_taken(issue_copies(route.copies, queue));
 }
 
-std::int64_t bytes_ns(Engine engine, const Movement& movement) {
-  return static_cast<std::int64_t>(movement.bytes) * 1000 / cost_of(engine, movement).bytes_per_us;
+Before state_of(cudaStream_t queue) noexcept { return device::cuda::is_idle(queue) ? Before::idle : Before::busy; }
+
+Status issue(std::span<const Job> jobs, int device, ContextState& state, Launches& launches) noexcept {
+  try {
+    return issue(state.planner, jobs, device, launches);
+  } catch (const std::bad_alloc&) {
+    return failed("planning a pack or unpack", cudaErrorMemoryAllocation);
+  }
 }
 
-/// The CPU's time of the calls that copy runs.
-std::int64_t calling_ns(const Movement& movement) {
-  const auto runs = static_cast<std::int64_t>(movement.rows), bytes = static_cast<std::int64_t>(movement.bytes);
-  const bool are_short = movement.traffic == Traffic::from_host && movement.bytes < long_run * movement.rows;
-  return are_short ? runs * short_run_ns + bytes * 1000 / short_run_bytes_per_us : runs * run_ns;
+/// One job, in chunks if there is memory for them.
+Status issue_in_chunks(const Job& job, int device, ContextState& state, cudaStream_t queue,
+                       Launches& launches) noexcept {
+  Staging& staging = state.staging;
+  // A graph may be launched twice at a time, and the buffers serve one job after the other.
+  if (device::cuda::is_capturing(queue) || !staging.acquire(queue)) return issue({&job, 1}, device, state, launches);
+  Status status = Status::failed;
+  try {
+    status = issue_in_chunks(state.planner, job, device, launches, staging);
+  } catch (const std::bad_alloc&) {
+    status = failed("planning an unpack in chunks", cudaErrorMemoryAllocation);
+  }
+  if (status != Status::ok) staging.abandon();
+  staging.release();
+  return status;
 }
 
-/// While the copy engine is busy with the runs of one call the CPU makes the next; the first call or the last copies
-/// coincide with nothing.
-std::int64_t runs_ns(const Movement& movement) {
-  const std::int64_t calling = calling_ns(movement), copying = bytes_ns(Engine::copies, movement);
-  constexpr auto at_a_time = static_cast<std::int64_t>(runs_in_a_call);
-  const std::int64_t runs = std::max(static_cast<std::int64_t>(movement.rows), at_a_time);
-  return std::max(calling, copying) + std::min(calling, copying) * at_a_time / runs;
+/// Nothing where the job is no small nest. Throws std::bad_alloc.
+const std::optional<SmallNest>& small_nest_of(const Job& job, int device, Planner& planner) {
+  CachedJob& cached = of_this_thread<JobCache>().at(job, device, planner.identity());
+  if (!cached.is_nest_known) {
+    const auto preferred = planner.is_forced() ? std::nullopt : std::optional(Regime::nest);
+    const std::optional<FusedWork> work = fused(planner.plan(job, device, preferred).launch);
+    if (const auto* small = work ? std::get_if<SmallNest>(&*work) : nullptr) cached.nest = *small;
+    cached.is_nest_known = true;
+  }
+  return cached.nest;
 }
 
-std::int64_t moving_ns(Engine engine, const Movement& movement) {
-  const std::int64_t moving = bytes_ns(engine, movement);
-  return engine == Engine::copies ? moving + rows_ns(movement) + further_copies_ns(movement) : moving;
+/// False where it has to be launched.
+bool has_run_resident(const Job& job, int device, Reach reach, ContextState& state) noexcept {
+  try {
+    const auto bytes = static_cast<std::size_t>(job.end - job.begin);
+    const std::optional<SmallNest>& nest = small_nest_of(job, device, state.planner);
+    return nest && run_resident(*nest, bytes, reach == Reach::beyond, state.resident(device)) == ResidentResult::done;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
-
-/// Within a GPU strided copies are kernels of the driver's, which wait for multiprocessors too and are slower than
-/// ours.
-bool may_copy(const Movement& movement) { return movement.copies > 0 && movement.traffic != Traffic::within_gpu; }
-
-bool can_run(Engine engine, const Movement& movement) { return engine != Engine::copies || movement.copies > 0; }
 
 }  // namespace
 
-std::int64_t expected_ns(Engine engine, const Movement& movement) noexcept {
-  const std::int64_t start = cost_of(engine, movement).waited_ns;
-  if (engine == Engine::copies && movement.by_runs) return start + change_stream_ns + runs_ns(movement);
-  return start + moving_ns(engine, movement) + (engine == Engine::ahead ? change_stream_ns : 0);
+Status CudaEngine::run(std::span<const Job> jobs, int device, void* stream) noexcept {
+  const CallPlace place(device);
+  if (place.error() != cudaSuccess) return failed("choosing the GPU", place.error());
+  auto* const queue = static_cast<cudaStream_t>(stream);
+  ContextState& state = place.state();
+  Launches launches(state.memory, device, queue);
+  if (jobs.size() != 1 || !router_.has_choice(jobs.front())) return issue(jobs, device, state, launches);
+  const Route route = router_.route_issued(jobs.front(), device::cuda::locate(jobs.front().packed));
+  if (route.engine == Engine::copies && have_issued(route, queue)) return Status::ok;
+  return route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, state, queue, launches)
+                                  : issue(jobs, device, state, launches);
 }
 
-std::int64_t expected_gpu_ns(Engine engine, const Movement& movement) noexcept {
-  const std::int64_t start = cost_of(engine, movement).gpu_ns;
-  // The caller does not wait for the bytes, but for the calls.
-  if (engine == Engine::copies && movement.by_runs) return start + calling_ns(movement) + bytes_ns(engine, movement);
-  return start + moving_ns(engine, movement);
+// The work goes to the default stream itself, which orders it after the program's own without an event to wait for.
+Status CudaEngine::run_and_wait(std::span<const Job> jobs, int device, Reach reach) noexcept {
+  const CallPlace place(device);
+  cudaError_t error = place.error();
+  if (error != cudaSuccess) return failed("choosing the GPU", error);
+  ContextState& state = place.state();
+  const ResidentUse use = jobs.size() == 1 ? resident_use() : ResidentUse::never;
+  if (use == ResidentUse::at_once && has_run_resident(jobs.front(), device, reach, state)) return Status::ok;
+  bool may = false;
+  error = device::cuda::may_touch_default_stream(may);
+  if (use == ResidentUse::when_idle && may && has_run_resident(jobs.front(), device, reach, state)) return Status::ok;
+  Waiting waiting;
+  waiting.lane = error == cudaSuccess ? place.lane(waiting.state, error) : nullptr;
+  if (waiting.lane == nullptr) return failed("preparing to wait for the GPU", error);
+  waiting.queue = may ? cudaStreamLegacy : waiting.lane->stream;
+  Route route = router_.route_waited(jobs, device, reach);
+  const Before before = router_.should_ask(route, device) ? state_of(waiting.queue) : Before::unknown;
+  const std::uint64_t prepared_before = launches_prepared();
+  const auto start = std::chrono::steady_clock::now();
+  const Status status = run_and_wait(jobs, route, device, reach, state, waiting);
+  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
+  // A run that had to load its kernel, to make a graph, or to plan many jobs and maybe to allocate a table, tells
+  // nothing about engines.
+  constexpr std::size_t soon_planned = 64;
+  const bool tells = launches_prepared() == prepared_before && jobs.size() <= soon_planned;
+  if (status == Status::ok && tells) router_.note(route, device, elapsed.count(), before);
+  return status;
 }
 
-Engine choose_engine(const Movement& movement, const Delays& delays, std::optional<Engine> forced) noexcept {
-  if (forced && can_run(*forced, movement)) return *forced;
-  if (forced) return Engine::kernel;
-  const auto expected = [&](Engine engine) {
-    return expected_ns(engine, movement) + delays[static_cast<std::size_t>(engine)];
-  };
-  Engine best = expected(Engine::ahead) < expected(Engine::kernel) ? Engine::ahead : Engine::kernel;
-  if (may_copy(movement) && expected(Engine::copies) < expected(best)) best = Engine::copies;
-  return best;
+Status CudaEngine::run_and_wait(std::span<const Job> jobs, Route& route, int device, Reach reach, ContextState& state,
+                                const Waiting& waiting) noexcept {
+  cudaStream_t queue = waiting.queue;
+  if (route.engine == Engine::copies) {
+    if (have_issued(route, queue)) return result("waiting for copies", wait_for_copies(queue));
+    route.engine = Engine::kernel;
+  }
+  GraphLaunches* graphs = queue == cudaStreamLegacy ? waiting.state->graphs.get() : nullptr;
+  if (route.engine == Engine::high_priority && waiting.lane->follow(queue)) {
+    queue = waiting.lane->stream;
+    graphs = waiting.state->high_priority_graphs.get();
+  }
+  Launches launches(state.memory, device, {queue, graphs},
+                    route.movement.bytes < model::gpu_tuning.longest_polled_job ? waiting.state->next_completion(reach)
+                                                                                : Completion{});
+  const Status status = route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, state, queue, launches)
+                                                 : issue(jobs, device, state, launches);
+  if (!launches.is_under_way()) return status;
+  const bool polls = status == Status::ok && launches.completes();
+  const Status finished =
+      result("waiting for the GPU", polls ? waiting.state->wait(queue) : cudaStreamSynchronize(queue));
+  return status == Status::ok ? finished : status;
 }
 
-Engine choose_issued_engine(const Movement& movement, std::optional<Engine> forced) noexcept {
-  if (forced) return *forced == Engine::copies && movement.copies > 0 ? Engine::copies : Engine::kernel;
-  if (!may_copy(movement)) return Engine::kernel;
-  const std::int64_t copies = expected_gpu_ns(Engine::copies, movement);
-  const std::int64_t kernel = expected_gpu_ns(Engine::kernel, movement);
-  // Where they are as good, they leave the multiprocessors to the program.
-  return copies < kernel + kernel / 100 ? Engine::copies : Engine::kernel;
+Status CudaEngine::copy(const PairJob& job, int device, void* stream) noexcept {
+  const CallPlace place(device);
+  if (place.error() != cudaSuccess) return failed("choosing the GPU", place.error());
+  auto* const queue = static_cast<cudaStream_t>(stream);
+  try {
+    const PlannedPair planned = plan_pair(place.state().planner, job, device);
+    if (planned.out_of_memory) return Status::out_of_memory;
+    for (const auto& descriptor : {planned.source, planned.destination}) {
+      if (!descriptor) continue;
+      if (const Status status = place.state().memory.use({&descriptor, 1}, queue); status != Status::ok) return status;
+    }
+    return result("starting a copy between two layouts", launch(planned.launch, queue));
+  } catch (const std::bad_alloc&) {
+    return failed("planning a copy between two layouts", cudaErrorMemoryAllocation);
+  }
 }
 
-std::optional<Engine> engine_named(std::string_view name) noexcept {
-  if (name == "kernel") return Engine::kernel;
-  if (name == "ahead") return Engine::ahead;
-  if (name == "dma") return Engine::copies;
-  return {};
-}
+}  // namespace gapless::pack::gpu
 
-std::optional<Engine> forced_engine() noexcept {
-  static const std::optional<Engine> forced = [] {
-    const char* name = std::getenv("GAPLESS_GPU_ENGINE");
-    return name != nullptr ? engine_named(name) : std::nullopt;
-  }();
-  return forced;
+extern "C" __attribute__((visibility("default"))) gapless::pack::GpuEngine* gapless_pack_open(int interface_version) {
+  if (interface_version != gapless_pack_interface_version) return nullptr;
+  // Never destroyed: at exit the driver may be gone first.
+  static auto* const engine = new gapless::pack::gpu::CudaEngine;
+  return engine;
 }
-
-}  // namespace gapless::pack::cuda

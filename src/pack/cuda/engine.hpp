@@ -1,57 +1,35 @@
-// Which engine moves a job's bytes, and what that is expected to take: one function of a few numbers.
-//
-// Kernels need multiprocessors, and get them when what was launched before has left some free; kernels in a stream of
-// high priority get them first. Copy engines need none, but serve one transfer after the other in each direction of the
-// bus. Within one GPU the driver makes kernels of strided copies, so there copy engines are no way out.
+// The GPU engine, done with CUDA kernels and copies.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <optional>
-#include <string_view>
+#include <cuda_runtime_api.h>
 
-namespace gapless::pack::cuda {
+#include "device/cuda/context.hpp"
+#include "pack/cuda/state.hpp"
+#include "pack/gpu/route/route.hpp"
+#include "pack/gpu_engine.hpp"
 
-enum class Engine : std::uint8_t {
-  kernel,  ///< in the stream the job was given to
-  ahead,   ///< kernel in a stream of high priority, which first has to wait for the other
-  copies,  ///< the copies of a CopyPlan, or of RunCopies
-};
-inline constexpr std::size_t engine_count = 3;
+namespace gapless::pack::gpu {
 
-/// Between layouts in GPU memory and packed bytes where?
-enum class Traffic : std::uint8_t { within_gpu, to_host, from_host };
-inline constexpr std::size_t traffic_count = 3;
-
-struct Movement {
-  Traffic traffic = Traffic::within_gpu;
-  std::uint64_t bytes = 0;
-  std::uint64_t rows = 0;  ///< of the copies
-  int copies = 0;          ///< 0: it cannot be done by copies
-  bool in_chunks = false;  ///< a kernel would get it in chunks; see chunks.hpp
-  bool by_runs = false;    ///< the copies are of single runs; see run_copies.hpp
+/// Where a call that waits issues its work.
+struct Waiting {
+  device::cuda::Lane* lane = nullptr;
+  LaneState* state = nullptr;    ///< in the lane
+  cudaStream_t queue = nullptr;  ///< the legacy stream, or the lane's where that must not be touched
 };
 
-/// Nanoseconds from the call until the CPU knows that the bytes are there, on an idle GPU.
-std::int64_t expected_ns(Engine engine, const Movement& movement) noexcept;
+class CudaEngine final : public GpuEngine {
+ public:
+  device::Status run(std::span<const Job> jobs, int device, void* stream) noexcept override;
+  device::Status run_and_wait(std::span<const Job> jobs, int device, Reach reach) noexcept override;
+  device::Status copy(const PairJob& job, int device, void* stream) noexcept override;
+  void force_engine(const char* name) noexcept override { router_.force(engine_named(name)); }
 
-/// Nanoseconds on the GPU behind other work, which is what counts where nobody waits for the single job; and on the
-/// CPU, where they are many.
-std::int64_t expected_gpu_ns(Engine engine, const Movement& movement) noexcept;
+ private:
+  /// By the route; what is noted in the route is how it went in the end.
+  device::Status run_and_wait(std::span<const Job> jobs, Route& route, int device, Reach reach, ContextState& state,
+                              const Waiting& waiting) noexcept;
 
-/// Added to what is expected; see Punctuality.
-using Delays = std::array<std::int64_t, engine_count>;
+  Router router_;
+};
 
-/// The engine that is expected to be done first. `forced` is taken if it can do it.
-Engine choose_engine(const Movement& movement, const Delays& delays, std::optional<Engine> forced = {}) noexcept;
-
-/// The same where nobody waits: kernel or copies.
-Engine choose_issued_engine(const Movement& movement, std::optional<Engine> forced = {}) noexcept;
-
-/// kernel, ahead or dma; nothing for other words.
-std::optional<Engine> engine_named(std::string_view name) noexcept;
-
-/// What GAPLESS_GPU_ENGINE names.
-std::optional<Engine> forced_engine() noexcept;
-
-}  // namespace gapless::pack::cuda
+}  // namespace gapless::pack::gpu

@@ -1,16 +1,20 @@
 #include "pack/cuda/launches.hpp"
 
-#include "pack/cuda/errors.hpp"
-#include "pack/cuda/kernels.hpp"
+#include "device/cuda/errors.hpp"
+#include "device/cuda/streams.hpp"
+#include "pack/cuda/kernels/kernels.hpp"
 
-namespace gapless::pack::cuda {
+namespace gapless::pack::gpu {
+
+using device::cuda::failed;
+using device::cuda::is_capturing;
 
 using device::Status;
 
 Status LaunchMemory::use(std::span<const std::shared_ptr<Descriptor>> used, cudaStream_t queue) {
   const bool captured = !used.empty() && is_capturing(queue);
   for (const auto& descriptor : used) {
-    if (captured) descriptors.keep(descriptor);
+    if (captured) descriptors.hold(descriptor);
     if (!descriptor->follow(queue)) return Status::failed;
   }
   return Status::ok;
@@ -20,21 +24,21 @@ Status Launches::launch(const Launch& work, const std::shared_ptr<Descriptor>& d
   if (descriptor) {
     if (const Status status = memory_.use({&descriptor, 1}, queue_.stream); status != Status::ok) return status;
   }
-  if (!is_last || completion_.flag == nullptr) return launched(cuda::launch(work, queue(is_last)), false);
-  if (const auto row = short_copy(work)) return launched(cuda::launch(Launch(*row), queue_, completion_), true);
-  return launched(cuda::launch(work, queue_, completion_), !std::holds_alternative<ContiguousWork>(work));
+  if (!is_last || completion_.flag == nullptr) return launched(gpu::launch(work, queue(is_last)), false);
+  if (const auto row = short_copy(work)) return launched(gpu::launch(Launch(*row), queue_, completion_), true);
+  return launched(gpu::launch(work, queue_, completion_), !std::holds_alternative<ContiguousWork>(work));
 }
 
 Status Launches::launch(const BatchPart& part, bool is_last) {
   if (const Status status = memory_.use(part.batch().descriptors(), queue_.stream); status != Status::ok) return status;
-  return launched(cuda::launch(part, queue(is_last), is_last ? completion_ : Completion{}), is_last);
+  return launched(gpu::launch(part, queue(is_last), is_last ? completion_ : Completion{}), is_last);
 }
 
 std::optional<Status> Launches::launch_from_table(const Batch& batch, bool is_last) {
   if (const Status status = memory_.use(batch.descriptors(), queue_.stream); status != Status::ok) return status;
   const auto launch = [&](const void* table) {
     const BatchTable parameters = batch.table(table, is_last ? completion_ : Completion{});
-    return launched(cuda::launch(parameters, batch.tiles(), queue(is_last)), is_last);
+    return launched(gpu::launch(parameters, batch.tiles(), queue(is_last)), is_last);
   };
   if (!is_capturing(queue_.stream)) return memory_.tables.run(batch, device_, queue_.stream, launch);
   const void* const table = table_in_graph(memory_.descriptor_memory, batch, device_, queue_.stream);
@@ -48,4 +52,4 @@ Status Launches::launched(cudaError_t error, bool completes) noexcept {
   return Status::ok;
 }
 
-}  // namespace gapless::pack::cuda
+}  // namespace gapless::pack::gpu

@@ -3,12 +3,12 @@
 
 #include <cuda_runtime_api.h>
 
-#include "pack/cuda/completion.hpp"
-#include "pack/cuda/issue.hpp"
-#include "pack/cuda/table_memory.hpp"
-#include "pack/cuda/tile_launch.hpp"
+#include "pack/cuda/launch/tile_launch.hpp"
+#include "pack/cuda/memory/table_memory.hpp"
+#include "pack/gpu/batch/issue.hpp"
+#include "pack/gpu/kernel/completion.hpp"
 
-namespace gapless::pack::cuda {
+namespace gapless::pack::gpu {
 
 /// What all launches in a context share.
 struct LaunchMemory {
@@ -19,7 +19,7 @@ struct LaunchMemory {
 
   explicit LaunchMemory(std::size_t descriptor_capacity) : descriptors(descriptor_memory, descriptor_capacity) {}
 
-  /// Lets what is launched in `queue` from now on use the descriptors; keeps them for graphs.
+  /// Lets what is launched in `queue` from now on use the descriptors; holds them for graphs.
   device::Status use(std::span<const std::shared_ptr<Descriptor>> used, cudaStream_t queue);
 };
 
@@ -52,4 +52,4 @@ class Launches final : public LaunchSink {
   bool completes_ = false;
 };
 
-}  // namespace gapless::pack::cuda
+}  // namespace gapless::pack::gpu

@@ -9,7 +9,7 @@
 
 namespace gapless::test {
 
-/// The modes of sending; the nonblocking ones among them pass through gapless, the others do not.
+/// The modes of sending; the persistent one passes by gapless.
 enum class SendMode { send, ssend, bsend, rsend, isend, persistent };
 inline constexpr int send_modes = 6;
 enum class ReceiveWay { recv, mrecv, irecv, persistent };

@@ -17,7 +17,8 @@ constexpr MPI_Aint max_span = 1 << 20;
 
 class Builder {
  public:
-  Builder(Random& random, std::size_t max_elements) : random_(random), max_elements_(max_elements) {}
+  Builder(Random& random, std::size_t max_elements, std::span<const Type> basics)
+      : random_(random), max_elements_(max_elements), basics_(basics) {}
 
   Type build(int depth) {
     if (depth == 0) return copy_of_predefined();
@@ -40,8 +41,7 @@ class Builder {
   }
 
   Type copy_of_predefined() {
-    const auto all = predefined_types();
-    const Type& type = all[static_cast<std::size_t>(random_.between(0, static_cast<int>(all.size()) - 1))];
+    const Type& type = basics_[static_cast<std::size_t>(random_.between(0, static_cast<int>(basics_.size()) - 1))];
     return Type::predefined(type.handle(), type.map(), type.text());
   }
 
@@ -333,14 +333,15 @@ class Builder {
 
   Random& random_;
   std::size_t max_elements_;
+  std::span<const Type> basics_;
 };
 
 }  // namespace
 
-Type random_type(Random& random, int depth, std::size_t max_elements) {
-  Type type = Builder(random, max_elements).build(depth);
+Type random_type(Random& random, int depth, std::size_t max_elements, std::span<const Type> basics) {
+  Type type = Builder(random, max_elements, basics).build(depth);
   if (type.map().elements.size() <= 1 && depth > 0 && !random.one_in(4))
-    return random_type(random, depth, max_elements);
+    return random_type(random, depth, max_elements, basics);
   type.commit();
   return type;
 }

@@ -49,8 +49,10 @@ class Type {
 /// The predefined types the random types are made of, pair types included.
 std::span<const Type> predefined_types();
 
-/// A committed type nested at most `depth` deep, of at most `max_elements` basic elements, spanning less than a MiB.
-Type random_type(Random& random, int depth, std::size_t max_elements = 512);
+/// A committed type nested at most `depth` deep, of at most `max_elements` basic elements, spanning less than a MiB,
+/// made of `basics`.
+Type random_type(Random& random, int depth, std::size_t max_elements = 512,
+                 std::span<const Type> basics = predefined_types());
 
 /// The elements of `count` repetitions of `type`, in order, one after another without gaps: what a contiguous receiver
 /// uses.

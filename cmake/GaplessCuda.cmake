@@ -1,0 +1,42 @@
+# Finds the CUDA compiler, and sets GAPLESS_HAS_CUDA where there is one. Languages and architectures are those of the
+# folder that includes this.
+set(GAPLESS_HAS_CUDA FALSE)
+if(GAPLESS_CUDA STREQUAL "OFF")
+  return()
+endif()
+# An nvcc that is not on PATH, such as the one in the nvidia-cuda-nvcc wheels.
+set(GAPLESS_CUDA_COMPILER "" CACHE FILEPATH "The CUDA compiler; empty for the one CMake finds (CUDACXX, PATH)")
+if(GAPLESS_CUDA_COMPILER)
+  set(CMAKE_CUDA_COMPILER ${GAPLESS_CUDA_COMPILER})
+endif()
+include(CheckLanguage)
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+  if(GAPLESS_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "GAPLESS_CUDA is ON, but no CUDA compiler was found: set GAPLESS_CUDA_COMPILER or CUDACXX")
+  endif()
+  message(STATUS "No CUDA compiler: the CUDA plugin is not built")
+  return()
+endif()
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES OFF)  # decided below, when the compiler's version is known
+endif()
+enable_language(CUDA)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has C++20
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+endif()
+find_package(CUDAToolkit REQUIRED)
+
+# Machine code for the data-centre GPUs the compiler knows, and PTX of the newest common one for those to come.
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13)
+    set(CMAKE_CUDA_ARCHITECTURES 70-real 80-real 90)
+  else()
+    set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)
+  endif()
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+    list(APPEND CMAKE_CUDA_ARCHITECTURES 100-real)
+  endif()
+endif()
+set(GAPLESS_HAS_CUDA TRUE)

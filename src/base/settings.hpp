@@ -1,0 +1,43 @@
+// The environment variables of gapless. All are read when the first of them is needed, once, and whatever is wrong with
+// them is said then, one line each on stderr. What they mean is documented in python/gapless/environment.py.
+//
+// The shim reads GAPLESS and GAPLESS_VERBOSE itself, because it decides by them whether this library is loaded at all.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace gapless {
+
+/// One field a variable. A variable that is not set, is empty, or has a value that is not accepted leaves its field as
+/// it is here. A word is one of the accepted ones, or empty.
+struct Settings {
+  bool gpu = true;                         ///< GAPLESS_GPU
+  bool statistics = false;                 ///< GAPLESS_STATISTICS
+  std::string_view scheme;                 ///< GAPLESS_SCHEME
+  std::string_view host_engine;            ///< GAPLESS_HOST_ENGINE
+  std::string_view resident;               ///< GAPLESS_RESIDENT
+  std::string_view gpu_regime;             ///< GAPLESS_GPU_REGIME
+  std::string_view gpu_engine;             ///< GAPLESS_GPU_ENGINE
+  std::string_view gpu_launch;             ///< GAPLESS_GPU_LAUNCH
+  std::optional<std::size_t> pool_bytes;   ///< GAPLESS_POOL_BYTES
+  std::array<char, 4096> device_plugin{};  ///< GAPLESS_DEVICE_PLUGIN: a path, or the empty string
+};
+
+/// What this process was started with. Thread-safe; there until the process has ended.
+const Settings& settings() noexcept;
+
+/// Told of one variable that is wrong: its name and value, as far as they can be printed, and what is wrong.
+using FaultSink = void (*)(const char* name, const char* value, const char* fault, void* context);
+
+/// Reads the environment as it is now, and tells `sink` about unknown values, and about names that begin with GAPLESS_
+/// and are no variable; those that begin with GAPLESS_TEST_ belong to tests.
+Settings read_settings(FaultSink sink, void* context) noexcept;
+
+}  // namespace gapless
+
+/// For `gapless info`: writes lines "name=fault" about the environment as it is now. Returns the length of the whole
+/// text, like snprintf.
+extern "C" std::size_t gapless_settings_faults(char* buffer, std::size_t size);

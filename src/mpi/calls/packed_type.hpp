@@ -1,0 +1,99 @@
+// How packed bytes are given to the library: as MPI_PACKED, which matches every datatype on the other side.
+//
+// Under Open MPI packed bytes are *split*: the last byte stands behind a gap of one byte. Open MPI 5.0.11 moves a long
+// message between two contiguous buffers of a node by one copy from process to process, of the sender's length: a
+// message that is too long overruns the receive. Noncontiguous buffers go through shared memory in pieces, are
+// truncated as MPI demands, and are sooner there (docs/decisions.md).
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+
+#include "layout/layout.hpp"
+#include "mpi/table/abi.hpp"
+
+namespace gapless::mpi {
+
+/// May the library cut packed bytes of a datatype anywhere, whatever datatype receives them? `aligned`: does every
+/// basic element lie at a multiple of its size in the packed stream?
+///
+/// MPICH sends long messages in pieces of a multiple of 16 bytes, and cannot receive an element that lies in two of
+/// them. Open MPI can, but for elements of more than 16 bytes, of which it loses some. Both send whole elements of
+/// noncontiguous messages of their own.
+constexpr bool library_may_cut([[maybe_unused]] bool aligned, [[maybe_unused]] layout::Offset widest_element) noexcept {
+#if defined(GAPLESS_VARIANT_OPENMPI)
+  return widest_element <= 16;
+#else
+  return aligned;
+#endif
+}
+
+/// Will the library cut a message of so many packed bytes, if it may?
+constexpr bool is_long_enough_to_be_cut(std::size_t bytes) noexcept {
+#if defined(GAPLESS_VARIANT_OPENMPI)
+  constexpr std::size_t shortest_piece = 512;
+#else
+  constexpr std::size_t shortest_piece = 4096;
+#endif
+  return bytes > shortest_piece;
+}
+
+enum class End { send, receive };
+
+/// Are packed bytes split at that end of a message?
+bool is_split(std::size_t bytes, End end) noexcept;
+
+/// A datatype of packed bytes, to be given to the library with count 1.
+struct MadeType {
+  MPI_Datatype handle;
+  bool is_usable = false;
+  bool is_temporary = false;  ///< to be freed after the call
+};
+MadeType make_packed_type(std::size_t bytes, bool split) noexcept;
+void free_packed_type(MadeType& type) noexcept;
+
+/// Frees the datatypes made for split bytes. Precondition: no message is under way, and the library works.
+void free_split_types() noexcept;
+
+/// Count and datatype that name `bytes` packed bytes; Count is the type that the function called takes.
+template <class Count>
+class PackedType {
+ public:
+  PackedType(std::size_t bytes, End end) noexcept
+      : bytes_(bytes), is_split_(is_split(bytes, end)), count_(static_cast<Count>(bytes)) {
+    const bool counts = bytes <= static_cast<std::size_t>(std::numeric_limits<Count>::max());
+    if (counts && !is_split_) [[likely]]
+      return;
+    count_ = 1;
+    type_ = make_packed_type(bytes, is_split_);
+  }
+  ~PackedType() {
+    if (type_.is_temporary) free_packed_type(type_);
+  }
+  PackedType(const PackedType&) = delete;
+  PackedType& operator=(const PackedType&) = delete;
+
+  bool is_usable() const noexcept { return type_.is_usable; }
+  Count count() const noexcept { return count_; }
+  MPI_Datatype handle() const noexcept { return type_.handle; }
+
+  /// Before sending: puts the last byte where the datatype names it.
+  void split(void* packed) const noexcept {
+    auto* bytes = static_cast<std::byte*>(packed);
+    if (is_split_) bytes[bytes_] = bytes[bytes_ - 1];
+  }
+  /// After receiving `received` bytes: puts the last byte where the packed stream has it.
+  void join(void* packed, std::size_t received) const noexcept {
+    auto* bytes = static_cast<std::byte*>(packed);
+    if (is_split_ && received == bytes_) bytes[bytes_ - 1] = bytes[bytes_];
+  }
+
+ private:
+  std::size_t bytes_;
+  bool is_split_;
+  Count count_;
+  MadeType type_{MPI_PACKED, true, false};
+};
+
+}  // namespace gapless::mpi

@@ -1,0 +1,60 @@
+// Blocking messages.
+#include "mpi/calls/message_call.hpp"
+#include "mpi/table/entry_points.hpp"
+
+namespace gapless::mpi {
+namespace {
+
+// Sending and receiving through two buffers makes a replacement an exchange: `exchange` is the Sendrecv of the same
+// form.
+template <class Row, auto exchange, class Count>
+[[gnu::noinline]] int replace_slowly(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag,
+                                     int source, int receive_tag, MPI_Comm communicator, MPI_Status* wanted) {
+  Sending<Count> out(memory, count, datatype, false);
+  Receiving<Count> in(memory, count, datatype, false);
+  const auto raise = [&](int code) { return raise_on_communicator(communicator, code); };
+  int code = MPI_SUCCESS;
+  if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return raise(code);
+  if (!out.packs() || !in.packs()) {
+    return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
+                                  wanted);
+  }
+  ReceivedStatus status(wanted);
+  code = (native.*exchange)(out.memory(), out.count(), out.datatype(), destination, send_tag, in.memory(), in.count(),
+                            in.datatype(), source, receive_tag, communicator, status.get());
+  return in.finish_call(status, code, communicator, Row::name, raise);
+}
+
+template <class Row, auto exchange, class Count>
+int replace(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag, int source,
+            int receive_tag, MPI_Comm communicator, MPI_Status* status) {
+  if (goes_straight_through<Purpose::message>(memory, count, datatype)) [[likely]] {
+    return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
+                                  status);
+  }
+  return replace_slowly<Row, exchange>(memory, count, datatype, destination, send_tag, source, receive_tag,
+                                       communicator, status);
+}
+
+}  // namespace
+
+namespace entry {
+
+#define GAPLESS_BLOCKING(name) \
+  GAPLESS_IF_DECLARED(name, const decltype(Native::name) name = BlockingCall<table::rows::name>::call;)
+#define GAPLESS_BLOCKING_BOTH(name) GAPLESS_BLOCKING(name) GAPLESS_BLOCKING(name##_c)
+
+GAPLESS_BLOCKING_BOTH(Send)
+GAPLESS_BLOCKING_BOTH(Ssend)
+GAPLESS_BLOCKING_BOTH(Bsend)
+GAPLESS_BLOCKING_BOTH(Rsend)
+GAPLESS_BLOCKING_BOTH(Recv)
+GAPLESS_BLOCKING_BOTH(Mrecv)
+GAPLESS_BLOCKING_BOTH(Sendrecv)
+
+const decltype(Native::Sendrecv_replace) Sendrecv_replace = replace<table::rows::Sendrecv_replace, &Native::Sendrecv>;
+GAPLESS_IF_DECLARED(Sendrecv_replace_c, const decltype(Native::Sendrecv_replace_c) Sendrecv_replace_c =
+                                            replace<table::rows::Sendrecv_replace_c, &Native::Sendrecv_c>;)
+
+}  // namespace entry
+}  // namespace gapless::mpi

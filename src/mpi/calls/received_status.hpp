@@ -1,0 +1,51 @@
+// The status of a receive into packed bytes, and what it says that arrived.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+
+#include "mpi/table/abi.hpp"
+
+namespace gapless::mpi {
+
+/// Stands in for the program's status, so that a call that leaves its status as it was is noticed: MPICH returns
+/// MPI_SUCCESS without having received anything after an error handler of the program has returned.
+class ReceivedStatus {
+ public:
+  /// `wanted`: the program's, which may be MPI_STATUS_IGNORE.
+  explicit ReceivedStatus(MPI_Status* wanted) noexcept : wanted_(wanted == MPI_STATUS_IGNORE ? nullptr : wanted) {
+    own_.MPI_SOURCE = nobody;
+    if (wanted_ != nullptr) own_.MPI_ERROR = wanted_->MPI_ERROR;
+  }
+  /// One that the library has filled in already, or left as unset() made it.
+  ReceivedStatus(const MPI_Status& filled, MPI_Status* wanted) noexcept : own_(filled), wanted_(wanted) {}
+
+  MPI_Status* get() noexcept { return &own_; }
+  static MPI_Status unset(int error) noexcept {
+    MPI_Status status{};
+    status.MPI_SOURCE = nobody;
+    status.MPI_ERROR = error;
+    return status;
+  }
+
+  bool is_set() const noexcept { return own_.MPI_SOURCE != nobody; }
+  int source() const noexcept { return own_.MPI_SOURCE; }
+
+  /// Bytes that were received, or of which the library says so: a truncated message may count whole.
+  std::size_t bytes() const noexcept;
+  bool is_cancelled() const noexcept;
+  void set_bytes(std::size_t bytes) noexcept;
+
+  /// Gives the program its status, if the library has set one.
+  void deliver() const noexcept {
+    if (wanted_ != nullptr && is_set()) *wanted_ = own_;
+  }
+
+ private:
+  static constexpr int nobody = std::numeric_limits<int>::min();
+
+  MPI_Status own_{};
+  MPI_Status* wanted_;
+};
+
+}  // namespace gapless::mpi

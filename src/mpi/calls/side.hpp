@@ -1,0 +1,144 @@
+// One side of a point-to-point call: the memory, count and datatype that the library is given in place of the
+// program's.
+#pragma once
+
+#include <optional>
+#include <type_traits>
+
+#include "model/model.hpp"
+#include "mpi/calls/packed_type.hpp"
+#include "mpi/calls/received_status.hpp"
+#include "mpi/calls/user_buffer.hpp"
+#include "mpi/lifetime/errors.hpp"
+#include "mpi/lifetime/runtime.hpp"
+#include "mpi/table/native.hpp"
+
+namespace gapless::mpi {
+
+/// A message that is too long, of which the library says so in its status alone: it has called the handler before,
+/// where it has noticed, and MPICH returns MPI_SUCCESS if the handler has returned.
+inline constexpr int raised_already = MPI_ERR_TRUNCATE;
+
+/// Message is transfer::Outgoing or transfer::Incoming, Count int or MPI_Count.
+template <class Message, class Count>
+class Side {
+ public:
+  /// `idle` when the peer is MPI_PROC_NULL: nothing is packed or unpacked.
+  Side(const void* memory, Count count, MPI_Datatype datatype, bool idle) noexcept
+      : memory_(const_cast<void*>(memory)), count_(count), datatype_(datatype) {
+    if (!idle) user_ = identify(memory, count, datatype);
+    owner_ = owner_of(user_);
+    if (owner_ == Owner::ours) message_.emplace(user_.buffer);
+    if (message_ && (message_->scheme() == transfer::Scheme::native || must_stay_whole())) message_.reset();
+    if (message_) packed_type_.emplace(message_->wire_size(), end);
+  }
+
+  bool packs() const noexcept { return message_.has_value(); }
+
+  /// False if the call must fail, with the error code in `code`.
+  bool prepare(const char* function, int& code) noexcept {
+    if (owner_ == Owner::unserved) {
+      code = unserved_gpu_memory(function, user_.buffer.location.device);
+      return false;
+    }
+    if (!packs()) {
+      if (counts_native_messages) record_native(count_, datatype_);
+      return true;
+    }
+    const transfer::Result result = packed_type_->is_usable() ? message_->prepare() : transfer::Result::out_of_memory;
+    if (result == transfer::Result::ok) {
+      if (end == End::send) packed_type_->split(memory());
+      return true;
+    }
+    if (user_.is_gpu_memory()) {
+      code = gpu_failure(function, result);
+      return false;
+    }
+    // No host memory to pack into: the library has its own way without.
+    message_.reset();
+    return true;
+  }
+
+  void* memory() noexcept {
+    return packs() ? const_cast<void*>(static_cast<const void*>(message_->wire_data())) : memory_;
+  }
+  Count count() const noexcept { return packs() ? packed_type_->count() : count_; }
+  MPI_Datatype datatype() const noexcept { return packs() ? packed_type_->handle() : datatype_; }
+
+  /// Unpacks a message that arrived from `communicator` (MPI_COMM_NULL where that is not known), and gives the program
+  /// its status. MPI_SUCCESS, or the error that is to be raised.
+  int finish(ReceivedStatus& status, MPI_Comm communicator, const char* function) noexcept {
+    const int code = unpack(status, communicator, function);
+    status.deliver();
+    return code;
+  }
+  /// The same without the last part.
+  int unpack(ReceivedStatus& status, MPI_Comm communicator, const char* function) noexcept {
+    if (!status.is_set() || status.source() == MPI_PROC_NULL) return MPI_SUCCESS;
+    const std::size_t received = status.bytes();
+    if (received > message_->wire_size()) return raised_already;
+    packed_type_->join(memory(), received);
+    const std::size_t whole = bytes_to_unpack(received);
+    const transfer::Result result = message_->finish(whole);
+    if (result != transfer::Result::ok) return gpu_failure(function, result);
+    if (whole == received || is_from_self(status, communicator)) return MPI_SUCCESS;
+    status.set_bytes(whole);
+    return MPI_ERR_TYPE;
+  }
+
+  /// The end of a receive that the library answered with `code`. `raise` raises an error of ours.
+  template <class Raise>
+  int finish_call(ReceivedStatus& status, int code, MPI_Comm communicator, const char* function, Raise raise) noexcept {
+    if (code != MPI_SUCCESS) {
+      status.deliver();
+      return code;
+    }
+    code = finish(status, communicator, function);
+    return code == MPI_SUCCESS || code == raised_already ? code : raise(code);
+  }
+
+ private:
+  static constexpr End end = std::is_same_v<Message, transfer::Outgoing> ? End::send : End::receive;
+
+  bool must_stay_whole() const noexcept {
+    if (end == End::receive || user_.is_gpu_memory()) return false;
+    return is_long_enough_to_be_cut(message_->wire_size()) && !type_cache::find(datatype_)->may_be_cut;
+  }
+
+  // MPICH receives whole basic elements of short messages only, and tells of a part of one that a message from another
+  // process ends with. Open MPI receives the part. (MPI_Get_elements is not asked: MPICH 5.0.2 divides by zero for some
+  // datatypes with pairs.)
+  std::size_t bytes_to_unpack(std::size_t received) const noexcept {
+#if defined(GAPLESS_VARIANT_OPENMPI)
+    return received;
+#else
+    const bool is_short = static_cast<double>(received) <= model::mpich_on_host.eager_bytes;
+    const auto element = static_cast<std::size_t>(user_.buffer.type->element);
+    return is_short && element != 0 ? received - received % element : received;
+#endif
+  }
+
+  static bool is_from_self(const ReceivedStatus& status, MPI_Comm communicator) noexcept {
+    // Of a matched message the communicator is not known; mostly its ranks are those of the world.
+    if (communicator == MPI_COMM_NULL) return status.source() == runtime::world_rank();
+    int is_intercommunicator = 0, rank = -1;
+    native.Comm_test_inter(communicator, &is_intercommunicator);
+    native.Comm_rank(communicator, &rank);
+    return is_intercommunicator == 0 && rank == status.source();
+  }
+
+  void* memory_;
+  Count count_;
+  MPI_Datatype datatype_;
+  UserBuffer user_;
+  Owner owner_ = Owner::library;
+  std::optional<Message> message_;
+  std::optional<PackedType<Count>> packed_type_;
+};
+
+template <class Count>
+using Sending = Side<transfer::Outgoing, Count>;
+template <class Count>
+using Receiving = Side<transfer::Incoming, Count>;
+
+}  // namespace gapless::mpi

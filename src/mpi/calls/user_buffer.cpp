@@ -1,0 +1,49 @@
+// Classification past the fast answer of goes_straight_through().
+#include "mpi/calls/user_buffer.hpp"
+
+#include <algorithm>
+
+#include "mpi/lifetime/runtime.hpp"
+
+namespace gapless::mpi {
+
+bool counts_native_messages = false;
+
+UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose,
+                    Analysis analysis) noexcept {
+  UserBuffer user;
+  if (count <= 0) return user;
+  const TypeRecord* record = analysis == Analysis::now ? type_cache::find(datatype)
+                                                       : type_cache::find_for_use(memory, count, datatype, purpose);
+  user.description = record->described;
+  user.opaque = record->opaque;
+  const transfer::Described* described = user.description.get();
+  if (described == nullptr) {
+    if (user.opaque && device::in_use()) user.buffer.location = device::locate(memory);
+    return user;
+  }
+  layout::Offset size = 0;
+  if (__builtin_mul_overflow(described->layout->size, static_cast<layout::Offset>(count), &size)) return user;
+  const void* address = address_of(memory, record->first_byte);
+  if (is_null_with_displacement(address)) return user;
+  user.buffer = {described, count, const_cast<void*>(memory),
+                 device::in_use() ? device::locate(address) : device::Location{}};
+  return user;
+}
+
+Owner owner_of(const UserBuffer& user) noexcept {
+  if (user.is_gpu_memory() && runtime::library_reads_gpu_memory()) {
+    const bool as_it_is = !user.is_described() || transfer::is_contiguous(user.buffer);
+    return as_it_is ? Owner::library : Owner::ours;
+  }
+  if (user.is_gpu_memory()) return user.is_described() ? Owner::ours : Owner::unserved;
+  return user.is_described() && !transfer::is_contiguous(user.buffer) ? Owner::ours : Owner::library;
+}
+
+void record_native(MPI_Count count, MPI_Datatype datatype) noexcept {
+  const bool is_known = number_of(datatype) != 0 && datatype != MPI_DATATYPE_NULL && runtime::start();
+  const MPI_Count size = count > 0 && is_known ? runtime::size_of(datatype) : 0;
+  transfer::record(transfer::Scheme::native, static_cast<std::size_t>(std::max<MPI_Count>(size * count, 0)));
+}
+
+}  // namespace gapless::mpi

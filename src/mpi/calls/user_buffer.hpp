@@ -1,0 +1,88 @@
+// The (address, count, datatype) of a call, and whether it is this layer's business.
+#pragma once
+
+#include <memory>
+
+#include "device/device.hpp"
+#include "mpi/datatypes/type_cache.hpp"
+#include "mpi/table/abi.hpp"
+#include "transfer/statistics.hpp"
+#include "transfer/transfer.hpp"
+
+namespace gapless::mpi {
+
+/// Do native messages count too? Then none goes straight through. Set when the variant is opened.
+extern bool counts_native_messages;
+
+/// An address that the program need not be able to read.
+inline const void* address_of(const void* memory, std::intptr_t offset) noexcept {
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(memory) + static_cast<std::uintptr_t>(offset));
+}
+
+inline bool is_gpu_memory(const void* memory) noexcept {
+  return device::locate(memory).kind == device::MemoryKind::device;
+}
+
+/// No buffer lies in the first page: an address there is a null pointer with a small displacement.
+inline bool is_null_with_displacement(const void* address) noexcept {
+  constexpr std::uintptr_t first_page = 4096;
+  return reinterpret_cast<std::uintptr_t>(address) < first_page;
+}
+
+/// The question every call asks first, and mostly the last one: a few nanoseconds, and a question to the driver where a
+/// GPU is in use.
+template <Purpose purpose>
+inline bool goes_straight_through(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
+  constexpr auto one_is_native =
+      purpose == Purpose::message ? &TypeRecord::one_is_native_in_message : &TypeRecord::one_is_native_in_packing;
+  if (counts_native_messages) return false;
+  const TypeRecord* record = type_cache::find_for_use(memory, count, datatype, purpose);
+  const bool is_native = record->plain || (count == 1 && record->*one_is_native);
+  if (!is_native) return false;
+  return !device::in_use() || !is_gpu_memory(address_of(memory, record->first_byte));
+}
+
+/// The same of what can be told without a call: true only if the buffer, of at most `most_bytes`, goes straight
+/// through.
+template <Purpose purpose>
+inline bool goes_straight_through_at_a_glance(MPI_Count count, MPI_Datatype datatype, MPI_Count most_bytes) noexcept {
+  constexpr auto one_is_native =
+      purpose == Purpose::message ? &TypeRecord::one_is_native_in_message : &TypeRecord::one_is_native_in_packing;
+  if (counts_native_messages || device::may_be_in_use()) return false;
+  const TypeRecord* record = type_cache::find_in_table(datatype);
+  if (record == nullptr) return early_uses::count_use(count, datatype, most_bytes);
+  return record->plain || (count == 1 && record->*one_is_native);
+}
+
+struct UserBuffer {
+  /// Described unless `type` is null: then the buffer is empty, or the datatype is the library's business.
+  transfer::Buffer buffer{};
+  /// Keeps the description although another thread frees the datatype during the call, which MPI allows.
+  std::shared_ptr<const transfer::Described> description;
+  /// The datatype is valid and not understood; only `buffer.location` is known.
+  bool opaque = false;
+
+  bool is_described() const noexcept { return buffer.type != nullptr; }
+  bool is_gpu_memory() const noexcept { return buffer.location.kind == device::MemoryKind::device; }
+};
+
+/// What the arguments name. Whatever might be the caller's mistake is left undescribed, so that the library raises its
+/// own error. A null buffer is MPI_BOTTOM where the datatype carries absolute addresses, and a mistake where it does
+/// not. So are host buffers of datatypes whose analysis does not pay yet, unless it is asked for.
+enum class Analysis : std::uint8_t { when_it_pays, now };
+UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose = Purpose::message,
+                    Analysis analysis = Analysis::when_it_pays) noexcept;
+
+/// Whose business one side of a message is.
+enum class Owner {
+  library,   ///< the call goes to the library as it came
+  ours,      ///< to be moved by transfer
+  unserved,  ///< GPU memory that neither can read
+};
+
+Owner owner_of(const UserBuffer& user) noexcept;
+
+/// Counts a message that goes to the library as it came.
+void record_native(MPI_Count count, MPI_Datatype datatype) noexcept;
+
+}  // namespace gapless::mpi

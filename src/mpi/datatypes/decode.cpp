@@ -1,0 +1,331 @@
+// The library's own description of a datatype (MPI 5.0, 5.1.13), rebuilt with the constructors of layout/datatype.hpp.
+//
+// Bounds come from the library at every level: how a struct's extent is padded is its business and differs. Size and
+// true bounds come from both, and where they disagree the type is not ours, so a misunderstanding costs speed and never
+// data. True bounds may be wider, though, than what is named: MPICH counts the empty blocks of a struct, and lets some
+// darrays begin at 0.
+#include "mpi/datatypes/decode.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <deque>
+#include <exception>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "mpi/datatypes/contents.hpp"
+#include "mpi/table/native.hpp"
+
+namespace gapless::mpi {
+namespace {
+
+using layout::ArrayOrder;
+using layout::Datatype;
+using layout::Distribution;
+using layout::Numbers;
+using layout::Offset;
+
+struct Bounds {
+  MPI_Count size = 0, lower = 0, extent = 0, true_lower = 0, true_extent = 0;
+};
+
+Bounds bounds_of(MPI_Datatype handle) {
+  Bounds bounds;
+  check(native.Type_size_x(handle, &bounds.size));
+  check(native.Type_get_extent_x(handle, &bounds.lower, &bounds.extent));
+  check(native.Type_get_true_extent_x(handle, &bounds.true_lower, &bounds.true_extent));
+  if (bounds.size < 0) throw NotOurs("size unknown");
+  return bounds;
+}
+
+// A value with an index behind it: the index ends where the type's bytes end.
+Datatype pair_type(Offset value_size, Offset index_size, const Bounds& bounds) {
+  return layout::pair(value_size, index_size, bounds.true_extent - index_size, bounds.extent);
+}
+
+// Bytes of the value of a named pair with an int; 0 if the type is none. MPI_2INT is two ints without a gap.
+Offset value_size_of_pair(MPI_Datatype handle) {
+  if (handle == MPI_FLOAT_INT) return sizeof(float);
+  if (handle == MPI_DOUBLE_INT) return sizeof(double);
+  if (handle == MPI_LONG_INT) return sizeof(long);
+  if (handle == MPI_SHORT_INT) return sizeof(short);
+  if (handle == MPI_LONG_DOUBLE_INT) return sizeof(long double);
+  return handle == MPI_2INT ? sizeof(int) : 0;
+}
+
+Datatype named_type(MPI_Datatype handle, const Bounds& bounds) {
+  if (const Offset value_size = value_size_of_pair(handle)) return pair_type(value_size, sizeof(int), bounds);
+  if (bounds.size != bounds.true_extent || bounds.true_lower != 0) throw NotOurs("a named type with gaps");
+  return layout::named(bounds.size, bounds.extent);
+}
+
+std::vector<Offset> widened(std::span<const int> values) { return {values.begin(), values.end()}; }
+
+ArrayOrder order_of(Offset value) {
+  if (value == MPI_ORDER_C) return ArrayOrder::c;
+  if (value == MPI_ORDER_FORTRAN) return ArrayOrder::fortran;
+  throw NotOurs("an unknown array order");
+}
+
+Datatype subarray_type(const Contents& contents, const Datatype& child) {
+  const auto dimensions = static_cast<std::size_t>(contents.integer(0));
+  const std::size_t sizes = contents.is_large() ? 0 : 1;
+  const std::size_t order = contents.is_large() ? 1 : 1 + 3 * dimensions;
+  return layout::subarray(contents.list(sizes, dimensions), contents.list(sizes + dimensions, dimensions),
+                          contents.list(sizes + 2 * dimensions, dimensions), order_of(contents.integer(order)), child);
+}
+
+Datatype darray_type(const Contents& contents, const Datatype& child) {
+  const auto dimensions = static_cast<std::size_t>(contents.integer(2));
+  // The large-count form moves the global sizes to the large counts, and what follows them up.
+  const auto global_sizes = contents.list(contents.is_large() ? 0 : 3, dimensions);
+  const std::size_t rest = contents.is_large() ? 3 : 3 + dimensions;
+  std::vector<Distribution> distributions;
+  for (const int value : contents.integers(rest, dimensions)) {
+    if (value == MPI_DISTRIBUTE_NONE)
+      distributions.push_back(Distribution::none);
+    else if (value == MPI_DISTRIBUTE_BLOCK)
+      distributions.push_back(Distribution::block);
+    else if (value == MPI_DISTRIBUTE_CYCLIC)
+      distributions.push_back(Distribution::cyclic);
+    else
+      throw NotOurs("an unknown distribution");
+  }
+  auto arguments = widened(contents.integers(rest + dimensions, dimensions));
+  for (Offset& argument : arguments) {
+    if (argument == MPI_DISTRIBUTE_DFLT_DARG) argument = layout::default_distribution_argument;
+  }
+  const auto process_sizes = widened(contents.integers(rest + 2 * dimensions, dimensions));
+  return layout::darray(contents.integer(0), contents.integer(1), global_sizes, distributions, arguments, process_sizes,
+                        order_of(contents.integer(rest + 3 * dimensions)), child);
+}
+
+// The types of a constructor's arguments, each that differs once.
+class Children {
+ public:
+  void reserve(std::size_t count) { kind_of_.reserve(count); }
+  void add(const Decoded& child) {
+    // The same few take turns mostly.
+    auto& place = places_[(reinterpret_cast<std::uintptr_t>(&child) >> 4) % places_.size()];
+    if (place >= kinds_.size() || kinds_[place] != &child.datatype) {
+      const auto [kind, is_new] = kind_of_child_.try_emplace(&child.datatype, kinds_.size());
+      if (is_new) {
+        kinds_.push_back(&child.datatype);
+        decoded_.push_back(&child);
+      }
+      place = kind->second;
+    }
+    kind_of_.push_back(static_cast<std::uint32_t>(place));
+  }
+
+  std::size_t size() const noexcept { return kind_of_.size(); }
+  const Decoded& operator[](std::size_t i) const noexcept { return *decoded_[kind_of_[i]]; }
+  std::span<const Decoded* const> all() const noexcept { return decoded_; }
+  /// Of the datatypes, and which of them each child is.
+  std::span<const Datatype* const> kinds() const noexcept { return kinds_; }
+  std::span<const std::uint32_t> kind_of() const noexcept { return kind_of_; }
+
+ private:
+  std::vector<const Datatype*> kinds_;
+  std::vector<const Decoded*> decoded_;
+  std::vector<std::uint32_t> kind_of_;
+  std::unordered_map<const Datatype*, std::size_t> kind_of_child_;
+  std::array<std::size_t, 16> places_{};
+};
+
+Datatype construct(int combiner, const Contents& contents, const Children& children, const Bounds& bounds) {
+  if (combiner == value_index) return pair_type(children[0].datatype.size(), children[1].datatype.size(), bounds);
+  if (combiner == MPI_COMBINER_STRUCT || combiner == struct_integer) {
+    const std::size_t n = contents.count(0);
+    if (n != children.size()) throw NotOurs("a struct with other than one type per block");
+    return layout::structure(contents.numbers(1, n), contents.numbers(1 + n, n), children.kinds(), children.kind_of());
+  }
+  if (children.size() != 1) throw NotOurs("an unknown constructor");
+  const Datatype& child = children[0].datatype;
+  // if, not switch: combiners that a header lacks have made-up values above.
+  if (combiner == MPI_COMBINER_DUP) return child;
+  if (combiner == MPI_COMBINER_CONTIGUOUS) return layout::contiguous(contents.number(0), child);
+  if (combiner == MPI_COMBINER_VECTOR) {
+    return layout::vector(contents.number(0), contents.number(1), contents.number(2), child);
+  }
+  if (combiner == MPI_COMBINER_HVECTOR || combiner == hvector_integer) {
+    return layout::hvector(contents.number(0), contents.number(1), contents.number(2), child);
+  }
+  if (combiner == MPI_COMBINER_RESIZED) return layout::resized(child, contents.number(0), contents.number(1));
+  if (combiner == MPI_COMBINER_SUBARRAY) return subarray_type(contents, child);
+  if (combiner == MPI_COMBINER_DARRAY) return darray_type(contents, child);
+  const std::size_t n = contents.count(0);
+  if (combiner == MPI_COMBINER_INDEXED)
+    return layout::indexed(contents.numbers(1, n), contents.numbers(1 + n, n), child);
+  if (combiner == MPI_COMBINER_HINDEXED || combiner == hindexed_integer) {
+    return layout::hindexed(contents.numbers(1, n), contents.numbers(1 + n, n), child);
+  }
+  if (combiner == MPI_COMBINER_INDEXED_BLOCK) {
+    return layout::indexed_block(contents.number(1), contents.numbers(2, n), child);
+  }
+  if (combiner == MPI_COMBINER_HINDEXED_BLOCK) {
+    return layout::hindexed_block(contents.number(1), contents.numbers(2, n), child);
+  }
+  throw NotOurs("an unknown constructor");
+}
+
+Datatype with_library_bounds(Datatype datatype, const Bounds& bounds) {
+  if (datatype.size() != bounds.size) throw NotOurs("the library says another size");
+  if (bounds.size != 0 && (datatype.true_lower_bound < bounds.true_lower ||
+                           datatype.true_upper_bound > bounds.true_lower + bounds.true_extent)) {
+    throw NotOurs("the library says other true bounds");
+  }
+  datatype.lower_bound = bounds.lower;
+  datatype.upper_bound = bounds.lower + bounds.extent;
+  return datatype;
+}
+
+// MPICH's pieces hold a multiple of 16 bytes.
+constexpr Offset widest_aligned_element = 16;
+
+Offset aligned_element_of_named(const Datatype& type) {
+  const bool is_number = type.layout->is_contiguous() && std::has_single_bit(static_cast<std::uint64_t>(type.size()));
+  return is_number && type.size() <= widest_aligned_element ? type.size() : 0;
+}
+
+Offset widest_element_of(const Children& children) {
+  Offset widest = 0;
+  for (const Decoded* child : children.all()) widest = std::max(widest, child->widest_element);
+  return widest;
+}
+
+Offset narrowest_element_of(const Children& children) {
+  Offset narrowest = std::numeric_limits<Offset>::max();
+  for (const Decoded* child : children.all()) narrowest = std::min(narrowest, child->narrowest_element);
+  return narrowest;
+}
+
+Offset aligned_element_of_fields(Numbers block_lengths, const Children& fields) {
+  Offset widest = 1, packed = 0;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const Offset bytes = block_lengths[i] * fields[i].datatype.size();
+    if (bytes == 0) continue;
+    const Offset element = fields[i].aligned_element;
+    if (element == 0 || (packed & (element - 1)) != 0) return 0;  // elements are powers of two
+    widest = std::max(widest, element);
+    packed += bytes;
+  }
+  return packed % widest == 0 ? widest : 0;
+}
+
+Offset aligned_element_of(int combiner, const Contents& contents, const Children& children) {
+  static constexpr Offset once[] = {1, 1};
+  if (combiner == value_index) return aligned_element_of_fields(Numbers(once), children);
+  if (children.size() == 1) return children[0].aligned_element;
+  return aligned_element_of_fields(contents.numbers(1, children.size()), children);
+}
+
+/// Follows the children of short descriptions, as far as it takes no time.
+class EntryCounter {
+ public:
+  double count(MPI_Datatype handle) {
+    const Envelope envelope = envelope_of(handle);
+    if (is_predefined_combiner(envelope.combiner) || visits_++ == most_visits) return 0;
+    const MPI_Count numbers = envelope.integers + envelope.addresses + envelope.large_counts;
+    if (numbers > long_list) return static_cast<double>(entries_of(envelope.combiner, numbers, envelope.datatypes));
+    const Contents contents(handle, envelope);
+    double most = static_cast<double>(envelope.datatypes);
+    for (const MPI_Datatype child : contents.types()) most = std::max(most, count(child));
+    return most;
+  }
+
+ private:
+  static constexpr int most_visits = 16;
+  static constexpr MPI_Count long_list = 64;
+
+  static MPI_Count entries_of(int combiner, MPI_Count numbers, MPI_Count fields) noexcept {
+    if (fields > 1) return fields;
+    const bool is_uniform = combiner == MPI_COMBINER_INDEXED_BLOCK || combiner == MPI_COMBINER_HINDEXED_BLOCK;
+    return is_uniform ? numbers : numbers / 2;
+  }
+
+  int visits_ = 0;
+};
+
+/// Decodes a type and those it is made of, each once, however often they occur, where the library says that they are
+/// the same. Open MPI does not always, so their number has an end, too.
+class Decoder {
+ public:
+  const Decoded& decode(MPI_Datatype handle) {
+    const auto [place, is_new] = known_.try_emplace(number_of(handle));
+    Decoded& decoded = place->second;
+    if (!is_new) return decoded;
+    if (++depth_ > deepest) throw NotOurs("nested too deeply for the stack of a thread");
+    if (known_.size() > most_types) throw NotOurs("too many types to decode each by itself");
+    decoded = decode_new(handle);
+    --depth_;
+    return decoded;
+  }
+
+ private:
+  static constexpr int deepest = 100;
+  static constexpr std::size_t most_types = std::size_t{1} << 16;
+
+  /// The same few take turns in the fields of a struct.
+  const Decoded& decode_again(MPI_Datatype handle) {
+    auto& [known, decoded] = recent_[(number_of(handle) >> 4 ^ number_of(handle)) % recent_.size()];
+    if (decoded == nullptr || known != handle) {
+      const Decoded& found = decode(handle);
+      // Decoding it may have used the same place.
+      known = handle;
+      decoded = &found;
+    }
+    return *decoded;
+  }
+
+  Decoded decode_new(MPI_Datatype handle) {
+    const Envelope envelope = envelope_of(handle);
+    const Bounds bounds = bounds_of(handle);
+    if (is_predefined_combiner(envelope.combiner) && envelope.combiner != value_index) {
+      Datatype named = with_library_bounds(named_type(handle, bounds), bounds);
+      const Offset element = aligned_element_of_named(named);
+      const Offset widest = named.layout->is_contiguous() ? named.size() : 0;
+      const Offset narrowest = value_size_of_pair(handle) != 0 ? 0 : named.size();
+      return {std::move(named), element, widest, narrowest};
+    }
+    const Contents& contents = held_.emplace_back(handle, envelope);
+    Children children;
+    children.reserve(contents.types().size());
+    for (const MPI_Datatype type : contents.types()) children.add(decode_again(type));
+    return {with_library_bounds(construct(envelope.combiner, contents, children, bounds), bounds),
+            aligned_element_of(envelope.combiner, contents, children), widest_element_of(children),
+            narrowest_element_of(children)};
+  }
+
+  std::unordered_map<std::uintptr_t, Decoded> known_;
+  std::array<std::pair<MPI_Datatype, const Decoded*>, 32> recent_{};
+  // Open MPI makes some of the types it gives out anew, and the next one at the same address once that is freed: a
+  // handle says which type is meant only while all are kept.
+  std::deque<Contents> held_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+double list_entries(MPI_Datatype handle) noexcept {
+  try {
+    return EntryCounter().count(handle);
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+std::optional<Decoded> decode(MPI_Datatype handle) noexcept {
+  try {
+    return Decoder().decode(handle);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace gapless::mpi

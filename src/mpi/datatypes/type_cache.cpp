@@ -1,0 +1,218 @@
+// First use of a datatype, and its end.
+#include "mpi/datatypes/type_cache.hpp"
+
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "layout/facts.hpp"
+#include "mpi/calls/packed_type.hpp"
+#include "mpi/datatypes/contents.hpp"
+#include "mpi/datatypes/decode.hpp"
+#include "mpi/lifetime/runtime.hpp"
+#include "mpi/table/entry_points.hpp"
+#include "mpi/table/native.hpp"
+#include "transfer/statistics.hpp"
+
+namespace gapless::mpi::type_cache {
+
+alignas(64) constinit std::array<Set, std::size_t{1} << set_bits> sets{};
+
+const TypeRecord not_ours;
+
+namespace {
+
+using transfer::Described;
+
+// Never destroyed: delete callbacks may come while the process ends.
+struct Records {
+  std::mutex mutex;  ///< guards the two below
+  std::deque<TypeRecord> all;
+  std::vector<TypeRecord*> unused;
+
+  std::mutex analysis;  ///< one analysis at a time; the delete callback never takes it, for it may come from inside one
+  std::unordered_map<std::uintptr_t, TypeRecord*> predefined;
+
+  // Layouts of live datatypes by hash, so that equal types share one.
+  static constexpr std::size_t shared_count = 1024;
+  std::array<std::weak_ptr<const layout::Layout>, shared_count> shared;
+};
+
+Records& records() {
+  static Records& instance = *new Records;
+  return instance;
+}
+
+TypeRecord* new_record() {
+  Records& all = records();
+  const std::lock_guard lock(all.mutex);
+  if (all.unused.empty()) {
+    all.unused.reserve(all.all.size() + 1);  // so that recycle() never allocates
+    return &all.all.emplace_back();
+  }
+  TypeRecord* record = all.unused.back();
+  all.unused.pop_back();
+  return record;
+}
+
+void recycle(TypeRecord* record) noexcept {
+  record->described.reset();
+  Records& all = records();
+  const std::lock_guard lock(all.mutex);
+  all.unused.push_back(record);
+}
+
+void remember(TypeRecord* record) noexcept {
+  const std::uintptr_t number = record->handle.load(std::memory_order_relaxed);
+  Set& set = set_of(number);
+  for (auto& way : set) {
+    TypeRecord* expected = nullptr;
+    if (way.compare_exchange_strong(expected, record, std::memory_order_release)) return;
+  }
+  static std::atomic<std::size_t> turn{0};
+  set[turn.fetch_add(1, std::memory_order_relaxed) % ways].store(record, std::memory_order_release);
+}
+
+layout::LayoutPointer share(const layout::LayoutPointer& layout) {
+  auto& slot = records().shared[layout::hash(*layout) % Records::shared_count];
+  if (auto known = slot.lock(); known && *known == *layout) return known;
+  slot = layout;
+  return layout;
+}
+
+void describe(MPI_Datatype handle, TypeRecord& record) {
+  record.plain = record.one_is_native_in_message = record.one_is_native_in_packing = true;
+  record.first_byte = 0;
+  record.described.reset();
+  const auto decoded = decode(handle);
+  record.opaque = !decoded;
+  if (!decoded || decoded->datatype.size() == 0) return;
+  const layout::Datatype& datatype = decoded->datatype;
+  record.may_be_cut = library_may_cut(decoded->aligned_element != 0, decoded->widest_element);
+  Described described;
+  described.layout = share(datatype.layout);
+  described.facts = layout::facts_of(*described.layout);
+  described.extent = datatype.extent();
+  described.element = decoded->widest_element == decoded->narrowest_element ? decoded->widest_element : 0;
+  described.contiguous_repeats = described.layout->is_contiguous() && described.extent == described.layout->size;
+  record.plain = described.contiguous_repeats;
+  const transfer::Buffer one{&described, 1, nullptr, {}};
+  record.one_is_native_in_message = transfer::choose(one, transfer::Side::sender) == transfer::Scheme::native;
+  record.one_is_native_in_packing = transfer::choose_packing(one) == transfer::Scheme::native;
+  record.first_byte = described.facts.true_lower_bound;
+  record.described = std::make_shared<const Described>(std::move(described));
+}
+
+TypeRecord* analyse(MPI_Datatype handle, bool predefined) {
+  transfer::record_analysis();
+  TypeRecord* record = new_record();
+  try {
+    describe(handle, *record);
+  } catch (const std::exception&) {
+    recycle(record);
+    throw;
+  }
+  if (!predefined && native.Type_set_attr(handle, runtime::type_keyval(), record) != MPI_SUCCESS) {
+    recycle(record);
+    return nullptr;
+  }
+  record->handle.store(number_of(handle), std::memory_order_release);
+  return record;
+}
+
+TypeRecord* find_or_analyse(MPI_Datatype handle) {
+  Records& all = records();
+  const std::lock_guard lock(all.analysis);
+  if (is_predefined(handle)) {
+    TypeRecord*& record = all.predefined[number_of(handle)];
+    if (record == nullptr) record = analyse(handle, true);
+    return record;
+  }
+  void* attribute = nullptr;
+  int found = 0;
+  if (native.Type_get_attr(handle, runtime::type_keyval(), &attribute, &found) != MPI_SUCCESS) return nullptr;
+  return found != 0 ? static_cast<TypeRecord*>(attribute) : analyse(handle, false);
+}
+
+// Does this thread analyse or free a datatype? Then types not known yet are the library's business: it may call its own
+// interposed functions, and delete callbacks of the program may use a datatype whose description has ended already. A
+// new one would never end, and be taken for that of the next datatype with the same handle.
+constinit thread_local bool nothing_new [[gnu::tls_model("initial-exec")]] = false;
+
+class NothingNew {
+ public:
+  NothingNew() noexcept : before_(std::exchange(nothing_new, true)) {}
+  ~NothingNew() { nothing_new = before_; }
+  NothingNew(const NothingNew&) = delete;
+  NothingNew& operator=(const NothingNew&) = delete;
+
+ private:
+  bool before_;
+};
+
+inline void leave_table(std::uintptr_t number) noexcept {
+#pragma GCC unroll 4
+  for (auto& way : set_of(number)) {
+    TypeRecord* record = way.load(std::memory_order_acquire);
+    if (record == nullptr || record->handle.load(std::memory_order_acquire) != number) continue;
+    way.compare_exchange_strong(record, nullptr, std::memory_order_release, std::memory_order_relaxed);
+  }
+}
+
+// Open MPI calls no more delete callbacks once one has failed, and ends the datatype all the same.
+int free_type(MPI_Datatype* datatype) {
+  const NothingNew while_it_ends;
+  const std::uintptr_t number = datatype == nullptr ? TypeRecord::no_handle : number_of(*datatype);
+  const int code = native.Type_free(datatype);
+  if (code == MPI_SUCCESS) {
+    leave_table(number);
+    early_uses::forget(number);
+  }
+  return code;
+}
+
+}  // namespace
+
+const TypeRecord* find_slowly(MPI_Datatype handle) noexcept {
+  if (nothing_new || handle == MPI_DATATYPE_NULL || !runtime::start()) return &not_ours;
+  const NothingNew meanwhile;
+  TypeRecord* record = nullptr;
+  try {
+    if (runtime::is_usable(handle)) record = find_or_analyse(handle);
+  } catch (const std::exception&) {
+    record = nullptr;
+  }
+  if (record == nullptr) return &not_ours;
+  remember(record);
+  return record;
+}
+
+void clear_table() noexcept {
+  for (Set& set : sets) {
+    for (auto& way : set) way.store(nullptr, std::memory_order_release);
+  }
+}
+
+int forget(MPI_Datatype, int, void* value, void*) {
+  auto* record = static_cast<TypeRecord*>(value);
+  leave_table(record->handle.load(std::memory_order_acquire));
+  record->handle.store(TypeRecord::no_handle, std::memory_order_release);
+  recycle(record);
+  return MPI_SUCCESS;
+}
+
+int copy_nothing(MPI_Datatype, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+}  // namespace gapless::mpi::type_cache
+
+namespace gapless::mpi::entry {
+
+const decltype(Native::Type_free) Type_free = type_cache::free_type;
+
+}  // namespace gapless::mpi::entry

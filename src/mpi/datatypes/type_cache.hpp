@@ -1,0 +1,95 @@
+// From a datatype handle to its description, in a few nanoseconds.
+//
+// A datatype is analysed when that pays (early_uses.hpp). The result hangs on the datatype as an attribute, whose
+// delete callback ends it when the library ends the datatype, so a handle that the library uses again is never taken
+// for the old type. A small table keyed by handle stands before the attribute; MPI_Type_free takes the handle out of
+// it.
+//
+// Readers take no lock. Records are never returned to the system, only used again: their handle is cleared first and
+// set last, so a reader that finds its own handle in a record has found its own datatype's record, complete.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+
+#include "mpi/datatypes/early_uses.hpp"
+#include "mpi/table/abi.hpp"
+#include "transfer/transfer.hpp"
+
+namespace gapless::mpi {
+
+struct TypeRecord {
+  /// number_of(handle), or no_handle.
+  std::atomic<std::uintptr_t> handle;
+  /// Buffers of this type in host memory go to the library as they are: contiguous, or not ours.
+  bool plain = true;
+  /// A single one of this type in host memory is better left to the library: in a message, and by MPI_Pack.
+  bool one_is_native_in_message = true;
+  bool one_is_native_in_packing = true;
+  /// Where the first byte of a buffer lies, from its address: an absolute address where the buffer is MPI_BOTTOM.
+  std::intptr_t first_byte = 0;
+  /// Valid and not empty, but not understood: in GPU memory it cannot be served.
+  bool opaque = false;
+  /// May the library cut packed bytes of this type anywhere? See library_may_cut().
+  bool may_be_cut = true;
+  /// Null: the type is the library's business (invalid, not committed, opaque, or empty).
+  std::shared_ptr<const transfer::Described> described;
+
+  static constexpr std::uintptr_t no_handle = ~std::uintptr_t{0};
+  explicit TypeRecord(std::uintptr_t number = no_handle) noexcept : handle(number) {}
+};
+
+namespace type_cache {
+
+inline constexpr std::size_t ways = 4;
+inline constexpr std::size_t set_bits = 8;
+using Set = std::array<std::atomic<TypeRecord*>, ways>;
+alignas(64) extern std::array<Set, std::size_t{1} << set_bits> sets;
+
+inline Set& set_of(std::uintptr_t number) noexcept {
+  // Fibonacci hashing: handles differ in their low bits (MPICH) or in the middle (pointers).
+  return sets[(static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15u) >> (64 - set_bits)];
+}
+
+/// The record of a datatype, valid while the datatype is, if the table holds it; else null.
+inline const TypeRecord* find_in_table(MPI_Datatype handle) noexcept {
+  const std::uintptr_t number = number_of(handle);
+  for (const auto& way : set_of(number)) {
+    const TypeRecord* record = way.load(std::memory_order_acquire);
+    if (record != nullptr && record->handle.load(std::memory_order_acquire) == number) return record;
+  }
+  return nullptr;
+}
+
+/// The ways past the table: attribute, else analysis. Never null.
+const TypeRecord* find_slowly(MPI_Datatype handle) noexcept;
+
+/// What every handle is that this layer has no business with, or not yet.
+extern const TypeRecord not_ours;
+
+/// The record of a datatype, which is analysed if it is not yet. Never null.
+inline const TypeRecord* find(MPI_Datatype handle) noexcept {
+  const TypeRecord* record = find_in_table(handle);
+  return record != nullptr ? record : find_slowly(handle);
+}
+
+/// The record for a use of the datatype, or while its analysis does not pay one that says that it is the library's
+/// business. Never null.
+inline const TypeRecord* find_for_use(const void* memory, MPI_Count count, MPI_Datatype handle,
+                                      Purpose purpose) noexcept {
+  const TypeRecord* record = find_in_table(handle);
+  return record != nullptr ? record : early_uses::record_for_use(memory, count, handle, purpose);
+}
+
+/// Forgets every handle in the table, so that calls after MPI_Finalize reach the library.
+void clear_table() noexcept;
+
+/// The attribute's delete callback.
+int forget(MPI_Datatype handle, int keyval, void* record, void* extra_state);
+/// The attribute's copy callback: a duplicate is another handle and analysed on its own.
+int copy_nothing(MPI_Datatype handle, int keyval, void* extra_state, void* value_in, void* value_out, int* flag);
+
+}  // namespace type_cache
+}  // namespace gapless::mpi

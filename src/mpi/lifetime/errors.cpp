@@ -1,0 +1,79 @@
+// One error code per function and cause, added to the library when it first happens; its text is renewed each time.
+#include "mpi/lifetime/errors.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "mpi/lifetime/runtime.hpp"
+#include "mpi/table/native.hpp"
+
+namespace gapless::mpi {
+namespace {
+
+enum class Cause { unserved, out_of_memory, device_failed };
+
+int code_for(const char* function, Cause cause, const char* text) noexcept {
+  const int error_class = cause == Cause::out_of_memory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
+  try {
+    static std::mutex mutex;
+    static auto& codes = *new std::map<std::pair<std::string, Cause>, int>;
+    const std::lock_guard lock(mutex);
+    const auto [position, is_new] = codes.try_emplace({function, cause}, error_class);
+    int& code = position->second;
+    if (is_new && native.Add_error_code(error_class, &code) != MPI_SUCCESS) code = error_class;
+    // MPI forbids renaming its own codes.
+    if (code != error_class) native.Add_error_string(code, text);
+    return code;
+  } catch (const std::exception&) {
+    return error_class;
+  }
+}
+
+}  // namespace
+
+int unserved_gpu_memory(const char* function, int device) noexcept {
+  char text[MPI_MAX_ERROR_STRING];
+  std::snprintf(
+      text, sizeof text,
+      "%s: a buffer is memory of GPU %d, which this MPI library cannot read, and gapless does not support GPU "
+      "memory in this call yet",
+      function, device);
+  return code_for(function, Cause::unserved, text);
+}
+
+int gpu_failure(const char* function, transfer::Result result) noexcept {
+  device::Runtime* runtime = device::runtime();
+  const bool no_memory = result == transfer::Result::out_of_memory;
+  char text[MPI_MAX_ERROR_STRING];
+  try {
+    const std::string why = runtime == nullptr ? device::why_unavailable() : std::string(runtime->last_error());
+    std::snprintf(text, sizeof text, "%s: %s: %s", function,
+                  no_memory ? "no memory to pack GPU data into" : "GPU data could not be moved", why.c_str());
+  } catch (const std::exception&) {
+    std::snprintf(text, sizeof text, "%s: GPU data could not be moved", function);
+  }
+  return code_for(function, no_memory ? Cause::out_of_memory : Cause::device_failed, text);
+}
+
+int raise_on_communicator(MPI_Comm communicator, int code) noexcept {
+  native.Comm_call_errhandler(communicator, code);
+  return code;
+}
+
+int raise_on_window(MPI_Win window, int code) noexcept {
+  native.Win_call_errhandler(window, code);
+  return code;
+}
+
+int raise_on_file(MPI_File file, int code) noexcept {
+  native.File_call_errhandler(file, code);
+  return code;
+}
+
+int raise_without_object(int code) noexcept { return raise_on_communicator(runtime::communicator_for_errors(), code); }
+
+}  // namespace gapless::mpi

@@ -1,0 +1,24 @@
+// Errors of this layer become MPI errors: an error code with text, raised through the handler of the call's own object,
+// so that a program sees what it would see of its library. Nothing here is reached unless GPU memory is involved.
+#pragma once
+
+#include "mpi/table/abi.hpp"
+#include "transfer/transfer.hpp"
+
+namespace gapless::mpi {
+
+/// The error code, not yet raised, for GPU memory on `device` that neither the library nor this layer serves in
+/// `function`.
+int unserved_gpu_memory(const char* function, int device) noexcept;
+
+/// The error code, not yet raised, for GPU data that could not be moved in `function`. Precondition: result != ok.
+int gpu_failure(const char* function, transfer::Result result) noexcept;
+
+// Each calls the error handler of its object and returns `code`, as the failing call does.
+int raise_on_communicator(MPI_Comm communicator, int code) noexcept;
+int raise_on_window(MPI_Win window, int code) noexcept;
+int raise_on_file(MPI_File file, int code) noexcept;
+/// For calls without a communicator, window or file (MPI 5.0, 9.3).
+int raise_without_object(int code) noexcept;
+
+}  // namespace gapless::mpi

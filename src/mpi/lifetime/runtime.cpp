@@ -1,0 +1,254 @@
+// Start and end of the layer inside a running MPI library.
+#include "mpi/lifetime/runtime.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <mutex>
+
+#include "mpi/calls/packed_type.hpp"
+#include "mpi/datatypes/early_uses.hpp"
+#include "mpi/datatypes/type_cache.hpp"
+#include "mpi/lifetime/session.hpp"
+#include "mpi/requests/outstanding.hpp"
+#include "mpi/table/entry_points.hpp"
+#include "mpi/table/native.hpp"
+#include "transfer/buffers.hpp"
+#include "transfer/statistics.hpp"
+
+namespace gapless::mpi::runtime {
+namespace {
+
+// What the private communicator was made from.
+enum class Model { world, sessions };
+
+std::mutex mutex;  ///< set-up and end, and all below; readers of the private handles know that `working` is set
+std::atomic<bool> working{false};
+std::atomic<bool> multithreaded{true};
+std::atomic<int> rank_in_world{-1};
+Model model;
+bool world_ended = false;       ///< MPI_Finalize has begun
+int open_sessions = 0;          ///< the program's
+MPI_Comm private_communicator;  ///< of this process alone; errors are returned
+int type_keyval_;
+int end_keyval;
+
+// Does this thread set up or end? What the library asks of itself meanwhile goes straight to it.
+constinit thread_local bool changing [[gnu::tls_model("initial-exec")]] = false;
+
+class Change {
+ public:
+  Change() : lock_(mutex) { changing = true; }
+  ~Change() { changing = false; }
+
+ private:
+  std::lock_guard<std::mutex> lock_;
+};
+
+void print_statistics() noexcept {
+  try {
+    int rank = -1;
+    if (model == Model::world) {
+      native.Comm_rank(MPI_COMM_WORLD, &rank);
+    } else {
+      rank = session::rank();
+    }
+    std::fprintf(stderr, "gapless: rank %d: %s\n", rank, transfer::summary().c_str());
+  } catch (const std::exception&) {
+  }
+}
+
+/// Precondition: within a Change, and no call of the program is under way.
+void end() noexcept {
+  if (!working.exchange(false)) return;
+  if (transfer::statistics_wanted()) print_statistics();
+  type_cache::clear_table();
+  early_uses::clear_table();
+  free_split_types();
+  native.Type_free_keyval(&type_keyval_);
+  if (model == Model::world) {
+    native.Comm_free(&private_communicator);
+    native.Comm_free_keyval(&end_keyval);
+  } else {
+    session::close(private_communicator);
+  }
+  transfer::drain_pools();
+}
+
+int end_with_world(MPI_Comm, int, void*, void*) {
+  const Change change;
+  world_ended = true;
+  end();
+  return MPI_SUCCESS;
+}
+
+int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+bool has_world() noexcept {
+  int initialized = 0, finalized = 0;
+  native.Initialized(&initialized);
+  native.Finalized(&finalized);
+  return initialized != 0 && finalized == 0 && !world_ended;
+}
+
+bool start_in_world() noexcept {
+  model = Model::world;
+  int level = MPI_THREAD_MULTIPLE;
+  native.Query_thread(&level);
+  multithreaded.store(level == MPI_THREAD_MULTIPLE, std::memory_order_relaxed);
+  int rank = -1;
+  native.Comm_rank(MPI_COMM_WORLD, &rank);
+  rank_in_world.store(rank, std::memory_order_relaxed);
+  // Not a duplicate, for which the program's attribute callbacks would be called.
+  if (native.Comm_split(MPI_COMM_SELF, 0, 0, &private_communicator) != MPI_SUCCESS) return false;
+  native.Comm_set_errhandler(private_communicator, MPI_ERRORS_RETURN);
+  return native.Comm_create_keyval(copy_nothing, end_with_world, &end_keyval, nullptr) == MPI_SUCCESS &&
+         native.Comm_set_attr(MPI_COMM_SELF, end_keyval, nullptr) == MPI_SUCCESS;
+}
+
+bool start_in_sessions() noexcept {
+  model = Model::sessions;
+  multithreaded.store(true, std::memory_order_relaxed);  // each session may be of another level
+  return open_sessions > 0 && session::open(private_communicator);
+}
+
+bool set_up() noexcept {
+  if (has_world() ? !start_in_world() : !start_in_sessions()) return false;
+  return native.Type_create_keyval(type_cache::copy_nothing, type_cache::forget, &type_keyval_, nullptr) == MPI_SUCCESS;
+}
+
+}  // namespace
+
+bool start() noexcept {
+  if (working.load(std::memory_order_acquire)) return true;
+  if (changing) return false;
+  const Change change;
+  if (!working.load(std::memory_order_relaxed) && set_up()) working.store(true, std::memory_order_release);
+  return working.load(std::memory_order_relaxed);
+}
+
+bool is_multithreaded() noexcept { return multithreaded.load(std::memory_order_relaxed); }
+
+int world_rank() noexcept { return rank_in_world.load(std::memory_order_relaxed); }
+
+int type_keyval() noexcept { return type_keyval_; }
+
+bool is_usable(MPI_Datatype handle) noexcept {
+  // Packing nothing is the cheapest operation that checks the datatype, and it checks what a message would.
+  char nothing[8] = {};
+  int position = 0;
+  return native.Pack(nothing, 0, handle, nothing, sizeof nothing, &position, private_communicator) == MPI_SUCCESS;
+}
+
+MPI_Count size_of(MPI_Datatype handle) noexcept {
+#if defined(GAPLESS_VARIANT_OPENMPI)
+  // Checks no more of a handle than that it is one, in any of its functions.
+  MPI_Count bytes = 0;
+  return native.Type_size_x(handle, &bytes) == MPI_SUCCESS ? bytes : -1;
+#else
+  // Raises an error on the communicator, where Type_size would on one of the program's.
+#if GAPLESS_DECLARED_Pack_size_c
+  MPI_Count large = 0;
+  if (native.Pack_size_c != nullptr) {
+    return native.Pack_size_c(1, handle, private_communicator, &large) == MPI_SUCCESS ? large : -1;
+  }
+#endif
+  int bytes = 0;
+  return native.Pack_size(1, handle, private_communicator, &bytes) == MPI_SUCCESS ? bytes : -1;
+#endif
+}
+
+MPI_Comm communicator_for_errors() noexcept {
+  const std::lock_guard lock(mutex);
+  if (!has_world()) return private_communicator;
+    // MPI 4 moved these errors from MPI_COMM_WORLD's handler to MPI_COMM_SELF's.
+#if MPI_VERSION >= 4
+  return MPI_COMM_SELF;
+#else
+  return MPI_COMM_WORLD;
+#endif
+}
+
+bool library_reads_gpu_memory() noexcept {
+  static const bool answer = native.query_cuda_support != nullptr && native.query_cuda_support() == 1;
+  return answer;
+}
+
+bool is_job_on_one_node() noexcept {
+  // Open MPI's launcher says so; asking the library is a collective operation.
+  static const bool answer = [] {
+    const char* here = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    const char* everywhere = std::getenv("OMPI_COMM_WORLD_SIZE");
+    return here != nullptr && everywhere != nullptr && std::strcmp(here, everywhere) == 0;
+  }();
+  return answer;
+}
+
+namespace {
+
+// Set up inside MPI_Init, on the thread that calls it: later, splitting MPI_COMM_SELF could meet a collective of the
+// program on it.
+int initialize(int* count, char*** arguments) {
+  const int code = native.Init(count, arguments);
+  if (code == MPI_SUCCESS) static_cast<void>(start());
+  return code;
+}
+
+int initialize_thread(int* count, char*** arguments, int required, int* provided) {
+  const int code = native.Init_thread(count, arguments, required, provided);
+  if (code == MPI_SUCCESS) static_cast<void>(start());
+  return code;
+}
+
+int finalize() {
+  requests::complete_freed(true);
+  return native.Finalize();
+}
+
+#if GAPLESS_DECLARED_Session_init
+int session_initialize(MPI_Info info, MPI_Errhandler handler, MPI_Session* session) {
+  const int code = native.Session_init(info, handler, session);
+  if (code == MPI_SUCCESS) {
+    const std::lock_guard lock(mutex);
+    ++open_sessions;
+  }
+  return code;
+}
+
+int session_finalize(MPI_Session* session) {
+  {
+    const Change change;
+    if (--open_sessions == 0 && model == Model::sessions) {
+      requests::complete_freed(true);
+      end();
+    }
+  }
+  const int code = native.Session_finalize(session);
+  if (code != MPI_SUCCESS) {
+    const std::lock_guard lock(mutex);
+    ++open_sessions;
+  }
+  static_cast<void>(start());  // a world may be left
+  return code;
+}
+#endif
+
+}  // namespace
+}  // namespace gapless::mpi::runtime
+
+namespace gapless::mpi::entry {
+
+const decltype(Native::Init) Init = runtime::initialize;
+const decltype(Native::Init_thread) Init_thread = runtime::initialize_thread;
+const decltype(Native::Finalize) Finalize = runtime::finalize;
+#if GAPLESS_DECLARED_Session_init
+const decltype(Native::Session_init) Session_init = runtime::session_initialize;
+const decltype(Native::Session_finalize) Session_finalize = runtime::session_finalize;
+#endif
+
+}  // namespace gapless::mpi::entry

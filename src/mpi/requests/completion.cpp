@@ -1,0 +1,338 @@
+// The calls that complete requests. Each lets the library complete them, errors included, and then ends what is pending
+// for those that are ours: messages are unpacked, packed buffers let go.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <new>
+
+#include "mpi/requests/outstanding.hpp"
+#include "mpi/table/entry_points.hpp"
+
+namespace gapless::mpi {
+namespace requests {
+namespace {
+
+// An array of a call's length, without an allocation for the lengths that halo exchanges have.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(int size) noexcept {
+    if (size <= static_cast<int>(few_.size())) return;
+    many_.reset(new (std::nothrow) T[static_cast<std::size_t>(size)]{});
+    data_ = many_.get();
+  }
+  bool is_there() const noexcept { return data_ != nullptr; }
+  T* data() noexcept { return data_; }
+  T& operator[](int i) noexcept { return data_[i]; }
+
+ private:
+  std::array<T, 64> few_{};
+  std::unique_ptr<T[]> many_;
+  T* data_ = few_.data();
+};
+
+// What is pending for the requests of one call, claimed while it lives.
+class Claims {
+ public:
+  Claims(int count, const MPI_Request* requests) noexcept
+      : count_(requests == nullptr ? 0 : std::max(count, 0)), requests_(requests), pending_(count_) {
+    complete_freed(false);
+    for (int i = 0; i < count_ && pending_.is_there(); ++i) {
+      pending_[i] = claim(requests[i]);
+      any_ |= pending_[i] != nullptr;
+    }
+  }
+  ~Claims() {
+    for (int i = 0; any_ && i < count_; ++i) {
+      if (pending_[i] != nullptr) unclaim(pending_[i]);
+    }
+  }
+  Claims(const Claims&) = delete;
+  Claims& operator=(const Claims&) = delete;
+
+  bool are_any() const noexcept { return any_; }
+
+  /// What the library has answered for request `i`: `code` and `status`. Ends the message if the request is complete,
+  /// and gives the program its status. Returns `code`, or an error of ours that is not raised yet.
+  int complete(int i, int code, ReceivedStatus& status) noexcept {
+    Pending* pending = any_ ? pending_[i] : nullptr;
+    if (pending == nullptr || requests_[i] != MPI_REQUEST_NULL) {
+      status.deliver();
+      return code;
+    }
+    pending_[i] = nullptr;
+    const int ours = code == MPI_SUCCESS ? pending->finish(status) : MPI_SUCCESS;
+    if (code != MPI_SUCCESS) status.deliver();
+    communicator_ = pending->communicator;
+    end(pending);
+    return ours == MPI_SUCCESS ? code : ours;
+  }
+  /// The same for a call that completes nothing: it only says that request `i` is complete.
+  int look(int i, int code, ReceivedStatus& status) noexcept {
+    Pending* pending = any_ ? pending_[i] : nullptr;
+    if (pending == nullptr || code != MPI_SUCCESS) {
+      status.deliver();
+      return code;
+    }
+    communicator_ = pending->communicator;
+    return pending->finish(status);
+  }
+
+  /// Raises an error of ours where those of the last message go.
+  int raise(int code) const noexcept {
+    return communicator_ == MPI_COMM_NULL ? raise_without_object(code) : raise_on_communicator(communicator_, code);
+  }
+  int raised(int before, int after) const noexcept {
+    return after == before || after == raised_already ? after : raise(after);
+  }
+
+ private:
+  int count_;
+  const MPI_Request* requests_;
+  Scratch<Pending*> pending_;
+  MPI_Comm communicator_ = MPI_COMM_NULL;
+  bool any_ = false;
+};
+
+// Statuses of the library's for a call that fills in an array of them, and the program's.
+class Statuses {
+ public:
+  Statuses(int count, MPI_Status* wanted) noexcept
+      : wanted_(wanted == MPI_STATUSES_IGNORE ? nullptr : wanted), own_(count) {
+    for (int i = 0; i < count && own_.is_there(); ++i) {
+      own_[i] = ReceivedStatus::unset(wanted_ == nullptr ? MPI_SUCCESS : wanted_[i].MPI_ERROR);
+    }
+  }
+  bool are_there() const noexcept { return own_.is_there(); }
+  MPI_Status* get() noexcept { return own_.data(); }
+  ReceivedStatus of(int i) noexcept { return {own_[i], wanted_ == nullptr ? nullptr : wanted_ + i}; }
+  int error_of(int i) noexcept { return own_[i].MPI_ERROR; }
+  void set_error(int i, int code) noexcept {
+    if (wanted_ != nullptr) wanted_[i].MPI_ERROR = code;
+  }
+
+ private:
+  MPI_Status* wanted_;
+  Scratch<MPI_Status> own_;
+};
+
+bool tells_in_statuses(int code) noexcept {
+  int error_class = MPI_SUCCESS;
+  return code != MPI_SUCCESS && native.Error_class(code, &error_class) == MPI_SUCCESS &&
+         error_class == MPI_ERR_IN_STATUS;
+}
+
+/// The end of a call that answered with `code` and `completed` statuses; that of number k is of request index_of(k).
+template <class IndexOf>
+int complete_several(Claims& claims, Statuses& statuses, int completed, int code, IndexOf index_of) noexcept {
+  const bool in_statuses = tells_in_statuses(code);
+  int first_of_ours = MPI_SUCCESS;
+  for (int k = 0; k < completed; ++k) {
+    ReceivedStatus status = statuses.of(k);
+    const int library_says = in_statuses ? statuses.error_of(k) : code;
+    const int result = claims.complete(index_of(k), library_says, status);
+    if (result == library_says) continue;
+    if (first_of_ours == MPI_SUCCESS && !in_statuses) {
+      for (int other = 0; other < completed; ++other) statuses.set_error(other, MPI_SUCCESS);
+    }
+    if (first_of_ours == MPI_SUCCESS || first_of_ours == raised_already) first_of_ours = result;
+    statuses.set_error(k, result);
+  }
+  if (first_of_ours == MPI_SUCCESS || in_statuses) return code;
+  return first_of_ours == raised_already ? MPI_ERR_IN_STATUS : claims.raise(MPI_ERR_IN_STATUS);
+}
+
+[[gnu::noinline]] int wait_slowly(MPI_Request* request, MPI_Status* wanted) {
+  Claims claims(1, request);
+  if (!claims.are_any()) return native.Wait(request, wanted);
+  ReceivedStatus status(wanted);
+  const int code = native.Wait(request, status.get());
+  return claims.raised(code, claims.complete(0, code, status));
+}
+
+[[gnu::noinline]] int test_slowly(MPI_Request* request, int* flag, MPI_Status* wanted) {
+  Claims claims(1, request);
+  if (!claims.are_any()) return native.Test(request, flag, wanted);
+  ReceivedStatus status(wanted);
+  const int code = native.Test(request, flag, status.get());
+  return claims.raised(code, claims.complete(0, code, status));
+}
+
+[[gnu::noinline]] int wait_all_slowly(int count, MPI_Request* requests, MPI_Status* wanted) {
+  Claims claims(count, requests);
+  Statuses statuses(count, wanted);
+  if (!claims.are_any() || !statuses.are_there()) return native.Waitall(count, requests, wanted);
+  const int code = native.Waitall(count, requests, statuses.get());
+  return complete_several(claims, statuses, count, code, [](int k) { return k; });
+}
+
+[[gnu::noinline]] int test_all_slowly(int count, MPI_Request* requests, int* flag, MPI_Status* wanted) {
+  Claims claims(count, requests);
+  Statuses statuses(count, wanted);
+  if (!claims.are_any() || !statuses.are_there()) return native.Testall(count, requests, flag, wanted);
+  const int code = native.Testall(count, requests, flag, statuses.get());
+  if (code == MPI_SUCCESS && *flag == 0) return code;
+  return complete_several(claims, statuses, count, code, [](int k) { return k; });
+}
+
+[[gnu::noinline]] int wait_any_slowly(int count, MPI_Request* requests, int* index, MPI_Status* wanted) {
+  Claims claims(count, requests);
+  if (!claims.are_any()) return native.Waitany(count, requests, index, wanted);
+  ReceivedStatus status(wanted);
+  *index = MPI_UNDEFINED;
+  const int code = native.Waitany(count, requests, index, status.get());
+  if (*index == MPI_UNDEFINED) return status.deliver(), code;
+  return claims.raised(code, claims.complete(*index, code, status));
+}
+
+[[gnu::noinline]] int test_any_slowly(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
+  Claims claims(count, requests);
+  if (!claims.are_any()) return native.Testany(count, requests, index, flag, wanted);
+  ReceivedStatus status(wanted);
+  *index = MPI_UNDEFINED;
+  const int code = native.Testany(count, requests, index, flag, status.get());
+  if (*index == MPI_UNDEFINED) return status.deliver(), code;
+  return claims.raised(code, claims.complete(*index, code, status));
+}
+
+template <auto function>
+[[gnu::noinline]] int complete_some_slowly(int count, MPI_Request* requests, int* completed, int* indices,
+                                           MPI_Status* wanted) {
+  Claims claims(count, requests);
+  Statuses statuses(count, wanted);
+  if (!claims.are_any() || !statuses.are_there())
+    return (native.*function)(count, requests, completed, indices, wanted);
+  *completed = 0;
+  const int code = (native.*function)(count, requests, completed, indices, statuses.get());
+  const int number = *completed == MPI_UNDEFINED ? 0 : *completed;
+  return complete_several(claims, statuses, number, code, [indices](int k) { return indices[k]; });
+}
+
+[[gnu::noinline]] int get_status_slowly(MPI_Request request, int* flag, MPI_Status* wanted) {
+  Claims claims(1, &request);
+  if (!claims.are_any()) return native.Request_get_status(request, flag, wanted);
+  ReceivedStatus status(wanted);
+  const int code = native.Request_get_status(request, flag, status.get());
+  if (code == MPI_SUCCESS && *flag == 0) return code;
+  return claims.raised(code, claims.look(0, code, status));
+}
+
+#if GAPLESS_DECLARED_Request_get_status_all
+template <class IndexOf>
+int look_at_several(Claims& claims, Statuses& statuses, int completed, int code, IndexOf index_of) noexcept {
+  int result = code;
+  for (int k = 0; k < completed; ++k) {
+    ReceivedStatus status = statuses.of(k);
+    result = claims.raised(result, claims.look(index_of(k), result, status));
+  }
+  return result;
+}
+
+int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* wanted) {
+  Claims claims(are_none() ? 0 : count, requests);
+  if (!claims.are_any()) return native.Request_get_status_all(count, requests, flag, wanted);
+  Statuses statuses(count, wanted);
+  const int code = native.Request_get_status_all(count, requests, flag, statuses.get());
+  return look_at_several(claims, statuses, code == MPI_SUCCESS && *flag != 0 ? count : 0, code,
+                         [](int k) { return k; });
+}
+
+int get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
+  Claims claims(are_none() ? 0 : count, requests);
+  if (!claims.are_any()) return native.Request_get_status_any(count, requests, index, flag, wanted);
+  ReceivedStatus status(wanted);
+  *index = MPI_UNDEFINED;
+  const int code = native.Request_get_status_any(count, requests, index, flag, status.get());
+  if (*index == MPI_UNDEFINED) return status.deliver(), code;
+  return claims.raised(code, claims.look(*index, code, status));
+}
+
+int get_status_some(int count, const MPI_Request* requests, int* completed, int* indices, MPI_Status* wanted) {
+  Claims claims(are_none() ? 0 : count, requests);
+  if (!claims.are_any()) return native.Request_get_status_some(count, requests, completed, indices, wanted);
+  Statuses statuses(count, wanted);
+  *completed = 0;
+  const int code = native.Request_get_status_some(count, requests, completed, indices, statuses.get());
+  const int number = *completed == MPI_UNDEFINED ? 0 : *completed;
+  return look_at_several(claims, statuses, number, code, [indices](int k) { return indices[k]; });
+}
+#endif
+
+// Entry points: while nothing is outstanding, a load and a jump.
+
+int wait(MPI_Request* request, MPI_Status* status) {
+  return are_none() ? native.Wait(request, status) : wait_slowly(request, status);
+}
+
+int test(MPI_Request* request, int* flag, MPI_Status* status) {
+  return are_none() ? native.Test(request, flag, status) : test_slowly(request, flag, status);
+}
+
+int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) {
+  return are_none() ? native.Waitall(count, requests, statuses) : wait_all_slowly(count, requests, statuses);
+}
+
+int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  return are_none() ? native.Testall(count, requests, flag, statuses)
+                    : test_all_slowly(count, requests, flag, statuses);
+}
+
+int wait_any(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  return are_none() ? native.Waitany(count, requests, index, status) : wait_any_slowly(count, requests, index, status);
+}
+
+int test_any(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  return are_none() ? native.Testany(count, requests, index, flag, status)
+                    : test_any_slowly(count, requests, index, flag, status);
+}
+
+template <auto function>
+int complete_some(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
+  return are_none() ? (native.*function)(count, requests, completed, indices, statuses)
+                    : complete_some_slowly<function>(count, requests, completed, indices, statuses);
+}
+
+int get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  return are_none() ? native.Request_get_status(request, flag, status) : get_status_slowly(request, flag, status);
+}
+
+int free_request(MPI_Request* request) {
+  Pending* pending = are_none() || request == nullptr ? nullptr : claim(*request);
+  if (pending == nullptr) return native.Request_free(request);
+  adopt(pending);
+  *request = MPI_REQUEST_NULL;
+  complete_freed(false);
+  return MPI_SUCCESS;
+}
+
+template <auto function>
+int free_communicator(MPI_Comm* communicator) {
+  if (!are_none() && communicator != nullptr) forget_communicator(*communicator);
+  return (native.*function)(communicator);
+}
+
+}  // namespace
+}  // namespace requests
+
+namespace entry {
+
+const decltype(Native::Wait) Wait = requests::wait;
+const decltype(Native::Test) Test = requests::test;
+const decltype(Native::Waitall) Waitall = requests::wait_all;
+const decltype(Native::Testall) Testall = requests::test_all;
+const decltype(Native::Waitany) Waitany = requests::wait_any;
+const decltype(Native::Testany) Testany = requests::test_any;
+const decltype(Native::Waitsome) Waitsome = requests::complete_some<&Native::Waitsome>;
+const decltype(Native::Testsome) Testsome = requests::complete_some<&Native::Testsome>;
+const decltype(Native::Request_get_status) Request_get_status = requests::get_status;
+#if GAPLESS_DECLARED_Request_get_status_all
+const decltype(Native::Request_get_status_all) Request_get_status_all = requests::get_status_all;
+const decltype(Native::Request_get_status_any) Request_get_status_any = requests::get_status_any;
+const decltype(Native::Request_get_status_some) Request_get_status_some = requests::get_status_some;
+#endif
+const decltype(Native::Request_free) Request_free = requests::free_request;
+const decltype(Native::Comm_free) Comm_free = requests::free_communicator<&Native::Comm_free>;
+const decltype(Native::Comm_disconnect) Comm_disconnect = requests::free_communicator<&Native::Comm_disconnect>;
+
+}  // namespace entry
+}  // namespace gapless::mpi

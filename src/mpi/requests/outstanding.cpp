@@ -1,0 +1,161 @@
+// A hash table of intrusive lists, guarded by a lock that only programs with MPI_THREAD_MULTIPLE take.
+#include "mpi/requests/outstanding.hpp"
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
+
+#include "mpi/lifetime/runtime.hpp"
+
+namespace gapless::mpi::requests {
+
+std::atomic<std::size_t> internal::outstanding{0};
+
+namespace {
+
+constexpr std::size_t bucket_bits = 10;
+
+// Never destroyed: requests may be completed while the process ends.
+struct Table {
+  std::mutex mutex;  ///< guards all below
+  std::array<Pending*, std::size_t{1} << bucket_bits> buckets{};
+  Pending* freed = nullptr;
+  std::deque<Pending> places;
+  Pending* unused = nullptr;
+};
+
+Table& table() noexcept {
+  static Table& instance = *new Table;
+  return instance;
+}
+
+class Lock {
+ public:
+  Lock() noexcept : locks_(runtime::is_multithreaded()) {
+    if (locks_) table().mutex.lock();
+  }
+  ~Lock() {
+    if (locks_) table().mutex.unlock();
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  bool locks_;
+};
+
+Pending*& bucket_of(MPI_Request handle) noexcept {
+  std::uint64_t number = 0;
+  std::memcpy(&number, &handle, sizeof handle);
+  return table().buckets[(number * 0x9e3779b97f4a7c15u) >> (64 - bucket_bits)];
+}
+
+void push(Pending*& list, Pending* pending) noexcept {
+  pending->next = list;
+  list = pending;
+}
+
+void unlink(Pending*& list, Pending* pending) noexcept {
+  Pending** link = &list;
+  while (*link != pending) link = &(*link)->next;
+  *link = pending->next;
+}
+
+/// The first freed request that is complete, taken off the list; any, if they are to be waited for.
+Pending* take_freed(bool any) noexcept {
+  const Lock lock;
+  for (Pending* pending = table().freed; pending != nullptr; pending = pending->next) {
+    int is_complete = 0;
+    if (!any) native.Request_get_status(pending->handle, &is_complete, MPI_STATUS_IGNORE);
+    if (!any && is_complete == 0) continue;
+    unlink(table().freed, pending);
+    return pending;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Pending* acquire() noexcept {
+  const Lock lock;
+  Table& all = table();
+  if (Pending* pending = all.unused) {
+    all.unused = pending->next;
+    return pending;
+  }
+  try {
+    return &all.places.emplace_back();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+void release(Pending* pending) noexcept {
+  pending->clear();
+  pending->is_claimed = pending->is_unpacked = false;
+  const Lock lock;
+  push(table().unused, pending);
+}
+
+void add(Pending* pending, MPI_Request handle) noexcept {
+  pending->handle = handle;
+  const Lock lock;
+  push(bucket_of(handle), pending);
+  internal::outstanding.fetch_add(1, std::memory_order_relaxed);
+}
+
+Pending* claim(MPI_Request handle) noexcept {
+  const Lock lock;
+  for (Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
+    if (pending->handle != handle || pending->is_claimed) continue;
+    pending->is_claimed = true;
+    return pending;
+  }
+  return nullptr;
+}
+
+void unclaim(Pending* pending) noexcept {
+  const Lock lock;
+  pending->is_claimed = false;
+}
+
+void end(Pending* pending) noexcept {
+  {
+    const Lock lock;
+    unlink(bucket_of(pending->handle), pending);
+    internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
+  }
+  release(pending);
+}
+
+void adopt(Pending* pending) noexcept {
+  const Lock lock;
+  unlink(bucket_of(pending->handle), pending);
+  push(table().freed, pending);
+}
+
+void complete_freed(bool all) noexcept {
+  while (Pending* pending = take_freed(all)) {
+    ReceivedStatus status(MPI_STATUS_IGNORE);
+    native.Wait(&pending->handle, status.get());
+    static_cast<void>(pending->finish(status));
+    internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
+    release(pending);
+  }
+}
+
+void forget_communicator(MPI_Comm communicator) noexcept {
+  const Lock lock;
+  const auto forget_in = [communicator](Pending* list) {
+    for (Pending* pending = list; pending != nullptr; pending = pending->next) {
+      if (pending->communicator == communicator) pending->communicator = MPI_COMM_NULL;
+    }
+  };
+  for (Pending* list : table().buckets) forget_in(list);
+  forget_in(table().freed);
+}
+
+}  // namespace gapless::mpi::requests

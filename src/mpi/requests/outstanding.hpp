@@ -1,0 +1,46 @@
+// The nonblocking messages of ours that the program has not completed, by the handles of their requests.
+//
+// Every call that completes requests asks here first. While nothing is outstanding the answer is one load. A call that
+// completes a request claims what is pending for it *before* it asks the library: once the library has completed the
+// request, another thread may be given the same handle.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+#include "mpi/requests/pending.hpp"
+
+namespace gapless::mpi::requests {
+
+namespace internal {
+extern std::atomic<std::size_t> outstanding;
+}
+
+/// Is nothing outstanding, freed requests included?
+inline bool are_none() noexcept { return internal::outstanding.load(std::memory_order_relaxed) == 0; }
+
+/// A place for one message, not yet outstanding. Null if there is no memory for it.
+Pending* acquire() noexcept;
+/// Gives back a place that is not outstanding.
+void release(Pending* pending) noexcept;
+
+/// The message is outstanding under `handle` from now on. One that is complete already never is: libraries give the
+/// same handle to all of those.
+void add(Pending* pending, MPI_Request handle) noexcept;
+
+/// The unclaimed message of that handle, claimed; null if none of ours has it.
+Pending* claim(MPI_Request handle) noexcept;
+/// Its request is not complete.
+void unclaim(Pending* pending) noexcept;
+/// Its request is complete: ends a claimed message, and gives back its place.
+void end(Pending* pending) noexcept;
+
+/// The program has freed the request of a claimed message, which goes on: its handle is kept here instead.
+void adopt(Pending* pending) noexcept;
+/// Completes freed requests, those that are complete or all, which may wait for their peers.
+void complete_freed(bool all) noexcept;
+
+/// The program frees that communicator: errors of its outstanding messages go to no object's handler.
+void forget_communicator(MPI_Comm communicator) noexcept;
+
+}  // namespace gapless::mpi::requests

@@ -1,0 +1,28 @@
+#include "mpi/requests/pending.hpp"
+
+#include <type_traits>
+
+#include "mpi/lifetime/errors.hpp"
+
+namespace gapless::mpi::requests {
+
+int Pending::finish(ReceivedStatus& status) noexcept {
+  int code = MPI_SUCCESS;
+  const bool arrived = status.is_set() && !is_unpacked && !status.is_cancelled();
+  const auto receive = [&](auto& side) {
+    if (arrived) code = side.unpack(status, communicator, function);
+    is_unpacked = true;
+  };
+  if (auto* side = std::get_if<Receiving<int>>(&side_)) receive(*side);
+  if constexpr (!std::is_same_v<MPI_Count, int>) {
+    if (auto* side = std::get_if<Receiving<MPI_Count>>(&side_)) receive(*side);
+  }
+  status.deliver();
+  return code;
+}
+
+int Pending::raise(int code) const noexcept {
+  return communicator == MPI_COMM_NULL ? raise_without_object(code) : raise_on_communicator(communicator, code);
+}
+
+}  // namespace gapless::mpi::requests

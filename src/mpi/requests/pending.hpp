@@ -1,0 +1,37 @@
+// A nonblocking message of ours: the program's handle is the library's own request, and at its completion something is
+// left to be done here: to unpack what arrived, to let go of a packed buffer.
+#pragma once
+
+#include <variant>
+
+#include "mpi/calls/side.hpp"
+
+namespace gapless::mpi::requests {
+
+class Pending {
+ public:
+  template <class Side, class... Arguments>
+  Side& make(Arguments&&... arguments) noexcept {
+    return side_.template emplace<Side>(std::forward<Arguments>(arguments)...);
+  }
+  /// Lets go of packed buffers. Nothing is pending here any more.
+  void clear() noexcept { side_.emplace<std::monostate>(); }
+
+  /// The library has completed the request with that status: unpacks a message that arrived, once, and gives the
+  /// program its status. MPI_SUCCESS, or the error that is to be raised. `shared_` lets the next call do no more than
+  /// deliver.
+  int finish(ReceivedStatus& status) noexcept;
+  int raise(int code) const noexcept;
+
+  MPI_Request handle{};       ///< the key
+  const char* function = "";  ///< that started it, for error texts
+  MPI_Comm communicator{};    ///< errors go to; MPI_COMM_NULL: to no object's handler
+  bool is_claimed = false;    ///< a call is completing the request
+  bool is_unpacked = false;   ///< a call that completes nothing has seen the message arrive
+  Pending* next = nullptr;    ///< in its list
+
+ private:
+  std::variant<std::monostate, Sending<int>, Receiving<int>, Sending<MPI_Count>, Receiving<MPI_Count>> side_;
+};
+
+}  // namespace gapless::mpi::requests

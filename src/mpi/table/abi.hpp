@@ -1,0 +1,62 @@
+// The MPI header of the variant being compiled, made harmless: nothing it declares may become an undefined symbol.
+//
+// Functions are only ever named inside decltype. Open MPI's predefined handles are addresses of data symbols, so their
+// macro is redefined to take the addresses from a table that is filled when the variant is opened; MPI_INT and the
+// others then work unchanged in the source.
+#pragma once
+
+#include <cstdint>
+
+#if defined(GAPLESS_VARIANT_ABI)
+#include <mpi_abi.h>
+#else
+#define MPICH_SKIP_MPICXX 1
+#define OMPI_SKIP_MPICXX 1
+#include <mpi.h>
+#endif
+
+#include "declared.hpp"
+
+#define GAPLESS_CONCATENATE_(a, b) a##b
+#define GAPLESS_CONCATENATE(a, b) GAPLESS_CONCATENATE_(a, b)
+#define GAPLESS_IF_0(...)
+#define GAPLESS_IF_1(...) __VA_ARGS__
+/// The code if this ABI's header declares MPI_<name>, else nothing.
+#define GAPLESS_IF_DECLARED(name, ...) GAPLESS_CONCATENATE(GAPLESS_IF_, GAPLESS_DECLARED_##name)(__VA_ARGS__)
+
+#if defined(GAPLESS_VARIANT_OPENMPI)
+
+// The predefined handles this layer names.
+#define GAPLESS_OPENMPI_DATA(row)                                                                                  \
+  row(ompi_mpi_comm_null) row(ompi_mpi_comm_world) row(ompi_mpi_comm_self) row(ompi_request_null)                  \
+      row(ompi_message_no_proc) row(ompi_message_null) row(ompi_mpi_datatype_null) row(ompi_mpi_byte)              \
+          row(ompi_mpi_packed) row(ompi_mpi_2int) row(ompi_mpi_float_int) row(ompi_mpi_double_int)                 \
+              row(ompi_mpi_longdbl_int) row(ompi_mpi_long_int) row(ompi_mpi_short_int) row(ompi_mpi_errors_return) \
+                  row(ompi_mpi_info_null)
+
+namespace gapless::mpi {
+struct OpenMpiData {
+#define GAPLESS_ROW(symbol) void* symbol = nullptr;
+  GAPLESS_OPENMPI_DATA(GAPLESS_ROW)
+#undef GAPLESS_ROW
+};
+extern OpenMpiData open_mpi_data;
+}  // namespace gapless::mpi
+
+#undef OMPI_PREDEFINED_GLOBAL
+#define OMPI_PREDEFINED_GLOBAL(type, global) (static_cast<type>(::gapless::mpi::open_mpi_data.global))
+
+#endif
+
+namespace gapless::mpi {
+
+/// A datatype handle as a number: an int in MPICH, a pointer elsewhere.
+inline std::uintptr_t number_of(MPI_Datatype handle) noexcept {
+#if defined(GAPLESS_VARIANT_MPICH)
+  return static_cast<std::uint32_t>(handle);
+#else
+  return reinterpret_cast<std::uintptr_t>(handle);
+#endif
+}
+
+}  // namespace gapless::mpi

@@ -1,0 +1,42 @@
+// What the variant hands to the shim: for every intercepted function, gapless::mpi::entry::<name>; for every guarded
+// one, a guard made from the table.
+#pragma once
+
+#include "mpi/table/native.hpp"
+
+namespace gapless::mpi {
+
+/// "MPI_Send" for &Native::Send, for error texts.
+template <auto member>
+inline constexpr const char* name_of = nullptr;
+
+namespace entry {
+
+#define GAPLESS_ENTRY_intercepted(name) GAPLESS_IF_DECLARED(name, extern const decltype(Native::name) name;)
+#define GAPLESS_ENTRY_guarded(name)
+#define GAPLESS_ENTRY_refused(name)
+#define GAPLESS_ENTRY_passed(name)
+#define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_ENTRY_##mark(name)
+#include "mpi/table/functions.def"
+#undef GAPLESS_ENTRY_intercepted
+#undef GAPLESS_ENTRY_guarded
+#undef GAPLESS_ENTRY_refused
+#undef GAPLESS_ENTRY_passed
+
+}  // namespace entry
+
+#define GAPLESS_NAME(name) \
+  GAPLESS_IF_DECLARED(name, template <> inline constexpr const char* name_of<& Native::name> = "MPI_" #name;)
+#define GAPLESS_NAME_intercepted(name) GAPLESS_NAME(name)
+#define GAPLESS_NAME_guarded(name)
+#define GAPLESS_NAME_refused(name)
+#define GAPLESS_NAME_passed(name)
+#define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_NAME_##mark(name)
+#include "mpi/table/functions.def"
+#undef GAPLESS_NAME
+#undef GAPLESS_NAME_intercepted
+#undef GAPLESS_NAME_guarded
+#undef GAPLESS_NAME_refused
+#undef GAPLESS_NAME_passed
+
+}  // namespace gapless::mpi

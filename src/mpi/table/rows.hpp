@@ -1,0 +1,56 @@
+// The rows of functions.def as types: for every function that does not pass by and that the header declares,
+// table::rows::<name> with its name, the roles of its arguments and the library's own function. Templates make entry
+// points from them.
+#pragma once
+
+#include <tuple>
+
+#include "mpi/lifetime/errors.hpp"
+#include "mpi/table/native.hpp"
+#include "mpi/table/roles.hpp"
+
+namespace gapless::mpi::table {
+
+namespace rows {
+
+using namespace vocabulary;  // NOLINT: the rows are written in it
+
+#define GAPLESS_ROW(function, roles_)                                  \
+  struct function {                                                    \
+    static constexpr const char* name = "MPI_" #function;              \
+    static constexpr auto argument_roles = roles_;                     \
+    static auto native_function() noexcept { return native.function; } \
+  };
+#define GAPLESS_ROW_intercepted(function, roles) GAPLESS_IF_DECLARED(function, GAPLESS_ROW(function, roles))
+#define GAPLESS_ROW_guarded(function, roles) GAPLESS_IF_DECLARED(function, GAPLESS_ROW(function, roles))
+#define GAPLESS_ROW_refused(function, roles) GAPLESS_IF_DECLARED(function, GAPLESS_ROW(function, roles))
+#define GAPLESS_ROW_passed(function, roles)
+#define GAPLESS_FUNCTION(function, mark, since, roles) GAPLESS_ROW_##mark(function, roles)
+#include "mpi/table/functions.def"
+#undef GAPLESS_ROW
+#undef GAPLESS_ROW_intercepted
+#undef GAPLESS_ROW_guarded
+#undef GAPLESS_ROW_refused
+#undef GAPLESS_ROW_passed
+
+}  // namespace rows
+
+/// Raises `code` on the communicator, window or file of a call of that row, or where it has none (a message, a session)
+/// as an error of no object. Returns `code`.
+template <class Row, class Arguments>
+int raise(int code, const Arguments& arguments) noexcept {
+  constexpr int communicator = place_of(Row::argument_roles, Kind::communicator);
+  constexpr int window = place_of(Row::argument_roles, Kind::window);
+  constexpr int file = place_of(Row::argument_roles, Kind::file);
+  if constexpr (communicator != nowhere) {
+    return raise_on_communicator(std::get<communicator>(arguments), code);
+  } else if constexpr (window != nowhere) {
+    return raise_on_window(std::get<window>(arguments), code);
+  } else if constexpr (file != nowhere) {
+    return raise_on_file(std::get<file>(arguments), code);
+  } else {
+    return raise_without_object(code);
+  }
+}
+
+}  // namespace gapless::mpi::table

@@ -1,0 +1,57 @@
+// The one symbol a variant exports: what the shim calls once the program's MPI library is known.
+#include <exception>
+#include <vector>
+
+#include "model/model.hpp"
+#include "mpi/calls/user_buffer.hpp"
+#include "mpi/datatypes/early_uses.hpp"
+#include "mpi/table/entry_points.hpp"
+#include "mpi/table/guarded.hpp"
+#include "transfer/statistics.hpp"
+
+namespace gapless::mpi {
+namespace {
+
+void add_intercepted_entries(std::vector<gapless_variant_entry>& entries) {
+#define GAPLESS_ADD_intercepted(name) \
+  GAPLESS_IF_DECLARED(name,           \
+                      if (native.name != nullptr) entries.push_back({#name, reinterpret_cast<void*>(entry::name)});)
+#define GAPLESS_ADD_guarded(name)
+#define GAPLESS_ADD_refused(name)
+#define GAPLESS_ADD_passed(name)
+#define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_ADD_##mark(name)
+#include "mpi/table/functions.def"
+}
+
+void set_library_profile() noexcept {
+#if defined(GAPLESS_VARIANT_OPENMPI)
+  model::profile().host = model::open_mpi_on_host;
+#else
+  model::profile().host = model::mpich_on_host;
+#endif
+}
+
+}  // namespace
+}  // namespace gapless::mpi
+
+extern "C" [[gnu::visibility("default")]] const gapless_variant_entry* gapless_variant_open(gapless_find_symbol find,
+                                                                                            void* context,
+                                                                                            std::size_t* count,
+                                                                                            const char** why) {
+  using namespace gapless::mpi;
+  *why = load_native(find, context);
+  if (*why != nullptr) return nullptr;
+  try {
+    static std::vector<gapless_variant_entry> entries;
+    add_intercepted_entries(entries);
+    add_guarded_entries(entries);
+    set_library_profile();
+    early_uses::set_prices();
+    counts_native_messages = gapless::transfer::statistics_wanted();
+    *count = entries.size();
+    return entries.data();
+  } catch (const std::exception&) {
+    *why = "out of memory";
+    return nullptr;
+  }
+}

@@ -1,0 +1,25 @@
+// Launching prepared work on a CUDA stream.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "pack/cuda/launch/tile_launch.hpp"
+#include "pack/gpu/batch/batch.hpp"
+#include "pack/gpu/kernel/completion.hpp"
+#include "pack/gpu/plan/pair_plan.hpp"
+#include "pack/gpu/plan/plan.hpp"
+
+namespace gapless::pack::gpu {
+
+/// Issues one copy or kernel to `queue`, of the current device. Asynchronous. Of the two only a kernel completes
+/// anything.
+cudaError_t launch(const Launch& work, const Queue& queue, const Completion& completion = {}) noexcept;
+
+/// The same for a batch in parameters, and for one of so many tiles in a table; each is always one kernel.
+cudaError_t launch(const BatchPart& part, const Queue& queue, const Completion& completion) noexcept;
+cudaError_t launch(const BatchTable& batch, std::uint32_t tiles, const Queue& queue) noexcept;
+
+/// The same for a pair job.
+cudaError_t launch(const PairLaunch& work, cudaStream_t stream) noexcept;
+
+}  // namespace gapless::pack::gpu

@@ -1,0 +1,103 @@
+#include "pack/gpu/describe/form.hpp"
+
+#include <numeric>
+#include <vector>
+
+#include "layout/canonical.hpp"
+#include "layout/cursor.hpp"
+
+namespace gapless::pack::gpu {
+namespace {
+
+using layout::Core;
+using layout::Layout;
+using layout::LayoutPointer;
+using layout::Offset;
+using layout::OffsetTable;
+using layout::Segment;
+
+/// One repetition of the core at offset 0.
+Layout core_of(const Layout& layout) {
+  Layout core = layout;
+  core.modes.clear();
+  core.base = 0;
+  core.size = layout.core_size;
+  return core;
+}
+
+std::vector<Segment> runs_of(const Layout& core) {
+  std::vector<Segment> runs;
+  layout::Cursor cursor(core, {1, 0}, 0, core.size);
+  for (Segment run; cursor.next(run);) runs.push_back(run);
+  return runs;
+}
+
+/// The layout with another core in place of its own.
+Layout with_core(const Layout& layout, Core core) {
+  Layout result;
+  result.size = layout.size;
+  result.base = layout.base;
+  result.modes = layout.modes;
+  result.core = core;
+  result.core_size = layout.core_size;
+  return result;
+}
+
+LayoutPointer table_of(const Layout& layout, const std::vector<Segment>& runs, Offset block) {
+  std::vector<Offset> offsets;
+  offsets.reserve(static_cast<std::size_t>(layout.core_size / block));
+  for (const Segment& run : runs) {
+    for (Offset i = 0; i < run.length; i += block) offsets.push_back(run.offset + i);
+  }
+  Layout child;
+  child.size = child.core_size = child.length = block;
+  Layout result = with_core(layout, Core::index);
+  result.offsets = OffsetTable(offsets);
+  result.child = std::make_shared<const Layout>(std::move(child));
+  return std::make_shared<const Layout>(std::move(result));
+}
+
+LayoutPointer list_of(const Layout& layout, const std::vector<Segment>& runs) {
+  std::vector<Offset> offsets, ends;
+  offsets.reserve(runs.size());
+  ends.reserve(runs.size());
+  for (const Segment& run : runs) {
+    offsets.push_back(run.offset);
+    ends.push_back((ends.empty() ? 0 : ends.back()) + run.length);
+  }
+  Layout result = with_core(layout, Core::segments);
+  result.offsets = OffsetTable(offsets);
+  result.ends = OffsetTable(ends);
+  return std::make_shared<const Layout>(std::move(result));
+}
+
+/// The layout with each run of its list as a part of a sum.
+LayoutPointer sum_of_runs(const Layout& layout) {
+  Layout result = with_core(layout, Core::sum);
+  Offset start = 0;
+  for (std::size_t i = 0; i < layout.offsets.run_count(); ++i) {
+    const layout::OffsetRun run = layout.offsets.run(i);
+    const LayoutPointer part = layout::shift(layout::repeat(layout.child, run.count, run.stride), run.offset);
+    result.parts.push_back({start, part});
+    start += part->size;
+  }
+  return std::make_shared<const Layout>(std::move(result));
+}
+
+}  // namespace
+
+LayoutPointer kernel_form(const Layout& layout, bool always_list) {
+  const bool is_long = layout.offsets.has_runs() && layout.offsets.size() > static_cast<std::size_t>(listed_runs_limit);
+  if (layout.core == Core::index && is_long) return sum_of_runs(layout);
+  const bool is_nest = layout.is_strided() || (layout.core == Core::index && layout.child->is_strided());
+  if (is_nest) return nullptr;
+  const Layout core = core_of(layout);
+  if (layout::segment_count(core) > listed_runs_limit) return nullptr;
+  const std::vector<Segment> runs = runs_of(core);
+  const Offset block = std::accumulate(runs.begin(), runs.end(), Offset{0},
+                                       [](Offset a, const Segment& run) { return std::gcd(a, run.length); });
+  if (!always_list && layout.core_size / block <= table_entries_limit) return table_of(layout, runs, block);
+  return layout.core == Core::segments ? nullptr : list_of(layout, runs);
+}
+
+}  // namespace gapless::pack::gpu

@@ -1,0 +1,158 @@
+// Copies of blocks: a block's length picks a copy once, outside the loops. Lengths up to 256 bytes are moved without a
+// branch: in whole words, and a last one that overlaps the word before where that costs few bytes.
+//
+// Part of kernels.cpp, which is compiled once per instruction set: everything here has internal linkage.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "pack/host/kernels/kernels.hpp"
+
+namespace gapless::pack::host {
+namespace {
+
+// Moved through registers as a whole. `may_alias` and the alignment of 1 make any address legal.
+template <int bytes>
+struct Register {
+#if defined(__AVX512F__)
+  static constexpr int width = bytes < 64 ? bytes : 64;
+#elif defined(__AVX2__)
+  static constexpr int width = bytes < 32 ? bytes : 32;
+#else
+  static constexpr int width = bytes < 16 ? bytes : 16;
+#endif
+  using Element = std::conditional_t<(width >= 16), float, char>;  // short encodings, where there are any
+  typedef Element Lane __attribute__((vector_size(width), aligned(1), may_alias));
+  Lane lanes[bytes / width];
+};
+
+template <int bytes>
+[[gnu::always_inline]] inline void move(const char* source, char* destination) {
+  using Word = Register<bytes>;
+  constexpr int lanes = bytes / Word::width;
+  typename Word::Lane value[lanes];
+  for (int i = 0; i < lanes; ++i) value[i] = *reinterpret_cast<const typename Word::Lane*>(source + i * Word::width);
+  for (int i = 0; i < lanes; ++i) *reinterpret_cast<typename Word::Lane*>(destination + i * Word::width) = value[i];
+}
+
+// Every copy says how many bytes it moves, and how many at least.
+template <int bytes>
+struct One {
+  static constexpr int shortest = bytes;
+  explicit One(Offset) {}
+  Offset size() const { return bytes; }
+  [[gnu::always_inline]] void operator()(const char* source, char* destination) const {
+    move<bytes>(source, destination);
+  }
+};
+
+// `words` whole words, then one that ends where the block ends.
+template <int bytes, int words = 1>
+struct Overlapped {
+  static constexpr int shortest = bytes * words + 1;
+  Offset tail;
+  explicit Overlapped(Offset length) : tail(length - bytes) {}
+  Offset size() const { return tail + bytes; }
+  [[gnu::always_inline]] void operator()(const char* source, char* destination) const {
+    for (int i = 0; i < words; ++i) move<bytes>(source + i * bytes, destination + i * bytes);
+    move<bytes>(source + tail, destination + tail);
+  }
+};
+
+struct Long {
+  Offset length;
+  explicit Long(Offset length) : length(length) {}
+  [[gnu::always_inline]] void operator()(const char* source, char* destination) const {
+    std::memcpy(destination, source, static_cast<std::size_t>(length));
+  }
+};
+
+/// The copy for blocks of exactly `length` bytes; Long for everything from longest_fixed on.
+template <int length>
+struct CopyOf {
+  using Type = Overlapped<32, (length - 1) / 32>;
+};
+template <int length>
+requires(length == 0 || length >= longest_fixed) struct CopyOf<length> {
+  using Type = Long;
+};
+template <int length>
+requires(length == 1 || length == 2 || length == 4 || length == 8 || length == 16 || length == 32 ||
+         length == 64) struct CopyOf<length> {
+  using Type = One<length>;
+};
+template <>
+struct CopyOf<3> {
+  using Type = Overlapped<2>;
+};
+template <int length>
+requires(length > 4 && length < 32 && length != 8 && length != 16) struct CopyOf<length> {
+  using Type = Overlapped < length < 8 ? 4 : length<16 ? 8 : 16>;
+};
+
+constexpr int power_of_two_from(int length) { return length <= 1 ? 1 : 2 * power_of_two_from((length + 1) / 2); }
+
+/// A block of known length: with its offsets as constants a row needs no address arithmetic of its own, which in short
+/// blocks is a third of the work. Its last word may overlap the one before by a few bytes only: every byte written
+/// twice makes it likelier that a store crosses a cache line.
+template <int length>
+struct Exact {
+  static constexpr int shortest = length;
+  Exact() = default;
+  explicit Exact(Offset) {}
+  Offset size() const { return shortest; }
+  [[gnu::always_inline]] void operator()(const char* source, char* destination) const {
+    constexpr int ceiling = power_of_two_from(length);
+    constexpr int bytes = ceiling > 64 ? 64 : ceiling == length ? length : ceiling / 2;
+    constexpr int rest = length - bytes, last = power_of_two_from(rest), overlap = last - rest;
+    move<bytes>(source, destination);
+    if constexpr (rest == 0) return;
+    if constexpr (last <= bytes && overlap <= (last > 16 ? last / 4 : 4)) {
+      move<last>(source + length - last, destination + length - last);
+    } else if constexpr (rest > 0) {
+      Exact<rest>()(source + bytes, destination + bytes);
+    }
+  }
+};
+
+/// The copy for rows.
+template <int length>
+struct RowCopyOf {
+  using Type = Exact<length>;
+};
+template <int length>
+requires(length == 0 || length >= longest_fixed) struct RowCopyOf<length> {
+  using Type = Long;
+};
+
+/// A block whose length is known only now.
+[[gnu::always_inline]] inline void copy_any(const char* source, char* destination, Offset length) {
+  if (length >= 16) {
+    if (length <= 32) return Overlapped<16>(length)(source, destination);
+    if (length <= 64) return Overlapped<32>(length)(source, destination);
+    if (length <= 128) return Overlapped<64>(length)(source, destination);
+    return Long(length)(source, destination);
+  }
+  if (length >= 8) return Overlapped<8>(length)(source, destination);
+  if (length >= 4) return Overlapped<4>(length)(source, destination);
+  if (length >= 2) return Overlapped<2>(length)(source, destination);
+  move<1>(source, destination);
+}
+
+/// A block of `bytes` to 4 * `bytes`, without a branch: four words that overlap as far as the length asks.
+template <int bytes>
+[[gnu::always_inline]] inline void move_four(const char* source, char* destination, Offset length) {
+  const Offset last = length - bytes;
+  const Offset second = last < bytes ? last : bytes;
+  const Offset third = last > bytes ? last - bytes : 0;
+  move<bytes>(source, destination);
+  move<bytes>(source + second, destination + second);
+  move<bytes>(source + third, destination + third);
+  move<bytes>(source + last, destination + last);
+}
+
+}  // namespace
+}  // namespace gapless::pack::host

@@ -1,0 +1,39 @@
+// One source for every instruction set: GAPLESS_KERNELS names the table this compilation defines.
+
+#include "pack/host/kernels/kernels.hpp"
+
+#include "pack/host/kernels/lists.hpp"
+#include "pack/host/kernels/loops.hpp"
+#include "pack/host/kernels/pairs.hpp"
+#include "pack/host/kernels/tiles.hpp"
+
+namespace gapless::pack::host {
+namespace {
+
+template <int... length, int... field>
+constexpr Kernels table_of(const char* name, std::integer_sequence<int, length...>,
+                           std::integer_sequence<int, field...> fields) {
+  return {name,
+          {{rows_of<length, true>, rows_of<length, false>}...},
+          {nest_of<typename CopyOf<length>::Type>...},
+          {gather_of<typename CopyOf<length>::Type>...},
+          {scatter_of<typename CopyOf<length>::Type>...},
+          gather_runs,
+          scatter_runs,
+          expand_runs,
+          {transposer_of<1>(), transposer_of<2>(), transposer_of<4>(), transposer_of<8>(), transposer_of<16>()},
+          {pairs_with<field>(fields)...}};
+}
+
+}  // namespace
+
+#define GAPLESS_STRING_OF(x) #x
+#define GAPLESS_STRING(x) GAPLESS_STRING_OF(x)
+#define GAPLESS_TABLE_OF(x) x##_kernels
+#define GAPLESS_TABLE(x) GAPLESS_TABLE_OF(x)
+
+constexpr Kernels GAPLESS_TABLE(GAPLESS_KERNELS) = table_of(GAPLESS_STRING(GAPLESS_KERNELS),
+                                                            std::make_integer_sequence<int, longest_fixed + 1>(),
+                                                            std::make_integer_sequence<int, field_classes>());
+
+}  // namespace gapless::pack::host

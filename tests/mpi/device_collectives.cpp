@@ -1,0 +1,226 @@
+// Collectives, reductions and file access on GPU memory, on libraries that cannot read it: every call leaves in GPU
+// memory what the library's own leaves in host memory.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "support/environment.hpp"
+#include "support/gpu.hpp"
+#include "support/layouts.hpp"
+#include "support/messages.hpp"
+
+namespace gapless::test {
+namespace {
+
+constexpr std::size_t ints = 4096;
+
+/// Runs a call on host memory, and on GPU memory with the same bytes, sends, receives or both from there.
+void expect_same_as_on_host(const std::string& what, const std::function<int(void* sent, void* received)>& call) {
+  std::vector<std::byte> sent(ints * sizeof(int)), received(sent.size());
+  for (std::size_t i = 0; i < ints; ++i) {
+    const int out = static_cast<int>(i) + 10'000 * rank(), in = -1 - static_cast<int>(i) - 10'000 * rank();
+    std::memcpy(&sent[i * sizeof(int)], &out, sizeof out);
+    std::memcpy(&received[i * sizeof(int)], &in, sizeof in);
+  }
+  std::vector<std::byte> wanted_sent = sent, wanted = received;
+  ASSERT_EQ(MPI_SUCCESS, call(wanted_sent.data(), wanted.data())) << what;
+  for (const auto& [from_gpu, to_gpu] : {std::pair{true, true}, {true, false}, {false, true}}) {
+    SCOPED_TRACE(what + (from_gpu ? ", from the GPU" : ", from the host") + (to_gpu ? " to the GPU" : " to the host"));
+    std::vector<std::byte> host_sent = sent, host_received = received;
+    OnGpu gpu_sent(sent), gpu_received(received);
+    EXPECT_EQ(MPI_SUCCESS,
+              call(from_gpu ? gpu_sent.at() : host_sent.data(), to_gpu ? gpu_received.at() : host_received.data()));
+    EXPECT_TRUE(same_bytes(wanted_sent, from_gpu ? gpu_sent.bytes() : host_sent));
+    EXPECT_TRUE(same_bytes(wanted, to_gpu ? gpu_received.bytes() : host_received));
+  }
+}
+
+/// One element of the datatypes tried: with gaps, contiguous, contiguous behind a gap.
+std::vector<MPI_Datatype> datatypes() {
+  MPI_Datatype shifted;
+  const int length = 3, place = 2;
+  MPI_Type_indexed(1, &length, &place, MPI_INT, &shifted);
+  return {strided(3, 2, 4), strided(1, 5, 5), shifted};
+}
+
+class Collectives : public testing::Test {
+ protected:
+  ReturnErrors errors_{MPI_COMM_WORLD};
+  std::size_t processes_ = static_cast<std::size_t>(size());
+  std::vector<int> counts_ = std::vector<int>(processes_, 2), displacements_ = std::vector<int>(processes_);
+
+  void SetUp() override {
+    for (std::size_t k = 0; k < processes_; ++k) {
+      counts_[k] = static_cast<int>(k % 3);
+      displacements_[k] = static_cast<int>(5 * (processes_ - 1 - k));
+    }
+  }
+
+  template <class Body>
+  void for_datatypes(Body body) {
+    for (const MPI_Datatype handle : datatypes()) {
+      const Owned type(handle);
+      body(static_cast<MPI_Datatype>(type));
+    }
+  }
+};
+
+TEST_F(Collectives, OfEqualParts) {
+  for_datatypes([&](MPI_Datatype type) {
+    expect_same_as_on_host("Bcast", [&](void* s, void*) { return MPI_Bcast(s, 3, type, size() - 1, MPI_COMM_WORLD); });
+    expect_same_as_on_host(
+        "Gather", [&](void* s, void* r) { return MPI_Gather(s, 2, type, r, 2, type, size() - 1, MPI_COMM_WORLD); });
+    expect_same_as_on_host("Scatter",
+                           [&](void* s, void* r) { return MPI_Scatter(s, 2, type, r, 2, type, 0, MPI_COMM_WORLD); });
+    expect_same_as_on_host("Allgather",
+                           [&](void* s, void* r) { return MPI_Allgather(s, 2, type, r, 2, type, MPI_COMM_WORLD); });
+    expect_same_as_on_host("Alltoall",
+                           [&](void* s, void* r) { return MPI_Alltoall(s, 2, type, r, 2, type, MPI_COMM_WORLD); });
+  });
+}
+
+TEST_F(Collectives, OfPartsOfTheirOwn) {
+  const int mine = counts_[static_cast<std::size_t>(rank())];
+  const std::vector<int> same(processes_, mine);
+  for_datatypes([&](MPI_Datatype type) {
+    expect_same_as_on_host("Gatherv", [&](void* s, void* r) {
+      return MPI_Gatherv(s, mine, type, r, counts_.data(), displacements_.data(), type, 0, MPI_COMM_WORLD);
+    });
+    expect_same_as_on_host("Scatterv", [&](void* s, void* r) {
+      return MPI_Scatterv(s, counts_.data(), displacements_.data(), type, r, mine, type, size() - 1, MPI_COMM_WORLD);
+    });
+    expect_same_as_on_host("Allgatherv", [&](void* s, void* r) {
+      return MPI_Allgatherv(s, mine, type, r, counts_.data(), displacements_.data(), type, MPI_COMM_WORLD);
+    });
+    expect_same_as_on_host("Alltoallv", [&](void* s, void* r) {
+      return MPI_Alltoallv(s, counts_.data(), displacements_.data(), type, r, same.data(), displacements_.data(), type,
+                           MPI_COMM_WORLD);
+    });
+  });
+}
+
+TEST_F(Collectives, OfDatatypesOfTheirOwn) {
+  const Owned gaps(strided(3, 2, 4)), none(strided(1, 6, 6));
+  std::vector<MPI_Datatype> sent, received;
+  std::vector<int> places(processes_), ones(processes_, 1);
+  for (std::size_t k = 0; k < processes_; ++k) {
+    sent.push_back(k % 2 == 0 ? gaps : none);
+    received.push_back(k % 2 == 0 ? none : gaps);
+    places[k] = static_cast<int>(k * 64);
+  }
+  expect_same_as_on_host("Alltoallw", [&](void* s, void* r) {
+    return MPI_Alltoallw(s, ones.data(), places.data(), sent.data(), r, ones.data(), places.data(), received.data(),
+                         MPI_COMM_WORLD);
+  });
+  const int dimensions[] = {size()}, periodic[] = {1};
+  MPI_Comm ring;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, dimensions, periodic, 0, &ring);
+  const MPI_Aint halos[] = {0, 640}, edges[] = {64, 320};
+  const int pair[] = {1, 1}, firsts[] = {0, 7};
+  const MPI_Datatype out[] = {gaps, none}, in[] = {none, gaps};
+  expect_same_as_on_host("Neighbor_alltoallw", [&](void* s, void* r) {
+    return MPI_Neighbor_alltoallw(s, pair, edges, out, r, pair, halos, in, ring);
+  });
+  expect_same_as_on_host("Neighbor_alltoallv", [&](void* s, void* r) {
+    return MPI_Neighbor_alltoallv(s, pair, firsts, gaps, r, pair, firsts, none, ring);
+  });
+  expect_same_as_on_host("Neighbor_alltoall",
+                         [&](void* s, void* r) { return MPI_Neighbor_alltoall(s, 1, none, r, 1, gaps, ring); });
+  expect_same_as_on_host("Neighbor_allgather",
+                         [&](void* s, void* r) { return MPI_Neighbor_allgather(s, 1, gaps, r, 1, gaps, ring); });
+  expect_same_as_on_host("Neighbor_allgatherv", [&](void* s, void* r) {
+    return MPI_Neighbor_allgatherv(s, 1, gaps, r, pair, firsts, none, ring);
+  });
+  MPI_Comm_free(&ring);
+}
+
+TEST_F(Collectives, InPlace) {
+  for_datatypes([&](MPI_Datatype type) {
+    expect_same_as_on_host("Allgather", [&](void*, void* r) {
+      return MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, r, 2, type, MPI_COMM_WORLD);
+    });
+    expect_same_as_on_host("Alltoall", [&](void*, void* r) {
+      return MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, r, 2, type, MPI_COMM_WORLD);
+    });
+    expect_same_as_on_host("Gather", [&](void* s, void* r) {
+      return MPI_Gather(rank() == 0 ? MPI_IN_PLACE : s, 2, type, r, 2, type, 0, MPI_COMM_WORLD);
+    });
+    expect_same_as_on_host("Scatter", [&](void* s, void* r) {
+      return MPI_Scatter(s, 2, type, rank() == 0 ? MPI_IN_PLACE : r, 2, type, 0, MPI_COMM_WORLD);
+    });
+  });
+  expect_same_as_on_host("Allreduce", [&](void*, void* r) {
+    return MPI_Allreduce(MPI_IN_PLACE, r, 100, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  });
+}
+
+TEST_F(Collectives, ThatReduce) {
+  const std::vector<int> shares(processes_, 9);
+  expect_same_as_on_host(
+      "Reduce", [&](void* s, void* r) { return MPI_Reduce(s, r, 100, MPI_INT, MPI_MAX, size() - 1, MPI_COMM_WORLD); });
+  expect_same_as_on_host("Allreduce",
+                         [&](void* s, void* r) { return MPI_Allreduce(s, r, 100, MPI_INT, MPI_SUM, MPI_COMM_WORLD); });
+  expect_same_as_on_host("Scan",
+                         [&](void* s, void* r) { return MPI_Scan(s, r, 100, MPI_INT, MPI_SUM, MPI_COMM_WORLD); });
+  expect_same_as_on_host("Exscan",
+                         [&](void* s, void* r) { return MPI_Exscan(s, r, 100, MPI_INT, MPI_SUM, MPI_COMM_WORLD); });
+  expect_same_as_on_host("Reduce_scatter", [&](void* s, void* r) {
+    return MPI_Reduce_scatter(s, r, shares.data(), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  });
+  expect_same_as_on_host("Reduce_scatter_block", [&](void* s, void* r) {
+    return MPI_Reduce_scatter_block(s, r, 9, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  });
+  expect_same_as_on_host("Reduce_local",
+                         [&](void* s, void* r) { return MPI_Reduce_local(s, r, 50, MPI_INT, MPI_SUM); });
+}
+
+TEST_F(Collectives, OfFiles) {
+  char name[] = "/tmp/gapless-collective-XXXXXX";
+  if (rank() == 0) close(mkstemp(name));
+  MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+  MPI_File file;
+  ASSERT_EQ(MPI_SUCCESS,
+            MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
+  const MPI_Offset mine = 4096 * rank();
+  for_datatypes([&](MPI_Datatype type) {
+    expect_same_as_on_host("File_write_at, File_read_at", [&](void* s, void* r) {
+      const int code = MPI_File_write_at(file, mine, s, 4, type, MPI_STATUS_IGNORE);
+      return code != MPI_SUCCESS ? code : MPI_File_read_at(file, mine, r, 4, type, MPI_STATUS_IGNORE);
+    });
+    expect_same_as_on_host("File_write_at_all, File_read_at_all", [&](void* s, void* r) {
+      const int code = MPI_File_write_at_all(file, mine, s, 4, type, MPI_STATUS_IGNORE);
+      return code != MPI_SUCCESS ? code : MPI_File_read_at_all(file, mine, r, 4, type, MPI_STATUS_IGNORE);
+    });
+  });
+  MPI_Barrier(MPI_COMM_WORLD);
+  // Bytes beyond the end of the file stay as they are in memory.
+  expect_same_as_on_host("File_read_at beyond the end", [&](void*, void* r) {
+    MPI_Status status;
+    const int code = MPI_File_read_at(file, 4096 * size() - 4096 + 40, r, 500, MPI_INT, &status);
+    int count = -1;
+    MPI_Get_count(&status, MPI_INT, &count);
+    EXPECT_LT(count, 500);
+    return code;
+  });
+  MPI_File_close(&file);
+}
+
+TEST_F(Collectives, WithNothingToMoveLeaveEverything) {
+  const std::vector<int> none(processes_);
+  expect_same_as_on_host("Bcast", [&](void* s, void*) { return MPI_Bcast(s, 0, MPI_INT, 0, MPI_COMM_WORLD); });
+  expect_same_as_on_host("Alltoallv", [&](void* s, void* r) {
+    return MPI_Alltoallv(s, none.data(), none.data(), MPI_INT, r, none.data(), none.data(), MPI_INT, MPI_COMM_WORLD);
+  });
+}
+
+}  // namespace
+}  // namespace gapless::test

@@ -1,0 +1,238 @@
+// The first uses of a datatype go to the MPI library, later ones are served by gapless: when the change comes, and that
+// nobody sees it in the data.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstdlib>
+#include <random>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "support/environment.hpp"
+#include "support/layouts.hpp"
+#include "support/statistics.hpp"
+
+namespace gapless::test {
+namespace {
+
+/// Is gapless there, and free to choose? Where it is made to pack, it analyses at once.
+bool waits() {
+  const char* scheme = std::getenv("GAPLESS_SCHEME");
+  return under_gapless() && scheme == nullptr;
+}
+bool packs_always() { return under_gapless() && !waits(); }
+
+struct Packing {
+  std::vector<int> memory, expected;
+};
+
+Packing of_strided(int blocks, int length, int stride) {
+  Packing packing{counting(static_cast<std::size_t>(blocks) * static_cast<std::size_t>(stride)), {}};
+  packing.expected = picked(packing.memory, blocks, length, stride);
+  return packing;
+}
+
+void expect_packs(const Packing& packing, MPI_Datatype type, int uses = 1) {
+  std::vector<int> packed(packing.expected.size());
+  for (int use = 0; use < uses; ++use) {
+    std::fill(packed.begin(), packed.end(), -1);
+    int position = 0;
+    MPI_Pack(packing.memory.data(), 1, type, packed.data(), static_cast<int>(packed.size() * sizeof(int)), &position,
+             MPI_COMM_SELF);
+    ASSERT_EQ(packing.expected, packed) << "use " << use;
+    ASSERT_EQ(static_cast<int>(packed.size() * sizeof(int)), position);
+  }
+}
+
+TEST(FirstUses, AFewAreTheLibrarys) {
+  const Owned type(strided(50, 1, 2));
+  const auto before = analyses();
+  expect_packs(of_strided(50, 1, 2), type, 3);
+  if (waits()) {
+    EXPECT_EQ(before, analyses());
+  }
+  if (packs_always()) {
+    EXPECT_EQ(before + 1, analyses());
+  }
+}
+
+TEST(FirstUses, ManyBringOneAnalysis) {
+  const Owned type(strided(200, 1, 3));
+  const auto before = analyses(), packed_before = packed_messages();
+  expect_packs(of_strided(200, 1, 3), type, 300);
+  if (!under_gapless()) return;
+  EXPECT_EQ(before + 1, analyses());
+  EXPECT_GT(packed_messages(), packed_before + 100);
+  EXPECT_LE(packed_messages(), packed_before + (waits() ? 299 : 300));
+}
+
+TEST(FirstUses, ALargeOneDoesNotWait) {
+  const Owned type(strided(1 << 19, 1, 2));
+  const auto before = analyses();
+  expect_packs(of_strided(1 << 19, 1, 2), type);
+  if (under_gapless()) {
+    EXPECT_EQ(before + 1, analyses());
+  }
+}
+
+/// A small datatype in a large number is a large use.
+TEST(FirstUses, TheCountMatters) {
+  constexpr int count = 100000;
+  const Owned type(strided(2, 1, 2));
+  const Packing packing = of_strided(2 * count, 1, 2);
+  std::vector<int> packed(packing.expected.size());
+  const auto before = analyses();
+  int position = 0;
+  MPI_Pack(packing.memory.data(), count, type, packed.data(), static_cast<int>(packed.size() * sizeof(int)), &position,
+           MPI_COMM_SELF);
+  EXPECT_EQ(packing.expected, packed);
+  if (under_gapless()) {
+    EXPECT_EQ(before + 1, analyses());
+  }
+}
+
+struct List {
+  MPI_Datatype handle;
+  Packing packing;
+};
+
+List irregular_list(int blocks) {
+  std::mt19937 random(1);
+  std::vector<int> lengths, displacements;
+  int next = 0;
+  for (int block = 0; block < blocks; ++block) {
+    lengths.push_back(1 + static_cast<int>(random() % 3));
+    displacements.push_back(next);
+    next += lengths.back() + 1 + static_cast<int>(random() % 5);
+  }
+  List list{MPI_DATATYPE_NULL, {counting(static_cast<std::size_t>(next)), {}}};
+  for (std::size_t block = 0; block < lengths.size(); ++block) {
+    for (int k = 0; k < lengths[block]; ++k) list.packing.expected.push_back(displacements[block] + k);
+  }
+  MPI_Type_indexed(blocks, lengths.data(), displacements.data(), MPI_INT, &list.handle);
+  return list;
+}
+
+/// Analysing it takes as long as many uses, also if it is a child of the datatype that is used.
+TEST(FirstUses, ALongListWaits) {
+  const List list = irregular_list(100000);
+  MPI_Datatype handle;
+  MPI_Type_create_resized(list.handle, 0, 1 << 30, &handle);
+  MPI_Datatype child = list.handle;
+  MPI_Type_free(&child);
+  const Owned type(handle);
+  const auto before = analyses();
+  expect_packs(list.packing, type, 2);
+  if (waits()) {
+    EXPECT_EQ(before, analyses());
+  }
+  expect_packs(list.packing, type, 60);
+  if (under_gapless()) {
+    EXPECT_EQ(before + 1, analyses());
+  }
+}
+
+TEST(FirstUses, ContiguousTypesAreSeenToBeContiguous) {
+  MPI_Datatype handle;
+  MPI_Type_contiguous(30, MPI_INT, &handle);
+  const Owned type(handle);
+  const auto before = analyses(), packed_before = packed_messages();
+  expect_packs({counting(30), counting(30)}, type, 300);
+  if (under_gapless()) {
+    EXPECT_EQ(before + 1, analyses());
+  }
+  EXPECT_EQ(packed_before, packed_messages());
+}
+
+/// What was counted for a handle is not believed of the next datatype that has it.
+TEST(FirstUses, AFreedDatatypeTakesItsUsesAlong) {
+  const auto before = analyses();
+  for (int round = 0; round < 200; ++round) {
+    const int stride = 2 + round % 5;
+    const Owned type(strided(50, 1, stride));
+    expect_packs(of_strided(50, 1, stride), type, 2);
+  }
+  if (waits()) {
+    EXPECT_EQ(before, analyses());
+  }
+}
+
+/// Freed past gapless, which some Fortran bindings do: the count is wrong for the next datatype, its data is not.
+TEST(FirstUses, HandlesFreedPastUsMayComeAgain) {
+  for (int round = 0; round < 300; ++round) {
+    const int blocks = 1 + round % 70, stride = 2 + round % 5;
+    MPI_Datatype type = strided(blocks, 1, stride);
+    MPI_Type_commit(&type);
+    expect_packs(of_strided(blocks, 1, stride), type, 1 + round % 40);
+    GAPLESS_TEST_NATIVE(Type_free)(&type);
+    if (round % 3 != 0) continue;
+    const List list = irregular_list(3000 + round);
+    const Owned listed(list.handle);
+    expect_packs(list.packing, listed, 1 + round % 7);
+  }
+}
+
+/// More datatypes than any table of early uses holds.
+TEST(FirstUses, EveryOneOfManyDatatypesIsAnalysedInTheEnd) {
+  constexpr int many = 3000;
+  std::vector<MPI_Datatype> types;
+  for (int i = 0; i < many; ++i) {
+    types.push_back(strided(40 + i % 7, 1, 2));
+    MPI_Type_commit(&types.back());
+  }
+  const auto before = analyses();
+  for (int use = 0; use < 120; ++use) {
+    for (int i = 0; i < many; ++i) {
+      const int blocks = 40 + i % 7;
+      if (use % 40 == 0) {
+        expect_packs(of_strided(blocks, 1, 2), types[static_cast<std::size_t>(i)]);
+      } else {
+        int position = 0;
+        static const std::vector<int> memory = counting(100);
+        int packed[50];
+        MPI_Pack(memory.data(), 1, types[static_cast<std::size_t>(i)], packed, sizeof packed, &position, MPI_COMM_SELF);
+      }
+    }
+  }
+  if (under_gapless()) {
+    EXPECT_EQ(before + many, analyses());
+  }
+  for (MPI_Datatype& type : types) MPI_Type_free(&type);
+}
+
+TEST(FirstUses, MessagesChangeTheirWayUnseen) {
+  const Owned type(strided(300, 1, 2));
+  const Packing packing = of_strided(300, 1, 2);
+  const auto before = analyses();
+  for (int round = 0; round < 60; ++round) {
+    std::vector<int> received(600, -1);
+    MPI_Sendrecv(packing.memory.data(), 1, type, rank(), 1, received.data(), 1, type, rank(), 1, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    ASSERT_EQ(placed(std::vector<int>(600, -1), packing.expected, 1, 2), received) << round;
+  }
+  if (under_gapless()) {
+    EXPECT_EQ(before + 1, analyses());
+  }
+}
+
+/// An erroneous program is told what it would be told without gapless, however often it tries.
+TEST(FirstUses, UncommittedDatatypesStayErrors) {
+  const ReturnErrors on(MPI_COMM_SELF);
+  MPI_Datatype type;
+  MPI_Type_vector(10, 1, 2, MPI_INT, &type);
+  const std::vector<int> memory = counting(20);
+  int packed[10];
+  for (int use = 0; use < 100; ++use) {
+    int position = 0;
+    const int code = MPI_Pack(memory.data(), 1, type, packed, sizeof packed, &position, MPI_COMM_SELF);
+    ASSERT_EQ(MPI_ERR_TYPE, error_class(code)) << use;
+  }
+  MPI_Type_commit(&type);
+  expect_packs(of_strided(10, 1, 2), type, 100);
+  MPI_Type_free(&type);
+}
+
+}  // namespace
+}  // namespace gapless::test

@@ -1,0 +1,53 @@
+// What gapless counted in this process.
+#pragma once
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "support/environment.hpp"
+
+namespace gapless::test {
+
+/// A function of libgapless-core.so, which is not in the global scope; null without gapless.
+inline void* core_function(const char* name) {
+  static void* core = [] {
+    void* found = nullptr;
+    dl_iterate_phdr(
+        [](dl_phdr_info* object, std::size_t, void* result) {
+          if (std::strstr(object->dlpi_name, "/libgapless-core.so") == nullptr) return 0;
+          *static_cast<void**>(result) = dlopen(object->dlpi_name, RTLD_NOW | RTLD_NOLOAD);
+          return 1;
+        },
+        &found);
+    return found;
+  }();
+  return core != nullptr ? dlsym(core, name) : nullptr;
+}
+
+/// Is gapless under this test, and told to pack whatever it can (GAPLESS_SCHEME=packed)?
+inline bool is_everything_packed() {
+  const char* scheme = std::getenv("GAPLESS_SCHEME");
+  return under_gapless() && scheme != nullptr && std::string_view(scheme) == "packed";
+}
+
+/// How many datatypes were analysed so far; 0 without gapless.
+inline std::uint64_t analyses() {
+  const auto function = reinterpret_cast<std::uint64_t (*)()>(core_function("gapless_transfer_analyses"));
+  return function != nullptr ? function() : 0;
+}
+
+/// How many messages were packed on the host so far; 0 without gapless.
+inline std::uint64_t packed_messages() {
+  const auto function =
+      reinterpret_cast<void (*)(std::uint64_t*, std::uint64_t*)>(core_function("gapless_transfer_statistics"));
+  std::uint64_t messages[32] = {}, bytes[32] = {};
+  if (function != nullptr) function(messages, bytes);
+  return messages[1];
+}
+
+}  // namespace gapless::test

@@ -1,0 +1,434 @@
+// The host engine against type maps: every implementation, both directions, any byte range in any order, any alignment,
+// and not one byte written outside.
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "../../layout/random_datatype.hpp"
+#include "pack/host/engine.hpp"
+#include "sample.hpp"
+
+namespace gapless::pack::testing {
+namespace {
+
+using Bytes = std::vector<char>;
+
+// First in the file: it must see the choice before another test makes its own.
+TEST(Choice, IsTheBestOrTheOneNamedByTheEnvironment) {
+  const char* wanted = std::getenv("GAPLESS_HOST_ENGINE");
+  const auto all = host::implementations();
+  const bool known = wanted && std::find(all.begin(), all.end(), wanted) != all.end();
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(host::implementation(), known ? std::string_view(wanted) : all.front());
+  EXPECT_EQ(all.back(), "scalar");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  if (known || !wanted) {
+    EXPECT_EQ(said, "");
+  } else {
+    const bool is_a_word = std::string_view(wanted) != "abacus";
+    const char* const why = is_a_word ? "this CPU lacks its instructions" : "accepted: avx512, avx2, scalar";
+    EXPECT_EQ(said, std::string("gapless: GAPLESS_HOST_ENGINE=") + wanted + ": ignored; " + why + "\n");
+  }
+}
+
+#if defined(__x86_64__)
+TEST(Choice, HasWhatTheProcessorHas) {
+  const auto all = host::implementations();
+  const auto has = [&](std::string_view name) { return std::find(all.begin(), all.end(), name) != all.end(); };
+  EXPECT_EQ(has("avx2"), __builtin_cpu_supports("avx2") != 0);
+  EXPECT_EQ(has("avx512"), __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"));
+}
+#endif
+
+TEST(Choice, RefusesUnknownNames) {
+  const std::string_view before = host::implementation();
+  EXPECT_FALSE(host::select_implementation("abacus"));
+  EXPECT_EQ(host::implementation(), before);
+}
+
+Bytes random_bytes(Random& random, std::size_t count) {
+  Bytes bytes(count);
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+/// Cuts [0, size) at random places.
+std::vector<std::pair<Offset, Offset>> random_chunks(Random& random, Offset size) {
+  std::vector<Offset> cuts{0, size};
+  for (Offset i = pick(random, 0, 6); i > 0; --i) cuts.push_back(pick(random, 0, size));
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<std::pair<Offset, Offset>> chunks;
+  for (std::size_t i = 1; i < cuts.size(); ++i) chunks.emplace_back(cuts[i - 1], cuts[i]);
+  return chunks;
+}
+
+struct Case {
+  Sample sample;
+  Mode outer;
+  std::vector<std::pair<Offset, Offset>> chunks;
+  Offset memory_shift, packed_shift;  ///< misalignment of both buffers
+
+  Offset size() const { return static_cast<Offset>(sample.map.size()) * outer.count; }
+  Offset where(Offset k) const {
+    const Offset n = static_cast<Offset>(sample.map.size());
+    return sample.map[static_cast<std::size_t>(k % n)] + k / n * outer.stride;
+  }
+};
+
+constexpr Offset guard = 64;
+
+/// Runs the case with every implementation and compares all of both buffers with a plain loop over the type map.
+void check(const Case& test, Random& random) {
+  Offset low = 0, high = 0;
+  for (Offset k = 0; k < test.size(); ++k) {
+    low = std::min(low, test.where(k));
+    high = std::max(high, test.where(k) + 1);
+  }
+  const Offset origin = guard + test.memory_shift - low, start = guard + test.packed_shift;
+  const Bytes memory = random_bytes(random, static_cast<std::size_t>(origin + high + guard));
+  const Bytes packed = random_bytes(random, static_cast<std::size_t>(start + test.size() + guard));
+  Bytes expected_packed = packed, expected_memory = memory;
+  for (Offset k = 0; k < test.size(); ++k) {
+    expected_packed[static_cast<std::size_t>(start + k)] = memory[static_cast<std::size_t>(origin + test.where(k))];
+    expected_memory[static_cast<std::size_t>(origin + test.where(k))] = packed[static_cast<std::size_t>(start + k)];
+  }
+  for (const std::string_view name : host::implementations()) {
+    ASSERT_TRUE(host::select_implementation(name));
+    Bytes from = memory, to = packed;
+    for (const auto& [begin, end] : test.chunks) {
+      host::run(Job{test.sample.layout.get(), test.outer, begin, end, Direction::pack, from.data() + origin,
+                    to.data() + start + begin});
+    }
+    ASSERT_EQ(from, memory) << name << " wrote to what it packs";
+    ASSERT_EQ(to, expected_packed) << name << " packs wrongly";
+    to = packed;
+    for (const auto& [begin, end] : test.chunks) {
+      host::run(Job{test.sample.layout.get(), test.outer, begin, end, Direction::unpack, from.data() + origin,
+                    to.data() + start + begin});
+    }
+    ASSERT_EQ(to, packed) << name << " wrote to what it unpacks";
+    ASSERT_EQ(from, expected_memory) << name << " unpacks wrongly";
+  }
+}
+
+Case random_case(Random& random, Sample sample, Offset most_repetitions) {
+  Case test{std::move(sample), {1, 0}, {}, pick(random, 0, 15), pick(random, 0, 15)};
+  test.outer = {pick(random, 0, most_repetitions), random_stride(random, reach(test.sample))};
+  if (pick(random, 0, 3) == 0) {
+    // Repetitions that continue the layout's own outermost mode, or its one block.
+    const layout::Layout& layout = *test.sample.layout;
+    test.outer.stride =
+        layout.modes.empty() ? layout.core_size : layout.modes.back().count * layout.modes.back().stride;
+  }
+  if (test.size() == 0) {
+    test.chunks = {{0, 0}};
+    return test;
+  }
+  test.chunks = random_chunks(random, test.size());
+  // Where destinations overlap, only chunks in packed order have a defined result.
+  if (is_injective(test.sample, test.outer)) std::shuffle(test.chunks.begin(), test.chunks.end(), random);
+  return test;
+}
+
+TEST(Run, AgreesWithTypeMapsOfRandomLayouts) {
+  Random random(random_seed());
+  for (int i = 0; i < 6000; ++i) {
+    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << random_seed());
+    ASSERT_NO_FATAL_FAILURE(
+        check(random_case(random, random_sample(random, static_cast<int>(i % 5), pick(random, 1, 1500)), 6), random));
+  }
+}
+
+TEST(Run, AgreesWithTypeMapsOfRandomDatatypes) {
+  gapless::testing::DatatypeGenerator generator(random_seed(), 300);
+  Random random(random_seed());
+  for (int i = 0; i < 6000; ++i) {
+    const gapless::testing::RandomDatatype drawn = generator.draw(i % 5);
+    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << random_seed() << ": " << drawn.text);
+    Case test = random_case(random, {drawn.type.layout, drawn.map.bytes}, 4);
+    if (i % 2 == 0) test.outer.stride = drawn.type.extent();
+    if (!is_injective(test.sample, test.outer)) std::sort(test.chunks.begin(), test.chunks.end());
+    ASSERT_NO_FATAL_FAILURE(check(test, random));
+  }
+}
+
+TEST(Run, AgreesWithTypeMapsOfLongLists) {
+  Random random(random_seed());
+  for (int i = 0; i < 40; ++i) {
+    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << random_seed());
+    // Lengths of every spread, so that every way of choosing copies for ragged runs is met.
+    const Offset shortest = Offset{1} << pick(random, 0, 6), longest = shortest << pick(random, 0, 4);
+    std::vector<layout::Segment> runs;
+    std::vector<Offset> starts;
+    Offset at = 0;
+    for (Offset n = pick(random, 100, 400); n > 0; --n) {
+      runs.push_back({at, pick(random, shortest, longest)});
+      starts.push_back(at);
+      at += longest + pick(random, 1, i % 2 ? 10 : 700);
+    }
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, segments(runs), 2), random));
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, index(block(0, shortest), starts), 2), random));
+    std::shuffle(starts.begin(), starts.end(), random);
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, index(block(0, shortest), starts), 2), random));
+  }
+}
+
+TEST(Run, AgreesWithTypeMapsOfEveryBlockLength) {
+  Random random(random_seed());
+  for (Offset length = 1; length <= 320; ++length) {
+    SCOPED_TRACE(::testing::Message() << "length " << length << " of seed " << random_seed());
+    const Offset gap = pick(random, 1, 9);
+    const Sample row = repeat(block(pick(random, 0, 7), length), pick(random, 1, 9), length + gap);
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, row, 5), random));
+  }
+}
+
+TEST(Run, AgreesWithTypeMapsOfTransposes) {
+  Random random(random_seed());
+  for (const Offset length : {1, 2, 4, 8, 12, 16, 20, 32, 60}) {
+    for (const Offset columns : {1, 2, 3, 7, 8, 17, 33}) {
+      SCOPED_TRACE(::testing::Message() << length << " bytes, " << columns << " columns, seed " << random_seed());
+      const Offset row = columns * length + pick(random, 64, 80), count = pick(random, 128, 160);
+      Sample transposed = repeat(repeat(block(0, length), count, row), columns, length);
+      if (columns % 2 != 0) transposed = repeat(transposed, 2, count * row + 5);
+      ASSERT_NO_FATAL_FAILURE(check(random_case(random, transposed, 2), random));
+      // Columns that overlap: the order of writes shows.
+      const Sample overlapping = repeat(repeat(block(0, length), count, row), columns, length / 2 + 1);
+      ASSERT_NO_FATAL_FAILURE(check(random_case(random, overlapping, 1), random));
+      // Columns that overlap each other and reach into the next row.
+      const Sample reaching = repeat(repeat(block(0, length), count, pick(random, 64, 70)), columns, length / 2 + 1);
+      ASSERT_NO_FATAL_FAILURE(check(random_case(random, reaching, 1), random));
+    }
+  }
+}
+
+TEST(Run, AgreesWithTypeMapsOfTiledTransposes) {
+  Random random(random_seed());
+  for (const Offset length : {1, 2, 4, 8, 16}) {
+    for (int i = 0; i < 30; ++i) {
+      const Offset rows = pick(random, 2, 40), columns = i % 3 == 0 ? 16 * pick(random, 1, 3) : pick(random, 2, 40);
+      SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " elements of " << length << " bytes, seed "
+                                        << random_seed());
+      // From rows that touch, through such with gaps, to such that overlap.
+      const Offset apart = columns * length + pick(random, i % 5 == 0 ? -length : 0, 20);
+      const Offset row = i % 4 == 0 ? -apart : apart;
+      const Sample column = repeat(block(pick(random, 0, 9), length), rows, row);
+      ASSERT_NO_FATAL_FAILURE(check(random_case(random, repeat(column, columns, length), 2), random));
+      // With a loop in between.
+      const Sample planes = repeat(column, 3, rows * apart + pick(random, 0, 9));
+      ASSERT_NO_FATAL_FAILURE(check(random_case(random, repeat(planes, columns, length), 1), random));
+    }
+  }
+}
+
+TEST(Run, AgreesWithTypeMapsOfFarRows) {
+  Random random(random_seed());
+  for (Offset length = 1; length <= 130; ++length) {
+    SCOPED_TRACE(::testing::Message() << "length " << length << " of seed " << random_seed());
+    const Offset stride = pick(random, 0, 3) == 0 ? 1024 : pick(random, 512, 1500);
+    const Sample rows = repeat(block(0, length), pick(random, 64, 80), pick(random, 0, 1) ? stride : -stride);
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, rows, 1), random));
+  }
+}
+
+TEST(Run, AgreesWithTypeMapsOfLongRows) {
+  Random random(random_seed());
+  for (const Offset length : {257, 319, 320, 321, 500, 1024, 2047, 2048, 2049, 4096}) {
+    SCOPED_TRACE(::testing::Message() << "length " << length << " of seed " << random_seed());
+    const Sample rows = repeat(block(0, length), pick(random, 2, 5), length + pick(random, 1, 100));
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, rows, 2), random));
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, repeat(rows, 3, 6 * length), 2), random));
+  }
+}
+
+TEST(Run, AgreesWithTypeMapsOfEveryPairOfFields) {
+  Random random(random_seed());
+  const Offset lengths[] = {1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 20, 24, 31, 32, 33, 63, 64, 65};
+  for (const Offset first : lengths) {
+    for (const Offset second : lengths) {
+      SCOPED_TRACE(::testing::Message() << first << " and " << second << " bytes, seed " << random_seed());
+      const Offset gap = pick(random, 1, 9), after = pick(random, 0, 9);
+      std::vector<Sample> fields{block(0, first), block(first + gap, second)};
+      if (pick(random, 0, 2) == 0) fields.push_back(block(first + gap + second + after + 1, pick(random, 1, 20)));
+      if (pick(random, 0, 3) == 0) std::swap(fields[0], fields[1]);
+      const Sample record = concatenate(fields);
+      const Offset extent = reach(record) + after;
+      const Sample records = repeat(record, pick(random, 4, 9), pick(random, 0, 3) == 0 ? -extent : extent);
+      ASSERT_NO_FATAL_FAILURE(check(random_case(random, records, 1), random));
+    }
+  }
+}
+
+TEST(Run, AgreesWithTypeMapsOfRecords) {
+  Random random(random_seed());
+  for (int i = 0; i < 300; ++i) {
+    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << random_seed());
+    std::vector<Sample> fields;
+    Offset at = 0;
+    for (Offset n = pick(random, 1, 5); n > 0; --n) {
+      Sample field = block(at, pick(random, 1, 20));
+      if (pick(random, 0, 2) == 0) field = repeat(field, pick(random, 2, 20), random_stride(random, reach(field)));
+      const Offset highest = *std::max_element(field.map.begin(), field.map.end());
+      at = pick(random, 0, 5) == 0 ? pick(random, 0, 20) : highest + 1 + pick(random, 0, 3);
+      fields.push_back(field);
+    }
+    const Sample record = concatenate(fields);
+    const Sample records = repeat(record, pick(random, 1, 90), random_stride(random, reach(record)));
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, records, 2), random));
+  }
+}
+
+TEST(Run, FollowsNestsDeeperThanItsPlans) {
+  Random random(random_seed());
+  Sample nest = block(0, 1);
+  for (Offset stride = 3; nest.map.size() < (1u << 18); stride = 2 * stride + 1) nest = repeat(nest, 2, stride);
+  ASSERT_EQ(nest.layout->modes.size(), 18u);
+  Case test{nest, {1, 0}, random_chunks(random, static_cast<Offset>(nest.map.size())), 1, 3};
+  check(test, random);
+}
+
+TEST(Run, MovesNothingForEmptyJobs) {
+  Random random(random_seed());
+  check({block(0, 0), {7, 3}, {{0, 0}}, 0, 0}, random);
+  check({repeat(block(0, 4), 3, 9), {0, 50}, {{0, 0}}, 0, 0}, random);
+  check({repeat(block(0, 4), 3, 9), {2, 50}, {{0, 0}, {5, 5}, {0, 24}, {24, 24}}, 0, 0}, random);
+  host::run(std::span<const Job>{});
+}
+
+TEST(Run, RunsABatchInOrder) {
+  char memory[8] = "abcdefg", packed[8] = {};
+  const auto layout = layout::repeat(layout::block(0, 1), 4, 2);
+  const Job jobs[] = {{layout.get(), {1, 0}, 0, 2, Direction::pack, memory, packed},
+                      {layout.get(), {1, 0}, 2, 4, Direction::pack, memory, packed + 2},
+                      {layout.get(), {1, 0}, 0, 4, Direction::unpack, memory + 1, packed}};
+  host::run(jobs);
+  EXPECT_STREQ(packed, "aceg");
+  EXPECT_EQ(std::string_view(memory, 8),
+            "aaccee"
+            "gg");
+}
+
+/// 6 GiB of addresses of which only the pages touched exist.
+class Huge : public ::testing::Test {
+ protected:
+  static constexpr Offset bytes = Offset{6} << 30;
+
+  void SetUp() override {
+    void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    memory_ = static_cast<char*>(mapped);
+  }
+  void TearDown() override { munmap(memory_, bytes); }
+
+  void check_far(const Sample& sample, Offset origin) {
+    Random random(random_seed());
+    const Bytes packed = random_bytes(random, sample.map.size());
+    const Offset size = static_cast<Offset>(packed.size());
+    for (const std::string_view name : host::implementations()) {
+      ASSERT_TRUE(host::select_implementation(name));
+      for (const auto& [begin, end] : random_chunks(random, size)) {
+        host::run(Job{sample.layout.get(),
+                      {1, 0},
+                      begin,
+                      end,
+                      Direction::unpack,
+                      memory_ + origin,
+                      const_cast<char*>(packed.data()) + begin});
+      }
+      for (Offset k = 0; k < size; ++k) {
+        ASSERT_EQ(memory_[origin + sample.map[static_cast<std::size_t>(k)]], packed[static_cast<std::size_t>(k)]);
+      }
+      Bytes back(packed.size());
+      host::run(Job{sample.layout.get(), {1, 0}, 0, size, Direction::pack, memory_ + origin, back.data()});
+      ASSERT_EQ(back, packed) << name;
+      for (const Offset offset : sample.map) memory_[origin + offset] = 0;
+    }
+  }
+
+  char* memory_ = nullptr;
+};
+
+TEST_F(Huge, StridesBeyondFourGigabytes) {
+  check_far(repeat(repeat(block(0, 12), 3, 40), 58, 100'000'007), 0);
+  check_far(repeat(block(0, 12), 2, 5'000'000'000), 0);
+}
+
+TEST_F(Huge, NegativeStridesBeyondFourGigabytes) {
+  check_far(repeat(repeat(block(0, 12), 3, -40), 58, -100'000'007), bytes - 100);
+}
+
+TEST_F(Huge, ListsBeyondFourGigabytes) {
+  check_far(index(block(0, 24), {5'500'000'000, 17, 2'200'000'000, 4'294'967'296, 100}), 0);
+  check_far(segments({{5'500'000'000, 3}, {17, 200}, {4'294'967'295, 9}, {1000, 1}}), 0);
+}
+
+TEST(Run, RowsWithSetConflicts) {
+  Random random(random_seed());
+  constexpr Offset rows = 218, chunk = 99;  // the last rows of each range are too few for conflicts
+  for (const Offset stride : {512, 1536, 1024, 2048, -2048, 4096, 3 * 8192}) {
+    for (Offset length = 1; length <= 260; length += length < 40 ? 1 : 23) {
+      SCOPED_TRACE(::testing::Message() << length << " bytes every " << stride);
+      Case test{repeat(block(0, length), rows, stride), {2, (rows + 3) * stride + 8}, {}, length % 16, length % 7};
+      for (Offset begin = 0; begin < test.size(); begin += chunk * length) {
+        test.chunks.emplace_back(begin, std::min(begin + chunk * length, test.size()));
+      }
+      for (const bool spread : {false, true}) {
+        host::avoid_set_conflicts(spread);
+        check(test, random);
+      }
+    }
+  }
+}
+
+TEST(Copy, AgreesWithPackingThenUnpacking) {
+  Random random(random_seed());
+  int pairs = 0;
+  for (int i = 0; i < 3000; ++i) {
+    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << random_seed());
+    const Sample from = random_sample(random, static_cast<int>(i % 4), pick(random, 1, 400));
+    const Offset count = pick(random, 1, 5);
+    const Mode from_outer{count, random_stride(random, reach(from))};
+    const Offset size = static_cast<Offset>(from.map.size()) * count;
+    // A destination of the same size: half of them cut at the same places, half elsewhere.
+    const Sample element = i % 2 ? block(3, static_cast<Offset>(from.map.size())) : block(3, 1);
+    const Sample to =
+        repeat(element, size / static_cast<Offset>(element.map.size()), random_stride(random, reach(element)));
+    if (!is_injective(to, {1, 0})) continue;
+    ++pairs;
+    const Case source{from, from_outer, {}, 0, 0}, destination{to, {1, 0}, {}, 0, 0};
+    Offset low = 0, high = 0, to_low = 0, to_high = 0;
+    for (Offset k = 0; k < size; ++k) {
+      low = std::min(low, source.where(k));
+      high = std::max(high, source.where(k) + 1);
+      to_low = std::min(to_low, destination.where(k));
+      to_high = std::max(to_high, destination.where(k) + 1);
+    }
+    const Bytes memory = random_bytes(random, static_cast<std::size_t>(high - low));
+    const Bytes before = random_bytes(random, static_cast<std::size_t>(to_high - to_low + 2 * guard));
+    Bytes expected = before;
+    for (Offset k = 0; k < size; ++k) {
+      expected[static_cast<std::size_t>(guard - to_low + destination.where(k))] =
+          memory[static_cast<std::size_t>(source.where(k) - low)];
+    }
+    for (const std::string_view name : host::implementations()) {
+      ASSERT_TRUE(host::select_implementation(name));
+      Bytes result = before;
+      host::copy(*from.layout, from_outer, memory.data() - low, *to.layout, {1, 0}, result.data() + guard - to_low);
+      ASSERT_EQ(result, expected) << name;
+    }
+  }
+  EXPECT_GT(pairs, 1000);
+}
+
+TEST(Copy, OfNothingTouchesNothing) {
+  const auto none = layout::empty();
+  host::copy(*none, {3, 8}, nullptr, *none, {1, 0}, nullptr);
+  const auto some = layout::block(0, 8);
+  host::copy(*some, {0, 8}, nullptr, *some, {0, 16}, nullptr);
+}
+
+}  // namespace
+}  // namespace gapless::pack::testing
