@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "device/device.hpp"
+#include "layout/elements.hpp"
 #include "layout/facts.hpp"
 #include "layout/layout.hpp"
 
@@ -20,8 +21,8 @@ struct Described {
   layout::LayoutPointer layout;
   layout::Facts facts;
   layout::Offset extent = 0;
-  layout::Offset element = 0;       ///< bytes of every basic element; 0 where they differ
   bool contiguous_repeats = false;  ///< any count of it is one contiguous run starting at offset `layout->base`
+  layout::ElementsPointer elements{};
 };
 
 struct Buffer {

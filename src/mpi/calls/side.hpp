@@ -72,7 +72,7 @@ class Side {
     return code;
   }
   /// The same without the last part.
-  int unpack(ReceivedStatus& status, MPI_Comm communicator, const char* function) noexcept {
+  int unpack(ReceivedStatus& status, MPI_Comm, const char* function) noexcept {
     if (!status.is_set() || status.source() == MPI_PROC_NULL) return MPI_SUCCESS;
     const std::size_t received = status.bytes();
     if (received > message_->packed_size()) return raised_already;
@@ -80,7 +80,7 @@ class Side {
     const std::size_t whole = bytes_to_unpack(received);
     const transfer::Result result = message_->wait(message_->finish(whole));
     if (result != transfer::Result::ok) return gpu_failure(function, result);
-    if (whole == received || is_from_self(status, communicator)) return MPI_SUCCESS;
+    if (whole == received) return MPI_SUCCESS;
     status.set_bytes(whole);
     return MPI_ERR_TYPE;
   }
@@ -112,8 +112,9 @@ class Side {
     return received;
 #else
     const bool is_short = static_cast<double>(received) <= model::mpich_on_host.eager_bytes;
-    const auto element = static_cast<std::size_t>(user_.buffer.type->element);
-    return is_short && element != 0 ? received - received % element : received;
+    const layout::ElementsPointer& elements = user_.buffer.type->elements;
+    if (!is_short || elements == nullptr || received == message_->packed_size()) return received;
+    return static_cast<std::size_t>(elements->whole(static_cast<layout::Offset>(received)));
 #endif
   }
 

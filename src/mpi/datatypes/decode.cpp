@@ -11,7 +11,6 @@
 #include <bit>
 #include <deque>
 #include <exception>
-#include <limits>
 #include <span>
 #include <stdexcept>
 #include <unordered_map>
@@ -27,6 +26,8 @@ namespace {
 using layout::ArrayOrder;
 using layout::Datatype;
 using layout::Distribution;
+using layout::Elements;
+using layout::ElementsPointer;
 using layout::Numbers;
 using layout::Offset;
 
@@ -199,10 +200,28 @@ Offset widest_element_of(const Children& children) {
   return widest;
 }
 
-Offset narrowest_element_of(const Children& children) {
-  Offset narrowest = std::numeric_limits<Offset>::max();
-  for (const Decoded* child : children.all()) narrowest = std::min(narrowest, child->narrowest_element);
-  return narrowest;
+// Only the diagnosis of a program's mistake needs them, so they may not take much.
+constexpr std::size_t most_fields_with_elements = 4096;
+
+ElementsPointer elements_of(int combiner, const Contents& contents, const Children& children, const Bounds& bounds) {
+  if (children.size() == 0) return nullptr;
+  // To MPICH, which alone asks, a pair is one basic element.
+  if (combiner == value_index) return std::make_shared<const Elements>(bounds.size);
+  const ElementsPointer& first = children[0].elements;
+  const auto is_same = [&](const Decoded* child) {
+    if (child->elements == nullptr || first == nullptr) return false;
+    return child->elements == first ||
+           (child->elements->is_basic() && first->is_basic() && child->elements->size() == first->size());
+  };
+  if (std::ranges::all_of(children.all(), is_same)) return first;
+  if (children.size() > most_fields_with_elements) return nullptr;
+  std::vector<Elements::Field> fields;
+  const Numbers block_lengths = contents.numbers(1, children.size());
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    if (children[i].elements == nullptr) return nullptr;
+    fields.push_back({children[i].elements, block_lengths[i]});
+  }
+  return std::make_shared<const Elements>(std::move(fields));
 }
 
 Offset aligned_element_of_fields(Numbers block_lengths, const Children& fields) {
@@ -290,8 +309,7 @@ class Decoder {
       Datatype named = with_library_bounds(named_type(handle, bounds), bounds);
       const Offset element = aligned_element_of_named(named);
       const Offset widest = named.layout->is_contiguous() ? named.size() : 0;
-      const Offset narrowest = value_size_of_pair(handle) != 0 ? 0 : named.size();
-      return {std::move(named), element, widest, narrowest};
+      return {std::move(named), element, widest, std::make_shared<const Elements>(bounds.size)};
     }
     const Contents& contents = held_.emplace_back(handle, envelope);
     Children children;
@@ -299,7 +317,7 @@ class Decoder {
     for (const MPI_Datatype type : contents.types()) children.add(decode_again(type));
     return {with_library_bounds(construct(envelope.combiner, contents, children, bounds), bounds),
             aligned_element_of(envelope.combiner, contents, children), widest_element_of(children),
-            narrowest_element_of(children)};
+            elements_of(envelope.combiner, contents, children, bounds)};
   }
 
   std::unordered_map<std::uintptr_t, Decoded> known_;

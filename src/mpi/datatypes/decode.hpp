@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "layout/datatype.hpp"
+#include "layout/elements.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi {
@@ -18,8 +19,8 @@ struct Decoded {
   layout::Offset aligned_element = 0;
   /// Bytes of the largest basic element; pair types count as their parts.
   layout::Offset widest_element = 0;
-  /// Bytes of the smallest basic element; 0 if there is a pair type.
-  layout::Offset narrowest_element = 0;
+  /// Null for what has very many fields.
+  layout::ElementsPointer elements{};
 };
 
 /// What the datatype is, or nothing where it is better left to the library: an unknown constructor, or a size or bound

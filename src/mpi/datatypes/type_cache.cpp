@@ -97,7 +97,7 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
   described.layout = share(datatype.layout);
   described.facts = layout::facts_of(*described.layout);
   described.extent = datatype.extent();
-  described.element = decoded->widest_element == decoded->narrowest_element ? decoded->widest_element : 0;
+  described.elements = decoded->elements;
   described.contiguous_repeats = described.layout->is_contiguous() && described.extent == described.layout->size;
   record.plain = described.contiguous_repeats;
   const transfer::Buffer one{&described, 1, nullptr, {}};
