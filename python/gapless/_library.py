@@ -2,7 +2,7 @@
 
 import ctypes
 import functools
-from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 
 from gapless import locate
 from gapless.errors import UserError
@@ -25,6 +25,15 @@ class Traffic(ctypes.Structure):
     """gapless_traffic: what moving some repetitions costs at least."""
 
     _fields_ = [("packed_bytes", c_int64), ("lines_touched", c_int64)]
+
+
+class Prediction(ctypes.Structure):
+    """gapless_prediction: what one scheme takes the sender and the receiver."""
+
+    _fields_ = [("scheme", c_char_p), ("ns", c_double * 2), ("is_chosen", c_int * 2)]
+
+
+SCHEMES = 4
 
 
 class Job(ctypes.Structure):
@@ -73,6 +82,7 @@ _PROTOTYPES = {
     "gapless_pack": (_TYPE, c_int64, c_void_p, c_int64, c_int64, c_void_p, c_void_p),
     "gapless_unpack": (_TYPE, c_int64, c_void_p, c_int64, c_int64, c_void_p, c_void_p),
     "gapless_pack_batch": (POINTER(Job), c_size_t, c_void_p),
+    "gapless_transfer_predict": (_TYPE, c_int64, c_int, c_char_p, POINTER(Prediction)),
     "gapless_copy": (_TYPE, c_int64, c_void_p, _TYPE, c_int64, c_void_p, c_void_p),
 }
 

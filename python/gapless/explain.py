@@ -1,8 +1,11 @@
 """`gapless explain`: what a datatype is, how it will be moved, and what that costs at least."""
 
+import ctypes
 import json
+import math
 import re
 
+from gapless import _library
 from gapless.errors import UserError
 from gapless.types import Datatype
 
@@ -32,6 +35,45 @@ def tree(text: str) -> list[str]:
     return lines
 
 
+MEMORIES = {"host, MPICH": (0, "MPICH"), "host, Open MPI": (0, "Open MPI"), "GPU": (1, "MPICH")}
+
+
+def predictions(datatype: Datatype, count: int) -> dict:
+    """For each memory and side: the scheme that is chosen, and the nanoseconds of those that apply."""
+    result = {}
+    for memory, (on_gpu, library) in MEMORIES.items():
+        found = (_library.Prediction * _library.SCHEMES)()
+        arguments = ctypes.c_int64(count), on_gpu, library.encode(), found
+        _library.call("gapless_transfer_predict", datatype, *arguments)
+        result[memory] = {
+            side: {
+                "chosen": next((p.scheme.decode() for p in found if p.is_chosen[i]), None),
+                "ns": {p.scheme.decode(): round(p.ns[i]) for p in found if not math.isnan(p.ns[i])},
+            }
+            for i, side in enumerate(("sender", "receiver"))
+        }
+    return result
+
+
+def microseconds(ns: float) -> str:
+    us = abs(ns) / 1000
+    return f"{us:.0f} us" if us >= 100 else f"{us:.3g} us"
+
+
+def way(side: dict) -> str:
+    """Host memory is predicted as a difference: what packing spares, beside leaving the message to the library."""
+    chosen, ns = side["chosen"], side["ns"]
+    if chosen is None:
+        return "nothing moves"
+    if "native" not in ns:
+        others = [f"{scheme} {microseconds(of)}" for scheme, of in ns.items() if scheme != chosen]
+        return f"{chosen} {microseconds(ns[chosen])} ({', '.join(others)})"
+    if "packed" not in ns:
+        return "native: it is contiguous"
+    other = "native" if chosen == "packed" else "packed"
+    return f"{chosen}, {microseconds(ns['packed'])} {'sooner' if ns[chosen] <= ns[other] else 'later'} than {other}"
+
+
 def figures(text: str, count: int) -> dict:
     datatype = Datatype.parse(text)
     facts = datatype.facts()
@@ -55,6 +97,7 @@ def figures(text: str, count: int) -> dict:
         "packed_bytes": traffic.packed_bytes,
         "lines_touched": traffic.lines_touched,
         "useful_share": traffic.packed_bytes / moved if moved else 1.0,
+        "messages": predictions(datatype, count),
     }
 
 
@@ -86,6 +129,9 @@ def explain(arguments) -> int:
             f"{100 * f['useful_share']:.0f} % of what memory moves is data",
         ),
     ]
+    for memory, sides in f["messages"].items():
+        sent, received = way(sides["sender"]), way(sides["receiver"])
+        rows.append((memory, sent if sent == received else f"sent {sent}; received {received}"))
     print("\n".join(tree(arguments.type)))
     print()
     width = max(len(name) for name, _ in rows)

@@ -35,6 +35,22 @@ def test_a_subarray_keeps_the_offset_of_a_dimension_of_one(gapless):
     assert f["blocks"] == 1
 
 
+def test_the_way_of_messages(gapless):
+    small_blocks = explained(gapless, "vector(1000, 8, 64, byte)")["messages"]
+    assert set(small_blocks) == {"host, MPICH", "host, Open MPI", "GPU"}
+    host, gpu = small_blocks["host, MPICH"]["sender"], small_blocks["GPU"]["receiver"]
+    assert host["chosen"] == "packed" and host["ns"]["packed"] < host["ns"]["native"] == 0
+    assert gpu["chosen"] == min(gpu["ns"], key=gpu["ns"].get) and set(gpu["ns"]) == {"oneshot", "staged"}
+    assert explained(gapless, "int")["messages"]["host, MPICH"]["sender"] == {"chosen": "native", "ns": {"native": 0}}
+    assert explained(gapless, "vector(0, 1, 4, int)")["messages"]["GPU"]["sender"] == {"chosen": None, "ns": {}}
+
+
+def test_a_forced_way_is_shown(gapless):
+    done = gapless("explain", "vector(8, 1048576, 2097152, byte)", GAPLESS_SCHEME="packed")
+    assert "later than native" in done.stdout
+    assert "GPU" in done.stdout and "oneshot" in done.stdout
+
+
 def test_an_overlapping_type_is_not_unpacked_in_parallel(gapless):
     assert explained(gapless, "vector(4, 2, 1, int)")["injective"] is False
 

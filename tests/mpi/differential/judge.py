@@ -42,7 +42,9 @@ def is_call_as_good(family, gapless, native, ignores_data):
         named = gapless.get("class") in ("TRUNCATE", "IN_STATUS") or gapless["handler"] == "1"
         names_truncation = family == "truncation" and named and gapless["handler"] in "01"
         # MPICH tells of a part of an element on some of its ways only.
-        names_part = family == "partial" and gapless.get("class") in ("TYPE", "IN_STATUS") and gapless["handler"] in "01"
+        names_part = (
+            family == "partial" and gapless.get("class") in ("TYPE", "IN_STATUS") and gapless["handler"] in "01"
+        )
         if not tells_of_error(native):
             return names_truncation or names_part
         same_class = gapless.get("class") == native.get("class") or native.get("class") == "SUCCESS" or names_truncation
