@@ -36,7 +36,8 @@ def tells_of_error(values):
 def is_call_as_good(family, gapless, native, ignores_data):
     """Of an erroneous program: gapless tells of an error wherever the library does, once, and may call it by its name
     where the library returns MPI_SUCCESS after its handler has. It may tell of a truncation that the library, which had
-    the sender's length, has overlooked, and of a message that ends inside an element. Without an error, all is as the library has it, or as it was sent."""
+    the sender's length, has overlooked, and of a message that ends inside an element. Without an error, all is as the
+    library has it, or as it was sent."""
     if tells_of_error(gapless):
         # After a handler that returns, a library may say MPI_SUCCESS.
         named = gapless.get("class") in ("TRUNCATE", "IN_STATUS") or gapless["handler"] == "1"
