@@ -243,8 +243,13 @@ Result prepare_wire(const Buffer& buffer, Scheme scheme, Wire& wire) noexcept {
 Outgoing::Outgoing(const Buffer& buffer) noexcept : buffer_(buffer), scheme_(scheme_for(buffer, Side::sender)) {}
 
 Result Outgoing::prepare() noexcept {
-  const Result result = prepare_wire(buffer_, scheme_, wire_);
-  if (result != Result::ok) return result;
+  const Result result = reserve();
+  return result == Result::ok ? pack() : result;
+}
+
+Result Outgoing::reserve() noexcept { return prepare_wire(buffer_, scheme_, wire_); }
+
+Result Outgoing::pack() noexcept {
   record(scheme_, wire_size());
   return run_scheme(buffer_, scheme_, Direction::pack, buffer_.size(), wire_.data());
 }

@@ -70,6 +70,10 @@ class Outgoing {
   Scheme scheme() const noexcept { return scheme_; }
   /// Packs. After ok, wire_data() holds wire_size() packed bytes until destruction. Not to be called for native.
   Result prepare() noexcept;
+  /// The two parts of it, for messages that are sent again and again: gets the buffer, and packs what the memory holds
+  /// now.
+  Result reserve() noexcept;
+  Result pack() noexcept;
   const void* wire_data() const noexcept { return wire_.data(); }
   std::size_t wire_size() const noexcept { return static_cast<std::size_t>(buffer_.size()); }
 

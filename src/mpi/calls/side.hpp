@@ -37,26 +37,23 @@ class Side {
 
   /// False if the call must fail, with the error code in `code`.
   bool prepare(const char* function, int& code) noexcept {
-    if (owner_ == Owner::unserved) {
-      code = unserved_gpu_memory(function, user_.buffer.location.device);
-      return false;
-    }
-    if (!packs()) {
-      if (counts_native_messages) record_native(count_, datatype_);
-      return true;
-    }
-    const transfer::Result result = packed_type_->is_usable() ? message_->prepare() : transfer::Result::out_of_memory;
-    if (result == transfer::Result::ok) {
-      if (end == End::send) packed_type_->split(memory());
-      return true;
-    }
-    if (user_.is_gpu_memory()) {
-      code = gpu_failure(function, result);
-      return false;
-    }
-    // No host memory to pack into: the library has its own way without.
-    message_.reset();
+    if (!prepare_by([](Message& message) { return message.prepare(); }, function, code)) return false;
+    split();
     return true;
+  }
+  /// The same of a message that start() packs, each time that it is sent.
+  bool reserve(const char* function, int& code) noexcept {
+    return prepare_by([](Message& message) { return reserve_for(message); }, function, code);
+  }
+  /// Packs what the memory holds now. MPI_SUCCESS, or the error that is to be raised. Precondition: reserve() was true,
+  /// and packs().
+  int start(const char* function) noexcept {
+    if constexpr (end == End::send) {
+      const transfer::Result result = message_->pack();
+      if (result != transfer::Result::ok) return gpu_failure(function, result);
+      split();
+    }
+    return MPI_SUCCESS;
   }
 
   void* memory() noexcept {
@@ -99,6 +96,34 @@ class Side {
 
  private:
   static constexpr End end = std::is_same_v<Message, transfer::Outgoing> ? End::send : End::receive;
+
+  static transfer::Result reserve_for(transfer::Outgoing& message) noexcept { return message.reserve(); }
+  static transfer::Result reserve_for(transfer::Incoming& message) noexcept { return message.prepare(); }
+
+  template <class Prepare>
+  bool prepare_by(Prepare prepare, const char* function, int& code) noexcept {
+    if (owner_ == Owner::unserved) {
+      code = unserved_gpu_memory(function, user_.buffer.location.device);
+      return false;
+    }
+    if (!packs()) {
+      if (counts_native_messages) record_native(count_, datatype_);
+      return true;
+    }
+    const transfer::Result result = packed_type_->is_usable() ? prepare(*message_) : transfer::Result::out_of_memory;
+    if (result == transfer::Result::ok) return true;
+    if (user_.is_gpu_memory()) {
+      code = gpu_failure(function, result);
+      return false;
+    }
+    // No host memory to pack into: the library has its own way without.
+    message_.reset();
+    return true;
+  }
+
+  void split() noexcept {
+    if (end == End::send && packs()) packed_type_->split(memory());
+  }
 
   bool must_stay_whole() const noexcept {
     if (end == End::receive || user_.is_gpu_memory()) return false;

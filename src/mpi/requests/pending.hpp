@@ -2,11 +2,30 @@
 // left to be done here: to unpack what arrived, to let go of a packed buffer.
 #pragma once
 
+#include <utility>
 #include <variant>
 
 #include "mpi/calls/side.hpp"
 
 namespace gapless::mpi::requests {
+
+/// Both sides of a message that is exchanged under one request.
+template <class Count>
+class Exchange {
+ public:
+  Exchange(const void* sent, Count sent_count, MPI_Datatype sent_type, bool sends_to_nobody, const void* received,
+           Count received_count, MPI_Datatype received_type, bool receives_from_nobody) noexcept
+      : out(sent, sent_count, sent_type, sends_to_nobody),
+        in(received, received_count, received_type, receives_from_nobody) {}
+
+  bool packs() const noexcept { return out.packs() || in.packs(); }
+  bool prepare(const char* function, int& code) noexcept {
+    return out.prepare(function, code) && in.prepare(function, code);
+  }
+
+  Sending<Count> out;
+  Receiving<Count> in;
+};
 
 class Pending {
  public:
@@ -17,21 +36,34 @@ class Pending {
   /// Lets go of packed buffers. Nothing is pending here any more.
   void clear() noexcept { side_.emplace<std::monostate>(); }
 
+  /// Is something unpacked at the end?
+  bool receives() noexcept;
   /// The library has completed the request with that status: unpacks a message that arrived, once, and gives the
   /// program its status. MPI_SUCCESS, or the error that is to be raised. `shared_` lets the next call do no more than
   /// deliver.
   int finish(ReceivedStatus& status) noexcept;
+  /// The program starts the persistent request: packs what it sends. MPI_SUCCESS, or the error that is to be raised.
+  int start() noexcept;
   int raise(int code) const noexcept;
 
-  MPI_Request handle{};       ///< the key
-  const char* function = "";  ///< that started it, for error texts
-  MPI_Comm communicator{};    ///< errors go to; MPI_COMM_NULL: to no object's handler
-  bool is_claimed = false;    ///< a call is completing the request
-  bool is_unpacked = false;   ///< a call that completes nothing has seen the message arrive
-  Pending* next = nullptr;    ///< in its list
+  MPI_Request handle{};        ///< the key
+  const char* function = "";   ///< that started it, for error texts
+  MPI_Comm communicator{};     ///< errors go to; MPI_COMM_NULL: to no object's handler
+  bool is_persistent = false;  ///< the request stays when it is complete, and may be started again
+  bool is_claimed = false;     ///< a call is completing the request
+  bool is_unpacked = false;    ///< a call that completes nothing has seen the message arrive
+  Pending* next = nullptr;     ///< in its list
 
  private:
-  std::variant<std::monostate, Sending<int>, Receiving<int>, Sending<MPI_Count>, Receiving<MPI_Count>> side_;
+  // Calls visit(side) for the sides that are sent, or received.
+  template <class Visit>
+  void for_sent(Visit visit) noexcept;
+  template <class Visit>
+  void for_received(Visit visit) noexcept;
+
+  std::variant<std::monostate, Sending<int>, Receiving<int>, Exchange<int>, Sending<MPI_Count>, Receiving<MPI_Count>,
+               Exchange<MPI_Count>>
+      side_;
 };
 
 }  // namespace gapless::mpi::requests

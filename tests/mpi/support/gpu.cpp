@@ -205,6 +205,10 @@ std::vector<std::byte> OnGpu::bytes() const {
   return result;
 }
 
+void OnGpu::write(const std::vector<std::byte>& bytes) {
+  if (!gpu().write(memory_, bytes.data(), size_)) give_up("copy to the GPU failed");
+}
+
 void reset_gpu() { gpu().reset(); }
 
 bool gpu_fails_on_request() { return std::getenv("GAPLESS_DEVICE_PLUGIN") != nullptr; }

@@ -28,6 +28,8 @@ class OnGpu {
 
   void* at(std::ptrdiff_t offset = 0) { return static_cast<std::byte*>(memory_) + offset; }
   std::vector<std::byte> bytes() const;
+  /// Replaces all bytes.
+  void write(const std::vector<std::byte>& bytes);
 
  private:
   GpuMemory kind_;
