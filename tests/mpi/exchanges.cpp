@@ -30,6 +30,13 @@ std::vector<int> after_receiving(int i, const std::vector<int>& memory) {
 
 constexpr int messages = 6;
 
+/// What arrives in host memory is left to MPICH, since the status does not tell how much that is.
+#ifdef MPICH
+constexpr int packed_sides = 1;
+#else
+constexpr int packed_sides = 2;
+#endif
+
 class Exchanged : public testing::TestWithParam<int> {
  protected:
   /// Starts messages by `start(i, memory, place, type, request)`, and expects them in the places.
@@ -54,11 +61,15 @@ class Exchanged : public testing::TestWithParam<int> {
     };
     EXPECT_EQ(0, complete(static_cast<Completing>(GetParam()), requests, [&](int i, const MPI_Status& status) {
                 expect(i);
+#ifndef MPICH  // 5.0.2 gives a status that it has not filled in
                 int count = -1;
                 MPI_Get_count(&status, MPI_INT, &count);
                 EXPECT_EQ(ints_of(i), count);
                 EXPECT_EQ(before(), status.MPI_SOURCE);
                 EXPECT_EQ(i, status.MPI_TAG);
+#else
+                static_cast<void>(status);
+#endif
               }));
     for (int i = 0; i < messages; ++i) expect(i);
     EXPECT_EQ(std::vector<MPI_Request>(messages, MPI_REQUEST_NULL), requests);
@@ -72,7 +83,7 @@ TEST_P(Exchanged, BetweenTwoBuffers) {
       return MPI_Isendrecv(memory, 1, type, after(), i, place, 1, type, before(), i, MPI_COMM_WORLD, request);
     });
     if (is_everything_packed()) {
-      EXPECT_EQ(packed_before + 2 * messages, packed_messages());
+      EXPECT_EQ(packed_before + packed_sides * messages, packed_messages());
     }
   }
 }
@@ -84,13 +95,29 @@ TEST_P(Exchanged, InPlace) {
       return MPI_Isendrecv_replace(memory, 1, type, after(), i, before(), i, MPI_COMM_WORLD, request);
     });
     if (is_everything_packed()) {
-      EXPECT_EQ(packed_before + 2 * messages, packed_messages());
+      EXPECT_EQ(packed_before + packed_sides * messages, packed_messages());
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(By, Exchanged, testing::Range(0, completing_ways),
                          [](const auto& way) { return std::string(name(static_cast<Completing>(way.param))); });
+
+TEST(Exchanges, ShortMessagesTouchNothingElse) {
+  for (const Ends& ends : all_ends()) {
+    SCOPED_TRACE(text(ends));
+    const Owned type(strided(5000, 1, 3));
+    for (const int sent : {0, 1, 700}) {
+      const std::vector<int> marked = counting(15'000, 77), values = counting(static_cast<std::size_t>(sent), rank());
+      Ints outgoing(values, false), incoming(marked, ends.to_gpu);
+      MPI_Request request;
+      EXPECT_EQ(MPI_SUCCESS, MPI_Isendrecv(outgoing.data(), sent, MPI_INT, after(), 1, incoming.data(), 1, type,
+                                           before(), 1, MPI_COMM_WORLD, &request));
+      EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+      EXPECT_EQ(placed(marked, counting(static_cast<std::size_t>(sent), before()), 1, 3), incoming.values());
+    }
+  }
+}
 
 TEST(Exchanges, WithNobodyOnOneSide) {
   for (const Ends& ends : all_ends()) {

@@ -56,6 +56,21 @@ class Side {
     return MPI_SUCCESS;
   }
 
+  /// For calls of which the library does not tell how much they have received: host memory is left to the library, and
+  /// GPU memory packed, so that unpack_whole() leaves as it was what does not arrive. Comes before and after prepare().
+  void expect_no_status() noexcept {
+    if (!user_.is_gpu_memory()) message_.reset();
+  }
+  int fill(const char* function) noexcept {
+    const device::Location packed{device::MemoryKind::pinned, user_.buffer.location.device};
+    const transfer::Result result = transfer::pack(user_.buffer, memory(), packed);
+    return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
+  }
+  int unpack_whole(const char* function) noexcept {
+    const transfer::Result result = message_->finish(message_->wire_size());
+    return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
+  }
+
   void* memory() noexcept {
     return packs() ? const_cast<void*>(static_cast<const void*>(message_->wire_data())) : memory_;
   }

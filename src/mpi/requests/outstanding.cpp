@@ -108,6 +108,12 @@ void add(Pending* pending, MPI_Request handle) noexcept {
   internal::outstanding.fetch_add(1, std::memory_order_relaxed);
 }
 
+void remove(Pending* pending) noexcept {
+  const Lock lock;
+  unlink(bucket_of(pending->handle), pending);
+  internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
+}
+
 Pending* find(MPI_Request handle) noexcept {
   const Lock lock;
   for (Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
@@ -132,11 +138,7 @@ void unclaim(Pending* pending) noexcept {
 }
 
 void end(Pending* pending) noexcept {
-  {
-    const Lock lock;
-    unlink(bucket_of(pending->handle), pending);
-    internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
-  }
+  remove(pending);
   release(pending);
 }
 

@@ -28,6 +28,9 @@ void release(Pending* pending) noexcept;
 /// same handle to all of those.
 void add(Pending* pending, MPI_Request handle) noexcept;
 
+/// It is not outstanding any more.
+void remove(Pending* pending) noexcept;
+
 /// The message of that handle, claimed or not; null if none of ours has it.
 Pending* find(MPI_Request handle) noexcept;
 /// The unclaimed message of that handle, claimed; null if none of ours has it.

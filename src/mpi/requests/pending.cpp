@@ -6,38 +6,35 @@
 
 namespace gapless::mpi::requests {
 
-template <class Visit>
-void Pending::for_sent(Visit visit) noexcept {
-  if (auto* side = std::get_if<Sending<int>>(&side_)) visit(*side);
+template <template <class> class Side, class Visit>
+void Pending::visit(Visit visit) noexcept {
+  if (auto* side = std::get_if<Side<int>>(&side_)) visit(*side);
   if constexpr (!std::is_same_v<MPI_Count, int>) {
-    if (auto* side = std::get_if<Sending<MPI_Count>>(&side_)) visit(*side);
-  }
-}
-
-template <class Visit>
-void Pending::for_received(Visit visit) noexcept {
-  if (auto* side = std::get_if<Receiving<int>>(&side_)) visit(*side);
-  if (auto* both = std::get_if<Exchange<int>>(&side_); both != nullptr && both->in.packs()) visit(both->in);
-  if constexpr (!std::is_same_v<MPI_Count, int>) {
-    if (auto* side = std::get_if<Receiving<MPI_Count>>(&side_)) visit(*side);
-    if (auto* both = std::get_if<Exchange<MPI_Count>>(&side_); both != nullptr && both->in.packs()) visit(both->in);
+    if (auto* side = std::get_if<Side<MPI_Count>>(&side_)) visit(*side);
   }
 }
 
 bool Pending::receives() noexcept {
   bool result = false;
-  for_received([&](auto&) { result = true; });
+  visit<Receiving>([&](auto&) { result = true; });
+  visit<Exchange>([&](auto& both) { result = both.in.packs(); });
   return result;
 }
 
 int Pending::finish(ReceivedStatus& status) noexcept {
   int code = MPI_SUCCESS;
   // A persistent request that is not started has an empty status, of any source.
-  const bool arrived = status.is_set() && status.source() != MPI_ANY_SOURCE && !is_unpacked && !status.is_cancelled();
-  for_received([&](auto& side) {
-    if (arrived) code = side.unpack(status, communicator, function);
-    is_unpacked = true;
-  });
+  const bool arrived = status.is_set() && status.source() != MPI_ANY_SOURCE && !status.is_cancelled();
+  if (!is_unpacked) {
+    visit<Receiving>([&](auto& side) {
+      if (arrived) code = side.unpack(status, communicator, function);
+    });
+    visit<Exchange>([&](auto& both) {
+      const bool has_arrived = arrived || (!exchanges_have_statuses && status.is_set());
+      if (has_arrived && both.in.packs()) code = both.finish(status, communicator, function);
+    });
+  }
+  is_unpacked = true;
   status.deliver();
   return code;
 }
@@ -45,7 +42,7 @@ int Pending::finish(ReceivedStatus& status) noexcept {
 int Pending::start() noexcept {
   int code = MPI_SUCCESS;
   is_unpacked = false;
-  for_sent([&](auto& side) { code = side.start(function); });
+  visit<Sending>([&](auto& side) { code = side.start(function); });
   return code;
 }
 

@@ -7,27 +7,52 @@ namespace gapless::mpi {
 namespace requests {
 namespace {
 
-/// Packs what request `handle` sends, if it is one of ours. MPI_SUCCESS, or an error that has been raised.
-int pack(MPI_Request handle) noexcept {
+Pending* persistent_of(MPI_Request handle) noexcept {
   Pending* pending = find(handle);
-  if (pending == nullptr || !pending->is_persistent) return MPI_SUCCESS;
-  const int code = pending->start();
-  return code == MPI_SUCCESS ? code : pending->raise(code);
+  return pending != nullptr && pending->is_persistent ? pending : nullptr;
+}
+
+/// Packs what a persistent request of ours sends. MPI_SUCCESS, or an error that has been raised.
+int pack(Pending& pending) noexcept {
+  const int code = pending.start();
+  return code == MPI_SUCCESS ? code : pending.raise(code);
+}
+
+// Open MPI gives the program another handle where it still uses the last one's request for what was sent with it.
+int start_packed(Pending* pending, MPI_Request* request) noexcept {
+  remove(pending);
+  const int code = native.Start(request);
+  add(pending, *request);
+  return code;
 }
 
 int start(MPI_Request* request) {
-  if (!are_none() && request != nullptr) {
-    if (const int code = pack(*request); code != MPI_SUCCESS) return code;
-  }
-  return native.Start(request);
+  Pending* pending = are_none() || request == nullptr ? nullptr : persistent_of(*request);
+  if (pending == nullptr) return native.Start(request);
+  const int code = pack(*pending);
+  return code == MPI_SUCCESS ? start_packed(pending, request) : code;
 }
 
-// After a failure none is started.
-int start_all(int count, MPI_Request* requests) {
-  for (int i = 0; !are_none() && requests != nullptr && i < count; ++i) {
-    if (const int code = pack(requests[i]); code != MPI_SUCCESS) return code;
+// Where packing fails none is started.
+[[gnu::noinline]] int start_all_slowly(int count, MPI_Request* requests) {
+  bool any = false;
+  for (int i = 0; i < count; ++i) {
+    Pending* pending = persistent_of(requests[i]);
+    if (pending == nullptr) continue;
+    any = true;
+    if (const int code = pack(*pending); code != MPI_SUCCESS) return code;
   }
-  return native.Startall(count, requests);
+  if (!any) return native.Startall(count, requests);
+  for (int i = 0; i < count; ++i) {
+    Pending* pending = persistent_of(requests[i]);
+    const int code = pending != nullptr ? start_packed(pending, &requests[i]) : native.Start(&requests[i]);
+    if (code != MPI_SUCCESS) return code;
+  }
+  return MPI_SUCCESS;
+}
+
+int start_all(int count, MPI_Request* requests) {
+  return are_none() || requests == nullptr ? native.Startall(count, requests) : start_all_slowly(count, requests);
 }
 
 }  // namespace
