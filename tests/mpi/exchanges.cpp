@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,11 +50,15 @@ class Exchanged : public testing::TestWithParam<int> {
       outgoing.emplace_back(sent_by(rank(), i), ends.from_gpu);
       incoming.emplace_back(std::vector<int>(span_of(i), -1), ends.to_gpu);
     }
+    std::vector<std::unique_ptr<Owned>> types;
     for (int i = 0; i < messages; ++i) {
-      const Owned type(strided(ints_of(i) / 2, 2, 6));
+      types.push_back(std::make_unique<Owned>(strided(ints_of(i) / 2, 2, 6)));
       const auto k = static_cast<std::size_t>(i);
-      EXPECT_EQ(MPI_SUCCESS, start(i, outgoing[k].data(), incoming[k].data(), type, &requests[k]));
+      EXPECT_EQ(MPI_SUCCESS, start(i, outgoing[k].data(), incoming[k].data(), *types.back(), &requests[k]));
     }
+#ifndef MPICH  // 5.0.2 does not keep the datatype of MPI_Isendrecv_replace
+    types.clear();
+#endif
     const auto expect = [&](int i) {
       const auto k = static_cast<std::size_t>(i);
       const std::vector<int> was = in_place ? sent_by(rank(), i) : std::vector<int>(span_of(i), -1);

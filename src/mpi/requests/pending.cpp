@@ -35,6 +35,10 @@ int Pending::finish(ReceivedStatus& status) noexcept {
     });
   }
   is_unpacked = true;
+  if (Partitions* message = partitions(); message != nullptr && status.is_set()) {
+    const transfer::Result result = message->finish();
+    if (result != transfer::Result::ok) code = gpu_failure(function, result);
+  }
   status.deliver();
   return code;
 }
@@ -43,6 +47,7 @@ int Pending::start() noexcept {
   int code = MPI_SUCCESS;
   is_unpacked = false;
   visit<Sending>([&](auto& side) { code = side.start(function); });
+  if (Partitions* message = partitions()) message->start();
   return code;
 }
 

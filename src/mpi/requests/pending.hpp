@@ -2,10 +2,12 @@
 // left to be done here: to unpack what arrived, to let go of a packed buffer.
 #pragma once
 
+#include <memory>
 #include <utility>
 #include <variant>
 
 #include "mpi/calls/side.hpp"
+#include "mpi/requests/partitions.hpp"
 
 namespace gapless::mpi::requests {
 
@@ -52,6 +54,11 @@ class Pending {
   /// Lets go of packed buffers. Nothing is pending here any more.
   void clear() noexcept { side_.emplace<std::monostate>(); }
 
+  /// Null unless the message is partitioned.
+  Partitions* partitions() noexcept {
+    auto* message = std::get_if<std::unique_ptr<Partitions>>(&side_);
+    return message != nullptr ? message->get() : nullptr;
+  }
   /// Is something unpacked at the end?
   bool receives() noexcept;
   /// The library has completed the request with that status: unpacks a message that arrived, once, and gives the
@@ -76,7 +83,7 @@ class Pending {
   void visit(Visit visit) noexcept;
 
   std::variant<std::monostate, Sending<int>, Receiving<int>, Exchange<int>, Sending<MPI_Count>, Receiving<MPI_Count>,
-               Exchange<MPI_Count>>
+               Exchange<MPI_Count>, std::unique_ptr<Partitions>>
       side_;
 };
 
