@@ -56,9 +56,7 @@ class Exchanged : public testing::TestWithParam<int> {
       const auto k = static_cast<std::size_t>(i);
       EXPECT_EQ(MPI_SUCCESS, start(i, outgoing[k].data(), incoming[k].data(), *types.back(), &requests[k]));
     }
-#ifndef MPICH  // 5.0.2 does not keep the datatype of MPI_Isendrecv_replace
     types.clear();
-#endif
     const auto expect = [&](int i) {
       const auto k = static_cast<std::size_t>(i);
       const std::vector<int> was = in_place ? sent_by(rank(), i) : std::vector<int>(span_of(i), -1);
@@ -95,6 +93,9 @@ TEST_P(Exchanged, BetweenTwoBuffers) {
 
 TEST_P(Exchanged, InPlace) {
   for (const Ends& ends : all_ends()) {
+#ifdef MPICH  // 5.0.2 itself sends what it has packed as if it were not
+    if (!ends.from_gpu && !is_everything_packed()) continue;
+#endif
     const auto packed_before = packed_messages();
     exchange(ends, true, [](int i, void* memory, void*, MPI_Datatype type, MPI_Request* request) {
       return MPI_Isendrecv_replace(memory, 1, type, after(), i, before(), i, MPI_COMM_WORLD, request);

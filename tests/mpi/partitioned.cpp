@@ -118,12 +118,21 @@ TEST(Partitioned, MessagesArriveWhole) {
   for (const Ends& ends : all_ends()) {
     for (const auto& [partitions, elements, blocks, received] : shapes) {
       SCOPED_TRACE(text(ends) + ", " + std::to_string(partitions) + " partitions");
+      const auto on_host = packed_messages(), on_gpu = gpu_messages();
       Ring ring(partitions, elements, blocks, ends, received);
       for (int round = 0; round < 4; ++round) {
         ring.start(round);
         ring.make_ready(static_cast<Ready>(round % 3));
         ring.complete();
         ring.expect_arrived(round);
+      }
+      // Each partition has been a message to gapless.
+      const int sent = 4 * partitions, arrived = 4 * received;
+      if (is_everything_packed()) {
+        EXPECT_EQ(on_host + static_cast<std::uint64_t>(sent + arrived), packed_messages());
+      }
+      if (under_gapless()) {
+        EXPECT_EQ(on_gpu + static_cast<std::uint64_t>(sent * ends.from_gpu + arrived * ends.to_gpu), gpu_messages());
       }
     }
   }

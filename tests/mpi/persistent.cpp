@@ -123,7 +123,7 @@ TEST_P(Completed, RequestsStayAndAreStartedAgain) {
   const auto way = static_cast<Completing>(GetParam());
   for (const Ends& ends : all_ends()) {
     SCOPED_TRACE(text(ends));
-    const auto packed_before = packed_messages();
+    const auto packed_before = packed_messages(), gpu_before = gpu_messages();
     Ring ring(messages, ends);
     for (int round = 0; round < 5; ++round) {
       ring.fill(round);
@@ -135,6 +135,10 @@ TEST_P(Completed, RequestsStayAndAreStartedAgain) {
     }
     if (is_everything_packed()) {
       EXPECT_EQ(packed_before + 5 * 2 * messages, packed_messages());
+    }
+    if (under_gapless()) {
+      const int on_gpu = 5 * messages * (ends.from_gpu + ends.to_gpu);
+      EXPECT_EQ(gpu_before + static_cast<std::uint64_t>(on_gpu), gpu_messages());
     }
   }
 }
