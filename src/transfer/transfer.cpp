@@ -254,6 +254,32 @@ Result Outgoing::pack() noexcept {
   return run_scheme(buffer_, scheme_, Direction::pack, buffer_.size(), wire_.data());
 }
 
+void Outgoing::pack_in(PackBatch& batch) noexcept {
+  if (scheme_ != Scheme::oneshot) return batch.note(pack());
+  record(scheme_, wire_size());
+  batch.add(job_for(buffer_, Direction::pack, 0, buffer_.size(), wire_.data()), buffer_.location.device);
+}
+
+void PackBatch::add(const Job& job, int device) noexcept {
+  if (count_ == most_jobs || (count_ > 0 && device != device_)) static_cast<void>(run());
+  jobs_[count_++] = job;
+  device_ = device;
+}
+
+Result PackBatch::run() noexcept {
+  pack::GpuEngine* engine = count_ > 0 ? pack::gpu_engine() : nullptr;
+  if (engine != nullptr) {
+    const Status status = engine->run_and_wait(std::span(jobs_).first(count_), device_, pack::Reach::beyond);
+    if (status != Status::unsupported) note(result_of(status));
+    // Each by itself tells which of them the engine declines.
+    for (std::size_t i = 0; status == Status::unsupported && i < count_; ++i) note(run_on_gpu(jobs_[i], device_));
+  } else if (count_ > 0) {
+    note(Result::device_failed);
+  }
+  count_ = 0;
+  return result_;
+}
+
 Incoming::Incoming(const Buffer& buffer) noexcept : buffer_(buffer), scheme_(scheme_for(buffer, Side::receiver)) {}
 
 Result Incoming::prepare() noexcept { return prepare_wire(buffer_, scheme_, wire_); }

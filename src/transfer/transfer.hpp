@@ -13,12 +13,14 @@
 // returns: MPI has no stream argument, so the default stream is the only one a blocking call can follow.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 
 #include "device/device.hpp"
 #include "layout/facts.hpp"
 #include "layout/layout.hpp"
+#include "pack/job.hpp"
 #include "transfer/buffers.hpp"
 
 namespace gapless::transfer {
@@ -61,6 +63,31 @@ void force_scheme(std::optional<Scheme> scheme) noexcept;
 
 enum class Result : std::uint8_t { ok, out_of_memory, device_failed };
 
+/// Packs several messages, those from memory of one GPU in one launch.
+class PackBatch {
+ public:
+  PackBatch() noexcept = default;
+  PackBatch(const PackBatch&) = delete;
+  PackBatch& operator=(const PackBatch&) = delete;
+
+  /// Packs what has been added. The first failure of any.
+  Result run() noexcept;
+
+ private:
+  friend class Outgoing;
+  static constexpr std::size_t most_jobs = 32;
+
+  void add(const pack::Job& job, int device) noexcept;
+  void note(Result result) noexcept {
+    if (result_ == Result::ok) result_ = result;
+  }
+
+  std::array<pack::Job, most_jobs> jobs_;
+  std::size_t count_ = 0;
+  int device_ = -1;
+  Result result_ = Result::ok;
+};
+
 class Outgoing {
  public:
   explicit Outgoing(const Buffer& buffer) noexcept;
@@ -74,6 +101,8 @@ class Outgoing {
   /// now.
   Result reserve() noexcept;
   Result pack() noexcept;
+  /// The same, mostly together with what is added to the batch by others: done once that has run.
+  void pack_in(PackBatch& batch) noexcept;
   const void* wire_data() const noexcept { return wire_.data(); }
   std::size_t wire_size() const noexcept { return static_cast<std::size_t>(buffer_.size()); }
 

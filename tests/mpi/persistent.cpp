@@ -404,6 +404,30 @@ TEST(Persistent, RequestsOfNobodyAreComplete) {
   }
 }
 
+TEST(Persistent, SendsThatAreStartedTogetherArePackedInOneLaunch) {
+  if (!gpu_fails_on_request()) GTEST_SKIP() << "only the simulated GPU counts launches";
+  constexpr int halos = 26, blocks = 20;
+  const Owned type(strided(blocks, 2, 5));
+  std::vector<Ints> outgoing;
+  std::vector<std::vector<int>> incoming(halos, std::vector<int>(2 * blocks, -1));
+  std::vector<MPI_Request> sends(halos), receives(halos);
+  for (int i = 0; i < halos; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    outgoing.emplace_back(counting(5 * blocks, 100 * i + rank()), true);
+    MPI_Send_init(outgoing[k].data(), 1, type, after(), i, MPI_COMM_WORLD, &sends[k]);
+    MPI_Irecv(incoming[k].data(), 2 * blocks, MPI_INT, before(), i, MPI_COMM_WORLD, &receives[k]);
+  }
+  const long launches = gpu_count("launches");
+  EXPECT_EQ(MPI_SUCCESS, MPI_Startall(halos, sends.data()));
+  EXPECT_EQ(launches + 1, gpu_count("launches"));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(halos, receives.data(), MPI_STATUSES_IGNORE));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(halos, sends.data(), MPI_STATUSES_IGNORE));
+  for (int i = 0; i < halos; ++i) {
+    EXPECT_EQ(picked(counting(5 * blocks, 100 * i + before()), blocks, 2, 5), incoming[static_cast<std::size_t>(i)]);
+    MPI_Request_free(&sends[static_cast<std::size_t>(i)]);
+  }
+}
+
 TEST(Persistent, AFailureOfTheGpuIsAnErrorAndTheNextStartGoesThrough) {
   if (!gpu_fails_on_request()) GTEST_SKIP() << "only the simulated GPU fails on request";
   const ReturnErrors returned(MPI_COMM_WORLD);

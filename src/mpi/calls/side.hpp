@@ -41,20 +41,16 @@ class Side {
     split();
     return true;
   }
-  /// The same of a message that start() packs, each time that it is sent.
+  /// The same of a message that is packed each time that it is sent.
   bool reserve(const char* function, int& code) noexcept {
     return prepare_by([](Message& message) { return reserve_for(message); }, function, code);
   }
-  /// Packs what the memory holds now. MPI_SUCCESS, or the error that is to be raised. Precondition: reserve() was true,
-  /// and packs().
-  int start(const char* function) noexcept {
-    if constexpr (end == End::send) {
-      const transfer::Result result = message_->pack();
-      if (result != transfer::Result::ok) return gpu_failure(function, result);
-      split();
-    }
-    return MPI_SUCCESS;
+  /// Packs what the memory holds now, together with others. Precondition: reserve() was true, and packs().
+  void pack_in(transfer::PackBatch& batch) noexcept requires(std::is_same_v<Message, transfer::Outgoing>) {
+    message_->pack_in(batch);
   }
+  /// The batch has been packed.
+  void is_packed() noexcept { split(); }
 
   /// For calls of which the library does not tell how much they have received: host memory is left to the library, and
   /// GPU memory packed, so that unpack_whole() leaves as it was what does not arrive. Comes before and after prepare().

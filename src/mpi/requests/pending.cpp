@@ -43,12 +43,16 @@ int Pending::finish(ReceivedStatus& status) noexcept {
   return code;
 }
 
-int Pending::start() noexcept {
-  int code = MPI_SUCCESS;
+void Pending::start_in(transfer::PackBatch& batch) noexcept {
   is_unpacked = false;
-  visit<Sending>([&](auto& side) { code = side.start(function); });
+  visit<Sending>([&](auto& side) { side.pack_in(batch); });
   if (Partitions* message = partitions()) message->start();
-  return code;
+}
+
+int Pending::started(transfer::Result result) noexcept {
+  if (result != transfer::Result::ok) return gpu_failure(function, result);
+  visit<Sending>([](auto& side) { side.is_packed(); });
+  return MPI_SUCCESS;
 }
 
 int Pending::raise(int code) const noexcept {

@@ -65,8 +65,10 @@ class Pending {
   /// program its status. MPI_SUCCESS, or the error that is to be raised. `shared_` lets the next call do no more than
   /// deliver.
   int finish(ReceivedStatus& status) noexcept;
-  /// The program starts the persistent request: packs what it sends. MPI_SUCCESS, or the error that is to be raised.
-  int start() noexcept;
+  /// The program starts the persistent request: packs what it sends, together with others. started(), after that has
+  /// been done, gives MPI_SUCCESS, or the error that is to be raised.
+  void start_in(transfer::PackBatch& batch) noexcept;
+  int started(transfer::Result result) noexcept;
   int raise(int code) const noexcept;
 
   MPI_Request handle{};        ///< the key

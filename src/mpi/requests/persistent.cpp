@@ -12,12 +12,6 @@ Pending* persistent_of(MPI_Request handle) noexcept {
   return pending != nullptr && pending->is_persistent ? pending : nullptr;
 }
 
-/// Packs what a persistent request of ours sends. MPI_SUCCESS, or an error that has been raised.
-int pack(Pending& pending) noexcept {
-  const int code = pending.start();
-  return code == MPI_SUCCESS ? code : pending.raise(code);
-}
-
 // Open MPI gives the program another handle where it still uses the last one's request for what was sent with it.
 int start_packed(Pending* pending, MPI_Request* request) noexcept {
   remove(pending);
@@ -29,19 +23,34 @@ int start_packed(Pending* pending, MPI_Request* request) noexcept {
 int start(MPI_Request* request) {
   Pending* pending = are_none() || request == nullptr ? nullptr : persistent_of(*request);
   if (pending == nullptr) return native.Start(request);
-  const int code = pack(*pending);
-  return code == MPI_SUCCESS ? start_packed(pending, request) : code;
+  transfer::PackBatch batch;
+  pending->start_in(batch);
+  const int code = pending->started(batch.run());
+  return code == MPI_SUCCESS ? start_packed(pending, request) : pending->raise(code);
+}
+
+/// Packs for all of ours. MPI_SUCCESS, or an error that has been raised. `any`: is one of them ours?
+int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
+  transfer::PackBatch batch;
+  for (int i = 0; i < count; ++i) {
+    if (Pending* pending = persistent_of(requests[i])) {
+      any = true;
+      pending->start_in(batch);
+    }
+  }
+  const transfer::Result result = batch.run();
+  for (int i = 0; any && i < count; ++i) {
+    Pending* pending = persistent_of(requests[i]);
+    const int code = pending != nullptr ? pending->started(result) : MPI_SUCCESS;
+    if (code != MPI_SUCCESS) return pending->raise(code);
+  }
+  return MPI_SUCCESS;
 }
 
 // Where packing fails none is started.
 [[gnu::noinline]] int start_all_slowly(int count, MPI_Request* requests) {
   bool any = false;
-  for (int i = 0; i < count; ++i) {
-    Pending* pending = persistent_of(requests[i]);
-    if (pending == nullptr) continue;
-    any = true;
-    if (const int code = pack(*pending); code != MPI_SUCCESS) return code;
-  }
+  if (const int code = pack_all(count, requests, any); code != MPI_SUCCESS) return code;
   if (!any) return native.Startall(count, requests);
   for (int i = 0; i < count; ++i) {
     Pending* pending = persistent_of(requests[i]);
