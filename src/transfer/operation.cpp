@@ -1,8 +1,9 @@
 #include "transfer/operation.hpp"
 
-#include <algorithm>
-#include <array>
+#include <span>
+#include <utility>
 
+#include "transfer/blocking.hpp"
 #include "transfer/choose.hpp"
 #include "transfer/statistics.hpp"
 
@@ -18,12 +19,17 @@ Operation::~Operation() {
   if (is_under_way_) static_cast<void>(schemes::of(scheme_).wait(movement_));
 }
 
-Result Operation::start() noexcept {
+Result Operation::reserve() noexcept {
   packed_ = schemes::of(scheme_).packed_memory(movement_.buffer);
-  if (!packed_) {
-    return scheme_ != Scheme::packed && device::runtime() == nullptr ? Result::device_failed : Result::out_of_memory;
-  }
   movement_.packed = packed_.data();
+  if (packed_) return Result::ok;
+  return scheme_ != Scheme::packed && device::runtime() == nullptr ? Result::device_failed : Result::out_of_memory;
+}
+
+Result Operation::start() noexcept {
+  if (!packed_) {
+    if (const Result result = reserve(); result != Result::ok) return result;
+  }
   if (side_ == Side::receiver) return Result::ok;
   record(scheme_, packed_size());
   return move(movement_.buffer.size());
@@ -54,19 +60,37 @@ Result Operation::wait(Result result) noexcept {
   return schemes::of(scheme_).wait(movement_);
 }
 
-void finish_together(std::span<Arrival> arrivals) noexcept {
-  std::array<schemes::Pending, 32> pending;
-  for (std::size_t begin = 0; begin < arrivals.size(); begin += pending.size()) {
-    const auto some = arrivals.subspan(begin, std::min(pending.size(), arrivals.size() - begin));
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      Operation& operation = *some[i].operation;
-      record(operation.scheme_, some[i].received);
-      operation.movement_.end = static_cast<layout::Offset>(some[i].received);
-      pending[i] = {operation.scheme_, &operation.movement_, some[i].received == 0 ? Result::ok : Result::under_way};
-    }
-    schemes::run_together(std::span(pending).first(some.size()));
-    for (std::size_t i = 0; i < some.size(); ++i) some[i].result = pending[i].result;
-  }
+void Operation::start_in(Batch& batch) noexcept {
+  record(scheme_, packed_size());
+  move_in(batch, movement_.buffer.size());
+}
+
+void Operation::finish_in(Batch& batch, std::size_t received) noexcept {
+  record(scheme_, received);
+  if (received != 0) move_in(batch, static_cast<layout::Offset>(received));
+}
+
+void Operation::move_in(Batch& batch, layout::Offset end) noexcept {
+  if (!schemes::of(scheme_).is_one_job()) return batch.note(wait(move(end)));
+  movement_.end = end;
+  batch.add(movement_);
+}
+
+void Batch::add(const schemes::Movement& movement) noexcept {
+  const int device = movement.buffer.location.device;
+  const bool joins = count_ == 0 || (device == device_ && movement.direction == jobs_.front().direction);
+  if (count_ == most_jobs || !joins) static_cast<void>(run());
+  jobs_[count_++] = movement.job();
+  device_ = device;
+}
+
+Result Batch::run() noexcept {
+  if (count_ == 0) return result_;
+  pack::GpuEngine* const engine = pack::gpu_engine();
+  const auto jobs = std::span(jobs_).first(std::exchange(count_, 0));
+  const auto reach = reach_of(jobs.front().direction, device::MemoryKind::pinned);
+  note(engine != nullptr ? result_of(engine->run_and_wait(jobs, device_, reach)) : Result::device_failed);
+  return result_;
 }
 
 }  // namespace gapless::transfer

@@ -8,13 +8,38 @@
 // GPU work is ordered after everything the program has issued to its default stream.
 #pragma once
 
+#include <array>
 #include <cstddef>
-#include <span>
 
 #include "transfer/message.hpp"
 #include "transfer/schemes/scheme.hpp"
 
 namespace gapless::transfer {
+
+/// Movements of several messages: those that are one job of the same GPU's go in one launch.
+class Batch {
+ public:
+  Batch() noexcept = default;
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  /// Moves what has been added. The first failure of any.
+  Result run() noexcept;
+
+ private:
+  friend class Operation;
+  static constexpr std::size_t most_jobs = 32;
+
+  void add(const schemes::Movement& movement) noexcept;
+  void note(Result result) noexcept {
+    if (result_ == Result::ok) result_ = result;
+  }
+
+  std::array<pack::Job, most_jobs> jobs_;
+  std::size_t count_ = 0;
+  int device_ = -1;
+  Result result_ = Result::ok;
+};
 
 class Operation {
  public:
@@ -29,7 +54,9 @@ class Operation {
 
   // Of native operations there is nothing more to call.
 
-  /// Gets a pool buffer; a sender begins to pack into it.
+  /// Gets a pool buffer, once.
+  Result reserve() noexcept;
+  /// Does so if that has not been done; a sender begins to pack into it what the memory holds now.
   Result start() noexcept;
   /// The message has arrived with that many bytes: begins to unpack them, and touches no other byte of the user's
   /// buffer.
@@ -39,12 +66,16 @@ class Operation {
   /// Goes on until it is not under way: `result` of start() or finish(), or how that ended.
   Result wait(Result result) noexcept;
 
+  /// The same as start() and finish(), done once the batch has run.
+  void start_in(Batch& batch) noexcept;
+  void finish_in(Batch& batch, std::size_t received) noexcept;
+
   std::byte* packed_data() const noexcept { return packed_.data(); }
   std::size_t packed_size() const noexcept { return static_cast<std::size_t>(movement_.buffer.size()); }
 
  private:
-  friend void finish_together(std::span<struct Arrival> arrivals) noexcept;
   Result move(layout::Offset end) noexcept;
+  void move_in(Batch& batch, layout::Offset end) noexcept;
 
   Scheme scheme_;
   Side side_;
@@ -52,14 +83,5 @@ class Operation {
   PoolBuffer packed_;
   schemes::Movement movement_;
 };
-
-/// A message that has arrived.
-struct Arrival {
-  Operation* operation;
-  std::size_t received;
-  Result result = Result::under_way;
-};
-/// finish() and wait() for all of them, with one launch a GPU where their schemes allow that. Each has its result.
-void finish_together(std::span<Arrival> arrivals) noexcept;
 
 }  // namespace gapless::transfer

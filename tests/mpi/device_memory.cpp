@@ -132,8 +132,9 @@ TEST(DeviceMemory, MessagesInEveryMode) {
   Random random(seed() + 2);
   for_messages(10, [&](const Type& type, int count, bool out, bool in) {
     const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
-    for (const SendMode mode : {SendMode::send, SendMode::ssend, SendMode::bsend, SendMode::isend}) {
-      for (const ReceiveWay way : {ReceiveWay::recv, ReceiveWay::mrecv, ReceiveWay::irecv}) {
+    for (const SendMode mode :
+         {SendMode::send, SendMode::ssend, SendMode::bsend, SendMode::isend, SendMode::persistent}) {
+      for (const ReceiveWay way : {ReceiveWay::recv, ReceiveWay::mrecv, ReceiveWay::irecv, ReceiveWay::persistent}) {
         SCOPED_TRACE(std::string(name(mode)) + ", " + name(way));
         Memory source(offsets, random);
         Memory target(offsets, random);

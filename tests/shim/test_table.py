@@ -197,6 +197,39 @@ def test_buffers_are_looked_after():
     assert [row.name for row in rows() if row.mark == "guarded" and not has_buffers(row)] == []
 
 
+# What may be done with a request of ours past us: its completion tells that it was cancelled, numbers stand for the
+# same handle, and generalised requests are made by programs alone.
+REQUESTS_PASS = {"Cancel", "Grequest_complete", "Request_c2f", "Request_toint"}
+
+
+def test_requests_are_looked_after():
+    kinds = {"request", "request_place", "requests"}
+    past_us = {row.name for row in rows() if row.mark != "intercepted" and kinds & {role.kind for role in row.roles}}
+    assert past_us == REQUESTS_PASS
+
+
+def test_extensions_that_know_requests_are_known():
+    text = " ".join(HEADERS["mpich"].read_text().split())
+    found = {
+        name.removesuffix("_c") for name, of in re.findall(r"\b(MPIX_\w+) ?\(([^;]*)\)", text) if "MPI_Request" in of
+    }
+    # The first looks at a request of ours and completes nothing. The others make requests that are not ours, and wait
+    # for those alone.
+    assert found == {"MPIX_Request_is_complete"} | {
+        f"MPIX_{name}"
+        for name in (
+            "Grequest_class_allocate",
+            "Grequest_start",
+            "Irecv_enqueue",
+            "Isend_enqueue",
+            "Stream_irecv",
+            "Stream_isend",
+            "Wait_enqueue",
+            "Waitall_enqueue",
+        )
+    }
+
+
 def test_every_function_exists_where_it_is_said_to():
     declared_by = {row: {abi for abi in ABIS if f"MPI_{row.name}" in prototypes(abi)} for row in rows()}
     for row, abis in declared_by.items():

@@ -199,7 +199,8 @@ TEST_P(EveryWay, MessagesThatArriveTogetherAreUnpackedTogether) {
   std::deque<Case> cases;
   std::deque<Memory> memories;
   std::deque<transfer::Operation> operations;
-  std::vector<transfer::Arrival> arrivals;
+  transfer::Batch batch;
+  gpu().reset_counts();
   std::vector<std::pair<std::size_t, Bytes>> expected;
   for (int i = 0; i < 80; ++i) {
     const Case& c = cases.emplace_back(generator, 1 + i % 4);
@@ -210,12 +211,10 @@ TEST_P(EveryWay, MessagesThatArriveTogetherAreUnpackedTogether) {
     const Bytes packed = random_bytes(generator.random(), in.packed_size());
     const auto received = static_cast<std::size_t>(generator.below(in.packed_size() + 1));
     std::memcpy(in.packed_data(), packed.data(), received);
-    arrivals.push_back({&in, received});
+    in.finish_in(batch, received);
     expected.emplace_back(static_cast<std::size_t>(i), c.after_unpacking(packed, received));
   }
-  gpu().reset_counts();
-  transfer::finish_together(arrivals);
-  for (const transfer::Arrival& arrival : arrivals) ASSERT_EQ(arrival.result, Result::ok);
+  ASSERT_EQ(batch.run(), Result::ok);
   for (const auto& [i, bytes] : expected) ASSERT_EQ(memories[i].contents(), bytes) << cases[i].drawn.text;
   if (GetParam().scheme == Scheme::oneshot) {
     EXPECT_LT(gpu().count("polls"), 4);

@@ -1,5 +1,5 @@
-// Entry points of point-to-point calls, made from the roles of their arguments: one template for the calls that block,
-// one for those that return a request.
+// Entry points of point-to-point calls, made from the roles of their arguments: what all have in common, and those that
+// block. Those that return a request: requests/request_call.hpp.
 //
 // A buffer that is ours travels as packed bytes on the program's own communicator and tag, so matching, ordering and
 // status are the library's, and the peer need not run gapless. After an error the receive buffer is untouched.
@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "mpi/calls/side.hpp"
-#include "mpi/requests/outstanding.hpp"
 #include "mpi/table/rows.hpp"
 
 namespace gapless::mpi {
@@ -142,68 +141,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     ReceivedStatus status(place);
     place = status.get();
     const int code = Base::call_library(all);
-    return in.finish_call(status, code, Base::communicator(all), Row::name,
-                          [&](int error) { return table::raise<Row>(error, all); });
-  }
-};
-
-template <class Row, class Function = decltype(Row::native_function())>
-struct NonblockingCall;
-
-/// A call with one side and a new request.
-template <class Row, class... Arguments>
-struct NonblockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Arguments...> {
-  using Base = MessageArguments<Row, Arguments...>;
-  using typename Base::Kind, typename Base::Tuple;
-  static constexpr Kind side = Base::template has<Kind::send> ? Kind::send : Kind::receive;
-  using Count = typename Base::template Count<side>;
-  using Side = std::conditional_t<side == Kind::send, Sending<Count>, Receiving<Count>>;
-
-  static int call(Arguments... arguments) {
-    if (Base::template is_native<side>(Tuple(arguments...))) [[likely]]
-      return Row::native_function()(arguments...);
-    return call_slowly(arguments...);
-  }
-
- private:
-  [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
-    Tuple all(arguments...);
-    requests::Pending* pending = requests::acquire();
-    if (pending == nullptr) return Base::call_library(all);
-    auto& mine = Base::template make_side<side>(
-        all, [pending](auto... a) -> auto& { return pending->template make<Side>(a...); });
-    int code = MPI_SUCCESS;
-    const bool fails = !mine.prepare(Row::name, code);
-    if (!fails && mine.packs()) return start(pending, mine, all);
-    requests::release(pending);
-    return fails ? table::raise<Row>(code, all) : Base::call_library(all);
-  }
-
-  static int start(requests::Pending* pending, auto& mine, Tuple& all) noexcept {
-    Base::template substitute<side>(all, mine);
-    // A library that fails may say MPI_SUCCESS after an error handler of the program has returned: then there is no
-    // request.
-    MPI_Request* request = std::get<Base::template place<Kind::new_request>>(all);
-    const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
-    const int code = Base::call_library(all);
-    if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
-      if (code == MPI_SUCCESS) *request = before;
-      requests::release(pending);
-      return code;
-    }
-    if (side == Kind::send && is_complete(*request)) {
-      requests::release(pending);
-      return code;
-    }
-    pending->function = Row::name;
-    pending->communicator = Base::communicator(all);
-    requests::add(pending, *request);
-    return code;
-  }
-
-  static bool is_complete(MPI_Request request) noexcept {
-    int flag = 0;
-    return native.Request_get_status(request, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag != 0;
+    return in.finish_call(status, code, Row::name, [&](int error) { return table::raise<Row>(error, all); });
   }
 };
 

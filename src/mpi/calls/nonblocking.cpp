@@ -1,9 +1,53 @@
 // Messages that return a request. Packed bytes are made in the call; what arrives is unpacked by the call that
 // completes the request (requests/completion.cpp).
-#include "mpi/calls/message_call.hpp"
+#include "mpi/requests/request_call.hpp"
 #include "mpi/table/entry_points.hpp"
 
-namespace gapless::mpi::entry {
+namespace gapless::mpi {
+namespace {
+
+// Sending and receiving through two buffers makes a replacement an exchange: `exchange` is the Isendrecv of the same
+// form.
+template <class Row, auto exchange, class Count>
+[[gnu::noinline]] int replace_slowly(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag,
+                                     int source, int receive_tag, MPI_Comm communicator, MPI_Request* request) {
+  const auto call_library = [&] {
+    return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
+                                  request);
+  };
+  requests::Pending* pending = requests::acquire();
+  if (pending == nullptr) return call_library();
+  auto& both = pending->make<requests::Exchange<Count>>(memory, count, datatype, destination == MPI_PROC_NULL, memory,
+                                                        count, datatype, source == MPI_PROC_NULL);
+  int code = MPI_SUCCESS;
+  const bool fails = !both.prepare(Row::name, code);
+  if (fails || !both.packs()) {
+    requests::release(pending);
+    return fails ? raise_on_communicator(communicator, code) : call_library();
+  }
+  pending->function = Row::name;
+  pending->communicator = communicator;
+  return place_under_request(pending, request, [&] {
+    return (native.*exchange)(both.out.memory(), both.out.count(), both.out.datatype(), destination, send_tag,
+                              both.in.memory(), both.in.count(), both.in.datatype(), source, receive_tag, communicator,
+                              request);
+  });
+}
+
+template <class Row, auto exchange, class Count>
+int replace(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag, int source,
+            int receive_tag, MPI_Comm communicator, MPI_Request* request) {
+  if (goes_straight_through<Purpose::message>(memory, count, datatype)) [[likely]] {
+    return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
+                                  request);
+  }
+  return replace_slowly<Row, exchange>(memory, count, datatype, destination, send_tag, source, receive_tag,
+                                       communicator, request);
+}
+
+}  // namespace
+
+namespace entry {
 
 #define GAPLESS_NONBLOCKING(name) \
   GAPLESS_IF_DECLARED(name, const decltype(Native::name) name = NonblockingCall<table::rows::name>::call;)
@@ -15,5 +59,12 @@ GAPLESS_NONBLOCKING_BOTH(Irsend)
 GAPLESS_NONBLOCKING_BOTH(Ibsend)
 GAPLESS_NONBLOCKING_BOTH(Irecv)
 GAPLESS_NONBLOCKING_BOTH(Imrecv)
+GAPLESS_NONBLOCKING_BOTH(Isendrecv)
 
-}  // namespace gapless::mpi::entry
+GAPLESS_IF_DECLARED(Isendrecv_replace, const decltype(Native::Isendrecv_replace) Isendrecv_replace =
+                                           replace<table::rows::Isendrecv_replace, &Native::Isendrecv>;)
+GAPLESS_IF_DECLARED(Isendrecv_replace_c, const decltype(Native::Isendrecv_replace_c) Isendrecv_replace_c =
+                                             replace<table::rows::Isendrecv_replace_c, &Native::Isendrecv_c>;)
+
+}  // namespace entry
+}  // namespace gapless::mpi

@@ -22,7 +22,7 @@ template <class Row, auto exchange, class Count>
   ReceivedStatus status(wanted);
   code = (native.*exchange)(out.memory(), out.count(), out.datatype(), destination, send_tag, in.memory(), in.count(),
                             in.datatype(), source, receive_tag, communicator, status.get());
-  return in.finish_call(status, code, communicator, Row::name, raise);
+  return in.finish_call(status, code, Row::name, raise);
 }
 
 template <class Row, auto exchange, class Count>

@@ -12,6 +12,7 @@
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/operation.hpp"
+#include "transfer/packing.hpp"
 
 namespace gapless::mpi {
 
@@ -37,6 +38,73 @@ class Side {
 
   /// False if the call must fail, with the error code in `code`.
   bool prepare(const char* function, int& code) noexcept {
+    if (!prepare_by([](transfer::Operation& message) { return message.wait(message.start()); }, function, code))
+      return false;
+    split();
+    return true;
+  }
+  /// The same of a message that is packed each time that it is sent.
+  bool reserve(const char* function, int& code) noexcept {
+    return prepare_by([](transfer::Operation& message) { return message.reserve(); }, function, code);
+  }
+  /// Packs what the memory holds now, together with others. Precondition: reserve() was true, and packs().
+  void pack_in(transfer::Batch& batch) noexcept { message_->start_in(batch); }
+  /// The batch has been packed.
+  void is_packed() noexcept { split(); }
+
+  /// For calls of which the library does not tell how much they have received: host memory is left to the library, and
+  /// GPU memory packed, so that unpack_whole() leaves as it was what does not arrive. Comes before and after prepare().
+  void expect_no_status() noexcept {
+    if (!user_.is_gpu_memory()) message_.reset();
+  }
+  int fill(const char* function) noexcept {
+    const device::Location packed{device::MemoryKind::pinned, user_.buffer.location.device};
+    const transfer::Result result = transfer::pack(user_.buffer, memory(), packed);
+    return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
+  }
+  int unpack_whole(const char* function) noexcept {
+    const transfer::Result result = message_->wait(message_->finish(message_->packed_size()));
+    return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
+  }
+
+  void* memory() noexcept { return packs() ? message_->packed_data() : memory_; }
+  Count count() const noexcept { return packs() ? packed_type_->count() : count_; }
+  MPI_Datatype datatype() const noexcept { return packs() ? packed_type_->handle() : datatype_; }
+
+  /// The library has received: unpacks that once the batch has run, and has the status tell of no more than is
+  /// unpacked. MPI_SUCCESS, or the error that is to be raised.
+  int unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept {
+    if (!status.is_set() || status.source() == MPI_PROC_NULL) return MPI_SUCCESS;
+    const std::size_t received = status.bytes();
+    if (received > message_->packed_size()) return raised_already;
+    packed_type_->join(memory(), received);
+    const std::size_t whole = bytes_to_unpack(received);
+    message_->finish_in(batch, whole);
+    if (whole == received) return MPI_SUCCESS;
+    status.set_bytes(whole);
+    return MPI_ERR_TYPE;
+  }
+
+  /// The end of a receive that the library answered with `code`. `raise` raises an error of ours.
+  template <class Raise>
+  int finish_call(ReceivedStatus& status, int code, const char* function, Raise raise) noexcept {
+    if (code != MPI_SUCCESS) {
+      status.deliver();
+      return code;
+    }
+    transfer::Batch batch;
+    code = unpack_in(batch, status);
+    const transfer::Result result = batch.run();
+    if (result != transfer::Result::ok) code = gpu_failure(function, result);
+    status.deliver();
+    return code == MPI_SUCCESS || code == raised_already ? code : raise(code);
+  }
+
+ private:
+  static constexpr transfer::Side side = end == End::send ? transfer::Side::sender : transfer::Side::receiver;
+
+  template <class Prepare>
+  bool prepare_by(Prepare prepare, const char* function, int& code) noexcept {
     if (owner_ == Owner::unserved) {
       code = unserved_gpu_memory(function, user_.buffer.location.device);
       return false;
@@ -45,12 +113,8 @@ class Side {
       if (counts_native_messages) record_native(count_, datatype_);
       return true;
     }
-    const transfer::Result result =
-        packed_type_->is_usable() ? message_->wait(message_->start()) : transfer::Result::out_of_memory;
-    if (result == transfer::Result::ok) {
-      if (end == End::send) packed_type_->split(memory());
-      return true;
-    }
+    const transfer::Result result = packed_type_->is_usable() ? prepare(*message_) : transfer::Result::out_of_memory;
+    if (result == transfer::Result::ok) return true;
     if (user_.is_gpu_memory()) {
       code = gpu_failure(function, result);
       return false;
@@ -60,53 +124,18 @@ class Side {
     return true;
   }
 
-  void* memory() noexcept { return packs() ? message_->packed_data() : memory_; }
-  Count count() const noexcept { return packs() ? packed_type_->count() : count_; }
-  MPI_Datatype datatype() const noexcept { return packs() ? packed_type_->handle() : datatype_; }
-
-  /// Unpacks a message that arrived from `communicator` (MPI_COMM_NULL where that is not known), and gives the program
-  /// its status. MPI_SUCCESS, or the error that is to be raised.
-  int finish(ReceivedStatus& status, MPI_Comm communicator, const char* function) noexcept {
-    const int code = unpack(status, communicator, function);
-    status.deliver();
-    return code;
+  void split() noexcept {
+    if (end == End::send && packs()) packed_type_->split(memory());
   }
-  /// The same without the last part.
-  int unpack(ReceivedStatus& status, MPI_Comm, const char* function) noexcept {
-    if (!status.is_set() || status.source() == MPI_PROC_NULL) return MPI_SUCCESS;
-    const std::size_t received = status.bytes();
-    if (received > message_->packed_size()) return raised_already;
-    packed_type_->join(memory(), received);
-    const std::size_t whole = bytes_to_unpack(received);
-    const transfer::Result result = message_->wait(message_->finish(whole));
-    if (result != transfer::Result::ok) return gpu_failure(function, result);
-    if (whole == received) return MPI_SUCCESS;
-    status.set_bytes(whole);
-    return MPI_ERR_TYPE;
-  }
-
-  /// The end of a receive that the library answered with `code`. `raise` raises an error of ours.
-  template <class Raise>
-  int finish_call(ReceivedStatus& status, int code, MPI_Comm communicator, const char* function, Raise raise) noexcept {
-    if (code != MPI_SUCCESS) {
-      status.deliver();
-      return code;
-    }
-    code = finish(status, communicator, function);
-    return code == MPI_SUCCESS || code == raised_already ? code : raise(code);
-  }
-
- private:
-  static constexpr transfer::Side side = end == End::send ? transfer::Side::sender : transfer::Side::receiver;
 
   bool must_stay_whole() const noexcept {
     if (end == End::receive || user_.is_gpu_memory()) return false;
     return is_long_enough_to_be_cut(message_->packed_size()) && !type_cache::find(datatype_)->may_be_cut;
   }
 
-  // MPICH receives whole basic elements of short messages only, and tells of a part of one that a message from another
-  // process ends with. Open MPI receives the part. (MPI_Get_elements is not asked: MPICH 5.0.2 divides by zero for some
-  // datatypes with pairs.)
+  // MPICH receives whole basic elements of short messages only, and tells of a part of one that a message ends with,
+  // but in jobs of one process. Open MPI receives the part. (MPI_Get_elements is not asked: MPICH 5.0.2 divides by zero
+  // for some datatypes with pairs.)
   std::size_t bytes_to_unpack(std::size_t received) const noexcept {
 #if defined(GAPLESS_VARIANT_OPENMPI)
     return received;
@@ -116,15 +145,6 @@ class Side {
     if (!is_short || elements == nullptr || received == message_->packed_size()) return received;
     return static_cast<std::size_t>(elements->whole(static_cast<layout::Offset>(received)));
 #endif
-  }
-
-  static bool is_from_self(const ReceivedStatus& status, MPI_Comm communicator) noexcept {
-    // Of a matched message the communicator is not known; mostly its ranks are those of the world.
-    if (communicator == MPI_COMM_NULL) return status.source() == runtime::world_rank();
-    int is_intercommunicator = 0, rank = -1;
-    native.Comm_test_inter(communicator, &is_intercommunicator);
-    native.Comm_rank(communicator, &rank);
-    return is_intercommunicator == 0 && rank == status.source();
   }
 
   void* memory_;

@@ -31,6 +31,8 @@ class Scratch {
   T* data_ = few_.data();
 };
 
+class Statuses;
+
 // What is pending for the requests of one call, claimed while it lives.
 class Claims {
  public:
@@ -51,22 +53,31 @@ class Claims {
   Claims& operator=(const Claims&) = delete;
 
   bool are_any() const noexcept { return any_; }
+  /// Without memory for them nothing may be completed.
+  bool are_there() const noexcept { return pending_.is_there(); }
 
-  /// What the library has answered for request `i`: `code` and `status`. Ends the message if the request is complete,
-  /// and gives the program its status. Returns `code`, or an error of ours that is not raised yet.
+  /// What the library has answered for request `i`: `code` and `status`, which is not set if the request is not
+  /// complete. Ends the message if it is, and gives the program its status; a persistent one stays, to be started
+  /// again. Returns `code`, or an error of ours that is not raised yet.
   int complete(int i, int code, ReceivedStatus& status) noexcept {
-    Pending* pending = any_ ? pending_[i] : nullptr;
-    if (pending == nullptr || requests_[i] != MPI_REQUEST_NULL) {
+    Pending* pending = completed(i);
+    if (pending == nullptr) {
       status.deliver();
       return code;
     }
-    pending_[i] = nullptr;
     const int ours = code == MPI_SUCCESS ? pending->finish(status) : MPI_SUCCESS;
     if (code != MPI_SUCCESS) status.deliver();
     communicator_ = pending->communicator;
-    end(pending);
+    if (!pending->is_persistent) {
+      pending_[i] = nullptr;
+      end(pending);
+    }
     return ours == MPI_SUCCESS ? code : ours;
   }
+  /// Before complete() for each of several: those that have arrived are unpacked together.
+  template <class IndexOf>
+  void unpack(Statuses& statuses, int completed, bool errors_in_statuses, IndexOf index_of) noexcept;
+
   /// The same for a call that completes nothing: it only says that request `i` is complete.
   int look(int i, int code, ReceivedStatus& status) noexcept {
     Pending* pending = any_ ? pending_[i] : nullptr;
@@ -87,6 +98,13 @@ class Claims {
   }
 
  private:
+  /// What is pending for a request that the library may have completed; null if it has not, or nothing is.
+  Pending* completed(int i) noexcept {
+    Pending* pending = any_ ? pending_[i] : nullptr;
+    const bool is_under_way = pending != nullptr && !pending->is_persistent && requests_[i] != MPI_REQUEST_NULL;
+    return is_under_way ? nullptr : pending;
+  }
+
   int count_;
   const MPI_Request* requests_;
   Scratch<Pending*> pending_;
@@ -116,6 +134,24 @@ class Statuses {
   Scratch<MPI_Status> own_;
 };
 
+template <class IndexOf>
+void Claims::unpack(Statuses& statuses, int completed, bool errors_in_statuses, IndexOf index_of) noexcept {
+  transfer::Batch batch;
+  for (int k = 0; any_ && k < completed; ++k) {
+    Pending* pending = this->completed(index_of(k));
+    if (pending == nullptr || (errors_in_statuses && statuses.error_of(k) != MPI_SUCCESS)) continue;
+    ReceivedStatus status = statuses.of(k);
+    pending->unpack_in(batch, status);
+  }
+  const transfer::Result result = batch.run();
+  for (int k = 0; any_ && k < completed; ++k) {
+    if (Pending* pending = this->completed(index_of(k))) pending->unpacked(result);
+  }
+}
+
+/// Nothing has been completed.
+int no_memory() noexcept { return raise_without_object(MPI_ERR_NO_MEM); }
+
 bool tells_in_statuses(int code) noexcept {
   int error_class = MPI_SUCCESS;
   return code != MPI_SUCCESS && native.Error_class(code, &error_class) == MPI_SUCCESS &&
@@ -126,6 +162,7 @@ bool tells_in_statuses(int code) noexcept {
 template <class IndexOf>
 int complete_several(Claims& claims, Statuses& statuses, int completed, int code, IndexOf index_of) noexcept {
   const bool in_statuses = tells_in_statuses(code);
+  if (in_statuses || code == MPI_SUCCESS) claims.unpack(statuses, completed, in_statuses, index_of);
   int first_of_ours = MPI_SUCCESS;
   for (int k = 0; k < completed; ++k) {
     ReceivedStatus status = statuses.of(k);
@@ -155,13 +192,15 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   if (!claims.are_any()) return native.Test(request, flag, wanted);
   ReceivedStatus status(wanted);
   const int code = native.Test(request, flag, status.get());
+  if (code == MPI_SUCCESS && *flag == 0) return code;
   return claims.raised(code, claims.complete(0, code, status));
 }
 
 [[gnu::noinline]] int wait_all_slowly(int count, MPI_Request* requests, MPI_Status* wanted) {
   Claims claims(count, requests);
   Statuses statuses(count, wanted);
-  if (!claims.are_any() || !statuses.are_there()) return native.Waitall(count, requests, wanted);
+  if (!claims.are_there() || !statuses.are_there()) return no_memory();
+  if (!claims.are_any()) return native.Waitall(count, requests, wanted);
   const int code = native.Waitall(count, requests, statuses.get());
   return complete_several(claims, statuses, count, code, [](int k) { return k; });
 }
@@ -169,7 +208,8 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 [[gnu::noinline]] int test_all_slowly(int count, MPI_Request* requests, int* flag, MPI_Status* wanted) {
   Claims claims(count, requests);
   Statuses statuses(count, wanted);
-  if (!claims.are_any() || !statuses.are_there()) return native.Testall(count, requests, flag, wanted);
+  if (!claims.are_there() || !statuses.are_there()) return no_memory();
+  if (!claims.are_any()) return native.Testall(count, requests, flag, wanted);
   const int code = native.Testall(count, requests, flag, statuses.get());
   if (code == MPI_SUCCESS && *flag == 0) return code;
   return complete_several(claims, statuses, count, code, [](int k) { return k; });
@@ -177,6 +217,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 
 [[gnu::noinline]] int wait_any_slowly(int count, MPI_Request* requests, int* index, MPI_Status* wanted) {
   Claims claims(count, requests);
+  if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Waitany(count, requests, index, wanted);
   ReceivedStatus status(wanted);
   *index = MPI_UNDEFINED;
@@ -187,6 +228,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 
 [[gnu::noinline]] int test_any_slowly(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
   Claims claims(count, requests);
+  if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Testany(count, requests, index, flag, wanted);
   ReceivedStatus status(wanted);
   *index = MPI_UNDEFINED;
@@ -200,8 +242,8 @@ template <auto function>
                                            MPI_Status* wanted) {
   Claims claims(count, requests);
   Statuses statuses(count, wanted);
-  if (!claims.are_any() || !statuses.are_there())
-    return (native.*function)(count, requests, completed, indices, wanted);
+  if (!claims.are_there() || !statuses.are_there()) return no_memory();
+  if (!claims.are_any()) return (native.*function)(count, requests, completed, indices, wanted);
   *completed = 0;
   const int code = (native.*function)(count, requests, completed, indices, statuses.get());
   const int number = *completed == MPI_UNDEFINED ? 0 : *completed;
@@ -230,8 +272,10 @@ int look_at_several(Claims& claims, Statuses& statuses, int completed, int code,
 
 int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* wanted) {
   Claims claims(are_none() ? 0 : count, requests);
+  if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_all(count, requests, flag, wanted);
   Statuses statuses(count, wanted);
+  if (!statuses.are_there()) return no_memory();
   const int code = native.Request_get_status_all(count, requests, flag, statuses.get());
   return look_at_several(claims, statuses, code == MPI_SUCCESS && *flag != 0 ? count : 0, code,
                          [](int k) { return k; });
@@ -239,6 +283,7 @@ int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status
 
 int get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
   Claims claims(are_none() ? 0 : count, requests);
+  if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_any(count, requests, index, flag, wanted);
   ReceivedStatus status(wanted);
   *index = MPI_UNDEFINED;
@@ -249,8 +294,10 @@ int get_status_any(int count, const MPI_Request* requests, int* index, int* flag
 
 int get_status_some(int count, const MPI_Request* requests, int* completed, int* indices, MPI_Status* wanted) {
   Claims claims(are_none() ? 0 : count, requests);
+  if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_some(count, requests, completed, indices, wanted);
   Statuses statuses(count, wanted);
+  if (!statuses.are_there()) return no_memory();
   *completed = 0;
   const int code = native.Request_get_status_some(count, requests, completed, indices, statuses.get());
   const int number = *completed == MPI_UNDEFINED ? 0 : *completed;

@@ -6,19 +6,74 @@
 
 namespace gapless::mpi::requests {
 
-int Pending::finish(ReceivedStatus& status) noexcept {
-  int code = MPI_SUCCESS;
-  const bool arrived = status.is_set() && !is_unpacked && !status.is_cancelled();
-  const auto receive = [&](auto& side) {
-    if (arrived) code = side.unpack(status, communicator, function);
-    is_unpacked = true;
-  };
-  if (auto* side = std::get_if<Receiving<int>>(&side_)) receive(*side);
+template <template <class> class Side, class Visit>
+void Pending::visit(Visit visit) noexcept {
+  if (auto* side = std::get_if<Side<int>>(&side_)) visit(*side);
   if constexpr (!std::is_same_v<MPI_Count, int>) {
-    if (auto* side = std::get_if<Receiving<MPI_Count>>(&side_)) receive(*side);
+    if (auto* side = std::get_if<Side<MPI_Count>>(&side_)) visit(*side);
+  }
+}
+
+bool Pending::receives() noexcept {
+  bool result = false;
+  visit<Receiving>([&](auto&) { result = true; });
+  visit<Exchange>([&](auto& both) { result = both.in.packs(); });
+  return result;
+}
+
+bool Pending::has_arrived(const ReceivedStatus& status) noexcept {
+  bool has_status = true;
+  visit<Exchange>([&](auto&) { has_status = exchanges_have_statuses; });
+  // A persistent request that is not started has an empty status, of any source.
+  return status.is_set() && (!has_status || (status.source() != MPI_ANY_SOURCE && !status.is_cancelled()));
+}
+
+void Pending::unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept {
+  if (is_unpacked) return;
+  is_unpacked = true;
+  unpacked_code_ = MPI_SUCCESS;
+  unpacked_.reset();
+  if (!has_arrived(status)) return;
+  visit<Receiving>([&](auto& side) { unpacked_code_ = side.unpack_in(batch, status); });
+  visit<Exchange>([&](auto& both) {
+    if (both.in.packs()) unpacked_code_ = both.unpack_in(batch, status, function);
+  });
+  if (unpacked_code_ == MPI_ERR_TYPE) unpacked_ = status.bytes();
+}
+
+void Pending::unpacked(transfer::Result result) noexcept {
+  if (result != transfer::Result::ok && receives()) unpacked_code_ = gpu_failure(function, result);
+}
+
+int Pending::finish(ReceivedStatus& status) noexcept {
+  if (!is_unpacked) {
+    transfer::Batch batch;
+    unpack_in(batch, status);
+    unpacked(batch.run());
+  }
+  int code = MPI_SUCCESS;
+  if (has_arrived(status)) {
+    code = unpacked_code_;
+    if (unpacked_) status.set_bytes(*unpacked_);
+  }
+  if (Partitions* message = partitions(); message != nullptr && status.is_set()) {
+    const transfer::Result result = message->finish();
+    if (result != transfer::Result::ok) code = gpu_failure(function, result);
   }
   status.deliver();
   return code;
+}
+
+void Pending::start_in(transfer::Batch& batch) noexcept {
+  is_unpacked = false;
+  visit<Sending>([&](auto& side) { side.pack_in(batch); });
+  if (Partitions* message = partitions()) message->start();
+}
+
+int Pending::started(transfer::Result result) noexcept {
+  if (result != transfer::Result::ok) return gpu_failure(function, result);
+  visit<Sending>([](auto& side) { side.is_packed(); });
+  return MPI_SUCCESS;
 }
 
 int Pending::raise(int code) const noexcept {

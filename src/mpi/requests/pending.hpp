@@ -2,11 +2,50 @@
 // left to be done here: to unpack what arrived, to let go of a packed buffer.
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
 #include <variant>
 
 #include "mpi/calls/side.hpp"
+#include "mpi/requests/partitions.hpp"
 
 namespace gapless::mpi::requests {
+
+/// Does the library tell what an exchange under one request has received? MPICH 5.0.2 gives a status that it has not
+/// filled in.
+#if defined(GAPLESS_VARIANT_OPENMPI)
+inline constexpr bool exchanges_have_statuses = true;
+#else
+inline constexpr bool exchanges_have_statuses = false;
+#endif
+
+/// Both sides of a message that is exchanged under one request.
+template <class Count>
+class Exchange {
+ public:
+  Exchange(const void* sent, Count sent_count, MPI_Datatype sent_type, bool sends_to_nobody, const void* received,
+           Count received_count, MPI_Datatype received_type, bool receives_from_nobody) noexcept
+      : out(sent, sent_count, sent_type, sends_to_nobody),
+        in(received, received_count, received_type, receives_from_nobody) {
+    if constexpr (!exchanges_have_statuses) in.expect_no_status();
+  }
+
+  bool packs() const noexcept { return out.packs() || in.packs(); }
+  bool prepare(const char* function, int& code) noexcept {
+    if (!out.prepare(function, code) || !in.prepare(function, code)) return false;
+    if (!exchanges_have_statuses && in.packs()) code = in.fill(function);
+    return code == MPI_SUCCESS;
+  }
+  int unpack_in(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {
+    if constexpr (!exchanges_have_statuses) return in.unpack_whole(function);
+    return in.unpack_in(batch, status);
+  }
+
+  Sending<Count> out;
+  Receiving<Count> in;
+};
 
 class Pending {
  public:
@@ -17,21 +56,47 @@ class Pending {
   /// Lets go of packed buffers. Nothing is pending here any more.
   void clear() noexcept { side_.emplace<std::monostate>(); }
 
-  /// The library has completed the request with that status: unpacks a message that arrived, once, and gives the
-  /// program its status. MPI_SUCCESS, or the error that is to be raised. `shared_` lets the next call do no more than
-  /// deliver.
+  /// Null unless the message is partitioned.
+  Partitions* partitions() noexcept {
+    auto* message = std::get_if<std::unique_ptr<Partitions>>(&side_);
+    return message != nullptr ? message->get() : nullptr;
+  }
+  /// Is something unpacked at the end?
+  bool receives() noexcept;
+  /// The library has completed the request with that status: begins to unpack a message that arrived, together with
+  /// others. unpacked(), after that has been done, makes it known to finish().
+  void unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept;
+  void unpacked(transfer::Result result) noexcept;
+  /// Unpacks what is not yet, and gives the program its status. MPI_SUCCESS, or the error that is to be raised. May
+  /// come again, for calls that complete nothing.
   int finish(ReceivedStatus& status) noexcept;
+  /// The program starts the persistent request: packs what it sends, together with others. started(), after that has
+  /// been done, gives MPI_SUCCESS, or the error that is to be raised.
+  void start_in(transfer::Batch& batch) noexcept;
+  int started(transfer::Result result) noexcept;
   int raise(int code) const noexcept;
 
-  MPI_Request handle{};       ///< the key
-  const char* function = "";  ///< that started it, for error texts
-  MPI_Comm communicator{};    ///< errors go to; MPI_COMM_NULL: to no object's handler
-  bool is_claimed = false;    ///< a call is completing the request
-  bool is_unpacked = false;   ///< a call that completes nothing has seen the message arrive
-  Pending* next = nullptr;    ///< in its list
+  MPI_Request handle{};        ///< the key
+  const char* function = "";   ///< that started it, for error texts
+  MPI_Comm communicator{};     ///< errors go to; MPI_COMM_NULL: to no object's handler
+  bool is_persistent = false;  ///< the request stays when it is complete, and may be started again
+  bool is_claimed = false;     ///< a call is completing the request
+  bool is_unpacked = false;    ///< the message has been seen to arrive
+  Pending* next = nullptr;     ///< in its list
 
  private:
-  std::variant<std::monostate, Sending<int>, Receiving<int>, Sending<MPI_Count>, Receiving<MPI_Count>> side_;
+  /// Has the program been sent something, of which that is the status?
+  bool has_arrived(const ReceivedStatus& status) noexcept;
+  // Calls visit(side) if it is one of those.
+  template <template <class> class Side, class Visit>
+  void visit(Visit visit) noexcept;
+
+  int unpacked_code_ = MPI_SUCCESS;      ///< how unpacking ended
+  std::optional<std::size_t> unpacked_;  ///< bytes, where that is not what the library says
+
+  std::variant<std::monostate, Sending<int>, Receiving<int>, Exchange<int>, Sending<MPI_Count>, Receiving<MPI_Count>,
+               Exchange<MPI_Count>, std::unique_ptr<Partitions>>
+      side_;
 };
 
 }  // namespace gapless::mpi::requests

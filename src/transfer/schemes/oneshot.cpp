@@ -35,6 +35,7 @@ class Oneshot final : public Base {
     pack::gpu_engine()->wait(movement.ticket);
     return state_of(movement);
   }
+  bool is_one_job() const noexcept override { return true; }
 
  private:
   static Result state_of(const Movement& movement) noexcept {

@@ -4,8 +4,6 @@
 // To add one: a file here, its name in transfer::Scheme, and its place in schemes.cpp.
 #pragma once
 
-#include <span>
-
 #include "pack/gpu_engine.hpp"
 #include "pack/job.hpp"
 #include "transfer/buffers.hpp"
@@ -45,6 +43,8 @@ class Base {
   virtual Result advance(Movement& movement) const noexcept = 0;
   /// Goes on until it is not under way.
   virtual Result wait(Movement& movement) const noexcept = 0;
+  /// Is a movement one job between GPU memory and page-locked memory, so that it may go in a batch of others?
+  virtual bool is_one_job() const noexcept { return false; }
 
  protected:
   ~Base() = default;
@@ -56,13 +56,5 @@ extern const Base& oneshot;
 extern const Base& staged;
 
 const Base& of(Scheme scheme) noexcept;
-
-/// Moves all of them, and returns when that is done: what can go by one launch on each GPU does. Each has its result.
-struct Pending {
-  Scheme scheme;
-  Movement* movement;
-  Result result = Result::under_way;
-};
-void run_together(std::span<Pending> movements) noexcept;
 
 }  // namespace gapless::transfer::schemes

@@ -41,13 +41,24 @@ inline std::uint64_t analyses() {
   return function != nullptr ? function() : 0;
 }
 
-/// How many messages were packed on the host so far; 0 without gapless.
-inline std::uint64_t packed_messages() {
+namespace internal {
+
+/// Messages so far that went by schemes `first` to `last`; 0 without gapless.
+inline std::uint64_t messages_by(int first, int last) {
   const auto function =
       reinterpret_cast<void (*)(std::uint64_t*, std::uint64_t*)>(core_function("gapless_transfer_statistics"));
   std::uint64_t messages[32] = {}, bytes[32] = {};
   if (function != nullptr) function(messages, bytes);
-  return messages[1];
+  std::uint64_t sum = 0;
+  for (int scheme = first; scheme <= last; ++scheme) sum += messages[scheme];
+  return sum;
 }
+
+}  // namespace internal
+
+/// How many messages were packed on the host so far; 0 without gapless.
+inline std::uint64_t packed_messages() { return internal::messages_by(1, 1); }
+/// How many were packed by a GPU.
+inline std::uint64_t gpu_messages() { return internal::messages_by(2, 3); }
 
 }  // namespace gapless::test

@@ -1,0 +1,92 @@
+#include "mpi/requests/partitions.hpp"
+
+#include <new>
+
+#include "transfer/choose.hpp"
+#include "transfer/packing.hpp"
+
+namespace gapless::mpi::requests {
+
+using transfer::Result;
+
+namespace {
+
+// Open MPI 5.0.11 takes partitions of datatypes with gaps from wrong places: it counts bytes where it should count
+// extents.
+#if defined(GAPLESS_VARIANT_OPENMPI)
+constexpr bool library_finds_partitions = false;
+#else
+constexpr bool library_finds_partitions = true;
+#endif
+
+}  // namespace
+
+Partitions::Partitions(End end, void* memory, int partitions, MPI_Count count, MPI_Datatype datatype) noexcept
+    : end_(end), partitions_(partitions), count_(count) {
+  MPI_Count all = 0;
+  if (partitions <= 0 || count <= 0 || __builtin_mul_overflow(partitions, count, &all)) return;
+  user_ = identify(memory, all, datatype, Purpose::message, Analysis::now);
+  owner_ = owner_of(user_);
+  if (owner_ != Owner::ours) return;
+  each_ = user_.buffer;
+  each_.count = count;
+  const auto side = end == End::send ? transfer::Side::sender : transfer::Side::receiver;
+  const bool is_native = transfer::choose(user_.buffer, side) == transfer::Scheme::native;
+  if (user_.buffer.size() == 0 || (is_native && library_finds_partitions)) owner_ = Owner::library;
+}
+
+Result Partitions::reserve() noexcept {
+  const auto all = static_cast<std::size_t>(user_.buffer.size());
+  packed_location_ = is_gpu_memory() ? device::Location{device::MemoryKind::pinned, gpu()} : device::Location{};
+  packed_ = transfer::PoolBuffer(packed_location_.kind, packed_location_.device, all);
+  if (!packed_) return is_gpu_memory() && device::runtime() == nullptr ? Result::device_failed : Result::out_of_memory;
+  if (end_ == End::send) return Result::ok;
+  states_.reset(new (std::nothrow) std::atomic<State>[static_cast<std::size_t>(partitions_)] {});
+  return states_ != nullptr ? Result::ok : Result::out_of_memory;
+}
+
+std::byte* Partitions::packed_at(int partition) const noexcept { return packed_.data() + partition * bytes(); }
+
+transfer::Buffer Partitions::part(int partition) const noexcept {
+  transfer::Buffer result = each_;
+  const std::intptr_t offset = static_cast<std::intptr_t>(partition) * count_ * each_.type->extent;
+  result.memory = const_cast<void*>(address_of(each_.memory, offset));
+  return result;
+}
+
+void Partitions::start() noexcept {
+  is_active_ = true;
+  for (int i = 0; states_ != nullptr && i < partitions_; ++i) states_[i].store(awaited, std::memory_order_relaxed);
+}
+
+Result Partitions::pack(int partition) noexcept {
+  if (end_ != End::send || !is_active_ || !contains(partition)) return Result::ok;
+  return transfer::pack(part(partition), packed_at(partition), packed_location_);
+}
+
+Result Partitions::unpack(int partition) noexcept {
+  const Result result = transfer::unpack(part(partition), packed_at(partition), packed_location_);
+  states_[partition].store(result == Result::ok ? moved : awaited, std::memory_order_release);
+  return result;
+}
+
+Result Partitions::unpack(int partition, bool& is_there) noexcept {
+  is_there = true;
+  if (end_ != End::receive || !is_active_ || !contains(partition)) return Result::ok;
+  State state = awaited;
+  if (states_[partition].compare_exchange_strong(state, moving, std::memory_order_acquire)) return unpack(partition);
+  is_there = state == moved;
+  return Result::ok;
+}
+
+Result Partitions::finish() noexcept {
+  Result result = Result::ok;
+  for (int i = 0; is_active_ && end_ == End::receive && i < partitions_; ++i) {
+    if (states_[i].load(std::memory_order_acquire) == moved) continue;
+    if (const Result of_this = unpack(i); of_this != Result::ok) result = of_this;
+  }
+  is_active_ = false;
+  return result;
+}
+
+}  // namespace gapless::mpi::requests

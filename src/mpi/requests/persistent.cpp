@@ -1,0 +1,86 @@
+// Persistent messages. The program's handle is the library's own persistent request on a packed buffer that lives as
+// long as the request: each start packs into it what the memory then holds, each completion unpacks what came.
+#include "mpi/requests/request_call.hpp"
+#include "mpi/table/entry_points.hpp"
+
+namespace gapless::mpi {
+namespace requests {
+namespace {
+
+Pending* persistent_of(MPI_Request handle) noexcept {
+  Pending* pending = find(handle);
+  return pending != nullptr && pending->is_persistent ? pending : nullptr;
+}
+
+// Open MPI gives the program another handle where it still uses the last one's request for what was sent with it.
+int start_packed(Pending* pending, MPI_Request* request) noexcept {
+  remove(pending);
+  const int code = native.Start(request);
+  add(pending, *request);
+  return code;
+}
+
+int start(MPI_Request* request) {
+  Pending* pending = are_none() || request == nullptr ? nullptr : persistent_of(*request);
+  if (pending == nullptr) return native.Start(request);
+  transfer::Batch batch;
+  pending->start_in(batch);
+  const int code = pending->started(batch.run());
+  return code == MPI_SUCCESS ? start_packed(pending, request) : pending->raise(code);
+}
+
+/// Packs for all of ours. MPI_SUCCESS, or an error that has been raised. `any`: is one of them ours?
+int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
+  transfer::Batch batch;
+  for (int i = 0; i < count; ++i) {
+    if (Pending* pending = persistent_of(requests[i])) {
+      any = true;
+      pending->start_in(batch);
+    }
+  }
+  const transfer::Result result = batch.run();
+  for (int i = 0; any && i < count; ++i) {
+    Pending* pending = persistent_of(requests[i]);
+    const int code = pending != nullptr ? pending->started(result) : MPI_SUCCESS;
+    if (code != MPI_SUCCESS) return pending->raise(code);
+  }
+  return MPI_SUCCESS;
+}
+
+// Where packing fails none is started.
+[[gnu::noinline]] int start_all_slowly(int count, MPI_Request* requests) {
+  bool any = false;
+  if (const int code = pack_all(count, requests, any); code != MPI_SUCCESS) return code;
+  if (!any) return native.Startall(count, requests);
+  for (int i = 0; i < count; ++i) {
+    Pending* pending = persistent_of(requests[i]);
+    const int code = pending != nullptr ? start_packed(pending, &requests[i]) : native.Start(&requests[i]);
+    if (code != MPI_SUCCESS) return code;
+  }
+  return MPI_SUCCESS;
+}
+
+int start_all(int count, MPI_Request* requests) {
+  return are_none() || requests == nullptr ? native.Startall(count, requests) : start_all_slowly(count, requests);
+}
+
+}  // namespace
+}  // namespace requests
+
+namespace entry {
+
+#define GAPLESS_PERSISTENT(name) \
+  GAPLESS_IF_DECLARED(name, const decltype(Native::name) name = PersistentCall<table::rows::name>::call;)
+#define GAPLESS_PERSISTENT_BOTH(name) GAPLESS_PERSISTENT(name) GAPLESS_PERSISTENT(name##_c)
+
+GAPLESS_PERSISTENT_BOTH(Send_init)
+GAPLESS_PERSISTENT_BOTH(Ssend_init)
+GAPLESS_PERSISTENT_BOTH(Bsend_init)
+GAPLESS_PERSISTENT_BOTH(Rsend_init)
+GAPLESS_PERSISTENT_BOTH(Recv_init)
+
+const decltype(Native::Start) Start = requests::start;
+const decltype(Native::Startall) Startall = requests::start_all;
+
+}  // namespace entry
+}  // namespace gapless::mpi

@@ -1,0 +1,117 @@
+// Entry points of point-to-point calls that return a request, made from the roles of their arguments: those that start
+// a message, and those that make a persistent request.
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "mpi/calls/message_call.hpp"
+#include "mpi/requests/outstanding.hpp"
+#include "mpi/table/rows.hpp"
+
+namespace gapless::mpi {
+
+/// Calls the library, and puts `pending` under the request that it gives.
+template <class CallLibrary>
+int place_under_request(requests::Pending* pending, MPI_Request* request, CallLibrary call_library) noexcept {
+  // A library that fails may say MPI_SUCCESS after an error handler of the program has returned: then there is no
+  // request.
+  const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
+  const int code = call_library();
+  if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
+    if (code == MPI_SUCCESS) *request = before;
+    requests::release(pending);
+    return code;
+  }
+  // Libraries give the same handle to all that is complete at once, which no receive of ours is.
+  int is_complete = 0;
+  if (!pending->is_persistent && !pending->receives() &&
+      native.Request_get_status(*request, &is_complete, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_complete != 0) {
+    requests::release(pending);
+    return code;
+  }
+  requests::add(pending, *request);
+  return code;
+}
+
+enum class Life { once, persistent };
+
+template <class Row, Life life, class Function = decltype(Row::native_function())>
+struct RequestCall;
+
+/// A call with one side or two, and a new request.
+template <class Row, Life life, class... Arguments>
+struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arguments...> {
+  using Base = MessageArguments<Row, Arguments...>;
+  using typename Base::Kind, typename Base::Tuple;
+  static constexpr bool sends = Base::template has<Kind::send>;
+  static constexpr bool receives = Base::template has<Kind::receive>;
+  static constexpr Kind side = sends ? Kind::send : Kind::receive;
+  using Count = typename Base::template Count<side>;
+  using Sides = std::conditional_t<sends && receives, requests::Exchange<Count>,
+                                   std::conditional_t<sends, Sending<Count>, Receiving<Count>>>;
+
+  static int call(Arguments... arguments) {
+    const Tuple all(arguments...);
+    // A persistent request is made to be started often, so the analysis of its datatype pays at once.
+    if constexpr (life == Life::persistent) type_cache::find(std::get<Base::template place<side> + 2>(all));
+    if (Base::template is_native<Kind::send>(all) && Base::template is_native<Kind::receive>(all)) [[likely]]
+      return Row::native_function()(arguments...);
+    return call_slowly(arguments...);
+  }
+
+ private:
+  [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
+    Tuple all(arguments...);
+    requests::Pending* pending = requests::acquire();
+    if (pending == nullptr) return table::raise<Row>(MPI_ERR_NO_MEM, all);
+    Sides& mine = make(pending, all);
+    int code = MPI_SUCCESS;
+    const bool fails = !prepare(mine, code);
+    if (!fails && mine.packs()) return start(pending, mine, all);
+    requests::release(pending);
+    return fails ? table::raise<Row>(code, all) : Base::call_library(all);
+  }
+
+  static Sides& make(requests::Pending* pending, const Tuple& all) noexcept {
+    if constexpr (sends && receives) {
+      return Base::template make_side<Kind::send>(all, [&](auto... out) -> Sides& {
+        return Base::template make_side<Kind::receive>(
+            all, [&](auto... in) -> Sides& { return pending->template make<Sides>(out..., in...); });
+      });
+    } else {
+      return Base::template make_side<side>(
+          all, [pending](auto... a) -> Sides& { return pending->template make<Sides>(a...); });
+    }
+  }
+
+  static bool prepare(Sides& mine, int& code) noexcept {
+    if constexpr (life == Life::persistent) {
+      return mine.reserve(Row::name, code);
+    } else {
+      return mine.prepare(Row::name, code);
+    }
+  }
+
+  static int start(requests::Pending* pending, Sides& mine, Tuple& all) noexcept {
+    if constexpr (sends && receives) {
+      Base::template substitute<Kind::send>(all, mine.out);
+      Base::template substitute<Kind::receive>(all, mine.in);
+    } else {
+      Base::template substitute<side>(all, mine);
+    }
+    pending->is_persistent = life == Life::persistent;
+    pending->function = Row::name;
+    pending->communicator = Base::communicator(all);
+    return place_under_request(pending, std::get<Base::template place<Kind::new_request>>(all),
+                               [&] { return Base::call_library(all); });
+  }
+};
+
+template <class Row>
+using NonblockingCall = RequestCall<Row, Life::once>;
+template <class Row>
+using PersistentCall = RequestCall<Row, Life::persistent>;
+
+}  // namespace gapless::mpi
