@@ -86,7 +86,13 @@ format: $(stamps)/env  ## format every source file
 docs: $(stamps)/env  ## rewrite the generated parts of the documentation
 	@build/env/bin/python -m gapless.documents
 
-demo: build  ## a halo exchange on MPICH and Open MPI, with and without gapless
+# The CUDA plugin takes longer to compile than all the rest, so here it is built only where a GPU can use it.
+demo: $(environments)  ## a halo exchange on MPICH and Open MPI, with and without gapless
+	@$(configure)
+	@targets=demo; \
+	if [ "$(DEMO_CUDA)" = 1 ] || build/env/bin/python examples/demo.py --gpu-is-present; then targets+=" libraries"; fi; \
+	echo "Compiling the libraries and the halo exchange; from nothing that takes some minutes"; \
+	cmake --build --preset default -j $(JOBS) --target $$targets
 	@build/env/bin/python examples/demo.py
 
 bench: build  ## run a benchmark, e.g. make bench NAME=host_pack; without NAME, all of them
