@@ -5,7 +5,7 @@
 #include "api/type.hpp"
 #include "gpu.hpp"
 #include "layout/facts.hpp"
-#include "transfer/transfer.hpp"
+#include "transfer/packing.hpp"
 
 namespace gapless::bench {
 

@@ -24,7 +24,7 @@ def documents(checkout: Path) -> dict[Path, str]:
     filled = {
         "README.md": {"results": tables.readme(loaded)},
         "docs/performance.md": {"types": tables.types_table(loaded)},
-        "docs/results.md": {"bars": tables.bars_table(loaded)},
+        "docs/results.md": {"targets": tables.targets_table(loaded)},
         "docs/gpu-packing.md": {
             "gpu classes": tables.gpu_classes_table(loaded),
             "peer ratios": tables.peer_ratios_table(loaded),

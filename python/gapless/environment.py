@@ -72,8 +72,9 @@ VARIABLES = (
         "GAPLESS_POOL_BYTES",
         "a number of bytes",
         "67108864",
-        "The most that the packed buffers which a thread keeps for reuse may occupy, those in host memory and on GPUs "
-        "together.",
+        "The most that the unused pool buffers of one thread may occupy, in host memory, page-locked memory and GPU "
+        "memory together. Each thread has a pool of its own, so a process with n threads that send messages may keep "
+        "n times as much. What exceeds the limit is freed at once.",
     ),
     Variable(
         "GAPLESS_DEVICE_PLUGIN",

@@ -112,26 +112,26 @@ def types_table(results: list[dict]) -> str:
 
 
 def readme(results: list[dict]) -> str:
-    bars = [bar for result in results for bar in result["bars"]]
-    holding = sum(bar["holds"] for bar in bars)
-    link = f"{holding} of the {len(bars)} bars that gapless sets itself hold: [every bar](docs/results.md)."
+    targets = [bar for result in results for bar in result["bars"]]
+    met = sum(target["holds"] for target in targets)
+    link = f"{met} of the {len(targets)} targets that gapless sets itself are met: [every target](docs/results.md)."
     return "\n\n".join((host_table(results), gpu_table(results), halo_sentence(results), link))
 
 
-def bars_table(results: list[dict]) -> str:
-    """What each benchmark asks, and what was measured: one row a bar."""
+def targets_table(results: list[dict]) -> str:
+    """What each benchmark asks, and what was measured: one row a target. Result files call targets bars."""
     rows = [
         [
-            f"{result['benchmark']}: {bar['name']}",
-            bar["asks"],
-            shown(bar["figure"]),
-            "yes" if bar["holds"] else "**no**",
+            f"{result['benchmark']}: {target['name']}",
+            target["asks"],
+            shown(target["figure"]),
+            "yes" if target["holds"] else "**no**",
             f"{machine_name(result)}, {result['commit']}",
         ]
         for result in results
-        for bar in result["bars"]
+        for target in result["bars"]
     ]
-    return markdown(["question", "asked", "measured", "holds", "machine, commit"], rows)
+    return markdown(["question", "target", "measured", "met", "machine, commit"], rows)
 
 
 def gpu_classes_table(results: list[dict]) -> str:

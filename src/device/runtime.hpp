@@ -42,6 +42,8 @@ class Runtime {
   virtual Status follow_default_stream(int device, void* stream) noexcept = 0;
   virtual Status copy(void* destination, const void* source, std::size_t bytes, int device, void* stream) noexcept = 0;
   virtual Status synchronize(int device, void* stream) noexcept = 0;
+  /// Would synchronize() return at once, be it with a failure?
+  virtual bool is_idle(int device, void* stream) noexcept = 0;
 
   /// Lets kernels of `device` address the memory of `peer`; unsupported where the machine cannot. Costs nothing once it
   /// is done.
@@ -52,4 +54,4 @@ class Runtime {
 
 /// What a plugin exports. `interface_version` must equal gapless_device_interface_version, else it returns null.
 extern "C" gapless::device::Runtime* gapless_device_open(int interface_version);
-inline constexpr int gapless_device_interface_version = 5;
+inline constexpr int gapless_device_interface_version = 6;

@@ -13,6 +13,10 @@ double oneshot_ns(const GpuProfile& gpu, Side side, std::size_t bytes) noexcept 
   return gpu.launch_and_wait_ns + static_cast<double>(bytes) / bandwidth;
 }
 
+double copy_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
+  return gpu.launch_and_wait_ns + static_cast<double>(bytes) / gpu.copy_bytes_per_ns;
+}
+
 double staged_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
   return gpu.launch_and_wait_ns + gpu.copy_start_ns +
          static_cast<double>(bytes) * (1 / gpu.pack_bytes_per_ns + 1 / gpu.copy_bytes_per_ns);

@@ -32,6 +32,8 @@ enum class Side { sender, receiver };
 
 /// GPU kernel straight to or from mapped host memory.
 double oneshot_ns(const GpuProfile& gpu, Side side, std::size_t bytes) noexcept;
+/// A copy of contiguous GPU memory over the bus.
+double copy_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
 /// GPU kernel in GPU memory and a copy over the bus.
 double staged_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
 

@@ -20,6 +20,16 @@ enum class Reach : std::uint8_t {
   from_beyond,  ///< some is read, none is written
 };
 
+/// Jobs that an engine was given together and may still be at work on. Of the thread that submitted them.
+struct Ticket {
+  void* work = nullptr;       ///< the engine's own; null: nothing is under way
+  std::uint64_t context = 0;  ///< that the work is in
+  int device = -1;
+  device::Status status = device::Status::ok;  ///< of jobs that are not under way
+
+  bool is_under_way() const noexcept { return work != nullptr; }
+};
+
 /// All functions are thread-safe, leave the calling thread's current device as it was, never throw and never write to
 /// stdout. After a failure device::Runtime::last_error() describes it for the calling thread.
 class GpuEngine {
@@ -30,9 +40,18 @@ class GpuEngine {
   /// by the GPU. Asynchronous: buffers must stay valid until the stream has passed this point, layouts only until the
   /// call returns.
   virtual device::Status run(std::span<const Job> jobs, int device, void* stream) noexcept = 0;
-  /// The same after everything the program issued so far to the legacy default stream of `device`, and done on return,
-  /// by the way that takes the least time for a few small jobs. After a failure nothing uses the buffers any more.
-  virtual device::Status run_and_wait(std::span<const Job> jobs, int device, Reach reach) noexcept = 0;
+  /// Begins the jobs, after everything the program issued so far to the legacy default stream of `device`, by the way
+  /// that has them done soonest. Buffers must stay valid until the ticket is not under way, layouts only until the call
+  /// returns. Any number of tickets may be under way; each must be polled or waited for until it is not.
+  virtual Ticket submit(std::span<const Job> jobs, int device, Reach reach) noexcept = 0;
+  /// Looks, without waiting, whether the jobs are done, or have failed; nothing uses their buffers any more then.
+  virtual void poll(Ticket& ticket) noexcept = 0;
+  /// Returns when they are; the status is the ticket's.
+  virtual device::Status wait(Ticket& ticket) noexcept = 0;
+  device::Status run_and_wait(std::span<const Job> jobs, int device, Reach reach) noexcept {
+    Ticket ticket = submit(jobs, device, reach);
+    return ticket.is_under_way() ? wait(ticket) : ticket.status;
+  }
   /// Issues a copy between two layouts to `stream`, as run() does; both memories must be addressable by `device`.
   virtual device::Status copy(const PairJob& job, int device, void* stream) noexcept = 0;
 
@@ -52,4 +71,4 @@ std::string why_no_gpu_engine();
 /// What a plugin exports beside gapless_device_open. `interface_version` must equal gapless_pack_interface_version,
 /// else it returns null.
 extern "C" gapless::pack::GpuEngine* gapless_pack_open(int interface_version);
-inline constexpr int gapless_pack_interface_version = 1;
+inline constexpr int gapless_pack_interface_version = 2;

@@ -166,7 +166,7 @@ ThreadPools* thread_pools() noexcept {
 
 }  // namespace
 
-Wire::Wire(MemoryKind kind, int device, std::size_t bytes) noexcept : kind_(kind), device_(device) {
+PoolBuffer::PoolBuffer(MemoryKind kind, int device, std::size_t bytes) noexcept : kind_(kind), device_(device) {
   const std::size_t log2 = class_of(bytes);
   if (log2 > largest_class_log2) return;
   capacity_ = std::size_t{1} << log2;
@@ -175,7 +175,7 @@ Wire::Wire(MemoryKind kind, int device, std::size_t bytes) noexcept : kind_(kind
   if (data_ == nullptr) data_ = allocate(kind, device, capacity_);
 }
 
-Wire::~Wire() {
+PoolBuffer::~PoolBuffer() {
   if (data_ == nullptr) return;
   const auto log2 = static_cast<std::size_t>(std::countr_zero(capacity_));
   ThreadPools* pools = thread_pools();
@@ -184,14 +184,14 @@ Wire::~Wire() {
   }
 }
 
-Wire::Wire(Wire&& other) noexcept
+PoolBuffer::PoolBuffer(PoolBuffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       capacity_(other.capacity_),
       context_(other.context_),
       kind_(other.kind_),
       device_(other.device_) {}
 
-Wire& Wire::operator=(Wire&& other) noexcept {
+PoolBuffer& PoolBuffer::operator=(PoolBuffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(capacity_, other.capacity_);
   std::swap(context_, other.context_);

@@ -14,14 +14,14 @@ namespace gapless::transfer {
 
 /// A pooled contiguous buffer; returns to the pool of the thread that destroys it. It has room for one byte more than
 /// asked for.
-class Wire {
+class PoolBuffer {
  public:
-  Wire() noexcept = default;
+  PoolBuffer() noexcept = default;
   /// `kind` is host, pinned or device. Afterwards data() is null if there is no memory to be had.
-  Wire(device::MemoryKind kind, int device, std::size_t bytes) noexcept;
-  ~Wire();
-  Wire(Wire&& other) noexcept;
-  Wire& operator=(Wire&& other) noexcept;
+  PoolBuffer(device::MemoryKind kind, int device, std::size_t bytes) noexcept;
+  ~PoolBuffer();
+  PoolBuffer(PoolBuffer&& other) noexcept;
+  PoolBuffer& operator=(PoolBuffer&& other) noexcept;
 
   std::byte* data() const noexcept { return data_; }
   explicit operator bool() const noexcept { return data_ != nullptr; }

@@ -1,21 +1,25 @@
-// The choice of a scheme: what the memory allows, then what was forced, then what the model predicts to be fastest.
+#include "transfer/choose.hpp"
+
+#include <array>
 #include <atomic>
+#include <limits>
 #include <optional>
 
 #include "base/settings.hpp"
 #include "model/model.hpp"
-#include "transfer/transfer.hpp"
+#include "transfer/schemes/scheme.hpp"
 
 namespace gapless::transfer {
 namespace {
 
-constexpr const char* scheme_names[scheme_count] = {"native", "packed", "oneshot", "staged"};
+constexpr std::array every_scheme = {Scheme::native, Scheme::packed, Scheme::oneshot, Scheme::staged};
+static_assert(every_scheme.size() == scheme_count);
 
 constexpr int no_scheme = -1;
 
 int forced_by_environment() noexcept {
-  for (std::size_t i = 0; i < scheme_count; ++i) {
-    if (settings().scheme == scheme_names[i]) return static_cast<int>(i);
+  for (const Scheme scheme : every_scheme) {
+    if (settings().scheme == name(scheme)) return static_cast<int>(scheme);
   }
   return no_scheme;
 }
@@ -25,33 +29,7 @@ std::atomic<int>& forced() noexcept {
   return scheme;
 }
 
-Scheme choose_for_gpu(const Buffer& buffer, Side side) noexcept {
-  if (is_forced(Scheme::oneshot)) return Scheme::oneshot;
-  if (is_forced(Scheme::staged)) return Scheme::staged;
-  const auto bytes = static_cast<std::size_t>(buffer.size());
-  const auto& gpu = model::profile().gpu;
-  const auto model_side = side == Side::sender ? model::Side::sender : model::Side::receiver;
-  // A contiguous buffer is one copy either way; staging it would only add a second.
-  if (is_contiguous(buffer)) return Scheme::oneshot;
-  return model::oneshot_ns(gpu, model_side, bytes) <= model::staged_ns(gpu, bytes) ? Scheme::oneshot : Scheme::staged;
-}
-
-model::Amount amount_of(const Buffer& buffer) noexcept {
-  const layout::Facts& facts = buffer.type->facts;
-  const auto count = static_cast<double>(buffer.count);
-  return {count * static_cast<double>(facts.size), count * static_cast<double>(facts.block_count),
-          count * static_cast<double>(facts.row_count)};
-}
-
-Scheme choose_for_host(double saving_ns) noexcept {
-  if (is_forced(Scheme::native)) return Scheme::native;
-  if (is_forced(Scheme::packed)) return Scheme::packed;
-  return saving_ns > 0 ? Scheme::packed : Scheme::native;
-}
-
 }  // namespace
-
-const char* name(Scheme scheme) noexcept { return scheme_names[static_cast<std::size_t>(scheme)]; }
 
 bool is_forced(Scheme scheme) noexcept { return forced().load(std::memory_order_relaxed) == static_cast<int>(scheme); }
 
@@ -63,16 +41,32 @@ bool is_contiguous(const Buffer& buffer) noexcept {
   return buffer.type->contiguous_repeats || (buffer.count == 1 && buffer.type->layout->is_contiguous());
 }
 
+model::Amount amount_of(const Buffer& buffer) noexcept {
+  const layout::Facts& facts = buffer.type->facts;
+  const auto count = static_cast<double>(buffer.count);
+  return {count * static_cast<double>(facts.size), count * static_cast<double>(facts.block_count),
+          count * static_cast<double>(facts.row_count)};
+}
+
 Scheme choose(const Buffer& buffer, Side side) noexcept {
-  if (buffer.location.kind == device::MemoryKind::device) return choose_for_gpu(buffer, side);
-  if (is_contiguous(buffer)) return Scheme::native;
-  const model::Amount amount = amount_of(buffer);
-  return choose_for_host(model::profile().host.message(amount).of(amount));
+  Scheme best = Scheme::native;
+  double least_ns = std::numeric_limits<double>::infinity();
+  for (const Scheme scheme : every_scheme) {
+    const schemes::Base& candidate = schemes::of(scheme);
+    if (!candidate.applies(buffer)) continue;
+    if (is_forced(scheme)) return scheme;
+    const double predicted_ns = candidate.predict_ns(buffer, side);
+    if (predicted_ns >= least_ns) continue;
+    best = scheme;
+    least_ns = predicted_ns;
+  }
+  return best;
 }
 
 Scheme choose_packing(const Buffer& buffer) noexcept {
-  if (is_contiguous(buffer)) return Scheme::native;
-  return choose_for_host(model::profile().host.pack.of(amount_of(buffer)));
+  if (is_contiguous(buffer) || is_forced(Scheme::native)) return Scheme::native;
+  if (is_forced(Scheme::packed)) return Scheme::packed;
+  return model::profile().host.pack.of(amount_of(buffer)) > 0 ? Scheme::packed : Scheme::native;
 }
 
 }  // namespace gapless::transfer

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "transfer/transfer.hpp"
+#include "transfer/message.hpp"
 
 namespace gapless::transfer {
 

@@ -8,7 +8,7 @@
 
 #include "base/settings.hpp"
 #include "pack/host/engine.hpp"
-#include "transfer/transfer.hpp"
+#include "transfer/message.hpp"
 
 namespace gapless::testing {
 namespace {

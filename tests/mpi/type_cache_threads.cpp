@@ -12,6 +12,8 @@
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
+#include "transfer/choose.hpp"
+#include "transfer/statistics.hpp"
 
 namespace gapless::mpi {
 
@@ -158,5 +160,12 @@ Oracle look() noexcept { return Oracle::nobody; }
 }  // namespace internal
 Location locate(const void*) noexcept { return {}; }
 }  // namespace gapless::device
+
+namespace gapless::transfer {
+Scheme choose(const Buffer&, Side) noexcept { return Scheme::packed; }
+Scheme choose_packing(const Buffer&) noexcept { return Scheme::packed; }
+bool is_forced(Scheme) noexcept { return false; }
+void record_analysis() noexcept {}
+}  // namespace gapless::transfer
 
 int main() { return gapless::mpi::run(); }

@@ -1,4 +1,4 @@
-"""What the documentation says is what is there: generated parts are up to date, links lead somewhere."""
+"""What the documentation says is what is there: generated parts are up to date, links and paths lead somewhere."""
 
 import re
 
@@ -7,6 +7,8 @@ import pytest
 from gapless import documents
 
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+# A path in backticks, alone or before a command's arguments; it may be a pattern, as in `src/device/*.hpp`.
+PATH = re.compile(r"`((?:src|tests|bench|python|docs)/[^`\s]*)[^`]*`")
 
 
 def test_generated_documents_are_up_to_date(root):
@@ -18,6 +20,17 @@ def test_links_between_documents_lead_somewhere(root):
     for path in [*root.glob("*.md"), *(root / "docs").rglob("*.md")]:
         for target in LINK.findall(path.read_text()):
             assert (path.parent / target).exists(), f"{path} links to {target}"
+
+
+def test_paths_in_documents_exist(root):
+    for path in [root / "CONTRIBUTING.md", *(root / "docs").rglob("*.md")]:
+        for target in PATH.findall(path.read_text()):
+            assert list(root.glob(target.rstrip("/"))), f"{path} names {target}"
+
+
+def test_a_path_is_told_from_other_words_in_backticks():
+    text = "`src/mpi`, `python/gapless/*.py` and `bench/pack.py BUILD`, but neither `make test` nor src/base"
+    assert PATH.findall(text) == ["src/mpi", "python/gapless/*.py", "bench/pack.py"]
 
 
 def test_text_between_markers_is_exchanged_and_nothing_else():

@@ -26,7 +26,7 @@ def test_there_is_an_example_to_run():
 @pytest.mark.parametrize("mode", ["sendrecv", "isend", "pack"])
 @pytest.mark.parametrize("ranks, size, radius", [(1, 12, 1), (2, 9, 3), (3, 8, 4)])
 def test_every_halo_point_is_right(gapless, kind, mode, ranks, size, radius):
-    options = ["--size", size, "--radius", radius, "--iterations", 3, "--mode", mode]
+    options = ["--size", size, "--radius", radius, "--iterations", 60, "--mode", mode]
     done = gapless(
         "run", "--statistics", *LAUNCHERS[kind], "-n", ranks, BINARIES / f"halo3d-{kind}", *options, **AS_ROOT
     )
@@ -48,7 +48,7 @@ def test_wrong_options_are_refused(kind, options):
 
 def test_the_demo(root):
     command = [sys.executable, root / "examples" / "demo.py", "--binaries", BINARIES, "--size", "8", "--ranks", "2"]
-    done = subprocess.run([*command, "--iterations", "2", "--turns", "1"], capture_output=True, text=True)
+    done = subprocess.run([*command, "--iterations", "60", "--turns", "1"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Every halo point was right." in done.stdout
     assert done.stdout.count("of which packing") == len(KINDS) * (1 if "There is no GPU here" in done.stdout else 2)

@@ -64,7 +64,7 @@ def test_no_layer_includes_a_higher_one(root):
         ("pack/gpu_engine.hpp", '#include "pack/cuda/kernels/kernels.hpp"'),
         ("transfer/choose.cpp", "#include <mpi.h>"),
         ("layout/layout.hpp", '#include "pack/cuda/kernels/kernels.hpp"'),
-        ("shim/shim.cpp", '#include "transfer/transfer.hpp"'),
+        ("shim/shim.cpp", '#include "transfer/operation.hpp"'),
     ],
 )
 def test_a_violation_is_noticed(root, path, text):

@@ -72,12 +72,12 @@ def test_halo_sentence_compares_one_launch_with_a_call_a_region():
     assert "**11.5 µs** by one launch; one call a region takes 127 µs." in tables.halo_sentence([gpu_result()])
 
 
-def test_every_bar_has_a_row():
-    assert tables.bars_table([gpu_result()]).splitlines()[2:] == [
+def test_every_target_has_a_row():
+    assert tables.targets_table([gpu_result()]).splitlines()[2:] == [
         "| pack: fast | >= 1 | 1.23 | yes | a machine, abc |",
         "| pack: faster | >= 2 | 1.5 | **no** | a machine, abc |",
     ]
-    assert "1 of the 2 bars" in tables.readme([gpu_result()])
+    assert "1 of the 2 targets" in tables.readme([gpu_result()])
 
 
 def test_large_packs_are_shown_with_their_fraction_of_the_bound():

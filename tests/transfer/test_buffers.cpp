@@ -13,7 +13,7 @@ namespace gapless::tests {
 namespace {
 
 using device::MemoryKind;
-using transfer::Wire;
+using transfer::PoolBuffer;
 
 class Buffers : public ::testing::Test {
  protected:
@@ -27,21 +27,21 @@ class Buffers : public ::testing::Test {
 };
 
 TEST_F(Buffers, AreUsedAgain) {
-  const void* first = Wire(MemoryKind::host, -1, 5000).data();
+  const void* first = PoolBuffer(MemoryKind::host, -1, 5000).data();
   EXPECT_GE(transfer::pooled_bytes(), 5000u);
-  const Wire again(MemoryKind::host, -1, 8000);
+  const PoolBuffer again(MemoryKind::host, -1, 8000);
   EXPECT_EQ(again.data(), first);
   EXPECT_EQ(transfer::pooled_bytes(), 0u);
 }
 
 TEST_F(Buffers, InUseAreNotGivenAway) {
-  const Wire one(MemoryKind::host, -1, 100), other(MemoryKind::host, -1, 100);
+  const PoolBuffer one(MemoryKind::host, -1, 100), other(MemoryKind::host, -1, 100);
   EXPECT_NE(one.data(), other.data());
 }
 
 TEST_F(Buffers, HoldWhatWasAskedFor) {
   for (std::size_t bytes : {std::size_t{1}, std::size_t{4096}, std::size_t{4097}, std::size_t{3} << 20}) {
-    const Wire wire(MemoryKind::host, -1, bytes);
+    const PoolBuffer wire(MemoryKind::host, -1, bytes);
     ASSERT_TRUE(wire);
     std::memset(wire.data(), 1, bytes);
   }
@@ -50,62 +50,62 @@ TEST_F(Buffers, HoldWhatWasAskedFor) {
 TEST_F(Buffers, KeptBytesAreBounded) {
   transfer::set_pool_limit(1 << 20);
   {
-    std::vector<Wire> wires(64);
-    for (Wire& wire : wires) wire = Wire(MemoryKind::host, -1, 100000);
+    std::vector<PoolBuffer> wires(64);
+    for (PoolBuffer& wire : wires) wire = PoolBuffer(MemoryKind::host, -1, 100000);
   }
   EXPECT_LE(transfer::pooled_bytes(), std::size_t{1} << 20);
   EXPECT_GT(transfer::pooled_bytes(), 0u);
-  { const Wire large(MemoryKind::host, -1, 4 << 20); }
+  { const PoolBuffer large(MemoryKind::host, -1, 4 << 20); }
   EXPECT_LE(transfer::pooled_bytes(), std::size_t{1} << 20);
 }
 
 TEST_F(Buffers, LimitZeroKeepsNothing) {
   transfer::set_pool_limit(0);
-  { const Wire wire(MemoryKind::pinned, 0, 100); }
+  { const PoolBuffer wire(MemoryKind::pinned, 0, 100); }
   EXPECT_EQ(transfer::pooled_bytes(), 0u);
   EXPECT_EQ(gpu_.bytes_in_use(), 0u);
 }
 
 TEST_F(Buffers, KindsAndGpusAreApart) {
-  const void* pinned = Wire(MemoryKind::pinned, 0, 100).data();
-  const void* on_gpu_0 = Wire(MemoryKind::device, 0, 100).data();
-  const Wire on_gpu_1(MemoryKind::device, 1, 100), host(MemoryKind::host, -1, 100);
+  const void* pinned = PoolBuffer(MemoryKind::pinned, 0, 100).data();
+  const void* on_gpu_0 = PoolBuffer(MemoryKind::device, 0, 100).data();
+  const PoolBuffer on_gpu_1(MemoryKind::device, 1, 100), host(MemoryKind::host, -1, 100);
   EXPECT_NE(on_gpu_1.data(), on_gpu_0);
   EXPECT_EQ(device::locate(on_gpu_1.data()).device, 1);
   EXPECT_NE(host.data(), pinned);
 }
 
 TEST_F(Buffers, MovingLeavesOneOwner) {
-  Wire first(MemoryKind::host, -1, 100);
+  PoolBuffer first(MemoryKind::host, -1, 100);
   const void* memory = first.data();
-  Wire second(std::move(first));
+  PoolBuffer second(std::move(first));
   EXPECT_FALSE(first);
   first = std::move(second);
   EXPECT_EQ(first.data(), memory);
 }
 
 TEST_F(Buffers, NoMemoryIsAnEmptyWire) {
-  EXPECT_FALSE(Wire(MemoryKind::host, -1, std::size_t{1} << 47));
-  EXPECT_FALSE(Wire(MemoryKind::host, -1, ~std::size_t{0}));
+  EXPECT_FALSE(PoolBuffer(MemoryKind::host, -1, std::size_t{1} << 47));
+  EXPECT_FALSE(PoolBuffer(MemoryKind::host, -1, ~std::size_t{0}));
   gpu_.fail("allocate", 0, 1);
-  EXPECT_FALSE(Wire(MemoryKind::pinned, 0, 100));
-  EXPECT_TRUE(Wire(MemoryKind::pinned, 0, 100));
+  EXPECT_FALSE(PoolBuffer(MemoryKind::pinned, 0, 100));
+  EXPECT_TRUE(PoolBuffer(MemoryKind::pinned, 0, 100));
 }
 
 TEST_F(Buffers, EndWithTheirThread) {
-  std::thread([] { const Wire wire(MemoryKind::device, 0, 1 << 20); }).join();
+  std::thread([] { const PoolBuffer wire(MemoryKind::device, 0, 1 << 20); }).join();
   EXPECT_EQ(gpu_.bytes_in_use(), 0u);
   EXPECT_EQ(transfer::pooled_bytes(), 0u);
 }
 
 TEST_F(Buffers, EndWithTheirContext) {
   for (const auto kind : {MemoryKind::device, MemoryKind::pinned}) {
-    { const Wire kept(kind, 0, 100); }
-    const void* const of_other_gpu = Wire(kind, 1, 100).data();
+    { const PoolBuffer kept(kind, 0, 100); }
+    const void* const of_other_gpu = PoolBuffer(kind, 1, 100).data();
     gpu_.reset(0);
-    const Wire fresh(kind, 0, 100);
+    const PoolBuffer fresh(kind, 0, 100);
     EXPECT_TRUE(device::runtime()->locate(fresh.data()).kind == kind) << "a buffer of the old context";
-    EXPECT_EQ(Wire(kind, 1, 100).data(), of_other_gpu);
+    EXPECT_EQ(PoolBuffer(kind, 1, 100).data(), of_other_gpu);
   }
 }
 
@@ -113,7 +113,7 @@ TEST_F(Buffers, OfAnOldContextAreNotReleased) {
   for (const std::size_t limit : {limit_, std::size_t{0}}) {
     transfer::set_pool_limit(limit);
     transfer::drain_pools();
-    auto in_use = std::make_unique<Wire>(MemoryKind::device, 0, 4096);
+    auto in_use = std::make_unique<PoolBuffer>(MemoryKind::device, 0, 4096);
     const void* const address = in_use->data();
     gpu_.reset(0);
     void* const of_program = gpu_.allocate(0, 4096);
@@ -129,7 +129,7 @@ TEST_F(Buffers, OfAnOldContextAreNotReleased) {
 TEST_F(Buffers, OfOldContextsTakeNoneOfWhatMayBeKept) {
   transfer::set_pool_limit(1 << 20);
   for (int resets = 0; resets < 10; ++resets) {
-    { const Wire half(MemoryKind::pinned, 0, 1 << 19); }
+    { const PoolBuffer half(MemoryKind::pinned, 0, 1 << 19); }
     EXPECT_EQ(transfer::pooled_bytes(), std::size_t{1} << 19) << resets;
     gpu_.reset(0);
   }
@@ -140,7 +140,7 @@ struct LateUser {
   bool* served = nullptr;
   ~LateUser() {
     if (served == nullptr) return;
-    const Wire wire(MemoryKind::host, -1, 5000);
+    const PoolBuffer wire(MemoryKind::host, -1, 5000);
     std::memset(wire.data(), 1, 5000);
     transfer::drain_pools();
     *served = transfer::pooled_bytes() == 0;
@@ -152,7 +152,7 @@ TEST_F(Buffers, AreServedWhenThePoolsOfTheThreadHaveEnded) {
   std::thread([&] {
     thread_local LateUser last;
     last.served = &served;
-    for (int i = 0; i < 5; ++i) const Wire wire(MemoryKind::host, -1, std::size_t{4096} << i);
+    for (int i = 0; i < 5; ++i) const PoolBuffer wire(MemoryKind::host, -1, std::size_t{4096} << i);
   }).join();
   EXPECT_TRUE(served);
 }

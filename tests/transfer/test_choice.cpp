@@ -3,7 +3,7 @@
 
 #include "layout/datatype.hpp"
 #include "model/model.hpp"
-#include "transfer/transfer.hpp"
+#include "transfer/choose.hpp"
 
 namespace gapless::tests {
 namespace {

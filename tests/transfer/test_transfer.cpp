@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,8 +12,10 @@
 #include "random_datatype.hpp"
 #include "random_seed.hpp"
 #include "simulated_gpu.hpp"
+#include "transfer/choose.hpp"
+#include "transfer/operation.hpp"
+#include "transfer/packing.hpp"
 #include "transfer/statistics.hpp"
-#include "transfer/transfer.hpp"
 
 namespace gapless::tests {
 namespace {
@@ -135,11 +138,11 @@ TEST_P(EveryWay, SendsTheTypeMapsBytes) {
     const Case c(generator, 1 + i % 4);
     SCOPED_TRACE(std::to_string(c.count) + " of " + c.drawn.text);
     Memory memory(c.before, GetParam().gpu_number);
-    transfer::Outgoing out(c.buffer(memory));
+    transfer::Operation out(c.buffer(memory), transfer::Side::sender);
     if (out.scheme() == Scheme::native) continue;
     ASSERT_EQ(out.scheme(), GetParam().scheme);
-    ASSERT_EQ(out.prepare(), Result::ok);
-    ASSERT_EQ(as_bytes(out.wire_data(), out.wire_size()), c.packed());
+    ASSERT_EQ(out.wait(out.start()), Result::ok);
+    ASSERT_EQ(as_bytes(out.packed_data(), out.packed_size()), c.packed());
     ASSERT_EQ(memory.contents(), c.before);
   }
 }
@@ -150,15 +153,72 @@ TEST_P(EveryWay, ReceivesWhatCameAndTouchesNothingElse) {
     const Case c(generator, 1 + i % 4);
     SCOPED_TRACE(std::to_string(c.count) + " of " + c.drawn.text);
     Memory memory(c.before, GetParam().gpu_number);
-    transfer::Incoming in(c.buffer(memory));
+    transfer::Operation in(c.buffer(memory), transfer::Side::receiver);
     if (in.scheme() == Scheme::native) continue;
-    ASSERT_EQ(in.prepare(), Result::ok);
-    const Bytes packed = random_bytes(generator.random(), in.wire_size());
+    ASSERT_EQ(in.start(), Result::ok);
+    const Bytes packed = random_bytes(generator.random(), in.packed_size());
     const std::size_t received =
-        i % 2 == 0 ? packed.size() : static_cast<std::size_t>(generator.below(in.wire_size() + 1));
-    std::memcpy(in.wire_data(), packed.data(), received);
-    ASSERT_EQ(in.finish(received), Result::ok);
+        i % 2 == 0 ? packed.size() : static_cast<std::size_t>(generator.below(in.packed_size() + 1));
+    std::memcpy(in.packed_data(), packed.data(), received);
+    ASSERT_EQ(in.wait(in.finish(received)), Result::ok);
     ASSERT_EQ(memory.contents(), c.after_unpacking(packed, received)) << received << " bytes of " << packed.size();
+  }
+}
+
+// Several messages at a time, each asked now and then whether it is done.
+TEST_P(EveryWay, AnyNumberMayBeUnderWay) {
+  testing::DatatypeGenerator generator(testing::random_seed());
+  for (int round = 0; round < 20; ++round) {
+    std::deque<Case> cases;
+    std::deque<Memory> memories;
+    std::deque<transfer::Operation> operations;
+    std::vector<Result> results;
+    for (int i = 0; i < 20; ++i) {
+      const Case& c = cases.emplace_back(generator, 1 + i % 4);
+      Memory& memory = memories.emplace_back(c.before, GetParam().gpu_number);
+      transfer::Operation& out = operations.emplace_back(c.buffer(memory), transfer::Side::sender);
+      results.push_back(out.scheme() == Scheme::native ? Result::ok : out.start());
+    }
+    for (bool is_under_way = true; is_under_way;) {
+      is_under_way = false;
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        if (results[i] == Result::under_way) results[i] = operations[i].advance();
+        is_under_way |= results[i] == Result::under_way;
+      }
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (operations[i].scheme() == Scheme::native) continue;
+      ASSERT_EQ(results[i], Result::ok);
+      ASSERT_EQ(as_bytes(operations[i].packed_data(), operations[i].packed_size()), cases[i].packed());
+    }
+  }
+}
+
+TEST_P(EveryWay, MessagesThatArriveTogetherAreUnpackedTogether) {
+  testing::DatatypeGenerator generator(testing::random_seed());
+  std::deque<Case> cases;
+  std::deque<Memory> memories;
+  std::deque<transfer::Operation> operations;
+  std::vector<transfer::Arrival> arrivals;
+  std::vector<std::pair<std::size_t, Bytes>> expected;
+  for (int i = 0; i < 80; ++i) {
+    const Case& c = cases.emplace_back(generator, 1 + i % 4);
+    Memory& memory = memories.emplace_back(c.before, GetParam().gpu_number);
+    transfer::Operation& in = operations.emplace_back(c.buffer(memory), transfer::Side::receiver);
+    if (in.scheme() == Scheme::native) continue;
+    ASSERT_EQ(in.start(), Result::ok);
+    const Bytes packed = random_bytes(generator.random(), in.packed_size());
+    const auto received = static_cast<std::size_t>(generator.below(in.packed_size() + 1));
+    std::memcpy(in.packed_data(), packed.data(), received);
+    arrivals.push_back({&in, received});
+    expected.emplace_back(static_cast<std::size_t>(i), c.after_unpacking(packed, received));
+  }
+  gpu().reset_counts();
+  transfer::finish_together(arrivals);
+  for (const transfer::Arrival& arrival : arrivals) ASSERT_EQ(arrival.result, Result::ok);
+  for (const auto& [i, bytes] : expected) ASSERT_EQ(memories[i].contents(), bytes) << cases[i].drawn.text;
+  if (GetParam().scheme == Scheme::oneshot) {
+    EXPECT_LT(gpu().count("polls"), 4);
   }
 }
 
@@ -229,31 +289,31 @@ INSTANTIATE_TEST_SUITE_P(Schemes, Failure,
 
 TEST_P(Failure, NoPinnedMemory) {
   gpu().fail("allocate", 0, -1);
-  transfer::Outgoing out(buffer_);
-  EXPECT_EQ(out.prepare(), Result::out_of_memory);
-  transfer::Incoming in(buffer_);
-  EXPECT_EQ(in.prepare(), Result::out_of_memory);
+  transfer::Operation out(buffer_, transfer::Side::sender);
+  EXPECT_EQ(out.wait(out.start()), Result::out_of_memory);
+  transfer::Operation in(buffer_, transfer::Side::receiver);
+  EXPECT_EQ(in.start(), Result::out_of_memory);
   Bytes packed(400);
   EXPECT_EQ(transfer::pack(buffer_, packed.data(), Location{}), Result::out_of_memory);
 }
 
 TEST_P(Failure, NoGpuMemoryToStageInIsNoFailure) {
   gpu().fail("allocate", 1, -1);  // the pinned buffer comes first
-  transfer::Outgoing out(buffer_);
-  EXPECT_EQ(out.prepare(), Result::ok);
-  EXPECT_EQ(as_bytes(out.wire_data(), 400), Bytes(400, 7));
+  transfer::Operation out(buffer_, transfer::Side::sender);
+  EXPECT_EQ(out.wait(out.start()), Result::ok);
+  EXPECT_EQ(as_bytes(out.packed_data(), 400), Bytes(400, 7));
 }
 
 TEST_P(Failure, OfAnyGpuOperationIsReported) {
   for (const char* operation : {"run", "synchronize"}) {
     gpu().fail(operation, 0, 1);
-    transfer::Outgoing out(buffer_);
-    EXPECT_EQ(out.prepare(), Result::device_failed) << operation;
+    transfer::Operation out(buffer_, transfer::Side::sender);
+    EXPECT_EQ(out.wait(out.start()), Result::device_failed) << operation;
     gpu().fail(operation, 0, 0);
-    transfer::Incoming in(buffer_);
-    ASSERT_EQ(in.prepare(), Result::ok);
+    transfer::Operation in(buffer_, transfer::Side::receiver);
+    ASSERT_EQ(in.start(), Result::ok);
     gpu().fail(operation, 0, 1);
-    EXPECT_EQ(in.finish(400), Result::device_failed) << operation;
+    EXPECT_EQ(in.wait(in.finish(400)), Result::device_failed) << operation;
     gpu().fail(operation, 0, 0);
   }
 }
@@ -266,9 +326,9 @@ void expect_one(const char* operation, Offset stride) {
   const Buffer buffer{&described, 1, static_cast<char*>(memory.data()) - type.lower_bound, memory.location()};
   transfer::force_scheme(Scheme::oneshot);
   for (const int round : {0, 1}) {  // the first one fills the pool
-    transfer::Outgoing out(buffer);
+    transfer::Operation out(buffer, transfer::Side::sender);
     gpu().reset_counts();
-    ASSERT_EQ(out.prepare(), Result::ok);
+    ASSERT_EQ(out.wait(out.start()), Result::ok);
     EXPECT_EQ(gpu().count(operation), 1);
     EXPECT_EQ(gpu().count("launches") + gpu().count("copies"), 1);
     EXPECT_EQ(gpu().count("polls"), 1);

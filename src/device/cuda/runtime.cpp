@@ -8,6 +8,7 @@
 #include "device/cuda/context.hpp"
 #include "device/cuda/errors.hpp"
 #include "device/cuda/scopes.hpp"
+#include "device/cuda/streams.hpp"
 
 namespace gapless::device::cuda {
 namespace {
@@ -137,6 +138,11 @@ Status CudaRuntime::synchronize(int device, void* stream) noexcept {
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
   return result("waiting for the GPU", cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
+}
+
+bool CudaRuntime::is_idle(int device, void* stream) noexcept {
+  const CurrentDevice current(device);
+  return current.error() != cudaSuccess || has_ended(static_cast<cudaStream_t>(stream));
 }
 
 Status CudaRuntime::enable_peer(int device, int peer) noexcept {

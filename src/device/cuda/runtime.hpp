@@ -23,6 +23,7 @@ class CudaRuntime final : public Runtime {
   Status follow_default_stream(int device, void* stream) noexcept override;
   Status copy(void* destination, const void* source, std::size_t bytes, int device, void* stream) noexcept override;
   Status synchronize(int device, void* stream) noexcept override;
+  bool is_idle(int device, void* stream) noexcept override;
   Status enable_peer(int device, int peer) noexcept override;
 };
 

@@ -44,6 +44,8 @@ cudaError_t highest_priority(int& priority) noexcept;
 /// Has everything been done that was issued to the stream, and to those it synchronises with? Asked while another
 /// stream is being captured, too.
 bool is_idle(cudaStream_t stream) noexcept;
+/// Is it idle, or can nothing be done in it any more?
+bool has_ended(cudaStream_t stream) noexcept;
 
 inline bool is_capturing(cudaStream_t stream) noexcept {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

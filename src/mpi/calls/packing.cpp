@@ -3,12 +3,15 @@
 //
 // Whatever might be an error (a negative count, a short buffer, a null communicator) goes to the library, which raises
 // it.
+#include "transfer/packing.hpp"
+
 #include <cstddef>
 
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/entry_points.hpp"
+#include "transfer/choose.hpp"
 
 namespace gapless::mpi {
 namespace {

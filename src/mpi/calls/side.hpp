@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <type_traits>
 
 #include "model/model.hpp"
 #include "mpi/calls/packed_type.hpp"
@@ -12,6 +11,7 @@
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
+#include "transfer/operation.hpp"
 
 namespace gapless::mpi {
 
@@ -19,8 +19,8 @@ namespace gapless::mpi {
 /// where it has noticed, and MPICH returns MPI_SUCCESS if the handler has returned.
 inline constexpr int raised_already = MPI_ERR_TRUNCATE;
 
-/// Message is transfer::Outgoing or transfer::Incoming, Count int or MPI_Count.
-template <class Message, class Count>
+/// Count is int or MPI_Count.
+template <End end, class Count>
 class Side {
  public:
   /// `idle` when the peer is MPI_PROC_NULL: nothing is packed or unpacked.
@@ -28,9 +28,9 @@ class Side {
       : memory_(const_cast<void*>(memory)), count_(count), datatype_(datatype) {
     if (!idle) user_ = identify(memory, count, datatype);
     owner_ = owner_of(user_);
-    if (owner_ == Owner::ours) message_.emplace(user_.buffer);
+    if (owner_ == Owner::ours) message_.emplace(user_.buffer, side);
     if (message_ && (message_->scheme() == transfer::Scheme::native || must_stay_whole())) message_.reset();
-    if (message_) packed_type_.emplace(message_->wire_size(), end);
+    if (message_) packed_type_.emplace(message_->packed_size(), end);
   }
 
   bool packs() const noexcept { return message_.has_value(); }
@@ -45,7 +45,8 @@ class Side {
       if (counts_native_messages) record_native(count_, datatype_);
       return true;
     }
-    const transfer::Result result = packed_type_->is_usable() ? message_->prepare() : transfer::Result::out_of_memory;
+    const transfer::Result result =
+        packed_type_->is_usable() ? message_->wait(message_->start()) : transfer::Result::out_of_memory;
     if (result == transfer::Result::ok) {
       if (end == End::send) packed_type_->split(memory());
       return true;
@@ -59,9 +60,7 @@ class Side {
     return true;
   }
 
-  void* memory() noexcept {
-    return packs() ? const_cast<void*>(static_cast<const void*>(message_->wire_data())) : memory_;
-  }
+  void* memory() noexcept { return packs() ? message_->packed_data() : memory_; }
   Count count() const noexcept { return packs() ? packed_type_->count() : count_; }
   MPI_Datatype datatype() const noexcept { return packs() ? packed_type_->handle() : datatype_; }
 
@@ -76,10 +75,10 @@ class Side {
   int unpack(ReceivedStatus& status, MPI_Comm communicator, const char* function) noexcept {
     if (!status.is_set() || status.source() == MPI_PROC_NULL) return MPI_SUCCESS;
     const std::size_t received = status.bytes();
-    if (received > message_->wire_size()) return raised_already;
+    if (received > message_->packed_size()) return raised_already;
     packed_type_->join(memory(), received);
     const std::size_t whole = bytes_to_unpack(received);
-    const transfer::Result result = message_->finish(whole);
+    const transfer::Result result = message_->wait(message_->finish(whole));
     if (result != transfer::Result::ok) return gpu_failure(function, result);
     if (whole == received || is_from_self(status, communicator)) return MPI_SUCCESS;
     status.set_bytes(whole);
@@ -98,11 +97,11 @@ class Side {
   }
 
  private:
-  static constexpr End end = std::is_same_v<Message, transfer::Outgoing> ? End::send : End::receive;
+  static constexpr transfer::Side side = end == End::send ? transfer::Side::sender : transfer::Side::receiver;
 
   bool must_stay_whole() const noexcept {
     if (end == End::receive || user_.is_gpu_memory()) return false;
-    return is_long_enough_to_be_cut(message_->wire_size()) && !type_cache::find(datatype_)->may_be_cut;
+    return is_long_enough_to_be_cut(message_->packed_size()) && !type_cache::find(datatype_)->may_be_cut;
   }
 
   // MPICH receives whole basic elements of short messages only, and tells of a part of one that a message from another
@@ -132,13 +131,13 @@ class Side {
   MPI_Datatype datatype_;
   UserBuffer user_;
   Owner owner_ = Owner::library;
-  std::optional<Message> message_;
+  std::optional<transfer::Operation> message_;
   std::optional<PackedType<Count>> packed_type_;
 };
 
 template <class Count>
-using Sending = Side<transfer::Outgoing, Count>;
+using Sending = Side<End::send, Count>;
 template <class Count>
-using Receiving = Side<transfer::Incoming, Count>;
+using Receiving = Side<End::receive, Count>;
 
 }  // namespace gapless::mpi

@@ -1,6 +1,7 @@
 #include "mpi/calls/staged_argument.hpp"
 
 #include "mpi/table/native.hpp"
+#include "transfer/packing.hpp"
 
 namespace gapless::mpi {
 
@@ -49,10 +50,10 @@ bool StagedArgument::add_datatype(const UserBuffer& user, const Part& part, bool
 
 Result StagedArgument::allocate(int gpu) noexcept {
   const auto bytes = static_cast<std::size_t>(bytes_);
-  packed_ = transfer::Wire(device::MemoryKind::pinned, gpu, bytes);
+  packed_ = transfer::PoolBuffer(device::MemoryKind::pinned, gpu, bytes);
   location_ = {device::MemoryKind::pinned, gpu};
   if (packed_) return Result::ok;
-  packed_ = transfer::Wire(device::MemoryKind::host, -1, bytes);
+  packed_ = transfer::PoolBuffer(device::MemoryKind::host, -1, bytes);
   location_ = {};
   return packed_ ? Result::ok : Result::out_of_memory;
 }

@@ -58,7 +58,7 @@ class StagedArgument {
   MPI_Datatype made_for_{};  ///< what the last of them stands for
   layout::Offset bytes_ = 0;
   layout::Offset base_ = 0;  ///< where the first byte of a kept datatype lies
-  transfer::Wire packed_;
+  transfer::PoolBuffer packed_;
   device::Location location_;
   bool is_staged_ = false;
 };

@@ -6,8 +6,8 @@
 #include "device/device.hpp"
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/table/abi.hpp"
+#include "transfer/message.hpp"
 #include "transfer/statistics.hpp"
-#include "transfer/transfer.hpp"
 
 namespace gapless::mpi {
 

@@ -15,6 +15,7 @@
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/native.hpp"
+#include "transfer/choose.hpp"
 #include "transfer/statistics.hpp"
 
 namespace gapless::mpi::type_cache {

@@ -16,7 +16,7 @@
 
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/table/abi.hpp"
-#include "transfer/transfer.hpp"
+#include "transfer/message.hpp"
 
 namespace gapless::mpi {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "mpi/table/abi.hpp"
-#include "transfer/transfer.hpp"
+#include "transfer/message.hpp"
 
 namespace gapless::mpi {
 

@@ -1,4 +1,4 @@
-// A call's way from jobs to launches, step by step. run_and_wait() goes all of them, run() those from the route on.
+// A call's way from jobs to launches, step by step. submit() and wait() go all of them, run() those from the route on.
 //
 //   resident   run_resident()          one small job for the kernel that stays on the GPU        pack/cuda/resident
 //   route      Router::route_*()       kernel, kernel of high priority, or copy engine; chunks   pack/gpu/route
@@ -6,7 +6,7 @@
 //     plan     Planner::plan()         a job's shape, its descriptor, and with prepare() its     pack/gpu/plan
 //              choose_regime()         regime, word and tiles                                    pack/gpu/describe
 //   launch     Launches::launch()      parameters or a table, a graph or a kernel                pack/cuda/launch
-//   wait       LaneState::wait()       for a number that the kernel's last block writes          pack/cuda/state.hpp
+//   wait       Submission::wait()      for a number that the kernel's last block writes          pack/cuda/state.hpp
 #include "pack/cuda/engine.hpp"
 
 #include <chrono>
@@ -45,6 +45,7 @@ class CallPlace {
   /// Of what else may be called only if it is cudaSuccess.
   cudaError_t error() const noexcept { return error_; }
   ContextState& state() const noexcept { return *state_; }
+  std::uint64_t context_number() const noexcept { return here_.context().number(); }
   /// The thread's lane, and this engine's state in it; nullptr with the reason in `error`.
   Lane* lane(LaneState*& state, cudaError_t& error) const noexcept {
     Lane* const lane = here_.lane(error);
@@ -124,6 +125,54 @@ bool has_run_resident(const Job& job, int device, Reach reach, ContextState& sta
   }
 }
 
+Ticket ended(Status status) noexcept { return {nullptr, 0, -1, status}; }
+
+/// nullptr if the ticket is not under way, or its context is gone, and the work with it.
+Submission* submission_of(Ticket& ticket) noexcept {
+  if (!ticket.is_under_way()) return nullptr;
+  const device::cuda::ThreadPlace* const place = device::cuda::last_place(ticket.device);
+  if (place != nullptr && place->context->number() == ticket.context && place->context->is_there()) {
+    return static_cast<Submission*>(ticket.work);
+  }
+  ticket = ended(failed("waiting for the GPU", cudaErrorContextIsDestroyed));
+  return nullptr;
+}
+
+/// By the route; what is noted in the route is how it went in the end. After a failure nothing is under way; without
+/// one, nothing is unless the submission has a queue.
+Status submit(std::span<const Job> jobs, int device, Reach reach, ContextState& state, const Waiting& waiting,
+              Submission& submission) noexcept {
+  Route& route = submission.route;
+  cudaStream_t queue = waiting.queue;
+  submission.queue = nullptr;
+  submission.completes = false;
+  if (route.engine == Engine::copies) {
+    if (have_issued(route, queue)) {
+      submission.queue = queue;
+      return Status::ok;
+    }
+    route.engine = Engine::kernel;
+  }
+  GraphLaunches* graphs = queue == cudaStreamLegacy ? waiting.state->graphs.get() : nullptr;
+  if (route.engine == Engine::high_priority && waiting.lane->follow(queue)) {
+    queue = waiting.lane->stream;
+    graphs = waiting.state->high_priority_graphs.get();
+  }
+  const bool is_polled = route.movement.bytes < model::gpu_tuning.longest_polled_job;
+  Launches launches(state.memory, device, {queue, graphs},
+                    is_polled ? submission.next_completion(reach) : Completion{});
+  const Status status = route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, state, queue, launches)
+                                                 : issue(jobs, device, state, launches);
+  if (!launches.is_under_way()) return status;
+  if (status != Status::ok) {
+    static_cast<void>(cudaStreamSynchronize(queue));
+    return status;
+  }
+  submission.queue = queue;
+  submission.completes = launches.completes();
+  return Status::ok;
+}
+
 }  // namespace
 
 Status CudaEngine::run(std::span<const Job> jobs, int device, void* stream) noexcept {
@@ -140,56 +189,58 @@ Status CudaEngine::run(std::span<const Job> jobs, int device, void* stream) noex
 }
 
 // The work goes to the default stream itself, which orders it after the program's own without an event to wait for.
-Status CudaEngine::run_and_wait(std::span<const Job> jobs, int device, Reach reach) noexcept {
+Ticket CudaEngine::submit(std::span<const Job> jobs, int device, Reach reach) noexcept {
   const CallPlace place(device);
   cudaError_t error = place.error();
-  if (error != cudaSuccess) return failed("choosing the GPU", error);
+  if (error != cudaSuccess) return ended(failed("choosing the GPU", error));
   ContextState& state = place.state();
   const ResidentUse use = jobs.size() == 1 ? resident_use() : ResidentUse::never;
-  if (use == ResidentUse::at_once && has_run_resident(jobs.front(), device, reach, state)) return Status::ok;
+  if (use == ResidentUse::at_once && has_run_resident(jobs.front(), device, reach, state)) return ended(Status::ok);
   bool may = false;
   error = device::cuda::may_touch_default_stream(may);
-  if (use == ResidentUse::when_idle && may && has_run_resident(jobs.front(), device, reach, state)) return Status::ok;
+  if (use == ResidentUse::when_idle && may && has_run_resident(jobs.front(), device, reach, state)) {
+    return ended(Status::ok);
+  }
   Waiting waiting;
   waiting.lane = error == cudaSuccess ? place.lane(waiting.state, error) : nullptr;
-  if (waiting.lane == nullptr) return failed("preparing to wait for the GPU", error);
+  Submission* const submission =
+      waiting.lane != nullptr ? waiting.state->acquire(waiting.lane->stream, error) : nullptr;
+  if (submission == nullptr) return ended(failed("preparing to wait for the GPU", error));
   waiting.queue = may ? cudaStreamLegacy : waiting.lane->stream;
-  Route route = router_.route_waited(jobs, device, reach);
-  const Before before = router_.should_ask(route, device) ? state_of(waiting.queue) : Before::unknown;
+  submission->route = router_.route_waited(jobs, device, reach);
+  submission->before = router_.should_ask(submission->route, device) ? state_of(waiting.queue) : Before::unknown;
+  submission->polls = 0;
   const std::uint64_t prepared_before = launches_prepared();
-  const auto start = std::chrono::steady_clock::now();
-  const Status status = run_and_wait(jobs, route, device, reach, state, waiting);
-  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
+  submission->start = std::chrono::steady_clock::now();
+  const Status status = gpu::submit(jobs, device, reach, state, waiting, *submission);
   // A run that had to load its kernel, to make a graph, or to plan many jobs and maybe to allocate a table, tells
   // nothing about engines.
   constexpr std::size_t soon_planned = 64;
-  const bool tells = launches_prepared() == prepared_before && jobs.size() <= soon_planned;
-  if (status == Status::ok && tells) router_.note(route, device, elapsed.count(), before);
-  return status;
+  submission->tells = launches_prepared() == prepared_before && jobs.size() <= soon_planned;
+  if (status == Status::ok && submission->queue != nullptr) return {submission, place.context_number(), device, status};
+  waiting.state->release(*submission);
+  return ended(status);
 }
 
-Status CudaEngine::run_and_wait(std::span<const Job> jobs, Route& route, int device, Reach reach, ContextState& state,
-                                const Waiting& waiting) noexcept {
-  cudaStream_t queue = waiting.queue;
-  if (route.engine == Engine::copies) {
-    if (have_issued(route, queue)) return result("waiting for copies", wait_for_copies(queue));
-    route.engine = Engine::kernel;
+void CudaEngine::poll(Ticket& ticket) noexcept {
+  Submission* const submission = submission_of(ticket);
+  if (submission == nullptr) return;
+  // What is looked at now and then tells nothing about engines.
+  submission->tells = false;
+  if (submission->has_ended()) static_cast<void>(wait(ticket));
+}
+
+Status CudaEngine::wait(Ticket& ticket) noexcept {
+  Submission* const submission = submission_of(ticket);
+  if (submission == nullptr) return ticket.status;
+  const Status status = result("waiting for the GPU", submission->wait());
+  if (status == Status::ok && submission->tells) {
+    const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - submission->start;
+    router_.note(submission->route, ticket.device, elapsed.count(), submission->before);
   }
-  GraphLaunches* graphs = queue == cudaStreamLegacy ? waiting.state->graphs.get() : nullptr;
-  if (route.engine == Engine::high_priority && waiting.lane->follow(queue)) {
-    queue = waiting.lane->stream;
-    graphs = waiting.state->high_priority_graphs.get();
-  }
-  Launches launches(state.memory, device, {queue, graphs},
-                    route.movement.bytes < model::gpu_tuning.longest_polled_job ? waiting.state->next_completion(reach)
-                                                                                : Completion{});
-  const Status status = route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, state, queue, launches)
-                                                 : issue(jobs, device, state, launches);
-  if (!launches.is_under_way()) return status;
-  const bool polls = status == Status::ok && launches.completes();
-  const Status finished =
-      result("waiting for the GPU", polls ? waiting.state->wait(queue) : cudaStreamSynchronize(queue));
-  return status == Status::ok ? finished : status;
+  submission->owner->release(*submission);
+  ticket = ended(status);
+  return status;
 }
 
 Status CudaEngine::copy(const PairJob& job, int device, void* stream) noexcept {

@@ -10,7 +10,7 @@
 
 namespace gapless::pack::gpu {
 
-/// Where a call that waits issues its work.
+/// Where jobs that are waited for are issued.
 struct Waiting {
   device::cuda::Lane* lane = nullptr;
   LaneState* state = nullptr;    ///< in the lane
@@ -20,15 +20,13 @@ struct Waiting {
 class CudaEngine final : public GpuEngine {
  public:
   device::Status run(std::span<const Job> jobs, int device, void* stream) noexcept override;
-  device::Status run_and_wait(std::span<const Job> jobs, int device, Reach reach) noexcept override;
+  Ticket submit(std::span<const Job> jobs, int device, Reach reach) noexcept override;
+  void poll(Ticket& ticket) noexcept override;
+  device::Status wait(Ticket& ticket) noexcept override;
   device::Status copy(const PairJob& job, int device, void* stream) noexcept override;
   void force_engine(const char* name) noexcept override { router_.force(engine_named(name)); }
 
  private:
-  /// By the route; what is noted in the route is how it went in the end.
-  device::Status run_and_wait(std::span<const Job> jobs, Route& route, int device, Reach reach, ContextState& state,
-                              const Waiting& waiting) noexcept;
-
   Router router_;
 };
 

@@ -3,8 +3,11 @@
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "pack/cuda/launch/graph_launch.hpp"
 #include "pack/cuda/launches.hpp"
@@ -12,6 +15,7 @@
 #include "pack/cuda/resident/resident.hpp"
 #include "pack/gpu/kernel/completion.hpp"
 #include "pack/gpu/plan/plan.hpp"
+#include "pack/gpu/route/route.hpp"
 #include "pack/gpu_engine.hpp"
 
 namespace gapless::pack::gpu {
@@ -32,23 +36,50 @@ class ContextState {
   std::shared_ptr<Resident> resident_;
 };
 
-/// Of one lane: a number in page-locked memory to wait for, and graphs of kernels that are waited for. Its end calls no
-/// CUDA function.
+class LaneState;
+
+/// What a ticket stands for: jobs that were submitted and have not been found done.
+struct Submission {
+  LaneState* owner = nullptr;
+  Completion completion;         ///< for the last kernel
+  cudaStream_t queue = nullptr;  ///< where they were issued
+  bool completes = false;        ///< does the last kernel complete it?
+  int polls = 0;
+
+  // What the router learns of jobs that are waited for.
+  Route route;
+  Before before = Before::unknown;
+  bool tells = false;
+  std::chrono::steady_clock::time_point start;
+
+  /// For one more kernel. Precondition: the last one is done.
+  const Completion& next_completion(Reach reach) noexcept;
+  /// Has the last kernel completed it, or its queue ended? Asks the driver now and then only.
+  bool has_ended() noexcept;
+  /// Returns when it has. The status of the queue.
+  cudaError_t wait() const noexcept;
+};
+
+/// Of one lane: submissions, and graphs of kernels that are waited for. Its end calls no CUDA function.
 class LaneState {
  public:
   /// Makes what is missing, in the current context, by way of the lane's stream.
   cudaError_t prepare(cudaStream_t stream) noexcept;
 
-  /// What the next kernel is to complete. Precondition: the last one has.
-  const Completion& next_completion(Reach reach) noexcept;
-  /// Returns when the last next_completion() is complete or `queue`, where its kernel was launched, has failed.
-  cudaError_t wait(cudaStream_t queue) const noexcept;
+  /// One that is not in use: the one given back last, so that a call that comes again has the same parameters. nullptr
+  /// with the reason in `error`.
+  Submission* acquire(cudaStream_t stream, cudaError_t& error) noexcept;
+  void release(Submission& submission) noexcept;
 
   std::unique_ptr<GraphLaunches> graphs;                ///< for the program's default stream
   std::unique_ptr<GraphLaunches> high_priority_graphs;  ///< for the lane's stream
 
  private:
-  Completion completion_;  ///< of the last kernel that was to complete it
+  /// Adds unused ones, whose numbers share two allocations. Throws std::bad_alloc.
+  cudaError_t add(cudaStream_t stream);
+
+  std::deque<Submission> submissions_;
+  std::vector<Submission*> unused_;
 };
 
 }  // namespace gapless::pack::gpu

@@ -37,9 +37,9 @@ SimulatedMemory& memory() {
   return *instance;
 }
 
-constexpr std::array<const char*, 10> counter_names = {
+constexpr std::array<const char*, 11> counter_names = {
     "launches",      "launches_of_high_priority", "copies", "synchronisations", "allocations", "uploads",
-    "table_uploads", "default_stream_waits",      "polls",  "locates"};
+    "table_uploads", "default_stream_waits",      "polls",  "locates",          "queries"};
 std::array<std::atomic<long>, counter_names.size()> counters;
 
 std::atomic<long>& counter(const char* name) {
@@ -313,6 +313,11 @@ class SimulatedRuntime final : public device::Runtime {
     return finished(stream_of(stream).finish());
   }
 
+  bool is_idle(int, void* stream) noexcept override {
+    ++counter("queries");
+    return stream_of(stream).is_idle_or_goes_on();
+  }
+
   Status enable_peer(int, int) noexcept override { return fails_now("enable_peer") ? Status::unsupported : Status::ok; }
 };
 
@@ -330,17 +335,32 @@ class SimulatedEngine final : public pack::GpuEngine {
     return follow(route, jobs, device, stream);
   }
 
-  Status run_and_wait(std::span<const Job> jobs, int device, pack::Reach reach) noexcept override {
-    if (fails_now("run")) return Status::failed;
-    gpu::Route route = router_.route_waited(jobs, device, reach);
-    const gpu::Before before = router_.should_ask(route, device) ? gpu::Before::idle : gpu::Before::unknown;
-    const Status status = follow(route, jobs, device, nullptr);
-    if (route.engine == gpu::Engine::high_priority) ++counter("launches_of_high_priority");
+  pack::Ticket submit(std::span<const Job> jobs, int device, pack::Reach reach) noexcept override {
+    if (fails_now("run")) return {nullptr, 0, -1, Status::failed};
+    auto submission = std::make_unique<Submission>();
+    submission->route = router_.route_waited(jobs, device, reach);
+    const bool asks = router_.should_ask(submission->route, device);
+    submission->before = asks ? gpu::Before::idle : gpu::Before::unknown;
+    const Status status = follow(submission->route, jobs, device, nullptr);
+    if (submission->route.engine == gpu::Engine::high_priority) ++counter("launches_of_high_priority");
+    if (status == Status::ok) return {submission.release(), 0, device, status};
+    stream_of(nullptr).finish();
+    return {nullptr, 0, -1, status};
+  }
+
+  void poll(pack::Ticket& ticket) noexcept override {
+    if (!ticket.is_under_way()) return;
+    ++counter("queries");
+    if (stream_of(nullptr).is_idle_or_goes_on()) static_cast<void>(wait(ticket));
+  }
+
+  Status wait(pack::Ticket& ticket) noexcept override {
+    const std::unique_ptr<Submission> submission(static_cast<Submission*>(ticket.work));
     const bool healthy = stream_of(nullptr).finish();
-    if (status != Status::ok) return status;
     ++counter("polls");
-    router_.note(route, device, engine_delays().elapsed_ns(route), before);
-    return finished(healthy);
+    router_.note(submission->route, ticket.device, engine_delays().elapsed_ns(submission->route), submission->before);
+    ticket = {nullptr, 0, -1, finished(healthy)};
+    return ticket.status;
   }
 
   Status copy(const pack::PairJob& job, int device, void* stream) noexcept override {
@@ -360,6 +380,11 @@ class SimulatedEngine final : public pack::GpuEngine {
   void force_engine(const char* name) noexcept override { router_.force(gpu::engine_named(name)); }
 
  private:
+  struct Submission {
+    gpu::Route route;
+    gpu::Before before;
+  };
+
   Status issue(std::span<const Job> jobs, int device, void* stream) {
     Launches launches(device, stream_of(stream));
     return gpu::issue(planner_, jobs, device, launches);

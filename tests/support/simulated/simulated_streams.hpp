@@ -23,6 +23,15 @@ class Stream {
     return std::exchange(healthy_, true);
   }
 
+  /// Was all done? If not, one more piece of the work is done, as a GPU goes on while it is asked.
+  bool is_idle_or_goes_on() {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) return true;
+    healthy_ = waiting_.front()() && healthy_;
+    waiting_.pop_front();
+    return false;
+  }
+
   void finish_quietly() {
     const std::lock_guard lock(mutex_);
     for (; !waiting_.empty(); waiting_.pop_front()) healthy_ = waiting_.front()() && healthy_;

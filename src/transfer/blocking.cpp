@@ -1,0 +1,55 @@
+#include "transfer/blocking.hpp"
+
+#include <exception>
+
+#include "pack/host/engine.hpp"
+
+namespace gapless::transfer {
+
+using device::MemoryKind;
+using device::Status;
+using pack::Direction;
+using pack::Job;
+
+Result result_of(Status status) noexcept {
+  switch (status) {
+    case Status::ok:
+      return Result::ok;
+    case Status::out_of_memory:
+      return Result::out_of_memory;
+    default:
+      return Result::device_failed;
+  }
+}
+
+pack::Reach reach_of(Direction direction, MemoryKind packed) noexcept {
+  if (packed == MemoryKind::device) return pack::Reach::this_gpu;
+  return direction == Direction::pack ? pack::Reach::beyond : pack::Reach::from_beyond;
+}
+
+Result run_on_host(const Job& job) noexcept {
+  try {
+    pack::host::run(job);
+    return Result::ok;
+  } catch (const std::exception&) {
+    return Result::out_of_memory;
+  }
+}
+
+Result run_on_gpu(const Job& job, int device, MemoryKind packed) noexcept {
+  pack::GpuEngine* engine = pack::gpu_engine();
+  if (engine == nullptr) return Result::device_failed;
+  return result_of(engine->run_and_wait(std::span(&job, 1), device, reach_of(job.direction, packed)));
+}
+
+Result copy_on_gpu(void* destination, const void* source, std::size_t bytes, int device) noexcept {
+  device::Runtime* runtime = device::runtime();
+  void* stream = runtime != nullptr ? runtime->stream(device) : nullptr;
+  if (stream == nullptr) return Result::device_failed;
+  Status status = runtime->follow_default_stream(device, stream);
+  if (status == Status::ok) status = runtime->copy(destination, source, bytes, device, stream);
+  const Status finished = runtime->synchronize(device, stream);
+  return result_of(status == Status::ok ? finished : status);
+}
+
+}  // namespace gapless::transfer

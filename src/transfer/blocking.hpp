@@ -1,0 +1,22 @@
+// Movements within this process that are done on return, by the engine that fits, each with its Result.
+#pragma once
+
+#include <cstddef>
+
+#include "pack/gpu_engine.hpp"
+#include "transfer/message.hpp"
+
+namespace gapless::transfer {
+
+Result result_of(device::Status status) noexcept;
+
+/// Whose memory a job uses beside that of the GPU it runs on, if its packed bytes are in memory of that kind.
+pack::Reach reach_of(pack::Direction direction, device::MemoryKind packed) noexcept;
+
+Result run_on_host(const pack::Job& job) noexcept;
+Result run_on_gpu(const pack::Job& job, int device, device::MemoryKind packed) noexcept;
+/// On a stream of the library's own, after all that the program has issued to its default stream: MPI has no stream
+/// argument, so the default stream is the only one a call can follow.
+Result copy_on_gpu(void* destination, const void* source, std::size_t bytes, int device) noexcept;
+
+}  // namespace gapless::transfer

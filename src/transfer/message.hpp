@@ -1,0 +1,42 @@
+// The words that all of this layer shares: one side of a message, and how an attempt to move its bytes ended.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/device.hpp"
+#include "layout/facts.hpp"
+#include "layout/layout.hpp"
+
+namespace gapless::transfer {
+
+/// How one side of a message travels: docs/concepts.md. Each is an object in schemes/.
+enum class Scheme : std::uint8_t { native, packed, oneshot, staged };
+inline constexpr std::size_t scheme_count = 4;
+const char* name(Scheme scheme) noexcept;
+
+/// What a datatype is, as the MPI layer found it; outlives every message that uses it.
+struct Described {
+  layout::LayoutPointer layout;
+  layout::Facts facts;
+  layout::Offset extent = 0;
+  layout::Offset element = 0;       ///< bytes of every basic element; 0 where they differ
+  bool contiguous_repeats = false;  ///< any count of it is one contiguous run starting at offset `layout->base`
+};
+
+struct Buffer {
+  const Described* type;
+  layout::Offset count;
+  void* memory;
+  device::Location location;  ///< of the first byte named, not of `memory`, which may be no address at all (MPI_BOTTOM)
+
+  layout::Offset size() const noexcept { return type->layout->size * count; }
+};
+
+bool is_contiguous(const Buffer& buffer) noexcept;
+
+enum class Side : std::uint8_t { sender, receiver };
+
+enum class Result : std::uint8_t { ok, under_way, out_of_memory, device_failed };
+
+}  // namespace gapless::transfer

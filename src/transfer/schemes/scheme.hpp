@@ -1,0 +1,68 @@
+// What a scheme is: an object without state that says whether it serves a buffer and how long it would take, and moves
+// the bytes. What a movement has under way is kept by the movement.
+//
+// To add one: a file here, its name in transfer::Scheme, and its place in schemes.cpp.
+#pragma once
+
+#include <span>
+
+#include "pack/gpu_engine.hpp"
+#include "pack/job.hpp"
+#include "transfer/buffers.hpp"
+#include "transfer/message.hpp"
+
+namespace gapless::transfer::schemes {
+
+/// Packed bytes [0, end) that move between the user's buffer and packed memory.
+struct Movement {
+  Buffer buffer;
+  pack::Direction direction = pack::Direction::pack;
+  layout::Offset end = 0;
+  std::byte* packed = nullptr;
+
+  // What the scheme has under way.
+  pack::Ticket ticket{};
+  void* stream = nullptr;
+  PoolBuffer between;  ///< GPU memory on the way
+
+  pack::Job job() const noexcept {
+    return {buffer.type->layout.get(), {buffer.count, buffer.type->extent}, 0, end, direction, buffer.memory, packed};
+  }
+};
+
+class Base {
+ public:
+  /// Can a buffer that is not empty go this way?
+  virtual bool applies(const Buffer& buffer) const noexcept = 0;
+  /// What this side of the message takes, in nanoseconds, but for what all schemes for that memory have in common.
+  virtual double predict_ns(const Buffer& buffer, Side side) const noexcept = 0;
+  /// Memory for the packed bytes, which the MPI library reads or writes. Empty if there is none.
+  virtual PoolBuffer packed_memory(const Buffer& buffer) const noexcept = 0;
+
+  /// Begins to move the bytes. ok: that was all. After a failure nothing uses the buffers any more.
+  virtual Result start(Movement& movement) const noexcept = 0;
+  /// Goes on after `under_way`, without waiting.
+  virtual Result advance(Movement& movement) const noexcept = 0;
+  /// Goes on until it is not under way.
+  virtual Result wait(Movement& movement) const noexcept = 0;
+
+ protected:
+  ~Base() = default;
+};
+
+extern const Base& native;
+extern const Base& packed;
+extern const Base& oneshot;
+extern const Base& staged;
+
+const Base& of(Scheme scheme) noexcept;
+
+/// Moves all of them, and returns when that is done: what can go by one launch on each GPU does. Each has its result.
+struct Pending {
+  Scheme scheme;
+  Movement* movement;
+  Result result = Result::under_way;
+};
+void run_together(std::span<Pending> movements) noexcept;
+
+}  // namespace gapless::transfer::schemes
