@@ -5,11 +5,14 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
+# JOBS says how much is done at once: several targets configure the same build tree.
+.NOTPARALLEL:
 
 PYTHON ?= python3
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 NAME ?= all
+CUDA ?= AUTO
 
 export PATH := $(CURDIR)/build/env/bin:$(PATH):/usr/local/cuda/bin
 export PYTHONPATH := $(CURDIR)/python
@@ -23,10 +26,13 @@ prefixes := -DGAPLESS_MPICH_PREFIX=$(CURDIR)/build/mpich -DGAPLESS_OPENMPI_PREFI
 # nvcc on PATH or in /usr/local/cuda is found by itself; one that pip installed into build/env has to be named.
 nvcc_wheel = $(firstword $(wildcard build/env/lib/python3*/site-packages/nvidia/cu*/bin/nvcc))
 cuda = $(if $(shell command -v nvcc),,$(addprefix -DGAPLESS_CUDA_COMPILER=$(CURDIR)/,$(nvcc_wheel)))
+# Portable, so that what the tests run is what `make wheel` and `make install` hand out.
+configure = cmake --preset default -DGAPLESS_PORTABLE=ON -DGAPLESS_CUDA=$(CUDA) $(prefixes) $(cuda) --log-level=WARNING
+manylinux := manylinux_2_28_$(shell uname -m)
 c_sources = git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp' '*.cu' '*.cuh'
-python_sources := python tests bench examples bin/gapless
+python_sources := cmake python tests bench examples bin/gapless
 
-.PHONY: help build test unit sanitize lint format docs demo bench install clean distclean
+.PHONY: help build test unit sanitize lint format docs demo bench libraries install wheel clean distclean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -37,7 +43,7 @@ $(stamps)/system: requirements/system.sh
 	@touch $@
 
 # Each environment is made once and brought up to date when its list of requirements changes.
-$(environments): $(stamps)/%: requirements/%.txt | $(stamps)/system
+$(environments) $(stamps)/wheel: $(stamps)/%: requirements/%.txt | $(stamps)/system
 	@mkdir -p $(@D)
 	@echo "Setting up build/$*"
 	@[ -x build/$*/bin/python ] || $(PYTHON) -m venv build/$*
@@ -45,7 +51,7 @@ $(environments): $(stamps)/%: requirements/%.txt | $(stamps)/system
 	@touch $@
 
 build: $(environments)  ## compile the libraries, tests and examples into build/default
-	@cmake --preset default $(prefixes) $(cuda) --log-level=WARNING
+	@$(configure)
 	@cmake --build --preset default -j $(JOBS)
 
 $(stamps)/fortran: requirements/system.sh
@@ -55,7 +61,7 @@ $(stamps)/fortran: requirements/system.sh
 
 test: $(stamps)/fortran lint build unit sanitize  ## format and lint checks, every test, and those without MPI again under sanitizers
 
-unit: build
+unit: build wheel
 	@ctest --preset default -j $(JOBS)
 
 # Sanitizers cannot be preloaded under MPI launchers, so they run where the memory arithmetic is: the layers without MPI,
@@ -80,17 +86,36 @@ format: $(stamps)/env  ## format every source file
 docs: $(stamps)/env  ## rewrite the generated parts of the documentation
 	@build/env/bin/python -m gapless.documents
 
-demo: build  ## a halo exchange on MPICH and Open MPI, with and without gapless
+# The CUDA plugin takes longer to compile than all the rest, so here it is built only where a GPU can use it.
+demo: $(environments)  ## a halo exchange on MPICH and Open MPI, with and without gapless
+	@$(configure)
+	@targets=demo; \
+	if [ "$(DEMO_CUDA)" = 1 ] || build/env/bin/python examples/demo.py --gpu-is-present; then targets+=" libraries"; fi; \
+	echo "Compiling the libraries and the halo exchange; from nothing that takes some minutes"; \
+	cmake --build --preset default -j $(JOBS) --target $$targets
 	@build/env/bin/python examples/demo.py
 
 bench: build  ## run a benchmark, e.g. make bench NAME=host_pack; without NAME, all of them
 	@bin/gapless bench $(NAME)
 
-install: build  ## install into PREFIX (default /usr/local)
+libraries: $(environments)
+	@$(configure)
+	@cmake --build --preset default -j $(JOBS) --target libraries
+
+install: libraries  ## install into PREFIX (default /usr/local)
 	@cmake --install build/default --prefix $(PREFIX)
 
-clean:  ## remove what was compiled, keep the installed tools and MPI libraries
-	@rm -rf build/default build/release build/sanitize
+wheel: libraries $(stamps)/wheel  ## one wheel for every MPI, on Linux with glibc 2.28 or later, into dist
+	@rm -rf dist build/default/wheel
+	@build/wheel/bin/python -m pip wheel . --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	  -w build/default/wheel -C cmake.source-dir=cmake/wheel -C cmake.define.GAPLESS_BUILD_TREE=$(CURDIR)/build/default
+	@PATH=$(CURDIR)/build/wheel/bin:$$PATH; \
+	auditwheel repair --plat $(manylinux) --only-plat -w dist build/default/wheel/*.whl 2>build/default/wheel/log || \
+	  { cat build/default/wheel/log >&2; exit 1; }
+	@ls -sh dist/*.whl
 
-distclean:  ## remove build/ altogether
-	@rm -rf build
+clean:  ## remove what was compiled, keep the installed tools and MPI libraries
+	@rm -rf dist build/default build/release build/sanitize
+
+distclean:  ## remove build/ and dist/ altogether
+	@rm -rf build dist

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs the halo exchange of halo3d.c on each MPI at hand, without gapless and with it, and compares.
 
-The programs are the same files both times. Runs without and with gapless take turns, and the median of the runs'
-fastest exchanges is shown: where the system puts two processes, and what else it does, changes a run by far more than
-gapless does. Exits with 1 if any halo point was ever wrong.
+The programs are the same files both times. Where the system puts two processes, and what else it does, changes a run
+by far more than gapless does, and for seconds. So there are many short runs: all rows of the table take turns, without
+and with gapless, until the time is up. What is shown of a row is the median over its runs of the fastest exchange, and
+between which values the middle half of the runs lies. Exits with 1 if any halo point was ever wrong.
 """
 
 import argparse
@@ -13,7 +14,8 @@ import re
 import statistics
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,23 +83,17 @@ def choices_of(run: Run) -> str:
     return ", ".join(f"{match['scheme']}: {match['messages']} messages, {match['bytes']} B" for match in chosen)
 
 
-def typical(runs: list[Run]) -> Run:
-    """The first that failed, if one did."""
-    for run in runs:
-        if run.microseconds is None:
-            return run
-    return Run(
-        statistics.median(run.microseconds for run in runs),
-        all(run.verified for run in runs),
-        "",
-        statistics.median(run.packing for run in runs),
-    )
+def middle(values: list[float]) -> tuple[float, float, float]:
+    """Lower quartile, median, upper quartile."""
+    if len(values) == 1:
+        return values[0], values[0], values[0]
+    lower, median, upper = statistics.quantiles(values, n=4, method="inclusive")
+    return lower, median, upper
 
 
-def shown(run: Run) -> str:
-    if run.microseconds is None:
-        return "fails"
-    return f"{run.microseconds:.0f} us" + ("" if run.verified else " WRONG")
+def shown(values: list[float]) -> str:
+    lower, median, upper = middle(values)
+    return f"{median:.0f} us ({lower:.0f}-{upper:.0f})"
 
 
 def gpu_is_present() -> bool:
@@ -110,35 +106,64 @@ def gpu_is_present() -> bool:
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
-def take_turns(mpi: Mpi, ranks: int, options: list[str], repetitions: int) -> tuple[list[Run], list[Run]]:
-    """Runs without and with gapless; each goes first every other time."""
-    plain, ours = [], []
-    for repetition in range(repetitions):
-        for runs, gapless in [(plain, []), (ours, GAPLESS)][:: -1 if repetition % 2 else 1]:
-            runs.append(execute(mpi, ranks, options, gapless))
-    return plain, ours
+@dataclass
+class Row:
+    """One line of the table: an exchange on an MPI, run without and with gapless in turn."""
+
+    mpi: Mpi
+    what: str
+    ranks: int
+    options: list[str]
+    counted: Run | None = None
+    plain: list[Run] = field(default_factory=list)
+    ours: list[Run] = field(default_factory=list)
+
+    def count(self) -> None:
+        """Counting takes time, so it has a run of its own."""
+        self.counted = execute(self.mpi, self.ranks, self.options, [*GAPLESS, "--statistics"])
+
+    def take_turn(self) -> None:
+        """Each goes first every other time."""
+        order = [(self.plain, []), (self.ours, GAPLESS)]
+        for runs, gapless in reversed(order) if len(self.plain) % 2 else order:
+            runs.append(execute(self.mpi, self.ranks, self.options, gapless))
+
+    def is_right(self) -> bool:
+        """Every run with gapless ended well and had every halo point right, and gapless was in use."""
+        in_use = re.match(r"\w+: \d+ messages", choices_of(self.counted)) is not None
+        return in_use and all(run.microseconds is not None and run.verified for run in [self.counted, *self.ours])
+
+    def show(self) -> None:
+        print_line(self.mpi.name, self.what, *([run.microseconds for run in runs] for runs in (self.plain, self.ours)))
+        if all(run.packing for run in self.plain + self.ours):
+            packing = ([run.packing for run in runs] for runs in (self.plain, self.ours))
+            print_line("", "  of which packing", *packing)
+        wrong = sum(not run.verified for run in self.plain)
+        print(f"    {choices_of(self.counted)}" + (f"; WRONG without gapless in {wrong} runs" if wrong else ""))
 
 
-def print_row(name: str, what: str, without: Run, with_gapless: Run) -> None:
+def print_line(name: str, what: str, without: list[float | None], with_gapless: list[float | None]) -> None:
+    cells = ["fails" if None in values else shown(values) for values in (without, with_gapless)]
     ratio = ""
-    if without.microseconds and with_gapless.microseconds:
-        ratio = f"{without.microseconds / with_gapless.microseconds:.2f} x"
-    print(f"{name:<17} {what:<28} {shown(without):>10} {shown(with_gapless):>10} {ratio:>8}")
+    if "fails" not in cells:
+        ratio = f"{statistics.median(without) / statistics.median(with_gapless):.2f} x"
+    print(f"{name:<17} {what:<28} {cells[0]:>22} {cells[1]:>22} {ratio:>8}")
 
 
-def compare(mpi: Mpi, what: str, ranks: int, options: list[str], repetitions: int) -> bool:
-    """Prints one row of the table; true if every halo point was right with gapless."""
-    counted = execute(mpi, ranks, options, [*GAPLESS, "--statistics"])  # counting takes time, so in a run of its own
-    plain, ours = take_turns(mpi, ranks, options, repetitions)
-    without, with_gapless = typical(plain), typical(ours)
-    print_row(mpi.name, what, without, with_gapless)
-    if without.packing and with_gapless.packing:
-        alone = [replace(run, microseconds=run.packing) for run in (without, with_gapless)]
-        print_row("", "  of which packing", *alone)
-    choices = choices_of(counted)
-    print(f"    {choices}")
-    in_use = re.match(r"\w+: \d+ messages", choices) is not None
-    return typical([counted, *ours]).microseconds is not None and counted.verified and with_gapless.verified and in_use
+def measure(rows: list[Row], seconds: float, most: int) -> int:
+    """How many turns each row had in the time, at least one. A row that failed is not run again."""
+    began = time.monotonic()
+    for row in rows:
+        row.count()
+    for turn in range(most):
+        if turn > 0 and time.monotonic() - began > seconds * turn / (turn + 1):
+            return turn
+        for row in rows:
+            if not any(run.microseconds is None for run in row.plain + row.ours):
+                row.take_turn()
+        if sys.stderr.isatty():
+            print(f"\rturn {turn + 1}, {time.monotonic() - began:.0f} s of {seconds:.0f}", end=" ", file=sys.stderr)
+    return most
 
 
 def main() -> int:
@@ -147,30 +172,44 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=min(4, max(2, os.cpu_count() or 2)))
     parser.add_argument("--size", type=int, default=64, help="points per dimension and rank")
     parser.add_argument("--radius", type=int, default=2)
-    parser.add_argument("--iterations", type=int, default=100)
-    parser.add_argument("--repetitions", type=int, default=9)
+    parser.add_argument("--iterations", type=int, default=25)
+    parser.add_argument("--seconds", type=float, default=50, help="how long to go on")
+    parser.add_argument("--turns", type=int, default=1000, help="the most runs of each kind")
+    parser.add_argument("--gpu-is-present", action="store_true", help="only exit with 0 if there is a GPU, else with 1")
     arguments = parser.parse_args()
+    if arguments.gpu_is_present:
+        return 0 if gpu_is_present() else 1
 
     mpis = available(arguments.binaries)
     if not mpis:
         print("demo: no halo3d program was built; run `make`", file=sys.stderr)
         return 1
     size = ["--size", str(arguments.size), "--radius", str(arguments.radius), "--iterations", str(arguments.iterations)]
+    places = {"": [], ", GPU": ["--device"]} if gpu_is_present() else {"": []}
+    rows = [
+        Row(mpi, what + place, arguments.ranks, [*size, "--mode", mode, *options])
+        for mpi in mpis
+        for mode, what in MODES.items()
+        for place, options in places.items()
+    ]
     print(
         f"3-D halo exchange, {arguments.ranks} ranks of {arguments.size}^3 doubles, radius {arguments.radius}, "
-        f"26 neighbours, every halo point checked.\nThe fastest exchange of a run, median of {arguments.repetitions} "
-        f"runs without and with gapless in turn; below it, what gapless chose.\n"
+        f"26 neighbours, every halo point checked.\nRuns without and with gapless take turns for "
+        f"{arguments.seconds:.0f} seconds.\n",
+        flush=True,
     )
-    print(f"{'MPI':<17} {'exchange':<28} {'without':>10} {'with':>10} {'faster':>8}")
-    right = True
-    for mpi in mpis:
-        for mode, what in MODES.items():
-            options = [*size, "--mode", mode]
-            right &= compare(mpi, what, arguments.ranks, options, arguments.repetitions)
-            if gpu_is_present():
-                right &= compare(mpi, what + ", GPU", arguments.ranks, [*options, "--device"], 1)
+    turns = measure(rows, arguments.seconds, arguments.turns)
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    print(
+        f"The fastest exchange of a run: median of {turns} runs (and their quartiles); below it, what gapless chose.\n"
+    )
+    print(f"{'MPI':<17} {'exchange':<28} {'without':>22} {'with':>22} {'faster':>8}")
+    for row in rows:
+        row.show()
     if not gpu_is_present():
         print("\nThere is no GPU here, so no exchange of GPU memory was run.")
+    right = all(row.is_right() for row in rows)
     print("\nEvery halo point was right." if right else "\nWrong data, a program that failed, or gapless was off.")
     return 0 if right else 1
 

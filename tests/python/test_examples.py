@@ -48,7 +48,7 @@ def test_wrong_options_are_refused(kind, options):
 
 def test_the_demo(root):
     command = [sys.executable, root / "examples" / "demo.py", "--binaries", BINARIES, "--size", "8", "--ranks", "2"]
-    done = subprocess.run([*command, "--iterations", "60", "--repetitions", "1"], capture_output=True, text=True)
+    done = subprocess.run([*command, "--iterations", "60", "--turns", "1"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Every halo point was right." in done.stdout
     assert done.stdout.count("of which packing") == len(KINDS) * (1 if "There is no GPU here" in done.stdout else 2)
