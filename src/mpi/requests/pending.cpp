@@ -17,12 +17,12 @@ int Pending::finish(ReceivedStatus& status) noexcept {
   if constexpr (!std::is_same_v<MPI_Count, int>) {
     if (auto* side = std::get_if<Receiving<MPI_Count>>(&side_)) receive(*side);
   }
+  if (auto* work = std::get_if<std::unique_ptr<Work>>(&side_)) {
+    if (!is_unpacked) code = (*work)->finish(status);
+    is_unpacked = true;
+  }
   status.deliver();
   return code;
-}
-
-int Pending::raise(int code) const noexcept {
-  return communicator == MPI_COMM_NULL ? raise_without_object(code) : raise_on_communicator(communicator, code);
 }
 
 }  // namespace gapless::mpi::requests

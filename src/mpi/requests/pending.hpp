@@ -2,9 +2,12 @@
 // left to be done here: to unpack what arrived, to let go of a packed buffer.
 #pragma once
 
+#include <memory>
 #include <variant>
 
 #include "mpi/calls/side.hpp"
+#include "mpi/lifetime/errors.hpp"
+#include "mpi/requests/work.hpp"
 
 namespace gapless::mpi::requests {
 
@@ -15,23 +18,34 @@ class Pending {
     return side_.template emplace<Side>(std::forward<Arguments>(arguments)...);
   }
   /// Lets go of packed buffers. Nothing is pending here any more.
-  void clear() noexcept { side_.emplace<std::monostate>(); }
+  void clear() noexcept {
+    side_.emplace<std::monostate>();
+    beyond_communicator = {};
+  }
 
   /// The library has completed the request with that status: unpacks a message that arrived, once, and gives the
   /// program its status. MPI_SUCCESS, or the error that is to be raised. `shared_` lets the next call do no more than
   /// deliver.
   int finish(ReceivedStatus& status) noexcept;
-  int raise(int code) const noexcept;
+  /// Where errors go.
+  ErrorObject error_object() const noexcept {
+    const bool is_communicator = beyond_communicator.kind == ErrorObject::Kind::none;
+    return is_communicator ? ErrorObject::of_communicator(communicator) : beyond_communicator;
+  }
+  int raise(int code) const noexcept { return raise_on(error_object(), code); }
 
-  MPI_Request handle{};       ///< the key
-  const char* function = "";  ///< that started it, for error texts
-  MPI_Comm communicator{};    ///< errors go to; MPI_COMM_NULL: to no object's handler
-  bool is_claimed = false;    ///< a call is completing the request
-  bool is_unpacked = false;   ///< a call that completes nothing has seen the message arrive
-  Pending* next = nullptr;    ///< in its list
+  MPI_Request handle{};             ///< the key
+  const char* function = "";        ///< that started it, for error texts
+  MPI_Comm communicator{};          ///< errors go to; MPI_COMM_NULL: to no object's handler, unless there is
+  ErrorObject beyond_communicator;  ///< a window or file
+  bool is_claimed = false;          ///< a call is completing the request
+  bool is_unpacked = false;         ///< a call that completes nothing has seen the message arrive
+  Pending* next = nullptr;          ///< in its list
 
  private:
-  std::variant<std::monostate, Sending<int>, Receiving<int>, Sending<MPI_Count>, Receiving<MPI_Count>> side_;
+  std::variant<std::monostate, Sending<int>, Receiving<int>, Sending<MPI_Count>, Receiving<MPI_Count>,
+               std::unique_ptr<Work>>
+      side_;
 };
 
 }  // namespace gapless::mpi::requests

@@ -54,7 +54,8 @@ namespace gapless::mpi::table {
   X(session) X(session_place) X(new_session)                   \
   X(group) X(group_place) X(new_group)                         \
   X(message) X(message_place) X(new_message)                   \
-  X(request) X(request_place) X(new_request) X(requests)       \
+  X(request) X(request_place) X(requests)                      \
+  X(new_request) X(new_persistent_request)                     \
   X(datatype_place) X(operation)                               \
   X(destination) X(source) X(root) X(tag) X(send_tag) X(receive_tag) \
   X(status) X(statuses)

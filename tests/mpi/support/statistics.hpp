@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -41,13 +42,19 @@ inline std::uint64_t analyses() {
   return function != nullptr ? function() : 0;
 }
 
-/// How many messages were packed on the host so far; 0 without gapless.
-inline std::uint64_t packed_messages() {
+/// How many messages each scheme has moved so far; 0 without gapless.
+inline std::array<std::uint64_t, 32> messages_by_scheme() {
   const auto function =
       reinterpret_cast<void (*)(std::uint64_t*, std::uint64_t*)>(core_function("gapless_transfer_statistics"));
-  std::uint64_t messages[32] = {}, bytes[32] = {};
-  if (function != nullptr) function(messages, bytes);
-  return messages[1];
+  std::array<std::uint64_t, 32> messages{}, bytes{};
+  if (function != nullptr) function(messages.data(), bytes.data());
+  return messages;
 }
+
+/// How many messages were packed on the host so far; 0 without gapless.
+inline std::uint64_t packed_messages() { return messages_by_scheme()[1]; }
+
+/// How many were packed on a GPU, or unpacked there.
+inline std::uint64_t gpu_messages() { return messages_by_scheme()[2] + messages_by_scheme()[3]; }
 
 }  // namespace gapless::test

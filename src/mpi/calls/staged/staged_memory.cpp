@@ -1,0 +1,127 @@
+#include "mpi/calls/staged/staged_memory.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+
+#include "mpi/lifetime/errors.hpp"
+
+namespace gapless::mpi {
+
+using table::Kind;
+using transfer::Result;
+
+namespace {
+
+// A reduction needs its operands in host memory with the datatype the operation knows; files are never packed for
+// speed.
+bool may_pack_host_memory(const CallFacts& call, const MemoryArgument& argument) noexcept {
+  return call.has_communicator && !is_reduced(argument.kind);
+}
+
+}  // namespace
+
+StagedMemory::Verdict StagedMemory::prepare(const CallFacts& call, std::span<const MemoryArgument> arguments) noexcept {
+  call_ = call;
+  try {
+    describe(arguments);
+    bool any = false;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const Verdict verdict = stage(i, arguments[i]);
+      if (verdict == Verdict::failed) return verdict;
+      any |= verdict == Verdict::staged;
+    }
+    return any ? Verdict::staged : Verdict::as_it_is;
+  } catch (const std::exception&) {
+    const auto is_on_gpu = [](const StagedArgument& staged) { return staged.gpu() >= 0; };
+    if (std::none_of(staged_.begin(), staged_.end(), is_on_gpu)) return Verdict::as_it_is;
+    code_ = gpu_failure(call.name, Result::out_of_memory);
+    return Verdict::failed;
+  }
+}
+
+void StagedMemory::describe(std::span<const MemoryArgument> arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const MemoryArgument& argument = arguments[i];
+    in_place_ |= argument.is_in_place();
+    if (!matters_here(call_, argument)) continue;
+    staged_[i].describe(parts_of(call_, argument), argument.kind, may_pack_host_memory(call_, argument));
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) uses_[i] = use_of(arguments[i]);
+}
+
+StagedMemory::Verdict StagedMemory::stage(std::size_t i, const MemoryArgument& argument) {
+  StagedArgument& staged = staged_[i];
+  const auto unserved = [&] {
+    code_ = unserved_gpu_memory(call_.name, staged.gpu());
+    return Verdict::failed;
+  };
+  if (staged.is_unserved()) return unserved();
+  if (!staged.is_staged()) return Verdict::as_it_is;
+  const Result result = staged.allocate();
+  if (result != Result::ok && staged.gpu() >= 0) {
+    code_ = gpu_failure(call_.name, result);
+    return Verdict::failed;
+  }
+  if (result == Result::ok && make_substitute(i, argument)) return Verdict::staged;
+  if (staged.gpu() >= 0) return unserved();
+  staged.leave_to_library();
+  return Verdict::as_it_is;
+}
+
+/// False if a displacement is more than its type can say.
+bool StagedMemory::make_substitute(std::size_t i, const MemoryArgument& argument) {
+  const StagedArgument& staged = staged_[i];
+  const bool keeps_datatype = is_reduced(argument.kind);
+  Substitute& made = substitutes_[i];
+  made = {true, staged.memory(), nullptr,
+          keeps_datatype ? argument.datatype : staged.shared_datatype(argument.datatype),
+          has_datatypes(argument.kind) ? staged.datatypes() : nullptr};
+  if (!has_displacements(argument.kind) && !has_datatypes(argument.kind)) return true;
+  return argument.displacements.is_wide() ? make_displacements<std::int64_t>(i, argument)
+                                          : make_displacements<int>(i, argument);
+}
+
+template <class Displacement>
+bool StagedMemory::make_displacements(std::size_t i, const MemoryArgument& argument) {
+  const StagedArgument& staged = staged_[i];
+  const layout::Offset unit = has_datatypes(argument.kind) ? 1 : staged.shared_size();
+  displacements_[i].reset(new std::byte[staged.part_count() * sizeof(Displacement)]);
+  for (std::size_t k = 0; k < staged.part_count(); ++k) {
+    const layout::Offset place = staged.offset(k) / unit;
+    if (place > std::numeric_limits<Displacement>::max()) return false;
+    const auto displacement = static_cast<Displacement>(place);
+    std::memcpy(&displacements_[i][k * sizeof displacement], &displacement, sizeof displacement);
+  }
+  substitutes_[i].displacements = displacements_[i].get();
+  return true;
+}
+
+StagedMemory::Use StagedMemory::use_of(const MemoryArgument& argument) const noexcept {
+  if (argument.kind == Kind::broadcast) {
+    const bool sends = call_.root != MPI_PROC_NULL && call_.is_at_root();
+    return {sends, !sends};
+  }
+  // What the call may leave as it was: the end of a file, the result of a scan's first process.
+  const bool may_stay = is_reduced(argument.kind) || !call_.has_communicator;
+  const bool writes = is_received(argument.kind);
+  return {is_sent(argument.kind) || (writes && (in_place_ || may_stay)), writes};
+}
+
+void StagedMemory::pack() noexcept {
+  result_ = Result::ok;
+  for (std::size_t i = 0; i < most_arguments; ++i) {
+    if (!staged_[i].is_staged() || !uses_[i].reads) continue;
+    const Result result = staged_[i].pack();
+    if (result_ == Result::ok) result_ = result;
+  }
+}
+
+int StagedMemory::finish() noexcept {
+  for (std::size_t i = 0; i < most_arguments && result_ == Result::ok; ++i) {
+    if (staged_[i].is_staged() && uses_[i].writes) result_ = staged_[i].unpack();
+  }
+  return result_ == Result::ok ? MPI_SUCCESS : gpu_failure(call_.name, result_);
+}
+
+}  // namespace gapless::mpi

@@ -1,0 +1,26 @@
+// Staged calls that return a request: what they have staged lives until the request is complete, and is unpacked then.
+#pragma once
+
+#include <memory>
+
+#include "mpi/calls/staged/staged_memory.hpp"
+#include "mpi/lifetime/errors.hpp"
+#include "mpi/requests/work.hpp"
+
+namespace gapless::mpi {
+
+class StagedWork final : public requests::Work {
+ public:
+  StagedMemory& memory() noexcept { return memory_; }
+  int finish(ReceivedStatus&) noexcept override { return memory_.finish(); }
+
+ private:
+  StagedMemory memory_;
+};
+
+/// Makes the call `call(arguments)`, which gives *request, and leaves `work` to whoever completes that. Errors go to
+/// `object`. Returns the call's result.
+int start_under_request(std::unique_ptr<requests::Work> work, const char* function, const ErrorObject& object,
+                        MPI_Request* request, int (*call)(const void* arguments), const void* arguments) noexcept;
+
+}  // namespace gapless::mpi
