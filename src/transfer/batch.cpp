@@ -4,6 +4,7 @@
 #include <exception>
 #include <vector>
 
+#include "pack/host/engine.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/packing.hpp"
 #include "transfer/statistics.hpp"
@@ -72,6 +73,17 @@ Result move_parts(Direction direction, std::span<const PackedPart> parts, device
     return run_together(direction, parts, gpu, packed);
   } catch (const std::exception&) {
     return move_each(direction, parts, packed);
+  }
+}
+
+Result copy_on_host(const Buffer& from, const Buffer& to) noexcept {
+  record(Scheme::packed, static_cast<std::size_t>(from.size()));
+  try {
+    pack::host::copy(*from.type->layout, {from.count, from.type->extent}, from.memory, *to.type->layout,
+                     {to.count, to.type->extent}, to.memory);
+    return Result::ok;
+  } catch (const std::exception&) {
+    return Result::out_of_memory;
   }
 }
 

@@ -18,4 +18,8 @@ struct PackedPart {
 /// Packs or unpacks every part. All packed bytes are in the one place. Complete on return.
 Result move_parts(pack::Direction direction, std::span<const PackedPart> parts, device::Location packed) noexcept;
 
+/// Copies between two buffers of the same packed size that the CPU can address, in packed order, with no packed bytes
+/// in between.
+Result copy_on_host(const Buffer& from, const Buffer& to) noexcept;
+
 }  // namespace gapless::transfer

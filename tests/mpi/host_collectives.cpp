@@ -193,10 +193,11 @@ TEST_F(HostCollectives, HalosOfGrids) {
     const auto at = [](int i, int j) { return static_cast<MPI_Aint>(sizeof(int)) * (i * (n + 2) + j); };
     const MPI_Aint edges[] = {at(1, 1), at(n, 1), at(1, 1), at(1, n)},
                    halos[] = {at(0, 1), at(n + 1, 1), at(1, 0), at(1, n + 1)};
-    const bool has_neighbours = is_torus != 0 || processes_ > 1;
+    // Two processes without a torus exchange rows alone, which have no gaps.
+    const bool has_neighbours = is_torus != 0 || processes_ > 1, packs = is_torus != 0 || processes_ > 2;
     for (int again = 0; again < 3; ++again) {
-      GAPLESS_EXPECT_SAME_IF(has_neighbours, Neighbor_alltoallw, s, ones, edges, types, r, ones, halos, types, grid);
-      GAPLESS_EXPECT_SAME_LATER_IF(has_neighbours, Ineighbor_alltoallw, s, ones, edges, types, r, ones, halos, types,
+      GAPLESS_EXPECT_SAME_IF(packs, Neighbor_alltoallw, s, ones, edges, types, r, ones, halos, types, grid);
+      GAPLESS_EXPECT_SAME_LATER_IF(packs, Ineighbor_alltoallw, s, ones, edges, types, r, ones, halos, types,
                                    grid);
     }
     GAPLESS_EXPECT_SAME(Neighbor_allgather, s, 1, column_of, r, n, MPI_INT, grid);

@@ -58,6 +58,10 @@ int count_entries(MPI_Comm communicator, CountsOf what) noexcept {
   return what == CountsOf::processes ? process_count(communicator) : neighbour_count(communicator, what);
 }
 
+int own_rank(MPI_Comm communicator) noexcept {
+  return communicator == MPI_COMM_NULL || is_intercommunicator(communicator) ? -1 : rank_in(communicator);
+}
+
 bool is_neighbor_missing(MPI_Comm communicator, int neighbor) noexcept {
   int topology = MPI_UNDEFINED;
   native.Topo_test(communicator, &topology);

@@ -15,6 +15,9 @@ enum class CountsOf {
 /// 0 where the communicator has no neighbours or is none: the call will say so.
 int count_entries(MPI_Comm communicator, CountsOf what) noexcept;
 
+/// Which entry is this process's own, or -1: between groups nobody has one.
+int own_rank(MPI_Comm communicator) noexcept;
+
 /// Is there no process at that end of an edge, beyond the border of a grid? Nothing moves then, whatever is counted.
 bool is_neighbor_missing(MPI_Comm communicator, int neighbor) noexcept;
 

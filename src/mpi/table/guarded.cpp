@@ -13,6 +13,7 @@
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/rows.hpp"
+#include "transfer/choose.hpp"
 
 namespace gapless::mpi {
 namespace {
@@ -46,9 +47,13 @@ int gpu_of_call(const CallFacts& call, std::span<const MemoryArgument> arguments
   return -1;
 }
 
-bool is_plain(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
-  const TypeRecord* record = type_cache::find_for_use(memory, count, datatype, Purpose::message);
-  return record->plain || (count == 1 && record->one_is_native_in_message);
+bool is_plain(const TypeRecord& record, MPI_Count count) noexcept {
+  return record.plain || (count == 1 && record.one_is_native_in_message);
+}
+
+bool is_worth_copying_here(const TypeRecord& record, MPI_Count count) noexcept {
+  return record.described != nullptr && record.described->layout->size * count >= shortest_own_part &&
+         !transfer::is_forced(transfer::Scheme::native);
 }
 
 // Is there nothing to pack in host memory? One look-up for each datatype.
@@ -56,12 +61,20 @@ bool is_plain(const CallFacts& call, const MemoryArgument& argument) noexcept {
   if (!matters_here(call, argument)) return true;
   if (!has_datatypes(argument.kind)) {
     const MPI_Count count = argument.counts.is_array() ? 2 : argument.counts[0];
-    return count <= 0 || is_plain(argument.memory, count, argument.datatype);
+    return count <= 0 ||
+           is_plain(*type_cache::find_for_use(argument.memory, count, argument.datatype, Purpose::message), count);
   }
   const auto entries = static_cast<std::size_t>(count_entries(call.communicator, peers_of(argument.kind)));
   for (std::size_t k = 0; k < entries; ++k) {
     const void* memory = address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k]));
-    if (argument.counts[k] > 0 && !is_plain(memory, argument.counts[k], argument.datatypes[k])) return false;
+    const MPI_Count count = argument.counts[k];
+    if (count <= 0) continue;
+    const TypeRecord& record = *type_cache::find_for_use(memory, count, argument.datatypes[k], Purpose::message);
+    if (!is_plain(record, count)) return false;
+    // What a process exchanges with itself is not the library's because messages are.
+    if (!record.plain && is_exchanged_with_self(argument.kind) && is_worth_copying_here(record, count) &&
+        own_rank(call.communicator) == static_cast<int>(k))
+      return false;
   }
   return true;
 }

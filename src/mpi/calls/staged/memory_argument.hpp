@@ -25,6 +25,9 @@ class Integers {
 
   bool is_array() const noexcept { return array_ != nullptr; }
   bool is_wide() const noexcept { return is_wide_; }
+  void copy_to(void* memory, std::size_t entries) const noexcept {
+    std::memcpy(memory, array_, entries * (is_wide_ ? sizeof(std::int64_t) : sizeof(int)));
+  }
   MPI_Count operator[](std::size_t i) const noexcept {
     if (array_ == nullptr) return one_;
     if (!is_wide_) return static_cast<const int*>(array_)[i];

@@ -13,10 +13,9 @@ namespace gapless::mpi {
 
 using transfer::Result;
 
-void StagedArgument::describe(const std::vector<Part>& parts, table::Kind kind, bool may_pack_host_memory) {
+void StagedArgument::describe(const std::vector<Part>& parts, bool may_pack_host_memory) {
   const Analysis analysis = may_pack_host_memory ? Analysis::when_it_pays : Analysis::now;
   const bool library_reads_gpu = runtime::library_reads_gpu_memory();
-  bool is_opaque = false, is_described = true, stays_whole = false;
   users_.reserve(parts.size());
   parts_.resize(parts.size());
   for (const Part& part : parts) {
@@ -24,19 +23,22 @@ void StagedArgument::describe(const std::vector<Part>& parts, table::Kind kind, 
         users_.emplace_back(identify(part.memory, part.count, part.datatype, Purpose::message, analysis));
     offsets_.push_back(bytes_);
     datatypes_.push_back(part.datatype);
-    is_opaque |= user.opaque;
-    is_described &= part.count <= 0 || user.is_described();
+    is_opaque_ |= user.opaque;
+    is_described_ &= part.count <= 0 || user.is_described();
     if (user.is_gpu_memory() && !library_reads_gpu && gpu_ < 0) gpu_ = user.buffer.location.device;
     if (!user.is_described()) continue;
     if (shared_ == nowhere) shared_ = users_.size() - 1;
     bytes_ += user.buffer.size();
     parts_[users_.size() - 1].buffer = part.is_missing ? nullptr : &user.buffer;
-    stays_whole |= is_long_enough_to_be_cut(static_cast<std::size_t>(user.buffer.size())) &&
-                   !type_cache::find(part.datatype)->may_be_cut;
+    stays_whole_ |= is_long_enough_to_be_cut(static_cast<std::size_t>(user.buffer.size())) &&
+                    !type_cache::find(part.datatype)->may_be_cut;
   }
-  if (is_opaque || (gpu_ < 0 && !may_pack_host_memory)) return;
-  if (gpu_ < 0 && (is_reduced(kind) || !is_described || (stays_whole && !is_received(kind)) || !is_worth_packing()))
-    return;
+}
+
+void StagedArgument::choose(table::Kind kind, bool may_pack_host_memory) {
+  if (is_opaque_ || (gpu_ < 0 && (!may_pack_host_memory || !is_described_))) return;
+  if (gpu_ < 0 && (stays_whole_ && !is_received(kind))) return;
+  if (gpu_ < 0 && !is_worth_packing()) return;
   is_staged_ = choose_datatypes(is_reduced(kind));
 }
 
@@ -45,11 +47,11 @@ bool StagedArgument::is_worth_packing() const noexcept {
   const model::HostProfile& host = model::profile().host;
   double saving_ns = 0;
   bool any = false;
-  for (const UserBuffer& user : users_) {
-    if (!user.is_described()) continue;
-    if (user.is_gpu_memory()) return false;
-    const model::Amount amount = transfer::amount_of(user.buffer);
-    const bool has_gaps = !transfer::is_contiguous(user.buffer);
+  for (const transfer::PackedPart& part : parts_) {
+    if (part.buffer == nullptr) continue;
+    if (!part.buffer->location.is_cpu_addressable()) return false;
+    const model::Amount amount = transfer::amount_of(*part.buffer);
+    const bool has_gaps = !transfer::is_contiguous(*part.buffer);
     saving_ns += has_gaps ? host.message(amount).of(amount) : -host.copied_byte_ns * amount.bytes;
     any |= has_gaps;
   }

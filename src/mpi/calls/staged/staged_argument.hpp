@@ -21,8 +21,10 @@ namespace gapless::mpi {
 
 class StagedArgument {
  public:
-  /// Finds out what `parts` are, and whether they are to be staged. Throws std::bad_alloc.
-  void describe(const std::vector<Part>& parts, table::Kind kind, bool may_pack_host_memory);
+  /// Finds out what `parts` are. Throws std::bad_alloc.
+  void describe(const std::vector<Part>& parts, bool may_pack_host_memory);
+  /// Decides whether they are to be staged. Throws std::bad_alloc.
+  void choose(table::Kind kind, bool may_pack_host_memory);
   /// -1 if no part is GPU memory that the library cannot read.
   int gpu() const noexcept { return gpu_; }
   bool is_staged() const noexcept { return is_staged_; }
@@ -38,6 +40,9 @@ class StagedArgument {
   void* memory() const noexcept;
   layout::Offset offset(std::size_t i) const noexcept { return offsets_[i]; }
   std::size_t part_count() const noexcept { return users_.size(); }
+  const UserBuffer& part(std::size_t i) const noexcept { return users_[i]; }
+  /// Someone else moves that part.
+  void leave_out(std::size_t i) noexcept { parts_[i].buffer = nullptr; }
   const MPI_Datatype* datatypes() const noexcept { return datatypes_.data(); }
   /// That of all parts, where the program gave one for all, and its bytes: `original`, unless it has gaps.
   MPI_Datatype shared_datatype(MPI_Datatype original) const noexcept {
@@ -69,6 +74,9 @@ class StagedArgument {
   transfer::PoolBuffer spread_;  ///< operands of a datatype that is kept, with its gaps
   device::Location location_;
   int gpu_ = -1;
+  bool is_described_ = true;  ///< all that counts anything
+  bool is_opaque_ = false;    ///< some datatype is not understood
+  bool stays_whole_ = false;  ///< a long part whose packed bytes the library must not cut
   bool is_staged_ = false;
 };
 

@@ -114,6 +114,10 @@ class CallView {
   template <std::size_t i>
   static void substitute(Tuple& all, const Substitute& with) noexcept {
     constexpr table::Role role = memory_role<i>;
+    if constexpr (has_datatypes(role.kind)) {
+      auto& counts = std::get<static_cast<std::size_t>(role.places[1])>(all);
+      if (with.counts != nullptr) counts = static_cast<std::remove_reference_t<decltype(counts)>>(with.counts);
+    }
     if (!with.is_staged) return;
     std::get<static_cast<std::size_t>(role.places[0])>(all) = with.memory;
     if constexpr (has_displacements(role.kind) || has_datatypes(role.kind)) {

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "mpi/lifetime/errors.hpp"
+#include "transfer/batch.hpp"
+#include "transfer/choose.hpp"
 
 namespace gapless::mpi {
 
@@ -25,7 +27,7 @@ StagedMemory::Verdict StagedMemory::prepare(const CallFacts& call, std::span<con
   call_ = call;
   try {
     describe(arguments);
-    bool any = false;
+    bool any = separate_own_part(arguments);
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const Verdict verdict = stage(i, arguments[i]);
       if (verdict == Verdict::failed) return verdict;
@@ -45,13 +47,14 @@ void StagedMemory::describe(std::span<const MemoryArgument> arguments) {
     const MemoryArgument& argument = arguments[i];
     in_place_ |= argument.is_in_place();
     if (!matters_here(call_, argument)) continue;
-    staged_[i].describe(parts_of(call_, argument), argument.kind, may_pack_host_memory(call_, argument));
+    staged_[i].describe(parts_of(call_, argument), may_pack_host_memory(call_, argument));
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) uses_[i] = use_of(arguments[i]);
 }
 
 StagedMemory::Verdict StagedMemory::stage(std::size_t i, const MemoryArgument& argument) {
   StagedArgument& staged = staged_[i];
+  staged.choose(argument.kind, may_pack_host_memory(call_, argument));
   const auto unserved = [&] {
     code_ = unserved_gpu_memory(call_.name, staged.gpu());
     return Verdict::failed;
@@ -69,14 +72,39 @@ StagedMemory::Verdict StagedMemory::stage(std::size_t i, const MemoryArgument& a
   return Verdict::as_it_is;
 }
 
+bool StagedMemory::separate_own_part(std::span<const MemoryArgument> arguments) {
+  if (arguments.size() != 2 || !is_exchanged_with_self(arguments[0].kind) || in_place_) return false;
+  const int own = own_rank(call_.communicator);
+  if (own < 0) return false;
+  const auto part = static_cast<std::size_t>(own);
+  const UserBuffer &from = staged_[0].part(part), &to = staged_[1].part(part);
+  if (!from.is_described() || !to.is_described() || from.buffer.size() != to.buffer.size()) return false;
+  if (!from.buffer.location.is_cpu_addressable() || !to.buffer.location.is_cpu_addressable()) return false;
+  if (transfer::is_contiguous(from.buffer) && transfer::is_contiguous(to.buffer)) return false;
+  const bool is_long = from.buffer.size() >= shortest_own_part || transfer::is_forced(transfer::Scheme::packed);
+  if (!is_long || transfer::is_forced(transfer::Scheme::native)) return false;
+  own_part_ = own;
+  for (std::size_t i = 0; i < 2; ++i) {
+    staged_[i].leave_out(part);
+    const Integers& counts = arguments[i].counts;
+    const std::size_t width = counts.is_wide() ? sizeof(std::int64_t) : sizeof(int);
+    counts_[i].reset(new std::byte[staged_[i].part_count() * width]);
+    counts.copy_to(counts_[i].get(), staged_[i].part_count());
+    std::memset(&counts_[i][part * width], 0, width);
+    substitutes_[i].counts = counts_[i].get();
+  }
+  return true;
+}
+
 /// False if a displacement is more than its type can say.
 bool StagedMemory::make_substitute(std::size_t i, const MemoryArgument& argument) {
   const StagedArgument& staged = staged_[i];
   const bool keeps_datatype = is_reduced(argument.kind);
   Substitute& made = substitutes_[i];
-  made = {true, staged.memory(), nullptr,
-          keeps_datatype ? argument.datatype : staged.shared_datatype(argument.datatype),
-          has_datatypes(argument.kind) ? staged.datatypes() : nullptr};
+  made.is_staged = true;
+  made.memory = staged.memory();
+  made.datatype = keeps_datatype ? argument.datatype : staged.shared_datatype(argument.datatype);
+  if (has_datatypes(argument.kind)) made.datatypes = staged.datatypes();
   if (!has_displacements(argument.kind) && !has_datatypes(argument.kind)) return true;
   return argument.displacements.is_wide() ? make_displacements<std::int64_t>(i, argument)
                                           : make_displacements<int>(i, argument);
@@ -110,6 +138,10 @@ StagedMemory::Use StagedMemory::use_of(const MemoryArgument& argument) const noe
 
 void StagedMemory::pack() noexcept {
   result_ = Result::ok;
+  if (own_part_ >= 0) {
+    const auto part = static_cast<std::size_t>(own_part_);
+    result_ = transfer::copy_on_host(staged_[0].part(part).buffer, staged_[1].part(part).buffer);
+  }
   for (std::size_t i = 0; i < most_arguments; ++i) {
     if (!staged_[i].is_staged() || !uses_[i].reads) continue;
     const Result result = staged_[i].pack();

@@ -15,10 +15,19 @@ namespace gapless::mpi {
 struct Substitute {
   bool is_staged = false;
   void* memory = nullptr;
+  const void* counts = nullptr;             ///< an array of the type the program gave one of, or null: the program's
   const void* displacements = nullptr;      ///< an array of the type the program gave one of, or null
   MPI_Datatype datatype{};                  ///< of all parts, or
   const MPI_Datatype* datatypes = nullptr;  ///< of each
 };
+
+/// Bytes from which on what a process exchanges with itself is copied here, straight from one layout into the other:
+/// the library packs and unpacks it.
+inline constexpr layout::Offset shortest_own_part = 4096;
+
+constexpr bool is_exchanged_with_self(table::Kind kind) noexcept {
+  return kind == table::Kind::send_to_all_w || kind == table::Kind::receive_from_all_w;
+}
 
 class StagedMemory {
  public:
@@ -47,6 +56,8 @@ class StagedMemory {
   };
 
   void describe(std::span<const MemoryArgument> arguments);
+  /// Takes what this process exchanges with itself out of the call. False if it is left to the library.
+  bool separate_own_part(std::span<const MemoryArgument> arguments);
   Verdict stage(std::size_t i, const MemoryArgument& argument);
   bool make_substitute(std::size_t i, const MemoryArgument& argument);
   template <class Displacement>
@@ -56,9 +67,10 @@ class StagedMemory {
   CallFacts call_;
   std::array<StagedArgument, most_arguments> staged_;
   std::array<Substitute, most_arguments> substitutes_;
-  std::array<std::unique_ptr<std::byte[]>, most_arguments> displacements_;
+  std::array<std::unique_ptr<std::byte[]>, most_arguments> counts_, displacements_;
   std::array<Use, most_arguments> uses_{};
   bool in_place_ = false;
+  int own_part_ = -1;  ///< that is copied here
   int code_ = MPI_SUCCESS;
   transfer::Result result_ = transfer::Result::ok;
 };
