@@ -56,15 +56,17 @@ class Claims {
   /// and gives the program its status. Returns `code`, or an error of ours that is not raised yet.
   int complete(int i, int code, ReceivedStatus& status) noexcept {
     Pending* pending = any_ ? pending_[i] : nullptr;
-    if (pending == nullptr || requests_[i] != MPI_REQUEST_NULL) {
+    if (pending == nullptr || (!pending->is_persistent && requests_[i] != MPI_REQUEST_NULL)) {
       status.deliver();
       return code;
     }
-    pending_[i] = nullptr;
     const int ours = code == MPI_SUCCESS ? pending->finish(status) : MPI_SUCCESS;
     if (code != MPI_SUCCESS) status.deliver();
     object_ = pending->error_object();
-    end(pending);
+    if (!pending->is_persistent) {
+      pending_[i] = nullptr;
+      end(pending);
+    }
     return ours == MPI_SUCCESS ? code : ours;
   }
   /// The same for a call that completes nothing: it only says that request `i` is complete.
@@ -153,6 +155,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   if (!claims.are_any()) return native.Test(request, flag, wanted);
   ReceivedStatus status(wanted);
   const int code = native.Test(request, flag, status.get());
+  if (code == MPI_SUCCESS && *flag == 0) return code;
   return claims.raised(code, claims.complete(0, code, status));
 }
 

@@ -64,12 +64,13 @@ void unlink(Pending*& list, Pending* pending) noexcept {
   *link = pending->next;
 }
 
-/// The first freed request that is complete, taken off the list; any, if they are to be waited for.
-Pending* take_freed(bool any) noexcept {
+/// The first freed request that is complete, taken off the list, with its status; any, without one, if they are to be
+/// waited for.
+Pending* take_freed(bool any, ReceivedStatus& status) noexcept {
   const Lock lock;
   for (Pending* pending = table().freed; pending != nullptr; pending = pending->next) {
     int is_complete = 0;
-    if (!any) native.Request_get_status(pending->handle, &is_complete, MPI_STATUS_IGNORE);
+    if (!any) native.Request_get_status(pending->handle, &is_complete, status.get());
     if (!any && is_complete == 0) continue;
     unlink(table().freed, pending);
     return pending;
@@ -95,7 +96,7 @@ Pending* acquire() noexcept {
 
 void release(Pending* pending) noexcept {
   pending->clear();
-  pending->is_claimed = pending->is_unpacked = false;
+  pending->is_claimed = pending->is_unpacked = pending->is_persistent = false;
   const Lock lock;
   push(table().unused, pending);
 }
@@ -105,6 +106,20 @@ void add(Pending* pending, MPI_Request handle) noexcept {
   const Lock lock;
   push(bucket_of(handle), pending);
   internal::outstanding.fetch_add(1, std::memory_order_relaxed);
+}
+
+void remove(Pending* pending) noexcept {
+  const Lock lock;
+  unlink(bucket_of(pending->handle), pending);
+  internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
+}
+
+Pending* find(MPI_Request handle) noexcept {
+  const Lock lock;
+  for (Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
+    if (pending->handle == handle) return pending;
+  }
+  return nullptr;
 }
 
 Pending* claim(MPI_Request handle) noexcept {
@@ -123,11 +138,7 @@ void unclaim(Pending* pending) noexcept {
 }
 
 void end(Pending* pending) noexcept {
-  {
-    const Lock lock;
-    unlink(bucket_of(pending->handle), pending);
-    internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
-  }
+  remove(pending);
   release(pending);
 }
 
@@ -138,10 +149,14 @@ void adopt(Pending* pending) noexcept {
 }
 
 void complete_freed(bool all) noexcept {
-  while (Pending* pending = take_freed(all)) {
+  for (;;) {
     ReceivedStatus status(MPI_STATUS_IGNORE);
-    native.Wait(&pending->handle, status.get());
+    Pending* pending = take_freed(all, status);
+    if (pending == nullptr) return;
+    // The status of a persistent request is told once: MPICH ends what is under way when it is asked for it.
+    native.Wait(&pending->handle, all ? status.get() : MPI_STATUS_IGNORE);
     static_cast<void>(pending->finish(status));
+    if (pending->is_persistent) native.Request_free(&pending->handle);
     internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
     release(pending);
   }

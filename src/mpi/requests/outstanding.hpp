@@ -28,6 +28,11 @@ void release(Pending* pending) noexcept;
 /// same handle to all of those.
 void add(Pending* pending, MPI_Request handle) noexcept;
 
+/// It is not outstanding any more.
+void remove(Pending* pending) noexcept;
+
+/// The message of that handle, claimed or not; null if none of ours has it.
+Pending* find(MPI_Request handle) noexcept;
 /// The unclaimed message of that handle, claimed; null if none of ours has it.
 Pending* claim(MPI_Request handle) noexcept;
 /// Its request is not complete.
@@ -35,7 +40,8 @@ void unclaim(Pending* pending) noexcept;
 /// Its request is complete: ends a claimed message, and gives back its place.
 void end(Pending* pending) noexcept;
 
-/// The program has freed the request of a claimed message, which goes on: its handle is kept here instead.
+/// The program has freed the request of a claimed message, which goes on if it is under way: its handle is kept here
+/// instead.
 void adopt(Pending* pending) noexcept;
 /// Completes freed requests, those that are complete or all, which may wait for their peers.
 void complete_freed(bool all) noexcept;

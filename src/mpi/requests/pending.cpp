@@ -25,4 +25,10 @@ int Pending::finish(ReceivedStatus& status) noexcept {
   return code;
 }
 
+int Pending::start() noexcept {
+  is_unpacked = false;
+  auto* work = std::get_if<std::unique_ptr<Work>>(&side_);
+  return work != nullptr ? (*work)->start() : MPI_SUCCESS;
+}
+
 }  // namespace gapless::mpi::requests

@@ -32,12 +32,15 @@ class Pending {
     const bool is_communicator = beyond_communicator.kind == ErrorObject::Kind::none;
     return is_communicator ? ErrorObject::of_communicator(communicator) : beyond_communicator;
   }
+  /// The program starts the persistent request: packs what it sends. MPI_SUCCESS, or the error that is to be raised.
+  int start() noexcept;
   int raise(int code) const noexcept { return raise_on(error_object(), code); }
 
   MPI_Request handle{};             ///< the key
   const char* function = "";        ///< that started it, for error texts
   MPI_Comm communicator{};          ///< errors go to; MPI_COMM_NULL: to no object's handler, unless there is
   ErrorObject beyond_communicator;  ///< a window or file
+  bool is_persistent = false;       ///< the request stays when it is complete, and may be started again
   bool is_claimed = false;          ///< a call is completing the request
   bool is_unpacked = false;         ///< a call that completes nothing has seen the message arrive
   Pending* next = nullptr;          ///< in its list

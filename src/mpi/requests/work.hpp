@@ -8,6 +8,8 @@ namespace gapless::mpi::requests {
 class Work {
  public:
   virtual ~Work() = default;
+  /// The program starts a persistent request. MPI_SUCCESS, or the error that is to be raised instead.
+  virtual int start() noexcept { return MPI_SUCCESS; }
   /// The library has completed the request with that status. MPI_SUCCESS, or the error that is to be raised.
   virtual int finish(ReceivedStatus& status) noexcept = 0;
 };

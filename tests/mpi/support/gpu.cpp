@@ -205,9 +205,15 @@ std::vector<std::byte> OnGpu::bytes() const {
   return result;
 }
 
+void OnGpu::write(const std::vector<std::byte>& bytes) {
+  if (!gpu().write(memory_, bytes.data(), size_)) give_up("copy to the GPU failed");
+}
+
 void reset_gpu() { gpu().reset(); }
 
 bool gpu_fails_on_request() { return std::getenv("GAPLESS_DEVICE_PLUGIN") != nullptr; }
+
+long gpu_count(const char* what) { return in_plugin<long(const char*)>("simulated_device_count")(what); }
 
 void fail_next(const char* operation) {
   in_plugin<int(const char*, long, long)>("simulated_device_fail")(operation, 0, 1);

@@ -28,6 +28,8 @@ class OnGpu {
 
   void* at(std::ptrdiff_t offset = 0) { return static_cast<std::byte*>(memory_) + offset; }
   std::vector<std::byte> bytes() const;
+  /// Replaces all bytes.
+  void write(const std::vector<std::byte>& bytes);
 
  private:
   GpuMemory kind_;
@@ -40,6 +42,8 @@ void reset_gpu();
 
 /// Can failures be had on request? Of the simulated GPU only.
 bool gpu_fails_on_request();
+/// What the simulated GPU has done so far (simulated_device.h has the words).
+long gpu_count(const char* what);
 /// Makes the next `operation` of the simulated GPU fail, once (simulated_device.h names the operations).
 void fail_next(const char* operation);
 

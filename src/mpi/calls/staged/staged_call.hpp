@@ -16,7 +16,7 @@
 
 namespace gapless::mpi {
 
-enum class Staging { none, blocking, nonblocking };
+enum class Staging { none, blocking, nonblocking, persistent };
 
 /// How calls of that row are staged: those whose memory is described by datatypes, and that are no messages.
 template <class Row>
@@ -29,8 +29,8 @@ consteval Staging staging_of() {
     has_buffers = true;
   }
   const auto has = [](table::Kind kind) { return table::place_of(Row::argument_roles, kind) != table::nowhere; };
-  if (!has_buffers || has(window) || has(destination) || has(source) || has(new_persistent_request))
-    return Staging::none;
+  if (!has_buffers || has(window) || has(destination) || has(source)) return Staging::none;
+  if (has(new_persistent_request)) return Staging::persistent;
   if (has(new_request)) return has(communicator) || has(file) ? Staging::nonblocking : Staging::none;
   return has(communicator) || has(operation) || (has(file) && has(status)) ? Staging::blocking : Staging::none;
 }
@@ -148,7 +148,7 @@ class StagedCall {
  public:
   [[gnu::noinline]] static int run(Arguments... arguments) noexcept {
     const Tuple all(arguments...);
-    if constexpr (staging_of<Row>() == Staging::nonblocking) {
+    if constexpr (staging_of<Row>() != Staging::blocking) {
       return start(all);
     } else {
       StagedMemory memory;
@@ -171,6 +171,9 @@ class StagedCall {
  private:
   using View = CallView<Row, Arguments...>;
   using Tuple = typename View::Tuple;
+  static constexpr Life life = staging_of<Row>() == Staging::persistent ? Life::persistent : Life::once;
+  static constexpr table::Kind request =
+      life == Life::persistent ? table::Kind::new_persistent_request : table::Kind::new_request;
 
   static int start(const Tuple& all) noexcept {
     std::unique_ptr<StagedWork> work(new (std::nothrow) StagedWork);
@@ -184,11 +187,10 @@ class StagedCall {
       case StagedMemory::Verdict::staged:
         break;
     }
-    memory.pack();
+    if constexpr (life == Life::once) memory.pack();
     const Tuple given = View::substituted(all, memory);
-    return start_under_request(
-        std::move(work), Row::name, table::error_object<Row>(all),
-        std::get<View::template place<table::Kind::new_request>>(all),
+    return place_under_request(
+        std::move(work), life, Row::name, table::error_object<Row>(all), std::get<View::template place<request>>(all),
         [](const void* arguments) { return std::apply(Row::native_function(), *static_cast<const Tuple*>(arguments)); },
         &given);
   }

@@ -14,13 +14,16 @@ bool is_complete(MPI_Request request, ReceivedStatus& status) noexcept {
 
 }  // namespace
 
-int start_under_request(std::unique_ptr<requests::Work> work, const char* function, const ErrorObject& object,
-                        MPI_Request* request, int (*call)(const void* arguments), const void* arguments) noexcept {
+int place_under_request(std::unique_ptr<requests::Work> work, Life life, const char* function,
+                        const ErrorObject& object, MPI_Request* request, int (*call)(const void* arguments),
+                        const void* arguments) noexcept {
   requests::Pending* pending = requests::acquire();
   if (pending == nullptr) return raise_on(object, gpu_failure(function, transfer::Result::out_of_memory));
   pending->make<std::unique_ptr<requests::Work>>(std::move(work));
   pending->function = function;
   pending->communicator = MPI_COMM_NULL;
+  pending->is_persistent = life == Life::persistent;
+  pending->is_unpacked = pending->is_persistent;  // nothing arrives before it is started
   if (object.kind == ErrorObject::Kind::communicator) {
     pending->communicator = object.communicator;
   } else {
@@ -37,7 +40,7 @@ int start_under_request(std::unique_ptr<requests::Work> work, const char* functi
   }
   // Libraries give the same handle to all that is complete at once.
   ReceivedStatus status(MPI_STATUS_IGNORE);
-  if (is_complete(*request, status)) {
+  if (!pending->is_persistent && is_complete(*request, status)) {
     const int ours = pending->finish(status);
     requests::release(pending);
     if (ours == MPI_SUCCESS) return code;
