@@ -48,6 +48,7 @@ namespace gapless::mpi::table {
 // function may set to null; new_ ones are the addresses of handles that it makes.
 #define GAPLESS_OTHER_ROLES(X)                                 \
   X(target) /* rank, displacement, n, t of a window */         \
+  X(target_rank)                                               \
   X(communicator) X(communicator_place) X(new_communicator)    \
   X(window) X(window_place) X(new_window)                      \
   X(file) X(file_place) X(new_file)                            \

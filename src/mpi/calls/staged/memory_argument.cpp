@@ -18,7 +18,9 @@ bool matters_here(const CallFacts& call, const MemoryArgument& argument) noexcep
 
 namespace {
 
-bool is_of_neighbors(Kind kind) noexcept { return peers_of(kind) != CountsOf::processes && !is_reduced(kind); }
+bool is_of_neighbors(Kind kind) noexcept {
+  return peers_of(kind) == CountsOf::sources || peers_of(kind) == CountsOf::destinations;
+}
 
 bool is_for_each(Kind kind) noexcept {
   return kind == Kind::send_to_all || kind == Kind::receive_from_all || kind == Kind::operand_of_all ||

@@ -60,6 +60,10 @@ struct CallFacts {
   const char* name = "";
   bool has_communicator = false;
   bool has_root = false;
+  /// The library needs to know the basic elements: of the operands of a reduction, of what it converts.
+  bool keeps_datatypes = false;
+  /// What is received may stay as it was: behind the end of a file, in the result of a scan's first process.
+  bool may_leave_memory = false;
   MPI_Comm communicator{};
   int root = 0;
 
@@ -81,21 +85,17 @@ struct Part {
 /// In the order of the call's counts. Throws std::bad_alloc.
 std::vector<Part> parts_of(const CallFacts& call, const MemoryArgument& argument);
 
-constexpr bool is_reduced(table::Kind kind) noexcept {
-  using enum table::Kind;
-  return kind == operand || kind == operand_of_all || kind == operand_of_all_v || kind == result || kind == result_v;
-}
 constexpr bool is_sent(table::Kind kind) noexcept {
   using enum table::Kind;
-  return kind == send || kind == send_to_all || kind == send_to_all_v || kind == send_to_all_w ||
-         kind == send_to_neighbors || kind == send_to_neighbors_v || kind == send_to_neighbors_w || kind == operand ||
-         kind == operand_of_all || kind == operand_of_all_v;
+  return kind == send || kind == send_one || kind == packed_in || kind == send_to_all || kind == send_to_all_v ||
+         kind == send_to_all_w || kind == send_to_neighbors || kind == send_to_neighbors_v ||
+         kind == send_to_neighbors_w || kind == operand || kind == operand_of_all || kind == operand_of_all_v;
 }
 constexpr bool is_received(table::Kind kind) noexcept {
   using enum table::Kind;
-  return kind == receive || kind == receive_from_all || kind == receive_from_all_v || kind == receive_from_all_w ||
-         kind == receive_from_neighbors || kind == receive_from_neighbors_v || kind == receive_from_neighbors_w ||
-         kind == result || kind == result_v;
+  return kind == receive || kind == receive_one || kind == packed_out || kind == receive_from_all ||
+         kind == receive_from_all_v || kind == receive_from_all_w || kind == receive_from_neighbors ||
+         kind == receive_from_neighbors_v || kind == receive_from_neighbors_w || kind == result || kind == result_v;
 }
 constexpr bool has_displacements(table::Kind kind) noexcept {
   using enum table::Kind;

@@ -35,11 +35,11 @@ void StagedArgument::describe(const std::vector<Part>& parts, bool may_pack_host
   }
 }
 
-void StagedArgument::choose(table::Kind kind, bool may_pack_host_memory) {
+void StagedArgument::choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory) {
   if (is_opaque_ || (gpu_ < 0 && (!may_pack_host_memory || !is_described_))) return;
   if (gpu_ < 0 && (stays_whole_ && !is_received(kind))) return;
   if (gpu_ < 0 && !is_worth_packing()) return;
-  is_staged_ = choose_datatypes(is_reduced(kind));
+  is_staged_ = choose_datatypes(keep_datatypes);
 }
 
 bool StagedArgument::is_worth_packing() const noexcept {

@@ -24,7 +24,7 @@ class StagedArgument {
   /// Finds out what `parts` are. Throws std::bad_alloc.
   void describe(const std::vector<Part>& parts, bool may_pack_host_memory);
   /// Decides whether they are to be staged. Throws std::bad_alloc.
-  void choose(table::Kind kind, bool may_pack_host_memory);
+  void choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory);
   /// -1 if no part is GPU memory that the library cannot read.
   int gpu() const noexcept { return gpu_; }
   bool is_staged() const noexcept { return is_staged_; }

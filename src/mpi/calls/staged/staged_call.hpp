@@ -10,13 +10,14 @@
 #include <type_traits>
 #include <utility>
 
+#include "mpi/calls/staged/one_sided.hpp"
 #include "mpi/calls/staged/staged_memory.hpp"
 #include "mpi/calls/staged/staged_request.hpp"
 #include "mpi/table/rows.hpp"
 
 namespace gapless::mpi {
 
-enum class Staging { none, blocking, nonblocking, persistent };
+enum class Staging { none, blocking, nonblocking, persistent, one_sided };
 
 /// How calls of that row are staged: those whose memory is described by datatypes, and that are no messages.
 template <class Row>
@@ -29,10 +30,26 @@ consteval Staging staging_of() {
     has_buffers = true;
   }
   const auto has = [](table::Kind kind) { return table::place_of(Row::argument_roles, kind) != table::nowhere; };
-  if (!has_buffers || has(window) || has(destination) || has(source)) return Staging::none;
+  if (!has_buffers || has(destination) || has(source)) return Staging::none;
+  if (has(window) && !has(new_request)) return has(target) || has(target_rank) ? Staging::one_sided : Staging::none;
   if (has(new_persistent_request)) return Staging::persistent;
-  if (has(new_request)) return has(communicator) || has(file) ? Staging::nonblocking : Staging::none;
-  return has(communicator) || has(operation) || (has(file) && has(status)) ? Staging::blocking : Staging::none;
+  if (has(new_request)) return has(communicator) || has(file) || has(window) ? Staging::nonblocking : Staging::none;
+  const bool is_over =
+      has(communicator) || has(operation) || has(packed_in) || has(packed_out) || (has(file) && has(status));
+  return is_over ? Staging::blocking : Staging::none;
+}
+
+template <class Row>
+consteval bool has_role(table::Kind kind) {
+  return table::place_of(Row::argument_roles, kind) != table::nowhere;
+}
+
+/// Reductions call an operation with the program's datatype, and external packing converts its elements.
+template <class Row>
+consteval bool keeps_datatypes() {
+  using enum table::Kind;
+  return has_role<Row>(operation) || has_role<Row>(packed_in) || has_role<Row>(packed_out) ||
+         (has_role<Row>(window) && has_role<Row>(send_one));
 }
 
 /// Is noncontiguous host memory packed where that pays?
@@ -80,6 +97,8 @@ class CallView {
       call.has_root = true;
       call.root = std::get<place<table::Kind::root>>(all);
     }
+    call.keeps_datatypes = keeps_datatypes<Row>();
+    call.may_leave_memory = call.keeps_datatypes || !call.has_communicator;
     return call;
   }
 
@@ -101,6 +120,8 @@ class CallView {
       argument.datatypes = std::get<datatype_place<i>>(all);
     } else if constexpr (has_datatype(role.kind)) {
       argument.datatype = std::get<datatype_place<i>>(all);
+    } else {
+      argument.datatype = MPI_BYTE;
     }
     return argument;
   }
@@ -126,7 +147,7 @@ class CallView {
     }
     if constexpr (has_datatypes(role.kind)) {
       std::get<datatype_place<i>>(all) = with.datatypes;
-    } else {
+    } else if constexpr (has_datatype(role.kind)) {
       std::get<datatype_place<i>>(all) = with.datatype;
     }
   }
@@ -148,7 +169,9 @@ class StagedCall {
  public:
   [[gnu::noinline]] static int run(Arguments... arguments) noexcept {
     const Tuple all(arguments...);
-    if constexpr (staging_of<Row>() != Staging::blocking) {
+    if constexpr (staging_of<Row>() == Staging::one_sided) {
+      return begin(all);
+    } else if constexpr (staging_of<Row>() != Staging::blocking) {
       return start(all);
     } else {
       StagedMemory memory;
@@ -174,6 +197,29 @@ class StagedCall {
   static constexpr Life life = staging_of<Row>() == Staging::persistent ? Life::persistent : Life::once;
   static constexpr table::Kind request =
       life == Life::persistent ? table::Kind::new_persistent_request : table::Kind::new_request;
+
+  static int begin(const Tuple& all) noexcept {
+    std::unique_ptr<one_sided::Operation> operation(new (std::nothrow) one_sided::Operation);
+    if (operation == nullptr) return table::raise<Row>(gpu_failure(Row::name, transfer::Result::out_of_memory), all);
+    StagedMemory& memory = operation->memory;
+    switch (memory.prepare(View::facts(all), View::memories_of(all))) {
+      case StagedMemory::Verdict::as_it_is:
+        return std::apply(Row::native_function(), all);
+      case StagedMemory::Verdict::failed:
+        return table::raise<Row>(memory.code(), all);
+      case StagedMemory::Verdict::staged:
+        break;
+    }
+    // Nobody waits for one that fails: it is not begun.
+    memory.pack();
+    if (!memory.is_packed()) return table::raise<Row>(memory.finish(), all);
+    const int code = std::apply(Row::native_function(), View::substituted(all, memory));
+    constexpr bool names_memory = has_role<Row>(table::Kind::target);
+    constexpr int target = View::template place < names_memory ? table::Kind::target : table::Kind::target_rank > ;
+    constexpr int window = View::template place<table::Kind::window>;
+    if (code == MPI_SUCCESS) one_sided::begin(std::move(operation), std::get<window>(all), std::get<target>(all));
+    return code;
+  }
 
   static int start(const Tuple& all) noexcept {
     std::unique_ptr<StagedWork> work(new (std::nothrow) StagedWork);

@@ -15,11 +15,8 @@ using transfer::Result;
 
 namespace {
 
-// A reduction needs its operands in host memory with the datatype the operation knows; files are never packed for
-// speed.
-bool may_pack_host_memory(const CallFacts& call, const MemoryArgument& argument) noexcept {
-  return call.has_communicator && !is_reduced(argument.kind);
-}
+// Files and windows are never packed for speed.
+bool may_pack_host_memory(const CallFacts& call) noexcept { return call.has_communicator && !call.keeps_datatypes; }
 
 }  // namespace
 
@@ -47,14 +44,14 @@ void StagedMemory::describe(std::span<const MemoryArgument> arguments) {
     const MemoryArgument& argument = arguments[i];
     in_place_ |= argument.is_in_place();
     if (!matters_here(call_, argument)) continue;
-    staged_[i].describe(parts_of(call_, argument), may_pack_host_memory(call_, argument));
+    staged_[i].describe(parts_of(call_, argument), may_pack_host_memory(call_));
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) uses_[i] = use_of(arguments[i]);
 }
 
 StagedMemory::Verdict StagedMemory::stage(std::size_t i, const MemoryArgument& argument) {
   StagedArgument& staged = staged_[i];
-  staged.choose(argument.kind, may_pack_host_memory(call_, argument));
+  staged.choose(argument.kind, call_.keeps_datatypes, may_pack_host_memory(call_));
   const auto unserved = [&] {
     code_ = unserved_gpu_memory(call_.name, staged.gpu());
     return Verdict::failed;
@@ -99,7 +96,7 @@ bool StagedMemory::separate_own_part(std::span<const MemoryArgument> arguments) 
 /// False if a displacement is more than its type can say.
 bool StagedMemory::make_substitute(std::size_t i, const MemoryArgument& argument) {
   const StagedArgument& staged = staged_[i];
-  const bool keeps_datatype = is_reduced(argument.kind);
+  const bool keeps_datatype = call_.keeps_datatypes;
   Substitute& made = substitutes_[i];
   made.is_staged = true;
   made.memory = staged.memory();
@@ -130,10 +127,8 @@ StagedMemory::Use StagedMemory::use_of(const MemoryArgument& argument) const noe
     const bool sends = call_.root != MPI_PROC_NULL && call_.is_at_root();
     return {sends, !sends};
   }
-  // What the call may leave as it was: the end of a file, the result of a scan's first process.
-  const bool may_stay = is_reduced(argument.kind) || !call_.has_communicator;
   const bool writes = is_received(argument.kind);
-  return {is_sent(argument.kind) || (writes && (in_place_ || may_stay)), writes};
+  return {is_sent(argument.kind) || (writes && (in_place_ || call_.may_leave_memory)), writes};
 }
 
 void StagedMemory::pack() noexcept {

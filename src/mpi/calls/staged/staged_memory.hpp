@@ -46,6 +46,7 @@ class StagedMemory {
   /// Packs what the call reads. After a failure the call goes on all the same, or its other processes would wait for
   /// this one: finish() tells of it.
   void pack() noexcept;
+  bool is_packed() const noexcept { return result_ == transfer::Result::ok; }
   /// Unpacks what the call has written. MPI_SUCCESS, or the error that is to be raised.
   int finish() noexcept;
 
