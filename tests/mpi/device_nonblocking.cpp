@@ -232,6 +232,21 @@ TEST_F(Nonblocking, OfFiles) {
     expect_same_as_on_host("File_iwrite_at_all, File_iread_at_all", native,
                            in_two_steps(MPI_File_iwrite_at_all, MPI_File_iread_at_all, type));
   });
+  for_datatypes([&](MPI_Datatype type) {
+    expect_same_as_on_host(
+        "File_write_at_all_begin, File_read_at_all_begin",
+        [&](void* s, void* r) {
+          const int code = GAPLESS_TEST_NATIVE(File_write_at_all)(file, mine, s, 4, type, MPI_STATUS_IGNORE);
+          if (code != MPI_SUCCESS) return code;
+          return GAPLESS_TEST_NATIVE(File_read_at_all)(file, mine, r, 4, type, MPI_STATUS_IGNORE);
+        },
+        [&](void* s, void* r) {
+          int code = MPI_File_write_at_all_begin(file, mine, s, 4, type);
+          if (code == MPI_SUCCESS) code = MPI_File_write_at_all_end(file, s, MPI_STATUS_IGNORE);
+          if (code == MPI_SUCCESS) code = MPI_File_read_at_all_begin(file, mine, r, 4, type);
+          return code == MPI_SUCCESS ? MPI_File_read_at_all_end(file, r, MPI_STATUS_IGNORE) : code;
+        });
+  });
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_File_close(&file);
 }

@@ -11,13 +11,14 @@
 #include <utility>
 
 #include "mpi/calls/staged/one_sided.hpp"
+#include "mpi/calls/staged/split_access.hpp"
 #include "mpi/calls/staged/staged_memory.hpp"
 #include "mpi/calls/staged/staged_request.hpp"
 #include "mpi/table/rows.hpp"
 
 namespace gapless::mpi {
 
-enum class Staging { none, blocking, nonblocking, persistent, one_sided };
+enum class Staging { none, blocking, nonblocking, persistent, one_sided, split };
 
 /// How calls of that row are staged: those whose memory is described by datatypes, and that are no messages.
 template <class Row>
@@ -32,6 +33,7 @@ consteval Staging staging_of() {
   const auto has = [](table::Kind kind) { return table::place_of(Row::argument_roles, kind) != table::nowhere; };
   if (!has_buffers || has(destination) || has(source)) return Staging::none;
   if (has(window) && !has(new_request)) return has(target) || has(target_rank) ? Staging::one_sided : Staging::none;
+  if (has(file) && !has(status) && !has(new_request)) return Staging::split;
   if (has(new_persistent_request)) return Staging::persistent;
   if (has(new_request)) return has(communicator) || has(file) || has(window) ? Staging::nonblocking : Staging::none;
   const bool is_over =
@@ -169,7 +171,7 @@ class StagedCall {
  public:
   [[gnu::noinline]] static int run(Arguments... arguments) noexcept {
     const Tuple all(arguments...);
-    if constexpr (staging_of<Row>() == Staging::one_sided) {
+    if constexpr (staging_of<Row>() == Staging::one_sided || staging_of<Row>() == Staging::split) {
       return begin(all);
     } else if constexpr (staging_of<Row>() != Staging::blocking) {
       return start(all);
@@ -199,7 +201,9 @@ class StagedCall {
       life == Life::persistent ? table::Kind::new_persistent_request : table::Kind::new_request;
 
   static int begin(const Tuple& all) noexcept {
-    std::unique_ptr<one_sided::Operation> operation(new (std::nothrow) one_sided::Operation);
+    constexpr bool is_split = staging_of<Row>() == Staging::split;
+    using Operation = std::conditional_t<is_split, split_access::Access, one_sided::Operation>;
+    std::unique_ptr<Operation> operation(new (std::nothrow) Operation);
     if (operation == nullptr) return table::raise<Row>(gpu_failure(Row::name, transfer::Result::out_of_memory), all);
     StagedMemory& memory = operation->memory;
     switch (memory.prepare(View::facts(all), View::memories_of(all))) {
@@ -210,14 +214,19 @@ class StagedCall {
       case StagedMemory::Verdict::staged:
         break;
     }
-    // Nobody waits for one that fails: it is not begun.
     memory.pack();
-    if (!memory.is_packed()) return table::raise<Row>(memory.finish(), all);
+    // Nobody waits for a one-sided call that fails: it is not begun.
+    if (!is_split && !memory.is_packed()) return table::raise<Row>(memory.finish(), all);
     const int code = std::apply(Row::native_function(), View::substituted(all, memory));
-    constexpr bool names_memory = has_role<Row>(table::Kind::target);
-    constexpr int target = View::template place < names_memory ? table::Kind::target : table::Kind::target_rank > ;
-    constexpr int window = View::template place<table::Kind::window>;
-    if (code == MPI_SUCCESS) one_sided::begin(std::move(operation), std::get<window>(all), std::get<target>(all));
+    if (code != MPI_SUCCESS) return code;
+    if constexpr (is_split) {
+      split_access::begin(std::move(operation), std::get<View::template place<table::Kind::file>>(all));
+    } else {
+      constexpr bool names_memory = has_role<Row>(table::Kind::target);
+      constexpr int target = View::template place < names_memory ? table::Kind::target : table::Kind::target_rank > ;
+      one_sided::begin(std::move(operation), std::get<View::template place<table::Kind::window>>(all),
+                       std::get<target>(all));
+    }
     return code;
   }
 
