@@ -143,6 +143,24 @@ TEST_F(Collectives, ThatReduce) {
                          [&](void* s, void* r) { return MPI_Reduce_local(s, r, 50, MPI_INT, MPI_SUM); });
 }
 
+/// An operation of the program's own is called with the program's datatype, gaps included.
+TEST_F(Collectives, ThatReduceDatatypesWithGaps) {
+  const Owned gaps(strided(3, 2, 4));
+  MPI_Op sum;
+  MPI_Op_create(
+      [](void* in, void* inout, int* count, MPI_Datatype*) {
+        for (int i = 0; i < *count * 12; ++i) {
+          if (i % 4 < 2) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
+        }
+      },
+      1, &sum);
+  expect_same_as_on_host("Allreduce",
+                         [&](void* s, void* r) { return MPI_Allreduce(s, r, 7, gaps, sum, MPI_COMM_WORLD); });
+  expect_same_as_on_host("Reduce",
+                         [&](void* s, void* r) { return MPI_Reduce(s, r, 7, gaps, sum, size() - 1, MPI_COMM_WORLD); });
+  MPI_Op_free(&sum);
+}
+
 TEST_F(Collectives, OfFiles) {
   char name[] = "/tmp/gapless-collective-XXXXXX";
   if (rank() == 0) close(mkstemp(name));
