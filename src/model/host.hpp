@@ -49,6 +49,7 @@ struct HostProfile {
   Saving rendezvous;   ///< the same for longer ones
   Saving pack;         ///< MPI_Pack or MPI_Unpack
   UseCost first_uses;  ///< before anything but its size is known of the datatype: the least of several kinds
+  double copied_byte_ns = 0.05;  ///< a contiguous part that is copied because others of its call are packed
 
   constexpr const Saving& message(const Amount& amount) const noexcept {
     return amount.bytes <= eager_bytes ? eager : rendezvous;

@@ -142,6 +142,8 @@ ROLES = {
     "packed_out": (WRITTEN, COUNT, POSITION),
     "memory": (WRITTEN, COUNT),
     "target": (r"int target_rank", r"MPI_Aint target_disp", COUNT, DATATYPE),
+    "target_rank": (r"int target_rank",),
+    "new_persistent_request": (r"MPI_Request ?\*",),
     "requests": (r"int (in)?count", r"(const )?MPI_Request \w+ ?\[\]"),
     "datatype_place": (r"MPI_Datatype ?\*",),
     "operation": (r"MPI_Op \w+$",),

@@ -21,6 +21,12 @@ int process_count(MPI_Comm communicator) noexcept {
   return result;
 }
 
+int group_size(MPI_Comm communicator) noexcept {
+  int result = 0;
+  native.Comm_size(communicator, &result);
+  return result;
+}
+
 int rank_in(MPI_Comm communicator) noexcept {
   int result = -1;
   native.Comm_rank(communicator, &result);
@@ -48,7 +54,22 @@ int neighbour_count(MPI_Comm communicator, CountsOf what) noexcept {
 
 int count_entries(MPI_Comm communicator, CountsOf what) noexcept {
   if (communicator == MPI_COMM_NULL) return 0;
+  if (what == CountsOf::results) return group_size(communicator);
   return what == CountsOf::processes ? process_count(communicator) : neighbour_count(communicator, what);
+}
+
+int own_rank(MPI_Comm communicator) noexcept {
+  return communicator == MPI_COMM_NULL || is_intercommunicator(communicator) ? -1 : rank_in(communicator);
+}
+
+bool is_neighbor_missing(MPI_Comm communicator, int neighbor) noexcept {
+  int topology = MPI_UNDEFINED;
+  native.Topo_test(communicator, &topology);
+  if (topology != MPI_CART) return false;
+  // Neighbours come in pairs, one for each dimension: the one before and the one behind.
+  int before = MPI_PROC_NULL, behind = MPI_PROC_NULL;
+  native.Cart_shift(communicator, neighbor / 2, 1, &before, &behind);
+  return (neighbor % 2 == 0 ? before : behind) == MPI_PROC_NULL;
 }
 
 bool is_root(MPI_Comm communicator, int root) noexcept {

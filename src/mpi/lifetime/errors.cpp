@@ -74,6 +74,20 @@ int raise_on_file(MPI_File file, int code) noexcept {
   return code;
 }
 
+int raise_on(const ErrorObject& object, int code) noexcept {
+  switch (object.kind) {
+    case ErrorObject::Kind::communicator:
+      return raise_on_communicator(object.communicator, code);
+    case ErrorObject::Kind::window:
+      return raise_on_window(object.window, code);
+    case ErrorObject::Kind::file:
+      return raise_on_file(object.file, code);
+    case ErrorObject::Kind::none:
+      break;
+  }
+  return raise_without_object(code);
+}
+
 int raise_without_object(int code) noexcept { return raise_on_communicator(runtime::communicator_for_errors(), code); }
 
 }  // namespace gapless::mpi

@@ -2,6 +2,8 @@
 // so that a program sees what it would see of its library. Nothing here is reached unless GPU memory is involved.
 #pragma once
 
+#include <cstdint>
+
 #include "mpi/table/abi.hpp"
 #include "transfer/message.hpp"
 
@@ -14,7 +16,39 @@ int unserved_gpu_memory(const char* function, int device) noexcept;
 /// The error code, not yet raised, for GPU data that could not be moved in `function`. Precondition: result != ok.
 int gpu_failure(const char* function, transfer::Result result) noexcept;
 
+/// What has the error handler for a call: a communicator, window or file, or nothing.
+struct ErrorObject {
+  enum class Kind : std::uint8_t { none, communicator, window, file };
+
+  ErrorObject() noexcept = default;
+  static ErrorObject of_communicator(MPI_Comm handle) noexcept {
+    ErrorObject result;
+    if (handle == MPI_COMM_NULL) return result;
+    result.kind = Kind::communicator;
+    result.communicator = handle;
+    return result;
+  }
+  static ErrorObject of_window(MPI_Win handle) noexcept {
+    ErrorObject result;
+    result.kind = Kind::window;
+    result.window = handle;
+    return result;
+  }
+  static ErrorObject of_file(MPI_File handle) noexcept {
+    ErrorObject result;
+    result.kind = Kind::file;
+    result.file = handle;
+    return result;
+  }
+
+  Kind kind = Kind::none;
+  MPI_Comm communicator{};
+  MPI_Win window{};
+  MPI_File file{};
+};
+
 // Each calls the error handler of its object and returns `code`, as the failing call does.
+int raise_on(const ErrorObject& object, int code) noexcept;
 int raise_on_communicator(MPI_Comm communicator, int code) noexcept;
 int raise_on_window(MPI_Win window, int code) noexcept;
 int raise_on_file(MPI_File file, int code) noexcept;

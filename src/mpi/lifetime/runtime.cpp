@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "mpi/calls/packed_type.hpp"
+#include "mpi/calls/staged/byte_types.hpp"
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/lifetime/session.hpp"
@@ -67,6 +68,7 @@ void end() noexcept {
   type_cache::clear_table();
   early_uses::clear_table();
   free_split_types();
+  free_byte_types();
   native.Type_free_keyval(&type_keyval_);
   if (model == Model::world) {
     native.Comm_free(&private_communicator);

@@ -67,7 +67,7 @@ class Claims {
     }
     const int ours = code == MPI_SUCCESS ? pending->finish(status) : MPI_SUCCESS;
     if (code != MPI_SUCCESS) status.deliver();
-    communicator_ = pending->communicator;
+    object_ = pending->error_object();
     if (!pending->is_persistent) {
       pending_[i] = nullptr;
       end(pending);
@@ -85,14 +85,12 @@ class Claims {
       status.deliver();
       return code;
     }
-    communicator_ = pending->communicator;
+    object_ = pending->error_object();
     return pending->finish(status);
   }
 
   /// Raises an error of ours where those of the last message go.
-  int raise(int code) const noexcept {
-    return communicator_ == MPI_COMM_NULL ? raise_without_object(code) : raise_on_communicator(communicator_, code);
-  }
+  int raise(int code) const noexcept { return raise_on(object_, code); }
   int raised(int before, int after) const noexcept {
     return after == before || after == raised_already ? after : raise(after);
   }
@@ -108,7 +106,7 @@ class Claims {
   int count_;
   const MPI_Request* requests_;
   Scratch<Pending*> pending_;
-  MPI_Comm communicator_ = MPI_COMM_NULL;
+  ErrorObject object_;
   bool any_ = false;
 };
 

@@ -29,7 +29,7 @@ bool Pending::has_arrived(const ReceivedStatus& status) noexcept {
 }
 
 void Pending::unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept {
-  if (is_unpacked) return;
+  if (is_unpacked || std::holds_alternative<std::unique_ptr<Work>>(side_)) return;
   is_unpacked = true;
   unpacked_code_ = MPI_SUCCESS;
   unpacked_.reset();
@@ -46,6 +46,11 @@ void Pending::unpacked(transfer::Result result) noexcept {
 }
 
 int Pending::finish(ReceivedStatus& status) noexcept {
+  if (auto* work = std::get_if<std::unique_ptr<Work>>(&side_)) {
+    const int code = std::exchange(is_unpacked, true) ? MPI_SUCCESS : (*work)->finish(status);
+    status.deliver();
+    return code;
+  }
   if (!is_unpacked) {
     transfer::Batch batch;
     unpack_in(batch, status);
@@ -66,18 +71,16 @@ int Pending::finish(ReceivedStatus& status) noexcept {
 
 void Pending::start_in(transfer::Batch& batch) noexcept {
   is_unpacked = false;
+  start_code_ = MPI_SUCCESS;
   visit<Sending>([&](auto& side) { side.pack_in(batch); });
   if (Partitions* message = partitions()) message->start();
+  if (auto* work = std::get_if<std::unique_ptr<Work>>(&side_)) start_code_ = (*work)->start();
 }
 
 int Pending::started(transfer::Result result) noexcept {
   if (result != transfer::Result::ok) return gpu_failure(function, result);
   visit<Sending>([](auto& side) { side.is_packed(); });
-  return MPI_SUCCESS;
-}
-
-int Pending::raise(int code) const noexcept {
-  return communicator == MPI_COMM_NULL ? raise_without_object(code) : raise_on_communicator(communicator, code);
+  return start_code_;
 }
 
 }  // namespace gapless::mpi::requests

@@ -9,7 +9,9 @@
 #include <variant>
 
 #include "mpi/calls/side.hpp"
+#include "mpi/lifetime/errors.hpp"
 #include "mpi/requests/partitions.hpp"
+#include "mpi/requests/work.hpp"
 
 namespace gapless::mpi::requests {
 
@@ -54,7 +56,10 @@ class Pending {
     return side_.template emplace<Side>(std::forward<Arguments>(arguments)...);
   }
   /// Lets go of packed buffers. Nothing is pending here any more.
-  void clear() noexcept { side_.emplace<std::monostate>(); }
+  void clear() noexcept {
+    side_.emplace<std::monostate>();
+    beyond_communicator = {};
+  }
 
   /// Null unless the message is partitioned.
   Partitions* partitions() noexcept {
@@ -74,15 +79,22 @@ class Pending {
   /// been done, gives MPI_SUCCESS, or the error that is to be raised.
   void start_in(transfer::Batch& batch) noexcept;
   int started(transfer::Result result) noexcept;
-  int raise(int code) const noexcept;
 
-  MPI_Request handle{};        ///< the key
-  const char* function = "";   ///< that started it, for error texts
-  MPI_Comm communicator{};     ///< errors go to; MPI_COMM_NULL: to no object's handler
-  bool is_persistent = false;  ///< the request stays when it is complete, and may be started again
-  bool is_claimed = false;     ///< a call is completing the request
-  bool is_unpacked = false;    ///< the message has been seen to arrive
-  Pending* next = nullptr;     ///< in its list
+  /// Where errors go.
+  ErrorObject error_object() const noexcept {
+    const bool is_communicator = beyond_communicator.kind == ErrorObject::Kind::none;
+    return is_communicator ? ErrorObject::of_communicator(communicator) : beyond_communicator;
+  }
+  int raise(int code) const noexcept { return raise_on(error_object(), code); }
+
+  MPI_Request handle{};             ///< the key
+  const char* function = "";        ///< that started it, for error texts
+  MPI_Comm communicator{};          ///< errors go to; MPI_COMM_NULL: to no object's handler, unless there is
+  ErrorObject beyond_communicator;  ///< a window or file
+  bool is_persistent = false;       ///< the request stays when it is complete, and may be started again
+  bool is_claimed = false;          ///< a call is completing the request
+  bool is_unpacked = false;         ///< the message has been seen to arrive
+  Pending* next = nullptr;          ///< in its list
 
  private:
   /// Has the program been sent something, of which that is the status?
@@ -91,11 +103,12 @@ class Pending {
   template <template <class> class Side, class Visit>
   void visit(Visit visit) noexcept;
 
+  int start_code_ = MPI_SUCCESS;
   int unpacked_code_ = MPI_SUCCESS;      ///< how unpacking ended
   std::optional<std::size_t> unpacked_;  ///< bytes, where that is not what the library says
 
   std::variant<std::monostate, Sending<int>, Receiving<int>, Exchange<int>, Sending<MPI_Count>, Receiving<MPI_Count>,
-               Exchange<MPI_Count>, std::unique_ptr<Partitions>>
+               Exchange<MPI_Count>, std::unique_ptr<Partitions>, std::unique_ptr<Work>>
       side_;
 };
 

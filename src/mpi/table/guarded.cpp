@@ -1,24 +1,24 @@
 // A call that would hand GPU memory to a library that cannot read it is staged through host memory, or ends in a clear
-// MPI error instead of a crash. Where no GPU is in use, a guard is one test and a jump.
+// MPI error instead of a crash. Collectives on noncontiguous host memory are packed where that is faster. Where no GPU
+// is in use and datatypes are plain, a guard is a test, a look-up for each datatype and a jump.
 #include "mpi/table/guarded.hpp"
 
-#include <algorithm>
 #include <cstddef>
+#include <span>
 #include <tuple>
-#include <type_traits>
 #include <vector>
 
 #include "device/device.hpp"
-#include "mpi/calls/count_arrays.hpp"
-#include "mpi/calls/staged_call.hpp"
+#include "mpi/calls/staged/staged_call.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/rows.hpp"
+#include "transfer/choose.hpp"
 
 namespace gapless::mpi {
 namespace {
 
-using table::is_memory, table::Kind, table::place_of, table::Role;
+using table::Kind, table::place_of;
 
 // The GPU a choice buffer is memory of, or -1.
 int gpu_of(const void* memory) noexcept {
@@ -27,68 +27,86 @@ int gpu_of(const void* memory) noexcept {
   return location.kind == device::MemoryKind::device ? location.device : -1;
 }
 
+// Nothing of the buffer is read or written: it matters at another process only, or its counts are 0.
+bool is_untouched(const CallFacts& call, const MemoryArgument& argument) noexcept {
+  if (!matters_here(call, argument)) return true;
+  if (!argument.counts.is_array()) return argument.counts[0] == 0;
+  const auto entries = static_cast<std::size_t>(count_entries(call.communicator, peers_of(argument.kind)));
+  for (std::size_t k = 0; k < entries; ++k) {
+    if (argument.counts[k] != 0) return false;
+  }
+  return true;
+}
+
+// The GPU of the memory that a call touches, or -1.
+int gpu_of_call(const CallFacts& call, std::span<const MemoryArgument> arguments) noexcept {
+  for (const MemoryArgument& argument : arguments) {
+    const int gpu = gpu_of(argument.memory);
+    if (gpu >= 0 && !is_untouched(call, argument)) return gpu;
+  }
+  return -1;
+}
+
+bool is_plain(const TypeRecord& record, MPI_Count count) noexcept {
+  return record.plain || (count == 1 && record.one_is_native_in_message);
+}
+
+bool is_worth_copying_here(const TypeRecord& record, MPI_Count count) noexcept {
+  return record.described != nullptr && record.described->layout->size * count >= shortest_own_part &&
+         !transfer::is_forced(transfer::Scheme::native);
+}
+
+// Is there nothing to pack in host memory? One look-up for each datatype.
+bool is_plain(const CallFacts& call, const MemoryArgument& argument) noexcept {
+  if (!matters_here(call, argument)) return true;
+  if (!has_datatypes(argument.kind)) {
+    const MPI_Count count = argument.counts.is_array() ? 2 : argument.counts[0];
+    return count <= 0 ||
+           is_plain(*type_cache::find_for_use(argument.memory, count, argument.datatype, Purpose::message), count);
+  }
+  const auto entries = static_cast<std::size_t>(count_entries(call.communicator, peers_of(argument.kind)));
+  for (std::size_t k = 0; k < entries; ++k) {
+    const void* memory = address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k]));
+    const MPI_Count count = argument.counts[k];
+    if (count <= 0) continue;
+    const TypeRecord& record = *type_cache::find_for_use(memory, count, argument.datatypes[k], Purpose::message);
+    if (!is_plain(record, count)) return false;
+    // What a process exchanges with itself is not the library's because messages are.
+    if (!record.plain && is_exchanged_with_self(argument.kind) && is_worth_copying_here(record, count) &&
+        own_rank(call.communicator) == static_cast<int>(k))
+      return false;
+  }
+  return true;
+}
+
 template <class Row, class Function>
 struct Guard;
 
 template <class Row, class... Arguments>
 struct Guard<Row, int (*)(Arguments...)> {
   static int call(Arguments... arguments) {
+    using View = CallView<Row, Arguments...>;
+    const Tuple all(arguments...);
     if (device::in_use()) [[unlikely]] {
-      const int gpu = first_gpu(std::tie(arguments...), std::make_index_sequence<Row::argument_roles.size()>());
+      const int gpu = gpu_of_call(View::facts(all), View::memories_of(all));
       if (gpu >= 0 && !runtime::library_reads_gpu_memory()) return with_gpu_memory(gpu, arguments...);
+    }
+    if constexpr (packs_host_memory<Row>()) {
+      const CallFacts facts = View::facts(all);
+      for (const MemoryArgument& argument : View::memories_of(all)) {
+        if (!is_plain(facts, argument)) [[unlikely]]
+          return StagedCall<Row, Arguments...>::run(arguments...);
+      }
     }
     return Row::native_function()(arguments...);
   }
 
  private:
-  using Tuple = std::tuple<Arguments&...>;
-  static constexpr int communicator = place_of(Row::argument_roles, Kind::communicator);
-
-  template <class Count>
-  static bool are_all_zero(const Count* counts, MPI_Comm of, Kind kind) noexcept {
-    return std::all_of(counts, counts + count_entries(of, peers_of(kind)), [](Count count) { return count == 0; });
-  }
-
-  /// Nothing of the buffer is read or written: it matters at another process only, or its counts are 0.
-  template <std::size_t i>
-  static bool is_untouched(const Tuple& arguments) noexcept {
-    constexpr Role role = Row::argument_roles[i];
-    if constexpr (role.only_at_root) {
-      constexpr int root = place_of(Row::argument_roles, Kind::root);
-      if (!is_root(std::get<communicator>(arguments), std::get<root>(arguments))) return true;
-    }
-    if constexpr (role.kind != Kind::send_one && role.kind != Kind::receive_one) {
-      const auto count = std::get<role.places[1]>(arguments);
-      if constexpr (std::is_integral_v<decltype(count)>) {
-        return count == 0;
-      } else {
-        return are_all_zero(count, std::get<communicator>(arguments), role.kind);
-      }
-    }
-    return false;
-  }
-
-  /// The GPU of the buffer of role `i`, if the call touches it, else -1.
-  template <std::size_t i>
-  static int gpu_of_role(const Tuple& arguments) noexcept {
-    constexpr Role role = Row::argument_roles[i];
-    if constexpr (is_memory(role.kind)) {
-      const int gpu = gpu_of(std::get<role.places[0]>(arguments));
-      if (gpu >= 0 && !is_untouched<i>(arguments)) return gpu;
-    }
-    return -1;
-  }
-
-  template <std::size_t... i>
-  static int first_gpu(const Tuple& arguments, std::index_sequence<i...>) noexcept {
-    int gpu = -1;
-    static_cast<void>((((gpu = gpu_of_role<i>(arguments)) >= 0) || ...));
-    return gpu;
-  }
+  using Tuple = std::tuple<Arguments...>;
 
   [[gnu::cold]] static int with_gpu_memory(int gpu, Arguments... arguments) noexcept {
-    if constexpr (can_be_staged<Row>()) {
-      return StagedCall<Row, Arguments...>({arguments...}).run(gpu);
+    if constexpr (staging_of<Row>() != Staging::none) {
+      return StagedCall<Row, Arguments...>::run(arguments...);
     } else {
       return table::raise<Row>(unserved_gpu_memory(Row::name, gpu), std::tie(arguments...));
     }

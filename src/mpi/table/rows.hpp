@@ -35,22 +35,27 @@ using namespace vocabulary;  // NOLINT: the rows are written in it
 
 }  // namespace rows
 
-/// Raises `code` on the communicator, window or file of a call of that row, or where it has none (a message, a session)
-/// as an error of no object. Returns `code`.
+/// The communicator, window or file of a call of that row; nothing where it has none (a message, a session).
 template <class Row, class Arguments>
-int raise(int code, const Arguments& arguments) noexcept {
+ErrorObject error_object(const Arguments& arguments) noexcept {
   constexpr int communicator = place_of(Row::argument_roles, Kind::communicator);
   constexpr int window = place_of(Row::argument_roles, Kind::window);
   constexpr int file = place_of(Row::argument_roles, Kind::file);
   if constexpr (communicator != nowhere) {
-    return raise_on_communicator(std::get<communicator>(arguments), code);
+    return ErrorObject::of_communicator(std::get<communicator>(arguments));
   } else if constexpr (window != nowhere) {
-    return raise_on_window(std::get<window>(arguments), code);
+    return ErrorObject::of_window(std::get<window>(arguments));
   } else if constexpr (file != nowhere) {
-    return raise_on_file(std::get<file>(arguments), code);
+    return ErrorObject::of_file(std::get<file>(arguments));
   } else {
-    return raise_without_object(code);
+    return {};
   }
+}
+
+/// Raises `code` there. Returns `code`.
+template <class Row, class Arguments>
+int raise(int code, const Arguments& arguments) noexcept {
+  return raise_on(error_object<Row>(arguments), code);
 }
 
 }  // namespace gapless::mpi::table

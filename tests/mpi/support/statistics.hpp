@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

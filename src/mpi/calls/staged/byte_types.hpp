@@ -1,0 +1,33 @@
+// Contiguous datatypes of bytes, made once for each size: in the place of a datatype with gaps, such a one lets a call
+// keep its count.
+#pragma once
+
+#include "layout/layout.hpp"
+#include "mpi/table/abi.hpp"
+
+namespace gapless::mpi {
+
+/// A committed datatype of `bytes` bytes. Destroyed, it leaves the handle to the next user, or frees it where all
+/// places are taken.
+class ByteType {
+ public:
+  ByteType() noexcept = default;
+  /// Null if the library makes none.
+  explicit ByteType(layout::Offset bytes) noexcept;
+  ~ByteType();
+  ByteType(ByteType&& other) noexcept;
+  ByteType& operator=(ByteType&& other) noexcept;
+
+  explicit operator bool() const noexcept { return is_usable_; }
+  MPI_Datatype handle() const noexcept { return handle_; }
+
+ private:
+  MPI_Datatype handle_{};
+  bool is_usable_ = false;
+  bool is_temporary_ = false;
+};
+
+/// Frees those that were made. Precondition: no call is under way, and the library works.
+void free_byte_types() noexcept;
+
+}  // namespace gapless::mpi

@@ -1,0 +1,136 @@
+// What a call says of one of its memories, whatever types the call takes its counts and displacements in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "mpi/calls/count_arrays.hpp"
+#include "mpi/table/abi.hpp"
+#include "mpi/table/roles.hpp"
+
+namespace gapless::mpi {
+
+/// One number, or an array of them.
+class Integers {
+ public:
+  Integers() noexcept = default;
+  explicit Integers(MPI_Count one) noexcept : one_(one) {}
+  explicit Integers(const int* array) noexcept : array_(array) {}
+  template <class Wide>
+  explicit Integers(const Wide* array) noexcept : array_(array), is_wide_(true) {
+    static_assert(sizeof(Wide) == sizeof(std::int64_t));
+  }
+
+  bool is_array() const noexcept { return array_ != nullptr; }
+  bool is_wide() const noexcept { return is_wide_; }
+  void copy_to(void* memory, std::size_t entries) const noexcept {
+    std::memcpy(memory, array_, entries * (is_wide_ ? sizeof(std::int64_t) : sizeof(int)));
+  }
+  MPI_Count operator[](std::size_t i) const noexcept {
+    if (array_ == nullptr) return one_;
+    if (!is_wide_) return static_cast<const int*>(array_)[i];
+    std::int64_t number;
+    std::memcpy(&number, static_cast<const char*>(array_) + i * sizeof number, sizeof number);
+    return number;
+  }
+
+ private:
+  MPI_Count one_ = 0;
+  const void* array_ = nullptr;
+  bool is_wide_ = false;
+};
+
+/// The arguments of one memory role.
+struct MemoryArgument {
+  table::Kind kind{};
+  bool only_at_root = false;
+  const void* memory = nullptr;
+  Integers counts;
+  Integers displacements;
+  MPI_Datatype datatype{};                  ///< of all parts, or
+  const MPI_Datatype* datatypes = nullptr;  ///< of each
+
+  bool is_in_place() const noexcept { return memory == static_cast<const void*>(MPI_IN_PLACE); }
+};
+
+/// What decides which memory of a call matters, and who has parts of it.
+struct CallFacts {
+  const char* name = "";
+  bool has_communicator = false;
+  bool has_root = false;
+  /// The library needs to know the basic elements: of the operands of a reduction, of what it converts.
+  bool keeps_datatypes = false;
+  /// What is received may stay as it was: behind the end of a file, in the result of a scan's first process.
+  bool may_leave_memory = false;
+  MPI_Comm communicator{};
+  int root = 0;
+
+  /// Is this the process that a broadcast starts from?
+  bool is_at_root() const noexcept { return is_root(communicator, root); }
+};
+
+/// Does the call read or write that memory in this process?
+bool matters_here(const CallFacts& call, const MemoryArgument& argument) noexcept;
+
+/// Memory that one message or one process's share of a call is in.
+struct Part {
+  const void* memory;
+  MPI_Count count;
+  MPI_Datatype datatype;
+  bool is_missing = false;  ///< there is no process it would go to or come from
+};
+
+/// In the order of the call's counts. Throws std::bad_alloc.
+std::vector<Part> parts_of(const CallFacts& call, const MemoryArgument& argument);
+
+constexpr bool is_sent(table::Kind kind) noexcept {
+  using enum table::Kind;
+  return kind == send || kind == send_one || kind == packed_in || kind == send_to_all || kind == send_to_all_v ||
+         kind == send_to_all_w || kind == send_to_neighbors || kind == send_to_neighbors_v ||
+         kind == send_to_neighbors_w || kind == operand || kind == operand_of_all || kind == operand_of_all_v;
+}
+constexpr bool is_received(table::Kind kind) noexcept {
+  using enum table::Kind;
+  return kind == receive || kind == receive_one || kind == packed_out || kind == receive_from_all ||
+         kind == receive_from_all_v || kind == receive_from_all_w || kind == receive_from_neighbors ||
+         kind == receive_from_neighbors_v || kind == receive_from_neighbors_w || kind == result || kind == result_v;
+}
+constexpr bool has_displacements(table::Kind kind) noexcept {
+  using enum table::Kind;
+  return kind == send_to_all_v || kind == receive_from_all_v || kind == send_to_neighbors_v ||
+         kind == receive_from_neighbors_v;
+}
+constexpr bool has_datatypes(table::Kind kind) noexcept {
+  using enum table::Kind;
+  return kind == send_to_all_w || kind == receive_from_all_w || kind == send_to_neighbors_w ||
+         kind == receive_from_neighbors_w;
+}
+constexpr bool is_one_element(table::Kind kind) noexcept {
+  return kind == table::Kind::send_one || kind == table::Kind::receive_one;
+}
+constexpr bool is_partitioned(table::Kind kind) noexcept {
+  return kind == table::Kind::send_partitions || kind == table::Kind::receive_partitions;
+}
+/// Do datatypes describe it?
+constexpr bool has_datatype(table::Kind kind) noexcept {
+  using enum table::Kind;
+  return kind != packed_in && kind != packed_out && kind != memory;
+}
+/// Where a role that has one, or several, names it.
+constexpr std::size_t place_of_datatype(table::Kind kind) noexcept {
+  if (is_one_element(kind)) return 1;
+  return has_displacements(kind) || has_datatypes(kind) || is_partitioned(kind) ? 3 : 2;
+}
+constexpr CountsOf peers_of(table::Kind kind) noexcept {
+  using enum table::Kind;
+  if (kind == send_to_neighbors || kind == send_to_neighbors_v || kind == send_to_neighbors_w)
+    return CountsOf::destinations;
+  if (kind == receive_from_neighbors || kind == receive_from_neighbors_v || kind == receive_from_neighbors_w)
+    return CountsOf::sources;
+  if (kind == operand_of_all || kind == operand_of_all_v) return CountsOf::results;
+  return CountsOf::processes;
+}
+
+}  // namespace gapless::mpi

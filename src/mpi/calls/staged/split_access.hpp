@@ -1,0 +1,20 @@
+// Staged file access in two steps, MPI_File_..._begin and _end: a file has one at a time.
+#pragma once
+
+#include <memory>
+
+#include "mpi/calls/staged/staged_memory.hpp"
+#include "mpi/table/abi.hpp"
+
+namespace gapless::mpi::split_access {
+
+struct Access {
+  StagedMemory memory;
+  MPI_File file{};
+  std::unique_ptr<Access> next{};  ///< in the list of those under way
+};
+
+/// The library has begun the access.
+void begin(std::unique_ptr<Access> access, MPI_File file) noexcept;
+
+}  // namespace gapless::mpi::split_access

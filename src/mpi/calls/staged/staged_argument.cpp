@@ -1,0 +1,132 @@
+#include "mpi/calls/staged/staged_argument.hpp"
+
+#include <algorithm>
+
+#include "model/model.hpp"
+#include "mpi/calls/packed_type.hpp"
+#include "mpi/lifetime/runtime.hpp"
+#include "mpi/table/native.hpp"
+#include "transfer/choose.hpp"
+#include "transfer/packing.hpp"
+
+namespace gapless::mpi {
+
+using transfer::Result;
+
+void StagedArgument::describe(const std::vector<Part>& parts, bool may_pack_host_memory) {
+  const Analysis analysis = may_pack_host_memory ? Analysis::when_it_pays : Analysis::now;
+  const bool library_reads_gpu = runtime::library_reads_gpu_memory();
+  users_.reserve(parts.size());
+  parts_.resize(parts.size());
+  for (const Part& part : parts) {
+    const UserBuffer& user =
+        users_.emplace_back(identify(part.memory, part.count, part.datatype, Purpose::message, analysis));
+    offsets_.push_back(bytes_);
+    datatypes_.push_back(part.datatype);
+    is_opaque_ |= user.opaque;
+    is_described_ &= part.count <= 0 || user.is_described();
+    if (user.is_gpu_memory() && !library_reads_gpu && gpu_ < 0) gpu_ = user.buffer.location.device;
+    if (!user.is_described()) continue;
+    if (shared_ == nowhere) shared_ = users_.size() - 1;
+    bytes_ += user.buffer.size();
+    parts_[users_.size() - 1].buffer = part.is_missing ? nullptr : &user.buffer;
+    stays_whole_ |= is_long_enough_to_be_cut(static_cast<std::size_t>(user.buffer.size())) &&
+                    !type_cache::find(part.datatype)->may_be_cut;
+  }
+}
+
+void StagedArgument::choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory) {
+  if (is_opaque_ || (gpu_ < 0 && (!may_pack_host_memory || !is_described_))) return;
+  if (gpu_ < 0 && (stays_whole_ && !is_received(kind))) return;
+  if (gpu_ < 0 && !is_worth_packing()) return;
+  is_staged_ = choose_datatypes(keep_datatypes);
+}
+
+bool StagedArgument::is_worth_packing() const noexcept {
+  if (transfer::is_forced(transfer::Scheme::native)) return false;
+  const model::HostProfile& host = model::profile().host;
+  double saving_ns = 0;
+  bool any = false;
+  for (const transfer::PackedPart& part : parts_) {
+    if (part.buffer == nullptr) continue;
+    if (!part.buffer->location.is_cpu_addressable()) return false;
+    const model::Amount amount = transfer::amount_of(*part.buffer);
+    const bool has_gaps = !transfer::is_contiguous(*part.buffer);
+    saving_ns += has_gaps ? host.message(amount).of(amount) : -host.copied_byte_ns * amount.bytes;
+    any |= has_gaps;
+  }
+  return any && (saving_ns > 0 || transfer::is_forced(transfer::Scheme::packed));
+}
+
+bool StagedArgument::choose_datatypes(bool keep) {
+  for (std::size_t i = 0; i < users_.size(); ++i) {
+    if (!users_[i].is_described()) continue;
+    const transfer::Described& type = *users_[i].buffer.type;
+    if (keep) {
+      first_byte_ = type.layout->base;
+      if (!type.contiguous_repeats) measure_span();
+      continue;
+    }
+    if (type.contiguous_repeats && type.layout->base == 0) continue;
+    ByteType made(type.layout->size);
+    if (!made) return false;
+    datatypes_[i] = made.handle();
+    made_.push_back(std::move(made));
+  }
+  return true;
+}
+
+/// Of the only part, which keeps its datatype.
+void StagedArgument::measure_span() noexcept {
+  const transfer::Buffer& buffer = users_.front().buffer;
+  const layout::Offset last = buffer.type->extent * (buffer.count - 1);
+  first_byte_ = std::min<layout::Offset>(last, 0) + buffer.type->facts.true_lower_bound;
+  span_ = std::max<layout::Offset>(last, 0) + buffer.type->facts.true_upper_bound - first_byte_;
+}
+
+Result StagedArgument::allocate() noexcept {
+  const auto bytes = static_cast<std::size_t>(bytes_);
+  if (span_ > 0) {
+    spread_ = transfer::PoolBuffer(device::MemoryKind::host, -1, static_cast<std::size_t>(span_));
+    if (!spread_) return Result::out_of_memory;
+  }
+  if (gpu_ >= 0) {
+    packed_ = transfer::PoolBuffer(device::MemoryKind::pinned, gpu_, bytes);
+    location_ = {device::MemoryKind::pinned, gpu_};
+    if (packed_) return Result::ok;
+  }
+  packed_ = transfer::PoolBuffer(device::MemoryKind::host, -1, bytes);
+  location_ = {};
+  return packed_ ? Result::ok : Result::out_of_memory;
+}
+
+void* StagedArgument::memory() const noexcept {
+  const std::byte* first = span_ > 0 ? spread_.data() : packed_.data();
+  return const_cast<void*>(address_of(first, static_cast<std::intptr_t>(-first_byte_)));
+}
+
+/// The only part, as it lies in host memory with its gaps.
+transfer::Buffer StagedArgument::spread() const noexcept {
+  const transfer::Buffer& buffer = users_.front().buffer;
+  return {buffer.type, buffer.count, memory(), {}};
+}
+
+Result StagedArgument::move(pack::Direction direction) noexcept {
+  for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].packed = packed_.data() + offsets_[i];
+  return transfer::move_parts(direction, parts_, location_);
+}
+
+Result StagedArgument::pack() noexcept {
+  const Result result = move(pack::Direction::pack);
+  return result == Result::ok && span_ > 0 ? transfer::unpack(spread(), packed_.data(), location_) : result;
+}
+
+Result StagedArgument::unpack() noexcept {
+  if (span_ > 0) {
+    const Result result = transfer::pack(spread(), packed_.data(), location_);
+    if (result != Result::ok) return result;
+  }
+  return move(pack::Direction::unpack);
+}
+
+}  // namespace gapless::mpi

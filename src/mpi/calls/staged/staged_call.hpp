@@ -1,0 +1,254 @@
+// Calls whose memory is staged through packed host memory, made from the roles of their arguments: collectives,
+// reductions and file access, blocking ones and those that return a request.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "mpi/calls/staged/one_sided.hpp"
+#include "mpi/calls/staged/split_access.hpp"
+#include "mpi/calls/staged/staged_memory.hpp"
+#include "mpi/calls/staged/staged_request.hpp"
+#include "mpi/table/rows.hpp"
+
+namespace gapless::mpi {
+
+enum class Staging { none, blocking, nonblocking, persistent, one_sided, split };
+
+/// How calls of that row are staged: those whose memory is described by datatypes, and that are no messages.
+template <class Row>
+consteval Staging staging_of() {
+  using enum table::Kind;
+  bool has_buffers = false;
+  for (const table::Role& role : Row::argument_roles) {
+    if (!table::is_memory(role.kind)) continue;
+    if (!is_sent(role.kind) && !is_received(role.kind) && role.kind != broadcast) return Staging::none;
+    has_buffers = true;
+  }
+  const auto has = [](table::Kind kind) { return table::place_of(Row::argument_roles, kind) != table::nowhere; };
+  if (!has_buffers || has(destination) || has(source)) return Staging::none;
+  if (has(window) && !has(new_request)) return has(target) || has(target_rank) ? Staging::one_sided : Staging::none;
+  if (has(file) && !has(status) && !has(new_request)) return Staging::split;
+  if (has(new_persistent_request)) return Staging::persistent;
+  if (has(new_request)) return has(communicator) || has(file) || has(window) ? Staging::nonblocking : Staging::none;
+  const bool is_over =
+      has(communicator) || has(operation) || has(packed_in) || has(packed_out) || (has(file) && has(status));
+  return is_over ? Staging::blocking : Staging::none;
+}
+
+template <class Row>
+consteval bool has_role(table::Kind kind) {
+  return table::place_of(Row::argument_roles, kind) != table::nowhere;
+}
+
+/// Reductions call an operation with the program's datatype, and external packing converts its elements.
+template <class Row>
+consteval bool keeps_datatypes() {
+  using enum table::Kind;
+  return has_role<Row>(operation) || has_role<Row>(packed_in) || has_role<Row>(packed_out) ||
+         (has_role<Row>(window) && has_role<Row>(send_one));
+}
+
+/// Is noncontiguous host memory packed where that pays?
+template <class Row>
+consteval bool packs_host_memory() {
+  using enum table::Kind;
+  const auto has = [](table::Kind kind) { return table::place_of(Row::argument_roles, kind) != table::nowhere; };
+  return staging_of<Row>() != Staging::none && has(communicator) && !has(operation);
+}
+
+template <class Row>
+consteval std::size_t memory_count() {
+  std::size_t count = 0;
+  for (const table::Role& role : Row::argument_roles) count += table::is_memory(role.kind) ? 1 : 0;
+  return count;
+}
+
+/// The arguments of a call, as what is made for all calls sees them.
+template <class Row, class... Arguments>
+class CallView {
+ public:
+  using Tuple = std::tuple<Arguments...>;
+  static constexpr std::size_t memories = memory_count<Row>();
+
+  template <std::size_t i>
+  static constexpr table::Role memory_role = [] {
+    std::array<table::Role, memories> found{};
+    std::size_t n = 0;
+    for (const table::Role& role : Row::argument_roles) {
+      if (table::is_memory(role.kind)) found[n++] = role;
+    }
+    return found[i];
+  }();
+  template <table::Kind kind>
+  static constexpr int place = table::place_of(Row::argument_roles, kind);
+
+  static CallFacts facts(const Tuple& all) noexcept {
+    CallFacts call;
+    call.name = Row::name;
+    if constexpr (place<table::Kind::communicator> != table::nowhere) {
+      call.has_communicator = true;
+      call.communicator = std::get<place<table::Kind::communicator>>(all);
+    }
+    if constexpr (place<table::Kind::root> != table::nowhere) {
+      call.has_root = true;
+      call.root = std::get<place<table::Kind::root>>(all);
+    }
+    call.keeps_datatypes = keeps_datatypes<Row>();
+    call.may_leave_memory = call.keeps_datatypes || !call.has_communicator;
+    return call;
+  }
+
+  template <std::size_t i>
+  static MemoryArgument memory(const Tuple& all) noexcept {
+    constexpr table::Role role = memory_role<i>;
+    MemoryArgument argument;
+    argument.kind = role.kind;
+    argument.only_at_root = role.only_at_root;
+    argument.memory = std::get<static_cast<std::size_t>(role.places[0])>(all);
+    if constexpr (is_one_element(role.kind)) {
+      argument.counts = Integers(MPI_Count{1});
+    } else {
+      argument.counts = Integers(std::get<static_cast<std::size_t>(role.places[1])>(all));
+    }
+    if constexpr (has_displacements(role.kind) || has_datatypes(role.kind))
+      argument.displacements = Integers(std::get<static_cast<std::size_t>(role.places[2])>(all));
+    if constexpr (has_datatypes(role.kind)) {
+      argument.datatypes = std::get<datatype_place<i>>(all);
+    } else if constexpr (has_datatype(role.kind)) {
+      argument.datatype = std::get<datatype_place<i>>(all);
+    } else {
+      argument.datatype = MPI_BYTE;
+    }
+    return argument;
+  }
+  static std::array<MemoryArgument, memories> memories_of(const Tuple& all) noexcept {
+    return [&]<std::size_t... i>(std::index_sequence<i...>) {
+      return std::array<MemoryArgument, memories>{memory<i>(all)...};
+    }
+    (std::make_index_sequence<memories>());
+  }
+
+  template <std::size_t i>
+  static void substitute(Tuple& all, const Substitute& with) noexcept {
+    constexpr table::Role role = memory_role<i>;
+    if constexpr (has_datatypes(role.kind)) {
+      auto& counts = std::get<static_cast<std::size_t>(role.places[1])>(all);
+      if (with.counts != nullptr) counts = static_cast<std::remove_reference_t<decltype(counts)>>(with.counts);
+    }
+    if (!with.is_staged) return;
+    std::get<static_cast<std::size_t>(role.places[0])>(all) = with.memory;
+    if constexpr (has_displacements(role.kind) || has_datatypes(role.kind)) {
+      auto& displacements = std::get<static_cast<std::size_t>(role.places[2])>(all);
+      displacements = static_cast<std::remove_reference_t<decltype(displacements)>>(with.displacements);
+    }
+    if constexpr (has_datatypes(role.kind)) {
+      std::get<datatype_place<i>>(all) = with.datatypes;
+    } else if constexpr (has_datatype(role.kind)) {
+      std::get<datatype_place<i>>(all) = with.datatype;
+    }
+  }
+  static Tuple substituted(Tuple all, const StagedMemory& memory) noexcept {
+    [&]<std::size_t... i>(std::index_sequence<i...>) { (substitute<i>(all, memory.substitute(i)), ...); }
+    (std::make_index_sequence<memories>());
+    return all;
+  }
+
+ private:
+  template <std::size_t i>
+  static constexpr auto datatype_place =
+      static_cast<std::size_t>(memory_role<i>.places[place_of_datatype(memory_role<i>.kind)]);
+};
+
+/// A call some of whose memory may have to be staged.
+template <class Row, class... Arguments>
+class StagedCall {
+ public:
+  [[gnu::noinline]] static int run(Arguments... arguments) noexcept {
+    const Tuple all(arguments...);
+    if constexpr (staging_of<Row>() == Staging::one_sided || staging_of<Row>() == Staging::split) {
+      return begin(all);
+    } else if constexpr (staging_of<Row>() != Staging::blocking) {
+      return start(all);
+    } else {
+      StagedMemory memory;
+      switch (memory.prepare(View::facts(all), View::memories_of(all))) {
+        case StagedMemory::Verdict::as_it_is:
+          return std::apply(Row::native_function(), all);
+        case StagedMemory::Verdict::failed:
+          return table::raise<Row>(memory.code(), all);
+        case StagedMemory::Verdict::staged:
+          break;
+      }
+      memory.pack();
+      const int code = std::apply(Row::native_function(), View::substituted(all, memory));
+      if (code != MPI_SUCCESS) return code;
+      const int ours = memory.finish();
+      return ours == MPI_SUCCESS ? code : table::raise<Row>(ours, all);
+    }
+  }
+
+ private:
+  using View = CallView<Row, Arguments...>;
+  using Tuple = typename View::Tuple;
+  static constexpr Life life = staging_of<Row>() == Staging::persistent ? Life::persistent : Life::once;
+  static constexpr table::Kind request =
+      life == Life::persistent ? table::Kind::new_persistent_request : table::Kind::new_request;
+
+  static int begin(const Tuple& all) noexcept {
+    constexpr bool is_split = staging_of<Row>() == Staging::split;
+    using Operation = std::conditional_t<is_split, split_access::Access, one_sided::Operation>;
+    std::unique_ptr<Operation> operation(new (std::nothrow) Operation);
+    if (operation == nullptr) return table::raise<Row>(gpu_failure(Row::name, transfer::Result::out_of_memory), all);
+    StagedMemory& memory = operation->memory;
+    switch (memory.prepare(View::facts(all), View::memories_of(all))) {
+      case StagedMemory::Verdict::as_it_is:
+        return std::apply(Row::native_function(), all);
+      case StagedMemory::Verdict::failed:
+        return table::raise<Row>(memory.code(), all);
+      case StagedMemory::Verdict::staged:
+        break;
+    }
+    memory.pack();
+    // Nobody waits for a one-sided call that fails: it is not begun.
+    if (!is_split && !memory.is_packed()) return table::raise<Row>(memory.finish(), all);
+    const int code = std::apply(Row::native_function(), View::substituted(all, memory));
+    if (code != MPI_SUCCESS) return code;
+    if constexpr (is_split) {
+      split_access::begin(std::move(operation), std::get<View::template place<table::Kind::file>>(all));
+    } else {
+      constexpr bool names_memory = has_role<Row>(table::Kind::target);
+      constexpr int target = View::template place < names_memory ? table::Kind::target : table::Kind::target_rank > ;
+      one_sided::begin(std::move(operation), std::get<View::template place<table::Kind::window>>(all),
+                       std::get<target>(all));
+    }
+    return code;
+  }
+
+  static int start(const Tuple& all) noexcept {
+    std::unique_ptr<StagedWork> work(new (std::nothrow) StagedWork);
+    if (work == nullptr) return table::raise<Row>(gpu_failure(Row::name, transfer::Result::out_of_memory), all);
+    StagedMemory& memory = work->memory();
+    switch (memory.prepare(View::facts(all), View::memories_of(all))) {
+      case StagedMemory::Verdict::as_it_is:
+        return std::apply(Row::native_function(), all);
+      case StagedMemory::Verdict::failed:
+        return table::raise<Row>(memory.code(), all);
+      case StagedMemory::Verdict::staged:
+        break;
+    }
+    if constexpr (life == Life::once) memory.pack();
+    const Tuple given = View::substituted(all, memory);
+    return place_under_request(
+        std::move(work), life, Row::name, table::error_object<Row>(all), std::get<View::template place<request>>(all),
+        [](const void* arguments) { return std::apply(Row::native_function(), *static_cast<const Tuple*>(arguments)); },
+        &given);
+  }
+};
+
+}  // namespace gapless::mpi

@@ -1,0 +1,154 @@
+#include "mpi/calls/staged/staged_memory.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+
+#include "mpi/lifetime/errors.hpp"
+#include "transfer/batch.hpp"
+#include "transfer/choose.hpp"
+
+namespace gapless::mpi {
+
+using table::Kind;
+using transfer::Result;
+
+namespace {
+
+// Files and windows are never packed for speed.
+bool may_pack_host_memory(const CallFacts& call) noexcept { return call.has_communicator && !call.keeps_datatypes; }
+
+}  // namespace
+
+StagedMemory::Verdict StagedMemory::prepare(const CallFacts& call, std::span<const MemoryArgument> arguments) noexcept {
+  call_ = call;
+  try {
+    describe(arguments);
+    bool any = separate_own_part(arguments);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const Verdict verdict = stage(i, arguments[i]);
+      if (verdict == Verdict::failed) return verdict;
+      any |= verdict == Verdict::staged;
+    }
+    return any ? Verdict::staged : Verdict::as_it_is;
+  } catch (const std::exception&) {
+    const auto is_on_gpu = [](const StagedArgument& staged) { return staged.gpu() >= 0; };
+    if (std::none_of(staged_.begin(), staged_.end(), is_on_gpu)) return Verdict::as_it_is;
+    code_ = gpu_failure(call.name, Result::out_of_memory);
+    return Verdict::failed;
+  }
+}
+
+void StagedMemory::describe(std::span<const MemoryArgument> arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const MemoryArgument& argument = arguments[i];
+    in_place_ |= argument.is_in_place();
+    if (!matters_here(call_, argument)) continue;
+    staged_[i].describe(parts_of(call_, argument), may_pack_host_memory(call_));
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) uses_[i] = use_of(arguments[i]);
+}
+
+StagedMemory::Verdict StagedMemory::stage(std::size_t i, const MemoryArgument& argument) {
+  StagedArgument& staged = staged_[i];
+  staged.choose(argument.kind, call_.keeps_datatypes, may_pack_host_memory(call_));
+  const auto unserved = [&] {
+    code_ = unserved_gpu_memory(call_.name, staged.gpu());
+    return Verdict::failed;
+  };
+  if (staged.is_unserved()) return unserved();
+  if (!staged.is_staged()) return Verdict::as_it_is;
+  const Result result = staged.allocate();
+  if (result != Result::ok && staged.gpu() >= 0) {
+    code_ = gpu_failure(call_.name, result);
+    return Verdict::failed;
+  }
+  if (result == Result::ok && make_substitute(i, argument)) return Verdict::staged;
+  if (staged.gpu() >= 0) return unserved();
+  staged.leave_to_library();
+  return Verdict::as_it_is;
+}
+
+bool StagedMemory::separate_own_part(std::span<const MemoryArgument> arguments) {
+  if (arguments.size() != 2 || !is_exchanged_with_self(arguments[0].kind) || in_place_) return false;
+  const int own = own_rank(call_.communicator);
+  if (own < 0) return false;
+  const auto part = static_cast<std::size_t>(own);
+  const UserBuffer &from = staged_[0].part(part), &to = staged_[1].part(part);
+  if (!from.is_described() || !to.is_described() || from.buffer.size() != to.buffer.size()) return false;
+  if (!from.buffer.location.is_cpu_addressable() || !to.buffer.location.is_cpu_addressable()) return false;
+  if (transfer::is_contiguous(from.buffer) && transfer::is_contiguous(to.buffer)) return false;
+  const bool is_long = from.buffer.size() >= shortest_own_part || transfer::is_forced(transfer::Scheme::packed);
+  if (!is_long || transfer::is_forced(transfer::Scheme::native)) return false;
+  own_part_ = own;
+  for (std::size_t i = 0; i < 2; ++i) {
+    staged_[i].leave_out(part);
+    const Integers& counts = arguments[i].counts;
+    const std::size_t width = counts.is_wide() ? sizeof(std::int64_t) : sizeof(int);
+    counts_[i].reset(new std::byte[staged_[i].part_count() * width]);
+    counts.copy_to(counts_[i].get(), staged_[i].part_count());
+    std::memset(&counts_[i][part * width], 0, width);
+    substitutes_[i].counts = counts_[i].get();
+  }
+  return true;
+}
+
+/// False if a displacement is more than its type can say.
+bool StagedMemory::make_substitute(std::size_t i, const MemoryArgument& argument) {
+  const StagedArgument& staged = staged_[i];
+  const bool keeps_datatype = call_.keeps_datatypes;
+  Substitute& made = substitutes_[i];
+  made.is_staged = true;
+  made.memory = staged.memory();
+  made.datatype = keeps_datatype ? argument.datatype : staged.shared_datatype(argument.datatype);
+  if (has_datatypes(argument.kind)) made.datatypes = staged.datatypes();
+  if (!has_displacements(argument.kind) && !has_datatypes(argument.kind)) return true;
+  return argument.displacements.is_wide() ? make_displacements<std::int64_t>(i, argument)
+                                          : make_displacements<int>(i, argument);
+}
+
+template <class Displacement>
+bool StagedMemory::make_displacements(std::size_t i, const MemoryArgument& argument) {
+  const StagedArgument& staged = staged_[i];
+  const layout::Offset unit = has_datatypes(argument.kind) ? 1 : staged.shared_size();
+  displacements_[i].reset(new std::byte[staged.part_count() * sizeof(Displacement)]);
+  for (std::size_t k = 0; k < staged.part_count(); ++k) {
+    const layout::Offset place = staged.offset(k) / unit;
+    if (place > std::numeric_limits<Displacement>::max()) return false;
+    const auto displacement = static_cast<Displacement>(place);
+    std::memcpy(&displacements_[i][k * sizeof displacement], &displacement, sizeof displacement);
+  }
+  substitutes_[i].displacements = displacements_[i].get();
+  return true;
+}
+
+StagedMemory::Use StagedMemory::use_of(const MemoryArgument& argument) const noexcept {
+  if (argument.kind == Kind::broadcast) {
+    const bool sends = call_.root != MPI_PROC_NULL && call_.is_at_root();
+    return {sends, !sends};
+  }
+  const bool writes = is_received(argument.kind);
+  return {is_sent(argument.kind) || (writes && (in_place_ || call_.may_leave_memory)), writes};
+}
+
+void StagedMemory::pack() noexcept {
+  result_ = Result::ok;
+  if (own_part_ >= 0) {
+    const auto part = static_cast<std::size_t>(own_part_);
+    result_ = transfer::copy_on_host(staged_[0].part(part).buffer, staged_[1].part(part).buffer);
+  }
+  for (std::size_t i = 0; i < most_arguments; ++i) {
+    if (!staged_[i].is_staged() || !uses_[i].reads) continue;
+    const Result result = staged_[i].pack();
+    if (result_ == Result::ok) result_ = result;
+  }
+}
+
+int StagedMemory::finish() noexcept {
+  for (std::size_t i = 0; i < most_arguments && result_ == Result::ok; ++i) {
+    if (staged_[i].is_staged() && uses_[i].writes) result_ = staged_[i].unpack();
+  }
+  return result_ == Result::ok ? MPI_SUCCESS : gpu_failure(call_.name, result_);
+}
+
+}  // namespace gapless::mpi

@@ -1,0 +1,79 @@
+// All memory of one call, staged where it has to be or where that pays, from the call to the end of what it started.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "mpi/calls/staged/memory_argument.hpp"
+#include "mpi/calls/staged/staged_argument.hpp"
+
+namespace gapless::mpi {
+
+/// What the library is given in the place of one argument.
+struct Substitute {
+  bool is_staged = false;
+  void* memory = nullptr;
+  const void* counts = nullptr;             ///< an array of the type the program gave one of, or null: the program's
+  const void* displacements = nullptr;      ///< an array of the type the program gave one of, or null
+  MPI_Datatype datatype{};                  ///< of all parts, or
+  const MPI_Datatype* datatypes = nullptr;  ///< of each
+};
+
+/// Bytes from which on what a process exchanges with itself is copied here, straight from one layout into the other:
+/// the library packs and unpacks it.
+inline constexpr layout::Offset shortest_own_part = 4096;
+
+constexpr bool is_exchanged_with_self(table::Kind kind) noexcept {
+  return kind == table::Kind::send_to_all_w || kind == table::Kind::receive_from_all_w;
+}
+
+class StagedMemory {
+ public:
+  static constexpr std::size_t most_arguments = 3;
+  enum class Verdict {
+    as_it_is,  ///< the call goes to the library as it came
+    staged,    ///< it goes there with the substitutes
+    failed,    ///< it does not, and code() is to be raised
+  };
+
+  /// Finds out what is to be staged and gets the memory for it.
+  Verdict prepare(const CallFacts& call, std::span<const MemoryArgument> arguments) noexcept;
+  int code() const noexcept { return code_; }
+  const Substitute& substitute(std::size_t i) const noexcept { return substitutes_[i]; }
+
+  /// Packs what the call reads. After a failure the call goes on all the same, or its other processes would wait for
+  /// this one: finish() tells of it.
+  void pack() noexcept;
+  bool is_packed() const noexcept { return result_ == transfer::Result::ok; }
+  /// Unpacks what the call has written. MPI_SUCCESS, or the error that is to be raised.
+  int finish() noexcept;
+
+ private:
+  struct Use {
+    bool reads = false;
+    bool writes = false;
+  };
+
+  void describe(std::span<const MemoryArgument> arguments);
+  /// Takes what this process exchanges with itself out of the call. False if it is left to the library.
+  bool separate_own_part(std::span<const MemoryArgument> arguments);
+  Verdict stage(std::size_t i, const MemoryArgument& argument);
+  bool make_substitute(std::size_t i, const MemoryArgument& argument);
+  template <class Displacement>
+  bool make_displacements(std::size_t i, const MemoryArgument& argument);
+  Use use_of(const MemoryArgument& argument) const noexcept;
+
+  CallFacts call_;
+  std::array<StagedArgument, most_arguments> staged_;
+  std::array<Substitute, most_arguments> substitutes_;
+  std::array<std::unique_ptr<std::byte[]>, most_arguments> counts_, displacements_;
+  std::array<Use, most_arguments> uses_{};
+  bool in_place_ = false;
+  int own_part_ = -1;  ///< that is copied here
+  int code_ = MPI_SUCCESS;
+  transfer::Result result_ = transfer::Result::ok;
+};
+
+}  // namespace gapless::mpi

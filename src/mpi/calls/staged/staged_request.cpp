@@ -1,0 +1,54 @@
+#include "mpi/calls/staged/staged_request.hpp"
+
+#include <utility>
+
+#include "mpi/requests/outstanding.hpp"
+
+namespace gapless::mpi {
+namespace {
+
+bool is_complete(MPI_Request request, ReceivedStatus& status) noexcept {
+  int flag = 0;
+  return native.Request_get_status(request, &flag, status.get()) == MPI_SUCCESS && flag != 0;
+}
+
+}  // namespace
+
+int place_under_request(std::unique_ptr<requests::Work> work, Life life, const char* function,
+                        const ErrorObject& object, MPI_Request* request, int (*call)(const void* arguments),
+                        const void* arguments) noexcept {
+  requests::Pending* pending = requests::acquire();
+  if (pending == nullptr) return raise_on(object, gpu_failure(function, transfer::Result::out_of_memory));
+  pending->make<std::unique_ptr<requests::Work>>(std::move(work));
+  pending->function = function;
+  pending->communicator = MPI_COMM_NULL;
+  pending->is_persistent = life == Life::persistent;
+  pending->is_unpacked = pending->is_persistent;  // nothing arrives before it is started
+  if (object.kind == ErrorObject::Kind::communicator) {
+    pending->communicator = object.communicator;
+  } else {
+    pending->beyond_communicator = object;
+  }
+  // A library that fails may say MPI_SUCCESS after an error handler of the program has returned: then there is no
+  // request.
+  const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
+  const int code = call(arguments);
+  if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
+    if (code == MPI_SUCCESS) *request = before;
+    requests::release(pending);
+    return code;
+  }
+  // Libraries give the same handle to all that is complete at once.
+  ReceivedStatus status(MPI_STATUS_IGNORE);
+  if (!pending->is_persistent && is_complete(*request, status)) {
+    const int ours = pending->finish(status);
+    requests::release(pending);
+    if (ours == MPI_SUCCESS) return code;
+    native.Wait(request, MPI_STATUS_IGNORE);
+    return raise_on(object, ours);
+  }
+  requests::add(pending, *request);
+  return code;
+}
+
+}  // namespace gapless::mpi

@@ -1,0 +1,36 @@
+// Staged calls that return a request: what they have staged lives until the request is complete, and is unpacked then.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "mpi/calls/staged/staged_memory.hpp"
+#include "mpi/lifetime/errors.hpp"
+#include "mpi/requests/work.hpp"
+
+namespace gapless::mpi {
+
+class StagedWork final : public requests::Work {
+ public:
+  StagedMemory& memory() noexcept { return memory_; }
+  /// A failure is told when the call is complete: the others are in it already, or will be.
+  int start() noexcept override {
+    memory_.pack();
+    return MPI_SUCCESS;
+  }
+  int finish(ReceivedStatus&) noexcept override { return memory_.finish(); }
+
+ private:
+  StagedMemory memory_;
+};
+
+/// `persistent`: the work starts with each start of the request.
+enum class Life : std::uint8_t { once, persistent };
+
+/// Makes the call `call(arguments)`, which gives *request, and leaves `work` to whoever completes that. Errors go to
+/// `object`. Returns the call's result.
+int place_under_request(std::unique_ptr<requests::Work> work, Life life, const char* function,
+                        const ErrorObject& object, MPI_Request* request, int (*call)(const void* arguments),
+                        const void* arguments) noexcept;
+
+}  // namespace gapless::mpi

@@ -1,0 +1,17 @@
+// What is left to be done for a request that is no message: a collective, file or one-sided call on packed memory.
+#pragma once
+
+#include "mpi/calls/received_status.hpp"
+
+namespace gapless::mpi::requests {
+
+class Work {
+ public:
+  virtual ~Work() = default;
+  /// The program starts a persistent request. MPI_SUCCESS, or the error that is to be raised instead.
+  virtual int start() noexcept { return MPI_SUCCESS; }
+  /// The library has completed the request with that status. MPI_SUCCESS, or the error that is to be raised.
+  virtual int finish(ReceivedStatus& status) noexcept = 0;
+};
+
+}  // namespace gapless::mpi::requests

@@ -1,0 +1,190 @@
+// One-sided calls with GPU memory at their origin, on windows in host memory; and packing for other machines.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "support/same_as_on_host.hpp"
+
+namespace gapless::test {
+namespace {
+
+/// The ways to complete what was begun, at its origin.
+enum class Completion { fence, unlock, flush, flush_local, unlock_all, flush_all, start_complete };
+constexpr Completion completions[] = {Completion::fence,         Completion::unlock,     Completion::flush,
+                                      Completion::flush_local,   Completion::unlock_all, Completion::flush_all,
+                                      Completion::start_complete};
+
+class OneSided : public testing::Test {
+ protected:
+  static constexpr MPI_Aint window_bytes = 16384;
+  int target_ = (rank() + 1) % size();
+  std::vector<std::byte> memory_ = std::vector<std::byte>(window_bytes);
+  MPI_Win window_ = MPI_WIN_NULL;
+  std::uint64_t before_ = gpu_messages();
+
+  void SetUp() override {
+    MPI_Win_create(memory_.data(), window_bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window_);
+    MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
+  }
+  void TearDown() override {
+    MPI_Win_free(&window_);
+    if (under_gapless()) {
+      EXPECT_LT(before_, gpu_messages());
+    }
+  }
+
+  void fill_window() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (std::size_t i = 0; i < memory_.size(); ++i)
+      memory_[i] = static_cast<std::byte>(i * 3 + 50 * static_cast<std::size_t>(rank()));
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+
+  static void expect_success(int code) { EXPECT_EQ(MPI_SUCCESS, code); }
+
+  /// `operation` between the beginning and the end of an epoch; `look` when it must be complete at its origin.
+  void in_epoch(Completion how, const std::function<void()>& operation, const std::function<void()>& look) {
+    const bool is_fence = how == Completion::fence, is_started = how == Completion::start_complete;
+    const bool locks_all = how == Completion::unlock_all || how == Completion::flush_all;
+    MPI_Group world, mine, others;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    const int before = (rank() + size() - 1) % size();
+    MPI_Group_incl(world, 1, &target_, &mine);
+    MPI_Group_incl(world, 1, &before, &others);
+    if (is_fence) MPI_Win_fence(0, window_);
+    if (is_started) MPI_Win_post(others, 0, window_);
+    if (is_started) MPI_Win_start(mine, 0, window_);
+    if (locks_all) MPI_Win_lock_all(0, window_);
+    if (!is_fence && !is_started && !locks_all) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target_, 0, window_);
+    operation();
+    if (how == Completion::flush) expect_success(MPI_Win_flush(target_, window_));
+    if (how == Completion::flush_local) expect_success(MPI_Win_flush_local(target_, window_));
+    if (how == Completion::flush_all) expect_success(MPI_Win_flush_all(window_));
+    const bool is_flushed = how == Completion::flush || how == Completion::flush_local || how == Completion::flush_all;
+    if (is_flushed) look();
+    if (is_fence) expect_success(MPI_Win_fence(0, window_));
+    if (is_started) expect_success(MPI_Win_complete(window_));
+    if (is_started) expect_success(MPI_Win_wait(window_));
+    if (locks_all) expect_success(MPI_Win_unlock_all(window_));
+    if (!is_fence && !is_started && !locks_all) expect_success(MPI_Win_unlock(target_, window_));
+    if (!is_flushed) look();
+    MPI_Group_free(&world);
+    MPI_Group_free(&mine);
+    MPI_Group_free(&others);
+  }
+
+  /// What `operation` leaves of origin, result and window is the same from GPU memory as from host memory.
+  void expect_same(const std::string& what, const HostOrGpuCall& operation) {
+    for (const Completion how : completions) {
+      SCOPED_TRACE(what + ", completion " + std::to_string(static_cast<int>(how)));
+      TwoMemories wanted;
+      OnGpu sent(wanted.sent), received(wanted.received);
+      fill_window();
+      in_epoch(
+          how, [&] { ASSERT_EQ(MPI_SUCCESS, operation(wanted.sent.data(), wanted.received.data())); }, [] {});
+      MPI_Barrier(MPI_COMM_WORLD);
+      const std::vector<std::byte> wanted_window = memory_;
+      fill_window();
+      in_epoch(
+          how, [&] { EXPECT_EQ(MPI_SUCCESS, operation(sent.at(), received.at())); },
+          [&] { EXPECT_TRUE(same_bytes(wanted.received, received.bytes())); });
+      MPI_Barrier(MPI_COMM_WORLD);
+      EXPECT_TRUE(same_bytes(wanted_window, memory_));
+      EXPECT_TRUE(same_bytes(wanted.sent, sent.bytes()));
+    }
+  }
+};
+
+TEST_F(OneSided, PutsAndGets) {
+  for_datatypes([&](MPI_Datatype type) {
+    expect_same("Put", [&](void* s, void*) { return MPI_Put(s, 3, type, target_, 64, 3, type, window_); });
+    expect_same("Get", [&](void*, void* r) { return MPI_Get(r, 3, type, target_, 64, 3, type, window_); });
+  });
+}
+
+TEST_F(OneSided, Accumulates) {
+  for_datatypes([&](MPI_Datatype type) {
+    expect_same("Accumulate",
+                [&](void* s, void*) { return MPI_Accumulate(s, 3, type, target_, 64, 3, type, MPI_SUM, window_); });
+    expect_same("Get_accumulate", [&](void* s, void* r) {
+      return MPI_Get_accumulate(s, 3, type, r, 3, type, target_, 64, 3, type, MPI_SUM, window_);
+    });
+  });
+  expect_same("Fetch_and_op",
+              [&](void* s, void* r) { return MPI_Fetch_and_op(s, r, MPI_INT, target_, 64, MPI_SUM, window_); });
+  expect_same("Compare_and_swap", [&](void* s, void* r) {
+    return MPI_Compare_and_swap(s, static_cast<std::byte*>(s) + 4, r, MPI_INT, target_, 64, window_);
+  });
+}
+
+TEST_F(OneSided, UnderRequests) {
+  for_datatypes([&](MPI_Datatype type) {
+    TwoMemories wanted;
+    OnGpu sent(wanted.sent), received(wanted.received);
+    MPI_Request request;
+    fill_window();
+    MPI_Win_lock_all(0, window_);
+    GAPLESS_TEST_NATIVE(Get)(wanted.received.data(), 3, type, target_, 64, 3, type, window_);
+    MPI_Win_flush_all(window_);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Rget(received.at(), 3, type, target_, 64, 3, type, window_, &request));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+    EXPECT_TRUE(same_bytes(wanted.received, received.bytes()));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Rput(sent.at(), 3, type, target_, 4096, 3, type, window_, &request));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+    MPI_Win_flush_all(window_);
+    TwoMemories back = wanted;
+    GAPLESS_TEST_NATIVE(Get)(back.sent.data(), 3, type, target_, 4096, 3, type, window_);
+    MPI_Win_flush_all(window_);
+    EXPECT_TRUE(same_bytes(wanted.sent, back.sent));
+    MPI_Win_unlock_all(window_);
+    MPI_Barrier(MPI_COMM_WORLD);
+  });
+}
+
+/// Synchronising with one target says nothing of what another is asked for.
+TEST_F(OneSided, SeveralTargetsAtOnce) {
+  TwoMemories wanted;
+  fill_window();
+  std::vector<std::byte> expected = wanted.received;
+  OnGpu received(wanted.received);
+  MPI_Win_lock_all(0, window_);
+  for (int k = 0; k < size(); ++k)
+    GAPLESS_TEST_NATIVE(Get)(expected.data() + 256 * k, 100, MPI_BYTE, k, 64, 100, MPI_BYTE, window_);
+  MPI_Win_flush_all(window_);
+  for (int k = 0; k < size(); ++k)
+    EXPECT_EQ(MPI_SUCCESS, MPI_Get(received.at(256 * k), 100, MPI_BYTE, k, 64, 100, MPI_BYTE, window_));
+  for (int k = size() - 1; k >= 0; --k) EXPECT_EQ(MPI_SUCCESS, MPI_Win_flush(k, window_));
+  EXPECT_TRUE(same_bytes(expected, received.bytes()));
+  MPI_Win_unlock_all(window_);
+}
+
+TEST(External, PackingIsTheLibrarysOwn) {
+  for_datatypes([&](MPI_Datatype type) {
+    MPI_Aint there = 0, back = 0;
+    expect_same_as_on_host(
+        "Pack_external",
+        [&](void* s, void* r) {
+          MPI_Aint position = 12;
+          return GAPLESS_TEST_NATIVE(Pack_external)("external32", s, 3, type, r, 4096, &position);
+        },
+        [&](void* s, void* r) { return MPI_Pack_external("external32", s, 3, type, r, 4096, &(there = 12)); });
+    expect_same_as_on_host(
+        "Unpack_external",
+        [&](void* s, void* r) {
+          MPI_Aint position = 12;
+          return GAPLESS_TEST_NATIVE(Unpack_external)("external32", s, 4096, &position, r, 3, type);
+        },
+        [&](void* s, void* r) { return MPI_Unpack_external("external32", s, 4096, &(back = 12), r, 3, type); });
+    EXPECT_EQ(there, back);
+    EXPECT_LT(12, there);
+  });
+}
+
+}  // namespace
+}  // namespace gapless::test

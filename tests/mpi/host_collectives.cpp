@@ -1,0 +1,227 @@
+// Collectives on noncontiguous host memory, whose parts gapless may pack: the same bytes as the library's own call
+// leaves, whichever processes pack.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "support/environment.hpp"
+#include "support/layouts.hpp"
+#include "support/messages.hpp"
+#include "support/statistics.hpp"
+
+namespace gapless::test {
+namespace {
+
+std::vector<std::byte> filled(std::size_t bytes, int first) {
+  std::vector<std::byte> memory(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) memory[i] = static_cast<std::byte>(first + static_cast<int>(i * 7 + i / 251));
+  return memory;
+}
+
+using Call = std::function<int(void* sent, void* received)>;
+
+class HostCollectives : public testing::Test {
+ protected:
+  static constexpr std::size_t bytes = std::size_t{1} << 20;
+  MPI_Comm world_ = MPI_COMM_WORLD;
+  int processes_ = size();
+  int last_ = size() - 1;
+
+  /// `packs`: does this process pack something when everything is packed?
+  void expect_same(const std::string& what, const Call& native, const Call& call, bool packs = true) {
+    std::vector<std::byte> wanted_sent = filled(bytes, 10 * rank()), wanted = filled(bytes, 100 + 10 * rank());
+    std::vector<std::byte> sent = wanted_sent, received = wanted;
+    ASSERT_EQ(MPI_SUCCESS, native(wanted_sent.data(), wanted.data())) << what;
+    const auto before = packed_messages();
+    ASSERT_EQ(MPI_SUCCESS, call(sent.data(), received.data())) << what;
+    EXPECT_TRUE(same_bytes(wanted_sent, sent)) << what;
+    EXPECT_TRUE(same_bytes(wanted, received)) << what;
+    if (packs && is_everything_packed()) {
+      EXPECT_LT(before, packed_messages()) << what;
+    }
+  }
+};
+
+/// Calls the library's own function and ours with the arguments; `packs`: for expect_same().
+#define GAPLESS_EXPECT_SAME_IF(packs, name, ...)                                                                  \
+  expect_same(                                                                                                    \
+      "MPI_" #name,                                                                                               \
+      [&]([[maybe_unused]] void* s, [[maybe_unused]] void* r) { return GAPLESS_TEST_NATIVE(name)(__VA_ARGS__); }, \
+      [&]([[maybe_unused]] void* s, [[maybe_unused]] void* r) { return MPI_##name(__VA_ARGS__); }, packs)
+#define GAPLESS_EXPECT_SAME(...) GAPLESS_EXPECT_SAME_IF(true, __VA_ARGS__)
+/// The same of nonblocking ones.
+#define GAPLESS_EXPECT_SAME_LATER_IF(packs, name, ...)                     \
+  expect_same(                                                             \
+      "MPI_" #name,                                                        \
+      [&]([[maybe_unused]] void* s, [[maybe_unused]] void* r) {            \
+        MPI_Request request;                                               \
+        const int code = GAPLESS_TEST_NATIVE(name)(__VA_ARGS__, &request); \
+        GAPLESS_TEST_NATIVE(Wait)(&request, MPI_STATUS_IGNORE);            \
+        return code;                                                       \
+      },                                                                   \
+      [&]([[maybe_unused]] void* s, [[maybe_unused]] void* r) {            \
+        MPI_Request request;                                               \
+        const int code = MPI_##name(__VA_ARGS__, &request);                \
+        MPI_Wait(&request, MPI_STATUS_IGNORE);                             \
+        return code;                                                       \
+      },                                                                   \
+      packs)
+#define GAPLESS_EXPECT_SAME_LATER(...) GAPLESS_EXPECT_SAME_LATER_IF(true, __VA_ARGS__)
+
+/// The subarrays of a distributed transpose: this process's planes of an n x n x n array, cut along the second axis to
+/// be sent, and all planes of this process's columns to receive.
+class Transpose {
+ public:
+  explicit Transpose(int n) {
+    const int processes = size(), share = n / processes;
+    for (int k = 0; k < processes; ++k) {
+      add(out, {share, n, n}, {share, share, n}, {0, k * share, 0});
+      add(in, {n, share, n}, {share, share, n}, {k * share, 0, 0});
+    }
+    ones.assign(out.size(), 1);
+    zeros.assign(out.size(), 0);
+  }
+  ~Transpose() {
+    for (auto* types : {&out, &in}) {
+      for (MPI_Datatype& type : *types) MPI_Type_free(&type);
+    }
+  }
+  Transpose(const Transpose&) = delete;
+  Transpose& operator=(const Transpose&) = delete;
+
+  std::vector<MPI_Datatype> out, in;
+  std::vector<int> ones, zeros;
+
+ private:
+  static void add(std::vector<MPI_Datatype>& types, const std::vector<int>& sizes, const std::vector<int>& subsizes,
+                  const std::vector<int>& starts) {
+    MPI_Datatype type;
+    MPI_Type_create_subarray(3, sizes.data(), subsizes.data(), starts.data(), MPI_ORDER_C, MPI_DOUBLE, &type);
+    MPI_Type_commit(&type);
+    types.push_back(type);
+  }
+};
+
+TEST_F(HostCollectives, TransposesOfDistributedArrays) {
+  for (const int n : {4, 8, 32}) {
+    const Transpose t(n);
+    const int *one = t.ones.data(), *at = t.zeros.data();
+    // With one process both sides are contiguous, and so is a share of one plane.
+    const bool packs = processes_ > 1 && n > processes_;
+    for (int again = 0; again < 3; ++again) {
+      GAPLESS_EXPECT_SAME_IF(packs, Alltoallw, s, one, at, t.out.data(), r, one, at, t.in.data(), world_);
+      GAPLESS_EXPECT_SAME_LATER_IF(packs, Ialltoallw, s, one, at, t.out.data(), r, one, at, t.in.data(), world_);
+    }
+  }
+}
+
+#if !defined(OPEN_MPI)  // which lacks them
+TEST_F(HostCollectives, OfLargeCounts) {
+  const Transpose t(8);
+  const std::vector<MPI_Count> one(t.ones.begin(), t.ones.end());
+  const std::vector<MPI_Aint> at(t.zeros.begin(), t.zeros.end());
+  const bool packs = processes_ > 1;
+  GAPLESS_EXPECT_SAME_IF(packs, Alltoallw_c, s, one.data(), at.data(), t.out.data(), r, one.data(), at.data(),
+                         t.in.data(), world_);
+  GAPLESS_EXPECT_SAME_LATER_IF(packs, Ialltoallw_c, s, one.data(), at.data(), t.out.data(), r, one.data(), at.data(),
+                               t.in.data(), world_);
+  const Owned gaps(strided(300, 2, 4));
+  std::vector<MPI_Aint> places;
+  for (int k = 0; k < processes_; ++k) places.push_back(k);
+  GAPLESS_EXPECT_SAME(Alltoallv_c, s, one.data(), places.data(), gaps, r, one.data(), places.data(), gaps, world_);
+  GAPLESS_EXPECT_SAME(Bcast_c, s, 3, gaps, last_, world_);
+}
+#endif
+
+/// One side contiguous, the other not, and some processes' parts empty.
+TEST_F(HostCollectives, OfMixedDatatypes) {
+  const Owned gaps(strided(300, 2, 4)), none(strided(1, 600, 600));
+  std::vector<MPI_Datatype> out, in;
+  std::vector<int> n, m, places;
+  for (int k = 0; k < processes_; ++k) {
+    out.push_back((k + rank()) % 2 == 0 ? gaps : none);
+    in.push_back((k + rank()) % 3 == 0 ? none : gaps);
+    n.push_back((k + rank()) % 4);
+    places.push_back((processes_ - 1 - k) * 16384);
+  }
+  m = n;
+  GAPLESS_EXPECT_SAME_IF(false, Alltoallw, s, n.data(), places.data(), out.data(), r, m.data(), places.data(),
+                         in.data(), world_);
+}
+
+TEST_F(HostCollectives, OfOneDatatype) {
+  const Owned gaps(strided(300, 2, 4));
+  std::vector<int> n, at, same;
+  for (int k = 0; k < processes_; ++k) {
+    n.push_back(k % 3 + 1);
+    at.push_back(5 * (processes_ - 1 - k));
+  }
+  const int mine = n[static_cast<std::size_t>(rank())];
+  same.assign(n.size(), mine);
+  for (int again = 0; again < 2; ++again) {
+    GAPLESS_EXPECT_SAME(Bcast, s, 3, gaps, last_, world_);
+    GAPLESS_EXPECT_SAME(Gather, s, 2, gaps, r, 2, gaps, last_, world_);
+    GAPLESS_EXPECT_SAME(Scatter, s, 2, gaps, r, 2, gaps, 0, world_);
+    GAPLESS_EXPECT_SAME(Allgather, s, 2, gaps, r, 2, gaps, world_);
+    GAPLESS_EXPECT_SAME(Allgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, r, 2, gaps, world_);
+    GAPLESS_EXPECT_SAME(Alltoall, s, 2, gaps, r, 2, gaps, world_);
+    GAPLESS_EXPECT_SAME(Alltoall, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, r, 2, gaps, world_);
+    GAPLESS_EXPECT_SAME(Gatherv, s, mine, gaps, r, n.data(), at.data(), gaps, 0, world_);
+    GAPLESS_EXPECT_SAME(Scatterv, s, n.data(), at.data(), gaps, r, mine, gaps, last_, world_);
+    GAPLESS_EXPECT_SAME(Allgatherv, s, mine, gaps, r, n.data(), at.data(), gaps, world_);
+    GAPLESS_EXPECT_SAME(Alltoallv, s, n.data(), at.data(), gaps, r, same.data(), at.data(), gaps, world_);
+    GAPLESS_EXPECT_SAME_LATER(Ibcast, s, 3, gaps, last_, world_);
+    GAPLESS_EXPECT_SAME_LATER(Iallgather, s, 2, gaps, r, 2, gaps, world_);
+    GAPLESS_EXPECT_SAME_LATER(Ialltoallv, s, n.data(), at.data(), gaps, r, same.data(), at.data(), gaps, world_);
+  }
+}
+
+/// What one process packs another receives as it is: every process decides alone.
+TEST_F(HostCollectives, BetweenGapsAndNone) {
+  const Owned gaps(strided(3000, 2, 4)), none(strided(1, 6000, 6000));
+  const MPI_Datatype mine = rank() % 2 == 0 ? gaps : none;
+  const bool packs = rank() % 2 == 0;
+  for (const int root : {0, last_}) {
+    GAPLESS_EXPECT_SAME_IF(packs, Bcast, s, 3, mine, root, world_);
+    GAPLESS_EXPECT_SAME_IF(packs, Gather, s, 2, mine, r, 2, none, root, world_);
+    GAPLESS_EXPECT_SAME_IF(packs, Scatter, s, 2, none, r, 2, mine, root, world_);
+  }
+  GAPLESS_EXPECT_SAME_IF(packs, Allgather, s, 2, mine, r, 2, none, world_);
+  GAPLESS_EXPECT_SAME_IF(packs, Allgather, s, 2, none, r, 2, mine, world_);
+  GAPLESS_EXPECT_SAME_IF(packs, Alltoall, s, 2, mine, r, 2, none, world_);
+}
+
+/// The halo of a grid with borders and one without.
+TEST_F(HostCollectives, HalosOfGrids) {
+  constexpr int n = 24;
+  int dimensions[] = {0, 0};
+  MPI_Dims_create(processes_, 2, dimensions);
+  for (const int is_torus : {0, 1}) {
+    const int periodic[] = {is_torus, is_torus};
+    MPI_Comm grid;
+    MPI_Cart_create(MPI_COMM_WORLD, 2, dimensions, periodic, 0, &grid);
+    const Owned row(strided(1, n, n)), column_of(column(n, n + 2)), gaps(strided(30, 2, 4));
+    const MPI_Datatype types[] = {row, row, column_of, column_of};
+    const int ones[] = {1, 1, 1, 1};
+    const auto at = [](int i, int j) { return static_cast<MPI_Aint>(sizeof(int)) * (i * (n + 2) + j); };
+    const MPI_Aint edges[] = {at(1, 1), at(n, 1), at(1, 1), at(1, n)},
+                   halos[] = {at(0, 1), at(n + 1, 1), at(1, 0), at(1, n + 1)};
+    // Two processes without a torus exchange rows alone, which have no gaps.
+    const bool has_neighbours = is_torus != 0 || processes_ > 1, packs = is_torus != 0 || processes_ > 2;
+    for (int again = 0; again < 3; ++again) {
+      GAPLESS_EXPECT_SAME_IF(packs, Neighbor_alltoallw, s, ones, edges, types, r, ones, halos, types, grid);
+      GAPLESS_EXPECT_SAME_LATER_IF(packs, Ineighbor_alltoallw, s, ones, edges, types, r, ones, halos, types, grid);
+    }
+    GAPLESS_EXPECT_SAME(Neighbor_allgather, s, 1, column_of, r, n, MPI_INT, grid);
+    GAPLESS_EXPECT_SAME_IF(has_neighbours, Neighbor_alltoall, s, 1, gaps, r, 1, gaps, grid);
+    MPI_Comm_free(&grid);
+  }
+}
+
+}  // namespace
+}  // namespace gapless::test
