@@ -1,6 +1,6 @@
 """The documented environment variables are those that are read, and what is wrong with them is said once.
 
-tests/base/settings_test.cpp has the values one by one, test_info.py what `gapless info` says of them.
+tests/base/test_settings.cpp has the values one by one, test_info.py what `gapless info` says of them.
 """
 
 import re

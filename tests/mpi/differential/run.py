@@ -84,7 +84,7 @@ class Tester:
 
     def command(self, case):
         return (
-            f"tests/mpi/differential/run.py --build {self.arguments.build} --mpi {self.mpi.name} "
+            f"python3 tests/mpi/differential/run.py --build {self.arguments.build} --mpi {self.mpi.name} "
             f"--seed {self.arguments.seed} --configuration {self.configuration} --case {case}"
         )
 
@@ -199,7 +199,7 @@ def parse():
     parser.add_argument("--mpi", action="append", help="mpich, abi or openmpi; may be given several times")
     parser.add_argument("--seed", type=int, default=20100401)
     parser.add_argument("--checks", type=int, default=18000, help="how many for each MPI")
-    parser.add_argument("--minutes", type=float, help="run for so long instead, with seeds that follow each other")
+    parser.add_argument("--minutes", type=float, help="run for so long instead, with ever new cases")
     parser.add_argument("--configuration", action="append", help=f"default: {' '.join(CONFIGURATIONS)}")
     parser.add_argument("--families", default=",".join(FAMILIES))
     parser.add_argument("--case", type=int, action="append", help="run this case alone, with gapless and without")
