@@ -134,6 +134,21 @@ TEST(FirstUses, ALongListWaits) {
   }
 }
 
+/// Short enough to cost little, and long enough for the analysis to cost more than of a vector.
+TEST(FirstUses, AListOfAThousandWaits) {
+  const List list = irregular_list(1000);
+  const Owned type(list.handle);
+  const auto before = analyses();
+  expect_packs(list.packing, type, 5);
+  if (waits()) {
+    EXPECT_EQ(before, analyses());
+  }
+  expect_packs(list.packing, type, 60);
+  if (under_gapless()) {
+    EXPECT_EQ(before + 1, analyses());
+  }
+}
+
 TEST(FirstUses, ContiguousTypesAreSeenToBeContiguous) {
   MPI_Datatype handle;
   MPI_Type_contiguous(30, MPI_INT, &handle);

@@ -98,7 +98,8 @@ bool may_name_gpu_memory(const void* memory, MPI_Datatype datatype) noexcept {
 [[gnu::noinline]] bool leave_slowly(const Uses& uses, MPI_Count count, MPI_Datatype datatype,
                                     Purpose purpose) noexcept {
   const float cost_ns = uses.cost_ns(count);
-  if (!uses.is_long_list() && !is_due(cost_ns, uses.left_ns.load(relaxed))) return spend(uses, cost_ns);
+  // The use that spends what is left is weighed first: the analysis may take longer than that.
+  if (!uses.is_long_list() && cost_ns < uses.left_ns.load(relaxed)) return spend(uses, cost_ns);
   const MPI_Count bytes = runtime::size_of(datatype);
   if (bytes < 0) return false;
   // A long list waits long, so it is made sure that the handle still means it.
