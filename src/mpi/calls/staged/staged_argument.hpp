@@ -14,7 +14,7 @@
 #include "mpi/calls/staged/byte_types.hpp"
 #include "mpi/calls/staged/memory_argument.hpp"
 #include "mpi/calls/user_buffer.hpp"
-#include "transfer/batch.hpp"
+#include "transfer/parts.hpp"
 #include "transfer/buffers.hpp"
 
 namespace gapless::mpi {

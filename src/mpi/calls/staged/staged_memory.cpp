@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "mpi/lifetime/errors.hpp"
-#include "transfer/batch.hpp"
+#include "transfer/parts.hpp"
 #include "transfer/choose.hpp"
 
 namespace gapless::mpi {

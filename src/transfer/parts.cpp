@@ -1,4 +1,4 @@
-#include "transfer/batch.hpp"
+#include "transfer/parts.hpp"
 
 #include <algorithm>
 #include <exception>
