@@ -6,17 +6,21 @@
 
 #include <cstddef>
 
+#include "model/gpu.hpp"
 #include "model/host.hpp"
 
 namespace gapless::model {
 
+constexpr double per_ns(std::int64_t bytes_per_us) noexcept { return static_cast<double>(bytes_per_us) / 1000; }
+
+/// What schemes for GPU memory are predicted from: those costs of the architecture's that they come to.
 struct GpuProfile {
-  double launch_and_wait_ns = 8300;       ///< one kernel launch until the CPU sees it done
-  double copy_start_ns = 3000;            ///< a copy issued behind a kernel on the same stream
-  double pack_bytes_per_ns = 800;         ///< kernel into GPU memory, typical blocks
-  double mapped_write_bytes_per_ns = 52;  ///< kernel writing host memory through the bus
-  double mapped_read_bytes_per_ns = 54;   ///< the way back, in chunks where it is long
-  double copy_bytes_per_ns = 55;          ///< copy engine, pinned host memory, either way
+  double launch_and_wait_ns = static_cast<double>(gpu_costs.kernel[1].waited_ns);  ///< until the CPU sees a kernel done
+  double copy_start_ns = static_cast<double>(gpu_costs.next_copy_ns);              ///< behind a kernel in its stream
+  double pack_bytes_per_ns = per_ns(gpu_costs.kernel[0].bytes_per_us);             ///< kernel into GPU memory
+  double mapped_write_bytes_per_ns = per_ns(gpu_costs.kernel[1].bytes_per_us);     ///< kernel writing host memory
+  double mapped_read_bytes_per_ns = per_ns(gpu_costs.chunks.bytes_per_us);         ///< the way back
+  double copy_bytes_per_ns = per_ns(gpu_costs.copy[1].bytes_per_us);               ///< copy engine, either way
 };
 
 struct Profile {
