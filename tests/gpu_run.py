@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 LISTING = "gpu_tests.json"
 MPIS = ["mpich", "openmpi"]
@@ -152,12 +153,13 @@ def gpu():
     return {"gpu": name, "driver": driver, "gpus": len(names)}
 
 
-def run(build, output, benchmarks):
+def run(build, output, benchmarks, jobs):
     stored = build / LISTING
     tests = json.loads(stored.read_text()) if stored.exists() else listing(build)
     # A bundle carries its MPI libraries along.
     prefixes = {m: str(build / m) if (build / m).is_dir() else prefix for m, prefix in tests["prefixes"].items()}
-    rows = [run_test(test, build, prefixes) for test in tests["tests"]]
+    with ThreadPoolExecutor(jobs) as pool:
+        rows = list(pool.map(lambda test: run_test(test, build, prefixes), tests["tests"]))
     counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in ("passed", "failed", "skipped")}
     for name in BENCHMARKS if benchmarks else []:
         run_benchmark(build / "bin" / name)
@@ -199,10 +201,11 @@ def main():
         "--output", type=pathlib.Path, help="the JSON file; default bench/results/gpu_tests_<gpu>.json"
     )
     running.add_argument("--no-benchmarks", action="store_true")
+    running.add_argument("--jobs", type=int, default=1, help="tests at a time (1)")
     arguments = parser.parse_args()
     if arguments.action == "pack":
         return pack(arguments.build.resolve(), arguments.bundle.resolve())
-    return run(arguments.build.resolve(), arguments.output, not arguments.no_benchmarks)
+    return run(arguments.build.resolve(), arguments.output, not arguments.no_benchmarks, arguments.jobs)
 
 
 if __name__ == "__main__":
