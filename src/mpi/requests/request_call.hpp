@@ -8,6 +8,7 @@
 
 #include "mpi/calls/message_call.hpp"
 #include "mpi/requests/outstanding.hpp"
+#include "mpi/requests/work.hpp"
 #include "mpi/table/rows.hpp"
 
 namespace gapless::mpi {
@@ -34,8 +35,6 @@ int place_under_request(requests::Pending* pending, MPI_Request* request, CallLi
   requests::add(pending, *request);
   return code;
 }
-
-enum class Life { once, persistent };
 
 template <class Row, Life life, class Function = decltype(Row::native_function())>
 struct RequestCall;

@@ -1,9 +1,16 @@
 // What is left to be done for a request that is no message: a collective, file or one-sided call on packed memory.
 #pragma once
 
+#include <cstdint>
+
 #include "mpi/calls/received_status.hpp"
 
-namespace gapless::mpi::requests {
+namespace gapless::mpi {
+
+/// Of a request. `persistent`: what is to be done begins with each start.
+enum class Life : std::uint8_t { once, persistent };
+
+namespace requests {
 
 class Work {
  public:
@@ -14,4 +21,5 @@ class Work {
   virtual int finish(ReceivedStatus& status) noexcept = 0;
 };
 
-}  // namespace gapless::mpi::requests
+}  // namespace requests
+}  // namespace gapless::mpi

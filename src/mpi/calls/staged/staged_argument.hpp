@@ -14,8 +14,8 @@
 #include "mpi/calls/staged/byte_types.hpp"
 #include "mpi/calls/staged/memory_argument.hpp"
 #include "mpi/calls/user_buffer.hpp"
-#include "transfer/parts.hpp"
 #include "transfer/buffers.hpp"
+#include "transfer/parts.hpp"
 
 namespace gapless::mpi {
 

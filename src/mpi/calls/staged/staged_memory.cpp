@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "mpi/lifetime/errors.hpp"
-#include "transfer/parts.hpp"
 #include "transfer/choose.hpp"
+#include "transfer/parts.hpp"
 
 namespace gapless::mpi {
 

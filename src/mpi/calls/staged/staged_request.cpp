@@ -38,9 +38,11 @@ int place_under_request(std::unique_ptr<requests::Work> work, Life life, const c
     requests::release(pending);
     return code;
   }
-  // Libraries give the same handle to all that is complete at once.
+  // Libraries give the same handle to all that is complete at once, but not to file access, of which MPICH 5.0.2 may
+  // not be asked: it would tell the next call of an error.
+  const bool may_share = !pending->is_persistent && object.kind != ErrorObject::Kind::file;
   ReceivedStatus status(MPI_STATUS_IGNORE);
-  if (!pending->is_persistent && is_complete(*request, status)) {
+  if (may_share && is_complete(*request, status)) {
     const int ours = pending->finish(status);
     requests::release(pending);
     if (ours == MPI_SUCCESS) return code;

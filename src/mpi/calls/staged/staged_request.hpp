@@ -1,7 +1,6 @@
 // Staged calls that return a request: what they have staged lives until the request is complete, and is unpacked then.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
 #include "mpi/calls/staged/staged_memory.hpp"
@@ -23,9 +22,6 @@ class StagedWork final : public requests::Work {
  private:
   StagedMemory memory_;
 };
-
-/// `persistent`: the work starts with each start of the request.
-enum class Life : std::uint8_t { once, persistent };
 
 /// Makes the call `call(arguments)`, which gives *request, and leaves `work` to whoever completes that. Errors go to
 /// `object`. Returns the call's result.
