@@ -108,7 +108,8 @@ install: libraries  ## install into PREFIX (default /usr/local)
 wheel: libraries $(stamps)/wheel  ## one wheel for every MPI, on Linux with glibc 2.28 or later, into dist
 	@rm -rf dist build/default/wheel
 	@build/wheel/bin/python -m pip wheel . --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-	  -w build/default/wheel -C cmake.source-dir=cmake/wheel -C cmake.define.GAPLESS_BUILD_TREE=$(CURDIR)/build/default
+	  -w build/default/wheel --config-settings=cmake.source-dir=cmake/wheel \
+	  --config-settings=cmake.define.GAPLESS_BUILD_TREE=$(CURDIR)/build/default
 	@PATH=$(CURDIR)/build/wheel/bin:$$PATH; \
 	auditwheel repair --plat $(manylinux) --only-plat -w dist build/default/wheel/*.whl 2>build/default/wheel/log || \
 	  { cat build/default/wheel/log >&2; exit 1; }
