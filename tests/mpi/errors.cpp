@@ -10,6 +10,7 @@
 
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
+#include "support/statistics.hpp"
 
 namespace gapless::test {
 namespace {
@@ -221,10 +222,10 @@ TEST(ErrorHandlers, ThatReturnLeaveNothingReceived) {
   EXPECT_EQ(before, memory);
 }
 
-/// MPICH receives the whole elements, and tells of the rest if it came from another process; Open MPI receives all.
+/// MPICH receives the whole elements, and tells of the rest in jobs of several processes; Open MPI receives all.
 /// (MPICH 5.0.2 by itself crashes now and then, where the message is there before the receive.)
 TEST_F(Errors, AMessageThatEndsInsideABasicElement) {
-  if (!under_gapless()) GTEST_SKIP() << "MPICH 5.0.2 crashes now and then";
+  if (!is_everything_packed()) GTEST_SKIP() << "MPICH 5.0.2 crashes now and then in a receive of its own";
 #ifdef OPEN_MPI
   constexpr bool receives_parts = true;
 #else
@@ -243,7 +244,7 @@ TEST_F(Errors, AMessageThatEndsInsideABasicElement) {
     MPI_Status status{};
     const int code = error_class(MPI_Recv(memory.data(), 1, type, from, 0, MPI_COMM_WORLD, &status));
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    const bool told = !receives_parts && from != rank();
+    const bool told = !receives_parts && size() > 1;
     EXPECT_EQ(told ? MPI_ERR_TYPE : MPI_SUCCESS, code) << bytes;
     EXPECT_EQ(wanted, memory) << bytes;
     MPI_Count counted = 0;

@@ -108,15 +108,13 @@ void refuse(MPI_Session session) {
   OnGpu memory(std::vector<std::byte>(64));
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
-  MPI_Request request = MPI_REQUEST_NULL;
-  const int of_communicator = MPI_Ibcast(memory.at(), 4, MPI_INT, 0, communicator, &request);
+  MPI_Win window = MPI_WIN_NULL;
+  const int of_communicator = MPI_Win_create(memory.at(), 64, 1, MPI_INFO_NULL, communicator, &window);
   MPI_Error_string(of_communicator, text, &length);
-  expect(std::strstr(text, "MPI_Ibcast") != nullptr, "an error that names MPI_Ibcast", text);
-  char packed[8] = "";
-  MPI_Aint position = 0;
-  const int of_nothing = MPI_Pack_external("external32", memory.at(), 1, MPI_INT, packed, sizeof packed, &position);
+  expect(std::strstr(text, "MPI_Win_create") != nullptr, "an error that names MPI_Win_create", text);
+  const int of_nothing = MPI_Buffer_attach(memory.at(), 64);
   MPI_Error_string(of_nothing, text, &length);
-  expect(std::strstr(text, "MPI_Pack_external") != nullptr, "an error that names MPI_Pack_external", text);
+  expect(std::strstr(text, "MPI_Buffer_attach") != nullptr, "an error that names MPI_Buffer_attach", text);
   MPI_Comm_free(&communicator);
 }
 

@@ -15,6 +15,8 @@ CALLS = {
     "Allreduce": 1,
     "Win_create": 1,
     "Get_accumulate": 1,
+    "Win_unlock": 1,
+    "Win_free": 1,
     "Finalize": 1,
 }
 LARGE_COUNT = {"mpich": {"Send_c": 1}, "abi": {"Send_c": 1}, "openmpi": {}}

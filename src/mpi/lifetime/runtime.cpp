@@ -28,7 +28,7 @@ enum class Model { world, sessions };
 std::mutex mutex;  ///< set-up and end, and all below; readers of the private handles know that `working` is set
 std::atomic<bool> working{false};
 std::atomic<bool> multithreaded{true};
-std::atomic<int> rank_in_world{-1};
+std::atomic<bool> alone{false};
 Model model;
 bool world_ended = false;       ///< MPI_Finalize has begun
 int open_sessions = 0;          ///< the program's
@@ -103,9 +103,9 @@ bool start_in_world() noexcept {
   int level = MPI_THREAD_MULTIPLE;
   native.Query_thread(&level);
   multithreaded.store(level == MPI_THREAD_MULTIPLE, std::memory_order_relaxed);
-  int rank = -1;
-  native.Comm_rank(MPI_COMM_WORLD, &rank);
-  rank_in_world.store(rank, std::memory_order_relaxed);
+  int size = 0;
+  native.Comm_size(MPI_COMM_WORLD, &size);
+  alone.store(size == 1, std::memory_order_relaxed);
   // Not a duplicate, for which the program's attribute callbacks would be called.
   if (native.Comm_split(MPI_COMM_SELF, 0, 0, &private_communicator) != MPI_SUCCESS) return false;
   native.Comm_set_errhandler(private_communicator, MPI_ERRORS_RETURN);
@@ -136,7 +136,7 @@ bool start() noexcept {
 
 bool is_multithreaded() noexcept { return multithreaded.load(std::memory_order_relaxed); }
 
-int world_rank() noexcept { return rank_in_world.load(std::memory_order_relaxed); }
+bool is_alone() noexcept { return alone.load(std::memory_order_relaxed); }
 
 int type_keyval() noexcept { return type_keyval_; }
 

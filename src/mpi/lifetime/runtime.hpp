@@ -29,8 +29,8 @@ MPI_Comm communicator_for_errors() noexcept;
 /// May several threads of the program call MPI at the same time?
 bool is_multithreaded() noexcept;
 
-/// This process's rank in MPI_COMM_WORLD; -1 without a world.
-int world_rank() noexcept;
+/// Is this the only process of MPI_COMM_WORLD? False without a world.
+bool is_alone() noexcept;
 
 /// Do all processes of the job run on this node? False where that is not known.
 bool is_job_on_one_node() noexcept;
