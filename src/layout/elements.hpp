@@ -16,17 +16,17 @@ using ElementsPointer = std::shared_ptr<const Elements>;
 
 class Elements {
  public:
-  /// So many of a kind, one behind the other in the packed stream.
+  /// So many packed bytes of repetitions of a kind.
   struct Field {
     ElementsPointer kind;
-    Offset count;
+    Offset bytes;
   };
 
   /// One basic element.
   explicit Elements(Offset size) : size_(size) {}
   /// Precondition: every kind is known.
   explicit Elements(std::vector<Field> fields) : fields_(std::move(fields)) {
-    for (const Field& field : fields_) size_ += field.count * field.kind->size_;
+    for (const Field& field : fields_) size_ += field.bytes;
   }
 
   bool is_basic() const noexcept { return fields_.empty(); }
@@ -38,10 +38,9 @@ class Elements {
     const Offset repetitions = bytes - bytes % size_;
     Offset rest = bytes - repetitions, begin = repetitions;
     for (const Field& field : fields_) {
-      const Offset size = field.count * field.kind->size_;
-      if (rest < size) return begin + field.kind->whole(rest);
-      rest -= size;
-      begin += size;
+      if (rest < field.bytes) return begin + field.kind->whole(rest);
+      rest -= field.bytes;
+      begin += field.bytes;
     }
     return begin;
   }

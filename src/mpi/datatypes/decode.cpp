@@ -219,7 +219,8 @@ ElementsPointer elements_of(int combiner, const Contents& contents, const Childr
   const Numbers block_lengths = contents.numbers(1, children.size());
   for (std::size_t i = 0; i < children.size(); ++i) {
     if (children[i].elements == nullptr) return nullptr;
-    fields.push_back({children[i].elements, block_lengths[i]});
+    // A child may be many repetitions of what its elements are.
+    fields.push_back({children[i].elements, block_lengths[i] * children[i].datatype.size()});
   }
   return std::make_shared<const Elements>(std::move(fields));
 }

@@ -68,7 +68,9 @@ class Claims {
     const int ours = code == MPI_SUCCESS ? pending->finish(status) : MPI_SUCCESS;
     if (code != MPI_SUCCESS) status.deliver();
     object_ = pending->error_object();
-    if (!pending->is_persistent) {
+    if (pending->is_persistent) {
+      pending->forget_outcome();
+    } else {
       pending_[i] = nullptr;
       end(pending);
     }
@@ -82,6 +84,9 @@ class Claims {
   int look(int i, int code, ReceivedStatus& status) noexcept {
     Pending* pending = any_ ? pending_[i] : nullptr;
     if (pending == nullptr || code != MPI_SUCCESS) {
+      // MPICH 5.0.2 takes a persistent request for inactive from now on, and would not tell the call that
+      // completes it.
+      if (pending != nullptr && pending->is_persistent) pending->note_failure();
       status.deliver();
       return code;
     }

@@ -56,17 +56,25 @@ int Pending::finish(ReceivedStatus& status) noexcept {
     unpack_in(batch, status);
     unpacked(batch.run());
   }
-  int code = MPI_SUCCESS;
-  if (has_arrived(status)) {
-    code = unpacked_code_;
-    if (unpacked_) status.set_bytes(*unpacked_);
-  }
+  int code = unpacked_code_;
+  if (unpacked_ && has_arrived(status)) status.set_bytes(*unpacked_);
   if (Partitions* message = partitions(); message != nullptr && status.is_set()) {
     const transfer::Result result = message->finish();
     if (result != transfer::Result::ok) code = gpu_failure(function, result);
   }
   status.deliver();
   return code;
+}
+
+void Pending::note_failure() noexcept {
+  if (!receives()) return;
+  is_unpacked = true;
+  unpacked_code_ = raised_already;
+}
+
+void Pending::forget_outcome() noexcept {
+  unpacked_code_ = MPI_SUCCESS;
+  unpacked_.reset();
 }
 
 void Pending::start_in(transfer::Batch& batch) noexcept {

@@ -75,6 +75,10 @@ class Pending {
   /// Unpacks what is not yet, and gives the program its status. MPI_SUCCESS, or the error that is to be raised. May
   /// come again, for calls that complete nothing.
   int finish(ReceivedStatus& status) noexcept;
+  /// The library has told of an error, and raised it: nothing is unpacked.
+  void note_failure() noexcept;
+  /// A call has completed the persistent request: the next one has nothing to tell.
+  void forget_outcome() noexcept;
   /// The program starts the persistent request: packs what it sends, together with others. started(), after that has
   /// been done, gives MPI_SUCCESS, or the error that is to be raised.
   void start_in(transfer::Batch& batch) noexcept;
