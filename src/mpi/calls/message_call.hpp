@@ -145,4 +145,18 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   }
 };
 
+template <class Row, auto slowly, class Function = decltype(Row::native_function())>
+struct ReplaceCall;
+
+/// A call that sends and receives through one memory; `slowly` has its arguments, and serves what does not go straight
+/// through.
+template <class Row, auto slowly, class Count, class... Others>
+struct ReplaceCall<Row, slowly, int (*)(void*, Count, MPI_Datatype, Others...)> {
+  static int call(void* memory, Count count, MPI_Datatype datatype, Others... others) {
+    if (goes_straight_through<Purpose::message>(memory, count, datatype)) [[likely]]
+      return Row::native_function()(memory, count, datatype, others...);
+    return slowly(memory, count, datatype, others...);
+  }
+};
+
 }  // namespace gapless::mpi

@@ -16,7 +16,7 @@ template <class Row, auto exchange, class Count>
                                   request);
   };
   requests::Pending* pending = requests::acquire();
-  if (pending == nullptr) return call_library();
+  if (pending == nullptr) return raise_on_communicator(communicator, MPI_ERR_NO_MEM);
   auto& both = pending->make<requests::Exchange<Count>>(memory, count, datatype, destination == MPI_PROC_NULL, memory,
                                                         count, datatype, source == MPI_PROC_NULL);
   int code = MPI_SUCCESS;
@@ -26,7 +26,7 @@ template <class Row, auto exchange, class Count>
     return fails ? raise_on_communicator(communicator, code) : call_library();
   }
   pending->function = Row::name;
-  pending->communicator = communicator;
+  pending->error_object = ErrorObject::of_communicator(communicator);
   return place_under_request(pending, request, [&] {
     return (native.*exchange)(both.out.memory(), both.out.count(), both.out.datatype(), destination, send_tag,
                               both.in.memory(), both.in.count(), both.in.datatype(), source, receive_tag, communicator,
@@ -35,15 +35,7 @@ template <class Row, auto exchange, class Count>
 }
 
 template <class Row, auto exchange, class Count>
-int replace(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag, int source,
-            int receive_tag, MPI_Comm communicator, MPI_Request* request) {
-  if (goes_straight_through<Purpose::message>(memory, count, datatype)) [[likely]] {
-    return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
-                                  request);
-  }
-  return replace_slowly<Row, exchange>(memory, count, datatype, destination, send_tag, source, receive_tag,
-                                       communicator, request);
-}
+constexpr auto replace = ReplaceCall<Row, replace_slowly<Row, exchange, Count>>::call;
 
 }  // namespace
 
@@ -62,9 +54,10 @@ GAPLESS_NONBLOCKING_BOTH(Imrecv)
 GAPLESS_NONBLOCKING_BOTH(Isendrecv)
 
 GAPLESS_IF_DECLARED(Isendrecv_replace, const decltype(Native::Isendrecv_replace) Isendrecv_replace =
-                                           replace<table::rows::Isendrecv_replace, &Native::Isendrecv>;)
-GAPLESS_IF_DECLARED(Isendrecv_replace_c, const decltype(Native::Isendrecv_replace_c) Isendrecv_replace_c =
-                                             replace<table::rows::Isendrecv_replace_c, &Native::Isendrecv_c>;)
+                                           replace<table::rows::Isendrecv_replace, &Native::Isendrecv, int>;)
+GAPLESS_IF_DECLARED(Isendrecv_replace_c,
+                    const decltype(Native::Isendrecv_replace_c) Isendrecv_replace_c =
+                        replace<table::rows::Isendrecv_replace_c, &Native::Isendrecv_c, MPI_Count>;)
 
 }  // namespace entry
 }  // namespace gapless::mpi

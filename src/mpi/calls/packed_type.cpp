@@ -1,11 +1,6 @@
 // Datatypes for packed bytes that no count of MPI_PACKED names: split ones, and more bytes than an int counts.
 #include "mpi/calls/packed_type.hpp"
 
-#include <array>
-#include <atomic>
-#include <cstdint>
-#include <mutex>
-
 #include "model/model.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
@@ -34,43 +29,9 @@ bool make_type(std::size_t bytes, bool split, MPI_Datatype& type) noexcept {
   return false;
 }
 
-// Split types by their size, made once. Readers take no lock: a slot's size is set last.
-struct Slot {
-  std::atomic<std::size_t> bytes{0};
-  MPI_Datatype handle{};
-};
-constexpr std::size_t ways = 4, set_bits = 7;
-std::array<std::array<Slot, ways>, std::size_t{1} << set_bits> split_types;
-std::mutex split_types_mutex;  ///< for writers
-
-auto& set_of(std::size_t bytes) noexcept {
-  return split_types[(static_cast<std::uint64_t>(bytes) * 0x9e3779b97f4a7c15u) >> (64 - set_bits)];
-}
-
-const Slot* find_split_type(std::size_t bytes) noexcept {
-  for (const Slot& slot : set_of(bytes)) {
-    if (slot.bytes.load(std::memory_order_acquire) == bytes) return &slot;
-  }
-  return nullptr;
-}
-
-// A type that finds no place is made anew for each message: none in use is ever freed.
-[[gnu::noinline]] MadeType add_split_type(std::size_t bytes) noexcept {
-  const std::lock_guard lock(split_types_mutex);
-  if (const Slot* slot = find_split_type(bytes)) return {slot->handle, true, false};
-  MadeType made{MPI_PACKED, false, true};
-  made.is_usable = make_type(bytes, true, made.handle);
-  made.is_temporary = made.is_usable;
-  if (!made.is_usable) return made;
-  for (Slot& slot : set_of(bytes)) {
-    if (slot.bytes.load(std::memory_order_relaxed) != 0) continue;
-    slot.handle = made.handle;
-    slot.bytes.store(bytes, std::memory_order_release);
-    made.is_temporary = false;
-    break;
-  }
-  return made;
-}
+constinit TypesBySize split_types([](std::size_t bytes, MPI_Datatype& made) noexcept {
+  return make_type(bytes, true, made);
+});
 
 }  // namespace
 
@@ -88,24 +49,14 @@ bool is_split(std::size_t bytes, End end) noexcept {
 }
 
 MadeType make_packed_type(std::size_t bytes, bool split) noexcept {
-  if (split) {
-    const Slot* slot = find_split_type(bytes);
-    return slot != nullptr ? MadeType{slot->handle, true, false} : add_split_type(bytes);
-  }
-  MadeType made{MPI_PACKED, false, false};
+  if (split) return split_types.get(bytes);
+  MadeType made;
   made.is_usable = made.is_temporary = make_type(bytes, false, made.handle);
   return made;
 }
 
 void free_packed_type(MadeType& type) noexcept { native.Type_free(&type.handle); }
 
-void free_split_types() noexcept {
-  const std::lock_guard lock(split_types_mutex);
-  for (auto& set : split_types) {
-    for (Slot& slot : set) {
-      if (slot.bytes.exchange(0, std::memory_order_relaxed) != 0) native.Type_free(&slot.handle);
-    }
-  }
-}
+void free_split_types() noexcept { split_types.free_all(); }
 
 }  // namespace gapless::mpi

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "layout/layout.hpp"
+#include "mpi/datatypes/types_by_size.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi {
@@ -44,12 +45,7 @@ enum class End { send, receive };
 /// Are packed bytes split at that end of a message?
 bool is_split(std::size_t bytes, End end) noexcept;
 
-/// A datatype of packed bytes, to be given to the library with count 1.
-struct MadeType {
-  MPI_Datatype handle;
-  bool is_usable = false;
-  bool is_temporary = false;  ///< to be freed after the call
-};
+/// A datatype of packed bytes, to be given to the library with count 1; a temporary one is to be freed after the call.
 MadeType make_packed_type(std::size_t bytes, bool split) noexcept;
 void free_packed_type(MadeType& type) noexcept;
 

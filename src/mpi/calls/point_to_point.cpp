@@ -26,15 +26,7 @@ template <class Row, auto exchange, class Count>
 }
 
 template <class Row, auto exchange, class Count>
-int replace(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag, int source,
-            int receive_tag, MPI_Comm communicator, MPI_Status* status) {
-  if (goes_straight_through<Purpose::message>(memory, count, datatype)) [[likely]] {
-    return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
-                                  status);
-  }
-  return replace_slowly<Row, exchange>(memory, count, datatype, destination, send_tag, source, receive_tag,
-                                       communicator, status);
-}
+constexpr auto replace = ReplaceCall<Row, replace_slowly<Row, exchange, Count>>::call;
 
 }  // namespace
 
@@ -52,9 +44,10 @@ GAPLESS_BLOCKING_BOTH(Recv)
 GAPLESS_BLOCKING_BOTH(Mrecv)
 GAPLESS_BLOCKING_BOTH(Sendrecv)
 
-const decltype(Native::Sendrecv_replace) Sendrecv_replace = replace<table::rows::Sendrecv_replace, &Native::Sendrecv>;
+const decltype(Native::Sendrecv_replace) Sendrecv_replace =
+    replace<table::rows::Sendrecv_replace, &Native::Sendrecv, int>;
 GAPLESS_IF_DECLARED(Sendrecv_replace_c, const decltype(Native::Sendrecv_replace_c) Sendrecv_replace_c =
-                                            replace<table::rows::Sendrecv_replace_c, &Native::Sendrecv_c>;)
+                                            replace<table::rows::Sendrecv_replace_c, &Native::Sendrecv_c, MPI_Count>;)
 
 }  // namespace entry
 }  // namespace gapless::mpi

@@ -67,7 +67,7 @@ class Claims {
     }
     const int ours = code == MPI_SUCCESS ? pending->finish(status) : MPI_SUCCESS;
     if (code != MPI_SUCCESS) status.deliver();
-    object_ = pending->error_object();
+    object_ = pending->error_object;
     if (pending->is_persistent) {
       pending->forget_outcome();
     } else {
@@ -90,7 +90,7 @@ class Claims {
       status.deliver();
       return code;
     }
-    object_ = pending->error_object();
+    object_ = pending->error_object;
     return pending->finish(status);
   }
 

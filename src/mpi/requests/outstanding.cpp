@@ -166,7 +166,8 @@ void forget_communicator(MPI_Comm communicator) noexcept {
   const Lock lock;
   const auto forget_in = [communicator](Pending* list) {
     for (Pending* pending = list; pending != nullptr; pending = pending->next) {
-      if (pending->communicator == communicator) pending->communicator = MPI_COMM_NULL;
+      ErrorObject& object = pending->error_object;
+      if (object.kind == ErrorObject::Kind::communicator && object.communicator == communicator) object = {};
     }
   };
   for (Pending* list : table().buckets) forget_in(list);

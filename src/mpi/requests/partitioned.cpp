@@ -30,7 +30,7 @@ int initialize_ours(std::unique_ptr<Partitions> message, int partitions, int pee
   pending->make<std::unique_ptr<Partitions>>(std::move(message));
   pending->is_persistent = true;
   pending->function = Row::name;
-  pending->communicator = communicator;
+  pending->error_object = ErrorObject::of_communicator(communicator);
   add(pending, *request);
   return code;
 }

@@ -58,7 +58,7 @@ class Pending {
   /// Lets go of packed buffers. Nothing is pending here any more.
   void clear() noexcept {
     side_.emplace<std::monostate>();
-    beyond_communicator = {};
+    error_object = {};
   }
 
   /// Null unless the message is partitioned.
@@ -84,21 +84,15 @@ class Pending {
   void start_in(transfer::Batch& batch) noexcept;
   int started(transfer::Result result) noexcept;
 
-  /// Where errors go.
-  ErrorObject error_object() const noexcept {
-    const bool is_communicator = beyond_communicator.kind == ErrorObject::Kind::none;
-    return is_communicator ? ErrorObject::of_communicator(communicator) : beyond_communicator;
-  }
-  int raise(int code) const noexcept { return raise_on(error_object(), code); }
+  int raise(int code) const noexcept { return raise_on(error_object, code); }
 
-  MPI_Request handle{};             ///< the key
-  const char* function = "";        ///< that started it, for error texts
-  MPI_Comm communicator{};          ///< errors go to; MPI_COMM_NULL: to no object's handler, unless there is
-  ErrorObject beyond_communicator;  ///< a window or file
-  bool is_persistent = false;       ///< the request stays when it is complete, and may be started again
-  bool is_claimed = false;          ///< a call is completing the request
-  bool is_unpacked = false;         ///< the message has been seen to arrive
-  Pending* next = nullptr;          ///< in its list
+  MPI_Request handle{};        ///< the key
+  const char* function = "";   ///< that started it, for error texts
+  ErrorObject error_object;    ///< whose handler is called
+  bool is_persistent = false;  ///< the request stays when it is complete, and may be started again
+  bool is_claimed = false;     ///< a call is completing the request
+  bool is_unpacked = false;    ///< the message has been seen to arrive
+  Pending* next = nullptr;     ///< in its list
 
  private:
   /// Has the program been sent something, of which that is the status?

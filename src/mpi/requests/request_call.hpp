@@ -102,7 +102,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     }
     pending->is_persistent = life == Life::persistent;
     pending->function = Row::name;
-    pending->communicator = Base::communicator(all);
+    pending->error_object = ErrorObject::of_communicator(Base::communicator(all));
     return place_under_request(pending, std::get<Base::template place<Kind::new_request>>(all),
                                [&] { return Base::call_library(all); });
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "layout/layout.hpp"
+#include "mpi/datatypes/types_by_size.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi {
@@ -18,13 +19,11 @@ class ByteType {
   ByteType(ByteType&& other) noexcept;
   ByteType& operator=(ByteType&& other) noexcept;
 
-  explicit operator bool() const noexcept { return is_usable_; }
-  MPI_Datatype handle() const noexcept { return handle_; }
+  explicit operator bool() const noexcept { return made_.is_usable; }
+  MPI_Datatype handle() const noexcept { return made_.handle; }
 
  private:
-  MPI_Datatype handle_{};
-  bool is_usable_ = false;
-  bool is_temporary_ = false;
+  MadeType made_;
 };
 
 /// Frees those that were made. Precondition: no call is under way, and the library works.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -177,14 +178,7 @@ class StagedCall {
       return start(all);
     } else {
       StagedMemory memory;
-      switch (memory.prepare(View::facts(all), View::memories_of(all))) {
-        case StagedMemory::Verdict::as_it_is:
-          return std::apply(Row::native_function(), all);
-        case StagedMemory::Verdict::failed:
-          return table::raise<Row>(memory.code(), all);
-        case StagedMemory::Verdict::staged:
-          break;
-      }
+      if (const std::optional<int> over = prepare(memory, all)) return *over;
       memory.pack();
       const int code = std::apply(Row::native_function(), View::substituted(all, memory));
       if (code != MPI_SUCCESS) return code;
@@ -200,20 +194,21 @@ class StagedCall {
   static constexpr table::Kind request =
       life == Life::persistent ? table::Kind::new_persistent_request : table::Kind::new_request;
 
+  /// The result of a call that is over then: nothing is to be staged, or cannot be.
+  static std::optional<int> prepare(StagedMemory& memory, const Tuple& all) noexcept {
+    const auto verdict = memory.prepare(View::facts(all), View::memories_of(all));
+    if (verdict == StagedMemory::Verdict::as_it_is) return std::apply(Row::native_function(), all);
+    if (verdict == StagedMemory::Verdict::failed) return table::raise<Row>(memory.code(), all);
+    return std::nullopt;
+  }
+
   static int begin(const Tuple& all) noexcept {
     constexpr bool is_split = staging_of<Row>() == Staging::split;
     using Operation = std::conditional_t<is_split, split_access::Access, one_sided::Operation>;
     std::unique_ptr<Operation> operation(new (std::nothrow) Operation);
     if (operation == nullptr) return table::raise<Row>(gpu_failure(Row::name, transfer::Result::out_of_memory), all);
     StagedMemory& memory = operation->memory;
-    switch (memory.prepare(View::facts(all), View::memories_of(all))) {
-      case StagedMemory::Verdict::as_it_is:
-        return std::apply(Row::native_function(), all);
-      case StagedMemory::Verdict::failed:
-        return table::raise<Row>(memory.code(), all);
-      case StagedMemory::Verdict::staged:
-        break;
-    }
+    if (const std::optional<int> over = prepare(memory, all)) return *over;
     memory.pack();
     // Nobody waits for a one-sided call that fails: it is not begun.
     if (!is_split && !memory.is_packed()) return table::raise<Row>(memory.finish(), all);
@@ -234,14 +229,7 @@ class StagedCall {
     std::unique_ptr<StagedWork> work(new (std::nothrow) StagedWork);
     if (work == nullptr) return table::raise<Row>(gpu_failure(Row::name, transfer::Result::out_of_memory), all);
     StagedMemory& memory = work->memory();
-    switch (memory.prepare(View::facts(all), View::memories_of(all))) {
-      case StagedMemory::Verdict::as_it_is:
-        return std::apply(Row::native_function(), all);
-      case StagedMemory::Verdict::failed:
-        return table::raise<Row>(memory.code(), all);
-      case StagedMemory::Verdict::staged:
-        break;
-    }
+    if (const std::optional<int> over = prepare(memory, all)) return *over;
     if constexpr (life == Life::once) memory.pack();
     const Tuple given = View::substituted(all, memory);
     return place_under_request(

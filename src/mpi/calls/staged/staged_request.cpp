@@ -21,14 +21,9 @@ int place_under_request(std::unique_ptr<requests::Work> work, Life life, const c
   if (pending == nullptr) return raise_on(object, gpu_failure(function, transfer::Result::out_of_memory));
   pending->make<std::unique_ptr<requests::Work>>(std::move(work));
   pending->function = function;
-  pending->communicator = MPI_COMM_NULL;
+  pending->error_object = object;
   pending->is_persistent = life == Life::persistent;
   pending->is_unpacked = pending->is_persistent;  // nothing arrives before it is started
-  if (object.kind == ErrorObject::Kind::communicator) {
-    pending->communicator = object.communicator;
-  } else {
-    pending->beyond_communicator = object;
-  }
   // A library that fails may say MPI_SUCCESS after an error handler of the program has returned: then there is no
   // request.
   const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);

@@ -1,0 +1,49 @@
+// Datatypes that the library makes once for each size, for whoever needs one of so many bytes.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+#include "mpi/table/abi.hpp"
+
+namespace gapless::mpi {
+
+struct MadeType {
+  MPI_Datatype handle{};
+  bool is_usable = false;
+  bool is_temporary = false;  ///< whoever has it frees it
+};
+
+class TypesBySize {
+ public:
+  /// Makes and commits one; false if the library makes none.
+  using Make = bool (*)(std::size_t bytes, MPI_Datatype& made) noexcept;
+  constexpr explicit TypesBySize(Make make) noexcept : make_(make) {}
+
+  /// One of so many bytes, at least 1. Where all places are taken a temporary one: none in use is ever freed.
+  /// Thread-safe; takes no lock for a size that has been met.
+  MadeType get(std::size_t bytes) noexcept;
+  /// Frees those that are kept. Precondition: none is in use, and the library works.
+  void free_all() noexcept;
+
+ private:
+  /// Readers take no lock: a slot's size is set last.
+  struct Slot {
+    std::atomic<std::size_t> bytes{0};
+    MPI_Datatype handle{};
+  };
+  static constexpr std::size_t ways = 4, set_bits = 7;
+  using Set = std::array<Slot, ways>;
+
+  Set& set_of(std::size_t bytes) noexcept;
+  const Slot* find(std::size_t bytes) noexcept;
+  MadeType add(std::size_t bytes) noexcept;
+
+  Make make_;
+  std::array<Set, std::size_t{1} << set_bits> sets_{};
+  std::mutex mutex_;  ///< for writers
+};
+
+}  // namespace gapless::mpi
