@@ -14,7 +14,7 @@
 #include <random>
 #include <string_view>
 
-#include "layout/datatype.hpp"
+#include "layout/datatype/datatype.hpp"
 #include "measure.hpp"
 #include "pack/host/engine.hpp"
 

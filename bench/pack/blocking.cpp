@@ -4,7 +4,7 @@
 
 #include "api/type.hpp"
 #include "gpu.hpp"
-#include "layout/facts.hpp"
+#include "layout/algebra/facts.hpp"
 #include "transfer/packing.hpp"
 
 namespace gapless::bench {

@@ -7,7 +7,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "layout/text.hpp"
+#include "layout/text/text.hpp"
 
 namespace gapless::api {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "api/type.hpp"
-#include "layout/facts.hpp"
+#include "layout/algebra/facts.hpp"
 #include "model/model.hpp"
 #include "transfer/choose.hpp"
 #include "transfer/schemes/scheme.hpp"

@@ -5,8 +5,8 @@
 #include "api/span.hpp"
 #include "api/traffic.hpp"
 #include "api/type.hpp"
-#include "layout/facts.hpp"
-#include "layout/text.hpp"
+#include "layout/algebra/facts.hpp"
+#include "layout/text/text.hpp"
 
 using namespace gapless;
 using namespace gapless::api;

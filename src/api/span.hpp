@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "layout/datatype.hpp"
+#include "layout/datatype/datatype.hpp"
 
 namespace gapless::api {
 

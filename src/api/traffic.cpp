@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "layout/cursor.hpp"
+#include "layout/algebra/cursor.hpp"
 
 namespace gapless::api {
 namespace {

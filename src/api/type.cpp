@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "layout/text.hpp"
+#include "layout/text/text.hpp"
 
 namespace gapless::api {
 namespace {

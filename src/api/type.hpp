@@ -8,7 +8,7 @@
 #include <string>
 
 #include "api/error.hpp"
-#include "layout/datatype.hpp"
+#include "layout/datatype/datatype.hpp"
 
 /// Immutable but for the number of owners. Children are not kept: the datatype shares their layouts.
 struct gapless_type {

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "device/device.hpp"
-#include "layout/elements.hpp"
-#include "layout/facts.hpp"
+#include "layout/algebra/facts.hpp"
+#include "layout/datatype/elements.hpp"
 #include "layout/layout.hpp"
 
 namespace gapless::transfer {

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "layout/canonical.hpp"
-#include "layout/datatype.hpp"
+#include "layout/algebra/canonical.hpp"
+#include "layout/datatype/datatype.hpp"
 #include "layout/layout.hpp"
-#include "layout/text.hpp"
+#include "layout/text/text.hpp"
 #include "type_map_oracle.hpp"
 
 namespace gapless::testing {

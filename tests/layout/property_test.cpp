@@ -4,9 +4,9 @@
 #include <set>
 
 #include "check_layout.hpp"
-#include "layout/cursor.hpp"
-#include "layout/facts.hpp"
-#include "layout/refine.hpp"
+#include "layout/algebra/cursor.hpp"
+#include "layout/algebra/facts.hpp"
+#include "layout/algebra/refine.hpp"
 #include "random_datatype.hpp"
 #include "random_layout.hpp"
 #include "random_seed.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "layout/datatype.hpp"
+#include "layout/datatype/datatype.hpp"
 #include "type_map_oracle.hpp"
 
 namespace gapless::testing {

@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
-#include "layout/build.hpp"
-#include "layout/canonical.hpp"
+#include "layout/algebra/build.hpp"
+#include "layout/algebra/canonical.hpp"
 
 namespace gapless::testing {
 

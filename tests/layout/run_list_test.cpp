@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "layout/build.hpp"
+#include "layout/algebra/build.hpp"
 #include "random_seed.hpp"
 
 namespace gapless::layout {

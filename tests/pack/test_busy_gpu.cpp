@@ -7,7 +7,7 @@
 
 #include "../transfer/simulated_gpu.hpp"
 #include "device/device.hpp"
-#include "layout/canonical.hpp"
+#include "layout/algebra/canonical.hpp"
 #include "pack/gpu_engine.hpp"
 
 namespace gapless::tests {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "device/device.hpp"
-#include "layout/canonical.hpp"
+#include "layout/algebra/canonical.hpp"
 #include "pack/gpu_engine.hpp"
 #include "simulated_device.h"
 

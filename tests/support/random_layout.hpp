@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "layout/canonical.hpp"
+#include "layout/algebra/canonical.hpp"
 
 namespace gapless::tests {
 

@@ -1,7 +1,7 @@
 // Which scheme for which memory and layout, and that a scheme can be forced only where it makes sense.
 #include <gtest/gtest.h>
 
-#include "layout/datatype.hpp"
+#include "layout/datatype/datatype.hpp"
 #include "model/model.hpp"
 #include "transfer/choose.hpp"
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "layout/numbers.hpp"
+#include "layout/datatype/numbers.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi {

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "layout/datatype.hpp"
-#include "layout/elements.hpp"
+#include "layout/datatype/datatype.hpp"
+#include "layout/datatype/elements.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi {

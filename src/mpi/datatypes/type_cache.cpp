@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "layout/facts.hpp"
+#include "layout/algebra/facts.hpp"
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/datatypes/contents.hpp"
 #include "mpi/datatypes/decode.hpp"

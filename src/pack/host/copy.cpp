@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "layout/canonical.hpp"
-#include "layout/refine.hpp"
+#include "layout/algebra/canonical.hpp"
+#include "layout/algebra/refine.hpp"
 #include "pack/host/engine.hpp"
 #include "pack/host/kernels/kernels.hpp"
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "layout/cursor.hpp"
+#include "layout/algebra/cursor.hpp"
 #include "pack/host/fields.hpp"
 #include "pack/host/kernels/kernels.hpp"
 #include "pack/host/plan.hpp"

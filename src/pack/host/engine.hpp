@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "layout/refine.hpp"
+#include "layout/algebra/refine.hpp"
 #include "pack/job.hpp"
 
 namespace gapless::pack::host {

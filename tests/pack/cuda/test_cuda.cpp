@@ -10,7 +10,7 @@
 
 #include "cuda_test.hpp"
 #include "device/device.hpp"
-#include "layout/canonical.hpp"
+#include "layout/algebra/canonical.hpp"
 #include "pack/gpu_engine.hpp"
 
 namespace gapless::tests {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "../../layout/random_seed.hpp"
-#include "layout/canonical.hpp"
+#include "layout/algebra/canonical.hpp"
 
 namespace gapless::pack::testing {
 

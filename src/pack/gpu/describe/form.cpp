@@ -3,8 +3,8 @@
 #include <numeric>
 #include <vector>
 
-#include "layout/canonical.hpp"
-#include "layout/cursor.hpp"
+#include "layout/algebra/canonical.hpp"
+#include "layout/algebra/cursor.hpp"
 
 namespace gapless::pack::gpu {
 namespace {

@@ -6,9 +6,9 @@
 #include <bit>
 
 #include "base/per_thread.hpp"
-#include "layout/canonical.hpp"
-#include "layout/facts.hpp"
-#include "layout/refine.hpp"
+#include "layout/algebra/canonical.hpp"
+#include "layout/algebra/facts.hpp"
+#include "layout/algebra/refine.hpp"
 
 namespace gapless::pack::gpu {
 namespace {

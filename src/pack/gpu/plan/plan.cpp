@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "base/per_thread.hpp"
-#include "layout/facts.hpp"
+#include "layout/algebra/facts.hpp"
 
 namespace gapless::pack::gpu {
 namespace {

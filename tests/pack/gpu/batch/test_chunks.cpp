@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "host_descriptors.hpp"
-#include "layout/canonical.hpp"
+#include "layout/algebra/canonical.hpp"
 #include "pack/gpu/batch/chunks.hpp"
 #include "pack/gpu/route/route.hpp"
 

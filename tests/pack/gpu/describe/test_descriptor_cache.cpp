@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "host_descriptors.hpp"
-#include "layout/canonical.hpp"
+#include "layout/algebra/canonical.hpp"
 #include "pack/gpu/plan/plan.hpp"
 
 namespace gapless::tests {

@@ -1,7 +1,7 @@
 // The forms that kernels get: the same function, and no more memory than a kernel's list may take.
 #include <gtest/gtest.h>
 
-#include "layout/datatype.hpp"
+#include "layout/datatype/datatype.hpp"
 #include "pack/gpu/describe/form.hpp"
 
 namespace gapless::tests {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "exercise.hpp"
-#include "layout/datatype.hpp"
+#include "layout/datatype/datatype.hpp"
 #include "pack/gpu/plan/plan.hpp"
 #include "random_layout.hpp"
 #include "seed.hpp"

@@ -2,7 +2,7 @@
 // a GPU whose clock is a few numbers.
 #include <gtest/gtest.h>
 
-#include "layout/canonical.hpp"
+#include "layout/algebra/canonical.hpp"
 #include "pack/gpu/route/route.hpp"
 
 namespace gapless::tests {

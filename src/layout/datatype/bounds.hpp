@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/checked.hpp"
-#include "layout/datatype.hpp"
+#include "layout/datatype/datatype.hpp"
 
 namespace gapless::layout {
 

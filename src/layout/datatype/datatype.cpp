@@ -1,13 +1,13 @@
 // MPI's constructors except the array ones: each is algebra on the child's layout plus the rule for bounds.
-#include "layout/datatype.hpp"
+#include "layout/datatype/datatype.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
 
-#include "layout/bounds.hpp"
-#include "layout/build.hpp"
-#include "layout/canonical.hpp"
+#include "layout/algebra/build.hpp"
+#include "layout/algebra/canonical.hpp"
+#include "layout/datatype/bounds.hpp"
 
 namespace gapless::layout {
 

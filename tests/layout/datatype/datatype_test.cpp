@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "check_layout.hpp"
-#include "layout/facts.hpp"
+#include "layout/algebra/facts.hpp"
 
 namespace gapless::testing {
 namespace {

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "check_layout.hpp"
-#include "layout/cursor.hpp"
-#include "layout/facts.hpp"
+#include "layout/algebra/cursor.hpp"
+#include "layout/algebra/facts.hpp"
 #include "random_seed.hpp"
 
 namespace gapless::testing {

@@ -10,10 +10,10 @@
 #include <optional>
 #include <utility>
 
-#include "layout/build.hpp"
-#include "layout/canonical.hpp"
-#include "layout/cursor.hpp"
-#include "layout/facts.hpp"
+#include "layout/algebra/build.hpp"
+#include "layout/algebra/canonical.hpp"
+#include "layout/algebra/cursor.hpp"
+#include "layout/algebra/facts.hpp"
 
 namespace gapless::layout {
 

@@ -1,6 +1,6 @@
 // Both layouts are read as lists of factors of the packed stream, the block being the factor (length, stride 1).
 // Walking the lists together, the smaller factor splits the larger one where it divides it.
-#include "layout/refine.hpp"
+#include "layout/algebra/refine.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include "layout/text.hpp"
+#include "layout/text/text.hpp"
 
 namespace gapless::layout {
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "layout/datatype.hpp"
+#include "layout/datatype/datatype.hpp"
 #include "mpi/datatypes/decode.hpp"
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/lifetime/runtime.hpp"

@@ -1,11 +1,11 @@
 // Facts of large layouts, and how far overlap can be decided; property_test.cpp checks small ones exhaustively.
-#include "layout/facts.hpp"
+#include "layout/algebra/facts.hpp"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "layout/canonical.hpp"
+#include "layout/algebra/canonical.hpp"
 
 namespace gapless::testing {
 namespace {

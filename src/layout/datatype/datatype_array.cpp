@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "layout/build.hpp"
-#include "layout/canonical.hpp"
-#include "layout/datatype.hpp"
+#include "layout/algebra/build.hpp"
+#include "layout/algebra/canonical.hpp"
+#include "layout/datatype/datatype.hpp"
 
 namespace gapless::layout {
 

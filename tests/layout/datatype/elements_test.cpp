@@ -1,5 +1,5 @@
 // Where a message may end: after whole basic elements, as a plain list of their sizes says.
-#include "layout/elements.hpp"
+#include "layout/datatype/elements.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // The builders: modes by algebra; lists and sums from their runs, if these are few enough to list, else by algebra too.
-#include "layout/canonical.hpp"
+#include "layout/algebra/canonical.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "layout/build.hpp"
-#include "layout/cursor.hpp"
+#include "layout/algebra/build.hpp"
+#include "layout/algebra/cursor.hpp"
 
 namespace gapless::layout {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "layout/datatype.hpp"
+#include "layout/datatype/datatype.hpp"
 
 namespace gapless::layout {
 

@@ -1,7 +1,7 @@
 // A cursor is an odometer over the modes of every level of the layout that the current byte lies in: level 0 is the
 // whole layout with its outer repetition, level i + 1 the child or part that level i is in. Seeking divides; stepping
 // counts.
-#include "layout/cursor.hpp"
+#include "layout/algebra/cursor.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // The text form: names, messages, descriptions. property_test.cpp reads random types of every constructor.
-#include "layout/text.hpp"
+#include "layout/text/text.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Cursors on layouts too large to enumerate; property_test.cpp does the small ones exhaustively.
-#include "layout/cursor.hpp"
+#include "layout/algebra/cursor.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "layout/cursor.hpp"
+#include "layout/algebra/cursor.hpp"
 #include "layout/layout.hpp"
 
 namespace gapless::layout {

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <optional>
 
-#include "layout/build.hpp"
+#include "layout/algebra/build.hpp"
 
 namespace gapless::layout::build {
 

@@ -1,12 +1,12 @@
 // A recursive-descent parser of the text form: one function a grammar rule, one entry a constructor.
-#include "layout/text.hpp"
+#include "layout/text/text.hpp"
 
 #include <charconv>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "layout/names.hpp"
+#include "layout/datatype/names.hpp"
 
 namespace gapless::layout {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "layout/build.hpp"
+#include "layout/algebra/build.hpp"
 
 namespace gapless::layout::build {
 

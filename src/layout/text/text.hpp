@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "layout/datatype.hpp"
+#include "layout/datatype/datatype.hpp"
 
 namespace gapless::layout {
 

@@ -1,5 +1,5 @@
 // The table of basic datatypes. Pair types are C structs, with the gaps that C gives them.
-#include "layout/names.hpp"
+#include "layout/datatype/names.hpp"
 
 #include <algorithm>
 #include <complex>

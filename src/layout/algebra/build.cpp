@@ -1,5 +1,5 @@
 // Algebra on layouts under construction.
-#include "layout/build.hpp"
+#include "layout/algebra/build.hpp"
 
 #include <algorithm>
 namespace gapless::layout::build {

@@ -1,9 +1,9 @@
 // Which pairs of layouts have a common refinement; property_test.cpp checks what it says.
-#include "layout/refine.hpp"
+#include "layout/algebra/refine.hpp"
 
 #include <gtest/gtest.h>
 
-#include "layout/canonical.hpp"
+#include "layout/algebra/canonical.hpp"
 
 namespace gapless::testing {
 namespace {

@@ -14,8 +14,8 @@
 #include <span>
 #include <stdexcept>
 
+#include "layout/datatype/numbers.hpp"
 #include "layout/layout.hpp"
-#include "layout/numbers.hpp"
 
 namespace gapless::layout {
 

@@ -1,13 +1,13 @@
 // Facts are gathered by one walk over the layout's description, never over its repetitions.
-#include "layout/facts.hpp"
+#include "layout/algebra/facts.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
 #include <vector>
 
-#include "layout/build.hpp"
-#include "layout/cursor.hpp"
+#include "layout/algebra/build.hpp"
+#include "layout/algebra/cursor.hpp"
 
 namespace gapless::layout {
 
