@@ -19,13 +19,18 @@ VERSION = "4.1.2"
 TIME_LIMIT = 400
 
 
+# Open MPI takes minutes for these at two ranks: they are run at one, where nothing else is.
+AT_ONE_RANK = {"openmpi": ["test_spawn", "test_util_dtlib"], "mpich": []}
+
+
 def left_out(mpi: str, ranks: int) -> list[str]:
     """Modules that neither run includes."""
-    if ranks == 1:
-        return ["test_util_pool"]  # ends the whole run: it needs a second rank
-    if mpi == "openmpi":
-        return ["test_spawn", "test_util_dtlib"]  # minutes, and run at one rank
-    return []
+    return AT_ONE_RANK[mpi] if ranks > 1 else []
+
+
+def included(mpi: str, ranks: int) -> list[str]:
+    """Modules that both runs are limited to, if any are named."""
+    return AT_ONE_RANK[mpi] if ranks == 1 else []
 
 
 ENVIRONMENT = {
@@ -54,7 +59,7 @@ def test_directory(cache: pathlib.Path, python: pathlib.Path) -> pathlib.Path:
 class Suite:
     def __init__(self, prefix, ranks, preload, cache):
         self.prefix, self.ranks, self.preload, self.cache = prefix, ranks, preload, cache
-        self.left_out = left_out(prefix.name, ranks)
+        self.left_out, self.included = left_out(prefix.name, ranks), included(prefix.name, ranks)
         self.tests = test_directory(cache, prefix / "bin" / "python")
 
     def run(self, name, preload, include=()):
@@ -69,7 +74,7 @@ class Suite:
         command += [self.tests, "-q"]
         for module in self.left_out:
             command += ["-e", rf"{module}\.py"]
-        for module in include:
+        for module in include or self.included:
             command += ["-i", rf"{module}\.py"]
         with output.with_suffix(".log").open("w") as log:
             try:
@@ -88,7 +93,7 @@ class Suite:
 
     def plain(self):
         library = max((self.prefix / "lib").glob("libmpi.so.*"))
-        depends_on = f"{VERSION} {self.left_out} {library} {library.stat().st_mtime_ns}"
+        depends_on = f"{VERSION} {self.left_out} {self.included} {library} {library.stat().st_mtime_ns}"
         key = hashlib.sha256(depends_on.encode()).hexdigest()[:12]
         kept = self.cache / f"plain-{self.prefix.name}-np{self.ranks}-{key}.json"
         if not kept.exists():
