@@ -30,7 +30,7 @@ cuda = $(if $(shell command -v nvcc),,$(addprefix -DGAPLESS_CUDA_COMPILER=$(CURD
 configure = cmake --preset default -DGAPLESS_PORTABLE=ON -DGAPLESS_CUDA=$(CUDA) $(prefixes) $(cuda) --log-level=WARNING
 manylinux := manylinux_2_28_$(shell uname -m)
 c_sources = git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp' '*.cu' '*.cuh'
-python_sources := cmake python tests bench examples bin/gapless
+python_sources := cmake python src tests bench examples bin/gapless
 
 .PHONY: help build test unit sanitize lint format docs demo bench libraries install wheel clean distclean
 

@@ -3,9 +3,12 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "src" / "mpi" / "table"))  # functions.py, which reads the table
 
 SHIM = Path(os.environ["GAPLESS_TEST_SHIM"])
 PROGRAMS = Path(os.environ["GAPLESS_TEST_PROGRAMS"])

@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from table import rows
+from functions import rows
 
 from conftest import SHIM
 

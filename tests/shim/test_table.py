@@ -4,7 +4,7 @@ import re
 from functools import cache
 
 import pytest
-from table import rows
+from functions import rows
 
 from conftest import ABIS, PREFIXES
 

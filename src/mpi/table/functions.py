@@ -1,11 +1,21 @@
-"""src/mpi/table/functions.def as Python reads it."""
+"""The table of MPI functions as everything but C++ reads it: tests import rows(), CMake runs the file.
+
+    functions.py HEADER
+
+prints GAPLESS_DECLARED_<name> 0 or 1 for every function of the tables, as the header given declares it or not: variants
+take types from the declarations, and headers differ by MPI version.
+"""
 
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-TABLE = Path(__file__).resolve().parents[2] / "src" / "mpi" / "table" / "functions.def"
+TABLE = Path(__file__).with_name("functions.def")
+USED_TABLE = Path(__file__).with_name("used_functions.def")
 ROW = re.compile(r"^GAPLESS_FUNCTION(_AND_LARGE_COUNT)?\((\w+), (\w+), (\w+), roles\((.*)\)\)$")
+USED_ROW = re.compile(r"^GAPLESS_USED\((\w+), (\w+)\)$", re.MULTILINE)
+DECLARATION = re.compile(r"(?<![A-Za-z0-9_])MPI_(\w+) *\(")
 ROLE = re.compile(r"(at_root\()?(\w+)\(([\d, ]+)\)\)?")
 
 
@@ -40,3 +50,19 @@ def rows() -> list[Row]:
         if both:
             found.append(Row(f"{name}_c", mark, "large_count", roles))
     return found
+
+
+def names() -> list[str]:
+    """Functions of both tables, each once."""
+    used = [name for name, _ in USED_ROW.findall(USED_TABLE.read_text())]
+    return list(dict.fromkeys([row.name for row in rows()] + used))
+
+
+def main(header: str):
+    declared = set(DECLARATION.findall(Path(header).read_text()))
+    for name in names():
+        print(f"#define GAPLESS_DECLARED_{name} {int(name in declared)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
