@@ -37,6 +37,9 @@ std::vector<Workload> classes(Size bytes) {
   works.push_back(hypercube_of(bytes));
   works.push_back(transposed(edge, bytes / 8 / edge, 8));
   works.push_back(transposed(edge, bytes / 4 / edge, 4));
+  // Arrays of structs, packed one field after the other.
+  works.push_back(transposed(bytes / 12, 3, 4));
+  works.push_back(transposed(bytes / 40, 5, 8));
   for (const Size length : {8, 128}) works.push_back(indexed_block(bytes / length, length, 8));
   works.push_back(ragged(bytes / 18, 32));
   works.push_back(ragged(bytes / 258, 512));

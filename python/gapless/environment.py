@@ -48,7 +48,7 @@ VARIABLES = (
     ),
     Variable(
         "GAPLESS_GPU_REGIME",
-        "nest, shifted, sectors, transpose, segments, tree",
+        "nest, shifted, sectors, transpose, interleaved, segments, tree",
         "chosen per job",
         "Force one kind of GPU kernel for every job that it can run. For measuring.",
         for_developers=True,

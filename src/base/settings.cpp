@@ -33,7 +33,7 @@ constexpr Variable variables[] = {
     {"GAPLESS_HOST_ENGINE", "avx512, avx2, scalar", &Settings::host_engine},
     {"GAPLESS_GPU", "0, 1", &Settings::gpu},
     {"GAPLESS_RESIDENT", "0, 1, ready", &Settings::resident},
-    {"GAPLESS_GPU_REGIME", "nest, shifted, sectors, transpose, segments, tree", &Settings::gpu_regime},
+    {"GAPLESS_GPU_REGIME", "nest, shifted, sectors, transpose, interleaved, segments, tree", &Settings::gpu_regime},
     {"GAPLESS_GPU_ENGINE", "kernel, ahead, dma", &Settings::gpu_engine},
     {"GAPLESS_GPU_LAUNCH", "graph, kernel", &Settings::gpu_launch},
     {"GAPLESS_POOL_BYTES", "a number of bytes", &Settings::pool_bytes},

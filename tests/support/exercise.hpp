@@ -202,8 +202,9 @@ void run_small_nest_in_shares(const SmallNest& nest, const WatchedSpace& space) 
 /// Both directions of one job, each regime forced in turn; counts the launches by kind and by word.
 class EveryRegime {
  public:
-  static constexpr std::array<std::optional<Regime>, 6> regimes{std::nullopt,      Regime::shifted,  Regime::sectors,
-                                                                Regime::transpose, Regime::segments, Regime::tree};
+  static constexpr std::array<std::optional<Regime>, 7> regimes{
+      std::nullopt,        Regime::shifted,  Regime::sectors, Regime::transpose,
+      Regime::interleaved, Regime::segments, Regime::tree};
 
   void run(Exercise& exercise) {
     for (std::size_t r = 0; r < regimes.size(); ++r) {
@@ -235,12 +236,19 @@ class EveryRegime {
 
  private:
   std::shared_ptr<HostDescriptors> memory_ = std::make_shared<HostDescriptors>();
-  std::array<DescriptorCache, 6> caches_{
-      DescriptorCache{memory_, 1 << 20, regimes[0]}, DescriptorCache{memory_, 1 << 20, regimes[1]},
-      DescriptorCache{memory_, 1 << 20, regimes[2]}, DescriptorCache{memory_, 1 << 20, regimes[3]},
-      DescriptorCache{memory_, 1 << 20, regimes[4]}, DescriptorCache{memory_, 1 << 20, regimes[5]}};
-  std::array<Planner, 6> planners_{Planner{caches_[0]}, Planner{caches_[1]}, Planner{caches_[2]},
-                                   Planner{caches_[3]}, Planner{caches_[4]}, Planner{caches_[5]}};
+  template <std::size_t... r>
+  static std::array<DescriptorCache, sizeof...(r)> caches(const std::shared_ptr<HostDescriptors>& memory,
+                                                          std::index_sequence<r...>) {
+    return {DescriptorCache{memory, 1 << 20, regimes[r]}...};
+  }
+  template <std::size_t... r>
+  static std::array<Planner, sizeof...(r)> planners(std::array<DescriptorCache, sizeof...(r)>& caches,
+                                                    std::index_sequence<r...>) {
+    return {Planner{caches[r]}...};
+  }
+  using Each = std::make_index_sequence<regimes.size()>;
+  std::array<DescriptorCache, regimes.size()> caches_ = caches(memory_, Each{});
+  std::array<Planner, regimes.size()> planners_ = planners(caches_, Each{});
 };
 
 }  // namespace gapless::tests

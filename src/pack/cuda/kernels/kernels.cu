@@ -18,6 +18,8 @@ template <class Work>
 constexpr int wanted_blocks = 1;
 template <>
 constexpr int wanted_blocks<TransposeWork> = most_blocks;
+template <>
+constexpr int wanted_blocks<InterleavedWork> = most_blocks;
 template <class Entry>
 constexpr int wanted_blocks<SegmentsWork<Entry>> = most_blocks;
 

@@ -1,6 +1,7 @@
 #include "pack/gpu/plan/choose.hpp"
 
 #include "model/gpu.hpp"
+#include "pack/gpu/regimes/interleaved.hpp"
 
 namespace gapless::pack::gpu {
 namespace {
@@ -13,6 +14,12 @@ bool is_transposed(const Numbers& n) {
   return can_run(Regime::transpose, n) && n.inner_count >= tuning.fewest_across &&
          n.across_count >= tuning.fewest_across && magnitude(n.across_stride) < tuning.line_bytes &&
          magnitude(n.inner_stride) >= tuning.line_bytes;
+}
+
+/// Do sectors hold elements of several planes, each of which the job has whole?
+bool is_interleaved(const Numbers& n) {
+  return can_run(Regime::interleaved, n) && magnitude(n.across_stride) < tuning.sector_bytes &&
+         n.bytes >= n.inner_count * n.across_count * n.row_length;
 }
 
 /// Are sectors written in part that could be written whole, or fetched ahead?
@@ -30,6 +37,7 @@ bool is_far_triple(const Numbers& n) {
 Regime choose_for_nest(const Numbers& n) {
   if (n.bytes < tuning.small_job) return Regime::nest;
   if (is_transposed(n)) return Regime::transpose;
+  if (is_interleaved(n)) return Regime::interleaved;
   const bool is_odd = n.word_shift < tuning.fast_word_shift && n.row_length >= tuning.shortest_shifted_row;
   if (n.unpack) {
     if (!can_run(Regime::sectors, n)) return Regime::nest;
@@ -62,6 +70,8 @@ bool can_run(Regime regime, const Numbers& n) noexcept {
       return is_nest && n.rows_fit_32_bits && (n.unpack || (n.whole_words && n.word_shift >= tuning.fast_word_shift));
     case Regime::transpose:
       return is_nest && n.fits_32_bits && n.across_count > 0 && n.row_length == Offset{1} << n.word_shift;
+    case Regime::interleaved:
+      return can_run(Regime::transpose, n) && n.across_count <= most_fields;
     case Regime::segments:
       return n.kind == Kind::segments;
     case Regime::tree:

@@ -10,6 +10,7 @@
 #include "pack/gpu/describe/descriptor_cache.hpp"
 #include "pack/gpu/plan/shape.hpp"
 #include "pack/gpu/regimes/contiguous.hpp"
+#include "pack/gpu/regimes/interleaved.hpp"
 #include "pack/gpu/regimes/ordered.hpp"
 #include "pack/gpu/regimes/sectors.hpp"
 #include "pack/gpu/regimes/segments.hpp"
@@ -20,9 +21,9 @@ namespace gapless::pack::gpu {
 
 /// Each but the first two has tiles() and word_shift(), and all but the nests a type Shared and
 /// run_tile<Word>(work, tile, block, shared), to be called after prepare_tile.
-using Launch =
-    std::variant<std::monostate, ContiguousWork, NestWork<std::uint32_t>, NestWork<std::uint64_t>, ShiftedWork,
-                 SectorsWork, TransposeWork, SegmentsWork<NarrowRun>, SegmentsWork<Run>, TreeWork, OrderedWork>;
+using Launch = std::variant<std::monostate, ContiguousWork, NestWork<std::uint32_t>, NestWork<std::uint64_t>,
+                            ShiftedWork, SectorsWork, TransposeWork, InterleavedWork, SegmentsWork<NarrowRun>,
+                            SegmentsWork<Run>, TreeWork, OrderedWork>;
 
 /// monostate for an empty range. `descriptor` may be null where needs_descriptor is false and the shape is injective.
 /// `forced`: the regime to take if it can run the job.

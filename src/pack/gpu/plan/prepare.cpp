@@ -270,7 +270,7 @@ SectorsWork sectors_work(const Request& request, const Numbers& numbers) {
 }
 
 /// Fills in the modes that number the planes, and which planes the range lies in.
-void put_planes(const Request& request, int across_mode, TransposeWork& work) {
+void number_planes(const Request& request, int across_mode, Planes& work) {
   const Shape& shape = request.shape;
   std::uint32_t elements = 1, planes = 1;
   int level = 0;
@@ -303,8 +303,8 @@ void cut(TransposeWork& work, std::uint32_t side) {
   work.across_tiles = make_divider((work.across + side - 1) / side);
 }
 
-TransposeWork transpose_work(const Request& request, const Numbers& numbers) {
-  TransposeWork work{};
+/// Fills in what the regimes for two orders share.
+void put_planes(const Request& request, const Numbers& numbers, Planes& work) {
   work.range = range_of(request, numbers.word_shift);
   work.range.memory = request.origin();
   work.places = word_nest<std::uint32_t>(request, numbers.word_shift);
@@ -312,12 +312,30 @@ TransposeWork transpose_work(const Request& request, const Numbers& numbers) {
   work.across = static_cast<std::uint32_t>(numbers.across_count);
   work.inner_stride = static_cast<std::int32_t>(numbers.inner_stride);
   work.across_stride = static_cast<std::int32_t>(numbers.across_stride);
-  put_planes(request, numbers.across_mode, work);
+  number_planes(request, numbers.across_mode, work);
+}
+
+TransposeWork transpose_work(const Request& request, const Numbers& numbers) {
+  TransposeWork work{};
+  put_planes(request, numbers, work);
   if (numbers.word_shift <= 1) {
     cut(work, large_side);
     if (work.tiles() >= tuning.few_large_tiles) return work;
   }
   cut(work, small_side);
+  return work;
+}
+
+InterleavedWork interleaved_work(const Request& request, const Numbers& numbers) {
+  InterleavedWork work{};
+  put_planes(request, numbers, work);
+  const std::uint32_t word = 1u << numbers.word_shift;
+  const std::uint32_t stretch = std::bit_floor(interleaved_tile_bytes / word / work.across);
+  work.stretch_shift = std::countr_zero(stretch);
+  work.stretches = make_divider((work.inner + stretch - 1) / stretch);
+  work.fields = make_divider(work.across);
+  // The elements of a struct lie in banks as far from each other as may be.
+  work.pitch = stretch + (bank_line_bytes / word + work.across - 1) / work.across;
   return work;
 }
 
@@ -388,6 +406,8 @@ Launch prepare(const Job& job, const Shape& shape, const Descriptor* descriptor,
       return sectors_work(request, numbers);
     case Regime::transpose:
       return transpose_work(request, numbers);
+    case Regime::interleaved:
+      return interleaved_work(request, numbers);
     case Regime::segments:
       return segments_work(request);
     case Regime::tree:

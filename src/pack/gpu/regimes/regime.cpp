@@ -8,10 +8,11 @@
 namespace gapless::pack::gpu {
 
 std::optional<Regime> regime_named(std::string_view name) noexcept {
-  constexpr std::array<std::pair<std::string_view, Regime>, 6> names{{{"nest", Regime::nest},
+  constexpr std::array<std::pair<std::string_view, Regime>, 7> names{{{"nest", Regime::nest},
                                                                       {"shifted", Regime::shifted},
                                                                       {"sectors", Regime::sectors},
                                                                       {"transpose", Regime::transpose},
+                                                                      {"interleaved", Regime::interleaved},
                                                                       {"segments", Regime::segments},
                                                                       {"tree", Regime::tree}}};
   for (const auto& [known, regime] : names) {

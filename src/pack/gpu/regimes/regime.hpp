@@ -8,12 +8,22 @@
 
 namespace gapless::pack::gpu {
 
-enum class Regime : std::uint8_t { contiguous, nest, shifted, sectors, transpose, segments, tree, ordered };
+enum class Regime : std::uint8_t {
+  contiguous,
+  nest,
+  shifted,
+  sectors,
+  transpose,
+  interleaved,
+  segments,
+  tree,
+  ordered
+};
 
 /// What a layout is to kernels.
 enum class Kind : std::uint8_t { contiguous, nest, segments, tree };
 
-/// nest, shifted, sectors, transpose, segments or tree; nothing for other words.
+/// nest, shifted, sectors, transpose, interleaved, segments or tree; nothing for other words.
 std::optional<Regime> regime_named(std::string_view name) noexcept;
 
 /// What GAPLESS_GPU_REGIME names.

@@ -3,7 +3,7 @@
 // sectors.
 #pragma once
 
-#include "pack/gpu/regimes/nest.hpp"
+#include "pack/gpu/regimes/planes.hpp"
 
 namespace gapless::pack::gpu {
 
@@ -22,36 +22,20 @@ struct SharedTile {
   }
 };
 
-/// One mode runs fastest through the packed stream (inner), another through memory (across); a tile lies in both, and
-/// all other modes (outer) number the planes that tiles lie in. Places in the packed stream are counted in elements.
-struct TransposeWork {
+/// A tile lies in both modes of a plane.
+struct TransposeWork : Planes {
   using Shared = SharedTile;
 
-  Range range;                  ///< one word is one element
-  int side;                     ///< of a tile
-  std::uint32_t inner, across;  ///< elements
-  std::uint32_t across_packed;  ///< from one element to the next in memory order
-  std::uint32_t first_outer, outer_count;
+  int side;  ///< of a tile
   Divider<std::uint32_t> inner_tiles, across_tiles;
-  std::int32_t inner_stride, across_stride;
-  Nest<std::uint32_t> places;  ///< of words, for the edges
-  Nest<std::uint32_t> outer_places, outer_packed;
 
   GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept {
     return std::uint64_t{inner_tiles.divisor} * across_tiles.divisor * outer_count;
   }
-  GAPLESS_HOST_DEVICE int word_shift() const noexcept { return places.word_shift; }
-};
-
-struct TransposeTile {
-  std::uintptr_t memory;                ///< address of its first element
-  std::uint32_t packed;                 ///< packed number of its first element
-  std::uint32_t inner_end, across_end;  ///< how many of its elements exist in either direction
-  bool is_whole;                        ///< all elements exist and belong to the range
 };
 
 template <int side>
-GAPLESS_HOST_DEVICE TransposeTile transpose_tile(const TransposeWork& work, std::uint64_t number) noexcept {
+GAPLESS_HOST_DEVICE PlanePart transpose_tile(const TransposeWork& work, std::uint64_t number) noexcept {
   const auto index = static_cast<std::uint32_t>(number);
   // Tiles follow each other where they are written, so that the parts of a sector meet in the cache.
   const bool across_first = work.range.unpack;
@@ -60,19 +44,7 @@ GAPLESS_HOST_DEVICE TransposeTile transpose_tile(const TransposeWork& work, std:
   const std::uint32_t row = fast_tiles.quotient(index), plane = slow_tiles.quotient(row);
   const std::uint32_t fast = (index - row * fast_tiles.divisor) * side,
                       slow = (row - plane * slow_tiles.divisor) * side;
-  const std::uint32_t inner = across_first ? slow : fast, across = across_first ? fast : slow;
-  const std::uint32_t outer = work.first_outer + plane;
-  const Offset offset =
-      work.outer_places.at(outer) + distance(inner, work.inner_stride) + distance(across, work.across_stride);
-  TransposeTile tile;
-  tile.memory = work.range.memory + static_cast<std::uintptr_t>(offset);
-  tile.packed = static_cast<std::uint32_t>(work.outer_packed.at(outer)) + across * work.across_packed + inner;
-  tile.inner_end = work.inner - inner < side ? work.inner - inner : side;
-  tile.across_end = work.across - across < side ? work.across - across : side;
-  const std::uint64_t last = std::uint64_t{tile.packed} + std::uint64_t{side - 1} * work.across_packed + side - 1;
-  tile.is_whole = tile.inner_end == side && tile.across_end == side && tile.packed >= work.range.first_word &&
-                  last < work.range.first_word + work.range.word_count;
-  return tile;
+  return plane_part(work, plane, across_first ? slow : fast, across_first ? fast : slow, side, side);
 }
 
 /// A thread's elements of a tile, in memory order or in packed order: one column, `rows_apart` rows from one to the
@@ -86,15 +58,14 @@ struct TransposeColumn {
   std::uintptr_t first;      ///< its address
   std::uintptr_t step;       ///< between addresses
 
-  GAPLESS_HOST_DEVICE TransposeColumn(const TransposeWork& work, const TransposeTile& tile, int thread) noexcept
+  GAPLESS_HOST_DEVICE TransposeColumn(const TransposeWork& work, const PlanePart& tile, int thread) noexcept
       : fast(static_cast<std::uint32_t>(thread % side)), slow(static_cast<std::uint32_t>(thread / side)) {
     if constexpr (in_memory_order) {
       first = tile.memory +
               static_cast<std::uintptr_t>(distance(fast, work.across_stride) + distance(slow, work.inner_stride));
       step = static_cast<std::uintptr_t>(distance(rows_apart, work.inner_stride));
     } else {
-      const std::uint32_t element = tile.packed + slow * work.across_packed + fast;
-      first = work.range.packed + std::uint64_t{element} * sizeof(Word);
+      first = work.range.packed + std::uint64_t{tile.element(work, fast, slow)} * sizeof(Word);
       step = std::uint64_t{rows_apart * work.across_packed} * sizeof(Word);
     }
   }
@@ -106,19 +77,16 @@ struct TransposeColumn {
   }
   GAPLESS_HOST_DEVICE std::uintptr_t place(int n) const noexcept { return first + static_cast<unsigned>(n) * step; }
 
-  GAPLESS_HOST_DEVICE bool has(const TransposeWork& work, const TransposeTile& tile, int n) const noexcept {
-    if (inner(n) >= tile.inner_end || across(n) >= tile.across_end) return false;
-    const std::uint32_t element = tile.packed + across(n) * work.across_packed + inner(n);
-    return element - static_cast<std::uint32_t>(work.range.first_word) <
-           static_cast<std::uint32_t>(work.range.word_count);
+  GAPLESS_HOST_DEVICE bool has(const TransposeWork& work, const PlanePart& tile, int n) const noexcept {
+    return tile.has(work, inner(n), across(n));
   }
 };
 
 /// One half of the way: between the shared tile and memory, or between it and the packed stream. All loads of a batch
 /// are on their way before the first of its stores.
 template <class Word, int side, bool to_shared, bool in_memory_order, bool is_whole, class Space>
-GAPLESS_HOST_DEVICE void move_elements(const TransposeWork& work, const TransposeTile& tile, int thread,
-                                       SharedTile& shared, const Space& space) noexcept {
+GAPLESS_HOST_DEVICE void move_elements(const TransposeWork& work, const PlanePart& tile, int thread, SharedTile& shared,
+                                       const Space& space) noexcept {
   using Column = TransposeColumn<Word, side, in_memory_order>;
   constexpr int batch = Column::count < 8 ? Column::count : 8;
   const Column column(work, tile, thread);
@@ -149,7 +117,7 @@ GAPLESS_HOST_DEVICE void move_elements(const TransposeWork& work, const Transpos
 }
 
 template <class Word, int side, bool to_shared, bool in_memory_order, class Block>
-GAPLESS_HOST_DEVICE void move_tile(const TransposeWork& work, const TransposeTile& tile, SharedTile& shared,
+GAPLESS_HOST_DEVICE void move_tile(const TransposeWork& work, const PlanePart& tile, SharedTile& shared,
                                    const Block& block) noexcept {
   block.threads([&](int thread) {
     if (tile.is_whole) {
@@ -163,7 +131,7 @@ GAPLESS_HOST_DEVICE void move_tile(const TransposeWork& work, const TransposeTil
 template <class Word, int side, class Block>
 GAPLESS_HOST_DEVICE void transpose_square(const TransposeWork& work, std::uint64_t number, const Block& block,
                                           SharedTile& shared) noexcept {
-  const TransposeTile tile = transpose_tile<side>(work, number);
+  const PlanePart tile = transpose_tile<side>(work, number);
   if (work.range.unpack) {
     move_tile<Word, side, true, false>(work, tile, shared, block);
     block.barrier();

@@ -124,7 +124,7 @@ TEST(Choose, TransposesHaveToBeWorthATile) {
   numbers.inner_count = 16;
   EXPECT_EQ(choose_regime(numbers), Regime::transpose);
   numbers.across_count = 15;
-  EXPECT_EQ(choose_regime(numbers), Regime::nest);
+  EXPECT_EQ(choose_regime(numbers), Regime::interleaved);
   numbers = transposed(8, 3);
   numbers.across_stride = -64;
   EXPECT_EQ(choose_regime(numbers), Regime::nest) << "no neighbours in a line";
@@ -135,6 +135,30 @@ TEST(Choose, TransposesHaveToBeWorthATile) {
   numbers = transposed(8, 3);
   numbers.fits_32_bits = false;
   EXPECT_EQ(choose_regime(numbers), Regime::nest);
+}
+
+TEST(Choose, FieldsOfStructsThatShareSectorsAreInterleaved) {
+  const auto fields = [](Offset count, Offset element, int word_shift) {
+    Numbers numbers = transposed(element, word_shift);
+    numbers.across_count = count;
+    numbers.inner_stride = count * element;
+    numbers.inner_count = large / numbers.inner_stride;
+    return numbers;
+  };
+  for (const bool unpack : {false, true}) {
+    Numbers numbers = fields(3, 4, 2);
+    numbers.unpack = unpack;
+    EXPECT_EQ(choose_regime(numbers), Regime::interleaved);
+    numbers.bytes = numbers.inner_count * 12 - 1;
+    EXPECT_EQ(choose_regime(numbers), Regime::nest) << "only a part of some fields";
+  }
+  EXPECT_EQ(choose_regime(fields(5, 8, 3)), Regime::interleaved);
+  EXPECT_EQ(choose_regime(fields(5, 8, 2)), Regime::nest) << "an element must be one word";
+  EXPECT_EQ(choose_regime(fields(32, 1, 0)), Regime::interleaved);
+  EXPECT_EQ(choose_regime(fields(33, 1, 0)), Regime::nest) << "too many for a tile, and too short for a transpose";
+  Numbers numbers = fields(3, 4, 2);
+  numbers.across_stride = 32;
+  EXPECT_EQ(choose_regime(numbers), Regime::nest) << "a sector each";
 }
 
 TEST(Choose, SmallJobsTakeWhatBatchesTake) {

@@ -229,6 +229,30 @@ TEST(Plan, TransposesOfManyTilesMoveEachByteOnce) {
   EXPECT_EQ(every.word_shifts[kind_of<TransposeWork>()].size(), 5u) << "elements of every width";
 }
 
+TEST(Plan, FieldsOfStructsMoveEachByteOnce) {
+  RandomLayouts random(test_seed());
+  EveryRegime every;
+  for (int i = 0; i < 60; ++i) {
+    // structs x fields x planes, packed field by field; a field is one element at an equal distance from the next
+    const Offset unit = Offset{1} << i % 5, fields = random.number(2, 32), step = unit * random.number(1, 2);
+    const Offset structs = random.number(1, 16384 / unit / fields), planes = random.number(1, 2);
+    const Offset size = fields * step + unit * random.number(0, 2), plane = size * (structs + 1);
+    const Offset sign = i % 3 == 0 ? -1 : 1;
+    const auto field = layout::repeat(layout::block(0, unit), structs, size);
+    const auto layout = layout::repeat(layout::repeat(field, fields, sign * step), planes, plane);
+    std::vector<Offset> map;
+    for (Offset k = 0; k < layout->size; ++k) {
+      const Offset element = k / unit;
+      map.push_back(element % structs * size + element / structs % fields * sign * step +
+                    element / structs / fields * plane + k % unit);
+    }
+    SCOPED_TRACE(std::to_string(structs) + " structs of " + std::to_string(fields) + " fields of " +
+                 std::to_string(unit) + " B, " + std::to_string(step) + " B apart");
+    ASSERT_NO_FATAL_FAILURE(whole_and_part(every, random, layout, map));
+  }
+  EXPECT_EQ(every.word_shifts[kind_of<InterleavedWork>()].size(), 5u) << "elements of every width";
+}
+
 TEST(Plan, OddRowsMoveEachByteOnce) {
   RandomLayouts random(test_seed());
   EveryRegime every;
