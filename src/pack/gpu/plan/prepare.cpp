@@ -329,13 +329,14 @@ TransposeWork transpose_work(const Request& request, const Numbers& numbers) {
 InterleavedWork interleaved_work(const Request& request, const Numbers& numbers) {
   InterleavedWork work{};
   put_planes(request, numbers, work);
-  const std::uint32_t word = 1u << numbers.word_shift;
-  const std::uint32_t stretch = std::bit_floor(interleaved_tile_bytes / word / work.across);
-  work.stretch_shift = std::countr_zero(stretch);
-  work.stretches = make_divider((work.inner + stretch - 1) / stretch);
+  const std::uint32_t word = 1u << numbers.word_shift, line = bank_line_bytes / word;
   work.fields = make_divider(work.across);
+  work.structs_apart = threads_per_block / work.across;
+  const std::uint32_t stretch = work.structs_apart * (interleaved_tile_bytes / word / threads_per_block);
+  work.stretch = make_divider(stretch);
+  work.stretches = make_divider((work.inner + stretch - 1) / stretch);
   // The elements of a struct lie in banks as far from each other as may be.
-  work.pitch = stretch + (bank_line_bytes / word + work.across - 1) / work.across;
+  work.pitch = (stretch + line - 1) / line * line + (line + work.across - 1) / work.across;
   return work;
 }
 
