@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "model/host.hpp"
 #include "transfer/message.hpp"
@@ -11,6 +12,13 @@ namespace gapless::transfer {
 /// For a buffer that is not empty. GAPLESS_SCHEME forces a scheme where the memory allows it: a scheme for host memory
 /// leaves GPU memory as it was, and the other way about.
 Scheme choose(const Buffer& buffer, Side side) noexcept;
+/// The best scheme but for `best`; none where no other applies.
+std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) noexcept;
+/// What a scheme that applies is predicted to take (schemes/scheme.hpp says of what), in nanoseconds. `never_ns` where
+/// other schemes are measured and it is not.
+double predict_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept;
+/// Every scheme's name, in the order of Scheme.
+std::span<const char* const> scheme_names() noexcept;
 /// Native or packed for MPI_Pack and MPI_Unpack within host memory.
 Scheme choose_packing(const Buffer& buffer) noexcept;
 

@@ -7,6 +7,7 @@
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/guarded.hpp"
+#include "transfer/profiles.hpp"
 #include "transfer/statistics.hpp"
 
 namespace gapless::mpi {
@@ -25,10 +26,14 @@ void add_intercepted_entries(std::vector<gapless_variant_entry>& entries) {
 
 void set_library_profile() noexcept {
 #if defined(GAPLESS_VARIANT_OPENMPI)
-  model::profile().host = model::open_mpi_on_host;
+  constexpr const model::HostProfile& built_in = model::open_mpi_on_host;
 #else
-  model::profile().host = model::mpich_on_host;
+  constexpr const model::HostProfile& built_in = model::mpich_on_host;
 #endif
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  native.Get_library_version(version, &length);
+  transfer::use_profile(built_in, version);
 }
 
 }  // namespace
