@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "mpi/lifetime/runtime.hpp"
+#include "mpi/datatypes/type_cache.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "transfer/choose.hpp"
 #include "transfer/statistics.hpp"
@@ -48,6 +48,8 @@ class ShapeType {
     if (code == MPI_SUCCESS) code = native.Type_create_hvector(rows, 1, row_distance(shape), row_, &type_);
     if (code == MPI_SUCCESS) code = native.Type_commit(&type_);
     is_made_ = code == MPI_SUCCESS;
+    // Else the first uses would be the library's, until they have cost what the analysis does.
+    if (is_made_) type_cache::find(type_);
   }
   ~ShapeType() {
     if (row_ != MPI_DATATYPE_NULL) native.Type_free(&row_);
