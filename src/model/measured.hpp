@@ -46,10 +46,6 @@ struct Measured {
   const Ways& of(Memory memory, Pair pair) const noexcept {
     return ways[static_cast<std::size_t>(memory)][static_cast<std::size_t>(pair)];
   }
-  /// Half of what a message takes, whatever the two sides' parts are. `never_ns` if it is not measured.
-  double share_ns(Memory memory, Pair pair, std::size_t way, const Shape& shape) const noexcept {
-    return of(memory, pair)[way].message_ns(shape) / 2;
-  }
 };
 
 }  // namespace gapless::model

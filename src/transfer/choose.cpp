@@ -31,23 +31,26 @@ std::atomic<int>& forced() noexcept {
   return scheme;
 }
 
-model::Pair gpu_pair() noexcept {
-  const model::Pair pair = model::profile().pair;
-  return pair == model::Pair::same_node ? model::Pair::peer_gpu : pair;
+/// What is measured of a scheme for messages of such memory; null without a profile file.
+const model::Way* measured_way(Scheme scheme, const Buffer& buffer) noexcept {
+  const model::Profile& use = model::profile();
+  if (use.measured == nullptr) return nullptr;
+  const bool on_host = buffer.location.is_cpu_addressable();
+  const bool is_gpu_of_node = !on_host && use.pair == model::Pair::same_node;
+  const model::Ways& ways = use.measured->of(on_host ? model::Memory::host : model::Memory::gpu,
+                                             is_gpu_of_node ? model::Pair::peer_gpu : use.pair);
+  return &ways[static_cast<std::size_t>(scheme)];
 }
 
-double measured_ns(Scheme scheme, const Buffer& buffer) noexcept {
-  return model::profile().measured->share_ns(model::Memory::gpu, gpu_pair(), static_cast<std::size_t>(scheme),
-                                             model::shape_of(amount_of(buffer)));
-}
+/// One side's half. Precondition: is_measured().
+double measured_ns(Scheme scheme, const Buffer& buffer) noexcept { return predict_message_ns(scheme, buffer) / 2; }
 
 /// GPU memory's schemes are compared by tables if any of those that apply has one. Host memory's are predicted as what
 /// they save, and `packed` knows of the tables itself.
 bool is_measured(const Buffer& buffer) noexcept {
   if (model::profile().measured == nullptr || buffer.location.is_cpu_addressable()) return false;
-  const model::Ways& ways = model::profile().measured->of(model::Memory::gpu, gpu_pair());
   return std::ranges::any_of(every_scheme, [&](Scheme scheme) {
-    return ways[static_cast<std::size_t>(scheme)].is_known() && schemes::of(scheme).applies(buffer);
+    return measured_way(scheme, buffer)->is_known() && schemes::of(scheme).applies(buffer);
   });
 }
 
@@ -69,6 +72,8 @@ std::optional<Scheme> least(const Buffer& buffer, Side side, std::optional<Schem
 }  // namespace
 
 bool is_forced(Scheme scheme) noexcept { return forced().load(std::memory_order_relaxed) == static_cast<int>(scheme); }
+
+bool is_any_forced() noexcept { return forced().load(std::memory_order_relaxed) != no_scheme; }
 
 void force_scheme(std::optional<Scheme> scheme) noexcept {
   forced().store(scheme ? static_cast<int>(*scheme) : no_scheme, std::memory_order_relaxed);
@@ -103,6 +108,19 @@ Scheme choose(const Buffer& buffer, Side side) noexcept {
     if (is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
   }
   return least(buffer, side, std::nullopt).value_or(Scheme::native);
+}
+
+double predict_movement_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept {
+  if (const model::Way* way = measured_way(scheme, buffer); way != nullptr) {
+    const std::optional<model::Table>& table = side == Side::sender ? way->pack : way->unpack;
+    if (table) return table->at(model::shape_of(amount_of(buffer)));
+  }
+  return buffer.location.is_cpu_addressable() ? model::never_ns : schemes::of(scheme).predict_ns(buffer, side);
+}
+
+double predict_message_ns(Scheme scheme, const Buffer& buffer) noexcept {
+  const model::Way* const way = measured_way(scheme, buffer);
+  return way != nullptr ? way->message_ns(model::shape_of(amount_of(buffer))) : model::never_ns;
 }
 
 std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) noexcept {

@@ -5,9 +5,11 @@
 #include "model/model.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/datatypes/early_uses.hpp"
+#include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/guarded.hpp"
 #include "transfer/profiles.hpp"
+#include "transfer/report.hpp"
 #include "transfer/statistics.hpp"
 
 namespace gapless::mpi {
@@ -30,10 +32,7 @@ void set_library_profile() noexcept {
 #else
   constexpr const model::HostProfile& built_in = model::mpich_on_host;
 #endif
-  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
-  int length = 0;
-  native.Get_library_version(version, &length);
-  transfer::use_profile(built_in, version);
+  transfer::use_profile(built_in, runtime::library_version().data());
 }
 
 }  // namespace
@@ -52,7 +51,7 @@ extern "C" [[gnu::visibility("default")]] const gapless_variant_entry* gapless_v
     add_guarded_entries(entries);
     set_library_profile();
     early_uses::set_prices();
-    counts_native_messages = gapless::transfer::statistics_wanted();
+    counts_native_messages = gapless::transfer::statistics_wanted() || gapless::transfer::report_wanted();
     *count = entries.size();
     return entries.data();
   } catch (const std::exception&) {
