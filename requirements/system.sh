@@ -13,6 +13,7 @@ case $purpose in
 build)
   compiles '#include <span>' || missing+=(g++)
   compiles '#include <gtest/gtest.h>' || missing+=(libgtest-dev)
+  compiles '#include <nlohmann/json.hpp>' || missing+=(nlohmann-json3-dev)
   command -v cc >/dev/null || missing+=(gcc)
   "${PYTHON:-python3}" -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
   ;;

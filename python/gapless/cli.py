@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from gapless import __version__, bench, explain, info, launch
+from gapless import __version__, bench, calibrate, explain, info, launch
 from gapless.errors import UserError
 
 
@@ -57,6 +57,12 @@ def parser() -> Parser:
     sub.add_argument("type", help='for example "vector(1024, 1, 4, int)"')
     sub.add_argument("--count", type=positive, default=1, help="how many of it one call moves")
     sub.add_argument("--json", action="store_true", help="the same as JSON")
+
+    sub = command("calibrate", calibrate.calibrate, "measure what messages take here, and keep it for later runs")
+    sub.add_argument("--mpirun", default="mpirun -n 2", metavar="'CMD...'", help="your launcher, for 2 ranks or more")
+    sub.add_argument("--output", metavar="FILE", help="the profile; by default where programs look for it")
+    sub.add_argument("--library", metavar="FILE", help="the libmpi to measure; by default the launcher's own")
+    sub.add_argument("--seconds", type=positive, default=150, help="how long to measure, about")
 
     sub = command("bench", bench.bench, "run a benchmark of the checkout, or check the committed results")
     sub.add_argument("--check", action="store_true", help="list the bars that do not hold over all committed results")

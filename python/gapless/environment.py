@@ -31,6 +31,27 @@ VARIABLES = (
         "Force one scheme for every message that it can carry.",
     ),
     Variable(
+        "GAPLESS_PROFILE",
+        "a path, or built-in",
+        "the MPI library's file in ~/.config/gapless, if there is one",
+        "The profile that predictions are made from, as `gapless calibrate` writes it. One that is of another library, "
+        "GPU or version, or damaged, is ignored with a warning. built-in: none is looked for.",
+    ),
+    Variable(
+        "GAPLESS_MODEL",
+        "corrected, fixed",
+        "corrected",
+        "fixed: choose by predictions alone. corrected: time some of the blocking messages, and leave a scheme that "
+        "turns out to be slower than the next best one.",
+    ),
+    Variable(
+        "GAPLESS_REPORT",
+        "a path",
+        "no report",
+        "At MPI_Finalize every rank writes what was chosen, predicted and measured to this path and its rank, for "
+        "`gapless report`. Every message that is not empty is counted, and packing is timed.",
+    ),
+    Variable(
         "GAPLESS_HOST_ENGINE",
         "avx512, avx2, scalar",
         "the best this CPU has",

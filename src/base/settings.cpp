@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <variant>
 
 namespace gapless {
@@ -30,6 +31,9 @@ constexpr Variable variables[] = {
     {"GAPLESS_VERBOSE", "0, 1", Elsewhere::word},  // the shim
     {"GAPLESS_STATISTICS", "0, 1", &Settings::statistics},
     {"GAPLESS_SCHEME", "native, packed, oneshot, staged", &Settings::scheme},
+    {"GAPLESS_PROFILE", "a path, or built-in", &Settings::profile},
+    {"GAPLESS_MODEL", "corrected, fixed", &Settings::model},
+    {"GAPLESS_REPORT", "a path", &Settings::report},
     {"GAPLESS_HOST_ENGINE", "avx512, avx2, scalar", &Settings::host_engine},
     {"GAPLESS_GPU", "0, 1", &Settings::gpu},
     {"GAPLESS_RESIDENT", "0, 1, ready", &Settings::resident},
@@ -111,13 +115,14 @@ const char* nearest_name(std::string_view name) noexcept {
   return std::ranges::min_element(variables, {}, [&](const Variable& v) { return edit_distance(name, v.name); })->name;
 }
 
+bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }
+
 /// Text of the environment in one line of bearable length.
 struct Printable {
   std::array<char, 80> text{};
 
   explicit Printable(std::string_view from) noexcept {
     const std::size_t length = std::min(from.size(), text.size() - 1);
-    const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
     std::replace_copy_if(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(length), text.begin(), is_control,
                          '?');
   }
@@ -147,6 +152,17 @@ void look_for_unknown_names(FaultSink sink, void* context) noexcept {
   }
 }
 
+/// Of profiles, as the XDG Base Directory Specification has it; the empty string where the user has no home.
+std::string directory_of_profiles() {
+  const auto value_of = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value != nullptr ? value : "");
+  };
+  const std::string configuration = value_of("XDG_CONFIG_HOME"), home = value_of("HOME");
+  if (configuration.starts_with('/')) return configuration + "/gapless/";
+  return home.starts_with('/') ? home + "/.config/gapless/" : "";
+}
+
 void warn(const char* name, const char* value, const char* fault, void*) {
   std::fprintf(stderr, "gapless: %s=%s: %s\n", name, value, fault);
 }
@@ -169,6 +185,25 @@ Settings read_settings(FaultSink sink, void* context) noexcept {
 const Settings& settings() noexcept {
   static const Settings result = read_settings(warn, nullptr);
   return result;
+}
+
+std::string profile_path(std::string_view library) {
+  if (settings().profile.front() != '\0') return settings().profile.data();
+  const std::string directory = directory_of_profiles();
+  if (directory.empty()) return "";
+  std::string name(library);
+  for (char& c : name) {
+    const bool is_upper = c >= 'A' && c <= 'Z', is_plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.';
+    c = is_upper ? static_cast<char>(c - 'A' + 'a') : is_plain ? c : '-';
+  }
+  return directory + name + ".json";
+}
+
+void warn_about_file(const std::string& path, const char* fault) {
+  // The fault may quote the file.
+  std::string line = "gapless: " + path + ": ignored; " + fault;
+  std::ranges::replace_if(line, is_control, '?');
+  std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 }  // namespace gapless

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace gapless {
@@ -23,11 +24,20 @@ struct Settings {
   std::string_view gpu_engine;             ///< GAPLESS_GPU_ENGINE
   std::string_view gpu_launch;             ///< GAPLESS_GPU_LAUNCH
   std::optional<std::size_t> pool_bytes;   ///< GAPLESS_POOL_BYTES
+  std::string_view model;                  ///< GAPLESS_MODEL
+  std::array<char, 4096> profile{};        ///< GAPLESS_PROFILE: a path, the word built-in, or the empty string
+  std::array<char, 4096> report{};         ///< GAPLESS_REPORT: a path, or the empty string
   std::array<char, 4096> device_plugin{};  ///< GAPLESS_DEVICE_PLUGIN: a path, or the empty string
 };
 
 /// What this process was started with. Thread-safe; there until the process has ended.
 const Settings& settings() noexcept;
+
+/// Where the profile of an MPI library of that name is looked for: GAPLESS_PROFILE, else a file of the library's name
+/// among the user's configuration; empty where there is none of these. Throws std::bad_alloc.
+std::string profile_path(std::string_view library);
+/// One line on stderr about a file that a setting names. Throws std::bad_alloc.
+void warn_about_file(const std::string& path, const char* fault);
 
 /// Told of one variable that is wrong: its name and value, as far as they can be printed, and what is wrong.
 using FaultSink = void (*)(const char* name, const char* value, const char* fault, void* context);

@@ -1,4 +1,4 @@
-// Predictions are sums of start-up costs and bytes over bandwidths; nothing here measures.
+// Predictions: of tables where something is measured, else sums of start-up costs and bytes over bandwidths.
 #include "model/model.hpp"
 
 namespace gapless::model {
@@ -6,6 +6,29 @@ namespace gapless::model {
 Profile& profile() noexcept {
   static constinit Profile profile;
   return profile;
+}
+
+double message_saving_ns(const Amount& amount) noexcept {
+  const Profile& use = profile();
+  if (use.measured != nullptr) {
+    const Ways& ways = use.measured->of(Memory::host, use.pair);
+    const Shape shape = shape_of(amount);
+    if (ways[native_way].is_known())
+      return (ways[native_way].message_ns(shape) - ways[packed_way].message_ns(shape)) / 2;
+  }
+  return use.host.message(amount).of(amount);
+}
+
+double pack_saving_ns(const Amount& amount) noexcept {
+  const Profile& use = profile();
+  if (use.measured != nullptr) {
+    const Ways& ways = use.measured->of(Memory::host, use.pair);
+    const Shape shape = shape_of(amount);
+    if (ways[native_way].pack && ways[packed_way].pack) {
+      return ways[native_way].pack->at(shape) - ways[packed_way].pack->at(shape);
+    }
+  }
+  return use.host.pack.of(amount);
 }
 
 double oneshot_ns(const GpuProfile& gpu, Side side, std::size_t bytes) noexcept {

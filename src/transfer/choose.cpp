@@ -1,8 +1,8 @@
 #include "transfer/choose.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
-#include <limits>
 #include <optional>
 
 #include "base/settings.hpp"
@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::array every_scheme = {Scheme::native, Scheme::packed, Scheme::oneshot, Scheme::staged};
 static_assert(every_scheme.size() == scheme_count);
+static_assert(static_cast<std::size_t>(Scheme::native) == model::native_way);
+static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && scheme_count <= model::most_ways);
 
 constexpr int no_scheme = -1;
 
@@ -29,9 +31,49 @@ std::atomic<int>& forced() noexcept {
   return scheme;
 }
 
+/// What is measured of a scheme for messages of such memory; null without a profile file.
+const model::Way* measured_way(Scheme scheme, const Buffer& buffer) noexcept {
+  const model::Profile& use = model::profile();
+  if (use.measured == nullptr) return nullptr;
+  const bool on_host = buffer.location.is_cpu_addressable();
+  const bool is_gpu_of_node = !on_host && use.pair == model::Pair::same_node;
+  const model::Ways& ways = use.measured->of(on_host ? model::Memory::host : model::Memory::gpu,
+                                             is_gpu_of_node ? model::Pair::peer_gpu : use.pair);
+  return &ways[static_cast<std::size_t>(scheme)];
+}
+
+/// One side's half. Precondition: is_measured().
+double measured_ns(Scheme scheme, const Buffer& buffer) noexcept { return predict_message_ns(scheme, buffer) / 2; }
+
+/// GPU memory's schemes are compared by tables if any of those that apply has one. Host memory's are predicted as what
+/// they save, and `packed` knows of the tables itself.
+bool is_measured(const Buffer& buffer) noexcept {
+  if (model::profile().measured == nullptr || buffer.location.is_cpu_addressable()) return false;
+  return std::ranges::any_of(every_scheme, [&](Scheme scheme) {
+    return measured_way(scheme, buffer)->is_known() && schemes::of(scheme).applies(buffer);
+  });
+}
+
+/// Of the schemes that apply, but for one, the one with the least prediction.
+std::optional<Scheme> least(const Buffer& buffer, Side side, std::optional<Scheme> without) noexcept {
+  const bool by_tables = is_measured(buffer);
+  std::optional<Scheme> best;
+  double least_ns = model::never_ns;
+  for (const Scheme scheme : every_scheme) {
+    if (scheme == without || !schemes::of(scheme).applies(buffer)) continue;
+    const double ns = by_tables ? measured_ns(scheme, buffer) : schemes::of(scheme).predict_ns(buffer, side);
+    if (ns >= least_ns) continue;
+    best = scheme;
+    least_ns = ns;
+  }
+  return best;
+}
+
 }  // namespace
 
 bool is_forced(Scheme scheme) noexcept { return forced().load(std::memory_order_relaxed) == static_cast<int>(scheme); }
+
+bool is_any_forced() noexcept { return forced().load(std::memory_order_relaxed) != no_scheme; }
 
 void force_scheme(std::optional<Scheme> scheme) noexcept {
   forced().store(scheme ? static_cast<int>(*scheme) : no_scheme, std::memory_order_relaxed);
@@ -48,25 +90,47 @@ model::Amount amount_of(const Buffer& buffer) noexcept {
           count * static_cast<double>(facts.row_count)};
 }
 
+std::span<const char* const> scheme_names() noexcept {
+  static const auto names = [] {
+    std::array<const char*, scheme_count> all;
+    for (const Scheme scheme : every_scheme) all[static_cast<std::size_t>(scheme)] = name(scheme);
+    return all;
+  }();
+  return names;
+}
+
+double predict_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept {
+  return is_measured(buffer) ? measured_ns(scheme, buffer) : schemes::of(scheme).predict_ns(buffer, side);
+}
+
 Scheme choose(const Buffer& buffer, Side side) noexcept {
-  Scheme best = Scheme::native;
-  double least_ns = std::numeric_limits<double>::infinity();
   for (const Scheme scheme : every_scheme) {
-    const schemes::Base& candidate = schemes::of(scheme);
-    if (!candidate.applies(buffer)) continue;
-    if (is_forced(scheme)) return scheme;
-    const double predicted_ns = candidate.predict_ns(buffer, side);
-    if (predicted_ns >= least_ns) continue;
-    best = scheme;
-    least_ns = predicted_ns;
+    if (is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
   }
-  return best;
+  return least(buffer, side, std::nullopt).value_or(Scheme::native);
+}
+
+double predict_movement_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept {
+  if (const model::Way* way = measured_way(scheme, buffer); way != nullptr) {
+    const std::optional<model::Table>& table = side == Side::sender ? way->pack : way->unpack;
+    if (table) return table->at(model::shape_of(amount_of(buffer)));
+  }
+  return buffer.location.is_cpu_addressable() ? model::never_ns : schemes::of(scheme).predict_ns(buffer, side);
+}
+
+double predict_message_ns(Scheme scheme, const Buffer& buffer) noexcept {
+  const model::Way* const way = measured_way(scheme, buffer);
+  return way != nullptr ? way->message_ns(model::shape_of(amount_of(buffer))) : model::never_ns;
+}
+
+std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) noexcept {
+  return least(buffer, side, best);
 }
 
 Scheme choose_packing(const Buffer& buffer) noexcept {
   if (is_contiguous(buffer) || is_forced(Scheme::native)) return Scheme::native;
   if (is_forced(Scheme::packed)) return Scheme::packed;
-  return model::profile().host.pack.of(amount_of(buffer)) > 0 ? Scheme::packed : Scheme::native;
+  return model::pack_saving_ns(amount_of(buffer)) > 0 ? Scheme::packed : Scheme::native;
 }
 
 }  // namespace gapless::transfer

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "model/host.hpp"
 #include "transfer/message.hpp"
@@ -11,11 +12,23 @@ namespace gapless::transfer {
 /// For a buffer that is not empty. GAPLESS_SCHEME forces a scheme where the memory allows it: a scheme for host memory
 /// leaves GPU memory as it was, and the other way about.
 Scheme choose(const Buffer& buffer, Side side) noexcept;
+/// The best scheme but for `best`; none where no other applies.
+std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) noexcept;
+/// What a scheme that applies is predicted to take (schemes/scheme.hpp says of what), in nanoseconds. `never_ns` where
+/// other schemes are measured and it is not.
+double predict_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept;
+/// What a side's movement of the bytes is predicted to take, and a whole message from call to call, in nanoseconds. Not
+/// a finite number where only differences between schemes are known.
+double predict_movement_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept;
+double predict_message_ns(Scheme scheme, const Buffer& buffer) noexcept;
+/// Every scheme's name, in the order of Scheme.
+std::span<const char* const> scheme_names() noexcept;
 /// Native or packed for MPI_Pack and MPI_Unpack within host memory.
 Scheme choose_packing(const Buffer& buffer) noexcept;
 
 /// Did GAPLESS_SCHEME, or force_scheme(), say so?
 bool is_forced(Scheme scheme) noexcept;
+bool is_any_forced() noexcept;
 /// Replaces what GAPLESS_SCHEME said. For tests and benchmarks.
 void force_scheme(std::optional<Scheme> scheme) noexcept;
 

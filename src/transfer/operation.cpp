@@ -10,7 +10,9 @@
 namespace gapless::transfer {
 
 Operation::Operation(const Buffer& buffer, Side side) noexcept
-    : scheme_(buffer.size() == 0 ? Scheme::native : choose(buffer, side)), side_(side) {
+    : Operation(buffer, side, buffer.size() == 0 ? Scheme::native : choose(buffer, side)) {}
+
+Operation::Operation(const Buffer& buffer, Side side, Scheme scheme) noexcept : scheme_(scheme), side_(side) {
   movement_.buffer = buffer;
   movement_.direction = side == Side::sender ? pack::Direction::pack : pack::Direction::unpack;
 }
@@ -42,22 +44,27 @@ Result Operation::finish(std::size_t received) noexcept {
 
 Result Operation::move(layout::Offset end) noexcept {
   movement_.end = end;
-  const Result result = schemes::of(scheme_).start(movement_);
+  clock_.begin();
+  return note(schemes::of(scheme_).start(movement_));
+}
+
+/// How far the movement is.
+Result Operation::note(Result result) noexcept {
   is_under_way_ = result == Result::under_way;
+  if (result == Result::ok && report_wanted()) {
+    report_moved(movement_.buffer, side_, scheme_, static_cast<std::size_t>(movement_.end), clock_.ns());
+  }
   return result;
 }
 
 Result Operation::advance() noexcept {
   if (!is_under_way_) return Result::ok;
-  const Result result = schemes::of(scheme_).advance(movement_);
-  is_under_way_ = result == Result::under_way;
-  return result;
+  return note(schemes::of(scheme_).advance(movement_));
 }
 
 Result Operation::wait(Result result) noexcept {
   if (result != Result::under_way) return result;
-  is_under_way_ = false;
-  return schemes::of(scheme_).wait(movement_);
+  return note(schemes::of(scheme_).wait(movement_));
 }
 
 void Operation::start_in(Batch& batch) noexcept {
@@ -73,6 +80,7 @@ void Operation::finish_in(Batch& batch, std::size_t received) noexcept {
 void Operation::move_in(Batch& batch, layout::Offset end) noexcept {
   if (!schemes::of(scheme_).is_one_job()) return batch.note(wait(move(end)));
   movement_.end = end;
+  report_moved(movement_.buffer, side_, scheme_, static_cast<std::size_t>(end), untimed_ns);
   batch.add(movement_);
 }
 

@@ -12,6 +12,7 @@
 #include <cstddef>
 
 #include "transfer/message.hpp"
+#include "transfer/report.hpp"
 #include "transfer/schemes/scheme.hpp"
 
 namespace gapless::transfer {
@@ -45,6 +46,8 @@ class Operation {
  public:
   /// Chooses the scheme.
   Operation(const Buffer& buffer, Side side) noexcept;
+  /// Of a scheme that applies.
+  Operation(const Buffer& buffer, Side side, Scheme scheme) noexcept;
   /// Waits for what is under way.
   ~Operation();
   Operation(const Operation&) = delete;
@@ -76,12 +79,14 @@ class Operation {
  private:
   Result move(layout::Offset end) noexcept;
   void move_in(Batch& batch, layout::Offset end) noexcept;
+  Result note(Result result) noexcept;
 
   Scheme scheme_;
   Side side_;
   bool is_under_way_ = false;
   PoolBuffer packed_;
   schemes::Movement movement_;
+  MovementClock clock_;
 };
 
 }  // namespace gapless::transfer

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -96,6 +98,17 @@ struct MessageArguments {
     }
   }
 
+  /// Of calls that only send: what an exchange takes is mostly the other message.
+  static void correct([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out,
+                      [[maybe_unused]] std::optional<transfer::CorrectedSend>& timed) noexcept {
+    if constexpr (has<Kind::send> && !has<Kind::receive>) {
+      const MPI_Comm handle = communicator(arguments);
+      std::uint64_t peer = 0;
+      std::memcpy(&peer, &handle, sizeof handle);
+      out.correct(timed, peer << 16 ^ static_cast<std::uint64_t>(std::get<place<Kind::destination>>(arguments)));
+    }
+  }
+
   static MPI_Comm communicator(const Tuple& arguments) noexcept {
     if constexpr (has<Kind::communicator>) {
       return std::get<place<Kind::communicator>>(arguments);
@@ -126,6 +139,8 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     Tuple all(arguments...);
     auto out = Base::make_out(all);
     auto in = Base::make_in(all);
+    std::optional<transfer::CorrectedSend> timed;
+    Base::correct(all, out, timed);
     int code = MPI_SUCCESS;
     if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return table::raise<Row>(code, all);
     Base::template substitute<Kind::send>(all, out);
@@ -133,7 +148,9 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     if constexpr (Base::template has<Kind::receive>) {
       if (in.packs()) return receive(in, all);
     }
-    return Base::call_library(all);
+    code = Base::call_library(all);
+    if (timed && code == MPI_SUCCESS) timed->end();
+    return code;
   }
 
   static int receive(auto& in, Tuple& all) noexcept {

@@ -11,6 +11,7 @@
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
+#include "transfer/corrected_send.hpp"
 #include "transfer/operation.hpp"
 #include "transfer/packing.hpp"
 
@@ -35,6 +36,14 @@ class Side {
   }
 
   bool packs() const noexcept { return message_.has_value(); }
+
+  /// Lets the times of earlier sends have a say in the scheme, and times this one. Of a blocking call; comes first.
+  void correct(std::optional<transfer::CorrectedSend>& call, std::uint64_t peer) noexcept {
+    if (!packs()) return;
+    const transfer::Scheme scheme = call.emplace(user_.buffer, message_->scheme(), peer).scheme();
+    if (scheme == transfer::Scheme::native) return message_.reset();
+    if (scheme != message_->scheme()) message_.emplace(user_.buffer, side, scheme);
+  }
 
   /// False if the call must fail, with the error code in `code`.
   bool prepare(const char* function, int& code) noexcept {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "mpi/lifetime/runtime.hpp"
+#include "transfer/report.hpp"
 
 namespace gapless::mpi {
 
@@ -43,7 +44,9 @@ Owner owner_of(const UserBuffer& user) noexcept {
 void record_native(MPI_Count count, MPI_Datatype datatype) noexcept {
   const bool is_known = number_of(datatype) != 0 && datatype != MPI_DATATYPE_NULL && runtime::start();
   const MPI_Count size = count > 0 && is_known ? runtime::size_of(datatype) : 0;
-  transfer::record(transfer::Scheme::native, static_cast<std::size_t>(std::max<MPI_Count>(size * count, 0)));
+  const auto bytes = static_cast<std::size_t>(std::max<MPI_Count>(size * count, 0));
+  transfer::record(transfer::Scheme::native, bytes);
+  transfer::report_native(bytes);
 }
 
 }  // namespace gapless::mpi

@@ -64,11 +64,10 @@ struct Uses {
 
   /// A list that takes long to analyse takes long to pack as well, so what counts is what would be saved.
   float saved_ns(MPI_Count count, Purpose purpose) const noexcept {
-    const model::HostProfile& host = model::profile().host;
     const double elements = static_cast<double>(count), entries = elements * list.entries.load(relaxed);
     const model::Amount amount{elements * list.bytes.load(relaxed), entries, entries};
-    const model::Saving& saving = purpose == Purpose::packing ? host.pack : host.message(amount);
-    return std::max(static_cast<float>(saving.of(amount)), 0.0f);
+    const double saved = purpose == Purpose::packing ? model::pack_saving_ns(amount) : model::message_saving_ns(amount);
+    return std::max(static_cast<float>(saved), 0.0f);
   }
 };
 

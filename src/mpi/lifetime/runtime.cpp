@@ -17,6 +17,7 @@
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/buffers.hpp"
+#include "transfer/report.hpp"
 #include "transfer/statistics.hpp"
 
 namespace gapless::mpi::runtime {
@@ -48,15 +49,16 @@ class Change {
   std::lock_guard<std::mutex> lock_;
 };
 
+int rank_in_world() noexcept {
+  int rank = -1;
+  if (model != Model::world) return session::rank();
+  native.Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
 void print_statistics() noexcept {
   try {
-    int rank = -1;
-    if (model == Model::world) {
-      native.Comm_rank(MPI_COMM_WORLD, &rank);
-    } else {
-      rank = session::rank();
-    }
-    std::fprintf(stderr, "gapless: rank %d: %s\n", rank, transfer::summary().c_str());
+    std::fprintf(stderr, "gapless: rank %d: %s\n", rank_in_world(), transfer::summary().c_str());
   } catch (const std::exception&) {
   }
 }
@@ -65,6 +67,7 @@ void print_statistics() noexcept {
 void end() noexcept {
   if (!working.exchange(false)) return;
   if (transfer::statistics_wanted()) print_statistics();
+  if (transfer::report_wanted()) transfer::write_report(rank_in_world(), library_version().data());
   type_cache::clear_table();
   early_uses::clear_table();
   free_split_types();
@@ -179,6 +182,13 @@ MPI_Comm communicator_for_errors() noexcept {
 bool library_reads_gpu_memory() noexcept {
   static const bool answer = native.query_cuda_support != nullptr && native.query_cuda_support() == 1;
   return answer;
+}
+
+std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> library_version() noexcept {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  native.Get_library_version(text.data(), &length);
+  return text;
 }
 
 bool is_job_on_one_node() noexcept {

@@ -6,6 +6,8 @@
 // every call goes to the library.
 #pragma once
 
+#include <array>
+
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi::runtime {
@@ -34,6 +36,9 @@ bool is_alone() noexcept;
 
 /// Do all processes of the job run on this node? False where that is not known.
 bool is_job_on_one_node() noexcept;
+
+/// What the library says of its version.
+std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> library_version() noexcept;
 
 /// Can the library itself read GPU memory? Then calls we do not serve may have it.
 bool library_reads_gpu_memory() noexcept;

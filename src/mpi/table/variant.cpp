@@ -5,8 +5,11 @@
 #include "model/model.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/datatypes/early_uses.hpp"
+#include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/guarded.hpp"
+#include "transfer/profiles.hpp"
+#include "transfer/report.hpp"
 #include "transfer/statistics.hpp"
 
 namespace gapless::mpi {
@@ -25,10 +28,11 @@ void add_intercepted_entries(std::vector<gapless_variant_entry>& entries) {
 
 void set_library_profile() noexcept {
 #if defined(GAPLESS_VARIANT_OPENMPI)
-  model::profile().host = model::open_mpi_on_host;
+  constexpr const model::HostProfile& built_in = model::open_mpi_on_host;
 #else
-  model::profile().host = model::mpich_on_host;
+  constexpr const model::HostProfile& built_in = model::mpich_on_host;
 #endif
+  transfer::use_profile(built_in, runtime::library_version().data());
 }
 
 }  // namespace
@@ -47,7 +51,7 @@ extern "C" [[gnu::visibility("default")]] const gapless_variant_entry* gapless_v
     add_guarded_entries(entries);
     set_library_profile();
     early_uses::set_prices();
-    counts_native_messages = gapless::transfer::statistics_wanted();
+    counts_native_messages = gapless::transfer::statistics_wanted() || gapless::transfer::report_wanted();
     *count = entries.size();
     return entries.data();
   } catch (const std::exception&) {

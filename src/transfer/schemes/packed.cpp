@@ -13,8 +13,7 @@ class Packed final : public Base {
     return buffer.location.is_cpu_addressable() && !is_contiguous(buffer);
   }
   double predict_ns(const Buffer& buffer, Side) const noexcept override {
-    const model::Amount amount = amount_of(buffer);
-    return -model::profile().host.message(amount).of(amount);
+    return -model::message_saving_ns(amount_of(buffer));
   }
   PoolBuffer packed_memory(const Buffer& buffer) const noexcept override {
     return {device::MemoryKind::host, -1, static_cast<std::size_t>(buffer.size())};

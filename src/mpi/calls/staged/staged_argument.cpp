@@ -52,7 +52,7 @@ bool StagedArgument::is_worth_packing() const noexcept {
     if (!part.buffer->location.is_cpu_addressable()) return false;
     const model::Amount amount = transfer::amount_of(*part.buffer);
     const bool has_gaps = !transfer::is_contiguous(*part.buffer);
-    saving_ns += has_gaps ? host.message(amount).of(amount) : -host.copied_byte_ns * amount.bytes;
+    saving_ns += has_gaps ? model::message_saving_ns(amount) : -host.copied_byte_ns * amount.bytes;
     any |= has_gaps;
   }
   return any && (saving_ns > 0 || transfer::is_forced(transfer::Scheme::packed));

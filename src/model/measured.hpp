@@ -1,0 +1,51 @@
+// What `gapless calibrate` has measured, in the form that predictions are made from: for each kind of memory and of
+// pair the ways that a message can take, each as T = start + pack + move + unpack, or as whole messages.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "model/table.hpp"
+
+namespace gapless::model {
+
+/// Where the bytes of a message lie.
+enum class Memory : std::uint8_t { host, gpu };
+inline constexpr std::array memory_names = {"host", "gpu"};
+
+/// How two processes that exchange messages lie to each other.
+enum class Pair : std::uint8_t { same_gpu, peer_gpu, same_node, other_node };
+inline constexpr std::array pair_names = {"same GPU", "peer GPU", "same node", "other node"};
+
+/// What is not measured takes so long.
+inline constexpr double never_ns = std::numeric_limits<double>::infinity();
+
+/// The costs of one scheme. Of `native`, pack and unpack are those of MPI_Pack and MPI_Unpack.
+struct Way {
+  double start_ns = 0;
+  std::optional<Table> pack, unpack;
+  std::optional<Table> move;     ///< of contiguous bytes
+  std::optional<Table> message;  ///< of the whole: measured where it can be, for stages overlap and share caches
+
+  bool is_known() const noexcept { return message || (pack && move && unpack); }
+  /// From the call of the sender to the last byte at the receiver, in nanoseconds.
+  double message_ns(const Shape& shape) const noexcept;
+};
+
+/// By the number of a scheme in its list; the list is transfer's, whose first two are native and packed.
+inline constexpr std::size_t most_ways = 16, native_way = 0, packed_way = 1;
+using Ways = std::array<Way, most_ways>;
+
+struct Measured {
+  std::string source;  ///< the file
+  std::array<std::array<Ways, pair_names.size()>, memory_names.size()> ways;
+
+  const Ways& of(Memory memory, Pair pair) const noexcept {
+    return ways[static_cast<std::size_t>(memory)][static_cast<std::size_t>(pair)];
+  }
+};
+
+}  // namespace gapless::model

@@ -1,0 +1,38 @@
+// A blocking send whose scheme is not only predicted: what sends of that kind have taken in this run has a say
+// (model/correction.hpp). Receives are left to predictions, for their times are mostly those of waiting for the sender.
+#pragma once
+
+#include <chrono>
+
+#include "transfer/message.hpp"
+
+namespace gapless::transfer {
+
+class CorrectedSend {
+ public:
+  /// Of a buffer for which `predicted` was chosen; `peer` tells apart whom it goes to. Takes some ten nanoseconds; a
+  /// thread's first one allocates the thread's table.
+  CorrectedSend(const Buffer& buffer, Scheme predicted, std::uint64_t peer) noexcept;
+
+  /// The one that is to be used.
+  Scheme scheme() const noexcept { return scheme_; }
+  /// The call has ended well.
+  void end() noexcept;
+  /// The same, after that time.
+  void end(double ns) noexcept;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const Buffer& buffer_;
+  std::uint64_t key_ = 0;
+  Scheme scheme_;
+  bool is_timed_ = false;  ///< for the correction
+  bool is_reported_ = false;
+  Clock::time_point begin_{};
+};
+
+/// Replaces what GAPLESS_MODEL said. For tests.
+void set_correction(bool is_on) noexcept;
+
+}  // namespace gapless::transfer

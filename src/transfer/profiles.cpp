@@ -1,0 +1,69 @@
+#include "transfer/profiles.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <string>
+
+#include "base/settings.hpp"
+#include "model/profile_file.hpp"
+#include "transfer/choose.hpp"
+
+namespace gapless::transfer {
+namespace {
+
+constexpr std::string_view none = "built-in";
+
+std::unique_ptr<model::Measured> read(const std::string& path, const std::string& library) {
+  return model::read_profile(path, {library, model::gpu_name()}, scheme_names());
+}
+
+/// Null where the user has no profile, or none that can be used.
+const model::Measured* find_measured(std::string_view version_text) {
+  const std::string library = model::library_name(version_text), path = profile_path(library);
+  const bool is_named = settings().profile.front() != '\0';
+  std::error_code failure;
+  if (path.empty() || path == none || (!is_named && !std::filesystem::exists(path, failure))) return nullptr;
+  try {
+    return read(path, library).release();
+  } catch (const model::ProfileError& error) {
+    warn_about_file(path, error.what());
+    return nullptr;
+  }
+}
+
+std::size_t write(const std::string& text, char* buffer, std::size_t size) noexcept {
+  return static_cast<std::size_t>(std::snprintf(buffer, size, "%s", text.c_str()));
+}
+
+}  // namespace
+
+void use_profile(const model::HostProfile& built_in, std::string_view version_text) noexcept {
+  model::profile().host = built_in;
+  try {
+    model::profile().measured = find_measured(version_text);
+  } catch (const std::exception&) {
+    // No memory, or a file system that fails: the built-in profile serves.
+  }
+}
+
+}  // namespace gapless::transfer
+
+std::size_t gapless_profile_library(const char* version_text, char* buffer, std::size_t size) {
+  return gapless::transfer::write(gapless::model::library_name(version_text), buffer, size);
+}
+
+std::size_t gapless_profile_path(const char* library, char* buffer, std::size_t size) {
+  return gapless::transfer::write(gapless::profile_path(library), buffer, size);
+}
+
+std::size_t gapless_profile_fault(const char* path, const char* library, char* buffer, std::size_t size) {
+  std::string fault;
+  try {
+    gapless::transfer::read(path, library);
+  } catch (const std::exception& error) {
+    fault = error.what();
+  }
+  return gapless::transfer::write(fault, buffer, size);
+}

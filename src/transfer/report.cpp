@@ -1,0 +1,197 @@
+#include "transfer/report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <exception>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+
+#include "base/settings.hpp"
+#include "layout/text/text.hpp"
+#include "model/model.hpp"
+#include "model/profile_file.hpp"
+#include "transfer/choose.hpp"
+
+namespace gapless::transfer {
+namespace {
+
+using nlohmann::json;
+
+constexpr int report_version = 1;
+constexpr std::size_t most_types = 200, longest_description = 160;
+
+/// Times of one kind, and of those of which a time was predicted both sums.
+struct Times {
+  std::uint64_t count = 0, compared = 0;
+  double ns = 0, compared_ns = 0, predicted_ns = 0;
+
+  void add(double real, double predicted) noexcept {
+    if (std::isnan(real)) return;
+    ++count;
+    ns += real;
+    if (!std::isfinite(predicted)) return;
+    ++compared;
+    compared_ns += real;
+    predicted_ns += predicted;
+  }
+  json to_json() const {
+    return {{"count", count},
+            {"ns", ns},
+            {"compared", compared},
+            {"compared_ns", compared_ns},
+            {"predicted_ns", predicted_ns}};
+  }
+};
+
+struct Row {
+  std::uint64_t messages = 0, bytes = 0;
+  Times moved, sent;
+};
+
+/// Scheme, is it received, powers of two that size and block length are below. A block length that is not known is 0.
+using Key = std::tuple<std::size_t, bool, int, int>;
+/// A layout and its size; the address alone may be another layout's later.
+using TypeKey = std::pair<const void*, layout::Offset>;
+
+struct Type {
+  std::string text;
+  std::array<std::uint64_t, scheme_count> messages{}, bytes{};
+};
+
+struct Report {
+  std::mutex mutex;
+  std::map<Key, Row> rows;
+  std::map<TypeKey, Type> types;
+};
+
+Report& report() {
+  static Report* const all = new Report;  // messages may come from static destructors
+  return *all;
+}
+
+int class_of(std::uint64_t bytes) noexcept { return static_cast<int>(std::bit_width(bytes)); }
+
+Row& row_of(const Buffer& buffer, Side side, Scheme scheme, std::size_t bytes) {
+  const layout::Facts& facts = buffer.type->facts;
+  const layout::Offset block =
+      is_contiguous(buffer) ? buffer.size() : facts.size / std::max<layout::Offset>(facts.block_count, 1);
+  return report().rows[{static_cast<std::size_t>(scheme), side == Side::receiver, class_of(bytes),
+                        class_of(static_cast<std::uint64_t>(block))}];
+}
+
+void count_type(const Buffer& buffer, Scheme scheme, std::size_t bytes) {
+  auto& types = report().types;
+  const TypeKey key{buffer.type->layout.get(), buffer.type->layout->size};
+  auto found = types.find(key);
+  if (found == types.end()) {
+    if (types.size() == most_types) return;
+    found = types.emplace(key, Type{layout::describe(*buffer.type->layout).substr(0, longest_description)}).first;
+  }
+  ++found->second.messages[static_cast<std::size_t>(scheme)];
+  found->second.bytes[static_cast<std::size_t>(scheme)] += bytes;
+}
+
+template <class Add>
+void add(Add add_what) noexcept {
+  if (!report_wanted()) return;
+  try {
+    const std::lock_guard lock(report().mutex);
+    add_what();
+  } catch (const std::exception&) {
+    // Without memory a report is not complete.
+  }
+}
+
+json rows_to_json() {
+  json rows = json::array();
+  for (const auto& [key, row] : report().rows) {
+    const auto& [scheme, is_received, bytes_class, block_class] = key;
+    rows.push_back({{"scheme", name(static_cast<Scheme>(scheme))},
+                    {"side", is_received ? "receiver" : "sender"},
+                    {"bytes_below", std::uint64_t{1} << bytes_class},
+                    {"block_below", block_class == 0 ? 0 : std::uint64_t{1} << block_class},
+                    {"messages", row.messages},
+                    {"bytes", row.bytes},
+                    {"moved", row.moved.to_json()},
+                    {"sent", row.sent.to_json()}});
+  }
+  return rows;
+}
+
+json types_to_json() {
+  json types = json::array();
+  for (const auto& [key, type] : report().types) {
+    json schemes = json::object();
+    for (std::size_t i = 0; i < scheme_count; ++i) {
+      if (type.messages[i] == 0) continue;
+      schemes[name(static_cast<Scheme>(i))] = {{"messages", type.messages[i]}, {"bytes", type.bytes[i]}};
+    }
+    types.push_back({{"type", type.text}, {"size", key.second}, {"schemes", std::move(schemes)}});
+  }
+  return types;
+}
+
+void write(int rank, const char* version) {
+  const std::lock_guard lock(report().mutex);
+  const model::Measured* const measured = model::profile().measured;
+  const json content = {{"gapless_report", report_version},
+                        {"rank", rank},
+                        {"library", model::library_name(version)},
+                        {"profile", measured != nullptr ? measured->source : "built-in"},
+                        {"rows", rows_to_json()},
+                        {"types", types_to_json()}};
+  report().rows.clear();
+  report().types.clear();
+  const std::string path = std::string(settings().report.data()) + '.' + std::to_string(rank) + ".json";
+  std::ofstream file(path);
+  file << content.dump(1, ' ', false, json::error_handler_t::replace) << '\n';
+  file.close();
+  if (!file) warn_about_file(path, "the report cannot be written there");
+}
+
+}  // namespace
+
+bool report_wanted() noexcept { return settings().report.front() != '\0'; }
+
+void report_moved(const Buffer& buffer, Side side, Scheme scheme, std::size_t bytes, double ns) noexcept {
+  add([&] {
+    Row& row = row_of(buffer, side, scheme, bytes);
+    ++row.messages;
+    row.bytes += bytes;
+    row.moved.add(ns, predict_movement_ns(scheme, buffer, side));
+    count_type(buffer, scheme, bytes);
+  });
+}
+
+void report_send(const Buffer& buffer, Scheme scheme, double ns) noexcept {
+  add([&] {
+    const auto bytes = static_cast<std::size_t>(buffer.size());
+    row_of(buffer, Side::sender, scheme, bytes).sent.add(ns, predict_message_ns(scheme, buffer));
+    if (scheme == Scheme::native) count_type(buffer, scheme, bytes);
+  });
+}
+
+void report_native(std::size_t bytes) noexcept {
+  add([&] {
+    Row& row = report().rows[{static_cast<std::size_t>(Scheme::native), false, class_of(bytes), 0}];
+    ++row.messages;
+    row.bytes += bytes;
+  });
+}
+
+void write_report(int rank, const char* version) noexcept {
+  if (!report_wanted()) return;
+  try {
+    write(rank, version);
+  } catch (const std::exception&) {
+    // Without memory there is no report.
+  }
+}
+
+}  // namespace gapless::transfer
