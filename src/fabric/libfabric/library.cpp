@@ -1,0 +1,84 @@
+#include "fabric/libfabric/library.hpp"
+
+#include <dlfcn.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace gapless::fabric::libfabric {
+namespace {
+
+constexpr const char* soname = "libfabric.so.1";
+constexpr std::uint32_t header_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
+
+template <class Function>
+bool find(void* handle, const char* name, Function& function) noexcept {
+  function = reinterpret_cast<Function>(dlsym(handle, name));
+  return function != nullptr;
+}
+
+Library load(std::string& why) noexcept {
+  Library library;
+  void* handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (handle == nullptr) handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    why = "libfabric.so.1 is not there";
+    return {};
+  }
+  if (!find(handle, "fi_getinfo", library.getinfo) || !find(handle, "fi_freeinfo", library.freeinfo) ||
+      !find(handle, "fi_dupinfo", library.dupinfo) || !find(handle, "fi_fabric", library.fabric) ||
+      !find(handle, "fi_version", library.version)) {
+    why = "libfabric.so.1 lacks functions";
+    return {};
+  }
+  if (FI_VERSION_LT(library.version(), header_version)) {
+    why = "libfabric.so.1 is older than the headers that gapless was built with";
+    return {};
+  }
+  return library;
+}
+
+/// All that a provider may ask of us, and all that we ask of it.
+void ask(fi_info& hints) noexcept {
+  hints.caps = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  hints.mode = FI_CONTEXT | FI_CONTEXT2;
+  hints.ep_attr->type = FI_EP_RDM;
+  hints.domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+  hints.domain_attr->threading = FI_THREAD_DOMAIN;
+  hints.domain_attr->cq_data_size = 4;
+  hints.domain_attr->resource_mgmt = FI_RM_ENABLED;
+  hints.tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+}
+
+}  // namespace
+
+const Library* library(std::string& why) noexcept {
+  static std::string why_not;
+  static const Library loaded = load(why_not);
+  if (loaded.getinfo != nullptr) return &loaded;
+  why = why_not;
+  return nullptr;
+}
+
+Info find_provider(const Library& library, const std::string& provider, std::string& why) noexcept {
+  const Info hints(library.dupinfo(nullptr), {&library});
+  fi_info* found = nullptr;
+  if (hints == nullptr) {
+    why = "no memory";
+    return {nullptr, {&library}};
+  }
+  ask(*hints);
+  // Freed with the hints.
+  if (!provider.empty()) hints->fabric_attr->prov_name = strdup(provider.c_str());
+  const int error = library.getinfo(header_version, nullptr, nullptr, 0, hints.get(), &found);
+  const Info list(found, {&library});
+  if (error != 0 || found == nullptr) {
+    why = "libfabric has no provider " + (provider.empty() ? "with remote memory access" : provider);
+    return {nullptr, {&library}};
+  }
+  return {library.dupinfo(found), {&library}};
+}
+
+}  // namespace gapless::fabric::libfabric

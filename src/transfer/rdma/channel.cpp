@@ -1,0 +1,156 @@
+#include "transfer/rdma/channel.hpp"
+
+#include <new>
+
+#include "transfer/rdma/scheme.hpp"
+
+namespace gapless::transfer::rdma {
+
+using fabric::Completion;
+using fabric::Status;
+
+Channel::Channel(fabric::Endpoint& endpoint, const Options& options)
+    : endpoint_(endpoint),
+      options_(options),
+      registrations_(endpoint, options.registrations),
+      staging_(endpoint, options.segment_bytes, options.segments) {}
+
+Channel::~Channel() { endpoint_.stop(); }
+
+Message* Channel::open(int peer, const Memory& memory, Role role) noexcept try {
+  for (std::uint32_t i = 0; i < most_messages; ++i) {
+    Entry& entry = entries_[i];
+    if (entry.is_used || entry.is_abandoned) continue;
+    entry.generation = (entry.generation + 1) % generations;
+    if (entry.message == nullptr) entry.message = std::make_unique<Message>(*this, 0);
+    entry.message->number_ = entry.generation << 8 | i;
+    entry.message->open(peer, memory, role);
+    entry.is_used = true;
+    return entry.message.get();
+  }
+  return nullptr;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+Message* Channel::send(int peer, const Memory& memory) noexcept { return open(peer, memory, Role::sender); }
+
+Message* Channel::receive(int peer, const Memory& memory, const Offer& offer, unsigned allowed) noexcept {
+  if (offer.blocks.bytes != memory.blocks.bytes) return nullptr;
+  Message* message = open(peer, memory, Role::receiver);
+  if (message == nullptr) return nullptr;
+  message->offer_ = offer;
+  const Ends ends{offer.blocks, memory.blocks, limits(),
+                  segment_bytes_for(offer.blocks.bytes, staging_.segment_bytes())};
+  for (; allowed != 0 && message->result_ == Result::under_way;) {
+    const Scheme scheme = choose(ends, options_.profile, allowed);
+    if ((allowed >> static_cast<unsigned>(scheme) & 1) == 0) break;
+    allowed &= ~(1u << static_cast<unsigned>(scheme));
+    message->reply_ = {};
+    message->reply_.scheme = scheme;
+    message->reply_.transfer = message->number_;
+    message->reply_.pool = staging_.information();
+    if (of(scheme).accept(*message) == Result::refused) continue;
+    ++counts_.messages[static_cast<std::size_t>(scheme)];
+    return message;
+  }
+  if (message->result_ == Result::ok) return message;  // nothing is to be moved
+  message->result_ = Result::ok;                       // nothing has been begun
+  end(message);
+  return nullptr;
+}
+
+void Channel::end(Message* message) noexcept {
+  if (message == nullptr) return;
+  Entry& entry = entries_[message->number_ & (most_messages - 1)];
+  const bool is_right = message->result() == Result::ok && message->is_quiet();
+  counts_.abandoned_segments += message->close();
+  entry.is_used = false;
+  entry.is_abandoned = !is_right;
+}
+
+Message* Channel::find(std::uint32_t number) noexcept {
+  Entry& entry = entries_[number & (most_messages - 1)];
+  return entry.is_used && entry.message->number_ == number ? entry.message.get() : nullptr;
+}
+
+void Channel::take(const Completion& completion) noexcept {
+  if (completion.kind == Completion::Kind::posted) {
+    Message* message = find(static_cast<std::uint32_t>(completion.context >> 32));
+    if (message != nullptr) message->posted(static_cast<std::uint32_t>(completion.context), completion.status);
+    return;
+  }
+  const Immediate immediate = Immediate::decoded(completion.immediate);
+  Message* message = find(immediate.transfer);
+  if (message != nullptr) {
+    message->arrived(immediate);
+  } else {
+    ++counts_.unknown_immediates;
+  }
+}
+
+void Channel::progress() noexcept {
+  std::array<Completion, 32> completions;
+  for (int rounds = 0; rounds < 4; ++rounds) {
+    const std::size_t count = endpoint_.poll(completions);
+    for (std::size_t i = 0; i < count; ++i) take(completions[i]);
+    if (count < completions.size()) return;
+  }
+}
+
+namespace {
+
+Result result_of(Status status) noexcept {
+  switch (status) {
+    case Status::ok:
+      return Result::ok;
+    case Status::again:
+      return Result::under_way;
+    case Status::peer_failed:
+      return Result::peer_failed;
+    default:
+      return Result::failed;
+  }
+}
+
+}  // namespace
+
+Result Channel::post(Message& message, PostList& list) noexcept {
+  while (!list.is_posted()) {
+    auto rest = list.rest();
+    if (!options_.list_posting) rest = rest.first(1);
+    const fabric::Posted posted = endpoint_.post(message.peer_, rest);
+    for (const fabric::Post& post : rest.first(posted.count)) {
+      for (const fabric::Piece& piece : post.local) counts_.posted_bytes += piece.bytes;
+    }
+    counts_.posts += posted.count;
+    counts_.lists += posted.count > 0 ? 1 : 0;
+    message.outstanding_ += static_cast<std::uint32_t>(posted.count);
+    message.has_moved_ |= posted.count > 0;
+    list.take(posted.count);
+    if (posted.status != Status::ok) return result_of(posted.status);
+  }
+  return Result::ok;
+}
+
+bool Channel::notify(Message& message, Immediate immediate) noexcept {
+  const PoolInformation& pool = message.role_ == Role::sender ? message.reply_.pool : message.offer_.pool;
+  const fabric::Piece bell{staging_.bell(), Staging::bell_bytes, &staging_.region()};
+  fabric::Post post;
+  post.has_immediate = true;
+  post.immediate = immediate.encoded();
+  post.remote = pool.bell;
+  post.key = pool.key;
+  post.local = {&bell, 1};
+  post.context = message.context(Message::notification_tag);
+  const fabric::Posted posted = endpoint_.post(message.peer_, {&post, 1});
+  if (posted.count == 1) {
+    ++message.outstanding_;
+    ++counts_.notifications;
+    return true;
+  }
+  if (posted.status != Status::again) message.fail(result_of(posted.status));
+  return false;
+}
+
+}  // namespace gapless::transfer::rdma

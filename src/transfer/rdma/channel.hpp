@@ -1,0 +1,106 @@
+// One process's end of a fabric: staging segments, registrations, and the messages under way.
+//
+// Whoever has messages under way calls progress() and each message's advance() until it is over: software providers do
+// nothing by themselves. A channel is used by one thread at a time. Nothing throws but the constructor.
+//
+// A message that ends in an error is not known to be over at the peer, which may still write: its number and its
+// staging segments are not given again, and its registrations end. They come back with the channel.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <memory>
+
+#include "fabric/remote/registration_cache.hpp"
+#include "model/fabric.hpp"
+#include "transfer/rdma/message.hpp"
+#include "transfer/rdma/staging.hpp"
+
+namespace gapless::transfer::rdma {
+
+struct Options {
+  std::size_t segment_bytes = 128 << 10;  ///< paper 003, 7.2
+  std::size_t segments = 32;              ///< for each role
+  std::size_t window = 8;                 ///< segments of one message under way, at most most_window
+  std::size_t most_sender_regions = 64;
+  bool segment_unpack = true;  ///< unpack what has arrived, else only whole windows: paper 003, 8.4
+  bool list_posting = true;    ///< else one operation at a time: paper 003, 8.5
+  fabric::RegistrationCache::Bounds registrations{};
+  model::FabricProfile profile{};
+  /// A message that has got no further for so long ends in an error; 0: never.
+  std::chrono::nanoseconds stall_limit{0};
+};
+
+/// All that has been done so far.
+struct Counts {
+  std::uint64_t posts = 0;  ///< operations that carry message bytes
+  std::uint64_t lists = 0;  ///< how often such were handed over
+  std::uint64_t posted_bytes = 0;
+  std::uint64_t notifications = 0;  ///< operations that carry an immediate alone
+  std::uint64_t copied_bytes = 0;   ///< packed or unpacked
+  std::uint64_t unknown_immediates = 0;
+  std::uint64_t abandoned_segments = 0;
+  std::array<std::uint64_t, scheme_count> messages{};  ///< begun, by Scheme
+};
+
+class Channel {
+ public:
+  /// Throws std::bad_alloc. ok() says whether the fabric took the staging segments.
+  explicit Channel(fabric::Endpoint& endpoint, const Options& options = {});
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  bool ok() const noexcept { return staging_.ok(); }
+
+  /// A message to a peer of the endpoint; null if there are too many. Its offer goes to the receiver.
+  Message* send(int peer, const Memory& memory) noexcept;
+  /// The receiver's side: of the schemes that `allowed` (bits by Scheme) has and that can be had, the one with the
+  /// least predicted time; its reply goes to the sender. Null: nothing is free now, try again after progress. `memory`
+  /// has exactly the size of the offer.
+  Message* receive(int peer, const Memory& memory, const Offer& offer, unsigned allowed = ~0u) noexcept;
+  /// What is over, in whatever way, is given back.
+  void end(Message* message) noexcept;
+
+  /// Takes what the fabric has completed.
+  void progress() noexcept;
+
+  const Options& options() const noexcept { return options_; }
+  const Counts& counts() const noexcept { return counts_; }
+  fabric::RegistrationCache& registrations() noexcept { return registrations_; }
+  fabric::RegistrationCost registration_cost() const noexcept {
+    return {options_.profile.registration_ns, options_.profile.registered_page_ns};
+  }
+  Staging& staging() noexcept { return staging_; }
+  const fabric::Limits& limits() const noexcept { return endpoint_.limits(); }
+
+  // For messages.
+
+  /// Posts what is left of a list. ok: all of it; under_way: the queue is full.
+  Result post(Message& message, PostList& list) noexcept;
+  /// Sends an immediate alone; false if the queue is full. Failures end the message.
+  bool notify(Message& message, Immediate immediate) noexcept;
+  void count_copy(std::uint64_t bytes) noexcept { counts_.copied_bytes += bytes; }
+
+ private:
+  static constexpr std::uint32_t most_messages = 256, generations = 16;
+  struct Entry {
+    std::unique_ptr<Message> message;
+    std::uint32_t generation = 0;
+    bool is_used = false;
+    bool is_abandoned = false;
+  };
+
+  Message* open(int peer, const Memory& memory, Role role) noexcept;
+  Message* find(std::uint32_t number) noexcept;
+  void take(const fabric::Completion& completion) noexcept;
+
+  fabric::Endpoint& endpoint_;
+  Options options_;
+  Counts counts_;
+  fabric::RegistrationCache registrations_;
+  Staging staging_;
+  std::array<Entry, most_messages> entries_;
+};
+
+}  // namespace gapless::transfer::rdma

@@ -1,0 +1,46 @@
+#include <algorithm>
+
+#include "transfer/rdma/scheme.hpp"
+
+namespace gapless::transfer::rdma {
+
+const char* name(Scheme scheme) noexcept {
+  constexpr const char* names[] = {"pipelined", "gather-write", "scatter-read", "multi-write"};
+  return names[static_cast<std::size_t>(scheme)];
+}
+
+const Base& of(Scheme scheme) noexcept {
+  switch (scheme) {
+    case Scheme::gather_write:
+      return gather_write;
+    case Scheme::scatter_read:
+      return scatter_read;
+    case Scheme::multi_write:
+      return multi_write;
+    default:
+      return pipelined;
+  }
+}
+
+std::uint64_t segment_bytes_for(std::uint64_t bytes, std::uint64_t most) noexcept {
+  constexpr std::uint64_t page = 4096, one_segment = 16 << 10;
+  if (bytes < one_segment) return std::min(most, std::max<std::uint64_t>(bytes, 1));
+  const std::uint64_t eighth = (bytes / 8 + page - 1) / page * page;
+  return std::min(most, std::max<std::uint64_t>(eighth, 2 * page));
+}
+
+Scheme choose(const Ends& ends, const model::FabricProfile& profile, unsigned allowed) noexcept {
+  Scheme best = Scheme::pipelined;
+  double least_ns = -1;
+  for (std::size_t i = 0; i < scheme_count; ++i) {
+    const auto scheme = static_cast<Scheme>(i);
+    if ((allowed >> i & 1) == 0 || !of(scheme).applies(ends)) continue;
+    const double ns = of(scheme).predict_ns(ends, profile);
+    if (least_ns >= 0 && ns >= least_ns) continue;
+    least_ns = ns;
+    best = scheme;
+  }
+  return best;
+}
+
+}  // namespace gapless::transfer::rdma

@@ -1,0 +1,47 @@
+// Gather-write (RWG-UP, paper 003, 5.1): writes gather the sender's blocks into the receiver's staging segments, and
+// the receiver unpacks each segment when it has arrived.
+//
+// To the receiver this is the same as pipelined, so a sender whose memory cannot be registered packs after all.
+#include "transfer/rdma/channel.hpp"
+#include "transfer/rdma/predict.hpp"
+#include "transfer/rdma/segments.hpp"
+
+namespace gapless::transfer::rdma {
+namespace {
+
+class GatherWrite final : public Base {
+ public:
+  bool applies(const Ends& ends) const noexcept override {
+    const Prediction predict{ends, {}};
+    return ends.limits.has_immediates &&
+           (ends.limits.is_ordered || predict.segment_operations(ends.sender) <= Immediate::most_number);
+  }
+
+  double predict_ns(const Ends& ends, const model::FabricProfile& profile) const noexcept override {
+    const Prediction predict{ends, profile};
+    const double operations = predict.operations(ends.limits.gather_entries, ends.sender);
+    return predict.overlapped(0, predict.write(operations), predict.copy(ends.receiver)) +
+           predict.registration(ends.sender);
+  }
+
+  Result accept(Message& message) const noexcept override { return segments::lend(message); }
+
+  Result start(Message& message) const noexcept override {
+    const Channel& channel = message.channel_;
+    message.user_memory_.acquire(message.memory_, channel.registration_cost(), channel.options().most_sender_regions);
+    return Result::under_way;
+  }
+
+  Result advance(Message& message) const noexcept override {
+    return message.role_ == Role::sender ? segments::send(message, !message.user_memory_.is_held())
+                                         : segments::take(message);
+  }
+};
+
+const GatherWrite object;
+
+}  // namespace
+
+const Base& gather_write = object;
+
+}  // namespace gapless::transfer::rdma

@@ -1,0 +1,84 @@
+// What two processes tell each other before a message travels by RDMA: the rendezvous of paper 003, section 5.
+//
+// The sender offers, the receiver chooses and replies. Both are plain values that any channel may carry: a header, a
+// pipe. All addresses are those of the process that says them. Where the sender needs the receiver's layout
+// (multi-write), that travels beside the reply.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "fabric/remote/endpoint.hpp"
+
+namespace gapless::transfer::rdma {
+
+enum class Scheme : std::uint8_t { pipelined, gather_write, scatter_read, multi_write };
+inline constexpr std::size_t scheme_count = 4;
+const char* name(Scheme scheme) noexcept;
+
+/// A side's memory as choices see it.
+struct Blocks {
+  std::uint64_t bytes = 0;    ///< of the message
+  std::uint64_t count = 0;    ///< contiguous blocks of all repetitions
+  std::uint64_t longest = 0;  ///< bytes
+  std::uint64_t reach = 0;    ///< bytes from the first to the last, gaps included
+  friend bool operator==(const Blocks&, const Blocks&) = default;
+};
+
+/// Staging segments of a process, in one registered region.
+struct PoolInformation {
+  fabric::RemoteAddress address = 0;
+  std::uint64_t key = 0;
+  std::uint64_t segment_bytes = 0;
+  fabric::RemoteAddress bell = 0;  ///< where a write goes that only carries an immediate; the pool's key
+  friend bool operator==(const PoolInformation&, const PoolInformation&) = default;
+};
+
+struct Offer {
+  Blocks blocks;
+  std::uint32_t transfer = 0;  ///< the sender's number of this message
+  PoolInformation pool;
+};
+
+/// Part of the receiver's memory, registered.
+struct UserRegion {
+  std::uint64_t memory = 0;  ///< its virtual address
+  std::uint64_t bytes = 0;
+  fabric::RemoteAddress address = 0;
+  std::uint64_t key = 0;
+};
+
+inline constexpr std::size_t most_window = 16;
+inline constexpr std::size_t most_user_regions = 8;
+
+struct Reply {
+  Scheme scheme = Scheme::pipelined;
+  std::uint32_t transfer = 0;  ///< the receiver's number of this message
+  PoolInformation pool;
+  std::uint64_t segment_bytes = 0;
+  std::uint32_t window = 0;  ///< how many segments may be under way
+  std::array<std::uint16_t, most_window>
+      segments{};                  ///< pipelined, gather-write: segment s goes to segments[s % window]
+  std::uint32_t region_count = 0;  ///< multi-write
+  std::array<UserRegion, most_user_regions> regions{};
+  std::uint64_t memory = 0;  ///< multi-write: virtual address that the receiver's layout is relative to
+};
+
+/// What 32 bits beside a write say: whose message, which segment, and a number. The number is how many immediates that
+/// segment has (pipelined, gather-write, multi-write), or the staging segment that holds it (scatter-read). So a
+/// receiver counts, and needs no order among writes.
+struct Immediate {
+  std::uint32_t transfer;  ///< 12 bits, the addressee's
+  std::uint32_t segment;   ///< modulo segment_modulus
+  std::uint32_t number;
+
+  static constexpr std::uint32_t segment_modulus = 64, most_number = (1u << 14) - 1;
+
+  std::uint32_t encoded() const noexcept { return transfer << 20 | segment % segment_modulus << 14 | number; }
+  static Immediate decoded(std::uint32_t bits) noexcept {
+    return {bits >> 20, bits >> 14 & (segment_modulus - 1), bits & most_number};
+  }
+};
+static_assert(most_window * 2 <= Immediate::segment_modulus, "no two segments under way look alike");
+
+}  // namespace gapless::transfer::rdma

@@ -1,0 +1,184 @@
+#include "transfer/rdma/message.hpp"
+
+#include <algorithm>
+
+#include "pack/host/engine.hpp"
+#include "transfer/rdma/channel.hpp"
+#include "transfer/rdma/scheme.hpp"
+
+namespace gapless::transfer::rdma {
+
+using State = WindowSlot::State;
+
+Message::Message(Channel& channel, std::uint32_t number)
+    : channel_(channel), number_(number), user_memory_(channel.registrations()) {}
+
+void Message::open(int peer, const Memory& memory, Role role) noexcept {
+  peer_ = peer;
+  role_ = role;
+  memory_ = memory;
+  offer_ = {memory.blocks, number_, channel_.staging().information()};
+  reply_ = {};
+  result_ = memory.blocks.bytes == 0 ? Result::ok : Result::under_way;
+  is_started_ = false;
+  list_.clear();
+  slots_.fill({});
+  next_ = finished_ = outstanding_ = to_notify_ = 0;
+  is_told_ = false;
+  moved_at_ = {};
+}
+
+std::size_t Message::close() noexcept {
+  std::size_t abandoned = 0;
+  const bool is_right = result_ == Result::ok && is_quiet();
+  const bool owns_staging = !(role_ == Role::receiver && scheme() == Scheme::scatter_read);
+  for (WindowSlot& slot : slots_) {
+    if (slot.staging < 0 || !owns_staging) continue;
+    if (is_right) channel_.staging().release(slot.staging);
+    abandoned += is_right ? 0 : 1;
+    slot.staging = -1;
+  }
+  if (is_right) {
+    user_memory_.release();
+  } else {
+    user_memory_.revoke();
+  }
+  pairs_.reset();
+  held_.reset();
+  memory_.layout.reset();
+  peer_layout_.reset();
+  return abandoned;
+}
+
+Result Message::start(const Reply& reply, const layout::LayoutPointer& peer_layout, layout::Mode peer_outer) noexcept {
+  if (result_ != Result::under_way) return result_;
+  if (reply.window == 0 || reply.window > most_window || reply.segment_bytes == 0 ||
+      reply.region_count > most_user_regions || static_cast<std::size_t>(reply.scheme) >= scheme_count ||
+      reply.segment_bytes > channel_.staging().segment_bytes()) {
+    return result_ = Result::failed;
+  }
+  reply_ = reply;
+  peer_layout_ = peer_layout;
+  peer_outer_ = peer_outer;
+  is_started_ = true;
+  result_ = of(scheme()).start(*this);
+  return result_ == Result::under_way ? advance() : result_;
+}
+
+Result Message::advance() noexcept {
+  if (result_ != Result::under_way || (role_ == Role::sender && !is_started_)) return result_;
+  const Result result = of(scheme()).advance(*this);
+  if (result_ == Result::under_way) result_ = result;
+  const auto limit = channel_.options().stall_limit;
+  if (result_ != Result::under_way || limit.count() == 0) return result_;
+  const auto now = std::chrono::steady_clock::now();
+  if (has_moved_ || moved_at_ == std::chrono::steady_clock::time_point{}) {
+    moved_at_ = now;
+  } else if (now - moved_at_ > limit) {
+    result_ = Result::timed_out;
+  }
+  has_moved_ = false;
+  return result_;
+}
+
+void Message::posted(std::uint32_t tag, fabric::Status status) noexcept {
+  --outstanding_;
+  has_moved_ = true;
+  if (status != fabric::Status::ok) {
+    fail(status == fabric::Status::peer_failed ? Result::peer_failed : Result::failed);
+    return;
+  }
+  if (tag >= slots_.size()) return;
+  WindowSlot& slot = slots_[tag];
+  if (--slot.posts_left > 0) return;
+  const bool is_done_with = role_ == Role::sender && scheme() != Scheme::scatter_read;
+  if (!is_done_with || slot.staging < 0) return;
+  channel_.staging().release(slot.staging);
+  slot.staging = -1;
+}
+
+void Message::arrived(Immediate immediate) noexcept {
+  has_moved_ = true;
+  if (role_ == Role::sender) {  // a place is given back
+    if (immediate.segment >= reply_.window) return fail(Result::failed);
+    WindowSlot& slot = slots_[immediate.segment];
+    slot.state = State::idle;
+    ++finished_;
+    if (scheme() != Scheme::scatter_read || slot.staging < 0) return;
+    channel_.staging().release(slot.staging);
+    slot.staging = -1;
+    return;
+  }
+  for (std::uint32_t place = 0; place < reply_.window; ++place) {
+    WindowSlot& slot = slots_[place];
+    if (slot.state != State::idle || slot.segment % Immediate::segment_modulus != immediate.segment) continue;
+    if (scheme() == Scheme::scatter_read) {
+      slot.staging = static_cast<int>(immediate.number);
+      slot.state = State::ready;
+    } else if (++slot.arrived == immediate.number) {
+      slot.state = State::ready;
+    }
+    return;
+  }
+  fail(Result::failed);
+}
+
+std::uint32_t Message::segment_count() const noexcept {
+  return static_cast<std::uint32_t>((memory_.blocks.bytes + reply_.segment_bytes - 1) / reply_.segment_bytes);
+}
+
+layout::Offset Message::begin_of(std::uint32_t segment) const noexcept {
+  return static_cast<layout::Offset>(segment * reply_.segment_bytes);
+}
+
+layout::Offset Message::end_of(std::uint32_t segment) const noexcept {
+  return static_cast<layout::Offset>(
+      std::min((segment + std::uint64_t{1}) * reply_.segment_bytes, memory_.blocks.bytes));
+}
+
+void Message::pack(std::uint32_t segment, int staging) noexcept {
+  pack::host::run({memory_.layout.get(), memory_.outer, begin_of(segment), end_of(segment), pack::Direction::pack,
+                   memory_.origin, channel_.staging().memory(staging)});
+  channel_.count_copy(static_cast<std::uint64_t>(end_of(segment) - begin_of(segment)));
+}
+
+void Message::unpack(std::uint32_t segment, int staging) noexcept {
+  pack::host::run({memory_.layout.get(), memory_.outer, begin_of(segment), end_of(segment), pack::Direction::unpack,
+                   memory_.origin, channel_.staging().memory(staging)});
+  channel_.count_copy(static_cast<std::uint64_t>(end_of(segment) - begin_of(segment)));
+}
+
+bool Message::notify() noexcept {
+  for (std::uint32_t place = 0; to_notify_ != 0 && place < reply_.window; ++place) {
+    if ((to_notify_ >> place & 1) == 0) continue;
+    const WindowSlot& slot = slots_[place];
+    const Immediate immediate = role_ == Role::receiver
+                                    ? Immediate{peer_number(), place, 0}
+                                    : Immediate{peer_number(), slot.segment, static_cast<std::uint32_t>(slot.staging)};
+    if (!channel_.notify(*this, immediate)) return false;
+    to_notify_ &= ~(1u << place);
+  }
+  return true;
+}
+
+bool Message::flush() noexcept {
+  const Result result = channel_.post(*this, list_);
+  if (result != Result::ok && result != Result::under_way) fail(result);
+  return result == Result::ok;
+}
+
+void Message::label(std::uint32_t segment) noexcept {
+  const fabric::Limits& limits = channel_.limits();
+  const std::uint32_t place = segment % reply_.window;
+  const auto posts = static_cast<std::uint32_t>(list_.size());
+  slots_[place].posts_left = posts;
+  for (std::uint32_t i = 0; i < posts; ++i) {
+    list_[i].context = context(place);
+    if (list_[i].kind == fabric::Kind::read || (limits.is_ordered && i + 1 < posts)) continue;
+    list_[i].has_immediate = true;
+    list_[i].immediate = Immediate{peer_number(), segment, limits.is_ordered ? 1 : posts}.encoded();
+  }
+  if (!limits.is_ordered && posts > Immediate::most_number) fail(Result::failed);
+}
+
+}  // namespace gapless::transfer::rdma

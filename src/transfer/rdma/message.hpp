@@ -1,0 +1,121 @@
+// One side of one message by RDMA, from its offer to its end.
+//
+// The state that all schemes share is here; what each does with it is in the scheme's own file.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <optional>
+
+#include "layout/algebra/refine.hpp"
+#include "transfer/rdma/information.hpp"
+#include "transfer/rdma/post_list.hpp"
+#include "transfer/rdma/staging.hpp"
+#include "transfer/rdma/user_memory.hpp"
+
+namespace gapless::transfer::rdma {
+
+class Channel;
+
+enum class Result : std::uint8_t {
+  ok,
+  under_way,
+  refused,      ///< no staging, or a registration is refused; another scheme may do
+  peer_failed,  ///< the peer is gone
+  timed_out,    ///< nothing happened for longer than Options::stall_limit
+  failed,       ///< the fabric says that an operation went wrong
+};
+
+/// A place in the window: the same at both sides, each with a staging segment of its own, if any.
+struct WindowSlot {
+  enum class State : std::uint8_t {
+    idle,    ///< sender: may be used for its next segment; receiver: its segment has not arrived
+    ready,   ///< receiver: its segment has arrived
+    moving,  ///< sender: the peer has not given it back; receiver: its segment is being read
+    over,    ///< receiver: there is no further segment for it
+  };
+  State state = State::idle;
+  int staging = -1;              ///< a segment of ours, negative: none. Reader: the peer's
+  std::uint32_t segment = 0;     ///< of the message
+  std::uint32_t posts_left = 0;  ///< of ours, not completed
+  std::uint32_t arrived = 0;     ///< immediates
+};
+
+class Message {
+ public:
+  Message(Channel& channel, std::uint32_t number);
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+  /// Sender: the receiver has replied. `peer_memory` is the receiver's layout, for multi-write. Preconditions: both are
+  /// right; whoever decodes them checks.
+  Result start(const Reply& reply, const layout::LayoutPointer& peer_layout = nullptr,
+               layout::Mode peer_outer = {1, 0}) noexcept;
+  /// Goes on, without waiting. After anything but under_way, Channel::end().
+  Result advance() noexcept;
+
+  const Offer& offer() const noexcept { return offer_; }
+  const Reply& reply() const noexcept { return reply_; }
+  Scheme scheme() const noexcept { return reply_.scheme; }
+  Result result() const noexcept { return result_; }
+
+  // For schemes and the channel: all of it is theirs.
+
+  void open(int peer, const Memory& memory, Role role) noexcept;
+  /// Puts everything back, or abandons what the peer may still write to. Returns how many segments that were.
+  std::size_t close() noexcept;
+  bool is_quiet() const noexcept { return outstanding_ == 0; }
+  void fail(Result result) noexcept {
+    if (result_ == Result::under_way || result_ == Result::ok) result_ = result;
+  }
+  void posted(std::uint32_t tag, fabric::Status status) noexcept;
+  void arrived(Immediate immediate) noexcept;
+  std::uint64_t context(std::uint32_t tag) const noexcept { return std::uint64_t{number_} << 32 | tag; }
+
+  std::uint32_t segment_count() const noexcept;
+  /// Packed bytes [begin, end) of a segment.
+  layout::Offset begin_of(std::uint32_t segment) const noexcept;
+  layout::Offset end_of(std::uint32_t segment) const noexcept;
+  WindowSlot& slot_of(std::uint32_t segment) noexcept { return slots_[segment % reply_.window]; }
+  /// Moves the bytes of a segment between the program's memory and a staging segment of ours.
+  void pack(std::uint32_t segment, int staging) noexcept;
+  void unpack(std::uint32_t segment, int staging) noexcept;
+  std::uint32_t peer_number() const noexcept { return role_ == Role::sender ? reply_.transfer : offer_.transfer; }
+  /// Tells the peer of the places in to_notify_. False while the queue is full.
+  bool notify() noexcept;
+  /// Posts the list. False while the queue is full, or after a failure.
+  bool flush() noexcept;
+  /// Gives the list's posts to a segment: its tag, and who will be told of their arrival.
+  void label(std::uint32_t segment) noexcept;
+
+  Channel& channel_;
+  std::uint32_t number_;
+  int peer_ = -1;
+  Role role_ = Role::sender;
+  Memory memory_;
+  Offer offer_;
+  Reply reply_;
+  Result result_ = Result::under_way;
+  bool is_started_ = false;
+
+  UserMemory user_memory_;
+  PostList list_;
+  std::array<WindowSlot, most_window> slots_;
+  std::uint32_t next_ = 0;         ///< segment to begin
+  std::uint32_t finished_ = 0;     ///< segments
+  std::uint32_t outstanding_ = 0;  ///< posts not completed
+  std::uint32_t to_notify_ = 0;    ///< bits by place in the window: the peer has to hear of it
+  bool is_told_ = false;           ///< multi-write: the receiver knows that all is there
+  layout::LayoutPointer peer_layout_;
+  layout::Mode peer_outer_{1, 0};
+  std::optional<layout::PairCursor> pairs_;
+  std::optional<layout::PairedRun> held_;  ///< a run that did not go into the last list
+
+  bool has_moved_ = false;  ///< since the last look at the clock
+  std::chrono::steady_clock::time_point moved_at_;
+
+  /// Tags of posts that belong to no segment.
+  static constexpr std::uint32_t notification_tag = 0xffff;
+};
+
+}  // namespace gapless::transfer::rdma

@@ -1,0 +1,32 @@
+// Pipelined (BC-SPUP, paper 003, section 4): both sides copy, segment by segment, so that packing, moving and unpacking
+// overlap. It needs no memory of the program registered, so it is what everything else falls back to.
+#include "transfer/rdma/predict.hpp"
+#include "transfer/rdma/segments.hpp"
+
+namespace gapless::transfer::rdma {
+namespace {
+
+class Pipelined final : public Base {
+ public:
+  bool applies(const Ends& ends) const noexcept override { return ends.limits.has_immediates; }
+
+  double predict_ns(const Ends& ends, const model::FabricProfile& profile) const noexcept override {
+    const Prediction predict{ends, profile};
+    const double operations = predict.operations(1, ends.sender.bytes);
+    return predict.overlapped(predict.copy(ends.sender), predict.write(operations), predict.copy(ends.receiver));
+  }
+
+  Result accept(Message& message) const noexcept override { return segments::lend(message); }
+  Result start(Message&) const noexcept override { return Result::under_way; }
+  Result advance(Message& message) const noexcept override {
+    return message.role_ == Role::sender ? segments::send(message, true) : segments::take(message);
+  }
+};
+
+const Pipelined object;
+
+}  // namespace
+
+const Base& pipelined = object;
+
+}  // namespace gapless::transfer::rdma

@@ -1,0 +1,65 @@
+#include "transfer/rdma/post_list.hpp"
+
+#include <algorithm>
+
+namespace gapless::transfer::rdma {
+
+using fabric::Kind;
+using fabric::Piece;
+
+void PostList::open(Kind kind, fabric::RemoteAddress remote, std::uint64_t key) {
+  fabric::Post post;
+  post.kind = kind;
+  post.remote = remote;
+  post.key = key;
+  first_piece_.push_back(pieces_.size());
+  posts_.push_back(post);
+  last_bytes_ = 0;
+}
+
+namespace {
+
+std::size_t most_entries(Kind kind, const fabric::Limits& limits) noexcept {
+  return kind == Kind::write ? limits.gather_entries : limits.scatter_entries;
+}
+
+}  // namespace
+
+bool PostList::continues(Kind kind, fabric::RemoteAddress remote, std::uint64_t key,
+                         const fabric::Limits& limits) const noexcept {
+  return !posts_.empty() && posts_.back().kind == kind && posts_.back().key == key &&
+         posts_.back().remote + last_bytes_ == remote && last_bytes_ < limits.operation_bytes &&
+         pieces_.size() - first_piece_.back() < most_entries(kind, limits);
+}
+
+void PostList::add(Kind kind, fabric::RemoteAddress remote, std::uint64_t key, Piece piece,
+                   const fabric::Limits& limits) {
+  while (piece.bytes > 0) {
+    const bool follows = !posts_.empty() && posts_.back().kind == kind && posts_.back().key == key &&
+                         posts_.back().remote + last_bytes_ == remote && last_bytes_ < limits.operation_bytes;
+    Piece* last = follows ? &pieces_.back() : nullptr;
+    const bool joins = follows && last->region == piece.region && last->memory + last->bytes == piece.memory;
+    if (!joins && !continues(kind, remote, key, limits)) open(kind, remote, key);
+
+    const std::size_t bytes = std::min(piece.bytes, limits.operation_bytes - last_bytes_);
+    if (joins) {
+      last->bytes += bytes;
+    } else {
+      pieces_.push_back({piece.memory, bytes, piece.region});
+    }
+    last_bytes_ += bytes;
+    remote += bytes;
+    piece.memory += bytes;
+    piece.bytes -= bytes;
+  }
+}
+
+std::span<const fabric::Post> PostList::rest() noexcept {
+  for (std::size_t i = taken_; i < posts_.size(); ++i) {
+    const std::size_t end = i + 1 < posts_.size() ? first_piece_[i + 1] : pieces_.size();
+    posts_[i].local = std::span(pieces_).subspan(first_piece_[i], end - first_piece_[i]);
+  }
+  return std::span<const fabric::Post>(posts_).subspan(taken_);
+}
+
+}  // namespace gapless::transfer::rdma

@@ -1,0 +1,48 @@
+// A list of operations, built from runs: what continues a post joins it, what is too long is split.
+#pragma once
+
+#include <vector>
+
+#include "fabric/remote/endpoint.hpp"
+
+namespace gapless::transfer::rdma {
+
+/// Memory is kept for the next list.
+class PostList {
+ public:
+  /// Forgets all operations.
+  void clear() noexcept {
+    posts_.clear();
+    pieces_.clear();
+    first_piece_.clear();
+    taken_ = 0;
+  }
+
+  /// Moves `piece` from or to a peer's memory. A piece that begins where the last one ended, at both sides, becomes
+  /// part of that post, as far as the limits allow. Throws std::bad_alloc.
+  void add(fabric::Kind kind, fabric::RemoteAddress remote, std::uint64_t key, fabric::Piece piece,
+           const fabric::Limits& limits);
+
+  /// Would a further piece become part of the last post? (If it is short enough.)
+  bool continues(fabric::Kind kind, fabric::RemoteAddress remote, std::uint64_t key,
+                 const fabric::Limits& limits) const noexcept;
+
+  std::size_t size() const noexcept { return posts_.size(); }
+  fabric::Post& operator[](std::size_t i) noexcept { return posts_[i]; }
+  bool is_posted() const noexcept { return taken_ == posts_.size(); }
+
+  /// What is left to be posted, once all has been added; take() tells how much of it was.
+  std::span<const fabric::Post> rest() noexcept;
+  void take(std::size_t count) noexcept { taken_ += count; }
+
+ private:
+  void open(fabric::Kind kind, fabric::RemoteAddress remote, std::uint64_t key);
+
+  std::vector<fabric::Post> posts_;
+  std::vector<fabric::Piece> pieces_;
+  std::vector<std::size_t> first_piece_;  ///< of each post
+  std::size_t last_bytes_ = 0;            ///< of the post that is open
+  std::size_t taken_ = 0;
+};
+
+}  // namespace gapless::transfer::rdma

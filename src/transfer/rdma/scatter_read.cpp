@@ -1,0 +1,111 @@
+// Scatter-read (P-RRS, paper 003, 5.2): the sender packs into staging segments of its own and tells the receiver of
+// each; reads scatter them into the receiver's blocks. A segment that has been read is given back.
+#include <algorithm>
+#include <new>
+
+#include "transfer/rdma/channel.hpp"
+#include "transfer/rdma/predict.hpp"
+#include "transfer/rdma/segments.hpp"
+
+namespace gapless::transfer::rdma {
+namespace {
+
+using State = WindowSlot::State;
+
+Result send(Message& message) noexcept {
+  while (message.next_ < message.segment_count() && segments::open(message)) {
+    WindowSlot& slot = message.slot_of(message.next_);
+    slot.staging = message.channel_.staging().acquire(Role::sender);
+    if (slot.staging < 0) break;
+    message.pack(message.next_, slot.staging);
+    slot.state = State::moving;
+    message.to_notify_ |= 1u << message.next_ % message.reply_.window;
+    ++message.next_;
+  }
+  const bool is_told = message.notify();
+  return is_told && message.finished_ == message.segment_count() && message.is_quiet() ? Result::ok : Result::under_way;
+}
+
+void list_reads(Message& message, const WindowSlot& slot) {
+  const Memory& memory = message.memory_;
+  const PoolInformation& pool = message.offer_.pool;
+  fabric::RemoteAddress remote = pool.address + static_cast<std::uint64_t>(slot.staging) * pool.segment_bytes;
+  layout::Cursor cursor(*memory.layout, memory.outer, message.begin_of(slot.segment), message.end_of(slot.segment));
+  for (layout::Segment run; cursor.next(run);) {
+    std::byte* const begin = memory.origin + run.offset;
+    const auto bytes = static_cast<std::size_t>(run.length);
+    message.list_.add(fabric::Kind::read, remote, pool.key, {begin, bytes, message.user_memory_.find(begin, bytes)},
+                      message.channel_.limits());
+    remote += bytes;
+  }
+}
+
+/// Segments that have been read are over.
+void finish(Message& message) noexcept {
+  for (std::uint32_t place = 0; place < message.reply_.window; ++place) {
+    WindowSlot& slot = message.slots_[place];
+    if (slot.state != State::moving || slot.posts_left > 0) continue;
+    ++message.finished_;
+    slot.segment += message.reply_.window;
+    slot.state = slot.segment < message.segment_count() ? State::idle : State::over;
+    message.to_notify_ |= 1u << place;
+  }
+}
+
+Result receive(Message& message) noexcept try {
+  finish(message);
+  for (std::uint32_t place = 0; place < message.reply_.window && message.flush(); ++place) {
+    WindowSlot& slot = message.slots_[place];
+    if (slot.state != State::ready) continue;
+    message.list_.clear();
+    list_reads(message, slot);
+    message.label(slot.segment);
+    slot.state = State::moving;
+    message.flush();
+  }
+  const bool is_told = message.notify();
+  return is_told && message.finished_ == message.segment_count() && message.is_quiet() ? Result::ok : Result::under_way;
+} catch (const std::bad_alloc&) {
+  return Result::failed;
+}
+
+class ScatterRead final : public Base {
+ public:
+  bool applies(const Ends& ends) const noexcept override { return ends.limits.has_immediates; }
+
+  double predict_ns(const Ends& ends, const model::FabricProfile& profile) const noexcept override {
+    const Prediction predict{ends, profile};
+    const double operations = predict.operations(ends.limits.scatter_entries, ends.receiver);
+    return predict.overlapped(predict.copy(ends.sender), predict.read(operations), 0) +
+           predict.registration(ends.receiver);
+  }
+
+  Result accept(Message& message) const noexcept override {
+    const Options& options = message.channel_.options();
+    Reply& reply = message.reply_;
+    if (message.offer_.pool.segment_bytes == 0 ||
+        !message.user_memory_.acquire(message.memory_, message.channel_.registration_cost(),
+                                      options.most_sender_regions)) {
+      return Result::refused;
+    }
+    reply.segment_bytes = segment_bytes_for(message.memory_.blocks.bytes, message.offer_.pool.segment_bytes);
+    reply.window =
+        static_cast<std::uint32_t>(std::min<std::size_t>({options.window, most_window, message.segment_count()}));
+    for (std::uint32_t place = 0; place < reply.window; ++place) message.slots_[place].segment = place;
+    return Result::under_way;
+  }
+
+  Result start(Message&) const noexcept override { return Result::under_way; }
+
+  Result advance(Message& message) const noexcept override {
+    return message.role_ == Role::sender ? send(message) : receive(message);
+  }
+};
+
+const ScatterRead object;
+
+}  // namespace
+
+const Base& scatter_read = object;
+
+}  // namespace gapless::transfer::rdma

@@ -1,0 +1,28 @@
+// What pipelined and gather-write have in common: the receiver's staging segments and credits.
+//
+// The receiver lends the sender a window of staging segments. The sender writes segment s to place s % window. The
+// receiver counts the immediates of each segment, unpacks it when it is complete, in whatever order segments arrive,
+// and gives the place back for segment s + window.
+#pragma once
+
+#include "transfer/rdma/scheme.hpp"
+
+namespace gapless::transfer::rdma::segments {
+
+/// Receiver: staging segments for the window, at least one.
+Result lend(Message& message) noexcept;
+/// Receiver: unpacks what is complete.
+Result take(Message& message) noexcept;
+
+/// Sender: may segment next_ be written? Then its place is taken.
+bool open(Message& message) noexcept;
+/// Where a segment lies at the receiver.
+fabric::RemoteAddress remote_of(const Message& message, std::uint32_t segment) noexcept;
+/// Sender: packs segment next_ and lists its one write. False: no staging segment is free. Throws std::bad_alloc.
+bool list_packed(Message& message);
+/// Sender: lists the writes that gather segment next_ from the program's memory. Throws std::bad_alloc.
+void list_gathered(Message& message);
+/// Sender: goes on with segments, packed or gathered, as far as places and queue allow.
+Result send(Message& message, bool is_packed) noexcept;
+
+}  // namespace gapless::transfer::rdma::segments

@@ -1,0 +1,39 @@
+#include "transfer/rdma/staging.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace gapless::transfer::rdma {
+
+void Staging::Free::operator()(std::byte* memory) const noexcept { std::free(memory); }
+
+Staging::Staging(fabric::Endpoint& endpoint, std::size_t segment_bytes, std::size_t segments)
+    : endpoint_(endpoint), segment_bytes_((segment_bytes + 4095) / 4096 * 4096), segments_(segments) {
+  const std::size_t bytes = header_bytes + 2 * segments_ * segment_bytes_;
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, bytes)));
+  if (memory_ == nullptr) return;
+  for (std::size_t role = 0; role < 2; ++role) {
+    for (std::size_t i = segments_; i > 0; --i) free_[role].push_back(static_cast<int>(role * segments_ + i - 1));
+  }
+  for (std::size_t i = 0; i < 2 * bell_bytes; ++i) memory_.get()[i] = std::byte{0};
+  if (endpoint_.register_memory(memory_.get(), bytes, region_) != fabric::Status::ok) region_.handle = nullptr;
+}
+
+Staging::~Staging() { endpoint_.deregister(region_); }
+
+PoolInformation Staging::information() const noexcept {
+  return {region_.address + header_bytes, region_.key, segment_bytes_, region_.address + bell_bytes};
+}
+
+int Staging::acquire(Role role) noexcept {
+  auto& free = free_[static_cast<std::size_t>(role)];
+  if (free.empty()) return -1;
+  const int segment = free.back();
+  free.pop_back();
+  return segment;
+}
+
+// The lists were made with room for all segments.
+void Staging::release(int segment) noexcept { free_[static_cast<std::size_t>(segment) / segments_].push_back(segment); }
+
+}  // namespace gapless::transfer::rdma

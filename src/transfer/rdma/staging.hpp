@@ -1,0 +1,56 @@
+// Staging segments: bounded, registered once, for packed bytes on their way.
+//
+// Senders and receivers draw from halves of their own. Else two processes whose receives hold all segments could wait
+// for each other's sends, which find none.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fabric/remote/endpoint.hpp"
+#include "transfer/rdma/information.hpp"
+
+namespace gapless::transfer::rdma {
+
+enum class Role : std::uint8_t { sender, receiver };
+
+class Staging {
+ public:
+  /// `segments` for each role. Registers them; ok() says whether that went well.
+  Staging(fabric::Endpoint& endpoint, std::size_t segment_bytes, std::size_t segments);
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  bool ok() const noexcept { return region_.handle != nullptr; }
+  PoolInformation information() const noexcept;
+  std::size_t segment_bytes() const noexcept { return segment_bytes_; }
+  const fabric::Region& region() const noexcept { return region_; }
+
+  /// Bytes to send beside an immediate.
+  std::byte* bell() const noexcept { return memory_.get(); }
+  static constexpr std::size_t bell_bytes = 8;
+
+  /// An unused segment of that role; negative if there is none.
+  int acquire(Role role) noexcept;
+  void release(int segment) noexcept;
+  std::byte* memory(int segment) const noexcept {
+    return memory_.get() + header_bytes + static_cast<std::size_t>(segment) * segment_bytes_;
+  }
+  std::size_t available(Role role) const noexcept { return free_[static_cast<std::size_t>(role)].size(); }
+
+ private:
+  static constexpr std::size_t header_bytes = 4096;  ///< own bell, the peers' bell, and alignment
+  struct Free {
+    void operator()(std::byte* memory) const noexcept;
+  };
+
+  fabric::Endpoint& endpoint_;
+  std::size_t segment_bytes_;
+  std::size_t segments_;  ///< of one role
+  std::unique_ptr<std::byte, Free> memory_;
+  fabric::Region region_;
+  std::vector<int> free_[2];
+};
+
+}  // namespace gapless::transfer::rdma

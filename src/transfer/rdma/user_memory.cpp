@@ -1,0 +1,104 @@
+#include "transfer/rdma/user_memory.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+namespace gapless::transfer::rdma {
+namespace {
+
+std::vector<fabric::Range> blocks_of(const Memory& memory) {
+  std::vector<fabric::Range> blocks;
+  layout::Cursor cursor(*memory.layout, memory.outer, 0, memory.size());
+  for (layout::Segment run; cursor.next(run);) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory.origin) + static_cast<std::uintptr_t>(run.offset);
+    const auto end = begin + static_cast<std::uintptr_t>(run.length);
+    if (!blocks.empty() && blocks.back().end == begin) {
+      blocks.back().end = end;
+    } else {
+      blocks.push_back({begin, end});
+    }
+  }
+  return blocks;
+}
+
+}  // namespace
+
+Memory memory_of(const layout::LayoutPointer& layout, const layout::Facts& facts, layout::Mode outer, void* origin) {
+  Memory memory{layout, outer, static_cast<std::byte*>(origin), {}};
+  if (layout->is_empty() || outer.count == 0) return memory;
+  const auto number = [](layout::Offset value) { return static_cast<std::uint64_t>(value); };
+  const bool is_one_block = facts.block_count == 1 && outer.stride == layout->size;
+  memory.blocks = {
+      number(facts.size * outer.count), number(is_one_block ? 1 : facts.block_count * outer.count),
+      number(is_one_block ? facts.size * outer.count : facts.longest_block),
+      number(facts.true_upper_bound - facts.true_lower_bound + (outer.count - 1) * std::abs(outer.stride))};
+  return memory;
+}
+
+bool UserMemory::acquire(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most) noexcept try {
+  release();
+  regions_.reserve(most);
+  return acquire_blocks(memory, cost, most);
+} catch (const std::bad_alloc&) {
+  release();
+  return false;
+}
+
+bool UserMemory::acquire_blocks(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most) {
+  blocks_ = blocks_of(memory);
+  groups_ = blocks_;
+  fabric::group(groups_, cost);
+  if (groups_.size() > most) return false;
+  std::size_t next = 0;  // of the sorted blocks
+  bool is_sorted = false;
+  for (const fabric::Range& range : groups_) {
+    if (acquire_range(range, most)) continue;
+    // The group was optimistic: some of its gaps may be no memory.
+    if (!is_sorted) fabric::group(blocks_, {.operation_ns = 1e-9, .page_ns = 1});
+    is_sorted = true;
+    while (next < blocks_.size() && blocks_[next].begin < range.begin) ++next;
+    bool is_alone = true;
+    for (; next < blocks_.size() && blocks_[next].end <= range.end; ++next) {
+      is_alone = is_alone && blocks_[next] == range;
+      if (is_alone || !acquire_range(blocks_[next], most)) {
+        release();
+        return false;
+      }
+    }
+  }
+  std::sort(regions_.begin(), regions_.end(),
+            [](const fabric::Region* a, const fabric::Region* b) { return a->memory < b->memory; });
+  return true;
+}
+
+bool UserMemory::acquire_range(const fabric::Range& range, std::size_t most) {
+  if (regions_.size() == most) return false;
+  const fabric::Region* region = cache_.acquire(reinterpret_cast<void*>(range.begin), range.end - range.begin);
+  if (region == nullptr) return false;
+  if (std::find(regions_.begin(), regions_.end(), region) != regions_.end()) {
+    cache_.release(region);  // one hold is enough
+  } else {
+    regions_.push_back(region);
+  }
+  return true;
+}
+
+void UserMemory::release() noexcept {
+  for (const fabric::Region* region : regions_) cache_.release(region);
+  regions_.clear();
+}
+
+void UserMemory::revoke() noexcept {
+  for (const fabric::Region* region : regions_) cache_.revoke(region);
+  regions_.clear();
+}
+
+const fabric::Region* UserMemory::find(const std::byte* block, std::size_t bytes) const noexcept {
+  for (const fabric::Region* region : regions_) {
+    if (region->covers(block, bytes)) return region;
+  }
+  return nullptr;
+}
+
+}  // namespace gapless::transfer::rdma

@@ -1,0 +1,54 @@
+// The program's own memory, registered for one message: as few regions as optimistic group registration finds.
+#pragma once
+
+#include <vector>
+
+#include "fabric/remote/group.hpp"
+#include "fabric/remote/registration_cache.hpp"
+#include "layout/algebra/cursor.hpp"
+#include "layout/algebra/facts.hpp"
+#include "transfer/rdma/information.hpp"
+
+namespace gapless::transfer::rdma {
+
+/// One side of a message: the first `blocks.bytes` packed bytes of a layout's repetitions.
+struct Memory {
+  layout::LayoutPointer layout;
+  layout::Mode outer{1, 0};  ///< count and extent
+  std::byte* origin = nullptr;
+  Blocks blocks;
+
+  layout::Offset size() const noexcept { return static_cast<layout::Offset>(blocks.bytes); }
+};
+
+/// All of it. `facts` are the layout's.
+Memory memory_of(const layout::LayoutPointer& layout, const layout::Facts& facts, layout::Mode outer, void* origin);
+
+class UserMemory {
+ public:
+  explicit UserMemory(fabric::RegistrationCache& cache) noexcept : cache_(cache) {}
+  ~UserMemory() { release(); }
+  UserMemory(const UserMemory&) = delete;
+  UserMemory& operator=(const UserMemory&) = delete;
+
+  /// Registers all blocks, in `most` regions or fewer. False if that is refused; then nothing is held.
+  bool acquire(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most) noexcept;
+  void release() noexcept;
+  /// As release(), and no peer reaches the memory any more.
+  void revoke() noexcept;
+
+  bool is_held() const noexcept { return !regions_.empty(); }
+  const std::vector<const fabric::Region*>& regions() const noexcept { return regions_; }
+  /// The region that holds a block. Precondition: the block is one of the memory's.
+  const fabric::Region* find(const std::byte* block, std::size_t bytes) const noexcept;
+
+ private:
+  bool acquire_range(const fabric::Range& range, std::size_t most);
+  bool acquire_blocks(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most);
+
+  fabric::RegistrationCache& cache_;
+  std::vector<const fabric::Region*> regions_;
+  std::vector<fabric::Range> groups_, blocks_;
+};
+
+}  // namespace gapless::transfer::rdma

@@ -1,0 +1,207 @@
+// What goes wrong between two processes ends in an error or in a slower scheme, and nothing is given twice.
+#include "pair.hpp"
+
+namespace gapless::tests {
+namespace {
+
+constexpr Scheme every_scheme[] = {Scheme::pipelined, Scheme::gather_write, Scheme::scatter_read, Scheme::multi_write};
+
+struct Message128 {
+  Arena from{vector_sample(128, 512, 16384), 1, 0, 1};
+  Arena to{vector_sample(128, 512, 1024), 1, 0, 2};
+  std::vector<std::byte> expected = to.expected_from(from);
+};
+
+Options impatient() {
+  Options options;
+  options.stall_limit = std::chrono::milliseconds(30);
+  return options;
+}
+
+TEST(Faults, ASenderWhoseMemoryIsRefusedPacks) {
+  for (const Scheme scheme : {Scheme::gather_write, Scheme::multi_write}) {
+    Pair pair;
+    Message128 message;
+    const auto outcome = pair.send(message.from.memory(), message.to.memory(), only(scheme),
+                                   [&] { pair.left.faults.registrations_left = 0; });
+    EXPECT_EQ(outcome.sent, Result::ok);
+    EXPECT_EQ(outcome.received, Result::ok);
+    EXPECT_TRUE(message.to.bytes() == message.expected);
+    EXPECT_EQ(pair.sender->counts().copied_bytes, 128u * 512);
+    EXPECT_EQ(pair.sender->staging().available(Role::sender), Options{}.segments);
+  }
+}
+
+TEST(Faults, AReceiverWhoseMemoryIsRefusedChoosesAnotherScheme) {
+  for (const Scheme scheme : {Scheme::scatter_read, Scheme::multi_write}) {
+    Pair pair;
+    Message128 message;
+    pair.right.faults.registrations_left = 0;
+    const auto outcome = pair.send(message.from.memory(), message.to.memory(), only(scheme) | only(Scheme::pipelined));
+    EXPECT_EQ(outcome.sent, Result::ok);
+    EXPECT_EQ(outcome.received, Result::ok);
+    EXPECT_EQ(outcome.scheme, Scheme::pipelined);
+    EXPECT_TRUE(message.to.bytes() == message.expected);
+  }
+}
+
+TEST(Faults, AReceiverThatCanHaveNothingSaysSoAndKeepsNothing) {
+  Pair pair;
+  Message128 message;
+  pair.right.faults.registrations_left = 0;
+  auto* out = pair.sender->send(pair.left_peer, message.from.memory());
+  EXPECT_EQ(pair.receiver->receive(pair.right_peer, message.to.memory(), out->offer(), only(Scheme::multi_write)),
+            nullptr);
+  EXPECT_EQ(pair.receiver->registrations().size(), 0u);
+  pair.sender->end(out);
+}
+
+TEST(Faults, AGroupThatIsRefusedIsRegisteredBlockByBlock) {
+  for (const Scheme scheme : {Scheme::gather_write, Scheme::multi_write}) {
+    Pair pair;
+    Arena from(vector_sample(6, 4096, 12288), 1, 0, 1), to(vector_sample(6, 4096, 4096 * 5), 1, 0, 2);
+    const auto expected = to.expected_from(from);
+    pair.left.faults.largest_registration = pair.right.faults.largest_registration = 8192;
+    const auto outcome = pair.send(from.memory(), to.memory(), only(scheme));
+    EXPECT_EQ(outcome.received, Result::ok);
+    EXPECT_TRUE(to.bytes() == expected);
+    EXPECT_EQ(pair.sender->registrations().size(), 6u);
+    EXPECT_EQ(pair.sender->counts().copied_bytes, 0u);
+  }
+}
+
+TEST(Faults, AWrongKeyEndsTheMessageOnBothSides) {
+  for (const Scheme scheme : every_scheme) {
+    Pair pair({}, impatient());
+    Message128 message;
+    auto* out = pair.sender->send(pair.left_peer, message.from.memory());
+    Offer offer = out->offer();
+    if (scheme == Scheme::scatter_read) offer.pool.key += 1 << 8;
+    auto* in = pair.receiver->receive(pair.right_peer, message.to.memory(), offer, only(scheme));
+    ASSERT_NE(in, nullptr);
+    Reply reply = in->reply();
+    if (scheme != Scheme::scatter_read) reply.pool.key += 1 << 8;
+    for (auto& region : reply.regions) region.key += 1 << 8;
+    out->start(reply, message.to.layout(), message.to.outer());
+    while (out->advance() == Result::under_way || in->advance() == Result::under_way) {
+      pair.sender->progress();
+      pair.receiver->progress();
+    }
+    const bool reads = scheme == Scheme::scatter_read;
+    EXPECT_EQ(reads ? in->result() : out->result(), Result::failed) << name(scheme);
+    EXPECT_EQ(reads ? out->result() : in->result(), Result::timed_out) << name(scheme);
+    pair.sender->end(out);
+    pair.receiver->end(in);
+    EXPECT_EQ(pair.left.misuses() + pair.right.misuses(), 0u);
+  }
+}
+
+TEST(Faults, APeerThatDiesMidwayEndsTheMessage) {
+  for (const Scheme scheme : every_scheme) {
+    for (const bool sender_dies : {false, true}) {
+      Options options = impatient();
+      options.segment_bytes = 4096;
+      options.window = 2;
+      Pair pair({}, options);
+      Arena from(vector_sample(128, 4096, 8192), 1, 0, 1), to(vector_sample(128, 4096, 4096 * 3), 1, 0, 2);
+      auto* out = pair.sender->send(pair.left_peer, from.memory());
+      auto* in = pair.receiver->receive(pair.right_peer, to.memory(), out->offer(), only(scheme));
+      out->start(in->reply(), to.layout(), to.outer());
+      for (int i = 0; i < 5; ++i) {
+        pair.sender->progress();
+        pair.receiver->progress();
+        ASSERT_EQ(out->advance(), Result::under_way);
+        ASSERT_EQ(in->advance(), Result::under_way);
+      }
+      (sender_dies ? pair.left : pair.right).faults.is_dead = true;
+      auto* survivor = sender_dies ? in : out;
+      while (survivor->advance() == Result::under_way) (sender_dies ? pair.receiver : pair.sender)->progress();
+      EXPECT_TRUE(survivor->result() == Result::peer_failed || survivor->result() == Result::timed_out);
+      (sender_dies ? pair.receiver : pair.sender)->end(survivor);
+
+      // Its registrations are gone, and what the peer may still write to is not given again.
+      EXPECT_EQ((sender_dies ? pair.right : pair.left).regions(), 1u) << name(scheme);
+      Channel& channel = sender_dies ? *pair.receiver : *pair.sender;
+      const Staging& staging = channel.staging();
+      EXPECT_EQ(
+          staging.available(Role::sender) + staging.available(Role::receiver) + channel.counts().abandoned_segments,
+          2 * options.segments);
+    }
+  }
+}
+
+TEST(Faults, AProviderThatStallsEndsInATimeLimit) {
+  for (const Scheme scheme : every_scheme) {
+    Pair pair({}, impatient());
+    Message128 message;
+    const auto outcome = pair.send(message.from.memory(), message.to.memory(), only(scheme),
+                                   [&] { pair.left.faults.stalls = pair.right.faults.stalls = true; });
+    EXPECT_EQ(outcome.sent, Result::timed_out) << name(scheme);
+    EXPECT_EQ(outcome.received, Result::timed_out) << name(scheme);
+  }
+}
+
+TEST(Faults, OperationsThatFailEndTheMessage) {
+  for (const Scheme scheme : every_scheme) {
+    Pair pair({}, impatient());
+    Message128 message;
+    const auto outcome = pair.send(message.from.memory(), message.to.memory(), only(scheme), [&] {
+      pair.left.faults.operations_left = 3;
+      pair.right.faults.operations_left = 3;
+    });
+    EXPECT_NE(outcome.sent, Result::ok) << name(scheme);
+    EXPECT_NE(outcome.received, Result::ok) << name(scheme);
+  }
+}
+
+TEST(Faults, WhatArrivesForAMessageThatIsOverIsDropped) {
+  Pair pair;
+  for (int i = 0; i < 2; ++i) {
+    Message128 message;
+    EXPECT_EQ(pair.send(message.from.memory(), message.to.memory(), only(Scheme::pipelined)).received, Result::ok);
+  }
+  // The number that the first message had, sent again.
+  const std::byte bell[8]{};
+  fabric::Region region;
+  ASSERT_EQ(pair.left.register_memory(const_cast<std::byte*>(bell), sizeof bell, region), fabric::Status::ok);
+  const fabric::Piece piece{const_cast<std::byte*>(bell), sizeof bell, &region};
+  fabric::Post post;
+  post.has_immediate = true;
+  post.immediate = Immediate{1u << 8, 0, 1}.encoded();
+  const auto pool = pair.receiver->staging().information();
+  post.remote = pool.bell;
+  post.key = pool.key;
+  post.local = {&piece, 1};
+  post.context = ~std::uint64_t{0};
+  ASSERT_EQ(pair.left.post(pair.left_peer, {&post, 1}).count, 1u);
+  pair.sender->progress();
+  pair.receiver->progress();
+  EXPECT_EQ(pair.receiver->counts().unknown_immediates, 1u);
+  Message128 message;
+  EXPECT_EQ(pair.send(message.from.memory(), message.to.memory()).received, Result::ok);
+  EXPECT_TRUE(message.to.bytes() == message.expected);
+}
+
+TEST(Faults, RepliesThatMakeNoSenseAreNotFollowed) {
+  Message128 message;
+  const auto expect_refused = [&](const auto& spoil) {
+    Pair pair({}, impatient());
+    auto* out = pair.sender->send(pair.left_peer, message.from.memory());
+    auto* in = pair.receiver->receive(pair.right_peer, message.to.memory(), out->offer(), only(Scheme::pipelined));
+    Reply reply = in->reply();
+    spoil(reply);
+    EXPECT_EQ(out->start(reply), Result::failed);
+    pair.sender->end(out);
+    EXPECT_EQ(pair.left.queued(), 0u);
+  };
+  expect_refused([](Reply& reply) { reply.window = 0; });
+  expect_refused([](Reply& reply) { reply.window = most_window + 1; });
+  expect_refused([](Reply& reply) { reply.segment_bytes = 0; });
+  expect_refused([](Reply& reply) { reply.segment_bytes = std::uint64_t{1} << 40; });
+  expect_refused([](Reply& reply) { reply.region_count = most_user_regions + 1; });
+  expect_refused([](Reply& reply) { reply.scheme = Scheme::multi_write; });
+  expect_refused([](Reply& reply) { reply.scheme = static_cast<Scheme>(77); });
+}
+
+}  // namespace
+}  // namespace gapless::tests
