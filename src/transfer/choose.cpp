@@ -12,7 +12,8 @@
 namespace gapless::transfer {
 namespace {
 
-constexpr std::array every_scheme = {Scheme::native, Scheme::packed, Scheme::oneshot, Scheme::staged};
+constexpr std::array every_scheme = {Scheme::native, Scheme::packed,    Scheme::oneshot,
+                                     Scheme::staged, Scheme::pipelined, Scheme::device};
 static_assert(every_scheme.size() == scheme_count);
 
 constexpr int no_scheme = -1;
@@ -29,7 +30,13 @@ std::atomic<int>& forced() noexcept {
   return scheme;
 }
 
+constinit std::atomic<bool> library_reads_gpu{false};
+
 }  // namespace
+
+bool library_reads_gpu_memory() noexcept { return library_reads_gpu.load(std::memory_order_relaxed); }
+
+void set_library_reads_gpu_memory(bool reads) noexcept { library_reads_gpu.store(reads, std::memory_order_relaxed); }
 
 bool is_forced(Scheme scheme) noexcept { return forced().load(std::memory_order_relaxed) == static_cast<int>(scheme); }
 
