@@ -87,8 +87,9 @@ Result Segments::end_oldest() noexcept {
 // Kernels are issued before the CPU copies, so that the GPU has work meanwhile.
 Result Segments::advance() noexcept {
   Result result = Result::ok;
+  const bool is_first_look = issued_ == 0;
   while (packs() && result == Result::ok && may_issue()) result = issue();
-  if (result == Result::ok && issued_ != ended_) {
+  if (result == Result::ok && issued_ != ended_ && !is_first_look) {
     pack::Ticket& ticket = oldest().ticket;
     if (ticket.is_under_way()) pack::gpu_engine()->poll(ticket);
     if (!ticket.is_under_way()) result = end_oldest();
@@ -100,22 +101,25 @@ Result Segments::advance() noexcept {
 
 Result Segments::wait() noexcept {
   for (;;) {
+    // The first segment has no other of the movement before it: unlike of one that is polled, its time tells the engine
+    // how busy the GPU is.
+    if (!may_issue() && issued_ != 0 && ended_ == 0) wait_for_oldest();
     const Result result = advance();
     if (result != Result::under_way) return result;
     if (may_issue()) continue;
     if (issued_ == ended_) return Result::under_way;
-    if (pack::Ticket& ticket = oldest().ticket; ticket.is_under_way()) {
-      static_cast<void>(pack::gpu_engine()->wait(ticket));
-    }
+    if (ended_ != 0) wait_for_oldest();
+  }
+}
+
+void Segments::wait_for_oldest() noexcept {
+  if (pack::Ticket& ticket = oldest().ticket; ticket.is_under_way()) {
+    static_cast<void>(pack::gpu_engine()->wait(ticket));
   }
 }
 
 Result Segments::close(Result result) noexcept {
-  for (; ended_ != issued_; ++ended_) {
-    if (pack::Ticket& ticket = oldest().ticket; ticket.is_under_way()) {
-      static_cast<void>(pack::gpu_engine()->wait(ticket));
-    }
-  }
+  for (; ended_ != issued_; ++ended_) wait_for_oldest();
   for (Segment& each : segments_) each.memory = {};
   segment_count_ = 0;
   return result;

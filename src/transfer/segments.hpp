@@ -58,6 +58,7 @@ class Segments {
   Result issue() noexcept;
   /// Of the oldest segment, which is not under way; the CPU copies where it packs.
   Result end_oldest() noexcept;
+  void wait_for_oldest() noexcept;
   /// Waits for what is under way and gives the segments back.
   Result close(Result result) noexcept;
 
