@@ -30,12 +30,13 @@ constexpr Variable variables[] = {
     {"GAPLESS", "0, 1", Elsewhere::word},          // the shim
     {"GAPLESS_VERBOSE", "0, 1", Elsewhere::word},  // the shim
     {"GAPLESS_STATISTICS", "0, 1", &Settings::statistics},
-    {"GAPLESS_SCHEME", "native, packed, oneshot, staged", &Settings::scheme},
+    {"GAPLESS_SCHEME", "native, packed, oneshot, staged, pipelined, device", &Settings::scheme},
     {"GAPLESS_PROFILE", "a path, or built-in", &Settings::profile},
     {"GAPLESS_MODEL", "corrected, fixed", &Settings::model},
     {"GAPLESS_REPORT", "a path", &Settings::report},
     {"GAPLESS_HOST_ENGINE", "avx512, avx2, scalar", &Settings::host_engine},
     {"GAPLESS_GPU", "0, 1", &Settings::gpu},
+    {"GAPLESS_GPU_AWARE", "0, 1, auto", &Settings::gpu_aware},
     {"GAPLESS_RESIDENT", "0, 1, ready", &Settings::resident},
     {"GAPLESS_GPU_REGIME", "nest, shifted, sectors, transpose, interleaved, segments, tree", &Settings::gpu_regime},
     {"GAPLESS_GPU_ENGINE", "kernel, ahead, dma", &Settings::gpu_engine},

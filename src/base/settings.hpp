@@ -19,6 +19,7 @@ struct Settings {
   bool statistics = false;                 ///< GAPLESS_STATISTICS
   std::string_view scheme;                 ///< GAPLESS_SCHEME
   std::string_view host_engine;            ///< GAPLESS_HOST_ENGINE
+  std::string_view gpu_aware;              ///< GAPLESS_GPU_AWARE
   std::string_view resident;               ///< GAPLESS_RESIDENT
   std::string_view gpu_regime;             ///< GAPLESS_GPU_REGIME
   std::string_view gpu_engine;             ///< GAPLESS_GPU_ENGINE

@@ -1,6 +1,7 @@
 // The GPU as memory: what a plugin does with contexts, streams and memory. Kernels are behind pack::GpuEngine.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -8,6 +9,18 @@
 #include "device/location.hpp"
 
 namespace gapless::device {
+
+/// GPU memory as other processes of the node are told of it: one allocation, and who has it. Plain bytes.
+struct MemoryHandle {
+  std::array<unsigned char, 64> driver{};  ///< what opens it
+  std::uint64_t number = 0;      ///< of the allocation; the owner's process gives none twice
+  std::uint64_t base = 0;        ///< its address there
+  std::uint64_t bytes = 0;
+  std::uint64_t free_bytes = 0;  ///< of the owner's GPU when the handle was made
+  std::int64_t process = 0;      ///< the owner's
+
+  bool contains(std::uint64_t address) const noexcept { return address - base < bytes; }
+};
 
 enum class Status : std::uint8_t { ok, out_of_memory, unsupported, failed };
 
@@ -48,10 +61,21 @@ class Runtime {
   /// Lets kernels of `device` address the memory of `peer`; unsupported where the machine cannot. Costs nothing once it
   /// is done.
   virtual Status enable_peer(int device, int peer) noexcept = 0;
+
+  /// The number of the allocation that the address lies in; 0 where there is none. None is given twice, so a number
+  /// tells whether an allocation is still what it was. Takes some 200 ns.
+  virtual std::uint64_t allocation_number(const void* address) noexcept = 0;
+  /// Names the allocation that the address lies in; unsupported for memory of which other processes cannot be told.
+  virtual Status export_memory(const void* address, MemoryHandle& handle) noexcept = 0;
+  /// Maps another process's allocation for kernels and copies of `device`; takes milliseconds. The owner's memory is
+  /// not free as long as it is mapped here, even once the owner has freed it.
+  virtual Status open_memory(const MemoryHandle& handle, int device, void** base) noexcept = 0;
+  /// Unmaps it. Nothing may be under way there.
+  virtual void close_memory(int device, void* base) noexcept = 0;
 };
 
 }  // namespace gapless::device
 
 /// What a plugin exports. `interface_version` must equal gapless_device_interface_version, else it returns null.
 extern "C" gapless::device::Runtime* gapless_device_open(int interface_version);
-inline constexpr int gapless_device_interface_version = 6;
+inline constexpr int gapless_device_interface_version = 7;

@@ -49,6 +49,9 @@ struct GpuTuning {
   std::int64_t from_parts_of_sectors;
   std::int64_t from_sparse_blocks;  ///< short blocks, each in a line of its own
 
+  // ---- Page-locked segments that long messages pass through: transfer/segments.cpp ----
+  std::int64_t segment_bytes;  ///< the CPU's copy of one finds it in the cache; `gapless bench messages`, pipelined
+
   // ---- The resident kernel: pack/cuda/resident, "GPU latency", fourth and fifth steps ----
   int polls_under_way;
   std::uint32_t cycles_between_polls;  ///< at least
@@ -107,6 +110,7 @@ inline constexpr GpuTuning hopper = {
     .from_whole_sectors = 11 << 20,
     .from_parts_of_sectors = 5 << 20,
     .from_sparse_blocks = 48 << 20,
+    .segment_bytes = 1 << 20,
     .polls_under_way = 4,
     .cycles_between_polls = 400,
     .largest_resident_job = 256 << 10,

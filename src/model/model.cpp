@@ -1,6 +1,8 @@
 // Predictions: of tables where something is measured, else sums of start-up costs and bytes over bandwidths.
 #include "model/model.hpp"
 
+#include <algorithm>
+
 namespace gapless::model {
 
 Profile& profile() noexcept {
@@ -43,6 +45,24 @@ double copy_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
 double staged_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
   return gpu.launch_and_wait_ns + gpu.copy_start_ns +
          static_cast<double>(bytes) * (1 / gpu.pack_bytes_per_ns + 1 / gpu.copy_bytes_per_ns);
+}
+
+double pipelined_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
+  const double first = static_cast<double>(std::min<std::size_t>(bytes, gpu_tuning.segment_bytes));
+  return gpu.launch_and_wait_ns + first / gpu.mapped_write_bytes_per_ns +
+         static_cast<double>(bytes) / gpu.cpu_copy_bytes_per_ns;
+}
+
+double device_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
+  return gpu.launch_and_wait_ns + gpu.gpu_message_ns + static_cast<double>(bytes) / gpu.pack_bytes_per_ns;
+}
+
+double host_message_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
+  return static_cast<double>(bytes) / gpu.host_message_bytes_per_ns;
+}
+
+double page_locking_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
+  return static_cast<double>(bytes) / gpu.page_locking_bytes_per_ns;
 }
 
 }  // namespace gapless::model

@@ -23,6 +23,12 @@ struct GpuProfile {
   double mapped_write_bytes_per_ns = per_ns(gpu_costs.kernel[1].bytes_per_us);     ///< kernel writing host memory
   double mapped_read_bytes_per_ns = per_ns(gpu_costs.chunks.bytes_per_us);         ///< the way back
   double copy_bytes_per_ns = per_ns(gpu_costs.copy[1].bytes_per_us);               ///< copy engine, either way
+
+  // Beside the GPU's own. Only ratios matter: bytes through the CPU are slower than the bus, page-locking is slower yet.
+  double cpu_copy_bytes_per_ns = 10;      ///< of segments, between page-locked and other host memory
+  double page_locking_bytes_per_ns = 2;   ///< allocating and freeing page-locked memory
+  double gpu_message_ns = 3'700;          ///< of a message through GPU memory a side, beyond one through the host's
+  double host_message_bytes_per_ns = 20;  ///< of a message through host memory a side, in the MPI library
 };
 
 struct Profile {
@@ -49,5 +55,13 @@ double oneshot_ns(const GpuProfile& gpu, Side side, std::size_t bytes) noexcept;
 double copy_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
 /// GPU kernel in GPU memory and a copy over the bus.
 double staged_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
+/// GPU kernels to or from segments of page-locked memory, and copies of those by the CPU meanwhile.
+double pipelined_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
+/// GPU kernel in GPU memory, from or to which the MPI library moves the bytes.
+double device_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
+/// What the MPI library takes for a message through host memory, one side of it.
+double host_message_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
+/// Page-locked memory that is allocated for one message.
+double page_locking_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
 
 }  // namespace gapless::model

@@ -5,69 +5,37 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cstdlib>
+#include <cstdint>
 #include <new>
 #include <utility>
 #include <vector>
 
 #include "base/settings.hpp"
+#include "transfer/long_buffers.hpp"
 
 namespace gapless::transfer {
 namespace {
 
+using buffer_memory::Place;
 using device::MemoryKind;
 
 constexpr std::size_t smallest_class_log2 = 12;
-constexpr std::size_t largest_class_log2 = 47;
+constexpr std::size_t largest_class_log2 = 24;
+static_assert(std::size_t{1} << largest_class_log2 == buffer_memory::longest_of_thread);
 constexpr std::size_t buffers_per_class = 8;
 constexpr std::size_t default_limit = std::size_t{64} << 20;
-// Two cache lines: adjacent-line prefetch never mixes two buffers.
-constexpr std::size_t host_alignment = 128;
-// Behind every buffer, so that one byte more than a power of two does not double it.
-constexpr std::size_t spare_bytes = host_alignment;
 
 std::atomic<std::size_t>& limit() noexcept {
   static std::atomic<std::size_t> bytes{settings().pool_bytes.value_or(default_limit)};
   return bytes;
 }
 
+/// Of all threads.
+constinit std::atomic<std::size_t> kept_by_threads{0};
+
 std::size_t class_of(std::size_t bytes) noexcept {
   const std::size_t log2 = bytes <= 1 ? 0 : static_cast<std::size_t>(std::bit_width(bytes - 1));
   return std::max(log2, smallest_class_log2);
-}
-
-std::byte* allocate(MemoryKind kind, int device, std::size_t capacity) noexcept {
-  const std::size_t bytes = capacity + spare_bytes;
-  if (kind == MemoryKind::host) return static_cast<std::byte*>(std::aligned_alloc(host_alignment, bytes));
-  device::Runtime* runtime = device::runtime();
-  void* memory = nullptr;
-  if (runtime == nullptr || runtime->allocate(kind, device, bytes, &memory) != device::Status::ok) return nullptr;
-  return static_cast<std::byte*>(memory);
-}
-
-/// Host memory belongs to no context.
-constexpr std::uint64_t no_context = 0;
-
-/// What memory of that kind belongs to now; see device::Runtime.
-std::uint64_t context_of(MemoryKind kind, int device) noexcept {
-  if (kind == MemoryKind::host) return no_context;
-  device::Runtime* runtime = device::runtime();
-  return runtime != nullptr ? runtime->context(device) : no_context;
-}
-
-bool is_there(MemoryKind kind, std::uint64_t context) noexcept {
-  if (kind == MemoryKind::host) return true;
-  device::Runtime* runtime = device::runtime();
-  return runtime != nullptr && runtime->has_context(context);
-}
-
-/// Memory whose context is gone is gone with it, and its address may be another's.
-void release(MemoryKind kind, int device, std::uint64_t context, std::byte* memory) noexcept {
-  if (kind == MemoryKind::host) {
-    std::free(memory);
-  } else if (is_there(kind, context)) {
-    device::runtime()->release(kind, device, memory);
-  }
 }
 
 struct SizeClass {
@@ -76,9 +44,7 @@ struct SizeClass {
 };
 
 struct Pool {
-  MemoryKind kind;
-  int device;
-  std::uint64_t context;
+  Place place;
   std::array<SizeClass, largest_class_log2 - smallest_class_log2 + 1> classes{};
 
   std::size_t bytes() const noexcept {
@@ -100,45 +66,50 @@ struct ThreadPools {
     have_ended = true;
   }
 
-  Pool* find(MemoryKind kind, int device, std::uint64_t context) noexcept {
+  Pool* find(const Place& place) noexcept {
     for (Pool& pool : pools) {
-      if (pool.kind == kind && pool.device == device && pool.context == context) return &pool;
+      if (pool.place == place) return &pool;
     }
     return nullptr;
   }
 
-  std::byte* take(MemoryKind kind, int device, std::uint64_t context, std::size_t log2) noexcept {
-    Pool* pool = find(kind, device, context);
+  std::byte* take(const Place& place, std::size_t log2) noexcept {
+    Pool* pool = find(place);
     if (pool == nullptr) return nullptr;
     SizeClass& size_class = pool->classes[log2 - smallest_class_log2];
     if (size_class.count == 0) return nullptr;
-    bytes -= std::size_t{1} << log2;
+    count_less(std::size_t{1} << log2);
     return size_class.free[--size_class.count];
   }
 
-  bool keep(MemoryKind kind, int device, std::uint64_t context, std::byte* memory, std::size_t log2) noexcept {
-    Pool* pool = find(kind, device, context);
-    if (pool == nullptr) pool = add(kind, device, context);
+  bool keep(const Place& place, std::byte* memory, std::size_t log2) noexcept {
+    Pool* pool = find(place);
+    if (pool == nullptr) pool = add(place);
     if (pool == nullptr) return false;
     const std::size_t capacity = std::size_t{1} << log2;
-    if (bytes + capacity > limit().load(std::memory_order_relaxed)) return false;
     SizeClass& size_class = pool->classes[log2 - smallest_class_log2];
     if (size_class.count == buffers_per_class) return false;
+    if (kept_by_threads.fetch_add(capacity, std::memory_order_relaxed) + capacity > pool_limit()) {
+      kept_by_threads.fetch_sub(capacity, std::memory_order_relaxed);
+      return false;
+    }
     size_class.free[size_class.count++] = memory;
     bytes += capacity;
     return true;
   }
 
   /// Drops the pools of contexts that are gone. nullptr if the new one's is, too, or there is no memory for it.
-  Pool* add(MemoryKind kind, int device, std::uint64_t context) noexcept {
+  Pool* add(const Place& place) noexcept {
     std::erase_if(pools, [this](const Pool& pool) {
-      if (is_there(pool.kind, pool.context)) return false;
-      bytes -= pool.bytes();
+      if (buffer_memory::is_there(pool.place)) return false;
+      const std::size_t gone = pool.bytes();
+      count_less(gone);
+      buffer_memory::forget(pool.place, gone);
       return true;
     });
-    if (!is_there(kind, context)) return nullptr;
+    if (!buffer_memory::is_there(place)) return nullptr;
     try {
-      return &pools.emplace_back(Pool{kind, device, context, {}});
+      return &pools.emplace_back(Pool{place, {}});
     } catch (const std::bad_alloc&) {
       return nullptr;
     }
@@ -146,13 +117,19 @@ struct ThreadPools {
 
   void drain() noexcept {
     for (Pool& pool : pools) {
-      for (SizeClass& size_class : pool.classes) {
-        while (size_class.count > 0) {
-          release(pool.kind, pool.device, pool.context, size_class.free[--size_class.count]);
-        }
+      for (std::size_t i = 0; i < pool.classes.size(); ++i) {
+        SizeClass& size_class = pool.classes[i];
+        const std::size_t capacity = std::size_t{1} << (smallest_class_log2 + i);
+        while (size_class.count > 0) buffer_memory::release(pool.place, size_class.free[--size_class.count], capacity);
       }
     }
-    bytes = 0;
+    count_less(bytes);
+  }
+
+ private:
+  void count_less(std::size_t less) noexcept {
+    bytes -= less;
+    kept_by_threads.fetch_sub(less, std::memory_order_relaxed);
   }
 };
 
@@ -166,37 +143,39 @@ ThreadPools* thread_pools() noexcept {
 
 }  // namespace
 
-PoolBuffer::PoolBuffer(MemoryKind kind, int device, std::size_t bytes) noexcept : kind_(kind), device_(device) {
+PoolBuffer::PoolBuffer(MemoryKind kind, int device, std::size_t bytes) noexcept {
+  place_ = buffer_memory::place_now(kind, device);
+  if (bytes > buffer_memory::longest_of_thread) {
+    const auto [memory, capacity] = long_buffers::take(place_, bytes);
+    data_ = memory;
+    capacity_ = capacity;
+    return;
+  }
   const std::size_t log2 = class_of(bytes);
-  if (log2 > largest_class_log2) return;
   capacity_ = std::size_t{1} << log2;
-  context_ = context_of(kind, device);
-  if (ThreadPools* pools = thread_pools()) data_ = pools->take(kind, device, context_, log2);
-  if (data_ == nullptr) data_ = allocate(kind, device, capacity_);
+  if (ThreadPools* pools = thread_pools()) data_ = pools->take(place_, log2);
+  if (data_ == nullptr) data_ = buffer_memory::allocate(place_, capacity_);
 }
 
 PoolBuffer::~PoolBuffer() {
   if (data_ == nullptr) return;
-  const auto log2 = static_cast<std::size_t>(std::countr_zero(capacity_));
+  if (capacity_ > buffer_memory::longest_of_thread) {
+    long_buffers::give(place_, {data_, capacity_});
+    return;
+  }
   ThreadPools* pools = thread_pools();
-  if (pools == nullptr || !pools->keep(kind_, device_, context_, data_, log2)) {
-    release(kind_, device_, context_, data_);
+  if (pools == nullptr || !pools->keep(place_, data_, static_cast<std::size_t>(std::countr_zero(capacity_)))) {
+    buffer_memory::release(place_, data_, capacity_);
   }
 }
 
 PoolBuffer::PoolBuffer(PoolBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      capacity_(other.capacity_),
-      context_(other.context_),
-      kind_(other.kind_),
-      device_(other.device_) {}
+    : data_(std::exchange(other.data_, nullptr)), capacity_(other.capacity_), place_(other.place_) {}
 
 PoolBuffer& PoolBuffer::operator=(PoolBuffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(capacity_, other.capacity_);
-  std::swap(context_, other.context_);
-  std::swap(kind_, other.kind_);
-  std::swap(device_, other.device_);
+  std::swap(place_, other.place_);
   return *this;
 }
 
@@ -206,8 +185,27 @@ std::size_t pooled_bytes() noexcept {
 }
 std::size_t pool_limit() noexcept { return limit().load(std::memory_order_relaxed); }
 void set_pool_limit(std::size_t bytes) noexcept { limit().store(bytes, std::memory_order_relaxed); }
+
+namespace {
+
+std::size_t pool_limits(std::size_t times) noexcept {
+  std::size_t product = 0;
+  return __builtin_mul_overflow(pool_limit(), times, &product) ? SIZE_MAX : product;
+}
+
+}  // namespace
+
+// A program that exchanges long messages has one buffer for each direction, and short ones beside them.
+std::size_t longest_kept_page_locked() noexcept { return pool_limits(2); }
+std::size_t page_locked_limit() noexcept {
+  // Some segments, whatever the program has asked for.
+  constexpr std::size_t least = std::size_t{8} << 20;
+  return std::max(pool_limits(5), least);
+}
+std::size_t long_limit(MemoryKind kind) noexcept { return pool_limits(kind == MemoryKind::host ? 16 : 4); }
 void drain_pools() noexcept {
   if (ThreadPools* pools = thread_pools()) pools->drain();
+  long_buffers::drop_all();
 }
 
 }  // namespace gapless::transfer

@@ -1,14 +1,16 @@
 // Packed buffers are drawn from pools, so that a message costs no allocation once its size has been seen.
 //
-// Every thread has its own pools, one per kind of memory, in power-of-two size classes: no lock. What a thread keeps
-// unused is bounded by GAPLESS_POOL_BYTES (64 MiB unless set) over all its pools; a buffer that would exceed it is
-// freed at once. Buffers that a GPU uses end with its context: those kept are forgotten once it is another one.
+// Every thread has its own pools of buffers up to 16 MiB, one per kind of memory, in power-of-two size classes: no lock.
+// What all threads keep unused is bounded by GAPLESS_POOL_BYTES (64 MiB unless set); a buffer that would exceed it is
+// freed at once. Longer ones are kept by the process (long_buffers.hpp). Page-locked memory, used or not, is bounded
+// too, and where there is no more a message goes through segments of it (segments.hpp). Buffers that a GPU uses end with
+// its context: those kept are forgotten once it is another one.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "device/device.hpp"
+#include "transfer/buffer_memory.hpp"
 
 namespace gapless::transfer {
 
@@ -24,22 +26,28 @@ class PoolBuffer {
   PoolBuffer& operator=(PoolBuffer&& other) noexcept;
 
   std::byte* data() const noexcept { return data_; }
+  device::MemoryKind kind() const noexcept { return place_.kind; }
+  device::Location location() const noexcept { return {place_.kind, place_.device}; }
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
  private:
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;
-  std::uint64_t context_ = 0;  ///< that the memory belongs to
-  device::MemoryKind kind_ = device::MemoryKind::host;
-  int device_ = -1;
+  buffer_memory::Place place_;
 };
 
 /// Bytes the calling thread keeps in its pools for later messages.
 std::size_t pooled_bytes() noexcept;
-/// The bound on pooled_bytes(), from GAPLESS_POOL_BYTES. Set by tests through the second.
+/// The bound on pooled_bytes() of all threads, from GAPLESS_POOL_BYTES. Set by tests through the second.
 std::size_t pool_limit() noexcept;
 void set_pool_limit(std::size_t bytes) noexcept;
-/// Frees everything the calling thread keeps.
+/// The longest page-locked buffer that is kept, and the most page-locked memory of all buffers. They follow from
+/// pool_limit().
+std::size_t longest_kept_page_locked() noexcept;
+std::size_t page_locked_limit() noexcept;
+/// How many bytes of long buffers of one kind are kept unused.
+std::size_t long_limit(device::MemoryKind kind) noexcept;
+/// Frees everything that the calling thread keeps, and the long buffers of the process.
 void drain_pools() noexcept;
 
 }  // namespace gapless::transfer

@@ -12,7 +12,8 @@
 namespace gapless::transfer {
 namespace {
 
-constexpr std::array every_scheme = {Scheme::native, Scheme::packed, Scheme::oneshot, Scheme::staged};
+constexpr std::array every_scheme = {Scheme::native, Scheme::packed,    Scheme::oneshot,
+                                     Scheme::staged, Scheme::pipelined, Scheme::device};
 static_assert(every_scheme.size() == scheme_count);
 static_assert(static_cast<std::size_t>(Scheme::native) == model::native_way);
 static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && scheme_count <= model::most_ways);
@@ -68,8 +69,13 @@ std::optional<Scheme> least(const Buffer& buffer, Side side, std::optional<Schem
   }
   return best;
 }
+constinit std::atomic<bool> library_reads_gpu{false};
 
 }  // namespace
+
+bool library_reads_gpu_memory() noexcept { return library_reads_gpu.load(std::memory_order_relaxed); }
+
+void set_library_reads_gpu_memory(bool reads) noexcept { library_reads_gpu.store(reads, std::memory_order_relaxed); }
 
 bool is_forced(Scheme scheme) noexcept { return forced().load(std::memory_order_relaxed) == static_cast<int>(scheme); }
 

@@ -12,8 +12,8 @@
 namespace gapless::transfer {
 
 /// How one side of a message travels: docs/concepts.md. Each is an object in schemes/.
-enum class Scheme : std::uint8_t { native, packed, oneshot, staged };
-inline constexpr std::size_t scheme_count = 4;
+enum class Scheme : std::uint8_t { native, packed, oneshot, staged, pipelined, device };
+inline constexpr std::size_t scheme_count = 6;
 const char* name(Scheme scheme) noexcept;
 
 /// What a datatype is, as the MPI layer found it; outlives every message that uses it.
@@ -35,6 +35,10 @@ struct Buffer {
 };
 
 bool is_contiguous(const Buffer& buffer) noexcept;
+
+/// Does the MPI library of this process take addresses in GPU memory? False until the layer above has said so.
+bool library_reads_gpu_memory() noexcept;
+void set_library_reads_gpu_memory(bool reads) noexcept;
 
 enum class Side : std::uint8_t { sender, receiver };
 

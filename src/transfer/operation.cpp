@@ -21,8 +21,13 @@ Operation::~Operation() {
   if (is_under_way_) static_cast<void>(schemes::of(scheme_).wait(movement_));
 }
 
+// Without memory of the scheme's kind the message goes through segments.
 Result Operation::reserve() noexcept {
   packed_ = schemes::of(scheme_).packed_memory(movement_.buffer);
+  if (!packed_ && scheme_ != Scheme::pipelined && schemes::pipelined.applies(movement_.buffer)) {
+    scheme_ = Scheme::pipelined;
+    packed_ = schemes::pipelined.packed_memory(movement_.buffer);
+  }
   movement_.packed = packed_.data();
   if (packed_) return Result::ok;
   return scheme_ != Scheme::packed && device::runtime() == nullptr ? Result::device_failed : Result::out_of_memory;
@@ -81,13 +86,15 @@ void Operation::move_in(Batch& batch, layout::Offset end) noexcept {
   if (!schemes::of(scheme_).is_one_job()) return batch.note(wait(move(end)));
   movement_.end = end;
   report_moved(movement_.buffer, side_, scheme_, static_cast<std::size_t>(end), untimed_ns);
-  batch.add(movement_);
+  batch.add(movement_, reach_of(movement_.direction, packed_.kind()));
 }
 
-void Batch::add(const schemes::Movement& movement) noexcept {
+void Batch::add(const schemes::Movement& movement, pack::Reach reach) noexcept {
   const int device = movement.buffer.location.device;
   const bool joins = count_ == 0 || (device == device_ && movement.direction == jobs_.front().direction);
   if (count_ == most_jobs || !joins) static_cast<void>(run());
+  if (count_ == 0) reach_ = reach;
+  if (reach != pack::Reach::this_gpu) reach_ = reach;
   jobs_[count_++] = movement.job();
   device_ = device;
 }
@@ -96,8 +103,7 @@ Result Batch::run() noexcept {
   if (count_ == 0) return result_;
   pack::GpuEngine* const engine = pack::gpu_engine();
   const auto jobs = std::span(jobs_).first(std::exchange(count_, 0));
-  const auto reach = reach_of(jobs.front().direction, device::MemoryKind::pinned);
-  note(engine != nullptr ? result_of(engine->run_and_wait(jobs, device_, reach)) : Result::device_failed);
+  note(engine != nullptr ? result_of(engine->run_and_wait(jobs, device_, reach_)) : Result::device_failed);
   return result_;
 }
 

@@ -31,7 +31,7 @@ class Batch {
   friend class Operation;
   static constexpr std::size_t most_jobs = 32;
 
-  void add(const schemes::Movement& movement) noexcept;
+  void add(const schemes::Movement& movement, pack::Reach reach) noexcept;
   void note(Result result) noexcept {
     if (result_ == Result::ok) result_ = result;
   }
@@ -39,6 +39,7 @@ class Batch {
   std::array<pack::Job, most_jobs> jobs_;
   std::size_t count_ = 0;
   int device_ = -1;
+  pack::Reach reach_ = pack::Reach::this_gpu;
   Result result_ = Result::ok;
 };
 
@@ -53,6 +54,7 @@ class Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
+  /// Of memory that is short another scheme may come, when the buffer is reserved.
   Scheme scheme() const noexcept { return scheme_; }
 
   // Of native operations there is nothing more to call.
@@ -74,6 +76,8 @@ class Operation {
   void finish_in(Batch& batch, std::size_t received) noexcept;
 
   std::byte* packed_data() const noexcept { return packed_.data(); }
+  /// Where that is.
+  device::Location packed_location() const noexcept { return packed_.location(); }
   std::size_t packed_size() const noexcept { return static_cast<std::size_t>(movement_.buffer.size()); }
 
  private:

@@ -14,6 +14,7 @@ namespace {
 
 using device::MemoryKind;
 using transfer::PoolBuffer;
+namespace buffer_memory = transfer::buffer_memory;
 
 class Buffers : public ::testing::Test {
  protected:
@@ -133,6 +134,54 @@ TEST_F(Buffers, OfOldContextsTakeNoneOfWhatMayBeKept) {
     EXPECT_EQ(transfer::pooled_bytes(), std::size_t{1} << 19) << resets;
     gpu_.reset(0);
   }
+}
+
+TEST_F(Buffers, LongOnesAreKeptByTheProcess) {
+  for (const auto kind : {MemoryKind::host, MemoryKind::pinned, MemoryKind::device}) {
+    const void* first = nullptr;
+    std::thread([&] { first = PoolBuffer(kind, 0, 40 << 20).data(); }).join();
+    const long before = gpu_.count("allocations");
+    for (const std::size_t bytes : {std::size_t{40} << 20, std::size_t{30} << 20}) {
+      const PoolBuffer again(kind, 0, bytes);
+      EXPECT_EQ(again.data(), first);
+      const PoolBuffer longer(kind, 0, 41 << 20);
+      EXPECT_NE(longer.data(), first);
+    }
+    EXPECT_LE(gpu_.count("allocations") - before, 1) << "the longer one, once";
+  }
+}
+
+TEST_F(Buffers, KeptLongOnesAreBoundedAndEndWithTheirContext) {
+  transfer::set_pool_limit(16 << 20);
+  for (int i = 0; i < 20; i += 4) {
+    std::vector<PoolBuffer> buffers;
+    for (int k = 0; k < 4; ++k) buffers.emplace_back(MemoryKind::device, 0, static_cast<std::size_t>(20 + i) << 20);
+  }
+  EXPECT_LE(gpu_.bytes_in_use(), std::size_t{65} << 20);
+  EXPECT_GT(gpu_.bytes_in_use(), std::size_t{30} << 20);
+  gpu_.reset(0);
+  const PoolBuffer fresh(MemoryKind::device, 0, 36 << 20);
+  EXPECT_EQ(device::runtime()->locate(fresh.data()).kind, MemoryKind::device);
+}
+
+TEST_F(Buffers, PageLockedMemoryIsBounded) {
+  transfer::set_pool_limit(16 << 20);
+  for (const std::size_t bytes : {std::size_t{1} << 20, std::size_t{24} << 20, std::size_t{1} << 20}) {
+    std::vector<PoolBuffer> buffers;
+    for (;;) {
+      PoolBuffer buffer(MemoryKind::pinned, 0, bytes);
+      if (!buffer) break;
+      buffers.push_back(std::move(buffer));
+      ASSERT_LE(buffer_memory::page_locked_bytes(), transfer::page_locked_limit());
+    }
+    EXPECT_GT((buffers.size() + 1) * bytes * 5 / 4, std::size_t{80} << 20);
+    EXPECT_TRUE(PoolBuffer(MemoryKind::device, 0, bytes)) << "of another kind";
+  }
+  gpu_.reset(0);
+  transfer::drain_pools();
+  { const PoolBuffer of_new_context(MemoryKind::pinned, 0, 1 << 20); }
+  transfer::drain_pools();
+  EXPECT_EQ(buffer_memory::page_locked_bytes(), 0u);
 }
 
 /// Takes and gives back a buffer when the thread's objects are destroyed: after its pools, since it is older than they.

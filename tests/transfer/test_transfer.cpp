@@ -109,10 +109,28 @@ struct Case {
   }
 };
 
-Bytes as_bytes(const void* data, std::size_t size) {
-  Bytes bytes(size);
-  std::memcpy(bytes.data(), data, size);
+bool is_on_gpu(const transfer::Operation& operation) {
+  return operation.packed_location().kind == MemoryKind::device;
+}
+
+/// What the MPI library would send.
+Bytes packed_bytes(const transfer::Operation& operation) {
+  Bytes bytes(operation.packed_size());
+  if (is_on_gpu(operation)) {
+    EXPECT_EQ(gpu().read(bytes.data(), operation.packed_data(), bytes.size()), 0);
+  } else {
+    std::memcpy(bytes.data(), operation.packed_data(), bytes.size());
+  }
   return bytes;
+}
+
+/// As the MPI library would receive.
+void put(const transfer::Operation& operation, const Bytes& packed, std::size_t received) {
+  if (is_on_gpu(operation)) {
+    EXPECT_EQ(gpu().write(operation.packed_data(), packed.data(), received), 0);
+  } else {
+    std::memcpy(operation.packed_data(), packed.data(), received);
+  }
 }
 
 struct Way {
@@ -123,13 +141,20 @@ struct Way {
 
 class EveryWay : public ::testing::TestWithParam<Way> {
  protected:
-  void SetUp() override { transfer::force_scheme(GetParam().scheme); }
-  void TearDown() override { transfer::force_scheme(std::nullopt); }
+  void SetUp() override {
+    transfer::force_scheme(GetParam().scheme);
+    transfer::set_library_reads_gpu_memory(GetParam().scheme == Scheme::device);
+  }
+  void TearDown() override {
+    transfer::force_scheme(std::nullopt);
+    transfer::set_library_reads_gpu_memory(false);
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Schemes, EveryWay,
                          ::testing::Values(Way{"packed", Scheme::packed, -1}, Way{"oneshot", Scheme::oneshot, 0},
-                                           Way{"staged", Scheme::staged, 1}),
+                                           Way{"staged", Scheme::staged, 1}, Way{"pipelined", Scheme::pipelined, 0},
+                                           Way{"device", Scheme::device, 1}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(EveryWay, SendsTheTypeMapsBytes) {
@@ -142,7 +167,7 @@ TEST_P(EveryWay, SendsTheTypeMapsBytes) {
     if (out.scheme() == Scheme::native) continue;
     ASSERT_EQ(out.scheme(), GetParam().scheme);
     ASSERT_EQ(out.wait(out.start()), Result::ok);
-    ASSERT_EQ(as_bytes(out.packed_data(), out.packed_size()), c.packed());
+    ASSERT_EQ(packed_bytes(out), c.packed());
     ASSERT_EQ(memory.contents(), c.before);
   }
 }
@@ -159,7 +184,7 @@ TEST_P(EveryWay, ReceivesWhatCameAndTouchesNothingElse) {
     const Bytes packed = random_bytes(generator.random(), in.packed_size());
     const std::size_t received =
         i % 2 == 0 ? packed.size() : static_cast<std::size_t>(generator.below(in.packed_size() + 1));
-    std::memcpy(in.packed_data(), packed.data(), received);
+    put(in, packed, received);
     ASSERT_EQ(in.wait(in.finish(received)), Result::ok);
     ASSERT_EQ(memory.contents(), c.after_unpacking(packed, received)) << received << " bytes of " << packed.size();
   }
@@ -189,7 +214,7 @@ TEST_P(EveryWay, AnyNumberMayBeUnderWay) {
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (operations[i].scheme() == Scheme::native) continue;
       ASSERT_EQ(results[i], Result::ok);
-      ASSERT_EQ(as_bytes(operations[i].packed_data(), operations[i].packed_size()), cases[i].packed());
+      ASSERT_EQ(packed_bytes(operations[i]), cases[i].packed());
     }
   }
 }
@@ -210,13 +235,13 @@ TEST_P(EveryWay, MessagesThatArriveTogetherAreUnpackedTogether) {
     ASSERT_EQ(in.start(), Result::ok);
     const Bytes packed = random_bytes(generator.random(), in.packed_size());
     const auto received = static_cast<std::size_t>(generator.below(in.packed_size() + 1));
-    std::memcpy(in.packed_data(), packed.data(), received);
+    put(in, packed, received);
     in.finish_in(batch, received);
     expected.emplace_back(static_cast<std::size_t>(i), c.after_unpacking(packed, received));
   }
   ASSERT_EQ(batch.run(), Result::ok);
   for (const auto& [i, bytes] : expected) ASSERT_EQ(memories[i].contents(), bytes) << cases[i].drawn.text;
-  if (GetParam().scheme == Scheme::oneshot) {
+  if (GetParam().scheme == Scheme::oneshot || GetParam().scheme == Scheme::device) {
     EXPECT_LT(gpu().count("polls"), 4);
   }
 }
@@ -268,8 +293,10 @@ class Failure : public ::testing::TestWithParam<Way> {
   void SetUp() override {
     transfer::drain_pools();
     transfer::force_scheme(GetParam().scheme);
+    transfer::set_library_reads_gpu_memory(GetParam().scheme == Scheme::device);
   }
   void TearDown() override {
+    transfer::set_library_reads_gpu_memory(false);
     for (const char* operation : {"allocate", "copy", "run", "synchronize", "stream", "upload"})
       gpu().fail(operation, 0, 0);
     transfer::force_scheme(std::nullopt);
@@ -283,7 +310,8 @@ class Failure : public ::testing::TestWithParam<Way> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Schemes, Failure,
-                         ::testing::Values(Way{"oneshot", Scheme::oneshot, 0}, Way{"staged", Scheme::staged, 0}),
+                         ::testing::Values(Way{"oneshot", Scheme::oneshot, 0}, Way{"staged", Scheme::staged, 0},
+                                           Way{"pipelined", Scheme::pipelined, 0}, Way{"device", Scheme::device, 0}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(Failure, NoPinnedMemory) {
@@ -300,7 +328,21 @@ TEST_P(Failure, NoGpuMemoryToStageInIsNoFailure) {
   gpu().fail("allocate", 1, -1);  // the pinned buffer comes first
   transfer::Operation out(buffer_, transfer::Side::sender);
   EXPECT_EQ(out.wait(out.start()), Result::ok);
-  EXPECT_EQ(as_bytes(out.packed_data(), 400), Bytes(400, 7));
+  EXPECT_EQ(packed_bytes(out), Bytes(400, 7));
+}
+
+TEST_P(Failure, WithoutMemoryOfItsKindAMessageGoesThroughSegments) {
+  gpu().fail("allocate", 0, 1);
+  transfer::Operation out(buffer_, transfer::Side::sender);
+  const Result result = out.wait(out.start());
+  if (GetParam().scheme == Scheme::pipelined) {
+    EXPECT_EQ(result, Result::out_of_memory);
+    return;
+  }
+  EXPECT_EQ(result, Result::ok);
+  EXPECT_EQ(out.scheme(), Scheme::pipelined);
+  EXPECT_EQ(out.packed_location().kind, MemoryKind::host);
+  EXPECT_EQ(packed_bytes(out), Bytes(400, 7));
 }
 
 TEST_P(Failure, OfAnyGpuOperationIsReported) {

@@ -42,7 +42,8 @@ constexpr bool is_long_enough_to_be_cut(std::size_t bytes) noexcept {
 
 enum class End { send, receive };
 
-/// Are packed bytes split at that end of a message?
+/// Are packed bytes in host memory split at that end of a message? In GPU memory none are: only contiguous messages go
+/// straight from one GPU to another.
 bool is_split(std::size_t bytes, End end) noexcept;
 
 /// A datatype of packed bytes, to be given to the library with count 1; a temporary one is to be freed after the call.
@@ -56,8 +57,8 @@ void free_split_types() noexcept;
 template <class Count>
 class PackedType {
  public:
-  PackedType(std::size_t bytes, End end) noexcept
-      : bytes_(bytes), is_split_(is_split(bytes, end)), count_(static_cast<Count>(bytes)) {
+  PackedType(std::size_t bytes, End end, bool is_on_gpu) noexcept
+      : bytes_(bytes), is_split_(!is_on_gpu && is_split(bytes, end)), count_(static_cast<Count>(bytes)) {
     const bool counts = bytes <= static_cast<std::size_t>(std::numeric_limits<Count>::max());
     if (counts && !is_split_) [[likely]]
       return;

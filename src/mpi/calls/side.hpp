@@ -32,7 +32,6 @@ class Side {
     owner_ = owner_of(user_);
     if (owner_ == Owner::ours) message_.emplace(user_.buffer, side);
     if (message_ && (message_->scheme() == transfer::Scheme::native || must_stay_whole())) message_.reset();
-    if (message_) packed_type_.emplace(message_->packed_size(), end);
   }
 
   bool packs() const noexcept { return message_.has_value(); }
@@ -67,8 +66,7 @@ class Side {
     if (!user_.is_gpu_memory()) message_.reset();
   }
   int fill(const char* function) noexcept {
-    const device::Location packed{device::MemoryKind::pinned, user_.buffer.location.device};
-    const transfer::Result result = transfer::pack(user_.buffer, memory(), packed);
+    const transfer::Result result = transfer::pack(user_.buffer, memory(), message_->packed_location());
     return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
   }
   int unpack_whole(const char* function) noexcept {
@@ -122,8 +120,13 @@ class Side {
       if (counts_native_messages) record_native(count_, datatype_);
       return true;
     }
-    const transfer::Result result = packed_type_->is_usable() ? prepare(*message_) : transfer::Result::out_of_memory;
-    if (result == transfer::Result::ok) return true;
+    transfer::Result result = prepare(*message_);
+    if (result == transfer::Result::ok) {
+      const bool is_on_gpu = message_->packed_location().kind == device::MemoryKind::device;
+      packed_type_.emplace(message_->packed_size(), end, is_on_gpu);
+      if (packed_type_->is_usable()) return true;
+      result = transfer::Result::out_of_memory;
+    }
     if (user_.is_gpu_memory()) {
       code = gpu_failure(function, result);
       return false;

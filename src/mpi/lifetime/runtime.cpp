@@ -7,7 +7,9 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <string_view>
 
+#include "base/settings.hpp"
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/calls/staged/byte_types.hpp"
 #include "mpi/datatypes/early_uses.hpp"
@@ -18,6 +20,7 @@
 #include "mpi/table/native.hpp"
 #include "transfer/buffers.hpp"
 #include "transfer/report.hpp"
+#include "transfer/message.hpp"
 #include "transfer/statistics.hpp"
 
 namespace gapless::mpi::runtime {
@@ -179,8 +182,26 @@ MPI_Comm communicator_for_errors() noexcept {
 #endif
 }
 
+namespace {
+
+/// The library's own word. A message to itself would prove it, or end the program.
+bool library_says_it_reads_gpu_memory() noexcept {
+  if (native.query_cuda_support != nullptr) return native.query_cuda_support() == 1;
+  constexpr int cuda = 0;  // MPIX_GPU_SUPPORT_CUDA of MPICH and its kin
+  int is_supported = 0;
+  return native.query_gpu_support != nullptr && native.query_gpu_support(cuda, &is_supported) == MPI_SUCCESS &&
+         is_supported == 1;
+}
+
+}  // namespace
+
 bool library_reads_gpu_memory() noexcept {
-  static const bool answer = native.query_cuda_support != nullptr && native.query_cuda_support() == 1;
+  static const bool answer = [] {
+    const std::string_view wanted = settings().gpu_aware;
+    const bool reads = wanted == "1" || (wanted != "0" && library_says_it_reads_gpu_memory());
+    transfer::set_library_reads_gpu_memory(reads);
+    return reads;
+  }();
   return answer;
 }
 

@@ -49,6 +49,7 @@ const char* load_native(gapless_find_symbol find, void* context) noexcept {
 #define GAPLESS_USED(name, need) GAPLESS_LOAD(name, need)
 #include "mpi/table/used_functions.def"
   native.query_cuda_support = reinterpret_cast<int (*)()>(find("MPIX_Query_cuda_support", context));
+  native.query_gpu_support = reinterpret_cast<int (*)(int, int*)>(find("MPIX_GPU_query_support", context));
 #if defined(GAPLESS_VARIANT_OPENMPI)
 #define GAPLESS_ROW(name)                    \
   open_mpi_data.name = find(#name, context); \

@@ -26,6 +26,8 @@ struct Native {
   /// The library's own word on whether it takes GPU pointers (MPIX_Query_cuda_support); null if it has no such
   /// function.
   int (*query_cuda_support)() = nullptr;
+  /// The same in MPICH and its kin (MPIX_GPU_query_support): a kind of GPU, and where the answer goes.
+  int (*query_gpu_support)(int, int*) = nullptr;
 };
 
 extern Native native;

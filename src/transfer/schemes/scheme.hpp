@@ -4,10 +4,13 @@
 // To add one: a file here, its name in transfer::Scheme, and its place in schemes.cpp.
 #pragma once
 
+#include <optional>
+
 #include "pack/gpu_engine.hpp"
 #include "pack/job.hpp"
 #include "transfer/buffers.hpp"
 #include "transfer/message.hpp"
+#include "transfer/segments.hpp"
 
 namespace gapless::transfer::schemes {
 
@@ -21,7 +24,8 @@ struct Movement {
   // What the scheme has under way.
   pack::Ticket ticket{};
   void* stream = nullptr;
-  PoolBuffer between;  ///< GPU memory on the way
+  PoolBuffer between;                ///< GPU memory on the way
+  std::optional<Segments> segments;  ///< page-locked memory on the way
 
   pack::Job job() const noexcept {
     return {buffer.type->layout.get(), {buffer.count, buffer.type->extent}, 0, end, direction, buffer.memory, packed};
@@ -43,7 +47,7 @@ class Base {
   virtual Result advance(Movement& movement) const noexcept = 0;
   /// Goes on until it is not under way.
   virtual Result wait(Movement& movement) const noexcept = 0;
-  /// Is a movement one job between GPU memory and page-locked memory, so that it may go in a batch of others?
+  /// Is a movement one job of the buffer's GPU, so that it may go in a batch of others?
   virtual bool is_one_job() const noexcept { return false; }
 
  protected:
@@ -54,7 +58,21 @@ extern const Base& native;
 extern const Base& packed;
 extern const Base& oneshot;
 extern const Base& staged;
+extern const Base& pipelined;
+extern const Base& device;
 
 const Base& of(Scheme scheme) noexcept;
+
+// What schemes have in common whose movement is one job between GPU memory and packed memory of that kind.
+
+Result start_job(Movement& movement, device::MemoryKind packed) noexcept;
+Result poll_job(Movement& movement) noexcept;
+Result wait_for_job(Movement& movement) noexcept;
+
+/// What a message through host memory takes one of its sides in the MPI library, beside one through GPU memory; nothing
+/// under libraries that know no other.
+double host_message_ns(std::size_t bytes) noexcept;
+/// What page-locked memory for the packed bytes takes, if so much of it is not kept.
+double page_locking_ns(std::size_t bytes) noexcept;
 
 }  // namespace gapless::transfer::schemes

@@ -13,7 +13,8 @@ class Staged final : public Base {
  public:
   bool applies(const Buffer& buffer) const noexcept override { return !buffer.location.is_cpu_addressable(); }
   double predict_ns(const Buffer& buffer, Side) const noexcept override {
-    return model::staged_ns(model::profile().gpu, static_cast<std::size_t>(buffer.size()));
+    const auto bytes = static_cast<std::size_t>(buffer.size());
+    return model::staged_ns(model::profile().gpu, bytes) + host_message_ns(bytes) + page_locking_ns(bytes);
   }
   PoolBuffer packed_memory(const Buffer& buffer) const noexcept override { return oneshot.packed_memory(buffer); }
 

@@ -319,6 +319,23 @@ class SimulatedRuntime final : public device::Runtime {
   }
 
   Status enable_peer(int, int) noexcept override { return fails_now("enable_peer") ? Status::unsupported : Status::ok; }
+
+  std::uint64_t allocation_number(const void* address) noexcept override {
+    return memory().number(reinterpret_cast<std::uintptr_t>(address));
+  }
+  Status export_memory(const void* address, device::MemoryHandle& handle) noexcept override {
+    if (fails_now("export")) return Status::unsupported;
+    const bool is_there = memory().describe(reinterpret_cast<std::uintptr_t>(address), handle);
+    return is_there ? Status::ok : Status::unsupported;
+  }
+  Status open_memory(const device::MemoryHandle& handle, int device, void** base) noexcept override {
+    *base = fails_now("open") ? nullptr : memory().open(handle, device);
+    return *base != nullptr ? Status::ok : Status::failed;
+  }
+  void close_memory(int, void* base) noexcept override {
+    streams().finish_all();
+    memory().close(base);
+  }
 };
 
 SimulatedRuntime& runtime() {

@@ -1,9 +1,11 @@
 #include "simulated_memory.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -26,22 +28,26 @@ void give_pages_back(std::uintptr_t address, std::size_t bytes) {
   if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_REMOVE);
 }
 
+/// None, as of a GPU's memory; or all, for MPI libraries that take themselves for GPU-aware.
+int host_access() {
+  return std::getenv("GAPLESS_TEST_SIMULATED_READABLE") != nullptr ? PROT_READ | PROT_WRITE : PROT_NONE;
+}
+
 std::size_t rounded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 }  // namespace
 
 SimulatedMemory::SimulatedMemory() {
-  const int file = memfd_create("simulated-device", MFD_CLOEXEC);
-  if (file < 0) return;
-  if (ftruncate(file, static_cast<off_t>(total)) == 0) {
-    void* view = mmap(nullptr, total, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0);
-    void* alias = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  file_ = memfd_create("simulated-device", MFD_CLOEXEC);
+  if (file_ < 0) return;
+  if (ftruncate(file_, static_cast<off_t>(total)) == 0) {
+    void* view = mmap(nullptr, total, host_access(), MAP_SHARED | MAP_NORESERVE, file_, 0);
+    void* alias = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_, 0);
     if (view != MAP_FAILED && alias != MAP_FAILED) {
       view_ = reinterpret_cast<std::uintptr_t>(view);
       alias_ = reinterpret_cast<std::uintptr_t>(alias);
     }
   }
-  close(file);
 }
 
 void* SimulatedMemory::allocate(int device, std::size_t bytes) noexcept {
@@ -58,6 +64,7 @@ void* SimulatedMemory::allocate(int device, std::size_t bytes) noexcept {
   if (candidate + size > end) return nullptr;
   try {
     live_.emplace(candidate, bytes);
+    numbers_.emplace(candidate, ++last_number_);
   } catch (...) {
     return nullptr;
   }
@@ -70,6 +77,7 @@ bool SimulatedMemory::release(void* pointer) noexcept {
   const auto it = live_.find(reinterpret_cast<std::uintptr_t>(pointer));
   if (it == live_.end()) return false;
   give_pages_back(alias(it->first), it->second);
+  numbers_.erase(it->first);
   live_.erase(it);
   return true;
 }
@@ -79,6 +87,7 @@ void SimulatedMemory::release_all(int device) noexcept {
   std::erase_if(live_, [&](const auto& allocation) {
     if (device_of(allocation.first) != device) return false;
     give_pages_back(alias(allocation.first), allocation.second);
+    numbers_.erase(allocation.first);
     return true;
   });
   Allocations& pinned = pinned_[static_cast<std::size_t>(device)];
@@ -87,10 +96,74 @@ void SimulatedMemory::release_all(int device) noexcept {
 }
 
 int SimulatedMemory::owner(std::uintptr_t address, std::size_t bytes) const noexcept {
-  if (!is_device_address(address)) return -1;
+  if (!is_own(address)) {
+    const Opened* const opened = find_opened(address, bytes);
+    return opened != nullptr ? opened->device : -1;
+  }
   const std::lock_guard lock(mutex_);
   const auto it = holder(live_, address, bytes);
   return it == live_.end() ? -1 : device_of(it->first);
+}
+
+std::uint64_t SimulatedMemory::number(std::uintptr_t address) const noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto it = holder(live_, address, 1);
+  return it == live_.end() ? 0 : numbers_.at(it->first);
+}
+
+bool SimulatedMemory::describe(std::uintptr_t address, device::MemoryHandle& handle) const noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto it = holder(live_, address, 1);
+  if (it == live_.end()) return false;
+  const std::uint64_t offset = it->first - view_;
+  handle.number = numbers_.at(it->first);
+  handle.base = it->first;
+  handle.bytes = it->second;
+  handle.process = getpid();
+  handle.free_bytes = bytes_per_device;
+  for (const auto& [begin, bytes] : live_) handle.free_bytes -= device_of(begin) == device_of(it->first) ? bytes : 0;
+  std::memcpy(handle.driver.data(), &offset, sizeof offset);
+  std::memcpy(handle.driver.data() + sizeof offset, &file_, sizeof file_);
+  return true;
+}
+
+void* SimulatedMemory::open(const device::MemoryHandle& handle, int device) noexcept {
+  std::uint64_t offset = 0;
+  int owners_file = -1;
+  std::memcpy(&offset, handle.driver.data(), sizeof offset);
+  std::memcpy(&owners_file, handle.driver.data() + sizeof offset, sizeof owners_file);
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%lld/fd/%d", static_cast<long long>(handle.process), owners_file);
+  const int file = ::open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return nullptr;
+  const std::uint64_t begin = offset / 4096 * 4096, bytes = offset - begin + handle.bytes;
+  void* const view = mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, file, static_cast<off_t>(begin));
+  void* const alias = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(begin));
+  ::close(file);
+  if (view == MAP_FAILED || alias == MAP_FAILED) return nullptr;
+  const std::lock_guard lock(opened_mutex_);
+  const auto address = reinterpret_cast<std::uintptr_t>(view);
+  opened_.push_back(
+      {address, reinterpret_cast<std::uintptr_t>(alias), bytes, address + (offset - begin), device});
+  return reinterpret_cast<void*>(opened_.back().base);
+}
+
+void SimulatedMemory::close(void* base) noexcept {
+  const std::lock_guard lock(opened_mutex_);
+  for (Opened& opened : opened_) {
+    if (opened.bytes == 0 || opened.base != reinterpret_cast<std::uintptr_t>(base)) continue;
+    munmap(reinterpret_cast<void*>(opened.view), opened.bytes);
+    munmap(reinterpret_cast<void*>(opened.alias), opened.bytes);
+    opened.bytes = 0;
+  }
+}
+
+const SimulatedMemory::Opened* SimulatedMemory::find_opened(std::uintptr_t address, std::size_t bytes) const noexcept {
+  const std::lock_guard lock(opened_mutex_);
+  for (const Opened& opened : opened_) {
+    if (address >= opened.base && address + bytes <= opened.view + opened.bytes) return &opened;
+  }
+  return nullptr;
 }
 
 void* SimulatedMemory::allocate_pinned(int device, std::size_t bytes) noexcept {

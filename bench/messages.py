@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Messages between two processes, of vectors with as much gap as data: half a round trip, beside a contiguous one.
+
+    bench/messages.py BUILD_DIRECTORY [--memory gpu|host] [--mpi NAME] [--scheme NAME]... [--most-bytes N] [--no-write]
+
+Each scheme is forced, and "chosen" is what gapless chooses; "the library alone" is without gapless, and in GPU memory
+of libraries only that read it (--alone). Each is a job of its own. Writes bench/results/messages_<memory>.json.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+from _report import report
+from host_pack import cache_variable
+
+SIZES = [1 << 10, 64 << 10, 1 << 20, 16 << 20, 128 << 20, 512 << 20]
+CONTIGUOUS = 0
+BLOCKS = [64, 4096]
+SCHEMES = {"gpu": ["oneshot", "staged", "pipelined"], "host": ["native", "packed"]}
+CHOSEN, ALONE = "chosen", "the library alone"
+LAUNCH = {"mpich": [], "openmpi": ["--oversubscribe", "--mca", "pml", "ob1"]}
+
+
+def run(build, mpi, memory, way, cases):
+    """Microseconds of each (bytes, block), by that way; what is not measured is missing."""
+    prefix = cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX")
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    settings = [] if way == ALONE else [f"LD_PRELOAD={build}/lib/libgapless.so"]
+    if way not in (ALONE, CHOSEN):
+        settings.append(f"GAPLESS_SCHEME={way}")
+    words = [f"{bytes_}:{block}" for bytes_, block in cases]
+    program = [str(build / "bin" / f"messages_{mpi}"), memory, *words]
+    command = [f"{prefix}/bin/mpiexec", "-n", "2", *LAUNCH[mpi], "env", *settings, *program]
+    result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+    lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    wrong = [line["wrong"] for line in lines if "wrong" in line]
+    if wrong or (result.returncode != 0 and way != ALONE):
+        sys.exit(f"{mpi}, {way}: {', '.join(wrong) or f'ended with {result.returncode}'}")
+    return {(line["bytes"], line["block"]): line["us"] for line in lines}
+
+
+def text_of(bytes_):
+    return f"{bytes_ >> 20} MiB" if bytes_ >= 1 << 20 else f"{bytes_ >> 10} KiB"
+
+
+def table(measured, cases, ways):
+    lines = [f"{'message':>10} {'blocks':>10}" + "".join(f"{way:>28}" for way in ways)]
+    for bytes_, block in cases:
+        contiguous = measured[ways[0]].get((bytes_, CONTIGUOUS))
+        cells = []
+        for way in ways:
+            us = measured[way].get((bytes_, block))
+            ratio = f"{us / contiguous:6.2f}" if us and contiguous else "     -"
+            cells.append(f"{us:11.1f} us {bytes_ / us / 1000:6.1f}{ratio}" if us else " " * 27 + "-")
+        lines.append(f"{text_of(bytes_):>10} {block or 'contiguous':>10}" + "".join(f"{cell:>28}" for cell in cells))
+    lines.append(f"Half a round trip, GB/s, and how many times that of a contiguous message by {ways[0]}.")
+    return "\n".join(lines)
+
+
+def rows_of(measured, cases, mpi, memory):
+    for bytes_, block in cases:
+        peers = {way: us[bytes_, block] for way, us in measured.items() if (bytes_, block) in us and way != CHOSEN}
+        yield {
+            "case": {"library": mpi, "memory": memory, "bytes": bytes_, "block": block},
+            "value": measured[CHOSEN][bytes_, block],
+            "unit": "us",
+            "bound": min(peers.values(), default=measured[CHOSEN][bytes_, block]),
+            "peers": peers,
+        }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--memory", choices=sorted(SCHEMES), default="gpu")
+    parser.add_argument("--mpi", choices=sorted(LAUNCH), action="append", help="only with this MPI")
+    parser.add_argument("--scheme", action="append", help="forced; several may be given")
+    parser.add_argument("--alone", action="store_true", help="the library without gapless, too")
+    parser.add_argument("--most-bytes", type=int, default=SIZES[-1])
+    parser.add_argument("--no-write", action="store_true", help="print only")
+    options = parser.parse_args()
+    build = options.build.resolve()
+    cases = [(bytes_, block) for bytes_ in SIZES if bytes_ <= options.most_bytes for block in [CONTIGUOUS, *BLOCKS]]
+    cases = [(bytes_, block) for bytes_, block in cases if block < bytes_]
+    rows = []
+    for mpi in options.mpi or LAUNCH:
+        if not (build / "bin" / f"messages_{mpi}").exists():
+            continue
+        schemes = SCHEMES[options.memory] if options.scheme is None else options.scheme
+        ways = [CHOSEN, *schemes, *([ALONE] if options.alone else [])]
+        measured = {}
+        for way in ways:
+            # Without gapless a GPU-aware library takes noncontiguous messages block by block: minutes for long ones.
+            asked = [case for case in cases if way != ALONE or case[1] == CONTIGUOUS or case[0] <= 1 << 16]
+            measured[way] = run(build, mpi, options.memory, way, asked)
+        print(f"{mpi}, {options.memory} memory")
+        print(table(measured, cases, ways))
+        rows += rows_of(measured, cases, mpi, options.memory)
+    if not rows:
+        sys.exit(f"no program messages_<mpi> is built in {options.build}")
+    report("messages", rows, [], not options.no_write, file_name=f"messages_{options.memory}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+// Memory of other processes: the runtime's IPC handles, which name whole allocations of cudaMalloc.
+#include <cuda_runtime_api.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "device/cuda/driver_function.hpp"
+#include "device/cuda/driver_numbers.hpp"
+#include "device/cuda/errors.hpp"
+#include "device/cuda/runtime.hpp"
+#include "device/cuda/scopes.hpp"
+
+namespace gapless::device::cuda {
+namespace {
+
+static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(MemoryHandle::driver));
+
+/// The allocation that the address lies in.
+cudaError_t range_of(const void* address, MemoryHandle& handle) noexcept {
+  using Function = decltype(&cuMemGetAddressRange);
+  static const auto range = driver_function<Function>("cuMemGetAddressRange");
+  if (range == nullptr) return cudaErrorNotSupported;
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  const CUresult error = range(&base, &bytes, reinterpret_cast<CUdeviceptr>(address));
+  handle.base = base;
+  handle.bytes = bytes;
+  return as_runtime_error(error);
+}
+
+}  // namespace
+
+std::uint64_t CudaRuntime::allocation_number(const void* address) noexcept { return cuda::allocation_number(address); }
+
+Status CudaRuntime::export_memory(const void* address, MemoryHandle& handle) noexcept {
+  const Location location = locate(address);
+  if (location.kind != MemoryKind::device) return unsupported("only GPU memory can be exported");
+  const CurrentDevice current(location.device);
+  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
+  const OutsideCapture outside;
+  handle.number = cuda::allocation_number(address);
+  handle.process = getpid();
+  cudaError_t error = range_of(address, handle);
+  cudaIpcMemHandle_t driver_handle;
+  std::size_t free = 0, total = 0;
+  if (error == cudaSuccess) error = cudaMemGetInfo(&free, &total);
+  handle.free_bytes = free;
+  if (error == cudaSuccess) error = cudaIpcGetMemHandle(&driver_handle, reinterpret_cast<void*>(handle.base));
+  if (error != cudaSuccess) {
+    failed("exporting GPU memory", error);
+    return Status::unsupported;
+  }
+  std::memcpy(handle.driver.data(), &driver_handle, sizeof driver_handle);
+  return Status::ok;
+}
+
+Status CudaRuntime::open_memory(const MemoryHandle& handle, int device, void** base) noexcept {
+  *base = nullptr;
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
+  const OutsideCapture outside;
+  cudaIpcMemHandle_t driver_handle;
+  std::memcpy(&driver_handle, handle.driver.data(), sizeof driver_handle);
+  return result("opening another process's GPU memory",
+                cudaIpcOpenMemHandle(base, driver_handle, cudaIpcMemLazyEnablePeerAccess));
+}
+
+void CudaRuntime::close_memory(int device, void* base) noexcept {
+  const CurrentDevice current(device);
+  const OutsideCapture outside;
+  if (const cudaError_t error = cudaIpcCloseMemHandle(base); error != cudaSuccess) {
+    failed("closing another process's GPU memory", error);
+  }
+}
+
+}  // namespace gapless::device::cuda

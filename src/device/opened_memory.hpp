@@ -1,0 +1,94 @@
+// Other processes' GPU memory, mapped here and kept mapped: mapping it takes the driver milliseconds.
+//
+// The driver frees no memory that is mapped somewhere, though its owner has freed it, and the owner's next allocation
+// may fail for that before it can tell anybody. So what is kept mapped of one owner is half of what its GPU has free at
+// most: it could all be freed and allocated again. A larger allocation is unmapped after each use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "device/runtime.hpp"
+
+namespace gapless::device {
+
+/// Thread-safe.
+class OpenedMemory {
+ public:
+  explicit OpenedMemory(Runtime& runtime) noexcept : runtime_(runtime) {}
+  OpenedMemory(const OpenedMemory&) = delete;
+  OpenedMemory& operator=(const OpenedMemory&) = delete;
+
+  /// A mapping, which stays as long as it is in use.
+  class Use {
+   public:
+    Use() noexcept = default;
+    ~Use() { end(); }
+    Use(Use&& other) noexcept;
+    Use& operator=(Use&& other) noexcept;
+
+    explicit operator bool() const noexcept { return base_ != nullptr; }
+    /// Where the owner's address is here. Precondition: it lies in the allocation.
+    void* at(std::uint64_t owners_address) const noexcept {
+      return static_cast<std::byte*>(base_) + (owners_address - owners_base_);
+    }
+    /// Nothing is under way in the memory any more.
+    void end() noexcept;
+
+   private:
+    friend class OpenedMemory;
+    OpenedMemory* opened_ = nullptr;
+    void* base_ = nullptr;
+    std::uint64_t owners_base_ = 0, number_ = 0;
+    std::int64_t process_ = 0;
+    int device_ = -1;
+  };
+
+  /// Maps the memory for `device`, if it is not yet. Empty where that is refused, with the reason in `status`. What the
+  /// owner had at the same addresses before has been freed, and is unmapped.
+  Use use(const MemoryHandle& handle, int device, Status& status) noexcept;
+  /// That process has freed these allocations.
+  void owner_has_freed(std::int64_t process, std::span<const std::uint64_t> numbers) noexcept;
+  /// That process has ended, or is not to be met again.
+  void owner_has_ended(std::int64_t process) noexcept;
+
+  /// Does a mapping of that memory stay after its use?
+  static bool keeps(const MemoryHandle& handle) noexcept { return handle.bytes <= handle.free_bytes / 2; }
+
+  struct Counts {
+    std::uint64_t open = 0, bytes = 0;  ///< now
+    std::uint64_t opened = 0, closed = 0, refused = 0;
+  };
+  Counts counts() noexcept;
+
+ private:
+  static constexpr std::size_t most_kept = 32;
+
+  struct Mapping {
+    MemoryHandle handle;
+    int device;
+    std::uint64_t context;  ///< with which it ends
+    void* base;
+    std::size_t users = 0;
+    bool is_freed = false;  ///< by the owner
+    std::uint64_t last_use = 0;
+  };
+
+  Mapping* find(const MemoryHandle& handle, int device) noexcept;
+  void close(std::size_t at) noexcept;
+  template <class Predicate>
+  void close_unused(Predicate which) noexcept;
+  void end_use(const Use& use) noexcept;
+  void trim(std::int64_t process) noexcept;
+
+  Runtime& runtime_;
+  std::mutex mutex_;
+  std::vector<Mapping> mappings_;
+  std::uint64_t clock_ = 0;
+  Counts counts_;
+};
+
+}  // namespace gapless::device

@@ -1,0 +1,98 @@
+#include "transfer/buffer_memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+
+#include "transfer/buffers.hpp"
+#include "transfer/long_buffers.hpp"
+
+namespace gapless::transfer::buffer_memory {
+namespace {
+
+using device::MemoryKind;
+
+constexpr std::uint64_t no_context = 0;
+
+constinit std::atomic<std::size_t> page_locked{0};
+
+bool take_from_budget(std::size_t bytes) noexcept {
+  const std::size_t others = page_locked.fetch_add(bytes, std::memory_order_relaxed);
+  if (others + bytes <= page_locked_limit()) return true;
+  page_locked.fetch_sub(bytes, std::memory_order_relaxed);
+  return false;
+}
+
+std::byte* allocate_on_host(std::size_t bytes) noexcept {
+  if (bytes <= longest_of_thread + spare_bytes) {
+    return static_cast<std::byte*>(std::aligned_alloc(spare_bytes, bytes));
+  }
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  return static_cast<std::byte*>(memory);
+}
+
+void release_on_host(std::byte* memory, std::size_t bytes) noexcept {
+  if (bytes <= longest_of_thread + spare_bytes) {
+    std::free(memory);
+  } else {
+    munmap(memory, bytes);
+  }
+}
+
+std::byte* allocate_by_runtime(const Place& place, std::size_t bytes) noexcept {
+  device::Runtime* const runtime = device::runtime();
+  void* memory = nullptr;
+  if (runtime == nullptr || runtime->allocate(place.kind, place.device, bytes, &memory) != device::Status::ok) {
+    return nullptr;
+  }
+  return static_cast<std::byte*>(memory);
+}
+
+}  // namespace
+
+Place place_now(MemoryKind kind, int device) noexcept {
+  if (kind == MemoryKind::host) return {kind, device, no_context};
+  device::Runtime* const runtime = device::runtime();
+  return {kind, device, runtime != nullptr ? runtime->context(device) : no_context};
+}
+
+bool is_there(const Place& place) noexcept {
+  if (place.kind == MemoryKind::host) return true;
+  device::Runtime* const runtime = device::runtime();
+  return runtime != nullptr && runtime->has_context(place.context);
+}
+
+std::byte* allocate(const Place& place, std::size_t capacity) noexcept {
+  const std::size_t bytes = capacity + spare_bytes;
+  if (place.kind == MemoryKind::host) return allocate_on_host(bytes);
+  if (place.kind != MemoryKind::pinned) return allocate_by_runtime(place, bytes);
+  if (!take_from_budget(capacity)) {
+    long_buffers::drop(MemoryKind::pinned);
+    if (!take_from_budget(capacity)) return nullptr;
+  }
+  std::byte* const memory = allocate_by_runtime(place, bytes);
+  if (memory == nullptr) page_locked.fetch_sub(capacity, std::memory_order_relaxed);
+  return memory;
+}
+
+void release(const Place& place, std::byte* memory, std::size_t capacity) noexcept {
+  if (place.kind == MemoryKind::host) {
+    release_on_host(memory, capacity + spare_bytes);
+    return;
+  }
+  if (is_there(place)) device::runtime()->release(place.kind, place.device, memory);
+  forget(place, capacity);
+}
+
+void forget(const Place& place, std::size_t bytes) noexcept {
+  if (place.kind == MemoryKind::pinned) page_locked.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+std::size_t page_locked_bytes() noexcept { return page_locked.load(std::memory_order_relaxed); }
+
+}  // namespace gapless::transfer::buffer_memory

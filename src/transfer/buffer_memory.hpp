@@ -1,0 +1,46 @@
+// Where the memory of pool buffers comes from and goes to.
+//
+// Page-locked memory takes the driver half a millisecond a MiB, and no other program can have it, so a process has a
+// bounded amount in all, used or kept. Host memory of long buffers is reserved, and costs what is touched of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/device.hpp"
+
+namespace gapless::transfer::buffer_memory {
+
+/// Longer buffers are kept by the process, not by threads.
+inline constexpr std::size_t longest_of_thread = std::size_t{16} << 20;
+/// Behind every buffer, so that one byte more than a power of two does not double it. Two cache lines: adjacent-line
+/// prefetch never mixes two buffers.
+inline constexpr std::size_t spare_bytes = 128;
+
+/// Memory of one kind, of a GPU where it is not the host's.
+struct Place {
+  device::MemoryKind kind = device::MemoryKind::host;
+  int device = -1;
+  std::uint64_t context = 0;  ///< that the memory belongs to, see device::Runtime; 0 for the host's
+
+  bool operator==(const Place&) const = default;
+};
+
+/// Of that kind, in the context that the calling thread uses now.
+Place place_now(device::MemoryKind kind, int device) noexcept;
+/// Is the place's context there?
+bool is_there(const Place& place) noexcept;
+
+/// `capacity` bytes and some to spare; nullptr if there are none to be had. Page-locked memory may be refused because
+/// the process has enough: frees the long buffers that it keeps first.
+std::byte* allocate(const Place& place, std::size_t capacity) noexcept;
+void release(const Place& place, std::byte* memory, std::size_t capacity) noexcept;
+
+/// The GPU is told nothing of what `release` is given once its context is gone; nor need it be given then. The process
+/// has that much less page-locked memory.
+void forget(const Place& place, std::size_t bytes) noexcept;
+
+/// Page-locked bytes of pool buffers, used or kept.
+std::size_t page_locked_bytes() noexcept;
+
+}  // namespace gapless::transfer::buffer_memory

@@ -1,0 +1,30 @@
+// Buffers of long messages, which the process keeps, so that such a message costs no allocation either.
+//
+// A lock is taken, which the bytes of a long message make up for. What is kept is bounded for each kind of memory; the
+// pages of kept host memory are the kernel's for the taking, so that they cost the program nothing.
+#pragma once
+
+#include <cstddef>
+
+#include "transfer/buffer_memory.hpp"
+
+namespace gapless::transfer::long_buffers {
+
+struct Buffer {
+  std::byte* memory = nullptr;
+  std::size_t capacity = 0;
+};
+
+/// One that is kept, or is allocated; no memory if there is none to be had.
+Buffer take(const buffer_memory::Place& place, std::size_t bytes) noexcept;
+/// Keeps it, or releases it.
+void give(const buffer_memory::Place& place, const Buffer& buffer) noexcept;
+
+/// Releases all that are kept, of one kind or of any.
+void drop(device::MemoryKind kind) noexcept;
+void drop_all() noexcept;
+
+/// Of that kind.
+std::size_t kept_bytes(device::MemoryKind kind) noexcept;
+
+}  // namespace gapless::transfer::long_buffers
