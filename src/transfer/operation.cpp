@@ -71,7 +71,7 @@ void Operation::finish_in(Batch& batch, std::size_t received) noexcept {
 }
 
 void Operation::move_in(Batch& batch, layout::Offset end) noexcept {
-  if (!schemes::of(scheme_).is_one_job()) return batch.note(wait(move(end)));
+  if (!joins_batches()) return batch.note(wait(move(end)));
   movement_.end = end;
   batch.add(movement_);
 }

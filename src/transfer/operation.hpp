@@ -70,6 +70,9 @@ class Operation {
   void start_in(Batch& batch) noexcept;
   void finish_in(Batch& batch, std::size_t received) noexcept;
 
+  /// Does it go in a batch together with others?
+  bool joins_batches() const noexcept { return schemes::of(scheme_).is_one_job(); }
+
   std::byte* packed_data() const noexcept { return packed_.data(); }
   std::size_t packed_size() const noexcept { return static_cast<std::size_t>(movement_.buffer.size()); }
 

@@ -13,6 +13,7 @@
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/lifetime/session.hpp"
+#include "mpi/requests/deferred.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/native.hpp"
@@ -208,6 +209,7 @@ int initialize_thread(int* count, char*** arguments, int required, int* provided
 }
 
 int finalize() {
+  requests::start_deferred();
   requests::complete_freed(true);
   return native.Finalize();
 }
@@ -223,6 +225,7 @@ int session_initialize(MPI_Info info, MPI_Errhandler handler, MPI_Session* sessi
 }
 
 int session_finalize(MPI_Session* session) {
+  requests::start_deferred();
   {
     const Change change;
     if (--open_sessions == 0 && model == Model::sessions) {

@@ -12,6 +12,7 @@
 #include "mpi/calls/staged/staged_call.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
+#include "mpi/requests/deferred.hpp"
 #include "mpi/table/rows.hpp"
 #include "transfer/choose.hpp"
 
@@ -85,6 +86,7 @@ struct Guard;
 template <class Row, class... Arguments>
 struct Guard<Row, int (*)(Arguments...)> {
   static int call(Arguments... arguments) {
+    if constexpr (!has_role<Row>(Kind::new_request)) requests::start_deferred();
     using View = CallView<Row, Arguments...>;
     const Tuple all(arguments...);
     if (device::in_use()) [[unlikely]] {
@@ -113,6 +115,24 @@ struct Guard<Row, int (*)(Arguments...)> {
   }
 };
 
+template <class Row, class Function>
+struct Waiting;
+
+/// A call that may wait for another process, which may wait for a message that is deferred here.
+template <class Row, class... Arguments>
+struct Waiting<Row, int (*)(Arguments...)> {
+  static int call(Arguments... arguments) {
+    requests::start_deferred();
+    return Row::native_function()(arguments...);
+  }
+};
+
+template <class Row>
+void add_waiting(std::vector<gapless_variant_entry>& entries, const char* name) {
+  if (Row::native_function() == nullptr) return;
+  entries.push_back({name, reinterpret_cast<void*>(&Waiting<Row, decltype(Row::native_function())>::call)});
+}
+
 template <class Row>
 void add(std::vector<gapless_variant_entry>& entries, const char* name) {
   if (Row::native_function() == nullptr) return;
@@ -124,6 +144,7 @@ void add(std::vector<gapless_variant_entry>& entries, const char* name) {
 void add_guarded_entries(std::vector<gapless_variant_entry>& entries) {
 #define GAPLESS_ADD_intercepted(name)
 #define GAPLESS_ADD_guarded(name) GAPLESS_IF_DECLARED(name, add<table::rows::name>(entries, #name);)
+#define GAPLESS_ADD_waiting(name) GAPLESS_IF_DECLARED(name, add_waiting<table::rows::name>(entries, #name);)
 #define GAPLESS_ADD_refused(name)
 #define GAPLESS_ADD_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_ADD_##mark(name)
