@@ -36,12 +36,20 @@ std::size_t class_of(std::size_t bytes) noexcept {
   return std::max(log2, smallest_class_log2);
 }
 
-std::byte* allocate(MemoryKind kind, int device, std::size_t capacity) noexcept {
-  const std::size_t bytes = capacity + spare_bytes;
-  if (kind == MemoryKind::host) return static_cast<std::byte*>(std::aligned_alloc(host_alignment, bytes));
+// In use, or kept by a thread.
+constinit std::atomic<std::size_t> existing{0};
+
+void* allocate_uncounted(MemoryKind kind, int device, std::size_t bytes) noexcept {
+  if (kind == MemoryKind::host) return std::aligned_alloc(host_alignment, bytes);
   device::Runtime* runtime = device::runtime();
   void* memory = nullptr;
   if (runtime == nullptr || runtime->allocate(kind, device, bytes, &memory) != device::Status::ok) return nullptr;
+  return memory;
+}
+
+std::byte* allocate(MemoryKind kind, int device, std::size_t capacity) noexcept {
+  void* memory = allocate_uncounted(kind, device, capacity + spare_bytes);
+  if (memory != nullptr) existing.fetch_add(1, std::memory_order_relaxed);
   return static_cast<std::byte*>(memory);
 }
 
@@ -63,6 +71,7 @@ bool is_there(MemoryKind kind, std::uint64_t context) noexcept {
 
 /// Memory whose context is gone is gone with it, and its address may be another's.
 void release(MemoryKind kind, int device, std::uint64_t context, std::byte* memory) noexcept {
+  existing.fetch_sub(1, std::memory_order_relaxed);
   if (kind == MemoryKind::host) {
     std::free(memory);
   } else if (is_there(kind, context)) {
@@ -84,6 +93,11 @@ struct Pool {
   std::size_t bytes() const noexcept {
     std::size_t sum = 0;
     for (std::size_t i = 0; i < classes.size(); ++i) sum += classes[i].count << (smallest_class_log2 + i);
+    return sum;
+  }
+  std::size_t buffers() const noexcept {
+    std::size_t sum = 0;
+    for (const SizeClass& size_class : classes) sum += size_class.count;
     return sum;
   }
 };
@@ -134,6 +148,7 @@ struct ThreadPools {
     std::erase_if(pools, [this](const Pool& pool) {
       if (is_there(pool.kind, pool.context)) return false;
       bytes -= pool.bytes();
+      existing.fetch_sub(pool.buffers(), std::memory_order_relaxed);
       return true;
     });
     if (!is_there(kind, context)) return nullptr;
@@ -200,6 +215,7 @@ PoolBuffer& PoolBuffer::operator=(PoolBuffer&& other) noexcept {
   return *this;
 }
 
+std::size_t existing_buffers() noexcept { return existing.load(std::memory_order_relaxed); }
 std::size_t pooled_bytes() noexcept {
   const ThreadPools* pools = thread_pools();
   return pools == nullptr ? 0 : pools->bytes;

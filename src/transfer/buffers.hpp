@@ -34,6 +34,8 @@ class PoolBuffer {
   int device_ = -1;
 };
 
+/// Buffers that are in use, or kept by a thread for later messages.
+std::size_t existing_buffers() noexcept;
 /// Bytes the calling thread keeps in its pools for later messages.
 std::size_t pooled_bytes() noexcept;
 /// The bound on pooled_bytes(), from GAPLESS_POOL_BYTES. Set by tests through the second.

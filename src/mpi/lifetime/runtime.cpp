@@ -10,6 +10,8 @@
 
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/calls/staged/byte_types.hpp"
+#include "mpi/calls/staged/one_sided.hpp"
+#include "mpi/calls/staged/split_access.hpp"
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/lifetime/session.hpp"
@@ -65,6 +67,9 @@ void print_statistics() noexcept {
 /// Precondition: within a Change, and no call of the program is under way.
 void end() noexcept {
   if (!working.exchange(false)) return;
+  transfer::drain_pools();
+  transfer::record_leftovers({requests::how_many() + one_sided::how_many() + split_access::how_many(),
+                              transfer::existing_buffers()});
   if (transfer::statistics_wanted()) print_statistics();
   type_cache::clear_table();
   early_uses::clear_table();
@@ -77,7 +82,6 @@ void end() noexcept {
   } else {
     session::close(private_communicator);
   }
-  transfer::drain_pools();
 }
 
 int end_with_world(MPI_Comm, int, void*, void*) {

@@ -99,6 +99,8 @@ void begin(std::unique_ptr<Operation> operation, MPI_Win window, int target) noe
   all.last = &(*all.last)->next;
 }
 
+std::size_t how_many() noexcept { return under_way.load(std::memory_order_relaxed); }
+
 }  // namespace one_sided
 
 namespace entry {

@@ -62,6 +62,8 @@ void begin(std::unique_ptr<Access> access, MPI_File file) noexcept {
   under_way.fetch_add(1, std::memory_order_relaxed);
 }
 
+std::size_t how_many() noexcept { return under_way.load(std::memory_order_relaxed); }
+
 }  // namespace split_access
 
 namespace entry {
