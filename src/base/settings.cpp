@@ -29,6 +29,7 @@ constexpr Variable variables[] = {
     {"GAPLESS", "0, 1", Elsewhere::word},          // the shim
     {"GAPLESS_VERBOSE", "0, 1", Elsewhere::word},  // the shim
     {"GAPLESS_STATISTICS", "0, 1", &Settings::statistics},
+    {"GAPLESS_ALL_RANKS", "0, 1", &Settings::all_ranks},
     {"GAPLESS_SCHEME", "native, packed, oneshot, staged", &Settings::scheme},
     {"GAPLESS_HOST_ENGINE", "avx512, avx2, scalar", &Settings::host_engine},
     {"GAPLESS_GPU", "0, 1", &Settings::gpu},

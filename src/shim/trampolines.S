@@ -252,6 +252,8 @@ gapless_shim_slots:
 #define EXPORT_refused(name, since) EXPORT_intercepted(name, since)
 #define GAPLESS_FUNCTION(name, mark, since, roles) EXPORT_##mark(name, since)
 #include "mpi/table/functions.def"
+#define GAPLESS_EXTENSION(name, ...) export_if_available MPIX_##name; export_if_available PMPIX_##name;
+#include "mpi/table/extensions.def"
 
 	.section .text.optional, "ax", %progbits
 	.globl gapless_shim_optional_end

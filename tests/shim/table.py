@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+EXTENSIONS = Path(__file__).resolve().parents[2] / "src" / "mpi" / "table" / "extensions.def"
 TABLE = Path(__file__).resolve().parents[2] / "src" / "mpi" / "table" / "functions.def"
 ROW = re.compile(r"^GAPLESS_FUNCTION(_AND_LARGE_COUNT)?\((\w+), (\w+), (\w+), roles\((.*)\)\)$")
 ROLE = re.compile(r"(at_root\()?(\w+)\(([\d, ]+)\)\)?")
@@ -40,3 +41,7 @@ def rows() -> list[Row]:
         if both:
             found.append(Row(f"{name}_c", mark, "large_count", roles))
     return found
+
+
+def extensions() -> list[str]:
+    return re.findall(r"^GAPLESS_EXTENSION\((\w+),", EXTENSIONS.read_text(), re.MULTILINE)

@@ -57,20 +57,25 @@ bool is_worth_copying_here(const TypeRecord& record, MPI_Count count) noexcept {
          !transfer::is_forced(transfer::Scheme::native);
 }
 
+const TypeRecord& record_of(const CallFacts& call, const void* memory, MPI_Count count,
+                            MPI_Datatype datatype) noexcept {
+  return call.is_persistent ? *type_cache::find(datatype)
+                            : *type_cache::find_for_use(memory, count, datatype, Purpose::message);
+}
+
 // Is there nothing to pack in host memory? One look-up for each datatype.
 bool is_plain(const CallFacts& call, const MemoryArgument& argument) noexcept {
   if (!matters_here(call, argument)) return true;
   if (!has_datatypes(argument.kind)) {
     const MPI_Count count = argument.counts.is_array() ? 2 : argument.counts[0];
-    return count <= 0 ||
-           is_plain(*type_cache::find_for_use(argument.memory, count, argument.datatype, Purpose::message), count);
+    return count <= 0 || is_plain(record_of(call, argument.memory, count, argument.datatype), count);
   }
   const auto entries = static_cast<std::size_t>(count_entries(call.communicator, peers_of(argument.kind)));
   for (std::size_t k = 0; k < entries; ++k) {
     const void* memory = address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k]));
     const MPI_Count count = argument.counts[k];
     if (count <= 0) continue;
-    const TypeRecord& record = *type_cache::find_for_use(memory, count, argument.datatypes[k], Purpose::message);
+    const TypeRecord& record = record_of(call, memory, count, argument.datatypes[k]);
     if (!is_plain(record, count)) return false;
     // What a process exchanges with itself is not the library's because messages are.
     if (!record.plain && is_exchanged_with_self(argument.kind) && is_worth_copying_here(record, count) &&

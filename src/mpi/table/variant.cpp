@@ -6,6 +6,7 @@
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/table/entry_points.hpp"
+#include "mpi/table/extensions.hpp"
 #include "mpi/table/guarded.hpp"
 #include "transfer/statistics.hpp"
 
@@ -46,6 +47,7 @@ extern "C" [[gnu::visibility("default")]] const gapless_variant_entry* gapless_v
     static std::vector<gapless_variant_entry> entries;
     add_intercepted_entries(entries);
     add_guarded_entries(entries);
+    add_extensions(find, context, entries);
     set_library_profile();
     early_uses::set_prices();
     counts_native_messages = gapless::transfer::statistics_wanted();
