@@ -25,6 +25,13 @@ VARIABLES = (
         "1: at MPI_Finalize print on stderr, per rank, how often each scheme was chosen and how many bytes it moved.",
     ),
     Variable(
+        "GAPLESS_ALL_RANKS",
+        "0, 1",
+        "1 under gapless run, else 0",
+        "1: every process of the job runs gapless. Then MPI_Win_create on GPU memory that the MPI library cannot read "
+        "fails at all processes, and not only where the memory is.",
+    ),
+    Variable(
         "GAPLESS_SCHEME",
         "native, packed, oneshot, staged",
         "chosen per message",

@@ -111,6 +111,7 @@ def run(arguments) -> int:
             settings[name] = "1"
     command = arguments.command
     if arguments.through_launcher:
+        settings.setdefault("GAPLESS_ALL_RANKS", "1")
         command = with_launcher_flags(command, settings)
     replace_process(command, settings)
     return 0

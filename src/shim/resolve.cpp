@@ -18,12 +18,15 @@ namespace {
 
 #define GAPLESS_NAME_intercepted(name) "PMPI_" #name,
 #define GAPLESS_NAME_guarded(name) "PMPI_" #name,
+#define GAPLESS_NAME_waiting(name) "PMPI_" #name,
 #define GAPLESS_NAME_refused(name) "PMPI_" #name,
 #define GAPLESS_NAME_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_NAME_##mark(name)
-/// The exported functions in the order of the slots. MPI_X is PMPI_X without its first letter.
+/// The exported functions in the order of the slots. MPI_X is PMPI_X without its first letter, and MPIX_X PMPIX_X.
 constexpr const char* pmpi_names[] = {
 #include "mpi/table/functions.def"
+#define GAPLESS_EXTENSION(name, ...) "PMPIX_" #name,
+#include "mpi/table/extensions.def"
 };
 constexpr int function_count = sizeof(pmpi_names) / sizeof(pmpi_names[0]);
 

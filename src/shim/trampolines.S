@@ -248,9 +248,12 @@ gapless_shim_slots:
 #define EXPORT_passed(name, since)
 #define EXPORT_intercepted(name, since) EXPORT_##since MPI_##name; export_always PMPI_##name;
 #define EXPORT_guarded(name, since) EXPORT_intercepted(name, since)
+#define EXPORT_waiting(name, since) EXPORT_intercepted(name, since)
 #define EXPORT_refused(name, since) EXPORT_intercepted(name, since)
 #define GAPLESS_FUNCTION(name, mark, since, roles) EXPORT_##mark(name, since)
 #include "mpi/table/functions.def"
+#define GAPLESS_EXTENSION(name, ...) export_if_available MPIX_##name; export_if_available PMPIX_##name;
+#include "mpi/table/extensions.def"
 
 	.section .text.optional, "ax", %progbits
 	.globl gapless_shim_optional_end

@@ -17,6 +17,7 @@ using device::MemoryKind;
 constexpr std::uint64_t no_context = 0;
 
 constinit std::atomic<std::size_t> page_locked{0};
+constinit std::atomic<std::size_t> existing{0};
 
 bool take_from_budget(std::size_t bytes) noexcept {
   const std::size_t others = page_locked.fetch_add(bytes, std::memory_order_relaxed);
@@ -67,7 +68,9 @@ bool is_there(const Place& place) noexcept {
   return runtime != nullptr && runtime->has_context(place.context);
 }
 
-std::byte* allocate(const Place& place, std::size_t capacity) noexcept {
+namespace {
+
+std::byte* allocate_uncounted(const Place& place, std::size_t capacity) noexcept {
   const std::size_t bytes = capacity + spare_bytes;
   if (place.kind == MemoryKind::host) return allocate_on_host(bytes);
   if (place.kind != MemoryKind::pinned) return allocate_by_runtime(place, bytes);
@@ -80,18 +83,29 @@ std::byte* allocate(const Place& place, std::size_t capacity) noexcept {
   return memory;
 }
 
+}  // namespace
+
+std::byte* allocate(const Place& place, std::size_t capacity) noexcept {
+  std::byte* const memory = allocate_uncounted(place, capacity);
+  if (memory != nullptr) existing.fetch_add(1, std::memory_order_relaxed);
+  return memory;
+}
+
 void release(const Place& place, std::byte* memory, std::size_t capacity) noexcept {
   if (place.kind == MemoryKind::host) {
     release_on_host(memory, capacity + spare_bytes);
-    return;
+  } else if (is_there(place)) {
+    device::runtime()->release(place.kind, place.device, memory);
   }
-  if (is_there(place)) device::runtime()->release(place.kind, place.device, memory);
-  forget(place, capacity);
+  forget(place, 1, capacity);
 }
 
-void forget(const Place& place, std::size_t bytes) noexcept {
+void forget(const Place& place, std::size_t buffers, std::size_t bytes) noexcept {
+  existing.fetch_sub(buffers, std::memory_order_relaxed);
   if (place.kind == MemoryKind::pinned) page_locked.fetch_sub(bytes, std::memory_order_relaxed);
 }
+
+std::size_t existing_buffers() noexcept { return existing.load(std::memory_order_relaxed); }
 
 std::size_t page_locked_bytes() noexcept { return page_locked.load(std::memory_order_relaxed); }
 

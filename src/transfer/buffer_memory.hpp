@@ -37,8 +37,11 @@ std::byte* allocate(const Place& place, std::size_t capacity) noexcept;
 void release(const Place& place, std::byte* memory, std::size_t capacity) noexcept;
 
 /// The GPU is told nothing of what `release` is given once its context is gone; nor need it be given then. The process
-/// has that much less page-locked memory.
-void forget(const Place& place, std::size_t bytes) noexcept;
+/// has so many buffers less, of so many bytes.
+void forget(const Place& place, std::size_t buffers, std::size_t bytes) noexcept;
+
+/// Used or kept.
+std::size_t existing_buffers() noexcept;
 
 /// Page-locked bytes of pool buffers, used or kept.
 std::size_t page_locked_bytes() noexcept;

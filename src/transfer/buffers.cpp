@@ -52,6 +52,11 @@ struct Pool {
     for (std::size_t i = 0; i < classes.size(); ++i) sum += classes[i].count << (smallest_class_log2 + i);
     return sum;
   }
+  std::size_t buffers() const noexcept {
+    std::size_t sum = 0;
+    for (const SizeClass& size_class : classes) sum += size_class.count;
+    return sum;
+  }
 };
 
 // Static destructors and functions that exit() calls may send messages, too, after the thread's objects are gone.
@@ -104,7 +109,7 @@ struct ThreadPools {
       if (buffer_memory::is_there(pool.place)) return false;
       const std::size_t gone = pool.bytes();
       count_less(gone);
-      buffer_memory::forget(pool.place, gone);
+      buffer_memory::forget(pool.place, pool.buffers(), gone);
       return true;
     });
     if (!buffer_memory::is_there(place)) return nullptr;
@@ -179,6 +184,7 @@ PoolBuffer& PoolBuffer::operator=(PoolBuffer&& other) noexcept {
   return *this;
 }
 
+std::size_t existing_buffers() noexcept { return buffer_memory::existing_buffers(); }
 std::size_t pooled_bytes() noexcept {
   const ThreadPools* pools = thread_pools();
   return pools == nullptr ? 0 : pools->bytes;

@@ -83,7 +83,7 @@ void Operation::finish_in(Batch& batch, std::size_t received) noexcept {
 }
 
 void Operation::move_in(Batch& batch, layout::Offset end) noexcept {
-  if (!schemes::of(scheme_).is_one_job()) return batch.note(wait(move(end)));
+  if (!joins_batches()) return batch.note(wait(move(end)));
   movement_.end = end;
   report_moved(movement_.buffer, side_, scheme_, static_cast<std::size_t>(end), untimed_ns);
   batch.add(movement_, reach_of(movement_.direction, packed_.kind()));

@@ -75,6 +75,9 @@ class Operation {
   void start_in(Batch& batch) noexcept;
   void finish_in(Batch& batch, std::size_t received) noexcept;
 
+  /// Does it go in a batch together with others?
+  bool joins_batches() const noexcept { return schemes::of(scheme_).is_one_job(); }
+
   std::byte* packed_data() const noexcept { return packed_.data(); }
   /// Where that is.
   device::Location packed_location() const noexcept { return packed_.location(); }

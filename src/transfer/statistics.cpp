@@ -12,6 +12,11 @@ struct alignas(64) Counter {
 };
 constinit std::array<Counter, scheme_count> counters;
 constinit std::atomic<std::uint64_t> analyses{0};
+constinit std::atomic<std::uint64_t> requests_left{0}, buffers_left{0};
+
+std::string counted(std::uint64_t number, const char* what) {
+  return std::to_string(number) + ' ' + what + (number == 1 ? "" : "s");
+}
 
 }  // namespace
 
@@ -24,6 +29,11 @@ void record(Scheme scheme, std::size_t bytes) noexcept {
 }
 
 void record_analysis() noexcept { analyses.fetch_add(1, std::memory_order_relaxed); }
+
+void record_leftovers(const Leftovers& left) noexcept {
+  requests_left.store(left.requests, std::memory_order_relaxed);
+  buffers_left.store(left.buffers, std::memory_order_relaxed);
+}
 
 std::array<Count, scheme_count> statistics() noexcept {
   std::array<Count, scheme_count> result;
@@ -40,9 +50,11 @@ std::string summary() {
   for (std::size_t i = 0; i < scheme_count; ++i) {
     if (!text.empty()) text += ", ";
     text += name(static_cast<Scheme>(i));
-    text += ' ' + std::to_string(counts[i].messages) + (counts[i].messages == 1 ? " message " : " messages ");
-    text += std::to_string(counts[i].bytes) + " B";
+    text += ' ' + counted(counts[i].messages, "message") + ' ' + std::to_string(counts[i].bytes) + " B";
   }
+  const std::uint64_t requests = requests_left.load(std::memory_order_relaxed);
+  const std::uint64_t buffers = buffers_left.load(std::memory_order_relaxed);
+  if (requests + buffers != 0) text += "; left: " + counted(requests, "request") + ", " + counted(buffers, "buffer");
   return text;
 }
 
@@ -58,4 +70,9 @@ extern "C" void gapless_transfer_statistics(std::uint64_t* messages, std::uint64
 
 extern "C" std::uint64_t gapless_transfer_analyses() {
   return gapless::transfer::analyses.load(std::memory_order_relaxed);
+}
+
+extern "C" void gapless_transfer_leftovers(std::uint64_t* requests, std::uint64_t* buffers) {
+  *requests = gapless::transfer::requests_left.load(std::memory_order_relaxed);
+  *buffers = gapless::transfer::buffers_left.load(std::memory_order_relaxed);
 }

@@ -25,10 +25,17 @@ void record(Scheme scheme, std::size_t bytes) noexcept;
 /// Counts an analysis of a datatype. Thread-safe.
 void record_analysis() noexcept;
 
+/// What should not be left when MPI ends.
+struct Leftovers {
+  std::uint64_t requests = 0;  ///< that the program has not completed, or not freed
+  std::uint64_t buffers = 0;   ///< of packed bytes, in use or kept by a thread that has not ended
+};
+void record_leftovers(const Leftovers& left) noexcept;
+
 /// Counts so far, indexed by Scheme.
 std::array<Count, scheme_count> statistics() noexcept;
 
-/// One line: "native 3 messages 24 B, packed 1 message 4096 B, …".
+/// One line: "native 3 messages 24 B, packed 1 message 4096 B, …", and what is left, if anything is.
 std::string summary();
 
 }  // namespace gapless::transfer
@@ -36,3 +43,5 @@ std::string summary();
 /// For tests and tools: four numbers each, in the order of transfer::Scheme.
 extern "C" void gapless_transfer_statistics(std::uint64_t* messages, std::uint64_t* bytes);
 extern "C" std::uint64_t gapless_transfer_analyses();
+/// Both zero until MPI has ended.
+extern "C" void gapless_transfer_leftovers(std::uint64_t* requests, std::uint64_t* buffers);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "mpi/calls/side.hpp"
+#include "mpi/requests/deferred.hpp"
 #include "mpi/table/rows.hpp"
 
 namespace gapless::mpi {
@@ -127,6 +128,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   using typename Base::Kind, typename Base::Tuple;
 
   static int call(Arguments... arguments) {
+    requests::start_deferred();
     const Tuple all(arguments...);
     if (Base::template is_native<Kind::send>(all) && Base::template is_native<Kind::receive>(all)) [[likely]]
       return Row::native_function()(arguments...);
@@ -170,6 +172,7 @@ struct ReplaceCall;
 template <class Row, auto slowly, class Count, class... Others>
 struct ReplaceCall<Row, slowly, int (*)(void*, Count, MPI_Datatype, Others...)> {
   static int call(void* memory, Count count, MPI_Datatype datatype, Others... others) {
+    requests::start_deferred();
     if (goes_straight_through<Purpose::message>(memory, count, datatype)) [[likely]]
       return Row::native_function()(memory, count, datatype, others...);
     return slowly(memory, count, datatype, others...);

@@ -14,17 +14,17 @@ class ReceivedStatus {
  public:
   /// `wanted`: the program's, which may be MPI_STATUS_IGNORE.
   explicit ReceivedStatus(MPI_Status* wanted) noexcept : wanted_(wanted == MPI_STATUS_IGNORE ? nullptr : wanted) {
-    own_.MPI_SOURCE = nobody;
-    if (wanted_ != nullptr) own_.MPI_ERROR = wanted_->MPI_ERROR;
+    own_ = unset(wanted_);
   }
   /// One that the library has filled in already, or left as unset() made it.
   ReceivedStatus(const MPI_Status& filled, MPI_Status* wanted) noexcept : own_(filled), wanted_(wanted) {}
 
   MPI_Status* get() noexcept { return &own_; }
-  static MPI_Status unset(int error) noexcept {
+  /// What the program's status holds, which may be null, without a source.
+  static MPI_Status unset(const MPI_Status* wanted) noexcept {
     MPI_Status status{};
+    if (wanted != nullptr) status = *wanted;
     status.MPI_SOURCE = nobody;
-    status.MPI_ERROR = error;
     return status;
   }
 
@@ -36,9 +36,12 @@ class ReceivedStatus {
   bool is_cancelled() const noexcept;
   void set_bytes(std::size_t bytes) noexcept;
 
-  /// Gives the program its status, if the library has set one.
+  /// Gives the program what the library has set: of a send MPICH sets only whether it was cancelled.
   void deliver() const noexcept {
-    if (wanted_ != nullptr && is_set()) *wanted_ = own_;
+    if (wanted_ == nullptr) return;
+    const int before = wanted_->MPI_SOURCE;
+    *wanted_ = own_;
+    if (!is_set()) wanted_->MPI_SOURCE = before;
   }
 
  private:

@@ -51,6 +51,11 @@ class Side {
     split();
     return true;
   }
+  /// Can packing wait, to be done together with that of others?
+  bool may_wait(std::size_t most_bytes) const noexcept {
+    return packs() && message_->joins_batches() && message_->packed_size() <= most_bytes;
+  }
+  std::size_t packed_size() const noexcept { return message_->packed_size(); }
   /// The same of a message that is packed each time that it is sent.
   bool reserve(const char* function, int& code) noexcept {
     return prepare_by([](transfer::Operation& message) { return message.reserve(); }, function, code);
@@ -59,6 +64,12 @@ class Side {
   void pack_in(transfer::Batch& batch) noexcept { message_->start_in(batch); }
   /// The batch has been packed.
   void is_packed() noexcept { split(); }
+  /// Packs without others, and waits.
+  transfer::Result pack_alone() noexcept {
+    const transfer::Result result = message_->wait(message_->start());
+    split();
+    return result;
+  }
 
   /// For calls of which the library does not tell how much they have received: host memory is left to the library, and
   /// GPU memory packed, so that unpack_whole() leaves as it was what does not arrive. Comes before and after prepare().

@@ -14,7 +14,7 @@
 namespace gapless::mpi {
 namespace {
 
-enum class Cause { unserved, out_of_memory, device_failed };
+enum class Cause { unserved, elsewhere, out_of_memory, device_failed };
 
 int code_for(const char* function, Cause cause, const char* text) noexcept {
   const int error_class = cause == Cause::out_of_memory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
@@ -43,6 +43,15 @@ int unserved_gpu_memory(const char* function, int device) noexcept {
       "memory in this call yet",
       function, device);
   return code_for(function, Cause::unserved, text);
+}
+
+int refused_elsewhere(const char* function) noexcept {
+  char text[MPI_MAX_ERROR_STRING];
+  std::snprintf(text, sizeof text,
+                "%s: the buffer of another process is memory of a GPU, which this MPI library cannot read, and gapless "
+                "does not support GPU memory in this call yet",
+                function);
+  return code_for(function, Cause::elsewhere, text);
 }
 
 int gpu_failure(const char* function, transfer::Result result) noexcept {

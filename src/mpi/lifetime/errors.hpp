@@ -13,6 +13,9 @@ namespace gapless::mpi {
 /// `function`.
 int unserved_gpu_memory(const char* function, int device) noexcept;
 
+/// The error code, not yet raised, of a collective call that another process has to refuse for that reason.
+int refused_elsewhere(const char* function) noexcept;
+
 /// The error code, not yet raised, for GPU data that could not be moved in `function`. Precondition: result != ok.
 int gpu_failure(const char* function, transfer::Result result) noexcept;
 

@@ -12,9 +12,12 @@
 #include "base/settings.hpp"
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/calls/staged/byte_types.hpp"
+#include "mpi/calls/staged/one_sided.hpp"
+#include "mpi/calls/staged/split_access.hpp"
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/lifetime/session.hpp"
+#include "mpi/requests/deferred.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/native.hpp"
@@ -69,6 +72,9 @@ void print_statistics() noexcept {
 /// Precondition: within a Change, and no call of the program is under way.
 void end() noexcept {
   if (!working.exchange(false)) return;
+  transfer::drain_pools();
+  transfer::record_leftovers({requests::how_many() + one_sided::how_many() + split_access::how_many(),
+                              transfer::existing_buffers()});
   if (transfer::statistics_wanted()) print_statistics();
   if (transfer::report_wanted()) transfer::write_report(rank_in_world(), library_version().data());
   type_cache::clear_table();
@@ -82,7 +88,6 @@ void end() noexcept {
   } else {
     session::close(private_communicator);
   }
-  transfer::drain_pools();
 }
 
 int end_with_world(MPI_Comm, int, void*, void*) {
@@ -239,6 +244,7 @@ int initialize_thread(int* count, char*** arguments, int required, int* provided
 }
 
 int finalize() {
+  requests::start_deferred();
   requests::complete_freed(true);
   return native.Finalize();
 }
@@ -254,6 +260,7 @@ int session_initialize(MPI_Info info, MPI_Errhandler handler, MPI_Session* sessi
 }
 
 int session_finalize(MPI_Session* session) {
+  requests::start_deferred();
   {
     const Change change;
     if (--open_sessions == 0 && model == Model::sessions) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 
+#include "mpi/requests/deferred.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/table/entry_points.hpp"
 
@@ -38,6 +39,7 @@ class Claims {
  public:
   Claims(int count, const MPI_Request* requests) noexcept
       : count_(requests == nullptr ? 0 : std::max(count, 0)), requests_(requests), pending_(count_) {
+    start_deferred();
     complete_freed(false);
     for (int i = 0; i < count_ && pending_.is_there(); ++i) {
       pending_[i] = claim(requests[i]);
@@ -61,7 +63,7 @@ class Claims {
   /// again. Returns `code`, or an error of ours that is not raised yet.
   int complete(int i, int code, ReceivedStatus& status) noexcept {
     Pending* pending = completed(i);
-    if (pending == nullptr) {
+    if (pending == nullptr || !is_over(*pending, code)) {
       status.deliver();
       return code;
     }
@@ -71,6 +73,8 @@ class Claims {
     if (pending->is_persistent) {
       pending->forget_outcome();
     } else {
+      // Of a call that completes, so the program's handle may change.
+      const_cast<MPI_Request&>(requests_[i]) = MPI_REQUEST_NULL;
       pending_[i] = nullptr;
       end(pending);
     }
@@ -91,7 +95,19 @@ class Claims {
       return code;
     }
     object_ = pending->error_object;
-    return pending->finish(status);
+    const int result = pending->finish(status);
+    // The library may take the persistent request under it for inactive from now on.
+    if (pending->frees_request) pending->settle(result);
+    return result;
+  }
+
+  /// A request that is complete whatever the library says; MPI_UNDEFINED if there is none. Calls that complete some of
+  /// theirs ask this first.
+  int settled() noexcept {
+    for (int i = 0; any_ && i < count_; ++i) {
+      if (pending_[i] != nullptr && pending_[i]->is_settled) return i;
+    }
+    return MPI_UNDEFINED;
   }
 
   /// Raises an error of ours where those of the last message go.
@@ -104,8 +120,16 @@ class Claims {
   /// What is pending for a request that the library may have completed; null if it has not, or nothing is.
   Pending* completed(int i) noexcept {
     Pending* pending = any_ ? pending_[i] : nullptr;
-    const bool is_under_way = pending != nullptr && !pending->is_persistent && requests_[i] != MPI_REQUEST_NULL;
-    return is_under_way ? nullptr : pending;
+    if (pending == nullptr || pending->is_persistent || pending->frees_request) return pending;
+    return requests_[i] != MPI_REQUEST_NULL ? nullptr : pending;
+  }
+  /// Of a request that stays the program's handle when it is complete: does an error mean that it is?
+  static bool is_over(const Pending& pending, int code) noexcept {
+    int is_complete = 1;
+    if (pending.frees_request && code != MPI_SUCCESS) {
+      native.Request_get_status(pending.handle, &is_complete, MPI_STATUS_IGNORE);
+    }
+    return is_complete != 0;
   }
 
   int count_;
@@ -121,7 +145,7 @@ class Statuses {
   Statuses(int count, MPI_Status* wanted) noexcept
       : wanted_(wanted == MPI_STATUSES_IGNORE ? nullptr : wanted), own_(count) {
     for (int i = 0; i < count && own_.is_there(); ++i) {
-      own_[i] = ReceivedStatus::unset(wanted_ == nullptr ? MPI_SUCCESS : wanted_[i].MPI_ERROR);
+      own_[i] = ReceivedStatus::unset(wanted_ == nullptr ? nullptr : wanted_ + i);
     }
   }
   bool are_there() const noexcept { return own_.is_there(); }
@@ -223,8 +247,9 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Waitany(count, requests, index, wanted);
   ReceivedStatus status(wanted);
-  *index = MPI_UNDEFINED;
-  const int code = native.Waitany(count, requests, index, status.get());
+  *index = claims.settled();
+  const int code = *index != MPI_UNDEFINED ? native.Wait(&requests[*index], status.get())
+                                           : native.Waitany(count, requests, index, status.get());
   if (*index == MPI_UNDEFINED) return status.deliver(), code;
   return claims.raised(code, claims.complete(*index, code, status));
 }
@@ -234,8 +259,9 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Testany(count, requests, index, flag, wanted);
   ReceivedStatus status(wanted);
-  *index = MPI_UNDEFINED;
-  const int code = native.Testany(count, requests, index, flag, status.get());
+  *index = claims.settled();
+  const int code = *index != MPI_UNDEFINED ? native.Test(&requests[*index], flag, status.get())
+                                           : native.Testany(count, requests, index, flag, status.get());
   if (*index == MPI_UNDEFINED) return status.deliver(), code;
   return claims.raised(code, claims.complete(*index, code, status));
 }
@@ -248,6 +274,12 @@ template <auto function>
   if (!claims.are_there() || !statuses.are_there()) return no_memory();
   if (!claims.are_any()) return (native.*function)(count, requests, completed, indices, wanted);
   *completed = 0;
+  if (const int settled = claims.settled(); settled != MPI_UNDEFINED) {
+    indices[0] = settled;
+    *completed = 1;
+    const int settled_code = native.Wait(&requests[settled], statuses.get());
+    return complete_several(claims, statuses, 1, settled_code, [settled](int) { return settled; });
+  }
   const int code = (native.*function)(count, requests, completed, indices, statuses.get());
   const int number = *completed == MPI_UNDEFINED ? 0 : *completed;
   return complete_several(claims, statuses, number, code, [indices](int k) { return indices[k]; });
@@ -289,8 +321,9 @@ int get_status_any(int count, const MPI_Request* requests, int* index, int* flag
   if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_any(count, requests, index, flag, wanted);
   ReceivedStatus status(wanted);
-  *index = MPI_UNDEFINED;
-  const int code = native.Request_get_status_any(count, requests, index, flag, status.get());
+  *index = claims.settled();
+  const int code = *index != MPI_UNDEFINED ? native.Request_get_status(requests[*index], flag, status.get())
+                                           : native.Request_get_status_any(count, requests, index, flag, status.get());
   if (*index == MPI_UNDEFINED) return status.deliver(), code;
   return claims.raised(code, claims.look(*index, code, status));
 }
@@ -302,6 +335,13 @@ int get_status_some(int count, const MPI_Request* requests, int* completed, int*
   Statuses statuses(count, wanted);
   if (!statuses.are_there()) return no_memory();
   *completed = 0;
+  if (const int settled = claims.settled(); settled != MPI_UNDEFINED) {
+    int flag = 0;
+    indices[0] = settled;
+    *completed = 1;
+    const int settled_code = native.Request_get_status(requests[settled], &flag, statuses.get());
+    return look_at_several(claims, statuses, 1, settled_code, [settled](int) { return settled; });
+  }
   const int code = native.Request_get_status_some(count, requests, completed, indices, statuses.get());
   const int number = *completed == MPI_UNDEFINED ? 0 : *completed;
   return look_at_several(claims, statuses, number, code, [indices](int k) { return indices[k]; });
@@ -347,6 +387,7 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
 }
 
 int free_request(MPI_Request* request) {
+  start_deferred();
   Pending* pending = are_none() || request == nullptr ? nullptr : claim(*request);
   if (pending == nullptr) return native.Request_free(request);
   adopt(pending);
@@ -357,6 +398,7 @@ int free_request(MPI_Request* request) {
 
 template <auto function>
 int free_communicator(MPI_Comm* communicator) {
+  start_deferred();
   if (!are_none() && communicator != nullptr) forget_communicator(*communicator);
   return (native.*function)(communicator);
 }

@@ -97,6 +97,7 @@ Pending* acquire() noexcept {
 void release(Pending* pending) noexcept {
   pending->clear();
   pending->is_claimed = pending->is_unpacked = pending->is_persistent = false;
+  pending->frees_request = pending->is_settled = false;
   const Lock lock;
   push(table().unused, pending);
 }
@@ -139,6 +140,7 @@ void unclaim(Pending* pending) noexcept {
 
 void end(Pending* pending) noexcept {
   remove(pending);
+  if (pending->frees_request) native.Request_free(&pending->handle);
   release(pending);
 }
 
@@ -156,7 +158,7 @@ void complete_freed(bool all) noexcept {
     // The status of a persistent request is told once: MPICH ends what is under way when it is asked for it.
     native.Wait(&pending->handle, all ? status.get() : MPI_STATUS_IGNORE);
     static_cast<void>(pending->finish(status));
-    if (pending->is_persistent) native.Request_free(&pending->handle);
+    if (pending->is_persistent || pending->frees_request) native.Request_free(&pending->handle);
     internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
     release(pending);
   }

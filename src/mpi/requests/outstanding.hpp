@@ -19,6 +19,9 @@ extern std::atomic<std::size_t> outstanding;
 /// Is nothing outstanding, freed requests included?
 inline bool are_none() noexcept { return internal::outstanding.load(std::memory_order_relaxed) == 0; }
 
+/// Messages and persistent requests that are outstanding, freed ones included.
+inline std::size_t how_many() noexcept { return internal::outstanding.load(std::memory_order_relaxed); }
+
 /// A place for one message, not yet outstanding. Null if there is no memory for it.
 Pending* acquire() noexcept;
 /// Gives back a place that is not outstanding.

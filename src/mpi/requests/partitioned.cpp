@@ -4,6 +4,7 @@
 #include <new>
 
 #include "mpi/calls/message_call.hpp"
+#include "mpi/requests/deferred.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/requests/partitions.hpp"
 #include "mpi/table/entry_points.hpp"
@@ -84,6 +85,7 @@ int ready_list(int length, Partition* partitions, MPI_Request request) {
 }
 
 int arrived(MPI_Request request, int partition, int* flag) {
+  start_deferred();
   const int code = native.Parrived(request, partition, flag);
   if (are_none() || code != MPI_SUCCESS || *flag == 0) return code;
   Pending* pending = find(request);

@@ -91,4 +91,16 @@ int Pending::started(transfer::Result result) noexcept {
   return start_code_;
 }
 
+int Pending::pack_alone() noexcept {
+  transfer::Result result = transfer::Result::ok;
+  visit<Sending>([&](auto& side) { result = side.pack_alone(); });
+  return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
+}
+
+void Pending::settle(int code) noexcept {
+  is_settled = true;
+  is_unpacked = true;
+  unpacked_code_ = code;
+}
+
 }  // namespace gapless::mpi::requests

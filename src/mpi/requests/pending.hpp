@@ -83,6 +83,11 @@ class Pending {
   /// been done, gives MPI_SUCCESS, or the error that is to be raised.
   void start_in(transfer::Batch& batch) noexcept;
   int started(transfer::Result result) noexcept;
+  /// Packs what it sends, after a batch that has failed. MPI_SUCCESS, or the error.
+  int pack_alone() noexcept;
+  /// The request is complete, whatever the library says of it: with an error, or because the library has said so
+  /// before.
+  void settle(int code) noexcept;
 
   int raise(int code) const noexcept { return raise_on(error_object, code); }
 
@@ -90,9 +95,12 @@ class Pending {
   const char* function = "";   ///< that started it, for error texts
   ErrorObject error_object;    ///< whose handler is called
   bool is_persistent = false;  ///< the request stays when it is complete, and may be started again
-  bool is_claimed = false;     ///< a call is completing the request
-  bool is_unpacked = false;    ///< the message has been seen to arrive
-  Pending* next = nullptr;     ///< in its list
+  /// The library's request is a persistent one, and the program's is not: it is freed when it is complete.
+  bool frees_request = false;
+  bool is_settled = false;   ///< complete, though the library takes the request for inactive
+  bool is_claimed = false;   ///< a call is completing the request
+  bool is_unpacked = false;  ///< the message has been seen to arrive
+  Pending* next = nullptr;   ///< in its list
 
  private:
   /// Has the program been sent something, of which that is the status?

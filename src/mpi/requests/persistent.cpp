@@ -1,5 +1,6 @@
 // Persistent messages. The program's handle is the library's own persistent request on a packed buffer that lives as
 // long as the request: each start packs into it what the memory then holds, each completion unpacks what came.
+#include "mpi/requests/deferred.hpp"
 #include "mpi/requests/request_call.hpp"
 #include "mpi/table/entry_points.hpp"
 
@@ -21,6 +22,7 @@ int start_packed(Pending* pending, MPI_Request* request) noexcept {
 }
 
 int start(MPI_Request* request) {
+  start_deferred();
   Pending* pending = are_none() || request == nullptr ? nullptr : persistent_of(*request);
   if (pending == nullptr) return native.Start(request);
   transfer::Batch batch;
@@ -61,6 +63,7 @@ int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
 }
 
 int start_all(int count, MPI_Request* requests) {
+  start_deferred();
   return are_none() || requests == nullptr ? native.Startall(count, requests) : start_all_slowly(count, requests);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mpi/calls/message_call.hpp"
+#include "mpi/requests/deferred.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/requests/work.hpp"
 #include "mpi/table/rows.hpp"
@@ -36,6 +37,23 @@ int place_under_request(requests::Pending* pending, MPI_Request* request, CallLi
   return code;
 }
 
+/// The call that makes a persistent request for the same message, where sends may be deferred.
+template <class Row>
+struct PersistentOf {
+  static constexpr bool is_there = false;
+};
+#define GAPLESS_DEFERRABLE(name, persistent)                                 \
+  GAPLESS_IF_DECLARED(                                                       \
+      name, template <> struct PersistentOf<table::rows::name> {             \
+        static constexpr bool is_there = true;                               \
+        static auto native_function() noexcept { return native.persistent; } \
+      };)
+GAPLESS_DEFERRABLE(Isend, Send_init)
+GAPLESS_DEFERRABLE(Isend_c, Send_init_c)
+GAPLESS_DEFERRABLE(Issend, Ssend_init)
+GAPLESS_DEFERRABLE(Issend_c, Ssend_init_c)
+#undef GAPLESS_DEFERRABLE
+
 template <class Row, Life life, class Function = decltype(Row::native_function())>
 struct RequestCall;
 
@@ -55,18 +73,78 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     const Tuple all(arguments...);
     // A persistent request is made to be started often, so the analysis of its datatype pays at once.
     if constexpr (life == Life::persistent) type_cache::find(std::get<Base::template place<side> + 2>(all));
-    if (Base::template is_native<Kind::send>(all) && Base::template is_native<Kind::receive>(all)) [[likely]]
+    if (Base::template is_native<Kind::send>(all) && Base::template is_native<Kind::receive>(all)) [[likely]] {
+      if constexpr (leaves_now) {
+        if (!requests::are_none_deferred()) [[unlikely]]
+          return call_behind_deferred(arguments...);
+      }
       return Row::native_function()(arguments...);
+    }
     return call_slowly(arguments...);
   }
 
  private:
+  /// A send that leaves in this call, unless it is deferred.
+  static constexpr bool leaves_now = life == Life::once && sends;
+
+  // A send that needs nothing done, while others are deferred. Sends to one destination leave in program order.
+  [[gnu::noinline]] static int call_behind_deferred(Arguments... arguments) {
+    const Tuple all(arguments...);
+    if (is_behind_deferred(all)) {
+      if constexpr (PersistentOf<Row>::is_there) {
+        if (requests::Pending* pending = requests::acquire()) return defer(pending, all, 0);
+      }
+      requests::start_deferred();
+    }
+    return Row::native_function()(arguments...);
+  }
+
+  static bool is_behind_deferred(const Tuple& all) noexcept {
+    return requests::is_deferred_to(Base::communicator(all), std::get<Base::template place<Kind::destination>>(all));
+  }
+
+  /// Makes a persistent request in place of the call, which is started with what is deferred.
+  static int defer(requests::Pending* pending, const Tuple& all, std::size_t bytes) noexcept {
+    pending->function = Row::name;
+    pending->error_object = ErrorObject::of_communicator(Base::communicator(all));
+    pending->frees_request = true;
+    MPI_Request& request = *std::get<Base::template place<Kind::new_request>>(all);
+    const MPI_Request before = std::exchange(request, MPI_REQUEST_NULL);
+    const int code = std::apply(PersistentOf<Row>::native_function(), all);
+    if (code != MPI_SUCCESS || request == MPI_REQUEST_NULL) {
+      request = code == MPI_SUCCESS ? before : request;
+      requests::release(pending);
+      return code;
+    }
+    requests::add(pending, request);
+    requests::defer(pending, Base::communicator(all), std::get<Base::template place<Kind::destination>>(all), bytes);
+    return code;
+  }
+
+  /// Is packing to wait for that of other sends?
+  static bool may_wait(const Sides& mine) noexcept {
+    return mine.may_wait(requests::most_deferred_bytes) && requests::may_defer();
+  }
+
   [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
     Tuple all(arguments...);
     requests::Pending* pending = requests::acquire();
     if (pending == nullptr) return table::raise<Row>(MPI_ERR_NO_MEM, all);
     Sides& mine = make(pending, all);
     int code = MPI_SUCCESS;
+    if constexpr (PersistentOf<Row>::is_there) {
+      if (may_wait(mine)) {
+        if (mine.reserve(Row::name, code)) {
+          Base::template substitute<side>(all, mine);
+          return defer(pending, all, mine.packed_size());
+        }
+        requests::release(pending);
+        return table::raise<Row>(code, all);
+      }
+    }
+    if constexpr (leaves_now) {
+      if (!requests::are_none_deferred() && is_behind_deferred(all)) requests::start_deferred();
+    }
     const bool fails = !prepare(mine, code);
     if (!fails && mine.packs()) return start(pending, mine, all);
     requests::release(pending);

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TABLE = Path(__file__).with_name("functions.def")
+EXTENSIONS = Path(__file__).with_name("extensions.def")
 USED_TABLE = Path(__file__).with_name("used_functions.def")
 ROW = re.compile(r"^GAPLESS_FUNCTION(_AND_LARGE_COUNT)?\((\w+), (\w+), (\w+), roles\((.*)\)\)$")
 USED_ROW = re.compile(r"^GAPLESS_USED\((\w+), (\w+)\)$", re.MULTILINE)
@@ -50,6 +51,11 @@ def rows() -> list[Row]:
         if both:
             found.append(Row(f"{name}_c", mark, "large_count", roles))
     return found
+
+
+def extensions() -> list[str]:
+    """Names, MPIX_ included, of what libraries have beside the standard."""
+    return re.findall(r"^GAPLESS_EXTENSION\((\w+),", EXTENSIONS.read_text(), re.MULTILINE)
 
 
 def names() -> list[str]:

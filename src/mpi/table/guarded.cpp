@@ -12,6 +12,7 @@
 #include "mpi/calls/staged/staged_call.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
+#include "mpi/requests/deferred.hpp"
 #include "mpi/table/rows.hpp"
 #include "transfer/choose.hpp"
 
@@ -56,20 +57,25 @@ bool is_worth_copying_here(const TypeRecord& record, MPI_Count count) noexcept {
          !transfer::is_forced(transfer::Scheme::native);
 }
 
+const TypeRecord& record_of(const CallFacts& call, const void* memory, MPI_Count count,
+                            MPI_Datatype datatype) noexcept {
+  return call.is_persistent ? *type_cache::find(datatype)
+                            : *type_cache::find_for_use(memory, count, datatype, Purpose::message);
+}
+
 // Is there nothing to pack in host memory? One look-up for each datatype.
 bool is_plain(const CallFacts& call, const MemoryArgument& argument) noexcept {
   if (!matters_here(call, argument)) return true;
   if (!has_datatypes(argument.kind)) {
     const MPI_Count count = argument.counts.is_array() ? 2 : argument.counts[0];
-    return count <= 0 ||
-           is_plain(*type_cache::find_for_use(argument.memory, count, argument.datatype, Purpose::message), count);
+    return count <= 0 || is_plain(record_of(call, argument.memory, count, argument.datatype), count);
   }
   const auto entries = static_cast<std::size_t>(count_entries(call.communicator, peers_of(argument.kind)));
   for (std::size_t k = 0; k < entries; ++k) {
     const void* memory = address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k]));
     const MPI_Count count = argument.counts[k];
     if (count <= 0) continue;
-    const TypeRecord& record = *type_cache::find_for_use(memory, count, argument.datatypes[k], Purpose::message);
+    const TypeRecord& record = record_of(call, memory, count, argument.datatypes[k]);
     if (!is_plain(record, count)) return false;
     // What a process exchanges with itself is not the library's because messages are.
     if (!record.plain && is_exchanged_with_self(argument.kind) && is_worth_copying_here(record, count) &&
@@ -85,6 +91,7 @@ struct Guard;
 template <class Row, class... Arguments>
 struct Guard<Row, int (*)(Arguments...)> {
   static int call(Arguments... arguments) {
+    if constexpr (!has_role<Row>(Kind::new_request)) requests::start_deferred();
     using View = CallView<Row, Arguments...>;
     const Tuple all(arguments...);
     if (device::in_use()) [[unlikely]] {
@@ -113,6 +120,24 @@ struct Guard<Row, int (*)(Arguments...)> {
   }
 };
 
+template <class Row, class Function>
+struct Waiting;
+
+/// A call that may wait for another process, which may wait for a message that is deferred here.
+template <class Row, class... Arguments>
+struct Waiting<Row, int (*)(Arguments...)> {
+  static int call(Arguments... arguments) {
+    requests::start_deferred();
+    return Row::native_function()(arguments...);
+  }
+};
+
+template <class Row>
+void add_waiting(std::vector<gapless_variant_entry>& entries, const char* name) {
+  if (Row::native_function() == nullptr) return;
+  entries.push_back({name, reinterpret_cast<void*>(&Waiting<Row, decltype(Row::native_function())>::call)});
+}
+
 template <class Row>
 void add(std::vector<gapless_variant_entry>& entries, const char* name) {
   if (Row::native_function() == nullptr) return;
@@ -124,6 +149,7 @@ void add(std::vector<gapless_variant_entry>& entries, const char* name) {
 void add_guarded_entries(std::vector<gapless_variant_entry>& entries) {
 #define GAPLESS_ADD_intercepted(name)
 #define GAPLESS_ADD_guarded(name) GAPLESS_IF_DECLARED(name, add<table::rows::name>(entries, #name);)
+#define GAPLESS_ADD_waiting(name) GAPLESS_IF_DECLARED(name, add_waiting<table::rows::name>(entries, #name);)
 #define GAPLESS_ADD_refused(name)
 #define GAPLESS_ADD_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_ADD_##mark(name)

@@ -11,6 +11,7 @@ struct Native {
 #define GAPLESS_NATIVE_MEMBER(name) GAPLESS_IF_DECLARED(name, decltype(&MPI_##name) name = nullptr;)
 #define GAPLESS_NATIVE_intercepted(name) GAPLESS_NATIVE_MEMBER(name)
 #define GAPLESS_NATIVE_guarded(name) GAPLESS_NATIVE_MEMBER(name)
+#define GAPLESS_NATIVE_waiting(name) GAPLESS_NATIVE_MEMBER(name)
 #define GAPLESS_NATIVE_refused(name) GAPLESS_NATIVE_MEMBER(name)
 #define GAPLESS_NATIVE_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_NATIVE_##mark(name)
@@ -20,6 +21,7 @@ struct Native {
 #undef GAPLESS_NATIVE_MEMBER
 #undef GAPLESS_NATIVE_intercepted
 #undef GAPLESS_NATIVE_guarded
+#undef GAPLESS_NATIVE_waiting
 #undef GAPLESS_NATIVE_refused
 #undef GAPLESS_NATIVE_passed
 

@@ -7,6 +7,7 @@
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/entry_points.hpp"
+#include "mpi/table/extensions.hpp"
 #include "mpi/table/guarded.hpp"
 #include "transfer/profiles.hpp"
 #include "transfer/report.hpp"
@@ -20,6 +21,7 @@ void add_intercepted_entries(std::vector<gapless_variant_entry>& entries) {
   GAPLESS_IF_DECLARED(name,           \
                       if (native.name != nullptr) entries.push_back({#name, reinterpret_cast<void*>(entry::name)});)
 #define GAPLESS_ADD_guarded(name)
+#define GAPLESS_ADD_waiting(name)
 #define GAPLESS_ADD_refused(name)
 #define GAPLESS_ADD_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_ADD_##mark(name)
@@ -49,6 +51,7 @@ extern "C" [[gnu::visibility("default")]] const gapless_variant_entry* gapless_v
     static std::vector<gapless_variant_entry> entries;
     add_intercepted_entries(entries);
     add_guarded_entries(entries);
+    add_extensions(find, context, entries);
     set_library_profile();
     early_uses::set_prices();
     counts_native_messages = gapless::transfer::statistics_wanted() || gapless::transfer::report_wanted();

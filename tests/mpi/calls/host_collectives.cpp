@@ -223,5 +223,39 @@ TEST_F(HostCollectives, HalosOfGrids) {
   }
 }
 
+#if MPI_VERSION >= 4
+/// Made to be started often, so their datatypes are analysed at once, and each start packs what the memory holds then.
+TEST_F(HostCollectives, PersistentOnesPackAtEachStart) {
+  constexpr int columns = 300;
+  const Owned gaps(strided(columns, 1, 3)), none(strided(1, columns, columns));
+  const std::vector<int> ones(static_cast<std::size_t>(processes_), 1);
+  std::vector<int> apart(static_cast<std::size_t>(processes_));
+  for (int k = 0; k < processes_; ++k)
+    apart[static_cast<std::size_t>(k)] = k * 3 * columns * static_cast<int>(sizeof(int));
+  const std::vector<MPI_Datatype> types(static_cast<std::size_t>(processes_), gaps);
+  std::vector<std::byte> sent = filled(bytes, 10 * rank()), received = filled(bytes, 3), wanted = received;
+  MPI_Request requests[2];
+  MPI_Alltoallw_init(sent.data(), ones.data(), apart.data(), types.data(), received.data(), ones.data(), apart.data(),
+                     types.data(), world_, MPI_INFO_NULL, &requests[0]);
+  MPI_Allgather_init(sent.data(), 1, gaps, received.data() + bytes / 2, columns, MPI_INT, world_, MPI_INFO_NULL,
+                     &requests[1]);
+  const auto before = packed_messages();
+  for (int round = 0; round < 3; ++round) {
+    for (std::byte& byte : sent) byte ^= static_cast<std::byte>(77 + round);
+    GAPLESS_TEST_NATIVE(Alltoallw)
+    (sent.data(), ones.data(), apart.data(), types.data(), wanted.data(), ones.data(), apart.data(), types.data(),
+     world_);
+    GAPLESS_TEST_NATIVE(Allgather)(sent.data(), 1, gaps, wanted.data() + bytes / 2, columns, MPI_INT, world_);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Startall(2, requests));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+    EXPECT_TRUE(same_bytes(wanted, received)) << "round " << round;
+  }
+  if (is_everything_packed()) {
+    EXPECT_LE(before + 6, packed_messages());
+  }
+  for (MPI_Request& request : requests) MPI_Request_free(&request);
+}
+#endif
+
 }  // namespace
 }  // namespace gapless::test

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -184,6 +186,29 @@ TEST(External, PackingIsTheLibrarysOwn) {
     EXPECT_EQ(there, back);
     EXPECT_LT(12, there);
   });
+}
+
+/// Where all processes are known to run gapless, none is left alone in the library.
+TEST(Windows, OnGpuMemoryAreRefusedByAll) {
+  if (std::getenv("GAPLESS_ALL_RANKS") == nullptr) GTEST_SKIP() << "not all processes are known to run gapless";
+  const ReturnErrors errors(MPI_COMM_WORLD);
+  TwoMemories memories;
+  OnGpu memory(memories.sent);
+  for (int refused = 0; refused < size(); ++refused) {
+    void* mine = rank() == refused ? memory.at() : memories.received.data();
+    MPI_Win window = MPI_WIN_NULL;
+    const int code = MPI_Win_create(mine, 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    EXPECT_NE(MPI_SUCCESS, code);
+    char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    EXPECT_NE(nullptr, std::strstr(text, "MPI_Win_create")) << text;
+    EXPECT_EQ(rank() != refused, std::strstr(text, "another process") != nullptr) << text;
+  }
+  MPI_Win window = MPI_WIN_NULL;
+  // No bytes of a GPU's are nobody's trouble.
+  EXPECT_EQ(MPI_SUCCESS, MPI_Win_create(memory.at(), 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window));
+  MPI_Win_free(&window);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Messages complete while their peer sits in any call that blocks: one end has started and sits, the other completes,
 // and only then does what the first waits for.
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
 #include <unistd.h>
@@ -253,6 +254,87 @@ TEST(Progress, WhileThePeerMakesACommunicator) {
     }
   } sit;
   run("Comm_split", sit);
+}
+
+TEST(Progress, WhileThePeerLooksForAMessage) {
+  struct : Sit {
+    bool is_of_two() const override { return true; }
+    void wait_for(int tag) override {
+      int token = 0, flag = 0;
+      MPI_Message message = MPI_MESSAGE_NULL;
+      while (flag == 0) MPI_Improbe(partner(), tag, MPI_COMM_WORLD, &flag, &message, MPI_STATUS_IGNORE);
+      MPI_Mrecv(&token, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+    }
+  } sit;
+  run("Improbe", sit);
+}
+
+#ifdef MPICH_NAME
+TEST(Progress, WhileThePeerLooksAtARequest) {
+  if (dlsym(RTLD_DEFAULT, "MPIX_Request_is_complete") == nullptr) GTEST_SKIP() << "no MPIX_Request_is_complete";
+  struct : Sit {
+    bool is_of_two() const override { return true; }
+    void wait_for(int tag) override {
+      int token = 0;
+      MPI_Request request;
+      MPI_Irecv(&token, 1, MPI_INT, partner(), tag, MPI_COMM_WORLD, &request);
+      // Looks only: the library goes on by a call that gapless does not know.
+      while (!MPIX_Request_is_complete(request)) MPIX_Stream_progress(MPIX_STREAM_NULL);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+  } sit;
+  run("Request_is_complete", sit);
+}
+#endif
+
+TEST(Progress, WhileThePeerMakesATopology) {
+  struct : Sit {
+    void together() override {
+      MPI_Comm line;
+      const int dimensions[] = {size()}, periods[] = {0};
+      MPI_Cart_create(MPI_COMM_WORLD, 1, dimensions, periods, 0, &line);
+      MPI_Comm_free(&line);
+    }
+  } sit;
+  run("Cart_create", sit);
+}
+
+TEST(Progress, WhileThePeerPostsAWindow) {
+  struct : Sit {
+    bool is_of_two() const override { return false; }
+    void together() override {
+      MPI_Win_post(others, 0, window);
+      MPI_Win_start(others, 0, window);
+      MPI_Win_complete(window);
+      MPI_Win_wait(window);
+    }
+    MPI_Group others = MPI_GROUP_NULL;
+    MPI_Win window = MPI_WIN_NULL;
+    int memory[4] = {};
+  } sit;
+  MPI_Group world;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  const int other = partner();
+  MPI_Group_incl(world, 1, &other, &sit.others);
+  MPI_Win_create(sit.memory, sizeof sit.memory, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &sit.window);
+  run("Win_wait", sit);
+  MPI_Win_free(&sit.window);
+  MPI_Group_free(&sit.others);
+  MPI_Group_free(&world);
+}
+
+TEST(Progress, WhileThePeerCompletesACollective) {
+  struct : Sit {
+    void together() override {
+      int one = 1, sum = 0;
+      MPI_Request requests[2];
+      MPI_Ibarrier(MPI_COMM_WORLD, &requests[0]);
+      MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
+      MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+      EXPECT_EQ(size(), sum);
+    }
+  } sit;
+  run("Ibarrier, Iallreduce", sit);
 }
 
 /// The last thing of all: the senders free their requests and are in MPI_Finalize while their messages are received.

@@ -215,8 +215,8 @@ bool gpu_fails_on_request() { return std::getenv("GAPLESS_DEVICE_PLUGIN") != nul
 
 long gpu_count(const char* what) { return in_plugin<long(const char*)>("simulated_device_count")(what); }
 
-void fail_next(const char* operation) {
-  in_plugin<int(const char*, long, long)>("simulated_device_fail")(operation, 0, 1);
+void fail_next(const char* operation, long times) {
+  in_plugin<int(const char*, long, long)>("simulated_device_fail")(operation, 0, times);
 }
 
 }  // namespace gapless::test

@@ -44,7 +44,7 @@ void reset_gpu();
 bool gpu_fails_on_request();
 /// What the simulated GPU has done so far (simulated_device.h has the words).
 long gpu_count(const char* what);
-/// Makes the next `operation` of the simulated GPU fail, once (simulated_device.h names the operations).
-void fail_next(const char* operation);
+/// Makes the next `operation` of the simulated GPU fail, so many times (simulated_device.h names the operations).
+void fail_next(const char* operation, long times = 1);
 
 }  // namespace gapless::test

@@ -12,6 +12,7 @@
 
 #include "support/environment.hpp"
 #include "support/random.hpp"
+#include "support/statistics.hpp"
 
 namespace {
 
@@ -56,6 +57,11 @@ int main(int argc, char** argv) {
   if (rank() == 0) std::cout << "GAPLESS_TEST_SEED=" << gapless::test::seed() << std::endl;
 
   const int failed = RUN_ALL_TESTS();
+  const int this_rank = rank();
   MPI_Finalize();
-  return failed;
+  const gapless::test::Leftovers left = gapless::test::leftovers();
+  if (left.requests + left.buffers == 0) return failed;
+  std::cerr << "[rank " << this_rank << "] gapless is left with " << left.requests << " requests and " << left.buffers
+            << " buffers\n";
+  return 1;
 }

@@ -42,6 +42,18 @@ inline std::uint64_t analyses() {
   return function != nullptr ? function() : 0;
 }
 
+/// What gapless still holds after MPI_Finalize; nothing without gapless.
+struct Leftovers {
+  std::uint64_t requests = 0, buffers = 0;
+};
+inline Leftovers leftovers() {
+  Leftovers left;
+  const auto function =
+      reinterpret_cast<void (*)(std::uint64_t*, std::uint64_t*)>(core_function("gapless_transfer_leftovers"));
+  if (function != nullptr) function(&left.requests, &left.buffers);
+  return left;
+}
+
 namespace internal {
 
 /// Messages so far that went by schemes `first` to `last`; 0 without gapless.

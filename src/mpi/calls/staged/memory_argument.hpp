@@ -64,6 +64,8 @@ struct CallFacts {
   bool keeps_datatypes = false;
   /// What is received may stay as it was: behind the end of a file, in the result of a scan's first process.
   bool may_leave_memory = false;
+  /// Made to be started often, so analysing its datatypes pays at once.
+  bool is_persistent = false;
   MPI_Comm communicator{};
   int root = 0;
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mpi/lifetime/errors.hpp"
+#include "mpi/requests/deferred.hpp"
 #include "mpi/table/entry_points.hpp"
 
 namespace gapless::mpi {
@@ -59,20 +60,26 @@ int finish_after(int code, MPI_Win window, int target = any_target) noexcept {
 
 // Synchronisations: while nothing of ours is under way, a call and a load.
 
-int fence(int assertion, MPI_Win window) { return finish_after(native.Win_fence(assertion, window), window); }
+int fence(int assertion, MPI_Win window) {
+  requests::start_deferred();
+  return finish_after(native.Win_fence(assertion, window), window);
+}
 
 template <auto function>
 int synchronize(MPI_Win window) {
+  requests::start_deferred();
   return finish_after((native.*function)(window), window);
 }
 
 template <auto function>
 int synchronize_with(int target, MPI_Win window) {
+  requests::start_deferred();
   return finish_after((native.*function)(target, window), window, target);
 }
 
 // What a program leaves under way ends with the window.
 int free_window(MPI_Win* window) {
+  requests::start_deferred();
   const MPI_Win handle = window != nullptr ? *window : MPI_Win{};
   const int code = native.Win_free(window);
   if (code != MPI_SUCCESS || under_way.load(std::memory_order_relaxed) == 0) return code;
@@ -91,6 +98,8 @@ void begin(std::unique_ptr<Operation> operation, MPI_Win window, int target) noe
   *all.last = std::move(operation);
   all.last = &(*all.last)->next;
 }
+
+std::size_t how_many() noexcept { return under_way.load(std::memory_order_relaxed); }
 
 }  // namespace one_sided
 

@@ -1,6 +1,7 @@
 // Staged one-sided calls: what they have staged lives until the synchronisation that completes them at their origin.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "mpi/calls/staged/staged_memory.hpp"
@@ -17,5 +18,8 @@ struct Operation {
 
 /// The library has begun the operation, on that window and target.
 void begin(std::unique_ptr<Operation> operation, MPI_Win window, int target) noexcept;
+
+/// Operations that their windows have not completed.
+std::size_t how_many() noexcept;
 
 }  // namespace gapless::mpi::one_sided

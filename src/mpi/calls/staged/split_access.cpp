@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mpi/lifetime/errors.hpp"
+#include "mpi/requests/deferred.hpp"
 #include "mpi/table/entry_points.hpp"
 
 namespace gapless::mpi {
@@ -40,6 +41,7 @@ std::unique_ptr<Access> take(MPI_File file) noexcept {
 
 template <auto function, class Memory>
 int end(MPI_File file, Memory* memory, MPI_Status* status) {
+  requests::start_deferred();
   if (under_way.load(std::memory_order_relaxed) == 0) return (native.*function)(file, memory, status);
   const std::unique_ptr<Access> access = take(file);
   if (access == nullptr) return (native.*function)(file, memory, status);
@@ -59,6 +61,8 @@ void begin(std::unique_ptr<Access> access, MPI_File file) noexcept {
   all.first = std::move(access);
   under_way.fetch_add(1, std::memory_order_relaxed);
 }
+
+std::size_t how_many() noexcept { return under_way.load(std::memory_order_relaxed); }
 
 }  // namespace split_access
 

@@ -1,6 +1,7 @@
 // Staged file access in two steps, MPI_File_..._begin and _end: a file has one at a time.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "mpi/calls/staged/staged_memory.hpp"
@@ -16,5 +17,8 @@ struct Access {
 
 /// The library has begun the access.
 void begin(std::unique_ptr<Access> access, MPI_File file) noexcept;
+
+/// Accesses that have begun and not ended.
+std::size_t how_many() noexcept;
 
 }  // namespace gapless::mpi::split_access

@@ -13,8 +13,7 @@ namespace gapless::mpi {
 
 using transfer::Result;
 
-void StagedArgument::describe(const std::vector<Part>& parts, bool may_pack_host_memory) {
-  const Analysis analysis = may_pack_host_memory ? Analysis::when_it_pays : Analysis::now;
+void StagedArgument::describe(const std::vector<Part>& parts, Analysis analysis) {
   const bool library_reads_gpu = runtime::library_reads_gpu_memory();
   users_.reserve(parts.size());
   parts_.resize(parts.size());

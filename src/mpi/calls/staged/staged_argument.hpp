@@ -22,7 +22,7 @@ namespace gapless::mpi {
 class StagedArgument {
  public:
   /// Finds out what `parts` are. Throws std::bad_alloc.
-  void describe(const std::vector<Part>& parts, bool may_pack_host_memory);
+  void describe(const std::vector<Part>& parts, Analysis analysis);
   /// Decides whether they are to be staged. Throws std::bad_alloc.
   void choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory);
   /// -1 if no part is GPU memory that the library cannot read.

@@ -101,6 +101,7 @@ class CallView {
       call.root = std::get<place<table::Kind::root>>(all);
     }
     call.keeps_datatypes = keeps_datatypes<Row>();
+    call.is_persistent = staging_of<Row>() == Staging::persistent;
     call.may_leave_memory = call.keeps_datatypes || !call.has_communicator;
     return call;
   }

@@ -44,7 +44,8 @@ void StagedMemory::describe(std::span<const MemoryArgument> arguments) {
     const MemoryArgument& argument = arguments[i];
     in_place_ |= argument.is_in_place();
     if (!matters_here(call_, argument)) continue;
-    staged_[i].describe(parts_of(call_, argument), may_pack_host_memory(call_));
+    const bool may_wait = may_pack_host_memory(call_) && !call_.is_persistent;
+    staged_[i].describe(parts_of(call_, argument), may_wait ? Analysis::when_it_pays : Analysis::now);
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) uses_[i] = use_of(arguments[i]);
 }

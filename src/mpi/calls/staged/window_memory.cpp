@@ -1,0 +1,46 @@
+// MPI_Win_create, whose memory the library keeps. Where that is GPU memory which the library cannot read, the call ends
+// in an error: at all processes of the communicator if all are known to run gapless, for each would wait for the others
+// in the library, and at this one alone otherwise.
+#include "base/settings.hpp"
+#include "mpi/calls/user_buffer.hpp"
+#include "mpi/lifetime/errors.hpp"
+#include "mpi/lifetime/runtime.hpp"
+#include "mpi/requests/deferred.hpp"
+#include "mpi/table/entry_points.hpp"
+
+namespace gapless::mpi {
+namespace {
+
+constexpr int no_gpu = -1;
+
+int unreadable_gpu(const void* memory, MPI_Aint bytes) noexcept {
+  if (bytes <= 0 || !device::in_use() || runtime::library_reads_gpu_memory()) return no_gpu;
+  const device::Location location = device::locate(memory);
+  return location.kind == device::MemoryKind::device ? location.device : no_gpu;
+}
+
+template <auto create, class Unit>
+int create_window(void* memory, MPI_Aint bytes, Unit unit, MPI_Info info, MPI_Comm communicator, MPI_Win* window) {
+  requests::start_deferred();
+  const int gpu = unreadable_gpu(memory, bytes);
+  int is_refused = gpu != no_gpu ? 1 : 0;
+  if (settings().all_ranks) {
+    const int mine = is_refused;
+    const int code = native.Allreduce(&mine, &is_refused, 1, MPI_INT, MPI_MAX, communicator);
+    if (code != MPI_SUCCESS) return code;
+  }
+  if (is_refused == 0) return (native.*create)(memory, bytes, unit, info, communicator, window);
+  const char* const name = name_of<create>;
+  return raise_on_communicator(communicator, gpu != no_gpu ? unserved_gpu_memory(name, gpu) : refused_elsewhere(name));
+}
+
+}  // namespace
+
+namespace entry {
+
+const decltype(Native::Win_create) Win_create = create_window<&Native::Win_create, int>;
+GAPLESS_IF_DECLARED(Win_create_c,
+                    const decltype(Native::Win_create_c) Win_create_c = create_window<&Native::Win_create_c, MPI_Aint>;)
+
+}  // namespace entry
+}  // namespace gapless::mpi

@@ -1,0 +1,59 @@
+#include "mpi/requests/deferred.hpp"
+
+#include <array>
+#include <span>
+
+#include "mpi/lifetime/runtime.hpp"
+#include "mpi/requests/pending.hpp"
+
+namespace gapless::mpi::requests {
+
+std::size_t internal::deferred = 0;
+
+namespace {
+
+struct Send {
+  Pending* pending;
+  MPI_Comm communicator;
+  int destination;
+};
+
+// In program order; `internal::deferred` of them.
+constinit std::array<Send, 32> sends{};
+constinit std::size_t bytes_to_pack = 0;
+
+}  // namespace
+
+bool may_defer() noexcept { return !runtime::is_multithreaded(); }
+
+void internal::start_deferred() noexcept {
+  // An error handler of the program, called while sends are started, may send.
+  const std::array<Send, 32> leaving = sends;
+  const auto all = std::span(leaving).first(internal::deferred);
+  internal::deferred = bytes_to_pack = 0;
+  transfer::Batch batch;
+  for (const Send& send : all) send.pending->start_in(batch);
+  const transfer::Result result = batch.run();
+  for (const Send& send : all) {
+    Pending& pending = *send.pending;
+    int code = result == transfer::Result::ok ? pending.started(result) : pending.pack_alone();
+    if (code == MPI_SUCCESS) code = native.Start(&pending.handle);
+    if (code != MPI_SUCCESS) pending.settle(code);
+  }
+}
+
+bool is_deferred_to(MPI_Comm communicator, int destination) noexcept {
+  for (const Send& send : std::span(sends).first(internal::deferred)) {
+    if (send.communicator == communicator && send.destination == destination) return true;
+  }
+  return false;
+}
+
+void defer(Pending* pending, MPI_Comm communicator, int destination, std::size_t bytes) noexcept {
+  if (bytes_to_pack + bytes > most_deferred_bytes) start_deferred();
+  sends[internal::deferred++] = {pending, communicator, destination};
+  bytes_to_pack += bytes;
+  if (internal::deferred == sends.size()) start_deferred();
+}
+
+}  // namespace gapless::mpi::requests

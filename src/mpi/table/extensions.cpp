@@ -1,0 +1,33 @@
+// The library's own functions are found here, since the table of native functions has only what headers declare.
+#include "mpi/table/extensions.hpp"
+
+#include "mpi/requests/deferred.hpp"
+#include "mpi/table/abi.hpp"
+
+namespace gapless::mpi {
+namespace {
+
+template <int number, class... Arguments>
+struct Extension {
+  static inline int (*native_function)(Arguments...) = nullptr;
+  static int call(Arguments... arguments) {
+    requests::start_deferred();
+    return native_function(arguments...);
+  }
+};
+
+}  // namespace
+
+// The shim takes the five letters "PMPI_" off an entry's name, or "PMPIX" off an extension's.
+void add_extensions(gapless_find_symbol find, void* context, std::vector<gapless_variant_entry>& entries) {
+#define GAPLESS_EXTENSION(name, ...)                                                             \
+  {                                                                                              \
+    using Entry = Extension<__COUNTER__, __VA_ARGS__>;                                           \
+    void* found = find("PMPIX_" #name, context);                                                 \
+    Entry::native_function = reinterpret_cast<decltype(Entry::native_function)>(found);          \
+    if (found != nullptr) entries.push_back({"_" #name, reinterpret_cast<void*>(&Entry::call)}); \
+  }
+#include "mpi/table/extensions.def"
+}
+
+}  // namespace gapless::mpi

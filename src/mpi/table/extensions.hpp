@@ -1,0 +1,13 @@
+// The entry points of extensions.def.
+#pragma once
+
+#include <vector>
+
+#include "mpi/table/variant.hpp"
+
+namespace gapless::mpi {
+
+/// Those that the library has. May throw std::bad_alloc.
+void add_extensions(gapless_find_symbol find, void* context, std::vector<gapless_variant_entry>& entries);
+
+}  // namespace gapless::mpi

@@ -1,0 +1,327 @@
+// Small sends out of GPU memory wait to be packed together: by one launch, in program order for each destination, and
+// to be completed by every call that completes sends.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "support/environment.hpp"
+#include "support/ints.hpp"
+#include "support/layouts.hpp"
+#include "support/statistics.hpp"
+
+namespace gapless::test {
+namespace {
+
+constexpr int blocks = 20, length = 2, stride = 5;
+constexpr std::size_t span = static_cast<std::size_t>(blocks * stride);
+constexpr std::size_t packed = static_cast<std::size_t>(blocks * length);
+
+int after() { return (rank() + 1) % size(); }
+int before() { return (rank() + size() - 1) % size(); }
+std::vector<int> values_of(int sender, int message) { return counting(span, 1000 * message + 7 * sender); }
+std::vector<int> sent_by(int sender, int message) { return picked(values_of(sender, message), blocks, length, stride); }
+
+/// Messages of one strided block of GPU memory each to the next process, and what has come from the previous one.
+class Deferred : public testing::Test {
+ protected:
+  void* out(int message) {
+    outgoing_.push_back(std::make_unique<Ints>(values_of(rank(), message), true));
+    return outgoing_.back()->data();
+  }
+  MPI_Request send(int message, int tag) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    EXPECT_EQ(MPI_SUCCESS, MPI_Isend(out(message), 1, type_, after(), tag, world_, &request));
+    EXPECT_NE(MPI_REQUEST_NULL, request);
+    return request;
+  }
+  MPI_Request receive(int tag) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    incoming_.push_back(std::make_unique<std::vector<int>>(packed, -1));
+    EXPECT_EQ(MPI_SUCCESS,
+              MPI_Irecv(incoming_.back()->data(), static_cast<int>(packed), MPI_INT, before(), tag, world_, &request));
+    return request;
+  }
+  /// Were received, in this order, messages first, first + 1, ...?
+  void expect_received(int first = 0) {
+    for (std::size_t k = 0; k < incoming_.size(); ++k) {
+      EXPECT_EQ(sent_by(before(), first + static_cast<int>(k)), *incoming_[k]) << "message " << k;
+    }
+  }
+  /// Launches so far; what a real GPU launches is not counted.
+  long launches() { return gpu_fails_on_request() ? gpu_count("launches") : 0; }
+  long one_launch() { return gpu_fails_on_request() ? 1 : 0; }
+
+  MPI_Comm world_ = MPI_COMM_WORLD;
+  Owned type_{strided(blocks, length, stride)};
+  std::vector<std::unique_ptr<Ints>> outgoing_;
+  std::vector<std::unique_ptr<std::vector<int>>> incoming_;
+};
+
+TEST_F(Deferred, AHaloIsPackedByOneLaunchAndUnpackedByOne) {
+  constexpr int halos = 26;
+  std::vector<MPI_Request> requests;
+  std::vector<Ints> incoming;
+  incoming.reserve(halos);
+  const std::uint64_t messages = gpu_messages();
+  for (int i = 0; i < halos; ++i) {
+    incoming.emplace_back(std::vector<int>(span, -1), true);
+    requests.push_back(MPI_REQUEST_NULL);
+    MPI_Irecv(incoming.back().data(), 1, type_, before(), i, world_, &requests.back());
+  }
+  const long start = launches();
+  for (int i = 0; i < halos; ++i) requests.push_back(send(i, i));
+  EXPECT_EQ(start, launches());
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2 * halos, requests.data(), MPI_STATUSES_IGNORE));
+  EXPECT_EQ(start + 2 * one_launch(), launches());
+  EXPECT_EQ(messages + 2 * halos, gpu_messages());
+  for (int i = 0; i < halos; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    EXPECT_EQ(placed(std::vector<int>(span, -1), sent_by(before(), i), length, stride), incoming[k].values());
+    EXPECT_EQ(MPI_REQUEST_NULL, requests[k + halos]);
+  }
+}
+
+TEST_F(Deferred, MoreThanAreGatheredLeaveByThemselves) {
+  constexpr int many = 70, gathered = 32;
+  std::vector<MPI_Request> requests;
+  for (int i = 0; i < many; ++i) requests.push_back(receive(i));
+  const long start = launches();
+  for (int i = 0; i < many; ++i) {
+    requests.push_back(send(i, i));
+    EXPECT_EQ(start + one_launch() * ((i + 1) / gathered), launches());
+  }
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2 * many, requests.data(), MPI_STATUSES_IGNORE));
+  expect_received();
+}
+
+TEST_F(Deferred, LongMessagesLeaveInOrderToo) {
+  constexpr int ints = 100'000;
+  const Owned long_type(strided(ints, 1, 2));
+  Ints values(counting(2 * ints, rank()), true);
+  std::vector<int> arrived(ints, -1);
+  MPI_Request requests[] = {receive(1), MPI_REQUEST_NULL, receive(1), send(0, 1), MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Cancel(&requests[2]);
+  MPI_Wait(&requests[2], MPI_STATUS_IGNORE);
+  incoming_.pop_back();
+  MPI_Irecv(arrived.data(), ints, MPI_INT, before(), 1, world_, &requests[1]);
+  requests[2] = receive(1);
+  MPI_Isend(values.data(), 1, long_type, after(), 1, world_, &requests[4]);
+  requests[5] = send(1, 1);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(6, requests, MPI_STATUSES_IGNORE));
+  expect_received();
+  EXPECT_EQ(picked(counting(2 * ints, before()), ints, 1, 2), arrived);
+}
+
+/// Whatever else is sent to the same process with the same tag: each of these stands between two deferred sends.
+TEST_F(Deferred, SendsOfEveryKindLeaveInProgramOrder) {
+  struct Kind {
+    const char* name;
+    std::function<void(const int*, MPI_Request*)> send;
+  };
+  const int tag = 3, n = static_cast<int>(packed);
+  const std::vector<Kind> kinds = {
+      {"Isend", [&](const int* p, MPI_Request* r) { MPI_Isend(p, n, MPI_INT, after(), tag, world_, r); }},
+      {"Issend", [&](const int* p, MPI_Request* r) { MPI_Issend(p, n, MPI_INT, after(), tag, world_, r); }},
+      {"Irsend", [&](const int* p, MPI_Request* r) { MPI_Irsend(p, n, MPI_INT, after(), tag, world_, r); }},
+      {"Ibsend", [&](const int* p, MPI_Request* r) { MPI_Ibsend(p, n, MPI_INT, after(), tag, world_, r); }},
+      {"Send", [&](const int* p, MPI_Request*) { MPI_Send(p, n, MPI_INT, after(), tag, world_); }},
+      {"Bsend", [&](const int* p, MPI_Request*) { MPI_Bsend(p, n, MPI_INT, after(), tag, world_); }},
+      {"Start",
+       [&](const int* p, MPI_Request* r) {
+         MPI_Send_init(p, n, MPI_INT, after(), tag, world_, r);
+         MPI_Start(r);
+       }},
+      {"Sendrecv",
+       [&](const int* p, MPI_Request*) {
+         int in = 0;
+         MPI_Sendrecv(p, n, MPI_INT, after(), tag, &in, 0, MPI_INT, MPI_PROC_NULL, 0, world_, MPI_STATUS_IGNORE);
+       }},
+  };
+  std::vector<char> buffer(1 << 16);
+  MPI_Buffer_attach(buffer.data(), static_cast<int>(buffer.size()));
+  for (const Kind& kind : kinds) {
+    SCOPED_TRACE(kind.name);
+    const std::vector<int> middle = sent_by(rank(), 1);
+    std::vector<MPI_Request> requests = {receive(tag), receive(tag), receive(tag)};
+    MPI_Barrier(world_);  // ready sends need their receive
+    requests.push_back(send(0, tag));
+    requests.push_back(MPI_REQUEST_NULL);
+    kind.send(middle.data(), &requests.back());
+    const bool is_persistent = std::string(kind.name) == "Start";
+    requests.push_back(send(2, tag));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(6, requests.data(), MPI_STATUSES_IGNORE));
+    if (is_persistent) MPI_Request_free(&requests[4]);
+    expect_received();
+    incoming_.clear();
+  }
+  void* detached = nullptr;
+  int bytes = 0;
+  MPI_Buffer_detach(&detached, &bytes);
+}
+
+TEST_F(Deferred, SendsThatNeedNoPackingDoNotEndTheGathering) {
+  const std::vector<int> plain = sent_by(rank(), 1);
+  MPI_Request requests[] = {receive(1), receive(1), receive(1), send(0, 1), MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  const long start = launches();
+  MPI_Isend(plain.data(), static_cast<int>(packed), MPI_INT, after(), 1, world_, &requests[4]);
+  requests[5] = send(2, 1);
+  EXPECT_EQ(start, launches());
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(6, requests, MPI_STATUSES_IGNORE));
+  EXPECT_EQ(start + one_launch(), launches());
+  expect_received();
+}
+
+/// Completes all of the requests, each time by other calls.
+void complete(std::vector<MPI_Request>& requests, int how) {
+  const int n = static_cast<int>(requests.size());
+  int flag = 0, index = 0, number = 0;
+  std::vector<int> indices(requests.size());
+  std::vector<MPI_Status> statuses(requests.size());
+  int left = n;
+  switch (how) {
+    case 0:
+      for (MPI_Request& request : requests) EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, statuses.data()));
+      break;
+    case 1:
+      for (MPI_Request& request : requests) {
+        for (flag = 0; flag == 0;) EXPECT_EQ(MPI_SUCCESS, MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+      }
+      break;
+    case 2:
+      EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(n, requests.data(), statuses.data()));
+      break;
+    case 3:
+      while (flag == 0) EXPECT_EQ(MPI_SUCCESS, MPI_Testall(n, requests.data(), &flag, MPI_STATUSES_IGNORE));
+      break;
+    case 4:
+      for (; left > 0; --left) {
+        EXPECT_EQ(MPI_SUCCESS, MPI_Waitany(n, requests.data(), &index, statuses.data()));
+        EXPECT_NE(MPI_UNDEFINED, index);
+      }
+      break;
+    case 5:
+      for (; left > 0; --left) {
+        for (flag = 0; flag == 0;) EXPECT_EQ(MPI_SUCCESS, MPI_Testany(n, requests.data(), &index, &flag, &statuses[0]));
+        EXPECT_NE(MPI_UNDEFINED, index);
+      }
+      break;
+    case 6:
+      for (; left > 0; left -= number) {
+        EXPECT_EQ(MPI_SUCCESS, MPI_Waitsome(n, requests.data(), &number, indices.data(), statuses.data()));
+        EXPECT_NE(MPI_UNDEFINED, number);
+      }
+      break;
+    case 7:
+      for (; left > 0; left -= number) {
+        EXPECT_EQ(MPI_SUCCESS, MPI_Testsome(n, requests.data(), &number, indices.data(), statuses.data()));
+        EXPECT_NE(MPI_UNDEFINED, number);
+      }
+      break;
+  }
+  for (const MPI_Request request : requests) EXPECT_EQ(MPI_REQUEST_NULL, request);
+}
+
+TEST_F(Deferred, EveryCallThatCompletesRequestsCompletesThem) {
+  for (int how = 0; how < 8; ++how) {
+    for (const bool looks_first : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "way " << how << (looks_first ? ", looked at first" : ""));
+      std::vector<MPI_Request> requests = {receive(1), receive(2), receive(3), send(0, 1), send(1, 2), send(2, 3)};
+      if (looks_first) {
+        for (std::size_t k = 3; k < 6; ++k) {
+          for (int flag = 0; flag == 0;)
+            EXPECT_EQ(MPI_SUCCESS, MPI_Request_get_status(requests[k], &flag, MPI_STATUS_IGNORE));
+        }
+      }
+      complete(requests, how);
+      expect_received();
+      incoming_.clear();
+    }
+  }
+}
+
+TEST_F(Deferred, RequestsMayBeFreedAndCancelled) {
+  MPI_Request requests[] = {receive(1), receive(2), send(0, 1), send(1, 2)};
+  EXPECT_EQ(MPI_SUCCESS, MPI_Request_free(&requests[2]));
+  EXPECT_EQ(MPI_REQUEST_NULL, requests[2]);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+  // It is under way and wanted, so it is sent.
+  EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Cancel(&requests[3]));
+  MPI_Status status;
+  EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&requests[3], &status));
+  int is_cancelled = 1;
+  MPI_Test_cancelled(&status, &is_cancelled);
+  EXPECT_EQ(0, is_cancelled);
+  expect_received();
+}
+
+TEST_F(Deferred, TypesAndCommunicatorsMayBeFreedMeanwhile) {
+  MPI_Comm_dup(MPI_COMM_WORLD, &world_);
+  MPI_Datatype type = strided(blocks, length, stride);
+  MPI_Type_commit(&type);
+  MPI_Request requests[] = {receive(1), MPI_REQUEST_NULL};
+  MPI_Isend(out(0), 1, type, after(), 1, world_, &requests[1]);
+  MPI_Type_free(&type);
+  MPI_Comm_free(&world_);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+  expect_received();
+}
+
+TEST_F(Deferred, ErrorsOfTheProgramAreToldAtOnce) {
+  const ReturnErrors errors(world_);
+  MPI_Request request = MPI_REQUEST_NULL;
+  EXPECT_EQ(MPI_ERR_RANK, error_class(MPI_Isend(out(0), 1, type_, size(), 1, world_, &request)));
+  EXPECT_EQ(MPI_ERR_TAG, error_class(MPI_Isend(out(0), 1, type_, 0, -5, world_, &request)));
+}
+
+/// A launch for all that fails is tried again for each; what fails then is told by the call that completes it.
+TEST_F(Deferred, FailuresOfTheGpuAreToldAtCompletion) {
+  if (!gpu_fails_on_request()) GTEST_SKIP() << "only the simulated GPU fails on request";
+  const ReturnErrors errors(world_);
+  MPI_Request requests[] = {receive(1), receive(2), send(0, 1), send(1, 2)};
+  fail_next("run");
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(4, requests, MPI_STATUSES_IGNORE));
+  expect_received();
+  incoming_.clear();
+  for (int how = 0; how < 4; ++how) {
+    SCOPED_TRACE(how);
+    MPI_Request wanted = receive(2), sends[] = {send(7, 1), send(0, 2)};
+    MPI_Status statuses[2];
+    int index = -1, code = MPI_SUCCESS, number = 0, indices[2];
+    fail_next("run", 2);
+    switch (how) {
+      case 0:
+        EXPECT_EQ(MPI_ERR_IN_STATUS, error_class(MPI_Waitall(2, sends, statuses)));
+        EXPECT_EQ(MPI_SUCCESS, statuses[1].MPI_ERROR);
+        code = statuses[0].MPI_ERROR;
+        break;
+      case 1:
+        code = MPI_Wait(&sends[0], statuses);
+        break;
+      case 2:
+        code = MPI_Waitany(2, sends, &index, statuses);
+        EXPECT_EQ(0, index);
+        break;
+      case 3:
+        EXPECT_EQ(MPI_ERR_IN_STATUS, error_class(MPI_Waitsome(2, sends, &number, indices, statuses)));
+        EXPECT_EQ(1, number);
+        EXPECT_EQ(0, indices[0]);
+        code = statuses[0].MPI_ERROR;
+        break;
+    }
+    EXPECT_NE(MPI_SUCCESS, code);
+    EXPECT_EQ(MPI_REQUEST_NULL, sends[0]);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&sends[1], MPI_STATUS_IGNORE));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&wanted, MPI_STATUS_IGNORE));
+    expect_received();
+    incoming_.clear();
+  }
+}
+
+}  // namespace
+}  // namespace gapless::test
