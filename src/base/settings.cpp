@@ -29,7 +29,7 @@ constexpr Variable variables[] = {
     {"GAPLESS", "0, 1", Elsewhere::word},          // the shim
     {"GAPLESS_VERBOSE", "0, 1", Elsewhere::word},  // the shim
     {"GAPLESS_STATISTICS", "0, 1", &Settings::statistics},
-    {"GAPLESS_SCHEME", "native, packed, oneshot, staged", &Settings::scheme},
+    {"GAPLESS_SCHEME", "native, packed, oneshot, staged, slots", &Settings::scheme},
     {"GAPLESS_HOST_ENGINE", "avx512, avx2, scalar", &Settings::host_engine},
     {"GAPLESS_GPU", "0, 1", &Settings::gpu},
     {"GAPLESS_RESIDENT", "0, 1, ready", &Settings::resident},

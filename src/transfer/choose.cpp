@@ -12,7 +12,7 @@
 namespace gapless::transfer {
 namespace {
 
-constexpr std::array every_scheme = {Scheme::native, Scheme::packed, Scheme::oneshot, Scheme::staged};
+constexpr std::array every_scheme = {Scheme::native, Scheme::packed, Scheme::oneshot, Scheme::staged, Scheme::slots};
 static_assert(every_scheme.size() == scheme_count);
 
 constexpr int no_scheme = -1;
@@ -31,7 +31,10 @@ std::atomic<int>& forced() noexcept {
 
 }  // namespace
 
-bool is_forced(Scheme scheme) noexcept { return forced().load(std::memory_order_relaxed) == static_cast<int>(scheme); }
+bool is_forced(Scheme scheme) noexcept {
+  const int what = forced().load(std::memory_order_relaxed);
+  return what == static_cast<int>(scheme) || (scheme == Scheme::packed && what == static_cast<int>(Scheme::slots));
+}
 
 void force_scheme(std::optional<Scheme> scheme) noexcept {
   forced().store(scheme ? static_cast<int>(*scheme) : no_scheme, std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -45,6 +46,7 @@ struct MessageArguments {
   static bool is_native(const Tuple& arguments) noexcept {
     if constexpr (has<side>) {
       if (is_idle<side>(arguments)) return true;
+      if (side == Kind::receive && headers::are_looked_for()) return false;
       return goes_straight_through<Purpose::message>(
           std::get<place<side>>(arguments), std::get<place<side> + 1>(arguments), std::get<place<side> + 2>(arguments));
     } else {
@@ -57,7 +59,8 @@ struct MessageArguments {
 
   /// Stands where a call has no such side.
   struct NoSide {
-    static bool packs() noexcept { return false; }
+    static bool takes_part() noexcept { return false; }
+    static void sent() noexcept {}
     static bool prepare(const char*, int&) noexcept { return true; }
   };
 
@@ -96,6 +99,19 @@ struct MessageArguments {
     }
   }
 
+  /// Has the side of a message that is sent go by header where that may be. Synchronous sends end with their receive,
+  /// and buffered ones need nothing of the peer.
+  static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out) noexcept {
+    constexpr std::string_view name = Row::name;
+    constexpr bool may_be_offered = name.starts_with("MPI_Send") || name.starts_with("MPI_Isend") ||
+                                    name.starts_with("MPI_Rsend") || name.starts_with("MPI_Irsend");
+    if constexpr (has<Kind::send> && may_be_offered) {
+      if (headers::are_looked_for()) {
+        out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments), has<Kind::receive>);
+      }
+    }
+  }
+
   static MPI_Comm communicator(const Tuple& arguments) noexcept {
     if constexpr (has<Kind::communicator>) {
       return std::get<place<Kind::communicator>>(arguments);
@@ -126,14 +142,20 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     Tuple all(arguments...);
     auto out = Base::make_out(all);
     auto in = Base::make_in(all);
+    Base::offer(all, out);
     int code = MPI_SUCCESS;
     if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return table::raise<Row>(code, all);
     Base::template substitute<Kind::send>(all, out);
     Base::template substitute<Kind::receive>(all, in);
     if constexpr (Base::template has<Kind::receive>) {
-      if (in.packs()) return receive(in, all);
+      code = in.takes_part() ? receive(in, all) : Base::call_library(all);
+      // The library may have sent although it has failed to receive.
+      out.sent();
+    } else {
+      code = Base::call_library(all);
+      if (code == MPI_SUCCESS) out.sent();
     }
-    return Base::call_library(all);
+    return code;
   }
 
   static int receive(auto& in, Tuple& all) noexcept {
@@ -153,7 +175,7 @@ struct ReplaceCall;
 template <class Row, auto slowly, class Count, class... Others>
 struct ReplaceCall<Row, slowly, int (*)(void*, Count, MPI_Datatype, Others...)> {
   static int call(void* memory, Count count, MPI_Datatype datatype, Others... others) {
-    if (goes_straight_through<Purpose::message>(memory, count, datatype)) [[likely]]
+    if (!headers::are_looked_for() && goes_straight_through<Purpose::message>(memory, count, datatype)) [[likely]]
       return Row::native_function()(memory, count, datatype, others...);
     return slowly(memory, count, datatype, others...);
   }

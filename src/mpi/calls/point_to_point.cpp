@@ -13,15 +13,23 @@ template <class Row, auto exchange, class Count>
   Sending<Count> out(memory, count, datatype, false);
   Receiving<Count> in(memory, count, datatype, false);
   const auto raise = [&](int code) { return raise_on_communicator(communicator, code); };
+  if (headers::are_looked_for() && in.packs()) out.offer(communicator, destination, true);
   int code = MPI_SUCCESS;
   if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return raise(code);
-  if (!out.packs() || !in.packs()) {
+  const bool is_left_alone = headers::are_looked_for() ? !in.takes_part() : !out.packs() || !in.packs();
+  if (is_left_alone) {
     return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
                                   wanted);
   }
   ReceivedStatus status(wanted);
+  if (!in.packs()) {
+    code = Row::native_function()(in.memory(), in.count(), in.datatype(), destination, send_tag, source, receive_tag,
+                                  communicator, status.get());
+    return in.finish_call(status, code, Row::name, raise);
+  }
   code = (native.*exchange)(out.memory(), out.count(), out.datatype(), destination, send_tag, in.memory(), in.count(),
                             in.datatype(), source, receive_tag, communicator, status.get());
+  out.sent();
   return in.finish_call(status, code, Row::name, raise);
 }
 

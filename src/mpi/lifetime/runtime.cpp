@@ -12,6 +12,7 @@
 #include "mpi/calls/staged/byte_types.hpp"
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/datatypes/type_cache.hpp"
+#include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/session.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/table/entry_points.hpp"
@@ -69,6 +70,7 @@ void end() noexcept {
   early_uses::clear_table();
   free_split_types();
   free_byte_types();
+  headers::end();
   native.Type_free_keyval(&type_keyval_);
   if (model == Model::world) {
     native.Comm_free(&private_communicator);
@@ -197,13 +199,13 @@ namespace {
 // program on it.
 int initialize(int* count, char*** arguments) {
   const int code = native.Init(count, arguments);
-  if (code == MPI_SUCCESS) static_cast<void>(start());
+  if (code == MPI_SUCCESS && start()) headers::start();
   return code;
 }
 
 int initialize_thread(int* count, char*** arguments, int required, int* provided) {
   const int code = native.Init_thread(count, arguments, required, provided);
-  if (code == MPI_SUCCESS) static_cast<void>(start());
+  if (code == MPI_SUCCESS && start()) headers::start();
   return code;
 }
 

@@ -17,7 +17,7 @@ void Pending::visit(Visit visit) noexcept {
 bool Pending::receives() noexcept {
   bool result = false;
   visit<Receiving>([&](auto&) { result = true; });
-  visit<Exchange>([&](auto& both) { result = both.in.packs(); });
+  visit<Exchange>([&](auto& both) { result = both.in.takes_part(); });
   return result;
 }
 
@@ -34,11 +34,16 @@ void Pending::unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept
   unpacked_code_ = MPI_SUCCESS;
   unpacked_.reset();
   if (!has_arrived(status)) return;
-  visit<Receiving>([&](auto& side) { unpacked_code_ = side.unpack_in(batch, status); });
-  visit<Exchange>([&](auto& both) {
-    if (both.in.packs()) unpacked_code_ = both.unpack_in(batch, status, function);
+  bool has_fetched = false;
+  visit<Receiving>([&](auto& side) {
+    unpacked_code_ = side.unpack_in(batch, status);
+    has_fetched = side.has_fetched();
   });
-  if (unpacked_code_ == MPI_ERR_TYPE) unpacked_ = status.bytes();
+  visit<Exchange>([&](auto& both) {
+    if (both.in.takes_part()) unpacked_code_ = both.unpack_in(batch, status, function);
+    has_fetched = both.in.has_fetched();
+  });
+  if (unpacked_code_ == MPI_ERR_TYPE || has_fetched) unpacked_ = status.bytes();
 }
 
 void Pending::unpacked(transfer::Result result) noexcept {

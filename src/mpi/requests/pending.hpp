@@ -34,9 +34,10 @@ class Exchange {
     if constexpr (!exchanges_have_statuses) in.expect_no_status();
   }
 
-  bool packs() const noexcept { return out.packs() || in.packs(); }
+  bool takes_part() const noexcept { return out.takes_part() || in.takes_part(); }
   bool prepare(const char* function, int& code) noexcept {
     if (!out.prepare(function, code) || !in.prepare(function, code)) return false;
+    // What is not received must be unpacked as it was.
     if (!exchanges_have_statuses && in.packs()) code = in.fill(function);
     return code == MPI_SUCCESS;
   }

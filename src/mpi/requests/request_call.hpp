@@ -66,9 +66,10 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     requests::Pending* pending = requests::acquire();
     if (pending == nullptr) return table::raise<Row>(MPI_ERR_NO_MEM, all);
     Sides& mine = make(pending, all);
+    if constexpr (life == Life::once && sends) Base::offer(all, out_of(mine));
     int code = MPI_SUCCESS;
     const bool fails = !prepare(mine, code);
-    if (!fails && mine.packs()) return start(pending, mine, all);
+    if (!fails && mine.takes_part()) return start(pending, mine, all);
     requests::release(pending);
     return fails ? table::raise<Row>(code, all) : Base::call_library(all);
   }
@@ -82,6 +83,14 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     } else {
       return Base::template make_side<side>(
           all, [pending](auto... a) -> Sides& { return pending->template make<Sides>(a...); });
+    }
+  }
+
+  static auto& out_of(Sides& mine) noexcept {
+    if constexpr (receives) {
+      return mine.out;
+    } else {
+      return mine;
     }
   }
 
@@ -103,8 +112,13 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     pending->is_persistent = life == Life::persistent;
     pending->function = Row::name;
     pending->error_object = ErrorObject::of_communicator(Base::communicator(all));
-    return place_under_request(pending, std::get<Base::template place<Kind::new_request>>(all),
-                               [&] { return Base::call_library(all); });
+    return place_under_request(pending, std::get<Base::template place<Kind::new_request>>(all), [&] {
+      const int code = Base::call_library(all);
+      if constexpr (sends) {
+        if (code == MPI_SUCCESS) out_of(mine).sent();
+      }
+      return code;
+    });
   }
 };
 

@@ -54,6 +54,7 @@ extern const Base& native;
 extern const Base& packed;
 extern const Base& oneshot;
 extern const Base& staged;
+extern const Base& slots;
 
 const Base& of(Scheme scheme) noexcept;
 

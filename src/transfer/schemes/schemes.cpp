@@ -6,7 +6,7 @@
 namespace gapless::transfer {
 namespace {
 
-constexpr std::array<const char*, scheme_count> names = {"native", "packed", "oneshot", "staged"};
+constexpr std::array<const char*, scheme_count> names = {"native", "packed", "oneshot", "staged", "slots"};
 
 }  // namespace
 
@@ -15,7 +15,7 @@ const char* name(Scheme scheme) noexcept { return names[static_cast<std::size_t>
 namespace schemes {
 namespace {
 
-const std::array<const Base*, scheme_count> all = {&native, &packed, &oneshot, &staged};
+const std::array<const Base*, scheme_count> all = {&native, &packed, &oneshot, &staged, &slots};
 
 }  // namespace
 
