@@ -10,6 +10,13 @@ namespace {
 template <class Row, auto exchange, class Count>
 [[gnu::noinline]] int replace_slowly(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag,
                                      int source, int receive_tag, MPI_Comm communicator, MPI_Status* wanted) {
+  int done = MPI_SUCCESS;
+  const auto finish = [wanted](MPI_Message message, void* into, Count room, MPI_Datatype type) {
+    return headers::receive(message, into, room, type, wanted);
+  };
+  if (headers::receive_stashed(memory, count, datatype, destination, send_tag, memory, count, datatype, source,
+                               receive_tag, communicator, finish, done))
+    return done;
   Sending<Count> out(memory, count, datatype, false);
   Receiving<Count> in(memory, count, datatype, false);
   const auto raise = [&](int code) { return raise_on_communicator(communicator, code); };

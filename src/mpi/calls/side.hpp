@@ -10,6 +10,7 @@
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/calls/received_status.hpp"
 #include "mpi/calls/user_buffer.hpp"
+#include "mpi/headers/matched.hpp"
 #include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
@@ -42,7 +43,9 @@ class Side {
 
   bool packs() const noexcept { return message_.has_value(); }
   /// Is there more to do than the library's call? A contiguous receive may take a header.
-  bool takes_part() const noexcept { return packs() || landing_ != nullptr || offer_.has_value(); }
+  bool takes_part() const noexcept {
+    return packs() || landing_ != nullptr || offer_.has_value() || matched_.has_value();
+  }
 
   /// Sends a header in the message's place, if the peer listens and that can be had now. `whole`: all is packed before
   /// the call, for the call waits for the peer.
@@ -53,6 +56,10 @@ class Side {
     if (whole) offer_->pack();
     packed_type_.reset();
     message_.reset();
+  }
+  /// What is received has been matched before.
+  void has_been_matched(const headers::Matched& matched) noexcept {
+    if (matched.was_put_back) matched_ = matched;
   }
   /// The library has taken what offer() has put in the message's place.
   void sent() noexcept {
@@ -76,7 +83,8 @@ class Side {
   void is_packed() noexcept { split(); }
 
   /// Has the message come by header? Then the status is not what the library says.
-  bool has_fetched() const noexcept { return has_fetched_; }
+  bool has_fetched() const noexcept { return has_fetched_ || matched_.has_value(); }
+  const headers::Matched* matched() const noexcept { return matched_ ? &*matched_ : nullptr; }
 
   /// For calls of which the library does not tell how much they have received: host memory is left to the library, and
   /// GPU memory packed, so that unpack_whole() leaves as it was what does not arrive. Comes before and after prepare().
@@ -115,8 +123,10 @@ class Side {
   /// unpacked. MPI_SUCCESS, or the error that is to be raised.
   int unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept {
     if (!status.is_set() || status.source() == MPI_PROC_NULL) return MPI_SUCCESS;
+    if (matched_) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
     const std::size_t received = status.bytes();
     has_fetched_ = false;
+    if (!packs() && landing_ == nullptr) return MPI_SUCCESS;
     if (received > buffer_size()) return raised_already;
     if (packs()) packed_type_->join(memory(), received);
     if (transfer::headers::is_header(landing(), received)) return fetch(batch, status);
@@ -132,8 +142,10 @@ class Side {
   template <class Raise>
   int finish_call(ReceivedStatus& status, int code, const char* function, Raise raise) noexcept {
     if (code != MPI_SUCCESS) {
+      if (matched_ && status.is_set()) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
       status.deliver();
-      return code;
+      // What was put back fails on a communicator of our own.
+      return matched_ ? raise(code) : code;
     }
     transfer::Batch batch;
     code = unpack_in(batch, status);
@@ -268,6 +280,7 @@ class Side {
   std::optional<PackedType<Count>> packed_type_;
   std::optional<transfer::schemes::SlotsOffer> offer_;
   std::byte* landing_ = nullptr;  ///< of a contiguous receive that may take a header
+  std::optional<headers::Matched> matched_;
   bool lands_as_bytes_ = false;
   bool has_fetched_ = false;
 };

@@ -140,6 +140,8 @@ bool is_multithreaded() noexcept { return multithreaded.load(std::memory_order_r
 
 bool is_alone() noexcept { return alone.load(std::memory_order_relaxed); }
 
+MPI_Comm own_communicator() noexcept { return private_communicator; }
+
 int type_keyval() noexcept { return type_keyval_; }
 
 bool is_usable(MPI_Datatype handle) noexcept {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 
+#include "mpi/headers/matched.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/table/entry_points.hpp"
 
@@ -358,6 +359,7 @@ int free_request(MPI_Request* request) {
 template <auto function>
 int free_communicator(MPI_Comm* communicator) {
   if (!are_none() && communicator != nullptr) forget_communicator(*communicator);
+  if (headers::are_stashed() && communicator != nullptr) headers::forget_messages(*communicator);
   return (native.*function)(communicator);
 }
 

@@ -62,7 +62,13 @@ int Pending::finish(ReceivedStatus& status) noexcept {
     unpacked(batch.run());
   }
   int code = unpacked_code_;
-  if (unpacked_ && has_arrived(status)) status.set_bytes(*unpacked_);
+  if (unpacked_ && has_arrived(status)) {
+    status.set_bytes(*unpacked_);
+    visit<Receiving>([&](auto& side) {
+      if (const auto* matched = side.matched())
+        status.set_envelope(matched->status.MPI_SOURCE, matched->status.MPI_TAG);
+    });
+  }
   if (Partitions* message = partitions(); message != nullptr && status.is_set()) {
     const transfer::Result result = message->finish();
     if (result != transfer::Result::ok) code = gpu_failure(function, result);

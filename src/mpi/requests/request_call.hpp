@@ -63,10 +63,20 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
  private:
   [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
     Tuple all(arguments...);
+    if constexpr (life == Life::once) {
+      int done = MPI_SUCCESS;
+      const auto finish = [&all](MPI_Message message, void* memory, auto count, MPI_Datatype datatype) {
+        auto* const request = std::get<Base::template place<Kind::new_request>>(all);
+        return headers::begin_to_receive(message, memory, count, datatype, request);
+      };
+      if (Base::receive_stashed(all, done, finish)) return done;
+    }
     requests::Pending* pending = requests::acquire();
     if (pending == nullptr) return table::raise<Row>(MPI_ERR_NO_MEM, all);
     Sides& mine = make(pending, all);
     if constexpr (life == Life::once && sends) Base::offer(all, out_of(mine));
+    pending->error_object = table::error_object<Row>(all);
+    if constexpr (!sends) Base::take_message(all, mine, pending->error_object);
     int code = MPI_SUCCESS;
     const bool fails = !prepare(mine, code);
     if (!fails && mine.takes_part()) return start(pending, mine, all);
@@ -111,7 +121,6 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     }
     pending->is_persistent = life == Life::persistent;
     pending->function = Row::name;
-    pending->error_object = ErrorObject::of_communicator(Base::communicator(all));
     return place_under_request(pending, std::get<Base::template place<Kind::new_request>>(all), [&] {
       const int code = Base::call_library(all);
       if constexpr (sends) {
