@@ -59,8 +59,11 @@ class Side {
   }
   /// What is received has been matched before.
   void has_been_matched(const headers::Matched& matched) noexcept {
+    matched_.reset();
     if (matched.was_put_back) matched_ = matched;
   }
+  /// A persistent receive starts again.
+  void forget_match() noexcept { matched_.reset(); }
   /// The library has taken what offer() has put in the message's place.
   void sent() noexcept {
     if (offer_) offer_->release();

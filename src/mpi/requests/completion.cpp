@@ -37,7 +37,7 @@ class Statuses;
 // What is pending for the requests of one call, claimed while it lives.
 class Claims {
  public:
-  Claims(int count, const MPI_Request* requests) noexcept
+  Claims(int count, MPI_Request* requests) noexcept
       : count_(requests == nullptr ? 0 : std::max(count, 0)), requests_(requests), pending_(count_) {
     complete_freed(false);
     for (int i = 0; i < count_ && pending_.is_there(); ++i) {
@@ -71,6 +71,7 @@ class Claims {
     object_ = pending->error_object;
     if (pending->is_persistent) {
       pending->forget_outcome();
+      put_persistent_back(pending, requests_ + i);
     } else {
       pending_[i] = nullptr;
       end(pending);
@@ -110,7 +111,7 @@ class Claims {
   }
 
   int count_;
-  const MPI_Request* requests_;
+  MPI_Request* requests_;
   Scratch<Pending*> pending_;
   ErrorObject object_;
   bool any_ = false;
@@ -275,7 +276,7 @@ int look_at_several(Claims& claims, Statuses& statuses, int completed, int code,
 }
 
 int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* wanted) {
-  Claims claims(are_none() ? 0 : count, requests);
+  Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
   if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_all(count, requests, flag, wanted);
   Statuses statuses(count, wanted);
@@ -286,7 +287,7 @@ int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status
 }
 
 int get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
-  Claims claims(are_none() ? 0 : count, requests);
+  Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
   if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_any(count, requests, index, flag, wanted);
   ReceivedStatus status(wanted);
@@ -297,7 +298,7 @@ int get_status_any(int count, const MPI_Request* requests, int* index, int* flag
 }
 
 int get_status_some(int count, const MPI_Request* requests, int* completed, int* indices, MPI_Status* wanted) {
-  Claims claims(are_none() ? 0 : count, requests);
+  Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
   if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_some(count, requests, completed, indices, wanted);
   Statuses statuses(count, wanted);

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "mpi/lifetime/errors.hpp"
+#include "mpi/table/native.hpp"
 
 namespace gapless::mpi::requests {
 
@@ -92,8 +93,24 @@ void Pending::start_in(transfer::Batch& batch) noexcept {
   is_unpacked = false;
   start_code_ = MPI_SUCCESS;
   visit<Sending>([&](auto& side) { side.pack_in(batch); });
+  visit<Receiving>([](auto& side) { side.forget_match(); });
   if (Partitions* message = partitions()) message->start();
   if (auto* work = std::get_if<std::unique_ptr<Work>>(&side_)) start_code_ = (*work)->start();
+}
+
+int Pending::start_matched(const headers::Matched& matched, MPI_Request& stand_in) noexcept {
+  int code = MPI_ERR_INTERN;
+  visit<Receiving>([&](auto& side) {
+    side.has_been_matched(matched);
+    MPI_Message message = matched.handle;
+    if constexpr (std::is_same_v<decltype(side.count()), int>) {
+      code = native.Imrecv(side.memory(), side.count(), side.datatype(), &message, &stand_in);
+    } else {
+      GAPLESS_IF_DECLARED(Imrecv_c,
+                          code = native.Imrecv_c(side.memory(), side.count(), side.datatype(), &message, &stand_in);)
+    }
+  });
+  return code;
 }
 
 int Pending::started(transfer::Result result) noexcept {

@@ -87,13 +87,19 @@ class Pending {
 
   int raise(int code) const noexcept { return raise_on(error_object, code); }
 
-  MPI_Request handle{};        ///< the key
-  const char* function = "";   ///< that started it, for error texts
-  ErrorObject error_object;    ///< whose handler is called
-  bool is_persistent = false;  ///< the request stays when it is complete, and may be started again
-  bool is_claimed = false;     ///< a call is completing the request
-  bool is_unpacked = false;    ///< the message has been seen to arrive
-  Pending* next = nullptr;     ///< in its list
+  /// Starts the persistent receive on a message that is matched already: `stand_in` is the library's request for this
+  /// one time. MPI_SUCCESS, or the library's error.
+  int start_matched(const headers::Matched& matched, MPI_Request& stand_in) noexcept;
+
+  MPI_Request handle{};                         ///< the key
+  const char* function = "";                    ///< that started it, for error texts
+  ErrorObject error_object;                     ///< whose handler is called
+  int source = 0, tag = 0;                      ///< of a persistent receive
+  MPI_Request stood_in_for = MPI_REQUEST_NULL;  ///< the persistent request, while another has its place
+  bool is_persistent = false;                   ///< the request stays when it is complete, and may be started again
+  bool is_claimed = false;                      ///< a call is completing the request
+  bool is_unpacked = false;                     ///< the message has been seen to arrive
+  Pending* next = nullptr;                      ///< in its list
 
  private:
   /// Has the program been sent something, of which that is the status?

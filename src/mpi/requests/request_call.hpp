@@ -74,12 +74,18 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     requests::Pending* pending = requests::acquire();
     if (pending == nullptr) return table::raise<Row>(MPI_ERR_NO_MEM, all);
     Sides& mine = make(pending, all);
+    // What a probe has taken out of the library is matched by the start of any persistent receive.
+    const bool may_be_stashed = life == Life::persistent && receives && headers::are_looked_for();
+    if constexpr (life == Life::persistent && receives) {
+      pending->source = std::get<Base::template place<Kind::source>>(all);
+      pending->tag = std::get<Base::template place<Kind::tag>>(all);
+    }
     if constexpr (life == Life::once && sends) Base::offer(all, out_of(mine));
     pending->error_object = table::error_object<Row>(all);
     if constexpr (!sends) Base::take_message(all, mine, pending->error_object);
     int code = MPI_SUCCESS;
     const bool fails = !prepare(mine, code);
-    if (!fails && mine.takes_part()) return start(pending, mine, all);
+    if (!fails && (mine.takes_part() || may_be_stashed)) return start(pending, mine, all);
     requests::release(pending);
     return fails ? table::raise<Row>(code, all) : Base::call_library(all);
   }
