@@ -33,7 +33,7 @@ VARIABLES = (
     ),
     Variable(
         "GAPLESS_SCHEME",
-        "native, packed, oneshot, staged",
+        "native, packed, oneshot, staged, slots",
         "chosen per message",
         "Force one scheme for every message that it can carry.",
     ),

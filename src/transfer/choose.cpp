@@ -12,8 +12,8 @@
 namespace gapless::transfer {
 namespace {
 
-constexpr std::array every_scheme = {Scheme::native, Scheme::packed,    Scheme::oneshot,
-                                     Scheme::staged, Scheme::pipelined, Scheme::device};
+constexpr std::array every_scheme = {Scheme::native,    Scheme::packed, Scheme::oneshot, Scheme::staged,
+                                     Scheme::pipelined, Scheme::device, Scheme::slots};
 static_assert(every_scheme.size() == scheme_count);
 static_assert(static_cast<std::size_t>(Scheme::native) == model::native_way);
 static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && scheme_count <= model::most_ways);
@@ -77,7 +77,10 @@ bool library_reads_gpu_memory() noexcept { return library_reads_gpu.load(std::me
 
 void set_library_reads_gpu_memory(bool reads) noexcept { library_reads_gpu.store(reads, std::memory_order_relaxed); }
 
-bool is_forced(Scheme scheme) noexcept { return forced().load(std::memory_order_relaxed) == static_cast<int>(scheme); }
+bool is_forced(Scheme scheme) noexcept {
+  const int what = forced().load(std::memory_order_relaxed);
+  return what == static_cast<int>(scheme) || (scheme == Scheme::packed && what == static_cast<int>(Scheme::slots));
+}
 
 bool is_any_forced() noexcept { return forced().load(std::memory_order_relaxed) != no_scheme; }
 

@@ -26,7 +26,7 @@ std::span<const char* const> scheme_names() noexcept;
 /// Native or packed for MPI_Pack and MPI_Unpack within host memory.
 Scheme choose_packing(const Buffer& buffer) noexcept;
 
-/// Did GAPLESS_SCHEME, or force_scheme(), say so?
+/// Did GAPLESS_SCHEME, or force_scheme(), say so? Where slots are forced, what cannot go by them is packed.
 bool is_forced(Scheme scheme) noexcept;
 bool is_any_forced() noexcept;
 /// Replaces what GAPLESS_SCHEME said. For tests and benchmarks.

@@ -12,8 +12,8 @@
 namespace gapless::transfer {
 
 /// How one side of a message travels: docs/concepts.md. Each is an object in schemes/.
-enum class Scheme : std::uint8_t { native, packed, oneshot, staged, pipelined, device };
-inline constexpr std::size_t scheme_count = 6;
+enum class Scheme : std::uint8_t { native, packed, oneshot, staged, pipelined, device, slots };
+inline constexpr std::size_t scheme_count = 7;
 const char* name(Scheme scheme) noexcept;
 
 /// What a datatype is, as the MPI layer found it; outlives every message that uses it.
@@ -42,6 +42,7 @@ void set_library_reads_gpu_memory(bool reads) noexcept;
 
 enum class Side : std::uint8_t { sender, receiver };
 
-enum class Result : std::uint8_t { ok, under_way, out_of_memory, device_failed };
+/// peer_failed: the process at the other end has ended, or could not pack.
+enum class Result : std::uint8_t { ok, under_way, out_of_memory, device_failed, peer_failed };
 
 }  // namespace gapless::transfer

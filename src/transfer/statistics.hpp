@@ -40,7 +40,7 @@ std::string summary();
 
 }  // namespace gapless::transfer
 
-/// For tests and tools: four numbers each, in the order of transfer::Scheme.
+/// For tests and tools: scheme_count numbers each, in the order of transfer::Scheme.
 extern "C" void gapless_transfer_statistics(std::uint64_t* messages, std::uint64_t* bytes);
 extern "C" std::uint64_t gapless_transfer_analyses();
 /// Both zero until MPI has ended.

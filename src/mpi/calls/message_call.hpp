@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "mpi/calls/side.hpp"
+#include "mpi/headers/stashed_receives.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/table/rows.hpp"
 
@@ -48,6 +50,7 @@ struct MessageArguments {
   static bool is_native(const Tuple& arguments) noexcept {
     if constexpr (has<side>) {
       if (is_idle<side>(arguments)) return true;
+      if (side == Kind::receive && headers::are_looked_for()) return false;
       return goes_straight_through<Purpose::message>(
           std::get<place<side>>(arguments), std::get<place<side> + 1>(arguments), std::get<place<side> + 2>(arguments));
     } else {
@@ -60,7 +63,8 @@ struct MessageArguments {
 
   /// Stands where a call has no such side.
   struct NoSide {
-    static bool packs() noexcept { return false; }
+    static bool takes_part() noexcept { return false; }
+    static void sent() noexcept {}
     static bool prepare(const char*, int&) noexcept { return true; }
   };
 
@@ -110,6 +114,57 @@ struct MessageArguments {
     }
   }
 
+  /// Has the side of a message that is sent go by header where that may be. Synchronous sends end with their receive,
+  /// and buffered ones need nothing of the peer.
+  static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out) noexcept {
+    constexpr std::string_view name = Row::name;
+    constexpr bool may_be_offered = name.starts_with("MPI_Send") || name.starts_with("MPI_Isend") ||
+                                    name.starts_with("MPI_Rsend") || name.starts_with("MPI_Irsend");
+    if constexpr (has<Kind::send> && may_be_offered) {
+      if (headers::are_looked_for()) {
+        out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments), has<Kind::receive>);
+      }
+    }
+  }
+
+  /// Does the call receive what a probe has stashed? Then that is done by `finish(message, memory, count, datatype)`.
+  template <class Finish>
+  static bool receive_stashed([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] int& code,
+                              [[maybe_unused]] Finish finish) noexcept {
+    if constexpr (has<Kind::source> && has<Kind::receive>) {
+      if (!headers::are_stashed()) return false;
+      constexpr int in = place<Kind::receive>;
+      const int source = std::get<place<Kind::source>>(arguments);
+      void* const memory = std::get<in>(arguments);
+      const auto count = std::get<in + 1>(arguments);
+      const MPI_Datatype datatype = std::get<in + 2>(arguments);
+      if constexpr (has<Kind::send>) {
+        constexpr int out = place<Kind::send>;
+        return headers::receive_stashed(
+            std::get<out>(arguments), std::get<out + 1>(arguments), std::get<out + 2>(arguments),
+            std::get<place<Kind::destination>>(arguments), std::get<place<Kind::send_tag>>(arguments), memory, count,
+            datatype, source, std::get<place<Kind::receive_tag>>(arguments), communicator(arguments), finish, code);
+      } else {
+        return headers::receive_stashed(source, std::get<place<Kind::tag>>(arguments), communicator(arguments), code,
+                                        [&](MPI_Message message) { return finish(message, memory, count, datatype); });
+      }
+    } else {
+      return false;
+    }
+  }
+
+  /// Of a call that receives a matched message: what is known of that.
+  static void take_message([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& in,
+                           [[maybe_unused]] ErrorObject& object) noexcept {
+    if constexpr (has<Kind::message_place>) {
+      if (!headers::are_looked_for() || is_idle<Kind::receive>(arguments)) return;
+      const auto matched = headers::take_given(*std::get<place<Kind::message_place>>(arguments));
+      if (!matched) return;
+      in.has_been_matched(*matched);
+      object = ErrorObject::of_communicator(matched->communicator);
+    }
+  }
+
   static MPI_Comm communicator(const Tuple& arguments) noexcept {
     if constexpr (has<Kind::communicator>) {
       return std::get<place<Kind::communicator>>(arguments);
@@ -139,28 +194,44 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   // Kept out of line, so that a call that goes straight through is a look-up and a jump.
   [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
     Tuple all(arguments...);
+    if constexpr (Base::template has<Kind::status>) {
+      int done = MPI_SUCCESS;
+      const auto finish = [&all](MPI_Message message, void* memory, auto count, MPI_Datatype datatype) {
+        return headers::receive(message, memory, count, datatype, std::get<Base::template place<Kind::status>>(all));
+      };
+      if (Base::receive_stashed(all, done, finish)) return done;
+    }
     auto out = Base::make_out(all);
     auto in = Base::make_in(all);
+    Base::offer(all, out);
     std::optional<transfer::CorrectedSend> timed;
     Base::correct(all, out, timed);
+    ErrorObject object = table::error_object<Row>(all);
+    Base::take_message(all, in, object);
     int code = MPI_SUCCESS;
     if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return table::raise<Row>(code, all);
     Base::template substitute<Kind::send>(all, out);
     Base::template substitute<Kind::receive>(all, in);
     if constexpr (Base::template has<Kind::receive>) {
-      if (in.packs()) return receive(in, all);
+      code = in.takes_part() ? receive(in, all, object) : Base::call_library(all);
+      // The library may have sent although it has failed to receive.
+      out.sent();
+    } else {
+      code = Base::call_library(all);
+      if (code == MPI_SUCCESS) {
+        out.sent();
+        if (timed) timed->end();
+      }
     }
-    code = Base::call_library(all);
-    if (timed && code == MPI_SUCCESS) timed->end();
     return code;
   }
 
-  static int receive(auto& in, Tuple& all) noexcept {
+  static int receive(auto& in, Tuple& all, const ErrorObject& object) noexcept {
     auto& place = std::get<Base::template place<Kind::status>>(all);
     ReceivedStatus status(place);
     place = status.get();
     const int code = Base::call_library(all);
-    return in.finish_call(status, code, Row::name, [&](int error) { return table::raise<Row>(error, all); });
+    return in.finish_call(status, code, Row::name, [&](int error) { return raise_on(object, error); });
   }
 };
 
@@ -173,7 +244,7 @@ template <class Row, auto slowly, class Count, class... Others>
 struct ReplaceCall<Row, slowly, int (*)(void*, Count, MPI_Datatype, Others...)> {
   static int call(void* memory, Count count, MPI_Datatype datatype, Others... others) {
     requests::start_deferred();
-    if (goes_straight_through<Purpose::message>(memory, count, datatype)) [[likely]]
+    if (!headers::are_looked_for() && goes_straight_through<Purpose::message>(memory, count, datatype)) [[likely]]
       return Row::native_function()(memory, count, datatype, others...);
     return slowly(memory, count, datatype, others...);
   }

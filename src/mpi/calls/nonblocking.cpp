@@ -15,22 +15,39 @@ template <class Row, auto exchange, class Count>
     return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
                                   request);
   };
+  int done = MPI_SUCCESS;
+  const auto finish = [request](MPI_Message message, void* into, Count room, MPI_Datatype type) {
+    return headers::begin_to_receive(message, into, room, type, request);
+  };
+  if (headers::receive_stashed(memory, count, datatype, destination, send_tag, memory, count, datatype, source,
+                               receive_tag, communicator, finish, done))
+    return done;
   requests::Pending* pending = requests::acquire();
   if (pending == nullptr) return raise_on_communicator(communicator, MPI_ERR_NO_MEM);
   auto& both = pending->make<requests::Exchange<Count>>(memory, count, datatype, destination == MPI_PROC_NULL, memory,
                                                         count, datatype, source == MPI_PROC_NULL);
+  if (both.in.packs()) both.out.offer(communicator, destination, true);
   int code = MPI_SUCCESS;
   const bool fails = !both.prepare(Row::name, code);
-  if (fails || !both.packs()) {
+  if (fails || !both.takes_part()) {
     requests::release(pending);
     return fails ? raise_on_communicator(communicator, code) : call_library();
   }
   pending->function = Row::name;
   pending->error_object = ErrorObject::of_communicator(communicator);
+  const bool has_two_buffers = both.out.packs() || both.in.packs();
+  if (!has_two_buffers) {
+    return place_under_request(pending, request, [&] {
+      return Row::native_function()(both.in.memory(), both.in.count(), both.in.datatype(), destination, send_tag,
+                                    source, receive_tag, communicator, request);
+    });
+  }
   return place_under_request(pending, request, [&] {
-    return (native.*exchange)(both.out.memory(), both.out.count(), both.out.datatype(), destination, send_tag,
-                              both.in.memory(), both.in.count(), both.in.datatype(), source, receive_tag, communicator,
-                              request);
+    const int code = (native.*exchange)(both.out.memory(), both.out.count(), both.out.datatype(), destination, send_tag,
+                                        both.in.memory(), both.in.count(), both.in.datatype(), source, receive_tag,
+                                        communicator, request);
+    if (code == MPI_SUCCESS) both.out.sent();
+    return code;
   });
 }
 

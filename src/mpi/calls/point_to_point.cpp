@@ -10,18 +10,33 @@ namespace {
 template <class Row, auto exchange, class Count>
 [[gnu::noinline]] int replace_slowly(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag,
                                      int source, int receive_tag, MPI_Comm communicator, MPI_Status* wanted) {
+  int done = MPI_SUCCESS;
+  const auto finish = [wanted](MPI_Message message, void* into, Count room, MPI_Datatype type) {
+    return headers::receive(message, into, room, type, wanted);
+  };
+  if (headers::receive_stashed(memory, count, datatype, destination, send_tag, memory, count, datatype, source,
+                               receive_tag, communicator, finish, done))
+    return done;
   Sending<Count> out(memory, count, datatype, false);
   Receiving<Count> in(memory, count, datatype, false);
   const auto raise = [&](int code) { return raise_on_communicator(communicator, code); };
+  if (headers::are_looked_for() && in.packs()) out.offer(communicator, destination, true);
   int code = MPI_SUCCESS;
   if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return raise(code);
-  if (!out.packs() || !in.packs()) {
+  const bool is_left_alone = headers::are_looked_for() ? !in.takes_part() : !out.packs() || !in.packs();
+  if (is_left_alone) {
     return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
                                   wanted);
   }
   ReceivedStatus status(wanted);
+  if (!in.packs()) {
+    code = Row::native_function()(in.memory(), in.count(), in.datatype(), destination, send_tag, source, receive_tag,
+                                  communicator, status.get());
+    return in.finish_call(status, code, Row::name, raise);
+  }
   code = (native.*exchange)(out.memory(), out.count(), out.datatype(), destination, send_tag, in.memory(), in.count(),
                             in.datatype(), source, receive_tag, communicator, status.get());
+  out.sent();
   return in.finish_call(status, code, Row::name, raise);
 }
 

@@ -35,6 +35,10 @@ class ReceivedStatus {
   std::size_t bytes() const noexcept;
   bool is_cancelled() const noexcept;
   void set_bytes(std::size_t bytes) noexcept;
+  void set_envelope(int source, int tag) noexcept {
+    own_.MPI_SOURCE = source;
+    own_.MPI_TAG = tag;
+  }
 
   /// Gives the program what the library has set: of a send MPICH sets only whether it was cancelled.
   void deliver() const noexcept {

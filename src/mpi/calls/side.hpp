@@ -2,18 +2,23 @@
 // program's.
 #pragma once
 
+#include <cstring>
+#include <limits>
 #include <optional>
 
 #include "model/model.hpp"
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/calls/received_status.hpp"
 #include "mpi/calls/user_buffer.hpp"
+#include "mpi/headers/matched.hpp"
+#include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/corrected_send.hpp"
 #include "transfer/operation.hpp"
 #include "transfer/packing.hpp"
+#include "transfer/schemes/slots.hpp"
 
 namespace gapless::mpi {
 
@@ -28,13 +33,41 @@ class Side {
   /// `idle` when the peer is MPI_PROC_NULL: nothing is packed or unpacked.
   Side(const void* memory, Count count, MPI_Datatype datatype, bool idle) noexcept
       : memory_(const_cast<void*>(memory)), count_(count), datatype_(datatype) {
-    if (!idle) user_ = identify(memory, count, datatype);
+    const auto analysis = headers::are_looked_for() ? Analysis::now : Analysis::when_it_pays;
+    if (!idle) user_ = identify(memory, count, datatype, Purpose::message, analysis);
     owner_ = owner_of(user_);
     if (owner_ == Owner::ours) message_.emplace(user_.buffer, side);
     if (message_ && (message_->scheme() == transfer::Scheme::native || must_stay_whole())) message_.reset();
+    if (end == End::receive && headers::are_looked_for()) look_at_contiguous();
   }
 
   bool packs() const noexcept { return message_.has_value(); }
+  /// Is there more to do than the library's call? A contiguous receive may take a header.
+  bool takes_part() const noexcept {
+    return packs() || landing_ != nullptr || offer_.has_value() || matched_.has_value();
+  }
+
+  /// Sends a header in the message's place, if the peer listens and that can be had now. `whole`: all is packed before
+  /// the call, for the call waits for the peer.
+  void offer(MPI_Comm communicator, int destination, bool whole) noexcept {
+    if (owner_ != Owner::ours || user_.is_gpu_memory()) return;
+    transfer::headers::Inbox* const inbox = headers::find_inbox(communicator, destination);
+    if (inbox == nullptr || !offer_.emplace().secure(user_.buffer, *inbox)) return offer_.reset();
+    if (whole) offer_->pack();
+    packed_type_.reset();
+    message_.reset();
+  }
+  /// What is received has been matched before.
+  void has_been_matched(const headers::Matched& matched) noexcept {
+    matched_.reset();
+    if (matched.was_put_back) matched_ = matched;
+  }
+  /// A persistent receive starts again.
+  void forget_match() noexcept { matched_.reset(); }
+  /// The library has taken what offer() has put in the message's place.
+  void sent() noexcept {
+    if (offer_) offer_->release();
+  }
 
   /// Lets the times of earlier sends have a say in the scheme, and times this one. Of a blocking call; comes first.
   void correct(std::optional<transfer::CorrectedSend>& call, std::uint64_t peer) noexcept {
@@ -71,33 +104,56 @@ class Side {
     return result;
   }
 
+  /// Has the message come by header? Then the status is not what the library says.
+  bool has_fetched() const noexcept { return has_fetched_ || matched_.has_value(); }
+  const headers::Matched* matched() const noexcept { return matched_ ? &*matched_ : nullptr; }
+
   /// For calls of which the library does not tell how much they have received: host memory is left to the library, and
   /// GPU memory packed, so that unpack_whole() leaves as it was what does not arrive. Comes before and after prepare().
   void expect_no_status() noexcept {
-    if (!user_.is_gpu_memory()) message_.reset();
+    if (!user_.is_gpu_memory() && !headers::are_looked_for()) message_.reset();
   }
   int fill(const char* function) noexcept {
     const transfer::Result result = transfer::pack(user_.buffer, memory(), message_->packed_location());
     return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
   }
   int unpack_whole(const char* function) noexcept {
+    if (takes_header_of(user_.buffer)) {
+      if (packs()) packed_type_->join(memory(), message_->packed_size() == header_bytes ? header_bytes : 0);
+      if (transfer::headers::is_header(landing(), header_bytes)) return fetch_unseen(function);
+    }
+    if (!packs()) return MPI_SUCCESS;
     const transfer::Result result = message_->wait(message_->finish(message_->packed_size()));
     return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
   }
 
-  void* memory() noexcept { return packs() ? message_->packed_data() : memory_; }
-  Count count() const noexcept { return packs() ? packed_type_->count() : count_; }
-  MPI_Datatype datatype() const noexcept { return packs() ? packed_type_->handle() : datatype_; }
+  void* memory() noexcept {
+    if (offer_) return const_cast<transfer::headers::Header*>(&offer_->header());
+    return packs() ? message_->packed_data() : memory_;
+  }
+  Count count() const noexcept {
+    if (offer_) return static_cast<Count>(header_bytes);
+    return packs() ? packed_type_->count() : count_;
+  }
+  MPI_Datatype datatype() const noexcept {
+    if (offer_) return MPI_BYTE;
+    return packs() ? packed_type_->handle() : datatype_;
+  }
 
   /// The library has received: unpacks that once the batch has run, and has the status tell of no more than is
   /// unpacked. MPI_SUCCESS, or the error that is to be raised.
   int unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept {
     if (!status.is_set() || status.source() == MPI_PROC_NULL) return MPI_SUCCESS;
+    if (matched_) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
     const std::size_t received = status.bytes();
-    if (received > message_->packed_size()) return raised_already;
-    packed_type_->join(memory(), received);
+    has_fetched_ = false;
+    if (!packs() && landing_ == nullptr) return MPI_SUCCESS;
+    if (received > buffer_size()) return raised_already;
+    if (packs()) packed_type_->join(memory(), received);
+    if (transfer::headers::is_header(landing(), received)) return fetch(batch, status);
+    if (!packs() && !lands_as_bytes_) return MPI_SUCCESS;
     const std::size_t whole = bytes_to_unpack(received);
-    message_->finish_in(batch, whole);
+    if (packs()) message_->finish_in(batch, whole);
     if (whole == received || runtime::is_alone()) return MPI_SUCCESS;
     status.set_bytes(whole);
     return MPI_ERR_TYPE;
@@ -107,8 +163,10 @@ class Side {
   template <class Raise>
   int finish_call(ReceivedStatus& status, int code, const char* function, Raise raise) noexcept {
     if (code != MPI_SUCCESS) {
+      if (matched_ && status.is_set()) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
       status.deliver();
-      return code;
+      // What was put back fails on a communicator of our own.
+      return matched_ ? raise(code) : code;
     }
     transfer::Batch batch;
     code = unpack_in(batch, status);
@@ -119,6 +177,71 @@ class Side {
   }
 
  private:
+  static constexpr std::size_t header_bytes = transfer::headers::Header::size;
+
+  static bool takes_header_of(const transfer::Buffer& buffer) noexcept {
+    return headers::are_looked_for() && buffer.type != nullptr &&
+           static_cast<std::size_t>(buffer.size()) >= header_bytes;
+  }
+  std::size_t buffer_size() const noexcept { return static_cast<std::size_t>(user_.buffer.size()); }
+  /// Where a header would be.
+  void* landing() noexcept { return packs() ? message_->packed_data() : landing_; }
+
+  /// A contiguous receive lands where the program wants it, header or not. As what the program says, if a header is
+  /// whole elements of it, for the library then finds the mistakes of the program; else as bytes.
+  void look_at_contiguous() noexcept {
+    if (packs() || owner_ != Owner::library || !takes_header_of(user_.buffer) || !is_contiguous(user_.buffer)) return;
+    if (!user_.buffer.location.is_cpu_addressable()) return;
+    const transfer::Described& type = *user_.buffer.type;
+    landing_ = static_cast<std::byte*>(const_cast<void*>(address_of(user_.buffer.memory, type.layout->base)));
+    constexpr auto length = static_cast<layout::Offset>(header_bytes);
+    if (type.elements != nullptr && type.elements->whole(length) == length) return;
+    if (buffer_size() > static_cast<std::size_t>(std::numeric_limits<Count>::max())) return;
+    lands_as_bytes_ = true;
+    memory_ = landing_;
+    count_ = static_cast<Count>(buffer_size());
+    datatype_ = MPI_BYTE;
+  }
+
+  /// A header has landed: fetches what it offers. MPI_SUCCESS, or the error that is to be raised.
+  int fetch(transfer::Batch& batch, ReceivedStatus& status) noexcept {
+    has_fetched_ = true;
+    const transfer::headers::Header header = take_header();
+    const bool fits = header.bytes() <= buffer_size();
+    const std::size_t whole = fits ? bytes_to_unpack(header.bytes()) : 0;
+    const transfer::Result result = fetch(batch, header, whole);
+    status.set_bytes(fits ? whole : buffer_size());
+    if (result != transfer::Result::ok) return peer_failure();
+    if (!fits) return truncated_message();
+    return whole == header.bytes() ? MPI_SUCCESS : MPI_ERR_TYPE;
+  }
+  int fetch_unseen(const char* function) noexcept {
+    const transfer::headers::Header header = take_header();
+    const bool fits = header.bytes() <= buffer_size();
+    transfer::Batch batch;
+    const transfer::Result fetched = fetch(batch, header, fits ? header.bytes() : 0);
+    const transfer::Result unpacked = batch.run();
+    if (fetched != transfer::Result::ok) return peer_failure();
+    if (!fits) return truncated_message();
+    return unpacked == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, unpacked);
+  }
+  transfer::Result fetch(transfer::Batch& batch, const transfer::headers::Header& header, std::size_t bytes) noexcept {
+    const auto way = header.way<transfer::schemes::SlotsWay>();
+    if (!way) return transfer::Result::peer_failed;
+    if (user_.buffer.location.is_cpu_addressable())
+      return transfer::schemes::fetch_from_slots(header, *way, user_.buffer, bytes);
+    const transfer::Result result = transfer::schemes::fetch_from_slots(header, *way, message_->packed_data(), bytes);
+    message_->finish_in(batch, result == transfer::Result::ok ? bytes : 0);
+    return result;
+  }
+  /// The header that has landed. Its place has none any more, so that it is not taken twice.
+  transfer::headers::Header take_header() noexcept {
+    transfer::headers::Header header;
+    std::memcpy(&header, landing(), sizeof header);
+    std::memset(landing(), 0, sizeof(transfer::headers::Nonce));
+    return header;
+  }
+
   static constexpr transfer::Side side = end == End::send ? transfer::Side::sender : transfer::Side::receiver;
 
   template <class Prepare>
@@ -140,6 +263,10 @@ class Side {
     }
     if (user_.is_gpu_memory()) {
       code = gpu_failure(function, result);
+      return false;
+    }
+    if (end == End::receive && takes_header_of(user_.buffer)) {
+      code = MPI_ERR_NO_MEM;  // what the library received by itself could be a header
       return false;
     }
     // No host memory to pack into: the library has its own way without.
@@ -165,7 +292,7 @@ class Side {
 #else
     const bool is_short = static_cast<double>(received) <= model::mpich_on_host.eager_bytes;
     const layout::ElementsPointer& elements = user_.buffer.type->elements;
-    if (!is_short || elements == nullptr || received == message_->packed_size()) return received;
+    if (!is_short || elements == nullptr || received == buffer_size()) return received;
     return static_cast<std::size_t>(elements->whole(static_cast<layout::Offset>(received)));
 #endif
   }
@@ -177,6 +304,11 @@ class Side {
   Owner owner_ = Owner::library;
   std::optional<transfer::Operation> message_;
   std::optional<PackedType<Count>> packed_type_;
+  std::optional<transfer::schemes::SlotsOffer> offer_;
+  std::byte* landing_ = nullptr;  ///< of a contiguous receive that may take a header
+  std::optional<headers::Matched> matched_;
+  bool lands_as_bytes_ = false;
+  bool has_fetched_ = false;
 };
 
 template <class Count>

@@ -14,10 +14,15 @@
 namespace gapless::mpi {
 namespace {
 
-enum class Cause { unserved, elsewhere, out_of_memory, device_failed };
+enum class Cause { unserved, elsewhere, out_of_memory, device_failed, truncated, peer_failed };
+
+int class_of(Cause cause) noexcept {
+  if (cause == Cause::truncated) return MPI_ERR_TRUNCATE;
+  return cause == Cause::out_of_memory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
+}
 
 int code_for(const char* function, Cause cause, const char* text) noexcept {
-  const int error_class = cause == Cause::out_of_memory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
+  const int error_class = class_of(cause);
   try {
     static std::mutex mutex;
     static auto& codes = *new std::map<std::pair<std::string, Cause>, int>;
@@ -52,6 +57,14 @@ int refused_elsewhere(const char* function) noexcept {
                 "does not support GPU memory in this call yet",
                 function);
   return code_for(function, Cause::elsewhere, text);
+}
+
+int truncated_message() noexcept {
+  return code_for("", Cause::truncated, "a message is longer than what it is received into");
+}
+
+int peer_failure() noexcept {
+  return code_for("", Cause::peer_failed, "the sender of a message has ended before all of it was there");
 }
 
 int gpu_failure(const char* function, transfer::Result result) noexcept {

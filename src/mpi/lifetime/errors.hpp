@@ -16,6 +16,12 @@ int unserved_gpu_memory(const char* function, int device) noexcept;
 /// The error code, not yet raised, of a collective call that another process has to refuse for that reason.
 int refused_elsewhere(const char* function) noexcept;
 
+/// The error code, not yet raised, for a message that came by header and is too long.
+int truncated_message() noexcept;
+
+/// The error code, not yet raised, for a message by header whose sender has ended.
+int peer_failure() noexcept;
+
 /// The error code, not yet raised, for GPU data that could not be moved in `function`. Precondition: result != ok.
 int gpu_failure(const char* function, transfer::Result result) noexcept;
 

@@ -16,14 +16,15 @@
 #include "mpi/calls/staged/split_access.hpp"
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/datatypes/type_cache.hpp"
+#include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/session.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/buffers.hpp"
-#include "transfer/report.hpp"
 #include "transfer/message.hpp"
+#include "transfer/report.hpp"
 #include "transfer/statistics.hpp"
 
 namespace gapless::mpi::runtime {
@@ -73,14 +74,15 @@ void print_statistics() noexcept {
 void end() noexcept {
   if (!working.exchange(false)) return;
   transfer::drain_pools();
-  transfer::record_leftovers({requests::how_many() + one_sided::how_many() + split_access::how_many(),
-                              transfer::existing_buffers()});
+  transfer::record_leftovers(
+      {requests::how_many() + one_sided::how_many() + split_access::how_many(), transfer::existing_buffers()});
   if (transfer::statistics_wanted()) print_statistics();
   if (transfer::report_wanted()) transfer::write_report(rank_in_world(), library_version().data());
   type_cache::clear_table();
   early_uses::clear_table();
   free_split_types();
   free_byte_types();
+  headers::end();
   native.Type_free_keyval(&type_keyval_);
   if (model == Model::world) {
     native.Comm_free(&private_communicator);
@@ -148,6 +150,8 @@ bool start() noexcept {
 bool is_multithreaded() noexcept { return multithreaded.load(std::memory_order_relaxed); }
 
 bool is_alone() noexcept { return alone.load(std::memory_order_relaxed); }
+
+MPI_Comm own_communicator() noexcept { return private_communicator; }
 
 int type_keyval() noexcept { return type_keyval_; }
 
@@ -233,13 +237,13 @@ namespace {
 // program on it.
 int initialize(int* count, char*** arguments) {
   const int code = native.Init(count, arguments);
-  if (code == MPI_SUCCESS) static_cast<void>(start());
+  if (code == MPI_SUCCESS && start()) headers::start();
   return code;
 }
 
 int initialize_thread(int* count, char*** arguments, int required, int* provided) {
   const int code = native.Init_thread(count, arguments, required, provided);
-  if (code == MPI_SUCCESS) static_cast<void>(start());
+  if (code == MPI_SUCCESS && start()) headers::start();
   return code;
 }
 

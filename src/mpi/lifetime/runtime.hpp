@@ -15,6 +15,9 @@ namespace gapless::mpi::runtime {
 /// True while the layer works; sets it up where MPI is initialised and it does not yet.
 bool start() noexcept;
 
+/// A communicator of this process alone, which returns errors. Precondition: start() was true.
+MPI_Comm own_communicator() noexcept;
+
 /// Keyval of the datatype attribute. Precondition: start() was true.
 int type_keyval() noexcept;
 

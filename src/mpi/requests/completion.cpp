@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 
+#include "mpi/headers/matched.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/table/entry_points.hpp"
@@ -37,7 +38,7 @@ class Statuses;
 // What is pending for the requests of one call, claimed while it lives.
 class Claims {
  public:
-  Claims(int count, const MPI_Request* requests) noexcept
+  Claims(int count, MPI_Request* requests) noexcept
       : count_(requests == nullptr ? 0 : std::max(count, 0)), requests_(requests), pending_(count_) {
     start_deferred();
     complete_freed(false);
@@ -72,6 +73,7 @@ class Claims {
     object_ = pending->error_object;
     if (pending->is_persistent) {
       pending->forget_outcome();
+      put_persistent_back(pending, requests_ + i);
     } else {
       // Of a call that completes, so the program's handle may change.
       const_cast<MPI_Request&>(requests_[i]) = MPI_REQUEST_NULL;
@@ -133,7 +135,7 @@ class Claims {
   }
 
   int count_;
-  const MPI_Request* requests_;
+  MPI_Request* requests_;
   Scratch<Pending*> pending_;
   ErrorObject object_;
   bool any_ = false;
@@ -306,7 +308,7 @@ int look_at_several(Claims& claims, Statuses& statuses, int completed, int code,
 }
 
 int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* wanted) {
-  Claims claims(are_none() ? 0 : count, requests);
+  Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
   if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_all(count, requests, flag, wanted);
   Statuses statuses(count, wanted);
@@ -317,7 +319,7 @@ int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status
 }
 
 int get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
-  Claims claims(are_none() ? 0 : count, requests);
+  Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
   if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_any(count, requests, index, flag, wanted);
   ReceivedStatus status(wanted);
@@ -329,7 +331,7 @@ int get_status_any(int count, const MPI_Request* requests, int* index, int* flag
 }
 
 int get_status_some(int count, const MPI_Request* requests, int* completed, int* indices, MPI_Status* wanted) {
-  Claims claims(are_none() ? 0 : count, requests);
+  Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
   if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_some(count, requests, completed, indices, wanted);
   Statuses statuses(count, wanted);
@@ -400,6 +402,7 @@ template <auto function>
 int free_communicator(MPI_Comm* communicator) {
   start_deferred();
   if (!are_none() && communicator != nullptr) forget_communicator(*communicator);
+  if (headers::are_stashed() && communicator != nullptr) headers::forget_messages(*communicator);
   return (native.*function)(communicator);
 }
 

@@ -7,6 +7,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <utility>
 
 #include "mpi/lifetime/runtime.hpp"
 
@@ -115,6 +116,19 @@ void remove(Pending* pending) noexcept {
   internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
 }
 
+void stand_in(Pending* pending, MPI_Request* request, MPI_Request instead) noexcept {
+  remove(pending);
+  pending->stood_in_for = std::exchange(*request, instead);
+  add(pending, instead);
+}
+
+void put_persistent_back(Pending* pending, MPI_Request* request) noexcept {
+  if (pending->stood_in_for == MPI_REQUEST_NULL || *request != MPI_REQUEST_NULL) return;
+  remove(pending);
+  *request = std::exchange(pending->stood_in_for, MPI_REQUEST_NULL);
+  add(pending, *request);
+}
+
 Pending* find(MPI_Request handle) noexcept {
   const Lock lock;
   for (Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
@@ -158,6 +172,8 @@ void complete_freed(bool all) noexcept {
     // The status of a persistent request is told once: MPICH ends what is under way when it is asked for it.
     native.Wait(&pending->handle, all ? status.get() : MPI_STATUS_IGNORE);
     static_cast<void>(pending->finish(status));
+    if (pending->stood_in_for != MPI_REQUEST_NULL)
+      pending->handle = std::exchange(pending->stood_in_for, MPI_REQUEST_NULL);
     if (pending->is_persistent || pending->frees_request) native.Request_free(&pending->handle);
     internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
     release(pending);

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "mpi/lifetime/errors.hpp"
+#include "mpi/table/native.hpp"
 
 namespace gapless::mpi::requests {
 
@@ -17,7 +18,7 @@ void Pending::visit(Visit visit) noexcept {
 bool Pending::receives() noexcept {
   bool result = false;
   visit<Receiving>([&](auto&) { result = true; });
-  visit<Exchange>([&](auto& both) { result = both.in.packs(); });
+  visit<Exchange>([&](auto& both) { result = both.in.takes_part(); });
   return result;
 }
 
@@ -34,11 +35,16 @@ void Pending::unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept
   unpacked_code_ = MPI_SUCCESS;
   unpacked_.reset();
   if (!has_arrived(status)) return;
-  visit<Receiving>([&](auto& side) { unpacked_code_ = side.unpack_in(batch, status); });
-  visit<Exchange>([&](auto& both) {
-    if (both.in.packs()) unpacked_code_ = both.unpack_in(batch, status, function);
+  bool has_fetched = false;
+  visit<Receiving>([&](auto& side) {
+    unpacked_code_ = side.unpack_in(batch, status);
+    has_fetched = side.has_fetched();
   });
-  if (unpacked_code_ == MPI_ERR_TYPE) unpacked_ = status.bytes();
+  visit<Exchange>([&](auto& both) {
+    if (both.in.takes_part()) unpacked_code_ = both.unpack_in(batch, status, function);
+    has_fetched = both.in.has_fetched();
+  });
+  if (unpacked_code_ == MPI_ERR_TYPE || has_fetched) unpacked_ = status.bytes();
 }
 
 void Pending::unpacked(transfer::Result result) noexcept {
@@ -57,7 +63,13 @@ int Pending::finish(ReceivedStatus& status) noexcept {
     unpacked(batch.run());
   }
   int code = unpacked_code_;
-  if (unpacked_ && has_arrived(status)) status.set_bytes(*unpacked_);
+  if (unpacked_ && has_arrived(status)) {
+    status.set_bytes(*unpacked_);
+    visit<Receiving>([&](auto& side) {
+      if (const auto* matched = side.matched())
+        status.set_envelope(matched->status.MPI_SOURCE, matched->status.MPI_TAG);
+    });
+  }
   if (Partitions* message = partitions(); message != nullptr && status.is_set()) {
     const transfer::Result result = message->finish();
     if (result != transfer::Result::ok) code = gpu_failure(function, result);
@@ -81,8 +93,24 @@ void Pending::start_in(transfer::Batch& batch) noexcept {
   is_unpacked = false;
   start_code_ = MPI_SUCCESS;
   visit<Sending>([&](auto& side) { side.pack_in(batch); });
+  visit<Receiving>([](auto& side) { side.forget_match(); });
   if (Partitions* message = partitions()) message->start();
   if (auto* work = std::get_if<std::unique_ptr<Work>>(&side_)) start_code_ = (*work)->start();
+}
+
+int Pending::start_matched(const headers::Matched& matched, MPI_Request& stand_in) noexcept {
+  int code = MPI_ERR_INTERN;
+  visit<Receiving>([&](auto& side) {
+    side.has_been_matched(matched);
+    MPI_Message message = matched.handle;
+    if constexpr (std::is_same_v<decltype(side.count()), int>) {
+      code = native.Imrecv(side.memory(), side.count(), side.datatype(), &message, &stand_in);
+    } else {
+      GAPLESS_IF_DECLARED(Imrecv_c,
+                          code = native.Imrecv_c(side.memory(), side.count(), side.datatype(), &message, &stand_in);)
+    }
+  });
+  return code;
 }
 
 int Pending::started(transfer::Result result) noexcept {

@@ -34,9 +34,10 @@ class Exchange {
     if constexpr (!exchanges_have_statuses) in.expect_no_status();
   }
 
-  bool packs() const noexcept { return out.packs() || in.packs(); }
+  bool takes_part() const noexcept { return out.takes_part() || in.takes_part(); }
   bool prepare(const char* function, int& code) noexcept {
     if (!out.prepare(function, code) || !in.prepare(function, code)) return false;
+    // What is not received must be unpacked as it was.
     if (!exchanges_have_statuses && in.packs()) code = in.fill(function);
     return code == MPI_SUCCESS;
   }
@@ -91,10 +92,16 @@ class Pending {
 
   int raise(int code) const noexcept { return raise_on(error_object, code); }
 
-  MPI_Request handle{};        ///< the key
-  const char* function = "";   ///< that started it, for error texts
-  ErrorObject error_object;    ///< whose handler is called
-  bool is_persistent = false;  ///< the request stays when it is complete, and may be started again
+  /// Starts the persistent receive on a message that is matched already: `stand_in` is the library's request for this
+  /// one time. MPI_SUCCESS, or the library's error.
+  int start_matched(const headers::Matched& matched, MPI_Request& stand_in) noexcept;
+
+  MPI_Request handle{};                         ///< the key
+  const char* function = "";                    ///< that started it, for error texts
+  ErrorObject error_object;                     ///< whose handler is called
+  int source = 0, tag = 0;                      ///< of a persistent receive
+  MPI_Request stood_in_for = MPI_REQUEST_NULL;  ///< the persistent request, while another has its place
+  bool is_persistent = false;                   ///< the request stays when it is complete, and may be started again
   /// The library's request is a persistent one, and the program's is not: it is freed when it is complete.
   bool frees_request = false;
   bool is_settled = false;   ///< complete, though the library takes the request for inactive

@@ -128,9 +128,26 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
 
   [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
     Tuple all(arguments...);
+    if constexpr (life == Life::once) {
+      int done = MPI_SUCCESS;
+      const auto finish = [&all](MPI_Message message, void* memory, auto count, MPI_Datatype datatype) {
+        auto* const request = std::get<Base::template place<Kind::new_request>>(all);
+        return headers::begin_to_receive(message, memory, count, datatype, request);
+      };
+      if (Base::receive_stashed(all, done, finish)) return done;
+    }
     requests::Pending* pending = requests::acquire();
     if (pending == nullptr) return table::raise<Row>(MPI_ERR_NO_MEM, all);
     Sides& mine = make(pending, all);
+    // What a probe has taken out of the library is matched by the start of any persistent receive.
+    const bool may_be_stashed = life == Life::persistent && receives && headers::are_looked_for();
+    if constexpr (life == Life::persistent && receives) {
+      pending->source = std::get<Base::template place<Kind::source>>(all);
+      pending->tag = std::get<Base::template place<Kind::tag>>(all);
+    }
+    if constexpr (life == Life::once && sends) Base::offer(all, out_of(mine));
+    pending->error_object = table::error_object<Row>(all);
+    if constexpr (!sends) Base::take_message(all, mine, pending->error_object);
     int code = MPI_SUCCESS;
     if constexpr (PersistentOf<Row>::is_there) {
       if (may_wait(mine)) {
@@ -146,7 +163,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       if (!requests::are_none_deferred() && is_behind_deferred(all)) requests::start_deferred();
     }
     const bool fails = !prepare(mine, code);
-    if (!fails && mine.packs()) return start(pending, mine, all);
+    if (!fails && (mine.takes_part() || may_be_stashed)) return start(pending, mine, all);
     requests::release(pending);
     return fails ? table::raise<Row>(code, all) : Base::call_library(all);
   }
@@ -160,6 +177,14 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     } else {
       return Base::template make_side<side>(
           all, [pending](auto... a) -> Sides& { return pending->template make<Sides>(a...); });
+    }
+  }
+
+  static auto& out_of(Sides& mine) noexcept {
+    if constexpr (receives) {
+      return mine.out;
+    } else {
+      return mine;
     }
   }
 
@@ -180,9 +205,13 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     }
     pending->is_persistent = life == Life::persistent;
     pending->function = Row::name;
-    pending->error_object = ErrorObject::of_communicator(Base::communicator(all));
-    return place_under_request(pending, std::get<Base::template place<Kind::new_request>>(all),
-                               [&] { return Base::call_library(all); });
+    return place_under_request(pending, std::get<Base::template place<Kind::new_request>>(all), [&] {
+      const int code = Base::call_library(all);
+      if constexpr (sends) {
+        if (code == MPI_SUCCESS) out_of(mine).sent();
+      }
+      return code;
+    });
   }
 };
 

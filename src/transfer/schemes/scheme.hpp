@@ -60,6 +60,7 @@ extern const Base& oneshot;
 extern const Base& staged;
 extern const Base& pipelined;
 extern const Base& device;
+extern const Base& slots;
 
 const Base& of(Scheme scheme) noexcept;
 

@@ -1,0 +1,135 @@
+#include "fabric/registry.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace gapless::fabric::registry {
+namespace {
+
+/// FNV-1a.
+class Hash {
+ public:
+  void add(std::string_view text) noexcept {
+    for (const char c : text) value_ = (value_ ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  }
+  std::uint64_t value() const noexcept { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325u;
+};
+
+/// The whole of a file in /proc, as far as the buffer reaches.
+template <std::size_t n>
+std::string_view read(const char* path, std::array<char, n>& buffer) noexcept {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  std::size_t length = 0;
+  for (ssize_t got = 1; got > 0 && length < n; length += static_cast<std::size_t>(std::max<ssize_t>(got, 0)))
+    got = ::read(file, buffer.data() + length, n - length);
+  ::close(file);
+  return {buffer.data(), length};
+}
+
+/// When that process began, in the kernel's ticks; 0 where that is not known.
+std::uint64_t start_of(pid_t process) noexcept {
+  std::array<char, 64> path;
+  std::array<char, 1024> buffer{};
+  std::snprintf(path.data(), path.size(), "/proc/%ld/stat", static_cast<long>(process));
+  const std::string_view text = read(path.data(), buffer);
+  const std::size_t end_of_name = text.rfind(')');
+  if (end_of_name == std::string_view::npos || text.size() == buffer.size()) return 0;
+  std::uint64_t start = 0;
+  // Field 22 of proc(5).
+  std::sscanf(text.data() + end_of_name + 1,
+              " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64, &start);
+  return start;
+}
+
+/// The process behind a connection of this one, if it is of this node; 0 where there is none.
+pid_t process_behind(int connection) noexcept {
+  ucred owner{};
+  socklen_t length = sizeof owner;
+  return ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &owner, &length) == 0 ? owner.pid : 0;
+}
+
+/// A number that the ranks of one job on one node have in common, and no others; 0 where it is not known.
+std::uint64_t find_job() noexcept {
+  Hash hash;
+  // Process numbers mean something within their name space alone.
+  std::array<char, 64> name_space{};
+  if (::readlink("/proc/self/ns/pid", name_space.data(), name_space.size() - 1) < 0) return 0;
+  hash.add(name_space.data());
+  if (const char* job = std::getenv("PMIX_NAMESPACE")) {
+    hash.add(job);
+    return hash.value();
+  }
+  // Hydra and Slurm have one process on a node for each job, which made the connection that the ranks talk to it by.
+  const char* connection = std::getenv("PMI_FD");
+  const pid_t launcher = connection == nullptr ? 0 : process_behind(std::atoi(connection));
+  const std::uint64_t start = launcher <= 0 ? 0 : start_of(launcher);
+  if (start == 0) return 0;
+  std::array<char, 64> text;
+  std::snprintf(text.data(), text.size(), "%ld %" PRIu64, static_cast<long>(launcher), start);
+  hash.add(text.data());
+  return hash.value();
+}
+
+struct Address {
+  sockaddr_un name{};
+  socklen_t length = 0;
+};
+
+/// False where the job is not known.
+bool address_of(int rank, Address& address) noexcept {
+  static const std::uint64_t job = find_job();
+  if (job == 0) return false;
+  address.name.sun_family = AF_UNIX;
+  // A first byte of zero: the abstract name space.
+  const int length = std::snprintf(address.name.sun_path + 1, sizeof address.name.sun_path - 1,
+                                   "gapless/%ld/%016" PRIx64 "/%d", static_cast<long>(::geteuid()), job, rank);
+  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
+  return true;
+}
+
+}  // namespace
+
+bool enter(int rank) noexcept {
+  Address address;
+  if (!address_of(rank, address)) return false;
+  const int file = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return false;
+  const auto* name = reinterpret_cast<const sockaddr*>(&address.name);
+  // Every process of the node looks here once, and is never accepted.
+  if (::bind(file, name, address.length) == 0 && ::listen(file, SOMAXCONN) == 0)
+    return true;  // open as long as it runs
+  ::close(file);
+  return false;
+}
+
+std::optional<pid_t> find(int rank) noexcept {
+  Address address;
+  if (!address_of(rank, address)) return {};
+  const int file = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (file < 0) return {};
+  ucred owner{};
+  socklen_t length = sizeof owner;
+  const bool found = ::connect(file, reinterpret_cast<const sockaddr*>(&address.name), address.length) == 0 &&
+                     ::getsockopt(file, SOL_SOCKET, SO_PEERCRED, &owner, &length) == 0;
+  ::close(file);
+  if (!found || owner.pid <= 0 || owner.uid != ::geteuid()) return {};
+  return owner.pid;
+}
+
+}  // namespace gapless::fabric::registry

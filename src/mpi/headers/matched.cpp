@@ -1,0 +1,271 @@
+#include "mpi/headers/matched.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <list>
+#include <mutex>
+
+#include "mpi/headers/speaking.hpp"
+#include "mpi/lifetime/errors.hpp"
+#include "mpi/lifetime/runtime.hpp"
+#include "mpi/requests/deferred.hpp"
+#include "mpi/table/entry_points.hpp"
+
+namespace gapless::mpi::headers {
+
+constinit std::atomic<std::size_t> internal::stashed{0};
+
+namespace {
+
+using transfer::headers::Header;
+
+/// A message to oneself: the library may read its bytes until it is received.
+struct Parcel {
+  alignas(16) std::array<std::byte, Header::size> bytes{};
+  MPI_Request request = MPI_REQUEST_NULL;
+};
+
+// Never destroyed: messages may be received while the process ends.
+struct Messages {
+  std::mutex mutex;  ///< guards all below
+  std::deque<Matched> stash, given;
+  std::list<Parcel> parcels;
+  int next_tag = 0;
+};
+
+Messages& messages() noexcept {
+  static Messages& instance = *new Messages;
+  return instance;
+}
+
+bool matches(const Matched& matched, int source, int tag, MPI_Comm communicator) noexcept {
+  return matched.communicator == communicator && (source == MPI_ANY_SOURCE || matched.status.MPI_SOURCE == source) &&
+         (tag == MPI_ANY_TAG || matched.status.MPI_TAG == tag);
+}
+
+std::deque<Matched>::iterator find_stashed(int source, int tag, MPI_Comm communicator) noexcept {
+  return std::ranges::find_if(messages().stash,
+                              [&](const Matched& each) { return matches(each, source, tag, communicator); });
+}
+
+void count_stash() noexcept { internal::stashed.store(messages().stash.size(), std::memory_order_relaxed); }
+
+bool has_headers_length(const MPI_Status& status) noexcept {
+  MPI_Count bytes = 0;
+  return native.Get_elements_x(&status, MPI_BYTE, &bytes) == MPI_SUCCESS &&
+         bytes == static_cast<MPI_Count>(Header::size);
+}
+
+/// Lets go of parcels that have been received.
+void sweep(std::list<Parcel>& parcels) noexcept {
+  parcels.remove_if([](Parcel& parcel) {
+    int is_complete = 0;
+    return native.Test(&parcel.request, &is_complete, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_complete != 0;
+  });
+}
+
+/// Receives what was matched, and sends it to this process itself, where it is matched again.
+void put_back(Messages& all, Matched& matched) {
+  constexpr int most_tags = 32768;  // every library has so many
+  sweep(all.parcels);
+  Parcel& parcel = all.parcels.emplace_back();
+  constexpr int length = static_cast<int>(Header::size);
+  native.Mrecv(parcel.bytes.data(), length, MPI_BYTE, &matched.handle, MPI_STATUS_IGNORE);
+  if (transfer::headers::is_header(parcel.bytes.data(), Header::size)) {
+    Header header;
+    std::memcpy(&header, parcel.bytes.data(), sizeof header);
+    native.Status_set_elements_x(&matched.status, MPI_BYTE, static_cast<MPI_Count>(header.bytes()));
+  }
+  const int tag = all.next_tag++ % most_tags;
+  const MPI_Comm own = runtime::own_communicator();
+  native.Isend(parcel.bytes.data(), length, MPI_BYTE, 0, tag, own, &parcel.request);
+  native.Mprobe(0, tag, own, &matched.handle, MPI_STATUS_IGNORE);
+  matched.was_put_back = true;
+}
+
+/// Looks at a message that the library has matched.
+void look_at(Messages& all, Matched& matched) {
+  if (matched.handle != MPI_MESSAGE_NO_PROC && has_headers_length(matched.status)) put_back(all, matched);
+}
+
+void deliver(const MPI_Status& status, MPI_Status* wanted) noexcept {
+  if (wanted == MPI_STATUS_IGNORE) return;
+  const int error = wanted->MPI_ERROR;
+  *wanted = status;
+  wanted->MPI_ERROR = error;
+}
+
+/// A message has been found by a probe that leaves it: stashes it if it may be a header, with all that its source has
+/// sent before. False if it is not there any more.
+bool look_behind(MPI_Comm communicator, MPI_Status& found) {
+  if (!has_headers_length(found)) return true;
+  Messages& all = messages();
+  const std::lock_guard lock(all.mutex);
+  for (;;) {
+    Matched next;
+    next.communicator = communicator;
+    int is_there = 0;
+    const int code = native.Improbe(found.MPI_SOURCE, MPI_ANY_TAG, communicator, &is_there, &next.handle, &next.status);
+    if (code != MPI_SUCCESS || is_there == 0) return false;
+    look_at(all, next);
+    all.stash.push_back(next);
+    count_stash();
+    if (next.status.MPI_TAG != found.MPI_TAG) continue;
+    found = next.status;
+    return true;
+  }
+}
+
+bool probe_stash(int source, int tag, MPI_Comm communicator, MPI_Status* wanted) noexcept {
+  if (!are_stashed()) return false;
+  const std::lock_guard lock(messages().mutex);
+  const auto found = find_stashed(source, tag, communicator);
+  if (found == messages().stash.end()) return false;
+  deliver(found->status, wanted);
+  return true;
+}
+
+int no_memory(MPI_Comm communicator) noexcept { return raise_on_communicator(communicator, MPI_ERR_NO_MEM); }
+
+int probe(int source, int tag, MPI_Comm communicator, MPI_Status* wanted) {
+  requests::start_deferred();
+  if (!are_looked_for()) return native.Probe(source, tag, communicator, wanted);
+  if (probe_stash(source, tag, communicator, wanted)) return MPI_SUCCESS;
+  try {
+    for (;;) {
+      MPI_Status status{};
+      const int code = native.Probe(source, tag, communicator, &status);
+      if (code != MPI_SUCCESS) return code;
+      if (!look_behind(communicator, status)) continue;
+      deliver(status, wanted);
+      return MPI_SUCCESS;
+    }
+  } catch (const std::exception&) {
+    return no_memory(communicator);
+  }
+}
+
+int probe_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Status* wanted) {
+  requests::start_deferred();
+  if (!are_looked_for()) return native.Iprobe(source, tag, communicator, flag, wanted);
+  if (probe_stash(source, tag, communicator, wanted)) {
+    *flag = 1;
+    return MPI_SUCCESS;
+  }
+  try {
+    MPI_Status status{};
+    const int code = native.Iprobe(source, tag, communicator, flag, &status);
+    if (code != MPI_SUCCESS || *flag == 0) return code;
+    if (look_behind(communicator, status)) {
+      deliver(status, wanted);
+    } else {
+      *flag = 0;
+    }
+    return MPI_SUCCESS;
+  } catch (const std::exception&) {
+    return no_memory(communicator);
+  }
+}
+
+/// The library, or the stash, has given that message to the program.
+int give_out(Matched& matched, MPI_Message* message, MPI_Status* wanted) {
+  {
+    Messages& all = messages();
+    const std::lock_guard lock(all.mutex);
+    look_at(all, matched);
+  }
+  give(matched);
+  *message = matched.handle;
+  deliver(matched.status, wanted);
+  return MPI_SUCCESS;
+}
+
+int match(int source, int tag, MPI_Comm communicator, MPI_Message* message, MPI_Status* wanted) {
+  requests::start_deferred();
+  if (!are_looked_for()) return native.Mprobe(source, tag, communicator, message, wanted);
+  try {
+    if (auto matched = take_stashed(source, tag, communicator)) {
+      give(*matched);
+      *message = matched->handle;
+      deliver(matched->status, wanted);
+      return MPI_SUCCESS;
+    }
+    Matched matched;
+    matched.communicator = communicator;
+    const int code = native.Mprobe(source, tag, communicator, &matched.handle, &matched.status);
+    return code == MPI_SUCCESS ? give_out(matched, message, wanted) : code;
+  } catch (const std::exception&) {
+    return no_memory(communicator);
+  }
+}
+
+int match_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Message* message, MPI_Status* wanted) {
+  requests::start_deferred();
+  if (!are_looked_for()) return native.Improbe(source, tag, communicator, flag, message, wanted);
+  try {
+    if (auto matched = take_stashed(source, tag, communicator)) {
+      give(*matched);
+      *flag = 1;
+      *message = matched->handle;
+      deliver(matched->status, wanted);
+      return MPI_SUCCESS;
+    }
+    Matched matched;
+    matched.communicator = communicator;
+    const int code = native.Improbe(source, tag, communicator, flag, &matched.handle, &matched.status);
+    return code == MPI_SUCCESS && *flag != 0 ? give_out(matched, message, wanted) : code;
+  } catch (const std::exception&) {
+    return no_memory(communicator);
+  }
+}
+
+}  // namespace
+
+std::optional<Matched> take_stashed(int source, int tag, MPI_Comm communicator) noexcept {
+  if (!are_stashed()) return std::nullopt;
+  const std::lock_guard lock(messages().mutex);
+  const auto found = find_stashed(source, tag, communicator);
+  if (found == messages().stash.end()) return std::nullopt;
+  const Matched result = *found;
+  messages().stash.erase(found);
+  count_stash();
+  return result;
+}
+
+void give(const Matched& matched) noexcept {
+  try {
+    const std::lock_guard lock(messages().mutex);
+    messages().given.push_back(matched);
+  } catch (const std::exception&) {
+  }
+}
+
+std::optional<Matched> take_given(MPI_Message handle) noexcept {
+  const std::lock_guard lock(messages().mutex);
+  auto& given = messages().given;
+  const auto found = std::ranges::find_if(given, [&](const Matched& each) { return each.handle == handle; });
+  if (found == given.end()) return std::nullopt;
+  const Matched result = *found;
+  given.erase(found);
+  return result;
+}
+
+void forget_messages(MPI_Comm communicator) noexcept {
+  const std::lock_guard lock(messages().mutex);
+  std::erase_if(messages().stash, [&](const Matched& each) { return each.communicator == communicator; });
+  count_stash();
+}
+
+}  // namespace gapless::mpi::headers
+
+namespace gapless::mpi::entry {
+
+const decltype(Native::Probe) Probe = headers::probe;
+const decltype(Native::Iprobe) Iprobe = headers::probe_now;
+const decltype(Native::Mprobe) Mprobe = headers::match;
+const decltype(Native::Improbe) Improbe = headers::match_now;
+
+}  // namespace gapless::mpi::entry

@@ -1,0 +1,46 @@
+// Messages that the library has matched for this process, and the program has not received yet.
+//
+// A header has the wrong size, and a probe must tell the message's own. So a message of a header's length is taken out
+// of the library to be looked at, and put back as a message of the process to itself on the private communicator: the
+// program gets a message of the library's, and the status it gets is put right.
+//
+// MPI_Probe leaves its message to the next receive, so what is taken out for it is *stashed* here, with all that the
+// same process has sent before: a receive of any tag must find the oldest. While nothing is stashed, receives pay one
+// load.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <optional>
+
+#include "mpi/table/abi.hpp"
+
+namespace gapless::mpi::headers {
+
+/// A matched message: the handle to receive it by, and what the program is told of it.
+struct Matched {
+  MPI_Message handle{};
+  MPI_Comm communicator{};
+  MPI_Status status{};        ///< with the message's own size
+  bool was_put_back = false;  ///< the library tells of another source and tag
+};
+
+namespace internal {
+extern std::atomic<std::size_t> stashed;
+}
+
+/// Is anything stashed?
+inline bool are_stashed() noexcept { return internal::stashed.load(std::memory_order_relaxed) != 0; }
+
+/// Takes the oldest stashed message that such a receive matches.
+std::optional<Matched> take_stashed(int source, int tag, MPI_Comm communicator) noexcept;
+
+/// The program has been given that message.
+void give(const Matched& matched) noexcept;
+/// The program receives the message of that handle: what is known of it, once.
+std::optional<Matched> take_given(MPI_Message handle) noexcept;
+
+/// The communicator ends: nothing of it is left to be received.
+void forget_messages(MPI_Comm communicator) noexcept;
+
+}  // namespace gapless::mpi::headers

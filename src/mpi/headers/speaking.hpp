@@ -1,0 +1,25 @@
+// Headers as MPI sees them: when this process begins to listen, and whom a send may speak to. What headers are:
+// transfer/headers.
+#pragma once
+
+#include "mpi/table/abi.hpp"
+#include "transfer/headers/speakers.hpp"
+
+namespace gapless::mpi::headers {
+
+/// Called at the end of MPI_Init, before the program can have posted a receive. Does nothing where headers are not
+/// wanted, the process was spawned, or the MPI library itself writes to GPU memory, where a header could not be looked
+/// at.
+void start() noexcept;
+/// Precondition: the library works.
+void end() noexcept;
+
+/// May a receive of this process take a header?
+inline bool are_looked_for() noexcept { return transfer::headers::is_listening(); }
+
+/// Where a message to that rank of the communicator may go by header; null where it may not: on intercommunicators, to
+/// processes outside MPI_COMM_WORLD, to those without gapless or elsewhere. The ranks of a communicator are translated
+/// once.
+transfer::headers::Inbox* find_inbox(MPI_Comm communicator, int destination) noexcept;
+
+}  // namespace gapless::mpi::headers

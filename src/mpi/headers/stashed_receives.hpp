@@ -1,0 +1,78 @@
+// Receives of what a probe has stashed: the call that the program makes becomes one that receives a matched message,
+// and where it sends as well, a send beside it.
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+
+#include "mpi/headers/matched.hpp"
+#include "mpi/table/entry_points.hpp"
+#include "mpi/table/roles.hpp"
+
+namespace gapless::mpi::headers {
+
+// Count is int or MPI_Count.
+
+template <class Count>
+int receive(MPI_Message message, void* memory, Count count, MPI_Datatype datatype, MPI_Status* status) noexcept {
+  if constexpr (std::is_same_v<Count, int>) {
+    return entry::Mrecv(memory, count, datatype, &message, status);
+  } else {
+    GAPLESS_IF_DECLARED(Mrecv_c, return entry::Mrecv_c(memory, count, datatype, &message, status);)
+  }
+}
+
+template <class Count>
+int begin_to_receive(MPI_Message message, void* memory, Count count, MPI_Datatype datatype,
+                     MPI_Request* request) noexcept {
+  if constexpr (std::is_same_v<Count, int>) {
+    return entry::Imrecv(memory, count, datatype, &message, request);
+  } else {
+    GAPLESS_IF_DECLARED(Imrecv_c, return entry::Imrecv_c(memory, count, datatype, &message, request);)
+  }
+}
+
+template <class Count>
+int begin_to_send(const void* memory, Count count, MPI_Datatype datatype, int destination, int tag,
+                  MPI_Comm communicator, MPI_Request* request) noexcept {
+  if constexpr (std::is_same_v<Count, int>) {
+    return entry::Isend(memory, count, datatype, destination, tag, communicator, request);
+  } else {
+    GAPLESS_IF_DECLARED(Isend_c,
+                        return entry::Isend_c(memory, count, datatype, destination, tag, communicator, request);)
+  }
+}
+
+/// The same as the program's call, if what it receives is stashed: false where nothing is.
+template <class Count, class Finish>
+bool receive_stashed(const void* sent, Count sent_count, MPI_Datatype sent_type, int destination, int send_tag,
+                     void* memory, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm communicator,
+                     Finish finish, int& code) noexcept {
+  const auto matched = take_stashed(source, tag, communicator);
+  if (!matched) return false;
+  give(*matched);
+  MPI_Request sending = MPI_REQUEST_NULL;
+  code = begin_to_send(sent, sent_count, sent_type, destination, send_tag, communicator, &sending);
+  // Memory that is replaced is sent before it is written.
+  const bool is_replaced = sent == memory;
+  if (code == MPI_SUCCESS && is_replaced) code = entry::Wait(&sending, MPI_STATUS_IGNORE);
+  if (code != MPI_SUCCESS) return true;
+  code = finish(matched->handle, memory, count, datatype);
+  if (!is_replaced) {
+    const int sent_code = entry::Wait(&sending, MPI_STATUS_IGNORE);
+    if (code == MPI_SUCCESS) code = sent_code;
+  }
+  return true;
+}
+
+/// For calls that receive alone; `how` is receive() or begin_to_receive() with the last argument of the call.
+template <class How>
+bool receive_stashed(int source, int tag, MPI_Comm communicator, int& code, How how) noexcept {
+  const auto matched = take_stashed(source, tag, communicator);
+  if (!matched) return false;
+  give(*matched);
+  code = how(matched->handle);
+  return true;
+}
+
+}  // namespace gapless::mpi::headers

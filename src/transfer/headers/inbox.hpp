@@ -1,0 +1,64 @@
+// A process's inbox: the shared segment that senders write into, and this process reads.
+//
+// The inbox is the receiver's, so that the sender proves by opening it that what it offers can be fetched: the receiver
+// has nothing to open. What one process gives to messages is the size of one inbox, however many its peers are.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "fabric/shared_segment.hpp"
+#include "transfer/headers/header.hpp"
+
+namespace gapless::transfer::headers {
+
+inline constexpr std::size_t slot_bytes = 32 * 1024;
+inline constexpr unsigned slot_count = 64;
+
+/// The words of the message whose first slot this is.
+struct alignas(64) SlotWords {
+  static constexpr std::uint32_t has_failed = ~std::uint32_t{0};
+  std::atomic<std::uint32_t> packed;  ///< how many of its slots the sender has filled, or has_failed
+};
+
+struct InboxHead {
+  static constexpr std::uint64_t magic_of_version_1 = 0x6761706c65737301u;
+
+  std::uint64_t magic;
+  Nonce nonce;
+  alignas(64) std::atomic<std::uint64_t> free_slots;  ///< a bit each
+  alignas(64) std::atomic<std::uint32_t> next;        ///< the slot that the next message begins to look at
+  SlotWords words[slot_count];
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+inline constexpr std::size_t inbox_head_bytes = 8192;
+inline constexpr std::size_t inbox_bytes = inbox_head_bytes + slot_count * slot_bytes;
+static_assert(sizeof(InboxHead) <= inbox_head_bytes);
+
+/// One's own, or a peer's that is mapped here.
+class Inbox {
+ public:
+  Inbox() noexcept = default;
+  explicit Inbox(fabric::SharedSegment segment) noexcept : segment_(std::move(segment)) {}
+
+  explicit operator bool() const noexcept { return static_cast<bool>(segment_); }
+  InboxHead& head() const noexcept { return *reinterpret_cast<InboxHead*>(segment_.data()); }
+  std::byte* slot(unsigned index) const noexcept { return segment_.data() + inbox_head_bytes + index * slot_bytes; }
+
+  /// Makes sure that slots can be written. False where there is no memory for them.
+  bool reserve_slots() noexcept {
+    if (is_reserved_.load(std::memory_order_relaxed)) return true;
+    if (!segment_.reserve(inbox_head_bytes, slot_count * slot_bytes)) return false;
+    is_reserved_.store(true, std::memory_order_relaxed);
+    return true;
+  }
+
+ private:
+  fabric::SharedSegment segment_;
+  std::atomic<bool> is_reserved_{false};
+};
+
+}  // namespace gapless::transfer::headers

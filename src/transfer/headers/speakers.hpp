@@ -1,0 +1,40 @@
+// Who speaks headers: this process once it listens, and those peers of its node that stand in the registry.
+//
+// What a process accepts is said by its inbox, which is there before the process is in the registry and never changes:
+// whoever finds it may send headers, for the process looks at every message that may be one.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+#include "transfer/headers/header.hpp"
+#include "transfer/headers/inbox.hpp"
+
+namespace gapless::transfer::headers {
+
+namespace internal {
+extern std::atomic<bool> listening;
+}
+
+/// Is it wanted that this process speaks headers?
+bool are_wanted() noexcept;
+
+/// Makes this process's inbox and enters it into the registry, once, as rank `rank` of `size` of its job. Nothing
+/// happens where that is not possible: the process listens, or it does not. Precondition: from now on every receive of
+/// the process that may take a header is looked at.
+void listen(int rank, int size) noexcept;
+
+/// May a message that is received be a header?
+inline bool is_listening() noexcept { return internal::listening.load(std::memory_order_relaxed); }
+
+/// The inbox of that rank of the job, if headers may be sent to it; else null. Stays. Thread-safe. A rank that is not
+/// there is looked for again now and then, for it may not have started yet.
+Inbox* find_inbox(int rank) noexcept;
+
+/// This process's own. Precondition: is_listening().
+Inbox& own_inbox() noexcept;
+
+/// Is what was received, `bytes` bytes, a header?
+bool is_header(const void* received, std::size_t bytes) noexcept;
+
+}  // namespace gapless::transfer::headers

@@ -1,0 +1,188 @@
+#include "transfer/schemes/slots.hpp"
+
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "transfer/blocking.hpp"
+#include "transfer/headers/speakers.hpp"
+#include "transfer/schemes/scheme.hpp"
+#include "transfer/statistics.hpp"
+
+namespace gapless::transfer::schemes {
+namespace {
+
+using headers::Inbox;
+using headers::slot_bytes;
+using headers::slot_count;
+using headers::SlotWords;
+
+constexpr std::uint64_t bit(unsigned slot) noexcept { return std::uint64_t{1} << slot; }
+
+/// Takes `count` free slots, from the one on that comes next: slots used in turn are out of both sides' caches when
+/// they are used again, and so are written sooner.
+bool take(Inbox& inbox, unsigned count, SlotsWay& way) noexcept {
+  auto& free_slots = inbox.head().free_slots;
+  std::uint64_t free = free_slots.load(std::memory_order_acquire);
+  const unsigned first = inbox.head().next.load(std::memory_order_relaxed) % slot_count;
+  std::uint64_t taken = 0;
+  do {
+    if (static_cast<unsigned>(std::popcount(free)) < count) return false;
+    taken = 0;
+    std::uint64_t rest = std::rotr(free, static_cast<int>(first));
+    for (way.count = 0; way.count < count; rest &= rest - 1) {
+      const unsigned slot = (static_cast<unsigned>(std::countr_zero(rest)) + first) % slot_count;
+      way.slots[way.count++] = static_cast<std::uint8_t>(slot);
+      taken |= bit(slot);
+    }
+  } while (!free_slots.compare_exchange_weak(free, free & ~taken, std::memory_order_acq_rel));
+  inbox.head().next.store(way.slots[count - 1] + 1u, std::memory_order_relaxed);
+  return true;
+}
+
+void give_back(Inbox& inbox, unsigned slot) noexcept {
+  inbox.head().free_slots.fetch_or(bit(slot), std::memory_order_release);
+}
+
+bool has_ended(pid_t process) noexcept { return ::kill(process, 0) != 0 && errno == ESRCH; }
+
+/// Waits until the sender has filled more than `index` slots. False if it never will.
+bool wait_for(const SlotWords& words, std::uint32_t index, pid_t sender) noexcept {
+  constexpr unsigned spins = 2000, looks = 1024;
+  for (unsigned times = 0;; ++times) {
+    const std::uint32_t packed = words.packed.load(std::memory_order_acquire);
+    if (packed == SlotWords::has_failed) return false;
+    if (packed > index) return true;
+    if (times < spins) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+      continue;
+    }
+    ::sched_yield();
+    if (times % looks == 0 && has_ended(sender)) return false;
+  }
+}
+
+/// Calls move(packed bytes, begin, end) for each slot's part of the first `bytes` bytes. What a header says was written
+/// by another process, and is believed only within bounds.
+template <class Move>
+Result fetch(const headers::Header& header, const SlotsWay& way, std::size_t bytes, Move move) noexcept {
+  Inbox& inbox = headers::own_inbox();
+  const std::uint32_t count = std::min<std::uint32_t>(way.count, most_slots);
+  Result result = count * slot_bytes < bytes ? Result::peer_failed : Result::ok;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::size_t begin = i * slot_bytes, end = std::min(begin + slot_bytes, bytes);
+    if (result == Result::ok && !wait_for(inbox.head().words[way.slots[0] % slot_count], i, header.sender()))
+      result = Result::peer_failed;
+    if (result == Result::ok && begin < end) result = move(inbox.slot(way.slots[i] % slot_count), begin, end);
+  }
+  // Together, for the first one's word is read until the last one is packed.
+  std::uint64_t all = 0;
+  for (std::uint32_t i = 0; i < count; ++i) all |= bit(way.slots[i] % slot_count);
+  if (result != Result::peer_failed) inbox.head().free_slots.fetch_or(all, std::memory_order_release);
+  if (result == Result::ok) record(Scheme::slots, bytes);
+  return result;
+}
+
+}  // namespace
+
+bool SlotsOffer::secure(const Buffer& buffer, Inbox& inbox) noexcept {
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  if (bytes < least_slots_bytes || bytes > most_slots_bytes) return false;
+  const auto count = static_cast<unsigned>((bytes + slot_bytes - 1) / slot_bytes);
+  if (!take(inbox, count, way_)) return false;
+  inbox_ = &inbox;
+  buffer_ = buffer;
+  packed_ = 0;
+  inbox.head().words[way_.slots[0]].packed.store(0, std::memory_order_relaxed);
+  header_ = headers::Header(inbox.head().nonce, bytes, ::getpid());
+  if (header_.add(way_) && pack_next()) return true;
+  withdraw();
+  return false;
+}
+
+bool SlotsOffer::pack_next() noexcept {
+  const auto begin = static_cast<layout::Offset>(packed_ * slot_bytes);
+  const layout::Offset end = std::min(begin + static_cast<layout::Offset>(slot_bytes), buffer_.size());
+  const Result result = run_on_host({buffer_.type->layout.get(),
+                                     {buffer_.count, buffer_.type->extent},
+                                     begin,
+                                     end,
+                                     pack::Direction::pack,
+                                     buffer_.memory,
+                                     inbox_->slot(way_.slots[packed_])});
+  auto& words = inbox_->head().words[way_.slots[0]];
+  if (result != Result::ok) {
+    words.packed.store(SlotWords::has_failed, std::memory_order_release);
+    return false;
+  }
+  words.packed.store(++packed_, std::memory_order_release);
+  return true;
+}
+
+void SlotsOffer::pack() noexcept {
+  while (packed_ < way_.count && pack_next()) {
+  }
+}
+
+void SlotsOffer::release() noexcept {
+  if (inbox_ == nullptr) return;
+  pack();
+  inbox_ = nullptr;
+  record(Scheme::slots, static_cast<std::size_t>(buffer_.size()));
+}
+
+void SlotsOffer::withdraw() noexcept {
+  if (inbox_ == nullptr) return;
+  for (std::uint32_t i = 0; i < way_.count; ++i) give_back(*inbox_, way_.slots[i]);
+  inbox_ = nullptr;
+}
+
+Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, const Buffer& into,
+                        std::size_t bytes) noexcept {
+  return fetch(header, way, bytes, [&](std::byte* packed, std::size_t begin, std::size_t end) {
+    return run_on_host({into.type->layout.get(),
+                        {into.count, into.type->extent},
+                        static_cast<layout::Offset>(begin),
+                        static_cast<layout::Offset>(end),
+                        pack::Direction::unpack,
+                        into.memory,
+                        packed});
+  });
+}
+
+Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, std::byte* into,
+                        std::size_t bytes) noexcept {
+  return fetch(header, way, bytes, [&](const std::byte* packed, std::size_t begin, std::size_t end) {
+    std::memcpy(into + begin, packed, end - begin);
+    return Result::ok;
+  });
+}
+
+namespace {
+
+/// A pair of processes goes this way, so no buffer alone can: SlotsOffer decides. Where it is not possible the message
+/// is packed.
+class Slots final : public Base {
+ public:
+  bool applies(const Buffer&) const noexcept override { return false; }
+  double predict_ns(const Buffer&, Side) const noexcept override { return 0; }
+  PoolBuffer packed_memory(const Buffer&) const noexcept override { return {}; }
+  Result start(Movement&) const noexcept override { return Result::ok; }
+  Result advance(Movement&) const noexcept override { return Result::ok; }
+  Result wait(Movement&) const noexcept override { return Result::ok; }
+};
+
+constexpr Slots instance;
+
+}  // namespace
+
+constinit const Base& slots = instance;
+
+}  // namespace gapless::transfer::schemes

@@ -1,0 +1,66 @@
+// slots: the sender packs into slots of the receiver's inbox, a header names them, and the receiver unpacks from them
+// and frees them. The sender is complete once it has packed: it waits for nothing. (The eager side of paper 003, with
+// one copy fewer.)
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "transfer/headers/header.hpp"
+#include "transfer/headers/inbox.hpp"
+#include "transfer/message.hpp"
+
+namespace gapless::transfer::schemes {
+
+/// Messages of so many packed bytes go by slots.
+inline constexpr std::size_t least_slots_bytes = 1024;
+inline constexpr unsigned most_slots = 32;
+inline constexpr std::size_t most_slots_bytes = most_slots * headers::slot_bytes;
+
+/// In a header: the slots of the receiver's inbox that the bytes are in, in packed order.
+struct SlotsWay {
+  static constexpr headers::WayKind kind = headers::WayKind::slots;
+  std::uint32_t count = 0;
+  std::array<std::uint8_t, most_slots> slots{};
+};
+
+/// One message on its sender's side. Unless it is released, its destructor frees the slots.
+class SlotsOffer {
+ public:
+  SlotsOffer() noexcept = default;
+  ~SlotsOffer() { withdraw(); }
+  SlotsOffer(const SlotsOffer&) = delete;
+  SlotsOffer& operator=(const SlotsOffer&) = delete;
+
+  /// Gets slots for the whole buffer, and packs into the first of them. False, and nothing is offered, where that
+  /// cannot be had now.
+  bool secure(const Buffer& buffer, headers::Inbox& inbox) noexcept;
+  /// Packs what is not yet.
+  void pack() noexcept;
+  /// The header has been sent: the slots are the receiver's. Packs what is not yet.
+  void release() noexcept;
+  void withdraw() noexcept;
+
+  explicit operator bool() const noexcept { return inbox_ != nullptr; }
+  const headers::Header& header() const noexcept { return header_; }
+
+ private:
+  bool pack_next() noexcept;
+
+  headers::Inbox* inbox_ = nullptr;
+  Buffer buffer_{};
+  SlotsWay way_;
+  std::uint32_t packed_ = 0;
+  headers::Header header_;
+};
+
+/// Fetches the first `bytes` bytes of a message that has come to this process's own inbox, and frees its slots. Waits
+/// for a sender that is still packing; peer_failed if that has ended.
+Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, const Buffer& into,
+                        std::size_t bytes) noexcept;
+/// The same into contiguous memory. `bytes` may be 0: frees the slots.
+Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, std::byte* into,
+                        std::size_t bytes) noexcept;
+
+}  // namespace gapless::transfer::schemes
