@@ -1,9 +1,10 @@
 #include "transfer/profiles.hpp"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <filesystem>
 #include <string>
 
 #include "base/settings.hpp"
@@ -23,8 +24,7 @@ std::unique_ptr<model::Measured> read(const std::string& path, const std::string
 const model::Measured* find_measured(std::string_view version_text) {
   const std::string library = model::library_name(version_text), path = profile_path(library);
   const bool is_named = settings().profile.front() != '\0';
-  std::error_code failure;
-  if (path.empty() || path == none || (!is_named && !std::filesystem::exists(path, failure))) return nullptr;
+  if (path.empty() || path == none || (!is_named && access(path.c_str(), F_OK) != 0)) return nullptr;
   try {
     return read(path, library).release();
   } catch (const model::ProfileError& error) {
