@@ -161,6 +161,7 @@ std::unique_ptr<Measured> parse_profile(std::string_view text, const Machine& ma
     const json& tables = member(profile, "tables");
     if (!tables.is_array()) throw ProfileError("its \"tables\" is no list");
     auto measured = std::make_unique<Measured>();
+    measured->library = text_of(profile, "library");
     for (const json& table : tables) add_table(table, schemes, *measured);
     check_host(*measured);
     return measured;

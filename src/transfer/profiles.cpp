@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <string>
 
 #include "base/settings.hpp"
@@ -45,6 +46,17 @@ void use_profile(const model::HostProfile& built_in, std::string_view version_te
     model::profile().measured = find_measured(version_text);
   } catch (const std::exception&) {
     // No memory, or a file system that fails: the built-in profile serves.
+  }
+}
+
+const model::Measured* named_profile(std::string_view library) noexcept {
+  try {
+    const std::string path = settings().profile.data();
+    if (path.empty() || path == none) return nullptr;
+    static const std::unique_ptr<const model::Measured> named = read(path, "");
+    return named->library.starts_with(library) ? named.get() : nullptr;
+  } catch (const std::exception&) {
+    return nullptr;
   }
 }
 

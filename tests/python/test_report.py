@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import PREFIXES, for_each_mpi, is_mistake
+from conftest import LIBRARIES, PREFIXES, for_each_mpi, is_mistake
 
 LAUNCHERS = {"mpich": ["mpiexec", "-n", "2"], "openmpi": ["mpirun", "--oversubscribe", "-n", "2"]}
 MESSAGES = 400
@@ -74,6 +74,15 @@ def test_a_run_is_reported(run, gapless, tmp_path, kind, compiler, abi, name):
     assert re.search(r"^packed +receiver +<4K +<8 ", text.stdout, re.MULTILINE)
     assert "2 ranks" in text.stdout and "512 x 16" in text.stdout
     assert "1 rank," in gapless("report", tmp_path / "report.0.json").stdout
+
+
+# Open MPI's own library believes these variables too; what reads them here is the same in every variant.
+@pytest.mark.parametrize("kind, compiler", [row[:2] for row in LIBRARIES if row[0] == "mpich"])
+@pytest.mark.parametrize("here, pair", [("2", "same node"), ("1", "other node")])
+def test_the_launcher_says_what_pairs_there_are(gapless, hello, tmp_path, kind, compiler, here, pair):
+    settings = {"OMPI_COMM_WORLD_LOCAL_SIZE": here, "OMPI_COMM_WORLD_SIZE": "2", "GAPLESS_REPORT": str(tmp_path / "r")}
+    assert gapless("run", hello(kind, compiler), **settings).returncode == 0
+    assert json.loads((tmp_path / "r.0.json").read_text())["pair"] == pair
 
 
 @for_each_mpi
