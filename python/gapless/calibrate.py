@@ -51,7 +51,7 @@ def identity(library: Path) -> dict:
         raise UserError(f"{library}: {found['problem']}")
     if found["shim"].get("state") != "active":
         raise UserError(f"{library}: gapless is off: {found['shim'].get('why', 'libgapless.so is not built')}")
-    return {"library": profile.library_name(found["version"]), "gpu": profile.gpu_name()}
+    return {"library": found["library"], "gpu": profile.gpu_name()}
 
 
 def output_path(chosen: str | None, library: str) -> Path:

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from gapless import __version__, bench, calibrate, explain, info, launch
+from gapless import __version__, bench, calibrate, explain, info, launch, report
 from gapless.errors import UserError
 
 
@@ -63,6 +63,10 @@ def parser() -> Parser:
     sub.add_argument("--output", metavar="FILE", help="the profile; by default where programs look for it")
     sub.add_argument("--library", metavar="FILE", help="the libmpi to measure; by default the launcher's own")
     sub.add_argument("--seconds", type=positive, default=150, help="how long to measure, about")
+
+    sub = command("report", report.report, "say which way a run's messages went, what was predicted and what was real")
+    sub.add_argument("path", help="what GAPLESS_REPORT was in the run, or the file of one rank")
+    sub.add_argument("--html", metavar="FILE", help="write a page with plots instead of text")
 
     sub = command("bench", bench.bench, "run a benchmark of the checkout, or check the committed results")
     sub.add_argument("--check", action="store_true", help="list the bars that do not hold over all committed results")

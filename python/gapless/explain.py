@@ -3,9 +3,11 @@
 import ctypes
 import json
 import math
+import os
 import re
+from pathlib import Path
 
-from gapless import _library
+from gapless import _library, profile
 from gapless.errors import UserError
 from gapless.types import Datatype
 
@@ -55,6 +57,16 @@ def predictions(datatype: Datatype, count: int) -> dict:
     return result
 
 
+def named_profile() -> str:
+    """What predictions are made from: the file of GAPLESS_PROFILE, for the library that it is of."""
+    path = os.environ.get("GAPLESS_PROFILE", "")
+    if path in ("", profile.BUILT_IN):
+        return profile.BUILT_IN
+    if why := profile.fault(path, ""):
+        return f"{profile.BUILT_IN}; {path} is ignored: {why}"
+    return f"{path} for {json.loads(Path(path).read_text())['library']}, else {profile.BUILT_IN}"
+
+
 def microseconds(ns: float) -> str:
     us = abs(ns) / 1000
     return f"{us:.0f} us" if us >= 100 else f"{us:.3g} us"
@@ -97,6 +109,7 @@ def figures(text: str, count: int) -> dict:
         "packed_bytes": traffic.packed_bytes,
         "lines_touched": traffic.lines_touched,
         "useful_share": traffic.packed_bytes / moved if moved else 1.0,
+        "profile": named_profile(),
         "messages": predictions(datatype, count),
     }
 
@@ -129,6 +142,7 @@ def explain(arguments) -> int:
             f"{100 * f['useful_share']:.0f} % of what memory moves is data",
         ),
     ]
+    rows.append(("profile", f["profile"]))
     for memory, sides in f["messages"].items():
         sent, received = way(sides["sender"]), way(sides["receiver"])
         rows.append((memory, sent if sent == received else f"sent {sent}; received {received}"))

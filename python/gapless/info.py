@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gapless import __version__, launch, locate
+from gapless import __version__, launch, locate, profile
 from gapless.errors import UserError
 
 PLUGIN = "libgapless-cuda.so"
@@ -33,7 +33,10 @@ def probe(library: Path) -> dict:
         return {"problem": str(error)}
     if done.returncode != 0:
         return {"problem": (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1]}
-    return json.loads(done.stdout)
+    found = json.loads(done.stdout)
+    if found["shim"]:
+        found["library"] = profile.library_name(found["version_text"])
+    return found
 
 
 def gapless_rows() -> dict[str, str]:
@@ -105,6 +108,8 @@ def library_rows(library: Path) -> dict[str, str]:
     rows["gapless"] = f"off: {why}" if why else "active"
     if report["variant"]:
         rows["variant"] = report["variant"]
+    rows["library"] = found["library"]
+    rows["profile"] = profile.in_use(found["library"])
     return rows
 
 

@@ -6,10 +6,14 @@ import sys
 
 
 def mpi_version(mpi: ctypes.CDLL) -> str:
-    """The first line of the library's own description; the standard allows asking before MPI_Init."""
+    """The library's own description; the standard allows asking before MPI_Init."""
     text, length = ctypes.create_string_buffer(16384), ctypes.c_int()
     mpi.MPI_Get_library_version(text, ctypes.byref(length))
-    return " ".join(text.value.decode(errors="replace").strip().splitlines()[0].split())
+    return text.value.decode(errors="replace").strip()
+
+
+def first_line(text: str) -> str:
+    return " ".join(text.splitlines()[0].split())
 
 
 def shim_report(path: str) -> dict[str, str]:
@@ -23,7 +27,12 @@ def shim_report(path: str) -> dict[str, str]:
 
 def main(mpi_path: str, shim_path: str) -> None:
     mpi = ctypes.CDLL(mpi_path, mode=ctypes.RTLD_GLOBAL)
-    print(json.dumps({"version": mpi_version(mpi), "shim": shim_report(shim_path) if shim_path else {}}))
+    text = mpi_version(mpi)
+    print(
+        json.dumps(
+            {"version": first_line(text), "version_text": text, "shim": shim_report(shim_path) if shim_path else {}}
+        )
+    )
 
 
 if __name__ == "__main__":

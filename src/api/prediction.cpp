@@ -7,6 +7,7 @@
 #include "layout/algebra/facts.hpp"
 #include "model/model.hpp"
 #include "transfer/choose.hpp"
+#include "transfer/profiles.hpp"
 #include "transfer/schemes/scheme.hpp"
 
 using namespace gapless;
@@ -31,6 +32,7 @@ extern "C" gapless_status gapless_transfer_predict(const gapless_type* type, std
     require(predictions, "predictions");
     require_not_negative(count, "count");
     model::profile().host = std::strcmp(library, "Open MPI") == 0 ? model::open_mpi_on_host : model::mpich_on_host;
+    model::profile().measured = transfer::named_profile(library);
     const layout::Datatype& datatype = type->datatype;
     const transfer::Described described{datatype.layout, layout::facts_of(*datatype.layout), datatype.extent(),
                                         datatype.layout->is_contiguous() && datatype.extent() == datatype.size()};
@@ -43,8 +45,7 @@ extern "C" gapless_status gapless_transfer_predict(const gapless_type* type, std
       predictions[i].scheme = transfer::name(scheme);
       const bool applies = !is_empty && transfer::schemes::of(scheme).applies(buffer);
       for (std::size_t side = 0; side < sides.size(); ++side) {
-        predictions[i].ns[side] =
-            applies ? transfer::schemes::of(scheme).predict_ns(buffer, sides[side]) : std::nan("");
+        predictions[i].ns[side] = applies ? transfer::predict_ns(scheme, buffer, sides[side]) : std::nan("");
         predictions[i].is_chosen[side] = !is_empty && transfer::choose(buffer, sides[side]) == scheme;
       }
     }

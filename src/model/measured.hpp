@@ -40,7 +40,8 @@ inline constexpr std::size_t most_ways = 16, native_way = 0, packed_way = 1;
 using Ways = std::array<Way, most_ways>;
 
 struct Measured {
-  std::string source;  ///< the file
+  std::string source;   ///< the file
+  std::string library;  ///< that it is of
   std::array<std::array<Ways, pair_names.size()>, memory_names.size()> ways;
 
   const Ways& of(Memory memory, Pair pair) const noexcept {

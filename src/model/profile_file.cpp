@@ -1,13 +1,15 @@
 #include "model/profile_file.hpp"
 
+#include <fcntl.h>
+#include <glob.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <vector>
 
 namespace gapless::model {
@@ -16,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 /// Far above what a calibration writes; far below what would hold up a program's start.
-constexpr std::uintmax_t most_bytes_of_file = 16 << 20;
+constexpr std::size_t most_bytes_of_file = 4 << 20;
 constexpr std::size_t most_cells = 1 << 16;
 
 const json& member(const json& object, const char* name) {
@@ -130,6 +132,24 @@ void check_machine(const json& profile, const Machine& machine) {
   }
 }
 
+/// Whatever the path names, reading it ends.
+std::string text_of_file(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) throw ProfileError("it cannot be opened");
+  std::string text(most_bytes_of_file + 1, '\0');
+  std::size_t length = 0;
+  ssize_t got = 1;
+  while (got > 0 && length < text.size()) {
+    got = read(file, text.data() + length, text.size() - length);
+    if (got > 0) length += static_cast<std::size_t>(got);
+  }
+  close(file);
+  if (got < 0) throw ProfileError("it cannot be read");
+  if (length > most_bytes_of_file) throw ProfileError("it is too large");
+  text.resize(length);
+  return text;
+}
+
 }  // namespace
 
 std::unique_ptr<Measured> parse_profile(std::string_view text, const Machine& machine,
@@ -141,6 +161,7 @@ std::unique_ptr<Measured> parse_profile(std::string_view text, const Machine& ma
     const json& tables = member(profile, "tables");
     if (!tables.is_array()) throw ProfileError("its \"tables\" is no list");
     auto measured = std::make_unique<Measured>();
+    measured->library = text_of(profile, "library");
     for (const json& table : tables) add_table(table, schemes, *measured);
     check_host(*measured);
     return measured;
@@ -151,14 +172,7 @@ std::unique_ptr<Measured> parse_profile(std::string_view text, const Machine& ma
 
 std::unique_ptr<Measured> read_profile(const std::string& path, const Machine& machine,
                                        std::span<const char* const> schemes) {
-  std::error_code failure;
-  if (!std::filesystem::is_regular_file(path, failure)) throw ProfileError("there is no such file");
-  if (std::filesystem::file_size(path, failure) > most_bytes_of_file) throw ProfileError("it is too large");
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || !text) throw ProfileError("it cannot be read");
-  auto measured = parse_profile(text.str(), machine, schemes);
+  auto measured = parse_profile(text_of_file(path), machine, schemes);
   measured->source = path;
   return measured;
 }
@@ -178,15 +192,16 @@ std::string library_name(std::string_view text) {
 
 std::string gpu_name() {
   // The driver's own list; asking CUDA would make a context before the program has chosen its GPU.
-  std::error_code failure;
+  glob_t found{};
+  std::string first;
+  if (glob("/proc/driver/nvidia/gpus/*/information", 0, nullptr, &found) == 0) first = found.gl_pathv[0];
+  globfree(&found);
   constexpr std::string_view key = "Model:";
-  for (const auto& gpu : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", failure)) {
-    std::ifstream information(gpu.path() / "information");
-    for (std::string line; std::getline(information, line);) {
-      if (!line.starts_with(key)) continue;
-      const std::size_t begin = line.find_first_not_of(" \t", key.size());
-      return begin == std::string::npos ? "" : line.substr(begin);
-    }
+  std::ifstream information(first);
+  for (std::string line; std::getline(information, line);) {
+    if (!line.starts_with(key)) continue;
+    const std::size_t begin = line.find_first_not_of(" \t", key.size());
+    return begin == std::string::npos ? "" : line.substr(begin);
   }
   return "";
 }

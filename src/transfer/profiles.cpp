@@ -1,9 +1,11 @@
 #include "transfer/profiles.hpp"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <filesystem>
+#include <memory>
 #include <string>
 
 #include "base/settings.hpp"
@@ -23,8 +25,7 @@ std::unique_ptr<model::Measured> read(const std::string& path, const std::string
 const model::Measured* find_measured(std::string_view version_text) {
   const std::string library = model::library_name(version_text), path = profile_path(library);
   const bool is_named = settings().profile.front() != '\0';
-  std::error_code failure;
-  if (path.empty() || path == none || (!is_named && !std::filesystem::exists(path, failure))) return nullptr;
+  if (path.empty() || path == none || (!is_named && access(path.c_str(), F_OK) != 0)) return nullptr;
   try {
     return read(path, library).release();
   } catch (const model::ProfileError& error) {
@@ -45,6 +46,17 @@ void use_profile(const model::HostProfile& built_in, std::string_view version_te
     model::profile().measured = find_measured(version_text);
   } catch (const std::exception&) {
     // No memory, or a file system that fails: the built-in profile serves.
+  }
+}
+
+const model::Measured* named_profile(std::string_view library) noexcept {
+  try {
+    const std::string path = settings().profile.data();
+    if (path.empty() || path == none) return nullptr;
+    static const std::unique_ptr<const model::Measured> named = read(path, "");
+    return named->library.starts_with(library) ? named.get() : nullptr;
+  } catch (const std::exception&) {
+    return nullptr;
   }
 }
 

@@ -11,6 +11,9 @@ namespace gapless::transfer {
 /// that of its version. A file that cannot be used is ignored, with one line on stderr.
 void use_profile(const model::HostProfile& built_in, std::string_view version_text) noexcept;
 
+/// The tables of the file that GAPLESS_PROFILE names, if it is of that library, of whatever version; for explanations.
+const model::Measured* named_profile(std::string_view library) noexcept;
+
 }  // namespace gapless::transfer
 
 extern "C" {

@@ -144,6 +144,7 @@ void write(int rank, const char* version) {
                         {"rank", rank},
                         {"library", model::library_name(version)},
                         {"profile", measured != nullptr ? measured->source : "built-in"},
+                        {"pair", model::pair_names[static_cast<std::size_t>(model::profile().pair)]},
                         {"rows", rows_to_json()},
                         {"types", types_to_json()}};
   report().rows.clear();

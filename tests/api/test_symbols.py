@@ -11,6 +11,9 @@ from gapless import _library, locate
 
 # Between gapless's own libraries and tools of one version; no program may use them.
 INTERNAL = {
+    "gapless_profile_fault",
+    "gapless_profile_library",
+    "gapless_profile_path",
     "gapless_settings_faults",
     "gapless_transfer_analyses",
     "gapless_transfer_predict",

@@ -49,6 +49,9 @@ TEST(Settings, AreAsDocumentedWhereNothingIsSet) {
   EXPECT_FALSE(reading.settings.statistics);
   EXPECT_EQ(reading.settings.scheme, "");
   EXPECT_FALSE(reading.settings.pool_bytes.has_value());
+  EXPECT_EQ(reading.settings.model, "");
+  EXPECT_STREQ(reading.settings.profile.data(), "");
+  EXPECT_STREQ(reading.settings.report.data(), "");
   EXPECT_STREQ(reading.settings.device_plugin.data(), "");
 }
 
@@ -81,6 +84,7 @@ TEST(Settings, WordsGoIntoTheirOwnFields) {
       {"GAPLESS_GPU_REGIME", {"tree", &Settings::gpu_regime}},
       {"GAPLESS_GPU_ENGINE", {"dma", &Settings::gpu_engine}},
       {"GAPLESS_GPU_LAUNCH", {"kernel", &Settings::gpu_launch}},
+      {"GAPLESS_MODEL", {"fixed", &Settings::model}},
   };
   for (const auto& [name, expected] : last_words) {
     const auto& [word, field] = expected;
@@ -91,6 +95,15 @@ TEST(Settings, WordsGoIntoTheirOwnFields) {
       EXPECT_EQ(reading.settings.*of_other.second, other == name ? word : "") << other << " by " << name;
     }
   }
+}
+
+TEST(Settings, PathsGoIntoTheirOwnFields) {
+  const Set profile("GAPLESS_PROFILE", "a"), report("GAPLESS_REPORT", "b"), plugin("GAPLESS_DEVICE_PLUGIN", "c");
+  const Reading reading = read();
+  EXPECT_EQ(reading.faults, Faults());
+  EXPECT_STREQ(reading.settings.profile.data(), "a");
+  EXPECT_STREQ(reading.settings.report.data(), "b");
+  EXPECT_STREQ(reading.settings.device_plugin.data(), "c");
 }
 
 TEST(Settings, AWordIsAcceptedAsAWhole) {
@@ -195,6 +208,16 @@ TEST(SettingsFaults, AreWrittenAsFarAsThereIsRoom) {
     EXPECT_EQ(std::string(text.data()), whole.substr(0, size - 1));
     EXPECT_EQ(text[size], '#');
   }
+}
+
+// After what is read once has been looked at.
+TEST(SettingsOfTheProcess, AProfileIsTheLibrarysAmongTheUsersConfiguration) {
+  const Set configuration("XDG_CONFIG_HOME", "/c"), home("HOME", "/h");
+  EXPECT_EQ(profile_path("Open MPI 5.0.11"), "/c/gapless/open-mpi-5.0.11.json");
+  const Set relative("XDG_CONFIG_HOME", "c");
+  EXPECT_EQ(profile_path("../../x"), "/h/.config/gapless/..-..-x.json");
+  const Set nowhere("HOME", "");
+  EXPECT_EQ(profile_path("MPICH 5.0.2"), "");
 }
 
 }  // namespace

@@ -133,11 +133,13 @@ TEST(ProfileFile, FilesThatCannotBeReadAreRefused) {
   EXPECT_EQ(fault_of(path), "accepted " + path.string());
   std::ofstream(path) << profile(both).substr(0, 40);
   EXPECT_EQ(fault_of(path), "it is not JSON");
-  std::filesystem::resize_file(path, (16 << 20) + 1);
+  std::filesystem::resize_file(path, (4 << 20) + 1);
   EXPECT_EQ(fault_of(path), "it is too large");
   std::filesystem::remove(path);
-  EXPECT_EQ(fault_of(path), "there is no such file");
-  EXPECT_EQ(fault_of(folder), "there is no such file");
+  EXPECT_EQ(fault_of(path), "it cannot be opened");
+  EXPECT_EQ(fault_of(folder), "it cannot be read");
+  EXPECT_EQ(fault_of("/dev/null"), "it is not JSON");
+  EXPECT_EQ(fault_of("/dev/zero"), "it is too large");
 }
 
 TEST(ProfileFile, NamesOfLibraries) {

@@ -51,6 +51,27 @@ def test_a_forced_way_is_shown(gapless):
     assert "GPU" in done.stdout and "oneshot" in done.stdout
 
 
+def test_a_profile_of_a_library_decides_for_that_library(gapless, tmp_path):
+    def table(scheme, ns):
+        axes = {"bytes": [64], "block": [4], "row_blocks": [2]}
+        named = {"memory": "host", "pair": "same node", "scheme": scheme, "quantity": "message"}
+        return {**named, **axes, "ns": [[[ns]]]}
+
+    path = tmp_path / "profile.json"
+    tables = [table("native", 100), table("packed", 300)]
+    path.write_text(json.dumps({"gapless_profile": 1, "library": "MPICH 9", "gpu": None, "tables": tables}))
+    with_profile, without = (
+        json.loads(gapless("explain", "--json", "vector(16, 1, 2, int)", GAPLESS_PROFILE=named).stdout)
+        for named in (str(path), "built-in")
+    )
+    assert with_profile["messages"]["host, MPICH"]["sender"]["ns"] == {"native": 0, "packed": 100}
+    assert with_profile["messages"]["host, MPICH"]["sender"]["chosen"] == "native"
+    assert with_profile["messages"]["host, Open MPI"] == without["messages"]["host, Open MPI"]
+    assert with_profile["profile"] == f"{path} for MPICH 9, else built-in" and without["profile"] == "built-in"
+    path.write_text("{")
+    assert "is ignored: it is not JSON" in gapless("explain", "int", GAPLESS_PROFILE=str(path)).stdout
+
+
 def test_an_overlapping_type_is_not_unpacked_in_parallel(gapless):
     assert explained(gapless, "vector(4, 2, 1, int)")["injective"] is False
 

@@ -221,6 +221,18 @@ std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> library_version() noexcept {
   return text;
 }
 
+bool is_job_on_several_nodes() noexcept {
+  // Open MPI's launcher, and MPICH's.
+  constexpr const char* sizes[][2] = {{"OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"},
+                                      {"MPI_LOCALNRANKS", "PMI_SIZE"}};
+  for (const auto& [here_name, everywhere_name] : sizes) {
+    const char* here = std::getenv(here_name);
+    const char* everywhere = std::getenv(everywhere_name);
+    if (here != nullptr && everywhere != nullptr && std::strcmp(here, everywhere) != 0) return true;
+  }
+  return false;
+}
+
 bool is_job_on_one_node() noexcept {
   // Open MPI's launcher says so; asking the library is a collective operation.
   static const bool answer = [] {

@@ -1,0 +1,148 @@
+"""`gapless report` on runs with every MPI at hand and on files made here."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from conftest import LIBRARIES, PREFIXES, for_each_mpi, is_mistake
+
+LAUNCHERS = {"mpich": ["mpiexec", "-n", "2"], "openmpi": ["mpirun", "--oversubscribe", "-n", "2"]}
+MESSAGES = 400
+PROGRAM = f"""
+#include <mpi.h>
+#include <stdlib.h>
+int main(int c, char **v) {{
+  MPI_Init(&c, &v);
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Datatype vector;
+  MPI_Type_vector(512, 1, 4, MPI_INT, &vector);
+  MPI_Type_commit(&vector);
+  char *memory = calloc(1, 1 << 20);
+  for (int i = 0; i < {MESSAGES}; ++i) {{
+    if (rank == 0) MPI_Send(memory, 1, vector, 1, 0, MPI_COMM_WORLD);
+    if (rank == 1) MPI_Recv(memory, 1, vector, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 1) MPI_Send(memory, 100, MPI_INT, 0, 0, MPI_COMM_WORLD);
+    if (rank == 0) MPI_Recv(memory, 100, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }}
+  MPI_Type_free(&vector);
+  free(memory);
+  return MPI_Finalize();
+}}
+"""
+
+
+@pytest.fixture
+def run(gapless, tmp_path):
+    """run(kind, compiler, **environment) -> CompletedProcess of the program, with the report tmp_path/report."""
+
+    def call(kind, compiler, **changes):
+        source, program = tmp_path / "messages.c", tmp_path / "messages"
+        source.write_text(PROGRAM)
+        subprocess.run([f"{PREFIXES[kind]}/bin/{compiler}", source, "-o", program], check=True)
+        path = f"{PREFIXES[kind]}/bin:{os.environ['PATH']}"
+        changes = {"PATH": path, "GAPLESS_REPORT": str(tmp_path / "report"), **changes}
+        return gapless("run", *LAUNCHERS[kind], program, OMPI_MCA_mpi_yield_when_idle="1", **changes)
+
+    return call
+
+
+@for_each_mpi
+def test_a_run_is_reported(run, gapless, tmp_path, kind, compiler, abi, name):
+    done = run(kind, compiler, GAPLESS_SCHEME="packed")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    contents = [json.loads((tmp_path / f"report.{rank}.json").read_text()) for rank in (0, 1)]
+    assert [content["rank"] for content in contents] == [0, 1]
+    assert all(content["library"].startswith(f"{name} ") and content["profile"] for content in contents)
+    for content, side in zip(contents, ("sender", "receiver"), strict=True):
+        (packed,) = [row for row in content["rows"] if row["scheme"] == "packed"]
+        # Some first uses of the type may have been the library's own.
+        assert MESSAGES * 0.9 <= packed["messages"] <= MESSAGES and packed["bytes"] == packed["messages"] * 2048
+        assert (packed["side"], packed["bytes_below"], packed["block_below"]) == (side, 4096, 8)
+        assert packed["moved"]["count"] == packed["messages"] and packed["moved"]["ns"] > 0
+        assert packed["sent"]["count"] == (packed["messages"] if side == "sender" else 0)
+        natives = [row for row in content["rows"] if row["scheme"] == "native" and row["bytes_below"] == 512]
+        assert sum(row["bytes"] for row in natives) == MESSAGES * 400
+        assert content["types"][0]["schemes"]["packed"]["messages"] == packed["messages"]
+    text = gapless("report", tmp_path / "report")
+    assert text.returncode == 0, text.stderr
+    assert re.search(r"^packed +sender +<4K +<8 ", text.stdout, re.MULTILINE)
+    assert re.search(r"^packed +receiver +<4K +<8 ", text.stdout, re.MULTILINE)
+    assert "2 ranks" in text.stdout and "512 x 16" in text.stdout
+    assert "1 rank," in gapless("report", tmp_path / "report.0.json").stdout
+
+
+# Open MPI's own library believes these variables too; what reads them here is the same in every variant.
+@pytest.mark.parametrize("kind, compiler", [row[:2] for row in LIBRARIES if row[0] == "mpich"])
+@pytest.mark.parametrize("here, pair", [("2", "same node"), ("1", "other node")])
+def test_the_launcher_says_what_pairs_there_are(gapless, hello, tmp_path, kind, compiler, here, pair):
+    settings = {"OMPI_COMM_WORLD_LOCAL_SIZE": here, "OMPI_COMM_WORLD_SIZE": "2", "GAPLESS_REPORT": str(tmp_path / "r")}
+    assert gapless("run", hello(kind, compiler), **settings).returncode == 0
+    assert json.loads((tmp_path / "r.0.json").read_text())["pair"] == pair
+
+
+@for_each_mpi
+def test_a_report_that_cannot_be_written_is_one_line_a_rank(run, tmp_path, kind, compiler, abi, name):
+    done = run(kind, compiler, GAPLESS_REPORT=str(tmp_path / "no" / "folder"))
+    assert (done.returncode, done.stdout) == (0, "")
+    lines = sorted(done.stderr.splitlines())
+    assert lines == [
+        f"gapless: {tmp_path}/no/folder.{rank}.json: ignored; the report cannot be written there" for rank in (0, 1)
+    ]
+
+
+@pytest.fixture
+def report(tmp_path):
+    """A report of one rank, made by hand: 4 messages of which 2 were predicted at half of their time."""
+    times = {"count": 4, "ns": 8000.0, "compared": 2, "compared_ns": 4000.0, "predicted_ns": 2000.0}
+    none = {"count": 0, "ns": 0.0, "compared": 0, "compared_ns": 0.0, "predicted_ns": 0.0}
+    row = {"scheme": "packed", "side": "sender", "bytes_below": 1 << 21, "block_below": 16, "messages": 4, "bytes": 99}
+    types = [{"type": "block <1>", "size": 3, "schemes": {"packed": {"messages": 4, "bytes": 99}}}]
+    content = {"gapless_report": 1, "rank": 0, "library": "MPICH 5.0.2", "profile": "built-in"}
+    path = tmp_path / "made.0.json"
+    path.write_text(json.dumps({**content, "rows": [{**row, "moved": times, "sent": none}], "types": types}))
+    return path
+
+
+def test_the_text(gapless, report):
+    lines = gapless("report", report).stdout.splitlines()
+    assert lines[0] == "MPICH 5.0.2, 1 rank, profile built-in"
+    assert lines[3].split() == ["packed", "sender", "<2M", "<16", "4", "99", "2.00", "1.00", "-", "-"]
+    assert lines[-1] == "  packed 4: block <1>"
+
+
+def test_the_page_needs_nothing_else(gapless, report, tmp_path):
+    page = tmp_path / "page.html"
+    done = gapless("report", report, "--html", page)
+    if importlib.util.find_spec("matplotlib") is None:
+        assert is_mistake(done, 1) and "matplotlib" in done.stderr and not page.exists()
+        return
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    assert text.count("<svg") == 2 and "block &lt;1&gt;" in text and "<td>2.00</td>" in text
+    assert re.search(r"<(script|link|img|iframe)\b|src=|@import|url\(http", text) is None
+
+
+@pytest.mark.parametrize(
+    "text, why",
+    [
+        ("", "is no report of gapless"),
+        ("{}", "is no report of gapless"),
+        ("[1]", "is no report of gapless"),
+        ('{"gapless_report": 2}', "is a report of version 2, and not 1"),
+        ('{"gapless_report": 1}', "is no whole report of gapless"),
+    ],
+)
+def test_what_is_no_report_is_one_line(gapless, tmp_path, text, why):
+    path = tmp_path / "wrong.0.json"
+    path.write_text(text)
+    done = gapless("report", tmp_path / "wrong")
+    assert is_mistake(done, 1) and why in done.stderr
+
+
+def test_no_report_is_one_line(gapless, tmp_path):
+    assert is_mistake(gapless("report", tmp_path / "none"), 1)

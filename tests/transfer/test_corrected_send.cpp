@@ -1,0 +1,77 @@
+// Which scheme sends take after others have been timed, with times that are injected.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <thread>
+
+#include "layout/datatype/datatype.hpp"
+#include "transfer/choose.hpp"
+#include "transfer/corrected_send.hpp"
+
+namespace gapless::tests {
+namespace {
+
+using transfer::CorrectedSend;
+using transfer::Scheme;
+
+class Corrected : public ::testing::Test {
+ protected:
+  void SetUp() override { transfer::set_correction(true); }
+  void TearDown() override {
+    transfer::force_scheme(std::nullopt);
+    transfer::set_correction(true);
+  }
+
+  /// Sends messages of which packed ones and native ones take so long, and says how many went which way.
+  std::map<Scheme, int> send(int messages, double packed_ns, double native_ns, std::uint64_t peer = 1,
+                             layout::Offset count = 1) {
+    std::map<Scheme, int> ways;
+    const transfer::Buffer buffer{&type_, count, nullptr, {}};
+    for (int i = 0; i < messages; ++i) {
+      CorrectedSend sending(buffer, Scheme::packed, peer);
+      ++ways[sending.scheme()];
+      sending.end(sending.scheme() == Scheme::packed ? packed_ns : native_ns);
+    }
+    return ways;
+  }
+
+ private:
+  const layout::Datatype vector_ = layout::vector(1000, 8, 64, layout::named(1, 1));
+  const transfer::Described type_{vector_.layout, layout::facts_of(*vector_.layout), vector_.extent(), false};
+};
+
+TEST_F(Corrected, ASchemeThatIsSlowerThanNativeIsLeftForThatPeerAlone) {
+  EXPECT_GT(send(4000, 900, 500)[Scheme::native], 2000);
+  EXPECT_LT(send(200, 900, 500)[Scheme::packed], 10);
+  EXPECT_EQ(send(200, 900, 500, 2)[Scheme::native], 0);
+  EXPECT_EQ(send(200, 900, 500, 1, 2)[Scheme::native], 0);
+}
+
+TEST_F(Corrected, ASchemeThatIsFasterStays) { EXPECT_LT(send(10000, 500, 5000, 3)[Scheme::native], 50); }
+
+TEST_F(Corrected, EveryThreadFindsOutForItself) {
+  send(4000, 900, 500, 4);
+  std::thread([&] { EXPECT_EQ(send(200, 900, 500, 4)[Scheme::native], 0); }).join();
+}
+
+TEST_F(Corrected, ShortMessagesAndForcedSchemesAreLeftAlone) {
+  const layout::Datatype byte = layout::named(1, 1), short_vector = layout::vector(100, 8, 64, byte);
+  const transfer::Described type{short_vector.layout, layout::facts_of(*short_vector.layout), short_vector.extent(),
+                                 false};
+  const transfer::Buffer buffer{&type, 1, nullptr, {}};
+  for (int i = 0; i < 4000; ++i) {
+    CorrectedSend sending(buffer, Scheme::packed, 5);
+    EXPECT_EQ(sending.scheme(), Scheme::packed);
+    sending.end(i);
+  }
+  transfer::force_scheme(Scheme::packed);
+  EXPECT_EQ(send(4000, 900, 1, 6)[Scheme::native], 0);
+}
+
+TEST_F(Corrected, AFixedModelIsNotCorrected) {
+  transfer::set_correction(false);
+  EXPECT_EQ(send(4000, 900, 1, 7)[Scheme::native], 0);
+}
+
+}  // namespace
+}  // namespace gapless::tests
