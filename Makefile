@@ -32,10 +32,10 @@ manylinux := manylinux_2_28_$(shell uname -m)
 c_sources = git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp' '*.cu' '*.cuh'
 python_sources := cmake python src tests bench examples bin/gapless
 
-.PHONY: help build test unit sanitize lint format docs demo bench libraries install wheel clean distclean
+.PHONY: help build test test-roce unit sanitize lint format docs demo bench libraries install wheel clean distclean
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 $(stamps)/system: requirements/system.sh
 	@mkdir -p $(@D)
@@ -54,12 +54,19 @@ build: $(environments)  ## compile the libraries, tests and examples into build/
 	@$(configure)
 	@cmake --build --preset default -j $(JOBS)
 
-$(stamps)/fortran: requirements/system.sh
+# What is built or tested where the machine has it.
+$(stamps)/fortran $(stamps)/fabric: $(stamps)/%: requirements/system.sh
 	@mkdir -p $(@D)
-	@requirements/system.sh fortran
+	@requirements/system.sh $*
 	@touch $@
 
-test: $(stamps)/fortran lint build unit sanitize  ## format and lint checks, every test, and those without MPI again under sanitizers
+test: $(stamps)/fortran $(stamps)/fabric lint build unit sanitize  ## format and lint checks, every test, and those without MPI again under sanitizers
+
+# Minutes in an emulated machine, so it is no part of `make test`.
+test-roce: $(environments) $(stamps)/fabric  ## raw verbs on an RDMA device in software, in a kernel under QEMU
+	@$(configure)
+	@cmake --build --preset default -j $(JOBS) --target test_verbs
+	@tests/fabric/roce/run.sh build/default
 
 unit: build wheel
 	@ctest --preset default -j $(JOBS)

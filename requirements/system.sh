@@ -2,6 +2,8 @@
 # Makes sure of what pip cannot install. `requirements/system.sh build` (the default): a C++20 compiler, GoogleTest and
 # Python's venv module, without which nothing can be built. `requirements/system.sh fortran`: a distribution's MPICH and
 # Open MPI with Fortran, whose programs the tests run; without them the other tests still run.
+# `requirements/system.sh fabric`: libfabric and libibverbs with their headers; without them gapless is built without
+# these two fabrics.
 # Installs what is missing through apt where that is possible, and otherwise names the packages.
 set -euo pipefail
 
@@ -22,8 +24,12 @@ fortran)
   command -v mpif90.mpich >/dev/null || missing+=(mpich libmpich-dev)
   command -v mpif90.openmpi >/dev/null || missing+=(openmpi-bin libopenmpi-dev)
   ;;
+fabric)
+  compiles '#include <rdma/fabric.h>' || missing+=(libfabric-dev)
+  compiles '#include <infiniband/verbs.h>' || missing+=(libibverbs-dev)
+  ;;
 *)
-  echo "system.sh: expected build or fortran, not $purpose" >&2
+  echo "system.sh: expected build, fortran or fabric, not $purpose" >&2
   exit 2
   ;;
 esac
@@ -41,6 +47,10 @@ install() {
 if ! install; then
   if [ "$purpose" = fortran ]; then
     echo "The Fortran programs are not tested: ${missing[*]} could not be installed" >&2
+    exit 0
+  fi
+  if [ "$purpose" = fabric ]; then
+    echo "Fabrics are built and tested without ${missing[*]}, which could not be installed" >&2
     exit 0
   fi
   echo "gapless needs these packages (Debian and Ubuntu names): ${missing[*]}" >&2

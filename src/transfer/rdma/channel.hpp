@@ -13,8 +13,8 @@
 
 #include "fabric/remote/registration_cache.hpp"
 #include "model/fabric.hpp"
+#include "transfer/rdma/memory/staging.hpp"
 #include "transfer/rdma/message.hpp"
-#include "transfer/rdma/staging.hpp"
 
 namespace gapless::transfer::rdma {
 

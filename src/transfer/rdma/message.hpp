@@ -9,9 +9,9 @@
 
 #include "layout/algebra/refine.hpp"
 #include "transfer/rdma/information.hpp"
-#include "transfer/rdma/post_list.hpp"
-#include "transfer/rdma/staging.hpp"
-#include "transfer/rdma/user_memory.hpp"
+#include "transfer/rdma/memory/post_list.hpp"
+#include "transfer/rdma/memory/staging.hpp"
+#include "transfer/rdma/memory/user_memory.hpp"
 
 namespace gapless::transfer::rdma {
 

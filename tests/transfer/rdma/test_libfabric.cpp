@@ -38,7 +38,7 @@ TEST_P(Libfabric, ColumnsByEveryScheme) { between(columns_by_every_scheme); }
 
 TEST_P(Libfabric, RandomLayoutsByEveryScheme) {
   const std::uint64_t seed = test_seed();
-  between([&](Side& side) { random_layouts(side, seed, 25); });
+  between([&](Side& side) { random_layouts(side, seed, 12); });
 }
 
 TEST_P(Libfabric, AMessageLongerThanAllStaging) {

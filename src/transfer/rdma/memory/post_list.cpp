@@ -1,4 +1,4 @@
-#include "transfer/rdma/post_list.hpp"
+#include "transfer/rdma/memory/post_list.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "transfer/rdma/user_memory.hpp"
+#include "transfer/rdma/memory/user_memory.hpp"
 
 #include <algorithm>
 #include <cstdlib>

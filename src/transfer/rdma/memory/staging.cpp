@@ -1,4 +1,4 @@
-#include "transfer/rdma/staging.hpp"
+#include "transfer/rdma/memory/staging.hpp"
 
 #include <cstdlib>
 #include <new>

@@ -1,0 +1,96 @@
+// Which scheme is chosen, by the blocks of both sides (paper 003, section 6), and the segments of a message.
+#include <gtest/gtest.h>
+
+#include "transfer/rdma/scheme.hpp"
+
+namespace gapless::transfer::rdma {
+namespace {
+
+Blocks blocks(std::uint64_t count, std::uint64_t length) { return {count * length, count, length, 2 * count * length}; }
+
+/// Hardware: operations are cheap, copies are not.
+model::FabricProfile hardware() {
+  model::FabricProfile profile;
+  profile.operation_ns = 300;
+  profile.byte_ns = 0.05;
+  profile.read_byte_ns = 0.07;
+  profile.notification_ns = 1500;
+  return profile;
+}
+
+Ends ends(const Blocks& sender, const Blocks& receiver, std::size_t entries = 30) {
+  Ends result{sender, receiver, {}, segment_bytes_for(sender.bytes, 128 << 10)};
+  result.limits = {.gather_entries = entries,
+                   .scatter_entries = entries,
+                   .operation_bytes = 1 << 30,
+                   .outstanding = 128,
+                   .has_immediates = true,
+                   .is_ordered = true,
+                   .posts_lists = true,
+                   .follows_mappings = true};
+  return result;
+}
+
+Scheme chosen(const Ends& both) { return choose(both, hardware()); }
+
+TEST(Choice, LongBlocksOnBothSidesAreWritten) {
+  EXPECT_EQ(chosen(ends(blocks(128, 8192), blocks(128, 8192))), Scheme::multi_write);
+  EXPECT_EQ(chosen(ends(blocks(1, 1 << 20), blocks(1, 1 << 20))), Scheme::multi_write);
+}
+
+TEST(Choice, ManyShortBlocksOnBothSidesAreCopied) {
+  EXPECT_EQ(chosen(ends(blocks(1 << 16, 16), blocks(1 << 16, 16))), Scheme::pipelined);
+}
+
+TEST(Choice, TheSideWithLongBlocksIsNotCopied) {
+  EXPECT_EQ(chosen(ends(blocks(1024, 1024), blocks(1 << 17, 8))), Scheme::gather_write);
+  EXPECT_EQ(chosen(ends(blocks(1 << 17, 8), blocks(256, 4096))), Scheme::scatter_read);
+}
+
+TEST(Choice, RegistrationsCountWhereTheyAreNotKept) {
+  Ends both = ends(blocks(128, 8192), blocks(128, 8192));
+  both.limits.follows_mappings = false;
+  both.sender.reach = both.receiver.reach = std::uint64_t{1} << 30;
+  EXPECT_EQ(chosen(both), Scheme::pipelined);
+}
+
+TEST(Choice, OnlyWhatIsAllowedAndApplies) {
+  const Ends both = ends(blocks(128, 8192), blocks(128, 8192));
+  for (std::size_t i = 0; i < scheme_count; ++i) EXPECT_EQ(choose(both, hardware(), 1u << i), static_cast<Scheme>(i));
+  Ends countless = ends(blocks(1 << 20, 1), blocks(1, 1 << 20), 1);
+  countless.limits.is_ordered = false;  // each of 128 Ki writes of a segment would carry the number of them all
+  EXPECT_FALSE(gather_write.applies(countless));
+  countless.limits.has_immediates = false;
+  for (std::size_t i = 0; i < scheme_count; ++i) EXPECT_FALSE(of(static_cast<Scheme>(i)).applies(countless));
+}
+
+TEST(Choice, TheChosenSchemeIsPredictedToBeTheFastest) {
+  for (std::uint64_t from = 4; from <= 1 << 20; from *= 4) {
+    for (std::uint64_t to = 4; to <= 1 << 20; to *= 4) {
+      const Ends both = ends(blocks((1 << 20) / from, from), blocks((1 << 20) / to, to));
+      const double least = of(chosen(both)).predict_ns(both, hardware());
+      for (std::size_t i = 0; i < scheme_count; ++i) {
+        EXPECT_LE(least, of(static_cast<Scheme>(i)).predict_ns(both, hardware())) << from << ' ' << to;
+      }
+    }
+  }
+}
+
+TEST(Choice, MessagesHaveTwoSegmentsFrom16KiBOn) {
+  EXPECT_EQ(segment_bytes_for(1, 128 << 10), 1u);
+  EXPECT_EQ(segment_bytes_for(16383, 128 << 10), 16383u);
+  EXPECT_EQ(segment_bytes_for(16384, 128 << 10), 8192u);
+  EXPECT_EQ(segment_bytes_for(1 << 20, 128 << 10), 128u << 10);
+  EXPECT_EQ(segment_bytes_for(std::uint64_t{1} << 40, 128 << 10), 128u << 10);
+  EXPECT_EQ(segment_bytes_for(16383, 4096), 4096u);
+}
+
+TEST(Choice, ImmediatesSayWhatWasMeant) {
+  const Immediate immediate = Immediate::decoded(Immediate{0xabc, 64 + 5, 0x3fff}.encoded());
+  EXPECT_EQ(immediate.transfer, 0xabcu);
+  EXPECT_EQ(immediate.segment, 5u);
+  EXPECT_EQ(immediate.number, 0x3fffu);
+}
+
+}  // namespace
+}  // namespace gapless::transfer::rdma
