@@ -29,8 +29,7 @@ std::byte* allocate_on_host(std::size_t bytes) noexcept {
   if (bytes <= longest_of_thread + spare_bytes) {
     return static_cast<std::byte*>(std::aligned_alloc(spare_bytes, bytes));
   }
-  void* const memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   madvise(memory, bytes, MADV_HUGEPAGE);
   return static_cast<std::byte*>(memory);

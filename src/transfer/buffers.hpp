@@ -1,10 +1,10 @@
 // Packed buffers are drawn from pools, so that a message costs no allocation once its size has been seen.
 //
-// Every thread has its own pools of buffers up to 16 MiB, one per kind of memory, in power-of-two size classes: no lock.
-// What all threads keep unused is bounded by GAPLESS_POOL_BYTES (64 MiB unless set); a buffer that would exceed it is
-// freed at once. Longer ones are kept by the process (long_buffers.hpp). Page-locked memory, used or not, is bounded
-// too, and where there is no more a message goes through segments of it (segments.hpp). Buffers that a GPU uses end with
-// its context: those kept are forgotten once it is another one.
+// Every thread has its own pools of buffers up to 16 MiB, one per kind of memory, in power-of-two size classes: no
+// lock. What all threads keep unused is bounded by GAPLESS_POOL_BYTES (64 MiB unless set); a buffer that would exceed
+// it is freed at once. Longer ones are kept by the process (long_buffers.hpp). Page-locked memory, used or not, is
+// bounded too, and where there is no more a message goes through segments of it (segments.hpp). Buffers that a GPU uses
+// end with its context: those kept are forgotten once it is another one.
 #pragma once
 
 #include <cstddef>

@@ -77,6 +77,7 @@ TEST(Settings, WordsGoIntoTheirOwnFields) {
   const std::map<const char*, std::pair<const char*, Word>> last_words = {
       {"GAPLESS_SCHEME", {"staged", &Settings::scheme}},
       {"GAPLESS_HOST_ENGINE", {"scalar", &Settings::host_engine}},
+      {"GAPLESS_GPU_AWARE", {"auto", &Settings::gpu_aware}},
       {"GAPLESS_RESIDENT", {"ready", &Settings::resident}},
       {"GAPLESS_GPU_REGIME", {"tree", &Settings::gpu_regime}},
       {"GAPLESS_GPU_ENGINE", {"dma", &Settings::gpu_engine}},

@@ -109,9 +109,7 @@ struct Case {
   }
 };
 
-bool is_on_gpu(const transfer::Operation& operation) {
-  return operation.packed_location().kind == MemoryKind::device;
-}
+bool is_on_gpu(const transfer::Operation& operation) { return operation.packed_location().kind == MemoryKind::device; }
 
 /// What the MPI library would send.
 Bytes packed_bytes(const transfer::Operation& operation) {

@@ -8,8 +8,8 @@
 namespace gapless::transfer {
 namespace {
 
-constexpr std::array<const char*, scheme_count> names = {"native",    "packed", "oneshot", "staged",
-                                                       "pipelined", "device"};
+constexpr std::array<const char*, scheme_count> names = {"native", "packed",    "oneshot",
+                                                         "staged", "pipelined", "device"};
 
 }  // namespace
 
@@ -36,8 +36,7 @@ Result start_job(Movement& movement, device::MemoryKind packed) noexcept {
   pack::GpuEngine* const engine = pack::gpu_engine();
   if (engine == nullptr) return Result::device_failed;
   const pack::Job job = movement.job();
-  movement.ticket =
-      engine->submit({&job, 1}, movement.buffer.location.device, reach_of(movement.direction, packed));
+  movement.ticket = engine->submit({&job, 1}, movement.buffer.location.device, reach_of(movement.direction, packed));
   return state_of(movement);
 }
 
