@@ -66,13 +66,16 @@ bool is_there(const Place& place) noexcept {
   return runtime != nullptr && runtime->has_context(place.context);
 }
 
-std::byte* allocate(const Place& place, std::size_t capacity) noexcept {
+std::byte* allocate(const Place& place, std::size_t capacity, bool is_indispensable) noexcept {
   const std::size_t bytes = capacity + spare_bytes;
   if (place.kind == MemoryKind::host) return allocate_on_host(bytes);
   if (place.kind != MemoryKind::pinned) return allocate_by_runtime(place, bytes);
   if (!take_from_budget(capacity)) {
     long_buffers::drop(MemoryKind::pinned);
-    if (!take_from_budget(capacity)) return nullptr;
+    if (!take_from_budget(capacity)) {
+      if (!is_indispensable) return nullptr;
+      page_locked.fetch_add(capacity, std::memory_order_relaxed);
+    }
   }
   std::byte* const memory = allocate_by_runtime(place, bytes);
   if (memory == nullptr) page_locked.fetch_sub(capacity, std::memory_order_relaxed);

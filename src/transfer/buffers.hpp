@@ -20,7 +20,12 @@ class PoolBuffer {
  public:
   PoolBuffer() noexcept = default;
   /// `kind` is host, pinned or device. Afterwards data() is null if there is no memory to be had.
-  PoolBuffer(device::MemoryKind kind, int device, std::size_t bytes) noexcept;
+  PoolBuffer(device::MemoryKind kind, int device, std::size_t bytes) noexcept
+      : PoolBuffer(kind, device, bytes, false) {}
+  /// A short page-locked one without which bytes cannot move at all, to be given back at once: no bound refuses it.
+  static PoolBuffer indispensable(int device, std::size_t bytes) noexcept {
+    return {device::MemoryKind::pinned, device, bytes, true};
+  }
   ~PoolBuffer();
   PoolBuffer(PoolBuffer&& other) noexcept;
   PoolBuffer& operator=(PoolBuffer&& other) noexcept;
@@ -31,6 +36,8 @@ class PoolBuffer {
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
  private:
+  PoolBuffer(device::MemoryKind kind, int device, std::size_t bytes, bool is_indispensable) noexcept;
+
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;
   buffer_memory::Place place_;
