@@ -33,7 +33,7 @@ VARIABLES = (
     ),
     Variable(
         "GAPLESS_SCHEME",
-        "native, packed, oneshot, staged, slots",
+        "native, packed, oneshot, staged, pipelined, device, slots",
         "chosen per message",
         "Force one scheme for every message that it can carry.",
     ),
@@ -65,6 +65,14 @@ VARIABLES = (
         "Force one implementation of the host pack engine.",
     ),
     Variable("GAPLESS_GPU", "0, 1", "1", "0: never ask the GPU driver; every pointer is taken for host memory."),
+    Variable(
+        "GAPLESS_GPU_AWARE",
+        "0, 1, auto",
+        "auto",
+        "Whether the MPI library takes addresses in GPU memory. auto: the library is asked (MPIX_Query_cuda_support, "
+        "MPIX_GPU_query_support). 0: packed bytes go through host memory, whatever the library says. 1: it is believed "
+        "to, and a library that does not will crash.",
+    ),
     Variable(
         "GAPLESS_RESIDENT",
         "0, 1, ready",
@@ -100,9 +108,11 @@ VARIABLES = (
         "GAPLESS_POOL_BYTES",
         "a number of bytes",
         "67108864",
-        "The most that the unused pool buffers of one thread may occupy, in host memory, page-locked memory and GPU "
-        "memory together. Each thread has a pool of its own, so a process with n threads that send messages may keep "
-        "n times as much. What exceeds the limit is freed at once.",
+        "The most that the unused pool buffers of a process up to 16 MiB may occupy, in host memory, page-locked "
+        "memory and GPU memory together; what exceeds the limit is freed at once. Of longer buffers four times as much "
+        "page-locked memory is kept, four times as much GPU memory, and sixteen times as much host memory, which the "
+        "kernel takes back where it is short. Page-locked memory, used or not, is five times as much in all, or 8 MiB; "
+        "messages that find none of it go through segments (pipelined).",
     ),
     Variable(
         "GAPLESS_DEVICE_PLUGIN",

@@ -15,8 +15,8 @@ Status ExportedMemory::handle_of(const void* address, MemoryHandle& handle) noex
     handle = entry.handle;
     return entry.status;
   }
-  // The place of one that is still there is taken only where there is no other: a peer that has it mapped learns nothing
-  // of its end then, and keeps it until it is the peer's oldest.
+  // The place of one that is still there is taken only where there is no other: a peer that has it mapped learns
+  // nothing of its end then, and keeps it until it is the peer's oldest.
   Entry* place = nullptr;
   for (Entry& entry : entries_) {
     if (entry.is_used) continue;

@@ -13,8 +13,8 @@ namespace gapless::device {
 /// GPU memory as other processes of the node are told of it: one allocation, and who has it. Plain bytes.
 struct MemoryHandle {
   std::array<unsigned char, 64> driver{};  ///< what opens it
-  std::uint64_t number = 0;      ///< of the allocation; the owner's process gives none twice
-  std::uint64_t base = 0;        ///< its address there
+  std::uint64_t number = 0;                ///< of the allocation; the owner's process gives none twice
+  std::uint64_t base = 0;                  ///< its address there
   std::uint64_t bytes = 0;
   std::uint64_t free_bytes = 0;  ///< of the owner's GPU when the handle was made
   std::int64_t process = 0;      ///< the owner's

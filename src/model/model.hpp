@@ -24,7 +24,8 @@ struct GpuProfile {
   double mapped_read_bytes_per_ns = per_ns(gpu_costs.chunks.bytes_per_us);         ///< the way back
   double copy_bytes_per_ns = per_ns(gpu_costs.copy[1].bytes_per_us);               ///< copy engine, either way
 
-  // Beside the GPU's own. Only ratios matter: bytes through the CPU are slower than the bus, page-locking is slower yet.
+  // Beside the GPU's own. Only ratios matter: bytes through the CPU are slower than the bus, page-locking is slower
+  // yet.
   double cpu_copy_bytes_per_ns = 10;      ///< of segments, between page-locked and other host memory
   double page_locking_bytes_per_ns = 2;   ///< allocating and freeing page-locked memory
   double gpu_message_ns = 3'700;          ///< of a message through GPU memory a side, beyond one through the host's

@@ -30,8 +30,7 @@ std::byte* allocate_on_host(std::size_t bytes) noexcept {
   if (bytes <= longest_of_thread + spare_bytes) {
     return static_cast<std::byte*>(std::aligned_alloc(spare_bytes, bytes));
   }
-  void* const memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   madvise(memory, bytes, MADV_HUGEPAGE);
   return static_cast<std::byte*>(memory);
@@ -70,13 +69,16 @@ bool is_there(const Place& place) noexcept {
 
 namespace {
 
-std::byte* allocate_uncounted(const Place& place, std::size_t capacity) noexcept {
+std::byte* allocate_uncounted(const Place& place, std::size_t capacity, bool is_indispensable) noexcept {
   const std::size_t bytes = capacity + spare_bytes;
   if (place.kind == MemoryKind::host) return allocate_on_host(bytes);
   if (place.kind != MemoryKind::pinned) return allocate_by_runtime(place, bytes);
   if (!take_from_budget(capacity)) {
     long_buffers::drop(MemoryKind::pinned);
-    if (!take_from_budget(capacity)) return nullptr;
+    if (!take_from_budget(capacity)) {
+      if (!is_indispensable) return nullptr;
+      page_locked.fetch_add(capacity, std::memory_order_relaxed);
+    }
   }
   std::byte* const memory = allocate_by_runtime(place, bytes);
   if (memory == nullptr) page_locked.fetch_sub(capacity, std::memory_order_relaxed);
@@ -85,8 +87,8 @@ std::byte* allocate_uncounted(const Place& place, std::size_t capacity) noexcept
 
 }  // namespace
 
-std::byte* allocate(const Place& place, std::size_t capacity) noexcept {
-  std::byte* const memory = allocate_uncounted(place, capacity);
+std::byte* allocate(const Place& place, std::size_t capacity, bool is_indispensable) noexcept {
+  std::byte* const memory = allocate_uncounted(place, capacity, is_indispensable);
   if (memory != nullptr) existing.fetch_add(1, std::memory_order_relaxed);
   return memory;
 }

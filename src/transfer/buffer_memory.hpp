@@ -32,8 +32,8 @@ Place place_now(device::MemoryKind kind, int device) noexcept;
 bool is_there(const Place& place) noexcept;
 
 /// `capacity` bytes and some to spare; nullptr if there are none to be had. Page-locked memory may be refused because
-/// the process has enough: frees the long buffers that it keeps first.
-std::byte* allocate(const Place& place, std::size_t capacity) noexcept;
+/// the process has enough, unless it is indispensable: frees the long buffers that it keeps first.
+std::byte* allocate(const Place& place, std::size_t capacity, bool is_indispensable) noexcept;
 void release(const Place& place, std::byte* memory, std::size_t capacity) noexcept;
 
 /// The GPU is told nothing of what `release` is given once its context is gone; nor need it be given then. The process

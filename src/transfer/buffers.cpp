@@ -148,7 +148,7 @@ ThreadPools* thread_pools() noexcept {
 
 }  // namespace
 
-PoolBuffer::PoolBuffer(MemoryKind kind, int device, std::size_t bytes) noexcept {
+PoolBuffer::PoolBuffer(MemoryKind kind, int device, std::size_t bytes, bool is_indispensable) noexcept {
   place_ = buffer_memory::place_now(kind, device);
   if (bytes > buffer_memory::longest_of_thread) {
     const auto [memory, capacity] = long_buffers::take(place_, bytes);
@@ -159,7 +159,7 @@ PoolBuffer::PoolBuffer(MemoryKind kind, int device, std::size_t bytes) noexcept 
   const std::size_t log2 = class_of(bytes);
   capacity_ = std::size_t{1} << log2;
   if (ThreadPools* pools = thread_pools()) data_ = pools->take(place_, log2);
-  if (data_ == nullptr) data_ = buffer_memory::allocate(place_, capacity_);
+  if (data_ == nullptr) data_ = buffer_memory::allocate(place_, capacity_, is_indispensable);
 }
 
 PoolBuffer::~PoolBuffer() {

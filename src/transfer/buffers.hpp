@@ -1,10 +1,10 @@
 // Packed buffers are drawn from pools, so that a message costs no allocation once its size has been seen.
 //
-// Every thread has its own pools of buffers up to 16 MiB, one per kind of memory, in power-of-two size classes: no lock.
-// What all threads keep unused is bounded by GAPLESS_POOL_BYTES (64 MiB unless set); a buffer that would exceed it is
-// freed at once. Longer ones are kept by the process (long_buffers.hpp). Page-locked memory, used or not, is bounded
-// too, and where there is no more a message goes through segments of it (segments.hpp). Buffers that a GPU uses end with
-// its context: those kept are forgotten once it is another one.
+// Every thread has its own pools of buffers up to 16 MiB, one per kind of memory, in power-of-two size classes: no
+// lock. What all threads keep unused is bounded by GAPLESS_POOL_BYTES (64 MiB unless set); a buffer that would exceed
+// it is freed at once. Longer ones are kept by the process (long_buffers.hpp). Page-locked memory, used or not, is
+// bounded too, and where there is no more a message goes through segments of it (segments.hpp). Buffers that a GPU uses
+// end with its context: those kept are forgotten once it is another one.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,12 @@ class PoolBuffer {
  public:
   PoolBuffer() noexcept = default;
   /// `kind` is host, pinned or device. Afterwards data() is null if there is no memory to be had.
-  PoolBuffer(device::MemoryKind kind, int device, std::size_t bytes) noexcept;
+  PoolBuffer(device::MemoryKind kind, int device, std::size_t bytes) noexcept
+      : PoolBuffer(kind, device, bytes, false) {}
+  /// A short page-locked one without which bytes cannot move at all, to be given back at once: no bound refuses it.
+  static PoolBuffer indispensable(int device, std::size_t bytes) noexcept {
+    return {device::MemoryKind::pinned, device, bytes, true};
+  }
   ~PoolBuffer();
   PoolBuffer(PoolBuffer&& other) noexcept;
   PoolBuffer& operator=(PoolBuffer&& other) noexcept;
@@ -31,6 +36,8 @@ class PoolBuffer {
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
  private:
+  PoolBuffer(device::MemoryKind kind, int device, std::size_t bytes, bool is_indispensable) noexcept;
+
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;
   buffer_memory::Place place_;

@@ -104,7 +104,7 @@ Buffer take(const Place& place, std::size_t bytes) noexcept {
   if (bytes > SIZE_MAX - 2 * step) return {};
   if (const Buffer kept = find(place, bytes); kept.memory != nullptr) return kept;
   const std::size_t capacity = (bytes + step - 1) / step * step;
-  return {buffer_memory::allocate(place, capacity), capacity};
+  return {buffer_memory::allocate(place, capacity, false), capacity};
 }
 
 void give(const Place& place, const Buffer& buffer) noexcept {

@@ -17,7 +17,9 @@ using layout::Offset;
 using pack::Direction;
 using pack::Job;
 
-constexpr Offset piece_bytes = Offset{32} << 20;
+constexpr Offset long_piece_bytes = Offset{32} << 20;
+/// Where there is little page-locked memory.
+constexpr Offset short_piece_bytes = Offset{1} << 20;
 
 /// One call's two memories.
 struct Packing {
@@ -51,7 +53,12 @@ Result move_in_pieces(const Packing& packing) noexcept {
   const Offset size = packing.buffer.size();
   const Location& on_gpu =
       packing.buffer.location.is_cpu_addressable() ? packing.packed_location : packing.buffer.location;
-  const PoolBuffer pinned(MemoryKind::pinned, on_gpu.device, static_cast<std::size_t>(std::min(size, piece_bytes)));
+  Offset piece_bytes = std::min(size, long_piece_bytes);
+  PoolBuffer pinned(MemoryKind::pinned, on_gpu.device, static_cast<std::size_t>(piece_bytes));
+  if (!pinned) {
+    piece_bytes = std::min(size, short_piece_bytes);
+    pinned = PoolBuffer::indispensable(on_gpu.device, static_cast<std::size_t>(piece_bytes));
+  }
   if (!pinned) return device::runtime() == nullptr ? Result::device_failed : Result::out_of_memory;
   for (Offset begin = 0; begin < size; begin += piece_bytes) {
     const Offset end = std::min(size, begin + piece_bytes);

@@ -23,7 +23,7 @@ std::size_t bytes_of_segment(std::size_t bytes) noexcept {
 Segments::~Segments() { static_cast<void>(close(Result::ok)); }
 
 bool Segments::are_to_be_had(int device, std::size_t bytes) noexcept {
-  return static_cast<bool>(PoolBuffer(MemoryKind::pinned, device, bytes_of_segment(bytes)));
+  return static_cast<bool>(PoolBuffer::indispensable(device, bytes_of_segment(bytes)));
 }
 
 Result Segments::begin(const pack::Job& job, int device) noexcept {
@@ -36,7 +36,8 @@ Result Segments::begin(const pack::Job& job, int device) noexcept {
   if (bytes == 0) return Result::ok;
   const std::size_t wanted = std::min(most_segments, (bytes + segment_bytes_ - 1) / segment_bytes_);
   for (segment_count_ = 0; segment_count_ < wanted; ++segment_count_) {
-    PoolBuffer memory(MemoryKind::pinned, device, segment_bytes_);
+    PoolBuffer memory = segment_count_ == 0 ? PoolBuffer::indispensable(device, segment_bytes_)
+                                            : PoolBuffer(MemoryKind::pinned, device, segment_bytes_);
     if (!memory) break;
     segments_[segment_count_].memory = std::move(memory);
   }

@@ -67,7 +67,7 @@ class Segments {
   std::size_t segment_bytes_ = 0;
   std::size_t segment_count_ = 0;
   std::array<Segment, most_segments> segments_;
-  std::size_t issued_ = 0, ended_ = 0;   ///< segments of the movement
+  std::size_t issued_ = 0, ended_ = 0;  ///< segments of the movement
   pack::Offset next_ = 0, allowed_ = 0, moved_ = 0;
 };
 

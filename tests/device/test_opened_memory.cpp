@@ -103,9 +103,8 @@ class Books final : public device::Runtime {
     return all - taken;
   }
   void forget_what_is_gone() {
-    std::erase_if(allocations_, [this](const auto& entry) {
-      return !entry.second.is_live && !mapped_.contains(entry.first);
-    });
+    std::erase_if(allocations_,
+                  [this](const auto& entry) { return !entry.second.is_live && !mapped_.contains(entry.first); });
   }
 
   std::map<std::uint64_t, Allocation> allocations_;

@@ -40,7 +40,7 @@ def test_the_way_of_messages(gapless):
     assert set(small_blocks) == {"host, MPICH", "host, Open MPI", "GPU"}
     host, gpu = small_blocks["host, MPICH"]["sender"], small_blocks["GPU"]["receiver"]
     assert host["chosen"] == "packed" and host["ns"]["packed"] < host["ns"]["native"] == 0
-    assert gpu["chosen"] == min(gpu["ns"], key=gpu["ns"].get) and set(gpu["ns"]) == {"oneshot", "staged"}
+    assert gpu["chosen"] == min(gpu["ns"], key=gpu["ns"].get) and set(gpu["ns"]) == {"oneshot", "staged", "pipelined"}
     assert explained(gapless, "int")["messages"]["host, MPICH"]["sender"] == {"chosen": "native", "ns": {"native": 0}}
     assert explained(gapless, "vector(0, 1, 4, int)")["messages"]["GPU"]["sender"] == {"chosen": None, "ns": {}}
 

@@ -3,6 +3,7 @@
 
 #include "layout/datatype/datatype.hpp"
 #include "model/model.hpp"
+#include "transfer/buffers.hpp"
 #include "transfer/choose.hpp"
 
 namespace gapless::tests {
@@ -121,6 +122,31 @@ TEST_F(Choice, GpuMemoryNeverGoesNative) {
   }
 }
 
+TEST_F(Choice, GpuMemoryOfMessagesBeyondTheKeptBuffersGoesThroughSegments) {
+  for (const auto* type : {&contiguous_, &large_blocks_}) {
+    const auto fits = static_cast<layout::Offset>(transfer::longest_kept_page_locked()) / type->layout->size;
+    for (const Side side : {Side::sender, Side::receiver}) {
+      EXPECT_EQ(choose(*type, MemoryKind::device, side, fits), Scheme::oneshot);
+      EXPECT_EQ(choose(*type, MemoryKind::device, side, fits + 1), Scheme::pipelined);
+    }
+  }
+}
+
+TEST_F(Choice, GpuMemoryThatTheLibraryReadsStaysThereUnlessTheMessageIsShort) {
+  transfer::set_library_reads_gpu_memory(true);
+  for (const Side side : {Side::sender, Side::receiver}) {
+    EXPECT_EQ(choose(small_blocks_, MemoryKind::device, side), Scheme::oneshot);
+    EXPECT_EQ(choose(small_blocks_, MemoryKind::device, side, 10), Scheme::device);
+    EXPECT_EQ(choose(large_blocks_, MemoryKind::device, side, 1000), Scheme::device);
+  }
+  transfer::force_scheme(Scheme::staged);
+  EXPECT_EQ(choose(large_blocks_, MemoryKind::device, Side::sender), Scheme::staged);
+  transfer::force_scheme(Scheme::device);
+  EXPECT_EQ(choose(small_blocks_, MemoryKind::device, Side::sender), Scheme::device);
+  transfer::set_library_reads_gpu_memory(false);
+  EXPECT_NE(choose(small_blocks_, MemoryKind::device, Side::sender), Scheme::device);
+}
+
 TEST_F(Choice, FollowsTheModelsCosts) {
   model::profile().gpu.mapped_read_bytes_per_ns = 1;
   EXPECT_EQ(choose(large_blocks_, MemoryKind::device, Side::receiver), Scheme::staged);
@@ -136,7 +162,7 @@ TEST_F(Choice, ForcedWhereTheMemoryAllowsIt) {
   EXPECT_EQ(choose(large_blocks_, MemoryKind::host), Scheme::packed);
   EXPECT_EQ(choose(contiguous_, MemoryKind::host), Scheme::native);
   EXPECT_NE(choose(small_blocks_, MemoryKind::device), Scheme::packed);
-  for (Scheme scheme : {Scheme::oneshot, Scheme::staged}) {
+  for (Scheme scheme : {Scheme::oneshot, Scheme::staged, Scheme::pipelined}) {
     transfer::force_scheme(scheme);
     EXPECT_EQ(choose(small_blocks_, MemoryKind::device), scheme);
     EXPECT_EQ(choose(small_blocks_, MemoryKind::host), Scheme::packed);
@@ -149,6 +175,8 @@ TEST_F(Choice, NamesAreThoseOfTheEnvironmentVariable) {
   EXPECT_STREQ(transfer::name(Scheme::packed), "packed");
   EXPECT_STREQ(transfer::name(Scheme::oneshot), "oneshot");
   EXPECT_STREQ(transfer::name(Scheme::staged), "staged");
+  EXPECT_STREQ(transfer::name(Scheme::pipelined), "pipelined");
+  EXPECT_STREQ(transfer::name(Scheme::device), "device");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Segments of long messages: bytes that arrive or find room piece by piece, and no more page-locked memory than there is.
+// Segments of long messages: bytes that arrive or find room piece by piece, and no more page-locked memory than there
+// is.
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -12,6 +12,7 @@
 #include "random_datatype.hpp"
 #include "random_seed.hpp"
 #include "simulated_gpu.hpp"
+#include "transfer/buffers.hpp"
 #include "transfer/choose.hpp"
 #include "transfer/operation.hpp"
 #include "transfer/packing.hpp"
@@ -109,9 +110,7 @@ struct Case {
   }
 };
 
-bool is_on_gpu(const transfer::Operation& operation) {
-  return operation.packed_location().kind == MemoryKind::device;
-}
+bool is_on_gpu(const transfer::Operation& operation) { return operation.packed_location().kind == MemoryKind::device; }
 
 /// What the MPI library would send.
 Bytes packed_bytes(const transfer::Operation& operation) {
@@ -343,6 +342,32 @@ TEST_P(Failure, WithoutMemoryOfItsKindAMessageGoesThroughSegments) {
   EXPECT_EQ(out.scheme(), Scheme::pipelined);
   EXPECT_EQ(out.packed_location().kind, MemoryKind::host);
   EXPECT_EQ(packed_bytes(out), Bytes(400, 7));
+}
+
+TEST_P(Failure, PageLockedMemoryThatIsUsedUpIsNone) {
+  const std::size_t limit = transfer::pool_limit();
+  transfer::set_pool_limit(0);
+  std::vector<transfer::PoolBuffer> used;
+  for (;;) {
+    transfer::PoolBuffer buffer(MemoryKind::pinned, 0, 1 << 20);
+    if (!buffer) break;
+    used.push_back(std::move(buffer));
+  }
+  for (;;) {
+    transfer::PoolBuffer buffer(MemoryKind::pinned, 0, 4096);
+    if (!buffer) break;
+    used.push_back(std::move(buffer));
+  }
+  transfer::Operation out(buffer_, transfer::Side::sender), in(buffer_, transfer::Side::receiver);
+  EXPECT_EQ(out.wait(out.start()), Result::ok);
+  EXPECT_EQ(packed_bytes(out), Bytes(400, 7));
+  ASSERT_EQ(in.start(), Result::ok);
+  put(in, Bytes(400, 9), 400);
+  EXPECT_EQ(in.wait(in.finish(400)), Result::ok);
+  Bytes packed(400);
+  EXPECT_EQ(transfer::pack(buffer_, packed.data(), Location{}), Result::ok);
+  EXPECT_EQ(packed, Bytes(400, 9));
+  transfer::set_pool_limit(limit);
 }
 
 TEST_P(Failure, OfAnyGpuOperationIsReported) {

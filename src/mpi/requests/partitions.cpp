@@ -39,6 +39,10 @@ Result Partitions::reserve() noexcept {
   const auto all = static_cast<std::size_t>(user_.buffer.size());
   packed_location_ = is_gpu_memory() ? device::Location{device::MemoryKind::pinned, gpu()} : device::Location{};
   packed_ = transfer::PoolBuffer(packed_location_.kind, packed_location_.device, all);
+  if (!packed_ && is_gpu_memory()) {
+    packed_location_ = {};
+    packed_ = transfer::PoolBuffer(packed_location_.kind, packed_location_.device, all);
+  }
   if (!packed_) return is_gpu_memory() && device::runtime() == nullptr ? Result::device_failed : Result::out_of_memory;
   if (end_ == End::send) return Result::ok;
   states_.reset(new (std::nothrow) std::atomic<State>[static_cast<std::size_t>(partitions_)] {});

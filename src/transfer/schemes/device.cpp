@@ -1,5 +1,5 @@
-// device: a GPU kernel packs in GPU memory, and the MPI library sends from there; or the other way about (Pearson et al.,
-// 2021, section 5). GPU memory, under MPI libraries that read it.
+// device: a GPU kernel packs in GPU memory, and the MPI library sends from there; or the other way about (Pearson et
+// al., 2021, section 5). GPU memory, under MPI libraries that read it.
 #include "model/model.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/schemes/scheme.hpp"
@@ -19,9 +19,7 @@ class Device final : public Base {
     return {device::MemoryKind::device, buffer.location.device, static_cast<std::size_t>(buffer.size())};
   }
 
-  Result start(Movement& movement) const noexcept override {
-    return start_job(movement, device::MemoryKind::device);
-  }
+  Result start(Movement& movement) const noexcept override { return start_job(movement, device::MemoryKind::device); }
   Result advance(Movement& movement) const noexcept override { return poll_job(movement); }
   Result wait(Movement& movement) const noexcept override { return wait_for_job(movement); }
   bool is_one_job() const noexcept override { return true; }

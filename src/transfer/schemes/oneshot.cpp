@@ -19,9 +19,7 @@ class Oneshot final : public Base {
     return {device::MemoryKind::pinned, buffer.location.device, static_cast<std::size_t>(buffer.size())};
   }
 
-  Result start(Movement& movement) const noexcept override {
-    return start_job(movement, device::MemoryKind::pinned);
-  }
+  Result start(Movement& movement) const noexcept override { return start_job(movement, device::MemoryKind::pinned); }
   Result advance(Movement& movement) const noexcept override { return poll_job(movement); }
   Result wait(Movement& movement) const noexcept override { return wait_for_job(movement); }
   bool is_one_job() const noexcept override { return true; }

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include "support/library_defects.hpp"
 #include "support/memory.hpp"
 #include "support/messages.hpp"
+#include "support/statistics.hpp"
 #include "support/type.hpp"
 
 namespace gapless::test {
@@ -227,6 +229,38 @@ TEST(DeviceMemory, ShortMessagesTouchNothingElseAndLongOnesAreTruncationErrors) 
   if (partner == rank()) return;
 #endif
   EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
+}
+
+/// Longer than a segment, and than what MPI libraries send at once.
+TEST(DeviceMemory, LongMessagesGoTheForcedWay) {
+  constexpr int rows = 50'000, length = 72, stride = 100;
+  MPI_Datatype type;
+  MPI_Type_vector(rows, length, stride, MPI_BYTE, &type);
+  MPI_Type_commit(&type);
+  std::vector<std::byte> sent(rows * stride), received(rows * stride, std::byte{0xEE});
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    sent[i] = static_cast<std::byte>(i * 2654435761u >> 22);
+  }
+  OnGpu from(sent), to(received);
+  const std::uint64_t by_gpu = gpu_messages(), pipelined = pipelined_messages(), in_gpu_memory = device_messages();
+  const int partner = size() > 1 ? rank() ^ 1 : 0;
+  MPI_Request request;
+  EXPECT_EQ(MPI_SUCCESS, MPI_Irecv(to.at(), 1, type, partner, 7, MPI_COMM_WORLD, &request));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Send(from.at(), 1, type, partner, 7, MPI_COMM_WORLD));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+  for (std::size_t i = 0; i < received.size(); ++i) {
+    if (i % stride < length) received[i] = sent[i];
+  }
+  EXPECT_TRUE(same_bytes(received, to.bytes()));
+  MPI_Type_free(&type);
+  if (!under_gapless()) return;
+  const char* const forced = std::getenv("GAPLESS_SCHEME");
+  const std::string scheme = forced != nullptr ? forced : "";
+  EXPECT_EQ(by_gpu + 2, gpu_messages());
+  EXPECT_EQ(pipelined + (scheme == "pipelined" ? 2 : 0), pipelined_messages());
+  if (scheme == "device") {
+    EXPECT_EQ(in_gpu_memory + 2, device_messages());
+  }
 }
 
 TEST(DeviceMemory, NothingMovesToOrFromNoProcess) {

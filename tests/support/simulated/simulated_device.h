@@ -3,8 +3,8 @@
  * Device memory is a range of addresses that the CPU may not touch: every stray access of the host faults, as with a
  * GPU. Copies and kernels wait in their stream until it is synchronised, so a forgotten synchronisation shows as wrong
  * data. Load the library by the path in GAPLESS_DEVICE_PLUGIN (from Python through ctypes); all users of a process
- * share it. With GAPLESS_TEST_SIMULATED_READABLE set, the CPU may touch device memory after all, as MPI libraries do that
- * read GPU memory. */
+ * share it. With GAPLESS_TEST_SIMULATED_READABLE set, the CPU may touch device memory after all, as MPI libraries do
+ * that read GPU memory. */
 #ifndef GAPLESS_TESTS_SIMULATED_DEVICE_H
 #define GAPLESS_TESTS_SIMULATED_DEVICE_H
 
@@ -43,9 +43,8 @@ int simulated_device_delay(const char* engine, long long nanoseconds);
 
 /* Makes the operation "allocate", "upload", "stream", "copy", "run", "synchronize", "enable_peer", "export" or "open"
  * (of other processes' memory) fail, after `successes` more successes, `failures` times (-1: for ever). The environment
- * variable GAPLESS_TEST_SIMULATED_FAIL does the same at start: operation:successes:failures, several separated by commas.
- * Returns -1 for an unknown
- * operation. */
+ * variable GAPLESS_TEST_SIMULATED_FAIL does the same at start: operation:successes:failures, several separated by
+ * commas. Returns -1 for an unknown operation. */
 int simulated_device_fail(const char* operation, long successes, long failures);
 
 #ifdef __cplusplus

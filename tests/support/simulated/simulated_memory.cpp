@@ -143,8 +143,7 @@ void* SimulatedMemory::open(const device::MemoryHandle& handle, int device) noex
   if (view == MAP_FAILED || alias == MAP_FAILED) return nullptr;
   const std::lock_guard lock(opened_mutex_);
   const auto address = reinterpret_cast<std::uintptr_t>(view);
-  opened_.push_back(
-      {address, reinterpret_cast<std::uintptr_t>(alias), bytes, address + (offset - begin), device});
+  opened_.push_back({address, reinterpret_cast<std::uintptr_t>(alias), bytes, address + (offset - begin), device});
   return reinterpret_cast<void*>(opened_.back().base);
 }
 
