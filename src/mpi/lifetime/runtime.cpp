@@ -68,8 +68,8 @@ void print_statistics() noexcept {
 void end() noexcept {
   if (!working.exchange(false)) return;
   transfer::drain_pools();
-  transfer::record_leftovers({requests::how_many() + one_sided::how_many() + split_access::how_many(),
-                              transfer::existing_buffers()});
+  transfer::record_leftovers(
+      {requests::how_many() + one_sided::how_many() + split_access::how_many(), transfer::existing_buffers()});
   if (transfer::statistics_wanted()) print_statistics();
   type_cache::clear_table();
   early_uses::clear_table();
