@@ -19,7 +19,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MODES = {"sendrecv": "26 x MPI_Sendrecv", "pack": "Pack, Alltoallv, Unpack"}
+MODES = {
+    "sendrecv": "26 x MPI_Sendrecv",
+    "isend": "26 x Irecv, Isend; Waitall",
+    "persistent": "Startall, Waitall",
+    "pack": "Pack, Alltoallv, Unpack",
+    "neighbor": "MPI_Neighbor_alltoallw",
+}
 CHOICE = re.compile(r"(?P<scheme>\w+) (?P<messages>\d+) messages? (?P<bytes>\d+) B")
 GAPLESS = [sys.executable, str(ROOT / "bin/gapless"), "run"]
 CUDA_LIBRARIES = "/usr/local/cuda/lib64"

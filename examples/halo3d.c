@@ -4,7 +4,14 @@
  * 26 neighbours, whose pieces are described by MPI_Type_create_subarray. Every point holds a number made from its
  * global coordinates and the iteration, so that after each exchange every halo point can be checked.
  *
- *   halo3d [--size N] [--radius R] [--iterations I] [--mode sendrecv|isend|pack] [--device] [--no-verify]
+ *   halo3d [--size N] [--radius R] [--iterations I] [--mode MODE] [--device] [--no-verify]
+ *
+ * MODE is how the pieces travel:
+ *   sendrecv    26 MPI_Sendrecv, one after the other
+ *   isend       26 MPI_Irecv, 26 MPI_Isend and an MPI_Waitall
+ *   persistent  the same by requests that are made once: MPI_Startall and MPI_Waitall
+ *   pack        26 MPI_Pack, one MPI_Alltoallv and 26 MPI_Unpack
+ *   neighbor    one MPI_Neighbor_alltoallw
  *
  * Rank 0 prints one line: halo3d key=value ...; the exit status is 1 if any halo point was wrong, 2 for a usage error.
  */
@@ -36,6 +43,8 @@ struct grid {
   int dims[3], coordinates[3];
   int full[3]; /* points of the local array with its halo */
   struct neighbour neighbours[neighbours];
+  MPI_Comm graph;                       /* the neighbours again, as `--mode neighbor` knows them */
+  MPI_Request requests[2 * neighbours]; /* of `--mode persistent` */
 };
 
 /* The two buffers of `--mode pack`, with a piece for every neighbour. */
@@ -148,6 +157,7 @@ static void free_grid(struct grid* grid) {
     MPI_Type_free(&grid->neighbours[n].send);
     MPI_Type_free(&grid->neighbours[n].receive);
   }
+  MPI_Comm_free(&grid->graph);
   MPI_Comm_free(&grid->comm);
 }
 
@@ -169,6 +179,52 @@ static void exchange_isend(struct grid* grid, double* field) {
     MPI_Isend(field, 1, to->send, to->rank, n, grid->comm, &requests[neighbours + n]);
   }
   MPI_Waitall(2 * neighbours, requests, MPI_STATUSES_IGNORE);
+}
+
+static void make_requests(struct grid* grid, double* field) {
+  for (int n = 0; n < neighbours; ++n) {
+    struct neighbour* to = &grid->neighbours[n];
+    MPI_Recv_init(field, 1, to->receive, to->from, n, grid->comm, &grid->requests[n]);
+    MPI_Send_init(field, 1, to->send, to->rank, n, grid->comm, &grid->requests[neighbours + n]);
+  }
+}
+
+static void free_requests(struct grid* grid) {
+  for (int n = 0; n < 2 * neighbours; ++n) MPI_Request_free(&grid->requests[n]);
+}
+
+static void exchange_persistent(struct grid* grid) {
+  MPI_Startall(2 * neighbours, grid->requests);
+  MPI_Waitall(2 * neighbours, grid->requests, MPI_STATUSES_IGNORE);
+}
+
+/* A process may be a neighbour in several directions: its pieces are in the order of directions at both ends. Ranks are
+ * those of the grid, which was not reordered; Open MPI takes a graph made from a grid's communicator for a grid. */
+static void make_graph(struct grid* grid) {
+  int sources[neighbours], destinations[neighbours], weights[neighbours];
+  for (int n = 0; n < neighbours; ++n) {
+    weights[n] = grid->neighbours[n].bytes;
+    sources[n] = grid->neighbours[n].from;
+    destinations[n] = grid->neighbours[n].rank;
+  }
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, neighbours, sources, weights, neighbours, destinations, weights,
+                                 MPI_INFO_NULL, 0, &grid->graph);
+}
+
+/* Open MPI takes no single address for both buffers, although no byte is both sent and received: so the receive buffer
+ * begins one point later, and every displacement in it is one point less. */
+static void exchange_neighbor(struct grid* grid, double* field) {
+  int counts[neighbours];
+  MPI_Aint displacements[neighbours], shifted[neighbours];
+  MPI_Datatype send[neighbours], receive[neighbours];
+  for (int n = 0; n < neighbours; ++n) {
+    counts[n] = 1;
+    displacements[n] = 0;
+    shifted[n] = -(MPI_Aint)sizeof *field;
+    send[n] = grid->neighbours[n].send;
+    receive[n] = grid->neighbours[n].receive;
+  }
+  MPI_Neighbor_alltoallw(field, counts, displacements, send, field + 1, counts, shifted, receive, grid->graph);
 }
 
 /* Pieces for one rank lie next to each other, in the order of directions: both sides know it. A piece sent in direction
@@ -266,8 +322,8 @@ static int usage(void) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank == 0)
     fprintf(stderr,
-            "usage: halo3d [--size N] [--radius R] [--iterations I] [--mode sendrecv|isend|pack] [--device] "
-            "[--no-verify], with N >= R >= 1 and I >= 1\n");
+            "usage: halo3d [--size N] [--radius R] [--iterations I] [--mode sendrecv|isend|persistent|pack|neighbor] "
+            "[--device] [--no-verify], with N >= R >= 1 and I >= 1\n");
   return 0;
 }
 
@@ -296,9 +352,10 @@ static int parse(int argc, char** argv, struct options* options) {
     else
       return usage();
   }
-  const int known =
-      !strcmp(options->mode, "sendrecv") || !strcmp(options->mode, "isend") || !strcmp(options->mode, "pack");
-  if (optind < argc || !known || options->radius < 1 || options->size < options->radius || options->iterations < 1)
+  static const char* const modes[] = {"sendrecv", "isend", "persistent", "pack", "neighbor"};
+  int is_known = 0;
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; ++i) is_known |= !strcmp(options->mode, modes[i]);
+  if (optind < argc || !is_known || options->radius < 1 || options->size < options->radius || options->iterations < 1)
     return usage();
   return 1;
 }
@@ -315,10 +372,14 @@ static struct timing timed_exchange(const struct options* options, struct grid* 
   struct timing timing = {0, 0};
   MPI_Barrier(grid->comm);
   const double start = MPI_Wtime();
-  if (options->mode[0] == 's')
+  if (!strcmp(options->mode, "sendrecv"))
     exchange_sendrecv(grid, field);
-  else if (options->mode[0] == 'i')
+  else if (!strcmp(options->mode, "isend"))
     exchange_isend(grid, field);
+  else if (!strcmp(options->mode, "persistent"))
+    exchange_persistent(grid);
+  else if (!strcmp(options->mode, "neighbor"))
+    exchange_neighbor(grid, field);
   else
     timing.packing = exchange_pack(grid, packed, field);
   timing.exchange = MPI_Wtime() - start;
@@ -345,6 +406,8 @@ int main(int argc, char** argv) {
   double* times = malloc(sizeof(double) * (size_t)options.iterations);
   double least_packing = 0;
   if (!host || !times) fail("out of memory");
+  make_requests(&grid, field);
+  make_graph(&grid);
 
   int64_t wrong = 0;
   for (int iteration = -1; iteration < options.iterations; ++iteration) { /* the first is to warm up */
@@ -378,6 +441,7 @@ int main(int argc, char** argv) {
         (long long)wrong);
   }
   free(times);
+  free_requests(&grid);
   if (options.device) free(host);
   release(&options, field);
   free_packed(&options, &packed);

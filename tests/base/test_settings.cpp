@@ -64,7 +64,9 @@ TEST(Settings, EmptyIsNotSet) {
 TEST(Settings, FlagsAreZeroOrOne) {
   for (const bool value : {false, true}) {
     const Set gpu("GAPLESS_GPU", value ? "1" : "0"), statistics("GAPLESS_STATISTICS", value ? "1" : "0");
+    const Set all_ranks("GAPLESS_ALL_RANKS", value ? "1" : "0");
     EXPECT_EQ(read().faults, Faults());
+    EXPECT_EQ(read().settings.all_ranks, value);
     EXPECT_EQ(read().settings.gpu, value);
     EXPECT_EQ(read().settings.statistics, value);
   }

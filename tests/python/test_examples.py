@@ -23,8 +23,15 @@ def test_there_is_an_example_to_run():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("mode", ["sendrecv", "isend", "pack"])
-@pytest.mark.parametrize("ranks, size, radius", [(1, 12, 1), (2, 9, 3), (3, 8, 4)])
+@pytest.mark.parametrize(
+    "mode, ranks, size, radius",
+    [
+        *((mode, *box) for mode in ("sendrecv", "isend", "pack") for box in ((1, 12, 1), (2, 9, 3), (3, 8, 4))),
+        ("persistent", 2, 9, 3),
+        ("neighbor", 2, 9, 3),
+        ("neighbor", 3, 8, 4),
+    ],
+)
 def test_every_halo_point_is_right(gapless, kind, mode, ranks, size, radius):
     options = ["--size", size, "--radius", radius, "--iterations", 60, "--mode", mode]
     done = gapless(
@@ -34,7 +41,8 @@ def test_every_halo_point_is_right(gapless, kind, mode, ranks, size, radius):
     assert "verified=yes wrong=0" in done.stdout
     packed = [int(number) for number in re.findall(r"packed (\d+) messages?", done.stderr)]
     assert len(packed) == ranks, done.stderr
-    assert mode == "isend" or min(packed) > 0
+    # Open MPI's own way is as good there.
+    assert mode == "isend" or (kind, mode) == ("openmpi", "neighbor") or min(packed) > 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

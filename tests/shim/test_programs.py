@@ -14,6 +14,7 @@ CALLS = {
     "Pack": 1,
     "Allreduce": 1,
     "Win_create": 1,
+    "Win_lock": 1,
     "Get_accumulate": 1,
     "Win_unlock": 1,
     "Win_free": 1,
