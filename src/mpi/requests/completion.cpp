@@ -32,11 +32,20 @@ class Scratch {
   T* data_ = few_.data();
 };
 
+// Of a message that is too long MPICH 5.0.2 tells MPI_COMM_WORLD's handler, where a call completes
+// an array of requests, or looks at one.
+#if defined(GAPLESS_VARIANT_OPENMPI)
+constexpr bool raises_truncation_on_world = false;
+#else
+constexpr bool raises_truncation_on_world = true;
+#endif
+
 class Statuses;
 
 // What is pending for the requests of one call, claimed while it lives.
 class Claims {
  public:
+  explicit Claims(MPI_Request* request) noexcept : Claims(1, request) { is_array_ = false; }
   Claims(int count, MPI_Request* requests) noexcept
       : count_(requests == nullptr ? 0 : std::max(count, 0)), requests_(requests), pending_(count_) {
     complete_freed(false);
@@ -69,6 +78,8 @@ class Claims {
     const int ours = code == MPI_SUCCESS ? pending->finish(status) : MPI_SUCCESS;
     if (code != MPI_SUCCESS) status.deliver();
     object_ = pending->error_object;
+    if (raises_truncation_on_world && is_array_ && ours != MPI_SUCCESS && ours == truncated_message())
+      object_ = ErrorObject::of_communicator(MPI_COMM_WORLD);
     if (pending->is_persistent) {
       pending->forget_outcome();
       put_persistent_back(pending, requests_ + i);
@@ -93,7 +104,11 @@ class Claims {
       return code;
     }
     object_ = pending->error_object;
-    return pending->finish(status);
+    const int ours = pending->finish(status);
+    if (raises_truncation_on_world && ours != MPI_SUCCESS && ours == truncated_message())
+      object_ = ErrorObject::of_communicator(MPI_COMM_WORLD);
+    if (ours != MPI_SUCCESS && pending->is_persistent) pending->note_failure();
+    return ours;
   }
 
   /// Raises an error of ours where those of the last message go.
@@ -115,6 +130,7 @@ class Claims {
   Scratch<Pending*> pending_;
   ErrorObject object_;
   bool any_ = false;
+  bool is_array_ = true;
 };
 
 // Statuses of the library's for a call that fills in an array of them, and the program's.
@@ -185,7 +201,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 }
 
 [[gnu::noinline]] int wait_slowly(MPI_Request* request, MPI_Status* wanted) {
-  Claims claims(1, request);
+  Claims claims(request);
   if (!claims.are_any()) return native.Wait(request, wanted);
   ReceivedStatus status(wanted);
   const int code = native.Wait(request, status.get());
@@ -193,7 +209,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 }
 
 [[gnu::noinline]] int test_slowly(MPI_Request* request, int* flag, MPI_Status* wanted) {
-  Claims claims(1, request);
+  Claims claims(request);
   if (!claims.are_any()) return native.Test(request, flag, wanted);
   ReceivedStatus status(wanted);
   const int code = native.Test(request, flag, status.get());
@@ -256,7 +272,7 @@ template <auto function>
 }
 
 [[gnu::noinline]] int get_status_slowly(MPI_Request request, int* flag, MPI_Status* wanted) {
-  Claims claims(1, &request);
+  Claims claims(&request);
   if (!claims.are_any()) return native.Request_get_status(request, flag, wanted);
   ReceivedStatus status(wanted);
   const int code = native.Request_get_status(request, flag, status.get());
