@@ -161,7 +161,14 @@ struct MessageArguments {
       const auto matched = headers::take_given(*std::get<place<Kind::message_place>>(arguments));
       if (!matched) return;
       in.has_been_matched(*matched);
-      object = ErrorObject::of_communicator(matched->communicator);
+#if defined(GAPLESS_VARIANT_OPENMPI)
+      constexpr bool has_communicator = true;
+#else
+      // MPICH 5.0.2 raises errors of matched messages on MPI_COMM_WORLD, but where a call completes their request.
+      constexpr bool has_communicator = has<Kind::new_request>;
+#endif
+      object = ErrorObject::of_communicator(has_communicator || matched->was_stashed ? matched->communicator
+                                                                                     : MPI_COMM_WORLD);
     }
   }
 

@@ -2,6 +2,8 @@
 // program's.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -60,10 +62,15 @@ class Side {
   /// What is received has been matched before.
   void has_been_matched(const headers::Matched& matched) noexcept {
     matched_.reset();
-    if (matched.was_put_back) matched_ = matched;
+    if (!matched.was_put_back) return;
+    matched_ = matched;
+    if (buffer_size() < header_bytes) scratch_.emplace();
   }
   /// A persistent receive starts again.
-  void forget_match() noexcept { matched_.reset(); }
+  void forget_match() noexcept {
+    matched_.reset();
+    scratch_.reset();
+  }
   /// The library has taken what offer() has put in the message's place.
   void sent() noexcept {
     if (offer_) offer_->release();
@@ -129,14 +136,15 @@ class Side {
 
   void* memory() noexcept {
     if (offer_) return const_cast<transfer::headers::Header*>(&offer_->header());
+    if (scratch_) return scratch_->data();
     return packs() ? message_->packed_data() : memory_;
   }
   Count count() const noexcept {
-    if (offer_) return static_cast<Count>(header_bytes);
+    if (offer_ || scratch_) return static_cast<Count>(header_bytes);
     return packs() ? packed_type_->count() : count_;
   }
   MPI_Datatype datatype() const noexcept {
-    if (offer_) return MPI_BYTE;
+    if (offer_ || scratch_) return MPI_BYTE;
     return packs() ? packed_type_->handle() : datatype_;
   }
 
@@ -147,6 +155,7 @@ class Side {
     if (matched_) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
     const std::size_t received = status.bytes();
     has_fetched_ = false;
+    if (scratch_) return refuse(status);
     if (!packs() && landing_ == nullptr) return MPI_SUCCESS;
     if (received > buffer_size()) return raised_already;
     if (packs()) packed_type_->join(memory(), received);
@@ -183,9 +192,14 @@ class Side {
     return headers::are_looked_for() && buffer.type != nullptr &&
            static_cast<std::size_t>(buffer.size()) >= header_bytes;
   }
-  std::size_t buffer_size() const noexcept { return static_cast<std::size_t>(user_.buffer.size()); }
+  std::size_t buffer_size() const noexcept {
+    return user_.is_described() ? static_cast<std::size_t>(user_.buffer.size()) : 0;
+  }
   /// Where a header would be.
-  void* landing() noexcept { return packs() ? message_->packed_data() : landing_; }
+  void* landing() noexcept {
+    if (scratch_) return scratch_->data();
+    return packs() ? message_->packed_data() : landing_;
+  }
 
   /// A contiguous receive lands where the program wants it, header or not. As what the program says, if a header is
   /// whole elements of it, for the library then finds the mistakes of the program; else as bytes.
@@ -224,6 +238,18 @@ class Side {
     if (fetched != transfer::Result::ok) return peer_failure();
     if (!fits) return truncated_message();
     return unpacked == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, unpacked);
+  }
+  /// What was put back does not fit.
+  int refuse(ReceivedStatus& status) noexcept {
+    if (transfer::headers::is_header(landing(), header_bytes)) {
+      const transfer::headers::Header header = take_header();
+      const auto way = header.way<transfer::schemes::SlotsWay>();
+      std::byte* const nowhere = nullptr;
+      if (way) static_cast<void>(transfer::schemes::fetch_from_slots(header, *way, nowhere, 0));
+    }
+    has_fetched_ = true;
+    status.set_bytes(buffer_size());
+    return truncated_message();
   }
   transfer::Result fetch(transfer::Batch& batch, const transfer::headers::Header& header, std::size_t bytes) noexcept {
     const auto way = header.way<transfer::schemes::SlotsWay>();
@@ -305,6 +331,7 @@ class Side {
   std::optional<transfer::Operation> message_;
   std::optional<PackedType<Count>> packed_type_;
   std::optional<transfer::schemes::SlotsOffer> offer_;
+  std::optional<std::array<std::byte, transfer::headers::Header::size>> scratch_;  ///< for what does not fit
   std::byte* landing_ = nullptr;  ///< of a contiguous receive that may take a header
   std::optional<headers::Matched> matched_;
   bool lands_as_bytes_ = false;

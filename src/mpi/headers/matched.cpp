@@ -130,96 +130,88 @@ bool probe_stash(int source, int tag, MPI_Comm communicator, MPI_Status* wanted)
 
 int no_memory(MPI_Comm communicator) noexcept { return raise_on_communicator(communicator, MPI_ERR_NO_MEM); }
 
-int probe(int source, int tag, MPI_Comm communicator, MPI_Status* wanted) {
-  requests::start_deferred();
-  if (!are_looked_for()) return native.Probe(source, tag, communicator, wanted);
+/// Finds a message by `ask(status, is_there)`, the library's function, unless one is stashed.
+template <class Ask>
+int probe_by(int source, int tag, MPI_Comm communicator, int& is_there, MPI_Status* wanted, Ask ask) noexcept {
+  is_there = 1;
   if (probe_stash(source, tag, communicator, wanted)) return MPI_SUCCESS;
   try {
-    for (;;) {
-      MPI_Status status{};
-      const int code = native.Probe(source, tag, communicator, &status);
-      if (code != MPI_SUCCESS) return code;
-      if (!look_behind(communicator, status)) continue;
-      deliver(status, wanted);
-      return MPI_SUCCESS;
-    }
+    MPI_Status status{};
+    const int code = ask(status, is_there);
+    if (code != MPI_SUCCESS || is_there == 0) return code;
+    is_there = look_behind(communicator, status) ? 1 : 0;
+    if (is_there != 0) deliver(status, wanted);
+    return MPI_SUCCESS;
   } catch (const std::exception&) {
     return no_memory(communicator);
   }
+}
+
+int probe(int source, int tag, MPI_Comm communicator, MPI_Status* wanted) {
+  requests::start_deferred();
+  if (!are_looked_for()) return native.Probe(source, tag, communicator, wanted);
+  const auto ask = [&](MPI_Status& status, int&) { return native.Probe(source, tag, communicator, &status); };
+  int code = MPI_SUCCESS;
+  // Another thread may receive what has been found.
+  for (int is_there = 0; code == MPI_SUCCESS && is_there == 0;)
+    code = probe_by(source, tag, communicator, is_there, wanted, ask);
+  return code;
 }
 
 int probe_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Status* wanted) {
   requests::start_deferred();
   if (!are_looked_for()) return native.Iprobe(source, tag, communicator, flag, wanted);
-  if (probe_stash(source, tag, communicator, wanted)) {
-    *flag = 1;
+  return probe_by(source, tag, communicator, *flag, wanted, [&](MPI_Status& status, int& is_there) {
+    return native.Iprobe(source, tag, communicator, &is_there, &status);
+  });
+}
+
+void hand_out(const Matched& matched, MPI_Message* message, MPI_Status* wanted) noexcept {
+  give(matched);
+  *message = matched.handle;
+  deliver(matched.status, wanted);
+}
+
+/// Matches a message by `ask(matched, is_there)`, the library's function, unless one is stashed.
+template <class Ask>
+int match_by(int source, int tag, MPI_Comm communicator, int& is_there, MPI_Message* message, MPI_Status* wanted,
+             Ask ask) noexcept {
+  is_there = 1;
+  if (const auto stashed = take_stashed(source, tag, communicator)) {
+    hand_out(*stashed, message, wanted);
     return MPI_SUCCESS;
   }
   try {
-    MPI_Status status{};
-    const int code = native.Iprobe(source, tag, communicator, flag, &status);
-    if (code != MPI_SUCCESS || *flag == 0) return code;
-    if (look_behind(communicator, status)) {
-      deliver(status, wanted);
-    } else {
-      *flag = 0;
+    Matched matched;
+    matched.communicator = communicator;
+    const int code = ask(matched, is_there);
+    if (code != MPI_SUCCESS || is_there == 0) return code;
+    {
+      const std::lock_guard lock(messages().mutex);
+      look_at(messages(), matched);
     }
+    hand_out(matched, message, wanted);
     return MPI_SUCCESS;
   } catch (const std::exception&) {
     return no_memory(communicator);
   }
-}
-
-/// The library, or the stash, has given that message to the program.
-int give_out(Matched& matched, MPI_Message* message, MPI_Status* wanted) {
-  {
-    Messages& all = messages();
-    const std::lock_guard lock(all.mutex);
-    look_at(all, matched);
-  }
-  give(matched);
-  *message = matched.handle;
-  deliver(matched.status, wanted);
-  return MPI_SUCCESS;
 }
 
 int match(int source, int tag, MPI_Comm communicator, MPI_Message* message, MPI_Status* wanted) {
   requests::start_deferred();
   if (!are_looked_for()) return native.Mprobe(source, tag, communicator, message, wanted);
-  try {
-    if (auto matched = take_stashed(source, tag, communicator)) {
-      give(*matched);
-      *message = matched->handle;
-      deliver(matched->status, wanted);
-      return MPI_SUCCESS;
-    }
-    Matched matched;
-    matched.communicator = communicator;
-    const int code = native.Mprobe(source, tag, communicator, &matched.handle, &matched.status);
-    return code == MPI_SUCCESS ? give_out(matched, message, wanted) : code;
-  } catch (const std::exception&) {
-    return no_memory(communicator);
-  }
+  int is_there = 1;
+  return match_by(source, tag, communicator, is_there, message, wanted, [&](Matched& matched, int&) {
+    return native.Mprobe(source, tag, communicator, &matched.handle, &matched.status);
+  });
 }
 
 int match_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Message* message, MPI_Status* wanted) {
   requests::start_deferred();
   if (!are_looked_for()) return native.Improbe(source, tag, communicator, flag, message, wanted);
-  try {
-    if (auto matched = take_stashed(source, tag, communicator)) {
-      give(*matched);
-      *flag = 1;
-      *message = matched->handle;
-      deliver(matched->status, wanted);
-      return MPI_SUCCESS;
-    }
-    Matched matched;
-    matched.communicator = communicator;
-    const int code = native.Improbe(source, tag, communicator, flag, &matched.handle, &matched.status);
-    return code == MPI_SUCCESS && *flag != 0 ? give_out(matched, message, wanted) : code;
-  } catch (const std::exception&) {
-    return no_memory(communicator);
-  }
+  return match_by(source, tag, communicator, *flag, message, wanted, [&](Matched& matched, int& is_there) {
+    return native.Improbe(source, tag, communicator, &is_there, &matched.handle, &matched.status);
+  });
 }
 
 }  // namespace
@@ -229,7 +221,7 @@ std::optional<Matched> take_stashed(int source, int tag, MPI_Comm communicator) 
   const std::lock_guard lock(messages().mutex);
   const auto found = find_stashed(source, tag, communicator);
   if (found == messages().stash.end()) return std::nullopt;
-  const Matched result = *found;
+  Matched result = *found;
   messages().stash.erase(found);
   count_stash();
   return result;

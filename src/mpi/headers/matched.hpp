@@ -22,6 +22,7 @@ struct Matched {
   MPI_Message handle{};
   MPI_Comm communicator{};
   MPI_Status status{};        ///< with the message's own size
+  bool was_stashed = false;   ///< the program receives it by another call than it knows
   bool was_put_back = false;  ///< the library tells of another source and tag
 };
 

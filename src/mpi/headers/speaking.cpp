@@ -1,9 +1,15 @@
 #include "mpi/headers/speaking.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <exception>
-#include <memory>
+#include <mutex>
 #include <numeric>
+#include <optional>
+#include <shared_mutex>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "mpi/lifetime/runtime.hpp"
@@ -17,20 +23,19 @@ using WorldRanks = std::vector<int>;
 
 int keyval;
 
-int forget(MPI_Comm, int, void* ranks, void*) {
-  delete static_cast<WorldRanks*>(ranks);
-  return MPI_SUCCESS;
-}
-
 /// A duplicate has its own, made when it is first asked for.
 int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return MPI_SUCCESS;
 }
 
+/// Is it a communicator, and no intercommunicator? A library whose error handler returns may tell nothing.
+bool is_intracommunicator(MPI_Comm communicator) noexcept {
+  int is_inter = 1;
+  return native.Comm_test_inter(communicator, &is_inter) == MPI_SUCCESS && is_inter == 0;
+}
+
 void translate(MPI_Comm communicator, WorldRanks& ranks) {
-  int is_inter = 0;
-  if (native.Comm_test_inter(communicator, &is_inter) != MPI_SUCCESS || is_inter != 0) return;
   MPI_Group own, world;
   if (native.Comm_group(communicator, &own) != MPI_SUCCESS) return;
   if (native.Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
@@ -45,19 +50,53 @@ void translate(MPI_Comm communicator, WorldRanks& ranks) {
   native.Group_free(&own);
 }
 
-/// Null where there is no memory.
-const WorldRanks* world_ranks(MPI_Comm communicator) noexcept {
-  void* attribute = nullptr;
-  int found = 0;
-  if (native.Comm_get_attr(communicator, keyval, &attribute, &found) != MPI_SUCCESS) return nullptr;
-  if (found != 0) return static_cast<const WorldRanks*>(attribute);
+/// The ranks of communicators that have been used, by handle: an attribute's delete callback takes them out.
+struct Table {
+  std::shared_mutex mutex;
+  std::unordered_map<std::uintptr_t, WorldRanks> ranks;
+};
+
+// Never destroyed: communicators may end while the process does.
+Table& table() noexcept {
+  static Table& instance = *new Table;
+  return instance;
+}
+
+std::uintptr_t number_of(MPI_Comm communicator) noexcept {
+  std::uintptr_t number = 0;
+  std::memcpy(&number, &communicator, sizeof communicator);
+  return number;
+}
+
+int forget(MPI_Comm communicator, int, void*, void*) {
+  const std::lock_guard lock(table().mutex);
+  table().ranks.erase(number_of(communicator));
+  return MPI_SUCCESS;
+}
+
+/// The rank in MPI_COMM_WORLD, negative if it has none, of a rank of a communicator; nothing where the communicator is
+/// not in the table.
+std::optional<int> look_up(MPI_Comm communicator, int rank) noexcept {
+  const std::shared_lock lock(table().mutex);
+  const auto found = table().ranks.find(number_of(communicator));
+  if (found == table().ranks.end()) return std::nullopt;
+  const bool is_rank = rank >= 0 && static_cast<std::size_t>(rank) < found->second.size();
+  return is_rank ? found->second[static_cast<std::size_t>(rank)] : -1;
+}
+
+int translate_first(MPI_Comm communicator, int rank) noexcept {
   try {
-    auto ranks = std::make_unique<WorldRanks>();
-    translate(communicator, *ranks);
-    if (native.Comm_set_attr(communicator, keyval, ranks.get()) != MPI_SUCCESS) return nullptr;
-    return ranks.release();
+    if (!is_intracommunicator(communicator)) return -1;
+    WorldRanks ranks;
+    translate(communicator, ranks);
+    {
+      const std::lock_guard lock(table().mutex);
+      table().ranks.insert_or_assign(number_of(communicator), std::move(ranks));
+    }
+    if (native.Comm_set_attr(communicator, keyval, nullptr) != MPI_SUCCESS) forget(communicator, 0, nullptr, nullptr);
+    return look_up(communicator, rank).value_or(-1);
   } catch (const std::exception&) {
-    return nullptr;
+    return -1;
   }
 }
 
@@ -80,9 +119,8 @@ void end() noexcept {
 
 transfer::headers::Inbox* find_inbox(MPI_Comm communicator, int destination) noexcept {
   if (!are_looked_for() || communicator == MPI_COMM_NULL) return nullptr;
-  const WorldRanks* ranks = world_ranks(communicator);
-  if (ranks == nullptr || destination < 0 || static_cast<std::size_t>(destination) >= ranks->size()) return nullptr;
-  return transfer::headers::find_inbox((*ranks)[static_cast<std::size_t>(destination)]);
+  const auto found = look_up(communicator, destination);
+  return transfer::headers::find_inbox(found ? *found : translate_first(communicator, destination));
 }
 
 }  // namespace gapless::mpi::headers

@@ -48,8 +48,9 @@ template <class Count, class Finish>
 bool receive_stashed(const void* sent, Count sent_count, MPI_Datatype sent_type, int destination, int send_tag,
                      void* memory, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm communicator,
                      Finish finish, int& code) noexcept {
-  const auto matched = take_stashed(source, tag, communicator);
+  auto matched = take_stashed(source, tag, communicator);
   if (!matched) return false;
+  matched->was_stashed = true;
   give(*matched);
   MPI_Request sending = MPI_REQUEST_NULL;
   code = begin_to_send(sent, sent_count, sent_type, destination, send_tag, communicator, &sending);
@@ -68,8 +69,9 @@ bool receive_stashed(const void* sent, Count sent_count, MPI_Datatype sent_type,
 /// For calls that receive alone; `how` is receive() or begin_to_receive() with the last argument of the call.
 template <class How>
 bool receive_stashed(int source, int tag, MPI_Comm communicator, int& code, How how) noexcept {
-  const auto matched = take_stashed(source, tag, communicator);
+  auto matched = take_stashed(source, tag, communicator);
   if (!matched) return false;
+  matched->was_stashed = true;
   give(*matched);
   code = how(matched->handle);
   return true;

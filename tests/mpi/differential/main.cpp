@@ -137,7 +137,8 @@ std::uint64_t packed_messages() {
   if (statistics == nullptr) return 0;
   std::uint64_t messages[8] = {}, bytes[8] = {};
   statistics(messages, bytes);
-  return messages[1];
+  constexpr int packed = 1, slots = 4;
+  return messages[packed] + messages[slots];
 }
 
 /// The part of the cases that one thread of every rank runs, in step.

@@ -1,0 +1,125 @@
+// Shared segments and the registry, each between this process and a child.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "fabric/registry.hpp"
+#include "fabric/shared_segment.hpp"
+
+namespace gapless::fabric {
+namespace {
+
+/// A child that does something, says whether it went well, and waits to be killed.
+class Child {
+ public:
+  explicit Child(const std::function<bool()>& what) {
+    int ends[2];
+    EXPECT_EQ(0, ::pipe(ends));
+    process_ = ::fork();
+    if (process_ == 0) {
+      const char answer = what() ? 1 : 0;
+      if (::write(ends[1], &answer, 1) != 1) ::_exit(1);
+      for (;;) ::pause();
+    }
+    char answer = 0;
+    EXPECT_EQ(1, ::read(ends[0], &answer, 1));
+    went_well_ = answer != 0;
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  ~Child() { kill(); }
+  void kill() {
+    if (process_ <= 0) return;
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+    process_ = 0;
+  }
+  bool went_well() const { return went_well_; }
+  pid_t process() const { return process_; }
+
+ private:
+  pid_t process_ = 0;
+  bool went_well_ = false;
+};
+
+constexpr std::size_t bytes = 1 << 20;
+
+TEST(SharedSegment, WhatOneProcessWritesAnotherReads) {
+  SharedSegment mine = SharedSegment::make("test-of-segments", bytes, 4096);
+  ASSERT_TRUE(mine);
+  const pid_t owner = ::getpid();
+  const Child child([owner] {
+    static SharedSegment theirs = SharedSegment::open(owner, "test-of-segments", bytes);
+    if (!theirs || !theirs.reserve(0, bytes)) return false;
+    theirs.data()[0] = std::byte{1};
+    theirs.data()[bytes - 1] = std::byte{2};
+    return true;
+  });
+  EXPECT_TRUE(child.went_well());
+  EXPECT_EQ(std::byte{1}, mine.data()[0]);
+  EXPECT_EQ(std::byte{2}, mine.data()[bytes - 1]);
+}
+
+TEST(SharedSegment, IsNotOpenedUnderAnotherNameOrSize) {
+  const SharedSegment mine = SharedSegment::make("test-of-names", bytes, 4096);
+  ASSERT_TRUE(mine);
+  EXPECT_FALSE(SharedSegment::open(::getpid(), "test-of-name", bytes));
+  EXPECT_FALSE(SharedSegment::open(::getpid(), "test-of-names", bytes / 2));
+  EXPECT_FALSE(SharedSegment::open(-1, "test-of-names", bytes));
+  EXPECT_TRUE(SharedSegment::open(::getpid(), "test-of-names", bytes));
+}
+
+/// The range is no range of a file, so the system refuses without trying to find the memory.
+TEST(SharedSegment, MemoryThatCannotBeHadIsNoticed) {
+  SharedSegment mine = SharedSegment::make("test-of-limits", bytes, 4096);
+  ASSERT_TRUE(mine);
+  EXPECT_FALSE(mine.reserve(~std::size_t{0} >> 1, bytes));
+  EXPECT_TRUE(mine.reserve(0, bytes));
+}
+
+class Registry : public testing::Test {
+ protected:
+  /// The job is looked for once in a process, so every test has processes of its own.
+  static bool in_child(const char* job, const std::function<bool()>& what) {
+    return Child([=] {
+             if (job == nullptr) {
+               ::unsetenv("PMIX_NAMESPACE");
+               ::unsetenv("PMI_FD");
+             } else {
+               ::setenv("PMIX_NAMESPACE", job, 1);
+             }
+             return what();
+           })
+        .went_well();
+  }
+};
+
+TEST_F(Registry, AnEntryEndsWithItsProcess) {
+  const std::string job = "test-" + std::to_string(::getpid());
+  Child entered([&] {
+    ::setenv("PMIX_NAMESPACE", job.c_str(), 1);
+    return registry::enter(3);
+  });
+  ASSERT_TRUE(entered.went_well());
+  const pid_t process = entered.process();
+  EXPECT_TRUE(in_child(job.c_str(), [=] { return registry::find(3) == process; }));
+  EXPECT_TRUE(in_child(job.c_str(), [] { return !registry::find(2); }));
+  EXPECT_TRUE(in_child(job.c_str(), [] { return !registry::enter(3); })) << "a rank is one process";
+  EXPECT_TRUE(in_child((job + "-other").c_str(), [] { return !registry::find(3); }));
+  entered.kill();
+  EXPECT_TRUE(in_child(job.c_str(), [] { return !registry::find(3); }));
+}
+
+TEST_F(Registry, NobodyIsInAJobThatIsNotKnown) {
+  EXPECT_TRUE(in_child(nullptr, [] { return !registry::enter(0) && !registry::find(0); }));
+}
+
+}  // namespace
+}  // namespace gapless::fabric

@@ -1,0 +1,149 @@
+// Headers as bytes, and the slots of an inbox that this process makes for itself.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "fabric/shared_segment.hpp"
+#include "layout/datatype/datatype.hpp"
+#include "transfer/headers/header.hpp"
+#include "transfer/headers/inbox.hpp"
+#include "transfer/schemes/slots.hpp"
+
+namespace gapless::transfer {
+namespace {
+
+using headers::Header;
+using headers::Nonce;
+using schemes::SlotsOffer;
+using schemes::SlotsWay;
+
+Nonce nonce(int value) {
+  Nonce result;
+  result.fill(static_cast<std::byte>(value));
+  return result;
+}
+
+TEST(Header, TellsWhatItWasMadeOf) {
+  Header header(nonce(5), 123'456, 77);
+  SlotsWay offered{3, {9, 8, 7}};
+  ASSERT_TRUE(header.add(offered));
+  std::byte bytes[Header::size];
+  std::memcpy(bytes, &header, sizeof header);
+  Header arrived;
+  std::memcpy(&arrived, bytes, sizeof arrived);
+  EXPECT_TRUE(arrived.has(nonce(5)));
+  EXPECT_FALSE(arrived.has(nonce(6)));
+  EXPECT_EQ(123'456u, arrived.bytes());
+  EXPECT_EQ(77, arrived.sender());
+  const auto way = arrived.way<SlotsWay>();
+  ASSERT_TRUE(way);
+  EXPECT_EQ(3u, way->count);
+  EXPECT_EQ(7, way->slots[2]);
+}
+
+/// Another way.
+struct Other {
+  static constexpr auto kind = static_cast<headers::WayKind>(99);
+  std::byte data[300];
+};
+
+TEST(Header, HasRoomForSeveralWays) {
+  Header header(nonce(1), 2000, 1);
+  EXPECT_FALSE(header.way<SlotsWay>());
+  EXPECT_TRUE(header.add(Other{}));
+  EXPECT_TRUE(header.add(SlotsWay{1, {4}}));
+  EXPECT_FALSE(header.add(Other{}));
+  ASSERT_TRUE(header.way<SlotsWay>());
+  EXPECT_EQ(4, header.way<SlotsWay>()->slots[0]);
+}
+
+TEST(Header, WaysThatAreNonsenseAreNone) {
+  for (int value = 0; value < 256; ++value) {
+    std::byte bytes[Header::size];
+    std::memset(bytes, value, sizeof bytes);
+    Header header;
+    std::memcpy(&header, bytes, sizeof header);
+    EXPECT_FALSE(header.way<SlotsWay>());
+  }
+}
+
+class Slots : public testing::Test {
+ protected:
+  Slots() : inbox_(fabric::SharedSegment::make("test-of-slots", headers::inbox_bytes, headers::inbox_head_bytes)) {
+    inbox_.head().free_slots.store(~std::uint64_t{0});
+    EXPECT_TRUE(inbox_.reserve_slots());
+  }
+  /// Single bytes, one in every two.
+  Buffer buffer(std::size_t bytes) {
+    const auto size = static_cast<layout::Offset>(bytes);
+    const layout::Datatype datatype = layout::vector(size, 1, 2, layout::named(1, 1));
+    types_.push_back(std::make_unique<Described>(
+        Described{datatype.layout, layout::facts_of(*datatype.layout), datatype.extent(), false}));
+    memory_.assign(2 * bytes, std::byte{0});
+    for (std::size_t k = 0; k < bytes; ++k) memory_[2 * k] = static_cast<std::byte>(k * 31 / 7);
+    return {types_.back().get(), 1, memory_.data(), {}};
+  }
+  int free_slots() const { return __builtin_popcountll(inbox_.head().free_slots.load()); }
+
+  headers::Inbox inbox_;
+  std::vector<std::byte> memory_;
+  std::vector<std::unique_ptr<Described>> types_;
+};
+
+TEST_F(Slots, HoldThePackedBytesInOrder) {
+  constexpr std::size_t bytes = 3 * headers::slot_bytes + 100;
+  SlotsOffer offer;
+  ASSERT_TRUE(offer.secure(buffer(bytes), inbox_));
+  offer.pack();
+  const auto way = offer.header().way<SlotsWay>();
+  ASSERT_TRUE(way);
+  ASSERT_EQ(4u, way->count);
+  EXPECT_EQ(4u, inbox_.head().words[way->slots[0]].packed.load());
+  for (std::size_t k = 0; k < bytes; ++k) {
+    const std::byte* slot = inbox_.slot(way->slots[k / headers::slot_bytes]);
+    ASSERT_EQ(memory_[2 * k], slot[k % headers::slot_bytes]) << k;
+  }
+}
+
+TEST_F(Slots, AreFreeAgainIfTheOfferEndsUnreleased) {
+  {
+    SlotsOffer offer;
+    ASSERT_TRUE(offer.secure(buffer(100'000), inbox_));
+    EXPECT_EQ(60, free_slots());
+  }
+  EXPECT_EQ(64, free_slots());
+}
+
+TEST_F(Slots, AreTheReceiversOnceReleased) {
+  SlotsOffer offer;
+  ASSERT_TRUE(offer.secure(buffer(100'000), inbox_));
+  offer.release();
+  EXPECT_FALSE(offer);
+  EXPECT_EQ(60, free_slots());
+}
+
+TEST_F(Slots, AreOfferedWholeOrNotAtAll) {
+  std::vector<std::unique_ptr<SlotsOffer>> offers;
+  for (int k = 0; k < 2; ++k) {
+    offers.push_back(std::make_unique<SlotsOffer>());
+    ASSERT_TRUE(offers.back()->secure(buffer(31 * headers::slot_bytes), inbox_));
+  }
+  EXPECT_EQ(2, free_slots());
+  SlotsOffer third;
+  EXPECT_FALSE(third.secure(buffer(3 * headers::slot_bytes), inbox_));
+  EXPECT_EQ(2, free_slots());
+  EXPECT_TRUE(third.secure(buffer(2 * headers::slot_bytes), inbox_));
+}
+
+TEST_F(Slots, AreForMessagesOfALength) {
+  SlotsOffer offer;
+  EXPECT_FALSE(offer.secure(buffer(1023), inbox_));
+  EXPECT_FALSE(offer.secure(buffer(schemes::most_slots_bytes + 1), inbox_));
+  EXPECT_TRUE(offer.secure(buffer(schemes::most_slots_bytes), inbox_));
+}
+
+}  // namespace
+}  // namespace gapless::transfer
