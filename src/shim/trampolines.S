@@ -251,6 +251,8 @@ gapless_shim_slots:
 #define EXPORT_refused(name, since) EXPORT_intercepted(name, since)
 #define GAPLESS_FUNCTION(name, mark, since, roles) EXPORT_##mark(name, since)
 #include "mpi/table/functions.def"
+#define GAPLESS_EXTENSION(name) export_always MPIX_##name; export_always PMPIX_##name;
+#include "mpi/table/extensions.def"
 
 	.section .text.optional, "ax", %progbits
 	.globl gapless_shim_optional_end

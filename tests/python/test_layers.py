@@ -9,7 +9,7 @@ import re
 import pytest
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
-SHIM_MAY_SEE = {"mpi/table/variant.hpp", "mpi/table/functions.def"}
+SHIM_MAY_SEE = {"mpi/table/variant.hpp", "mpi/table/functions.def", "mpi/table/extensions.def"}
 
 
 def core_layers(root) -> list[str]:
@@ -26,6 +26,7 @@ def allowed_layers(root) -> dict[str, set[str]]:
     order = core_layers(root)
     allowed = {layer: set(order[: i + 1]) for i, layer in enumerate(order)}
     allowed["mpi"] = {"mpi", *order}
+    allowed["endpoints"] = {"endpoints", *allowed["mpi"]}
     allowed["shim"] = {"shim"}
     return allowed
 

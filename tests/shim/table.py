@@ -24,6 +24,13 @@ class Row:
     roles: tuple[Role, ...]
 
 
+EXTENSION = re.compile(r"^GAPLESS_EXTENSION\((\w+)\)$", re.MULTILINE)
+
+
+def extensions() -> list[str]:
+    return EXTENSION.findall(TABLE.with_name("extensions.def").read_text())
+
+
 def rows() -> list[Row]:
     found = []
     for line in TABLE.read_text().splitlines():

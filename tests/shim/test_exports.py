@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from table import rows
+from table import extensions, rows
 
 from conftest import SHIM
 
@@ -23,6 +23,8 @@ def test_exports_are_the_table_s():
         if row.mark != "passed":
             expected[f"MPI_{row.name}"] = "T"
             expected[f"PMPI_{row.name}"] = "T"
+    for name in extensions():
+        expected[f"MPIX_{name}"] = expected[f"PMPIX_{name}"] = "T"
     assert symbols("-D", "--defined-only", SHIM) == expected
 
 
