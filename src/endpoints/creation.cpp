@@ -58,6 +58,8 @@ bool make_format(Communicator& communicator, std::size_t most_local) {
     int* bound = nullptr;
     int flag = 0;
     inner.Comm_get_attr(communicator.base, MPI_TAG_UB, &bound, &flag);
+    // Open MPI knows it of the world alone.
+    if (flag == 0) inner.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag);
     available = 0;
     while (flag != 0 && available < 31 && ((std::int64_t{1} << (available + 1)) - 1) <= *bound) ++available;
   }

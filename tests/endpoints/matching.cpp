@@ -147,7 +147,7 @@ int play(MPI_Comm comm, int seed, int round, int count) {
 
 int messages_wanted() {
   const char* text = std::getenv("GAPLESS_TEST_MESSAGES");
-  return text != nullptr ? std::atoi(text) : 30000;
+  return text != nullptr ? std::atoi(text) : 100000;
 }
 
 TEST(Matching, OfRandomTrafficFollowsMpiSRules) {
