@@ -99,7 +99,7 @@ int guarded(Call call) noexcept {
 }  // namespace
 
 int Wait(MPI_Request* request, MPI_Status* status) {
-  return guarded([&] {
+  return guarded([&]() -> int {
     Operation* operation = request == nullptr ? nullptr : requests::find(*request);
     if (operation == nullptr) {
       const InLibrary meanwhile;
@@ -112,7 +112,7 @@ int Wait(MPI_Request* request, MPI_Status* status) {
 }
 
 int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
-  return guarded([&] {
+  return guarded([&]() -> int {
     const Involved involved(count, requests);
     if (involved.any()) {
       for (Patience patience; !involved.are_done(); patience.wait()) involved.drive();
@@ -124,7 +124,7 @@ int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
 }
 
 int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
-  return guarded([&] {
+  return guarded([&]() -> int {
     const Involved involved(count, requests);
     if (!involved.any()) {
       const InLibrary meanwhile;
@@ -140,7 +140,7 @@ int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
 }
 
 int Waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
-  return guarded([&] {
+  return guarded([&]() -> int {
     const Involved involved(count, requests);
     if (!involved.any()) {
       const InLibrary meanwhile;
@@ -159,7 +159,7 @@ int Waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI
 }
 
 int Test(MPI_Request* request, int* flag, MPI_Status* status) {
-  return guarded([&] {
+  return guarded([&]() -> int {
     Operation* operation = request == nullptr ? nullptr : requests::find(*request);
     if (operation == nullptr) return inner.Test(request, flag, status);
     const std::shared_ptr<Endpoint> endpoint = operation->endpoint;
@@ -169,7 +169,7 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) {
 }
 
 int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  return guarded([&] {
+  return guarded([&]() -> int {
     const Involved involved(count, requests);
     if (!involved.any()) return inner.Testall(count, requests, flag, statuses);
     involved.drive();
@@ -184,7 +184,7 @@ int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
 }
 
 int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
-  return guarded([&] {
+  return guarded([&]() -> int {
     const Involved involved(count, requests);
     involved.drive();
     return raise_failure(inner.Testany(count, requests, index, flag, status));
@@ -192,7 +192,7 @@ int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
 }
 
 int Testsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
-  return guarded([&] {
+  return guarded([&]() -> int {
     const Involved involved(count, requests);
     involved.drive();
     const int code = inner.Testsome(count, requests, completed, indices, statuses);
@@ -205,7 +205,7 @@ int Testsome(int count, MPI_Request* requests, int* completed, int* indices, MPI
 }
 
 int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
-  return guarded([&] {
+  return guarded([&]() -> int {
     Operation* operation = requests::find(request);
     if (operation != nullptr) {
       const std::shared_ptr<Endpoint> endpoint = operation->endpoint;
@@ -221,7 +221,7 @@ namespace {
 
 template <class Ask>
 int look_at(int count, const MPI_Request* requests, Ask ask) {
-  return guarded([&] {
+  return guarded([&]() -> int {
     Involved(count, requests).drive();
     const int code = ask();
     requests::take_failures();
@@ -250,7 +250,7 @@ int Request_get_status_some(int count, const MPI_Request requests[], int* comple
 #endif
 
 int Cancel(MPI_Request* request) {
-  return guarded([&] {
+  return guarded([&]() -> int {
     Operation* operation = request == nullptr ? nullptr : requests::find(*request);
     if (operation == nullptr) return inner.Cancel(request);
     cancel(*operation);
@@ -263,7 +263,7 @@ namespace {
 template <class Inner, class Count>
 int receive_taken(Inner library, void* memory, Count count, MPI_Datatype datatype, MPI_Message* message,
                   MPI_Status* status) {
-  return guarded([&] {
+  return guarded([&]() -> int {
     messages::Taken taken = messages::take(message);
     if (taken.message == nullptr) {
       const InLibrary meanwhile;
@@ -283,7 +283,7 @@ int receive_taken(Inner library, void* memory, Count count, MPI_Datatype datatyp
 template <class Inner, class Count>
 int start_taken(Inner library, void* memory, Count count, MPI_Datatype datatype, MPI_Message* message,
                 MPI_Request* request) {
-  return guarded([&] {
+  return guarded([&]() -> int {
     messages::Taken taken = messages::take(message);
     if (taken.message == nullptr) return library(memory, count, datatype, message, request);
     auto operation = std::make_unique<Operation>();

@@ -202,7 +202,7 @@ void send_away(Operation& send, const Data& data, const Place& place, int tag, C
   const MPI_Comm lane = communicator.lanes[static_cast<std::size_t>(place.local)];
   const int encoded = communicator.format.encode(tag, context, mode == Mode::synchronous, send.endpoint->local);
   const std::lock_guard lock(send.endpoint->wire);
-  const bool started = start_moving(send, [&](MPI_Request* request) {
+  const bool started = start_moving(send, [&](MPI_Request* request) -> int {
     if (data.count > std::numeric_limits<int>::max()) {
 #if GAPLESS_DECLARED_Isend_c
       const auto large = mode == Mode::synchronous ? inner.Issend_c
