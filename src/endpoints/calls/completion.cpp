@@ -318,6 +318,7 @@ int Finalize() {
     const int code = code_with_text(MPI_ERR_OTHER, "MPI_Finalize", "an endpoints communicator has not been freed");
     return raise_without_object(code);
   }
+  end_progress();
   return inner.Finalize();
 }
 

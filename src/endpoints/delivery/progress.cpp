@@ -48,6 +48,8 @@ struct Helper {
   std::condition_variable wanted;
   std::atomic<int> threads_in_library{0};
   bool runs = false;
+  std::mutex round;  ///< held while endpoints are driven, and their last owners let go
+  bool is_over = false;
 };
 
 Helper& helper() {
@@ -67,6 +69,8 @@ void help() {
     }
     while (has_work()) {
       try {
+        const std::lock_guard lock(helper().round);
+        if (helper().is_over) return;
         for (const auto& endpoint : all_endpoints()) progress(*endpoint);
       } catch (const std::exception&) {  // no memory: the next round may have some
       }
@@ -103,6 +107,11 @@ void InLibrary::enter() noexcept {
   } catch (const std::exception&) {  // no thread to be had: calls that wait for a peer's progress may then wait longer
   }
   one.wanted.notify_one();
+}
+
+void end_progress() {
+  const std::lock_guard lock(helper().round);
+  helper().is_over = true;
 }
 
 void InLibrary::leave() noexcept { helper().threads_in_library.fetch_sub(1); }

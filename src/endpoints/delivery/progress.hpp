@@ -17,6 +17,9 @@ namespace gapless::mpi::endpoints {
 /// Takes in messages that have arrived for the endpoint, and looks whether the library has moved its bytes.
 void progress(Endpoint& endpoint);
 
+/// Precondition: no endpoint is left. After it gapless's thread makes no call of the library.
+void end_progress();
+
 /// Gives way now and then, for threads that wait may be more than there are cores.
 class Patience {
  public:
