@@ -22,21 +22,28 @@ namespace {
 #define GAPLESS_NAME_refused(name) "PMPI_" #name,
 #define GAPLESS_NAME_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_NAME_##mark(name)
+#define GAPLESS_EXTENSION(name, ...) "PMPIX_" #name,
+#define GAPLESS_ADDITION(name) "PMPIX_" #name,
 /// The exported functions in the order of the slots. MPI_X is PMPI_X without its first letter, and MPIX_X PMPIX_X.
 constexpr const char* pmpi_names[] = {
 #include "mpi/table/functions.def"
-#define GAPLESS_EXTENSION(name, ...) "PMPIX_" #name,
+// In the order of the slots.
 #include "mpi/table/extensions.def"
+// Ours come last.
+#include "mpi/table/additions.def"
 };
 constexpr int function_count = sizeof(pmpi_names) / sizeof(pmpi_names[0]);
 
 const char* mpi_name(int function) { return pmpi_names[function] + 1; }
-const char* bare_name(int function) { return pmpi_names[function] + 5; }
+const char* bare_name(int function) { return std::strchr(pmpi_names[function], '_') + 1; }
 
 struct State {
   enum { unresolved, resolving, resolved } progress = unresolved;
   Library library;
   const link_map* variant = nullptr;  ///< null unless active
+  const gapless_variant_entry* additions = nullptr;
+  std::size_t addition_count = 0;
+  bool redirected = false;  ///< endpoints were made
   char why[512] = "no MPI function has been called";
 } state;
 
@@ -84,6 +91,15 @@ void* native(const char* name) {
 
 void* find_for_variant(const char* name, void* library) { return static_cast<const Library*>(library)->symbol(name); }
 
+void redirect(const gapless_variant_entry* entries, std::size_t count);
+
+/// The functions that the variant adds to MPI.
+const gapless_variant_entry* open_additions(void* variant, std::size_t* count) {
+  *count = 0;
+  void* open = dlsym(variant, "gapless_additions_open");
+  return open == nullptr ? nullptr : reinterpret_cast<gapless_additions_open_function>(open)(&redirect, count);
+}
+
 /// The variant's functions; null, with the reason noted, if it cannot be used.
 const gapless_variant_entry* open_variant(std::size_t* count) {
   char file[64];
@@ -107,10 +123,12 @@ const gapless_variant_entry* open_variant(std::size_t* count) {
     return nullptr;
   }
   state.variant = object_of(open);
+  state.additions = open_additions(handle, &state.addition_count);
   return entries;
 }
 
 void* implementation(const gapless_variant_entry* entries, std::size_t count, const char* name) {
+  if (entries == nullptr) return nullptr;
   for (std::size_t i = 0; i < count; ++i) {
     if (std::strcmp(entries[i].name, name) == 0) return entries[i].implementation;
   }
@@ -119,11 +137,25 @@ void* implementation(const gapless_variant_entry* entries, std::size_t count, co
 
 void set(void*& slot, void* target) { __atomic_store_n(&slot, target, __ATOMIC_RELEASE); }
 
+/// Postcondition: PMPI_X leads to `ours`; MPI_X to a tool behind us, whose own PMPI_X comes back, or else where PMPI_X
+/// does.
+void redirect(const gapless_variant_entry* entries, std::size_t count) {
+  const Lock lock;
+  state.redirected = true;
+  for (int i = 0; i < function_count; ++i) {
+    void* ours = implementation(entries, count, bare_name(i));
+    if (ours == nullptr) continue;
+    set(gapless_shim_slots[i].pmpi, ours);
+    if (tool_behind_us(mpi_name(i)) == nullptr) set(gapless_shim_slots[i].mpi, ours);
+  }
+}
+
 /// Postcondition: no slot leads here any more. PMPI_X leads to the variant, or the library; MPI_X to a tool behind us,
 /// whose own PMPI_X comes back to the variant, or else where PMPI_X does.
 void fill_slots(const gapless_variant_entry* entries, std::size_t count) {
   for (int i = 0; i < function_count; ++i) {
-    void* ours = entries == nullptr ? nullptr : implementation(entries, count, bare_name(i));
+    void* ours = implementation(entries, count, bare_name(i));
+    if (ours == nullptr) ours = implementation(state.additions, state.addition_count, bare_name(i));
     void* tool = tool_behind_us(mpi_name(i));
     set(gapless_shim_slots[i].pmpi, ours != nullptr ? ours : native(pmpi_names[i]));
     set(gapless_shim_slots[i].mpi, tool != nullptr ? tool : ours != nullptr ? ours : native(mpi_name(i)));
@@ -192,9 +224,9 @@ std::size_t gapless_shim_report(char* buffer, std::size_t size) {
   if (state.progress == State::unresolved) set_up(__builtin_return_address(0));
   const bool found = state.library.object != nullptr;
   const int length =
-      std::snprintf(buffer, size, "state=%s\nwhy=%s\nlibmpi=%s\nabi=%s\nvariant=%s\n",
+      std::snprintf(buffer, size, "state=%s\nwhy=%s\nlibmpi=%s\nabi=%s\nvariant=%s\nredirected=%s\n",
                     state.variant != nullptr ? "active" : "disabled", state.variant != nullptr ? "" : state.why,
                     found ? state.library.object->l_name : "", found ? name_of(state.library.abi) : "",
-                    state.variant != nullptr ? state.variant->l_name : "");
+                    state.variant != nullptr ? state.variant->l_name : "", state.redirected ? "yes" : "no");
   return length < 0 ? 0 : static_cast<std::size_t>(length);
 }

@@ -15,15 +15,15 @@ struct Slots {
 
 extern "C" {
 
-/// One pair for each exported function, in the order of functions.def. Before the first call they lead to
-/// gapless_shim_resolve.
+/// One pair for each exported function, in the order of functions.def, extensions.def and additions.def. Before the
+/// first call they lead to gapless_shim_resolve.
 extern gapless::shim::Slots gapless_shim_slots[];
 
 /// Called by a trampoline on the first call of any function: returns where this call goes on.
 void* gapless_shim_resolve(void** slot, const void* return_address);
 
-/// Writes lines "key=value" about what the shim found (state: active or disabled, why, libmpi, abi, variant), looking
-/// for an MPI library first if no MPI function has been called yet. Returns the length of the whole text, like
-/// snprintf.
+/// Writes lines "key=value" about what the shim found (state: active or disabled, why, libmpi, abi, variant,
+/// redirected: yes once endpoints were made), looking for an MPI library first if no MPI function has been called yet.
+/// Returns the length of the whole text, like snprintf.
 __attribute__((visibility("default"))) std::size_t gapless_shim_report(char* buffer, std::size_t size);
 }

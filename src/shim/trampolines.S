@@ -254,6 +254,8 @@ gapless_shim_slots:
 #include "mpi/table/functions.def"
 #define GAPLESS_EXTENSION(name, ...) export_if_available MPIX_##name; export_if_available PMPIX_##name;
 #include "mpi/table/extensions.def"
+#define GAPLESS_ADDITION(name) export_always MPIX_##name; export_always PMPIX_##name;
+#include "mpi/table/additions.def"
 
 	.section .text.optional, "ax", %progbits
 	.globl gapless_shim_optional_end

@@ -26,6 +26,7 @@ def allowed_layers(root) -> dict[str, set[str]]:
     order = core_layers(root)
     allowed = {layer: set(order[: i + 1]) for i, layer in enumerate(order)}
     allowed["mpi"] = {"mpi", *order}
+    allowed["endpoints"] = {"endpoints", *allowed["mpi"]}
     allowed["shim"] = {"shim"}
     return allowed
 

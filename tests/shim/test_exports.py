@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from functions import extensions, rows
+from functions import additions, extensions, rows
 
 from conftest import SHIM
 
@@ -23,7 +23,7 @@ def test_exports_are_the_table_s():
         if row.mark != "passed":
             expected[f"MPI_{row.name}"] = "T"
             expected[f"PMPI_{row.name}"] = "T"
-    for name in extensions():
+    for name in extensions() + additions():
         expected[f"MPIX_{name}"] = "T"
         expected[f"PMPIX_{name}"] = "T"
     assert symbols("-D", "--defined-only", SHIM) == expected

@@ -2,9 +2,14 @@
 // one, a guard made from the table.
 #pragma once
 
+#include <span>
+
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi {
+
+/// Where calls of intercepted and guarded functions go, by their names without prefix. Set when the variant is opened.
+std::span<const gapless_variant_entry> entries_of_this_layer() noexcept;
 
 /// "MPI_Send" for &Native::Send, for error texts.
 template <auto member>

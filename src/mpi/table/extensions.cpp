@@ -18,14 +18,13 @@ struct Extension {
 
 }  // namespace
 
-// The shim takes the five letters "PMPI_" off an entry's name, or "PMPIX" off an extension's.
 void add_extensions(gapless_find_symbol find, void* context, std::vector<gapless_variant_entry>& entries) {
-#define GAPLESS_EXTENSION(name, ...)                                                             \
-  {                                                                                              \
-    using Entry = Extension<__COUNTER__, __VA_ARGS__>;                                           \
-    void* found = find("PMPIX_" #name, context);                                                 \
-    Entry::native_function = reinterpret_cast<decltype(Entry::native_function)>(found);          \
-    if (found != nullptr) entries.push_back({"_" #name, reinterpret_cast<void*>(&Entry::call)}); \
+#define GAPLESS_EXTENSION(name, ...)                                                         \
+  {                                                                                          \
+    using Entry = Extension<__COUNTER__, __VA_ARGS__>;                                       \
+    void* found = find("PMPIX_" #name, context);                                             \
+    Entry::native_function = reinterpret_cast<decltype(Entry::native_function)>(found);      \
+    if (found != nullptr) entries.push_back({#name, reinterpret_cast<void*>(&Entry::call)}); \
   }
 #include "mpi/table/extensions.def"
 }

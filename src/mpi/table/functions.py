@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TABLE = Path(__file__).with_name("functions.def")
+ADDITIONS = Path(__file__).with_name("additions.def")
 EXTENSIONS = Path(__file__).with_name("extensions.def")
 USED_TABLE = Path(__file__).with_name("used_functions.def")
 ROW = re.compile(r"^GAPLESS_FUNCTION(_AND_LARGE_COUNT)?\((\w+), (\w+), (\w+), roles\((.*)\)\)$")
@@ -54,8 +55,13 @@ def rows() -> list[Row]:
 
 
 def extensions() -> list[str]:
-    """Names, MPIX_ included, of what libraries have beside the standard."""
+    """Names, without MPIX_, of what libraries have beside the standard."""
     return re.findall(r"^GAPLESS_EXTENSION\((\w+),", EXTENSIONS.read_text(), re.MULTILINE)
+
+
+def additions() -> list[str]:
+    """Names, without MPIX_, of what gapless adds."""
+    return re.findall(r"^GAPLESS_ADDITION\((\w+)\)", ADDITIONS.read_text(), re.MULTILINE)
 
 
 def names() -> list[str]:

@@ -48,6 +48,8 @@ const char* load_native(gapless_find_symbol find, void* context) noexcept {
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_LOAD_##mark(name)
 #include "mpi/table/functions.def"
 #define GAPLESS_USED(name, need) GAPLESS_LOAD(name, need)
+#define GAPLESS_USED_OF_TABLE(name) \
+  if (native.name == nullptr) finder.missing = #name;
 #include "mpi/table/used_functions.def"
   native.query_cuda_support = reinterpret_cast<int (*)()>(find("MPIX_Query_cuda_support", context));
   native.query_gpu_support = reinterpret_cast<int (*)(int, int*)>(find("MPIX_GPU_query_support", context));

@@ -16,6 +16,11 @@
 namespace gapless::mpi {
 namespace {
 
+std::vector<gapless_variant_entry>& entries() {
+  static auto& all = *new std::vector<gapless_variant_entry>;
+  return all;
+}
+
 void add_intercepted_entries(std::vector<gapless_variant_entry>& entries) {
 #define GAPLESS_ADD_intercepted(name) \
   GAPLESS_IF_DECLARED(name,           \
@@ -39,6 +44,9 @@ void set_library_profile() noexcept {
 }
 
 }  // namespace
+
+std::span<const gapless_variant_entry> entries_of_this_layer() noexcept { return entries(); }
+
 }  // namespace gapless::mpi
 
 extern "C" [[gnu::visibility("default")]] const gapless_variant_entry* gapless_variant_open(gapless_find_symbol find,
@@ -49,15 +57,14 @@ extern "C" [[gnu::visibility("default")]] const gapless_variant_entry* gapless_v
   *why = load_native(find, context);
   if (*why != nullptr) return nullptr;
   try {
-    static std::vector<gapless_variant_entry> entries;
-    add_intercepted_entries(entries);
-    add_guarded_entries(entries);
-    add_extensions(find, context, entries);
+    add_intercepted_entries(entries());
+    add_guarded_entries(entries());
+    add_extensions(find, context, entries());
     set_library_profile();
     early_uses::set_prices();
     counts_native_messages = gapless::transfer::statistics_wanted() || gapless::transfer::report_wanted();
-    *count = entries.size();
-    return entries.data();
+    *count = entries().size();
+    return entries().data();
   } catch (const std::exception&) {
     *why = "out of memory";
     return nullptr;

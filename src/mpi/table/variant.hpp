@@ -19,4 +19,12 @@ struct gapless_variant_entry {
 /// with one sentence in *why. Called once, under the shim's lock.
 typedef const gapless_variant_entry* (*gapless_variant_open_function)(gapless_find_symbol find, void* context,
                                                                       std::size_t* count, const char** why);
+
+/// Given by the shim: sends calls of these functions there from now on. What is not among them stays where it leads.
+typedef void (*gapless_redirect)(const gapless_variant_entry* entries, std::size_t count);
+
+/// Exported by a variant that has additions, as `gapless_additions_open`; called once, after gapless_variant_open and
+/// under the same lock. Returns `*count` additions of additions.def by their names without prefix, valid until the
+/// process ends; `redirect` may be called at any time.
+typedef const gapless_variant_entry* (*gapless_additions_open_function)(gapless_redirect redirect, std::size_t* count);
 }

@@ -1,0 +1,289 @@
+// Point to point between endpoints, and probes.
+#include "endpoints/delivery/messages.hpp"
+
+#include <utility>
+
+#include "endpoints/calls/calls.hpp"
+#include "endpoints/delivery/progress.hpp"
+#include "endpoints/delivery/requests.hpp"
+#include "endpoints/errors.hpp"
+#include "endpoints/inner.hpp"
+#include "mpi/lifetime/errors.hpp"
+
+namespace gapless::mpi::endpoints::calls {
+
+int raise(const Endpoint& endpoint, int code) noexcept {
+  return code == MPI_SUCCESS ? code : raise_on_communicator(endpoint.handle, code);
+}
+
+namespace {
+
+int check_send(const Endpoint& endpoint, int destination, int tag) noexcept {
+  if (destination != MPI_PROC_NULL && (destination < 0 || destination >= endpoint.communicator->size()))
+    return MPI_ERR_RANK;
+  return tag < 0 || tag > endpoint.communicator->format.upper_bound() ? MPI_ERR_TAG : MPI_SUCCESS;
+}
+
+int check_receive(const Endpoint& endpoint, int source, int tag) noexcept {
+  const bool any = source == MPI_ANY_SOURCE || source == MPI_PROC_NULL;
+  if (!any && (source < 0 || source >= endpoint.communicator->size())) return MPI_ERR_RANK;
+  return tag != MPI_ANY_TAG && (tag < 0 || tag > endpoint.communicator->format.upper_bound()) ? MPI_ERR_TAG
+                                                                                              : MPI_SUCCESS;
+}
+
+/// A send or receive that is waited for in the call.
+class Blocking {
+ public:
+  int send(Endpoint& endpoint, const Data& data, int destination, int tag, Context context, Mode mode) {
+    if (const int code = set_buffer(operation_, endpoint, data); code != MPI_SUCCESS) return code;
+    start_send(operation_, data, destination, tag, context, mode);
+    begun_ = true;
+    return MPI_SUCCESS;
+  }
+  int receive(Endpoint& endpoint, const Data& data, int source, int tag, Context context) {
+    operation_.receives = true;
+    if (const int code = set_buffer(operation_, endpoint, data); code != MPI_SUCCESS) return code;
+    start_receive(operation_, source, tag, context);
+    begun_ = true;
+    return MPI_SUCCESS;
+  }
+  int wait() {
+    if (begun_) drive_until_done(operation_);
+    return operation_.code;
+  }
+  const Operation& operation() const noexcept { return operation_; }
+  /// For the end of a call that failed elsewhere.
+  void give_up() {
+    if (!begun_) return;
+    cancel(operation_);
+    drive_until_done(operation_);
+  }
+
+ private:
+  Operation operation_;
+  bool begun_ = false;
+};
+
+int send_and_wait(Endpoint& endpoint, const Data& data, int destination, int tag, Mode mode) {
+  int code = check_send(endpoint, destination, tag);
+  if (code == MPI_SUCCESS && destination != MPI_PROC_NULL) {
+    Blocking send;
+    code = send.send(endpoint, data, destination, tag, Context::messages, mode);
+    if (code == MPI_SUCCESS) code = send.wait();
+  }
+  return raise(endpoint, code);
+}
+
+int receive_and_wait(Endpoint& endpoint, const Data& data, int source, int tag, MPI_Status* status) {
+  int code = check_receive(endpoint, source, tag);
+  if (code != MPI_SUCCESS) return raise(endpoint, code);
+  if (source == MPI_PROC_NULL) {
+    set_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
+    return MPI_SUCCESS;
+  }
+  Blocking receive;
+  code = receive.receive(endpoint, data, source, tag, Context::messages);
+  if (code == MPI_SUCCESS) {
+    code = receive.wait();
+    set_status(status, receive.operation());
+  }
+  return raise(endpoint, code);
+}
+
+/// Starts an operation under a request. `start(operation)` is not called where the peer is MPI_PROC_NULL.
+template <class Start>
+int under_request(Endpoint& endpoint, const Data& data, int code, bool receives, bool has_peer, MPI_Request* request,
+                  Start start) {
+  if (request == nullptr) code = MPI_ERR_ARG;
+  if (code != MPI_SUCCESS) return raise(endpoint, code);
+  auto operation = std::make_unique<Operation>();
+  operation->receives = receives;
+  code = set_buffer(*operation, endpoint, data);
+  if (code != MPI_SUCCESS) return raise(endpoint, code);
+  Operation* const started = operation.release();  // the request's from here on
+  code = requests::make(started, request);
+  if (code != MPI_SUCCESS) return raise(endpoint, code);
+  if (has_peer) {
+    start(*started);
+  } else {
+    started->bytes = 0;
+    started->done.store(true, std::memory_order_release);
+    native.Grequest_complete(*request);
+  }
+  return MPI_SUCCESS;
+}
+
+int start_send_request(Endpoint& endpoint, const Data& data, int destination, int tag, Mode mode,
+                       MPI_Request* request) {
+  const int code = check_send(endpoint, destination, tag);
+  return under_request(endpoint, data, code, false, destination != MPI_PROC_NULL, request, [&](Operation& operation) {
+    start_send(operation, data, destination, tag, Context::messages, mode);
+  });
+}
+
+int start_receive_request(Endpoint& endpoint, const Data& data, int source, int tag, MPI_Request* request) {
+  const int code = check_receive(endpoint, source, tag);
+  return under_request(endpoint, data, code, true, source != MPI_PROC_NULL, request,
+                       [&](Operation& operation) { start_receive(operation, source, tag, Context::messages); });
+}
+
+int exchange(Endpoint& endpoint, const Data& out, int destination, int send_tag, const Data& in, int source,
+             int receive_tag, MPI_Status* status) {
+  int code = check_send(endpoint, destination, send_tag);
+  if (code == MPI_SUCCESS) code = check_receive(endpoint, source, receive_tag);
+  if (code != MPI_SUCCESS) return raise(endpoint, code);
+  Blocking receive, send;
+  if (source != MPI_PROC_NULL) {
+    code = receive.receive(endpoint, in, source, receive_tag, Context::messages);
+    if (code != MPI_SUCCESS) return raise(endpoint, code);
+  }
+  if (destination != MPI_PROC_NULL) {
+    code = send.send(endpoint, out, destination, send_tag, Context::messages, Mode::standard);
+    if (code != MPI_SUCCESS) {
+      receive.give_up();
+      return raise(endpoint, code);
+    }
+  }
+  code = send.wait();
+  if (source == MPI_PROC_NULL) {
+    set_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
+    return raise(endpoint, code);
+  }
+  const int received = receive.wait();
+  set_status(status, receive.operation());
+  return raise(endpoint, code != MPI_SUCCESS ? code : received);
+}
+
+/// The receive gets the buffer's bytes after they are sent from a copy.
+int exchange_in_place(Endpoint& endpoint, const Data& data, int destination, int send_tag, int source, int receive_tag,
+                      MPI_Status* status) {
+  Operation whole;
+  if (const int code = set_buffer(whole, endpoint, data); code != MPI_SUCCESS) return raise(endpoint, code);
+  if (whole.bytes > std::numeric_limits<int>::max()) return raise(endpoint, MPI_ERR_COUNT);
+  const auto packed = packed_copy(whole);
+  if (packed == nullptr) return raise(endpoint, MPI_ERR_NO_MEM);
+  return exchange(endpoint, {packed.get(), whole.bytes, MPI_BYTE}, destination, send_tag, data, source, receive_tag,
+                  status);
+}
+
+/// One look for a message; it is taken out if `takes`.
+Message* look_for(Endpoint& endpoint, int source, int tag, bool takes, Envelope& envelope, MPI_Count& bytes) {
+  progress(endpoint);
+  const std::lock_guard lock(endpoint.matching.mutex);
+  Message* message = endpoint.matching.look({source, tag, Context::messages});
+  if (message == nullptr) return nullptr;
+  envelope = message->envelope;
+  bytes = message->bytes;
+  if (takes) endpoint.matching.take_out(*message);
+  return message;
+}
+
+int probe(Endpoint& endpoint, int source, int tag, int* flag, MPI_Message* taken, MPI_Status* status) {
+  if (const int code = check_receive(endpoint, source, tag); code != MPI_SUCCESS) return raise(endpoint, code);
+  if (source == MPI_PROC_NULL) {
+    set_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
+    if (taken != nullptr) *taken = MPI_MESSAGE_NO_PROC;
+    if (flag != nullptr) *flag = 1;
+    return MPI_SUCCESS;
+  }
+  Envelope envelope{};
+  MPI_Count bytes = 0;
+  Message* found = nullptr;
+  Patience patience;
+  while ((found = look_for(endpoint, source, tag, taken != nullptr, envelope, bytes)) == nullptr) {
+    if (flag != nullptr) {
+      *flag = 0;
+      return MPI_SUCCESS;
+    }
+    patience.wait();
+  }
+  if (flag != nullptr) *flag = 1;
+  set_status(status, envelope.source, envelope.tag, bytes, false);
+  return taken == nullptr ? MPI_SUCCESS : raise(endpoint, messages::make(endpoint, found, taken));
+}
+
+}  // namespace
+
+int send_part(Endpoint& endpoint, const Part& part, int destination) {
+  Blocking send;
+  const int code = send.send(endpoint, {part.memory, part.count, part.datatype}, destination, 0, Context::collective,
+                             Mode::standard);
+  return code != MPI_SUCCESS ? code : send.wait();
+}
+
+int receive_part(Endpoint& endpoint, const Part& part, int source) {
+  Blocking receive;
+  const int code = receive.receive(endpoint, {part.memory, part.count, part.datatype}, source, 0, Context::collective);
+  return code != MPI_SUCCESS ? code : receive.wait();
+}
+
+int exchange_parts(Endpoint& endpoint, const Part& out, int destination, const Part& in, int source) {
+  Blocking receive, send;
+  int code = receive.receive(endpoint, {in.memory, in.count, in.datatype}, source, 0, Context::collective);
+  if (code != MPI_SUCCESS) return code;
+  code =
+      send.send(endpoint, {out.memory, out.count, out.datatype}, destination, 0, Context::collective, Mode::standard);
+  const int sent = code == MPI_SUCCESS ? send.wait() : code;
+  const int received = receive.wait();
+  return sent != MPI_SUCCESS ? sent : received;
+}
+
+#define ENDPOINTS_SENDS(suffix, Count)                                                                                 \
+  int Send##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int tag, MPI_Comm) {                   \
+    return send_and_wait(e, {b, n, t}, to, tag, Mode::standard);                                                       \
+  }                                                                                                                    \
+  int Ssend##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int tag, MPI_Comm) {                  \
+    return send_and_wait(e, {b, n, t}, to, tag, Mode::synchronous);                                                    \
+  }                                                                                                                    \
+  int Bsend##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int tag, MPI_Comm) {                  \
+    return send_and_wait(e, {b, n, t}, to, tag, Mode::buffered);                                                       \
+  }                                                                                                                    \
+  int Rsend##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int tag, MPI_Comm) {                  \
+    return send_and_wait(e, {b, n, t}, to, tag, Mode::standard);                                                       \
+  }                                                                                                                    \
+  int Isend##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int tag, MPI_Comm, MPI_Request* r) {  \
+    return start_send_request(e, {b, n, t}, to, tag, Mode::standard, r);                                               \
+  }                                                                                                                    \
+  int Issend##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int tag, MPI_Comm, MPI_Request* r) { \
+    return start_send_request(e, {b, n, t}, to, tag, Mode::synchronous, r);                                            \
+  }                                                                                                                    \
+  int Ibsend##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int tag, MPI_Comm, MPI_Request* r) { \
+    return start_send_request(e, {b, n, t}, to, tag, Mode::buffered, r);                                               \
+  }                                                                                                                    \
+  int Irsend##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int tag, MPI_Comm, MPI_Request* r) { \
+    return start_send_request(e, {b, n, t}, to, tag, Mode::standard, r);                                               \
+  }                                                                                                                    \
+  int Recv##suffix(Endpoint& e, void* b, Count n, MPI_Datatype t, int from, int tag, MPI_Comm, MPI_Status* s) {        \
+    return receive_and_wait(e, {b, n, t}, from, tag, s);                                                               \
+  }                                                                                                                    \
+  int Irecv##suffix(Endpoint& e, void* b, Count n, MPI_Datatype t, int from, int tag, MPI_Comm, MPI_Request* r) {      \
+    return start_receive_request(e, {b, n, t}, from, tag, r);                                                          \
+  }                                                                                                                    \
+  int Sendrecv##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int send_tag, void* rb, Count rn,  \
+                       MPI_Datatype rt, int from, int receive_tag, MPI_Comm, MPI_Status* s) {                          \
+    return exchange(e, {b, n, t}, to, send_tag, {rb, rn, rt}, from, receive_tag, s);                                   \
+  }                                                                                                                    \
+  int Sendrecv_replace##suffix(Endpoint& e, void* b, Count n, MPI_Datatype t, int to, int send_tag, int from,          \
+                               int receive_tag, MPI_Comm, MPI_Status* s) {                                             \
+    return exchange_in_place(e, {b, n, t}, to, send_tag, from, receive_tag, s);                                        \
+  }
+ENDPOINTS_SENDS(, int)
+#if GAPLESS_DECLARED_Send_c
+ENDPOINTS_SENDS(_c, MPI_Count)
+#endif
+#undef ENDPOINTS_SENDS
+
+int Probe(Endpoint& endpoint, int source, int tag, MPI_Comm, MPI_Status* status) {
+  return probe(endpoint, source, tag, nullptr, nullptr, status);
+}
+int Iprobe(Endpoint& endpoint, int source, int tag, MPI_Comm, int* flag, MPI_Status* status) {
+  return probe(endpoint, source, tag, flag, nullptr, status);
+}
+int Mprobe(Endpoint& endpoint, int source, int tag, MPI_Comm, MPI_Message* message, MPI_Status* status) {
+  return probe(endpoint, source, tag, nullptr, message, status);
+}
+int Improbe(Endpoint& endpoint, int source, int tag, MPI_Comm, int* flag, MPI_Message* message, MPI_Status* status) {
+  return probe(endpoint, source, tag, flag, message, status);
+}
+
+}  // namespace gapless::mpi::endpoints::calls

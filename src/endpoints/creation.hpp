@@ -1,0 +1,22 @@
+// How endpoints communicators are made, from a communicator of processes or from each other.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "endpoints/endpoint.hpp"
+#include "mpi/table/variant.hpp"
+
+namespace gapless::mpi::endpoints {
+
+/// MPIX_Comm_create_endpoints.
+int create(MPI_Comm parent, int my_count, MPI_Info info, MPI_Comm* handles) noexcept;
+
+/// Splits an endpoint's communicator; every endpoint gets a handle that `make_handle` makes, or MPI_COMM_NULL for the
+/// colour MPI_UNDEFINED. Collective over the endpoints. An error code, not raised.
+int split(Endpoint& endpoint, int colour, int key, bool duplicates, MPI_Comm* made);
+
+/// Where every function leads once there are endpoints. Precondition: load_inner().
+const std::vector<gapless_variant_entry>& wrapped_entries();
+
+}  // namespace gapless::mpi::endpoints

@@ -1,0 +1,119 @@
+#include "endpoints/delivery/progress.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+
+#include "endpoints/inner.hpp"
+
+namespace gapless::mpi::endpoints {
+namespace {
+
+void look_at_active(Endpoint& endpoint) {
+  for (std::size_t i = 0; i < endpoint.active.size();) {
+    Operation& operation = *endpoint.active[i];
+    int flag = 0;
+    const int code = inner.Test(&operation.moving, &flag, MPI_STATUS_IGNORE);
+    if (flag == 0 && code == MPI_SUCCESS) {
+      ++i;
+      continue;
+    }
+    endpoint.active[i] = endpoint.active.back();
+    endpoint.active.pop_back();
+    finish_moving(operation, code);
+  }
+}
+
+void take_in_messages(Endpoint& endpoint) {
+  const Communicator& communicator = *endpoint.communicator;
+  const TagFormat& format = communicator.format;
+  constexpr int most_at_once = 16;
+  for (int i = 0; i < most_at_once; ++i) {
+    int flag = 0;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status{};
+    if (inner.Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, endpoint.lane(), &flag, &message, &status) != MPI_SUCCESS) return;
+    if (flag == 0) return;
+    MPI_Count bytes = 0;
+    native.Get_elements_x(&status, MPI_BYTE, &bytes);
+    const int from = format.source_of(status.MPI_TAG);
+    const int source = communicator.ranks[static_cast<std::size_t>(status.MPI_SOURCE)][static_cast<std::size_t>(from)];
+    arrive(endpoint, message, {source, format.tag_of(status.MPI_TAG), format.context_of(status.MPI_TAG)}, bytes,
+           format.is_synchronous(status.MPI_TAG));
+  }
+}
+
+struct Helper {
+  std::mutex mutex;
+  std::condition_variable wanted;
+  std::atomic<int> threads_in_library{0};
+  bool runs = false;
+  std::mutex round;  ///< held while endpoints are driven, and their last owners let go
+  bool is_over = false;
+};
+
+Helper& helper() {
+  static auto& one = *new Helper;  // its thread may outlive every static object
+  return one;
+}
+
+bool has_work() noexcept {
+  return helper().threads_in_library.load(std::memory_order_relaxed) != 0 && outstanding_operations() != 0;
+}
+
+void help() {
+  for (;;) {
+    {
+      std::unique_lock lock(helper().mutex);
+      helper().wanted.wait(lock, has_work);
+    }
+    while (has_work()) {
+      try {
+        const std::lock_guard lock(helper().round);
+        if (helper().is_over) return;
+        for (const auto& endpoint : all_endpoints()) progress(*endpoint);
+      } catch (const std::exception&) {  // no memory: the next round may have some
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+}
+
+}  // namespace
+
+void progress(Endpoint& endpoint) {
+  if (!endpoint.has_peers()) {
+    // Nothing of this endpoint is in the library, but a peer may wait for what else this process has there.
+    static thread_local unsigned calls = 0;
+    int flag = 0;
+    if (++calls % 256 == 0) native.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+    return;
+  }
+  const std::unique_lock lock(endpoint.wire, std::try_to_lock);
+  if (!lock) return;
+  look_at_active(endpoint);
+  take_in_messages(endpoint);
+}
+
+void InLibrary::enter() noexcept {
+  Helper& one = helper();
+  try {
+    const std::lock_guard lock(one.mutex);
+    one.threads_in_library.fetch_add(1);
+    if (!one.runs) {
+      std::thread(help).detach();
+      one.runs = true;
+    }
+  } catch (const std::exception&) {  // no thread to be had: calls that wait for a peer's progress may then wait longer
+  }
+  one.wanted.notify_one();
+}
+
+void end_progress() {
+  const std::lock_guard lock(helper().round);
+  helper().is_over = true;
+}
+
+void InLibrary::leave() noexcept { helper().threads_in_library.fetch_sub(1); }
+
+}  // namespace gapless::mpi::endpoints

@@ -1,0 +1,72 @@
+// What moves messages of endpoints on while threads wait.
+//
+// A waiting thread drives its own endpoint (paper, section 3.4). A thread of the program that is inside a blocking call
+// of the library cannot; while such a thread is there and endpoints have operations under way, one thread of gapless
+// drives all of them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <thread>
+
+#include "endpoints/delivery/operation.hpp"
+
+namespace gapless::mpi::endpoints {
+
+/// Takes in messages that have arrived for the endpoint, and looks whether the library has moved its bytes.
+void progress(Endpoint& endpoint);
+
+/// Precondition: no endpoint is left. After it gapless's thread makes no call of the library.
+void end_progress();
+
+/// Gives way now and then, for threads that wait may be more than there are cores.
+class Patience {
+ public:
+  void wait() noexcept {
+    if (++rounds_ % 64 == 0) {
+      std::this_thread::yield();
+    } else {
+      pause();
+    }
+  }
+
+ private:
+  static void pause() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    asm volatile("" ::: "memory");
+#endif
+  }
+  unsigned rounds_ = 0;
+};
+
+template <class Condition>
+void drive_until(Endpoint& endpoint, Condition is_met) {
+  for (Patience patience; !is_met(); patience.wait()) progress(endpoint);
+}
+
+inline void drive_until_done(const Operation& operation) {
+  drive_until(*operation.endpoint, [&] { return operation.done.load(std::memory_order_acquire); });
+}
+
+/// Stands around a call of the library that may block.
+class InLibrary {
+ public:
+  InLibrary() noexcept : counted_(outstanding_operations() != 0) {
+    if (counted_) enter();
+  }
+  ~InLibrary() {
+    if (counted_) leave();
+  }
+  InLibrary(const InLibrary&) = delete;
+  InLibrary& operator=(const InLibrary&) = delete;
+
+ private:
+  static void enter() noexcept;
+  static void leave() noexcept;
+  bool counted_;
+};
+
+}  // namespace gapless::mpi::endpoints

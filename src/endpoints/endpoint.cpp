@@ -1,0 +1,123 @@
+// Handles are found in a table of open addressing. Places are never emptied, only given to another handle, so a reader
+// that finds none needs no lock.
+#include "endpoints/endpoint.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "endpoints/inner.hpp"
+
+namespace gapless::mpi::endpoints {
+namespace {
+
+constexpr int table_bits = 15;
+constexpr std::size_t table_size = std::size_t{1} << table_bits;
+constexpr std::size_t most_probes = 64;
+
+struct Slot {
+  std::atomic<std::uintptr_t> key{0};  ///< 0: never used
+  std::atomic<Endpoint*> endpoint{nullptr};
+};
+std::array<Slot, table_size> table;
+
+std::mutex mutex;
+std::atomic<int> count{0};
+
+std::unordered_map<Endpoint*, std::shared_ptr<Endpoint>>& owners() {
+  static auto& all = *new std::unordered_map<Endpoint*, std::shared_ptr<Endpoint>>;
+  return all;
+}
+
+std::uintptr_t key_of(MPI_Comm handle) noexcept {
+#if defined(GAPLESS_VARIANT_MPICH)
+  return static_cast<std::uint32_t>(handle);
+#else
+  return reinterpret_cast<std::uintptr_t>(handle);
+#endif
+}
+
+std::size_t first_of(std::uintptr_t key) noexcept {
+  return (static_cast<std::uint64_t>(key) * 0x9e3779b97f4a7c15u) >> (64 - table_bits);
+}
+
+}  // namespace
+
+Endpoint* find(MPI_Comm handle) noexcept {
+  const std::uintptr_t key = key_of(handle);
+  for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
+    const std::uintptr_t here = table[at].key.load(std::memory_order_acquire);
+    if (here == key) return table[at].endpoint.load(std::memory_order_acquire);
+    if (here == 0) return nullptr;
+  }
+  return nullptr;
+}
+
+bool enter(const std::shared_ptr<Endpoint>& endpoint) {
+  const std::lock_guard lock(mutex);
+  const std::uintptr_t key = key_of(endpoint->handle);
+  Slot* place = nullptr;
+  for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
+    const std::uintptr_t here = table[at].key.load(std::memory_order_relaxed);
+    if (here == key) {
+      place = &table[at];
+      break;
+    }
+    if (place == nullptr && table[at].endpoint.load(std::memory_order_relaxed) == nullptr) place = &table[at];
+    if (here == 0) break;
+  }
+  if (place == nullptr) return false;
+  owners().emplace(endpoint.get(), endpoint);
+  place->endpoint.store(endpoint.get(), std::memory_order_release);
+  place->key.store(key, std::memory_order_release);
+  count.fetch_add(1);
+  return true;
+}
+
+void leave(Endpoint& endpoint) noexcept {
+  std::shared_ptr<Endpoint> last;
+  const std::lock_guard lock(mutex);
+  const std::uintptr_t key = key_of(endpoint.handle);
+  for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
+    if (table[at].key.load(std::memory_order_relaxed) != key) continue;
+    Endpoint* expected = &endpoint;
+    table[at].endpoint.compare_exchange_strong(expected, nullptr, std::memory_order_release);
+    break;
+  }
+  const auto owner = owners().find(&endpoint);
+  if (owner == owners().end()) return;
+  last = std::move(owner->second);
+  owners().erase(owner);
+  count.fetch_sub(1);
+}
+
+std::shared_ptr<Endpoint> share(Endpoint& endpoint) noexcept {
+  const std::lock_guard lock(mutex);
+  const auto owner = owners().find(&endpoint);
+  return owner == owners().end() ? nullptr : owner->second;
+}
+
+std::vector<std::shared_ptr<Endpoint>> all_endpoints() {
+  const std::lock_guard lock(mutex);
+  std::vector<std::shared_ptr<Endpoint>> all;
+  all.reserve(owners().size());
+  for (const auto& owner : owners()) all.push_back(owner.second);
+  return all;
+}
+
+int endpoint_count() noexcept { return count.load(std::memory_order_relaxed); }
+
+Endpoint::~Endpoint() {
+  while (Message* message = matching.any()) {
+    matching.take_out(*message);
+    delete message;
+  }
+}
+
+Communicator::~Communicator() {
+  for (MPI_Comm& lane : lanes) {
+    if (lane != MPI_COMM_NULL) inner.Comm_free(&lane);
+  }
+  if (base != MPI_COMM_NULL) inner.Comm_free(&base);
+}
+
+}  // namespace gapless::mpi::endpoints

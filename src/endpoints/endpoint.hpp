@@ -1,0 +1,119 @@
+// An endpoint is one rank of an endpoints communicator, and lives in the process that made it. Its handle is a real
+// communicator of the library that has one process, so attributes, names, info and error handlers are the library's
+// own.
+//
+// A message to an endpoint of another process travels on the lane of its destination: a communicator of the library
+// with one rank a process, one lane for each local index. The tag carries the rest: the sender's local index, and what
+// kind of message it is.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "endpoints/delivery/matching.hpp"
+#include "mpi/table/abi.hpp"
+
+namespace gapless::mpi::endpoints {
+
+struct Operation;
+struct Endpoint;
+
+/// Where a rank lives: its process's rank in the lanes, and its index among the ranks of that process.
+struct Place {
+  int process = 0;
+  int local = 0;
+};
+
+/// Names an endpoint for comparisons, never used again: `process` is unique in the job. Number 0 is the process itself,
+/// where every process has one endpoint.
+struct Identity {
+  std::uint64_t process = 0;
+  std::uint64_t number = 0;
+  auto operator<=>(const Identity&) const = default;
+};
+
+/// How envelopes are written in the library's tags.
+struct TagFormat {
+  int user_bits = 0;
+  int upper_bound() const noexcept { return static_cast<int>((std::int64_t{1} << user_bits) - 1); }
+  int encode(int tag, Context context, bool synchronous, int source) const noexcept {
+    return tag | (context == Context::collective ? 1 << user_bits : 0) | (synchronous ? 2 << user_bits : 0) |
+           (source << (user_bits + 2));
+  }
+  int tag_of(int encoded) const noexcept { return encoded & upper_bound(); }
+  Context context_of(int encoded) const noexcept {
+    return (encoded >> user_bits & 1) != 0 ? Context::collective : Context::messages;
+  }
+  bool is_synchronous(int encoded) const noexcept { return (encoded >> user_bits & 2) != 0; }
+  int source_of(int encoded) const noexcept { return encoded >> (user_bits + 2); }
+};
+
+/// What the endpoints of one communicator in this process share.
+struct Communicator {
+  Communicator() = default;
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  bool has_peers() const noexcept { return base != MPI_COMM_NULL; }
+  int size() const noexcept { return static_cast<int>(places.size()); }
+
+  MPI_Comm base = MPI_COMM_NULL;  ///< one rank a process, errors are returned; null where one process has all ranks
+  std::vector<MPI_Comm> lanes;
+  int process = 0;                      ///< this one's rank in `base`
+  std::vector<Place> places;            ///< by rank
+  std::vector<Identity> identities;     ///< by rank
+  std::vector<std::vector<int>> ranks;  ///< by process and local index
+  TagFormat format;
+  int tag_upper_bound = 0;                           ///< what MPI_TAG_UB is on the endpoints' handles
+  std::vector<Endpoint*> local;                      ///< this process's endpoints; null once freed
+  std::vector<std::shared_ptr<Endpoint>> unclaimed;  ///< those that have no handle yet
+  std::mutex mutex;                                  ///< of `local` and `agreements`
+
+  /// What all endpoints of this process do together once each has arrived, such as making a communicator.
+  struct Agreement {
+    int arrived = 0, left = 0;
+    int code = MPI_SUCCESS;
+    std::vector<std::shared_ptr<Communicator>> made;
+    std::atomic<bool> done{false};
+  };
+  std::vector<std::pair<std::uint64_t, std::shared_ptr<Agreement>>> agreements;
+};
+
+struct Endpoint {
+  MPI_Comm handle = MPI_COMM_NULL;
+  std::shared_ptr<Communicator> communicator;
+  int local = 0;
+  int rank = 0;
+  std::uint64_t agreements = 0;  ///< how many it has entered
+  Matching matching;
+
+  Endpoint() = default;
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  std::mutex wire;                 ///< of what follows, and of taking messages out of the lane
+  std::vector<Operation*> active;  ///< operations whose bytes the library is moving
+
+  MPI_Comm lane() const noexcept { return communicator->lanes[static_cast<std::size_t>(local)]; }
+  bool has_peers() const noexcept { return communicator->has_peers(); }
+};
+
+/// The endpoint of a handle; null for any other communicator. A few nanoseconds, no lock.
+Endpoint* find(MPI_Comm handle) noexcept;
+/// Keeps an endpoint that may be freed meanwhile.
+std::shared_ptr<Endpoint> share(Endpoint& endpoint) noexcept;
+std::vector<std::shared_ptr<Endpoint>> all_endpoints();
+int endpoint_count() noexcept;
+
+/// Enters it under its handle; false where there is no room.
+bool enter(const std::shared_ptr<Endpoint>& endpoint);
+/// Ends the handle's life, not yet the library's communicator.
+void leave(Endpoint& endpoint) noexcept;
+
+}  // namespace gapless::mpi::endpoints

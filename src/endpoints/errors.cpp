@@ -1,0 +1,36 @@
+#include "endpoints/errors.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "mpi/table/native.hpp"
+
+namespace gapless::mpi::endpoints {
+
+int code_with_text(int error_class, const char* function, const char* why) noexcept {
+  try {
+    static std::mutex mutex;
+    static auto& codes = *new std::map<std::pair<const char*, const char*>, int>;
+    const std::lock_guard lock(mutex);
+    const auto [position, is_new] = codes.try_emplace({function, why}, error_class);
+    int& code = position->second;
+    if (!is_new) return code;
+    if (native.Add_error_code(error_class, &code) != MPI_SUCCESS) return code = error_class;
+    char text[MPI_MAX_ERROR_STRING];
+    std::snprintf(text, sizeof text, "%s: %s", function, why);
+    native.Add_error_string(code, text);
+    return code;
+  } catch (const std::exception&) {
+    return error_class;
+  }
+}
+
+int unserved(const char* function) noexcept {
+  return code_with_text(MPI_ERR_UNSUPPORTED_OPERATION, function,
+                        "gapless does not serve this call on an endpoints communicator");
+}
+
+}  // namespace gapless::mpi::endpoints

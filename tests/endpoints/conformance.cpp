@@ -1,0 +1,175 @@
+// One function of many calls, run on processes and on endpoints in several shapes with as many ranks: rank for rank,
+// every byte that it receives and every status must be the same.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "gapless/endpoints.h"
+#include "support/environment.hpp"
+#include "support/layouts.hpp"
+
+namespace gapless::test {
+namespace {
+
+using Trace = std::vector<int>;
+
+void note(Trace& trace, const std::vector<int>& numbers) { trace.insert(trace.end(), numbers.begin(), numbers.end()); }
+
+/// Does not commute: (a, b) are the affine maps x -> a x + b, in wrapping numbers.
+void compose(void* in, void* inout, int* count, MPI_Datatype*) {
+  const auto* left = static_cast<unsigned*>(in);
+  auto* right = static_cast<unsigned*>(inout);
+  for (int i = 0; i < *count; ++i, left += 2, right += 2) {
+    right[1] = left[0] * right[1] + left[1];
+    right[0] = left[0] * right[0];
+  }
+}
+
+void reductions(MPI_Comm comm, MPI_Datatype pair, MPI_Op op, Trace& trace) {
+  const int me = rank(comm), all = size(comm);
+  for (const int count : {1, 700}) {
+    const std::vector<int> mine = counting(static_cast<std::size_t>(2 * count), 31 * me + 2);
+    std::vector<int> result(mine.size(), -1);
+    MPI_Allreduce(mine.data(), result.data(), count, pair, op, comm);
+    note(trace, result);
+    MPI_Scan(mine.data(), result.data(), count, pair, op, comm);
+    note(trace, result);
+    std::vector<int> before(mine.size(), -1);
+    MPI_Exscan(mine.data(), before.data(), count, pair, op, comm);
+    if (me > 0) note(trace, before);
+    for (int root = 0; root < all; ++root) {
+      std::vector<int> at_root(mine.size(), -1);
+      MPI_Reduce(mine.data(), at_root.data(), count, pair, op, root, comm);
+      if (me == root) note(trace, at_root);
+    }
+    result = mine;
+    MPI_Allreduce(MPI_IN_PLACE, result.data(), 2 * count, MPI_INT, MPI_MAX, comm);
+    note(trace, result);
+  }
+}
+
+void distributions(MPI_Comm comm, Trace& trace) {
+  const int me = rank(comm), all = size(comm);
+  std::vector<int> counts(static_cast<std::size_t>(all)), places(counts.size());
+  for (int i = 0; i < all; ++i) {
+    counts[static_cast<std::size_t>(i)] = 1 + 3 * i;
+    places[static_cast<std::size_t>(i)] = 50 * i + 2;
+  }
+  const auto total = static_cast<std::size_t>(50 * all + 50);
+  const std::vector<int> mine = counting(total, 1000 * me);
+  for (int root = 0; root < all; ++root) {
+    std::vector<int> everything(total, -1), part(60, -1);
+    MPI_Gather(mine.data(), 7, MPI_INT, everything.data(), 7, MPI_INT, root, comm);
+    note(trace, everything);
+    MPI_Gatherv(mine.data(), counts[static_cast<std::size_t>(me)], MPI_INT, everything.data(), counts.data(),
+                places.data(), MPI_INT, root, comm);
+    note(trace, everything);
+    MPI_Scatter(mine.data(), 9, MPI_INT, part.data(), 9, MPI_INT, root, comm);
+    note(trace, part);
+    MPI_Scatterv(mine.data(), counts.data(), places.data(), MPI_INT, part.data(), counts[static_cast<std::size_t>(me)],
+                 MPI_INT, root, comm);
+    note(trace, part);
+    std::vector<int> told = me == root ? mine : std::vector<int>(total, -1);
+    const Owned type(strided(10, 2, 5));
+    MPI_Bcast(told.data(), 1, type, root, comm);
+    note(trace, told);
+  }
+  std::vector<int> everything(total, -1);
+  MPI_Allgather(mine.data(), 7, MPI_INT, everything.data(), 7, MPI_INT, comm);
+  note(trace, everything);
+  MPI_Allgatherv(mine.data(), counts[static_cast<std::size_t>(me)], MPI_INT, everything.data(), counts.data(),
+                 places.data(), MPI_INT, comm);
+  note(trace, everything);
+  MPI_Alltoall(mine.data(), 11, MPI_INT, everything.data(), 11, MPI_INT, comm);
+  note(trace, everything);
+  MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, everything.data(), 11, MPI_INT, comm);
+  note(trace, everything);
+  const std::vector<int> same(counts.size(), counts[static_cast<std::size_t>(me)]);
+  MPI_Alltoallv(mine.data(), counts.data(), places.data(), MPI_INT, everything.data(), same.data(), places.data(),
+                MPI_INT, comm);
+  note(trace, everything);
+}
+
+void messages(MPI_Comm comm, Trace& trace) {
+  const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;
+  std::vector<int> in(100, -1);
+  const std::vector<int> out = counting(100, 100 * me);
+  const Owned type(strided(10, 3, 7));
+  MPI_Status status;
+  int count = -1;
+  MPI_Sendrecv(out.data(), 1, type, to, 1, in.data(), 100, MPI_INT, from, MPI_ANY_TAG, comm, &status);
+  MPI_Get_count(&status, MPI_INT, &count);
+  note(trace, in);
+  note(trace, {status.MPI_SOURCE, status.MPI_TAG, count});
+  MPI_Sendrecv_replace(in.data(), 1, type, to, 2, from, 2, comm, &status);
+  MPI_Get_elements(&status, type, &count);
+  note(trace, in);
+  note(trace, {status.MPI_SOURCE, status.MPI_TAG, count});
+  MPI_Comm half;
+  MPI_Comm_split(comm, me % 2, all - me, &half);
+  int sum = 0;
+  MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, half);
+  note(trace, {rank(half), size(half), sum});
+  MPI_Comm_free(&half);
+}
+
+Trace run(MPI_Comm comm) {
+  Trace trace{rank(comm), size(comm)};
+  MPI_Datatype pair;
+  MPI_Op op;
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  MPI_Type_commit(&pair);
+  MPI_Op_create(compose, 0, &op);
+  for (int round = 0; round < 3; ++round) {
+    MPI_Barrier(comm);
+    reductions(comm, pair, op, trace);
+    distributions(comm, trace);
+    messages(comm, trace);
+  }
+  MPI_Op_free(&op);
+  MPI_Type_free(&pair);
+  return trace;
+}
+
+/// Traces of the endpoints of this process, by rank.
+void compare_with(const std::vector<Trace>& expected, MPI_Comm parent, int my_count) {
+  std::vector<MPI_Comm> handles(static_cast<std::size_t>(my_count));
+  EXPECT_EQ(MPI_SUCCESS, MPIX_Comm_create_endpoints(parent, my_count, MPI_INFO_NULL, handles.data()));
+  std::atomic<int> different = 0;
+  std::vector<std::thread> threads;
+  for (MPI_Comm& handle : handles) {
+    threads.emplace_back([&] {
+      const Trace trace = run(handle);
+      different += trace != expected[static_cast<std::size_t>(rank(handle))];
+      MPI_Comm_free(&handle);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(0, different);
+}
+
+TEST(Conformance, EndpointsGetWhatProcessesGet) {
+  const Trace mine = run(MPI_COMM_WORLD);
+  // Traces differ in length by rank.
+  std::vector<Trace> expected(static_cast<std::size_t>(size()));
+  for (int process = 0; process < size(); ++process) {
+    Trace& trace = expected[static_cast<std::size_t>(process)];
+    if (process == rank()) trace = mine;
+    int length = static_cast<int>(trace.size());
+    MPI_Bcast(&length, 1, MPI_INT, process, MPI_COMM_WORLD);
+    trace.resize(static_cast<std::size_t>(length));
+    MPI_Bcast(trace.data(), length, MPI_INT, process, MPI_COMM_WORLD);
+  }
+  compare_with(expected, MPI_COMM_SELF, size());
+  compare_with(expected, MPI_COMM_WORLD, 1);
+  compare_with(expected, MPI_COMM_WORLD, rank() == 0 ? size() : 0);
+  if (size() == 4) compare_with(expected, MPI_COMM_WORLD, rank() == 1 ? 3 : rank() == 2 ? 1 : 0);
+}
+
+}  // namespace
+}  // namespace gapless::test

@@ -1,0 +1,382 @@
+// What a program may do with endpoints, on threads as ranks. Each test runs the same function on every endpoint of all
+// processes; the wrong are counted, for GoogleTest's checks belong to the main thread.
+
+#include "gapless/endpoints.h"
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/environment.hpp"
+#include "support/layouts.hpp"
+
+namespace gapless::test {
+namespace {
+
+/// How many endpoints each process has, by its rank.
+using Shape = std::function<int(int)>;
+
+Shape each(int count) {
+  return [count](int) { return count; };
+}
+int uneven(int process) { return process % 2 == 0 ? 3 : 1; }
+
+class Endpoints {
+ public:
+  explicit Endpoints(const Shape& shape, MPI_Comm parent = MPI_COMM_WORLD)
+      : handles_(static_cast<std::size_t>(shape(rank()))) {
+    code = MPIX_Comm_create_endpoints(parent, static_cast<int>(handles_.size()), MPI_INFO_NULL, handles_.data());
+  }
+  /// Runs `work(handle)` on a thread for each endpoint; adds up what it returns. Frees the handles.
+  int run(const std::function<int(MPI_Comm)>& work) {
+    std::atomic<int> wrong = code != MPI_SUCCESS;
+    std::vector<std::thread> threads;
+    for (MPI_Comm& handle : handles_) {
+      threads.emplace_back([&] {
+        MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
+        wrong += work(handle);
+        wrong += MPI_Comm_free(&handle) != MPI_SUCCESS;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return wrong;
+  }
+  std::vector<MPI_Comm>& handles() { return handles_; }
+  int code = MPI_SUCCESS;
+
+ private:
+  std::vector<MPI_Comm> handles_;
+};
+
+int on_endpoints(const Shape& shape, const std::function<int(MPI_Comm)>& work) { return Endpoints(shape).run(work); }
+
+int sum_of(const Shape& shape, int processes) {
+  int sum = 0;
+  for (int process = 0; process < processes; ++process) sum += shape(process);
+  return sum;
+}
+
+TEST(Create, RanksAreInTheOrderOfTheParent) {
+  for (const Shape& shape :
+       {each(1), each(3), Shape(uneven), Shape([](int process) { return process == 0 ? 2 : 0; })}) {
+    Endpoints endpoints(shape);
+    EXPECT_EQ(MPI_SUCCESS, endpoints.code);
+    int expected = sum_of(shape, rank());
+    for (MPI_Comm& handle : endpoints.handles()) {
+      EXPECT_EQ(expected++, rank(handle));
+      EXPECT_EQ(sum_of(shape, size()), size(handle));
+      EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&handle));
+      EXPECT_EQ(MPI_COMM_NULL, handle);
+    }
+  }
+}
+
+TEST(Create, MistakesAreErrorsOnEveryProcess) {
+  const ReturnErrors returned(MPI_COMM_WORLD);
+  MPI_Comm handle;
+  EXPECT_EQ(MPI_ERR_ARG,
+            error_class(MPIX_Comm_create_endpoints(MPI_COMM_WORLD, rank() == 0 ? -1 : 1, MPI_INFO_NULL, &handle)));
+  EXPECT_EQ(MPI_ERR_ARG, error_class(MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 1, MPI_INFO_NULL, nullptr)));
+  EXPECT_EQ(MPI_SUCCESS, MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 0, MPI_INFO_NULL, nullptr));
+}
+
+TEST(Create, OfASelfIsForThreadsOfOneProcess) {
+  Endpoints endpoints(each(3), MPI_COMM_SELF);
+  EXPECT_EQ(0, endpoints.run([](MPI_Comm comm) {
+    int sum = 0, mine = rank(comm);
+    MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+    return size(comm) != 3 || sum != 3;
+  }));
+}
+
+TEST(Compare, KnowsAliasesDuplicatesAndProcesses) {
+  Endpoints several(each(2));
+  int result = -1;
+  MPI_Comm_compare(several.handles()[0], several.handles()[0], &result);
+  EXPECT_EQ(MPI_IDENT, result);
+  MPI_Comm_compare(several.handles()[0], several.handles()[1], &result);
+  EXPECT_EQ(MPIX_ALIASED, result);
+  MPI_Comm_compare(several.handles()[0], MPI_COMM_WORLD, &result);
+  EXPECT_EQ(MPI_UNEQUAL, result);
+  EXPECT_EQ(0, several.run([](MPI_Comm comm) {
+    MPI_Comm copy, turned;
+    int same = -1, similar = -1;
+    MPI_Comm_dup(comm, &copy);
+    MPI_Comm_split(comm, 0, -rank(comm), &turned);
+    MPI_Comm_compare(comm, copy, &same);
+    MPI_Comm_compare(turned, comm, &similar);
+    const int turned_rank = rank(turned);
+    MPI_Comm_free(&copy);
+    MPI_Comm_free(&turned);
+    return (same != MPI_CONGRUENT) + (similar != MPI_SIMILAR) + (turned_rank != size(comm) - 1 - rank(comm));
+  }));
+  Endpoints one(each(1));
+  MPI_Comm_compare(one.handles()[0], MPI_COMM_WORLD, &result);
+  EXPECT_EQ(MPI_CONGRUENT, result);
+  MPI_Comm_free(&one.handles()[0]);
+}
+
+/// Standard and synchronous sends, short and long, to everybody and from everybody.
+int all_modes(MPI_Comm comm) {
+  int wrong = 0;
+  const int me = rank(comm), all = size(comm);
+  using Isend = int (*)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
+  for (const Isend isend : {Isend(MPI_Isend), Isend(MPI_Issend)}) {
+    for (const std::size_t length : {0, 1, 1000, 40000}) {
+      std::vector<std::vector<int>> in(static_cast<std::size_t>(all), std::vector<int>(length, -1));
+      const std::vector<int> out = counting(length, 1000 * me);
+      std::vector<MPI_Request> requests;
+      for (int peer = 0; peer < all; ++peer) {
+        requests.emplace_back();
+        MPI_Irecv(in[static_cast<std::size_t>(peer)].data(), static_cast<int>(length), MPI_INT, peer, 3, comm,
+                  &requests.back());
+        requests.emplace_back();
+        isend(out.data(), static_cast<int>(length), MPI_INT, peer, 3, comm, &requests.back());
+      }
+      std::vector<MPI_Status> statuses(requests.size());
+      wrong += MPI_Waitall(static_cast<int>(requests.size()), requests.data(), statuses.data()) != MPI_SUCCESS;
+      for (int peer = 0; peer < all; ++peer) {
+        int count = -1;
+        MPI_Get_count(&statuses[static_cast<std::size_t>(2 * peer)], MPI_INT, &count);
+        wrong += count != static_cast<int>(length);
+        wrong += in[static_cast<std::size_t>(peer)] != counting(length, 1000 * peer);
+      }
+    }
+  }
+  return wrong;
+}
+
+TEST(Messages, OfEveryModeAndLength) {
+  for (const Shape& shape : {each(2), Shape(uneven)}) EXPECT_EQ(0, on_endpoints(shape, all_modes));
+}
+
+/// Noncontiguous to contiguous and back, across and within processes.
+TEST(Messages, OfStridedData) {
+  const Owned type(strided(300, 2, 5));
+  EXPECT_EQ(0, on_endpoints(each(2), [&](MPI_Comm comm) {
+              const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;
+              const std::vector<int> out = counting(1500, 10000 * me);
+              std::vector<int> in(1500, -1), packed(600, -1);
+              MPI_Status status;
+              int wrong = 0;
+              MPI_Sendrecv(out.data(), 1, type, to, 0, in.data(), 1, type, from, 0, comm, &status);
+              const std::vector<int> picked_there = picked(counting(1500, 10000 * from), 300, 2, 5);
+              wrong += in != placed(std::vector<int>(1500, -1), picked_there, 2, 5);
+              MPI_Sendrecv(out.data(), 1, type, to, 0, packed.data(), 600, MPI_INT, from, 0, comm, &status);
+              wrong += packed != picked_there;
+              std::vector<int> unpacked(1500, -1);
+              MPI_Sendrecv(packed.data(), 600, MPI_INT, from, 0, unpacked.data(), 1, type, to, 0, comm, &status);
+              wrong += unpacked != placed(std::vector<int>(1500, -1), picked(out, 300, 2, 5), 2, 5);
+              return wrong;
+            }));
+}
+
+TEST(Messages, ThatAreTooLongAreTruncated) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;
+              const std::vector<int> out = counting(9000, 10 * me);
+              int wrong = 0;
+              for (const int length : {10, 9000}) {
+                std::vector<int> in(9000, -1);
+                MPI_Request send, receive;
+                MPI_Status status;
+                MPI_Isend(out.data(), length, MPI_INT, to, 0, comm, &send);
+                wrong += error_class(MPI_Recv(in.data(), 4, MPI_INT, from, 0, comm, &status)) != MPI_ERR_TRUNCATE;
+                wrong += in[4] != -1;
+                MPI_Wait(&send, MPI_STATUS_IGNORE);
+                MPI_Irecv(in.data(), 4, MPI_INT, from, 0, comm, &receive);
+                MPI_Isend(out.data(), length, MPI_INT, to, 0, comm, &send);
+                wrong += error_class(MPI_Wait(&receive, &status)) != MPI_ERR_TRUNCATE;
+                MPI_Wait(&send, MPI_STATUS_IGNORE);
+                std::array<MPI_Request, 2> both;
+                std::array<MPI_Status, 2> statuses;
+                MPI_Irecv(in.data(), 4, MPI_INT, from, 0, comm, &both[0]);
+                MPI_Isend(out.data(), length, MPI_INT, to, 0, comm, &both[1]);
+                wrong += error_class(MPI_Waitall(2, both.data(), statuses.data())) != MPI_ERR_IN_STATUS;
+                wrong += error_class(statuses[0].MPI_ERROR) != MPI_ERR_TRUNCATE;
+                wrong += in[4] != -1;
+              }
+              return wrong;
+            }));
+}
+
+TEST(Messages, ToNobody) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              MPI_Status status;
+              MPI_Request request;
+              int number = 5, count = -1;
+              MPI_Send(&number, 1, MPI_INT, MPI_PROC_NULL, 0, comm);
+              MPI_Irecv(&number, 1, MPI_INT, MPI_PROC_NULL, 0, comm, &request);
+              MPI_Wait(&request, &status);
+              MPI_Get_count(&status, MPI_INT, &count);
+              return (status.MPI_SOURCE != MPI_PROC_NULL) + (status.MPI_TAG != MPI_ANY_TAG) + (count != 0) +
+                     (number != 5);
+            }));
+}
+
+TEST(Probes, FindMessagesAndHandThemOut) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;
+              int wrong = 0;
+              for (const int length : {3, 5000}) {
+                const std::vector<int> out = counting(static_cast<std::size_t>(length), 10 * me);
+                std::vector<int> in(static_cast<std::size_t>(length), -1);
+                for (const bool matched : {false, true}) {
+                  MPI_Request send;
+                  MPI_Status status;
+                  MPI_Message message;
+                  int count = -1;
+                  MPI_Isend(out.data(), length, MPI_INT, to, 4, comm, &send);
+                  if (matched) {
+                    MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &message, &status);
+                  } else {
+                    MPI_Probe(from, MPI_ANY_TAG, comm, &status);
+                  }
+                  MPI_Get_count(&status, MPI_INT, &count);
+                  wrong += count != length || status.MPI_SOURCE != from || status.MPI_TAG != 4;
+                  if (matched) {
+                    int flag = 1;
+                    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
+                    wrong += flag != 0;
+                    MPI_Mrecv(in.data(), length, MPI_INT, &message, &status);
+                    wrong += message != MPI_MESSAGE_NULL;
+                  } else {
+                    MPI_Recv(in.data(), length, MPI_INT, status.MPI_SOURCE, status.MPI_TAG, comm, &status);
+                  }
+                  wrong += status.MPI_SOURCE != from || in != counting(static_cast<std::size_t>(length), 10 * from);
+                  MPI_Wait(&send, MPI_STATUS_IGNORE);
+                  MPI_Barrier(comm);
+                }
+              }
+              return wrong;
+            }));
+}
+
+TEST(Requests, AreCancelledTestedAndWaitedFor) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;
+              int wrong = 0, flag = 1, number = -1, index = -1;
+              MPI_Status status;
+              std::array<MPI_Request, 3> requests{MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+              MPI_Irecv(&number, 1, MPI_INT, from, 9, comm, &requests[1]);
+              MPI_Testany(3, requests.data(), &index, &flag, &status);
+              wrong += flag != 0;
+              MPI_Cancel(&requests[1]);
+              MPI_Wait(&requests[1], &status);
+              MPI_Test_cancelled(&status, &flag);
+              wrong += flag == 0;
+
+              std::array<int, 3> in{-1, -1, -1};
+              for (std::size_t i = 0; i < 3; ++i)
+                MPI_Irecv(&in[i], 1, MPI_INT, from, static_cast<int>(i), comm, &requests[i]);
+              MPI_Send(&me, 1, MPI_INT, to, 1, comm);
+              wrong += MPI_Waitany(3, requests.data(), &index, &status) != MPI_SUCCESS;
+              wrong += index != 1 || status.MPI_TAG != 1 || in[1] != from || requests[1] != MPI_REQUEST_NULL;
+              MPI_Barrier(comm);
+              MPI_Send(&me, 1, MPI_INT, to, 2, comm);
+              std::array<int, 3> indices{};
+              std::array<MPI_Status, 3> statuses;
+              int some = 0;
+              MPI_Waitsome(3, requests.data(), &some, indices.data(), statuses.data());
+              wrong += some != 1 || indices[0] != 2;
+              MPI_Barrier(comm);
+              MPI_Send(&me, 1, MPI_INT, to, 0, comm);
+              for (flag = 0; flag == 0;) MPI_Testall(3, requests.data(), &flag, statuses.data());
+              wrong += in[0] != from;
+              return wrong;
+            }));
+}
+
+/// Endpoints are waited for while threads of the program are inside the library's own blocking calls.
+TEST(Progress, GoesOnInsideTheLibrary) {
+  if (size() == 1) return;
+  Endpoints endpoints(each(1));
+  MPI_Comm& comm = endpoints.handles()[0];
+  const int peer = rank() ^ 1;
+  int number = -1;
+  if (peer < size()) {
+    MPI_Request request;
+    if (rank() % 2 == 0) {
+      MPI_Irecv(&number, 1, MPI_INT, MPI_ANY_SOURCE, 0, comm, &request);
+      MPI_Barrier(MPI_COMM_WORLD);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      EXPECT_EQ(peer, number);
+    } else {
+      const int mine = rank();
+      MPI_Ssend(&mine, 1, MPI_INT, peer, 0, comm);
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+  } else {
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Comm_free(&comm);
+}
+
+TEST(Handles, HaveAttributesNamesAndHandlers) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              int wrong = 0, flag = 0, key = MPI_KEYVAL_INVALID, length = 0;
+              int* bound = nullptr;
+              MPI_Comm_get_attr(comm, MPI_TAG_UB, &bound, &flag);
+              wrong += flag == 0 || *bound < 32767;
+              int mine = rank(comm), *found = nullptr;
+              MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, nullptr);
+              MPI_Comm_set_attr(comm, key, &mine);
+              MPI_Comm_get_attr(comm, key, &found, &flag);
+              wrong += flag == 0 || found != &mine;
+              MPI_Comm_delete_attr(comm, key);
+              MPI_Comm_free_keyval(&key);
+              char name[MPI_MAX_OBJECT_NAME];
+              MPI_Comm_set_name(comm, ("endpoint " + std::to_string(mine)).c_str());
+              MPI_Comm_get_name(comm, name, &length);
+              wrong += name != "endpoint " + std::to_string(mine);
+              wrong += error_class(MPI_Send(&mine, 1, MPI_INT, size(comm), 0, comm)) != MPI_ERR_RANK;
+              wrong += error_class(MPI_Send(&mine, 1, MPI_INT, 0, -1, comm)) != MPI_ERR_TAG;
+              wrong +=
+                  *bound < 2147483647 && error_class(MPI_Send(&mine, 1, MPI_INT, 0, *bound + 1, comm)) != MPI_ERR_TAG;
+              wrong += error_class(MPI_Send(&mine, -1, MPI_INT, 0, 0, comm)) != MPI_ERR_COUNT;
+              return wrong;
+            }));
+}
+
+TEST(Split, MakesCommunicatorsOfTheirOwn) {
+  EXPECT_EQ(0, on_endpoints(uneven, [](MPI_Comm comm) {
+              const int me = rank(comm), all = size(comm);
+              MPI_Comm half, none;
+              int wrong = 0, sum = 0;
+              MPI_Comm_split(comm, me % 2, -me, &half);
+              wrong += size(half) != (all + (me % 2 == 0 ? 1 : 0)) / 2;
+              MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, half);
+              int expected = 0;
+              for (int i = me % 2; i < all; i += 2) expected += i;
+              wrong += sum != expected;
+              MPI_Comm_split(comm, me == 0 ? 1 : MPI_UNDEFINED, 0, &none);
+              wrong += (none == MPI_COMM_NULL) != (me != 0);
+              if (none != MPI_COMM_NULL) MPI_Comm_free(&none);
+              MPI_Comm_free(&half);
+              return wrong;
+            }));
+}
+
+TEST(Free, CanBeDoneByOneThread) {
+  Endpoints endpoints(each(3));
+  for (MPI_Comm& handle : endpoints.handles()) EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&handle));
+}
+
+TEST(Finalize, WithLiveEndpointsIsAnError) {
+  const ReturnErrors returned(MPI_COMM_WORLD);
+  const ReturnErrors returned_here(MPI_COMM_SELF);
+  Endpoints endpoints(each(1));
+  EXPECT_EQ(MPI_ERR_OTHER, error_class(MPI_Finalize()));
+  MPI_Comm_free(&endpoints.handles()[0]);
+}
+
+}  // namespace
+}  // namespace gapless::test

@@ -1,0 +1,173 @@
+// Random traffic with wildcards against a sequential model of MPI's matching.
+//
+// Each round, every endpoint sends numbered messages to random others, in its own order, while it posts receives of all
+// kinds: by source and tag, with either wildcard, with both. The traffic is made of the seed alone, so that every
+// endpoint knows what each sends. What was received is checked against the rules: a receive takes a message that it
+// accepts, and of the messages that one source sends to one endpoint, no receive takes a later one while an earlier one
+// that it accepts too is left. Receives are posted in an order that makes every message find one.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "gapless/endpoints.h"
+#include "support/environment.hpp"
+#include "support/random.hpp"
+
+namespace gapless::test {
+namespace {
+
+constexpr int tags = 4;
+
+struct Sent {
+  int to, tag, length;
+};
+struct Content {
+  int source, number;
+};
+
+/// What an endpoint sends in a round, in order.
+std::vector<Sent> traffic(int seed, int round, int source, int size, int count) {
+  std::seed_seq numbers{seed, round, source};
+  std::mt19937 random(numbers);
+  std::vector<Sent> all(static_cast<std::size_t>(count));
+  for (Sent& message : all) {
+    message = {static_cast<int>(random() % static_cast<unsigned>(size)), static_cast<int>(random() % tags),
+               random() % 16 == 0 ? 5000 : static_cast<int>(2 + random() % 20)};
+  }
+  return all;
+}
+
+struct Expected {
+  int source, number, tag, length;
+  bool taken = false;
+};
+
+struct Receive {
+  int source, tag;
+  std::vector<int> memory;
+  MPI_Request request;
+};
+
+/// A receive for every message that will come, in random order. Those with wildcards are posted last, so that none
+/// takes the only message that another can have.
+std::vector<Receive> receives_for(const std::vector<Expected>& messages, std::mt19937& random) {
+  std::vector<Receive> all;
+  for (const Expected& message : messages) all.push_back({message.source, message.tag, std::vector<int>(5000), {}});
+  std::shuffle(all.begin(), all.end(), random);
+  const std::size_t exact = all.size() * (random() % 4) / 4;
+  for (std::size_t i = exact; i < all.size(); ++i) all[i].source = MPI_ANY_SOURCE;
+  const std::size_t with_tag = exact + (all.size() - exact) / 2;
+  for (std::size_t i = with_tag; i < all.size(); ++i) all[i].tag = MPI_ANY_TAG;
+  // The other wildcard alone: all receives from one source.
+  if (random() % 3 == 0) {
+    std::size_t i = 0;
+    for (const Expected& message : messages) {
+      all[i].source = message.source;
+      all[i++].tag = MPI_ANY_TAG;
+    }
+  }
+  return all;
+}
+
+bool accepts(const Receive& receive, const Expected& message) {
+  return (receive.source == MPI_ANY_SOURCE || receive.source == message.source) &&
+         (receive.tag == MPI_ANY_TAG || receive.tag == message.tag);
+}
+
+/// Receives in the order of posting against the messages: 0 if MPI's rules hold.
+int check(std::vector<Expected>& messages, const std::vector<Receive>& receives,
+          const std::vector<MPI_Status>& statuses) {
+  int wrong = 0;
+  for (std::size_t i = 0; i < receives.size(); ++i) {
+    const MPI_Status& status = statuses[i];
+    const Content got{receives[i].memory[0], receives[i].memory[1]};
+    const auto taken = std::find_if(messages.begin(), messages.end(), [&](const Expected& message) {
+      return message.source == got.source && message.number == got.number;
+    });
+    if (taken == messages.end() || taken->taken || !accepts(receives[i], *taken)) return wrong + 1;
+    int count = -1;
+    MPI_Get_count(&status, MPI_INT, &count);
+    wrong += count != taken->length || status.MPI_SOURCE != taken->source || status.MPI_TAG != taken->tag;
+    wrong += receives[i].memory[static_cast<std::size_t>(count) - 1] != (count == 2 ? got.number : got.number + count);
+    // Messages of a source are in the order of sending.
+    for (auto earlier = messages.begin(); earlier != taken; ++earlier)
+      wrong += !earlier->taken && earlier->source == taken->source && accepts(receives[i], *earlier);
+    taken->taken = true;
+  }
+  return wrong;
+}
+
+int play(MPI_Comm comm, int seed, int round, int count) {
+  const int me = rank(comm), all = size(comm);
+  std::seed_seq numbers{seed, round, me, 1};
+  std::mt19937 random(numbers);
+  std::vector<Expected> messages;
+  for (int source = 0; source < all; ++source) {
+    const std::vector<Sent> sent = traffic(seed, round, source, all, count);
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      if (sent[i].to == me) messages.push_back({source, static_cast<int>(i), sent[i].tag, sent[i].length});
+    }
+  }
+  std::vector<Receive> receives = receives_for(messages, random);
+  const std::vector<Sent> mine = traffic(seed, round, me, all, count);
+  std::vector<std::vector<int>> out;
+  std::vector<MPI_Request> sends;
+  std::size_t posted = 0, begun = 0;
+  while (posted < receives.size() || begun < mine.size()) {
+    if (posted < receives.size() && (begun == mine.size() || random() % 2 == 0)) {
+      Receive& receive = receives[posted++];
+      MPI_Irecv(receive.memory.data(), 5000, MPI_INT, receive.source, receive.tag, comm, &receive.request);
+      continue;
+    }
+    const Sent& message = mine[begun];
+    std::vector<int> memory(static_cast<std::size_t>(message.length));
+    memory.back() = static_cast<int>(begun) + message.length;
+    memory[0] = me;
+    memory[1] = static_cast<int>(begun);
+    out.push_back(std::move(memory));
+    sends.emplace_back();
+    MPI_Isend(out.back().data(), message.length, MPI_INT, message.to, message.tag, comm, &sends.back());
+    ++begun;
+  }
+  std::vector<MPI_Request> requests;
+  for (const Receive& receive : receives) requests.push_back(receive.request);
+  std::vector<MPI_Status> statuses(receives.size());
+  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), statuses.data());
+  MPI_Waitall(static_cast<int>(sends.size()), sends.data(), MPI_STATUSES_IGNORE);
+  MPI_Barrier(comm);
+  return check(messages, receives, statuses);
+}
+
+int messages_wanted() {
+  const char* text = std::getenv("GAPLESS_TEST_MESSAGES");
+  return text != nullptr ? std::atoi(text) : 100000;
+}
+
+TEST(Matching, OfRandomTrafficFollowsMpiSRules) {
+  constexpr int each = 3, count = 40;
+  std::vector<MPI_Comm> handles(each);
+  ASSERT_EQ(MPI_SUCCESS, MPIX_Comm_create_endpoints(MPI_COMM_WORLD, each, MPI_INFO_NULL, handles.data()));
+  int shared_seed = static_cast<int>(seed() & 0x7fffffff);
+  MPI_Bcast(&shared_seed, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  const int rounds = messages_wanted() / (each * size() * count) + 1;
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (MPI_Comm& handle : handles) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < rounds; ++round) wrong += play(handle, shared_seed, round, count);
+      MPI_Comm_free(&handle);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(0, wrong);
+}
+
+}  // namespace
+}  // namespace gapless::test

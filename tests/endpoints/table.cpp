@@ -1,0 +1,151 @@
+// Every function of the table that takes a communicator, called with an endpoint's handle: what endpoints do not serve
+// is refused, through the handle's error handler, by name. None reaches the library's communicator behind the handle.
+// And before the first endpoint is made, nothing leads anywhere else than without endpoints.
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstring>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "declared.hpp"
+#include "gapless/endpoints.h"
+#include "mpi/table/roles.hpp"
+#include "support/environment.hpp"
+
+#define CONCATENATE_(a, b) a##b
+#define CONCATENATE(a, b) CONCATENATE_(a, b)
+#define IF_0(...)
+#define IF_1(...) __VA_ARGS__
+#define GAPLESS_IF_DECLARED(name, ...) CONCATENATE(IF_, GAPLESS_DECLARED_##name)(__VA_ARGS__)
+
+namespace gapless::test {
+namespace {
+
+namespace table = gapless::mpi::table;
+using table::Kind;
+
+std::set<std::string> treated() {
+  std::set<std::string> names;
+#define ENDPOINTS_SERVED(name) names.insert(#name);
+#define ENDPOINTS_HANDLE(name) names.insert(#name);
+#include "endpoints/served.def"
+  return names;
+}
+
+std::string raised;
+
+void remember_error(MPI_Comm*, int* code, ...) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(*code, text, &length);
+  raised = text;
+}
+
+/// The codes of the calls that have the endpoint's handle in the place of one communicator, and nothing elsewhere.
+template <const auto& roles, class... Arguments>
+std::vector<int> codes_of(int (*function)(Arguments...), MPI_Comm endpoint) {
+  std::vector<int> codes;
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    const auto call = [&]<std::size_t k>() {
+      constexpr table::Role role = roles[k];
+      std::tuple<Arguments...> arguments{};
+      MPI_Comm copy = endpoint;
+      if constexpr (role.kind == Kind::communicator) {
+        std::get<role.places[0]>(arguments) = endpoint;
+        codes.push_back(std::apply(function, arguments));
+      } else if constexpr (role.kind == Kind::communicator_place) {
+        std::get<role.places[0]>(arguments) = &copy;
+        codes.push_back(std::apply(function, arguments));
+      }
+    };
+    (call.template operator()<i>(), ...);
+  }
+  (std::make_index_sequence<roles.size()>{});
+  return codes;
+}
+
+struct Tally {
+  int refused = 0;
+  std::set<std::string> past_us;  ///< not exported, so the library's answer
+};
+
+template <const auto& roles, class Function>
+void look_at(const char* name, bool is_exported, Function function, MPI_Comm endpoint, Tally& tally) {
+  constexpr bool has_communicator = table::place_of(roles, Kind::communicator) != table::nowhere ||
+                                    table::place_of(roles, Kind::communicator_place) != table::nowhere;
+  if constexpr (has_communicator) {
+    if (!is_exported) {
+      tally.past_us.insert(name);
+      return;
+    }
+    if (treated().contains(name)) return;
+    raised.clear();
+    if constexpr (!std::is_null_pointer_v<Function>) {
+      for (const int code : codes_of<roles>(function, endpoint)) {
+        EXPECT_EQ(MPI_ERR_UNSUPPORTED_OPERATION, error_class(code)) << name;
+        EXPECT_EQ(0U, raised.find("MPI_" + std::string(name) + ":")) << name << ": " << raised;
+        ++tally.refused;
+      }
+    }
+  }
+}
+
+namespace roles_of {
+using namespace table::vocabulary;  // NOLINT: the rows are written in it
+#define GAPLESS_FUNCTION(name, mark, since, roles_) [[maybe_unused]] constexpr auto name = roles_;
+#include "mpi/table/functions.def"
+}  // namespace roles_of
+
+// What is not exported need not be declared: Open MPI's header hides what MPI has removed.
+#define LOOK_AT(name) look_at<roles_of::name>(#name, true, &MPI_##name, endpoint, tally);
+#define LOOK_AT_intercepted(name) LOOK_AT(name)
+#define LOOK_AT_guarded(name) LOOK_AT(name)
+#define LOOK_AT_refused(name) LOOK_AT(name)
+#define LOOK_AT_waiting(name) LOOK_AT(name)
+#define LOOK_AT_passed(name) look_at<roles_of::name>(#name, false, nullptr, endpoint, tally);
+
+void walk(MPI_Comm endpoint, Tally& tally){
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#define GAPLESS_FUNCTION(name, mark, since, roles_) GAPLESS_IF_DECLARED(name, LOOK_AT_##mark(name))
+#include "mpi/table/functions.def"
+#pragma GCC diagnostic pop
+}
+
+TEST(Table, BeforeTheFirstEndpointCallsGoWhereTheyWent) {
+  auto* slots = reinterpret_cast<std::size_t (*)(char*, std::size_t)>(dlsym(RTLD_DEFAULT, "gapless_shim_report"));
+  ASSERT_NE(nullptr, slots);
+  std::vector<char> report(4096);
+  slots(report.data(), report.size());
+  EXPECT_NE(nullptr, std::strstr(report.data(), "redirected=no")) << report.data();
+}
+
+TEST(Table, NoFunctionFallsThrough) {
+  MPI_Comm endpoint;
+  ASSERT_EQ(MPI_SUCCESS, MPIX_Comm_create_endpoints(MPI_COMM_SELF, 1, MPI_INFO_NULL, &endpoint));
+  MPI_Errhandler handler;
+  MPI_Comm_create_errhandler(remember_error, &handler);
+  MPI_Comm_set_errhandler(endpoint, handler);
+  Tally tally;
+  walk(endpoint, tally);
+  EXPECT_LT(60, tally.refused);
+  // Handle conversions, and the handler that the library keeps under the handle.
+  for (const std::string& name : tally.past_us) {
+    const std::set<std::string> right{"Comm_c2f", "Comm_toint", "Errhandler_get", "Errhandler_set"};
+    EXPECT_TRUE(right.contains(name)) << name;
+  }
+  raised.clear();
+  MPI_Comm none;
+  EXPECT_EQ(MPI_ERR_UNSUPPORTED_OPERATION, error_class(MPIX_Comm_create_endpoints(endpoint, 1, MPI_INFO_NULL, &none)));
+  EXPECT_EQ(0U, raised.find("MPIX_Comm_create_endpoints:")) << raised;
+  MPI_Errhandler_free(&handler);
+  MPI_Comm_free(&endpoint);
+}
+
+}  // namespace
+}  // namespace gapless::test
