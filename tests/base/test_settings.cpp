@@ -195,9 +195,10 @@ TEST(SettingsOfTheProcess, AreReadOnceAndFaultsAreSaidOnce) {
   const Set later("GAPLESS_SCHEME", "packed");
   EXPECT_EQ(settings().scheme, "");
   EXPECT_EQ(&settings(), &settings());
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "gapless: GAPLESS_SCHEME=pack: ignored; accepted: native, packed, oneshot, staged, pipelined, device, slots\n"
-            "gapless: GAPLESS_SHEME=packed: no such variable; the nearest is GAPLESS_SCHEME\n");
+  EXPECT_EQ(
+      ::testing::internal::GetCapturedStderr(),
+      "gapless: GAPLESS_SCHEME=pack: ignored; accepted: native, packed, oneshot, staged, pipelined, device, slots\n"
+      "gapless: GAPLESS_SHEME=packed: no such variable; the nearest is GAPLESS_SCHEME\n");
 }
 
 TEST(SettingsFaults, AreWrittenAsFarAsThereIsRoom) {
