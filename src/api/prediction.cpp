@@ -6,8 +6,8 @@
 #include "api/type.hpp"
 #include "layout/algebra/facts.hpp"
 #include "model/model.hpp"
-#include "transfer/choose.hpp"
-#include "transfer/profiles.hpp"
+#include "transfer/choice/choose.hpp"
+#include "transfer/choice/profiles.hpp"
 #include "transfer/schemes/scheme.hpp"
 
 using namespace gapless;

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "transfer/blocking.hpp"
-#include "transfer/choose.hpp"
-#include "transfer/statistics.hpp"
+#include "transfer/choice/choose.hpp"
+#include "transfer/report/statistics.hpp"
 
 namespace gapless::transfer {
 

@@ -12,7 +12,7 @@
 #include <cstddef>
 
 #include "transfer/message.hpp"
-#include "transfer/report.hpp"
+#include "transfer/report/report.hpp"
 #include "transfer/schemes/scheme.hpp"
 
 namespace gapless::transfer {

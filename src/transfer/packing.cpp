@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "transfer/blocking.hpp"
-#include "transfer/buffers.hpp"
-#include "transfer/statistics.hpp"
+#include "transfer/buffers/buffers.hpp"
+#include "transfer/report/statistics.hpp"
 
 namespace gapless::transfer {
 namespace {

@@ -7,7 +7,7 @@
 #include "pack/host/engine.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/packing.hpp"
-#include "transfer/statistics.hpp"
+#include "transfer/report/statistics.hpp"
 
 namespace gapless::transfer {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstddef>
 
 #include "pack/gpu_engine.hpp"
-#include "transfer/buffers.hpp"
+#include "transfer/buffers/buffers.hpp"
 #include "transfer/message.hpp"
 
 namespace gapless::transfer {

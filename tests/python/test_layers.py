@@ -63,7 +63,7 @@ def test_no_layer_includes_a_higher_one(root):
         ("device/device.hpp", '#include "pack/job.hpp"'),
         ("device/device.hpp", '#include "device/cuda/context.hpp"'),
         ("pack/gpu_engine.hpp", '#include "pack/cuda/kernels/kernels.hpp"'),
-        ("transfer/choose.cpp", "#include <mpi.h>"),
+        ("transfer/choice/choose.cpp", "#include <mpi.h>"),
         ("layout/layout.hpp", '#include "pack/cuda/kernels/kernels.hpp"'),
         ("shim/shim.cpp", '#include "transfer/operation.hpp"'),
     ],

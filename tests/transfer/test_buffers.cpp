@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "simulated_gpu.hpp"
-#include "transfer/buffers.hpp"
+#include "transfer/buffers/buffers.hpp"
 
 namespace gapless::tests {
 namespace {

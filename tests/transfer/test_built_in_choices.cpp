@@ -7,7 +7,7 @@
 
 #include "layout/datatype/datatype.hpp"
 #include "model/model.hpp"
-#include "transfer/choose.hpp"
+#include "transfer/choice/choose.hpp"
 
 namespace gapless::tests {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "layout/datatype/datatype.hpp"
 #include "model/model.hpp"
-#include "transfer/buffers.hpp"
-#include "transfer/choose.hpp"
+#include "transfer/buffers/buffers.hpp"
+#include "transfer/choice/choose.hpp"
 
 namespace gapless::tests {
 namespace {

@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "layout/datatype/datatype.hpp"
-#include "transfer/choose.hpp"
-#include "transfer/corrected_send.hpp"
+#include "transfer/choice/choose.hpp"
+#include "transfer/choice/corrected_send.hpp"
 
 namespace gapless::tests {
 namespace {

@@ -12,11 +12,11 @@
 #include "random_datatype.hpp"
 #include "random_seed.hpp"
 #include "simulated_gpu.hpp"
-#include "transfer/buffers.hpp"
-#include "transfer/choose.hpp"
+#include "transfer/buffers/buffers.hpp"
+#include "transfer/choice/choose.hpp"
 #include "transfer/operation.hpp"
 #include "transfer/packing.hpp"
-#include "transfer/statistics.hpp"
+#include "transfer/report/statistics.hpp"
 
 namespace gapless::tests {
 namespace {

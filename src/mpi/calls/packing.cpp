@@ -11,7 +11,7 @@
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/entry_points.hpp"
-#include "transfer/choose.hpp"
+#include "transfer/choice/choose.hpp"
 
 namespace gapless::mpi {
 namespace {

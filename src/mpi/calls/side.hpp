@@ -17,7 +17,7 @@
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
-#include "transfer/corrected_send.hpp"
+#include "transfer/choice/corrected_send.hpp"
 #include "transfer/operation.hpp"
 #include "transfer/packing.hpp"
 #include "transfer/schemes/slots.hpp"

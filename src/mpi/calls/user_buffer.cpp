@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "mpi/lifetime/runtime.hpp"
-#include "transfer/report.hpp"
+#include "transfer/report/report.hpp"
 
 namespace gapless::mpi {
 

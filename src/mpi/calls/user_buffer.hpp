@@ -7,7 +7,7 @@
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/table/abi.hpp"
 #include "transfer/message.hpp"
-#include "transfer/statistics.hpp"
+#include "transfer/report/statistics.hpp"
 
 namespace gapless::mpi {
 

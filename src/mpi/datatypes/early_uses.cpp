@@ -9,7 +9,7 @@
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
-#include "transfer/choose.hpp"
+#include "transfer/choice/choose.hpp"
 
 namespace gapless::mpi::early_uses {
 

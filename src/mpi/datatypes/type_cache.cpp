@@ -15,8 +15,8 @@
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/native.hpp"
-#include "transfer/choose.hpp"
-#include "transfer/statistics.hpp"
+#include "transfer/choice/choose.hpp"
+#include "transfer/report/statistics.hpp"
 
 namespace gapless::mpi::type_cache {
 

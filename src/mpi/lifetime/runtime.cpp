@@ -22,10 +22,10 @@
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/native.hpp"
-#include "transfer/buffers.hpp"
+#include "transfer/buffers/buffers.hpp"
 #include "transfer/message.hpp"
-#include "transfer/report.hpp"
-#include "transfer/statistics.hpp"
+#include "transfer/report/report.hpp"
+#include "transfer/report/statistics.hpp"
 
 namespace gapless::mpi::runtime {
 namespace {

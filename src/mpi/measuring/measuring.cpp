@@ -7,8 +7,8 @@
 
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/table/entry_points.hpp"
-#include "transfer/choose.hpp"
-#include "transfer/statistics.hpp"
+#include "transfer/choice/choose.hpp"
+#include "transfer/report/statistics.hpp"
 
 #define GAPLESS_EXPORTED [[gnu::visibility("default")]]
 

@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "transfer/choose.hpp"
+#include "transfer/choice/choose.hpp"
 #include "transfer/packing.hpp"
 
 namespace gapless::mpi::requests {

@@ -9,7 +9,7 @@
 
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/calls/user_buffer.hpp"
-#include "transfer/buffers.hpp"
+#include "transfer/buffers/buffers.hpp"
 
 namespace gapless::mpi::requests {
 

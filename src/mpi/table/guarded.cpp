@@ -14,7 +14,7 @@
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/table/rows.hpp"
-#include "transfer/choose.hpp"
+#include "transfer/choice/choose.hpp"
 
 namespace gapless::mpi {
 namespace {

@@ -9,9 +9,9 @@
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/extensions.hpp"
 #include "mpi/table/guarded.hpp"
-#include "transfer/profiles.hpp"
-#include "transfer/report.hpp"
-#include "transfer/statistics.hpp"
+#include "transfer/choice/profiles.hpp"
+#include "transfer/report/report.hpp"
+#include "transfer/report/statistics.hpp"
 
 namespace gapless::mpi {
 namespace {

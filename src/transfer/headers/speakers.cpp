@@ -11,7 +11,7 @@
 #include <new>
 
 #include "fabric/registry.hpp"
-#include "transfer/choose.hpp"
+#include "transfer/choice/choose.hpp"
 
 namespace gapless::transfer::headers {
 

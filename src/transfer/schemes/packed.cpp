@@ -1,7 +1,7 @@
 // packed: the host engine packs into a pool buffer. Noncontiguous host memory.
 #include "model/model.hpp"
 #include "transfer/blocking.hpp"
-#include "transfer/choose.hpp"
+#include "transfer/choice/choose.hpp"
 #include "transfer/schemes/scheme.hpp"
 
 namespace gapless::transfer::schemes {

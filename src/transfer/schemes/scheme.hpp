@@ -8,7 +8,7 @@
 
 #include "pack/gpu_engine.hpp"
 #include "pack/job.hpp"
-#include "transfer/buffers.hpp"
+#include "transfer/buffers/buffers.hpp"
 #include "transfer/message.hpp"
 #include "transfer/segments.hpp"
 

@@ -11,8 +11,8 @@
 
 #include "transfer/blocking.hpp"
 #include "transfer/headers/speakers.hpp"
+#include "transfer/report/statistics.hpp"
 #include "transfer/schemes/scheme.hpp"
-#include "transfer/statistics.hpp"
 
 namespace gapless::transfer::schemes {
 namespace {

@@ -12,8 +12,8 @@
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
-#include "transfer/choose.hpp"
-#include "transfer/statistics.hpp"
+#include "transfer/choice/choose.hpp"
+#include "transfer/report/statistics.hpp"
 
 namespace gapless::mpi {
 

@@ -6,7 +6,7 @@
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
-#include "transfer/choose.hpp"
+#include "transfer/choice/choose.hpp"
 #include "transfer/packing.hpp"
 
 namespace gapless::mpi {

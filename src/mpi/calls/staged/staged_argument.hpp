@@ -14,7 +14,7 @@
 #include "mpi/calls/staged/byte_types.hpp"
 #include "mpi/calls/staged/memory_argument.hpp"
 #include "mpi/calls/user_buffer.hpp"
-#include "transfer/buffers.hpp"
+#include "transfer/buffers/buffers.hpp"
 #include "transfer/parts.hpp"
 
 namespace gapless::mpi {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "mpi/lifetime/errors.hpp"
-#include "transfer/choose.hpp"
+#include "transfer/choice/choose.hpp"
 #include "transfer/parts.hpp"
 
 namespace gapless::mpi {

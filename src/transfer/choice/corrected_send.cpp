@@ -1,4 +1,4 @@
-#include "transfer/corrected_send.hpp"
+#include "transfer/choice/corrected_send.hpp"
 
 #include <array>
 #include <atomic>
@@ -7,8 +7,8 @@
 #include "base/per_thread.hpp"
 #include "base/settings.hpp"
 #include "model/correction.hpp"
-#include "transfer/choose.hpp"
-#include "transfer/report.hpp"
+#include "transfer/choice/choose.hpp"
+#include "transfer/report/report.hpp"
 
 namespace gapless::transfer {
 namespace {

@@ -1,4 +1,4 @@
-#include "transfer/report.hpp"
+#include "transfer/report/report.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@
 #include "layout/text/text.hpp"
 #include "model/model.hpp"
 #include "model/profile_file.hpp"
-#include "transfer/choose.hpp"
+#include "transfer/choice/choose.hpp"
 
 namespace gapless::transfer {
 namespace {

@@ -1,4 +1,4 @@
-#include "transfer/choose.hpp"
+#include "transfer/choice/choose.hpp"
 
 #include <algorithm>
 #include <array>

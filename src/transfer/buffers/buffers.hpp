@@ -10,7 +10,7 @@
 #include <cstddef>
 
 #include "device/device.hpp"
-#include "transfer/buffer_memory.hpp"
+#include "transfer/buffers/buffer_memory.hpp"
 
 namespace gapless::transfer {
 

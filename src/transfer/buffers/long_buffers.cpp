@@ -1,4 +1,4 @@
-#include "transfer/long_buffers.hpp"
+#include "transfer/buffers/long_buffers.hpp"
 
 #include <sys/mman.h>
 
@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "transfer/buffers.hpp"
+#include "transfer/buffers/buffers.hpp"
 
 namespace gapless::transfer::long_buffers {
 namespace {

@@ -1,5 +1,5 @@
 // One small stack of buffers per size class and kind of memory, per thread.
-#include "transfer/buffers.hpp"
+#include "transfer/buffers/buffers.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/settings.hpp"
-#include "transfer/long_buffers.hpp"
+#include "transfer/buffers/long_buffers.hpp"
 
 namespace gapless::transfer {
 namespace {

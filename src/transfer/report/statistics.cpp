@@ -1,5 +1,5 @@
 // Counters are relaxed atomics: they are read for reports, never to decide.
-#include "transfer/statistics.hpp"
+#include "transfer/report/statistics.hpp"
 
 #include "base/settings.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "transfer/buffer_memory.hpp"
+#include "transfer/buffers/buffer_memory.hpp"
 
 namespace gapless::transfer::long_buffers {
 

@@ -1,4 +1,4 @@
-#include "transfer/profiles.hpp"
+#include "transfer/choice/profiles.hpp"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/settings.hpp"
 #include "model/profile_file.hpp"
-#include "transfer/choose.hpp"
+#include "transfer/choice/choose.hpp"
 
 namespace gapless::transfer {
 namespace {

@@ -1,4 +1,4 @@
-#include "transfer/buffer_memory.hpp"
+#include "transfer/buffers/buffer_memory.hpp"
 
 #include <sys/mman.h>
 
@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "transfer/buffers.hpp"
-#include "transfer/long_buffers.hpp"
+#include "transfer/buffers/buffers.hpp"
+#include "transfer/buffers/long_buffers.hpp"
 
 namespace gapless::transfer::buffer_memory {
 namespace {
