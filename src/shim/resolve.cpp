@@ -201,7 +201,11 @@ void* meanwhile(void** slot) {
 
 void warn_once_of_no_library() {
   static bool warned = false;
-  if (!warned) std::fputs("gapless: an MPI function was called, but no MPI library is loaded\n", stderr);
+  if (!warned)
+    std::fputs(
+        "gapless: an MPI function was called, but no MPI library is loaded (a program that links gapless needs "
+        "-Wl,--no-as-needed before -lgapless)\n",
+        stderr);
   warned = true;
 }
 

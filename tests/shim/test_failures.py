@@ -73,7 +73,8 @@ def test_no_mpi_library_at_all(shim):
     done = run(PROGRAMS / "no_library", LD_LIBRARY_PATH=shim.parent)
     error = UNSUPPORTED_IN_MPICH
     assert done.stdout == f"sendrecv {error}\nsend {error}\nsend {error}\n"
-    assert done.stderr == "gapless: an MPI function was called, but no MPI library is loaded\n"
+    assert done.stderr.startswith("gapless: an MPI function was called, but no MPI library is loaded (")
+    assert done.stderr.count("\n") == 1
 
 
 def test_library_of_no_known_abi_that_lacks_a_function(shim, tmp_path):

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A variant takes everything of MPI from the shim at run time and exports one C function, beside those that a calibration
+# A variant takes everything of MPI from the shim at run time and exports two C functions, beside those that a calibration
 # calls.
 #   check_variant_symbols.sh NM VARIANT
 nm=$1
@@ -9,8 +9,8 @@ needed=$("$nm" -D --undefined-only "$variant" | grep -E ' _?(P?MPI|ompi|MPIR|MPI
   echo "$needed"
   exit 1
 }
-exported=$("$nm" -D --defined-only "$variant" | awk '$2 == "T" && $3 !~ /^gapless_measure_/ { print $3 }')
-[ "$exported" = gapless_variant_open ] || {
+exported=$("$nm" -D --defined-only "$variant" | awk '$2 == "T" && $3 !~ /^gapless_measure_/ { print $3 }' | sort | tr '\n' ' ')
+[ "$exported" = "gapless_additions_open gapless_variant_open " ] || {
   echo "$variant exports: $exported"
   exit 1
 }
