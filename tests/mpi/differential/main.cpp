@@ -137,7 +137,7 @@ std::uint64_t packed_messages() {
   if (statistics == nullptr) return 0;
   std::uint64_t messages[8] = {}, bytes[8] = {};
   statistics(messages, bytes);
-  constexpr int packed = 1, slots = 4;
+  constexpr int packed = 1, slots = 6;
   return messages[packed] + messages[slots];
 }
 

@@ -22,9 +22,6 @@ namespace {
 
 constexpr int tag = 7;
 
-/// Messages by slots so far, at either end; 0 without gapless.
-std::uint64_t slots_messages() { return internal::messages_by(4, 4); }
-
 /// Is gapless under this test, and told to use slots?
 bool uses_slots() {
   const char* scheme = std::getenv("GAPLESS_SCHEME");

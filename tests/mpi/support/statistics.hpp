@@ -74,6 +74,7 @@ inline std::uint64_t packed_messages() { return internal::messages_by(1, 1); }
 /// How many of GPU memory went through segments, and how many were packed in GPU memory.
 inline std::uint64_t pipelined_messages() { return internal::messages_by(4, 4); }
 inline std::uint64_t device_messages() { return internal::messages_by(5, 5); }
+inline std::uint64_t slots_messages() { return internal::messages_by(6, 6); }
 /// How many were packed by a GPU.
 inline std::uint64_t gpu_messages() { return internal::messages_by(2, 5); }
 
