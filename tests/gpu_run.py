@@ -54,6 +54,8 @@ def listing(build):
         if "command" not in test:
             raise SystemExit(f"{test['name']} is not built: build everything first")
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
+        if properties.get("DISABLED"):
+            continue  # the other process of another test
         tests.append(
             {
                 "name": test["name"],

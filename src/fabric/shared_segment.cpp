@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -87,9 +86,8 @@ SharedSegment SharedSegment::make(std::string_view name, std::size_t bytes, std:
 SharedSegment SharedSegment::open(pid_t owner, std::string_view name, std::size_t bytes) noexcept {
   SharedSegment segment;
   segment.file_ = open_descriptor(owner, name);
-  struct stat status;
-  const bool opened = segment.file_ >= 0 && ::fstat(segment.file_, &status) == 0 &&
-                      status.st_size == static_cast<off_t>(bytes) && segment.map(bytes);
+  const bool opened =
+      segment.file_ >= 0 && ::lseek(segment.file_, 0, SEEK_END) == static_cast<off_t>(bytes) && segment.map(bytes);
   return opened ? std::move(segment) : SharedSegment();
 }
 
