@@ -59,8 +59,13 @@ TypeRecord* new_record() {
   return record;
 }
 
+/// A small description ends when its record describes another datatype, since ending it takes longer than the library
+/// takes to free a datatype.
 void recycle(TypeRecord* record) noexcept {
-  record->described.reset();
+  constexpr std::size_t small = 4096;
+  if (record->described != nullptr && layout::memory_bytes(*record->described->layout) > small) {
+    record->described.reset();
+  }
   Records& all = records();
   const std::lock_guard lock(all.mutex);
   all.unused.push_back(record);
