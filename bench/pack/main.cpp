@@ -7,8 +7,8 @@
 
 #include "arena.hpp"
 #include "gpu.hpp"
-#include "peer.hpp"
-#include "tables.hpp"
+#include "contestants/peer.hpp"
+#include "tables/tables.hpp"
 
 namespace {
 

@@ -3,10 +3,10 @@
 #include <cstdio>
 
 #include "gpu.hpp"
-#include "hand.hpp"
-#include "peer.hpp"
-#include "tables.hpp"
-#include "vendor.hpp"
+#include "contestants/hand.hpp"
+#include "contestants/peer.hpp"
+#include "tables/tables.hpp"
+#include "contestants/vendor.hpp"
 
 namespace gapless::bench {
 namespace {
