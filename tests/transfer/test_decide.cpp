@@ -9,7 +9,7 @@
 namespace gapless::transfer::headers {
 namespace {
 
-constexpr std::array ways = {WayKind::slots};
+constexpr std::array ways = {WayKind::slots, WayKind::exported};
 static_assert(ways.size() + 1 == way_count, "every way is enumerated");
 
 WaySet subset(unsigned bits) {
@@ -43,7 +43,9 @@ void for_all(Check check) {
 TEST(Decide, WhatDoesNotFitIsTruncatedWhateverIsOffered) {
   for_all([](const SenderFacts& sender, const ReceiverFacts& receiver, const Decision& decision) {
     EXPECT_EQ(sender.bytes > receiver.room, decision.outcome == Outcome::truncated);
-    if (decision.outcome == Outcome::truncated) EXPECT_EQ((Decision{.outcome = Outcome::truncated}), decision);
+    if (decision.outcome == Outcome::truncated) {
+      EXPECT_EQ((Decision{.outcome = Outcome::truncated}), decision);
+    }
   });
 }
 
@@ -54,17 +56,27 @@ TEST(Decide, AWayIsTakenThatBothSidesCanGoIfThereIsOne) {
     for (const WayKind way : ways) is_there_one |= sender.ways.has(way) && receiver.ways.has(way);
     EXPECT_EQ(is_there_one, decision.way != WayKind::none);
     EXPECT_EQ(is_there_one, decision.outcome != Outcome::refused);
-    if (!is_there_one) return EXPECT_EQ(Decision{}, decision);
+    if (!is_there_one) {
+      EXPECT_EQ(Decision{}, decision);
+      return;
+    }
     EXPECT_TRUE(sender.ways.has(decision.way) && receiver.ways.has(decision.way));
     EXPECT_EQ(receiver.whole, decision.bytes);
     EXPECT_EQ(receiver.whole == sender.bytes ? Outcome::whole : Outcome::partial, decision.outcome);
   });
 }
 
-TEST(Decide, WhatTheCpuReachesGoesToAGpuByPackedMemory) {
+TEST(Decide, WhatTheOtherSideReachesGoesByPackedMemory) {
   for_all([](const SenderFacts&, const ReceiverFacts& receiver, const Decision& decision) {
-    EXPECT_EQ(receiver.is_on_gpu && decision.way == WayKind::slots, decision.goes_by_packed_memory);
+    const bool is_across = receiver.is_on_gpu ? decision.way == WayKind::slots : decision.way == WayKind::exported;
+    EXPECT_EQ(is_across, decision.goes_by_packed_memory);
   });
+}
+
+TEST(Decide, GpuMemoryIsPreferred) {
+  const SenderFacts sender{2048, {WayKind::slots, WayKind::exported}};
+  const ReceiverFacts receiver{2048, 2048, true, {WayKind::slots, WayKind::exported}};
+  EXPECT_EQ((Decision{Outcome::whole, WayKind::exported, 2048, false}), decide(sender, receiver));
 }
 
 }  // namespace

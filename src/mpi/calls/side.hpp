@@ -19,6 +19,7 @@
 #include "mpi/table/native.hpp"
 #include "transfer/choice/corrected_send.hpp"
 #include "transfer/headers/fetch.hpp"
+#include "transfer/headers/introductions.hpp"
 #include "transfer/headers/offers.hpp"
 #include "transfer/operation.hpp"
 #include "transfer/packing.hpp"
@@ -156,6 +157,8 @@ class Side {
     if (matched_) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
     const std::size_t received = status.bytes();
     has_fetched_ = false;
+    if (user_.is_gpu_memory() && headers::are_looked_for())
+      transfer::headers::answer_introductions(user_.buffer.location.device);
     if (scratch_) return refuse(status);
     if (!packs() && landing_ == nullptr) return MPI_SUCCESS;
     if (received > buffer_size()) return raised_already;
@@ -263,7 +266,8 @@ class Side {
   int fetch(transfer::Batch& batch, const transfer::headers::Header& header,
             const transfer::headers::Decision& decision) noexcept {
     transfer::Operation* const packed = message_ ? &*message_ : nullptr;
-    const transfer::Result result = fetch_.emplace().begin(header, decision, user_.buffer, packed, batch);
+    auto* const landed = static_cast<std::byte*>(landing());
+    const transfer::Result result = fetch_.emplace().begin(header, decision, user_.buffer, landed, packed, batch);
     if (result != transfer::Result::ok) return peer_failure();
     switch (decision.outcome) {
       case transfer::headers::Outcome::truncated:

@@ -13,7 +13,7 @@ namespace gapless::transfer {
 namespace {
 
 constexpr std::array every_scheme = {Scheme::native,    Scheme::packed, Scheme::oneshot, Scheme::staged,
-                                     Scheme::pipelined, Scheme::device, Scheme::slots};
+                                     Scheme::pipelined, Scheme::device, Scheme::slots,   Scheme::direct};
 static_assert(every_scheme.size() == scheme_count);
 static_assert(static_cast<std::size_t>(Scheme::native) == model::native_way);
 static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && scheme_count <= model::most_ways);

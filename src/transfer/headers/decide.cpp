@@ -6,10 +6,10 @@ namespace gapless::transfer::headers {
 namespace {
 
 /// The first that both sides can go is taken.
-constexpr std::array by_preference = {WayKind::slots};
+constexpr std::array by_preference = {WayKind::exported, WayKind::slots};
 static_assert(by_preference.size() + 1 == way_count);
 
-/// Is that memory reached by the CPU alone?
+/// Is what is offered in memory that the CPU reaches, and no GPU?
 constexpr bool is_on_host(WayKind way) noexcept { return way == WayKind::slots; }
 
 }  // namespace
@@ -25,7 +25,7 @@ Decision decide(const SenderFacts& sender, const ReceiverFacts& receiver) noexce
     decision.outcome = receiver.whole == sender.bytes ? Outcome::whole : Outcome::partial;
     decision.way = way;
     decision.bytes = receiver.whole;
-    decision.goes_by_packed_memory = receiver.is_on_gpu && is_on_host(way);
+    decision.goes_by_packed_memory = receiver.is_on_gpu == is_on_host(way);
     return decision;
   }
   return decision;

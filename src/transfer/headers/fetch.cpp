@@ -2,13 +2,19 @@
 
 #include <cstddef>
 
+#include "transfer/headers/introductions.hpp"
 #include "transfer/schemes/slots.hpp"
 
 namespace gapless::transfer::headers {
 
+using schemes::ExportedWay;
 using schemes::SlotsWay;
 
-WaySet ways_of_receiver() noexcept { return {WayKind::slots}; }
+WaySet ways_of_receiver() noexcept {
+  WaySet ways{WayKind::slots};
+  if (accepting_device() >= 0) ways.add(WayKind::exported);
+  return ways;
+}
 
 SenderFacts facts_of(const Header& header) noexcept { return {header.bytes(), header.ways()}; }
 
@@ -17,25 +23,30 @@ void Fetch::release_others(const Header& header, WayKind taken) noexcept {
   if (taken != WayKind::slots) {
     if (const auto way = header.way<SlotsWay>()) static_cast<void>(fetch_from_slots(header, *way, nowhere, 0));
   }
+  if (taken != WayKind::exported) {
+    if (const auto way = header.way<ExportedWay>()) schemes::release_exported(*way);
+  }
 }
 
-Result Fetch::begin(const Header& header, const Decision& decision, const Buffer& into, Operation* packed,
-                    Batch& batch) noexcept {
+Result Fetch::move(const Header& header, const Decision& decision, const Buffer& into, std::byte* landing,
+                   Batch& batch) noexcept {
+  const bool lands = decision.goes_by_packed_memory;
+  const auto bytes = static_cast<std::size_t>(decision.bytes);
+  if (const auto way = header.way<SlotsWay>(); way && decision.way == WayKind::slots)
+    return lands ? fetch_from_slots(header, *way, landing, bytes) : fetch_from_slots(header, *way, into, bytes);
+  if (const auto way = header.way<ExportedWay>(); way && decision.way == WayKind::exported)
+    return lands ? direct_.copy(*way, landing, bytes) : direct_.begin(*way, into, bytes, batch);
+  return Result::peer_failed;
+}
+
+Result Fetch::begin(const Header& header, const Decision& decision, const Buffer& into, std::byte* landing,
+                    Operation* packed, Batch& batch) noexcept {
   release_others(header, decision.way);
   if (decision.outcome == Outcome::truncated) return Result::ok;
-  Result result = Result::peer_failed;
-  if (decision.goes_by_packed_memory && packed == nullptr) return result;
-  switch (decision.way) {
-    case WayKind::slots:
-      if (const auto way = header.way<SlotsWay>()) {
-        result = decision.goes_by_packed_memory ? fetch_from_slots(header, *way, packed->packed_data(), decision.bytes)
-                                                : fetch_from_slots(header, *way, into, decision.bytes);
-      }
-      break;
-    case WayKind::none:
-      break;
+  const Result result = move(header, decision, into, landing, batch);
+  if (decision.goes_by_packed_memory && packed != nullptr) {
+    packed->finish_in(batch, result == Result::ok ? static_cast<std::size_t>(decision.bytes) : 0);
   }
-  if (decision.goes_by_packed_memory) packed->finish_in(batch, result == Result::ok ? decision.bytes : 0);
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
 #include "transfer/message.hpp"
+#include "transfer/schemes/direct.hpp"
 #include "transfer/schemes/slots.hpp"
 
 namespace gapless::transfer::headers {
@@ -18,13 +19,14 @@ class Offers {
   /// Packs what is not yet.
   void pack() noexcept { slots_.pack(); }
   /// The header has been sent: what is offered is the receiver's. Packs what is not yet.
-  void release() noexcept { slots_.release(); }
+  void release() noexcept;
 
   const Header& header() const noexcept { return header_; }
 
  private:
   Header header_;
   schemes::SlotsOffer slots_;
+  schemes::DirectOffer direct_;
 };
 
 }  // namespace gapless::transfer::headers
