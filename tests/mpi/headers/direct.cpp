@@ -56,7 +56,7 @@ std::vector<int> arrived(const std::vector<int>& packed, std::size_t size) {
 }
 
 /// Blocks of messages that go direct: 1 KiB, a segment of the pool, more, and three quarters of it.
-const std::vector<int> block_counts{128, 1000, 1024, 20'000, 786'432};
+const std::vector<int> block_counts{128, 1000, 1024, 20'000, 98'304};
 
 /// One message from rank 0 to rank 1 and so on, sent and received as the arguments say.
 using Send = std::function<void(const void*, MPI_Datatype, MPI_Comm, int to)>;
@@ -127,7 +127,7 @@ TEST_F(Direct, SendToRecv) {
 }
 
 TEST_F(Direct, ShortMessagesAndThoseThatTheMemoryHasNoRoomForGoOtherWays) {
-  for (const int blocks : {1, 60, 127, 1'100'000}) pass(blocks, send, receive, 0);
+  for (const int blocks : {1, 60, 127, 140'000}) pass(blocks, send, receive, 0);
 }
 
 TEST_F(Direct, EveryKindOfReceive) {
@@ -258,7 +258,7 @@ TEST_F(Direct, CompletedSendsLeaveNothingToTheSender) {
     MPI_Barrier(MPI_COMM_WORLD);
     return;
   }
-  for (const int blocks : {128, 786'432}) {
+  for (const int blocks : {128, 98'304}) {
     Strided message(blocks);
     Ints incoming(std::vector<int>(message.values.size(), -1), true);
     MPI_Request request;
@@ -287,7 +287,7 @@ TEST_F(Direct, CompletedSendsLeaveNothingToTheSender) {
 /// Messages that nobody receives yet fill the memory, and then go other ways: nothing waits, and all arrive in order.
 TEST_F(Direct, UnexpectedMessagesPileUp) {
   if (!has_partner()) return;
-  constexpr int messages = 40, blocks = 65'536;  // 512 KiB each
+  constexpr int messages = 40, blocks = 8192;  // 64 KiB each
   Strided message(blocks);
   const std::uint64_t before = direct_messages();
   if (sends()) {
@@ -340,7 +340,7 @@ TEST_F(Direct, ManyRequestsAtOnce) {
 /// What is too long is an error of the receiver, and its segments are free again.
 TEST_F(Direct, Truncation) {
   if (!has_partner()) return;
-  constexpr int blocks = 400'000;
+  constexpr int blocks = 50'000;
   Strided message(blocks);
   const Owned half(strided(blocks / 2, length, stride));
   for (int times = 0; times < 12; ++times) {
@@ -367,7 +367,7 @@ TEST_F(Direct, Truncation) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
   }
-  pass(786'432, send, receive);
+  pass(98'304, send, receive);
 }
 
 TEST_F(Direct, CancelledReceivesAndSends) {
@@ -394,7 +394,7 @@ TEST_F(Direct, CancelledReceivesAndSends) {
     MPI_Recv(&flag, 1, MPI_INT, partner(), tag + 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     if (flag == 0) receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), MPI_STATUS_IGNORE);
   }
-  pass(786'432, send, receive);
+  pass(98'304, send, receive);
 }
 
 /// Memory of the program that is freed and allocated again at the same address, and datatypes that are freed while
