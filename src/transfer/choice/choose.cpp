@@ -79,7 +79,8 @@ void set_library_reads_gpu_memory(bool reads) noexcept { library_reads_gpu.store
 
 bool is_forced(Scheme scheme) noexcept {
   const int what = forced().load(std::memory_order_relaxed);
-  return what == static_cast<int>(scheme) || (scheme == Scheme::packed && what == static_cast<int>(Scheme::slots));
+  const bool goes_by_header = what == static_cast<int>(Scheme::slots) || what == static_cast<int>(Scheme::direct);
+  return what == static_cast<int>(scheme) || (scheme == Scheme::packed && goes_by_header);
 }
 
 bool is_any_forced() noexcept { return forced().load(std::memory_order_relaxed) != no_scheme; }
