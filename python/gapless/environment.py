@@ -33,9 +33,10 @@ VARIABLES = (
     ),
     Variable(
         "GAPLESS_SCHEME",
-        "native, packed, oneshot, staged, pipelined, device, slots",
+        "native, packed, oneshot, staged, pipelined, device, slots, direct",
         "chosen per message",
-        "Force one scheme for every message that it can carry.",
+        "Force one scheme for every message that it can carry. slots and direct are used between processes of a node "
+        "that all ask for them.",
     ),
     Variable(
         "GAPLESS_PROFILE",
@@ -112,7 +113,8 @@ VARIABLES = (
         "memory and GPU memory together; what exceeds the limit is freed at once. Of longer buffers four times as much "
         "page-locked memory is kept, four times as much GPU memory, and sixteen times as much host memory, which the "
         "kernel takes back where it is short. Page-locked memory, used or not, is five times as much in all, or 8 MiB; "
-        "messages that find none of it go through segments (pipelined).",
+        "messages that find none of it go through segments (pipelined). With GAPLESS_SCHEME=direct as much GPU memory "
+        "is exported beside it.",
     ),
     Variable(
         "GAPLESS_DEVICE_PLUGIN",

@@ -25,6 +25,7 @@ MANY_SECONDS = 20  # with less time the grid has every second point
 COMMAND_BYTES = 512
 SCHEMES = tuple(next(v for v in VARIABLES if v.name == "GAPLESS_SCHEME").values.split(", "))
 ON_HOST = ("native", "packed")
+BY_HEADER = ("slots", "direct")  # used where they are forced, and chosen by no table
 
 
 class Shape(ctypes.Structure):
@@ -120,7 +121,7 @@ def cells(found_pairs, grid) -> list[tuple]:
     for size in sizes:
         shapes = [(size, block, row) for block in blocks for row in rows if is_shape(size, block, row)]
         for memory, pair, _ in found_pairs:
-            schemes = [s for s in SCHEMES if (s in ON_HOST) == (memory == "host")]
+            schemes = [s for s in SCHEMES if s not in BY_HEADER and (s in ON_HOST) == (memory == "host")]
             if memory == "host":
                 listed.append((memory, pair, "packed", "move", size, 1, 1))
             for shape in shapes:

@@ -13,7 +13,7 @@ namespace gapless::transfer {
 namespace {
 
 constexpr std::array every_scheme = {Scheme::native,    Scheme::packed, Scheme::oneshot, Scheme::staged,
-                                     Scheme::pipelined, Scheme::device, Scheme::slots};
+                                     Scheme::pipelined, Scheme::device, Scheme::slots,   Scheme::direct};
 static_assert(every_scheme.size() == scheme_count);
 static_assert(static_cast<std::size_t>(Scheme::native) == model::native_way);
 static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && scheme_count <= model::most_ways);
@@ -79,7 +79,8 @@ void set_library_reads_gpu_memory(bool reads) noexcept { library_reads_gpu.store
 
 bool is_forced(Scheme scheme) noexcept {
   const int what = forced().load(std::memory_order_relaxed);
-  return what == static_cast<int>(scheme) || (scheme == Scheme::packed && what == static_cast<int>(Scheme::slots));
+  const bool goes_by_header = what == static_cast<int>(Scheme::slots) || what == static_cast<int>(Scheme::direct);
+  return what == static_cast<int>(scheme) || (scheme == Scheme::packed && goes_by_header);
 }
 
 bool is_any_forced() noexcept { return forced().load(std::memory_order_relaxed) != no_scheme; }

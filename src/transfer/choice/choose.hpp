@@ -26,7 +26,8 @@ std::span<const char* const> scheme_names() noexcept;
 /// Native or packed for MPI_Pack and MPI_Unpack within host memory.
 Scheme choose_packing(const Buffer& buffer) noexcept;
 
-/// Did GAPLESS_SCHEME, or force_scheme(), say so? Where slots are forced, what cannot go by them is packed.
+/// Did GAPLESS_SCHEME, or force_scheme(), say so? Where slots or direct are forced, host memory that cannot go by them
+/// is packed: a receive that may take a header must have its bytes in one piece.
 bool is_forced(Scheme scheme) noexcept;
 bool is_any_forced() noexcept;
 /// Replaces what GAPLESS_SCHEME said. For tests and benchmarks.

@@ -52,7 +52,7 @@ bool make_inbox(Job& mine) noexcept {
   const ssize_t length = ::getrandom(head.nonce.data(), head.nonce.size(), 0);
   if (length != static_cast<ssize_t>(head.nonce.size())) return false;
   head.free_slots.store(~std::uint64_t{0}, std::memory_order_relaxed);
-  head.magic = InboxHead::magic_of_version_1;
+  head.magic = InboxHead::magic_of_version_2;
   return true;
 }
 
@@ -64,7 +64,7 @@ bool make_inbox(Job& mine) noexcept {
   std::unique_ptr<Inbox> inbox(
       new (std::nothrow) Inbox(fabric::SharedSegment::open(*process, segment_name(rank).data(), inbox_bytes)));
   const bool can_be_used = inbox != nullptr && static_cast<bool>(*inbox) &&
-                           inbox->head().magic == InboxHead::magic_of_version_1 && inbox->reserve_slots();
+                           inbox->head().magic == InboxHead::magic_of_version_2 && inbox->reserve_slots();
   if (!can_be_used) return nullptr;
   Inbox* found = nullptr;
   if (peer.inbox.compare_exchange_strong(found, inbox.get(), std::memory_order_acq_rel)) found = inbox.release();
@@ -73,7 +73,7 @@ bool make_inbox(Job& mine) noexcept {
 
 }  // namespace
 
-bool are_wanted() noexcept { return is_forced(Scheme::slots); }
+bool are_wanted() noexcept { return is_forced(Scheme::slots) || is_forced(Scheme::direct); }
 
 void listen(int rank, int size) noexcept {
   Job& mine = job();
@@ -96,6 +96,8 @@ Inbox* find_inbox(int rank) noexcept {
 }
 
 Inbox& own_inbox() noexcept { return *job().own; }
+
+int own_rank() noexcept { return job().rank; }
 
 bool is_header(const void* received, std::size_t bytes) noexcept {
   if (bytes != Header::size || !is_listening()) return false;

@@ -33,6 +33,7 @@ Inbox* find_inbox(int rank) noexcept;
 
 /// This process's own. Precondition: is_listening().
 Inbox& own_inbox() noexcept;
+int own_rank() noexcept;
 
 /// Is what was received, `bytes` bytes, a header?
 bool is_header(const void* received, std::size_t bytes) noexcept;

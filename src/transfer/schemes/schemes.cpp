@@ -9,7 +9,7 @@ namespace gapless::transfer {
 namespace {
 
 constexpr std::array<const char*, scheme_count> names = {"native",    "packed", "oneshot", "staged",
-                                                         "pipelined", "device", "slots"};
+                                                         "pipelined", "device", "slots",   "direct"};
 
 }  // namespace
 
@@ -18,7 +18,8 @@ const char* name(Scheme scheme) noexcept { return names[static_cast<std::size_t>
 namespace schemes {
 namespace {
 
-const std::array<const Base*, scheme_count> all = {&native, &packed, &oneshot, &staged, &pipelined, &device, &slots};
+const std::array<const Base*, scheme_count> all = {&native,    &packed, &oneshot, &staged,
+                                                   &pipelined, &device, &slots,   &direct};
 
 }  // namespace
 
