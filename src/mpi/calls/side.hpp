@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "model/model.hpp"
+#include "mpi/calls/by_library.hpp"
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/calls/received_status.hpp"
 #include "mpi/calls/user_buffer.hpp"
@@ -40,13 +41,18 @@ class Side {
     owner_ = owner_of(user_);
     if (owner_ == Owner::ours) message_.emplace(user_.buffer, side);
     if (message_ && (message_->scheme() == transfer::Scheme::native || must_stay_whole())) message_.reset();
-    if (end == End::receive && headers::are_looked_for()) look_at_contiguous();
+    if (end == End::receive && headers::are_looked_for()) {
+      look_at_contiguous();
+      look_at_opaque();
+    }
   }
 
   bool packs() const noexcept { return message_.has_value(); }
+  /// Is received as bytes that the library unpacks, for a header may land in what gapless does not understand?
+  bool is_opaque() const noexcept { return opaque_bytes_ != 0; }
   /// Is there more to do than the library's call? A contiguous receive may take a header.
   bool takes_part() const noexcept {
-    return packs() || landing_ != nullptr || offer_.has_value() || matched_.has_value();
+    return packs() || landing_ != nullptr || offer_.has_value() || matched_.has_value() || is_opaque();
   }
 
   /// Sends a header in the message's place, if the peer listens and that can be had now. `whole`: all is packed before
@@ -121,10 +127,12 @@ class Side {
     if (!user_.is_gpu_memory() && !headers::are_looked_for()) message_.reset();
   }
   int fill(const char* function) noexcept {
+    if (is_opaque()) return by_library::pack(memory_, count_, datatype_, bytes_.data());
     const transfer::Result result = transfer::pack(user_.buffer, memory(), message_->packed_location());
     return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
   }
   int unpack_whole(const char* function) noexcept {
+    if (is_opaque()) return unpack_opaque(opaque_bytes_, nullptr);
     if (takes_header_of(user_.buffer)) {
       if (packs()) packed_type_->join(memory(), message_->packed_size() == header_bytes ? header_bytes : 0);
       if (transfer::headers::is_header(landing(), header_bytes)) return fetch_unseen(function);
@@ -137,14 +145,16 @@ class Side {
   void* memory() noexcept {
     if (offer_) return const_cast<transfer::headers::Header*>(&offer_->header());
     if (scratch_) return scratch_->data();
+    if (is_opaque()) return bytes_.data();
     return packs() ? message_->packed_data() : memory_;
   }
   Count count() const noexcept {
     if (offer_ || scratch_) return static_cast<Count>(header_bytes);
+    if (is_opaque()) return static_cast<Count>(opaque_bytes_);
     return packs() ? packed_type_->count() : count_;
   }
   MPI_Datatype datatype() const noexcept {
-    if (offer_ || scratch_) return MPI_BYTE;
+    if (offer_ || scratch_ || is_opaque()) return MPI_BYTE;
     return packs() ? packed_type_->handle() : datatype_;
   }
 
@@ -156,8 +166,9 @@ class Side {
     const std::size_t received = status.bytes();
     has_fetched_ = false;
     if (scratch_) return refuse(status);
-    if (!packs() && landing_ == nullptr) return MPI_SUCCESS;
+    if (!packs() && landing_ == nullptr && !is_opaque()) return MPI_SUCCESS;
     if (received > buffer_size()) return raised_already;
+    if (is_opaque()) return unpack_opaque(received, &status);
     if (packs()) packed_type_->join(memory(), received);
     if (transfer::headers::is_header(landing(), received)) return fetch(batch, status);
     if (!packs() && !lands_as_bytes_) return MPI_SUCCESS;
@@ -193,11 +204,12 @@ class Side {
            static_cast<std::size_t>(buffer.size()) >= header_bytes;
   }
   std::size_t buffer_size() const noexcept {
-    return user_.is_described() ? static_cast<std::size_t>(user_.buffer.size()) : 0;
+    return user_.is_described() ? static_cast<std::size_t>(user_.buffer.size()) : opaque_bytes_;
   }
   /// Where a header would be.
   void* landing() noexcept {
     if (scratch_) return scratch_->data();
+    if (is_opaque()) return bytes_.data();
     return packs() ? message_->packed_data() : landing_;
   }
 
@@ -215,6 +227,29 @@ class Side {
     memory_ = landing_;
     count_ = static_cast<Count>(buffer_size());
     datatype_ = MPI_BYTE;
+  }
+
+  void look_at_opaque() noexcept {
+    if (!user_.opaque || user_.is_gpu_memory() || count_ <= 0) return;
+    MPI_Count size = 0, all = 0;
+    native.Type_size_x(datatype_, &size);
+    const bool is_too_long = __builtin_mul_overflow(size, static_cast<MPI_Count>(count_), &all) ||
+                             all > static_cast<MPI_Count>(std::numeric_limits<Count>::max());
+    if (!is_too_long && all >= static_cast<MPI_Count>(header_bytes)) opaque_bytes_ = static_cast<std::size_t>(all);
+  }
+  int unpack_opaque(std::size_t received, ReceivedStatus* status) noexcept {
+    if (!transfer::headers::is_header(bytes_.data(), status == nullptr ? header_bytes : received))
+      return by_library::unpack(bytes_.data(), received, memory_, datatype_);
+    has_fetched_ = true;
+    const transfer::headers::Header header = take_header();
+    const bool fits = header.bytes() <= opaque_bytes_;
+    const std::size_t whole = fits ? header.bytes() : 0;
+    const auto way = header.way<transfer::schemes::SlotsWay>();
+    const transfer::Result result =
+        way ? transfer::schemes::fetch_from_slots(header, *way, bytes_.data(), whole) : transfer::Result::peer_failed;
+    if (status != nullptr) status->set_bytes(fits ? whole : opaque_bytes_);
+    if (result != transfer::Result::ok) return peer_failure();
+    return fits ? by_library::unpack(bytes_.data(), whole, memory_, datatype_) : truncated_message();
   }
 
   /// A header has landed: fetches what it offers. MPI_SUCCESS, or the error that is to be raised.
@@ -276,6 +311,11 @@ class Side {
       code = unserved_gpu_memory(function, user_.buffer.location.device);
       return false;
     }
+    if (is_opaque() && !bytes_) {
+      bytes_ = transfer::PoolBuffer(device::MemoryKind::host, -1, opaque_bytes_);
+      if (!bytes_) code = MPI_ERR_NO_MEM;  // what the library received by itself could be a header
+      return static_cast<bool>(bytes_);
+    }
     if (!packs()) {
       if (counts_native_messages) record_native(count_, datatype_);
       return true;
@@ -334,6 +374,8 @@ class Side {
   std::optional<std::array<std::byte, transfer::headers::Header::size>> scratch_;  ///< for what does not fit
   std::byte* landing_ = nullptr;  ///< of a contiguous receive that may take a header
   std::optional<headers::Matched> matched_;
+  transfer::PoolBuffer bytes_;    ///< what arrives for a datatype that is not understood
+  std::size_t opaque_bytes_ = 0;  ///< how much room that is; 0 where it is understood
   bool lands_as_bytes_ = false;
   bool has_fetched_ = false;
 };

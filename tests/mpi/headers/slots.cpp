@@ -241,6 +241,136 @@ TEST(Slots, ContiguousReceiversOfOddElements) {
   }
 }
 
+/// A datatype that gapless does not understand, for it is nested too deeply, may be what a header lands in.
+class Deep {
+ public:
+  explicit Deep(MPI_Datatype of) {
+    MPI_Type_dup(of, &type_);
+    for (int depth = 0; depth < 120; ++depth) {
+      MPI_Datatype outer;
+      MPI_Type_dup(type_, &outer);
+      MPI_Type_free(&type_);
+      type_ = outer;
+    }
+    MPI_Type_commit(&type_);
+  }
+  ~Deep() { MPI_Type_free(&type_); }
+  Deep(const Deep&) = delete;
+  Deep& operator=(const Deep&) = delete;
+  operator MPI_Datatype() const { return type_; }
+
+ private:
+  MPI_Datatype type_;
+};
+
+TEST(Slots, DatatypesThatAreNotUnderstood) {
+  const Receive recv = [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+    EXPECT_EQ(MPI_SUCCESS, MPI_Recv(memory, 1, Deep(type), from, tag, communicator, status));
+  };
+  const Receive wait = [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+    MPI_Request request;
+    const Deep deep(type);
+    MPI_Irecv(memory, 1, deep, from, tag, communicator, &request);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, status));
+  };
+  const Receive started = [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+    MPI_Request request;
+    const Deep deep(type);
+    MPI_Recv_init(memory, 1, deep, from, tag, communicator, &request);
+    MPI_Start(&request);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, status));
+    MPI_Request_free(&request);
+  };
+  const Receive matched = [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+    MPI_Message message;
+    MPI_Mprobe(from, tag, communicator, &message, MPI_STATUS_IGNORE);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Mrecv(memory, 1, Deep(type), &message, status));
+  };
+  for (const int blocks : {128, 20'000}) {
+    for (const Receive& each : {recv, wait, started, matched}) pass(blocks, send, each);
+  }
+  // What is no header is left to the library.
+  const Send deep_send = [](const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
+    MPI_Send(memory, 1, Deep(type), to, tag, communicator);
+  };
+  for (const int blocks : {59, 1000}) pass(blocks, deep_send, recv, MPI_COMM_WORLD, 0);
+}
+
+TEST(Slots, ShortMessagesIntoDatatypesThatAreNotUnderstood) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!has_partner()) return;
+  constexpr int blocks = 500, sent = 301;  // ints: the last block is half there
+  const Strided message(blocks);
+  if (sends()) {
+    MPI_Send(message.values.data(), sent, MPI_INT, partner(), tag, MPI_COMM_WORLD);
+    return;
+  }
+  std::vector<int> incoming(message.values.size(), -1);
+  MPI_Status status;
+  EXPECT_EQ(MPI_SUCCESS, MPI_Recv(incoming.data(), 1, Deep(message.type), partner(), tag, MPI_COMM_WORLD, &status));
+  int count = 0;
+  MPI_Get_elements(&status, message.type, &count);
+  EXPECT_EQ(sent, count);
+  std::vector<int> wanted(message.values.size(), -1);
+  for (int k = 0; k < sent; ++k)
+    wanted[static_cast<std::size_t>(k / length * stride + k % length)] = message.values[static_cast<std::size_t>(k)];
+  EXPECT_TRUE(wanted == incoming);
+}
+
+TEST(Slots, ReplacedDatatypesThatAreNotUnderstood) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!has_partner()) return;
+  constexpr int blocks = 1000;
+  const Strided message(blocks);
+  const Deep deep(message.type);
+  std::vector<int> mine = message.values, theirs = message.values;
+  for (int& value : mine) value += 1000 * rank();
+  for (int& value : theirs) value += 1000 * partner();
+  std::vector<int> both = mine;
+  MPI_Status status;
+  MPI_Sendrecv_replace(both.data(), 1, deep, partner(), tag, partner(), tag, MPI_COMM_WORLD, &status);
+  expect_message(status, message.type, blocks, partner());
+  EXPECT_TRUE(both == placed(mine, picked(theirs, blocks, length, stride), length, stride));
+  std::vector<int> incoming(mine.size(), -1);
+  MPI_Sendrecv(mine.data(), 1, message.type, partner(), tag, incoming.data(), 1, deep, partner(), tag, MPI_COMM_WORLD,
+               &status);
+  EXPECT_TRUE(incoming ==
+              placed(std::vector<int>(mine.size(), -1), picked(theirs, blocks, length, stride), length, stride));
+#if MPI_VERSION >= 4
+  MPI_Request request;
+  incoming.assign(incoming.size(), -1);
+  MPI_Isendrecv(mine.data(), 1, message.type, partner(), tag, incoming.data(), 1, deep, partner(), tag, MPI_COMM_WORLD,
+                &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT_TRUE(incoming ==
+              placed(std::vector<int>(mine.size(), -1), picked(theirs, blocks, length, stride), length, stride));
+#endif
+}
+
+int times_told = 0;
+void tell(MPI_Comm*, int*, ...) { ++times_told; }
+
+/// The handler is told once of a communicator that never was one.
+TEST(Slots, HandlersAreToldOnce) {
+  MPI_Errhandler handler;
+  MPI_Comm_create_errhandler(tell, &handler);
+  const std::vector<MPI_Comm> tellers{MPI_COMM_WORLD, MPI_COMM_SELF};
+  for (const MPI_Comm each : tellers) MPI_Comm_set_errhandler(each, handler);
+  const Strided message(1000);
+  const MPI_Comm never{};
+  times_told = 0;
+  MPI_Send(message.values.data(), 1, message.type, 0, tag, never);
+  EXPECT_EQ(1, times_told);
+  for (const MPI_Comm each : tellers) {
+    MPI_Errhandler now;
+    MPI_Comm_get_errhandler(each, &now);
+    EXPECT_TRUE(now == handler);
+    MPI_Errhandler_free(&now);
+    MPI_Comm_set_errhandler(each, MPI_ERRORS_ARE_FATAL);
+  }
+  MPI_Errhandler_free(&handler);
+}
+
 TEST(Slots, BothWaysInOneCall) {
   MPI_Barrier(MPI_COMM_WORLD);
   if (!has_partner()) return;
