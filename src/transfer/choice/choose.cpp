@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <optional>
+#include <string_view>
 
 #include "base/settings.hpp"
 #include "model/model.hpp"
@@ -20,15 +21,15 @@ static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && s
 
 constexpr int no_scheme = -1;
 
-int forced_by_environment() noexcept {
+int number_of(std::string_view scheme_name) noexcept {
   for (const Scheme scheme : every_scheme) {
-    if (settings().scheme == name(scheme)) return static_cast<int>(scheme);
+    if (scheme_name == name(scheme)) return static_cast<int>(scheme);
   }
   return no_scheme;
 }
 
 std::atomic<int>& forced() noexcept {
-  static std::atomic<int> scheme = forced_by_environment();
+  static std::atomic<int> scheme = number_of(settings().scheme);
   return scheme;
 }
 
@@ -143,3 +144,8 @@ Scheme choose_packing(const Buffer& buffer) noexcept {
 }
 
 }  // namespace gapless::transfer
+
+extern "C" void gapless_force_scheme(const char* name) {
+  gapless::transfer::forced().store(gapless::transfer::number_of(name != nullptr ? name : ""),
+                                    std::memory_order_relaxed);
+}
