@@ -17,6 +17,8 @@ namespace {
 
 using headers::Header;
 using headers::Nonce;
+using headers::WayKind;
+using headers::WaySet;
 using schemes::SlotsOffer;
 using schemes::SlotsWay;
 
@@ -60,6 +62,15 @@ TEST(Header, HasRoomForSeveralWays) {
   EXPECT_EQ(4, header.way<SlotsWay>()->slots[0]);
 }
 
+TEST(Header, TellsOfTheWaysThatAreKnown) {
+  Header header(nonce(1), 2000, 1);
+  EXPECT_EQ(WaySet{}, header.ways());
+  EXPECT_TRUE(header.add(Other{}));
+  EXPECT_EQ(WaySet{}, header.ways());
+  EXPECT_TRUE(header.add(SlotsWay{1, {4}}));
+  EXPECT_EQ(WaySet{WayKind::slots}, header.ways());
+}
+
 TEST(Header, WaysThatAreNonsenseAreNone) {
   for (int value = 0; value < 256; ++value) {
     std::byte bytes[Header::size];
@@ -86,9 +97,14 @@ class Slots : public testing::Test {
     for (std::size_t k = 0; k < bytes; ++k) memory_[2 * k] = static_cast<std::byte>(k * 31 / 7);
     return {types_.back().get(), 1, memory_.data(), {}};
   }
+  bool secure(SlotsOffer& offer, std::size_t bytes) {
+    header_ = Header(nonce(1), bytes, 1);
+    return offer.secure(buffer(bytes), inbox_, header_);
+  }
   int free_slots() const { return __builtin_popcountll(inbox_.head().free_slots.load()); }
 
   headers::Inbox inbox_;
+  Header header_;
   std::vector<std::byte> memory_;
   std::vector<std::unique_ptr<Described>> types_;
 };
@@ -96,9 +112,9 @@ class Slots : public testing::Test {
 TEST_F(Slots, HoldThePackedBytesInOrder) {
   constexpr std::size_t bytes = 3 * headers::slot_bytes + 100;
   SlotsOffer offer;
-  ASSERT_TRUE(offer.secure(buffer(bytes), inbox_));
+  ASSERT_TRUE(secure(offer, bytes));
   offer.pack();
-  const auto way = offer.header().way<SlotsWay>();
+  const auto way = header_.way<SlotsWay>();
   ASSERT_TRUE(way);
   ASSERT_EQ(4u, way->count);
   EXPECT_EQ(4u, inbox_.head().words[way->slots[0]].packed.load());
@@ -111,7 +127,7 @@ TEST_F(Slots, HoldThePackedBytesInOrder) {
 TEST_F(Slots, AreFreeAgainIfTheOfferEndsUnreleased) {
   {
     SlotsOffer offer;
-    ASSERT_TRUE(offer.secure(buffer(100'000), inbox_));
+    ASSERT_TRUE(secure(offer, 100'000));
     EXPECT_EQ(60, free_slots());
   }
   EXPECT_EQ(64, free_slots());
@@ -119,7 +135,7 @@ TEST_F(Slots, AreFreeAgainIfTheOfferEndsUnreleased) {
 
 TEST_F(Slots, AreTheReceiversOnceReleased) {
   SlotsOffer offer;
-  ASSERT_TRUE(offer.secure(buffer(100'000), inbox_));
+  ASSERT_TRUE(secure(offer, 100'000));
   offer.release();
   EXPECT_FALSE(offer);
   EXPECT_EQ(60, free_slots());
@@ -129,20 +145,20 @@ TEST_F(Slots, AreOfferedWholeOrNotAtAll) {
   std::vector<std::unique_ptr<SlotsOffer>> offers;
   for (int k = 0; k < 2; ++k) {
     offers.push_back(std::make_unique<SlotsOffer>());
-    ASSERT_TRUE(offers.back()->secure(buffer(31 * headers::slot_bytes), inbox_));
+    ASSERT_TRUE(secure(*offers.back(), 31 * headers::slot_bytes));
   }
   EXPECT_EQ(2, free_slots());
   SlotsOffer third;
-  EXPECT_FALSE(third.secure(buffer(3 * headers::slot_bytes), inbox_));
+  EXPECT_FALSE(secure(third, 3 * headers::slot_bytes));
   EXPECT_EQ(2, free_slots());
-  EXPECT_TRUE(third.secure(buffer(2 * headers::slot_bytes), inbox_));
+  EXPECT_TRUE(secure(third, 2 * headers::slot_bytes));
 }
 
 TEST_F(Slots, AreForMessagesOfALength) {
   SlotsOffer offer;
-  EXPECT_FALSE(offer.secure(buffer(1023), inbox_));
-  EXPECT_FALSE(offer.secure(buffer(schemes::most_slots_bytes + 1), inbox_));
-  EXPECT_TRUE(offer.secure(buffer(schemes::most_slots_bytes), inbox_));
+  EXPECT_FALSE(secure(offer, 1023));
+  EXPECT_FALSE(secure(offer, schemes::most_slots_bytes + 1));
+  EXPECT_TRUE(secure(offer, schemes::most_slots_bytes));
 }
 
 }  // namespace

@@ -19,9 +19,10 @@
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/choice/corrected_send.hpp"
+#include "transfer/headers/fetch.hpp"
+#include "transfer/headers/offers.hpp"
 #include "transfer/operation.hpp"
 #include "transfer/packing.hpp"
-#include "transfer/schemes/slots.hpp"
 
 namespace gapless::mpi {
 
@@ -58,7 +59,7 @@ class Side {
   /// Sends a header in the message's place, if the peer listens and that can be had now. `whole`: all is packed before
   /// the call, for the call waits for the peer.
   void offer(MPI_Comm communicator, int destination, bool whole) noexcept {
-    if (owner_ != Owner::ours || user_.is_gpu_memory()) return;
+    if (owner_ != Owner::ours) return;
     transfer::headers::Inbox* const inbox = headers::find_inbox(communicator, destination);
     if (inbox == nullptr || !offer_.emplace().secure(user_.buffer, *inbox)) return offer_.reset();
     if (whole) offer_->pack();
@@ -179,6 +180,12 @@ class Side {
     return MPI_ERR_TYPE;
   }
 
+  /// The batch has run: what a header has offered is let go of.
+  void has_unpacked() noexcept {
+    if (fetch_) fetch_->end();
+    fetch_.reset();
+  }
+
   /// The end of a receive that the library answered with `code`. `raise` raises an error of ours.
   template <class Raise>
   int finish_call(ReceivedStatus& status, int code, const char* function, Raise raise) noexcept {
@@ -191,6 +198,7 @@ class Side {
     transfer::Batch batch;
     code = unpack_in(batch, status);
     const transfer::Result result = batch.run();
+    has_unpacked();
     if (result != transfer::Result::ok) code = gpu_failure(function, result);
     status.deliver();
     return code == MPI_SUCCESS || code == raised_already ? code : raise(code);
@@ -256,44 +264,50 @@ class Side {
   int fetch(transfer::Batch& batch, ReceivedStatus& status) noexcept {
     has_fetched_ = true;
     const transfer::headers::Header header = take_header();
-    const bool fits = header.bytes() <= buffer_size();
-    const std::size_t whole = fits ? bytes_to_unpack(header.bytes()) : 0;
-    const transfer::Result result = fetch(batch, header, whole);
-    status.set_bytes(fits ? whole : buffer_size());
-    if (result != transfer::Result::ok) return peer_failure();
-    if (!fits) return truncated_message();
-    return whole == header.bytes() ? MPI_SUCCESS : MPI_ERR_TYPE;
+    const std::size_t whole = header.bytes() <= buffer_size() ? bytes_to_unpack(header.bytes()) : 0;
+    const transfer::headers::Decision decision = decide(header, whole);
+    const int code = fetch(batch, header, decision);
+    status.set_bytes(decision.outcome == transfer::headers::Outcome::truncated ? buffer_size() : decision.bytes);
+    return code;
   }
   int fetch_unseen(const char* function) noexcept {
     const transfer::headers::Header header = take_header();
-    const bool fits = header.bytes() <= buffer_size();
     transfer::Batch batch;
-    const transfer::Result fetched = fetch(batch, header, fits ? header.bytes() : 0);
+    const int code = fetch(batch, header, decide(header, header.bytes()));
     const transfer::Result unpacked = batch.run();
-    if (fetched != transfer::Result::ok) return peer_failure();
-    if (!fits) return truncated_message();
-    return unpacked == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, unpacked);
+    has_unpacked();
+    return code == MPI_SUCCESS && unpacked != transfer::Result::ok ? gpu_failure(function, unpacked) : code;
   }
   /// What was put back does not fit.
   int refuse(ReceivedStatus& status) noexcept {
     if (transfer::headers::is_header(landing(), header_bytes)) {
-      const transfer::headers::Header header = take_header();
-      const auto way = header.way<transfer::schemes::SlotsWay>();
-      std::byte* const nowhere = nullptr;
-      if (way) static_cast<void>(transfer::schemes::fetch_from_slots(header, *way, nowhere, 0));
+      transfer::Batch nothing;
+      static_cast<void>(fetch(nothing, take_header(), {.outcome = transfer::headers::Outcome::truncated}));
     }
     has_fetched_ = true;
     status.set_bytes(buffer_size());
     return truncated_message();
   }
-  transfer::Result fetch(transfer::Batch& batch, const transfer::headers::Header& header, std::size_t bytes) noexcept {
-    const auto way = header.way<transfer::schemes::SlotsWay>();
-    if (!way) return transfer::Result::peer_failed;
-    if (user_.buffer.location.is_cpu_addressable())
-      return transfer::schemes::fetch_from_slots(header, *way, user_.buffer, bytes);
-    const transfer::Result result = transfer::schemes::fetch_from_slots(header, *way, message_->packed_data(), bytes);
-    message_->finish_in(batch, result == transfer::Result::ok ? bytes : 0);
-    return result;
+  transfer::headers::Decision decide(const transfer::headers::Header& header, std::size_t whole) const noexcept {
+    return transfer::headers::decide(transfer::headers::facts_of(header),
+                                     {.room = buffer_size(),
+                                      .whole = whole,
+                                      .is_on_gpu = !user_.buffer.location.is_cpu_addressable(),
+                                      .ways = transfer::headers::ways_of_receiver()});
+  }
+  int fetch(transfer::Batch& batch, const transfer::headers::Header& header,
+            const transfer::headers::Decision& decision) noexcept {
+    transfer::Operation* const packed = message_ ? &*message_ : nullptr;
+    const transfer::Result result = fetch_.emplace().begin(header, decision, user_.buffer, packed, batch);
+    if (result != transfer::Result::ok) return peer_failure();
+    switch (decision.outcome) {
+      case transfer::headers::Outcome::truncated:
+        return truncated_message();
+      case transfer::headers::Outcome::partial:
+        return MPI_ERR_TYPE;
+      default:
+        return MPI_SUCCESS;
+    }
   }
   /// The header that has landed. Its place has none any more, so that it is not taken twice.
   transfer::headers::Header take_header() noexcept {
@@ -370,7 +384,8 @@ class Side {
   Owner owner_ = Owner::library;
   std::optional<transfer::Operation> message_;
   std::optional<PackedType<Count>> packed_type_;
-  std::optional<transfer::schemes::SlotsOffer> offer_;
+  std::optional<transfer::headers::Offers> offer_;
+  std::optional<transfer::headers::Fetch> fetch_;
   std::optional<std::array<std::byte, transfer::headers::Header::size>> scratch_;  ///< for what does not fit
   std::byte* landing_ = nullptr;  ///< of a contiguous receive that may take a header
   std::optional<headers::Matched> matched_;
