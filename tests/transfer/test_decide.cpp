@@ -54,7 +54,10 @@ TEST(Decide, AWayIsTakenThatBothSidesCanGoIfThereIsOne) {
     for (const WayKind way : ways) is_there_one |= sender.ways.has(way) && receiver.ways.has(way);
     EXPECT_EQ(is_there_one, decision.way != WayKind::none);
     EXPECT_EQ(is_there_one, decision.outcome != Outcome::refused);
-    if (!is_there_one) return EXPECT_EQ(Decision{}, decision);
+    if (!is_there_one) {
+      EXPECT_EQ(Decision{}, decision);
+      return;
+    }
     EXPECT_TRUE(sender.ways.has(decision.way) && receiver.ways.has(decision.way));
     EXPECT_EQ(receiver.whole, decision.bytes);
     EXPECT_EQ(receiver.whole == sender.bytes ? Outcome::whole : Outcome::partial, decision.outcome);

@@ -9,6 +9,7 @@
 #include "base/settings.hpp"
 #include "model/model.hpp"
 #include "transfer/schemes/scheme.hpp"
+#include "transfer/schemes/slots.hpp"
 
 namespace gapless::transfer {
 namespace {
@@ -135,6 +136,13 @@ double predict_message_ns(Scheme scheme, const Buffer& buffer) noexcept {
 
 std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) noexcept {
   return least(buffer, side, best);
+}
+
+bool choose_slots(const Buffer& buffer) noexcept {
+  if (is_any_forced()) return is_forced(Scheme::slots);
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  return bytes >= schemes::least_slots_bytes && bytes <= schemes::most_slots_bytes &&
+         model::slots_saving_ns(amount_of(buffer)) > 0;
 }
 
 Scheme choose_packing(const Buffer& buffer) noexcept {

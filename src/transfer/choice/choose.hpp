@@ -26,6 +26,9 @@ std::span<const char* const> scheme_names() noexcept;
 /// Native or packed for MPI_Pack and MPI_Unpack within host memory.
 Scheme choose_packing(const Buffer& buffer) noexcept;
 
+/// Does a noncontiguous buffer in host memory go by slots, to a process that listens? As forced, else as predicted.
+bool choose_slots(const Buffer& buffer) noexcept;
+
 /// Did GAPLESS_SCHEME, or force_scheme(), say so? Where slots are forced, what cannot go by them is packed.
 bool is_forced(Scheme scheme) noexcept;
 bool is_any_forced() noexcept;

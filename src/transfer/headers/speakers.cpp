@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 
+#include "base/settings.hpp"
 #include "fabric/registry.hpp"
 #include "transfer/choice/choose.hpp"
 
@@ -73,7 +74,7 @@ bool make_inbox(Job& mine) noexcept {
 
 }  // namespace
 
-bool are_wanted() noexcept { return is_forced(Scheme::slots); }
+bool are_wanted() noexcept { return is_any_forced() ? is_forced(Scheme::slots) : settings().headers; }
 
 void listen(int rank, int size) noexcept {
   Job& mine = job();
