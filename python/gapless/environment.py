@@ -32,6 +32,14 @@ VARIABLES = (
         "fails at all processes, and not only where the memory is.",
     ),
     Variable(
+        "GAPLESS_HEADERS",
+        "0, 1",
+        "0",
+        "1: this process sends and receives headers, so that messages between processes of a node go by slots where "
+        "that is predicted to be faster. Only those processes of a job do so that are told. Has no effect where "
+        "GAPLESS_SCHEME is set; slots or direct there imply it.",
+    ),
+    Variable(
         "GAPLESS_SCHEME",
         "native, packed, oneshot, staged, pipelined, device, slots, direct",
         "chosen per message",

@@ -31,6 +31,7 @@ constexpr Variable variables[] = {
     {"GAPLESS_VERBOSE", "0, 1", Elsewhere::word},  // the shim
     {"GAPLESS_STATISTICS", "0, 1", &Settings::statistics},
     {"GAPLESS_ALL_RANKS", "0, 1", &Settings::all_ranks},
+    {"GAPLESS_HEADERS", "0, 1", &Settings::headers},
     {"GAPLESS_SCHEME", "native, packed, oneshot, staged, pipelined, device, slots, direct", &Settings::scheme},
     {"GAPLESS_PROFILE", "a path, or built-in", &Settings::profile},
     {"GAPLESS_MODEL", "corrected, fixed", &Settings::model},

@@ -1,15 +1,20 @@
 // Headers as bytes, and the slots of an inbox that this process makes for itself.
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "fabric/shared_segment.hpp"
 #include "layout/datatype/datatype.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
+#include "transfer/headers/speakers.hpp"
 #include "transfer/schemes/slots.hpp"
 
 namespace gapless::transfer {
@@ -152,6 +157,34 @@ TEST_F(Slots, AreOfferedWholeOrNotAtAll) {
   EXPECT_FALSE(secure(third, 3 * headers::slot_bytes));
   EXPECT_EQ(2, free_slots());
   EXPECT_TRUE(secure(third, 2 * headers::slot_bytes));
+}
+
+/// The number of a process that has ended.
+pid_t ended_process() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  return child;
+}
+
+/// A sender that is killed while it packs is noticed by its receiver, which does not wait for ever.
+TEST_F(Slots, OfASenderThatHasEndedAreNotWaitedFor) {
+  // A job of its own, for processes of one job find each other.
+  ::setenv("PMIX_NAMESPACE", ("test-of-slots-" + std::to_string(::getpid())).c_str(), 1);
+  headers::listen(0, 2);
+  ASSERT_TRUE(headers::is_listening());
+  constexpr std::size_t bytes = 3 * headers::slot_bytes;
+  ASSERT_TRUE(headers::own_inbox().reserve_slots());
+  SlotsOffer offer;
+  header_ = Header(headers::own_inbox().head().nonce, bytes, ended_process());
+  ASSERT_TRUE(offer.secure(buffer(bytes), headers::own_inbox(), header_));  // one slot is packed, and two are not
+  const auto way = header_.way<SlotsWay>();
+  ASSERT_TRUE(way);
+  std::vector<std::byte> received(bytes);
+  EXPECT_EQ(Result::peer_failed, schemes::fetch_from_slots(header_, *way, received.data(), bytes));
+  offer.pack();
+  EXPECT_EQ(Result::ok, schemes::fetch_from_slots(header_, *way, received.data(), bytes));
+  offer.release();
 }
 
 TEST_F(Slots, AreForMessagesOfALength) {

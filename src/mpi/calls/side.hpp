@@ -4,11 +4,17 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <exception>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <utility>
 
+#include "layout/datatype/datatype.hpp"
 #include "model/model.hpp"
+#include "mpi/calls/by_library.hpp"
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/calls/received_status.hpp"
 #include "mpi/calls/user_buffer.hpp"
@@ -17,6 +23,7 @@
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
+#include "transfer/choice/choose.hpp"
 #include "transfer/choice/corrected_send.hpp"
 #include "transfer/headers/fetch.hpp"
 #include "transfer/headers/introductions.hpp"
@@ -37,26 +44,46 @@ class Side {
   /// `idle` when the peer is MPI_PROC_NULL: nothing is packed or unpacked.
   Side(const void* memory, Count count, MPI_Datatype datatype, bool idle) noexcept
       : memory_(const_cast<void*>(memory)), count_(count), datatype_(datatype) {
-    const auto analysis = headers::are_looked_for() ? Analysis::now : Analysis::when_it_pays;
+    // What a header may land in must be known, and what goes out need not.
+    constexpr bool receives = end == End::receive;
+    const auto analysis = receives && headers::are_looked_for() ? Analysis::now : Analysis::when_it_pays;
     if (!idle) user_ = identify(memory, count, datatype, Purpose::message, analysis);
     owner_ = owner_of(user_);
     if (owner_ == Owner::ours) message_.emplace(user_.buffer, side);
+    // What the library scattered could not be looked at.
+    if (receives && message_ && message_->scheme() == transfer::Scheme::native && takes_header_of(user_.buffer))
+      message_.emplace(user_.buffer, side, transfer::Scheme::packed);
     if (message_ && (message_->scheme() == transfer::Scheme::native || must_stay_whole())) message_.reset();
-    if (end == End::receive && headers::are_looked_for()) look_at_contiguous();
+    if (end == End::receive && headers::are_looked_for()) {
+      look_at_contiguous();
+      look_at_opaque();
+    }
   }
 
   bool packs() const noexcept { return message_.has_value(); }
+  /// Is received as bytes that the library unpacks, for a header may land in what gapless does not understand?
+  bool is_opaque() const noexcept { return opaque_bytes_ != 0; }
   /// Is there more to do than the library's call? A contiguous receive may take a header.
   bool takes_part() const noexcept {
-    return packs() || landing_ != nullptr || offer_.has_value() || matched_.has_value();
+    return packs() || landing_ != nullptr || offer_.has_value() || matched_.has_value() || is_opaque();
   }
 
-  /// Sends a header in the message's place, if the peer listens and that can be had now. `whole`: all is packed before
-  /// the call, for the call waits for the peer.
-  void offer(MPI_Comm communicator, int destination, bool whole) noexcept {
-    if (owner_ != Owner::ours) return;
+  /// Sends a header in the message's place, if that is sooner, the peer listens and it can be had now. `whole`: all is
+  /// packed before the call, for the call waits for the peer. `timed`: of a blocking call that only sends.
+  void offer(MPI_Comm communicator, int destination, bool whole,
+             std::optional<transfer::CorrectedSend>* timed = nullptr) noexcept {
+    const bool is_on_host = !user_.is_gpu_memory();
+    if (owner_ != Owner::ours || (is_on_host && !transfer::choose_slots(user_.buffer))) return;
     transfer::headers::Inbox* const inbox = headers::find_inbox(communicator, destination);
-    if (inbox == nullptr || !offer_.emplace().secure(user_.buffer, *inbox)) return offer_.reset();
+    if (inbox == nullptr) return;
+    if (is_on_host && timed != nullptr) {
+      correct(*timed, peer_number(communicator, destination), transfer::Scheme::slots);
+      if ((*timed)->scheme() != transfer::Scheme::slots) return;
+    }
+    if (!offer_.emplace().secure(user_.buffer, *inbox)) {
+      if (timed != nullptr) timed->reset();
+      return offer_.reset();
+    }
     if (whole) offer_->pack();
     packed_type_.reset();
     message_.reset();
@@ -78,12 +105,10 @@ class Side {
     if (offer_) offer_->release();
   }
 
-  /// Lets the times of earlier sends have a say in the scheme, and times this one. Of a blocking call; comes first.
-  void correct(std::optional<transfer::CorrectedSend>& call, std::uint64_t peer) noexcept {
-    if (!packs()) return;
-    const transfer::Scheme scheme = call.emplace(user_.buffer, message_->scheme(), peer).scheme();
-    if (scheme == transfer::Scheme::native) return message_.reset();
-    if (scheme != message_->scheme()) message_.emplace(user_.buffer, side, scheme);
+  /// Lets the times of earlier sends have a say in the scheme, and times this one. Of a blocking call that is not
+  /// offered; comes before prepare().
+  void correct(std::optional<transfer::CorrectedSend>& call, MPI_Comm communicator, int destination) noexcept {
+    if (packs() && !call) correct(call, peer_number(communicator, destination), message_->scheme());
   }
 
   /// False if the call must fail, with the error code in `code`.
@@ -123,15 +148,20 @@ class Side {
     if (!user_.is_gpu_memory() && !headers::are_looked_for()) message_.reset();
   }
   int fill(const char* function) noexcept {
+    if (is_opaque()) return by_library::pack(memory_, count_, datatype_, bytes_.data());
     const transfer::Result result = transfer::pack(user_.buffer, memory(), message_->packed_location());
     return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
   }
   int unpack_whole(const char* function) noexcept {
+    arrived_ = opaque_bytes_;
     if (takes_header_of(user_.buffer)) {
       if (packs()) packed_type_->join(memory(), message_->packed_size() == header_bytes ? header_bytes : 0);
       if (transfer::headers::is_header(landing(), header_bytes)) return fetch_unseen(function);
     }
-    if (!packs()) return MPI_SUCCESS;
+    if (!packs()) {
+      has_unpacked();
+      return MPI_SUCCESS;
+    }
     const transfer::Result result = message_->wait(message_->finish(message_->packed_size()));
     return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
   }
@@ -139,14 +169,16 @@ class Side {
   void* memory() noexcept {
     if (offer_) return const_cast<transfer::headers::Header*>(&offer_->header());
     if (scratch_) return scratch_->data();
+    if (is_opaque()) return bytes_.data();
     return packs() ? message_->packed_data() : memory_;
   }
   Count count() const noexcept {
     if (offer_ || scratch_) return static_cast<Count>(header_bytes);
+    if (is_opaque()) return static_cast<Count>(opaque_bytes_);
     return packs() ? packed_type_->count() : count_;
   }
   MPI_Datatype datatype() const noexcept {
-    if (offer_ || scratch_) return MPI_BYTE;
+    if (offer_ || scratch_ || is_opaque()) return MPI_BYTE;
     return packs() ? packed_type_->handle() : datatype_;
   }
 
@@ -162,6 +194,7 @@ class Side {
     if (scratch_) return refuse(status);
     if (!packs() && landing_ == nullptr) return MPI_SUCCESS;
     if (received > buffer_size()) return raised_already;
+    if (is_opaque()) arrived_ = received;
     if (packs()) packed_type_->join(memory(), received);
     if (transfer::headers::is_header(landing(), received)) return fetch(batch, status);
     if (!packs() && !lands_as_bytes_) return MPI_SUCCESS;
@@ -176,6 +209,8 @@ class Side {
   void has_unpacked() noexcept {
     if (fetch_) fetch_->end();
     fetch_.reset();
+    if (arrived_ != 0) static_cast<void>(by_library::unpack(bytes_.data(), arrived_, memory_, datatype_));
+    arrived_ = 0;
   }
 
   /// The end of a receive that the library answered with `code`. `raise` raises an error of ours.
@@ -199,12 +234,25 @@ class Side {
  private:
   static constexpr std::size_t header_bytes = transfer::headers::Header::size;
 
+  static std::uint64_t peer_number(MPI_Comm communicator, int destination) noexcept {
+    std::uint64_t number = 0;
+    std::memcpy(&number, &communicator, sizeof communicator);
+    return number << 16 ^ static_cast<std::uint64_t>(destination);
+  }
+  void correct(std::optional<transfer::CorrectedSend>& call, std::uint64_t peer, transfer::Scheme predicted) noexcept {
+    const transfer::Scheme scheme = call.emplace(user_.buffer, predicted, peer).scheme();
+    if (scheme == transfer::Scheme::native) return message_.reset();
+    if (scheme == transfer::Scheme::slots || (message_ && scheme == message_->scheme())) return;
+    message_.emplace(user_.buffer, side, scheme);
+    if (must_stay_whole()) message_.reset();
+  }
+
   static bool takes_header_of(const transfer::Buffer& buffer) noexcept {
     return headers::are_looked_for() && buffer.type != nullptr &&
            static_cast<std::size_t>(buffer.size()) >= header_bytes;
   }
   std::size_t buffer_size() const noexcept {
-    return user_.is_described() ? static_cast<std::size_t>(user_.buffer.size()) : 0;
+    return user_.is_described() ? static_cast<std::size_t>(user_.buffer.size()) : opaque_bytes_;
   }
   /// Where a header would be.
   void* landing() noexcept {
@@ -228,6 +276,34 @@ class Side {
     datatype_ = MPI_BYTE;
   }
 
+  void look_at_opaque() noexcept {
+    if (!user_.opaque || user_.is_gpu_memory() || count_ <= 0) return;
+    MPI_Count size = 0, all = 0;
+    native.Type_size_x(datatype_, &size);
+    const bool is_too_long = __builtin_mul_overflow(size, static_cast<MPI_Count>(count_), &all) ||
+                             all > static_cast<MPI_Count>(std::numeric_limits<Count>::max());
+    if (!is_too_long && all >= static_cast<MPI_Count>(header_bytes)) opaque_bytes_ = static_cast<std::size_t>(all);
+  }
+  /// Where the bytes land, described as what they are. False where there is no memory.
+  bool reserve_bytes() noexcept {
+    try {
+      bytes_ = transfer::PoolBuffer(device::MemoryKind::host, -1, opaque_bytes_);
+      if (!bytes_) return false;
+      const auto size = static_cast<layout::Offset>(opaque_bytes_);
+      auto described = std::make_shared<transfer::Described>();
+      described->layout = layout::named(size, size).layout;
+      described->facts = layout::facts_of(*described->layout);
+      described->extent = size;
+      described->contiguous_repeats = true;
+      user_.description = std::move(described);
+      user_.buffer = {user_.description.get(), 1, bytes_.data(), {}};
+      landing_ = bytes_.data();
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
   /// A header has landed: fetches what it offers. MPI_SUCCESS, or the error that is to be raised.
   int fetch(transfer::Batch& batch, ReceivedStatus& status) noexcept {
     has_fetched_ = true;
@@ -236,12 +312,14 @@ class Side {
     const transfer::headers::Decision decision = decide(header, whole);
     const int code = fetch(batch, header, decision);
     status.set_bytes(decision.outcome == transfer::headers::Outcome::truncated ? buffer_size() : decision.bytes);
+    if (is_opaque()) arrived_ = code == MPI_SUCCESS ? decision.bytes : 0;
     return code;
   }
   int fetch_unseen(const char* function) noexcept {
     const transfer::headers::Header header = take_header();
     transfer::Batch batch;
     const int code = fetch(batch, header, decide(header, header.bytes()));
+    if (is_opaque()) arrived_ = code == MPI_SUCCESS ? header.bytes() : 0;
     const transfer::Result unpacked = batch.run();
     has_unpacked();
     return code == MPI_SUCCESS && unpacked != transfer::Result::ok ? gpu_failure(function, unpacked) : code;
@@ -292,6 +370,10 @@ class Side {
   bool prepare_by(Prepare prepare, const char* function, int& code) noexcept {
     if (owner_ == Owner::unserved) {
       code = unserved_gpu_memory(function, user_.buffer.location.device);
+      return false;
+    }
+    if (is_opaque() && !reserve_bytes()) {
+      code = MPI_ERR_NO_MEM;  // what the library received by itself could be a header
       return false;
     }
     if (!packs()) {
@@ -353,6 +435,9 @@ class Side {
   std::optional<std::array<std::byte, transfer::headers::Header::size>> scratch_;  ///< for what does not fit
   std::byte* landing_ = nullptr;  ///< of a contiguous receive that may take a header
   std::optional<headers::Matched> matched_;
+  transfer::PoolBuffer bytes_;    ///< what arrives for a datatype that is not understood
+  std::size_t opaque_bytes_ = 0;  ///< how much room that is; 0 where it is understood
+  std::size_t arrived_ = 0;       ///< of it, to be unpacked by the library
   bool lands_as_bytes_ = false;
   bool has_fetched_ = false;
 };

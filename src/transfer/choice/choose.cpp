@@ -4,10 +4,12 @@
 #include <array>
 #include <atomic>
 #include <optional>
+#include <string_view>
 
 #include "base/settings.hpp"
 #include "model/model.hpp"
 #include "transfer/schemes/scheme.hpp"
+#include "transfer/schemes/slots.hpp"
 
 namespace gapless::transfer {
 namespace {
@@ -20,15 +22,15 @@ static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && s
 
 constexpr int no_scheme = -1;
 
-int forced_by_environment() noexcept {
+int number_of(std::string_view scheme_name) noexcept {
   for (const Scheme scheme : every_scheme) {
-    if (settings().scheme == name(scheme)) return static_cast<int>(scheme);
+    if (scheme_name == name(scheme)) return static_cast<int>(scheme);
   }
   return no_scheme;
 }
 
 std::atomic<int>& forced() noexcept {
-  static std::atomic<int> scheme = forced_by_environment();
+  static std::atomic<int> scheme = number_of(settings().scheme);
   return scheme;
 }
 
@@ -137,6 +139,13 @@ std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) no
   return least(buffer, side, best);
 }
 
+bool choose_slots(const Buffer& buffer) noexcept {
+  if (is_any_forced()) return is_forced(Scheme::slots);
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  return bytes >= schemes::least_slots_bytes && bytes <= schemes::most_slots_bytes &&
+         model::slots_saving_ns(amount_of(buffer)) > 0;
+}
+
 Scheme choose_packing(const Buffer& buffer) noexcept {
   if (is_contiguous(buffer) || is_forced(Scheme::native)) return Scheme::native;
   if (is_forced(Scheme::packed)) return Scheme::packed;
@@ -144,3 +153,8 @@ Scheme choose_packing(const Buffer& buffer) noexcept {
 }
 
 }  // namespace gapless::transfer
+
+extern "C" void gapless_force_scheme(const char* name) {
+  gapless::transfer::forced().store(gapless::transfer::number_of(name != nullptr ? name : ""),
+                                    std::memory_order_relaxed);
+}

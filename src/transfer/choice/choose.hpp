@@ -26,6 +26,9 @@ std::span<const char* const> scheme_names() noexcept;
 /// Native or packed for MPI_Pack and MPI_Unpack within host memory.
 Scheme choose_packing(const Buffer& buffer) noexcept;
 
+/// Does a noncontiguous buffer in host memory go by slots, to a process that listens? As forced, else as predicted.
+bool choose_slots(const Buffer& buffer) noexcept;
+
 /// Did GAPLESS_SCHEME, or force_scheme(), say so? Where slots or direct are forced, host memory that cannot go by them
 /// is packed: a receive that may take a header must have its bytes in one piece.
 bool is_forced(Scheme scheme) noexcept;
@@ -37,3 +40,6 @@ void force_scheme(std::optional<Scheme> scheme) noexcept;
 model::Amount amount_of(const Buffer& buffer) noexcept;
 
 }  // namespace gapless::transfer
+
+/// force_scheme() by name, for benchmarks: null, or what is no scheme's name, forces none.
+extern "C" void gapless_force_scheme(const char* name);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 
+#include "base/settings.hpp"
 #include "fabric/registry.hpp"
 #include "transfer/choice/choose.hpp"
 
@@ -73,7 +74,9 @@ bool make_inbox(Job& mine) noexcept {
 
 }  // namespace
 
-bool are_wanted() noexcept { return is_forced(Scheme::slots) || is_forced(Scheme::direct); }
+bool are_wanted() noexcept {
+  return is_any_forced() ? is_forced(Scheme::slots) || is_forced(Scheme::direct) : settings().headers;
+}
 
 void listen(int rank, int size) noexcept {
   Job& mine = job();
