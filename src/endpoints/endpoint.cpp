@@ -42,7 +42,9 @@ std::size_t first_of(std::uintptr_t key) noexcept {
 
 }  // namespace
 
-Endpoint* find(MPI_Comm handle) noexcept {
+Endpoint& freed_endpoint = *new Endpoint;
+
+Endpoint* find_even_freed(MPI_Comm handle) noexcept {
   const std::uintptr_t key = key_of(handle);
   for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
     const std::uintptr_t here = table[at].key.load(std::memory_order_acquire);
@@ -50,6 +52,23 @@ Endpoint* find(MPI_Comm handle) noexcept {
     if (here == 0) return nullptr;
   }
   return nullptr;
+}
+
+Endpoint* find(MPI_Comm handle) noexcept {
+  Endpoint* const found = find_even_freed(handle);
+  return found == &freed_endpoint ? nullptr : found;
+}
+
+void reuse(MPI_Comm handle) noexcept {
+  const std::uintptr_t key = key_of(handle);
+  for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
+    const std::uintptr_t here = table[at].key.load(std::memory_order_acquire);
+    if (here == 0) return;
+    if (here != key) continue;
+    Endpoint* expected = &freed_endpoint;
+    table[at].endpoint.compare_exchange_strong(expected, nullptr, std::memory_order_release);
+    return;
+  }
 }
 
 bool enter(const std::shared_ptr<Endpoint>& endpoint) {
@@ -62,7 +81,8 @@ bool enter(const std::shared_ptr<Endpoint>& endpoint) {
       place = &table[at];
       break;
     }
-    if (place == nullptr && table[at].endpoint.load(std::memory_order_relaxed) == nullptr) place = &table[at];
+    Endpoint* const there = table[at].endpoint.load(std::memory_order_relaxed);
+    if (place == nullptr && (there == nullptr || there == &freed_endpoint)) place = &table[at];
     if (here == 0) break;
   }
   if (place == nullptr) return false;
@@ -80,7 +100,7 @@ void leave(Endpoint& endpoint) noexcept {
   for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
     if (table[at].key.load(std::memory_order_relaxed) != key) continue;
     Endpoint* expected = &endpoint;
-    table[at].endpoint.compare_exchange_strong(expected, nullptr, std::memory_order_release);
+    table[at].endpoint.compare_exchange_strong(expected, &freed_endpoint, std::memory_order_release);
     break;
   }
   const auto owner = owners().find(&endpoint);

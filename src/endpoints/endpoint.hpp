@@ -108,6 +108,11 @@ struct Endpoint {
 Endpoint* find(MPI_Comm handle) noexcept;
 /// Keeps an endpoint that may be freed meanwhile.
 std::shared_ptr<Endpoint> share(Endpoint& endpoint) noexcept;
+/// The same, but a handle that has been freed, and is no other communicator's, has the address of `freed_endpoint`.
+Endpoint* find_even_freed(MPI_Comm handle) noexcept;
+extern Endpoint& freed_endpoint;
+/// The library has given a communicator this handle: whatever was freed under it is forgotten.
+void reuse(MPI_Comm handle) noexcept;
 std::vector<std::shared_ptr<Endpoint>> all_endpoints();
 int endpoint_count() noexcept;
 

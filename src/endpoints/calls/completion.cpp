@@ -10,6 +10,7 @@
 #include "endpoints/delivery/requests.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/static_world.hpp"
 #include "mpi/lifetime/errors.hpp"
 
 namespace gapless::mpi::endpoints::calls {
@@ -314,10 +315,11 @@ int Imrecv_c(void* memory, MPI_Count count, MPI_Datatype datatype, MPI_Message* 
 #endif
 
 int Finalize() {
-  if (endpoint_count() != 0) {
+  if (endpoint_count() != static_endpoint_count()) {
     const int code = code_with_text(MPI_ERR_OTHER, "MPI_Finalize", "an endpoints communicator has not been freed");
     return raise_without_object(code);
   }
+  free_static_world();
   end_progress();
   return inner.Finalize();
 }
