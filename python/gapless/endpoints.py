@@ -8,8 +8,8 @@
     ranks = create_endpoints(MPI.COMM_WORLD, 4)
     # in thread i: ranks[i].allreduce(1); ranks[i].Free()
 
-Without fast_reduce = False, the reductions of Python objects (reduce, allreduce, scan and exscan in small letters) would
-wait for ever: mpi4py copies the communicator on the way, with the interpreter's lock held, and no other rank gets there.
+Without fast_reduce = False, the reductions of Python objects (reduce, allreduce, scan, exscan in small letters) would
+wait for ever: mpi4py copies the communicator on the way, with the interpreter locked, and no other rank gets there.
 What an endpoints communicator serves stands in docs/endpoints.md.
 """
 

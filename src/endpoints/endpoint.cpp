@@ -133,6 +133,11 @@ Endpoint::~Endpoint() {
   }
 }
 
+void Endpoint::leave_communicator() noexcept {
+  const std::lock_guard lock(communicator->mutex);
+  communicator->local[static_cast<std::size_t>(local)] = nullptr;
+}
+
 Communicator::~Communicator() {
   for (MPI_Comm& lane : lanes) {
     if (lane != MPI_COMM_NULL) inner.Comm_free(&lane);

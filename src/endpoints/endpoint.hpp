@@ -20,6 +20,8 @@
 namespace gapless::mpi::endpoints {
 
 struct Operation;
+class Schedule;
+struct Topology;
 struct Endpoint;
 
 /// Where a rank lives: its process's rank in the lanes, and its index among the ranks of that process.
@@ -99,6 +101,18 @@ struct Endpoint {
 
   std::mutex wire;                 ///< of what follows, and of taking messages out of the lane
   std::vector<Operation*> active;  ///< operations whose bytes the library is moving
+
+  std::mutex schedules_mutex;        ///< of what follows
+  std::vector<Schedule*> schedules;  ///< those under way that are not waited for in the call that started them
+  std::atomic<int> schedule_count{0};
+  bool is_freed = false;  ///< the handle is; peers may still send to schedules
+
+  // Of the thread that calls collectives.
+  unsigned collectives = 0, persistent_collectives = 0;  ///< how many it has begun
+  std::shared_ptr<const Topology> topology;              ///< null: none
+
+  /// Peers find it no longer.
+  void leave_communicator() noexcept;
 
   MPI_Comm lane() const noexcept { return communicator->lanes[static_cast<std::size_t>(local)]; }
   bool has_peers() const noexcept { return communicator->has_peers(); }

@@ -13,27 +13,26 @@ namespace {
 
 // MPICH's handles are Fortran's; others convert them by functions, of names that differ.
 #if defined(GAPLESS_VARIANT_MPICH)
-MPI_Comm communicator_of(MPI_Fint handle) noexcept { return MPI_Comm_f2c(handle); }
-MPI_Info info_of(MPI_Fint handle) noexcept { return MPI_Info_f2c(handle); }
-MPI_Fint number_of(MPI_Comm handle) noexcept { return MPI_Comm_c2f(handle); }
+MPI_Comm communicator_of(int handle) noexcept { return MPI_Comm_f2c(handle); }
+MPI_Info info_of(int handle) noexcept { return MPI_Info_f2c(handle); }
+int number_of(MPI_Comm handle) noexcept { return MPI_Comm_c2f(handle); }
 #elif defined(GAPLESS_VARIANT_ABI)
-MPI_Comm communicator_of(MPI_Fint handle) noexcept { return native.Comm_fromint(handle); }
-MPI_Info info_of(MPI_Fint handle) noexcept { return native.Info_fromint(handle); }
-MPI_Fint number_of(MPI_Comm handle) noexcept { return native.Comm_toint(handle); }
+MPI_Comm communicator_of(int handle) noexcept { return native.Comm_fromint(handle); }
+MPI_Info info_of(int handle) noexcept { return native.Info_fromint(handle); }
+int number_of(MPI_Comm handle) noexcept { return native.Comm_toint(handle); }
 #else
-MPI_Comm communicator_of(MPI_Fint handle) noexcept { return native.Comm_f2c(handle); }
-MPI_Info info_of(MPI_Fint handle) noexcept { return native.Info_f2c(handle); }
-MPI_Fint number_of(MPI_Comm handle) noexcept { return native.Comm_c2f(handle); }
+MPI_Comm communicator_of(int handle) noexcept { return native.Comm_f2c(handle); }
+MPI_Info info_of(int handle) noexcept { return native.Info_f2c(handle); }
+int number_of(MPI_Comm handle) noexcept { return native.Comm_c2f(handle); }
 #endif
 
-void give(MPI_Fint* error, int code) noexcept {
+void give(int* error, int code) noexcept {
   if (error != nullptr) *error = code;
 }
 
 }  // namespace
 
-void create(const MPI_Fint* parent, const MPI_Fint* my_count, const MPI_Fint* info, MPI_Fint* handles,
-            MPI_Fint* error) noexcept {
+void create(const int* parent, const int* my_count, const int* info, int* handles, int* error) noexcept {
   std::vector<MPI_Comm> made;
   try {
     made.resize(static_cast<std::size_t>(*my_count < 0 ? 0 : *my_count) + 1, MPI_COMM_NULL);
@@ -41,23 +40,22 @@ void create(const MPI_Fint* parent, const MPI_Fint* my_count, const MPI_Fint* in
     return give(error, MPI_ERR_NO_MEM);
   }
   const int code = endpoints::create(communicator_of(*parent), *my_count, info_of(*info), made.data());
-  for (MPI_Fint i = 0; i < *my_count && code == MPI_SUCCESS; ++i)
-    handles[i] = number_of(made[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < *my_count && code == MPI_SUCCESS; ++i) handles[i] = number_of(made[static_cast<std::size_t>(i)]);
   give(error, code);
 }
 
-void query(const MPI_Fint* parent, MPI_Fint* count, MPI_Fint* error) noexcept {
+void query(const int* parent, int* count, int* error) noexcept {
   int useful = 1;
   give(error, endpoints::query(communicator_of(*parent), &useful));
   *count = useful;
 }
 
-void init(const MPI_Fint* count, const MPI_Fint* requested, MPI_Fint* provided, MPI_Fint* error) noexcept {
+void init(const int* count, const int* requested, int* provided, int* error) noexcept {
   int level = MPI_THREAD_SINGLE;
   give(error, init_endpoints(nullptr, nullptr, *count, *requested, &level));
   *provided = level;
 }
 
-void attach(const MPI_Fint* id, MPI_Fint* error) noexcept { give(error, endpoints::attach(*id)); }
+void attach(const int* id, int* error) noexcept { give(error, endpoints::attach(*id)); }
 
 }  // namespace gapless::mpi::endpoints::fortran

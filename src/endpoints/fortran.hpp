@@ -1,4 +1,5 @@
 // The calls of include/gapless/endpoints.h from Fortran, whose handles are integers, or derived types of one integer.
+// Fortran's INTEGER is C's int, as in every library that gapless stands before.
 #pragma once
 
 #include "mpi/table/abi.hpp"
@@ -6,10 +7,9 @@
 namespace gapless::mpi::endpoints::fortran {
 
 // `error` may be null: it is optional in mpi_f08.
-void create(const MPI_Fint* parent, const MPI_Fint* my_count, const MPI_Fint* info, MPI_Fint* handles,
-            MPI_Fint* error) noexcept;
-void query(const MPI_Fint* parent, MPI_Fint* count, MPI_Fint* error) noexcept;
-void init(const MPI_Fint* count, const MPI_Fint* requested, MPI_Fint* provided, MPI_Fint* error) noexcept;
-void attach(const MPI_Fint* id, MPI_Fint* error) noexcept;
+void create(const int* parent, const int* my_count, const int* info, int* handles, int* error) noexcept;
+void query(const int* parent, int* count, int* error) noexcept;
+void init(const int* count, const int* requested, int* provided, int* error) noexcept;
+void attach(const int* id, int* error) noexcept;
 
 }  // namespace gapless::mpi::endpoints::fortran

@@ -86,10 +86,13 @@ constinit thread_local MPI_Comm being_freed = MPI_COMM_NULL;
 
 class BeingFreed {
  public:
-  explicit BeingFreed(MPI_Comm handle) noexcept { being_freed = handle; }
-  ~BeingFreed() { being_freed = MPI_COMM_NULL; }
+  explicit BeingFreed(MPI_Comm handle) noexcept : outer_(being_freed) { being_freed = handle; }
+  ~BeingFreed() { being_freed = outer_; }
   BeingFreed(const BeingFreed&) = delete;
   BeingFreed& operator=(const BeingFreed&) = delete;
+
+ private:
+  MPI_Comm outer_;  ///< of the callback that this happens in
 };
 
 template <class Row, class Arguments>

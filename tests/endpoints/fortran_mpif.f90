@@ -2,7 +2,7 @@
 program endpoints
   implicit none
   include 'mpif.h'
-  include 'gapless/endpointsf.h'
+  include 'gapless/endpoints.fh'
   integer, parameter :: each = 2
   integer :: handles(each), level, ierror, process, processes, useful, wrong, compared, i
   wrong = 0
