@@ -28,6 +28,11 @@ std::unordered_map<Endpoint*, std::shared_ptr<Endpoint>>& owners() {
   return all;
 }
 
+std::vector<std::shared_ptr<Endpoint>>& lingering() {
+  static auto& all = *new std::vector<std::shared_ptr<Endpoint>>;
+  return all;
+}
+
 std::uintptr_t key_of(MPI_Comm handle) noexcept {
 #if defined(GAPLESS_VARIANT_MPICH)
   return static_cast<std::uint32_t>(handle);
@@ -110,18 +115,25 @@ void leave(Endpoint& endpoint) noexcept {
   count.fetch_sub(1);
 }
 
-std::shared_ptr<Endpoint> share(Endpoint& endpoint) noexcept {
-  const std::lock_guard lock(mutex);
-  const auto owner = owners().find(&endpoint);
-  return owner == owners().end() ? nullptr : owner->second;
-}
+std::shared_ptr<Endpoint> share(Endpoint& endpoint) noexcept { return endpoint.weak_from_this().lock(); }
 
 std::vector<std::shared_ptr<Endpoint>> all_endpoints() {
   const std::lock_guard lock(mutex);
   std::vector<std::shared_ptr<Endpoint>> all;
   all.reserve(owners().size());
   for (const auto& owner : owners()) all.push_back(owner.second);
+  all.insert(all.end(), lingering().begin(), lingering().end());
   return all;
+}
+
+void linger(const std::shared_ptr<Endpoint>& endpoint) {
+  const std::lock_guard lock(mutex);
+  lingering().push_back(endpoint);
+}
+
+void end_lingering(const Endpoint& endpoint) noexcept {
+  const std::lock_guard lock(mutex);
+  std::erase_if(lingering(), [&](const auto& other) { return other.get() == &endpoint; });
 }
 
 int endpoint_count() noexcept { return count.load(std::memory_order_relaxed); }

@@ -86,7 +86,7 @@ struct Communicator {
   std::vector<std::pair<std::uint64_t, std::shared_ptr<Agreement>>> agreements;
 };
 
-struct Endpoint {
+struct Endpoint : std::enable_shared_from_this<Endpoint> {
   MPI_Comm handle = MPI_COMM_NULL;
   std::shared_ptr<Communicator> communicator;
   int local = 0;
@@ -105,7 +105,7 @@ struct Endpoint {
   std::mutex schedules_mutex;        ///< of what follows
   std::vector<Schedule*> schedules;  ///< those under way that are not waited for in the call that started them
   std::atomic<int> schedule_count{0};
-  bool is_freed = false;  ///< the handle is; peers may still send to schedules
+  std::atomic<bool> is_freed{false};  ///< the handle is; peers may still send to schedules
 
   // Of the thread that calls collectives.
   unsigned collectives = 0, persistent_collectives = 0;  ///< how many it has begun
@@ -127,6 +127,7 @@ Endpoint* find_even_freed(MPI_Comm handle) noexcept;
 extern Endpoint& freed_endpoint;
 /// The library has given a communicator this handle: whatever was freed under it is forgotten.
 void reuse(MPI_Comm handle) noexcept;
+/// Those with a handle, and those that linger.
 std::vector<std::shared_ptr<Endpoint>> all_endpoints();
 int endpoint_count() noexcept;
 
@@ -134,5 +135,8 @@ int endpoint_count() noexcept;
 bool enter(const std::shared_ptr<Endpoint>& endpoint);
 /// Ends the handle's life, not yet the library's communicator.
 void leave(Endpoint& endpoint) noexcept;
+/// It has left, and has work under way; or that is done.
+void linger(const std::shared_ptr<Endpoint>& endpoint);
+void end_lingering(const Endpoint& endpoint) noexcept;
 
 }  // namespace gapless::mpi::endpoints

@@ -100,7 +100,11 @@ int Comm_free(Endpoint& endpoint, MPI_Comm* handle) {
   }
   const std::lock_guard lock(endpoint.schedules_mutex);
   endpoint.is_freed = true;
-  if (endpoint.schedules.empty()) endpoint.leave_communicator();
+  if (endpoint.schedules.empty()) {
+    endpoint.leave_communicator();
+  } else {
+    linger(last);
+  }
   return code;
 }
 

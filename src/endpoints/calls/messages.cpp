@@ -13,7 +13,8 @@
 namespace gapless::mpi::endpoints::calls {
 
 int raise(const Endpoint& endpoint, int code) noexcept {
-  return code == MPI_SUCCESS ? code : raise_on_communicator(endpoint.handle, code);
+  if (code == MPI_SUCCESS) return code;
+  return endpoint.is_freed ? raise_without_object(code) : raise_on_communicator(endpoint.handle, code);
 }
 
 int check_send(const Endpoint& endpoint, int destination, int tag) noexcept {

@@ -207,7 +207,10 @@ void advance_schedules(Endpoint& endpoint) {
     }
     all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
     endpoint.schedule_count.store(static_cast<int>(all.size()), std::memory_order_relaxed);
-    if (all.empty() && endpoint.is_freed) endpoint.leave_communicator();
+    if (all.empty() && endpoint.is_freed) {
+      endpoint.leave_communicator();
+      end_lingering(endpoint);
+    }
     complete(schedule);
   }
 }
