@@ -24,6 +24,7 @@ namespace {
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_NAME_##mark(name)
 #define GAPLESS_EXTENSION(name, ...) "PMPIX_" #name,
 #define GAPLESS_ADDITION(name) "PMPIX_" #name,
+#define GAPLESS_FORTRAN_ADDITION(name) "pmpix_" #name,
 /// The exported functions in the order of the slots. MPI_X is PMPI_X without its first letter, and MPIX_X PMPIX_X.
 constexpr const char* pmpi_names[] = {
 #include "mpi/table/functions.def"

@@ -78,7 +78,10 @@ int Attr_get(Endpoint& endpoint, MPI_Comm handle, int key, void* value, int* fla
 }
 
 int Comm_dup(Endpoint& endpoint, MPI_Comm, MPI_Comm* made) {
-  return raise(endpoint, split(endpoint, 0, endpoint.rank, true, made));
+  const int code = split(endpoint, 0, endpoint.rank, true, made);
+  if (code != MPI_SUCCESS) return raise(endpoint, code);
+  find(*made)->topology = endpoint.topology;
+  return MPI_SUCCESS;
 }
 
 int Comm_split(Endpoint& endpoint, MPI_Comm, int colour, int key, MPI_Comm* made) {
@@ -95,9 +98,13 @@ int Comm_free(Endpoint& endpoint, MPI_Comm* handle) {
     enter(last);
     return code;
   }
-  Communicator& communicator = *endpoint.communicator;
-  const std::lock_guard lock(communicator.mutex);
-  communicator.local[static_cast<std::size_t>(endpoint.local)] = nullptr;
+  const std::lock_guard lock(endpoint.schedules_mutex);
+  endpoint.is_freed = true;
+  if (endpoint.schedules.empty()) {
+    endpoint.leave_communicator();
+  } else {
+    linger(last);
+  }
   return code;
 }
 
