@@ -254,6 +254,10 @@ inline void neighborhood(MPI_Comm comm, int in, int out, Trace& trace) {
   MPI_Ineighbor_allgather(mine.data(), 4, MPI_INT, results[5].data(), 4, MPI_INT, comm, &requests[0]);
   MPI_Ineighbor_alltoall(mine.data(), 8, MPI_INT, results[6].data(), 8, MPI_INT, comm, &requests[1]);
   MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
+  int kind = MPI_UNDEFINED;
+  MPI_Topo_test(comm, &kind);
+  // Open MPI 5.0 takes two messages for each other where a process is both neighbours of a dimension.
+  if (kind == MPI_CART) results.pop_back();
   for (const auto& result : results) note(trace, result);
 }
 
