@@ -288,10 +288,12 @@ void make_parts(const Communicator& whole, const std::map<int, std::vector<int>>
 }
 
 int claim_part(Endpoint& endpoint, const std::vector<int>& members, Communicator& part, bool duplicates,
-               MPI_Comm* handle) {
+               const MPI_Info* info, MPI_Comm* handle) {
   const auto rank = std::find(members.begin(), members.end(), endpoint.rank) - members.begin();
   const int local = part.places[static_cast<std::size_t>(rank)].local;
-  const int code = duplicates ? inner.Comm_dup(endpoint.handle, handle) : make_handle(handle);
+  const int code = !duplicates       ? make_handle(handle)
+                   : info == nullptr ? inner.Comm_dup(endpoint.handle, handle)
+                                     : inner.Comm_dup_with_info(endpoint.handle, *info, handle);
   if (code != MPI_SUCCESS) return code;
   if (!duplicates) {
     MPI_Errhandler handler;
@@ -338,7 +340,7 @@ int create(MPI_Comm parent, int my_count, MPI_Info info, MPI_Comm* handles) noex
   }
 }
 
-int split(Endpoint& endpoint, int colour, int key, bool duplicates, MPI_Comm* made) {
+int split(Endpoint& endpoint, int colour, int key, bool duplicates, MPI_Comm* made, const MPI_Info* info) {
   const Communicator& whole = *endpoint.communicator;
   const std::array<int, 2> mine{colour, key};
   std::vector<std::array<int, 2>> choices(whole.places.size());
@@ -359,7 +361,31 @@ int split(Endpoint& endpoint, int colour, int key, bool duplicates, MPI_Comm* ma
   if (colour == MPI_UNDEFINED) return MPI_SUCCESS;
   const auto group = members.find(colour);
   Communicator& part = *agreement->made[static_cast<std::size_t>(std::distance(members.begin(), group))];
-  return claim_part(endpoint, group->second, part, duplicates, made);
+  return claim_part(endpoint, group->second, part, duplicates, info, made);
+}
+
+int find_node(Endpoint& endpoint, int& node) {
+  Communicator& whole = *endpoint.communicator;
+  bool is_last = false;
+  const auto agreement = enter_agreement(endpoint, is_last);
+  if (is_last) {
+    const InLibrary meanwhile;
+    MPI_Comm together = MPI_COMM_NULL;
+    agreement->number = whole.process;
+    if (whole.has_peers()) {
+      agreement->code =
+          inner.Comm_split_type(whole.base, MPI_COMM_TYPE_SHARED, whole.process, MPI_INFO_NULL, &together);
+      if (agreement->code == MPI_SUCCESS) {
+        agreement->code = inner.Bcast(&agreement->number, 1, MPI_INT, 0, together);
+        inner.Comm_free(&together);
+      }
+    }
+    agreement->done.store(true, std::memory_order_release);
+  } else {
+    drive_until(endpoint, [&] { return agreement->done.load(std::memory_order_acquire); });
+  }
+  node = agreement->number;
+  return agreement->code;
 }
 
 }  // namespace gapless::mpi::endpoints

@@ -80,6 +80,7 @@ struct Communicator {
   struct Agreement {
     int arrived = 0, left = 0;
     int code = MPI_SUCCESS;
+    int number = 0;  ///< what they agree on
     std::vector<std::shared_ptr<Communicator>> made;
     std::atomic<bool> done{false};
   };

@@ -1,7 +1,9 @@
 // Every exported function that takes a communicator or completes a request, wrapped: an endpoint's handle is served or
 // refused by name, any other goes where it went before. Made from the table, so that no function is forgotten.
+#include <cstring>
 #include <exception>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "endpoints/calls/calls.hpp"
@@ -11,6 +13,7 @@
 #include "endpoints/inner.hpp"
 #include "endpoints/static_world.hpp"
 #include "mpi/lifetime/errors.hpp"
+#include "mpi/table/entry_points.hpp"
 #include "mpi/table/rows.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -200,6 +203,41 @@ void add(std::vector<gapless_variant_entry>& entries, const char* name) {
   }
 }
 
+template <class Handle>
+Endpoint* endpoint_behind(Handle handle) noexcept {
+  if constexpr (std::is_same_v<Handle, MPI_Comm>) return find(meaning_of(handle));
+  return nullptr;
+}
+
+/// An extension of the library: an endpoint's handle is refused. Its first argument is the handle.
+template <int number, class First, class... Others>
+struct WrappedExtension {
+  using Function = int (*)(First, Others...);
+  static inline const char* name = nullptr;
+  static inline Function function = nullptr;
+  static int call(First first, Others... others) {
+    if (const Endpoint* endpoint = endpoint_behind(first)) [[unlikely]]
+      return calls::raise(*endpoint, unserved(name));
+    const InLibrary meanwhile;
+    return function(first, others...);
+  }
+};
+
+void add_extensions(std::vector<gapless_variant_entry>& entries) {
+  std::vector<gapless_variant_entry> found;
+  for (const gapless_variant_entry& entry : entries_of_this_layer()) {
+#define GAPLESS_EXTENSION(bare, ...)                                           \
+  if (std::strcmp(entry.name, #bare) == 0) {                                   \
+    using Entry = WrappedExtension<__COUNTER__, __VA_ARGS__>;                  \
+    Entry::name = "MPIX_" #bare;                                               \
+    Entry::function = reinterpret_cast<Entry::Function>(entry.implementation); \
+    found.push_back({#bare, reinterpret_cast<void*>(&Entry::call)});           \
+  }
+#include "mpi/table/extensions.def"
+  }
+  entries.insert(entries.end(), found.begin(), found.end());
+}
+
 template <template <class, class> class Entry>
 std::vector<gapless_variant_entry> all_entries() {
   std::vector<gapless_variant_entry> entries;
@@ -216,6 +254,7 @@ std::vector<gapless_variant_entry> all_entries() {
                       if (inner.name != nullptr) entries.push_back({#name, reinterpret_cast<void*>(&calls::name)});)
   ENDPOINTS_REPLACED(ENDPOINTS_ADD)
 #undef ENDPOINTS_ADD
+  add_extensions(entries);
   return entries;
 }
 

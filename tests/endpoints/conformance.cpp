@@ -164,6 +164,8 @@ Run run(MPI_Comm comm) {
     grids(comm, trace);
     part("graphs");
     graphs(comm, trace);
+    part("communicators");
+    communicators(comm, trace);
   }
   MPI_Op_free(&op);
   MPI_Type_free(&pair);
