@@ -67,7 +67,7 @@ StagedMemory::Verdict StagedMemory::without_staging(std::size_t i, const MemoryA
   made.is_empty = call_.has_file;
   if (call_.has_communicator) {
     const AddressRange program = addresses_of(call_, argument);
-    if (const std::byte* instead = stand_ins_[i].reserve(program.begin, program.end)) {
+    if (const std::byte* instead = placeholders_[i].reserve(program.begin, program.end)) {
       const std::intptr_t shift = reinterpret_cast<std::intptr_t>(instead) - program.begin;
       made.memory = const_cast<void*>(address_of(argument.memory, shift));
     }

@@ -8,7 +8,7 @@
 
 #include "mpi/calls/staged/memory_argument.hpp"
 #include "mpi/calls/staged/staged_argument.hpp"
-#include "transfer/buffers/stand_in.hpp"
+#include "transfer/buffers/placeholder.hpp"
 
 namespace gapless::mpi {
 
@@ -48,7 +48,7 @@ class StagedMemory {
 
   /// Packs what the call reads. After a failure the call goes on all the same, or its other processes would wait for
   /// this one: finish() tells of it. The same holds for collective calls where prepare() finds no memory to stage with:
-  /// messages come from and go to a stand-in, and of a file nothing is read or written.
+  /// messages come from and go to a placeholder, and of a file nothing is read or written.
   void pack() noexcept;
   bool is_packed() const noexcept { return result_ == transfer::Result::ok; }
   /// Unpacks what the call has written. MPI_SUCCESS, or the error that is to be raised.
@@ -76,7 +76,7 @@ class StagedMemory {
   CallFacts call_;
   std::array<StagedArgument, most_arguments> staged_;
   std::array<Substitute, most_arguments> substitutes_;
-  std::array<transfer::StandIn, most_arguments> stand_ins_;
+  std::array<transfer::Placeholder, most_arguments> placeholders_;
   std::array<std::unique_ptr<std::byte[]>, most_arguments> counts_, displacements_;
   std::array<Use, most_arguments> uses_{};
   bool in_place_ = false;

@@ -1,14 +1,14 @@
-#include "transfer/buffers/stand_in.hpp"
+#include "transfer/buffers/placeholder.hpp"
 
 #include <sys/mman.h>
 
 namespace gapless::transfer {
 
-StandIn::~StandIn() {
+Placeholder::~Placeholder() {
   if (mapping_ != nullptr) munmap(mapping_, bytes_);
 }
 
-std::byte* StandIn::reserve(std::intptr_t begin, std::intptr_t end) noexcept {
+std::byte* Placeholder::reserve(std::intptr_t begin, std::intptr_t end) noexcept {
   constexpr std::intptr_t page = 4096;
   const std::intptr_t in_page = begin & (page - 1);
   std::intptr_t span = 0;

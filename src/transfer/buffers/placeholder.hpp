@@ -8,12 +8,12 @@
 
 namespace gapless::transfer {
 
-class StandIn {
+class Placeholder {
  public:
-  StandIn() noexcept = default;
-  ~StandIn();
-  StandIn(const StandIn&) = delete;
-  StandIn& operator=(const StandIn&) = delete;
+  Placeholder() noexcept = default;
+  ~Placeholder();
+  Placeholder(const Placeholder&) = delete;
+  Placeholder& operator=(const Placeholder&) = delete;
 
   /// Reserves as many addresses as there are from `begin` to `end`, of the same alignment. Null if the system has none
   /// left. To be called once.
