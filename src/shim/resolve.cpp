@@ -104,9 +104,7 @@ const gapless_variant_entry* open_additions(void* variant, std::size_t* count) {
 /// Where this library was when it was loaded, even if its path was relative: the dynamic linker knows. ("$ORIGIN" would
 /// be another's folder where a tool or sanitizer has a dlopen of its own.)
 void find_own_folder(char* folder) {
-  Dl_info ignored;
-  void* self = nullptr;
-  if (dladdr1(&state, &ignored, &self, RTLD_DL_LINKMAP) != 0) dlinfo(self, RTLD_DI_ORIGIN, folder);
+  if (const link_map* self = object_of(&state)) dlinfo(const_cast<link_map*>(self), RTLD_DI_ORIGIN, folder);
 }
 
 /// The variant's functions; null, with the reason noted, if it cannot be used.
