@@ -1,7 +1,12 @@
-! Fortran through mpif.h: point to point and a collective, checked.
-program with_mpif
+! Fortran through mpif.h, or with -DWITH_MPI through the mpi module: point to point and a collective, checked.
+program with_integers
+#ifdef WITH_MPI
+  use mpi
+  implicit none
+#else
   implicit none
   include 'mpif.h'
+#endif
   integer :: error, rank, ranks, total, sent(3), received(3), status(MPI_STATUS_SIZE)
   call MPI_Init(error)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
