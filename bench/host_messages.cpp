@@ -300,8 +300,11 @@ void transpose(const std::vector<int>& shape, std::size_t from, std::size_t to) 
     by.transpose(sent, ones, zeros, both.data(), received, ones, zeros, both.data() + processes, MPI_COMM_WORLD);
   };
   std::string name = "Alltoallw, ";
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) name += (axis == 0 ? "" : "x") + std::to_string(shape[axis]);
-  name += ", axes " + std::to_string(from) + " to " + std::to_string(to);
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (axis != 0) name.push_back('x');
+    name.append(std::to_string(shape[axis]));
+  }
+  name.append(", axes ").append(std::to_string(from)).append(" to ").append(std::to_string(to));
   measure({name, static_cast<double>(room) / processes, room, room, types, run});
 }
 
