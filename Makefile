@@ -85,10 +85,11 @@ unit: build wheel
 
 # Sanitizers cannot be preloaded under MPI launchers, so they run where the memory arithmetic is: the layers without MPI,
 # kernels' arithmetic included. They bring a heap and a handler for bad accesses of their own, which some tests look at.
+sanitized := base layout pack device fabric transfer
 sanitize: $(environments)
 	@cmake --preset sanitize $(prefixes) --log-level=WARNING
-	@cmake --build --preset sanitize -j $(JOBS) --target tests/layout/all tests/pack/all tests/device/all
-	@for layer in layout pack device; do \
+	@cmake --build --preset sanitize -j $(JOBS) --target $(addprefix tests/,$(addsuffix /all,$(sanitized)))
+	@for layer in $(sanitized); do \
 	  ctest --test-dir build/sanitize/tests/$$layer --output-on-failure --no-tests=error -j $(JOBS) \
 	    -LE gpu -E 'HostMemory|IsNotAskedAboutHeap|HostCannotTouchDeviceMemory'; done
 
