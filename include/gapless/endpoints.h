@@ -1,9 +1,13 @@
 /* Endpoints: MPI ranks for threads, on any MPI library (Dinan et al., Enabling communication concurrency through
- * flexible MPI endpoints, IJHPCA 28(4), 2014). Include <mpi.h> first. The functions are in libgapless.so, which is
+ * flexible MPI endpoints, IJHPCA 28(4), 2014). The functions are in libgapless.so, which is
  * linked or preloaded; what an endpoints communicator serves, and what it refuses, stands in docs/endpoints.md.
  */
 #ifndef GAPLESS_ENDPOINTS_H
 #define GAPLESS_ENDPOINTS_H
+
+#ifndef MPI_VERSION
+#include <mpi.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -84,18 +84,19 @@ constexpr bool has_communicator = place_of(Row::argument_roles, Kind::communicat
 template <class Row>
 constexpr bool makes_communicator = place_of(Row::argument_roles, Kind::new_communicator) != nowhere;
 
-/// The handle that the calling thread is freeing, which callbacks may still use.
-constinit thread_local MPI_Comm being_freed = MPI_COMM_NULL;
+/// The handle that the calling thread is freeing, which callbacks may still use. Null: none.
+constinit thread_local const MPI_Comm* being_freed = nullptr;
 
 class BeingFreed {
  public:
-  explicit BeingFreed(MPI_Comm handle) noexcept : outer_(being_freed) { being_freed = handle; }
+  explicit BeingFreed(MPI_Comm handle) noexcept : handle_(handle), outer_(being_freed) { being_freed = &handle_; }
   ~BeingFreed() { being_freed = outer_; }
   BeingFreed(const BeingFreed&) = delete;
   BeingFreed& operator=(const BeingFreed&) = delete;
 
  private:
-  MPI_Comm outer_;  ///< of the callback that this happens in
+  MPI_Comm handle_;
+  const MPI_Comm* outer_;  ///< of the callback that this happens in
 };
 
 template <class Row, class Arguments>
@@ -137,7 +138,9 @@ struct Wrapped<Row, int (*)(Arguments...)> {
   }
 
   [[gnu::noinline]] static int call_on_freed(Arguments... arguments) noexcept {
-    if (first_communicator<Row>(std::tie(arguments...)) == being_freed) return InnerOf<Row>::function()(arguments...);
+    if (being_freed != nullptr && first_communicator<Row>(std::tie(arguments...)) == *being_freed) {
+      return InnerOf<Row>::function()(arguments...);
+    }
     return raise_without_object(code_of_freed(Row::name));
   }
 
