@@ -6,8 +6,8 @@
 #include <string>
 
 #include "arena.hpp"
-#include "gpu.hpp"
 #include "contestants/peer.hpp"
+#include "gpu.hpp"
 #include "tables/tables.hpp"
 
 namespace {

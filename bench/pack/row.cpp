@@ -2,11 +2,11 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "gpu.hpp"
 #include "contestants/hand.hpp"
 #include "contestants/peer.hpp"
-#include "tables/tables.hpp"
 #include "contestants/vendor.hpp"
+#include "gpu.hpp"
+#include "tables/tables.hpp"
 
 namespace gapless::bench {
 namespace {

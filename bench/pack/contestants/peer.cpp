@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "gpu.hpp"
 #include "contestants/peer.h"
+#include "gpu.hpp"
 
 namespace gapless::bench {
 namespace {

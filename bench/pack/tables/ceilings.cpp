@@ -1,6 +1,6 @@
 // What this machine can do at best, measured in the run that everything else is compared in.
-#include "gpu.hpp"
 #include "contestants/hand.hpp"
+#include "gpu.hpp"
 #include "tables/tables.hpp"
 #include "wall.hpp"
 

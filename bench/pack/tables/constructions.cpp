@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "fail.hpp"
 #include "contestants/hand.hpp"
+#include "fail.hpp"
 #include "tables/tables.hpp"
 
 namespace gapless::bench {

@@ -1,7 +1,7 @@
 // Packing straight into host memory that the GPU addresses (one-shot), against a pinned copy of as many bytes and
 // against packing on the GPU followed by that copy; and the same way back.
-#include "gpu.hpp"
 #include "contestants/hand.hpp"
+#include "gpu.hpp"
 #include "tables/tables.hpp"
 
 namespace gapless::bench {

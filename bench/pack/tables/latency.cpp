@@ -5,10 +5,10 @@
 #include <string_view>
 
 #include "blocking.hpp"
-#include "gpu.hpp"
 #include "contestants/hand.hpp"
-#include "tables/tables.hpp"
 #include "contestants/vendor.hpp"
+#include "gpu.hpp"
+#include "tables/tables.hpp"
 #include "wall.hpp"
 
 namespace gapless::bench {

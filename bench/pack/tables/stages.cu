@@ -3,9 +3,9 @@
 // writing alone, both; and gapless.
 #include <cuda_runtime.h>
 
+#include "contestants/words.cuh"
 #include "gpu.hpp"
 #include "tables/tables.hpp"
-#include "contestants/words.cuh"
 
 namespace gapless::bench {
 namespace {

@@ -1,10 +1,10 @@
 // The types of Jenkins et al., 2012 and 2014, from 64 bytes to 4 MiB packed, to the GPU and to host memory; blocks of
 // every multiple of 4 bytes; faces of cubes.
 #include "blocking.hpp"
-#include "gpu.hpp"
 #include "contestants/hand.hpp"
-#include "tables/tables.hpp"
 #include "contestants/vendor.hpp"
+#include "gpu.hpp"
+#include "tables/tables.hpp"
 #include "wall.hpp"
 
 namespace gapless::bench {
