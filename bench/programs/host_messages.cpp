@@ -62,7 +62,7 @@ Function* core_function(const char* name) {
 }
 
 void force(const char* scheme) {
-  static auto* const function = core_function<void(const char*)>("gapless_force_scheme");
+  static auto* const function = core_function<void(const char*)>("gapless_transfer_force_scheme");
   if (function != nullptr) function(scheme);
 }
 

@@ -154,7 +154,7 @@ Scheme choose_packing(const Buffer& buffer) noexcept {
 
 }  // namespace gapless::transfer
 
-extern "C" void gapless_force_scheme(const char* name) {
+extern "C" void gapless_transfer_force_scheme(const char* name) {
   gapless::transfer::forced().store(gapless::transfer::number_of(name != nullptr ? name : ""),
                                     std::memory_order_relaxed);
 }

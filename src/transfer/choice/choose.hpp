@@ -42,4 +42,4 @@ model::Amount amount_of(const Buffer& buffer) noexcept;
 }  // namespace gapless::transfer
 
 /// force_scheme() by name, for benchmarks: null, or what is no scheme's name, forces none.
-extern "C" void gapless_force_scheme(const char* name);
+extern "C" void gapless_transfer_force_scheme(const char* name);
