@@ -35,12 +35,15 @@ std::uintptr_t number_of(MPI_Comm communicator) noexcept {
   return number;
 }
 
-/// Errors of no communicator are returned while it lives: those go to the handlers of MPI_COMM_WORLD or MPI_COMM_SELF.
+/// Errors of no communicator are returned while it lives: those go to the handlers of MPI_COMM_WORLD or MPI_COMM_SELF. A
+/// handler that ends the process is left alone: it would end the process in the program's own call as well, and under
+/// MPICH it may be none at all, which cannot be set again.
 class NobodyIsTold {
  public:
   NobodyIsTold() noexcept {
     for (Place& place : places_) {
-      place.is_changed = native.Comm_get_errhandler(place.communicator, &place.handler) == MPI_SUCCESS;
+      if (native.Comm_get_errhandler(place.communicator, &place.handler) != MPI_SUCCESS) continue;
+      place.is_changed = place.handler != MPI_ERRORS_ARE_FATAL;
       if (place.is_changed) native.Comm_set_errhandler(place.communicator, MPI_ERRORS_RETURN);
     }
   }
