@@ -1,6 +1,6 @@
-// Messages in host memory between two processes of a node: columns of an array (the benchmark of paper 003), halos of
-// grids, transposes, and contiguous ones. Each is sent by the library alone, packed, by slots, and as gapless chooses,
-// in turn in one run, and every way's bytes are compared with the library's. One line of JSON for each case.
+// Messages in host memory between two processes of a node: columns of an array (the benchmark of Wu et al., 2003),
+// halos of grids, transposes, and contiguous ones. Each is sent by the library alone, packed, by slots, and as gapless
+// chooses, in turn in one run, and every way's bytes are compared with the library's. One line of JSON for each case.
 //
 //   host_messages [SAMPLES]
 #include <mpi.h>
@@ -182,7 +182,7 @@ void stream(const Functions& by, const Types& types, const char* sent, char* rec
   }
 }
 
-/// Paper 003, figure 8 and 9: columns of a 128 x 4096 array of int, and contiguous messages of the same bytes.
+/// Wu et al., 2003, figures 8 and 9: columns of a 128 x 4096 array of int, and contiguous messages of the same bytes.
 void columns() {
   constexpr int rows = 128, row = 4096, window = 32;
   constexpr std::size_t bytes = std::size_t{rows} * row * sizeof(int);

@@ -1,11 +1,11 @@
-// The schemes of paper 003 between two processes over one fabric: columns of a 128 x 4096 array of ints.
+// The schemes of Wu et al., 2003 between two processes over one fabric: columns of a 128 x 4096 array of ints.
 //
 //   rdma FABRIC [REPETITIONS [MESSAGES]]
 //
 // FABRIC is verbs, or a provider of libfabric. Prints a JSON object a row: latency (half a ping-pong), bandwidth (so
-// many messages one after the other), and the ablations of paper 003, 8.4 to 8.6, each with what was posted, copied and
-// registered for one message, by both sides together. Offers and replies go through shared memory, so that no MPI
-// library is needed. Every row's bytes are verified.
+// many messages one after the other), and the ablations of Wu et al., 2003, 8.4 to 8.6, each with what was posted,
+// copied and registered for one message, by both sides together. Offers and replies go through shared memory, so that
+// no MPI library is needed. Every row's bytes are verified.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -269,7 +269,7 @@ class Rows {
 
 unsigned only(Scheme scheme) { return 1u << static_cast<unsigned>(scheme); }
 
-/// What is varied: paper 003, 8.2 and 8.4 to 8.6.
+/// What is varied: Wu et al., 2003, 8.2 and 8.4 to 8.6.
 struct Variant {
   const char* name;
   Options options;

@@ -1,6 +1,6 @@
-// The static interface (paper, sections 3.1 and 3.3.1): endpoints that are there from the start, and threads that bind
-// themselves to one. In a bound thread MPI_COMM_WORLD and MPI_COMM_SELF mean the endpoint's own; entries that look this
-// up stand in the slots only after MPIX_Init_endpoints.
+// The static interface (Dinan et al., 2014, sections 3.1 and 3.3.1): endpoints that are there from the start, and
+// threads that bind themselves to one. In a bound thread MPI_COMM_WORLD and MPI_COMM_SELF mean the endpoint's own;
+// entries that look this up stand in the slots only after MPIX_Init_endpoints.
 #pragma once
 
 #include "mpi/table/abi.hpp"

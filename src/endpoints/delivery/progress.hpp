@@ -1,8 +1,8 @@
 // What moves messages of endpoints on while threads wait.
 //
-// A waiting thread drives its own endpoint (paper, section 3.4). A thread of the program that is inside a blocking call
-// of the library cannot; while such a thread is there and endpoints have operations under way, one thread of gapless
-// drives all of them.
+// A waiting thread drives its own endpoint (Dinan et al., 2014, section 3.4). A thread of the program that is inside a
+// blocking call of the library cannot; while such a thread is there and endpoints have operations under way, one thread
+// of gapless drives all of them.
 #pragma once
 
 #include <atomic>

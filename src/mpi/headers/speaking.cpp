@@ -35,8 +35,8 @@ std::uintptr_t number_of(MPI_Comm communicator) noexcept {
   return number;
 }
 
-/// Errors of no communicator are returned while it lives: those go to the handlers of MPI_COMM_WORLD or MPI_COMM_SELF. A
-/// handler that ends the process is left alone: it would end the process in the program's own call as well, and under
+/// Errors of no communicator are returned while it lives: those go to the handlers of MPI_COMM_WORLD or MPI_COMM_SELF.
+/// A handler that ends the process is left alone: it would end the process in the program's own call as well, and under
 /// MPICH it may be none at all, which cannot be set again.
 class NobodyIsTold {
  public:

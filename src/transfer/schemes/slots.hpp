@@ -1,6 +1,6 @@
 // slots: the sender packs into slots of the receiver's inbox, a header names them, and the receiver unpacks from them
-// and frees them. The sender is complete once it has packed: it waits for nothing. (The eager side of paper 003, with
-// one copy fewer.)
+// and frees them. The sender is complete once it has packed: it waits for nothing. (The eager side of Wu et al., 2003,
+// with one copy fewer.)
 #pragma once
 
 #include <array>
