@@ -5,6 +5,7 @@ import functools
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 
 from gapless import locate
+from gapless.environment import VARIABLES
 from gapless.errors import UserError
 
 
@@ -33,7 +34,7 @@ class Prediction(ctypes.Structure):
     _fields_ = [("scheme", c_char_p), ("ns", c_double * 2), ("is_chosen", c_int * 2)]
 
 
-SCHEMES = 7
+SCHEMES = len(next(v for v in VARIABLES if v.name == "GAPLESS_SCHEME").values.split(", "))
 
 
 class Job(ctypes.Structure):
