@@ -33,14 +33,6 @@ std::vector<std::shared_ptr<Endpoint>>& lingering() {
   return all;
 }
 
-std::uintptr_t key_of(MPI_Comm handle) noexcept {
-#if defined(GAPLESS_VARIANT_MPICH)
-  return static_cast<std::uint32_t>(handle);
-#else
-  return reinterpret_cast<std::uintptr_t>(handle);
-#endif
-}
-
 std::size_t first_of(std::uintptr_t key) noexcept {
   return (static_cast<std::uint64_t>(key) * 0x9e3779b97f4a7c15u) >> (64 - table_bits);
 }
@@ -50,7 +42,7 @@ std::size_t first_of(std::uintptr_t key) noexcept {
 Endpoint& freed_endpoint = *new Endpoint;
 
 Endpoint* find_even_freed(MPI_Comm handle) noexcept {
-  const std::uintptr_t key = key_of(handle);
+  const std::uintptr_t key = number_of(handle);
   for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
     const std::uintptr_t here = table[at].key.load(std::memory_order_acquire);
     if (here == key) return table[at].endpoint.load(std::memory_order_acquire);
@@ -65,7 +57,7 @@ Endpoint* find(MPI_Comm handle) noexcept {
 }
 
 void reuse(MPI_Comm handle) noexcept {
-  const std::uintptr_t key = key_of(handle);
+  const std::uintptr_t key = number_of(handle);
   for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
     const std::uintptr_t here = table[at].key.load(std::memory_order_acquire);
     if (here == 0) return;
@@ -78,7 +70,7 @@ void reuse(MPI_Comm handle) noexcept {
 
 bool enter(const std::shared_ptr<Endpoint>& endpoint) {
   const std::lock_guard lock(mutex);
-  const std::uintptr_t key = key_of(endpoint->handle);
+  const std::uintptr_t key = number_of(endpoint->handle);
   Slot* place = nullptr;
   for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
     const std::uintptr_t here = table[at].key.load(std::memory_order_relaxed);
@@ -101,7 +93,7 @@ bool enter(const std::shared_ptr<Endpoint>& endpoint) {
 void leave(Endpoint& endpoint) noexcept {
   std::shared_ptr<Endpoint> last;
   const std::lock_guard lock(mutex);
-  const std::uintptr_t key = key_of(endpoint.handle);
+  const std::uintptr_t key = number_of(endpoint.handle);
   for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
     if (table[at].key.load(std::memory_order_relaxed) != key) continue;
     Endpoint* expected = &endpoint;

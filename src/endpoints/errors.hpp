@@ -1,6 +1,9 @@
 // Errors of endpoints: codes with text, raised through the handler of the endpoint's own handle.
 #pragma once
 
+#include <exception>
+
+#include "mpi/lifetime/errors.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -14,5 +17,15 @@ int unserved(const char* function) noexcept;
 
 /// The same for a call on an endpoint's handle that was freed.
 int code_of_freed(const char* function) noexcept;
+
+/// The result of `call()`. Where memory ends there, MPI_ERR_NO_MEM is raised without an object.
+template <class Call>
+int guarded(Call call) noexcept {
+  try {
+    return call();
+  } catch (const std::exception&) {
+    return raise_without_object(MPI_ERR_NO_MEM);
+  }
+}
 
 }  // namespace gapless::mpi::endpoints

@@ -119,15 +119,6 @@ int drive_until_tested(const Involved& involved, Test test) {
   }
 }
 
-template <class Call>
-int guarded(Call call) noexcept {
-  try {
-    return call();
-  } catch (const std::exception&) {
-    return raise_without_object(MPI_ERR_NO_MEM);
-  }
-}
-
 }  // namespace
 
 int Wait(MPI_Request* request, MPI_Status* status) {

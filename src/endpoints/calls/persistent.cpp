@@ -1,9 +1,9 @@
 // Persistent messages, and exchanges under one request: schedules of one or two messages.
-#include <exception>
 #include <vector>
 
 #include "endpoints/calls/forms.hpp"
 #include "endpoints/delivery/progress.hpp"
+#include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
 #include "mpi/lifetime/errors.hpp"
 
@@ -62,15 +62,6 @@ int start(Task& task) {
 Task* find_persistent(MPI_Request request) noexcept {
   Task* const task = requests::find(request);
   return task != nullptr && task->notice == Notice::persistent ? task : nullptr;
-}
-
-template <class Call>
-int guarded(Call call) noexcept {
-  try {
-    return call();
-  } catch (const std::exception&) {
-    return raise_without_object(MPI_ERR_NO_MEM);
-  }
 }
 
 }  // namespace

@@ -9,14 +9,6 @@
 namespace gapless::mpi::endpoints::requests {
 namespace {
 
-std::uintptr_t key_of(MPI_Request request) noexcept {
-#if defined(GAPLESS_VARIANT_MPICH)
-  return static_cast<std::uint32_t>(request);
-#else
-  return reinterpret_cast<std::uintptr_t>(request);
-#endif
-}
-
 /// Many small tables, so that threads seldom wait for each other.
 struct Shard {
   std::mutex mutex;
@@ -27,7 +19,7 @@ std::atomic<int> count{0};
 
 Shard& shard_of(MPI_Request request) {
   static auto& all = *new std::array<Shard, 64>;
-  return all[(static_cast<std::uint64_t>(key_of(request)) * 0x9e3779b97f4a7c15u) >> 58];
+  return all[(static_cast<std::uint64_t>(number_of(request)) * 0x9e3779b97f4a7c15u) >> 58];
 }
 
 std::vector<Failure>& failures() {
@@ -55,7 +47,7 @@ int enter(Task* task) noexcept {
   try {
     Shard& shard = shard_of(task->request);
     const std::lock_guard lock(shard.mutex);
-    shard.tasks[key_of(task->request)] = task;
+    shard.tasks[number_of(task->request)] = task;
     count.fetch_add(1, std::memory_order_relaxed);
     return MPI_SUCCESS;
   } catch (const std::exception&) {
@@ -66,7 +58,7 @@ int enter(Task* task) noexcept {
 void leave(const Task& task) noexcept {
   Shard& shard = shard_of(task.request);
   const std::lock_guard lock(shard.mutex);
-  const auto found = shard.tasks.find(key_of(task.request));
+  const auto found = shard.tasks.find(number_of(task.request));
   if (found == shard.tasks.end() || found->second != &task) return;
   shard.tasks.erase(found);
   count.fetch_sub(1, std::memory_order_relaxed);
@@ -174,7 +166,7 @@ Task* find(MPI_Request request) noexcept {
   if (are_none() || request == MPI_REQUEST_NULL) return nullptr;
   Shard& shard = shard_of(request);
   const std::lock_guard lock(shard.mutex);
-  const auto found = shard.tasks.find(key_of(request));
+  const auto found = shard.tasks.find(number_of(request));
   return found == shard.tasks.end() ? nullptr : found->second;
 }
 

@@ -235,9 +235,7 @@ class Side {
   static constexpr std::size_t header_bytes = transfer::headers::Header::size;
 
   static std::uint64_t peer_number(MPI_Comm communicator, int destination) noexcept {
-    std::uint64_t number = 0;
-    std::memcpy(&number, &communicator, sizeof communicator);
-    return number << 16 ^ static_cast<std::uint64_t>(destination);
+    return static_cast<std::uint64_t>(number_of(communicator)) << 16 ^ static_cast<std::uint64_t>(destination);
   }
   void correct(std::optional<transfer::CorrectedSend>& call, std::uint64_t peer, transfer::Scheme predicted) noexcept {
     const transfer::Scheme scheme = call.emplace(user_.buffer, predicted, peer).scheme();

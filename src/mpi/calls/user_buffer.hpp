@@ -23,10 +23,11 @@ inline bool is_gpu_memory(const void* memory) noexcept {
   return device::locate(memory).kind == device::MemoryKind::device;
 }
 
-/// Linux maps nothing below vm.mmap_min_addr: an address there is a null pointer with a small displacement.
+/// Linux maps nothing below vm.mmap_min_addr, and nothing of a program in the upper half of all addresses: an address
+/// there is a null pointer with a small or a negative displacement.
 inline bool is_null_with_displacement(const void* address) noexcept {
-  constexpr std::uintptr_t lowest = 65536;
-  return reinterpret_cast<std::uintptr_t>(address) < lowest;
+  constexpr std::intptr_t lowest = 65536;
+  return reinterpret_cast<std::intptr_t>(address) < lowest;
 }
 
 /// The question every call asks first, and mostly the last one: a few nanoseconds, and a question to the driver where a

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <numeric>
@@ -27,12 +26,6 @@ int keyval;
 int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return MPI_SUCCESS;
-}
-
-std::uintptr_t number_of(MPI_Comm communicator) noexcept {
-  std::uintptr_t number = 0;
-  std::memcpy(&number, &communicator, sizeof communicator);
-  return number;
 }
 
 /// Errors of no communicator are returned while it lives: those go to the handlers of MPI_COMM_WORLD or MPI_COMM_SELF.

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -49,9 +48,7 @@ class Lock {
 };
 
 Pending*& bucket_of(MPI_Request handle) noexcept {
-  std::uint64_t number = 0;
-  std::memcpy(&number, &handle, sizeof handle);
-  return table().buckets[(number * 0x9e3779b97f4a7c15u) >> (64 - bucket_bits)];
+  return table().buckets[(static_cast<std::uint64_t>(number_of(handle)) * 0x9e3779b97f4a7c15u) >> (64 - bucket_bits)];
 }
 
 void push(Pending*& list, Pending* pending) noexcept {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #if defined(GAPLESS_VARIANT_ABI)
 #include <mpi_abi.h>
@@ -50,13 +51,14 @@ extern OpenMpiData open_mpi_data;
 
 namespace gapless::mpi {
 
-/// A datatype handle as a number: an int in MPICH, a pointer elsewhere.
-inline std::uintptr_t number_of(MPI_Datatype handle) noexcept {
-#if defined(GAPLESS_VARIANT_MPICH)
-  return static_cast<std::uint32_t>(handle);
-#else
-  return reinterpret_cast<std::uintptr_t>(handle);
-#endif
+/// A handle as a number: an int in MPICH, a pointer elsewhere.
+template <class Handle>
+std::uintptr_t number_of(Handle handle) noexcept {
+  if constexpr (std::is_integral_v<Handle>) {
+    return static_cast<std::uint32_t>(handle);
+  } else {
+    return reinterpret_cast<std::uintptr_t>(handle);
+  }
 }
 
 }  // namespace gapless::mpi
