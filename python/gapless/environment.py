@@ -33,7 +33,8 @@ VARIABLES = (
     ),
     Variable(
         "GAPLESS_SCHEME",
-        "native, packed, oneshot, staged, pipelined, device, slots",
+        "native, packed, oneshot, staged, pipelined, device, slots, fabric-pipelined, gather-write, scatter-read, "
+        "multi-write",
         "chosen per message",
         "Force one scheme for every message that it can carry.",
     ),

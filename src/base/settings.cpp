@@ -31,7 +31,10 @@ constexpr Variable variables[] = {
     {"GAPLESS_VERBOSE", "0, 1", Elsewhere::word},  // the shim
     {"GAPLESS_STATISTICS", "0, 1", &Settings::statistics},
     {"GAPLESS_ALL_RANKS", "0, 1", &Settings::all_ranks},
-    {"GAPLESS_SCHEME", "native, packed, oneshot, staged, pipelined, device, slots", &Settings::scheme},
+    {"GAPLESS_SCHEME", 
+     "native, packed, oneshot, staged, pipelined, device, slots, fabric-pipelined, gather-write, scatter-read, "
+     "multi-write",
+     &Settings::scheme},
     {"GAPLESS_PROFILE", "a path, or built-in", &Settings::profile},
     {"GAPLESS_MODEL", "corrected, fixed", &Settings::model},
     {"GAPLESS_REPORT", "a path", &Settings::report},
@@ -43,6 +46,9 @@ constexpr Variable variables[] = {
     {"GAPLESS_GPU_ENGINE", "kernel, ahead, dma", &Settings::gpu_engine},
     {"GAPLESS_GPU_LAUNCH", "graph, kernel", &Settings::gpu_launch},
     {"GAPLESS_POOL_BYTES", "a number of bytes", &Settings::pool_bytes},
+    {"GAPLESS_FABRIC", "off, tcp, shm, verbs, efa, cxi", &Settings::fabric},
+    {"GAPLESS_FABRIC_NEIGHBOURS", "0, 1", &Settings::fabric_neighbours},
+    {"GAPLESS_FABRIC_PATIENCE", "a number of milliseconds", &Settings::fabric_patience_ms},
     {"GAPLESS_DEVICE_PLUGIN", "a path", &Settings::device_plugin},
     {"GAPLESS_LIBRARY_DIRECTORY", "a directory", Elsewhere::path},  // the gapless command
 };
@@ -206,6 +212,10 @@ void warn_about_file(const std::string& path, const char* fault) {
   std::string line = "gapless: " + path + ": ignored; " + fault;
   std::ranges::replace_if(line, is_control, '?');
   std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+void warn_about_value(const char* name, std::string_view value, const std::string& fault) {
+  warn(name, std::string(value).c_str(), ("ignored; " + fault).c_str(), nullptr);
 }
 
 }  // namespace gapless

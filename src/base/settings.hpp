@@ -26,6 +26,9 @@ struct Settings {
   std::string_view gpu_engine;             ///< GAPLESS_GPU_ENGINE
   std::string_view gpu_launch;             ///< GAPLESS_GPU_LAUNCH
   std::optional<std::size_t> pool_bytes;   ///< GAPLESS_POOL_BYTES
+  std::string_view fabric;                 ///< GAPLESS_FABRIC
+  bool fabric_neighbours = false;          ///< GAPLESS_FABRIC_NEIGHBOURS
+  std::optional<std::size_t> fabric_patience_ms;  ///< GAPLESS_FABRIC_PATIENCE
   std::string_view model;                  ///< GAPLESS_MODEL
   std::array<char, 4096> profile{};        ///< GAPLESS_PROFILE: a path, the word built-in, or the empty string
   std::array<char, 4096> report{};         ///< GAPLESS_REPORT: a path, or the empty string
@@ -40,6 +43,9 @@ const Settings& settings() noexcept;
 std::string profile_path(std::string_view library);
 /// One line on stderr about a file that a setting names. Throws std::bad_alloc.
 void warn_about_file(const std::string& path, const char* fault);
+
+/// One line on stderr about a value that is right and cannot be obeyed. Throws std::bad_alloc.
+void warn_about_value(const char* name, std::string_view value, const std::string& fault);
 
 /// Told of one variable that is wrong: its name and value, as far as they can be printed, and what is wrong.
 using FaultSink = void (*)(const char* name, const char* value, const char* fault, void* context);

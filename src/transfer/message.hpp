@@ -12,8 +12,20 @@
 namespace gapless::transfer {
 
 /// How one side of a message travels: docs/concepts.md. Each is an object in schemes/.
-enum class Scheme : std::uint8_t { native, packed, oneshot, staged, pipelined, device, slots };
-inline constexpr std::size_t scheme_count = 7;
+enum class Scheme : std::uint8_t {
+  native,
+  packed,
+  oneshot,
+  staged,
+  pipelined,
+  device,
+  slots,
+  fabric_pipelined,
+  gather_write,
+  scatter_read,
+  multi_write
+};
+inline constexpr std::size_t scheme_count = 11;
 const char* name(Scheme scheme) noexcept;
 
 /// What a datatype is, as the MPI layer found it; outlives every message that uses it.

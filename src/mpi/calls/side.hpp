@@ -17,9 +17,11 @@
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
+#include "transfer/choice/choose.hpp"
 #include "transfer/choice/corrected_send.hpp"
 #include "transfer/operation.hpp"
 #include "transfer/packing.hpp"
+#include "transfer/rdma/rendezvous/fabric_message.hpp"
 #include "transfer/schemes/slots.hpp"
 
 namespace gapless::mpi {
@@ -46,15 +48,22 @@ class Side {
   bool packs() const noexcept { return message_.has_value(); }
   /// Is there more to do than the library's call? A contiguous receive may take a header.
   bool takes_part() const noexcept {
-    return packs() || landing_ != nullptr || offer_.has_value() || matched_.has_value();
+    return packs() || landing_ != nullptr || offer_.has_value() || fabric_.has_value() || matched_.has_value();
   }
 
   /// Sends a header in the message's place, if the peer listens and that can be had now. `whole`: all is packed before
-  /// the call, for the call waits for the peer.
-  void offer(MPI_Comm communicator, int destination, bool whole) noexcept {
+  /// the call, for the call waits for the peer. `may_stay`: the memory may be read until complete() or its kin.
+  void offer(MPI_Comm communicator, int destination, bool whole, bool may_stay) noexcept {
     if (owner_ != Owner::ours || user_.is_gpu_memory()) return;
     transfer::headers::Inbox* const inbox = headers::find_inbox(communicator, destination);
-    if (inbox == nullptr || !offer_.emplace().secure(user_.buffer, *inbox)) return offer_.reset();
+    if (inbox == nullptr) return;
+    if (may_stay && fabric_.emplace().secure(user_.buffer, *inbox)) {
+      packed_type_.reset();
+      return message_.reset();
+    }
+    fabric_.reset();
+    if (!transfer::is_forced(transfer::Scheme::slots)) return;
+    if (!offer_.emplace().secure(user_.buffer, *inbox)) return offer_.reset();
     if (whole) offer_->pack();
     packed_type_.reset();
     message_.reset();
@@ -74,6 +83,22 @@ class Side {
   /// The library has taken what offer() has put in the message's place.
   void sent() noexcept {
     if (offer_) offer_->release();
+    if (fabric_) fabric_->release();
+  }
+  /// Of a message that is sent by a fabric.
+  bool goes_by_fabric() const noexcept { return fabric_.has_value(); }
+  /// Is its memory still needed?
+  bool is_under_way() noexcept { return fabric_ && fabric_->is_under_way(); }
+  /// Until it is not: MPI_SUCCESS, or the error that is to be raised.
+  int complete() noexcept {
+    if (!fabric_ || !fabric_->is_released()) return MPI_SUCCESS;
+    const transfer::Result result = fabric_->wait();
+    return result == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
+  }
+  /// The same without waiting for the receiver.
+  int complete_alone() noexcept {
+    if (!fabric_ || !fabric_->is_released()) return MPI_SUCCESS;
+    return fabric_->complete_alone() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
   }
 
   /// Lets the times of earlier sends have a say in the scheme, and times this one. Of a blocking call; comes first.
@@ -136,15 +161,16 @@ class Side {
 
   void* memory() noexcept {
     if (offer_) return const_cast<transfer::headers::Header*>(&offer_->header());
+    if (fabric_) return const_cast<transfer::headers::Header*>(&fabric_->header());
     if (scratch_) return scratch_->data();
     return packs() ? message_->packed_data() : memory_;
   }
   Count count() const noexcept {
-    if (offer_ || scratch_) return static_cast<Count>(header_bytes);
+    if (offer_ || fabric_ || scratch_) return static_cast<Count>(header_bytes);
     return packs() ? packed_type_->count() : count_;
   }
   MPI_Datatype datatype() const noexcept {
-    if (offer_ || scratch_) return MPI_BYTE;
+    if (offer_ || fabric_ || scratch_) return MPI_BYTE;
     return packs() ? packed_type_->handle() : datatype_;
   }
 
@@ -243,20 +269,33 @@ class Side {
   int refuse(ReceivedStatus& status) noexcept {
     if (transfer::headers::is_header(landing(), header_bytes)) {
       const transfer::headers::Header header = take_header();
-      const auto way = header.way<transfer::schemes::SlotsWay>();
-      std::byte* const nowhere = nullptr;
-      if (way) static_cast<void>(transfer::schemes::fetch_from_slots(header, *way, nowhere, 0));
+      transfer::Batch nothing;
+      static_cast<void>(fetch(nothing, header, 0));
     }
     has_fetched_ = true;
     status.set_bytes(buffer_size());
     return truncated_message();
   }
   transfer::Result fetch(transfer::Batch& batch, const transfer::headers::Header& header, std::size_t bytes) noexcept {
+    if (const auto by_fabric = header.way<transfer::rdma::FabricWay>()) return fetch(batch, *by_fabric, bytes);
     const auto way = header.way<transfer::schemes::SlotsWay>();
     if (!way) return transfer::Result::peer_failed;
+    std::byte* const nowhere = nullptr;
+    if (bytes == 0) return transfer::schemes::fetch_from_slots(header, *way, nowhere, 0);
     if (user_.buffer.location.is_cpu_addressable())
       return transfer::schemes::fetch_from_slots(header, *way, user_.buffer, bytes);
     const transfer::Result result = transfer::schemes::fetch_from_slots(header, *way, message_->packed_data(), bytes);
+    message_->finish_in(batch, result == transfer::Result::ok ? bytes : 0);
+    return result;
+  }
+  /// The whole message, or none of it.
+  transfer::Result fetch(transfer::Batch& batch, const transfer::rdma::FabricWay& way, std::size_t bytes) noexcept {
+    if (bytes != way.offer.blocks.bytes) {
+      transfer::rdma::refuse_by_fabric(way);
+      return bytes == 0 ? transfer::Result::ok : transfer::Result::peer_failed;
+    }
+    if (user_.buffer.location.is_cpu_addressable()) return transfer::rdma::fetch_by_fabric(way, user_.buffer);
+    const transfer::Result result = transfer::rdma::fetch_by_fabric(way, message_->packed_data());
     message_->finish_in(batch, result == transfer::Result::ok ? bytes : 0);
     return result;
   }
@@ -331,6 +370,7 @@ class Side {
   std::optional<transfer::Operation> message_;
   std::optional<PackedType<Count>> packed_type_;
   std::optional<transfer::schemes::SlotsOffer> offer_;
+  std::optional<transfer::rdma::FabricOffer> fabric_;
   std::optional<std::array<std::byte, transfer::headers::Header::size>> scratch_;  ///< for what does not fit
   std::byte* landing_ = nullptr;  ///< of a contiguous receive that may take a header
   std::optional<headers::Matched> matched_;

@@ -4,16 +4,18 @@
 #include <array>
 #include <atomic>
 #include <optional>
+#include <string_view>
 
 #include "base/settings.hpp"
 #include "model/model.hpp"
+#include "transfer/rdma/rendezvous/service.hpp"
 #include "transfer/schemes/scheme.hpp"
 
 namespace gapless::transfer {
 namespace {
 
 constexpr std::array every_scheme = {Scheme::native,    Scheme::packed, Scheme::oneshot, Scheme::staged,
-                                     Scheme::pipelined, Scheme::device, Scheme::slots};
+Scheme::pipelined, Scheme::device, Scheme::slots, Scheme::fabric_pipelined, Scheme::gather_write, Scheme::scatter_read, Scheme::multi_write};
 static_assert(every_scheme.size() == scheme_count);
 static_assert(static_cast<std::size_t>(Scheme::native) == model::native_way);
 static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && scheme_count <= model::most_ways);
@@ -79,10 +81,21 @@ void set_library_reads_gpu_memory(bool reads) noexcept { library_reads_gpu.store
 
 bool is_forced(Scheme scheme) noexcept {
   const int what = forced().load(std::memory_order_relaxed);
-  return what == static_cast<int>(scheme) || (scheme == Scheme::packed && what == static_cast<int>(Scheme::slots));
+  if (what == static_cast<int>(scheme)) return true;
+  return scheme == Scheme::packed && what != no_scheme && is_agreed(static_cast<Scheme>(what));
 }
 
 bool is_any_forced() noexcept { return forced().load(std::memory_order_relaxed) != no_scheme; }
+
+extern "C" int gapless_transfer_force(const char* wanted) {
+  for (const Scheme scheme : every_scheme) {
+    if (std::string_view(name(scheme)) != wanted) continue;
+    force_scheme(scheme);
+    return 1;
+  }
+  force_scheme(std::nullopt);
+  return 0;
+}
 
 void force_scheme(std::optional<Scheme> scheme) noexcept {
   forced().store(scheme ? static_cast<int>(*scheme) : no_scheme, std::memory_order_relaxed);
@@ -116,6 +129,8 @@ Scheme choose(const Buffer& buffer, Side side) noexcept {
   for (const Scheme scheme : every_scheme) {
     if (is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
   }
+  // Where a fabric is asked for, a message that can go by it does; what cannot is packed.
+  if (rdma::is_wanted() && schemes::packed.applies(buffer) && buffer.size() >= rdma::least_bytes) return Scheme::packed;
   return least(buffer, side, std::nullopt).value_or(Scheme::native);
 }
 

@@ -26,11 +26,17 @@ std::span<const char* const> scheme_names() noexcept;
 /// Native or packed for MPI_Pack and MPI_Unpack within host memory.
 Scheme choose_packing(const Buffer& buffer) noexcept;
 
-/// Did GAPLESS_SCHEME, or force_scheme(), say so? Where slots are forced, what cannot go by them is packed.
+/// Is it a scheme that two processes agree on by a header?
+inline bool is_agreed(Scheme scheme) noexcept { return scheme >= Scheme::slots; }
+/// Did GAPLESS_SCHEME, or force_scheme(), say so? Where a scheme is forced that two processes agree on, what cannot go
+/// by it is packed.
 bool is_forced(Scheme scheme) noexcept;
 bool is_any_forced() noexcept;
 /// Replaces what GAPLESS_SCHEME said. For tests and benchmarks.
 void force_scheme(std::optional<Scheme> scheme) noexcept;
+
+/// The same by name; any other: none is forced, and 0 is returned.
+extern "C" int gapless_transfer_force(const char* name);
 
 /// What the model predicts a buffer's time in host memory from.
 model::Amount amount_of(const Buffer& buffer) noexcept;

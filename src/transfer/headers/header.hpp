@@ -18,7 +18,7 @@ namespace gapless::transfer::headers {
 using Nonce = std::array<std::byte, 16>;
 
 /// Ways to fetch the bytes. Each has a struct of its data with `static constexpr WayKind kind`.
-enum class WayKind : std::uint16_t { none, slots };
+enum class WayKind : std::uint16_t { none, slots, fabric };
 
 class Header {
  public:

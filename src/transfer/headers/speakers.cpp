@@ -12,6 +12,7 @@
 
 #include "fabric/registry.hpp"
 #include "transfer/choice/choose.hpp"
+#include "transfer/rdma/rendezvous/service.hpp"
 
 namespace gapless::transfer::headers {
 
@@ -51,6 +52,8 @@ bool make_inbox(Job& mine) noexcept {
   InboxHead& head = *new (&mine.own->head()) InboxHead{};
   const ssize_t length = ::getrandom(head.nonce.data(), head.nonce.size(), 0);
   if (length != static_cast<ssize_t>(head.nonce.size())) return false;
+  head.fabric = rdma::fabric_kind();
+  head.rank = mine.rank;
   head.free_slots.store(~std::uint64_t{0}, std::memory_order_relaxed);
   head.magic = InboxHead::magic_of_version_1;
   return true;
@@ -73,7 +76,7 @@ bool make_inbox(Job& mine) noexcept {
 
 }  // namespace
 
-bool are_wanted() noexcept { return is_forced(Scheme::slots); }
+bool are_wanted() noexcept { return is_forced(Scheme::slots) || rdma::is_wanted(); }
 
 void listen(int rank, int size) noexcept {
   Job& mine = job();
@@ -96,6 +99,15 @@ Inbox* find_inbox(int rank) noexcept {
 }
 
 Inbox& own_inbox() noexcept { return *job().own; }
+
+void end() noexcept {
+  if (!is_listening()) return;
+  own_inbox().head().has_ended.store(true, std::memory_order_release);
+  rdma::drain([](int rank) {
+    const Inbox* const inbox = find_inbox(rank);
+    return inbox == nullptr || inbox->head().has_ended.load(std::memory_order_acquire);
+  });
+}
 
 bool is_header(const void* received, std::size_t bytes) noexcept {
   if (bytes != Header::size || !is_listening()) return false;

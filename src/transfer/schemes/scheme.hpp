@@ -61,6 +61,10 @@ extern const Base& staged;
 extern const Base& pipelined;
 extern const Base& device;
 extern const Base& slots;
+extern const Base& fabric_pipelined;
+extern const Base& gather_write;
+extern const Base& scatter_read;
+extern const Base& multi_write;
 
 const Base& of(Scheme scheme) noexcept;
 
