@@ -32,7 +32,7 @@ manylinux := manylinux_2_28_$(shell uname -m)
 c_sources = git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp' '*.cu' '*.cuh'
 python_sources := cmake python src tests bench examples bin/gapless
 
-.PHONY: help build test test-roce unit sanitize lint format docs demo bench libraries install wheel clean distclean
+.PHONY: help build test test-roce test-programs tsan unit sanitize lint format docs demo bench libraries install wheel clean distclean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -55,12 +55,12 @@ build: $(environments)  ## compile the libraries, tests and examples into build/
 	@cmake --build --preset default -j $(JOBS)
 
 # What is built or tested where the machine has it.
-$(stamps)/fortran $(stamps)/fabric: $(stamps)/%: requirements/system.sh
+$(stamps)/fortran $(stamps)/fabric $(stamps)/programs: $(stamps)/%: requirements/system.sh
 	@mkdir -p $(@D)
 	@requirements/system.sh $*
 	@touch $@
 
-test: $(stamps)/fortran $(stamps)/fabric lint build unit sanitize  ## format and lint checks, every test, and those without MPI again under sanitizers
+test: $(stamps)/fortran $(stamps)/fabric $(stamps)/programs lint build unit sanitize  ## format and lint checks, every test, and those without MPI again under sanitizers
 
 # Minutes in an emulated machine, so it is no part of `make test`.
 test-roce: $(environments) $(stamps)/fabric  ## raw verbs on an RDMA device in software, in a kernel under QEMU
@@ -68,15 +68,28 @@ test-roce: $(environments) $(stamps)/fabric  ## raw verbs on an RDMA device in s
 	@cmake --build --preset default -j $(JOBS) --target test_verbs
 	@tests/fabric/roce/run.sh build/default
 
+test-programs: $(environments) $(stamps)/fortran $(stamps)/programs  ## more of the real programs than `make test` runs
+	@$(configure)
+	@cmake --build --preset default -j $(JOBS) --target libraries
+	@GAPLESS_TEST_PROGRAMS_LONG=1 ctest --preset default -L programs
+
+# Minutes to compile anew, so it is no part of `make test`. The programs bring the sanitizer with them, which an MPI library
+# that is preloaded or a launcher could not; of the MPI library itself, which is not compiled with it, nothing is said.
+tsan: $(environments)  ## MPI programs with threads, on MPICH, under the thread sanitizer
+	@cmake --preset tsan -DGAPLESS_MPICH_PREFIX=$(CURDIR)/build/mpich --log-level=WARNING
+	@cmake --build --preset tsan -j $(JOBS) --target thread-programs
+	@ctest --test-dir build/tsan -L '^threads$$' --output-on-failure --no-tests=error
+
 unit: build wheel
 	@ctest --preset default -j $(JOBS)
 
 # Sanitizers cannot be preloaded under MPI launchers, so they run where the memory arithmetic is: the layers without MPI,
 # kernels' arithmetic included. They bring a heap and a handler for bad accesses of their own, which some tests look at.
+sanitized := base layout pack device fabric transfer
 sanitize: $(environments)
 	@cmake --preset sanitize $(prefixes) --log-level=WARNING
-	@cmake --build --preset sanitize -j $(JOBS) --target tests/layout/all tests/pack/all tests/device/all
-	@for layer in layout pack device; do \
+	@cmake --build --preset sanitize -j $(JOBS) --target $(addprefix tests/,$(addsuffix /all,$(sanitized)))
+	@for layer in $(sanitized); do \
 	  ctest --test-dir build/sanitize/tests/$$layer --output-on-failure --no-tests=error -j $(JOBS) \
 	    -LE gpu -E 'HostMemory|IsNotAskedAboutHeap|HostCannotTouchDeviceMemory'; done
 
@@ -123,7 +136,7 @@ wheel: libraries $(stamps)/wheel  ## one wheel for every MPI, on Linux with glib
 	@ls -sh dist/*.whl
 
 clean:  ## remove what was compiled, keep the installed tools and MPI libraries
-	@rm -rf dist build/default build/release build/sanitize
+	@rm -rf dist build/default build/release build/sanitize build/tsan
 
 distclean:  ## remove build/ and dist/ altogether
 	@rm -rf build dist

@@ -20,7 +20,7 @@ from host_pack import cache_variable
 SIZES = [1 << 10, 64 << 10, 1 << 20, 16 << 20, 128 << 20, 512 << 20]
 CONTIGUOUS = 0
 BLOCKS = [64, 4096]
-SCHEMES = {"gpu": ["oneshot", "staged", "pipelined"], "host": ["native", "packed"]}
+SCHEMES = {"gpu": ["oneshot", "staged", "pipelined", "direct"], "host": ["native", "packed"]}
 CHOSEN, ALONE = "chosen", "the library alone"
 LAUNCH = {"mpich": [], "openmpi": ["--oversubscribe", "--mca", "pml", "ob1"]}
 

@@ -7,7 +7,7 @@
 
 Everything is compared in one run on one machine, and each row is that of the median process: gapless, kernels written
 by hand for one layout each, the vendor's copy calls, and what the memory traffic allows at the speed of a large copy. A
-peer is another library behind the interface of bench/pack/peer.h; it is verified and timed beside the rest.
+peer is another library behind the interface of bench/pack/contestants/peer.h; it is verified and timed beside the rest.
 """
 
 import argparse

@@ -3,9 +3,9 @@
 
     bench/rdma.py BUILD_DIRECTORY [--fabric NAME] [--repetitions N] [--messages N] [--no-write]
 
-Columns of a 128 x 4096 array of ints between two processes, by each scheme of paper 003: latency and bandwidth, and the
-ablations (segment unpack, list posting, new buffers). Posts, copies and registrations are those of one message, of both
-sides together. Fabrics in software prove what is moved and how often, not how fast hardware would be.
+Columns of a 128 x 4096 array of ints between two processes, by each scheme of Wu et al., 2003: latency and bandwidth,
+and the ablations (segment unpack, list posting, new buffers). Posts, copies and registrations are those of one
+message, of both sides together. Fabrics in software prove what is moved and how often, not how fast hardware would be.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 # Python's venv module, without which nothing can be built. `requirements/system.sh fortran`: a distribution's MPICH and
 # Open MPI with Fortran, whose programs the tests run; without them the other tests still run.
 # `requirements/system.sh fabric`: libfabric and libibverbs with their headers; without them gapless is built without
-# these two fabrics.
+# these two fabrics. `requirements/system.sh programs`: ScaLAPACK's testers for both MPIs, which the tests run where they are.
 # Installs what is missing through apt where that is possible, and otherwise names the packages.
 set -euo pipefail
 
@@ -28,8 +28,11 @@ fabric)
   compiles '#include <rdma/fabric.h>' || missing+=(libfabric-dev)
   compiles '#include <infiniband/verbs.h>' || missing+=(libibverbs-dev)
   ;;
+programs)
+  ls /usr/lib/*/scalapack/*-tests >/dev/null 2>&1 || missing+=(scalapack-mpi-test)
+  ;;
 *)
-  echo "system.sh: expected build, fortran or fabric, not $purpose" >&2
+  echo "system.sh: expected build, fortran, fabric or programs, not $purpose" >&2
   exit 2
   ;;
 esac
@@ -51,6 +54,10 @@ if ! install; then
   fi
   if [ "$purpose" = fabric ]; then
     echo "Fabrics are built and tested without ${missing[*]}, which could not be installed" >&2
+    exit 0
+  fi
+  if [ "$purpose" = programs ]; then
+    echo "Real programs are not tested: ${missing[*]} could not be installed" >&2
     exit 0
   fi
   echo "gapless needs these packages (Debian and Ubuntu names): ${missing[*]}" >&2

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "arena.hpp"
-#include "hand.hpp"
+#include "contestants/hand.hpp"
 
 namespace gapless::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "contestant.hpp"
+#include "contestants/contestant.hpp"
 #include "gpu.hpp"
 #include "workload.hpp"
 

@@ -1,7 +1,7 @@
 // What MPI_Pack and MPI_Unpack do once they know the datatype and that memory is a GPU's: complete when they return.
 #pragma once
 
-#include "contestant.hpp"
+#include "contestants/contestant.hpp"
 #include "workload.hpp"
 
 namespace gapless::bench {

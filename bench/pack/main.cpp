@@ -6,9 +6,9 @@
 #include <string>
 
 #include "arena.hpp"
+#include "contestants/peer.hpp"
 #include "gpu.hpp"
-#include "peer.hpp"
-#include "tables.hpp"
+#include "tables/tables.hpp"
 
 namespace {
 

@@ -2,11 +2,11 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "contestants/hand.hpp"
+#include "contestants/peer.hpp"
+#include "contestants/vendor.hpp"
 #include "gpu.hpp"
-#include "hand.hpp"
-#include "peer.hpp"
-#include "tables.hpp"
-#include "vendor.hpp"
+#include "tables/tables.hpp"
 
 namespace gapless::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "contestant.hpp"
+#include "contestants/contestant.hpp"
 #include "wall.hpp"
 
 namespace gapless::bench {

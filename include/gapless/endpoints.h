@@ -1,9 +1,13 @@
 /* Endpoints: MPI ranks for threads, on any MPI library (Dinan et al., Enabling communication concurrency through
- * flexible MPI endpoints, IJHPCA 28(4), 2014). Include <mpi.h> first. The functions are in libgapless.so, which is
+ * flexible MPI endpoints, IJHPCA 28(4), 2014). The functions are in libgapless.so, which is
  * linked or preloaded; what an endpoints communicator serves, and what it refuses, stands in docs/endpoints.md.
  */
 #ifndef GAPLESS_ENDPOINTS_H
 #define GAPLESS_ENDPOINTS_H
+
+#ifndef MPI_VERSION
+#include <mpi.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,12 +22,40 @@ extern "C" {
  * thread of each process. Each handle is freed by MPI_Comm_free, by any thread; no two of them need be freed at once
  * (section 3.2).
  *
- * Keys of `info` are hints and none is known yet. Needs MPI_THREAD_MULTIPLE.
+ * `info` may say under the key "thread_level" how threads share each endpoint of the calling process, in MPI's own
+ * words: "MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED" (one thread), "MPI_THREAD_SERIALIZED" (one at a time) or
+ * "MPI_THREAD_MULTIPLE" (the default). It is a promise, may differ between processes, and does not lower what MPI
+ * itself needs: MPI_THREAD_MULTIPLE. Other keys are left alone.
+ *
  * Errors, raised through the handler of `parent` on every process alike: MPI_ERR_ARG (a negative number; null `handles`
- * with a positive one), MPI_ERR_OTHER (a lower thread level; more endpoints than tags have room for), MPI_ERR_COMM (an
- * intercommunicator), MPI_ERR_UNSUPPORTED_OPERATION (an endpoint's handle as `parent`), and what the library raises
- * when it runs out of communicators. */
+ * with a positive one), MPI_ERR_INFO_VALUE (a thread level that is none), MPI_ERR_OTHER (MPI has a lower thread level;
+ * more endpoints than tags have room for), MPI_ERR_COMM (an intercommunicator), MPI_ERR_UNSUPPORTED_OPERATION (an
+ * endpoint's handle as `parent`), and what the library raises when it runs out of communicators. */
 int MPIX_Comm_create_endpoints(MPI_Comm parent, int my_num_ep, MPI_Info info, MPI_Comm handles[]);
+
+/* How many endpoints on `parent` are of use to the calling process: as many as it has processor cores, shared with the
+ * processes of `parent` on the same node that may run on the same cores; 1 at least. Processes may get different
+ * numbers. Collective over `parent`, which is no endpoint's handle.
+ * Errors: MPI_ERR_ARG (null `count`), MPI_ERR_COMM, MPI_ERR_UNSUPPORTED_OPERATION, as above. */
+int MPIX_Query_endpoints(MPI_Comm parent, int* count);
+
+/* Initialises MPI, with `count` ranks for each process in MPI_COMM_WORLD (section 3.1). Collective over all processes,
+ * in the place of MPI_Init_thread. `count` may differ between processes and may be 0. A thread that has attached to an
+ * endpoint sees the world of these ranks; one that has not sees processes, as without endpoints.
+ *
+ * Whatever `tl_requested` is, the library is asked for MPI_THREAD_MULTIPLE; `*tl_provided` is what it says.
+ * MPI_Finalize, called once in each process when its threads no longer communicate, frees the endpoints. Errors are
+ * returned, for no error handler can have been set: MPI_ERR_ARG (a negative number, or `tl_requested` is no thread
+ * level, on every process alike; MPI is then initialised, without endpoints), MPI_ERR_OTHER (MPI is initialised
+ * already; the library has no MPI_THREAD_MULTIPLE; too many endpoints). */
+int MPIX_Init_endpoints(int* argc, char*** argv, int count, int tl_requested, int* tl_provided);
+
+/* Binds the calling thread to endpoint `id` of its process (section 3.3.1), from 0 to the `count` of the process less
+ * one. From here on MPI_COMM_WORLD and MPI_COMM_SELF mean, in this thread, the endpoint's world and the endpoint alone.
+ * A thread is bound for its life; when it has ended, another may attach to the endpoint.
+ * Errors, through the handler of the thread's MPI_COMM_WORLD: MPI_ERR_ARG (no such endpoint), MPI_ERR_OTHER (the thread
+ * is attached already; the endpoint is another thread's; no MPIX_Init_endpoints). */
+int MPIX_Endpoint_attach(int id);
 
 #ifdef __cplusplus
 }

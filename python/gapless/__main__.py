@@ -1,5 +1,5 @@
 import sys
 
-from gapless.cli import main
+from gapless.command.cli import main
 
 sys.exit(main())

@@ -33,7 +33,7 @@ class Prediction(ctypes.Structure):
     _fields_ = [("scheme", c_char_p), ("ns", c_double * 2), ("is_chosen", c_int * 2)]
 
 
-SCHEMES = 7
+SCHEMES = 12
 
 
 class Job(ctypes.Structure):

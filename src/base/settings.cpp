@@ -31,9 +31,10 @@ constexpr Variable variables[] = {
     {"GAPLESS_VERBOSE", "0, 1", Elsewhere::word},  // the shim
     {"GAPLESS_STATISTICS", "0, 1", &Settings::statistics},
     {"GAPLESS_ALL_RANKS", "0, 1", &Settings::all_ranks},
-    {"GAPLESS_SCHEME", 
-     "native, packed, oneshot, staged, pipelined, device, slots, fabric-pipelined, gather-write, scatter-read, "
-     "multi-write",
+    {"GAPLESS_HEADERS", "0, 1", &Settings::headers},
+    {"GAPLESS_SCHEME",
+     "native, packed, oneshot, staged, pipelined, device, slots, direct, fabric-pipelined, gather-write, "
+     "scatter-read, multi-write",
      &Settings::scheme},
     {"GAPLESS_PROFILE", "a path, or built-in", &Settings::profile},
     {"GAPLESS_MODEL", "corrected, fixed", &Settings::model},
@@ -214,8 +215,8 @@ void warn_about_file(const std::string& path, const char* fault) {
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
-void warn_about_value(const char* name, std::string_view value, const std::string& fault) {
-  warn(name, std::string(value).c_str(), ("ignored; " + fault).c_str(), nullptr);
+void warn_about_fabric(const std::string& fault) {
+  warn("GAPLESS_FABRIC", std::string(settings().fabric).c_str(), ("ignored; " + fault).c_str(), nullptr);
 }
 
 }  // namespace gapless

@@ -1,6 +1,7 @@
 #include "endpoints/creation.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <random>
@@ -8,7 +9,10 @@
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/delivery/progress.hpp"
 #include "endpoints/errors.hpp"
+#include "endpoints/fortran.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/static_world.hpp"
+#include "endpoints/useful.hpp"
 #include "mpi/lifetime/errors.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -117,18 +121,38 @@ struct Wish {
   std::uint64_t process, first_number;
 };
 
-int check_arguments(int my_count, const MPI_Comm* handles) noexcept {
+/// What `info` says under "thread_level" is one of MPI's levels, or nothing.
+bool has_thread_level(MPI_Info info) noexcept {
+  if (info == MPI_INFO_NULL) return true;
+  char value[32] = "";
+  int is_there = 0;
+  native.Info_get(info, "thread_level", sizeof value - 1, value, &is_there);
+  if (is_there == 0) return true;
+  for (const char* level :
+       {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"}) {
+    if (std::strcmp(value, level) == 0) return true;
+  }
+  return false;
+}
+
+int check_arguments(int my_count, MPI_Info info, const MPI_Comm* handles) noexcept {
   int level = MPI_THREAD_SINGLE;
   native.Query_thread(&level);
   if (level != MPI_THREAD_MULTIPLE) return MPI_ERR_OTHER;
-  return my_count < 0 || (my_count > 0 && handles == nullptr) ? MPI_ERR_ARG : MPI_SUCCESS;
+  if (my_count < 0 || (my_count > 0 && handles == nullptr)) return MPI_ERR_ARG;
+  return has_thread_level(info) ? MPI_SUCCESS : MPI_ERR_INFO_VALUE;
 }
 
 int why_not(int error_class) noexcept {
-  return error_class == MPI_ERR_OTHER
-             ? code_with_text(MPI_ERR_OTHER, create_name, "MPI was not initialised with MPI_THREAD_MULTIPLE")
-             : code_with_text(MPI_ERR_ARG, create_name,
-                              "my_num_ep is negative, or the array of handles is null, in some process");
+  switch (error_class) {
+    case MPI_ERR_OTHER:
+      return code_with_text(MPI_ERR_OTHER, create_name, "MPI was not initialised with MPI_THREAD_MULTIPLE");
+    case MPI_ERR_INFO_VALUE:
+      return code_with_text(MPI_ERR_INFO_VALUE, create_name, "thread_level in info is no thread level of MPI");
+    default:
+      return code_with_text(MPI_ERR_ARG, create_name,
+                            "my_num_ep is negative, or the array of handles is null, in some process");
+  }
 }
 
 void number_ranks(Communicator& communicator, const std::vector<Wish>& wishes) {
@@ -143,10 +167,10 @@ void number_ranks(Communicator& communicator, const std::vector<Wish>& wishes) {
 }
 
 /// Every process fails or none.
-int agree(MPI_Comm parent, int my_count, const MPI_Comm* handles, std::vector<Wish>& wishes) {
+int agree(MPI_Comm parent, int my_count, MPI_Info info, const MPI_Comm* handles, std::vector<Wish>& wishes) {
   int processes = 0;
   if (const int code = inner.Comm_size(parent, &processes); code != MPI_SUCCESS) return code;
-  const int mistake = check_arguments(my_count, handles);
+  const int mistake = check_arguments(my_count, info, handles);
   const auto numbers = static_cast<std::uint64_t>(std::max(my_count, 0));
   const Wish mine{mistake != MPI_SUCCESS ? -mistake : my_count, identity_of_process(), next_number(numbers)};
   wishes.resize(static_cast<std::size_t>(processes));
@@ -264,10 +288,12 @@ void make_parts(const Communicator& whole, const std::map<int, std::vector<int>>
 }
 
 int claim_part(Endpoint& endpoint, const std::vector<int>& members, Communicator& part, bool duplicates,
-               MPI_Comm* handle) {
+               const MPI_Info* info, MPI_Comm* handle) {
   const auto rank = std::find(members.begin(), members.end(), endpoint.rank) - members.begin();
   const int local = part.places[static_cast<std::size_t>(rank)].local;
-  const int code = duplicates ? inner.Comm_dup(endpoint.handle, handle) : make_handle(handle);
+  const int code = !duplicates       ? make_handle(handle)
+                   : info == nullptr ? inner.Comm_dup(endpoint.handle, handle)
+                                     : inner.Comm_dup_with_info(endpoint.handle, *info, handle);
   if (code != MPI_SUCCESS) return code;
   if (!duplicates) {
     MPI_Errhandler handler;
@@ -280,14 +306,29 @@ int claim_part(Endpoint& endpoint, const std::vector<int>& members, Communicator
 
 }  // namespace
 
-int create(MPI_Comm parent, int my_count, MPI_Info, MPI_Comm* handles) noexcept {
+void translate_worlds() { redirect_calls(entries_of_threads().data(), entries_of_threads().size()); }
+
+int free_handle(MPI_Comm* handle) noexcept {
+  Endpoint* const endpoint = find(*handle);
+  return endpoint == nullptr ? MPI_ERR_COMM : calls::Comm_free(*endpoint, handle);
+}
+
+int refuse_endpoint(MPI_Comm parent, const char* function) noexcept {
+  const Endpoint* const endpoint = find_even_freed(parent);
+  if (endpoint == nullptr) return MPI_SUCCESS;
+  return endpoint == &freed_endpoint ? raise_without_object(code_of_freed(function))
+                                     : raise_on_communicator(parent, unserved(function));
+}
+
+int create(MPI_Comm parent, int my_count, MPI_Info info, MPI_Comm* handles) noexcept {
   try {
+    parent = meaning_of(parent);
     int is_inter = 0;
-    if (find(parent) != nullptr) return raise_on_communicator(parent, unserved(create_name));
+    if (const int code = refuse_endpoint(parent, create_name); code != MPI_SUCCESS) return code;
     if (const int code = inner.Comm_test_inter(parent, &is_inter); code != MPI_SUCCESS) return code;
     if (is_inter != 0) return raise_on_communicator(parent, MPI_ERR_COMM);
     std::vector<Wish> wishes;
-    if (const int code = agree(parent, my_count, handles, wishes); code != MPI_SUCCESS) return code;
+    if (const int code = agree(parent, my_count, info, handles, wishes); code != MPI_SUCCESS) return code;
     switch_calls();
     std::shared_ptr<Communicator> made;
     int code = make_first(parent, wishes, made);
@@ -299,7 +340,7 @@ int create(MPI_Comm parent, int my_count, MPI_Info, MPI_Comm* handles) noexcept 
   }
 }
 
-int split(Endpoint& endpoint, int colour, int key, bool duplicates, MPI_Comm* made) {
+int split(Endpoint& endpoint, int colour, int key, bool duplicates, MPI_Comm* made, const MPI_Info* info) {
   const Communicator& whole = *endpoint.communicator;
   const std::array<int, 2> mine{colour, key};
   std::vector<std::array<int, 2>> choices(whole.places.size());
@@ -320,7 +361,31 @@ int split(Endpoint& endpoint, int colour, int key, bool duplicates, MPI_Comm* ma
   if (colour == MPI_UNDEFINED) return MPI_SUCCESS;
   const auto group = members.find(colour);
   Communicator& part = *agreement->made[static_cast<std::size_t>(std::distance(members.begin(), group))];
-  return claim_part(endpoint, group->second, part, duplicates, made);
+  return claim_part(endpoint, group->second, part, duplicates, info, made);
+}
+
+int find_node(Endpoint& endpoint, int& node) {
+  Communicator& whole = *endpoint.communicator;
+  bool is_last = false;
+  const auto agreement = enter_agreement(endpoint, is_last);
+  if (is_last) {
+    const InLibrary meanwhile;
+    MPI_Comm together = MPI_COMM_NULL;
+    agreement->number = whole.process;
+    if (whole.has_peers()) {
+      agreement->code =
+          inner.Comm_split_type(whole.base, MPI_COMM_TYPE_SHARED, whole.process, MPI_INFO_NULL, &together);
+      if (agreement->code == MPI_SUCCESS) {
+        agreement->code = inner.Bcast(&agreement->number, 1, MPI_INT, 0, together);
+        inner.Comm_free(&together);
+      }
+    }
+    agreement->done.store(true, std::memory_order_release);
+  } else {
+    drive_until(endpoint, [&] { return agreement->done.load(std::memory_order_acquire); });
+  }
+  node = agreement->number;
+  return agreement->code;
 }
 
 }  // namespace gapless::mpi::endpoints
@@ -330,7 +395,16 @@ extern "C" [[gnu::visibility("default")]] const gapless_variant_entry* gapless_a
   using namespace gapless::mpi::endpoints;
   redirect_calls = redirect;
   load_inner();
-  static const gapless_variant_entry additions[] = {{"Comm_create_endpoints", reinterpret_cast<void*>(&create)}};
+  static const gapless_variant_entry additions[] = {
+      {"Comm_create_endpoints", reinterpret_cast<void*>(&create)},
+      {"Query_endpoints", reinterpret_cast<void*>(&query)},
+      {"Init_endpoints", reinterpret_cast<void*>(&init_endpoints)},
+      {"Endpoint_attach", reinterpret_cast<void*>(&attach)},
+      {"comm_create_endpoints_", reinterpret_cast<void*>(&fortran::create)},
+      {"query_endpoints_", reinterpret_cast<void*>(&fortran::query)},
+      {"init_endpoints_", reinterpret_cast<void*>(&fortran::init)},
+      {"endpoint_attach_", reinterpret_cast<void*>(&fortran::attach)},
+  };
   *count = std::size(additions);
   return additions;
 }

@@ -28,6 +28,11 @@ std::unordered_map<Endpoint*, std::shared_ptr<Endpoint>>& owners() {
   return all;
 }
 
+std::vector<std::shared_ptr<Endpoint>>& lingering() {
+  static auto& all = *new std::vector<std::shared_ptr<Endpoint>>;
+  return all;
+}
+
 std::uintptr_t key_of(MPI_Comm handle) noexcept {
 #if defined(GAPLESS_VARIANT_MPICH)
   return static_cast<std::uint32_t>(handle);
@@ -42,7 +47,9 @@ std::size_t first_of(std::uintptr_t key) noexcept {
 
 }  // namespace
 
-Endpoint* find(MPI_Comm handle) noexcept {
+Endpoint& freed_endpoint = *new Endpoint;
+
+Endpoint* find_even_freed(MPI_Comm handle) noexcept {
   const std::uintptr_t key = key_of(handle);
   for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
     const std::uintptr_t here = table[at].key.load(std::memory_order_acquire);
@@ -50,6 +57,23 @@ Endpoint* find(MPI_Comm handle) noexcept {
     if (here == 0) return nullptr;
   }
   return nullptr;
+}
+
+Endpoint* find(MPI_Comm handle) noexcept {
+  Endpoint* const found = find_even_freed(handle);
+  return found == &freed_endpoint ? nullptr : found;
+}
+
+void reuse(MPI_Comm handle) noexcept {
+  const std::uintptr_t key = key_of(handle);
+  for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
+    const std::uintptr_t here = table[at].key.load(std::memory_order_acquire);
+    if (here == 0) return;
+    if (here != key) continue;
+    Endpoint* expected = &freed_endpoint;
+    table[at].endpoint.compare_exchange_strong(expected, nullptr, std::memory_order_release);
+    return;
+  }
 }
 
 bool enter(const std::shared_ptr<Endpoint>& endpoint) {
@@ -62,7 +86,8 @@ bool enter(const std::shared_ptr<Endpoint>& endpoint) {
       place = &table[at];
       break;
     }
-    if (place == nullptr && table[at].endpoint.load(std::memory_order_relaxed) == nullptr) place = &table[at];
+    Endpoint* const there = table[at].endpoint.load(std::memory_order_relaxed);
+    if (place == nullptr && (there == nullptr || there == &freed_endpoint)) place = &table[at];
     if (here == 0) break;
   }
   if (place == nullptr) return false;
@@ -80,7 +105,7 @@ void leave(Endpoint& endpoint) noexcept {
   for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
     if (table[at].key.load(std::memory_order_relaxed) != key) continue;
     Endpoint* expected = &endpoint;
-    table[at].endpoint.compare_exchange_strong(expected, nullptr, std::memory_order_release);
+    table[at].endpoint.compare_exchange_strong(expected, &freed_endpoint, std::memory_order_release);
     break;
   }
   const auto owner = owners().find(&endpoint);
@@ -90,18 +115,25 @@ void leave(Endpoint& endpoint) noexcept {
   count.fetch_sub(1);
 }
 
-std::shared_ptr<Endpoint> share(Endpoint& endpoint) noexcept {
-  const std::lock_guard lock(mutex);
-  const auto owner = owners().find(&endpoint);
-  return owner == owners().end() ? nullptr : owner->second;
-}
+std::shared_ptr<Endpoint> share(Endpoint& endpoint) noexcept { return endpoint.weak_from_this().lock(); }
 
 std::vector<std::shared_ptr<Endpoint>> all_endpoints() {
   const std::lock_guard lock(mutex);
   std::vector<std::shared_ptr<Endpoint>> all;
   all.reserve(owners().size());
   for (const auto& owner : owners()) all.push_back(owner.second);
+  all.insert(all.end(), lingering().begin(), lingering().end());
   return all;
+}
+
+void linger(const std::shared_ptr<Endpoint>& endpoint) {
+  const std::lock_guard lock(mutex);
+  lingering().push_back(endpoint);
+}
+
+void end_lingering(const Endpoint& endpoint) noexcept {
+  const std::lock_guard lock(mutex);
+  std::erase_if(lingering(), [&](const auto& other) { return other.get() == &endpoint; });
 }
 
 int endpoint_count() noexcept { return count.load(std::memory_order_relaxed); }
@@ -111,6 +143,11 @@ Endpoint::~Endpoint() {
     matching.take_out(*message);
     delete message;
   }
+}
+
+void Endpoint::leave_communicator() noexcept {
+  const std::lock_guard lock(communicator->mutex);
+  communicator->local[static_cast<std::size_t>(local)] = nullptr;
 }
 
 Communicator::~Communicator() {

@@ -20,6 +20,8 @@
 namespace gapless::mpi::endpoints {
 
 struct Operation;
+class Schedule;
+struct Topology;
 struct Endpoint;
 
 /// Where a rank lives: its process's rank in the lanes, and its index among the ranks of that process.
@@ -78,13 +80,14 @@ struct Communicator {
   struct Agreement {
     int arrived = 0, left = 0;
     int code = MPI_SUCCESS;
+    int number = 0;  ///< what they agree on
     std::vector<std::shared_ptr<Communicator>> made;
     std::atomic<bool> done{false};
   };
   std::vector<std::pair<std::uint64_t, std::shared_ptr<Agreement>>> agreements;
 };
 
-struct Endpoint {
+struct Endpoint : std::enable_shared_from_this<Endpoint> {
   MPI_Comm handle = MPI_COMM_NULL;
   std::shared_ptr<Communicator> communicator;
   int local = 0;
@@ -100,6 +103,18 @@ struct Endpoint {
   std::mutex wire;                 ///< of what follows, and of taking messages out of the lane
   std::vector<Operation*> active;  ///< operations whose bytes the library is moving
 
+  std::mutex schedules_mutex;        ///< of what follows
+  std::vector<Schedule*> schedules;  ///< those under way that are not waited for in the call that started them
+  std::atomic<int> schedule_count{0};
+  std::atomic<bool> is_freed{false};  ///< the handle is; peers may still send to schedules
+
+  // Of the thread that calls collectives.
+  unsigned collectives = 0, persistent_collectives = 0;  ///< how many it has begun
+  std::shared_ptr<const Topology> topology;              ///< null: none
+
+  /// Peers find it no longer.
+  void leave_communicator() noexcept;
+
   MPI_Comm lane() const noexcept { return communicator->lanes[static_cast<std::size_t>(local)]; }
   bool has_peers() const noexcept { return communicator->has_peers(); }
 };
@@ -108,6 +123,12 @@ struct Endpoint {
 Endpoint* find(MPI_Comm handle) noexcept;
 /// Keeps an endpoint that may be freed meanwhile.
 std::shared_ptr<Endpoint> share(Endpoint& endpoint) noexcept;
+/// The same, but a handle that has been freed, and is no other communicator's, has the address of `freed_endpoint`.
+Endpoint* find_even_freed(MPI_Comm handle) noexcept;
+extern Endpoint& freed_endpoint;
+/// The library has given a communicator this handle: whatever was freed under it is forgotten.
+void reuse(MPI_Comm handle) noexcept;
+/// Those with a handle, and those that linger.
 std::vector<std::shared_ptr<Endpoint>> all_endpoints();
 int endpoint_count() noexcept;
 
@@ -115,5 +136,8 @@ int endpoint_count() noexcept;
 bool enter(const std::shared_ptr<Endpoint>& endpoint);
 /// Ends the handle's life, not yet the library's communicator.
 void leave(Endpoint& endpoint) noexcept;
+/// It has left, and has work under way; or that is done.
+void linger(const std::shared_ptr<Endpoint>& endpoint);
+void end_lingering(const Endpoint& endpoint) noexcept;
 
 }  // namespace gapless::mpi::endpoints

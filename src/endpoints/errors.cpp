@@ -33,4 +33,8 @@ int unserved(const char* function) noexcept {
                         "gapless does not serve this call on an endpoints communicator");
 }
 
+int code_of_freed(const char* function) noexcept {
+  return code_with_text(MPI_ERR_COMM, function, "the endpoint's handle has been freed");
+}
+
 }  // namespace gapless::mpi::endpoints

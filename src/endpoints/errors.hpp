@@ -12,4 +12,7 @@ int code_with_text(int error_class, const char* function, const char* why) noexc
 /// The same for a call that endpoints do not serve.
 int unserved(const char* function) noexcept;
 
+/// The same for a call on an endpoint's handle that was freed.
+int code_of_freed(const char* function) noexcept;
+
 }  // namespace gapless::mpi::endpoints

@@ -1,7 +1,9 @@
 // Every exported function that takes a communicator or completes a request, wrapped: an endpoint's handle is served or
 // refused by name, any other goes where it went before. Made from the table, so that no function is forgotten.
+#include <cstring>
 #include <exception>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "endpoints/calls/calls.hpp"
@@ -9,7 +11,9 @@
 #include "endpoints/delivery/progress.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/static_world.hpp"
 #include "mpi/lifetime/errors.hpp"
+#include "mpi/table/entry_points.hpp"
 #include "mpi/table/rows.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -52,7 +56,7 @@ struct InnerOf;
       name, template <> struct Treatment<table::rows::name> { static constexpr Answer answer = Answer::handle; };)
 #include "endpoints/served.def"
 
-/// The endpoint that a call is about; null if none of its communicators is one's.
+/// The endpoint that a call is about; null if none of its communicators is one's. `freed_endpoint` if one was freed.
 template <class Row, class Arguments>
 Endpoint* endpoint_of(const Arguments& arguments) noexcept {
   Endpoint* found = nullptr;
@@ -61,10 +65,10 @@ Endpoint* endpoint_of(const Arguments& arguments) noexcept {
     const auto look = [&]<std::size_t k>() {
       constexpr table::Role role = roles[k];
       if constexpr (role.kind == Kind::communicator) {
-        if (found == nullptr) found = find(std::get<role.places[0]>(arguments));
+        if (found == nullptr) found = find_even_freed(std::get<role.places[0]>(arguments));
       } else if constexpr (role.kind == Kind::communicator_place) {
         if (found == nullptr && std::get<role.places[0]>(arguments) != nullptr)
-          found = find(*std::get<role.places[0]>(arguments));
+          found = find_even_freed(*std::get<role.places[0]>(arguments));
       }
     };
     (look.template operator()<i>(), ...);
@@ -77,6 +81,37 @@ template <class Row>
 constexpr bool has_communicator = place_of(Row::argument_roles, Kind::communicator) != nowhere ||
                                   place_of(Row::argument_roles, Kind::communicator_place) != nowhere;
 
+template <class Row>
+constexpr bool makes_communicator = place_of(Row::argument_roles, Kind::new_communicator) != nowhere;
+
+/// The handle that the calling thread is freeing, which callbacks may still use. Null: none.
+constinit thread_local const MPI_Comm* being_freed = nullptr;
+
+class BeingFreed {
+ public:
+  explicit BeingFreed(MPI_Comm handle) noexcept : handle_(handle), outer_(being_freed) { being_freed = &handle_; }
+  ~BeingFreed() { being_freed = outer_; }
+  BeingFreed(const BeingFreed&) = delete;
+  BeingFreed& operator=(const BeingFreed&) = delete;
+
+ private:
+  MPI_Comm handle_;
+  const MPI_Comm* outer_;  ///< of the callback that this happens in
+};
+
+template <class Row, class Arguments>
+MPI_Comm first_communicator(const Arguments& arguments) noexcept {
+  constexpr int place = place_of(Row::argument_roles, Kind::communicator);
+  constexpr int address = place_of(Row::argument_roles, Kind::communicator_place);
+  if constexpr (place != nowhere) {
+    return std::get<place>(arguments);
+  } else if constexpr (address != nowhere) {
+    return *std::get<address>(arguments);
+  } else {
+    return MPI_COMM_NULL;
+  }
+}
+
 template <class Row, class Function>
 struct Wrapped;
 
@@ -87,13 +122,39 @@ struct Wrapped<Row, int (*)(Arguments...)> {
     if (endpoint != nullptr) [[unlikely]]
       return call_on(*endpoint, arguments...);
     if (outstanding_operations() == 0) [[likely]]
-      return InnerOf<Row>::function()(arguments...);
+      return pass_on(arguments...);
     const InLibrary meanwhile;
-    return InnerOf<Row>::function()(arguments...);
+    return pass_on(arguments...);
   }
 
  private:
+  static int pass_on(Arguments... arguments) {
+    const int code = InnerOf<Row>::function()(arguments...);
+    if constexpr (makes_communicator<Row>) {
+      const auto made = std::get<place_of(Row::argument_roles, Kind::new_communicator)>(std::tie(arguments...));
+      if (code == MPI_SUCCESS && made != nullptr) reuse(*made);
+    }
+    return code;
+  }
+
+  [[gnu::noinline]] static int call_on_freed(Arguments... arguments) noexcept {
+    if (being_freed != nullptr && first_communicator<Row>(std::tie(arguments...)) == *being_freed) {
+      return InnerOf<Row>::function()(arguments...);
+    }
+    return raise_without_object(code_of_freed(Row::name));
+  }
+
   [[gnu::noinline]] static int call_on(Endpoint& endpoint, Arguments... arguments) noexcept {
+    if (&endpoint == &freed_endpoint) return call_on_freed(arguments...);
+    if constexpr (place_of(Row::argument_roles, Kind::communicator_place) != nowhere) {
+      const BeingFreed meanwhile(endpoint.handle);
+      return carry_out(endpoint, arguments...);
+    } else {
+      return carry_out(endpoint, arguments...);
+    }
+  }
+
+  static int carry_out(Endpoint& endpoint, Arguments... arguments) noexcept {
     if constexpr (Treatment<Row>::answer == Answer::served) {
       try {
         return Treatment<Row>::function(endpoint, arguments...);
@@ -108,21 +169,82 @@ struct Wrapped<Row, int (*)(Arguments...)> {
   }
 };
 
-template <class Row>
+/// The same for programs with a static world: MPI_COMM_WORLD and MPI_COMM_SELF are those of the calling thread.
+template <class Row, class Function>
+struct OfThread;
+
+template <class Row, class... Arguments>
+struct OfThread<Row, int (*)(Arguments...)> {
+  static int call(Arguments... arguments) {
+    if (attached_to != nullptr) translate(std::tie(arguments...));
+    return Wrapped<Row, int (*)(Arguments...)>::call(arguments...);
+  }
+
+ private:
+  template <class All>
+  static void translate(const All& arguments) noexcept {
+    constexpr auto roles = Row::argument_roles;
+    [&]<std::size_t... i>(std::index_sequence<i...>) {
+      const auto look = [&]<std::size_t k>() {
+        if constexpr (roles[k].kind == Kind::communicator) {
+          MPI_Comm& communicator = std::get<roles[k].places[0]>(arguments);
+          communicator = meaning_of(communicator);
+        }
+      };
+      (look.template operator()<i>(), ...);
+    }
+    (std::make_index_sequence<roles.size()>{});
+  }
+};
+
+template <class Row, template <class, class> class Entry>
 void add(std::vector<gapless_variant_entry>& entries, const char* name) {
   using Function = decltype(Row::native_function());
   if (InnerOf<Row>::function() == nullptr) return;
-  if constexpr (has_communicator<Row>) {
-    entries.push_back({name, reinterpret_cast<void*>(&Wrapped<Row, Function>::call)});
+  if constexpr (has_communicator<Row> || makes_communicator<Row>) {
+    entries.push_back({name, reinterpret_cast<void*>(&Entry<Row, Function>::call)});
   }
 }
 
-}  // namespace
+template <class Handle>
+Endpoint* endpoint_behind(Handle handle) noexcept {
+  if constexpr (std::is_same_v<Handle, MPI_Comm>) return find(meaning_of(handle));
+  return nullptr;
+}
 
-const std::vector<gapless_variant_entry>& wrapped_entries() {
-  static auto& entries = *new std::vector<gapless_variant_entry>;
-  if (!entries.empty()) return entries;
-#define GAPLESS_WRAP(name) GAPLESS_IF_DECLARED(name, add<table::rows::name>(entries, #name);)
+/// An extension of the library: an endpoint's handle is refused. Its first argument is the handle.
+template <int number, class First, class... Others>
+struct WrappedExtension {
+  using Function = int (*)(First, Others...);
+  static inline const char* name = nullptr;
+  static inline Function function = nullptr;
+  static int call(First first, Others... others) {
+    if (const Endpoint* endpoint = endpoint_behind(first)) [[unlikely]]
+      return calls::raise(*endpoint, unserved(name));
+    const InLibrary meanwhile;
+    return function(first, others...);
+  }
+};
+
+void add_extensions(std::vector<gapless_variant_entry>& entries) {
+  std::vector<gapless_variant_entry> found;
+  for (const gapless_variant_entry& entry : entries_of_this_layer()) {
+#define GAPLESS_EXTENSION(bare, ...)                                           \
+  if (std::strcmp(entry.name, #bare) == 0) {                                   \
+    using Entry = WrappedExtension<__COUNTER__, __VA_ARGS__>;                  \
+    Entry::name = "MPIX_" #bare;                                               \
+    Entry::function = reinterpret_cast<Entry::Function>(entry.implementation); \
+    found.push_back({#bare, reinterpret_cast<void*>(&Entry::call)});           \
+  }
+#include "mpi/table/extensions.def"
+  }
+  entries.insert(entries.end(), found.begin(), found.end());
+}
+
+template <template <class, class> class Entry>
+std::vector<gapless_variant_entry> all_entries() {
+  std::vector<gapless_variant_entry> entries;
+#define GAPLESS_WRAP(name) GAPLESS_IF_DECLARED(name, (add<table::rows::name, Entry>(entries, #name));)
 #define GAPLESS_WRAP_intercepted(name) GAPLESS_WRAP(name)
 #define GAPLESS_WRAP_guarded(name) GAPLESS_WRAP(name)
 #define GAPLESS_WRAP_waiting(name) GAPLESS_WRAP(name)
@@ -135,6 +257,19 @@ const std::vector<gapless_variant_entry>& wrapped_entries() {
                       if (inner.name != nullptr) entries.push_back({#name, reinterpret_cast<void*>(&calls::name)});)
   ENDPOINTS_REPLACED(ENDPOINTS_ADD)
 #undef ENDPOINTS_ADD
+  add_extensions(entries);
+  return entries;
+}
+
+}  // namespace
+
+const std::vector<gapless_variant_entry>& wrapped_entries() {
+  static const auto& entries = *new std::vector<gapless_variant_entry>(all_entries<Wrapped>());
+  return entries;
+}
+
+const std::vector<gapless_variant_entry>& entries_of_threads() {
+  static const auto& entries = *new std::vector<gapless_variant_entry>(all_entries<OfThread>());
   return entries;
 }
 

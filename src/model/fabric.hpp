@@ -10,7 +10,7 @@ struct FabricProfile {
   double operation_ns = 5000;      ///< one operation of a list
   double doorbell_ns = 0;          ///< handing over a list, or an operation by itself
   double byte_ns = 0.4;            ///< on the way
-  double read_byte_ns = 0.5;       ///< of reads, which are slower than writes (paper 003, 5.2)
+  double read_byte_ns = 0.5;       ///< of reads, which are slower than writes (Wu et al., 2003, 5.2)
   double notification_ns = 5000;   ///< a message of a few bytes that a process waits for
   double copied_byte_ns = 0.1;     ///< packing or unpacking
   double copied_block_ns = 5;      ///< and for each block

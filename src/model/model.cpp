@@ -21,6 +21,11 @@ double message_saving_ns(const Amount& amount) noexcept {
   return use.host.message(amount).of(amount);
 }
 
+double slots_saving_ns(const Amount& amount) noexcept {
+  const HostProfile& host = profile().host;
+  return host.slots(amount).of(amount) - std::max(host.message(amount).of(amount), 0.0);
+}
+
 double pack_saving_ns(const Amount& amount) noexcept {
   const Profile& use = profile();
   if (use.measured != nullptr) {

@@ -46,6 +46,8 @@ Profile& profile() noexcept;
 /// What one side saves by packing a noncontiguous message in host memory instead of leaving it to the library, and what
 /// MPI_Pack or MPI_Unpack saves by our engine, in nanoseconds; negative where the library is faster. Thread-safe.
 double message_saving_ns(const Amount& amount) noexcept;
+/// What one side saves by slots instead of what is sooner, the library's own way or packing; negative where that is.
+double slots_saving_ns(const Amount& amount) noexcept;
 double pack_saving_ns(const Amount& amount) noexcept;
 
 enum class Side { sender, receiver };

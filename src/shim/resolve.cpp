@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +25,7 @@ namespace {
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_NAME_##mark(name)
 #define GAPLESS_EXTENSION(name, ...) "PMPIX_" #name,
 #define GAPLESS_ADDITION(name) "PMPIX_" #name,
+#define GAPLESS_FORTRAN_ADDITION(name) "pmpix_" #name,
 /// The exported functions in the order of the slots. MPI_X is PMPI_X without its first letter, and MPIX_X PMPIX_X.
 constexpr const char* pmpi_names[] = {
 #include "mpi/table/functions.def"
@@ -100,11 +102,18 @@ const gapless_variant_entry* open_additions(void* variant, std::size_t* count) {
   return open == nullptr ? nullptr : reinterpret_cast<gapless_additions_open_function>(open)(&redirect, count);
 }
 
+/// Where this library was when it was loaded, even if its path was relative: the dynamic linker knows. ("$ORIGIN" would
+/// be another's folder where a tool or sanitizer has a dlopen of its own.)
+void find_own_folder(char* folder) {
+  if (const link_map* self = object_of(&state)) dlinfo(const_cast<link_map*>(self), RTLD_DI_ORIGIN, folder);
+}
+
 /// The variant's functions; null, with the reason noted, if it cannot be used.
 const gapless_variant_entry* open_variant(std::size_t* count) {
-  char file[64];
-  // The dynamic linker knows where this library was when it was loaded, even if its path was relative.
-  std::snprintf(file, sizeof(file), "$ORIGIN/libgapless-%s.so", name_of(state.library.abi));
+  char file[PATH_MAX + 32] = "";
+  find_own_folder(file);
+  const std::size_t length = std::strlen(file);
+  std::snprintf(file + length, sizeof(file) - length, "/libgapless-%s.so", name_of(state.library.abi));
   void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     note("cannot load the variant from beside libgapless.so", dlerror());

@@ -255,6 +255,7 @@ gapless_shim_slots:
 #define GAPLESS_EXTENSION(name, ...) export_if_available MPIX_##name; export_if_available PMPIX_##name;
 #include "mpi/table/extensions.def"
 #define GAPLESS_ADDITION(name) export_always MPIX_##name; export_always PMPIX_##name;
+#define GAPLESS_FORTRAN_ADDITION(name) export_always mpix_##name; export_always pmpix_##name;
 #include "mpi/table/additions.def"
 
 	.section .text.optional, "ax", %progbits

@@ -20,12 +20,13 @@ enum class Scheme : std::uint8_t {
   pipelined,
   device,
   slots,
+  direct,
   fabric_pipelined,
   gather_write,
   scatter_read,
   multi_write
 };
-inline constexpr std::size_t scheme_count = 11;
+inline constexpr std::size_t scheme_count = 12;
 const char* name(Scheme scheme) noexcept;
 
 /// What a datatype is, as the MPI layer found it; outlives every message that uses it.

@@ -86,16 +86,15 @@ void Operation::move_in(Batch& batch, layout::Offset end) noexcept {
   if (!joins_batches()) return batch.note(wait(move(end)));
   movement_.end = end;
   report_moved(movement_.buffer, side_, scheme_, static_cast<std::size_t>(end), untimed_ns);
-  batch.add(movement_, reach_of(movement_.direction, packed_.kind()));
+  batch.add(movement_.job(), movement_.buffer.location.device, reach_of(movement_.direction, packed_.kind()));
 }
 
-void Batch::add(const schemes::Movement& movement, pack::Reach reach) noexcept {
-  const int device = movement.buffer.location.device;
-  const bool joins = count_ == 0 || (device == device_ && movement.direction == jobs_.front().direction);
+void Batch::add(const pack::Job& job, int device, pack::Reach reach) noexcept {
+  const bool joins = count_ == 0 || (device == device_ && job.direction == jobs_.front().direction);
   if (count_ == most_jobs || !joins) static_cast<void>(run());
   if (count_ == 0) reach_ = reach;
   if (reach != pack::Reach::this_gpu) reach_ = reach;
-  jobs_[count_++] = movement.job();
+  jobs_[count_++] = job;
   device_ = device;
 }
 

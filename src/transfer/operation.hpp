@@ -24,6 +24,8 @@ class Batch {
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
+  /// A job of that GPU.
+  void add(const pack::Job& job, int device, pack::Reach reach) noexcept;
   /// Moves what has been added. The first failure of any.
   Result run() noexcept;
 
@@ -31,7 +33,6 @@ class Batch {
   friend class Operation;
   static constexpr std::size_t most_jobs = 32;
 
-  void add(const schemes::Movement& movement, pack::Reach reach) noexcept;
   void note(Result result) noexcept {
     if (result_ == Result::ok) result_ = result;
   }

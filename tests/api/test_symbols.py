@@ -16,6 +16,7 @@ INTERNAL = {
     "gapless_profile_path",
     "gapless_settings_faults",
     "gapless_transfer_analyses",
+    "gapless_transfer_force_scheme",
     "gapless_transfer_leftovers",
     "gapless_transfer_predict",
     "gapless_transfer_statistics",

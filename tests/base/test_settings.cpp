@@ -183,7 +183,8 @@ TEST(Settings, AFaultIsOneLineOfBearableLength) {
   const Faults faults = read().faults;
   ASSERT_EQ(faults.size(), 2u);
   EXPECT_EQ(faults[0],
-            "GAPLESS_SCHEME=one?two?[1m: ignored; accepted: native, packed, oneshot, staged, pipelined, device, slots");
+            "GAPLESS_SCHEME=one?two?[1m: ignored; accepted: native, packed, oneshot, staged, pipelined, device, slots, "
+            "direct");
   EXPECT_LT(faults[1].size(), 200u);
 }
 
@@ -195,16 +196,16 @@ TEST(SettingsOfTheProcess, AreReadOnceAndFaultsAreSaidOnce) {
   const Set later("GAPLESS_SCHEME", "packed");
   EXPECT_EQ(settings().scheme, "");
   EXPECT_EQ(&settings(), &settings());
-  EXPECT_EQ(
-      ::testing::internal::GetCapturedStderr(),
-      "gapless: GAPLESS_SCHEME=pack: ignored; accepted: native, packed, oneshot, staged, pipelined, device, slots\n"
-      "gapless: GAPLESS_SHEME=packed: no such variable; the nearest is GAPLESS_SCHEME\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "gapless: GAPLESS_SCHEME=pack: ignored; accepted: native, packed, oneshot, staged, pipelined, device, "
+            "slots, direct\n"
+            "gapless: GAPLESS_SHEME=packed: no such variable; the nearest is GAPLESS_SCHEME\n");
 }
 
 TEST(SettingsFaults, AreWrittenAsFarAsThereIsRoom) {
   const Set scheme("GAPLESS_SCHEME", "pack"), typo("GAPLESS_SHEME", "packed");
   const std::string whole =
-      "GAPLESS_SCHEME=ignored; accepted: native, packed, oneshot, staged, pipelined, device, slots\n"
+      "GAPLESS_SCHEME=ignored; accepted: native, packed, oneshot, staged, pipelined, device, slots, direct\n"
       "GAPLESS_SHEME=no such variable; the nearest is GAPLESS_SCHEME\n";
   EXPECT_EQ(gapless_settings_faults(nullptr, 0), whole.size());
   for (const std::size_t size : {std::size_t{1}, std::size_t{30}, std::size_t{66}, whole.size(), whole.size() + 1}) {

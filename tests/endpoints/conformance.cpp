@@ -4,21 +4,21 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "conformance_calls.hpp"
 #include "gapless/endpoints.h"
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
 
 namespace gapless::test {
 namespace {
-
-using Trace = std::vector<int>;
-
-void note(Trace& trace, const std::vector<int>& numbers) { trace.insert(trace.end(), numbers.begin(), numbers.end()); }
 
 /// Does not commute: (a, b) are the affine maps x -> a x + b, in wrapping numbers.
 void compose(void* in, void* inout, int* count, MPI_Datatype*) {
@@ -118,8 +118,25 @@ void messages(MPI_Comm comm, Trace& trace) {
   MPI_Comm_free(&half);
 }
 
-Trace run(MPI_Comm comm) {
-  Trace trace{rank(comm), size(comm)};
+/// Where the parts of a trace begin, so that a difference has a name.
+struct Run {
+  Trace trace;
+  std::vector<std::pair<std::size_t, const char*>> parts;
+
+  const char* part_of(std::size_t place) const {
+    const char* name = "start";
+    for (const auto& [begin, part] : parts) {
+      if (begin <= place) name = part;
+    }
+    return name;
+  }
+};
+
+Run run(MPI_Comm comm) {
+  Run result;
+  Trace& trace = result.trace;
+  trace = {rank(comm), size(comm)};
+  const auto part = [&](const char* name) { result.parts.emplace_back(trace.size(), name); };
   MPI_Datatype pair;
   MPI_Op op;
   MPI_Type_contiguous(2, MPI_INT, &pair);
@@ -127,13 +144,44 @@ Trace run(MPI_Comm comm) {
   MPI_Op_create(compose, 0, &op);
   for (int round = 0; round < 3; ++round) {
     MPI_Barrier(comm);
+    part("reductions");
     reductions(comm, pair, op, trace);
+    part("distributions");
     distributions(comm, trace);
+    part("messages");
     messages(comm, trace);
+    part("reductions of parts");
+    reductions_of_parts(comm, pair, op, trace);
+    part("nonblocking");
+    nonblocking(comm, pair, op, trace);
+    part("persistent messages");
+    persistent_messages(comm, trace);
+    part("exchanges under one request");
+    exchanges_under_one_request(comm, trace);
+    part("persistent collectives");
+    persistent_collectives(comm, pair, op, trace);
+    part("grids");
+    grids(comm, trace);
+    part("graphs");
+    graphs(comm, trace);
+    part("communicators");
+    communicators(comm, trace);
   }
   MPI_Op_free(&op);
   MPI_Type_free(&pair);
-  return trace;
+  return result;
+}
+
+/// Says where they first differ.
+bool is_same(const Trace& expected, const Run& got) {
+  const auto [a, b] = std::mismatch(expected.begin(), expected.end(), got.trace.begin(), got.trace.end());
+  if (a == expected.end() && b == got.trace.end()) return true;
+  const auto place = static_cast<std::size_t>(b - got.trace.begin());
+  std::fprintf(stderr, "rank %d differs in %s, number %zu of it\n", got.trace[0], got.part_of(place),
+               place - std::find_if(got.parts.rbegin(), got.parts.rend(), [&](const auto& part) {
+                         return part.first <= place;
+                       })->first);
+  return false;
 }
 
 /// Traces of the endpoints of this process, by rank.
@@ -144,8 +192,7 @@ void compare_with(const std::vector<Trace>& expected, MPI_Comm parent, int my_co
   std::vector<std::thread> threads;
   for (MPI_Comm& handle : handles) {
     threads.emplace_back([&] {
-      const Trace trace = run(handle);
-      different += trace != expected[static_cast<std::size_t>(rank(handle))];
+      different += !is_same(expected[static_cast<std::size_t>(rank(handle))], run(handle));
       MPI_Comm_free(&handle);
     });
   }
@@ -154,7 +201,7 @@ void compare_with(const std::vector<Trace>& expected, MPI_Comm parent, int my_co
 }
 
 TEST(Conformance, EndpointsGetWhatProcessesGet) {
-  const Trace mine = run(MPI_COMM_WORLD);
+  const Trace mine = run(MPI_COMM_WORLD).trace;
   // Traces differ in length by rank.
   std::vector<Trace> expected(static_cast<std::size_t>(size()));
   for (int process = 0; process < size(); ++process) {

@@ -295,6 +295,80 @@ TEST(Requests, AreCancelledTestedAndWaitedFor) {
             }));
 }
 
+TEST(Requests, OfPersistentMessagesAndExchangesHaveStatuses) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;
+              int wrong = 0, in = -1, count = -1, flag = 1, index = -1;
+              std::array<MPI_Request, 2> requests;
+              MPI_Status status;
+              MPI_Recv_init(&in, 1, MPI_INT, MPI_PROC_NULL, 3, comm, &requests[0]);
+              MPI_Recv_init(&in, 1, MPI_INT, MPI_ANY_SOURCE, 3, comm, &requests[1]);
+              MPI_Startall(2, requests.data());
+              MPI_Waitany(2, requests.data(), &index, &status);
+              wrong += index != 0 || status.MPI_SOURCE != MPI_PROC_NULL || status.MPI_TAG != MPI_ANY_TAG;
+              MPI_Test(&requests[1], &flag, &status);
+              wrong += flag != 0;
+              MPI_Cancel(&requests[1]);
+              MPI_Wait(&requests[1], &status);
+              MPI_Test_cancelled(&status, &flag);
+              wrong += flag == 0;
+              MPI_Barrier(comm);
+              MPI_Start(&requests[1]);
+              wrong += error_class(MPI_Start(&requests[1])) != MPI_ERR_REQUEST;
+              const std::array<int, 2> two{me, me};
+              MPI_Request send;
+              MPI_Isend(two.data(), 2, MPI_INT, to, 3, comm, &send);
+              wrong += error_class(MPI_Wait(&requests[1], &status)) != MPI_ERR_TRUNCATE;
+              MPI_Wait(&send, MPI_STATUS_IGNORE);
+              MPI_Barrier(comm);
+              MPI_Start(&requests[1]);
+              MPI_Send(&me, 1, MPI_INT, to, 3, comm);
+              for (flag = 0; flag == 0;) MPI_Request_get_status(requests[1], &flag, &status);
+              wrong += status.MPI_SOURCE != from || status.MPI_TAG != 3;
+              MPI_Wait(&requests[1], &status);
+              MPI_Get_count(&status, MPI_INT, &count);
+              wrong += status.MPI_SOURCE != from || count != 1 || in != from;
+              for (MPI_Request& request : requests) MPI_Request_free(&request);
+#if MPI_VERSION >= 4
+              MPI_Request exchange;
+              MPI_Isendrecv(&me, 1, MPI_INT, to, 5, &in, 1, MPI_INT, from, MPI_ANY_TAG, comm, &exchange);
+              MPI_Wait(&exchange, &status);
+              MPI_Get_count(&status, MPI_INT, &count);
+              wrong += status.MPI_SOURCE != from || status.MPI_TAG != 5 || count != 1;
+#endif
+              return wrong;
+            }));
+}
+
+/// One thread begins a collective on each of its endpoints, and waits for one after the other.
+TEST(Progress, OfSeveralEndpointsOfOneThread) {
+  Endpoints endpoints(each(3));
+  std::vector<MPI_Request> requests(3);
+  std::vector<int> sums(3, -1);
+  const int one = 1;
+  for (std::size_t i = 0; i < 3; ++i)
+    MPI_Iallreduce(&one, &sums[i], 1, MPI_INT, MPI_SUM, endpoints.handles()[i], &requests[i]);
+  // Freed while collectives are under way, which MPI allows.
+  for (MPI_Comm& handle : endpoints.handles()) MPI_Comm_free(&handle);
+  for (MPI_Request& request : requests) EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+  EXPECT_EQ(std::vector<int>(3, 3 * size()), sums);
+}
+
+TEST(Topologies, AreAskedForWhereThereIsOne) {
+  EXPECT_EQ(
+      0, on_endpoints(each(2), [](MPI_Comm comm) {
+        int wrong = 0, kind = -1, count = -1;
+        MPI_Comm grid;
+        const std::array<int, 2> dimensions{1000, 1000}, periods{0, 0};
+        MPI_Topo_test(comm, &kind);
+        wrong += kind != MPI_UNDEFINED;
+        wrong += error_class(MPI_Cartdim_get(comm, &count)) != MPI_ERR_TOPOLOGY;
+        wrong += error_class(MPI_Neighbor_allgather(&kind, 1, MPI_INT, &count, 1, MPI_INT, comm)) != MPI_ERR_TOPOLOGY;
+        wrong += error_class(MPI_Cart_create(comm, 2, dimensions.data(), periods.data(), 0, &grid)) != MPI_ERR_DIMS;
+        return wrong;
+      }));
+}
+
 /// Endpoints are waited for while threads of the program are inside the library's own blocking calls.
 TEST(Progress, GoesOnInsideTheLibrary) {
   if (size() == 1) return;

@@ -11,7 +11,7 @@ import re
 import pytest
 
 from conftest import LIBRARIES, PREFIXES, for_each_mpi, is_mistake
-from gapless import calibrate_worker, sampling
+from gapless.calibration import sampling, worker
 
 # Of MPICH's two ABIs one: the library is the same.
 for_each_library = pytest.mark.parametrize("kind, compiler, abi, name", [row for row in LIBRARIES if row[2] != "abi"])
@@ -95,9 +95,9 @@ def test_a_profile_among_the_users_configuration_is_found(gapless, hello, tmp_pa
 def test_what_was_measured_before_is_not_measured_again(calibrate, tmp_path, kind, compiler, abi, name):
     assert calibrate(kind).returncode == 0
     profile = json.loads((tmp_path / "profile.json").read_text())
-    grid = calibrate_worker.axes(2)
-    cells = calibrate_worker.cells([("host", "same node", 1)], grid)
-    kept = {calibrate_worker.key_of(cell): 12345.0 for cell in cells[:-3]}
+    grid = worker.axes(2)
+    cells = worker.cells([("host", "same node", 1)], grid)
+    kept = {worker.key_of(cell): 12345.0 for cell in cells[:-3]}
     kept["host|same node|packed|nonsense|1|1|1"] = "x"
     identity = {"library": profile["library"], "gpu": profile["gpu"]}
     unfinished = tmp_path / "profile.json.part"
@@ -164,9 +164,9 @@ def test_pairs_of_processes():
     def process(node, gpu=None):
         return {"node": node, "gpu": gpu}
 
-    assert calibrate_worker.pairs([process("a"), process("a"), process("a")]) == [("host", "same node", 1)]
+    assert worker.pairs([process("a"), process("a"), process("a")]) == [("host", "same node", 1)]
     nodes = [process("a", "x"), process("b", "x"), process("a", "y"), process("a", "x")]
-    assert calibrate_worker.pairs(nodes) == [
+    assert worker.pairs(nodes) == [
         ("host", "other node", 1),
         ("gpu", "other node", 1),
         ("host", "same node", 2),
@@ -176,10 +176,10 @@ def test_pairs_of_processes():
 
 
 def test_every_shape_of_the_grid_has_its_rows():
-    grid = calibrate_worker.axes(1000)
-    cells = calibrate_worker.cells([("host", "same node", 1), ("gpu", "peer GPU", 1)], grid)
+    grid = worker.axes(1000)
+    cells = worker.cells([("host", "same node", 1), ("gpu", "peer GPU", 1)], grid)
     assert len(set(cells)) == len(cells)
     for memory, _, scheme, quantity, size, block, row_blocks in cells:
         assert (scheme in ("native", "packed")) == (memory == "host")
         assert quantity == "move" or size // block >= max(row_blocks, 2)
-    assert ctypes.sizeof(calibrate_worker.Shape) == 24
+    assert ctypes.sizeof(worker.Shape) == 24

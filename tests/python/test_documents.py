@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gapless import documents
+from gapless.documents.__main__ import documents, replaced
 
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 # A path in backticks, alone or before a command's arguments; it may be a pattern, as in `src/device/*.hpp`.
@@ -12,7 +12,7 @@ PATH = re.compile(r"`((?:src|tests|bench|python|docs)/[^`\s]*)[^`]*`")
 
 
 def test_generated_documents_are_up_to_date(root):
-    for path, content in documents.documents(root).items():
+    for path, content in documents(root).items():
         assert path.read_text() == content, f"{path} is out of date: run `make docs`"
 
 
@@ -36,6 +36,6 @@ def test_a_path_is_told_from_other_words_in_backticks():
 def test_text_between_markers_is_exchanged_and_nothing_else():
     text = "before\n<!-- generated: x -->\nold\n<!-- end -->\nafter\n"
     expected = "before\n<!-- generated: x -->\nnew\n<!-- end -->\nafter\n"
-    assert documents.replaced(text, "x", "new") == expected
+    assert replaced(text, "x", "new") == expected
     with pytest.raises(ValueError, match="y"):
-        documents.replaced(text, "y", "new")
+        replaced(text, "y", "new")

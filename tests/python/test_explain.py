@@ -5,7 +5,7 @@ import json
 import pytest
 
 from conftest import is_mistake
-from gapless.explain import tree
+from gapless.command.explain import tree
 
 
 def lines_touched(offsets) -> int:

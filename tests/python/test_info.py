@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from conftest import LIBRARIES, PREFIXES, for_each_mpi, is_mistake
-from gapless import environment, info, locate
+from gapless import environment, locate
+from gapless.command import info
 
 
 def test_there_is_an_mpi_to_test_with():

@@ -3,7 +3,7 @@
 import pytest
 
 from conftest import is_mistake
-from gapless import launch
+from gapless.command import launch
 
 SHOW = 'echo "preload=$LD_PRELOAD statistics=$GAPLESS_STATISTICS"; echo "arguments=$*"'
 VERSIONS = {

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from gapless import bench, results
+from gapless.command import bench
+from gapless.documents import results
 from gapless.errors import UserError
 
 RESULT = {

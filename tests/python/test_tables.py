@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gapless import results, tables
+from gapless.documents import results, tables
 
 ORIGIN = {"machine": {"name": "a machine"}, "commit": "abc", "date": "2026-01-01"}
 BARS = [

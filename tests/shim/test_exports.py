@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from functions import additions, extensions, rows
+from functions import additions, extensions, fortran_additions, rows
 
 from conftest import SHIM
 
@@ -26,6 +26,9 @@ def test_exports_are_the_table_s():
     for name in extensions() + additions():
         expected[f"MPIX_{name}"] = "T"
         expected[f"PMPIX_{name}"] = "T"
+    for name in fortran_additions():
+        expected[f"mpix_{name}"] = "T"
+        expected[f"pmpix_{name}"] = "T"
     assert symbols("-D", "--defined-only", SHIM) == expected
 
 

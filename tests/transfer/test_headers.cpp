@@ -1,15 +1,20 @@
 // Headers as bytes, and the slots of an inbox that this process makes for itself.
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "fabric/shared_segment.hpp"
 #include "layout/datatype/datatype.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
+#include "transfer/headers/speakers.hpp"
 #include "transfer/schemes/slots.hpp"
 
 namespace gapless::transfer {
@@ -17,6 +22,8 @@ namespace {
 
 using headers::Header;
 using headers::Nonce;
+using headers::WayKind;
+using headers::WaySet;
 using schemes::SlotsOffer;
 using schemes::SlotsWay;
 
@@ -60,6 +67,15 @@ TEST(Header, HasRoomForSeveralWays) {
   EXPECT_EQ(4, header.way<SlotsWay>()->slots[0]);
 }
 
+TEST(Header, TellsOfTheWaysThatAreKnown) {
+  Header header(nonce(1), 2000, 1);
+  EXPECT_EQ(WaySet{}, header.ways());
+  EXPECT_TRUE(header.add(Other{}));
+  EXPECT_EQ(WaySet{}, header.ways());
+  EXPECT_TRUE(header.add(SlotsWay{1, {4}}));
+  EXPECT_EQ(WaySet{WayKind::slots}, header.ways());
+}
+
 TEST(Header, WaysThatAreNonsenseAreNone) {
   for (int value = 0; value < 256; ++value) {
     std::byte bytes[Header::size];
@@ -86,9 +102,14 @@ class Slots : public testing::Test {
     for (std::size_t k = 0; k < bytes; ++k) memory_[2 * k] = static_cast<std::byte>(k * 31 / 7);
     return {types_.back().get(), 1, memory_.data(), {}};
   }
+  bool secure(SlotsOffer& offer, std::size_t bytes) {
+    header_ = Header(nonce(1), bytes, 1);
+    return offer.secure(buffer(bytes), inbox_, header_);
+  }
   int free_slots() const { return __builtin_popcountll(inbox_.head().free_slots.load()); }
 
   headers::Inbox inbox_;
+  Header header_;
   std::vector<std::byte> memory_;
   std::vector<std::unique_ptr<Described>> types_;
 };
@@ -96,9 +117,9 @@ class Slots : public testing::Test {
 TEST_F(Slots, HoldThePackedBytesInOrder) {
   constexpr std::size_t bytes = 3 * headers::slot_bytes + 100;
   SlotsOffer offer;
-  ASSERT_TRUE(offer.secure(buffer(bytes), inbox_));
+  ASSERT_TRUE(secure(offer, bytes));
   offer.pack();
-  const auto way = offer.header().way<SlotsWay>();
+  const auto way = header_.way<SlotsWay>();
   ASSERT_TRUE(way);
   ASSERT_EQ(4u, way->count);
   EXPECT_EQ(4u, inbox_.head().words[way->slots[0]].packed.load());
@@ -111,7 +132,7 @@ TEST_F(Slots, HoldThePackedBytesInOrder) {
 TEST_F(Slots, AreFreeAgainIfTheOfferEndsUnreleased) {
   {
     SlotsOffer offer;
-    ASSERT_TRUE(offer.secure(buffer(100'000), inbox_));
+    ASSERT_TRUE(secure(offer, 100'000));
     EXPECT_EQ(60, free_slots());
   }
   EXPECT_EQ(64, free_slots());
@@ -119,7 +140,7 @@ TEST_F(Slots, AreFreeAgainIfTheOfferEndsUnreleased) {
 
 TEST_F(Slots, AreTheReceiversOnceReleased) {
   SlotsOffer offer;
-  ASSERT_TRUE(offer.secure(buffer(100'000), inbox_));
+  ASSERT_TRUE(secure(offer, 100'000));
   offer.release();
   EXPECT_FALSE(offer);
   EXPECT_EQ(60, free_slots());
@@ -129,20 +150,48 @@ TEST_F(Slots, AreOfferedWholeOrNotAtAll) {
   std::vector<std::unique_ptr<SlotsOffer>> offers;
   for (int k = 0; k < 2; ++k) {
     offers.push_back(std::make_unique<SlotsOffer>());
-    ASSERT_TRUE(offers.back()->secure(buffer(31 * headers::slot_bytes), inbox_));
+    ASSERT_TRUE(secure(*offers.back(), 31 * headers::slot_bytes));
   }
   EXPECT_EQ(2, free_slots());
   SlotsOffer third;
-  EXPECT_FALSE(third.secure(buffer(3 * headers::slot_bytes), inbox_));
+  EXPECT_FALSE(secure(third, 3 * headers::slot_bytes));
   EXPECT_EQ(2, free_slots());
-  EXPECT_TRUE(third.secure(buffer(2 * headers::slot_bytes), inbox_));
+  EXPECT_TRUE(secure(third, 2 * headers::slot_bytes));
+}
+
+/// The number of a process that has ended.
+pid_t ended_process() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  return child;
+}
+
+/// A sender that is killed while it packs is noticed by its receiver, which does not wait for ever.
+TEST_F(Slots, OfASenderThatHasEndedAreNotWaitedFor) {
+  // A job of its own, for processes of one job find each other.
+  ::setenv("PMIX_NAMESPACE", ("test-of-slots-" + std::to_string(::getpid())).c_str(), 1);
+  headers::listen(0, 2);
+  ASSERT_TRUE(headers::is_listening());
+  constexpr std::size_t bytes = 3 * headers::slot_bytes;
+  ASSERT_TRUE(headers::own_inbox().reserve_slots());
+  SlotsOffer offer;
+  header_ = Header(headers::own_inbox().head().nonce, bytes, ended_process());
+  ASSERT_TRUE(offer.secure(buffer(bytes), headers::own_inbox(), header_));  // one slot is packed, and two are not
+  const auto way = header_.way<SlotsWay>();
+  ASSERT_TRUE(way);
+  std::vector<std::byte> received(bytes);
+  EXPECT_EQ(Result::peer_failed, schemes::fetch_from_slots(header_, *way, received.data(), bytes));
+  offer.pack();
+  EXPECT_EQ(Result::ok, schemes::fetch_from_slots(header_, *way, received.data(), bytes));
+  offer.release();
 }
 
 TEST_F(Slots, AreForMessagesOfALength) {
   SlotsOffer offer;
-  EXPECT_FALSE(offer.secure(buffer(1023), inbox_));
-  EXPECT_FALSE(offer.secure(buffer(schemes::most_slots_bytes + 1), inbox_));
-  EXPECT_TRUE(offer.secure(buffer(schemes::most_slots_bytes), inbox_));
+  EXPECT_FALSE(secure(offer, 1023));
+  EXPECT_FALSE(secure(offer, schemes::most_slots_bytes + 1));
+  EXPECT_TRUE(secure(offer, schemes::most_slots_bytes));
 }
 
 }  // namespace

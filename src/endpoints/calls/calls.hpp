@@ -9,7 +9,7 @@
 #define ENDPOINTS_REPLACED(X) \
   X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome) \
   X(Request_get_status) X(Request_get_status_all) \
-  X(Request_get_status_any) X(Request_get_status_some) X(Cancel) X(Mrecv) X(Mrecv_c) X(Imrecv) X(Imrecv_c) X(Finalize)
+  X(Request_get_status_any) X(Request_get_status_some) X(Cancel) X(Start) X(Startall) X(Request_free) X(Mrecv) X(Mrecv_c) X(Imrecv) X(Imrecv_c) X(Finalize)
 // clang-format on
 
 namespace gapless::mpi::endpoints::calls {
@@ -33,14 +33,7 @@ ENDPOINTS_REPLACED(ENDPOINTS_DECLARE)
 /// Raises the code through the endpoint's error handler. Returns it.
 int raise(const Endpoint& endpoint, int code) noexcept;
 
-// What collectives are made of: blocking, in their own context. An error code, not raised.
-struct Part {
-  const void* memory;
-  MPI_Count count;
-  MPI_Datatype datatype;
-};
-int send_part(Endpoint& endpoint, const Part& part, int destination);
-int receive_part(Endpoint& endpoint, const Part& part, int source);
-int exchange_parts(Endpoint& endpoint, const Part& out, int destination, const Part& in, int source);
+int check_send(const Endpoint& endpoint, int destination, int tag) noexcept;
+int check_receive(const Endpoint& endpoint, int source, int tag) noexcept;
 
 }  // namespace gapless::mpi::endpoints::calls

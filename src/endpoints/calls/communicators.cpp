@@ -3,6 +3,7 @@
 
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/creation.hpp"
+#include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
 #include "gapless/endpoints.h"
 
@@ -77,8 +78,29 @@ int Attr_get(Endpoint& endpoint, MPI_Comm handle, int key, void* value, int* fla
   return get_attribute(endpoint, handle, key, value, flag);
 }
 
-int Comm_dup(Endpoint& endpoint, MPI_Comm, MPI_Comm* made) {
-  return raise(endpoint, split(endpoint, 0, endpoint.rank, true, made));
+namespace {
+
+int duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made) {
+  const int code = split(endpoint, 0, endpoint.rank, true, made, info);
+  if (code != MPI_SUCCESS) return raise(endpoint, code);
+  find(*made)->topology = endpoint.topology;
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int Comm_dup(Endpoint& endpoint, MPI_Comm, MPI_Comm* made) { return duplicate(endpoint, nullptr, made); }
+
+int Comm_dup_with_info(Endpoint& endpoint, MPI_Comm, MPI_Info info, MPI_Comm* made) {
+  return duplicate(endpoint, &info, made);
+}
+
+int Comm_split_type(Endpoint& endpoint, MPI_Comm, int type, int key, MPI_Info, MPI_Comm* made) {
+  if (type != MPI_COMM_TYPE_SHARED && type != MPI_UNDEFINED) return raise(endpoint, unserved("MPI_Comm_split_type"));
+  int node = 0;
+  int code = find_node(endpoint, node);
+  if (code == MPI_SUCCESS) code = split(endpoint, type == MPI_UNDEFINED ? MPI_UNDEFINED : node, key, false, made);
+  return raise(endpoint, code);
 }
 
 int Comm_split(Endpoint& endpoint, MPI_Comm, int colour, int key, MPI_Comm* made) {
@@ -95,9 +117,13 @@ int Comm_free(Endpoint& endpoint, MPI_Comm* handle) {
     enter(last);
     return code;
   }
-  Communicator& communicator = *endpoint.communicator;
-  const std::lock_guard lock(communicator.mutex);
-  communicator.local[static_cast<std::size_t>(endpoint.local)] = nullptr;
+  const std::lock_guard lock(endpoint.schedules_mutex);
+  endpoint.is_freed = true;
+  if (endpoint.schedules.empty()) {
+    endpoint.leave_communicator();
+  } else {
+    linger(last);
+  }
   return code;
 }
 

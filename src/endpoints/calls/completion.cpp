@@ -10,22 +10,23 @@
 #include "endpoints/delivery/requests.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/static_world.hpp"
 #include "mpi/lifetime/errors.hpp"
 
 namespace gapless::mpi::endpoints::calls {
 namespace {
 
-/// The endpoints that some requests belong to, and the requests as they were before the library completes them.
+/// Those of some requests that are of endpoints, as they were before the library completes them.
 class Involved {
  public:
   Involved(int count, const MPI_Request* requests) {
     if (requests::are_none() || requests == nullptr) return;
     for (int i = 0; i < count; ++i) {
-      const Operation* operation = requests::find(requests[i]);
-      if (operation == nullptr) continue;
-      if (std::find(endpoints_.begin(), endpoints_.end(), operation->endpoint) == endpoints_.end())
-        endpoints_.push_back(operation->endpoint);
-      ours_.push_back(i);
+      Task* const task = requests::find(requests[i]);
+      if (task == nullptr) continue;
+      if (std::find(endpoints_.begin(), endpoints_.end(), task->endpoint) == endpoints_.end())
+        endpoints_.push_back(task->endpoint);
+      ours_.push_back({i, task, task->notice == Notice::persistent});
     }
     if (!ours_.empty()) before_.assign(requests, requests + count);
   }
@@ -35,17 +36,44 @@ class Involved {
     for (const auto& endpoint : endpoints_) progress(*endpoint);
   }
   bool are_done() const noexcept {
-    return std::all_of(ours_.begin(), ours_.end(), [&](int i) {
-      const Operation* operation = requests::find(before_[static_cast<std::size_t>(i)]);
-      return operation == nullptr || operation->done.load(std::memory_order_acquire);
+    return std::all_of(ours_.begin(), ours_.end(), [](const Ours& ours) {
+      return is_idle(ours) || ours.task->done.load(std::memory_order_acquire);
     });
   }
-  MPI_Request before(std::size_t i) const noexcept { return before_[i]; }
-  std::size_t size() const noexcept { return before_.size(); }
+  /// The library has completed the request in that place. What it knows of persistent ones is not their outcome.
+  void finish(int place, MPI_Status* status) const noexcept {
+    for (const Ours& ours : ours_) {
+      if (ours.place == place && ours.is_persistent && ours.task->active)
+        requests::finish_persistent(*ours.task, status);
+    }
+  }
+  void finish_all(MPI_Status* statuses) const noexcept {
+    for (const Ours& ours : ours_)
+      finish(ours.place, statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + ours.place);
+  }
+  void finish_some(int completed, const int* indices, MPI_Status* statuses) const noexcept {
+    for (int i = 0; i < completed; ++i)
+      finish(indices[i], statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i);
+  }
+  /// The request in that place is complete, and stays the program's.
+  void tell(int place, MPI_Status* status) const noexcept {
+    for (const Ours& ours : ours_) {
+      if (ours.place == place && ours.is_persistent && ours.task->active) set_status(status, *ours.task);
+    }
+  }
+  int size() const noexcept { return static_cast<int>(before_.size()); }
+  MPI_Request before(int i) const noexcept { return before_[static_cast<std::size_t>(i)]; }
 
  private:
+  /// A task that is not persistent is gone once its request is complete.
+  struct Ours {
+    int place;
+    Task* task;
+    bool is_persistent;
+  };
+  static bool is_idle(const Ours& ours) noexcept { return ours.is_persistent && !ours.task->active; }
   std::vector<std::shared_ptr<Endpoint>> endpoints_;
-  std::vector<int> ours_;
+  std::vector<Ours> ours_;
   std::vector<MPI_Request> before_;
 };
 
@@ -65,9 +93,9 @@ int raise_failures(int code, const Involved& involved, int completed, MPI_Status
       for (int i = 0; i < completed; ++i) statuses[i].MPI_ERROR = MPI_SUCCESS;
     }
     for (const auto& failure : failures) {
-      for (std::size_t i = 0; i < involved.size(); ++i) {
+      for (int i = 0; i < involved.size(); ++i) {
         if (involved.before(i) == failure.request)
-          if (const int place = place_of(static_cast<int>(i)); place >= 0) statuses[place].MPI_ERROR = failure.code;
+          if (const int place = place_of(i); place >= 0) statuses[place].MPI_ERROR = failure.code;
       }
     }
   }
@@ -75,6 +103,10 @@ int raise_failures(int code, const Involved& involved, int completed, MPI_Status
 }
 
 int same_place(int i) noexcept { return i; }
+
+/// MPI_UNDEFINED, where all requests are null or inactive, is none.
+int how_many(int completed) noexcept { return completed > 0 ? completed : 0; }
+bool is_place(int index) noexcept { return index != MPI_UNDEFINED; }
 
 /// Calls the library's testing function until it says that something is complete.
 template <class Test>
@@ -100,14 +132,18 @@ int guarded(Call call) noexcept {
 
 int Wait(MPI_Request* request, MPI_Status* status) {
   return guarded([&]() -> int {
-    Operation* operation = request == nullptr ? nullptr : requests::find(*request);
-    if (operation == nullptr) {
+    Task* const task = request == nullptr ? nullptr : requests::find(*request);
+    if (task == nullptr) {
       const InLibrary meanwhile;
       return inner.Wait(request, status);
     }
-    const std::shared_ptr<Endpoint> endpoint = operation->endpoint;
-    drive_until_done(*operation);
-    return raise_failure(inner.Wait(request, status));
+    const bool is_persistent = task->notice == Notice::persistent;
+    if (is_persistent && !task->active) return inner.Wait(request, status);
+    const std::shared_ptr<Endpoint> endpoint = task->endpoint;
+    drive_until_done(*task);
+    const int code = inner.Wait(request, status);
+    if (is_persistent) requests::finish_persistent(*task, status);
+    return raise_failure(code);
   });
 }
 
@@ -119,7 +155,9 @@ int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
     }
     const InLibrary meanwhile;
     const int code = inner.Waitall(count, requests, statuses);
-    return involved.any() ? raise_failures(code, involved, count, statuses, same_place) : code;
+    if (!involved.any()) return code;
+    involved.finish_all(statuses);
+    return raise_failures(code, involved, count, statuses, same_place);
   });
 }
 
@@ -130,14 +168,30 @@ int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
       const InLibrary meanwhile;
       return inner.Waitany(count, requests, index, status);
     }
-    return raise_failure(drive_until_tested(involved, [&](bool& complete) {
+    const int code = drive_until_tested(involved, [&](bool& complete) {
       int flag = 0;
-      const int code = inner.Testany(count, requests, index, &flag, status);
+      const int result = inner.Testany(count, requests, index, &flag, status);
       complete = flag != 0;
-      return code;
-    }));
+      return result;
+    });
+    if (is_place(*index)) involved.finish(*index, status);
+    return raise_failure(code);
   });
 }
+
+namespace {
+
+/// After the library has completed some requests.
+int finish_some(int code, const Involved& involved, int completed, const int* indices, MPI_Status* statuses) {
+  completed = how_many(completed);
+  involved.finish_some(completed, indices, statuses);
+  return raise_failures(code, involved, completed, statuses, [&](int i) {
+    const int* place = std::find(indices, indices + completed, i);
+    return place == indices + completed ? -1 : static_cast<int>(place - indices);
+  });
+}
+
+}  // namespace
 
 int Waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
   return guarded([&]() -> int {
@@ -151,20 +205,18 @@ int Waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI
       complete = *completed != 0;
       return result;
     });
-    return raise_failures(code, involved, *completed, statuses, [&](int i) {
-      const int* place = std::find(indices, indices + *completed, i);
-      return place == indices + *completed ? -1 : static_cast<int>(place - indices);
-    });
+    return finish_some(code, involved, *completed, indices, statuses);
   });
 }
 
 int Test(MPI_Request* request, int* flag, MPI_Status* status) {
   return guarded([&]() -> int {
-    Operation* operation = request == nullptr ? nullptr : requests::find(*request);
-    if (operation == nullptr) return inner.Test(request, flag, status);
-    const std::shared_ptr<Endpoint> endpoint = operation->endpoint;
-    progress(*endpoint);
-    return raise_failure(inner.Test(request, flag, status));
+    const Involved involved(1, request);
+    if (!involved.any()) return inner.Test(request, flag, status);
+    involved.drive();
+    const int code = inner.Test(request, flag, status);
+    if (*flag != 0) involved.finish(0, status);
+    return raise_failure(code);
   });
 }
 
@@ -179,6 +231,7 @@ int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
       requests::take_failures();
       return code;
     }
+    involved.finish_all(statuses);
     return raise_failures(code, involved, count, statuses, same_place);
   });
 }
@@ -187,7 +240,9 @@ int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
   return guarded([&]() -> int {
     const Involved involved(count, requests);
     involved.drive();
-    return raise_failure(inner.Testany(count, requests, index, flag, status));
+    const int code = inner.Testany(count, requests, index, flag, status);
+    if (*flag != 0 && is_place(*index)) involved.finish(*index, status);
+    return raise_failure(code);
   });
 }
 
@@ -196,64 +251,70 @@ int Testsome(int count, MPI_Request* requests, int* completed, int* indices, MPI
     const Involved involved(count, requests);
     involved.drive();
     const int code = inner.Testsome(count, requests, completed, indices, statuses);
-    if (!involved.any()) return code;
-    return raise_failures(code, involved, *completed, statuses, [&](int i) {
-      const int* place = std::find(indices, indices + *completed, i);
-      return place == indices + *completed ? -1 : static_cast<int>(place - indices);
-    });
-  });
-}
-
-int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
-  return guarded([&]() -> int {
-    Operation* operation = requests::find(request);
-    if (operation != nullptr) {
-      const std::shared_ptr<Endpoint> endpoint = operation->endpoint;
-      progress(*endpoint);
-    }
-    const int code = inner.Request_get_status(request, flag, status);
-    requests::take_failures();  // they are raised when the request is completed
-    return code;
+    return involved.any() ? finish_some(code, involved, *completed, indices, statuses) : code;
   });
 }
 
 namespace {
 
-template <class Ask>
-int look_at(int count, const MPI_Request* requests, Ask ask) {
+/// `ask` looks without completing anything; `tell` says what the library does not know.
+template <class Ask, class Tell>
+int look_at(int count, const MPI_Request* requests, Ask ask, Tell tell) {
   return guarded([&]() -> int {
-    Involved(count, requests).drive();
+    const Involved involved(count, requests);
+    involved.drive();
     const int code = ask();
-    requests::take_failures();
+    if (involved.any() && code == MPI_SUCCESS) tell(involved);
+    requests::take_failures();  // they are raised when the request is completed
     return code;
   });
 }
 
 }  // namespace
 
+int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  return look_at(
+      1, &request, [&] { return inner.Request_get_status(request, flag, status); },
+      [&](const Involved& involved) {
+        if (*flag != 0) involved.tell(0, status);
+      });
+}
+
 #if GAPLESS_DECLARED_Request_get_status_all
 int Request_get_status_all(int count, const MPI_Request requests[], int* flag, MPI_Status* statuses) {
-  return look_at(count, requests, [&] { return inner.Request_get_status_all(count, requests, flag, statuses); });
+  return look_at(
+      count, requests, [&] { return inner.Request_get_status_all(count, requests, flag, statuses); },
+      [&](const Involved& involved) {
+        for (int i = 0; i < count && *flag != 0 && statuses != MPI_STATUSES_IGNORE; ++i) involved.tell(i, statuses + i);
+      });
 }
 #endif
 #if GAPLESS_DECLARED_Request_get_status_any
 int Request_get_status_any(int count, const MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
-  return look_at(count, requests, [&] { return inner.Request_get_status_any(count, requests, index, flag, status); });
+  return look_at(
+      count, requests, [&] { return inner.Request_get_status_any(count, requests, index, flag, status); },
+      [&](const Involved& involved) {
+        if (*flag != 0 && is_place(*index)) involved.tell(*index, status);
+      });
 }
 #endif
 #if GAPLESS_DECLARED_Request_get_status_some
 int Request_get_status_some(int count, const MPI_Request requests[], int* completed, int* indices,
                             MPI_Status* statuses) {
-  return look_at(count, requests,
-                 [&] { return inner.Request_get_status_some(count, requests, completed, indices, statuses); });
+  return look_at(
+      count, requests, [&] { return inner.Request_get_status_some(count, requests, completed, indices, statuses); },
+      [&](const Involved& involved) {
+        for (int i = 0; i < how_many(*completed) && statuses != MPI_STATUSES_IGNORE; ++i)
+          involved.tell(indices[i], statuses + i);
+      });
 }
 #endif
 
 int Cancel(MPI_Request* request) {
   return guarded([&]() -> int {
-    Operation* operation = request == nullptr ? nullptr : requests::find(*request);
-    if (operation == nullptr) return inner.Cancel(request);
-    cancel(*operation);
+    Task* const task = request == nullptr ? nullptr : requests::find(*request);
+    if (task == nullptr) return inner.Cancel(request);
+    task->cancel();
     return MPI_SUCCESS;
   });
 }
@@ -314,10 +375,11 @@ int Imrecv_c(void* memory, MPI_Count count, MPI_Datatype datatype, MPI_Message* 
 #endif
 
 int Finalize() {
-  if (endpoint_count() != 0) {
+  if (endpoint_count() != static_endpoint_count()) {
     const int code = code_with_text(MPI_ERR_OTHER, "MPI_Finalize", "an endpoints communicator has not been freed");
     return raise_without_object(code);
   }
+  free_static_world();
   end_progress();
   return inner.Finalize();
 }

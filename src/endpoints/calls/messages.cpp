@@ -13,10 +13,9 @@
 namespace gapless::mpi::endpoints::calls {
 
 int raise(const Endpoint& endpoint, int code) noexcept {
-  return code == MPI_SUCCESS ? code : raise_on_communicator(endpoint.handle, code);
+  if (code == MPI_SUCCESS) return code;
+  return endpoint.is_freed ? raise_without_object(code) : raise_on_communicator(endpoint.handle, code);
 }
-
-namespace {
 
 int check_send(const Endpoint& endpoint, int destination, int tag) noexcept {
   if (destination != MPI_PROC_NULL && (destination < 0 || destination >= endpoint.communicator->size()))
@@ -30,6 +29,8 @@ int check_receive(const Endpoint& endpoint, int source, int tag) noexcept {
   return tag != MPI_ANY_TAG && (tag < 0 || tag > endpoint.communicator->format.upper_bound()) ? MPI_ERR_TAG
                                                                                               : MPI_SUCCESS;
 }
+
+namespace {
 
 /// A send or receive that is waited for in the call.
 class Blocking {
@@ -55,7 +56,7 @@ class Blocking {
   /// For the end of a call that failed elsewhere.
   void give_up() {
     if (!begun_) return;
-    cancel(operation_);
+    operation_.cancel();
     drive_until_done(operation_);
   }
 
@@ -203,30 +204,6 @@ int probe(Endpoint& endpoint, int source, int tag, int* flag, MPI_Message* taken
 }
 
 }  // namespace
-
-int send_part(Endpoint& endpoint, const Part& part, int destination) {
-  Blocking send;
-  const int code = send.send(endpoint, {part.memory, part.count, part.datatype}, destination, 0, Context::collective,
-                             Mode::standard);
-  return code != MPI_SUCCESS ? code : send.wait();
-}
-
-int receive_part(Endpoint& endpoint, const Part& part, int source) {
-  Blocking receive;
-  const int code = receive.receive(endpoint, {part.memory, part.count, part.datatype}, source, 0, Context::collective);
-  return code != MPI_SUCCESS ? code : receive.wait();
-}
-
-int exchange_parts(Endpoint& endpoint, const Part& out, int destination, const Part& in, int source) {
-  Blocking receive, send;
-  int code = receive.receive(endpoint, {in.memory, in.count, in.datatype}, source, 0, Context::collective);
-  if (code != MPI_SUCCESS) return code;
-  code =
-      send.send(endpoint, {out.memory, out.count, out.datatype}, destination, 0, Context::collective, Mode::standard);
-  const int sent = code == MPI_SUCCESS ? send.wait() : code;
-  const int received = receive.wait();
-  return sent != MPI_SUCCESS ? sent : received;
-}
 
 #define ENDPOINTS_SENDS(suffix, Count)                                                                                 \
   int Send##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int tag, MPI_Comm) {                   \

@@ -19,22 +19,6 @@ namespace {
 /// Longer messages wait where they are: one more copy would cost more than the sender's wait.
 constexpr MPI_Count most_copied_aside = 8192;
 
-std::atomic<int> outstanding{0};
-
-void begin(Operation& operation) noexcept {
-  outstanding.fetch_add(1, std::memory_order_relaxed);
-  operation.done.store(false, std::memory_order_relaxed);
-}
-
-/// The operation may be gone afterwards.
-void complete(Operation& operation) noexcept {
-  const bool has_request = operation.has_request;
-  const MPI_Request request = operation.request;
-  outstanding.fetch_sub(1, std::memory_order_relaxed);
-  operation.done.store(true, std::memory_order_release);
-  if (has_request) native.Grequest_complete(request);
-}
-
 bool is_one_run(const Operation& operation) noexcept {
   return operation.bytes == 0 ||
          (operation.buffer.buffer.location.is_cpu_addressable() && operation.buffer.buffer.type->contiguous_repeats);
@@ -273,15 +257,25 @@ void start_matched_receive(Operation& operation, Message* message) {
   deliver(operation, message);
 }
 
-void cancel(Operation& operation) noexcept {
-  if (!operation.receives) return;
+void Operation::cancel() noexcept {
+  if (!receives) return;
   {
-    const std::lock_guard lock(operation.endpoint->matching.mutex);
-    if (!operation.endpoint->matching.cancel(operation)) return;
+    const std::lock_guard lock(endpoint->matching.mutex);
+    if (!endpoint->matching.cancel(*this)) return;
   }
-  operation.cancelled = true;
-  operation.bytes = 0;
-  complete(operation);
+  cancelled = true;
+  bytes = 0;
+  complete(*this);
+}
+
+int copy_data(Endpoint& endpoint, const Data& from, const Data& to) noexcept {
+  Operation source, target;
+  int code = set_buffer(source, endpoint, from);
+  if (code == MPI_SUCCESS) code = set_buffer(target, endpoint, to);
+  if (code != MPI_SUCCESS) return code;
+  const bool fits = source.bytes <= target.bytes;
+  code = copy_between(source, target);
+  return code == MPI_SUCCESS && !fits ? MPI_ERR_TRUNCATE : code;
 }
 
 void finish_moving(Operation& operation, int code) noexcept {
@@ -326,23 +320,5 @@ std::unique_ptr<std::byte[]> packed_copy(const Operation& operation) noexcept {
   if (packed != nullptr && pack_all(operation, packed.get()) != MPI_SUCCESS) packed.reset();
   return packed;
 }
-
-void set_status(MPI_Status* status, int source, int tag, MPI_Count bytes, bool cancelled) noexcept {
-  if (status == MPI_STATUS_IGNORE) return;
-  native.Status_set_elements_x(status, MPI_BYTE, bytes);
-  native.Status_set_cancelled(status, cancelled ? 1 : 0);
-  status->MPI_SOURCE = source;
-  status->MPI_TAG = tag;
-}
-
-void set_status(MPI_Status* status, const Operation& operation) noexcept {
-  if (operation.receives) {
-    set_status(status, operation.source, operation.tag, operation.bytes, operation.cancelled);
-  } else {
-    set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, operation.cancelled);
-  }
-}
-
-int outstanding_operations() noexcept { return outstanding.load(std::memory_order_relaxed); }
 
 }  // namespace gapless::mpi::endpoints

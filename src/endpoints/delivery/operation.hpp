@@ -6,11 +6,10 @@
 // in one order.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 
-#include "endpoints/endpoint.hpp"
+#include "endpoints/delivery/task.hpp"
 #include "mpi/calls/user_buffer.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -24,23 +23,14 @@ struct Data {
 
 enum class Mode : std::uint8_t { standard, synchronous, buffered };
 
-struct Operation : Posted {
-  std::shared_ptr<Endpoint> endpoint;
+/// `bytes` are those of the buffer until the message is known.
+struct Operation : Task, Posted {
   UserBuffer buffer;
-  MPI_Count bytes = 0;  ///< of the buffer; of the message once it is complete
-  bool receives = false;
+  MPI_Request moving = MPI_REQUEST_NULL;  ///< the library's, while the operation is active
+  std::unique_ptr<std::byte[]> packed{};  ///< where the library puts what the buffer cannot take as it comes
 
-  // The outcome, valid once `done`.
-  int source = MPI_PROC_NULL;
-  int tag = MPI_ANY_TAG;
-  int code = MPI_SUCCESS;
-  bool cancelled = false;
-  std::atomic<bool> done{false};
-
-  MPI_Request moving = MPI_REQUEST_NULL;   ///< the library's, while the operation is active
-  std::unique_ptr<std::byte[]> packed{};   ///< where the library puts what the buffer cannot take as it comes
-  MPI_Request request = MPI_REQUEST_NULL;  ///< the program's, a generalised request; null in blocking calls
-  bool has_request = false;
+  /// Takes a receive back that has no message yet.
+  void cancel() noexcept override;
 };
 
 /// Sets endpoint, buffer and bytes; an MPI error class if the arguments name no buffer.
@@ -52,8 +42,8 @@ void start_receive(Operation& operation, int source, int tag, Context context);
 /// A receive of a message that was taken out already, and is deleted.
 void start_matched_receive(Operation& operation, Message* message);
 
-/// Takes a receive back that has no message yet.
-void cancel(Operation& operation) noexcept;
+/// Copies within this process. An error code, not raised.
+int copy_data(Endpoint& endpoint, const Data& from, const Data& to) noexcept;
 
 /// The library has moved the bytes: `received` says how that ended.
 void finish_moving(Operation& operation, int code) noexcept;
@@ -63,11 +53,5 @@ void arrive(Endpoint& endpoint, MPI_Message remote, const Envelope& envelope, MP
 
 /// The buffer's packed bytes; null if there is no memory, or they cannot be read.
 std::unique_ptr<std::byte[]> packed_copy(const Operation& operation) noexcept;
-
-void set_status(MPI_Status* status, int source, int tag, MPI_Count bytes, bool cancelled) noexcept;
-void set_status(MPI_Status* status, const Operation& operation) noexcept;
-
-/// How many operations have begun and not ended in this process.
-int outstanding_operations() noexcept;
 
 }  // namespace gapless::mpi::endpoints

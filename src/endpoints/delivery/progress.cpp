@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <exception>
 
+#include "endpoints/delivery/schedule.hpp"
 #include "endpoints/inner.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -71,7 +72,7 @@ void help() {
       try {
         const std::lock_guard lock(helper().round);
         if (helper().is_over) return;
-        for (const auto& endpoint : all_endpoints()) progress(*endpoint);
+        progress_of_all();
       } catch (const std::exception&) {  // no memory: the next round may have some
       }
       std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -87,12 +88,15 @@ void progress(Endpoint& endpoint) {
     static thread_local unsigned calls = 0;
     int flag = 0;
     if (++calls % 256 == 0) native.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
-    return;
+  } else if (const std::unique_lock lock(endpoint.wire, std::try_to_lock); lock) {
+    look_at_active(endpoint);
+    take_in_messages(endpoint);
   }
-  const std::unique_lock lock(endpoint.wire, std::try_to_lock);
-  if (!lock) return;
-  look_at_active(endpoint);
-  take_in_messages(endpoint);
+  advance_schedules(endpoint);
+}
+
+void progress_of_all() {
+  for (const auto& endpoint : all_endpoints()) progress(*endpoint);
 }
 
 void InLibrary::enter() noexcept {

@@ -1,8 +1,8 @@
 // What moves messages of endpoints on while threads wait.
 //
-// A waiting thread drives its own endpoint (paper, section 3.4). A thread of the program that is inside a blocking call
-// of the library cannot; while such a thread is there and endpoints have operations under way, one thread of gapless
-// drives all of them.
+// A waiting thread drives its own endpoint (Dinan et al., 2014, section 3.4). A thread of the program that is inside a
+// blocking call of the library cannot; while such a thread is there and endpoints have operations under way, one thread
+// of gapless drives all of them.
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,18 @@ namespace gapless::mpi::endpoints {
 /// Takes in messages that have arrived for the endpoint, and looks whether the library has moved its bytes.
 void progress(Endpoint& endpoint);
 
+/// The same for every endpoint of the process: one thread may have begun work on several, and waits for one.
+void progress_of_all();
+
 /// Precondition: no endpoint is left. After it gapless's thread makes no call of the library.
 void end_progress();
 
 /// Gives way now and then, for threads that wait may be more than there are cores.
 class Patience {
  public:
-  void wait() noexcept {
-    if (++rounds_ % 64 == 0) {
+  void wait() {
+    if (++rounds_ % 1024 == 0) progress_of_all();
+    if (rounds_ % 64 == 0) {
       std::this_thread::yield();
     } else {
       pause();
@@ -47,8 +51,8 @@ void drive_until(Endpoint& endpoint, Condition is_met) {
   for (Patience patience; !is_met(); patience.wait()) progress(endpoint);
 }
 
-inline void drive_until_done(const Operation& operation) {
-  drive_until(*operation.endpoint, [&] { return operation.done.load(std::memory_order_acquire); });
+inline void drive_until_done(const Task& task) {
+  drive_until(*task.endpoint, [&] { return task.done.load(std::memory_order_acquire); });
 }
 
 /// Stands around a call of the library that may block.

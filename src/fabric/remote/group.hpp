@@ -1,4 +1,4 @@
-// Which blocks are registered together: optimistic group registration (paper 003, 5.4.1).
+// Which blocks are registered together: optimistic group registration (Wu et al., 2003, 5.4.1).
 //
 // A registration costs a fixed time and a time a page. Two blocks share one where the pages of the gap between them
 // cost less than another registration. The gap may be no memory at all; then the group's registration is refused, and

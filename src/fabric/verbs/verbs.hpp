@@ -1,5 +1,5 @@
-// InfiniBand and RoCE by libibverbs itself, the interface of paper 003: writes that gather up to the device's limit,
-// reads that scatter, immediates, and lists posted in one call. One reliable connection a peer.
+// InfiniBand and RoCE by libibverbs itself, the interface of Wu et al., 2003: writes that gather up to the device's
+// limit, reads that scatter, immediates, and lists posted in one call. One reliable connection a peer.
 //
 // libibverbs is not linked; it is looked for when this is called.
 #pragma once

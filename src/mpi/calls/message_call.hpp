@@ -50,11 +50,27 @@ struct MessageArguments {
   static bool is_native(const Tuple& arguments) noexcept {
     if constexpr (has<side>) {
       if (is_idle<side>(arguments)) return true;
-      if (side == Kind::receive && headers::are_looked_for()) return false;
+      if (side == Kind::receive && headers::are_looked_for()) return is_below_headers(arguments);
       return goes_straight_through<Purpose::message>(
           std::get<place<side>>(arguments), std::get<place<side> + 1>(arguments), std::get<place<side> + 2>(arguments));
     } else {
       return true;
+    }
+  }
+
+  /// Does a receive go to the library as it came, although headers come: for it is too short for one?
+  static bool is_below_headers(const Tuple& arguments) noexcept {
+    if constexpr (has<Kind::source>) {
+      constexpr int in = place<Kind::receive>;
+      const auto count = std::get<in + 1>(arguments);
+      const TypeRecord* record = type_cache::find_in_table(std::get<in + 2>(arguments));
+      constexpr auto header_bytes = static_cast<std::int64_t>(transfer::headers::Header::size);
+      const bool is_short = record != nullptr && record->plain && record->size != 0 && count < header_bytes &&
+                            record->size * static_cast<std::int64_t>(count) < header_bytes;
+      if (!is_short || counts_native_messages || headers::are_stashed()) return false;
+      return !device::in_use() || !is_gpu_memory(address_of(std::get<in>(arguments), record->first_byte));
+    } else {
+      return false;
     }
   }
 
@@ -107,24 +123,22 @@ struct MessageArguments {
   /// Of calls that only send: what an exchange takes is mostly the other message.
   static void correct([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out,
                       [[maybe_unused]] std::optional<transfer::CorrectedSend>& timed) noexcept {
-    if constexpr (has<Kind::send> && !has<Kind::receive>) {
-      const MPI_Comm handle = communicator(arguments);
-      std::uint64_t peer = 0;
-      std::memcpy(&peer, &handle, sizeof handle);
-      out.correct(timed, peer << 16 ^ static_cast<std::uint64_t>(std::get<place<Kind::destination>>(arguments)));
-    }
+    if constexpr (has<Kind::send> && !has<Kind::receive>)
+      out.correct(timed, communicator(arguments), std::get<place<Kind::destination>>(arguments));
   }
 
   /// Has the side of a message that is sent go by header where that may be. Synchronous sends end with their receive,
   /// and buffered ones need nothing of the peer.
   /// `may_stay`: Side::offer().
-  static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out, bool may_stay) noexcept {
+  static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out, [[maybe_unused]] bool may_stay,
+                    [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr) noexcept {
     constexpr std::string_view name = Row::name;
     constexpr bool may_be_offered = name.starts_with("MPI_Send") || name.starts_with("MPI_Isend") ||
                                     name.starts_with("MPI_Rsend") || name.starts_with("MPI_Irsend");
     if constexpr (has<Kind::send> && may_be_offered) {
       if (headers::are_looked_for()) {
-        out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments), has<Kind::receive>, may_stay);
+        out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments), has<Kind::receive>, may_stay,
+                  has<Kind::receive> ? nullptr : timed);
       }
     }
   }
@@ -196,10 +210,47 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     const Tuple all(arguments...);
     if (Base::template is_native<Kind::send>(all) && Base::template is_native<Kind::receive>(all)) [[likely]]
       return Row::native_function()(arguments...);
+    if constexpr (only_receives) {
+      if (const TypeRecord* record = is_looked_at(all)) [[likely]] {
+        const int code = Row::native_function()(arguments...);
+        const void* landing = address_of(std::get<Base::template place<Kind::receive>>(all), record->first_byte);
+        if (code == MPI_SUCCESS && transfer::headers::is_header(landing, transfer::headers::Header::size)) [[unlikely]]
+          return fetch(arguments...);
+        return code;
+      }
+    }
     return call_slowly(arguments...);
   }
 
  private:
+  static constexpr bool only_receives = Base::template has<Kind::source> && Base::template has<Kind::status> &&
+                                        !Base::template has<Kind::send> && Base::template has<Kind::receive>;
+
+  /// Does a header that comes in the message's place land where the program wants its contiguous message, so that the
+  /// library receives as it was asked, and a look at the first bytes tells the two apart? Then the datatype's record.
+  static const TypeRecord* is_looked_at(const Tuple& all) noexcept {
+    const TypeRecord* record = type_cache::find_in_table(std::get<Base::template place<Kind::receive> + 2>(all));
+    const bool is_plain = record != nullptr && record->takes_headers && !counts_native_messages &&
+                          !headers::are_stashed() && !device::in_use();
+    constexpr auto header_bytes = static_cast<std::int64_t>(transfer::headers::Header::size);
+    // Of shorter ones nothing may be read, and a wrong count is the library's business.
+    std::int64_t bytes = 0;
+    const auto count = static_cast<std::int64_t>(std::get<Base::template place<Kind::receive> + 1>(all));
+    const bool is_long = is_plain && !__builtin_mul_overflow(record->size, count, &bytes) && bytes >= header_bytes;
+    return is_long && headers::are_looked_for() ? record : nullptr;
+  }
+  /// The header has landed.
+  [[gnu::noinline]] static int fetch(Arguments... arguments) {
+    const Tuple all(arguments...);
+    auto in = Base::make_in(all);
+    MPI_Status* const wanted = std::get<Base::template place<Kind::status>>(all);
+    MPI_Status filled{};
+    if (wanted != MPI_STATUS_IGNORE) filled = *wanted;
+    ReceivedStatus status(filled, wanted == MPI_STATUS_IGNORE ? nullptr : wanted);
+    status.set_bytes(transfer::headers::Header::size);
+    return in.finish_call(status, MPI_SUCCESS, Row::name, [&](int error) { return table::raise<Row>(error, all); });
+  }
+
   // Kept out of line, so that a call that goes straight through is a look-up and a jump.
   [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
     Tuple all(arguments...);
@@ -212,8 +263,8 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     }
     auto out = Base::make_out(all);
     auto in = Base::make_in(all);
-    Base::offer(all, out, true);
     std::optional<transfer::CorrectedSend> timed;
+    Base::offer(all, out, true, &timed);
     Base::correct(all, out, timed);
     ErrorObject object = table::error_object<Row>(all);
     Base::take_message(all, in, object);

@@ -28,7 +28,8 @@ template <class Row, auto exchange, class Count>
                                                         count, datatype, source == MPI_PROC_NULL);
   if (both.in.packs()) both.out.offer(communicator, destination, true, false);
   int code = MPI_SUCCESS;
-  const bool fails = !both.prepare(Row::name, code);
+  const bool fails =
+      !both.prepare(Row::name, code) || (both.in.is_opaque() && (code = both.in.fill(Row::name)) != MPI_SUCCESS);
   if (fails || !both.takes_part()) {
     requests::release(pending);
     return fails ? raise_on_communicator(communicator, code) : call_library();

@@ -23,6 +23,7 @@ template <class Row, auto exchange, class Count>
   if (headers::are_looked_for() && in.packs()) out.offer(communicator, destination, true, false);
   int code = MPI_SUCCESS;
   if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return raise(code);
+  if (in.is_opaque() && (code = in.fill(Row::name)) != MPI_SUCCESS) return raise(code);
   const bool is_left_alone = headers::are_looked_for() ? !in.takes_part() : !out.packs() || !in.packs();
   if (is_left_alone) {
     return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,

@@ -4,11 +4,17 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <exception>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <utility>
 
+#include "layout/datatype/datatype.hpp"
 #include "model/model.hpp"
+#include "mpi/calls/by_library.hpp"
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/calls/received_status.hpp"
 #include "mpi/calls/user_buffer.hpp"
@@ -19,10 +25,11 @@
 #include "mpi/table/native.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/choice/corrected_send.hpp"
+#include "transfer/headers/fetch.hpp"
+#include "transfer/headers/introductions.hpp"
+#include "transfer/headers/offers.hpp"
 #include "transfer/operation.hpp"
 #include "transfer/packing.hpp"
-#include "transfer/rdma/rendezvous/fabric_message.hpp"
-#include "transfer/schemes/slots.hpp"
 
 namespace gapless::mpi {
 
@@ -37,33 +44,56 @@ class Side {
   /// `idle` when the peer is MPI_PROC_NULL: nothing is packed or unpacked.
   Side(const void* memory, Count count, MPI_Datatype datatype, bool idle) noexcept
       : memory_(const_cast<void*>(memory)), count_(count), datatype_(datatype) {
-    const auto analysis = headers::are_looked_for() ? Analysis::now : Analysis::when_it_pays;
+    // What a header may land in must be known, and what goes out need not.
+    constexpr bool receives = end == End::receive;
+    const auto analysis = receives && headers::are_looked_for() ? Analysis::now : Analysis::when_it_pays;
     if (!idle) user_ = identify(memory, count, datatype, Purpose::message, analysis);
     owner_ = owner_of(user_);
     if (owner_ == Owner::ours) message_.emplace(user_.buffer, side);
+    // What the library scattered could not be looked at.
+    if (receives && message_ && message_->scheme() == transfer::Scheme::native && takes_header_of(user_.buffer))
+      message_.emplace(user_.buffer, side, transfer::Scheme::packed);
     if (message_ && (message_->scheme() == transfer::Scheme::native || must_stay_whole())) message_.reset();
-    if (end == End::receive && headers::are_looked_for()) look_at_contiguous();
+    if (end == End::receive && headers::are_looked_for()) {
+      look_at_contiguous();
+      look_at_opaque();
+    }
   }
 
   bool packs() const noexcept { return message_.has_value(); }
+  /// Is received as bytes that the library unpacks, for a header may land in what gapless does not understand?
+  bool is_opaque() const noexcept { return opaque_bytes_ != 0; }
   /// Is there more to do than the library's call? A contiguous receive may take a header.
   bool takes_part() const noexcept {
-    return packs() || landing_ != nullptr || offer_.has_value() || fabric_.has_value() || matched_.has_value();
+    return packs() || landing_ != nullptr || offer_.has_value() || matched_.has_value() || is_opaque();
   }
 
-  /// Sends a header in the message's place, if the peer listens and that can be had now. `whole`: all is packed before
-  /// the call, for the call waits for the peer. `may_stay`: the memory may be read until complete() or its kin.
-  void offer(MPI_Comm communicator, int destination, bool whole, bool may_stay) noexcept {
-    if (owner_ != Owner::ours || user_.is_gpu_memory()) return;
+  /// Sends a header in the message's place, if that is sooner, the peer listens and it can be had now. `whole`: all is
+  /// packed before the call, for the call waits for the peer. `may_stay`: the memory may be read until complete() or
+  /// its kin. `timed`: of a blocking call that only sends.
+  void offer(MPI_Comm communicator, int destination, bool whole, bool may_stay,
+             std::optional<transfer::CorrectedSend>* timed = nullptr) noexcept {
+    if (owner_ != Owner::ours) return;
+    const bool is_on_host = !user_.is_gpu_memory();
+    const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer);
+    const bool may_take_fabric = is_on_host && may_stay && transfer::choose_fabric(user_.buffer);
+    if (is_on_host && !may_take_slots && !may_take_fabric) return;
     transfer::headers::Inbox* const inbox = headers::find_inbox(communicator, destination);
     if (inbox == nullptr) return;
-    if (may_stay && fabric_.emplace().secure(user_.buffer, *inbox)) {
+    if (may_take_fabric && offer_.emplace().secure_fabric(user_.buffer, *inbox)) {
       packed_type_.reset();
       return message_.reset();
     }
-    fabric_.reset();
-    if (!transfer::is_forced(transfer::Scheme::slots)) return;
-    if (!offer_.emplace().secure(user_.buffer, *inbox)) return offer_.reset();
+    offer_.reset();
+    if (is_on_host && !may_take_slots) return;
+    if (is_on_host && timed != nullptr) {
+      correct(*timed, peer_number(communicator, destination), transfer::Scheme::slots);
+      if ((*timed)->scheme() != transfer::Scheme::slots) return;
+    }
+    if (!offer_.emplace().secure(user_.buffer, *inbox)) {
+      if (timed != nullptr) timed->reset();
+      return offer_.reset();
+    }
     if (whole) offer_->pack();
     packed_type_.reset();
     message_.reset();
@@ -83,30 +113,25 @@ class Side {
   /// The library has taken what offer() has put in the message's place.
   void sent() noexcept {
     if (offer_) offer_->release();
-    if (fabric_) fabric_->release();
   }
   /// Of a message that is sent by a fabric.
-  bool goes_by_fabric() const noexcept { return fabric_.has_value(); }
+  bool goes_by_fabric() const noexcept { return offer_ && offer_->fabric() != nullptr; }
   /// Is its memory still needed?
-  bool is_under_way() noexcept { return fabric_ && fabric_->is_under_way(); }
+  bool is_under_way() noexcept { return goes_by_fabric() && offer_->fabric()->is_under_way(); }
   /// Until it is not: MPI_SUCCESS, or the error that is to be raised.
   int complete() noexcept {
-    if (!fabric_ || !fabric_->is_released()) return MPI_SUCCESS;
-    const transfer::Result result = fabric_->wait();
-    return result == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
+    return !goes_by_fabric() || offer_->fabric()->wait() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
   }
   /// The same without waiting for the receiver.
   int complete_alone() noexcept {
-    if (!fabric_ || !fabric_->is_released()) return MPI_SUCCESS;
-    return fabric_->complete_alone() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
+    return !goes_by_fabric() || offer_->fabric()->complete_alone() == transfer::Result::ok ? MPI_SUCCESS
+                                                                                           : peer_failure();
   }
 
-  /// Lets the times of earlier sends have a say in the scheme, and times this one. Of a blocking call; comes first.
-  void correct(std::optional<transfer::CorrectedSend>& call, std::uint64_t peer) noexcept {
-    if (!packs()) return;
-    const transfer::Scheme scheme = call.emplace(user_.buffer, message_->scheme(), peer).scheme();
-    if (scheme == transfer::Scheme::native) return message_.reset();
-    if (scheme != message_->scheme()) message_.emplace(user_.buffer, side, scheme);
+  /// Lets the times of earlier sends have a say in the scheme, and times this one. Of a blocking call that is not
+  /// offered; comes before prepare().
+  void correct(std::optional<transfer::CorrectedSend>& call, MPI_Comm communicator, int destination) noexcept {
+    if (packs() && !call) correct(call, peer_number(communicator, destination), message_->scheme());
   }
 
   /// False if the call must fail, with the error code in `code`.
@@ -146,31 +171,37 @@ class Side {
     if (!user_.is_gpu_memory() && !headers::are_looked_for()) message_.reset();
   }
   int fill(const char* function) noexcept {
+    if (is_opaque()) return by_library::pack(memory_, count_, datatype_, bytes_.data());
     const transfer::Result result = transfer::pack(user_.buffer, memory(), message_->packed_location());
     return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
   }
   int unpack_whole(const char* function) noexcept {
+    arrived_ = opaque_bytes_;
     if (takes_header_of(user_.buffer)) {
       if (packs()) packed_type_->join(memory(), message_->packed_size() == header_bytes ? header_bytes : 0);
       if (transfer::headers::is_header(landing(), header_bytes)) return fetch_unseen(function);
     }
-    if (!packs()) return MPI_SUCCESS;
+    if (!packs()) {
+      has_unpacked();
+      return MPI_SUCCESS;
+    }
     const transfer::Result result = message_->wait(message_->finish(message_->packed_size()));
     return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
   }
 
   void* memory() noexcept {
     if (offer_) return const_cast<transfer::headers::Header*>(&offer_->header());
-    if (fabric_) return const_cast<transfer::headers::Header*>(&fabric_->header());
     if (scratch_) return scratch_->data();
+    if (is_opaque()) return bytes_.data();
     return packs() ? message_->packed_data() : memory_;
   }
   Count count() const noexcept {
-    if (offer_ || fabric_ || scratch_) return static_cast<Count>(header_bytes);
+    if (offer_ || scratch_) return static_cast<Count>(header_bytes);
+    if (is_opaque()) return static_cast<Count>(opaque_bytes_);
     return packs() ? packed_type_->count() : count_;
   }
   MPI_Datatype datatype() const noexcept {
-    if (offer_ || fabric_ || scratch_) return MPI_BYTE;
+    if (offer_ || scratch_ || is_opaque()) return MPI_BYTE;
     return packs() ? packed_type_->handle() : datatype_;
   }
 
@@ -181,9 +212,12 @@ class Side {
     if (matched_) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
     const std::size_t received = status.bytes();
     has_fetched_ = false;
+    if (user_.is_gpu_memory() && headers::are_looked_for())
+      transfer::headers::answer_introductions(user_.buffer.location.device);
     if (scratch_) return refuse(status);
     if (!packs() && landing_ == nullptr) return MPI_SUCCESS;
     if (received > buffer_size()) return raised_already;
+    if (is_opaque()) arrived_ = received;
     if (packs()) packed_type_->join(memory(), received);
     if (transfer::headers::is_header(landing(), received)) return fetch(batch, status);
     if (!packs() && !lands_as_bytes_) return MPI_SUCCESS;
@@ -192,6 +226,14 @@ class Side {
     if (whole == received || runtime::is_alone()) return MPI_SUCCESS;
     status.set_bytes(whole);
     return MPI_ERR_TYPE;
+  }
+
+  /// The batch has run: what a header has offered is let go of.
+  void has_unpacked() noexcept {
+    if (fetch_) fetch_->end();
+    fetch_.reset();
+    if (arrived_ != 0) static_cast<void>(by_library::unpack(bytes_.data(), arrived_, memory_, datatype_));
+    arrived_ = 0;
   }
 
   /// The end of a receive that the library answered with `code`. `raise` raises an error of ours.
@@ -206,6 +248,7 @@ class Side {
     transfer::Batch batch;
     code = unpack_in(batch, status);
     const transfer::Result result = batch.run();
+    has_unpacked();
     if (result != transfer::Result::ok) code = gpu_failure(function, result);
     status.deliver();
     return code == MPI_SUCCESS || code == raised_already ? code : raise(code);
@@ -214,12 +257,25 @@ class Side {
  private:
   static constexpr std::size_t header_bytes = transfer::headers::Header::size;
 
+  static std::uint64_t peer_number(MPI_Comm communicator, int destination) noexcept {
+    std::uint64_t number = 0;
+    std::memcpy(&number, &communicator, sizeof communicator);
+    return number << 16 ^ static_cast<std::uint64_t>(destination);
+  }
+  void correct(std::optional<transfer::CorrectedSend>& call, std::uint64_t peer, transfer::Scheme predicted) noexcept {
+    const transfer::Scheme scheme = call.emplace(user_.buffer, predicted, peer).scheme();
+    if (scheme == transfer::Scheme::native) return message_.reset();
+    if (scheme == transfer::Scheme::slots || (message_ && scheme == message_->scheme())) return;
+    message_.emplace(user_.buffer, side, scheme);
+    if (must_stay_whole()) message_.reset();
+  }
+
   static bool takes_header_of(const transfer::Buffer& buffer) noexcept {
     return headers::are_looked_for() && buffer.type != nullptr &&
            static_cast<std::size_t>(buffer.size()) >= header_bytes;
   }
   std::size_t buffer_size() const noexcept {
-    return user_.is_described() ? static_cast<std::size_t>(user_.buffer.size()) : 0;
+    return user_.is_described() ? static_cast<std::size_t>(user_.buffer.size()) : opaque_bytes_;
   }
   /// Where a header would be.
   void* landing() noexcept {
@@ -243,61 +299,85 @@ class Side {
     datatype_ = MPI_BYTE;
   }
 
+  void look_at_opaque() noexcept {
+    if (!user_.opaque || user_.is_gpu_memory() || count_ <= 0) return;
+    MPI_Count size = 0, all = 0;
+    native.Type_size_x(datatype_, &size);
+    const bool is_too_long = __builtin_mul_overflow(size, static_cast<MPI_Count>(count_), &all) ||
+                             all > static_cast<MPI_Count>(std::numeric_limits<Count>::max());
+    if (!is_too_long && all >= static_cast<MPI_Count>(header_bytes)) opaque_bytes_ = static_cast<std::size_t>(all);
+  }
+  /// Where the bytes land, described as what they are. False where there is no memory.
+  bool reserve_bytes() noexcept {
+    try {
+      bytes_ = transfer::PoolBuffer(device::MemoryKind::host, -1, opaque_bytes_);
+      if (!bytes_) return false;
+      const auto size = static_cast<layout::Offset>(opaque_bytes_);
+      auto described = std::make_shared<transfer::Described>();
+      described->layout = layout::named(size, size).layout;
+      described->facts = layout::facts_of(*described->layout);
+      described->extent = size;
+      described->contiguous_repeats = true;
+      user_.description = std::move(described);
+      user_.buffer = {user_.description.get(), 1, bytes_.data(), {}};
+      landing_ = bytes_.data();
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
   /// A header has landed: fetches what it offers. MPI_SUCCESS, or the error that is to be raised.
   int fetch(transfer::Batch& batch, ReceivedStatus& status) noexcept {
     has_fetched_ = true;
     const transfer::headers::Header header = take_header();
-    const bool fits = header.bytes() <= buffer_size();
-    const std::size_t whole = fits ? bytes_to_unpack(header.bytes()) : 0;
-    const transfer::Result result = fetch(batch, header, whole);
-    status.set_bytes(fits ? whole : buffer_size());
-    if (result != transfer::Result::ok) return peer_failure();
-    if (!fits) return truncated_message();
-    return whole == header.bytes() ? MPI_SUCCESS : MPI_ERR_TYPE;
+    const std::size_t whole = header.bytes() <= buffer_size() ? bytes_to_unpack(header.bytes()) : 0;
+    const transfer::headers::Decision decision = decide(header, whole);
+    const int code = fetch(batch, header, decision);
+    status.set_bytes(decision.outcome == transfer::headers::Outcome::truncated ? buffer_size() : decision.bytes);
+    if (is_opaque()) arrived_ = code == MPI_SUCCESS ? decision.bytes : 0;
+    return code;
   }
   int fetch_unseen(const char* function) noexcept {
     const transfer::headers::Header header = take_header();
-    const bool fits = header.bytes() <= buffer_size();
     transfer::Batch batch;
-    const transfer::Result fetched = fetch(batch, header, fits ? header.bytes() : 0);
+    const int code = fetch(batch, header, decide(header, header.bytes()));
+    if (is_opaque()) arrived_ = code == MPI_SUCCESS ? header.bytes() : 0;
     const transfer::Result unpacked = batch.run();
-    if (fetched != transfer::Result::ok) return peer_failure();
-    if (!fits) return truncated_message();
-    return unpacked == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, unpacked);
+    has_unpacked();
+    return code == MPI_SUCCESS && unpacked != transfer::Result::ok ? gpu_failure(function, unpacked) : code;
   }
   /// What was put back does not fit.
   int refuse(ReceivedStatus& status) noexcept {
     if (transfer::headers::is_header(landing(), header_bytes)) {
-      const transfer::headers::Header header = take_header();
       transfer::Batch nothing;
-      static_cast<void>(fetch(nothing, header, 0));
+      static_cast<void>(fetch(nothing, take_header(), {.outcome = transfer::headers::Outcome::truncated}));
     }
     has_fetched_ = true;
     status.set_bytes(buffer_size());
     return truncated_message();
   }
-  transfer::Result fetch(transfer::Batch& batch, const transfer::headers::Header& header, std::size_t bytes) noexcept {
-    if (const auto by_fabric = header.way<transfer::rdma::FabricWay>()) return fetch(batch, *by_fabric, bytes);
-    const auto way = header.way<transfer::schemes::SlotsWay>();
-    if (!way) return transfer::Result::peer_failed;
-    std::byte* const nowhere = nullptr;
-    if (bytes == 0) return transfer::schemes::fetch_from_slots(header, *way, nowhere, 0);
-    if (user_.buffer.location.is_cpu_addressable())
-      return transfer::schemes::fetch_from_slots(header, *way, user_.buffer, bytes);
-    const transfer::Result result = transfer::schemes::fetch_from_slots(header, *way, message_->packed_data(), bytes);
-    message_->finish_in(batch, result == transfer::Result::ok ? bytes : 0);
-    return result;
+  transfer::headers::Decision decide(const transfer::headers::Header& header, std::size_t whole) const noexcept {
+    return transfer::headers::decide(transfer::headers::facts_of(header),
+                                     {.room = buffer_size(),
+                                      .whole = whole,
+                                      .is_on_gpu = !user_.buffer.location.is_cpu_addressable(),
+                                      .ways = transfer::headers::ways_of_receiver()});
   }
-  /// The whole message, or none of it.
-  transfer::Result fetch(transfer::Batch& batch, const transfer::rdma::FabricWay& way, std::size_t bytes) noexcept {
-    if (bytes != way.offer.blocks.bytes) {
-      transfer::rdma::refuse_by_fabric(way);
-      return bytes == 0 ? transfer::Result::ok : transfer::Result::peer_failed;
+  int fetch(transfer::Batch& batch, const transfer::headers::Header& header,
+            const transfer::headers::Decision& decision) noexcept {
+    transfer::Operation* const packed = message_ ? &*message_ : nullptr;
+    auto* const landed = static_cast<std::byte*>(landing());
+    const transfer::Result result = fetch_.emplace().begin(header, decision, user_.buffer, landed, packed, batch);
+    if (result != transfer::Result::ok) return peer_failure();
+    switch (decision.outcome) {
+      case transfer::headers::Outcome::truncated:
+        return truncated_message();
+      case transfer::headers::Outcome::partial:
+        return MPI_ERR_TYPE;
+      default:
+        return MPI_SUCCESS;
     }
-    if (user_.buffer.location.is_cpu_addressable()) return transfer::rdma::fetch_by_fabric(way, user_.buffer);
-    const transfer::Result result = transfer::rdma::fetch_by_fabric(way, message_->packed_data());
-    message_->finish_in(batch, result == transfer::Result::ok ? bytes : 0);
-    return result;
   }
   /// The header that has landed. Its place has none any more, so that it is not taken twice.
   transfer::headers::Header take_header() noexcept {
@@ -313,6 +393,10 @@ class Side {
   bool prepare_by(Prepare prepare, const char* function, int& code) noexcept {
     if (owner_ == Owner::unserved) {
       code = unserved_gpu_memory(function, user_.buffer.location.device);
+      return false;
+    }
+    if (is_opaque() && !reserve_bytes()) {
+      code = MPI_ERR_NO_MEM;  // what the library received by itself could be a header
       return false;
     }
     if (!packs()) {
@@ -369,11 +453,14 @@ class Side {
   Owner owner_ = Owner::library;
   std::optional<transfer::Operation> message_;
   std::optional<PackedType<Count>> packed_type_;
-  std::optional<transfer::schemes::SlotsOffer> offer_;
-  std::optional<transfer::rdma::FabricOffer> fabric_;
+  std::optional<transfer::headers::Offers> offer_;
+  std::optional<transfer::headers::Fetch> fetch_;
   std::optional<std::array<std::byte, transfer::headers::Header::size>> scratch_;  ///< for what does not fit
   std::byte* landing_ = nullptr;  ///< of a contiguous receive that may take a header
   std::optional<headers::Matched> matched_;
+  transfer::PoolBuffer bytes_;    ///< what arrives for a datatype that is not understood
+  std::size_t opaque_bytes_ = 0;  ///< how much room that is; 0 where it is understood
+  std::size_t arrived_ = 0;       ///< of it, to be unpacked by the library
   bool lands_as_bytes_ = false;
   bool has_fetched_ = false;
 };

@@ -26,7 +26,8 @@ UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, 
   layout::Offset size = 0;
   if (__builtin_mul_overflow(described->layout->size, static_cast<layout::Offset>(count), &size)) return user;
   const void* address = address_of(memory, record->first_byte);
-  if (is_null_with_displacement(address)) return user;
+  const bool is_null_with_less = memory == nullptr && record->first_byte < 0;
+  if (is_null_with_displacement(address) || is_null_with_less) return user;
   user.buffer = {described, count, const_cast<void*>(memory),
                  device::in_use() ? device::locate(address) : device::Location{}};
   return user;

@@ -23,10 +23,10 @@ inline bool is_gpu_memory(const void* memory) noexcept {
   return device::locate(memory).kind == device::MemoryKind::device;
 }
 
-/// No buffer lies in the first page: an address there is a null pointer with a small displacement.
+/// Linux maps nothing below vm.mmap_min_addr: an address there is a null pointer with a small displacement.
 inline bool is_null_with_displacement(const void* address) noexcept {
-  constexpr std::uintptr_t first_page = 4096;
-  return reinterpret_cast<std::uintptr_t>(address) < first_page;
+  constexpr std::uintptr_t lowest = 65536;
+  return reinterpret_cast<std::uintptr_t>(address) < lowest;
 }
 
 /// The question every call asks first, and mostly the last one: a few nanoseconds, and a question to the driver where a

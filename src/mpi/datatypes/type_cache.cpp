@@ -16,6 +16,7 @@
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/choice/choose.hpp"
+#include "transfer/headers/speakers.hpp"
 #include "transfer/report/statistics.hpp"
 
 namespace gapless::mpi::type_cache {
@@ -59,8 +60,13 @@ TypeRecord* new_record() {
   return record;
 }
 
+/// A small description ends when its record describes another datatype, since ending it takes longer than the library
+/// takes to free a datatype.
 void recycle(TypeRecord* record) noexcept {
-  record->described.reset();
+  constexpr std::size_t small = 4096;
+  if (record->described != nullptr && layout::memory_bytes(*record->described->layout) > small) {
+    record->described.reset();
+  }
   Records& all = records();
   const std::lock_guard lock(all.mutex);
   all.unused.push_back(record);
@@ -87,6 +93,8 @@ layout::LayoutPointer share(const layout::LayoutPointer& layout) {
 void describe(MPI_Datatype handle, TypeRecord& record) {
   record.plain = record.one_is_native_in_message = record.one_is_native_in_packing = true;
   record.first_byte = 0;
+  record.size = 0;
+  record.takes_headers = false;
   record.described.reset();
   const auto decoded = decode(handle);
   record.opaque = !decoded;
@@ -101,7 +109,13 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
   described.contiguous_repeats = described.layout->is_contiguous() && described.extent == described.layout->size;
   record.plain = described.contiguous_repeats;
   const transfer::Buffer one{&described, 1, nullptr, {}};
-  record.one_is_native_in_message = transfer::choose(one, transfer::Side::sender) == transfer::Scheme::native;
+  const bool may_go_by_slots = transfer::headers::is_listening() && transfer::choose_slots(one);
+  record.one_is_native_in_message =
+      transfer::choose(one, transfer::Side::sender) == transfer::Scheme::native && !may_go_by_slots;
+  constexpr auto header_bytes = static_cast<layout::Offset>(transfer::headers::Header::size);
+  record.size = described.layout->size;
+  record.takes_headers =
+      record.plain && described.elements != nullptr && described.elements->whole(header_bytes) == header_bytes;
   record.one_is_native_in_packing = transfer::choose_packing(one) == transfer::Scheme::native;
   record.first_byte = described.facts.true_lower_bound;
   record.described = std::make_shared<const Described>(std::move(described));

@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "mpi/datatypes/early_uses.hpp"
@@ -28,6 +29,10 @@ struct TypeRecord {
   /// A single one of this type in host memory is better left to the library: in a message, and by MPI_Pack.
   bool one_is_native_in_message = true;
   bool one_is_native_in_packing = true;
+  /// Packed bytes of one of the type; 0 where it is not described.
+  std::int64_t size = 0;
+  /// Plain, and a header is whole elements of it: one may land in a receive of the library's own.
+  bool takes_headers = false;
   /// Where the first byte of a buffer lies, from its address: an absolute address where the buffer is MPI_BOTTOM.
   std::intptr_t first_byte = 0;
   /// Valid and not empty, but not understood: in GPU memory it cannot be served.

@@ -69,7 +69,6 @@ void sweep(std::list<Parcel>& parcels) noexcept {
 
 /// Receives what was matched, and sends it to this process itself, where it is matched again.
 void put_back(Messages& all, Matched& matched) {
-  constexpr int most_tags = 32768;  // every library has so many
   sweep(all.parcels);
   Parcel& parcel = all.parcels.emplace_back();
   constexpr int length = static_cast<int>(Header::size);
@@ -79,7 +78,7 @@ void put_back(Messages& all, Matched& matched) {
     std::memcpy(&header, parcel.bytes.data(), sizeof header);
     native.Status_set_elements_x(&matched.status, MPI_BYTE, static_cast<MPI_Count>(header.bytes()));
   }
-  const int tag = all.next_tag++ % most_tags;
+  const int tag = all.next_tag++ % put_back_tags;
   const MPI_Comm own = runtime::own_communicator();
   native.Isend(parcel.bytes.data(), length, MPI_BYTE, 0, tag, own, &parcel.request);
   native.Mprobe(0, tag, own, &matched.handle, MPI_STATUS_IGNORE);

@@ -30,8 +30,48 @@ int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
   return MPI_SUCCESS;
 }
 
-/// Is it a communicator, and no intercommunicator? A library whose error handler returns may tell nothing.
+std::uintptr_t number_of(MPI_Comm communicator) noexcept {
+  std::uintptr_t number = 0;
+  std::memcpy(&number, &communicator, sizeof communicator);
+  return number;
+}
+
+/// Errors of no communicator are returned while it lives: those go to the handlers of MPI_COMM_WORLD or MPI_COMM_SELF.
+/// A handler that ends the process is left alone: it would end the process in the program's own call as well, and under
+/// MPICH it may be none at all, which cannot be set again.
+class NobodyIsTold {
+ public:
+  NobodyIsTold() noexcept {
+    for (Place& place : places_) {
+      if (native.Comm_get_errhandler(place.communicator, &place.handler) != MPI_SUCCESS) continue;
+      place.is_changed = place.handler != MPI_ERRORS_ARE_FATAL;
+      if (place.is_changed) native.Comm_set_errhandler(place.communicator, MPI_ERRORS_RETURN);
+    }
+  }
+  ~NobodyIsTold() {
+    for (Place& place : places_) {
+      if (!place.is_changed) continue;
+      native.Comm_set_errhandler(place.communicator, place.handler);
+      native.Errhandler_free(&place.handler);
+    }
+  }
+  NobodyIsTold(const NobodyIsTold&) = delete;
+  NobodyIsTold& operator=(const NobodyIsTold&) = delete;
+
+ private:
+  struct Place {
+    MPI_Comm communicator;
+    MPI_Errhandler handler{};
+    bool is_changed = false;
+  };
+  Place places_[2] = {{MPI_COMM_WORLD}, {MPI_COMM_SELF}};
+};
+
+/// Is it a communicator, and no intercommunicator? The program hears of a handle that is none from the call that it
+/// makes, and once. Open MPI reads through a handle before it doubts it, so the null one is not shown to it.
 bool is_intracommunicator(MPI_Comm communicator) noexcept {
+  if (number_of(communicator) == 0) return false;
+  const NobodyIsTold meanwhile;
   int is_inter = 1;
   return native.Comm_test_inter(communicator, &is_inter) == MPI_SUCCESS && is_inter == 0;
 }
@@ -61,12 +101,6 @@ struct Table {
 Table& table() noexcept {
   static Table& instance = *new Table;
   return instance;
-}
-
-std::uintptr_t number_of(MPI_Comm communicator) noexcept {
-  std::uintptr_t number = 0;
-  std::memcpy(&number, &communicator, sizeof communicator);
-  return number;
 }
 
 int forget(MPI_Comm communicator, int, void*, void*) {

@@ -48,6 +48,8 @@ void Pending::unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept
 }
 
 void Pending::unpacked(transfer::Result result) noexcept {
+  visit<Receiving>([](auto& side) { side.has_unpacked(); });
+  visit<Exchange>([](auto& both) { both.in.has_unpacked(); });
   if (result != transfer::Result::ok && receives()) unpacked_code_ = gpu_failure(function, result);
 }
 

@@ -38,7 +38,7 @@ class Exchange {
   bool prepare(const char* function, int& code) noexcept {
     if (!out.prepare(function, code) || !in.prepare(function, code)) return false;
     // What is not received must be unpacked as it was.
-    if (!exchanges_have_statuses && in.packs()) code = in.fill(function);
+    if (!exchanges_have_statuses && (in.packs() || in.is_opaque())) code = in.fill(function);
     return code == MPI_SUCCESS;
   }
   int unpack_in(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {

@@ -64,6 +64,11 @@ def additions() -> list[str]:
     return re.findall(r"^GAPLESS_ADDITION\((\w+)\)", ADDITIONS.read_text(), re.MULTILINE)
 
 
+def fortran_additions() -> list[str]:
+    """Names, without mpix_, of the same in Fortran's spelling."""
+    return re.findall(r"^GAPLESS_FORTRAN_ADDITION\((\w+)\)", ADDITIONS.read_text(), re.MULTILINE)
+
+
 def names() -> list[str]:
     """Functions of both tables, each once."""
     used = [name for name, _ in USED_ROW.findall(USED_TABLE.read_text())]

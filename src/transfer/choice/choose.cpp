@@ -10,27 +10,30 @@
 #include "model/model.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
 #include "transfer/schemes/scheme.hpp"
+#include "transfer/schemes/slots.hpp"
 
 namespace gapless::transfer {
 namespace {
 
-constexpr std::array every_scheme = {Scheme::native,    Scheme::packed, Scheme::oneshot, Scheme::staged,
-Scheme::pipelined, Scheme::device, Scheme::slots, Scheme::fabric_pipelined, Scheme::gather_write, Scheme::scatter_read, Scheme::multi_write};
+constexpr std::array every_scheme = {Scheme::native,       Scheme::packed,       Scheme::oneshot,
+                                     Scheme::staged,       Scheme::pipelined,    Scheme::device,
+                                     Scheme::slots,        Scheme::direct,       Scheme::fabric_pipelined,
+                                     Scheme::gather_write, Scheme::scatter_read, Scheme::multi_write};
 static_assert(every_scheme.size() == scheme_count);
 static_assert(static_cast<std::size_t>(Scheme::native) == model::native_way);
 static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && scheme_count <= model::most_ways);
 
 constexpr int no_scheme = -1;
 
-int forced_by_environment() noexcept {
+int number_of(std::string_view scheme_name) noexcept {
   for (const Scheme scheme : every_scheme) {
-    if (settings().scheme == name(scheme)) return static_cast<int>(scheme);
+    if (scheme_name == name(scheme)) return static_cast<int>(scheme);
   }
   return no_scheme;
 }
 
 std::atomic<int>& forced() noexcept {
-  static std::atomic<int> scheme = forced_by_environment();
+  static std::atomic<int> scheme = number_of(settings().scheme);
   return scheme;
 }
 
@@ -87,16 +90,6 @@ bool is_forced(Scheme scheme) noexcept {
 
 bool is_any_forced() noexcept { return forced().load(std::memory_order_relaxed) != no_scheme; }
 
-extern "C" int gapless_transfer_force(const char* wanted) {
-  for (const Scheme scheme : every_scheme) {
-    if (std::string_view(name(scheme)) != wanted) continue;
-    force_scheme(scheme);
-    return 1;
-  }
-  force_scheme(std::nullopt);
-  return 0;
-}
-
 void force_scheme(std::optional<Scheme> scheme) noexcept {
   forced().store(scheme ? static_cast<int>(*scheme) : no_scheme, std::memory_order_relaxed);
 }
@@ -130,7 +123,7 @@ Scheme choose(const Buffer& buffer, Side side) noexcept {
     if (is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
   }
   // Where a fabric is asked for, a message that can go by it does; what cannot is packed.
-  if (rdma::is_wanted() && schemes::packed.applies(buffer) && buffer.size() >= rdma::least_bytes) return Scheme::packed;
+  if (schemes::packed.applies(buffer) && choose_fabric(buffer)) return Scheme::packed;
   return least(buffer, side, std::nullopt).value_or(Scheme::native);
 }
 
@@ -151,6 +144,19 @@ std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) no
   return least(buffer, side, best);
 }
 
+bool choose_slots(const Buffer& buffer) noexcept {
+  if (is_any_forced()) return is_forced(Scheme::slots);
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  return bytes >= schemes::least_slots_bytes && bytes <= schemes::most_slots_bytes &&
+         model::slots_saving_ns(amount_of(buffer)) > 0;
+}
+
+bool choose_fabric(const Buffer& buffer) noexcept {
+  if (!rdma::is_wanted() || buffer.size() < rdma::least_bytes) return false;
+  const int what = forced().load(std::memory_order_relaxed);
+  return what == no_scheme || what >= static_cast<int>(Scheme::fabric_pipelined);
+}
+
 Scheme choose_packing(const Buffer& buffer) noexcept {
   if (is_contiguous(buffer) || is_forced(Scheme::native)) return Scheme::native;
   if (is_forced(Scheme::packed)) return Scheme::packed;
@@ -158,3 +164,8 @@ Scheme choose_packing(const Buffer& buffer) noexcept {
 }
 
 }  // namespace gapless::transfer
+
+extern "C" void gapless_transfer_force_scheme(const char* name) {
+  gapless::transfer::forced().store(gapless::transfer::number_of(name != nullptr ? name : ""),
+                                    std::memory_order_relaxed);
+}

@@ -26,19 +26,24 @@ std::span<const char* const> scheme_names() noexcept;
 /// Native or packed for MPI_Pack and MPI_Unpack within host memory.
 Scheme choose_packing(const Buffer& buffer) noexcept;
 
+/// Does a noncontiguous buffer in host memory go by slots, to a process that listens? As forced, else as predicted.
+bool choose_slots(const Buffer& buffer) noexcept;
+/// The same by the fabric that the settings ask for: where a scheme of fabrics is forced, or none.
+bool choose_fabric(const Buffer& buffer) noexcept;
+
 /// Is it a scheme that two processes agree on by a header?
 inline bool is_agreed(Scheme scheme) noexcept { return scheme >= Scheme::slots; }
-/// Did GAPLESS_SCHEME, or force_scheme(), say so? Where a scheme is forced that two processes agree on, what cannot go
-/// by it is packed.
+/// Did GAPLESS_SCHEME, or force_scheme(), say so? Where a scheme is forced that two processes agree on, host memory
+/// that cannot go by it is packed: a receive that may take a header must have its bytes in one piece.
 bool is_forced(Scheme scheme) noexcept;
 bool is_any_forced() noexcept;
 /// Replaces what GAPLESS_SCHEME said. For tests and benchmarks.
 void force_scheme(std::optional<Scheme> scheme) noexcept;
 
-/// The same by name; any other: none is forced, and 0 is returned.
-extern "C" int gapless_transfer_force(const char* name);
-
 /// What the model predicts a buffer's time in host memory from.
 model::Amount amount_of(const Buffer& buffer) noexcept;
 
 }  // namespace gapless::transfer
+
+/// force_scheme() by name, for benchmarks: null, or what is no scheme's name, forces none.
+extern "C" void gapless_transfer_force_scheme(const char* name);

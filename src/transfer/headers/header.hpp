@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <optional>
 #include <type_traits>
 
@@ -18,7 +19,23 @@ namespace gapless::transfer::headers {
 using Nonce = std::array<std::byte, 16>;
 
 /// Ways to fetch the bytes. Each has a struct of its data with `static constexpr WayKind kind`.
-enum class WayKind : std::uint16_t { none, slots, fabric };
+enum class WayKind : std::uint16_t { none, slots, exported, fabric };
+inline constexpr unsigned way_count = 4;  ///< of WayKind, none included
+
+/// Some of the ways.
+class WaySet {
+ public:
+  constexpr WaySet() noexcept = default;
+  constexpr WaySet(std::initializer_list<WayKind> ways) noexcept {
+    for (const WayKind way : ways) add(way);
+  }
+  constexpr void add(WayKind way) noexcept { bits_ |= 1u << static_cast<unsigned>(way); }
+  constexpr bool has(WayKind way) const noexcept { return (bits_ >> static_cast<unsigned>(way) & 1u) != 0; }
+  friend constexpr bool operator==(const WaySet&, const WaySet&) noexcept = default;
+
+ private:
+  std::uint32_t bits_ = 0;
+};
 
 class Header {
  public:
@@ -48,18 +65,20 @@ class Header {
   /// What that way is offered with; nothing if it is not.
   template <class Way>
   std::optional<Way> way() const noexcept {
-    for (std::size_t at = 0; at + sizeof(Entry) <= used_ && used_ <= ways_.size();) {
-      Entry entry;
-      std::memcpy(&entry, ways_.data() + at, sizeof entry);
-      at += sizeof entry;
-      if (entry.kind == Way::kind && entry.bytes == sizeof(Way) && at + sizeof(Way) <= used_) {
-        Way way;
-        std::memcpy(&way, ways_.data() + at, sizeof way);
-        return way;
-      }
-      at += entry.bytes;
-    }
-    return std::nullopt;
+    std::optional<Way> found;
+    visit([&](const Entry& entry, const std::byte* data) {
+      if (found || entry.kind != Way::kind || entry.bytes != sizeof(Way)) return;
+      std::memcpy(&found.emplace(), data, sizeof(Way));
+    });
+    return found;
+  }
+  /// All that are offered, but for those that this process knows nothing of.
+  WaySet ways() const noexcept {
+    WaySet result;
+    visit([&](const Entry& entry, const std::byte*) {
+      if (static_cast<unsigned>(entry.kind) < way_count) result.add(entry.kind);
+    });
+    return result;
   }
 
  private:
@@ -67,6 +86,20 @@ class Header {
     WayKind kind;
     std::uint16_t bytes;
   };
+
+  /// Calls visit(entry, its data) for each. What came from another process is believed only within bounds.
+  template <class Visit>
+  void visit(Visit visit) const noexcept {
+    if (used_ > ways_.size()) return;
+    for (std::size_t at = 0; at + sizeof(Entry) <= used_;) {
+      Entry entry;
+      std::memcpy(&entry, ways_.data() + at, sizeof entry);
+      at += sizeof entry;
+      if (at + entry.bytes > used_) return;
+      visit(entry, ways_.data() + at);
+      at += entry.bytes;
+    }
+  }
 
   Nonce begin_{};
   std::uint64_t bytes_ = 0;

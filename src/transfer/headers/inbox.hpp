@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "device/runtime.hpp"
 #include "fabric/shared_segment.hpp"
 #include "transfer/headers/header.hpp"
 
@@ -23,21 +24,38 @@ struct alignas(64) SlotWords {
   std::atomic<std::uint32_t> packed;  ///< how many of its slots the sender has filled, or has_failed
 };
 
+/// A sender asks whether this process can map its exported memory, and this process answers.
+struct Introduction {
+  enum class State : std::uint32_t { none, being_written, asked, accepted, refused };
+
+  std::atomic<State> state;
+  std::int32_t rank;  ///< the sender's
+  device::MemoryHandle handle;
+};
+inline constexpr unsigned introduction_count = 32;
+
+/// Of this process's exported memory: which segments hold a message. Receivers let go of them.
+inline constexpr unsigned exported_segments = 1024;
+using SegmentWords = std::atomic<std::uint8_t>[exported_segments];
+
 struct InboxHead {
-  static constexpr std::uint64_t magic_of_version_1 = 0x6761706c65737301u;
+  static constexpr std::uint64_t magic_of_version_2 = 0x6761706c65737302u;
 
   std::uint64_t magic;
   Nonce nonce;
-  std::uint64_t fabric;            ///< rdma::fabric_kind()
-  std::int32_t rank;               ///< of the process, in its job
-  std::atomic<bool> has_ended;     ///< it receives nothing more
+  std::uint64_t fabric;                               ///< rdma::fabric_kind()
+  std::int32_t rank;                                  ///< of the process, in its job
+  std::atomic<bool> has_ended;                        ///< it receives nothing more
   alignas(64) std::atomic<std::uint64_t> free_slots;  ///< a bit each
   alignas(64) std::atomic<std::uint32_t> next;        ///< the slot that the next message begins to look at
   SlotWords words[slot_count];
+  alignas(64) std::atomic<std::uint32_t> asked;  ///< how often a sender has asked
+  Introduction introductions[introduction_count];
+  alignas(64) SegmentWords holds_message;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-inline constexpr std::size_t inbox_head_bytes = 8192;
+inline constexpr std::size_t inbox_head_bytes = 16384;
 inline constexpr std::size_t inbox_bytes = inbox_head_bytes + slot_count * slot_bytes;
 static_assert(sizeof(InboxHead) <= inbox_head_bytes);
 
@@ -50,6 +68,9 @@ class Inbox {
   explicit operator bool() const noexcept { return static_cast<bool>(segment_); }
   InboxHead& head() const noexcept { return *reinterpret_cast<InboxHead*>(segment_.data()); }
   std::byte* slot(unsigned index) const noexcept { return segment_.data() + inbox_head_bytes + index * slot_bytes; }
+
+  /// Of a peer's: where this process has introduced itself; introduction_count where it has not.
+  std::atomic<unsigned> introduction{introduction_count};
 
   /// Makes sure that slots can be written. False where there is no memory for them.
   bool reserve_slots() noexcept {

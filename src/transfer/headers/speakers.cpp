@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 
+#include "base/settings.hpp"
 #include "fabric/registry.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
@@ -55,7 +56,7 @@ bool make_inbox(Job& mine) noexcept {
   head.fabric = rdma::fabric_kind();
   head.rank = mine.rank;
   head.free_slots.store(~std::uint64_t{0}, std::memory_order_relaxed);
-  head.magic = InboxHead::magic_of_version_1;
+  head.magic = InboxHead::magic_of_version_2;
   return true;
 }
 
@@ -67,7 +68,7 @@ bool make_inbox(Job& mine) noexcept {
   std::unique_ptr<Inbox> inbox(
       new (std::nothrow) Inbox(fabric::SharedSegment::open(*process, segment_name(rank).data(), inbox_bytes)));
   const bool can_be_used = inbox != nullptr && static_cast<bool>(*inbox) &&
-                           inbox->head().magic == InboxHead::magic_of_version_1 && inbox->reserve_slots();
+                           inbox->head().magic == InboxHead::magic_of_version_2 && inbox->reserve_slots();
   if (!can_be_used) return nullptr;
   Inbox* found = nullptr;
   if (peer.inbox.compare_exchange_strong(found, inbox.get(), std::memory_order_acq_rel)) found = inbox.release();
@@ -76,7 +77,10 @@ bool make_inbox(Job& mine) noexcept {
 
 }  // namespace
 
-bool are_wanted() noexcept { return is_forced(Scheme::slots) || rdma::is_wanted(); }
+bool are_wanted() noexcept {
+  const bool forced = is_forced(Scheme::slots) || is_forced(Scheme::direct);
+  return forced || rdma::is_wanted() || (!is_any_forced() && settings().headers);
+}
 
 void listen(int rank, int size) noexcept {
   Job& mine = job();
@@ -99,6 +103,8 @@ Inbox* find_inbox(int rank) noexcept {
 }
 
 Inbox& own_inbox() noexcept { return *job().own; }
+
+int own_rank() noexcept { return job().rank; }
 
 void end() noexcept {
   if (!is_listening()) return;

@@ -33,6 +33,7 @@ Inbox* find_inbox(int rank) noexcept;
 
 /// This process's own. Precondition: is_listening().
 Inbox& own_inbox() noexcept;
+int own_rank() noexcept;
 
 /// This process receives nothing more. Waits for messages that others have still to fetch.
 void end() noexcept;

@@ -19,12 +19,12 @@
 namespace gapless::transfer::rdma {
 
 struct Options {
-  std::size_t segment_bytes = 128 << 10;  ///< paper 003, 7.2
+  std::size_t segment_bytes = 128 << 10;  ///< Wu et al., 2003, 7.2
   std::size_t segments = 32;              ///< for each role
   std::size_t window = 8;                 ///< segments of one message under way, at most most_window
   std::size_t most_sender_regions = 64;
-  bool segment_unpack = true;  ///< unpack what has arrived, else only whole windows: paper 003, 8.4
-  bool list_posting = true;    ///< else one operation at a time: paper 003, 8.5
+  bool segment_unpack = true;  ///< unpack what has arrived, else only whole windows: Wu et al., 2003, 8.4
+  bool list_posting = true;    ///< else one operation at a time: Wu et al., 2003, 8.5
   fabric::RegistrationCache::Bounds registrations{};
   model::FabricProfile profile{};
   /// A message that has got no further for so long ends in an error; 0: never.
@@ -66,8 +66,8 @@ class Channel {
   std::byte* mailbox(const Message& message) const noexcept {
     return staging_.mailbox(message.number_ & (most_messages - 1));
   }
-  /// Receiver: sends the mailbox's first `bytes` bytes to the sender, once. False if the queue is full. Failures end the
-  /// message.
+  /// Receiver: sends the mailbox's first `bytes` bytes to the sender, once. False if the queue is full. Failures end
+  /// the message.
   bool mail(Message& message, std::size_t bytes) noexcept;
   /// What is over, in whatever way, is given back.
   void end(Message* message) noexcept;

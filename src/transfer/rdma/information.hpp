@@ -1,4 +1,4 @@
-// What two processes tell each other before a message travels by RDMA: the rendezvous of paper 003, section 5.
+// What two processes tell each other before a message travels by RDMA: the rendezvous of Wu et al., 2003, section 5.
 //
 // The sender offers, the receiver chooses and replies. Both are plain values that any channel may carry: a header, a
 // pipe. All addresses are those of the process that says them. Where the sender needs the receiver's layout

@@ -1,4 +1,4 @@
-// Multi-write (Multi-W, paper 003, 5.3): writes go straight from the sender's blocks into the receiver's blocks,
+// Multi-write (Multi-W, Wu et al., 2003, 5.3): writes go straight from the sender's blocks into the receiver's blocks,
 // without a copy. The sender knows the receiver's layout.
 //
 // Where blocks of the sender meet one longer block of the receiver, one write gathers them. A sender whose memory

@@ -1,5 +1,5 @@
-// Pipelined (BC-SPUP, paper 003, section 4): both sides copy, segment by segment, so that packing, moving and unpacking
-// overlap. It needs no memory of the program registered, so it is what everything else falls back to.
+// Pipelined (BC-SPUP, Wu et al., 2003, section 4): both sides copy, segment by segment, so that packing, moving and
+// unpacking overlap. It needs no memory of the program registered, so it is what everything else falls back to.
 #include "transfer/rdma/predict.hpp"
 #include "transfer/rdma/segments.hpp"
 

@@ -15,7 +15,7 @@ struct Prediction {
   double segments() const noexcept {
     return std::max(1.0, std::ceil(static_cast<double>(ends.sender.bytes) / static_cast<double>(ends.segment_bytes)));
   }
-  /// Operations that carry so many blocks, `entries` each: paper 003's arithmetic, blocks / gather limit.
+  /// Operations that carry so many blocks, `entries` each: Wu et al.'s arithmetic, blocks / gather limit.
   double operations(std::size_t entries, const Blocks& side) const noexcept {
     const double blocks = static_cast<double>(side.count);
     return std::max({std::ceil(blocks / static_cast<double>(entries)), operations(1, side.bytes), 1.0});
@@ -43,7 +43,7 @@ struct Prediction {
            2 * segments() * profile.notification_ns;
   }
   /// Of memory that is not registered yet. Registrations are kept where they may be, and most programs send from few
-  /// buffers (paper 003, section 6).
+  /// buffers (Wu et al., 2003, section 6).
   double registration(const Blocks& side) const noexcept {
     if (ends.limits.follows_mappings) return 0;
     return profile.registration_ns + static_cast<double>(side.reach) / 4096 * profile.registered_page_ns;

@@ -1,5 +1,5 @@
-// Scatter-read (P-RRS, paper 003, 5.2): the sender packs into staging segments of its own and tells the receiver of
-// each; reads scatter them into the receiver's blocks. A segment that has been read is given back.
+// Scatter-read (P-RRS, Wu et al., 2003, 5.2): the sender packs into staging segments of its own and tells the receiver
+// of each; reads scatter them into the receiver's blocks. A segment that has been read is given back.
 #include <algorithm>
 #include <new>
 

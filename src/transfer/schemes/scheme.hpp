@@ -60,7 +60,9 @@ extern const Base& oneshot;
 extern const Base& staged;
 extern const Base& pipelined;
 extern const Base& device;
+// Pairs of processes go by those, so no buffer alone can: headers::Offers decides.
 extern const Base& slots;
+extern const Base& direct;
 extern const Base& fabric_pipelined;
 extern const Base& gather_write;
 extern const Base& scatter_read;

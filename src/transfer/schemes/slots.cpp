@@ -92,7 +92,7 @@ Result fetch(const headers::Header& header, const SlotsWay& way, std::size_t byt
 
 }  // namespace
 
-bool SlotsOffer::secure(const Buffer& buffer, Inbox& inbox) noexcept {
+bool SlotsOffer::secure(const Buffer& buffer, Inbox& inbox, headers::Header& header) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
   if (bytes < least_slots_bytes || bytes > most_slots_bytes) return false;
   const auto count = static_cast<unsigned>((bytes + slot_bytes - 1) / slot_bytes);
@@ -101,8 +101,7 @@ bool SlotsOffer::secure(const Buffer& buffer, Inbox& inbox) noexcept {
   buffer_ = buffer;
   packed_ = 0;
   inbox.head().words[way_.slots[0]].packed.store(0, std::memory_order_relaxed);
-  header_ = headers::Header(inbox.head().nonce, bytes, ::getpid());
-  if (header_.add(way_) && pack_next()) return true;
+  if (pack_next() && header.add(way_)) return true;
   withdraw();
   return false;
 }

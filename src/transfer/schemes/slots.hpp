@@ -1,6 +1,6 @@
 // slots: the sender packs into slots of the receiver's inbox, a header names them, and the receiver unpacks from them
-// and frees them. The sender is complete once it has packed: it waits for nothing. (The eager side of paper 003, with
-// one copy fewer.)
+// and frees them. The sender is complete once it has packed: it waits for nothing. (The eager side of Wu et al., 2003,
+// with one copy fewer.)
 #pragma once
 
 #include <array>
@@ -33,9 +33,9 @@ class SlotsOffer {
   SlotsOffer(const SlotsOffer&) = delete;
   SlotsOffer& operator=(const SlotsOffer&) = delete;
 
-  /// Gets slots for the whole buffer, and packs into the first of them. False, and nothing is offered, where that
-  /// cannot be had now.
-  bool secure(const Buffer& buffer, headers::Inbox& inbox) noexcept;
+  /// Gets slots for the whole buffer, packs into the first of them, and adds them to the header. False, and nothing is
+  /// offered, where that cannot be had now.
+  bool secure(const Buffer& buffer, headers::Inbox& inbox, headers::Header& header) noexcept;
   /// Packs what is not yet.
   void pack() noexcept;
   /// The header has been sent: the slots are the receiver's. Packs what is not yet.
@@ -43,7 +43,6 @@ class SlotsOffer {
   void withdraw() noexcept;
 
   explicit operator bool() const noexcept { return inbox_ != nullptr; }
-  const headers::Header& header() const noexcept { return header_; }
 
  private:
   bool pack_next() noexcept;
@@ -52,7 +51,6 @@ class SlotsOffer {
   Buffer buffer_{};
   SlotsWay way_;
   std::uint32_t packed_ = 0;
-  headers::Header header_;
 };
 
 /// Fetches the first `bytes` bytes of a message that has come to this process's own inbox, and frees its slots. Waits

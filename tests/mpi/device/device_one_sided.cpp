@@ -149,6 +149,32 @@ TEST_F(OneSided, UnderRequests) {
   });
 }
 
+/// What the library refuses is its own error, and leaves nothing behind.
+TEST_F(OneSided, MistakesOfTheProgram) {
+  const Owned type(strided(3, 2, 4));
+  TwoMemories values;
+  OnGpu sent(values.sent), received(values.received);
+  const int nobody = size();
+  MPI_Request request = MPI_REQUEST_NULL;
+  const auto expect_error = [&](int wanted, int code) {
+    EXPECT_EQ(wanted, error_class(code));
+    EXPECT_EQ(MPI_REQUEST_NULL, request);
+  };
+  MPI_Win_lock_all(0, window_);
+  expect_error(MPI_ERR_RANK, MPI_Rput(sent.at(), 3, type, nobody, 64, 3, type, window_, &request));
+  expect_error(MPI_ERR_RANK, MPI_Rget(received.at(), 3, type, nobody, 64, 3, type, window_, &request));
+  expect_error(MPI_ERR_RANK, MPI_Raccumulate(sent.at(), 3, type, nobody, 64, 3, type, MPI_SUM, window_, &request));
+  expect_error(MPI_ERR_RANK, MPI_Rget_accumulate(sent.at(), 3, type, received.at(), 3, type, nobody, 64, 3, type,
+                                                 MPI_SUM, window_, &request));
+  expect_error(MPI_ERR_RANK, MPI_Put(sent.at(), 3, type, nobody, 64, 3, type, window_));
+  expect_error(MPI_ERR_RANK, MPI_Fetch_and_op(sent.at(), received.at(), MPI_INT, nobody, 64, MPI_SUM, window_));
+  expect_error(MPI_ERR_RANK, MPI_Compare_and_swap(sent.at(), sent.at(4), received.at(), MPI_INT, nobody, 64, window_));
+  expect_error(MPI_ERR_TYPE, MPI_Rput(sent.at(), 3, MPI_DATATYPE_NULL, target_, 64, 3, type, window_, &request));
+  expect_error(MPI_ERR_TYPE, MPI_Rget(received.at(), 3, type, target_, 64, 3, MPI_DATATYPE_NULL, window_, &request));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Get(received.at(), 3, type, target_, 64, 3, type, window_));
+  MPI_Win_unlock_all(window_);
+}
+
 /// Synchronising with one target says nothing of what another is asked for.
 TEST_F(OneSided, SeveralTargetsAtOnce) {
   TwoMemories wanted;

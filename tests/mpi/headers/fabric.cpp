@@ -35,7 +35,7 @@ bool uses_fabric() { return under_gapless() && setting("GAPLESS_TEST_FABRIC") ==
 bool is_impatient() { return setting("GAPLESS_FABRIC_PATIENCE") == "0"; }
 
 void force(const char* scheme) {
-  const auto function = reinterpret_cast<int (*)(const char*)>(core_function("gapless_transfer_force"));
+  const auto function = reinterpret_cast<void (*)(const char*)>(core_function("gapless_transfer_force_scheme"));
   if (function != nullptr) function(scheme);
 }
 
@@ -49,8 +49,8 @@ Counts counts() {
   if (function != nullptr) function(&now);
   return now;
 }
-std::uint64_t messages_by(Scheme scheme) { return internal::messages_by(7 + scheme, 7 + scheme); }
-std::uint64_t fabric_messages() { return internal::messages_by(7, 10); }
+std::uint64_t messages_by(Scheme scheme) { return internal::messages_by(8 + scheme, 8 + scheme); }
+std::uint64_t fabric_messages() { return internal::messages_by(8, 11); }
 
 bool is_sender() { return rank() == 0; }
 bool takes_part() { return size() == 2; }
@@ -318,8 +318,8 @@ TEST_F(Fabric, ATruncatedMessageIsAnErrorOfItsReceiverAlone) {
     Side to(255, 300, 512, -1);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     int error_class = MPI_SUCCESS;
-    MPI_Error_class(
-        MPI_Recv(to.values.data(), 1, to.type, sender, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE), &error_class);
+    MPI_Error_class(MPI_Recv(to.values.data(), 1, to.type, sender, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+                    &error_class);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     EXPECT_EQ(MPI_ERR_TRUNCATE, error_class);
     if (uses_fabric()) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <utility>
 
 extern "C" {
 void* __libc_malloc(std::size_t bytes);
@@ -14,6 +15,11 @@ void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 namespace {
 
 constinit std::atomic<std::uint64_t> count{0};
+constexpr std::size_t no_size = static_cast<std::size_t>(-1);
+constinit std::atomic<std::size_t> refused_from{no_size};
+constinit thread_local bool refuses_next = false;
+
+bool is_refused() { return std::exchange(refuses_next, false); }
 
 void* counted(void* block) {
   count.fetch_add(1, std::memory_order_relaxed);
@@ -24,11 +30,16 @@ void* counted(void* block) {
 
 extern "C" {
 
-void* malloc(std::size_t bytes) { return counted(__libc_malloc(bytes)); }
-void* calloc(std::size_t number, std::size_t size) { return counted(__libc_calloc(number, size)); }
+void* malloc(std::size_t bytes) { return is_refused() ? nullptr : counted(__libc_malloc(bytes)); }
+void* calloc(std::size_t number, std::size_t size) {
+  return is_refused() ? nullptr : counted(__libc_calloc(number, size));
+}
 void* realloc(void* block, std::size_t bytes) { return counted(__libc_realloc(block, bytes)); }
 void* memalign(std::size_t alignment, std::size_t bytes) { return counted(__libc_memalign(alignment, bytes)); }
-void* aligned_alloc(std::size_t alignment, std::size_t bytes) { return memalign(alignment, bytes); }
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  const bool refused = is_refused() || bytes >= refused_from.load(std::memory_order_relaxed);
+  return refused ? nullptr : memalign(alignment, bytes);
+}
 int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
   *block = memalign(alignment, bytes);
   return *block == nullptr ? ENOMEM : 0;
@@ -37,6 +48,11 @@ int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
 }  // extern "C"
 
 namespace gapless::test {
+
+NoAlignedMemory::NoAlignedMemory(std::size_t from_bytes) { refused_from = from_bytes; }
+NoAlignedMemory::~NoAlignedMemory() { refused_from = no_size; }
+
+void refuse_next_allocation() { refuses_next = true; }
 
 std::uint64_t allocations() { return count.load(std::memory_order_relaxed); }
 

@@ -75,6 +75,7 @@ inline std::uint64_t packed_messages() { return internal::messages_by(1, 1); }
 inline std::uint64_t pipelined_messages() { return internal::messages_by(4, 4); }
 inline std::uint64_t device_messages() { return internal::messages_by(5, 5); }
 inline std::uint64_t slots_messages() { return internal::messages_by(6, 6); }
+inline std::uint64_t direct_messages() { return internal::messages_by(7, 7); }
 /// How many were packed by a GPU.
 inline std::uint64_t gpu_messages() { return internal::messages_by(2, 5); }
 

@@ -110,7 +110,7 @@ inline void columns_by_every_scheme(Side& side) {
       } else if (scheme == Scheme::multi_write) {
         EXPECT_EQ(count, static_cast<std::uint64_t>(rows));
       } else {
-        // By paper 003's arithmetic, a segment at a time.
+        // By Wu et al.'s arithmetic, a segment at a time.
         const auto total = static_cast<std::uint64_t>(rows * length), segment = segment_bytes_for(total, 128 << 10);
         const std::uint64_t entries =
             scheme == Scheme::gather_write ? side.limits().gather_entries : side.limits().scatter_entries;

@@ -1,4 +1,4 @@
-// Which scheme is chosen, by the blocks of both sides (paper 003, section 6), and the segments of a message.
+// Which scheme is chosen, by the blocks of both sides (Wu et al., 2003, section 6), and the segments of a message.
 #include <gtest/gtest.h>
 
 #include "transfer/rdma/scheme.hpp"

@@ -1,5 +1,5 @@
-// The four schemes of paper 003: every byte, by plain lists of offsets; gaps untouched; posts, copies and registrations
-// counted.
+// The four schemes of Wu et al., 2003: every byte, by plain lists of offsets; gaps untouched; posts, copies and
+// registrations counted.
 #include "pair.hpp"
 #include "seed.hpp"
 
@@ -26,7 +26,7 @@ std::uint64_t registrations(const Pair& pair) {
   return pair.sender->registrations().registrations() + pair.receiver->registrations().registrations();
 }
 
-// 128 rows of 4096 ints, some columns of which are sent: paper 003, 3.2.
+// 128 rows of 4096 ints, some columns of which are sent: Wu et al., 2003, 3.2.
 constexpr Offset rows = 128, row_bytes = 4096 * 4;
 
 TEST(Schemes, MultiWriteOfAVectorCopiesNothing) {

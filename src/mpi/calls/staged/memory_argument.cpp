@@ -1,5 +1,7 @@
 #include "mpi/calls/staged/memory_argument.hpp"
 
+#include <algorithm>
+
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/table/native.hpp"
 
@@ -34,27 +36,23 @@ std::intptr_t extent_of(MPI_Datatype datatype) noexcept {
 }
 
 // Memory of one datatype with a part for each peer.
-std::vector<Part> parts_for_each(const MemoryArgument& argument, std::size_t peers) {
+template <class Visit>
+void visit_parts_for_each(const MemoryArgument& argument, std::size_t peers, Visit visit) {
   const std::intptr_t extent = extent_of(argument.datatype);
   const bool has_places = has_displacements(argument.kind);
-  std::vector<Part> parts;
-  parts.reserve(peers);
   for (std::size_t k = 0; k < peers; ++k) {
     const MPI_Count place = has_places ? argument.displacements[k] : argument.counts[k] * static_cast<MPI_Count>(k);
-    parts.push_back({address_of(argument.memory, static_cast<std::intptr_t>(place) * extent), argument.counts[k],
-                     argument.datatype});
+    visit(Part{address_of(argument.memory, static_cast<std::intptr_t>(place) * extent), argument.counts[k],
+               argument.datatype});
   }
-  return parts;
 }
 
-std::vector<Part> parts_of_datatypes(const MemoryArgument& argument, std::size_t peers) {
-  std::vector<Part> parts;
-  parts.reserve(peers);
+template <class Visit>
+void visit_parts_of_datatypes(const MemoryArgument& argument, std::size_t peers, Visit visit) {
   for (std::size_t k = 0; k < peers; ++k) {
-    parts.push_back({address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k])),
-                     argument.counts[k], argument.datatypes[k]});
+    visit(Part{address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k])), argument.counts[k],
+               argument.datatypes[k]});
   }
-  return parts;
 }
 
 MPI_Count sum_of(const Integers& counts, std::size_t entries) noexcept {
@@ -63,28 +61,61 @@ MPI_Count sum_of(const Integers& counts, std::size_t entries) noexcept {
   return sum;
 }
 
-}  // namespace
+std::size_t peers_in(const CallFacts& call, Kind kind) noexcept {
+  return static_cast<std::size_t>(count_entries(call.communicator, peers_of(kind)));
+}
 
-std::vector<Part> parts_of(const CallFacts& call, const MemoryArgument& argument) {
+template <class Visit>
+void visit_parts(const CallFacts& call, const MemoryArgument& argument, Visit visit) {
   const Kind kind = argument.kind;
-  const bool of_neighbors = is_of_neighbors(kind);
-  const auto peers = [&] { return static_cast<std::size_t>(count_entries(call.communicator, peers_of(kind))); };
-  if (kind == Kind::operand_of_all_v) return {{argument.memory, sum_of(argument.counts, peers()), argument.datatype}};
+  if (kind == Kind::operand_of_all_v)
+    return visit(Part{argument.memory, sum_of(argument.counts, peers_in(call, kind)), argument.datatype});
   if (kind == Kind::result_v) {
     int rank = 0;
     native.Comm_rank(call.communicator, &rank);
-    return {{argument.memory, argument.counts[static_cast<std::size_t>(rank)], argument.datatype}};
+    return visit(Part{argument.memory, argument.counts[static_cast<std::size_t>(rank)], argument.datatype});
   }
   const bool one_datatype = !has_datatypes(kind);
-  if (one_datatype && !has_displacements(kind) && !of_neighbors) {
-    const MPI_Count shares = is_for_each(kind) ? static_cast<MPI_Count>(peers()) : 1;
-    return {{argument.memory, argument.counts[0] * shares, argument.datatype}};
+  if (one_datatype && !has_displacements(kind) && !is_of_neighbors(kind)) {
+    const MPI_Count shares = is_for_each(kind) ? static_cast<MPI_Count>(peers_in(call, kind)) : 1;
+    return visit(Part{argument.memory, argument.counts[0] * shares, argument.datatype});
   }
-  std::vector<Part> parts = one_datatype ? parts_for_each(argument, peers()) : parts_of_datatypes(argument, peers());
-  for (std::size_t k = 0; of_neighbors && k < parts.size(); ++k) {
+  one_datatype ? visit_parts_for_each(argument, peers_in(call, kind), visit)
+               : visit_parts_of_datatypes(argument, peers_in(call, kind), visit);
+}
+
+}  // namespace
+
+std::vector<Part> parts_of(const CallFacts& call, const MemoryArgument& argument) {
+  std::vector<Part> parts;
+  const bool has_one_for_each =
+      has_displacements(argument.kind) || has_datatypes(argument.kind) || is_of_neighbors(argument.kind);
+  parts.reserve(has_one_for_each ? peers_in(call, argument.kind) : 1);
+  visit_parts(call, argument, [&parts](const Part& part) { parts.push_back(part); });
+  for (std::size_t k = 0; is_of_neighbors(argument.kind) && k < parts.size(); ++k) {
     parts[k].is_missing = is_neighbor_missing(call.communicator, static_cast<int>(k));
   }
   return parts;
+}
+
+AddressRange addresses_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
+  AddressRange range;
+  visit_parts(call, argument, [&range](const Part& part) {
+    if (part.count <= 0) return;
+    MPI_Count lower = 0, extent = 0, true_lower = 0, true_extent = 0;
+    native.Type_get_extent_x(part.datatype, &lower, &extent);
+    native.Type_get_true_extent_x(part.datatype, &true_lower, &true_extent);
+    if (true_extent <= 0) return;
+    const auto address = reinterpret_cast<std::intptr_t>(part.memory);
+    const MPI_Count last = extent * (part.count - 1);
+    const auto begin = address + static_cast<std::intptr_t>(true_lower + std::min<MPI_Count>(last, 0));
+    const auto end = address + static_cast<std::intptr_t>(true_lower + true_extent + std::max<MPI_Count>(last, 0));
+    const bool is_first = range.begin == range.end;
+    range.begin = is_first ? begin : std::min(range.begin, begin);
+    range.end = is_first ? end : std::max(range.end, end);
+    range.is_gpu_memory |= is_gpu_memory(address_of(part.memory, static_cast<std::intptr_t>(true_lower)));
+  });
+  return range;
 }
 
 }  // namespace gapless::mpi

@@ -66,6 +66,7 @@ struct CallFacts {
   bool may_leave_memory = false;
   /// Made to be started often, so analysing its datatypes pays at once.
   bool is_persistent = false;
+  bool has_file = false;
   MPI_Comm communicator{};
   int root = 0;
 
@@ -86,6 +87,14 @@ struct Part {
 
 /// In the order of the call's counts. Throws std::bad_alloc.
 std::vector<Part> parts_of(const CallFacts& call, const MemoryArgument& argument);
+
+/// Addresses from the first byte of an argument to behind the last, by the library's word on its datatypes.
+struct AddressRange {
+  std::intptr_t begin = 0, end = 0;
+  bool is_gpu_memory = false;  ///< any part's first byte
+};
+/// Asks for no memory. Empty if no byte is named.
+AddressRange addresses_of(const CallFacts& call, const MemoryArgument& argument) noexcept;
 
 constexpr bool is_sent(table::Kind kind) noexcept {
   using enum table::Kind;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 
@@ -17,6 +18,10 @@ struct Operations {
   std::mutex mutex;  ///< guards what follows
   std::unique_ptr<Operation> first;
   std::unique_ptr<Operation>* last = &first;
+  std::uint64_t begun = 0;
+
+  /// Held while operations are finished, so that a thread whose own one another thread finishes waits for that.
+  std::mutex finishing;
 };
 
 // Never destroyed: windows may be freed while the process ends.
@@ -27,12 +32,21 @@ Operations& operations() noexcept {
 
 std::atomic<std::size_t> under_way{0};
 
-/// Takes the first operation of the window, and of the target unless that is any, off the list.
+/// How many operations have begun so far. Those of other threads that begin during a synchronisation are not its own.
+std::uint64_t begun_so_far() noexcept {
+  if (under_way.load(std::memory_order_acquire) == 0) return 0;
+  const std::lock_guard lock(operations().mutex);
+  return operations().begun;
+}
+
+/// Takes the first operation of the window, and of the target unless that is any, off the list, if it is one of the
+/// first `begun`.
 constexpr int any_target = -1;
-std::unique_ptr<Operation> take(MPI_Win window, int target) noexcept {
+std::unique_ptr<Operation> take(MPI_Win window, int target, std::uint64_t begun) noexcept {
   Operations& all = operations();
   const std::lock_guard lock(all.mutex);
   for (std::unique_ptr<Operation>* place = &all.first; *place != nullptr; place = &(*place)->next) {
+    if ((*place)->number >= begun) return nullptr;
     if ((*place)->window != window || (target != any_target && (*place)->target != target)) continue;
     std::unique_ptr<Operation> found = std::move(*place);
     if (all.last == &found->next) all.last = place;
@@ -43,38 +57,41 @@ std::unique_ptr<Operation> take(MPI_Win window, int target) noexcept {
 }
 
 /// The library has completed those operations. MPI_SUCCESS, or an error that has been raised.
-[[gnu::noinline]] int finish(MPI_Win window, int target) noexcept {
+[[gnu::noinline]] int finish(MPI_Win window, int target, std::uint64_t begun) noexcept {
   int code = MPI_SUCCESS;
-  while (std::unique_ptr<Operation> operation = take(window, target)) {
-    under_way.fetch_sub(1, std::memory_order_relaxed);
-    const int ours = operation->memory.finish();
-    if (code == MPI_SUCCESS) code = ours;
+  {
+    const std::lock_guard meanwhile(operations().finishing);
+    while (std::unique_ptr<Operation> operation = take(window, target, begun)) {
+      const int ours = operation->memory.finish();
+      if (code == MPI_SUCCESS) code = ours;
+      under_way.fetch_sub(1, std::memory_order_release);
+    }
   }
   return code == MPI_SUCCESS ? code : raise_on_window(window, code);
 }
 
-int finish_after(int code, MPI_Win window, int target = any_target) noexcept {
-  if (code != MPI_SUCCESS || under_way.load(std::memory_order_relaxed) == 0) return code;
-  return finish(window, target);
+/// Runs the library's synchronisation, and finishes the operations that it completes. While nothing of ours is under
+/// way, a call and two loads.
+template <class Synchronize>
+int synchronized(MPI_Win window, int target, Synchronize synchronize) noexcept {
+  requests::start_deferred();
+  const std::uint64_t begun = begun_so_far();
+  const int code = synchronize();
+  return code != MPI_SUCCESS || begun == 0 ? code : finish(window, target, begun);
 }
 
-// Synchronisations: while nothing of ours is under way, a call and a load.
-
 int fence(int assertion, MPI_Win window) {
-  requests::start_deferred();
-  return finish_after(native.Win_fence(assertion, window), window);
+  return synchronized(window, any_target, [&] { return native.Win_fence(assertion, window); });
 }
 
 template <auto function>
 int synchronize(MPI_Win window) {
-  requests::start_deferred();
-  return finish_after((native.*function)(window), window);
+  return synchronized(window, any_target, [&] { return (native.*function)(window); });
 }
 
 template <auto function>
 int synchronize_with(int target, MPI_Win window) {
-  requests::start_deferred();
-  return finish_after((native.*function)(target, window), window, target);
+  return synchronized(window, target, [&] { return (native.*function)(target, window); });
 }
 
 // What a program leaves under way ends with the window.
@@ -83,7 +100,7 @@ int free_window(MPI_Win* window) {
   const MPI_Win handle = window != nullptr ? *window : MPI_Win{};
   const int code = native.Win_free(window);
   if (code != MPI_SUCCESS || under_way.load(std::memory_order_relaxed) == 0) return code;
-  while (take(handle, any_target) != nullptr) under_way.fetch_sub(1, std::memory_order_relaxed);
+  while (take(handle, any_target, begun_so_far()) != nullptr) under_way.fetch_sub(1, std::memory_order_relaxed);
   return code;
 }
 
@@ -95,6 +112,7 @@ void begin(std::unique_ptr<Operation> operation, MPI_Win window, int target) noe
   Operations& all = operations();
   const std::lock_guard lock(all.mutex);
   under_way.fetch_add(1, std::memory_order_relaxed);
+  operation->number = all.begun++;
   *all.last = std::move(operation);
   all.last = &(*all.last)->next;
 }

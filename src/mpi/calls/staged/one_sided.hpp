@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "mpi/calls/staged/staged_memory.hpp"
@@ -13,6 +14,7 @@ struct Operation {
   StagedMemory memory;
   MPI_Win window{};
   int target = 0;
+  std::uint64_t number = 0;           ///< in the order in which operations have begun
   std::unique_ptr<Operation> next{};  ///< in the list of those under way
 };
 

@@ -45,7 +45,8 @@ int end(MPI_File file, Memory* memory, MPI_Status* status) {
   if (under_way.load(std::memory_order_relaxed) == 0) return (native.*function)(file, memory, status);
   const std::unique_ptr<Access> access = take(file);
   if (access == nullptr) return (native.*function)(file, memory, status);
-  const int code = (native.*function)(file, access->memory.substitute(0).memory, status);
+  void* const staged = access->memory.substitute(0).memory;
+  const int code = (native.*function)(file, staged != nullptr ? staged : memory, status);
   if (code != MPI_SUCCESS) return code;
   const int ours = access->memory.finish();
   return ours == MPI_SUCCESS ? code : raise_on_file(file, ours);

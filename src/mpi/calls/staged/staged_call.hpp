@@ -100,6 +100,7 @@ class CallView {
       call.has_root = true;
       call.root = std::get<place<table::Kind::root>>(all);
     }
+    call.has_file = place<table::Kind::file> != table::nowhere;
     call.keeps_datatypes = keeps_datatypes<Row>();
     call.is_persistent = staging_of<Row>() == Staging::persistent;
     call.may_leave_memory = call.keeps_datatypes || !call.has_communicator;
@@ -143,8 +144,12 @@ class CallView {
       auto& counts = std::get<static_cast<std::size_t>(role.places[1])>(all);
       if (with.counts != nullptr) counts = static_cast<std::remove_reference_t<decltype(counts)>>(with.counts);
     }
-    if (!with.is_staged) return;
+    if constexpr (has_role<Row>(table::Kind::file)) {
+      if (with.is_empty) std::get<static_cast<std::size_t>(role.places[1])>(all) = 0;
+    }
+    if (!with.is_staged || (with.keeps_shape && with.memory == nullptr)) return;
     std::get<static_cast<std::size_t>(role.places[0])>(all) = with.memory;
+    if (with.keeps_shape) return;
     if constexpr (has_displacements(role.kind) || has_datatypes(role.kind)) {
       auto& displacements = std::get<static_cast<std::size_t>(role.places[2])>(all);
       displacements = static_cast<std::remove_reference_t<decltype(displacements)>>(with.displacements);

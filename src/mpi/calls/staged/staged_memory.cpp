@@ -1,6 +1,5 @@
 #include "mpi/calls/staged/staged_memory.hpp"
 
-#include <algorithm>
 #include <exception>
 #include <limits>
 
@@ -32,10 +31,7 @@ StagedMemory::Verdict StagedMemory::prepare(const CallFacts& call, std::span<con
     }
     return any ? Verdict::staged : Verdict::as_it_is;
   } catch (const std::exception&) {
-    const auto is_on_gpu = [](const StagedArgument& staged) { return staged.gpu() >= 0; };
-    if (std::none_of(staged_.begin(), staged_.end(), is_on_gpu)) return Verdict::as_it_is;
-    code_ = gpu_failure(call.name, Result::out_of_memory);
-    return Verdict::failed;
+    return without_memory(arguments);
   }
 }
 
@@ -50,19 +46,48 @@ void StagedMemory::describe(std::span<const MemoryArgument> arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) uses_[i] = use_of(arguments[i]);
 }
 
+StagedMemory::Verdict StagedMemory::without_memory(std::span<const MemoryArgument> arguments) noexcept {
+  own_part_ = -1;
+  substitutes_ = {};
+  for (StagedArgument& staged : staged_) staged.leave_to_library();
+  bool any = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!matters_here(call_, arguments[i]) || !addresses_of(call_, arguments[i]).is_gpu_memory) continue;
+    code_ = gpu_failure(call_.name, Result::out_of_memory);
+    if (without_staging(i, arguments[i]) == Verdict::failed) return Verdict::failed;
+    any = true;
+  }
+  return any ? Verdict::staged : Verdict::as_it_is;
+}
+
+StagedMemory::Verdict StagedMemory::without_staging(std::size_t i, const MemoryArgument& argument) noexcept {
+  staged_[i].leave_to_library();
+  Substitute& made = substitutes_[i];
+  made.is_staged = made.keeps_shape = true;
+  made.is_empty = call_.has_file;
+  if (call_.has_communicator) {
+    const AddressRange program = addresses_of(call_, argument);
+    if (const std::byte* instead = placeholders_[i].reserve(program.begin, program.end)) {
+      const std::intptr_t shift = reinterpret_cast<std::intptr_t>(instead) - program.begin;
+      made.memory = const_cast<void*>(address_of(argument.memory, shift));
+    }
+  }
+  return made.is_empty || made.memory != nullptr ? Verdict::staged : Verdict::failed;
+}
+
 StagedMemory::Verdict StagedMemory::stage(std::size_t i, const MemoryArgument& argument) {
   StagedArgument& staged = staged_[i];
   staged.choose(argument.kind, call_.keeps_datatypes, may_pack_host_memory(call_));
   const auto unserved = [&] {
     code_ = unserved_gpu_memory(call_.name, staged.gpu());
-    return Verdict::failed;
+    return without_staging(i, argument);
   };
   if (staged.is_unserved()) return unserved();
   if (!staged.is_staged()) return Verdict::as_it_is;
   const Result result = staged.allocate();
   if (result != Result::ok && staged.gpu() >= 0) {
     code_ = gpu_failure(call_.name, result);
-    return Verdict::failed;
+    return without_staging(i, argument);
   }
   if (result == Result::ok && make_substitute(i, argument)) return Verdict::staged;
   if (staged.gpu() >= 0) return unserved();
@@ -142,10 +167,13 @@ void StagedMemory::pack() noexcept {
     if (!staged_[i].is_staged() || !uses_[i].reads) continue;
     const Result result = staged_[i].pack();
     if (result_ == Result::ok) result_ = result;
+    // A file must not be given bytes that are not the program's.
+    substitutes_[i].is_empty = call_.has_file && result != Result::ok;
   }
 }
 
 int StagedMemory::finish() noexcept {
+  if (code_ != MPI_SUCCESS) return code_;
   for (std::size_t i = 0; i < most_arguments && result_ == Result::ok; ++i) {
     if (staged_[i].is_staged() && uses_[i].writes) result_ = staged_[i].unpack();
   }

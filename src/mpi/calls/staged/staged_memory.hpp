@@ -8,12 +8,15 @@
 
 #include "mpi/calls/staged/memory_argument.hpp"
 #include "mpi/calls/staged/staged_argument.hpp"
+#include "transfer/buffers/placeholder.hpp"
 
 namespace gapless::mpi {
 
 /// What the library is given in the place of one argument.
 struct Substitute {
   bool is_staged = false;
+  bool keeps_shape = false;  ///< it lies in `memory` as the program's does
+  bool is_empty = false;     ///< nothing is read or written of the program's
   void* memory = nullptr;
   const void* counts = nullptr;             ///< an array of the type the program gave one of, or null: the program's
   const void* displacements = nullptr;      ///< an array of the type the program gave one of, or null
@@ -44,7 +47,8 @@ class StagedMemory {
   const Substitute& substitute(std::size_t i) const noexcept { return substitutes_[i]; }
 
   /// Packs what the call reads. After a failure the call goes on all the same, or its other processes would wait for
-  /// this one: finish() tells of it.
+  /// this one: finish() tells of it. The same holds for collective calls where prepare() finds no memory to stage with:
+  /// messages come from and go to a placeholder, and of a file nothing is read or written.
   void pack() noexcept;
   bool is_packed() const noexcept { return result_ == transfer::Result::ok; }
   /// Unpacks what the call has written. MPI_SUCCESS, or the error that is to be raised.
@@ -60,6 +64,10 @@ class StagedMemory {
   /// Takes what this process exchanges with itself out of the call. False if it is left to the library.
   bool separate_own_part(std::span<const MemoryArgument> arguments);
   Verdict stage(std::size_t i, const MemoryArgument& argument);
+  /// What becomes of a call that cannot be staged, for the reason that code_ says.
+  Verdict without_staging(std::size_t i, const MemoryArgument& argument) noexcept;
+  /// The same where there is no memory to find out what the arguments are.
+  Verdict without_memory(std::span<const MemoryArgument> arguments) noexcept;
   bool make_substitute(std::size_t i, const MemoryArgument& argument);
   template <class Displacement>
   bool make_displacements(std::size_t i, const MemoryArgument& argument);
@@ -68,6 +76,7 @@ class StagedMemory {
   CallFacts call_;
   std::array<StagedArgument, most_arguments> staged_;
   std::array<Substitute, most_arguments> substitutes_;
+  std::array<transfer::Placeholder, most_arguments> placeholders_;
   std::array<std::unique_ptr<std::byte[]>, most_arguments> counts_, displacements_;
   std::array<Use, most_arguments> uses_{};
   bool in_place_ = false;

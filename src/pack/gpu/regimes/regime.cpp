@@ -1,21 +1,11 @@
 #include "pack/gpu/regimes/regime.hpp"
 
-#include <array>
-#include <utility>
-
 #include "base/settings.hpp"
 
 namespace gapless::pack::gpu {
 
 std::optional<Regime> regime_named(std::string_view name) noexcept {
-  constexpr std::array<std::pair<std::string_view, Regime>, 7> names{{{"nest", Regime::nest},
-                                                                      {"shifted", Regime::shifted},
-                                                                      {"sectors", Regime::sectors},
-                                                                      {"transpose", Regime::transpose},
-                                                                      {"interleaved", Regime::interleaved},
-                                                                      {"segments", Regime::segments},
-                                                                      {"tree", Regime::tree}}};
-  for (const auto& [known, regime] : names) {
+  for (const auto& [known, regime] : named_regimes) {
     if (known == name) return regime;
   }
   return {};

@@ -2,9 +2,11 @@
 // choose_regime's business (pack/gpu/plan/choose.hpp).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace gapless::pack::gpu {
 
@@ -23,7 +25,16 @@ enum class Regime : std::uint8_t {
 /// What a layout is to kernels.
 enum class Kind : std::uint8_t { contiguous, nest, segments, tree };
 
-/// nest, shifted, sectors, transpose, interleaved, segments or tree; nothing for other words.
+/// The regimes that may be asked for by name.
+inline constexpr std::array<std::pair<std::string_view, Regime>, 7> named_regimes{{{"nest", Regime::nest},
+                                                                                   {"shifted", Regime::shifted},
+                                                                                   {"sectors", Regime::sectors},
+                                                                                   {"transpose", Regime::transpose},
+                                                                                   {"interleaved", Regime::interleaved},
+                                                                                   {"segments", Regime::segments},
+                                                                                   {"tree", Regime::tree}}};
+
+/// Nothing for other words than those of named_regimes.
 std::optional<Regime> regime_named(std::string_view name) noexcept;
 
 /// What GAPLESS_GPU_REGIME names.

@@ -1,5 +1,5 @@
 // A layout as bytes, for a peer that writes into it or reads from it: multi-write's sender has to know where the
-// receiver's blocks are (paper 003, 5.4.2).
+// receiver's blocks are (Wu et al., 2003, 5.4.2).
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,5 @@
 #include "transfer/rdma/rendezvous/fabric_message.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <exception>
 
@@ -13,11 +11,13 @@ namespace {
 
 /// The buffer's first `bytes` bytes.
 Memory memory_of_buffer(const Buffer& buffer, std::uint64_t bytes) {
-  Memory memory = memory_of(buffer.type->layout, buffer.type->facts, {buffer.count, buffer.type->extent}, buffer.memory);
+  Memory memory =
+      memory_of(buffer.type->layout, buffer.type->facts, {buffer.count, buffer.type->extent}, buffer.memory);
   // The same blocks, but for the last one, as far as the bytes reach.
   if (memory.blocks.bytes != 0) {
     const double part = static_cast<double>(bytes) / static_cast<double>(memory.blocks.bytes);
-    memory.blocks.count = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(part * static_cast<double>(memory.blocks.count)));
+    memory.blocks.count =
+        std::max<std::uint64_t>(1, static_cast<std::uint64_t>(part * static_cast<double>(memory.blocks.count)));
   }
   memory.blocks.bytes = bytes;
   return memory;
@@ -34,7 +34,7 @@ transfer::Result fetch(const FabricWay& way, const Memory& memory) noexcept {
 
 }  // namespace
 
-bool FabricOffer::secure(const Buffer& buffer, const headers::Inbox& inbox) noexcept try {
+bool FabricOffer::secure(const Buffer& buffer, const headers::Inbox& inbox, headers::Header& header) noexcept try {
   const headers::InboxHead& head = inbox.head();
   if (fabric_kind() == 0 || head.fabric != fabric_kind() || buffer.size() < least_bytes) return false;
   const auto bytes = static_cast<std::uint64_t>(buffer.size());
@@ -46,8 +46,7 @@ bool FabricOffer::secure(const Buffer& buffer, const headers::Inbox& inbox) noex
   const std::span<const std::byte> address = own_address();
   way.address_bytes = static_cast<std::uint32_t>(address.size());
   std::ranges::copy(address, way.address.begin());
-  header_ = headers::Header(head.nonce, bytes, ::getpid());
-  if (header_.add(way)) return true;
+  if (header.add(way)) return true;
   withdraw(transfer_);
   return false;
 } catch (const std::exception&) {
@@ -60,10 +59,12 @@ bool FabricOffer::is_under_way() noexcept {
   return !is_patience_over(*transfer_) || complete_alone() == transfer::Result::under_way;
 }
 
-transfer::Result FabricOffer::wait() noexcept { return transfer_ != nullptr ? rdma::wait(*transfer_) : transfer::Result::ok; }
+transfer::Result FabricOffer::wait() noexcept {
+  return transfer_ != nullptr && is_released_ ? rdma::wait(*transfer_) : transfer::Result::ok;
+}
 
 transfer::Result FabricOffer::complete_alone() noexcept {
-  return transfer_ != nullptr ? rdma::complete_alone(*transfer_) : transfer::Result::ok;
+  return transfer_ != nullptr && is_released_ ? rdma::complete_alone(*transfer_) : transfer::Result::ok;
 }
 
 transfer::Result fetch_by_fabric(const FabricWay& way, const Buffer& into) noexcept try {

@@ -31,12 +31,10 @@ class FabricOffer {
   FabricOffer(const FabricOffer&) = delete;
   FabricOffer& operator=(const FabricOffer&) = delete;
 
-  /// Offers the buffer to the process of that inbox. False where that cannot be had now.
-  bool secure(const Buffer& buffer, const headers::Inbox& inbox) noexcept;
-  const headers::Header& header() const noexcept { return header_; }
+  /// Adds to the header what the process of that inbox fetches the buffer by. False where that cannot be had now.
+  bool secure(const Buffer& buffer, const headers::Inbox& inbox, headers::Header& header) noexcept;
   /// The header has been sent.
   void release() noexcept { is_released_ = true; }
-  bool is_released() const noexcept { return is_released_; }
 
   /// Is the program's memory still needed? Where nobody has taken the message for long, it is not any more.
   bool is_under_way() noexcept;
@@ -47,7 +45,6 @@ class FabricOffer {
 
  private:
   OwnedTransfer transfer_;
-  headers::Header header_;
   bool is_released_ = false;
 };
 

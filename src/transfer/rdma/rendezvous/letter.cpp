@@ -23,7 +23,8 @@ struct Head {
 };
 static_assert(std::is_trivially_copyable_v<Head> && sizeof(Head) + most_address_bytes < mailbox_bytes / 2);
 
-/// What numbers an entry takes of a description is at least 8 bytes, so a long list need not be described to be refused.
+/// What numbers an entry takes of a description is at least 8 bytes, so a long list need not be described to be
+/// refused.
 bool is_surely_too_long(const layout::Layout& layout) noexcept {
   return layout.offsets.size() * sizeof(layout::Offset) > mailbox_bytes;
 }

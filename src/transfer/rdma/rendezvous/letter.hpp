@@ -1,5 +1,5 @@
 // What a receiver writes into a sender's mailbox: its reply, its address, and where the sender needs it (multi-write)
-// its layout. A layout is described once to each peer, and named by its number from then on (paper 003, 5.4.2).
+// its layout. A layout is described once to each peer, and named by its number from then on (Wu et al., 2003, 5.4.2).
 #pragma once
 
 #include <cstddef>
@@ -55,7 +55,8 @@ bool fits_in_letter(const layout::LayoutPointer& layout, std::size_t address_byt
                     const KnownLayouts& known) noexcept;
 
 /// Writes a letter into a mailbox, and returns its length; 0 without memory. `memory` is the receiver's; a declined
-/// message has none. The layout is described unless the peer is known to have read that: a letter may overtake the one before it.
+/// message has none. The layout is described unless the peer is known to have read that: a letter may overtake the one
+/// before it.
 std::size_t write_letter(std::span<std::byte, mailbox_bytes> mailbox, const Reply& reply, const Memory* memory,
                          std::span<const std::byte> address, LayoutNumbers& numbers, KnownLayouts& known) noexcept;
 

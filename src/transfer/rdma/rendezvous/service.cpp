@@ -33,11 +33,11 @@ struct Transfer {
   Role role = Role::sender;
   Memory memory;
   Offer offer;
-  Message* message = nullptr;     ///< a receiver has none before that can be had
-  std::size_t letter_bytes = 0;   ///< to be mailed
+  Message* message = nullptr;    ///< a receiver has none before that can be had
+  std::size_t letter_bytes = 0;  ///< to be mailed
   bool is_mailed = false;
   bool is_declined = false;
-  bool is_detached = false;       ///< ends by itself
+  bool is_detached = false;  ///< ends by itself
   bool is_over = false;
   transfer::Result result = transfer::Result::under_way;
   std::unique_ptr<std::byte[]> copy;
@@ -209,9 +209,9 @@ void Service::accept(Transfer& transfer) noexcept {
   }
   if (transfer.message == nullptr) return;
   const std::span<std::byte, mailbox_bytes> mailbox(channel_->mailbox(*transfer.message), mailbox_bytes);
-  transfer.letter_bytes = write_letter(mailbox, transfer.message->reply(),
-                                       transfer.is_declined ? nullptr : &transfer.memory, address_, numbers_,
-                                       peer.layouts);
+  transfer.letter_bytes =
+      write_letter(mailbox, transfer.message->reply(), transfer.is_declined ? nullptr : &transfer.memory, address_,
+                   numbers_, peer.layouts);
   if (transfer.letter_bytes == 0) transfer.message->fail(Result::failed);
 }
 
@@ -426,7 +426,7 @@ void start(int rank, int size) noexcept try {
     }
     why = "no memory can be registered";
   }
-  warn_about_value("GAPLESS_FABRIC", settings().fabric, why);
+  warn_about_fabric(why);
 } catch (const std::exception&) {
 }
 
@@ -474,9 +474,8 @@ transfer::Result wait(Transfer& transfer) noexcept { return service.load()->wait
 transfer::Result complete_alone(Transfer& transfer) noexcept { return service.load()->complete_alone(transfer); }
 
 bool is_patience_over(const Transfer& transfer) noexcept {
-  static const Clock::duration patience = settings().fabric_patience_ms
-                                              ? std::chrono::milliseconds(*settings().fabric_patience_ms)
-                                              : usual_patience;
+  static const Clock::duration patience =
+      settings().fabric_patience_ms ? std::chrono::milliseconds(*settings().fabric_patience_ms) : usual_patience;
   return Clock::now() - transfer.begun >= patience;
 }
 

@@ -1,9 +1,9 @@
 // This process's end of the fabric that the settings ask for, and the thread that makes progress there.
 //
 // Two processes move a message without an MPI call: the sender's offer goes in a header in the message's place, the
-// receiver writes its reply into the sender's mailbox, and from then on both ends need nothing but polling. Callers that
-// wait poll; whoever does not is helped by the thread, which calls no MPI. So a message that both sides have begun comes
-// to its end whatever MPI call the program is in, or none.
+// receiver writes its reply into the sender's mailbox, and from then on both ends need nothing but polling. Callers
+// that wait poll; whoever does not is helped by the thread, which calls no MPI. So a message that both sides have begun
+// comes to its end whatever MPI call the program is in, or none.
 //
 // A message that nobody has taken for a while is copied out: its sender is complete, and the copy waits for the
 // receiver. So no sender waits for a receiver that waits for something else.
@@ -31,7 +31,8 @@ inline constexpr layout::Offset least_bytes = 16 << 10;
 bool is_wanted() noexcept;
 /// Opens the fabric, once, as rank `rank` of `size`; the thread begins with the first message. After MPI_Init.
 void start(int rank, int size) noexcept;
-/// Waits for messages that are copied out, while their receivers may still take them: `has_ended(rank)` says who cannot.
+/// Waits for messages that are copied out, while their receivers may still take them: `has_ended(rank)` says who
+/// cannot.
 void drain(bool (*has_ended)(int rank)) noexcept;
 /// Ends the thread, and closes the fabric. Nothing can be sent or received from now on.
 void stop() noexcept;

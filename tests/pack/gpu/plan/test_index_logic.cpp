@@ -1,6 +1,12 @@
 // The kernels' arithmetic, checked on the CPU against plain lists of offsets and plain division.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <string>
+
 #include "exercise.hpp"
 #include "layout/datatype/datatype.hpp"
 #include "pack/gpu/plan/plan.hpp"
@@ -402,6 +408,24 @@ TEST(Plan, MoreModesThanParametersHoldGoThroughTheTree) {
   const auto planned = planner.plan(exercise.job(Direction::pack), 0);
   ASSERT_TRUE(std::holds_alternative<TreeWork>(planned.launch));
   exercise.expect_moved_once(planned.launch, Direction::pack, false);
+}
+
+// Where nothing is forced, the small jobs of tests run as nests.
+TEST(EveryRegime, HasAllThatCanBeNamed) {
+  for (const auto& [name, regime] : pack::gpu::named_regimes) {
+    const bool is_forced = std::ranges::find(EveryRegime::regimes, regime) != EveryRegime::regimes.end();
+    EXPECT_TRUE(is_forced || regime == pack::gpu::Regime::nest) << name;
+  }
+}
+
+// Each of them is forced in test_runtime as well: tests/pack/CMakeLists.txt has their names.
+TEST(EveryRegime, IsForcedInRuns) {
+  std::istringstream words(GAPLESS_TEST_FORCED_REGIMES);
+  std::set<std::string> forced{std::istream_iterator<std::string>(words), {}};
+  for (const auto& [name, regime] : pack::gpu::named_regimes) {
+    EXPECT_TRUE(forced.erase(std::string(name)) == 1 || regime == pack::gpu::Regime::nest) << name;
+  }
+  EXPECT_TRUE(forced.empty()) << *forced.begin() << " is no name of a regime";
 }
 
 }  // namespace

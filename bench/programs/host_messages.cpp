@@ -1,0 +1,339 @@
+// Messages in host memory between two processes of a node: columns of an array (the benchmark of Wu et al., 2003),
+// halos of grids, transposes, and contiguous ones. Each is sent by the library alone, packed, by slots, and as gapless
+// chooses, in turn in one run, and every way's bytes are compared with the library's. One line of JSON for each case.
+//
+//   host_messages [SAMPLES]
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "native_mpi.hpp"
+
+namespace gapless::bench {
+namespace {
+
+int rank, other, samples = 15;
+
+/// The functions that a way calls: the library's own, or those that gapless stands before.
+struct Functions {
+  decltype(&MPI_Send) send;
+  decltype(&MPI_Recv) receive;
+  decltype(&MPI_Sendrecv) exchange;
+  decltype(&MPI_Isend) begin_to_send;
+  decltype(&MPI_Irecv) begin_to_receive;
+  decltype(&MPI_Waitall) wait_all;
+  decltype(&MPI_Alltoallw) transpose;
+};
+
+struct Way {
+  const char* name;
+  const char* scheme;  ///< that is forced; null: none
+  Functions functions;
+};
+
+std::vector<Way> all_ways() {
+  const Functions native{GAPLESS_BENCH_NATIVE(Send),     GAPLESS_BENCH_NATIVE(Recv),  GAPLESS_BENCH_NATIVE(Sendrecv),
+                         GAPLESS_BENCH_NATIVE(Isend),    GAPLESS_BENCH_NATIVE(Irecv), GAPLESS_BENCH_NATIVE(Waitall),
+                         GAPLESS_BENCH_NATIVE(Alltoallw)};
+  const Functions ours{MPI_Send, MPI_Recv, MPI_Sendrecv, MPI_Isend, MPI_Irecv, MPI_Waitall, MPI_Alltoallw};
+  return {{"native", nullptr, native}, {"packed", "packed", ours}, {"slots", "slots", ours}, {"chosen", nullptr, ours}};
+}
+
+/// A function of gapless, which no program needs to call.
+template <class Function>
+Function* core_function(const char* name) {
+  void* core = nullptr;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* found) {
+        if (std::strstr(object->dlpi_name, "/libgapless-core.so") == nullptr) return 0;
+        *static_cast<void**>(found) = dlopen(object->dlpi_name, RTLD_NOW | RTLD_NOLOAD);
+        return 1;
+      },
+      &core);
+  return core != nullptr ? reinterpret_cast<Function*>(dlsym(core, name)) : nullptr;
+}
+
+void force(const char* scheme) {
+  static auto* const function = core_function<void(const char*)>("gapless_transfer_force_scheme");
+  if (function != nullptr) function(scheme);
+}
+
+/// The datatypes of a case, made for each way: what is found out of a datatype is kept with it.
+using Types = std::vector<MPI_Datatype>;
+
+struct Case {
+  std::string name;
+  double bytes;
+  std::size_t sent_bytes, received_bytes;  ///< of memory
+  std::function<Types()> make_types;
+  /// One call or exchange, the same on both processes.
+  std::function<void(const Functions&, const Types&, const char* sent, char* received)> run;
+  double messages = 1;  ///< that its time is divided by
+};
+
+/// Of the slower process.
+double seconds_of(const std::function<void()>& call, int calls) {
+  GAPLESS_BENCH_NATIVE(Barrier)(MPI_COMM_WORLD);
+  const double start = MPI_Wtime();
+  for (int i = 0; i < calls; ++i) call();
+  double seconds = (MPI_Wtime() - start) / calls, slower = 0;
+  GAPLESS_BENCH_NATIVE(Allreduce)(&seconds, &slower, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return slower;
+}
+
+/// Has any process an answer to that?
+bool is_any(bool mine) {
+  int here = mine ? 1 : 0, anywhere = 0;
+  GAPLESS_BENCH_NATIVE(Allreduce)(&here, &anywhere, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  return anywhere != 0;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+void measure(const Case& what) {
+  constexpr double sample_seconds = 0.003;
+  constexpr int first_uses = 40;  // until the datatype is analysed, and the choice is settled
+  const std::vector<Way> ways = all_ways();
+  std::vector<char> sent(what.sent_bytes), received(what.received_bytes), wanted;
+  for (std::size_t i = 0; i < sent.size(); ++i)
+    sent[i] = static_cast<char>(i * 2654435761u >> 20 ^ static_cast<unsigned>(rank) * 77u);
+  std::vector<Types> types;
+  std::vector<int> calls;
+  bool is_wrong = false;
+  for (const Way& way : ways) {
+    force(way.scheme);
+    types.push_back(what.make_types());
+    std::fill(received.begin(), received.end(), '\xee');
+    const auto call = [&] { what.run(way.functions, types.back(), sent.data(), received.data()); };
+    seconds_of(call, first_uses);
+    if (wanted.empty()) wanted = received;
+    is_wrong |= received != wanted;
+    calls.push_back(std::clamp(static_cast<int>(sample_seconds / seconds_of(call, 5)), 1, 5000));
+  }
+  std::vector<std::vector<double>> seconds(ways.size());
+  for (int sample = 0; sample < samples; ++sample) {
+    for (std::size_t turn = 0; turn < ways.size(); ++turn) {
+      const std::size_t i = (turn + static_cast<std::size_t>(sample)) % ways.size();
+      force(ways[i].scheme);
+      seconds[i].push_back(
+          seconds_of([&] { what.run(ways[i].functions, types[i], sent.data(), received.data()); }, calls[i]));
+    }
+  }
+  force(nullptr);
+  for (Types& of_way : types) {
+    for (MPI_Datatype& type : of_way) MPI_Type_free(&type);
+  }
+  is_wrong = is_any(is_wrong);
+  if (rank != 0) return;
+  std::printf("{\"case\": \"%s\", \"bytes\": %.0f, \"wrong\": %s", what.name.c_str(), what.bytes,
+              is_wrong ? "true" : "false");
+  for (std::size_t i = 0; i < ways.size(); ++i)
+    std::printf(", \"%s\": %.3f", ways[i].name, median(seconds[i]) / what.messages * 1e6);
+  std::printf("}\n");
+  std::fflush(stdout);
+}
+
+MPI_Datatype committed(MPI_Datatype type) {
+  MPI_Type_commit(&type);
+  return type;
+}
+
+MPI_Datatype subarray(const std::vector<int>& sizes, const std::vector<int>& subsizes, const std::vector<int>& starts) {
+  MPI_Datatype type;
+  MPI_Type_create_subarray(static_cast<int>(sizes.size()), sizes.data(), subsizes.data(), starts.data(), MPI_ORDER_C,
+                           MPI_DOUBLE, &type);
+  return committed(type);
+}
+
+void round_trip(const Functions& by, const Types& types, const char* sent, char* received) {
+  if (rank == 1) by.receive(received, 1, types[0], other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  by.send(sent, 1, types[0], other, 0, MPI_COMM_WORLD);
+  if (rank == 0) by.receive(received, 1, types[0], other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/// Messages from rank 0 to rank 1 one after the other, and an answer to the last.
+template <int window>
+void stream(const Functions& by, const Types& types, const char* sent, char* received) {
+  std::array<MPI_Request, window> requests;
+  for (MPI_Request& request : requests) {
+    if (rank == 0) {
+      by.begin_to_send(sent, 1, types[0], other, 0, MPI_COMM_WORLD, &request);
+    } else {
+      by.begin_to_receive(received, 1, types[0], other, 0, MPI_COMM_WORLD, &request);
+    }
+  }
+  by.wait_all(window, requests.data(), MPI_STATUSES_IGNORE);
+  char done = 0;
+  if (rank == 0) {
+    by.receive(&done, 1, MPI_CHAR, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else {
+    by.send(&done, 1, MPI_CHAR, other, 1, MPI_COMM_WORLD);
+  }
+}
+
+/// Wu et al., 2003, figures 8 and 9: columns of a 128 x 4096 array of int, and contiguous messages of the same bytes.
+void columns() {
+  constexpr int rows = 128, row = 4096, window = 32;
+  constexpr std::size_t bytes = std::size_t{rows} * row * sizeof(int);
+  for (int count = 1; count <= 2048; count *= 2) {
+    const double packed = static_cast<double>(rows) * count * sizeof(int);
+    const auto some_columns = [count] {
+      MPI_Datatype type;
+      MPI_Type_vector(rows, count, row, MPI_INT, &type);
+      return Types{committed(type)};
+    };
+    const auto contiguous = [count] {
+      MPI_Datatype type;
+      MPI_Type_contiguous(rows * count, MPI_INT, &type);
+      return Types{committed(type)};
+    };
+    const std::string name = std::to_string(count);
+    measure({"latency, columns, " + name, packed, bytes, bytes, some_columns, round_trip, 2});
+    measure({"latency, contiguous, " + name, packed, bytes, bytes, contiguous, round_trip, 2});
+    measure({"bandwidth, columns, " + name, packed, bytes, bytes, some_columns, stream<window>, window});
+    measure({"bandwidth, contiguous, " + name, packed, bytes, bytes, contiguous, stream<window>, window});
+  }
+}
+
+/// Short ones, which must cost no more than the library takes.
+void contiguous() {
+  for (const int bytes : {8, 256, 480, 4096}) {
+    const auto type = [bytes] {
+      MPI_Datatype made;
+      MPI_Type_contiguous(bytes, MPI_BYTE, &made);
+      return Types{committed(made)};
+    };
+    const auto room = static_cast<std::size_t>(bytes);
+    measure({"latency, plain, " + std::to_string(bytes), static_cast<double>(bytes), room, room, type, round_trip, 2});
+  }
+}
+
+/// All 26 parts of a halo, from one process to the other: those sent first, then those received.
+Types halo_types(int n, int radius) {
+  const int whole = n + 2 * radius;
+  Types sent, received;
+  for (int k = 0; k < 27; ++k) {
+    const std::array<int, 3> direction{k / 9 - 1, k / 3 % 3 - 1, k % 3 - 1};
+    if (k == 13) continue;
+    std::vector<int> sizes(3, whole), subsizes(3, n), inner(3, radius), outer(3, radius);
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (direction[axis] == 0) continue;
+      subsizes[axis] = radius;
+      inner[axis] = direction[axis] > 0 ? n : radius;
+      outer[axis] = direction[axis] > 0 ? 0 : n + radius;
+    }
+    sent.push_back(subarray(sizes, subsizes, inner));
+    received.push_back(subarray(sizes, subsizes, outer));
+  }
+  sent.insert(sent.end(), received.begin(), received.end());
+  return sent;
+}
+
+constexpr int neighbours = 26;
+
+void one_by_one(const Functions& by, const Types& types, const char* sent, char* received) {
+  for (std::size_t k = 0; k < neighbours; ++k)
+    by.exchange(sent, 1, types[k], other, static_cast<int>(k), received, 1, types[neighbours + k], other,
+                static_cast<int>(k), MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+void at_once(const Functions& by, const Types& types, const char* sent, char* received) {
+  std::array<MPI_Request, std::size_t{2} * neighbours> requests;
+  for (std::size_t k = 0; k < neighbours; ++k)
+    by.begin_to_receive(received, 1, types[neighbours + k], other, static_cast<int>(k), MPI_COMM_WORLD, &requests[k]);
+  for (std::size_t k = 0; k < neighbours; ++k)
+    by.begin_to_send(sent, 1, types[k], other, static_cast<int>(k), MPI_COMM_WORLD, &requests[neighbours + k]);
+  by.wait_all(2 * neighbours, requests.data(), MPI_STATUSES_IGNORE);
+}
+
+void halos() {
+  for (const int n : {64, 128}) {
+    for (const int radius : {1, 2, 3}) {
+      const auto whole = static_cast<std::size_t>(n + 2 * radius), inner = static_cast<std::size_t>(n);
+      const std::size_t room = whole * whole * whole * sizeof(double);
+      const auto bytes = static_cast<double>(room - inner * inner * inner * sizeof(double));
+      const auto types = [n, radius] { return halo_types(n, radius); };
+      const std::string name = std::to_string(n) + "^3, radius " + std::to_string(radius);
+      measure({"halo, Sendrecv, " + name, bytes, room, room, types, one_by_one});
+      measure({"halo, Isend and Irecv, " + name, bytes, room, room, types, at_once});
+    }
+  }
+}
+
+/// As mpi4py-fft redistributes an array: `from` is whole before, and `to` after.
+void transpose(const std::vector<int>& shape, std::size_t from, std::size_t to) {
+  constexpr int processes = 2;
+  const auto slabs = [](std::vector<int> sizes, std::size_t axis) {
+    Types types;
+    for (int k = 0; k < processes; ++k) {
+      std::vector<int> subsizes = sizes, starts(sizes.size(), 0);
+      subsizes[axis] /= processes;
+      starts[axis] = k * subsizes[axis];
+      types.push_back(subarray(sizes, subsizes, starts));
+    }
+    return types;
+  };
+  std::vector<int> before = shape, after = shape;
+  before[to] /= processes;
+  after[from] /= processes;
+  std::size_t room = sizeof(double);
+  for (const int size : before) room *= static_cast<std::size_t>(size);
+  const auto types = [=] {
+    Types both = slabs(before, from);
+    const Types received = slabs(after, to);
+    both.insert(both.end(), received.begin(), received.end());
+    return both;
+  };
+  const auto run = [](const Functions& by, const Types& both, const char* sent, char* received) {
+    constexpr int ones[processes] = {1, 1}, zeros[processes] = {0, 0};
+    by.transpose(sent, ones, zeros, both.data(), received, ones, zeros, both.data() + processes, MPI_COMM_WORLD);
+  };
+  std::string name = "Alltoallw, ";
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (axis != 0) name.push_back('x');
+    name.append(std::to_string(shape[axis]));
+  }
+  name.append(", axes ").append(std::to_string(from)).append(" to ").append(std::to_string(to));
+  measure({name, static_cast<double>(room) / processes, room, room, types, run});
+}
+
+void transposes() {
+  transpose({64, 64, 64}, 1, 0);
+  transpose({128, 128, 128}, 1, 0);
+  transpose({128, 128, 128}, 2, 0);
+  transpose({64, 64, 128}, 2, 1);
+  transpose({512, 512}, 1, 0);
+}
+
+}  // namespace
+}  // namespace gapless::bench
+
+int main(int argc, char** argv) {
+  using namespace gapless::bench;  // NOLINT: the program's own
+  MPI_Init(&argc, &argv);
+  int processes = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &processes);
+  other = 1 - rank;
+  if (argc > 1) samples = std::max(1, std::atoi(argv[1]));
+  if (processes != 2 || !is_interposed()) {
+    std::printf("{\"case\": \"two processes under gapless\", \"wrong\": true}\n");
+  } else {
+    contiguous();
+    columns();
+    halos();
+    transposes();
+  }
+  MPI_Finalize();
+}

@@ -1,0 +1,344 @@
+// The schemes of Wu et al., 2003 between two processes over one fabric: columns of a 128 x 4096 array of ints.
+//
+//   rdma FABRIC [REPETITIONS [MESSAGES]]
+//
+// FABRIC is verbs, or a provider of libfabric. Prints a JSON object a row: latency (half a ping-pong), bandwidth (so
+// many messages one after the other), and the ablations of Wu et al., 2003, 8.4 to 8.6, each with what was posted,
+// copied and registered for one message, by both sides together. Offers and replies go through shared memory, so that
+// no MPI library is needed. Every row's bytes are verified.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <string>
+
+#include "fabric/libfabric/libfabric.hpp"
+#include "fabric/verbs/verbs.hpp"
+#include "layout/algebra/canonical.hpp"
+#include "transfer/rdma/channel.hpp"
+
+namespace gapless::bench {
+namespace {
+
+using namespace transfer::rdma;
+using layout::Offset;
+
+constexpr std::size_t matrix_rows = 128, matrix_columns = 4096, entry_bytes = 4, most_under_way = 16;
+constexpr std::size_t matrix_bytes = matrix_rows * matrix_columns * entry_bytes;
+
+/// For one message after the other: number n uses place n % most_under_way.
+struct Mailbox {
+  std::atomic<std::uint32_t> offered, replied;  ///< numbers
+  Offer offer;
+  Reply reply;
+};
+
+struct Totals {
+  std::uint64_t posts, lists, notifications, copied, registrations;
+};
+
+struct Shared {
+  std::atomic<std::uint32_t> arrivals[2];
+  std::size_t address_bytes[2];
+  std::byte addresses[2][512];
+  Mailbox mailboxes[2][most_under_way];  ///< by sender
+  Totals totals[2];                      ///< by process, of the present row
+};
+
+[[noreturn]] void give_up(const std::string& what) {
+  std::fprintf(stderr, "rdma: %s\n", what.c_str());
+  std::_Exit(1);
+}
+
+std::unique_ptr<fabric::Endpoint> open(const std::string& fabric) {
+  std::string why;
+  auto endpoint = fabric == "verbs" ? fabric::open_verbs("", why) : fabric::open_libfabric(fabric, why);
+  if (endpoint == nullptr) give_up(why);
+  return endpoint;
+}
+
+/// One of the two processes.
+class Process {
+ public:
+  Process(const std::string& fabric, const Options& options, Shared& shared, int rank)
+      : endpoint_(open(fabric)), shared_(shared), rank_(rank) {
+    peer_ = endpoint_->open_peer();
+    const auto address = endpoint_->local_address(peer_);
+    if (address.empty() || address.size() > sizeof shared_.addresses[rank]) give_up("no address");
+    shared_.address_bytes[rank] = address.size();
+    std::memcpy(shared_.addresses[rank], address.data(), address.size());
+    meet();
+    const std::span theirs(shared_.addresses[1 - rank], shared_.address_bytes[1 - rank]);
+    if (endpoint_->connect(peer_, theirs) != fabric::Status::ok) give_up("no connection");
+    meet();
+    channel_ = std::make_unique<Channel>(*endpoint_, options);
+    if (!channel_->ok()) give_up("the fabric takes no memory");
+    meet();
+  }
+
+  void meet() {
+    const std::uint32_t round = shared_.arrivals[rank_].fetch_add(1) + 1;
+    while (shared_.arrivals[1 - rank_].load() < round) wait();
+  }
+
+  /// `count` messages from rank `sender` to the other. Returns the scheme of the last.
+  Scheme move(int sender, std::uint32_t count, const Memory& memory, unsigned allowed) {
+    Scheme scheme = Scheme::pipelined;
+    std::uint32_t begun = 0;
+    std::deque<UnderWay> all;
+    while (begun < count || !all.empty()) {
+      if (begun < count && all.size() < most_under_way && begin(sender, memory, allowed, all)) ++begun;
+      wait();
+      for (UnderWay& one : all) proceed(sender, memory, one);
+      for (; !all.empty() && all.front().message->result() == Result::ok; all.pop_front()) {
+        scheme = all.front().message->scheme();
+        channel_->end(all.front().message);
+      }
+    }
+    return scheme;
+  }
+
+  /// What both processes have done since the last call.
+  Totals totals() {
+    const Counts& counts = channel_->counts();
+    const Totals now{counts.posts, counts.lists, counts.notifications, counts.copied_bytes,
+                     channel_->registrations().registrations()};
+    shared_.totals[rank_] = {now.posts - before_.posts, now.lists - before_.lists,
+                             now.notifications - before_.notifications, now.copied - before_.copied,
+                             now.registrations - before_.registrations};
+    before_ = now;
+    meet();
+    const Totals &a = shared_.totals[0], &b = shared_.totals[1];
+    const Totals sum{a.posts + b.posts, a.lists + b.lists, a.notifications + b.notifications, a.copied + b.copied,
+                     a.registrations + b.registrations};
+    meet();
+    return sum;
+  }
+
+  int rank() const { return rank_; }
+
+ private:
+  struct UnderWay {
+    Message* message;
+    std::uint32_t number;
+    bool is_started;
+  };
+
+  void wait() {
+    if (channel_ != nullptr) channel_->progress();
+    sched_yield();
+  }
+
+  bool begin(int sender, const Memory& memory, unsigned allowed, std::deque<UnderWay>& all) {
+    const std::uint32_t number = numbers_[sender] + 1;
+    Mailbox& box = shared_.mailboxes[sender][number % most_under_way];
+    Message* message = nullptr;
+    if (sender == rank_) {
+      message = channel_->send(peer_, memory);
+      if (message == nullptr) return false;
+      box.offer = message->offer();
+      box.offered.store(number);
+    } else {
+      if (box.offered.load() != number) return false;
+      message = channel_->receive(peer_, memory, box.offer, allowed);
+      if (message == nullptr) return false;
+      box.reply = message->reply();
+      box.replied.store(number);
+    }
+    numbers_[sender] = number;
+    all.push_back({message, number, sender != rank_});
+    return true;
+  }
+
+  void proceed(int sender, const Memory& memory, UnderWay& one) {
+    Mailbox& box = shared_.mailboxes[sender][one.number % most_under_way];
+    if (!one.is_started && box.replied.load() == one.number) {
+      one.message->start(box.reply, memory.layout, memory.outer);
+      one.is_started = true;
+    }
+    const Result result = one.message->advance();
+    if (result != Result::ok && result != Result::under_way) give_up("a message failed");
+  }
+
+  std::unique_ptr<fabric::Endpoint> endpoint_;
+  std::unique_ptr<Channel> channel_;
+  Shared& shared_;
+  int rank_, peer_ = -1;
+  std::uint32_t numbers_[2] = {0, 0};  ///< of the last message, by sender
+  Totals before_{};
+};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+struct Case {
+  const char* variant;
+  std::size_t columns;
+  unsigned allowed;
+  const char* scheme;
+};
+
+class Rows {
+ public:
+  Rows(Process& process, const std::string& fabric, int repetitions, std::uint32_t messages)
+      : process_(process), fabric_(fabric), repetitions_(repetitions), messages_(messages), matrix_(matrix_bytes) {}
+
+  /// Both measures of one case, after a verified message in each direction.
+  void measure(const Case& one) {
+    const auto bytes = static_cast<Offset>(one.columns * entry_bytes);
+    const auto layout = std::string_view(one.scheme) == "contiguous"
+                            ? layout::block(0, bytes * static_cast<Offset>(matrix_rows))
+                            : layout::repeat(layout::block(0, bytes), matrix_rows, matrix_columns * entry_bytes);
+    const Memory memory = memory_of(layout, layout::facts_of(*layout), {1, 0}, matrix_.data());
+    verify(one, memory);
+    latency(one, memory);
+    bandwidth(one, memory);
+  }
+
+ private:
+  void verify(const Case& one, const Memory& memory) {
+    const auto fill = static_cast<std::byte>(process_.rank() + 1);
+    std::fill(matrix_.begin(), matrix_.end(), fill);
+    process_.meet();
+    process_.move(0, 1, memory, one.allowed);
+    if (process_.rank() == 0) return;
+    const bool is_contiguous = memory.layout->is_contiguous();
+    const std::size_t row = matrix_columns * entry_bytes, block = one.columns * entry_bytes;
+    for (std::size_t i = 0; i < matrix_bytes; ++i) {
+      const bool is_named = is_contiguous ? i < block * matrix_rows : i % row < block;
+      if (matrix_[i] != (is_named ? std::byte{1} : fill)) give_up("wrong bytes");
+    }
+  }
+
+  void latency(const Case& one, const Memory& memory) {
+    process_.move(1, 1, memory, one.allowed);
+    process_.meet();
+    process_.totals();
+    std::vector<double> times;
+    Scheme scheme = Scheme::pipelined;
+    for (int i = 0; i < repetitions_; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      scheme = process_.move(0, 1, memory, one.allowed);
+      process_.move(1, 1, memory, one.allowed);
+      times.push_back(seconds_since(start) / 2);
+    }
+    std::sort(times.begin(), times.end());
+    print(one, "latency", scheme, times[times.size() / 2] * 1e6, memory, 2.0 * repetitions_);
+  }
+
+  void bandwidth(const Case& one, const Memory& memory) {
+    process_.meet();
+    const auto start = std::chrono::steady_clock::now();
+    const Scheme scheme = process_.move(0, messages_, memory, one.allowed);
+    process_.meet();
+    const double seconds = seconds_since(start);
+    print(one, "bandwidth", scheme, static_cast<double>(memory.blocks.bytes) * messages_ / seconds / 1e6, memory,
+          messages_);
+  }
+
+  void print(const Case& one, const char* measure, Scheme scheme, double value, const Memory& memory, double messages) {
+    const Totals totals = process_.totals();
+    if (process_.rank() != 0) return;
+    const auto each = [&](std::uint64_t total) { return static_cast<double>(total) / messages; };
+    std::printf(
+        "{\"fabric\": \"%s\", \"variant\": \"%s\", \"measure\": \"%s\", \"scheme\": \"%s\", \"moved_by\": \"%s\", "
+        "\"columns\": %zu, \"bytes\": %llu, \"value\": %.2f, \"posts\": %.2f, \"lists\": %.2f, \"notifications\": "
+        "%.2f, "
+        "\"copies\": %.2f, \"registrations\": %.2f}\n",
+        fabric_.c_str(), one.variant, measure, one.scheme, name(scheme), one.columns,
+        static_cast<unsigned long long>(memory.blocks.bytes), value, each(totals.posts), each(totals.lists),
+        each(totals.notifications), each(totals.copied) / static_cast<double>(memory.blocks.bytes),
+        each(totals.registrations));
+    std::fflush(stdout);
+  }
+
+  Process& process_;
+  const std::string& fabric_;
+  int repetitions_;
+  std::uint32_t messages_;
+  std::vector<std::byte> matrix_;
+};
+
+unsigned only(Scheme scheme) { return 1u << static_cast<unsigned>(scheme); }
+
+/// What is varied: Wu et al., 2003, 8.2 and 8.4 to 8.6.
+struct Variant {
+  const char* name;
+  Options options;
+  std::vector<std::pair<const char*, unsigned>> schemes;
+};
+
+std::vector<Variant> variants() {
+  std::vector<std::pair<const char*, unsigned>> all;
+  for (const Scheme scheme : {Scheme::pipelined, Scheme::gather_write, Scheme::scatter_read, Scheme::multi_write}) {
+    all.emplace_back(name(scheme), only(scheme));
+  }
+  auto with_others = all;
+  with_others.emplace_back("chosen", ~0u);
+  with_others.emplace_back("contiguous", only(Scheme::multi_write));
+  Options kept, whole, single, worst;
+  kept.registrations.memory_stays = whole.registrations.memory_stays = single.registrations.memory_stays = true;
+  whole.segment_unpack = false;
+  single.list_posting = false;
+  worst.registrations.regions = 0;
+  return {{"usual", kept, with_others},
+          {"no segment unpack", whole, {{"gather-write", only(Scheme::gather_write)}}},
+          {"single posts", single, {{"multi-write", only(Scheme::multi_write)}}},
+          {"new buffers", worst, all}};
+}
+
+void run(const std::string& fabric, const Variant& variant, Shared& shared, int rank, int repetitions,
+         std::uint32_t messages) {
+  Process process(fabric, variant.options, shared, rank);
+  Rows rows(process, fabric, repetitions, messages);
+  for (std::size_t columns = 1; columns <= 2048; columns *= 2) {
+    for (const auto& [scheme, allowed] : variant.schemes) rows.measure({variant.name, columns, allowed, scheme});
+  }
+}
+
+/// In two processes of its own, for libfabric does not survive a fork.
+bool run_variant(const std::string& fabric, const Variant& variant, int repetitions, std::uint32_t messages) {
+  void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) give_up("no shared memory");
+  auto& shared = *new (memory) Shared{};
+  pid_t children[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    children[rank] = fork();
+    if (children[rank] < 0) give_up("no process");
+    if (children[rank] > 0) continue;
+    alarm(600);
+    run(fabric, variant, shared, rank, repetitions, messages);
+    std::_Exit(0);
+  }
+  bool is_right = true;
+  for (const pid_t child : children) {
+    int status = 0;
+    is_right = waitpid(child, &status, 0) == child && status == 0 && is_right;
+  }
+  munmap(memory, sizeof(Shared));
+  return is_right;
+}
+
+}  // namespace
+}  // namespace gapless::bench
+
+int main(int count, char** arguments) {
+  if (count < 2) {
+    std::fprintf(stderr, "usage: rdma FABRIC [REPETITIONS [MESSAGES]]\n");
+    return 2;
+  }
+  const int repetitions = count > 2 ? std::max(1, std::atoi(arguments[2])) : 51;
+  const int messages = count > 3 ? std::max(1, std::atoi(arguments[3])) : 100;
+  for (const auto& variant : gapless::bench::variants()) {
+    if (!gapless::bench::run_variant(arguments[1], variant, repetitions, static_cast<std::uint32_t>(messages)))
+      return 1;
+  }
+}

@@ -1,0 +1,1 @@
+"""`gapless calibrate`: what messages cost, measured into a profile."""

@@ -1,0 +1,1 @@
+"""The command `gapless`: a file for each of its words."""

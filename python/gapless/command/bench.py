@@ -1,0 +1,56 @@
+"""`gapless bench`: run one benchmark, or check what all committed results say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from gapless import locate
+from gapless.documents import results
+from gapless.errors import UserError
+
+
+def benchmarks(folder: Path) -> dict[str, Path]:
+    """The scripts of bench/ that can be run by name; those that start with _ are shared by others."""
+    return {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
+
+
+def build_directory() -> Path:
+    """Every benchmark takes it as its first argument; its programs are in bin/."""
+    return locate.require(locate.CORE).parent.parent
+
+
+def bench(arguments) -> int:
+    folder = locate.CHECKOUT / "bench"
+    if not locate.is_checkout():
+        raise UserError("benchmarks are run from a checkout of gapless, which this is not")
+    if arguments.check:
+        return check(folder / "results")
+    known = benchmarks(folder)
+    if arguments.list:
+        print("\n".join(known))
+        return 0
+    if arguments.name is None:
+        raise UserError("bench needs the name of a benchmark, --list or --check", 2)
+    chosen = known if arguments.name == "all" else {arguments.name: known.get(arguments.name)}
+    status = 0
+    for name, path in chosen.items():
+        if path is None:
+            raise UserError(f"there is no benchmark {name}; there are: {', '.join(known) or 'none'}", 2)
+        command = [sys.executable, path, build_directory(), *arguments.options]
+        status = max(status, abs(subprocess.run(command).returncode))
+    return min(status, 255)
+
+
+def check(folder: Path) -> int:
+    loaded = results.load(folder)
+    if not loaded:
+        raise UserError(f"there are no results in {folder}")
+    failing = results.failing_bars(loaded)
+    for result, bar in failing:
+        print(
+            f"{result['benchmark']} on {results.machine_name(result)}: {bar['name']}: "
+            f"asks {bar['asks']}, measured {results.shown(bar['figure'])}"
+        )
+    total = sum(len(result["bars"]) for result in loaded)
+    print(f"{total - len(failing)} of {total} bars hold")
+    return 1 if failing else 0

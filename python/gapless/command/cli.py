@@ -1,0 +1,101 @@
+"""The gapless command: what it understands, and how mistakes are shown."""
+
+import argparse
+import os
+import sys
+
+from gapless import __version__
+from gapless.calibration import calibrate
+from gapless.command import bench, explain, info, launch, report
+from gapless.errors import UserError
+
+
+class Parser(argparse.ArgumentParser):
+    def parse_known_args(self, args=None, namespace=None):
+        """Leaves nothing unknown for the parser of `gapless`, so that the help of the right command is named."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
+
+    def error(self, message):
+        raise UserError(f"{message} (see {self.prog} --help)", 2)
+
+
+def positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+def parser() -> Parser:
+    top = Parser(prog="gapless", description="Noncontiguous data at contiguous speed, on any MPI.")
+    top.add_argument("--version", action="version", version=f"gapless {__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name, function, text):
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(function=function)
+        return sub
+
+    for name, text, through in (
+        ("run", "run a program, or an MPI launcher with its program, with gapless", True),
+        ("exec", "become a program with gapless; for use after a launcher: mpirun -n 4 gapless exec ./app", False),
+    ):
+        sub = command(name, launch.run, text)
+        sub.set_defaults(through_launcher=through)
+        sub.add_argument("--statistics", action="store_true", help="print per rank what was chosen, on stderr")
+        sub.add_argument("--verbose", action="store_true", help="say on stderr which MPI library is in use")
+        sub.add_argument("command", nargs=argparse.REMAINDER, metavar="CMD...")
+
+    sub = command("info", info.info, "say which MPI library and GPU gapless would serve, and what is missing")
+    sub.add_argument("--json", action="store_true", help="the same as JSON")
+    sub.add_argument(
+        "command", nargs="?", metavar="CMD", help="an MPI program; without it, the MPIs of this environment"
+    )
+
+    sub = command("explain", explain.explain, "say what a datatype is, how it is moved and what that costs")
+    sub.add_argument("type", help='for example "vector(1024, 1, 4, int)"')
+    sub.add_argument("--count", type=positive, default=1, help="how many of it one call moves")
+    sub.add_argument("--json", action="store_true", help="the same as JSON")
+
+    sub = command("calibrate", calibrate.calibrate, "measure what messages take here, and keep it for later runs")
+    sub.add_argument("--mpirun", default="mpirun -n 2", metavar="'CMD...'", help="your launcher, for 2 ranks or more")
+    sub.add_argument("--output", metavar="FILE", help="the profile; by default where programs look for it")
+    sub.add_argument("--library", metavar="FILE", help="the libmpi to measure; by default the launcher's own")
+    sub.add_argument("--seconds", type=positive, default=150, help="how long to measure, about")
+
+    sub = command("report", report.report, "say which way a run's messages went, what was predicted and what was real")
+    sub.add_argument("path", help="what GAPLESS_REPORT was in the run, or the file of one rank")
+    sub.add_argument("--html", metavar="FILE", help="write a page with plots instead of text")
+
+    sub = command("bench", bench.bench, "run a benchmark of the checkout, or check the committed results")
+    sub.add_argument("--check", action="store_true", help="list the bars that do not hold over all committed results")
+    sub.add_argument("--list", action="store_true", help="list the benchmarks")
+    sub.add_argument("name", nargs="?", help="a benchmark, or all")
+    sub.add_argument("options", nargs=argparse.REMAINDER, help="what the benchmark itself understands")
+    return top
+
+
+def run(words: list[str]) -> int:
+    arguments = parser().parse_args(words)
+    if arguments.function is launch.run:
+        if arguments.command[:1] == ["--"]:
+            del arguments.command[0]
+        if not arguments.command:
+            raise UserError("there is no program to run (see gapless run --help)", 2)
+    return arguments.function(arguments)
+
+
+def main(words: list[str] | None = None) -> int:
+    try:
+        return run(sys.argv[1:] if words is None else words)
+    except UserError as error:
+        print(f"gapless: {error}", file=sys.stderr)
+        return error.status
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130

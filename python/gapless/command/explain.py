@@ -1,0 +1,155 @@
+"""`gapless explain`: what a datatype is, how it will be moved, and what that costs at least."""
+
+import ctypes
+import json
+import math
+import os
+import re
+from pathlib import Path
+
+from gapless import _library
+from gapless.calibration import profile
+from gapless.errors import UserError
+from gapless.types import Datatype
+
+LINE = 64  # bytes: what one access to memory moves
+
+
+# A constructor with its parenthesis, a list of numbers, a word or number, a closing parenthesis.
+TOKEN = re.compile(r"[a-z]\w*\s*\(|\[[-\d\s,]*\]|[-\w]+|\)")
+KEYWORDS = {"c", "fortran", "none", "block", "cyclic"}
+
+
+def tree(text: str) -> list[str]:
+    """The nesting of a right text form: a constructor with its numbers on one line, its children indented below."""
+    lines: list[str] = []
+    ancestors: list[int] = []
+    for token in TOKEN.findall(text):
+        indent = "  " * len(ancestors)
+        if token == ")":
+            ancestors.pop()
+        elif token.endswith("("):
+            ancestors.append(len(lines))
+            lines.append(indent + token[:-1].strip())
+        elif token[0].isalpha() and token not in KEYWORDS:
+            lines.append(indent + token)
+        else:
+            lines[ancestors[-1]] += " " + token
+    return lines
+
+
+MEMORIES = {"host, MPICH": (0, "MPICH"), "host, Open MPI": (0, "Open MPI"), "GPU": (1, "MPICH")}
+
+
+def predictions(datatype: Datatype, count: int) -> dict:
+    """For each memory and side: the scheme that is chosen, and the nanoseconds of those that apply."""
+    result = {}
+    for memory, (on_gpu, library) in MEMORIES.items():
+        found = (_library.Prediction * _library.SCHEMES)()
+        arguments = ctypes.c_int64(count), on_gpu, library.encode(), found
+        _library.call("gapless_transfer_predict", datatype, *arguments)
+        result[memory] = {
+            side: {
+                "chosen": next((p.scheme.decode() for p in found if p.is_chosen[i]), None),
+                "ns": {p.scheme.decode(): round(p.ns[i]) for p in found if not math.isnan(p.ns[i])},
+            }
+            for i, side in enumerate(("sender", "receiver"))
+        }
+    return result
+
+
+def named_profile() -> str:
+    """What predictions are made from: the file of GAPLESS_PROFILE, for the library that it is of."""
+    path = os.environ.get("GAPLESS_PROFILE", "")
+    if path in ("", profile.BUILT_IN):
+        return profile.BUILT_IN
+    if why := profile.fault(path, ""):
+        return f"{profile.BUILT_IN}; {path} is ignored: {why}"
+    return f"{path} for {json.loads(Path(path).read_text())['library']}, else {profile.BUILT_IN}"
+
+
+def microseconds(ns: float) -> str:
+    us = abs(ns) / 1000
+    return f"{us:.0f} us" if us >= 100 else f"{us:.3g} us"
+
+
+def way(side: dict) -> str:
+    """Host memory is predicted as a difference: what packing spares, beside leaving the message to the library."""
+    chosen, ns = side["chosen"], side["ns"]
+    if chosen is None:
+        return "nothing moves"
+    if "native" not in ns:
+        others = [f"{scheme} {microseconds(of)}" for scheme, of in ns.items() if scheme != chosen]
+        return f"{chosen} {microseconds(ns[chosen])} ({', '.join(others)})"
+    if "packed" not in ns:
+        return "native: it is contiguous"
+    other = "native" if chosen == "packed" else "packed"
+    return f"{chosen}, {microseconds(ns['packed'])} {'sooner' if ns[chosen] <= ns[other] else 'later'} than {other}"
+
+
+def figures(text: str, count: int) -> dict:
+    datatype = Datatype.parse(text)
+    facts = datatype.facts()
+    traffic = datatype.traffic(count)
+    moved = traffic.lines_touched * LINE
+    return {
+        "type": text,
+        "canonical": str(datatype),
+        "size": datatype.size,
+        "lower_bound": datatype.lower_bound,
+        "extent": datatype.extent,
+        "true_lower_bound": datatype.true_lower_bound,
+        "true_extent": datatype.true_extent,
+        "blocks": facts.block_count,
+        "shortest_block": facts.shortest_block,
+        "longest_block": facts.longest_block,
+        "alignment": facts.alignment,
+        "injective": bool(facts.injective),
+        "plan_bytes": facts.memory_bytes,
+        "count": count,
+        "packed_bytes": traffic.packed_bytes,
+        "lines_touched": traffic.lines_touched,
+        "useful_share": traffic.packed_bytes / moved if moved else 1.0,
+        "profile": named_profile(),
+        "messages": predictions(datatype, count),
+    }
+
+
+def explain(arguments) -> int:
+    try:
+        f = figures(arguments.type, arguments.count)
+    except (ValueError, OverflowError) as error:
+        raise UserError(str(error), 2) from error
+    except (OSError, AttributeError, MemoryError) as error:
+        raise UserError(str(error)) from error
+    if arguments.json:
+        print(json.dumps(f, indent=2))
+        return 0
+    if f["shortest_block"] == f["longest_block"]:
+        blocks = f"{f['blocks']} of {f['longest_block']} B"
+    else:
+        blocks = f"{f['blocks']} of {f['shortest_block']} to {f['longest_block']} B"
+    rows = [
+        ("canonical", f["canonical"]),
+        ("size", f"{f['size']} B packed, one every {f['extent']} B"),
+        ("span", f"{f['true_extent']} B from offset {f['true_lower_bound']}"),
+        ("blocks", blocks),
+        ("alignment", f"{f['alignment']} B: the widest word a copy may use"),
+        ("unpack", "in parallel: no byte is named twice" if f["injective"] else "in order: a byte may be named twice"),
+        ("plan", f"{f['plan_bytes']} B"),
+        (
+            f"traffic, count {f['count']}",
+            f"{f['packed_bytes']} B packed, {LINE} B lines touched: {f['lines_touched']}, so "
+            f"{100 * f['useful_share']:.0f} % of what memory moves is data",
+        ),
+    ]
+    rows.append(("profile", f["profile"]))
+    for memory, sides in f["messages"].items():
+        sent, received = way(sides["sender"]), way(sides["receiver"])
+        rows.append((memory, sent if sent == received else f"sent {sent}; received {received}"))
+    print("\n".join(tree(arguments.type)))
+    print()
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}")
+    return 0

@@ -1,0 +1,181 @@
+"""The tables of the documentation, made from committed benchmark results."""
+
+import statistics
+
+from gapless.documents.results import machine_name, shown
+
+NOT_MEASURED = "Not measured yet."
+
+HOST_LAYOUTS = {
+    "vector, 8 B every 16 B x 65536, double": "every other double of 1 MiB",
+    "small, 8 B every 32 B x 128, double": "every fourth double of 4 KiB",
+    "vector, 64 B every 512 B x 65536, int": "64 bytes every 512",
+    "struct {double, int, int, char} x 100000": "struct {double, int, int, char}",
+    "4-D subarray 16^4 of 64^4 floats": "corner 16⁴ of 64⁴ floats",
+    "transposed 1000 x 1000 floats": "1000 x 1000 floats, transposed",
+    "indexed, 4..64 B x 100000, random gaps, int": "list of blocks of 4 to 64 bytes",
+}
+GPU_FACES = {
+    "subarray 1x256x256 of 256x256x256, 8 B elements": "first of 256 planes",
+    "subarray 256x1x256 of 256x256x256, 8 B elements": "a row of every plane",
+    "subarray 256x256x1 of 256x256x256, 8 B elements": "a double of every row",
+}
+HALO = "26 regions of 128^3 floats"
+
+
+def markdown(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def rows_of(results: list[dict], benchmark: str) -> list[tuple[dict, dict]]:
+    """Every row of one benchmark, with the result it belongs to."""
+    return [(result, row) for result in results if result["benchmark"] == benchmark for row in result["rows"]]
+
+
+def machines(found: list[tuple[dict, dict]]) -> str:
+    return ", ".join(dict.fromkeys(machine_name(result) for result, _ in found))
+
+
+def host_table(results: list[dict]) -> str:
+    """Packing a few layouts on the host, a table for each machine."""
+    measured = [result for result in results if result["benchmark"] == "host_pack"]
+    return "\n\n".join(map(table_of_host, measured)) or NOT_MEASURED
+
+
+def table_of_host(result: dict) -> str:
+    """Each library beside gapless as they were in one process."""
+    found = [
+        row for row in result["rows"] if row["case"]["direction"] == "pack" and row["case"]["layout"] in HOST_LAYOUTS
+    ]
+    libraries = list(dict.fromkeys(row["case"]["library"] for row in found))
+    heads = [f"packed on the host ({machine_name(result)}, one core), GB/s"]
+    for library in libraries:
+        heads += [" ".join(library.replace("Version:", "").split()), "gapless"]
+    cells = {layout: [name] for layout, name in HOST_LAYOUTS.items()}
+    for library in libraries:
+        for row in found:
+            if row["case"]["library"] == library:
+                cells[row["case"]["layout"]] += [f"{row['peers'][library]:.1f}", f"**{row['value']:.1f}**"]
+    return markdown(heads, list(cells.values()))
+
+
+def gpu_table(results: list[dict]) -> str:
+    """Packing the faces of a cube on the GPU, beside the vendor's call and other libraries."""
+    found = [
+        (result, row)
+        for result, row in rows_of(results, "pack")
+        if row["case"]["table"] == "faces" and row["case"]["direction"] == "pack" and row["case"]["layout"] in GPU_FACES
+    ]
+    if not found:
+        return NOT_MEASURED
+    others = [name for name in dict.fromkeys(name for _, row in found for name in row["peers"]) if is_other(name)]
+    heads = [f"faces of 256³ doubles, packed on the GPU ({machines(found)}), GB/s", "cudaMemcpy2D or 3D", *others]
+    rows = []
+    for _, row in found:
+        vendor = max(row["peers"].get(call, 0) for call in ("cudaMemcpy2DAsync", "cudaMemcpy3DAsync"))
+        theirs = [f"{row['peers'][name]:.0f}" if name in row["peers"] else "" for name in others]
+        rows.append([GPU_FACES[row["case"]["layout"]], f"{vendor:.0f}", *theirs, f"**{row['value']:.0f}**"])
+    return markdown([*heads, "gapless"], rows)
+
+
+def is_other(peer: str) -> bool:
+    """Is it another library, rather than the vendor's calls or a yardstick of the benchmark's own?"""
+    return not peer.startswith(("cuda", "copy", "hand"))
+
+
+def halo_sentence(results: list[dict]) -> str:
+    for _, row in rows_of(results, "pack"):
+        if row["case"]["table"] == "halo" and row["case"]["layout"] == HALO:
+            return (
+                f"The 26 halo regions of 128³ floats, up to 64 KiB each, are packed on that GPU in "
+                f"**{row['value']:.1f} µs** by one launch; one call a region takes {row['peers']['26 calls']:.0f} µs."
+            )
+    return NOT_MEASURED
+
+
+def types_table(results: list[dict]) -> str:
+    """What a datatype's life or its uses cost, over what they cost in the library, by the number of uses."""
+    cells: dict[tuple[str, str], list[str]] = {}
+    heads = ["datatype", "library"]
+    found = [(result, row) for result, row in rows_of(results, "types") if "uses" in row["case"]]
+    for _, row in found:
+        case = row["case"]
+        head = f"{case['uses']} uses" if case["uses"] > 1 else "1 use"
+        if head not in heads:
+            heads.append(head)
+        line = cells.setdefault((case["type"], case["library"]), [case["type"], case["library"]])
+        line.append(f"{row['value'] / row['bound']:.2f}")
+    if not found:
+        return NOT_MEASURED
+    return f"On {machines(found)}:\n\n" + markdown(heads, list(cells.values()))
+
+
+def readme(results: list[dict]) -> str:
+    targets = [bar for result in results for bar in result["bars"]]
+    met = sum(target["holds"] for target in targets)
+    link = f"{met} of the {len(targets)} targets that gapless sets itself are met: [every target](docs/results.md)."
+    return "\n\n".join((host_table(results), gpu_table(results), halo_sentence(results), link))
+
+
+def targets_table(results: list[dict]) -> str:
+    """What each benchmark asks, and what was measured: one row a target. Result files call targets bars."""
+    rows = [
+        [
+            f"{result['benchmark']}: {target['name']}",
+            target["asks"],
+            shown(target["figure"]),
+            "yes" if target["holds"] else "**no**",
+            f"{machine_name(result)}, {result['commit']}",
+        ]
+        for result in results
+        for target in result["bars"]
+    ]
+    return markdown(["question", "target", "measured", "met", "machine, commit"], rows)
+
+
+def gpu_classes_table(results: list[dict]) -> str:
+    """Large packs of each class on each GPU, with the bound, the hand-written kernel and every other library."""
+    tables = []
+    for result in results:
+        rows = [row for row in result["rows"] if row["case"].get("table") == "large"]
+        largest = [row for row in rows if row["case"]["bytes"] >= 60 << 20]
+        if not largest:
+            continue
+        peers = list(dict.fromkeys(name for row in largest for name in row["peers"]))
+        heads = ["layout", "", "gapless", "of the bound", *peers]
+        cells = [
+            [
+                row["case"]["layout"],
+                row["case"]["direction"],
+                f"**{row['value']:.0f}**",
+                f"{row['value'] / row['bound']:.2f}",
+                *(f"{row['peers'][name]:.0f}" if name in row["peers"] else "" for name in peers),
+            ]
+            for row in largest
+        ]
+        origin = f"{machine_name(result)}, {result['date']}, commit {result['commit']}, GB/s of packed bytes:"
+        tables.append(origin + "\n\n" + markdown(heads, cells))
+    return "\n\n".join(tables) or NOT_MEASURED
+
+
+def peer_ratios_table(results: list[dict]) -> str:
+    """How many times each other library's rate gapless has, over all rates of the GPU benchmark that both reach."""
+    ratios: dict[str, dict[str, list[float]]] = {}
+    for _, row in rows_of(results, "pack"):
+        if row["unit"] != "GB/s":
+            continue
+        for peer, rate in row["peers"].items():
+            if is_other(peer) and row["case"]["table"] in ("large", "block_lengths", "faces"):
+                ratios.setdefault(peer, {}).setdefault(row["case"]["family"], []).append(row["value"] / rate)
+    if not ratios:
+        return NOT_MEASURED
+    families = list(dict.fromkeys(family for of_peer in ratios.values() for family in of_peer))
+    rows = [[family, *(spread(of_peer.get(family, [])) for of_peer in ratios.values())] for family in families]
+    return markdown(["gapless, times the rate of", *ratios], rows)
+
+
+def spread(ratios: list[float]) -> str:
+    if not ratios:
+        return ""
+    return f"**{statistics.geometric_mean(ratios):.2f}** ({min(ratios):.2f} to {max(ratios):.4g}, {len(ratios)} rows)"

@@ -1,0 +1,150 @@
+// Persistent messages, and exchanges under one request: schedules of one or two messages.
+#include <exception>
+#include <vector>
+
+#include "endpoints/calls/forms.hpp"
+#include "endpoints/delivery/progress.hpp"
+#include "endpoints/inner.hpp"
+#include "mpi/lifetime/errors.hpp"
+
+namespace gapless::mpi::endpoints::calls {
+namespace {
+
+Data owned(Schedule& schedule, const Data& data) { return {data.memory, data.count, schedule.own(data.datatype)}; }
+
+int keep_send(Endpoint& endpoint, const Data& data, int to, int tag, Mode mode, MPI_Request* request) {
+  if (const int code = check_send(endpoint, to, tag); code != MPI_SUCCESS) return raise(endpoint, code);
+  auto schedule = std::make_unique<Schedule>(endpoint, true);
+  if (to != MPI_PROC_NULL) schedule->send(owned(*schedule, data), to, tag, Context::messages, mode);
+  return raise(endpoint, keep_under_request(std::move(schedule), request));
+}
+
+int keep_receive(Endpoint& endpoint, const Data& data, int from, int tag, MPI_Request* request) {
+  if (const int code = check_receive(endpoint, from, tag); code != MPI_SUCCESS) return raise(endpoint, code);
+  auto schedule = std::make_unique<Schedule>(endpoint, true);
+  schedule->receives = true;
+  if (from != MPI_PROC_NULL) schedule->receive(owned(*schedule, data), from, tag, Context::messages, true);
+  return raise(endpoint, keep_under_request(std::move(schedule), request));
+}
+
+struct Ends {
+  int to, send_tag, from, receive_tag;
+};
+
+int start_exchange(Endpoint& endpoint, const Data& out, const Data& in, bool in_place, const Ends& ends,
+                   MPI_Request* request) {
+  int code = check_send(endpoint, ends.to, ends.send_tag);
+  if (code == MPI_SUCCESS) code = check_receive(endpoint, ends.from, ends.receive_tag);
+  if (code == MPI_SUCCESS && in.count < 0) code = MPI_ERR_COUNT;
+  if (code == MPI_SUCCESS && in.datatype == MPI_DATATYPE_NULL) code = MPI_ERR_TYPE;
+  if (code != MPI_SUCCESS) return raise(endpoint, code);
+  auto schedule = std::make_unique<Schedule>(endpoint, true);
+  schedule->receives = true;
+  const Data target = owned(*schedule, in);
+  Data source = owned(*schedule, out);
+  if (in_place) {
+    source = schedule->elements(target.count, target.datatype)->data();
+    schedule->copy(target, source);
+  }
+  if (ends.from != MPI_PROC_NULL) schedule->receive(target, ends.from, ends.receive_tag, Context::messages, true);
+  if (ends.to != MPI_PROC_NULL) schedule->send(source, ends.to, ends.send_tag, Context::messages, Mode::standard);
+  return raise(endpoint, start_under_request(std::move(schedule), request));
+}
+
+/// Starts a persistent request of an endpoint.
+int start(Task& task) {
+  const int code = requests::activate(task);
+  if (code != MPI_SUCCESS) return raise(*task.endpoint, code);
+  static_cast<Schedule&>(task).start();
+  return MPI_SUCCESS;
+}
+
+Task* find_persistent(MPI_Request request) noexcept {
+  Task* const task = requests::find(request);
+  return task != nullptr && task->notice == Notice::persistent ? task : nullptr;
+}
+
+template <class Call>
+int guarded(Call call) noexcept {
+  try {
+    return call();
+  } catch (const std::exception&) {
+    return raise_without_object(MPI_ERR_NO_MEM);
+  }
+}
+
+}  // namespace
+
+#define ENDPOINTS_PERSISTENT(suffix, Count)                                                                            \
+  GAPLESS_IF_DECLARED(                                                                                                 \
+      Send_init##suffix, int Send_init##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int tag,   \
+                                               MPI_Comm, MPI_Request* r) {                                             \
+        return keep_send(e, {b, n, t}, to, tag, Mode::standard, r);                                                    \
+      })                                                                                                               \
+  GAPLESS_IF_DECLARED(                                                                                                 \
+      Ssend_init##suffix, int Ssend_init##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int tag, \
+                                                 MPI_Comm, MPI_Request* r) {                                           \
+        return keep_send(e, {b, n, t}, to, tag, Mode::synchronous, r);                                                 \
+      })                                                                                                               \
+  GAPLESS_IF_DECLARED(                                                                                                 \
+      Bsend_init##suffix, int Bsend_init##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int tag, \
+                                                 MPI_Comm, MPI_Request* r) {                                           \
+        return keep_send(e, {b, n, t}, to, tag, Mode::buffered, r);                                                    \
+      })                                                                                                               \
+  GAPLESS_IF_DECLARED(                                                                                                 \
+      Rsend_init##suffix, int Rsend_init##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int tag, \
+                                                 MPI_Comm, MPI_Request* r) {                                           \
+        return keep_send(e, {b, n, t}, to, tag, Mode::standard, r);                                                    \
+      })                                                                                                               \
+  GAPLESS_IF_DECLARED(                                                                                                 \
+      Recv_init##suffix, int Recv_init##suffix(Endpoint& e, void* b, Count n, MPI_Datatype t, int from, int tag,       \
+                                               MPI_Comm, MPI_Request* r) {                                             \
+        return keep_receive(e, {b, n, t}, from, tag, r);                                                               \
+      })                                                                                                               \
+  GAPLESS_IF_DECLARED(                                                                                                 \
+      Isendrecv##suffix,                                                                                               \
+      int Isendrecv##suffix(Endpoint& e, const void* b, Count n, MPI_Datatype t, int to, int send_tag, void* rb,       \
+                            Count rn, MPI_Datatype rt, int from, int receive_tag, MPI_Comm, MPI_Request* r) {          \
+        return start_exchange(e, {b, n, t}, {rb, rn, rt}, false, {to, send_tag, from, receive_tag}, r);                \
+      })                                                                                                               \
+  GAPLESS_IF_DECLARED(                                                                                                 \
+      Isendrecv_replace##suffix,                                                                                       \
+      int Isendrecv_replace##suffix(Endpoint& e, void* b, Count n, MPI_Datatype t, int to, int send_tag, int from,     \
+                                    int receive_tag, MPI_Comm, MPI_Request* r) {                                       \
+        return start_exchange(e, {b, n, t}, {b, n, t}, true, {to, send_tag, from, receive_tag}, r);                    \
+      })
+ENDPOINTS_PERSISTENT(, int)
+ENDPOINTS_PERSISTENT(_c, MPI_Count)
+#undef ENDPOINTS_PERSISTENT
+
+int Start(MPI_Request* request) {
+  return guarded([&]() -> int {
+    Task* const task = request == nullptr ? nullptr : find_persistent(*request);
+    return task == nullptr ? inner.Start(request) : start(*task);
+  });
+}
+
+int Startall(int count, MPI_Request* requests) {
+  return guarded([&]() -> int {
+    if (requests::are_none() || requests == nullptr) return inner.Startall(count, requests);
+    std::vector<MPI_Request> others;
+    int result = MPI_SUCCESS;
+    for (int i = 0; i < count; ++i) {
+      Task* const task = find_persistent(requests[i]);
+      const int code = task != nullptr ? start(*task) : MPI_SUCCESS;
+      if (task == nullptr) others.push_back(requests[i]);
+      if (result == MPI_SUCCESS) result = code;
+    }
+    const int code = others.empty() ? MPI_SUCCESS : inner.Startall(static_cast<int>(others.size()), others.data());
+    return code != MPI_SUCCESS ? code : result;
+  });
+}
+
+int Request_free(MPI_Request* request) {
+  return guarded([&]() -> int {
+    Task* const task = request == nullptr ? nullptr : find_persistent(*request);
+    return task == nullptr ? inner.Request_free(request) : requests::free_persistent(*task, request);
+  });
+}
+
+}  // namespace gapless::mpi::endpoints::calls

@@ -1,0 +1,49 @@
+// The collectives of endpoints as schedules of messages: trees and rings of plain kind, one list of steps for the
+// blocking, nonblocking and persistent forms. Endpoints of one process copy from buffer to buffer.
+//
+// Reductions combine neighbouring ranges of ranks only, so operations that do not commute get their order.
+#pragma once
+
+#include <functional>
+
+#include "endpoints/delivery/schedule.hpp"
+
+namespace gapless::mpi::endpoints::plans {
+
+/// The buffer for, or from, one peer.
+using DataOf = std::function<Data(int)>;
+
+/// Elements of a datatype somewhere in an array of them.
+struct Array {
+  const void* memory;
+  MPI_Datatype datatype;
+  MPI_Count extent = 0;
+
+  Array(const void* start, MPI_Datatype type) noexcept;
+  Data part(MPI_Count first, MPI_Count count) const noexcept;
+};
+
+void barrier(Schedule& schedule);
+void broadcast(Schedule& schedule, const Data& data, int root);
+void gather(Schedule& schedule, const Data& mine, bool in_place, int root, const DataOf& in);
+void scatter(Schedule& schedule, const DataOf& out, bool in_place, int root, const Data& mine);
+/// Every rank sends `out(peer)` to each and receives `in(peer)` from each; in place, not to and from itself.
+void exchange(Schedule& schedule, const DataOf& out, const DataOf& in, bool in_place);
+/// What is received takes the place of what is sent.
+void exchange_in_place(Schedule& schedule, const DataOf& in);
+
+struct Reduction {
+  const void* operand;
+  void* result;
+  MPI_Count count;
+  MPI_Datatype datatype;
+  MPI_Op operation;
+};
+void reduce(Schedule& schedule, const Reduction& reduction, int root);
+void reduce_to_all(Schedule& schedule, const Reduction& reduction);
+/// `counts(rank)`: how many elements of the result each rank gets, into `reduction.result`.
+void reduce_and_scatter(Schedule& schedule, const Reduction& reduction, const std::function<MPI_Count(int)>& counts);
+/// Prefix reductions. `inclusive`: MPI_Scan, else MPI_Exscan.
+void scan(Schedule& schedule, const Reduction& reduction, bool inclusive);
+
+}  // namespace gapless::mpi::endpoints::plans

@@ -1,0 +1,218 @@
+#include "endpoints/delivery/schedule.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+#include "endpoints/delivery/progress.hpp"
+#include "endpoints/inner.hpp"
+
+namespace gapless::mpi::endpoints {
+
+Elements::Elements(MPI_Count count, MPI_Datatype datatype) noexcept : count_(count), datatype_(datatype) {
+  MPI_Count lower_bound = 0, extent = 0, true_lower_bound = 0, true_extent = 0;
+  native.Type_get_extent_x(datatype, &lower_bound, &extent);
+  native.Type_get_true_extent_x(datatype, &true_lower_bound, &true_extent);
+  const MPI_Count last = extent * (count > 0 ? count - 1 : 0);
+  const MPI_Count span = true_extent + (last < 0 ? -last : last);
+  memory_.reset(new (std::nothrow) std::byte[static_cast<std::size_t>(span > 0 ? span : 1)]);
+  first_ = const_cast<void*>(
+      address_of(memory_.get(), static_cast<std::intptr_t>((last < 0 ? -last : 0) - true_lower_bound)));
+}
+
+namespace {
+
+int combine_now(const Data& left, const Data& right, MPI_Op operation) noexcept {
+  void* const result = const_cast<void*>(right.memory);
+  if (left.count <= std::numeric_limits<int>::max())
+    return inner.Reduce_local(left.memory, result, static_cast<int>(left.count), left.datatype, operation);
+#if GAPLESS_DECLARED_Reduce_local_c
+  if (inner.Reduce_local_c != nullptr)
+    return inner.Reduce_local_c(left.memory, result, left.count, left.datatype, operation);
+#endif
+  return MPI_ERR_COUNT;
+}
+
+}  // namespace
+
+Schedule::Schedule(Endpoint& of, bool outlives_call) : outlives_call_(outlives_call) { endpoint = share(of); }
+
+Schedule::~Schedule() {
+  for (auto& [program, mine] : owned_) {
+    if (mine != program) inner.Type_free(&mine);
+  }
+}
+
+void Schedule::send(const Data& data, int to, int tag, Context context, Mode mode) {
+  if (data.count < 0 || data.datatype == MPI_DATATYPE_NULL) return fail(data.count < 0 ? MPI_ERR_COUNT : MPI_ERR_TYPE);
+  steps_.push_back({Step::Kind::send, data, {}, to, tag, context, mode, false, {}});
+}
+
+void Schedule::receive(const Data& data, int from, int tag, Context context, bool tell) {
+  if (data.count < 0 || data.datatype == MPI_DATATYPE_NULL) return fail(data.count < 0 ? MPI_ERR_COUNT : MPI_ERR_TYPE);
+  steps_.push_back({Step::Kind::receive, data, {}, from, tag, context, Mode::standard, tell, {}});
+}
+
+void Schedule::copy(const Data& from, const Data& to) { steps_.push_back({Step::Kind::copy, from, to}); }
+
+void Schedule::combine(const Data& left, const Data& right, MPI_Op operation) {
+  Step step{Step::Kind::combine, left, right};
+  step.operation = operation;
+  steps_.push_back(step);
+}
+
+void Schedule::fence() { steps_.push_back({Step::Kind::fence}); }
+
+Elements* Schedule::elements(MPI_Count count, MPI_Datatype datatype) {
+  elements_.push_back(std::make_unique<Elements>(count, datatype));
+  if (!*elements_.back()) fail(MPI_ERR_NO_MEM);
+  return elements_.back().get();
+}
+
+MPI_Datatype Schedule::own(MPI_Datatype datatype) {
+  if (!outlives_call_ || datatype == MPI_DATATYPE_NULL) return datatype;
+  for (const auto& [program, mine] : owned_) {
+    if (program == datatype) return mine;
+  }
+  int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
+  MPI_Datatype mine = datatype;
+  if (native.Type_get_envelope(datatype, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
+      combiner != MPI_COMBINER_NAMED && native.Type_dup(datatype, &mine) != MPI_SUCCESS)
+    mine = datatype;
+  owned_.emplace_back(datatype, mine);
+  return mine;
+}
+
+void Schedule::restart() {
+  next_ = 0;
+  round_.clear();
+  told_ = nullptr;
+  code = MPI_SUCCESS;
+  cancelled = false;
+  source = MPI_PROC_NULL;
+  tag = MPI_ANY_TAG;
+  bytes = 0;
+  begin(*this);
+}
+
+void Schedule::start_message(const Step& step) {
+  round_.push_back(std::make_unique<Operation>());
+  Operation& operation = *round_.back();
+  operation.receives = step.kind == Step::Kind::receive;
+  const int refused = set_buffer(operation, *endpoint, step.data);
+  if (refused != MPI_SUCCESS) {
+    round_.pop_back();
+    return give_up(refused);
+  }
+  if (step.tell) told_ = &operation;
+  if (operation.receives) {
+    start_receive(operation, step.peer, step.tag, step.context);
+  } else {
+    start_send(operation, step.data, step.peer, step.tag, step.context, step.mode);
+  }
+}
+
+void Schedule::take(const Step& step) {
+  int failure = MPI_SUCCESS;
+  switch (step.kind) {
+    case Step::Kind::send:
+    case Step::Kind::receive:
+      return start_message(step);
+    case Step::Kind::copy:
+      failure = copy_data(*endpoint, step.data, step.other);
+      break;
+    case Step::Kind::combine:
+      failure = combine_now(step.data, step.other, step.operation);
+      break;
+    case Step::Kind::fence:
+      break;
+  }
+  if (failure != MPI_SUCCESS && code == MPI_SUCCESS) code = failure;
+}
+
+/// No further step; what can be taken back is.
+void Schedule::give_up(int failure) {
+  if (code == MPI_SUCCESS) code = failure;
+  next_ = steps_.size();
+  for (const auto& operation : round_) operation->cancel();
+}
+
+bool Schedule::is_round_done() noexcept {
+  return std::all_of(round_.begin(), round_.end(),
+                     [](const auto& operation) { return operation->done.load(std::memory_order_acquire); });
+}
+
+void Schedule::end_round() {
+  for (const auto& operation : round_) {
+    if (code == MPI_SUCCESS) code = operation->code;
+    if (operation.get() == told_) {
+      source = told_->source;
+      tag = told_->tag;
+      bytes = told_->bytes;
+      told_ = nullptr;
+    }
+    cancelled = cancelled || operation->cancelled;
+  }
+  round_.clear();
+}
+
+bool Schedule::advance() {
+  for (;;) {
+    if (!is_round_done()) return false;
+    end_round();
+    if (next_ == steps_.size()) return true;
+    while (next_ < steps_.size()) {
+      const Step& step = steps_[next_++];
+      if (step.kind == Step::Kind::fence) break;
+      take(step);
+    }
+  }
+}
+
+int Schedule::run() {
+  if (mistake_ != MPI_SUCCESS) return mistake_;
+  restart();
+  drive_until(*endpoint, [&] { return advance(); });
+  complete(*this);
+  return code;
+}
+
+void Schedule::start() {
+  Endpoint& mine = *endpoint;
+  const std::shared_ptr<Endpoint> kept = endpoint;
+  const std::lock_guard lock(mine.schedules_mutex);
+  restart();
+  if (advance()) return complete(*this);
+  mine.schedules.push_back(this);
+  mine.schedule_count.store(static_cast<int>(mine.schedules.size()), std::memory_order_relaxed);
+}
+
+void Schedule::cancel() noexcept {
+  const std::lock_guard lock(endpoint->schedules_mutex);
+  for (const auto& operation : round_) {
+    if (operation->envelope.context == Context::messages) operation->cancel();
+  }
+}
+
+void advance_schedules(Endpoint& endpoint) {
+  if (endpoint.schedule_count.load(std::memory_order_relaxed) == 0) return;
+  const std::unique_lock lock(endpoint.schedules_mutex, std::try_to_lock);
+  if (!lock) return;
+  auto& all = endpoint.schedules;
+  for (std::size_t i = 0; i < all.size();) {
+    Schedule& schedule = *all[i];
+    if (!schedule.advance()) {
+      ++i;
+      continue;
+    }
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+    endpoint.schedule_count.store(static_cast<int>(all.size()), std::memory_order_relaxed);
+    if (all.empty() && endpoint.is_freed) {
+      endpoint.leave_communicator();
+      end_lingering(endpoint);
+    }
+    complete(schedule);
+  }
+}
+
+}  // namespace gapless::mpi::endpoints

@@ -1,0 +1,98 @@
+// Several messages of an endpoint with work between them, under one request or in one call: collectives, and exchanges.
+//
+// A schedule is made whole, as a list of steps, and run by whoever drives the endpoint. Steps start one after another;
+// a fence waits for all messages before it. So the blocking, nonblocking and persistent forms of a collective are one
+// list, and a persistent one is the list run again.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "endpoints/delivery/operation.hpp"
+
+namespace gapless::mpi::endpoints {
+
+/// Memory for elements of a datatype.
+class Elements {
+ public:
+  Elements(MPI_Count count, MPI_Datatype datatype) noexcept;
+  explicit operator bool() const noexcept { return memory_ != nullptr; }
+  Data data() const noexcept { return {first_, count_, datatype_}; }
+
+ private:
+  MPI_Count count_;
+  MPI_Datatype datatype_;
+  std::unique_ptr<std::byte[]> memory_;
+  void* first_ = nullptr;
+};
+
+class Schedule : public Task {
+ public:
+  /// `outlives_call`: the call that makes it returns before it is done.
+  Schedule(Endpoint& of, bool outlives_call);
+  ~Schedule() override;
+
+  // Steps. Peers are ranks; `tell` is of the one receive that the schedule's status tells of.
+  void send(const Data& data, int to) { send(data, to, tag_, Context::collective, Mode::standard); }
+  void receive(const Data& data, int from) { receive(data, from, tag_, Context::collective, false); }
+  void send(const Data& data, int to, int tag, Context context, Mode mode);
+  void receive(const Data& data, int from, int tag, Context context, bool tell);
+  void copy(const Data& from, const Data& to);
+  /// right = left op right
+  void combine(const Data& left, const Data& right, MPI_Op operation);
+  void fence();
+
+  /// Memory that lives as long as the schedule; null if there is none to be had, and the schedule ends in that error.
+  Elements* elements(MPI_Count count, MPI_Datatype datatype);
+  /// The program may free its datatypes while the schedule runs.
+  MPI_Datatype own(MPI_Datatype datatype);
+  /// An error of the arguments: the schedule is not to be run.
+  void fail(int code) noexcept {
+    if (mistake_ == MPI_SUCCESS) mistake_ = code;
+  }
+  int mistake() const noexcept { return mistake_; }
+  /// What the messages of this collective are told from those of others by.
+  void set_tag(int tag) noexcept { tag_ = tag; }
+  int size() const noexcept { return endpoint->communicator->size(); }
+  int rank() const noexcept { return endpoint->rank; }
+
+  /// Runs it in this call. Its code.
+  int run();
+  /// Starts it; whoever drives the endpoint carries it on. It may be complete, and gone, at once.
+  void start();
+  void cancel() noexcept override;
+  /// Does what can be done. True once all is done; then only `complete` is left.
+  bool advance();
+
+ private:
+  struct Step {
+    enum class Kind : std::uint8_t { send, receive, copy, combine, fence } kind;
+    Data data{}, other{};
+    int peer = 0, tag = 0;
+    Context context = Context::collective;
+    Mode mode = Mode::standard;
+    bool tell = false;
+    MPI_Op operation{};
+  };
+  void restart();
+  void take(const Step& step);
+  void start_message(const Step& step);
+  bool is_round_done() noexcept;
+  void end_round();
+  void give_up(int failure);
+
+  std::vector<Step> steps_;
+  std::size_t next_ = 0;
+  std::vector<std::unique_ptr<Operation>> round_;
+  Operation* told_ = nullptr;
+  std::vector<std::unique_ptr<Elements>> elements_;
+  std::vector<std::pair<MPI_Datatype, MPI_Datatype>> owned_;
+  bool outlives_call_;
+  int tag_ = 0;
+  int mistake_ = MPI_SUCCESS;
+};
+
+/// Advances the schedules that were started on the endpoint.
+void advance_schedules(Endpoint& endpoint);
+
+}  // namespace gapless::mpi::endpoints

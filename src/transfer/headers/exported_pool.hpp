@@ -1,0 +1,68 @@
+// This process's GPU memory that peers unpack messages from: one allocation, in equal segments.
+//
+// A message has segments in a row. Their owner packs into them and is done; the receiver lets go of them by one word in
+// the owner's inbox. So a sender waits for nobody, and what it has offered stays although its call has returned. The
+// allocation is the pool's alone, for the driver frees no memory that a peer has mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "device/runtime.hpp"
+#include "transfer/headers/inbox.hpp"
+
+namespace gapless::transfer::headers {
+
+/// The segments of one message. Without any, `count` is 0.
+struct SegmentRun {
+  std::uint32_t first = 0, count = 0;
+};
+
+/// Thread-safe.
+class ExportedPool {
+ public:
+  /// `words` are zeros, and outlive the pool. It has `bytes` of GPU memory once that is asked for.
+  ExportedPool(SegmentWords& words, std::size_t bytes) noexcept
+      : words_(words), segment_bytes_(bytes / exported_segments / alignment * alignment) {}
+  ~ExportedPool();
+  ExportedPool(const ExportedPool&) = delete;
+  ExportedPool& operator=(const ExportedPool&) = delete;
+
+  /// Is there memory on that GPU that peers may map? The GPU that asks first has it, until its context is another one
+  /// and the last message has been fetched.
+  bool is_there(int device) noexcept;
+
+  // Precondition of those: is_there().
+
+  const device::MemoryHandle& handle() const noexcept { return handle_; }
+  SegmentRun take(std::size_t bytes) noexcept;
+  void give_back(SegmentRun run) noexcept { words_[run.first].store(0, std::memory_order_release); }
+  std::byte* data(SegmentRun run) const noexcept { return memory_ + run.first * segment_bytes_; }
+
+ private:
+  static constexpr std::size_t alignment = 256;
+  /// The driver does not like to be asked for what it has refused.
+  static constexpr unsigned most_refusals = 4;
+
+  bool make(int device) noexcept;
+  bool is_empty() const noexcept;
+  /// The first segment of a free run within [begin, end); `end` where there is none.
+  std::uint32_t find(std::uint32_t begin, std::uint32_t end, std::uint32_t count) const noexcept;
+
+  SegmentWords& words_;
+  const std::size_t segment_bytes_;
+  std::mutex mutex_;  ///< guards all below
+  std::byte* memory_ = nullptr;
+  device::MemoryHandle handle_;
+  int device_ = -1;
+  std::uint64_t context_ = 0;
+  unsigned refusals_ = 0;
+  std::uint32_t next_ = 0;                         ///< where the next message begins to look
+  std::uint16_t lengths_[exported_segments] = {};  ///< of the run that begins there, if its word is set
+};
+
+/// The process's own. Precondition: is_listening().
+ExportedPool& own_exported_pool() noexcept;
+
+}  // namespace gapless::transfer::headers

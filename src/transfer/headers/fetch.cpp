@@ -1,0 +1,64 @@
+#include "transfer/headers/fetch.hpp"
+
+#include <cstddef>
+
+#include "transfer/headers/introductions.hpp"
+#include "transfer/rdma/rendezvous/fabric_message.hpp"
+#include "transfer/schemes/slots.hpp"
+
+namespace gapless::transfer::headers {
+
+using rdma::FabricWay;
+using schemes::ExportedWay;
+using schemes::SlotsWay;
+
+WaySet ways_of_receiver() noexcept {
+  WaySet ways{WayKind::slots};
+  if (accepting_device() >= 0) ways.add(WayKind::exported);
+  if (rdma::fabric_kind() != 0) ways.add(WayKind::fabric);
+  return ways;
+}
+
+SenderFacts facts_of(const Header& header) noexcept { return {header.bytes(), header.ways()}; }
+
+void Fetch::release_others(const Header& header, WayKind taken) noexcept {
+  std::byte* const nowhere = nullptr;
+  if (taken != WayKind::slots) {
+    if (const auto way = header.way<SlotsWay>()) static_cast<void>(fetch_from_slots(header, *way, nowhere, 0));
+  }
+  if (taken != WayKind::exported) {
+    if (const auto way = header.way<ExportedWay>()) schemes::release_exported(*way);
+  }
+  if (taken != WayKind::fabric) {
+    if (const auto way = header.way<FabricWay>()) rdma::refuse_by_fabric(*way);
+  }
+}
+
+Result Fetch::move(const Header& header, const Decision& decision, const Buffer& into, std::byte* landing,
+                   Batch& batch) noexcept {
+  const bool lands = decision.goes_by_packed_memory;
+  const auto bytes = static_cast<std::size_t>(decision.bytes);
+  if (const auto way = header.way<SlotsWay>(); way && decision.way == WayKind::slots)
+    return lands ? fetch_from_slots(header, *way, landing, bytes) : fetch_from_slots(header, *way, into, bytes);
+  if (const auto way = header.way<ExportedWay>(); way && decision.way == WayKind::exported)
+    return lands ? direct_.copy(*way, landing, bytes) : direct_.begin(*way, into, bytes, batch);
+  if (const auto way = header.way<FabricWay>(); way && decision.way == WayKind::fabric) {
+    // All of the message, or none. What of an element is left over at its end lands too.
+    if (way->offer.blocks.bytes != header.bytes()) return Result::peer_failed;
+    return lands ? rdma::fetch_by_fabric(*way, landing) : rdma::fetch_by_fabric(*way, into);
+  }
+  return Result::peer_failed;
+}
+
+Result Fetch::begin(const Header& header, const Decision& decision, const Buffer& into, std::byte* landing,
+                    Operation* packed, Batch& batch) noexcept {
+  release_others(header, decision.way);
+  if (decision.outcome == Outcome::truncated) return Result::ok;
+  const Result result = move(header, decision, into, landing, batch);
+  if (decision.goes_by_packed_memory && packed != nullptr) {
+    packed->finish_in(batch, result == Result::ok ? static_cast<std::size_t>(decision.bytes) : 0);
+  }
+  return result;
+}
+
+}  // namespace gapless::transfer::headers

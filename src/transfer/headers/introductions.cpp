@@ -1,0 +1,97 @@
+#include "transfer/headers/introductions.hpp"
+
+#include <atomic>
+#include <mutex>
+
+#include "device/device.hpp"
+#include "transfer/headers/speakers.hpp"
+
+namespace gapless::transfer::headers {
+namespace {
+
+using State = Introduction::State;
+
+constinit std::atomic<std::uint32_t> answered{0};
+constinit std::atomic<int> first_device{-1};
+
+/// Takes a place for this process's introduction; null where others have taken all.
+Introduction* find_place(Inbox& peer) noexcept {
+  const unsigned known = peer.introduction.load(std::memory_order_acquire);
+  if (known < introduction_count) return &peer.head().introductions[known];
+  for (unsigned i = 0; i < introduction_count; ++i) {
+    Introduction& place = peer.head().introductions[i];
+    State expected = State::none;
+    if (!place.state.compare_exchange_strong(expected, State::being_written, std::memory_order_acq_rel)) continue;
+    peer.introduction.store(i, std::memory_order_release);
+    return &place;
+  }
+  return nullptr;
+}
+
+void ask(Inbox& peer, Introduction& place, const device::MemoryHandle& handle) noexcept {
+  place.state.store(State::being_written, std::memory_order_relaxed);
+  place.rank = own_rank();
+  place.handle = handle;
+  place.state.store(State::asked, std::memory_order_release);
+  peer.head().asked.fetch_add(1, std::memory_order_release);
+}
+
+bool can_map(const Introduction& introduction, int device) noexcept {
+  device::Status status = device::Status::failed;
+  return static_cast<bool>(opened_memory().use(introduction.handle, device, status));
+}
+
+[[gnu::noinline]] void answer(int device) noexcept {
+  static std::mutex& mutex = *new std::mutex;
+  const std::lock_guard lock(mutex);
+  InboxHead& head = own_inbox().head();
+  std::uint32_t all = head.asked.load(std::memory_order_acquire);
+  if (device::runtime() == nullptr) return;
+  for (Introduction& introduction : head.introductions) {
+    if (introduction.state.load(std::memory_order_acquire) != State::asked) continue;
+    // The segments are let go of in their owner's inbox, which is looked for again if it is not found yet.
+    if (find_inbox(introduction.rank) == nullptr) {
+      all = head.asked.load(std::memory_order_relaxed) - 1;
+      continue;
+    }
+    const bool can = can_map(introduction, device);
+    int none = -1;
+    if (can) first_device.compare_exchange_strong(none, device, std::memory_order_acq_rel);
+    introduction.state.store(can ? State::accepted : State::refused, std::memory_order_release);
+  }
+  answered.store(all, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+bool has_accepted(Inbox& peer, const device::MemoryHandle& handle) noexcept {
+  static std::mutex& mutex = *new std::mutex;
+  const unsigned known = peer.introduction.load(std::memory_order_acquire);
+  if (known < introduction_count) {
+    const Introduction& place = peer.head().introductions[known];
+    const State state = place.state.load(std::memory_order_acquire);
+    if (state == State::accepted && place.handle.number == handle.number) return true;
+    if (state == State::asked || place.handle.number == handle.number) return false;
+  }
+  const std::lock_guard lock(mutex);
+  if (Introduction* const place = find_place(peer)) {
+    const bool is_other = place->handle.number != handle.number;
+    if (is_other && place->state.load(std::memory_order_acquire) != State::asked) ask(peer, *place, handle);
+  }
+  return false;
+}
+
+void answer_introductions(int device) noexcept {
+  if (own_inbox().head().asked.load(std::memory_order_relaxed) == answered.load(std::memory_order_relaxed)) return;
+  answer(device);
+}
+
+// Never destroyed: mappings are the driver's to end with the process.
+device::OpenedMemory& opened_memory() noexcept {
+  static device::OpenedMemory& instance = *new device::OpenedMemory(*device::runtime());
+  return instance;
+}
+
+int accepting_device() noexcept { return first_device.load(std::memory_order_acquire); }
+
+}  // namespace gapless::transfer::headers

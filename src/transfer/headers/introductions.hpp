@@ -1,0 +1,23 @@
+// Whether a peer can map this process's exported memory is found out by having it try, beside the messages: the sender
+// leaves the handle in the peer's inbox, the peer tries when it next receives into GPU memory, and says how that ended.
+// Until a peer has accepted, messages to it go other ways, so nobody waits, and a refusal costs nothing.
+#pragma once
+
+#include "device/opened_memory.hpp"
+#include "transfer/headers/inbox.hpp"
+
+namespace gapless::transfer::headers {
+
+/// Has the peer of that inbox said that it can map the memory? Asks, if this process has not.
+bool has_accepted(Inbox& peer, const device::MemoryHandle& handle) noexcept;
+
+/// Tries what senders have asked since the last time, for kernels of that GPU. One load where there is nothing.
+/// Precondition: is_listening().
+void answer_introductions(int device) noexcept;
+
+/// Other processes' memory that is mapped here, and the GPU for which the first was accepted. Precondition: this
+/// process has accepted one.
+device::OpenedMemory& opened_memory() noexcept;
+int accepting_device() noexcept;
+
+}  // namespace gapless::transfer::headers

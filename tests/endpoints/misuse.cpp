@@ -1,0 +1,129 @@
+// What a program may do wrong with endpoints, and the error it gets.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "gapless/endpoints.h"
+#include "support/environment.hpp"
+
+namespace gapless::test {
+namespace {
+
+bool has_threads() {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  return level == MPI_THREAD_MULTIPLE;
+}
+
+class Info {
+ public:
+  Info(const char* key, const char* value) {
+    MPI_Info_create(&info_);
+    MPI_Info_set(info_, key, value);
+  }
+  ~Info() { MPI_Info_free(&info_); }
+  MPI_Info get() const { return info_; }
+
+ private:
+  MPI_Info info_ = MPI_INFO_NULL;
+};
+
+TEST(Misuse, WithoutThreadMultiple) {
+  if (has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_WORLD);
+  MPI_Comm handle = MPI_COMM_NULL;
+  EXPECT_EQ(MPI_ERR_OTHER, error_class(MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 1, MPI_INFO_NULL, &handle)));
+  EXPECT_EQ(MPI_COMM_NULL, handle);
+}
+
+TEST(Misuse, AttachWithoutAStaticWorld) {
+  const ReturnErrors returned(MPI_COMM_WORLD);
+  EXPECT_EQ(MPI_ERR_OTHER, error_class(MPIX_Endpoint_attach(0)));
+  EXPECT_EQ(MPI_ERR_OTHER, error_class(MPIX_Init_endpoints(nullptr, nullptr, 1, MPI_THREAD_MULTIPLE, nullptr)));
+}
+
+TEST(Misuse, ThreadLevelsAreThoseOfMpi) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_WORLD);
+  const Info single("thread_level", "MPI_THREAD_SINGLE"), none("thread_level", "SINGLE"), other("colour", "red");
+  MPI_Comm handle = MPI_COMM_NULL;
+  for (const Info* info : {&single, &other}) {
+    EXPECT_EQ(MPI_SUCCESS, MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 1, info->get(), &handle));
+    MPI_Comm_free(&handle);
+  }
+  // One process's mistake is every process's error, or the others would wait for it.
+  EXPECT_EQ(MPI_ERR_INFO_VALUE, error_class(MPIX_Comm_create_endpoints(
+                                    MPI_COMM_WORLD, 1, rank() == 0 ? none.get() : MPI_INFO_NULL, &handle)));
+}
+
+TEST(Misuse, OfTheQuery) {
+  const ReturnErrors returned(MPI_COMM_WORLD);
+  int count = -1;
+  EXPECT_EQ(MPI_SUCCESS, MPIX_Query_endpoints(MPI_COMM_WORLD, &count));
+  EXPECT_LE(1, count);
+  EXPECT_GE(static_cast<int>(std::thread::hardware_concurrency()), count);
+  EXPECT_EQ(MPI_ERR_ARG, error_class(MPIX_Query_endpoints(MPI_COMM_WORLD, rank() == 0 ? nullptr : &count)));
+}
+
+TEST(Misuse, HandlesAfterTheirFree) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_WORLD), returned_here(MPI_COMM_SELF);
+  MPI_Comm handle = MPI_COMM_NULL;
+  MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 1, MPI_INFO_NULL, &handle);
+  MPI_Comm copy = handle;
+  EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&handle));
+  int number = 0;
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPI_Comm_rank(copy, &number)));
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPI_Send(&number, 1, MPI_INT, 0, 0, copy)));
+  MPI_Comm made = MPI_COMM_NULL;
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPI_Comm_dup(copy, &made)));
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPIX_Comm_create_endpoints(copy, 1, MPI_INFO_NULL, &made)));
+  MPI_Comm twice = copy;
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPI_Comm_free(&twice)));
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPI_Comm_free(&handle)));
+}
+
+TEST(Misuse, AHandleThatTheLibraryGivesAgainIsGood) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_WORLD);
+  bool given_again = false;
+  for (int i = 0; i < 64; ++i) {
+    MPI_Comm handle = MPI_COMM_NULL, made = MPI_COMM_NULL;
+    MPIX_Comm_create_endpoints(MPI_COMM_SELF, 1, MPI_INFO_NULL, &handle);
+    const MPI_Comm freed = handle;
+    MPI_Comm_free(&handle);
+    MPI_Comm_dup(MPI_COMM_SELF, &made);
+    given_again = given_again || made == freed;
+    int size = 0;
+    EXPECT_EQ(MPI_SUCCESS, MPI_Comm_size(made, &size));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&made));
+  }
+  RecordProperty("given_again", given_again ? 1 : 0);
+}
+
+MPI_Comm seen_in_callback;
+int delete_attribute(MPI_Comm handle, int, void*, void*) {
+  seen_in_callback = handle;
+  int size = 0;
+  return MPI_Comm_size(handle, &size) != MPI_SUCCESS || size != 1;
+}
+
+TEST(Misuse, ACallbackOfAFreeMayUseTheHandle) {
+  if (!has_threads()) return;
+  MPI_Comm handle = MPI_COMM_NULL;
+  int key = MPI_KEYVAL_INVALID;
+  MPIX_Comm_create_endpoints(MPI_COMM_SELF, 1, MPI_INFO_NULL, &handle);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_attribute, &key, nullptr);
+  MPI_Comm_set_attr(handle, key, nullptr);
+  const MPI_Comm expected = handle;
+  EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&handle));
+  EXPECT_EQ(expected, seen_in_callback);
+  MPI_Comm_free_keyval(&key);
+}
+
+}  // namespace
+}  // namespace gapless::test

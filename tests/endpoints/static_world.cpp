@@ -1,0 +1,133 @@
+// The static interface: MPI is initialised with two endpoints a process, and threads bind themselves to them. A program
+// of its own, for MPI_COMM_WORLD means something else here. Exits with 0 if everything is right.
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gapless/endpoints.h"
+
+namespace {
+
+constexpr int per_process = 2;
+std::atomic<int> wrong{0};
+
+void check(bool right, const char* what) {
+  if (right) return;
+  std::fprintf(stderr, "wrong: %s\n", what);
+  ++wrong;
+}
+
+int class_of(int code) {
+  int error_class = MPI_SUCCESS;
+  MPI_Error_class(code, &error_class);
+  return error_class;
+}
+
+/// What a program of processes does, with MPI_COMM_WORLD and MPI_COMM_SELF in it.
+void use_the_world(int processes) {
+  int rank = -1, size = -1, sum = 0, self_size = -1, length = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  check(size == per_process * processes, "size of the world");
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  check(sum == size * (size - 1) / 2, "sum of ranks");
+
+  const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
+  int got = -1;
+  MPI_Sendrecv(&rank, 1, MPI_INT, next, 3, &got, 1, MPI_INT, previous, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  check(got == previous, "ring");
+
+  // What a thread sends to itself stays its own.
+  MPI_Comm_size(MPI_COMM_SELF, &self_size);
+  MPI_Request request;
+  MPI_Irecv(&got, 1, MPI_INT, 0, 1, MPI_COMM_SELF, &request);
+  MPI_Send(&rank, 1, MPI_INT, 0, 1, MPI_COMM_SELF);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check(self_size == 1 && got == rank, "self");
+
+  MPI_Comm half;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  MPI_Comm_size(half, &size);
+  check(size == processes, "size of a half");
+  int result = -1;
+  MPI_Comm_compare(half, MPI_COMM_WORLD, &result);
+  check(result == MPI_UNEQUAL, "a half is not the world");
+  MPI_Comm_compare(MPI_COMM_WORLD, MPI_COMM_WORLD, &result);
+  check(result == MPI_IDENT, "the world is the world");
+  MPI_Comm_free(&half);
+
+  int key = MPI_KEYVAL_INVALID, flag = 0, *found = nullptr;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_WORLD, key, &rank);
+  MPI_Comm_get_attr(MPI_COMM_WORLD, key, &found, &flag);
+  check(flag != 0 && found == &rank, "each has attributes of its own");
+  MPI_Comm_delete_attr(MPI_COMM_WORLD, key);
+  MPI_Comm_free_keyval(&key);
+  char name[MPI_MAX_OBJECT_NAME];
+  MPI_Comm_get_name(MPI_COMM_WORLD, name, &length);
+  check(std::strcmp(name, "MPI_COMM_WORLD") == 0, "name of the world");
+}
+
+void misuse() {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  check(class_of(MPIX_Endpoint_attach(0)) == MPI_ERR_OTHER, "a thread attaches once");
+  MPI_Comm none;
+  check(class_of(MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 1, MPI_INFO_NULL, &none)) == MPI_ERR_UNSUPPORTED_OPERATION,
+        "an endpoint is no parent yet");
+  int count = 0;
+  check(class_of(MPIX_Query_endpoints(MPI_COMM_WORLD, &count)) == MPI_ERR_UNSUPPORTED_OPERATION, "no query of one");
+  check(class_of(MPI_Send(&count, 1, MPI_INT, 1000, 0, MPI_COMM_WORLD)) == MPI_ERR_RANK,
+        "rank of the endpoints' world");
+}
+
+void on_attached_threads(const std::function<void()>& work) {
+  std::atomic<int> attached{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < per_process; ++i) {
+    threads.emplace_back([&, i] {
+      check(MPIX_Endpoint_attach(i) == MPI_SUCCESS, "attach");
+      // Until all are attached none ends, which would let go of its endpoint.
+      for (++attached; attached < per_process;) std::this_thread::yield();
+      work();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int level = -1, processes = 0, process = -1;
+  check(MPIX_Init_endpoints(&argc, &argv, per_process, MPI_THREAD_SINGLE, &level) == MPI_SUCCESS, "init");
+  check(level == MPI_THREAD_MULTIPLE, "level");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_size(MPI_COMM_WORLD, &processes);
+  MPI_Comm_rank(MPI_COMM_WORLD, &process);
+  check(processes >= 1 && process < processes, "a thread that is not attached sees processes");
+
+  check(class_of(MPIX_Init_endpoints(&argc, &argv, 1, MPI_THREAD_SINGLE, &level)) == MPI_ERR_OTHER, "init twice");
+  check(class_of(MPIX_Endpoint_attach(-1)) == MPI_ERR_ARG, "attach below the range");
+  check(class_of(MPIX_Endpoint_attach(per_process)) == MPI_ERR_ARG, "attach above the range");
+
+  on_attached_threads([&] { use_the_world(processes); });
+  // The threads have ended, so that others may attach.
+  on_attached_threads(misuse);
+  check(MPIX_Endpoint_attach(0) == MPI_SUCCESS, "the main thread attaches");
+  std::thread([] { check(class_of(MPIX_Endpoint_attach(0)) == MPI_ERR_OTHER, "an endpoint is one thread's"); }).join();
+  std::thread other([&] {
+    check(MPIX_Endpoint_attach(1) == MPI_SUCCESS, "the other endpoint is free");
+    use_the_world(processes);
+  });
+  use_the_world(processes);
+  other.join();
+  check(MPI_Finalize() == MPI_SUCCESS, "finalize");
+  if (process == 0 && wrong == 0) std::puts("endpoints: right");
+  return wrong != 0;
+}

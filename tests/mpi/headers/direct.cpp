@@ -1,0 +1,444 @@
+// Messages between GPUs of a node: the right bytes and status in every kind of receive, and by statistics that they
+// really went direct, or did not where that is refused. Ranks exchange in pairs: 0 with 1, 2 with 3.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "support/environment.hpp"
+#include "support/ints.hpp"
+#include "support/layouts.hpp"
+#include "support/statistics.hpp"
+
+namespace gapless::test {
+namespace {
+
+constexpr int tag = 7;
+
+int partner() { return rank() ^ 1; }
+bool has_partner() { return partner() < size(); }
+bool sends() { return rank() % 2 == 0; }
+
+/// Is gapless told to go direct, in a run where exporting and mapping memory is not refused?
+bool goes_direct() {
+  const char* scheme = std::getenv("GAPLESS_SCHEME");
+  const bool is_asked = under_gapless() && scheme != nullptr && std::string_view(scheme) == "direct";
+  return is_asked && std::getenv("GAPLESS_TEST_SIMULATED_FAIL") == nullptr;
+}
+
+/// Blocks of two ints, one in every five.
+constexpr int length = 2, stride = 5;
+constexpr std::size_t block_bytes = length * sizeof(int);
+
+struct Strided {
+  explicit Strided(int blocks, int first = 1)
+      : type(strided(blocks, length, stride)),
+        values(counting(static_cast<std::size_t>(blocks * stride), first)),
+        memory(values, true) {}
+  std::vector<int> packed() const { return picked(values, static_cast<int>(values.size()) / stride, length, stride); }
+  Owned type;
+  std::vector<int> values;
+  Ints memory;
+};
+
+/// `size` times -1, with what arrives in such blocks.
+std::vector<int> arrived(const std::vector<int>& packed, std::size_t size) {
+  return placed(std::vector<int>(size, -1), packed, length, stride);
+}
+
+/// Blocks of messages that go direct: 1 KiB, a segment of the pool, more, and three quarters of it.
+const std::vector<int> block_counts{128, 1000, 1024, 20'000, 98'304};
+
+/// One message from rank 0 to rank 1 and so on, sent and received as the arguments say.
+using Send = std::function<void(const void*, MPI_Datatype, MPI_Comm, int to)>;
+using Receive = std::function<void(void*, MPI_Datatype, MPI_Comm, int from, MPI_Status*)>;
+
+void send(const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
+  EXPECT_EQ(MPI_SUCCESS, MPI_Send(memory, 1, type, to, tag, communicator));
+}
+void receive(void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+  EXPECT_EQ(MPI_SUCCESS, MPI_Recv(memory, 1, type, from, tag, communicator, status));
+}
+
+void expect_message(const MPI_Status& status, MPI_Datatype type, int blocks, int from) {
+  EXPECT_EQ(from, status.MPI_SOURCE);
+  EXPECT_EQ(tag, status.MPI_TAG);
+  int count = -1;
+  MPI_Get_count(&status, type, &count);
+  EXPECT_EQ(1, count);
+  MPI_Get_elements(&status, type, &count);
+  EXPECT_EQ(blocks * length, count);
+}
+
+/// `direct`: how many messages are to have gone that way.
+void pass(int blocks, const Send& by, const Receive& into, unsigned direct = 1,
+          MPI_Comm communicator = MPI_COMM_WORLD) {
+  MPI_Barrier(communicator);
+  if (!has_partner()) return;
+  const int peer = rank(communicator) ^ 1;
+  Strided message(blocks);
+  const std::uint64_t before = direct_messages();
+  if (sends()) {
+    by(message.memory.data(), message.type, communicator, peer);
+  } else {
+    Ints incoming(std::vector<int>(message.values.size(), -1), true);
+    MPI_Status status{};
+    into(incoming.data(), message.type, communicator, peer, &status);
+    expect_message(status, message.type, blocks, peer);
+    EXPECT_TRUE(arrived(message.packed(), message.values.size()) == incoming.values());
+  }
+  EXPECT_EQ(before + (goes_direct() ? direct : 0), direct_messages());
+}
+
+/// Has partners find out that they can: a message each way, and another for the news of it.
+void introduce() {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!has_partner()) return;
+  for (int times = 0; times < 2; ++times) {
+    Strided message(128);
+    Ints incoming(std::vector<int>(message.values.size(), -1), true);
+    const auto go = [&](bool sending) {
+      if (sending) send(message.memory.data(), message.type, MPI_COMM_WORLD, partner());
+      if (!sending) receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), MPI_STATUS_IGNORE);
+    };
+    go(sends());
+    go(!sends());
+    EXPECT_EQ(arrived(message.packed(), message.values.size()), incoming.values());
+  }
+}
+
+class Direct : public testing::Test {
+ protected:
+  Direct() { introduce(); }
+  const ReturnErrors errors_{MPI_COMM_WORLD};
+};
+
+TEST_F(Direct, SendToRecv) {
+  for (const int blocks : block_counts) pass(blocks, send, receive);
+}
+
+TEST_F(Direct, ShortMessagesAndThoseThatTheMemoryHasNoRoomForGoOtherWays) {
+  for (const int blocks : {1, 60, 127, 140'000}) pass(blocks, send, receive, 0);
+}
+
+TEST_F(Direct, EveryKindOfReceive) {
+  const Send isend = [](const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
+    MPI_Request request;
+    MPI_Isend(memory, 1, type, to, tag, communicator, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  };
+  for (const int blocks : block_counts) {
+    pass(blocks, isend, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+      MPI_Request request;
+      MPI_Irecv(memory, 1, type, from, tag, communicator, &request);
+      MPI_Wait(&request, status);
+    });
+    pass(blocks, isend, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+      MPI_Request request;
+      MPI_Irecv(memory, 1, type, from, tag, communicator, &request);
+      for (int flag = 0; flag == 0;) MPI_Test(&request, &flag, status);
+    });
+    pass(blocks, isend, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+      MPI_Request request;
+      MPI_Recv_init(memory, 1, type, from, tag, communicator, &request);
+      MPI_Start(&request);
+      MPI_Wait(&request, status);
+      MPI_Request_free(&request);
+    });
+    pass(blocks, isend, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int, MPI_Status* status) {
+      MPI_Message found;
+      MPI_Mprobe(size() == 2 ? MPI_ANY_SOURCE : partner(), MPI_ANY_TAG, communicator, &found, status);
+      int count = 0;
+      MPI_Get_count(status, type, &count);
+      EXPECT_EQ(1, count);
+      MPI_Mrecv(memory, 1, type, &found, status);
+    });
+    pass(blocks, isend, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+      MPI_Probe(from, tag, communicator, status);
+      int count = 0;
+      MPI_Get_count(status, type, &count);
+      EXPECT_EQ(1, count);
+      receive(memory, type, communicator, from, status);
+    });
+  }
+}
+
+TEST_F(Direct, BothWaysInOneCall) {
+  if (!has_partner()) return;
+  for (const int blocks : {128, 20'000}) {
+    Strided mine(blocks, 1000 * rank());
+    const std::vector<int> theirs = Strided(blocks, 1000 * partner()).packed();
+    Ints incoming(std::vector<int>(mine.values.size(), -1), true);
+    const std::uint64_t before = direct_messages();
+    MPI_Status status;
+    MPI_Sendrecv(mine.memory.data(), 1, mine.type, partner(), tag, incoming.data(), 1, mine.type, partner(), tag,
+                 MPI_COMM_WORLD, &status);
+    expect_message(status, mine.type, blocks, partner());
+    EXPECT_TRUE(arrived(theirs, mine.values.size()) == incoming.values());
+    MPI_Sendrecv_replace(mine.memory.data(), 1, mine.type, partner(), tag, partner(), tag, MPI_COMM_WORLD, &status);
+    expect_message(status, mine.type, blocks, partner());
+    EXPECT_TRUE(placed(mine.values, theirs, length, stride) == mine.memory.values());
+    EXPECT_EQ(before + (goes_direct() ? 4 : 0), direct_messages());
+  }
+}
+
+TEST_F(Direct, ContiguousEnds) {
+  if (!has_partner()) return;
+  for (const int blocks : block_counts) {
+    for (const bool is_gathered : {false, true}) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      Strided message(blocks);
+      Ints packed(message.packed(), true);
+      const auto count = static_cast<int>(blocks * length);
+      const std::uint64_t before = direct_messages();
+      if (sends() && is_gathered) {
+        send(message.memory.data(), message.type, MPI_COMM_WORLD, partner());
+      } else if (sends()) {
+        MPI_Send(packed.data(), count, MPI_INT, partner(), tag, MPI_COMM_WORLD);
+      } else {
+        Ints incoming(std::vector<int>(message.values.size(), -1), true);
+        MPI_Status status;
+        if (is_gathered) {
+          MPI_Recv(incoming.data(), count + 1, MPI_INT, partner(), tag, MPI_COMM_WORLD, &status);
+        } else {
+          receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), &status);
+        }
+        int got = 0;
+        MPI_Get_count(&status, MPI_INT, &got);
+        EXPECT_EQ(count, got);
+        const std::vector<int> wanted = message.packed();
+        std::vector<int> gathered(message.values.size(), -1);
+        std::ranges::copy(wanted, gathered.begin());
+        EXPECT_TRUE((is_gathered ? gathered : arrived(wanted, gathered.size())) == incoming.values());
+      }
+      EXPECT_EQ(before + (goes_direct() ? 1 : 0), direct_messages());
+    }
+  }
+}
+
+/// The sender does not know where the receiver's memory is.
+TEST_F(Direct, ReceiversInHostMemory) {
+  if (!has_partner()) return;
+  for (const int blocks : block_counts) {
+    for (const bool is_gathered : {false, true}) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      Strided message(blocks);
+      const std::uint64_t before = direct_messages();
+      if (sends()) {
+        send(message.memory.data(), message.type, MPI_COMM_WORLD, partner());
+        EXPECT_EQ(before + (goes_direct() ? 1 : 0), direct_messages());
+        continue;
+      }
+      std::vector<int> incoming(message.values.size(), -1);
+      const std::vector<int> wanted = message.packed();
+      if (is_gathered) {
+        MPI_Recv(incoming.data(), blocks * length, MPI_INT, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        EXPECT_TRUE(std::ranges::equal(wanted, std::span(incoming).first(wanted.size())));
+      } else {
+        receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), MPI_STATUS_IGNORE);
+        EXPECT_TRUE(arrived(wanted, incoming.size()) == incoming);
+      }
+    }
+  }
+}
+
+/// A send that is complete needs nothing of its sender any more: the receiver fetches while that waits elsewhere.
+TEST_F(Direct, CompletedSendsLeaveNothingToTheSender) {
+  if (!has_partner()) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    return;
+  }
+  for (const int blocks : {128, 98'304}) {
+    Strided message(blocks);
+    Ints incoming(std::vector<int>(message.values.size(), -1), true);
+    MPI_Request request;
+    const std::uint64_t before = direct_messages();
+    // A rendezvous of the library's would wait for the receiver.
+    if (sends() && goes_direct()) {
+      MPI_Isend(message.memory.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      // The program has its memory back.
+      message.memory.set(std::vector<int>(message.values.size(), -5));
+      MPI_Barrier(MPI_COMM_WORLD);
+    } else if (sends()) {
+      MPI_Isend(message.memory.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
+      MPI_Barrier(MPI_COMM_WORLD);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Irecv(incoming.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
+      MPI_Barrier(MPI_COMM_WORLD);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      EXPECT_TRUE(arrived(message.packed(), message.values.size()) == incoming.values());
+    }
+    EXPECT_EQ(before + (goes_direct() ? 1 : 0), direct_messages());
+  }
+}
+
+/// Messages that nobody receives yet fill the memory, and then go other ways: nothing waits, and all arrive in order.
+TEST_F(Direct, UnexpectedMessagesPileUp) {
+  if (!has_partner()) return;
+  constexpr int messages = 40, blocks = 8192;  // 64 KiB each
+  Strided message(blocks);
+  const std::uint64_t before = direct_messages();
+  if (sends()) {
+    std::vector<MPI_Request> requests(messages);
+    std::vector<std::unique_ptr<Strided>> outgoing;
+    for (int k = 0; k < messages; ++k) {
+      outgoing.push_back(std::make_unique<Strided>(blocks, k));
+      MPI_Isend(outgoing.back()->memory.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD,
+                &requests[static_cast<std::size_t>(k)]);
+    }
+    MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD);
+    MPI_Waitall(messages, requests.data(), MPI_STATUSES_IGNORE);
+    if (goes_direct()) {
+      EXPECT_GT(direct_messages(), before + 4);
+      EXPECT_LT(direct_messages(), before + messages);
+    }
+  } else {
+    MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    int wrong = 0;
+    for (int k = 0; k < messages; ++k) {
+      Ints incoming(std::vector<int>(message.values.size(), -1), true);
+      receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), MPI_STATUS_IGNORE);
+      wrong += incoming.values() != arrived(Strided(blocks, k).packed(), message.values.size());
+    }
+    EXPECT_EQ(0, wrong);
+  }
+}
+
+TEST_F(Direct, ManyRequestsAtOnce) {
+  if (!has_partner()) return;
+  constexpr int messages = 12, blocks = 1500;
+  Strided message(blocks);
+  std::vector<std::unique_ptr<Ints>> incoming;
+  std::vector<MPI_Request> requests(2 * messages);
+  const std::uint64_t before = direct_messages();
+  for (int k = 0; k < messages; ++k) {
+    incoming.push_back(std::make_unique<Ints>(std::vector<int>(message.values.size(), -1), true));
+    MPI_Irecv(incoming.back()->data(), 1, message.type, partner(), k, MPI_COMM_WORLD,
+              &requests[static_cast<std::size_t>(k)]);
+  }
+  for (int k = 0; k < messages; ++k) {
+    MPI_Isend(message.memory.data(), 1, message.type, partner(), k, MPI_COMM_WORLD,
+              &requests[static_cast<std::size_t>(messages + k)]);
+  }
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2 * messages, requests.data(), MPI_STATUSES_IGNORE));
+  for (const auto& each : incoming) EXPECT_TRUE(arrived(message.packed(), message.values.size()) == each->values());
+  EXPECT_EQ(before + (goes_direct() ? 2 * messages : 0), direct_messages());
+}
+
+/// What is too long is an error of the receiver, and its segments are free again.
+TEST_F(Direct, Truncation) {
+  if (!has_partner()) return;
+  constexpr int blocks = 50'000;
+  Strided message(blocks);
+  const Owned half(strided(blocks / 2, length, stride));
+  for (int times = 0; times < 12; ++times) {
+    if (sends()) {
+      MPI_Send(message.memory.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD);
+    } else {
+      Ints incoming(std::vector<int>(message.values.size(), -1), true);
+      int code = MPI_SUCCESS;
+      if (times % 3 == 0) {
+        code = MPI_Recv(incoming.data(), 1, half, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      } else if (times % 3 == 1) {
+        MPI_Request request;
+        MPI_Irecv(incoming.data(), blocks, MPI_INT, partner(), tag, MPI_COMM_WORLD, &request);
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+      } else {
+        MPI_Message found;
+        MPI_Mprobe(partner(), tag, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+        code = MPI_Mrecv(incoming.data(), 1, MPI_INT, &found, MPI_STATUS_IGNORE);
+      }
+      EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
+      if (goes_direct()) {
+        EXPECT_TRUE(std::vector<int>(message.values.size(), -1) == incoming.values());
+      }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  pass(98'304, send, receive);
+}
+
+TEST_F(Direct, CancelledReceivesAndSends) {
+  if (!has_partner()) return;
+  Strided message(1000);
+  Ints incoming(std::vector<int>(message.values.size(), -1), true);
+  MPI_Request request;
+  MPI_Status status;
+  int flag = 0;
+  MPI_Irecv(incoming.data(), 1, message.type, partner(), tag + 2, MPI_COMM_WORLD, &request);
+  MPI_Cancel(&request);
+  MPI_Wait(&request, &status);
+  MPI_Test_cancelled(&status, &flag);
+  EXPECT_NE(0, flag);
+  EXPECT_EQ(std::vector<int>(message.values.size(), -1), incoming.values());
+  // Whether a send is cancelled, the sender says.
+  if (sends()) {
+    MPI_Isend(message.memory.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
+    MPI_Cancel(&request);
+    MPI_Wait(&request, &status);
+    MPI_Test_cancelled(&status, &flag);
+    MPI_Send(&flag, 1, MPI_INT, partner(), tag + 3, MPI_COMM_WORLD);
+  } else {
+    MPI_Recv(&flag, 1, MPI_INT, partner(), tag + 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (flag == 0) receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), MPI_STATUS_IGNORE);
+  }
+  pass(98'304, send, receive);
+}
+
+/// Memory of the program that is freed and allocated again at the same address, and datatypes that are freed while
+/// their message is under way.
+TEST_F(Direct, MemoryAndDatatypesComeAndGo) {
+  if (!has_partner()) return;
+  constexpr int times = 300, blocks = 2000;
+  int wrong = 0;
+  for (int k = 0; k < times; ++k) {
+    Strided message(blocks, k);
+    MPI_Request request;
+    MPI_Datatype type;
+    MPI_Type_dup(message.type, &type);
+    if (sends()) {
+      MPI_Isend(message.memory.data(), 1, type, partner(), tag, MPI_COMM_WORLD, &request);
+      MPI_Type_free(&type);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      Ints incoming(std::vector<int>(message.values.size(), -1), true);
+      MPI_Irecv(incoming.data(), 1, type, partner(), tag, MPI_COMM_WORLD, &request);
+      MPI_Type_free(&type);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      wrong += incoming.values() != arrived(message.packed(), message.values.size());
+    }
+  }
+  EXPECT_EQ(0, wrong);
+}
+
+TEST_F(Direct, OtherCommunicators) {
+  MPI_Comm same;
+  MPI_Comm_dup(MPI_COMM_WORLD, &same);
+  pass(1000, send, receive, 1, same);
+  MPI_Comm_free(&same);
+}
+
+/// The contexts of both GPUs end between messages: memory is exported and mapped anew.
+TEST_F(Direct, ContextsThatEndBetweenMessages) {
+  pass(20'000, send, receive);
+  MPI_Barrier(MPI_COMM_WORLD);
+  reset_gpu();
+  MPI_Barrier(MPI_COMM_WORLD);
+  introduce();
+  pass(20'000, send, receive);
+}
+
+}  // namespace
+}  // namespace gapless::test

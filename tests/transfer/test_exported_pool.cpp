@@ -1,0 +1,113 @@
+// The GPU memory that peers unpack from: who has which segments, and what happens where memory is refused or goes.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "simulated_gpu.hpp"
+#include "transfer/headers/exported_pool.hpp"
+
+namespace gapless::transfer::headers {
+namespace {
+
+constexpr std::size_t segment = 4096, all = segment * exported_segments;
+
+class ExportedPoolTest : public testing::Test {
+ protected:
+  /// A peer lets go of what it has fetched.
+  void fetched(SegmentRun run) { words_[run.first].store(0); }
+
+  tests::SimulatedGpu gpu_;
+  SegmentWords words_{};
+  ExportedPool pool_{words_, all};
+};
+
+TEST_F(ExportedPoolTest, IsMadeWhenItIsAskedForAndFreedInTheEnd) {
+  const std::size_t before = gpu_.bytes_in_use();
+  {
+    ExportedPool pool(words_, all);
+    EXPECT_EQ(before, gpu_.bytes_in_use());
+    ASSERT_TRUE(pool.is_there(0));
+    ASSERT_TRUE(pool.is_there(0));
+    EXPECT_EQ(before + all, gpu_.bytes_in_use());
+    EXPECT_NE(0u, pool.handle().number);
+    EXPECT_FALSE(pool.is_there(1)) << "it is the other GPU's";
+  }
+  EXPECT_EQ(before, gpu_.bytes_in_use());
+}
+
+TEST_F(ExportedPoolTest, RunsAreDisjointAndLieInTheMemory) {
+  ASSERT_TRUE(pool_.is_there(0));
+  std::mt19937 random(20);
+  std::vector<SegmentRun> runs;
+  for (int times = 0; times < 20'000; ++times) {
+    if (!runs.empty() && random() % 2 == 0) {
+      const std::size_t which = random() % runs.size();
+      fetched(runs[which]);
+      runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(which));
+      continue;
+    }
+    const std::size_t bytes = 1 + random() % (random() % 8 == 0 ? all / 4 : 4 * segment);
+    const SegmentRun run = pool_.take(bytes);
+    if (run.count == 0) continue;
+    ASSERT_EQ((bytes + segment - 1) / segment, run.count);
+    ASSERT_LE(run.first + run.count, exported_segments);
+    runs.push_back(run);
+    std::set<std::uint32_t> taken;
+    for (const SegmentRun& each : runs) {
+      for (std::uint32_t i = 0; i < each.count; ++i) ASSERT_TRUE(taken.insert(each.first + i).second);
+    }
+  }
+}
+
+TEST_F(ExportedPoolTest, IsWhollyUsedAndWhollyFreedAgain) {
+  ASSERT_TRUE(pool_.is_there(0));
+  for (int times = 0; times < 3; ++times) {
+    std::vector<SegmentRun> runs;
+    for (unsigned i = 0; i < exported_segments; ++i) runs.push_back(pool_.take(segment));
+    for (const SegmentRun& run : runs) ASSERT_EQ(1u, run.count);
+    EXPECT_EQ(0u, pool_.take(1).count);
+    for (const SegmentRun& run : runs) fetched(run);
+    const SegmentRun whole = pool_.take(all);
+    ASSERT_EQ(exported_segments, whole.count);
+    pool_.give_back(whole);
+    EXPECT_EQ(0u, pool_.take(all + 1).count);
+    EXPECT_EQ(0u, pool_.take(0).count);
+  }
+}
+
+TEST_F(ExportedPoolTest, IsNotThereWhereMemoryOrItsExportIsRefused) {
+  const std::size_t before = gpu_.bytes_in_use();
+  gpu_.fail("export", 0, 1);
+  EXPECT_FALSE(pool_.is_there(0));
+  EXPECT_EQ(before, gpu_.bytes_in_use());
+  gpu_.fail("allocate", 0, 1);
+  EXPECT_FALSE(pool_.is_there(0));
+  EXPECT_TRUE(pool_.is_there(0)) << "memory may be had later";
+  ExportedPool never(words_, all);
+  gpu_.fail("export", 0, -1);
+  for (int times = 0; times < 10; ++times) EXPECT_FALSE(never.is_there(0));
+  gpu_.reset_counts();
+  for (int times = 0; times < 10; ++times) EXPECT_FALSE(never.is_there(0));
+  EXPECT_EQ(0, gpu_.count("allocations")) << "the driver is not asked for ever";
+  gpu_.fail("export", 0, 0);
+  ExportedPool none(words_, exported_segments);
+  EXPECT_FALSE(none.is_there(0)) << "too little memory for segments";
+}
+
+TEST_F(ExportedPoolTest, ComesAgainAfterItsContextOnceAllIsFetched) {
+  ASSERT_TRUE(pool_.is_there(0));
+  const std::uint64_t number = pool_.handle().number;
+  const SegmentRun run = pool_.take(segment);
+  gpu_.reset(0);
+  EXPECT_FALSE(pool_.is_there(0)) << "a peer has yet to let go of a segment of the old memory";
+  fetched(run);
+  ASSERT_TRUE(pool_.is_there(0));
+  EXPECT_NE(number, pool_.handle().number);
+}
+
+}  // namespace
+}  // namespace gapless::transfer::headers
