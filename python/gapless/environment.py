@@ -41,10 +41,11 @@ VARIABLES = (
     ),
     Variable(
         "GAPLESS_SCHEME",
-        "native, packed, oneshot, staged, pipelined, device, slots, direct",
+        "native, packed, oneshot, staged, pipelined, device, slots, direct, fabric-pipelined, gather-write, "
+        "scatter-read, multi-write",
         "chosen per message",
         "Force one scheme for every message that it can carry. slots and direct are used between processes of a node "
-        "that all ask for them.",
+        "that all ask for them; the last four, of which the receiver chooses, where GAPLESS_FABRIC is set.",
     ),
     Variable(
         "GAPLESS_PROFILE",
@@ -123,6 +124,27 @@ VARIABLES = (
         "kernel takes back where it is short. Page-locked memory, used or not, is five times as much in all, or 8 MiB; "
         "messages that find none of it go through segments (pipelined). With GAPLESS_SCHEME=direct as much GPU memory "
         "is exported beside it.",
+    ),
+    Variable(
+        "GAPLESS_FABRIC",
+        "off, tcp, shm, verbs, efa, cxi",
+        "off",
+        "The libfabric provider that noncontiguous messages of 16 KiB and more in host memory go by, between processes "
+        "that all ask for the same one. Where it cannot be opened, the process says so once, and messages go other "
+        "ways. Only where GAPLESS_FABRIC_NEIGHBOURS=1 says so too.",
+    ),
+    Variable(
+        "GAPLESS_FABRIC_NEIGHBOURS",
+        "0, 1",
+        "0",
+        "1: processes of one node use the fabric. Others never do: headers are exchanged within a node.",
+    ),
+    Variable(
+        "GAPLESS_FABRIC_PATIENCE",
+        "a number of milliseconds",
+        "50",
+        "How long a send by a fabric leaves its bytes in the program's memory while nobody receives it. Then they are "
+        "copied, and the send is complete.",
     ),
     Variable(
         "GAPLESS_DEVICE_PLUGIN",

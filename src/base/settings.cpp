@@ -32,7 +32,10 @@ constexpr Variable variables[] = {
     {"GAPLESS_STATISTICS", "0, 1", &Settings::statistics},
     {"GAPLESS_ALL_RANKS", "0, 1", &Settings::all_ranks},
     {"GAPLESS_HEADERS", "0, 1", &Settings::headers},
-    {"GAPLESS_SCHEME", "native, packed, oneshot, staged, pipelined, device, slots, direct", &Settings::scheme},
+    {"GAPLESS_SCHEME",
+     "native, packed, oneshot, staged, pipelined, device, slots, direct, fabric-pipelined, gather-write, "
+     "scatter-read, multi-write",
+     &Settings::scheme},
     {"GAPLESS_PROFILE", "a path, or built-in", &Settings::profile},
     {"GAPLESS_MODEL", "corrected, fixed", &Settings::model},
     {"GAPLESS_REPORT", "a path", &Settings::report},
@@ -44,6 +47,9 @@ constexpr Variable variables[] = {
     {"GAPLESS_GPU_ENGINE", "kernel, ahead, dma", &Settings::gpu_engine},
     {"GAPLESS_GPU_LAUNCH", "graph, kernel", &Settings::gpu_launch},
     {"GAPLESS_POOL_BYTES", "a number of bytes", &Settings::pool_bytes},
+    {"GAPLESS_FABRIC", "off, tcp, shm, verbs, efa, cxi", &Settings::fabric},
+    {"GAPLESS_FABRIC_NEIGHBOURS", "0, 1", &Settings::fabric_neighbours},
+    {"GAPLESS_FABRIC_PATIENCE", "a number of milliseconds", &Settings::fabric_patience_ms},
     {"GAPLESS_DEVICE_PLUGIN", "a path", &Settings::device_plugin},
     {"GAPLESS_LIBRARY_DIRECTORY", "a directory", Elsewhere::path},  // the gapless command
 };
@@ -207,6 +213,10 @@ void warn_about_file(const std::string& path, const char* fault) {
   std::string line = "gapless: " + path + ": ignored; " + fault;
   std::ranges::replace_if(line, is_control, '?');
   std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+void warn_about_fabric(const std::string& fault) {
+  warn("GAPLESS_FABRIC", std::string(settings().fabric).c_str(), ("ignored; " + fault).c_str(), nullptr);
 }
 
 }  // namespace gapless

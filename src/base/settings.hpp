@@ -15,22 +15,25 @@ namespace gapless {
 /// One field a variable. A variable that is not set, is empty, or has a value that is not accepted leaves its field as
 /// it is here. A word is one of the accepted ones, or empty.
 struct Settings {
-  bool gpu = true;                         ///< GAPLESS_GPU
-  bool statistics = false;                 ///< GAPLESS_STATISTICS
-  bool all_ranks = false;                  ///< GAPLESS_ALL_RANKS
-  bool headers = false;                    ///< GAPLESS_HEADERS
-  std::string_view scheme;                 ///< GAPLESS_SCHEME
-  std::string_view host_engine;            ///< GAPLESS_HOST_ENGINE
-  std::string_view gpu_aware;              ///< GAPLESS_GPU_AWARE
-  std::string_view resident;               ///< GAPLESS_RESIDENT
-  std::string_view gpu_regime;             ///< GAPLESS_GPU_REGIME
-  std::string_view gpu_engine;             ///< GAPLESS_GPU_ENGINE
-  std::string_view gpu_launch;             ///< GAPLESS_GPU_LAUNCH
-  std::optional<std::size_t> pool_bytes;   ///< GAPLESS_POOL_BYTES
-  std::string_view model;                  ///< GAPLESS_MODEL
-  std::array<char, 4096> profile{};        ///< GAPLESS_PROFILE: a path, the word built-in, or the empty string
-  std::array<char, 4096> report{};         ///< GAPLESS_REPORT: a path, or the empty string
-  std::array<char, 4096> device_plugin{};  ///< GAPLESS_DEVICE_PLUGIN: a path, or the empty string
+  bool gpu = true;                                ///< GAPLESS_GPU
+  bool statistics = false;                        ///< GAPLESS_STATISTICS
+  bool all_ranks = false;                         ///< GAPLESS_ALL_RANKS
+  bool headers = false;                           ///< GAPLESS_HEADERS
+  std::string_view scheme;                        ///< GAPLESS_SCHEME
+  std::string_view host_engine;                   ///< GAPLESS_HOST_ENGINE
+  std::string_view gpu_aware;                     ///< GAPLESS_GPU_AWARE
+  std::string_view resident;                      ///< GAPLESS_RESIDENT
+  std::string_view gpu_regime;                    ///< GAPLESS_GPU_REGIME
+  std::string_view gpu_engine;                    ///< GAPLESS_GPU_ENGINE
+  std::string_view gpu_launch;                    ///< GAPLESS_GPU_LAUNCH
+  std::optional<std::size_t> pool_bytes;          ///< GAPLESS_POOL_BYTES
+  std::string_view fabric;                        ///< GAPLESS_FABRIC
+  bool fabric_neighbours = false;                 ///< GAPLESS_FABRIC_NEIGHBOURS
+  std::optional<std::size_t> fabric_patience_ms;  ///< GAPLESS_FABRIC_PATIENCE
+  std::string_view model;                         ///< GAPLESS_MODEL
+  std::array<char, 4096> profile{};               ///< GAPLESS_PROFILE: a path, the word built-in, or the empty string
+  std::array<char, 4096> report{};                ///< GAPLESS_REPORT: a path, or the empty string
+  std::array<char, 4096> device_plugin{};         ///< GAPLESS_DEVICE_PLUGIN: a path, or the empty string
 };
 
 /// What this process was started with. Thread-safe; there until the process has ended.
@@ -41,6 +44,9 @@ const Settings& settings() noexcept;
 std::string profile_path(std::string_view library);
 /// One line on stderr about a file that a setting names. Throws std::bad_alloc.
 void warn_about_file(const std::string& path, const char* fault);
+
+/// One line on stderr: why the fabric that is asked for cannot be had. Throws std::bad_alloc.
+void warn_about_fabric(const std::string& fault);
 
 /// Told of one variable that is wrong: its name and value, as far as they can be printed, and what is wrong.
 using FaultSink = void (*)(const char* name, const char* value, const char* fault, void* context);

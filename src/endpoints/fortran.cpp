@@ -15,15 +15,15 @@ namespace {
 #if defined(GAPLESS_VARIANT_MPICH)
 MPI_Comm communicator_of(int handle) noexcept { return MPI_Comm_f2c(handle); }
 MPI_Info info_of(int handle) noexcept { return MPI_Info_f2c(handle); }
-int number_of(MPI_Comm handle) noexcept { return MPI_Comm_c2f(handle); }
+int fortran_number_of(MPI_Comm handle) noexcept { return MPI_Comm_c2f(handle); }
 #elif defined(GAPLESS_VARIANT_ABI)
 MPI_Comm communicator_of(int handle) noexcept { return native.Comm_fromint(handle); }
 MPI_Info info_of(int handle) noexcept { return native.Info_fromint(handle); }
-int number_of(MPI_Comm handle) noexcept { return native.Comm_toint(handle); }
+int fortran_number_of(MPI_Comm handle) noexcept { return native.Comm_toint(handle); }
 #else
 MPI_Comm communicator_of(int handle) noexcept { return native.Comm_f2c(handle); }
 MPI_Info info_of(int handle) noexcept { return native.Info_f2c(handle); }
-int number_of(MPI_Comm handle) noexcept { return native.Comm_c2f(handle); }
+int fortran_number_of(MPI_Comm handle) noexcept { return native.Comm_c2f(handle); }
 #endif
 
 void give(int* error, int code) noexcept {
@@ -40,7 +40,7 @@ void create(const int* parent, const int* my_count, const int* info, int* handle
     return give(error, MPI_ERR_NO_MEM);
   }
   const int code = endpoints::create(communicator_of(*parent), *my_count, info_of(*info), made.data());
-  for (int i = 0; i < *my_count && code == MPI_SUCCESS; ++i) handles[i] = number_of(made[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < *my_count && code == MPI_SUCCESS; ++i) handles[i] = fortran_number_of(made[static_cast<std::size_t>(i)]);
   give(error, code);
 }
 

@@ -12,8 +12,21 @@
 namespace gapless::transfer {
 
 /// How one side of a message travels: docs/concepts.md. Each is an object in schemes/.
-enum class Scheme : std::uint8_t { native, packed, oneshot, staged, pipelined, device, slots, direct };
-inline constexpr std::size_t scheme_count = 8;
+enum class Scheme : std::uint8_t {
+  native,
+  packed,
+  oneshot,
+  staged,
+  pipelined,
+  device,
+  slots,
+  direct,
+  fabric_pipelined,
+  gather_write,
+  scatter_read,
+  multi_write
+};
+inline constexpr std::size_t scheme_count = 12;
 const char* name(Scheme scheme) noexcept;
 
 /// What a datatype is, as the MPI layer found it; outlives every message that uses it.

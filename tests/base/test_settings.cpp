@@ -184,7 +184,7 @@ TEST(Settings, AFaultIsOneLineOfBearableLength) {
   ASSERT_EQ(faults.size(), 2u);
   EXPECT_EQ(faults[0],
             "GAPLESS_SCHEME=one?two?[1m: ignored; accepted: native, packed, oneshot, staged, pipelined, device, slots, "
-            "direct");
+            "direct, fabric-pipelined, gather-write, scatter-read, multi-write");
   EXPECT_LT(faults[1].size(), 200u);
 }
 
@@ -198,14 +198,15 @@ TEST(SettingsOfTheProcess, AreReadOnceAndFaultsAreSaidOnce) {
   EXPECT_EQ(&settings(), &settings());
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
             "gapless: GAPLESS_SCHEME=pack: ignored; accepted: native, packed, oneshot, staged, pipelined, device, "
-            "slots, direct\n"
+            "slots, direct, fabric-pipelined, gather-write, scatter-read, multi-write\n"
             "gapless: GAPLESS_SHEME=packed: no such variable; the nearest is GAPLESS_SCHEME\n");
 }
 
 TEST(SettingsFaults, AreWrittenAsFarAsThereIsRoom) {
   const Set scheme("GAPLESS_SCHEME", "pack"), typo("GAPLESS_SHEME", "packed");
   const std::string whole =
-      "GAPLESS_SCHEME=ignored; accepted: native, packed, oneshot, staged, pipelined, device, slots, direct\n"
+      "GAPLESS_SCHEME=ignored; accepted: native, packed, oneshot, staged, pipelined, device, slots, direct, "
+      "fabric-pipelined, gather-write, scatter-read, multi-write\n"
       "GAPLESS_SHEME=no such variable; the nearest is GAPLESS_SCHEME\n";
   EXPECT_EQ(gapless_settings_faults(nullptr, 0), whole.size());
   for (const std::size_t size : {std::size_t{1}, std::size_t{30}, std::size_t{66}, whole.size(), whole.size() + 1}) {

@@ -10,13 +10,14 @@ import pytest
 from conftest import LIBRARIES, for_each_mpi
 from gapless import environment
 
-ROW = re.compile(r'^ *\{"(GAPLESS\w*)",\s*"([^"]*)",', re.MULTILINE)
+ROW = re.compile(r'^ *\{"(GAPLESS\w*)",((?:\s*"[^"]*")+),', re.MULTILINE)
 LITERAL = re.compile(r'"(GAPLESS(?:_[A-Z]+)*)"')
 READERS = {"base/settings.cpp", "shim/resolve.cpp"}
 
 
 def table_of_the_library(root) -> dict[str, str]:
-    return dict(ROW.findall((root / "src" / "base" / "settings.cpp").read_text()))
+    rows = ROW.findall((root / "src" / "base" / "settings.cpp").read_text())
+    return {name: "".join(re.findall(r'"([^"]*)"', literals)) for name, literals in rows}
 
 
 def documented() -> dict[str, str]:

@@ -9,7 +9,7 @@
 namespace gapless::transfer::headers {
 namespace {
 
-constexpr std::array ways = {WayKind::slots, WayKind::exported};
+constexpr std::array ways = {WayKind::slots, WayKind::exported, WayKind::fabric};
 static_assert(ways.size() + 1 == way_count, "every way is enumerated");
 
 WaySet subset(unsigned bits) {
@@ -68,7 +68,8 @@ TEST(Decide, AWayIsTakenThatBothSidesCanGoIfThereIsOne) {
 
 TEST(Decide, WhatTheOtherSideReachesGoesByPackedMemory) {
   for_all([](const SenderFacts&, const ReceiverFacts& receiver, const Decision& decision) {
-    const bool is_across = receiver.is_on_gpu ? decision.way == WayKind::slots : decision.way == WayKind::exported;
+    const bool is_across = receiver.is_on_gpu ? decision.way == WayKind::slots || decision.way == WayKind::fabric
+                                              : decision.way == WayKind::exported;
     EXPECT_EQ(is_across, decision.goes_by_packed_memory);
   });
 }

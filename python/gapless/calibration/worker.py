@@ -25,7 +25,8 @@ MANY_SECONDS = 20  # with less time the grid has every second point
 COMMAND_BYTES = 512
 SCHEMES = tuple(next(v for v in VARIABLES if v.name == "GAPLESS_SCHEME").values.split(", "))
 ON_HOST = ("native", "packed")
-BY_HEADER = ("slots", "direct")  # used where they are forced, and chosen by no table
+# used where they are forced or asked for, and chosen by no table
+BY_HEADER = ("slots", "direct", "fabric-pipelined", "gather-write", "scatter-read", "multi-write")
 
 
 class Shape(ctypes.Structure):

@@ -80,6 +80,7 @@ struct MessageArguments {
   struct NoSide {
     static bool takes_part() noexcept { return false; }
     static void sent() noexcept {}
+    static int complete() noexcept { return MPI_SUCCESS; }
     static bool prepare(const char*, int&) noexcept { return true; }
   };
 
@@ -127,14 +128,15 @@ struct MessageArguments {
 
   /// Has the side of a message that is sent go by header where that may be. Synchronous sends end with their receive,
   /// and buffered ones need nothing of the peer.
-  static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out,
+  /// `may_stay`: Side::offer().
+  static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out, [[maybe_unused]] bool may_stay,
                     [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr) noexcept {
     constexpr std::string_view name = Row::name;
     constexpr bool may_be_offered = name.starts_with("MPI_Send") || name.starts_with("MPI_Isend") ||
                                     name.starts_with("MPI_Rsend") || name.starts_with("MPI_Irsend");
     if constexpr (has<Kind::send> && may_be_offered) {
       if (headers::are_looked_for()) {
-        out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments), has<Kind::receive>,
+        out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments), has<Kind::receive>, may_stay,
                   has<Kind::receive> ? nullptr : timed);
       }
     }
@@ -261,7 +263,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     auto out = Base::make_out(all);
     auto in = Base::make_in(all);
     std::optional<transfer::CorrectedSend> timed;
-    Base::offer(all, out, &timed);
+    Base::offer(all, out, true, &timed);
     Base::correct(all, out, timed);
     ErrorObject object = table::error_object<Row>(all);
     Base::take_message(all, in, object);
@@ -280,7 +282,8 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
         if (timed) timed->end();
       }
     }
-    return code;
+    const int sent = out.complete();
+    return code == MPI_SUCCESS && sent != MPI_SUCCESS ? raise_on(object, sent) : code;
   }
 
   static int receive(auto& in, Tuple& all, const ErrorObject& object) noexcept {

@@ -69,13 +69,23 @@ class Side {
   }
 
   /// Sends a header in the message's place, if that is sooner, the peer listens and it can be had now. `whole`: all is
-  /// packed before the call, for the call waits for the peer. `timed`: of a blocking call that only sends.
-  void offer(MPI_Comm communicator, int destination, bool whole,
+  /// packed before the call, for the call waits for the peer. `may_stay`: the memory may be read until complete() or
+  /// its kin. `timed`: of a blocking call that only sends.
+  void offer(MPI_Comm communicator, int destination, bool whole, bool may_stay,
              std::optional<transfer::CorrectedSend>* timed = nullptr) noexcept {
+    if (owner_ != Owner::ours) return;
     const bool is_on_host = !user_.is_gpu_memory();
-    if (owner_ != Owner::ours || (is_on_host && !transfer::choose_slots(user_.buffer))) return;
+    const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer);
+    const bool may_take_fabric = is_on_host && may_stay && transfer::choose_fabric(user_.buffer);
+    if (is_on_host && !may_take_slots && !may_take_fabric) return;
     transfer::headers::Inbox* const inbox = headers::find_inbox(communicator, destination);
     if (inbox == nullptr) return;
+    if (may_take_fabric && offer_.emplace().secure_fabric(user_.buffer, *inbox)) {
+      packed_type_.reset();
+      return message_.reset();
+    }
+    offer_.reset();
+    if (is_on_host && !may_take_slots) return;
     if (is_on_host && timed != nullptr) {
       correct(*timed, peer_number(communicator, destination), transfer::Scheme::slots);
       if ((*timed)->scheme() != transfer::Scheme::slots) return;
@@ -103,6 +113,19 @@ class Side {
   /// The library has taken what offer() has put in the message's place.
   void sent() noexcept {
     if (offer_) offer_->release();
+  }
+  /// Of a message that is sent by a fabric.
+  bool goes_by_fabric() const noexcept { return offer_ && offer_->fabric() != nullptr; }
+  /// Is its memory still needed?
+  bool is_under_way() noexcept { return goes_by_fabric() && offer_->fabric()->is_under_way(); }
+  /// Until it is not: MPI_SUCCESS, or the error that is to be raised.
+  int complete() noexcept {
+    return !goes_by_fabric() || offer_->fabric()->wait() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
+  }
+  /// The same without waiting for the receiver.
+  int complete_alone() noexcept {
+    return !goes_by_fabric() || offer_->fabric()->complete_alone() == transfer::Result::ok ? MPI_SUCCESS
+                                                                                           : peer_failure();
   }
 
   /// Lets the times of earlier sends have a say in the scheme, and times this one. Of a blocking call that is not

@@ -13,6 +13,7 @@
 
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
+#include "transfer/rdma/rendezvous/service.hpp"
 
 namespace gapless::mpi::headers {
 namespace {
@@ -137,6 +138,7 @@ void start() noexcept {
   if (native.Comm_create_keyval(copy_nothing, forget, &keyval, nullptr) != MPI_SUCCESS) return;
   native.Comm_rank(MPI_COMM_WORLD, &rank);
   native.Comm_size(MPI_COMM_WORLD, &size);
+  transfer::rdma::start(rank, size);
   transfer::headers::listen(rank, size);
 }
 

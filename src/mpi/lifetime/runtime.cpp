@@ -24,6 +24,7 @@
 #include "mpi/table/native.hpp"
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/message.hpp"
+#include "transfer/rdma/rendezvous/service.hpp"
 #include "transfer/report/report.hpp"
 #include "transfer/report/statistics.hpp"
 
@@ -262,7 +263,10 @@ int initialize_thread(int* count, char*** arguments, int required, int* provided
 int finalize() {
   requests::start_deferred();
   requests::complete_freed(true);
-  return native.Finalize();
+  transfer::headers::end();
+  const int code = native.Finalize();
+  transfer::rdma::stop();
+  return code;
 }
 
 #if GAPLESS_DECLARED_Session_init

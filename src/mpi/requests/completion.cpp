@@ -6,6 +6,7 @@
 #include <new>
 
 #include "mpi/headers/matched.hpp"
+#include "mpi/lifetime/runtime.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/table/entry_points.hpp"
@@ -67,6 +68,23 @@ class Claims {
   bool are_any() const noexcept { return any_; }
   /// Without memory for them nothing may be completed.
   bool are_there() const noexcept { return pending_.is_there(); }
+
+  /// Are there sends that the library would take for complete, and that are not? The library makes progress meanwhile.
+  bool are_under_way() noexcept {
+    for (int i = 0; any_ && i < count_; ++i) {
+      if (pending_[i] == nullptr || !pending_[i]->is_under_way()) continue;
+      int is_complete = 0;
+      native.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, runtime::own_communicator(), &is_complete, MPI_STATUS_IGNORE);
+      return true;
+    }
+    return false;
+  }
+  /// Calls that complete any of theirs take such a send for complete at once: its bytes are copied out.
+  void complete_alone() noexcept {
+    for (int i = 0; any_ && i < count_; ++i) {
+      if (pending_[i] != nullptr) pending_[i]->complete_alone();
+    }
+  }
 
   /// What the library has answered for request `i`: `code` and `status`, which is not set if the request is not
   /// complete. Ends the message if it is, and gives the program its status; a persistent one stays, to be started
@@ -234,6 +252,8 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 [[gnu::noinline]] int test_slowly(MPI_Request* request, int* flag, MPI_Status* wanted) {
   Claims claims(request);
   if (!claims.are_any()) return native.Test(request, flag, wanted);
+  *flag = 0;
+  if (claims.are_under_way()) return MPI_SUCCESS;
   ReceivedStatus status(wanted);
   const int code = native.Test(request, flag, status.get());
   if (code == MPI_SUCCESS && *flag == 0) return code;
@@ -254,6 +274,8 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   Statuses statuses(count, wanted);
   if (!claims.are_there() || !statuses.are_there()) return no_memory();
   if (!claims.are_any()) return native.Testall(count, requests, flag, wanted);
+  *flag = 0;
+  if (claims.are_under_way()) return MPI_SUCCESS;
   const int code = native.Testall(count, requests, flag, statuses.get());
   if (code == MPI_SUCCESS && *flag == 0) return code;
   return complete_several(claims, statuses, count, code, [](int k) { return k; });
@@ -263,6 +285,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   Claims claims(count, requests);
   if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Waitany(count, requests, index, wanted);
+  claims.complete_alone();
   ReceivedStatus status(wanted);
   *index = claims.settled();
   const int code = *index != MPI_UNDEFINED ? native.Wait(&requests[*index], status.get())
@@ -275,6 +298,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   Claims claims(count, requests);
   if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Testany(count, requests, index, flag, wanted);
+  claims.complete_alone();
   ReceivedStatus status(wanted);
   *index = claims.settled();
   const int code = *index != MPI_UNDEFINED ? native.Test(&requests[*index], flag, status.get())
@@ -290,6 +314,7 @@ template <auto function>
   Statuses statuses(count, wanted);
   if (!claims.are_there() || !statuses.are_there()) return no_memory();
   if (!claims.are_any()) return (native.*function)(count, requests, completed, indices, wanted);
+  claims.complete_alone();
   *completed = 0;
   if (const int settled = claims.settled(); settled != MPI_UNDEFINED) {
     indices[0] = settled;
@@ -305,6 +330,7 @@ template <auto function>
 [[gnu::noinline]] int get_status_slowly(MPI_Request request, int* flag, MPI_Status* wanted) {
   Claims claims(&request);
   if (!claims.are_any()) return native.Request_get_status(request, flag, wanted);
+  claims.complete_alone();
   ReceivedStatus status(wanted);
   const int code = native.Request_get_status(request, flag, status.get());
   if (code == MPI_SUCCESS && *flag == 0) return code;
@@ -328,6 +354,7 @@ int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status
   if (!claims.are_any()) return native.Request_get_status_all(count, requests, flag, wanted);
   Statuses statuses(count, wanted);
   if (!statuses.are_there()) return no_memory();
+  claims.complete_alone();
   const int code = native.Request_get_status_all(count, requests, flag, statuses.get());
   return look_at_several(claims, statuses, code == MPI_SUCCESS && *flag != 0 ? count : 0, code,
                          [](int k) { return k; });
@@ -337,6 +364,7 @@ int get_status_any(int count, const MPI_Request* requests, int* index, int* flag
   Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
   if (!claims.are_there()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_any(count, requests, index, flag, wanted);
+  claims.complete_alone();
   ReceivedStatus status(wanted);
   *index = claims.settled();
   const int code = *index != MPI_UNDEFINED ? native.Request_get_status(requests[*index], flag, status.get())
@@ -351,6 +379,7 @@ int get_status_some(int count, const MPI_Request* requests, int* completed, int*
   if (!claims.are_any()) return native.Request_get_status_some(count, requests, completed, indices, wanted);
   Statuses statuses(count, wanted);
   if (!statuses.are_there()) return no_memory();
+  claims.complete_alone();
   *completed = 0;
   if (const int settled = claims.settled(); settled != MPI_UNDEFINED) {
     int flag = 0;

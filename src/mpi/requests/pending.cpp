@@ -65,6 +65,10 @@ int Pending::finish(ReceivedStatus& status) noexcept {
     unpacked(batch.run());
   }
   int code = unpacked_code_;
+  visit<Sending>([&](auto& side) {
+    const int sent = side.complete();
+    if (code == MPI_SUCCESS) code = sent;
+  });
   if (unpacked_ && has_arrived(status)) {
     status.set_bytes(*unpacked_);
     visit<Receiving>([&](auto& side) {
@@ -78,6 +82,16 @@ int Pending::finish(ReceivedStatus& status) noexcept {
   }
   status.deliver();
   return code;
+}
+
+bool Pending::is_under_way() noexcept {
+  bool result = false;
+  visit<Sending>([&](auto& side) { result = side.is_under_way(); });
+  return result;
+}
+
+void Pending::complete_alone() noexcept {
+  visit<Sending>([](auto& side) { static_cast<void>(side.complete_alone()); });
 }
 
 void Pending::note_failure() noexcept {

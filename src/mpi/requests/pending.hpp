@@ -80,6 +80,10 @@ class Pending {
   void note_failure() noexcept;
   /// A call has completed the persistent request: the next one has nothing to tell.
   void forget_outcome() noexcept;
+  /// Does it send what goes by a fabric, and whose memory is still needed?
+  bool is_under_way() noexcept;
+  /// Has the program's memory not needed any more, without waiting for a receiver that has not come.
+  void complete_alone() noexcept;
   /// The program starts the persistent request: packs what it sends, together with others. started(), after that has
   /// been done, gives MPI_SUCCESS, or the error that is to be raised.
   void start_in(transfer::Batch& batch) noexcept;

@@ -103,21 +103,38 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     return requests::is_deferred_to(Base::communicator(all), std::get<Base::template place<Kind::destination>>(all));
   }
 
-  /// Makes a persistent request in place of the call, which is started with what is deferred.
-  static int defer(requests::Pending* pending, const Tuple& all, std::size_t bytes) noexcept {
+  /// Makes a persistent request in place of the call. False: the call ends with `code`.
+  static bool make_persistent(requests::Pending* pending, const Tuple& all, int& code) noexcept {
     pending->function = Row::name;
     pending->error_object = ErrorObject::of_communicator(Base::communicator(all));
     pending->frees_request = true;
     MPI_Request& request = *std::get<Base::template place<Kind::new_request>>(all);
     const MPI_Request before = std::exchange(request, MPI_REQUEST_NULL);
-    const int code = std::apply(PersistentOf<Row>::native_function(), all);
+    code = std::apply(PersistentOf<Row>::native_function(), all);
     if (code != MPI_SUCCESS || request == MPI_REQUEST_NULL) {
       request = code == MPI_SUCCESS ? before : request;
       requests::release(pending);
-      return code;
+      return false;
     }
     requests::add(pending, request);
-    requests::defer(pending, Base::communicator(all), std::get<Base::template place<Kind::destination>>(all), bytes);
+    return true;
+  }
+
+  /// It is started with what is deferred.
+  static int defer(requests::Pending* pending, const Tuple& all, std::size_t bytes) noexcept {
+    int code = MPI_SUCCESS;
+    if (make_persistent(pending, all, code))
+      requests::defer(pending, Base::communicator(all), std::get<Base::template place<Kind::destination>>(all), bytes);
+    return code;
+  }
+
+  /// It is started at once.
+  static int start_persistent(requests::Pending* pending, Sides& mine, Tuple& all) noexcept {
+    Base::template substitute<side>(all, mine);
+    int code = MPI_SUCCESS;
+    if (!make_persistent(pending, all, code)) return code;
+    code = native.Start(std::get<Base::template place<Kind::new_request>>(all));
+    if (code == MPI_SUCCESS) mine.sent();
     return code;
   }
 
@@ -145,7 +162,9 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       pending->source = std::get<Base::template place<Kind::source>>(all);
       pending->tag = std::get<Base::template place<Kind::tag>>(all);
     }
-    if constexpr (life == Life::once && sends) Base::offer(all, out_of(mine));
+    // What goes by a fabric is under way when the library has sent the header: its request must be one that stays.
+    constexpr bool may_stay = !receives && PersistentOf<Row>::is_there;
+    if constexpr (life == Life::once && sends) Base::offer(all, out_of(mine), may_stay);
     pending->error_object = table::error_object<Row>(all);
     if constexpr (!sends) Base::take_message(all, mine, pending->error_object);
     int code = MPI_SUCCESS;
@@ -161,6 +180,9 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     }
     if constexpr (leaves_now) {
       if (!requests::are_none_deferred() && is_behind_deferred(all)) requests::start_deferred();
+    }
+    if constexpr (PersistentOf<Row>::is_there) {
+      if (mine.goes_by_fabric()) return start_persistent(pending, mine, all);
     }
     const bool fails = !prepare(mine, code);
     if (!fails && (mine.takes_part() || may_be_stashed)) return start(pending, mine, all);

@@ -8,14 +8,17 @@
 
 #include "base/settings.hpp"
 #include "model/model.hpp"
+#include "transfer/rdma/rendezvous/service.hpp"
 #include "transfer/schemes/scheme.hpp"
 #include "transfer/schemes/slots.hpp"
 
 namespace gapless::transfer {
 namespace {
 
-constexpr std::array every_scheme = {Scheme::native,    Scheme::packed, Scheme::oneshot, Scheme::staged,
-                                     Scheme::pipelined, Scheme::device, Scheme::slots,   Scheme::direct};
+constexpr std::array every_scheme = {Scheme::native,       Scheme::packed,       Scheme::oneshot,
+                                     Scheme::staged,       Scheme::pipelined,    Scheme::device,
+                                     Scheme::slots,        Scheme::direct,       Scheme::fabric_pipelined,
+                                     Scheme::gather_write, Scheme::scatter_read, Scheme::multi_write};
 static_assert(every_scheme.size() == scheme_count);
 static_assert(static_cast<std::size_t>(Scheme::native) == model::native_way);
 static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && scheme_count <= model::most_ways);
@@ -81,8 +84,8 @@ void set_library_reads_gpu_memory(bool reads) noexcept { library_reads_gpu.store
 
 bool is_forced(Scheme scheme) noexcept {
   const int what = forced().load(std::memory_order_relaxed);
-  const bool goes_by_header = what == static_cast<int>(Scheme::slots) || what == static_cast<int>(Scheme::direct);
-  return what == static_cast<int>(scheme) || (scheme == Scheme::packed && goes_by_header);
+  if (what == static_cast<int>(scheme)) return true;
+  return scheme == Scheme::packed && what != no_scheme && is_agreed(static_cast<Scheme>(what));
 }
 
 bool is_any_forced() noexcept { return forced().load(std::memory_order_relaxed) != no_scheme; }
@@ -119,6 +122,8 @@ Scheme choose(const Buffer& buffer, Side side) noexcept {
   for (const Scheme scheme : every_scheme) {
     if (is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
   }
+  // Where a fabric is asked for, a message that can go by it does; what cannot is packed.
+  if (schemes::packed.applies(buffer) && choose_fabric(buffer)) return Scheme::packed;
   return least(buffer, side, std::nullopt).value_or(Scheme::native);
 }
 
@@ -144,6 +149,12 @@ bool choose_slots(const Buffer& buffer) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
   return bytes >= schemes::least_slots_bytes && bytes <= schemes::most_slots_bytes &&
          model::slots_saving_ns(amount_of(buffer)) > 0;
+}
+
+bool choose_fabric(const Buffer& buffer) noexcept {
+  if (!rdma::is_wanted() || buffer.size() < rdma::least_bytes) return false;
+  const int what = forced().load(std::memory_order_relaxed);
+  return what == no_scheme || what >= static_cast<int>(Scheme::fabric_pipelined);
 }
 
 Scheme choose_packing(const Buffer& buffer) noexcept {

@@ -28,9 +28,13 @@ Scheme choose_packing(const Buffer& buffer) noexcept;
 
 /// Does a noncontiguous buffer in host memory go by slots, to a process that listens? As forced, else as predicted.
 bool choose_slots(const Buffer& buffer) noexcept;
+/// The same by the fabric that the settings ask for: where a scheme of fabrics is forced, or none.
+bool choose_fabric(const Buffer& buffer) noexcept;
 
-/// Did GAPLESS_SCHEME, or force_scheme(), say so? Where slots or direct are forced, host memory that cannot go by them
-/// is packed: a receive that may take a header must have its bytes in one piece.
+/// Is it a scheme that two processes agree on by a header?
+inline bool is_agreed(Scheme scheme) noexcept { return scheme >= Scheme::slots; }
+/// Did GAPLESS_SCHEME, or force_scheme(), say so? Where a scheme is forced that two processes agree on, host memory
+/// that cannot go by it is packed: a receive that may take a header must have its bytes in one piece.
 bool is_forced(Scheme scheme) noexcept;
 bool is_any_forced() noexcept;
 /// Replaces what GAPLESS_SCHEME said. For tests and benchmarks.

@@ -3,16 +3,19 @@
 #include <cstddef>
 
 #include "transfer/headers/introductions.hpp"
+#include "transfer/rdma/rendezvous/fabric_message.hpp"
 #include "transfer/schemes/slots.hpp"
 
 namespace gapless::transfer::headers {
 
+using rdma::FabricWay;
 using schemes::ExportedWay;
 using schemes::SlotsWay;
 
 WaySet ways_of_receiver() noexcept {
   WaySet ways{WayKind::slots};
   if (accepting_device() >= 0) ways.add(WayKind::exported);
+  if (rdma::fabric_kind() != 0) ways.add(WayKind::fabric);
   return ways;
 }
 
@@ -26,6 +29,9 @@ void Fetch::release_others(const Header& header, WayKind taken) noexcept {
   if (taken != WayKind::exported) {
     if (const auto way = header.way<ExportedWay>()) schemes::release_exported(*way);
   }
+  if (taken != WayKind::fabric) {
+    if (const auto way = header.way<FabricWay>()) rdma::refuse_by_fabric(*way);
+  }
 }
 
 Result Fetch::move(const Header& header, const Decision& decision, const Buffer& into, std::byte* landing,
@@ -36,6 +42,11 @@ Result Fetch::move(const Header& header, const Decision& decision, const Buffer&
     return lands ? fetch_from_slots(header, *way, landing, bytes) : fetch_from_slots(header, *way, into, bytes);
   if (const auto way = header.way<ExportedWay>(); way && decision.way == WayKind::exported)
     return lands ? direct_.copy(*way, landing, bytes) : direct_.begin(*way, into, bytes, batch);
+  if (const auto way = header.way<FabricWay>(); way && decision.way == WayKind::fabric) {
+    // All of the message, or none. What of an element is left over at its end lands too.
+    if (way->offer.blocks.bytes != header.bytes()) return Result::peer_failed;
+    return lands ? rdma::fetch_by_fabric(*way, landing) : rdma::fetch_by_fabric(*way, into);
+  }
   return Result::peer_failed;
 }
 

@@ -43,6 +43,9 @@ struct InboxHead {
 
   std::uint64_t magic;
   Nonce nonce;
+  std::uint64_t fabric;                               ///< rdma::fabric_kind()
+  std::int32_t rank;                                  ///< of the process, in its job
+  std::atomic<bool> has_ended;                        ///< it receives nothing more
   alignas(64) std::atomic<std::uint64_t> free_slots;  ///< a bit each
   alignas(64) std::atomic<std::uint32_t> next;        ///< the slot that the next message begins to look at
   SlotWords words[slot_count];

@@ -13,6 +13,7 @@
 #include "base/settings.hpp"
 #include "fabric/registry.hpp"
 #include "transfer/choice/choose.hpp"
+#include "transfer/rdma/rendezvous/service.hpp"
 
 namespace gapless::transfer::headers {
 
@@ -52,6 +53,8 @@ bool make_inbox(Job& mine) noexcept {
   InboxHead& head = *new (&mine.own->head()) InboxHead{};
   const ssize_t length = ::getrandom(head.nonce.data(), head.nonce.size(), 0);
   if (length != static_cast<ssize_t>(head.nonce.size())) return false;
+  head.fabric = rdma::fabric_kind();
+  head.rank = mine.rank;
   head.free_slots.store(~std::uint64_t{0}, std::memory_order_relaxed);
   head.magic = InboxHead::magic_of_version_2;
   return true;
@@ -75,7 +78,8 @@ bool make_inbox(Job& mine) noexcept {
 }  // namespace
 
 bool are_wanted() noexcept {
-  return is_any_forced() ? is_forced(Scheme::slots) || is_forced(Scheme::direct) : settings().headers;
+  const bool forced = is_forced(Scheme::slots) || is_forced(Scheme::direct);
+  return forced || rdma::is_wanted() || (!is_any_forced() && settings().headers);
 }
 
 void listen(int rank, int size) noexcept {
@@ -101,6 +105,15 @@ Inbox* find_inbox(int rank) noexcept {
 Inbox& own_inbox() noexcept { return *job().own; }
 
 int own_rank() noexcept { return job().rank; }
+
+void end() noexcept {
+  if (!is_listening()) return;
+  own_inbox().head().has_ended.store(true, std::memory_order_release);
+  rdma::drain([](int rank) {
+    const Inbox* const inbox = find_inbox(rank);
+    return inbox == nullptr || inbox->head().has_ended.load(std::memory_order_acquire);
+  });
+}
 
 bool is_header(const void* received, std::size_t bytes) noexcept {
   if (bytes != Header::size || !is_listening()) return false;

@@ -35,6 +35,9 @@ Inbox* find_inbox(int rank) noexcept;
 Inbox& own_inbox() noexcept;
 int own_rank() noexcept;
 
+/// This process receives nothing more. Waits for messages that others have still to fetch.
+void end() noexcept;
+
 /// Is what was received, `bytes` bytes, a header?
 bool is_header(const void* received, std::size_t bytes) noexcept;
 

@@ -13,7 +13,7 @@ Channel::Channel(fabric::Endpoint& endpoint, const Options& options)
     : endpoint_(endpoint),
       options_(options),
       registrations_(endpoint, options.registrations),
-      staging_(endpoint, options.segment_bytes, options.segments) {}
+      staging_(endpoint, options.segment_bytes, options.segments, most_messages) {}
 
 Channel::~Channel() { endpoint_.stop(); }
 
@@ -58,6 +58,12 @@ Message* Channel::receive(int peer, const Memory& memory, const Offer& offer, un
   message->result_ = Result::ok;                       // nothing has been begun
   end(message);
   return nullptr;
+}
+
+Message* Channel::decline(int peer, const Offer& offer) noexcept {
+  Message* message = open(peer, {}, Role::receiver);
+  if (message != nullptr) message->offer_ = offer;
+  return message;
 }
 
 void Channel::end(Message* message) noexcept {
@@ -136,12 +142,22 @@ Result Channel::post(Message& message, PostList& list) noexcept {
 bool Channel::notify(Message& message, Immediate immediate) noexcept {
   const PoolInformation& pool = message.role_ == Role::sender ? message.reply_.pool : message.offer_.pool;
   const fabric::Piece bell{staging_.bell(), Staging::bell_bytes, &staging_.region()};
+  return post_alone(message, bell, pool.bell, pool.key, immediate);
+}
+
+bool Channel::mail(Message& message, std::size_t bytes) noexcept {
+  const fabric::Piece piece{mailbox(message), bytes, &staging_.region()};
+  return post_alone(message, piece, message.offer_.pool.mail, message.offer_.pool.key, {message.offer_.transfer, 0, 0});
+}
+
+bool Channel::post_alone(Message& message, const fabric::Piece& piece, fabric::RemoteAddress remote, std::uint64_t key,
+                         Immediate immediate) noexcept {
   fabric::Post post;
   post.has_immediate = true;
   post.immediate = immediate.encoded();
-  post.remote = pool.bell;
-  post.key = pool.key;
-  post.local = {&bell, 1};
+  post.remote = remote;
+  post.key = key;
+  post.local = {&piece, 1};
   post.context = message.context(Message::notification_tag);
   const fabric::Posted posted = endpoint_.post(message.peer_, {&post, 1});
   if (posted.count == 1) {

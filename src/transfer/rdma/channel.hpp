@@ -59,6 +59,16 @@ class Channel {
   /// least predicted time; its reply goes to the sender. Null: nothing is free now, try again after progress. `memory`
   /// has exactly the size of the offer.
   Message* receive(int peer, const Memory& memory, const Offer& offer, unsigned allowed = ~0u) noexcept;
+  /// The receiver's side of a message that is not wanted: it is over, and its mail tells the sender. Null if there are
+  /// too many.
+  Message* decline(int peer, const Offer& offer) noexcept;
+  /// Of a sender's message: what its receiver has written. Of a receiver's: what mail() is to send.
+  std::byte* mailbox(const Message& message) const noexcept {
+    return staging_.mailbox(message.number_ & (most_messages - 1));
+  }
+  /// Receiver: sends the mailbox's first `bytes` bytes to the sender, once. False if the queue is full. Failures end
+  /// the message.
+  bool mail(Message& message, std::size_t bytes) noexcept;
   /// What is over, in whatever way, is given back.
   void end(Message* message) noexcept;
 
@@ -80,6 +90,9 @@ class Channel {
   Result post(Message& message, PostList& list) noexcept;
   /// Sends an immediate alone; false if the queue is full. Failures end the message.
   bool notify(Message& message, Immediate immediate) noexcept;
+  PoolInformation information_for(std::uint32_t number) const noexcept {
+    return staging_.information(number & (most_messages - 1));
+  }
   void count_copy(std::uint64_t bytes) noexcept { counts_.copied_bytes += bytes; }
 
  private:
@@ -94,6 +107,8 @@ class Channel {
   Message* open(int peer, const Memory& memory, Role role) noexcept;
   Message* find(std::uint32_t number) noexcept;
   void take(const fabric::Completion& completion) noexcept;
+  bool post_alone(Message& message, const fabric::Piece& piece, fabric::RemoteAddress remote, std::uint64_t key,
+                  Immediate immediate) noexcept;
 
   fabric::Endpoint& endpoint_;
   Options options_;

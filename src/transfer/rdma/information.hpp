@@ -31,6 +31,7 @@ struct PoolInformation {
   std::uint64_t key = 0;
   std::uint64_t segment_bytes = 0;
   fabric::RemoteAddress bell = 0;  ///< where a write goes that only carries an immediate; the pool's key
+  fabric::RemoteAddress mail = 0;  ///< where the reply to this message may be written (mailbox_bytes); the pool's key
   friend bool operator==(const PoolInformation&, const PoolInformation&) = default;
 };
 
@@ -47,6 +48,9 @@ struct UserRegion {
   fabric::RemoteAddress address = 0;
   std::uint64_t key = 0;
 };
+
+/// What a reply and all that goes with it may take.
+inline constexpr std::size_t mailbox_bytes = 4096;
 
 inline constexpr std::size_t most_window = 16;
 inline constexpr std::size_t most_user_regions = 8;

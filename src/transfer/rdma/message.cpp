@@ -17,10 +17,10 @@ void Message::open(int peer, const Memory& memory, Role role) noexcept {
   peer_ = peer;
   role_ = role;
   memory_ = memory;
-  offer_ = {memory.blocks, number_, channel_.staging().information()};
+  offer_ = {memory.blocks, number_, channel_.information_for(number_)};
   reply_ = {};
   result_ = memory.blocks.bytes == 0 ? Result::ok : Result::under_way;
-  is_started_ = false;
+  is_started_ = has_mail_ = false;
   list_.clear();
   slots_.fill({});
   next_ = finished_ = outstanding_ = to_notify_ = 0;
@@ -99,6 +99,10 @@ void Message::posted(std::uint32_t tag, fabric::Status status) noexcept {
 
 void Message::arrived(Immediate immediate) noexcept {
   has_moved_ = true;
+  if (role_ == Role::sender && !is_started_) {
+    has_mail_ = true;
+    return;
+  }
   if (role_ == Role::sender) {  // a place is given back
     if (immediate.segment >= reply_.window) return fail(Result::failed);
     WindowSlot& slot = slots_[immediate.segment];

@@ -54,6 +54,17 @@ class Message {
   /// Goes on, without waiting. After anything but under_way, Channel::end().
   Result advance() noexcept;
 
+  /// Sender: a reply lies in the message's mailbox, and start() or decline() has to follow.
+  bool has_mail() const noexcept { return has_mail_ && !is_started_; }
+  bool is_started() const noexcept { return is_started_; }
+  /// Sender: the receiver does not want the bytes. That is no error.
+  void decline() noexcept {
+    is_started_ = true;
+    result_ = Result::ok;
+  }
+  /// Sender: the same bytes are elsewhere. Precondition: not has_mail(), not is_started().
+  void move_to(const Memory& memory) noexcept { memory_ = memory; }
+
   const Offer& offer() const noexcept { return offer_; }
   const Reply& reply() const noexcept { return reply_; }
   Scheme scheme() const noexcept { return reply_.scheme; }
@@ -97,6 +108,7 @@ class Message {
   Reply reply_;
   Result result_ = Result::under_way;
   bool is_started_ = false;
+  bool has_mail_ = false;
 
   UserMemory user_memory_;
   PostList list_;

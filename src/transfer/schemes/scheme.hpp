@@ -63,6 +63,10 @@ extern const Base& device;
 // Pairs of processes go by those, so no buffer alone can: headers::Offers decides.
 extern const Base& slots;
 extern const Base& direct;
+extern const Base& fabric_pipelined;
+extern const Base& gather_write;
+extern const Base& scatter_read;
+extern const Base& multi_write;
 
 const Base& of(Scheme scheme) noexcept;
 

@@ -8,8 +8,9 @@
 namespace gapless::transfer {
 namespace {
 
-constexpr std::array<const char*, scheme_count> names = {"native",    "packed", "oneshot", "staged",
-                                                         "pipelined", "device", "slots",   "direct"};
+constexpr std::array<const char*, scheme_count> names = {
+    "native", "packed", "oneshot",          "staged",       "pipelined",    "device",
+    "slots",  "direct", "fabric-pipelined", "gather-write", "scatter-read", "multi-write"};
 
 }  // namespace
 
@@ -18,8 +19,9 @@ const char* name(Scheme scheme) noexcept { return names[static_cast<std::size_t>
 namespace schemes {
 namespace {
 
-const std::array<const Base*, scheme_count> all = {&native,    &packed, &oneshot, &staged,
-                                                   &pipelined, &device, &slots,   &direct};
+const std::array<const Base*, scheme_count> all = {&native,           &packed,       &oneshot,      &staged,
+                                                   &pipelined,        &device,       &slots,        &direct,
+                                                   &fabric_pipelined, &gather_write, &scatter_read, &multi_write};
 
 }  // namespace
 

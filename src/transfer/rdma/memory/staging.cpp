@@ -7,9 +7,12 @@ namespace gapless::transfer::rdma {
 
 void Staging::Free::operator()(std::byte* memory) const noexcept { std::free(memory); }
 
-Staging::Staging(fabric::Endpoint& endpoint, std::size_t segment_bytes, std::size_t segments)
-    : endpoint_(endpoint), segment_bytes_((segment_bytes + 4095) / 4096 * 4096), segments_(segments) {
-  const std::size_t bytes = header_bytes + 2 * segments_ * segment_bytes_;
+Staging::Staging(fabric::Endpoint& endpoint, std::size_t segment_bytes, std::size_t segments, std::size_t mailboxes)
+    : endpoint_(endpoint),
+      segment_bytes_((segment_bytes + 4095) / 4096 * 4096),
+      segments_(segments),
+      header_bytes_(bells_bytes + mailboxes * mailbox_bytes) {
+  const std::size_t bytes = header_bytes_ + 2 * segments_ * segment_bytes_;
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, bytes)));
   if (memory_ == nullptr) return;
   for (std::size_t role = 0; role < 2; ++role) {
@@ -21,8 +24,9 @@ Staging::Staging(fabric::Endpoint& endpoint, std::size_t segment_bytes, std::siz
 
 Staging::~Staging() { endpoint_.deregister(region_); }
 
-PoolInformation Staging::information() const noexcept {
-  return {region_.address + header_bytes, region_.key, segment_bytes_, region_.address + bell_bytes};
+PoolInformation Staging::information(std::size_t mailbox) const noexcept {
+  return {region_.address + header_bytes_, region_.key, segment_bytes_, region_.address + bell_bytes,
+          region_.address + bells_bytes + mailbox * mailbox_bytes};
 }
 
 int Staging::acquire(Role role) noexcept {

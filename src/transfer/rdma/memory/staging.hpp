@@ -16,14 +16,15 @@ enum class Role : std::uint8_t { sender, receiver };
 
 class Staging {
  public:
-  /// `segments` for each role. Registers them; ok() says whether that went well.
-  Staging(fabric::Endpoint& endpoint, std::size_t segment_bytes, std::size_t segments);
+  /// `segments` for each role, and so many mailboxes. Registers them; ok() says whether that went well.
+  Staging(fabric::Endpoint& endpoint, std::size_t segment_bytes, std::size_t segments, std::size_t mailboxes = 0);
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
   bool ok() const noexcept { return region_.handle != nullptr; }
-  PoolInformation information() const noexcept;
+  /// With the address of a mailbox.
+  PoolInformation information(std::size_t mailbox = 0) const noexcept;
   std::size_t segment_bytes() const noexcept { return segment_bytes_; }
   const fabric::Region& region() const noexcept { return region_; }
 
@@ -31,23 +32,27 @@ class Staging {
   std::byte* bell() const noexcept { return memory_.get(); }
   static constexpr std::size_t bell_bytes = 8;
 
+  /// `mailbox_bytes` for a peer to write to, or to send.
+  std::byte* mailbox(std::size_t index) const noexcept { return memory_.get() + bells_bytes + index * mailbox_bytes; }
+
   /// An unused segment of that role; negative if there is none.
   int acquire(Role role) noexcept;
   void release(int segment) noexcept;
   std::byte* memory(int segment) const noexcept {
-    return memory_.get() + header_bytes + static_cast<std::size_t>(segment) * segment_bytes_;
+    return memory_.get() + header_bytes_ + static_cast<std::size_t>(segment) * segment_bytes_;
   }
   std::size_t available(Role role) const noexcept { return free_[static_cast<std::size_t>(role)].size(); }
 
  private:
-  static constexpr std::size_t header_bytes = 4096;  ///< own bell, the peers' bell, and alignment
+  static constexpr std::size_t bells_bytes = 4096;  ///< own bell, the peers' bell, and alignment
   struct Free {
     void operator()(std::byte* memory) const noexcept;
   };
 
   fabric::Endpoint& endpoint_;
   std::size_t segment_bytes_;
-  std::size_t segments_;  ///< of one role
+  std::size_t segments_;      ///< of one role
+  std::size_t header_bytes_;  ///< before the segments: bells and mailboxes
   std::unique_ptr<std::byte, Free> memory_;
   fabric::Region region_;
   std::vector<int> free_[2];

@@ -1,0 +1,86 @@
+#include "transfer/rdma/rendezvous/fabric_message.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "layout/algebra/canonical.hpp"
+#include "layout/algebra/facts.hpp"
+
+namespace gapless::transfer::rdma {
+namespace {
+
+/// The buffer's first `bytes` bytes.
+Memory memory_of_buffer(const Buffer& buffer, std::uint64_t bytes) {
+  Memory memory =
+      memory_of(buffer.type->layout, buffer.type->facts, {buffer.count, buffer.type->extent}, buffer.memory);
+  // The same blocks, but for the last one, as far as the bytes reach.
+  if (memory.blocks.bytes != 0) {
+    const double part = static_cast<double>(bytes) / static_cast<double>(memory.blocks.bytes);
+    memory.blocks.count =
+        std::max<std::uint64_t>(1, static_cast<std::uint64_t>(part * static_cast<double>(memory.blocks.count)));
+  }
+  memory.blocks.bytes = bytes;
+  return memory;
+}
+
+std::span<const std::byte> address_of(const FabricWay& way) noexcept {
+  return std::span(way.address).first(std::min<std::size_t>(way.address_bytes, most_address_bytes));
+}
+
+transfer::Result fetch(const FabricWay& way, const Memory& memory) noexcept {
+  const OwnedTransfer transfer = begin_receive(way.rank, address_of(way), way.offer, memory);
+  return transfer != nullptr ? wait(*transfer) : transfer::Result::peer_failed;
+}
+
+}  // namespace
+
+bool FabricOffer::secure(const Buffer& buffer, const headers::Inbox& inbox, headers::Header& header) noexcept try {
+  const headers::InboxHead& head = inbox.head();
+  if (fabric_kind() == 0 || head.fabric != fabric_kind() || buffer.size() < least_bytes) return false;
+  const auto bytes = static_cast<std::uint64_t>(buffer.size());
+  transfer_ = begin_send(head.rank, memory_of_buffer(buffer, bytes));
+  if (transfer_ == nullptr) return false;
+  FabricWay way;
+  way.offer = offer_of(*transfer_);
+  way.rank = own_rank();
+  const std::span<const std::byte> address = own_address();
+  way.address_bytes = static_cast<std::uint32_t>(address.size());
+  std::ranges::copy(address, way.address.begin());
+  if (header.add(way)) return true;
+  withdraw(transfer_);
+  return false;
+} catch (const std::exception&) {
+  return false;
+}
+
+bool FabricOffer::is_under_way() noexcept {
+  if (transfer_ == nullptr || !is_released_) return false;
+  if (poll(*transfer_) != transfer::Result::under_way) return false;
+  return !is_patience_over(*transfer_) || complete_alone() == transfer::Result::under_way;
+}
+
+transfer::Result FabricOffer::wait() noexcept {
+  return transfer_ != nullptr && is_released_ ? rdma::wait(*transfer_) : transfer::Result::ok;
+}
+
+transfer::Result FabricOffer::complete_alone() noexcept {
+  return transfer_ != nullptr && is_released_ ? rdma::complete_alone(*transfer_) : transfer::Result::ok;
+}
+
+transfer::Result fetch_by_fabric(const FabricWay& way, const Buffer& into) noexcept try {
+  return fetch(way, memory_of_buffer(into, way.offer.blocks.bytes));
+} catch (const std::exception&) {
+  return transfer::Result::peer_failed;
+}
+
+transfer::Result fetch_by_fabric(const FabricWay& way, std::byte* into) noexcept try {
+  const auto bytes = static_cast<layout::Offset>(way.offer.blocks.bytes);
+  const layout::LayoutPointer contiguous = layout::block(0, bytes);
+  return fetch(way, memory_of(contiguous, layout::facts_of(*contiguous), {1, bytes}, into));
+} catch (const std::exception&) {
+  return transfer::Result::peer_failed;
+}
+
+void refuse_by_fabric(const FabricWay& way) noexcept { decline(way.rank, address_of(way), way.offer); }
+
+}  // namespace gapless::transfer::rdma

@@ -1,0 +1,66 @@
+// What a receiver writes into a sender's mailbox: its reply, its address, and where the sender needs it (multi-write)
+// its layout. A layout is described once to each peer, and named by its number from then on (Wu et al., 2003, 5.4.2).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "transfer/rdma/information.hpp"
+#include "transfer/rdma/memory/user_memory.hpp"
+
+namespace gapless::transfer::rdma {
+
+/// No provider's address is longer, so far as it goes into a header.
+inline constexpr std::size_t most_address_bytes = 128;
+
+/// This process's layouts that peers have been told of. Numbers are never given again: layouts that are forgotten get
+/// others when they come again.
+class LayoutNumbers {
+ public:
+  struct Number {
+    std::uint64_t number;
+    std::uint64_t oldest;  ///< what has a smaller number is forgotten
+  };
+  /// Throws std::bad_alloc.
+  Number number_of(const layout::LayoutPointer& layout);
+
+ private:
+  static constexpr std::size_t most = 256;
+  std::map<layout::LayoutPointer, std::uint64_t> numbers_;
+  std::uint64_t next_ = 1, oldest_of_these_ = 1;
+  std::uint64_t oldest_ = 1;  ///< of those before these too: letters that name them may be on their way
+};
+
+/// What two processes know of each other's layouts.
+struct KnownLayouts {
+  std::set<std::uint64_t> told;                           ///< ours, that the peer has read
+  std::map<std::uint64_t, layout::LayoutPointer> theirs;  ///< that the peer has told us
+};
+
+/// What a letter says, read.
+struct Letter {
+  Reply reply;
+  bool is_declined = false;
+  layout::LayoutPointer layout;
+  layout::Mode outer{1, 0};
+  std::span<const std::byte> address;
+};
+
+/// May the layout go to the peer: is it described in a letter's room, or known there?
+bool fits_in_letter(const layout::LayoutPointer& layout, std::size_t address_bytes, LayoutNumbers& numbers,
+                    const KnownLayouts& known) noexcept;
+
+/// Writes a letter into a mailbox, and returns its length; 0 without memory. `memory` is the receiver's; a declined
+/// message has none. The layout is described unless the peer is known to have read that: a letter may overtake the one
+/// before it.
+std::size_t write_letter(std::span<std::byte, mailbox_bytes> mailbox, const Reply& reply, const Memory* memory,
+                         std::span<const std::byte> address, LayoutNumbers& numbers, KnownLayouts& known) noexcept;
+
+/// False if the bytes are no letter, or there is no memory.
+bool read_letter(std::span<const std::byte, mailbox_bytes> mailbox, Letter& letter, KnownLayouts& known) noexcept;
+
+}  // namespace gapless::transfer::rdma

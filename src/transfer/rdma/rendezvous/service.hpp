@@ -1,0 +1,90 @@
+// This process's end of the fabric that the settings ask for, and the thread that makes progress there.
+//
+// Two processes move a message without an MPI call: the sender's offer goes in a header in the message's place, the
+// receiver writes its reply into the sender's mailbox, and from then on both ends need nothing but polling. Callers
+// that wait poll; whoever does not is helped by the thread, which calls no MPI. So a message that both sides have begun
+// comes to its end whatever MPI call the program is in, or none.
+//
+// A message that nobody has taken for a while is copied out: its sender is complete, and the copy waits for the
+// receiver. So no sender waits for a receiver that waits for something else.
+//
+// All functions are thread-safe; nothing throws.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "transfer/message.hpp"
+#include "transfer/rdma/channel.hpp"
+#include "transfer/rdma/rendezvous/letter.hpp"
+
+namespace gapless::transfer::rdma {
+
+/// Shorter messages never go by a fabric: the MPI libraries complete their sends at once.
+inline constexpr layout::Offset least_bytes = 16 << 10;
+
+/// Is a fabric asked for, between processes of one node too? (GAPLESS_FABRIC, GAPLESS_FABRIC_NEIGHBOURS)
+bool is_wanted() noexcept;
+/// Opens the fabric, once, as rank `rank` of `size`; the thread begins with the first message. After MPI_Init.
+void start(int rank, int size) noexcept;
+/// Waits for messages that are copied out, while their receivers may still take them: `has_ended(rank)` says who
+/// cannot.
+void drain(bool (*has_ended)(int rank)) noexcept;
+/// Ends the thread, and closes the fabric. Nothing can be sent or received from now on.
+void stop() noexcept;
+
+/// A number that processes with the same fabric have in common; 0: this one has none.
+std::uint64_t fabric_kind() noexcept;
+/// Its rank, and how it is reached.
+int own_rank() noexcept;
+std::span<const std::byte> own_address() noexcept;
+
+/// One message under way.
+struct Transfer;
+struct EndTransfer {
+  /// What is not over is copied out, or, of a receive, waited for.
+  void operator()(Transfer* transfer) const noexcept;
+};
+using OwnedTransfer = std::unique_ptr<Transfer, EndTransfer>;
+
+/// A message to that rank; null if that cannot be had now.
+OwnedTransfer begin_send(int rank, const Memory& memory) noexcept;
+const Offer& offer_of(const Transfer& transfer) noexcept;
+/// Its header has not been sent.
+void withdraw(OwnedTransfer& transfer) noexcept;
+/// A message from that rank into `memory`, of the size that is offered. Null: without memory.
+OwnedTransfer begin_receive(int rank, std::span<const std::byte> address, const Offer& offer,
+                            const Memory& memory) noexcept;
+/// Tells the sender that its message is not wanted.
+void decline(int rank, std::span<const std::byte> address, const Offer& offer) noexcept;
+
+/// Polls; ok or a failure once it is over.
+transfer::Result poll(Transfer& transfer) noexcept;
+/// Waits until it is over; a send, until its bytes are not needed any more.
+transfer::Result wait(Transfer& transfer) noexcept;
+/// Has a send done with the program's memory, at once where nobody has taken it.
+transfer::Result complete_alone(Transfer& transfer) noexcept;
+/// Has nobody taken the send for so long that it is to complete alone?
+bool is_patience_over(const Transfer& transfer) noexcept;
+
+/// For reports and tests: gapless_fabric_counts().
+enum class Counted : std::uint8_t {
+  posts,
+  lists,
+  posted_bytes,
+  notifications,
+  copied_bytes,
+  registrations,
+  copied_out,
+  abandoned,
+  count
+};
+
+}  // namespace gapless::transfer::rdma
+
+/// What this process's messages have taken so far: a number for each of rdma::Counted.
+extern "C" void gapless_fabric_counts(std::uint64_t* counts);
