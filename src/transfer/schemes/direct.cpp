@@ -108,23 +108,4 @@ void release_exported(const ExportedWay& way) noexcept {
   if (auto* const word = word_of(way)) word->store(0, std::memory_order_release);
 }
 
-namespace {
-
-/// A pair of processes goes this way, so no buffer alone can: DirectOffer decides.
-class Direct final : public Base {
- public:
-  bool applies(const Buffer&) const noexcept override { return false; }
-  double predict_ns(const Buffer&, Side) const noexcept override { return 0; }
-  PoolBuffer packed_memory(const Buffer&) const noexcept override { return {}; }
-  Result start(Movement&) const noexcept override { return Result::ok; }
-  Result advance(Movement&) const noexcept override { return Result::ok; }
-  Result wait(Movement&) const noexcept override { return Result::ok; }
-};
-
-constexpr Direct instance;
-
-}  // namespace
-
-constinit const Base& direct = instance;
-
 }  // namespace gapless::transfer::schemes

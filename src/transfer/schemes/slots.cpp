@@ -164,24 +164,4 @@ Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, std:
   });
 }
 
-namespace {
-
-/// A pair of processes goes this way, so no buffer alone can: SlotsOffer decides. Where it is not possible the message
-/// is packed.
-class Slots final : public Base {
- public:
-  bool applies(const Buffer&) const noexcept override { return false; }
-  double predict_ns(const Buffer&, Side) const noexcept override { return 0; }
-  PoolBuffer packed_memory(const Buffer&) const noexcept override { return {}; }
-  Result start(Movement&) const noexcept override { return Result::ok; }
-  Result advance(Movement&) const noexcept override { return Result::ok; }
-  Result wait(Movement&) const noexcept override { return Result::ok; }
-};
-
-constexpr Slots instance;
-
-}  // namespace
-
-constinit const Base& slots = instance;
-
 }  // namespace gapless::transfer::schemes

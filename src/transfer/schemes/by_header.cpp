@@ -1,11 +1,11 @@
-// The schemes of src/transfer/rdma, by which two processes move one message over a fabric. No buffer alone can go that
-// way: the sender offers (rdma/messages.hpp), and the receiver chooses.
+// The schemes by which two processes move one message beside the MPI library. No buffer alone can go such a way: the
+// sender offers it in a header (headers/offers.hpp), and the receiver chooses.
 #include "transfer/schemes/scheme.hpp"
 
 namespace gapless::transfer::schemes {
 namespace {
 
-class ByFabric final : public Base {
+class ByHeader final : public Base {
  public:
   bool applies(const Buffer&) const noexcept override { return false; }
   double predict_ns(const Buffer&, Side) const noexcept override { return 0; }
@@ -15,10 +15,12 @@ class ByFabric final : public Base {
   Result wait(Movement&) const noexcept override { return Result::ok; }
 };
 
-constexpr ByFabric instance;
+constexpr ByHeader instance;
 
 }  // namespace
 
+constinit const Base& slots = instance;
+constinit const Base& direct = instance;
 constinit const Base& fabric_pipelined = instance;
 constinit const Base& gather_write = instance;
 constinit const Base& scatter_read = instance;
