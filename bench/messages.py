@@ -95,8 +95,9 @@ def main():
     cases = [(bytes_, block) for bytes_ in SIZES if bytes_ <= options.most_bytes for block in [CONTIGUOUS, *BLOCKS]]
     cases = [(bytes_, block) for bytes_, block in cases if block < bytes_]
     schemes = SCHEMES[options.memory] if options.scheme is None else options.scheme
+    peers = [*schemes, *([ALONE] if options.alone else [])]
     libraries = [
-        (mpi, mpi, cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX"), [*schemes, *([ALONE] if options.alone else [])])
+        (mpi, mpi, cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX"), peers)
         for mpi in options.mpi or LAUNCH
         if (build / "bin" / f"messages_{mpi}").exists()
     ]
