@@ -9,13 +9,13 @@ and sends contiguous messages, and "copy" is a copy of as many contiguous bytes 
 Writes bench/results/messages_<memory>.json.
 """
 
-import argparse
 import json
 import os
 import pathlib
 import subprocess
 import sys
 
+import _arguments
 from _report import report
 from host_pack import cache_variable
 
@@ -81,15 +81,12 @@ def rows_of(measured, cases, mpi, memory):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
+    parser = _arguments.parser(__doc__, LAUNCH)
     parser.add_argument("--memory", choices=sorted(SCHEMES), default="gpu")
-    parser.add_argument("--mpi", choices=sorted(LAUNCH), action="append", help="only with this MPI")
     parser.add_argument("--scheme", action="append", help="forced; several may be given")
     parser.add_argument("--alone", action="store_true", help="the library without gapless, too")
     parser.add_argument("--aware", type=pathlib.Path, metavar="PREFIX", help="of an Open MPI that reads GPU memory")
     parser.add_argument("--most-bytes", type=int, default=SIZES[-1])
-    parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
     build = options.build.resolve()
     cases = [(bytes_, block) for bytes_ in SIZES if bytes_ <= options.most_bytes for block in [CONTIGUOUS, *BLOCKS]]
