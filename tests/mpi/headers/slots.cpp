@@ -1,5 +1,5 @@
 // Messages between two processes of a node that go by slots: the right bytes and status in every kind of receive, and
-// by statistics that they really went that way. Ranks exchange in pairs: 0 with 1, 2 with 3.
+// by statistics that they really went that way.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <string_view>
 #include <vector>
 
+#include "headers/partners.hpp"
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
 #include "support/statistics.hpp"
@@ -20,20 +20,11 @@
 namespace gapless::test {
 namespace {
 
-constexpr int tag = 7;
-
 /// Is gapless under this test, and told to use slots?
 bool uses_slots() {
   const char* scheme = std::getenv("GAPLESS_SCHEME");
   return under_gapless() && scheme != nullptr && std::string_view(scheme) == "slots";
 }
-
-int partner() { return rank() ^ 1; }
-bool has_partner() { return partner() < size(); }
-bool sends() { return rank() % 2 == 0; }
-
-/// Blocks of two ints, one in every five.
-constexpr int length = 2, stride = 5;
 
 struct Strided {
   explicit Strided(int blocks)
@@ -46,32 +37,8 @@ struct Strided {
 /// Blocks of messages that go by slots: one slot, a part of one, several.
 const std::vector<int> block_counts{128, 1000, 4096, 20'000, 131'072};
 
-/// One message from rank 0 to rank 1 and so on, sent and received as the arguments say. The receiver's memory holds
-/// -1 before; `receive` has the status set.
-using Send = std::function<void(const void*, MPI_Datatype, MPI_Comm, int to)>;
-using Receive = std::function<void(void*, MPI_Datatype, MPI_Comm, int from, MPI_Status*)>;
-
-void send(const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
-  EXPECT_EQ(MPI_SUCCESS, MPI_Send(memory, 1, type, to, tag, communicator));
-}
-void receive(void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
-  EXPECT_EQ(MPI_SUCCESS, MPI_Recv(memory, 1, type, from, tag, communicator, status));
-}
-
-void expect_message(const MPI_Status& status, MPI_Datatype type, int blocks, int from) {
-  EXPECT_EQ(from, status.MPI_SOURCE);
-  EXPECT_EQ(tag, status.MPI_TAG);
-  int count = -1;
-  MPI_Get_count(&status, type, &count);
-  EXPECT_EQ(1, count);
-  MPI_Get_elements(&status, type, &count);
-  EXPECT_EQ(blocks * length, count);
-  int flag = 1;
-  MPI_Test_cancelled(&status, &flag);
-  EXPECT_EQ(0, flag);
-}
-
-/// `slots`: how many messages a rank is to have sent or received that way; negative: not asked.
+/// One message from rank 0 to rank 1 and so on. `slots`: how many messages a rank is to have sent or received that way;
+/// negative: not asked.
 void pass(int blocks, const Send& by, const Receive& into, MPI_Comm communicator = MPI_COMM_WORLD, int slots = 1) {
   // Both processes have started, and the slots of the last message are free.
   MPI_Barrier(communicator);
