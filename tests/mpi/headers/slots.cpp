@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "headers/partners.hpp"
+#include "headers/slot_messages.hpp"
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
 #include "support/statistics.hpp"
@@ -20,46 +21,8 @@
 namespace gapless::test {
 namespace {
 
-/// Is gapless under this test, and told to use slots?
-bool uses_slots() {
-  const char* scheme = std::getenv("GAPLESS_SCHEME");
-  return under_gapless() && scheme != nullptr && std::string_view(scheme) == "slots";
-}
-
-struct Strided {
-  explicit Strided(int blocks)
-      : type(strided(blocks, length, stride)), values(counting(static_cast<std::size_t>(blocks * stride), 1)) {}
-  std::vector<int> packed(int blocks) const { return picked(values, blocks, length, stride); }
-  Owned type;
-  std::vector<int> values;
-};
-
 /// Blocks of messages that go by slots: one slot, a part of one, several.
 const std::vector<int> block_counts{128, 1000, 4096, 20'000, 131'072};
-
-/// One message from rank 0 to rank 1 and so on. `slots`: how many messages a rank is to have sent or received that way;
-/// negative: not asked.
-void pass(int blocks, const Send& by, const Receive& into, MPI_Comm communicator = MPI_COMM_WORLD, int slots = 1) {
-  // Both processes have started, and the slots of the last message are free.
-  MPI_Barrier(communicator);
-  if (!has_partner()) return;
-  const int peer = rank(communicator) ^ 1;
-  const Strided message(blocks);
-  const std::uint64_t before = slots_messages();
-  if (sends()) {
-    by(message.values.data(), message.type, communicator, peer);
-  } else {
-    std::vector<int> incoming(message.values.size(), -1);
-    MPI_Status status{};
-    into(incoming.data(), message.type, communicator, peer, &status);
-    expect_message(status, message.type, blocks, peer);
-    EXPECT_TRUE(placed(std::vector<int>(message.values.size(), -1), message.packed(blocks), length, stride) ==
-                incoming);
-  }
-  if (uses_slots() && slots >= 0) {
-    EXPECT_EQ(before + static_cast<unsigned>(slots), slots_messages());
-  }
-}
 
 TEST(Slots, SendToRecv) {
   for (const int blocks : block_counts) pass(blocks, send, receive);
@@ -448,98 +411,6 @@ TEST(Slots, IntercommunicatorsHaveNoHeaders) {
   EXPECT_EQ(before, slots_messages());
   MPI_Comm_free(&inter);
   MPI_Comm_free(&alone);
-}
-
-/// What is too long is an error of the receiver, and its slots are free again.
-TEST(Slots, Truncation) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (!has_partner()) return;
-  const ReturnErrors world(MPI_COMM_WORLD);
-  constexpr int blocks = 20'000;
-  const Strided message(blocks);
-  const Owned half(strided(blocks / 2, length, stride));
-  for (int times = 0; times < 40; ++times) {
-    if (sends()) {
-      MPI_Send(message.values.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD);
-    } else {
-      std::vector<int> incoming(message.values.size(), -1);
-      int code = MPI_SUCCESS;
-      if (times % 2 == 0) {
-        code = MPI_Recv(incoming.data(), 1, half, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      } else {
-        MPI_Request request;
-        MPI_Irecv(incoming.data(), blocks, MPI_INT, partner(), tag, MPI_COMM_WORLD, &request);
-        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-      }
-      EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
-  }
-  pass(131'072, send, receive);
-}
-
-/// Messages that nobody receives yet take all slots, and then go packed: nothing waits, and all arrive in order.
-TEST(Slots, UnexpectedMessagesPileUp) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (!has_partner()) return;
-  constexpr int messages = 100'000, at_once = 1000, blocks = 128;
-  Strided message(blocks);
-  std::vector<MPI_Request> requests(at_once);
-  const std::uint64_t before = slots_messages();
-  if (sends()) {
-    std::vector<std::vector<int>> outgoing(at_once, message.values);
-    for (int k = 0; k < messages; ++k) {
-      const auto i = static_cast<std::size_t>(k % at_once);
-      outgoing[i][0] = k;
-      MPI_Isend(outgoing[i].data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &requests[i]);
-      // They are short: the library keeps them, and no receive is needed.
-      if (i + 1 == at_once) MPI_Waitall(at_once, requests.data(), MPI_STATUSES_IGNORE);
-    }
-    MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD);
-    if (uses_slots()) {
-      EXPECT_EQ(before + 64, slots_messages());
-    }
-  } else {
-    MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    int wrong = 0;
-    for (int k = 0; k < messages; ++k) {
-      std::vector<int> incoming(message.values.size(), -1);
-      MPI_Recv(incoming.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      message.values[0] = k;
-      wrong += incoming != placed(std::vector<int>(incoming.size(), -1), message.packed(blocks), length, stride);
-    }
-    EXPECT_EQ(0, wrong);
-  }
-}
-
-TEST(Slots, CancelledReceivesAndSends) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (!has_partner()) return;
-  const Strided message(1000);
-  std::vector<int> incoming(message.values.size(), -1);
-  MPI_Request request;
-  MPI_Status status;
-  int flag = 0;
-  MPI_Irecv(incoming.data(), 1, message.type, partner(), tag + 2, MPI_COMM_WORLD, &request);
-  MPI_Cancel(&request);
-  MPI_Wait(&request, &status);
-  MPI_Test_cancelled(&status, &flag);
-  EXPECT_NE(0, flag);
-  EXPECT_EQ(std::vector<int>(incoming.size(), -1), incoming);
-  // Whether a send is cancelled, the sender says.
-  if (sends()) {
-    MPI_Isend(message.values.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
-    MPI_Cancel(&request);
-    MPI_Wait(&request, &status);
-    MPI_Test_cancelled(&status, &flag);
-    MPI_Send(&flag, 1, MPI_INT, partner(), tag + 3, MPI_COMM_WORLD);
-  } else {
-    MPI_Recv(&flag, 1, MPI_INT, partner(), tag + 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (flag == 0) {
-      receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), &status);
-      expect_message(status, message.type, 1000, partner());
-    }
-  }
 }
 
 /// A message of a header's length that is none.
