@@ -291,7 +291,7 @@ class Side {
     const transfer::Described& type = *user_.buffer.type;
     landing_ = static_cast<std::byte*>(const_cast<void*>(address_of(user_.buffer.memory, type.layout->base)));
     constexpr auto length = static_cast<layout::Offset>(header_bytes);
-    if (type.elements != nullptr && type.elements->whole(length) == length) return;
+    if (!type.has_long_doubles && type.elements != nullptr && type.elements->whole(length) == length) return;
     if (buffer_size() > static_cast<std::size_t>(std::numeric_limits<Count>::max())) return;
     lands_as_bytes_ = true;
     memory_ = landing_;

@@ -167,7 +167,7 @@ void end() noexcept {
 }
 
 Listener find_listener(MPI_Comm communicator, int destination) noexcept {
-  if (!are_looked_for() || communicator == MPI_COMM_NULL) return {};
+  if (!are_looked_for() || communicator == MPI_COMM_NULL || transfer::headers::has_ended()) return {};
   const auto known = look_up(communicator, destination);
   const Place place = known ? *known : translate_first(communicator, destination);
   // Of several threads nobody knows whose message leaves first.

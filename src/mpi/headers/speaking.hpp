@@ -13,7 +13,7 @@ namespace gapless::mpi::headers {
 /// wanted, the process was spawned, or the MPI library itself writes to GPU memory, where a header could not be looked
 /// at.
 void start() noexcept;
-/// Precondition: the library works.
+/// The world ends. Precondition: the library works.
 void end() noexcept;
 
 /// May a receive of this process take a header?
