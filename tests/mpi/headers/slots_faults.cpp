@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <mpi.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 #include "headers/partners.hpp"
@@ -249,6 +252,27 @@ TEST(SlotsFaults, SynchronousSends) {
       EXPECT_TRUE(incoming == placed(std::vector<int>(incoming.size(), -1), message.packed(blocks), length, stride));
     }
   }
+}
+
+/// In a run of its own (killed_peer.sh): the sender dies while it packs, after its header has left.
+TEST(SlotsFaults, KilledPeer) {
+  const char* is_wanted = std::getenv("GAPLESS_TEST_KILLED_PEER");
+  if (is_wanted == nullptr) return;
+  constexpr int blocks = 20'000;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const Owned type(strided(blocks, length, stride));
+  const std::size_t bytes = (std::size_t{blocks} * stride * sizeof(int) / page + 1) * page;
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, memory);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (sends()) {
+    ASSERT_EQ(0, ::mprotect(static_cast<std::byte*>(memory) + bytes / 2, page, PROT_NONE));
+    MPI_Send(memory, 1, type, partner(), tag, MPI_COMM_WORLD);
+  } else {
+    MPI_Recv(memory, 1, type, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  ADD_FAILURE() << "nobody has died";
 }
 
 }  // namespace
