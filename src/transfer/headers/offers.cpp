@@ -6,9 +6,9 @@
 
 namespace gapless::transfer::headers {
 
-bool Offers::secure(const Buffer& buffer, Inbox& inbox) noexcept {
+bool Offers::secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope) noexcept {
   header_ = Header(inbox.head().nonce, static_cast<std::uint64_t>(buffer.size()), ::getpid());
-  if (buffer.location.is_cpu_addressable()) return slots_.secure(buffer, inbox, header_);
+  if (buffer.location.is_cpu_addressable()) return slots_.secure(buffer, inbox, header_, envelope);
   return is_forced(Scheme::direct) && direct_.secure(buffer, inbox, header_);
 }
 

@@ -6,6 +6,7 @@
 
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
+#include "transfer/headers/lost_slots.hpp"
 #include "transfer/message.hpp"
 #include "transfer/rdma/rendezvous/fabric_message.hpp"
 #include "transfer/schemes/direct.hpp"
@@ -18,7 +19,7 @@ class Offers {
  public:
   /// Offers what the buffer can go by to the process of that inbox. False, and nothing is offered, where that is
   /// nothing, or cannot be had now.
-  bool secure(const Buffer& buffer, Inbox& inbox) noexcept;
+  bool secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope) noexcept;
   /// Offers it by a fabric alone: the memory is needed until fabric() has come to its end.
   bool secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept;
   /// Packs what is not yet.

@@ -56,7 +56,7 @@ bool make_inbox(Job& mine) noexcept {
   head.fabric = rdma::fabric_kind();
   head.rank = mine.rank;
   head.free_slots.store(~std::uint64_t{0}, std::memory_order_relaxed);
-  head.magic = InboxHead::magic_of_version_2;
+  head.magic = InboxHead::magic_of_version_3;
   return true;
 }
 
@@ -68,7 +68,7 @@ bool make_inbox(Job& mine) noexcept {
   std::unique_ptr<Inbox> inbox(
       new (std::nothrow) Inbox(fabric::SharedSegment::open(*process, segment_name(rank).data(), inbox_bytes)));
   const bool can_be_used = inbox != nullptr && static_cast<bool>(*inbox) &&
-                           inbox->head().magic == InboxHead::magic_of_version_2 && inbox->reserve_slots();
+                           inbox->head().magic == InboxHead::magic_of_version_3 && inbox->reserve_slots();
   if (!can_be_used) return nullptr;
   Inbox* found = nullptr;
   if (peer.inbox.compare_exchange_strong(found, inbox.get(), std::memory_order_acq_rel)) found = inbox.release();
@@ -105,6 +105,8 @@ Inbox* find_inbox(int rank) noexcept {
 Inbox& own_inbox() noexcept { return *job().own; }
 
 int own_rank() noexcept { return job().rank; }
+
+bool has_ended() noexcept { return own_inbox().head().has_ended.load(std::memory_order_relaxed); }
 
 void end() noexcept {
   if (!is_listening()) return;
