@@ -29,7 +29,8 @@ struct Introduction {
   enum class State : std::uint32_t { none, being_written, asked, accepted, refused };
 
   std::atomic<State> state;
-  std::int32_t rank;  ///< the sender's
+  std::int32_t rank;                 ///< the sender's
+  std::uint32_t is_of_the_same_gpu;  ///< said with the acceptance: are both processes' GPUs one?
   device::MemoryHandle handle;
 };
 inline constexpr unsigned introduction_count = 32;

@@ -2,14 +2,12 @@
 
 #include <unistd.h>
 
-#include "transfer/choice/choose.hpp"
-
 namespace gapless::transfer::headers {
 
 bool Offers::secure(const Buffer& buffer, Inbox& inbox, bool may_stay) noexcept {
   header_ = Header(inbox.head().nonce, static_cast<std::uint64_t>(buffer.size()), ::getpid());
   if (buffer.location.is_cpu_addressable()) return slots_.secure(buffer, inbox, header_);
-  return is_forced(Scheme::direct) && direct_.secure(buffer, inbox, may_stay, header_);
+  return direct_.secure(buffer, inbox, may_stay, header_);
 }
 
 bool Offers::secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept {

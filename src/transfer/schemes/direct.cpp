@@ -19,21 +19,25 @@ using model::gpu_tuning;
 
 bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, headers::Header& header) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
+  // A program whose messages are better off elsewhere, however near their peers are, has no memory exported.
+  if (!choose_direct(buffer, model::Pair::peer_gpu)) return false;
   ExportedPool& pool = headers::own_exported_pool();
-  if (bytes < least_direct_bytes || !pool.is_there(buffer.location.device) ||
-      !headers::has_accepted(inbox, pool.handle()))
-    return false;
+  if (!pool.is_there(buffer.location.device)) return false;
+  const std::optional<model::Pair> pair = headers::accepted_by(inbox, pool.handle());
+  if (!pair || !choose_direct(buffer, *pair)) return false;
   const bool is_long = bytes > pool.room() || bytes > static_cast<std::size_t>(gpu_tuning.longest_exported_whole);
   if (is_long && may_stay && secure_ring(buffer, inbox, pool, header)) return true;
   return secure_whole(buffer, pool, header);
 }
 
 bool DirectOffer::secure_whole(const Buffer& buffer, ExportedPool& pool, headers::Header& header) noexcept {
-  bytes_ = static_cast<std::size_t>(buffer.size());
-  run_ = pool.take(bytes_);
+  buffer_ = buffer;
+  run_ = pool.take(static_cast<std::size_t>(buffer.size()));
   if (run_.count == 0) return false;
   pool_ = &pool;
   std::byte* const packed = pool.data(run_);
+  MovementClock clock;
+  clock.begin();
   const Result result = run_on_gpu({buffer.type->layout.get(),
                                     {buffer.count, buffer.type->extent},
                                     0,
@@ -42,6 +46,7 @@ bool DirectOffer::secure_whole(const Buffer& buffer, ExportedPool& pool, headers
                                     buffer.memory,
                                     packed},
                                    buffer.location.device, device::MemoryKind::device);
+  packing_ns_ = clock.ns();
   const ExportedWay way{pool.handle(), reinterpret_cast<std::uintptr_t>(packed), headers::own_rank(), run_.first, {}};
   if (result == Result::ok && header.add(way)) return true;
   withdraw();
@@ -50,7 +55,7 @@ bool DirectOffer::secure_whole(const Buffer& buffer, ExportedPool& pool, headers
 
 bool DirectOffer::secure_ring(const Buffer& buffer, const Inbox& inbox, ExportedPool& pool,
                               headers::Header& header) noexcept {
-  bytes_ = static_cast<std::size_t>(buffer.size());
+  buffer_ = buffer;
   ring_ = rings::begin(buffer, inbox.head(), pool);
   if (ring_ == nullptr) return false;
   const headers::SegmentRun run = rings::run_of(*ring_);
@@ -70,7 +75,9 @@ void DirectOffer::release() noexcept {
   pack();
   is_released_ = true;
   pool_ = nullptr;
-  record(Scheme::direct, bytes_);
+  const auto bytes = static_cast<std::size_t>(buffer_.size());
+  record(Scheme::direct, bytes);
+  if (report_wanted()) report_moved(buffer_, Side::sender, Scheme::direct, bytes, packing_ns_);
 }
 
 void DirectOffer::withdraw() noexcept {
@@ -136,6 +143,7 @@ Result DirectFetch::begin(const headers::Header& header, const ExportedWay& way,
                           Batch& batch) noexcept {
   const int device = into.location.device;
   record(Scheme::direct, bytes);
+  if (report_wanted()) report_moved(into, Side::receiver, Scheme::direct, bytes, untimed_ns);
   if (goes_through_ring(way)) {
     return fetch_ring(header, way, device,
                       [&](const rings::Incoming& incoming) { return rings::fetch(incoming, into, bytes); });

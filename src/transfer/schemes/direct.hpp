@@ -11,6 +11,7 @@
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
 #include "transfer/operation.hpp"
+#include "transfer/report/report.hpp"
 #include "transfer/rings/outgoing.hpp"
 
 namespace gapless::transfer::schemes {
@@ -58,7 +59,8 @@ class DirectOffer {
   bool is_packing_ = false, is_released_ = false;
   headers::ExportedPool* pool_ = nullptr;
   headers::SegmentRun run_;
-  std::size_t bytes_ = 0;
+  Buffer buffer_{};
+  double packing_ns_ = untimed_ns;
 };
 
 /// One message on its receiver's side.

@@ -28,11 +28,13 @@ int partner() { return rank() ^ 1; }
 bool has_partner() { return partner() < size(); }
 bool sends() { return rank() % 2 == 0; }
 
-/// Is gapless told to go direct, in a run where exporting and mapping memory is not refused?
+/// Does gapless go direct, as it is told or as the model predicts, in a run where exporting and mapping memory is not
+/// refused?
 bool goes_direct() {
   const char* scheme = std::getenv("GAPLESS_SCHEME");
-  const bool is_asked = under_gapless() && scheme != nullptr && std::string_view(scheme) == "direct";
-  return is_asked && std::getenv("GAPLESS_TEST_SIMULATED_FAIL") == nullptr;
+  const bool is_told = scheme != nullptr && std::string_view(scheme) == "direct";
+  const bool is_chosen = scheme == nullptr && std::getenv("GAPLESS_HEADERS") != nullptr;
+  return under_gapless() && (is_told || is_chosen) && std::getenv("GAPLESS_TEST_SIMULATED_FAIL") == nullptr;
 }
 
 /// Blocks of two ints, one in every five.
