@@ -90,7 +90,7 @@ class Side {
       correct(*timed, peer_number(communicator, destination), transfer::Scheme::slots);
       if ((*timed)->scheme() != transfer::Scheme::slots) return;
     }
-    if (!offer_.emplace().secure(user_.buffer, *inbox, {number, tag})) {
+    if (!offer_.emplace().secure(user_.buffer, *inbox, {number, tag}, may_stay)) {
       if (timed != nullptr) timed->reset();
       return offer_.reset();
     }
@@ -114,18 +114,16 @@ class Side {
   void sent() noexcept {
     if (offer_) offer_->release();
   }
-  /// Of a message that is sent by a fabric.
-  bool goes_by_fabric() const noexcept { return offer_ && offer_->fabric() != nullptr; }
-  /// Is its memory still needed?
-  bool is_under_way() noexcept { return goes_by_fabric() && offer_->fabric()->is_under_way(); }
-  /// Until it is not: MPI_SUCCESS, or the error that is to be raised.
+  /// Does the message need its memory beyond the library's call?
+  bool goes_on() const noexcept { return offer_ && offer_->goes_on(); }
+  bool is_under_way() noexcept { return goes_on() && offer_->is_under_way(); }
+  /// Until it does not: MPI_SUCCESS, or the error that is to be raised.
   int complete() noexcept {
-    return !goes_by_fabric() || offer_->fabric()->wait() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
+    return !goes_on() || offer_->wait() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
   }
   /// The same without waiting for the receiver.
   int complete_alone() noexcept {
-    return !goes_by_fabric() || offer_->fabric()->complete_alone() == transfer::Result::ok ? MPI_SUCCESS
-                                                                                           : peer_failure();
+    return !goes_on() || offer_->complete_alone() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
   }
 
   /// Lets the times of earlier sends have a say in the scheme, and times this one. Of a blocking call that is not

@@ -162,7 +162,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       pending->source = std::get<Base::template place<Kind::source>>(all);
       pending->tag = std::get<Base::template place<Kind::tag>>(all);
     }
-    // What goes by a fabric is under way when the library has sent the header: its request must be one that stays.
+    // What needs its memory longer is under way when the library has sent the header: its request must be one that
+    // stays.
     constexpr bool may_stay = !receives && PersistentOf<Row>::is_there;
     if constexpr (life == Life::once && sends) Base::offer(all, out_of(mine), may_stay);
     pending->error_object = table::error_object<Row>(all);
@@ -182,7 +183,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       if (!requests::are_none_deferred() && is_behind_deferred(all)) requests::start_deferred();
     }
     if constexpr (PersistentOf<Row>::is_there) {
-      if (mine.goes_by_fabric()) return start_persistent(pending, mine, all);
+      if (mine.goes_on()) return start_persistent(pending, mine, all);
     }
     const bool fails = !prepare(mine, code);
     if (!fails && (mine.takes_part() || may_be_stashed)) return start(pending, mine, all);

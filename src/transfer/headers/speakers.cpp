@@ -1,6 +1,7 @@
 #include "transfer/headers/speakers.hpp"
 
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -14,6 +15,7 @@
 #include "fabric/registry.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
+#include "transfer/rings/outgoing.hpp"
 
 namespace gapless::transfer::headers {
 
@@ -55,6 +57,7 @@ bool make_inbox(Job& mine) noexcept {
   if (length != static_cast<ssize_t>(head.nonce.size())) return false;
   head.fabric = rdma::fabric_kind();
   head.rank = mine.rank;
+  head.process = ::getpid();
   head.free_slots.store(~std::uint64_t{0}, std::memory_order_relaxed);
   head.magic = InboxHead::magic_of_version_3;
   return true;
@@ -111,10 +114,12 @@ bool has_ended() noexcept { return own_inbox().head().has_ended.load(std::memory
 void end() noexcept {
   if (!is_listening()) return;
   own_inbox().head().has_ended.store(true, std::memory_order_release);
-  rdma::drain([](int rank) {
+  const auto has_ended = [](int rank) {
     const Inbox* const inbox = find_inbox(rank);
     return inbox == nullptr || inbox->head().has_ended.load(std::memory_order_acquire);
-  });
+  };
+  rings::drain(has_ended);
+  rdma::drain(has_ended);
 }
 
 bool is_header(const void* received, std::size_t bytes) noexcept {
