@@ -4,8 +4,8 @@
 // Sendrecv, native and packed in turn in one process: vectors, nests, lists and records of 64 B to 4 MiB (MPICH 5.0.2,
 // Open MPI 5.0.11, AMD Zen 5). Where two machines or two ways of exchanging disagreed, the one at which packing gains
 // least counts: a message that is left alone is never slower than without gapless. What slots save follows the ratios
-// that a prototype had to both libraries (1.05 to 2 of Open MPI, 1.4 to 40 of MPICH), but for MPICH's short messages: of
-// 1 KiB slots are 0.5 us slower than the library, of 2 to 4 KiB as fast, of 8 KiB several times faster (columns of
+// that a prototype had to both libraries (1.05 to 2 of Open MPI, 1.4 to 40 of MPICH), but for MPICH's short messages:
+// of 1 KiB slots are 0.5 us slower than the library, of 2 to 4 KiB as fast, of 8 KiB several times faster (columns of
 // ints, round trips). Of these only the sign decides.
 #pragma once
 
