@@ -20,6 +20,7 @@
 namespace gapless::transfer::headers {
 
 constinit std::atomic<bool> internal::listening{false};
+constinit Nonce internal::own_nonce{};
 
 namespace {
 
@@ -55,6 +56,7 @@ bool make_inbox(Job& mine) noexcept {
   InboxHead& head = *new (&mine.own->head()) InboxHead{};
   const ssize_t length = ::getrandom(head.nonce.data(), head.nonce.size(), 0);
   if (length != static_cast<ssize_t>(head.nonce.size())) return false;
+  internal::own_nonce = head.nonce;
   head.fabric = rdma::fabric_kind();
   head.rank = mine.rank;
   head.process = ::getpid();
@@ -120,14 +122,6 @@ void end() noexcept {
   };
   rings::drain(has_ended);
   rdma::drain(has_ended);
-}
-
-bool is_header(const void* received, std::size_t bytes) noexcept {
-  if (bytes != Header::size || !is_listening()) return false;
-  const Nonce& nonce = own_inbox().head().nonce;
-  const auto* begin = static_cast<const std::byte*>(received);
-  return std::memcmp(begin, nonce.data(), nonce.size()) == 0 &&
-         std::memcmp(begin + Header::size - nonce.size(), nonce.data(), nonce.size()) == 0;
 }
 
 }  // namespace gapless::transfer::headers
