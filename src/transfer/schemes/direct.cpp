@@ -1,5 +1,6 @@
 #include "transfer/schemes/direct.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "model/gpu.hpp"
@@ -25,8 +26,14 @@ bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, head
   if (!pool.is_there(buffer.location.device)) return false;
   const std::optional<model::Pair> pair = headers::accepted_by(inbox, pool.handle());
   if (!pair || !choose_direct(buffer, *pair)) return false;
-  const bool is_long = bytes > pool.room() || bytes > static_cast<std::size_t>(gpu_tuning.longest_exported_whole);
-  if (is_long && may_stay && secure_ring(buffer, inbox, pool, header)) return true;
+  // Two processes take turns on one GPU: there few long sections are better than many, and none is best.
+  const bool overlaps = *pair == model::Pair::peer_gpu;
+  const std::size_t room = pool.room();
+  const auto longest = static_cast<std::size_t>(gpu_tuning.longest_exported_whole);
+  const bool is_long = bytes > (overlaps ? std::min(longest, room) : room);
+  const std::size_t section =
+      overlaps ? std::min(static_cast<std::size_t>(gpu_tuning.section_bytes), room / 16) : room / 8;
+  if (is_long && may_stay && secure_ring(buffer, inbox, pool, section, header)) return true;
   return secure_whole(buffer, pool, header);
 }
 
@@ -53,10 +60,10 @@ bool DirectOffer::secure_whole(const Buffer& buffer, ExportedPool& pool, headers
   return false;
 }
 
-bool DirectOffer::secure_ring(const Buffer& buffer, const Inbox& inbox, ExportedPool& pool,
+bool DirectOffer::secure_ring(const Buffer& buffer, const Inbox& inbox, ExportedPool& pool, std::size_t section_bytes,
                               headers::Header& header) noexcept {
   buffer_ = buffer;
-  ring_ = rings::begin(buffer, inbox.head(), pool);
+  ring_ = rings::begin(buffer, inbox.head(), pool, section_bytes);
   if (ring_ == nullptr) return false;
   const headers::SegmentRun run = rings::run_of(*ring_);
   const auto address = reinterpret_cast<std::uintptr_t>(pool.data(run));

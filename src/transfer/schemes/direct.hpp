@@ -53,7 +53,7 @@ class DirectOffer {
  private:
   bool secure_whole(const Buffer& buffer, headers::ExportedPool& pool, headers::Header& header) noexcept;
   bool secure_ring(const Buffer& buffer, const headers::Inbox& inbox, headers::ExportedPool& pool,
-                   headers::Header& header) noexcept;
+                   std::size_t section_bytes, headers::Header& header) noexcept;
 
   rings::OwnedOutgoing ring_;
   bool is_packing_ = false, is_released_ = false;
