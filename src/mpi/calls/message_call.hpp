@@ -130,14 +130,15 @@ struct MessageArguments {
   /// and buffered ones need nothing of the peer.
   /// `may_stay`: Side::offer().
   static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out, [[maybe_unused]] bool may_stay,
-                    [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr) noexcept {
+                    [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr,
+                    [[maybe_unused]] std::size_t packed_later = 0) noexcept {
     constexpr std::string_view name = Row::name;
     constexpr bool may_be_offered = name.starts_with("MPI_Send") || name.starts_with("MPI_Isend") ||
                                     name.starts_with("MPI_Rsend") || name.starts_with("MPI_Irsend");
     if constexpr (has<Kind::send> && may_be_offered) {
       if (headers::are_looked_for()) {
         out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments), has<Kind::receive>, may_stay,
-                  has<Kind::receive> ? nullptr : timed);
+                  has<Kind::receive> ? nullptr : timed, packed_later);
       }
     }
   }
