@@ -137,8 +137,10 @@ struct MessageArguments {
                                     name.starts_with("MPI_Rsend") || name.starts_with("MPI_Irsend");
     if constexpr (has<Kind::send> && may_be_offered) {
       if (headers::are_looked_for()) {
-        out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments), has<Kind::receive>, may_stay,
-                  has<Kind::receive> ? nullptr : timed, packed_later);
+        constexpr Kind tag = has<Kind::receive> ? Kind::send_tag : Kind::tag;
+        out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments),
+                  std::get<place<tag>>(arguments), has<Kind::receive>, may_stay, has<Kind::receive> ? nullptr : timed,
+                  packed_later);
       }
     }
   }

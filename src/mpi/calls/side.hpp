@@ -72,14 +72,14 @@ class Side {
   /// packed before the call, for the call waits for the peer. `may_stay`: the memory may be read until complete() or
   /// its kin. `timed`: of a blocking call that only sends. `packed_later`: so many bytes of GPU memory may wait, to be
   /// packed together with those of others.
-  void offer(MPI_Comm communicator, int destination, bool whole, bool may_stay,
+  void offer(MPI_Comm communicator, int destination, int tag, bool whole, bool may_stay,
              std::optional<transfer::CorrectedSend>* timed = nullptr, std::size_t packed_later = 0) noexcept {
     if (owner_ != Owner::ours) return;
     const bool is_on_host = !user_.is_gpu_memory();
     const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer);
     const bool may_take_fabric = is_on_host && may_stay && transfer::choose_fabric(user_.buffer);
     if (is_on_host && !may_take_slots && !may_take_fabric) return;
-    transfer::headers::Inbox* const inbox = headers::find_inbox(communicator, destination);
+    const auto [inbox, number] = headers::find_listener(communicator, destination);
     if (inbox == nullptr) return;
     if (may_take_fabric && offer_.emplace().secure_fabric(user_.buffer, *inbox)) {
       packed_type_.reset();
@@ -91,7 +91,7 @@ class Side {
       correct(*timed, peer_number(communicator, destination), transfer::Scheme::slots);
       if ((*timed)->scheme() != transfer::Scheme::slots) return;
     }
-    if (!offer_.emplace().secure(user_.buffer, *inbox, may_stay, packed_later)) {
+    if (!offer_.emplace().secure(user_.buffer, *inbox, {number, tag}, may_stay, packed_later)) {
       if (timed != nullptr) timed->reset();
       return offer_.reset();
     }
@@ -255,6 +255,8 @@ class Side {
     code = unpack_in(batch, status);
     const transfer::Result result = batch.run();
     has_unpacked();
+    if (transfer::headers::may_be_lost()) [[unlikely]]
+      headers::take_back_lost_slots();
     if (result != transfer::Result::ok) code = gpu_failure(function, result);
     status.deliver();
     return code == MPI_SUCCESS || code == raised_already ? code : raise(code);
@@ -295,7 +297,7 @@ class Side {
     const transfer::Described& type = *user_.buffer.type;
     landing_ = static_cast<std::byte*>(const_cast<void*>(address_of(user_.buffer.memory, type.layout->base)));
     constexpr auto length = static_cast<layout::Offset>(header_bytes);
-    if (type.elements != nullptr && type.elements->whole(length) == length) return;
+    if (!type.has_long_doubles && type.elements != nullptr && type.elements->whole(length) == length) return;
     if (buffer_size() > static_cast<std::size_t>(std::numeric_limits<Count>::max())) return;
     lands_as_bytes_ = true;
     memory_ = landing_;

@@ -83,9 +83,9 @@ void end() noexcept {
   early_uses::clear_table();
   free_split_types();
   free_byte_types();
-  headers::end();
   native.Type_free_keyval(&type_keyval_);
   if (model == Model::world) {
+    headers::end();
     native.Comm_free(&private_communicator);
     native.Comm_free_keyval(&end_keyval);
   } else {

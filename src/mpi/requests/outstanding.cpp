@@ -8,7 +8,9 @@
 #include <mutex>
 #include <utility>
 
+#include "mpi/headers/matched.hpp"
 #include "mpi/lifetime/runtime.hpp"
+#include "transfer/headers/lost_slots.hpp"
 
 namespace gapless::mpi::requests {
 
@@ -153,6 +155,8 @@ void end(Pending* pending) noexcept {
   remove(pending);
   if (pending->frees_request) native.Request_free(&pending->handle);
   release(pending);
+  if (transfer::headers::may_be_lost()) [[unlikely]]
+    headers::take_back_lost_slots();
 }
 
 void adopt(Pending* pending) noexcept {

@@ -21,7 +21,11 @@ inline constexpr unsigned slot_count = 64;
 /// The words of the message whose first slot this is.
 struct alignas(64) SlotWords {
   static constexpr std::uint32_t has_failed = ~std::uint32_t{0};
-  std::atomic<std::uint32_t> packed;  ///< how many of its slots the sender has filled, or has_failed
+  std::atomic<std::uint32_t> packed;        ///< how many of its slots the sender has filled, or has_failed
+  std::atomic<std::uint32_t> communicator;  ///< this and the next: headers/lost_slots.hpp
+  std::atomic<std::int32_t> tag;
+  std::atomic<std::uint64_t> slots;    ///< all that it has, a bit each
+  std::atomic<std::uint64_t> message;  ///< its number; 0 when it holds no slots, or is not to be looked for
 };
 
 /// A sender asks whether this process can map its exported memory, and this process answers.
@@ -58,6 +62,7 @@ struct InboxHead {
   std::atomic<bool> has_ended;                        ///< it receives nothing more
   alignas(64) std::atomic<std::uint64_t> free_slots;  ///< a bit each
   alignas(64) std::atomic<std::uint32_t> next;        ///< the slot that the next message begins to look at
+  alignas(64) std::atomic<bool> are_slots_short;      ///< a sender has found few or none
   SlotWords words[slot_count];
   alignas(64) std::atomic<std::uint32_t> asked;  ///< how often a sender has asked
   Introduction introductions[introduction_count];

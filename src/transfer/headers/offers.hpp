@@ -6,6 +6,7 @@
 
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
+#include "transfer/headers/lost_slots.hpp"
 #include "transfer/message.hpp"
 #include "transfer/rdma/rendezvous/fabric_message.hpp"
 #include "transfer/schemes/direct.hpp"
@@ -19,7 +20,8 @@ class Offers {
   /// Offers what the buffer can go by to the process of that inbox. False, and nothing is offered, where that is
   /// nothing, or cannot be had now. `may_stay`: the memory may be needed until wait() has returned.
   /// GPU memory of no more than `packed_later` bytes is left to pack_in().
-  bool secure(const Buffer& buffer, Inbox& inbox, bool may_stay, std::size_t packed_later) noexcept;
+  bool secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay,
+              std::size_t packed_later) noexcept;
   /// Offers it by a fabric alone: the memory is needed until wait() has returned.
   bool secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept;
   /// Packs what is not yet, or begins to.

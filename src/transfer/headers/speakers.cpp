@@ -109,6 +109,8 @@ Inbox& own_inbox() noexcept { return *job().own; }
 
 int own_rank() noexcept { return job().rank; }
 
+bool has_ended() noexcept { return own_inbox().head().has_ended.load(std::memory_order_relaxed); }
+
 void end() noexcept {
   if (!is_listening()) return;
   own_inbox().head().has_ended.store(true, std::memory_order_release);

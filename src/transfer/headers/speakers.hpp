@@ -35,6 +35,9 @@ Inbox* find_inbox(int rank) noexcept;
 Inbox& own_inbox() noexcept;
 int own_rank() noexcept;
 
+/// Has end() been called? Precondition: is_listening().
+bool has_ended() noexcept;
+
 /// This process receives nothing more. Waits for messages that others have still to fetch.
 void end() noexcept;
 

@@ -1,5 +1,5 @@
 // Messages between GPUs of a node: the right bytes and status in every kind of receive, and by statistics that they
-// really went direct, or did not where that is refused. Ranks exchange in pairs: 0 with 1, 2 with 3.
+// really went direct, or did not where that is refused.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -8,12 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "headers/partners.hpp"
 #include "support/environment.hpp"
 #include "support/gpu.hpp"
 #include "support/ints.hpp"
@@ -22,12 +22,6 @@
 
 namespace gapless::test {
 namespace {
-
-constexpr int tag = 7;
-
-int partner() { return rank() ^ 1; }
-bool has_partner() { return partner() < size(); }
-bool sends() { return rank() % 2 == 0; }
 
 /// Does gapless go direct, as it is told or as the model predicts, in a run where exporting and mapping memory is not
 /// refused?
@@ -38,8 +32,6 @@ bool goes_direct() {
   return under_gapless() && (is_told || is_chosen) && std::getenv("GAPLESS_TEST_SIMULATED_FAIL") == nullptr;
 }
 
-/// Blocks of two ints, one in every five.
-constexpr int length = 2, stride = 5;
 constexpr std::size_t block_bytes = length * sizeof(int);
 
 struct Strided {
@@ -61,28 +53,7 @@ std::vector<int> arrived(const std::vector<int>& packed, std::size_t size) {
 /// Blocks of messages that go direct: 1 KiB, a segment of the pool, more, and three quarters of it.
 const std::vector<int> block_counts{128, 1000, 1024, 20'000, 98'304};
 
-/// One message from rank 0 to rank 1 and so on, sent and received as the arguments say.
-using Send = std::function<void(const void*, MPI_Datatype, MPI_Comm, int to)>;
-using Receive = std::function<void(void*, MPI_Datatype, MPI_Comm, int from, MPI_Status*)>;
-
-void send(const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
-  EXPECT_EQ(MPI_SUCCESS, MPI_Send(memory, 1, type, to, tag, communicator));
-}
-void receive(void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
-  EXPECT_EQ(MPI_SUCCESS, MPI_Recv(memory, 1, type, from, tag, communicator, status));
-}
-
-void expect_message(const MPI_Status& status, MPI_Datatype type, int blocks, int from) {
-  EXPECT_EQ(from, status.MPI_SOURCE);
-  EXPECT_EQ(tag, status.MPI_TAG);
-  int count = -1;
-  MPI_Get_count(&status, type, &count);
-  EXPECT_EQ(1, count);
-  MPI_Get_elements(&status, type, &count);
-  EXPECT_EQ(blocks * length, count);
-}
-
-/// `direct`: how many messages are to have gone that way.
+/// One message from rank 0 to rank 1 and so on. `direct`: how many messages are to have gone that way.
 void pass(int blocks, const Send& by, const Receive& into, unsigned direct = 1,
           MPI_Comm communicator = MPI_COMM_WORLD) {
   MPI_Barrier(communicator);

@@ -39,15 +39,21 @@ class RankListener : public testing::EmptyTestEventListener {
 /// A run that was to be under gapless must be: the tests would pass without it just as well.
 TEST(Setup, RunsUnderGaplessWhereAsked) { EXPECT_EQ(gapless::test::expect_gapless(), gapless::test::under_gapless()); }
 
+/// Of MPI: --threads for several threads at once, --turns for one thread at a time.
+int level_asked(const char* argument) {
+  if (std::strcmp(argument, "--threads") == 0) return MPI_THREAD_MULTIPLE;
+  return std::strcmp(argument, "--turns") == 0 ? MPI_THREAD_SERIALIZED : MPI_THREAD_SINGLE;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  const bool threads = argc > 1 && std::strcmp(argv[1], "--threads") == 0;
+  const int level = level_asked(argc > 1 ? argv[1] : "");
   int provided = MPI_THREAD_SINGLE;
-  MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
-  if (threads && provided != MPI_THREAD_MULTIPLE) {
-    std::cerr << "This MPI library has no MPI_THREAD_MULTIPLE\n";
+  MPI_Init_thread(&argc, &argv, level, &provided);
+  if (provided < level) {
+    std::cerr << "This MPI library does not have the thread level " << argv[1] << "\n";
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
 
