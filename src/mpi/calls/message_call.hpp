@@ -144,7 +144,8 @@ struct MessageArguments {
   /// and buffered ones need nothing of the peer.
   /// `may_stay`: Side::offer().
   static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out, [[maybe_unused]] bool may_stay,
-                    [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr) noexcept {
+                    [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr,
+                    [[maybe_unused]] std::size_t packed_later = 0) noexcept {
     constexpr std::string_view name = Row::name;
     constexpr bool may_be_offered = name.starts_with("MPI_Send") || name.starts_with("MPI_Isend") ||
                                     name.starts_with("MPI_Rsend") || name.starts_with("MPI_Irsend");
@@ -152,7 +153,8 @@ struct MessageArguments {
       if (headers::are_looked_for()) {
         constexpr Kind tag = has<Kind::receive> ? Kind::send_tag : Kind::tag;
         out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments),
-                  std::get<place<tag>>(arguments), has<Kind::receive>, may_stay, has<Kind::receive> ? nullptr : timed);
+                  std::get<place<tag>>(arguments), has<Kind::receive>, may_stay, has<Kind::receive> ? nullptr : timed,
+                  packed_later);
       }
     }
   }

@@ -191,7 +191,10 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     // What needs its memory longer is under way when the library has sent the header: its request must be one that
     // stays.
     constexpr bool may_stay = !receives && PersistentOf<Row>::is_there;
-    if constexpr (life == Life::once && sends) Base::offer(all, out_of(mine), may_stay);
+    if constexpr (life == Life::once && sends) {
+      const bool packs_later = may_stay && requests::may_defer();
+      Base::offer(all, out_of(mine), may_stay, nullptr, packs_later ? requests::most_deferred_bytes : 0);
+    }
     pending->error_object = table::error_object<Row>(all);
     if constexpr (!sends) Base::take_message(all, mine, pending->error_object);
     int code = MPI_SUCCESS;

@@ -19,7 +19,9 @@ class Offers {
  public:
   /// Offers what the buffer can go by to the process of that inbox. False, and nothing is offered, where that is
   /// nothing, or cannot be had now. `may_stay`: the memory may be needed until wait() has returned.
-  bool secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay) noexcept;
+  /// GPU memory of no more than `packed_later` bytes is left to pack_in().
+  bool secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay,
+              std::size_t packed_later) noexcept;
   /// Offers it by a fabric alone: the memory is needed until wait() has returned.
   bool secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept;
   /// Packs what is not yet, or begins to.
@@ -29,6 +31,11 @@ class Offers {
   }
   /// The header has been sent: what is offered is the receiver's. Packs what is not yet.
   void release() noexcept;
+
+  bool is_to_be_packed() const noexcept { return direct_.is_to_be_packed(); }
+  /// Has the batch pack it; pack_alone(), after a batch that has failed.
+  void pack_in(Batch& batch) noexcept { direct_.pack_in(batch); }
+  Result pack_alone() noexcept { return direct_.pack_alone(); }
 
   const Header& header() const noexcept { return header_; }
 

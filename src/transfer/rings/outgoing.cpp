@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "layout/algebra/canonical.hpp"
-#include "model/gpu.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/headers/speakers.hpp"
@@ -254,13 +253,11 @@ void Outgoing::free() noexcept {
   service().freed();
 }
 
-OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool) noexcept {
-  constexpr std::size_t sections = 4, shares = 16;
+OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool,
+                    std::size_t section_bytes) noexcept {
+  constexpr std::size_t sections = 4, alignment = 256;
   static_assert(sections <= most_sections);
-  // A quarter of the pool at most, in sections that begin where segments do.
-  const std::size_t alignment = 256;
-  const std::size_t section =
-      std::min(static_cast<std::size_t>(model::gpu_tuning.section_bytes), pool.room() / shares) / alignment * alignment;
+  const std::size_t section = section_bytes / alignment * alignment;
   if (section == 0 || !service().start()) return nullptr;
   std::unique_lock<std::mutex> lock;
   Outgoing* const mine = service().take(lock);

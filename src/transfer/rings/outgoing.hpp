@@ -28,9 +28,10 @@ struct EndOutgoing {
 };
 using OwnedOutgoing = std::unique_ptr<Outgoing, EndOutgoing>;
 
-/// Takes a ring of the pool for that message to that process; nothing is packed yet. Null if there is none now.
-/// Precondition: pool.is_there() for the buffer's GPU.
-OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool) noexcept;
+/// Takes a ring of the pool, of four sections of about that many bytes, for that message to that process; nothing is
+/// packed yet. Null if there is none now. Precondition: pool.is_there() for the buffer's GPU.
+OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool,
+                    std::size_t section_bytes) noexcept;
 /// What its receiver is told, and where the ring is.
 const Ring& ring_of(const Outgoing& outgoing) noexcept;
 headers::SegmentRun run_of(const Outgoing& outgoing) noexcept;

@@ -1,5 +1,6 @@
 #include "transfer/schemes/direct.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "model/gpu.hpp"
@@ -17,7 +18,8 @@ using headers::ExportedPool;
 using headers::Inbox;
 using model::gpu_tuning;
 
-bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, headers::Header& header) noexcept {
+bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, std::size_t packed_later,
+                         headers::Header& header) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
   // A program whose messages are better off elsewhere, however near their peers are, has no memory exported.
   if (!choose_direct(buffer, model::Pair::peer_gpu)) return false;
@@ -25,38 +27,59 @@ bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, head
   if (!pool.is_there(buffer.location.device)) return false;
   const std::optional<model::Pair> pair = headers::accepted_by(inbox, pool.handle());
   if (!pair || !choose_direct(buffer, *pair)) return false;
-  const bool is_long = bytes > pool.room() || bytes > static_cast<std::size_t>(gpu_tuning.longest_exported_whole);
-  if (is_long && may_stay && secure_ring(buffer, inbox, pool, header)) return true;
-  return secure_whole(buffer, pool, header);
+  // Two processes take turns on one GPU: there few long sections are better than many, and none is best.
+  const bool overlaps = *pair == model::Pair::peer_gpu;
+  const std::size_t room = pool.room();
+  const auto longest = static_cast<std::size_t>(gpu_tuning.longest_exported_whole);
+  const bool is_long = bytes > (overlaps ? std::min(longest, room) : room);
+  const std::size_t section =
+      overlaps ? std::min(static_cast<std::size_t>(gpu_tuning.section_bytes), room / 16) : room / 8;
+  if (is_long && may_stay && secure_ring(buffer, inbox, pool, section, header)) return true;
+  return secure_whole(buffer, pool, packed_later, header);
 }
 
-bool DirectOffer::secure_whole(const Buffer& buffer, ExportedPool& pool, headers::Header& header) noexcept {
+bool DirectOffer::secure_whole(const Buffer& buffer, ExportedPool& pool, std::size_t packed_later,
+                               headers::Header& header) noexcept {
   buffer_ = buffer;
-  run_ = pool.take(static_cast<std::size_t>(buffer.size()));
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  run_ = pool.take(bytes);
   if (run_.count == 0) return false;
   pool_ = &pool;
-  std::byte* const packed = pool.data(run_);
-  MovementClock clock;
-  clock.begin();
-  const Result result = run_on_gpu({buffer.type->layout.get(),
-                                    {buffer.count, buffer.type->extent},
-                                    0,
-                                    buffer.size(),
-                                    pack::Direction::pack,
-                                    buffer.memory,
-                                    packed},
-                                   buffer.location.device, device::MemoryKind::device);
-  packing_ns_ = clock.ns();
-  const ExportedWay way{pool.handle(), reinterpret_cast<std::uintptr_t>(packed), headers::own_rank(), run_.first, {}};
-  if (result == Result::ok && header.add(way)) return true;
+  const auto address = reinterpret_cast<std::uintptr_t>(pool.data(run_));
+  const ExportedWay way{pool.handle(), address, headers::own_rank(), run_.first, {}};
+  if ((bytes <= packed_later || pack_alone() == Result::ok) && header.add(way)) return true;
   withdraw();
   return false;
 }
 
-bool DirectOffer::secure_ring(const Buffer& buffer, const Inbox& inbox, ExportedPool& pool,
+pack::Job DirectOffer::job() const noexcept {
+  return {buffer_.type->layout.get(),
+          {buffer_.count, buffer_.type->extent},
+          0,
+          buffer_.size(),
+          pack::Direction::pack,
+          buffer_.memory,
+          pool_->data(run_)};
+}
+
+void DirectOffer::pack_in(Batch& batch) noexcept {
+  batch.add(job(), buffer_.location.device, pack::Reach::this_gpu);
+  is_packed_ = true;
+}
+
+Result DirectOffer::pack_alone() noexcept {
+  MovementClock clock;
+  clock.begin();
+  const Result result = run_on_gpu(job(), buffer_.location.device, device::MemoryKind::device);
+  packing_ns_ = clock.ns();
+  is_packed_ = result == Result::ok;
+  return result;
+}
+
+bool DirectOffer::secure_ring(const Buffer& buffer, const Inbox& inbox, ExportedPool& pool, std::size_t section_bytes,
                               headers::Header& header) noexcept {
   buffer_ = buffer;
-  ring_ = rings::begin(buffer, inbox.head(), pool);
+  ring_ = rings::begin(buffer, inbox.head(), pool, section_bytes);
   if (ring_ == nullptr) return false;
   const headers::SegmentRun run = rings::run_of(*ring_);
   const auto address = reinterpret_cast<std::uintptr_t>(pool.data(run));

@@ -39,11 +39,16 @@ class DirectOffer {
   DirectOffer& operator=(const DirectOffer&) = delete;
 
   /// Packs the whole buffer into segments, and adds them to the header; or a ring of them, if the memory `may_stay`
-  /// until ring() is over. False, and nothing is offered, where the peer has not accepted them, or there are none free
-  /// now.
-  bool secure(const Buffer& buffer, headers::Inbox& inbox, bool may_stay, headers::Header& header) noexcept;
+  /// until ring() is over. What has no more bytes than `packed_later` is left to pack_in(). False, and nothing is
+  /// offered, where the peer has not accepted them, or there are none free now.
+  bool secure(const Buffer& buffer, headers::Inbox& inbox, bool may_stay, std::size_t packed_later,
+              headers::Header& header) noexcept;
   /// Begins to pack what goes through a ring.
   void pack() noexcept;
+  bool is_to_be_packed() const noexcept { return pool_ != nullptr && !is_packed_; }
+  /// Has the batch pack what is to be packed. After a batch that has failed, pack_alone() does.
+  void pack_in(Batch& batch) noexcept;
+  Result pack_alone() noexcept;
   /// The header has been sent: the segments are the receiver's to let go of.
   void release() noexcept;
   void withdraw() noexcept;
@@ -51,12 +56,14 @@ class DirectOffer {
   rings::Outgoing* ring() const noexcept { return ring_.get(); }
 
  private:
-  bool secure_whole(const Buffer& buffer, headers::ExportedPool& pool, headers::Header& header) noexcept;
+  bool secure_whole(const Buffer& buffer, headers::ExportedPool& pool, std::size_t packed_later,
+                    headers::Header& header) noexcept;
+  pack::Job job() const noexcept;
   bool secure_ring(const Buffer& buffer, const headers::Inbox& inbox, headers::ExportedPool& pool,
-                   headers::Header& header) noexcept;
+                   std::size_t section_bytes, headers::Header& header) noexcept;
 
   rings::OwnedOutgoing ring_;
-  bool is_packing_ = false, is_released_ = false;
+  bool is_packing_ = false, is_packed_ = false, is_released_ = false;
   headers::ExportedPool* pool_ = nullptr;
   headers::SegmentRun run_;
   Buffer buffer_{};

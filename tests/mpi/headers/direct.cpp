@@ -15,6 +15,7 @@
 
 #include "headers/partners.hpp"
 #include "support/environment.hpp"
+#include "support/gpu.hpp"
 #include "support/ints.hpp"
 #include "support/layouts.hpp"
 #include "support/statistics.hpp"
@@ -308,6 +309,42 @@ TEST_F(Direct, ManyRequestsAtOnce) {
   EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2 * messages, requests.data(), MPI_STATUSES_IGNORE));
   for (const auto& each : incoming) EXPECT_TRUE(arrived(message.packed(), message.values.size()) == each->values());
   EXPECT_EQ(before + (goes_direct() ? 2 * messages : 0), direct_messages());
+}
+
+/// Small sends of one exchange are packed by one launch, and what arrives is unpacked by one. The order to one
+/// destination is the program's, whatever goes which way.
+TEST_F(Direct, SmallSendsLeaveTogether) {
+  if (!has_partner()) return;
+  constexpr int messages = 20, blocks = 200;
+  std::vector<std::unique_ptr<Strided>> outgoing;
+  std::vector<std::unique_ptr<Ints>> incoming;
+  std::vector<MPI_Request> requests(2 * messages);
+  const int blocks_of_short = 8;  // goes another way
+  for (int k = 0; k < messages; ++k) {
+    outgoing.push_back(std::make_unique<Strided>(k % 5 == 4 ? blocks_of_short : blocks, 1000 * rank() + k));
+    incoming.push_back(std::make_unique<Ints>(std::vector<int>(outgoing.back()->values.size(), -1), true));
+    MPI_Irecv(incoming.back()->data(), 1, outgoing.back()->type, partner(), tag, MPI_COMM_WORLD,
+              &requests[static_cast<std::size_t>(k)]);
+  }
+  MPI_Barrier(size() == 2 ? MPI_COMM_WORLD : MPI_COMM_SELF);
+  const bool is_counted = goes_direct() && gpu_fails_on_request();
+  const long start = is_counted ? gpu_count("launches") : 0;
+  const std::uint64_t before = direct_messages();
+  for (int k = 0; k < messages; ++k) {
+    Strided& message = *outgoing[static_cast<std::size_t>(k)];
+    MPI_Isend(message.memory.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD,
+              &requests[static_cast<std::size_t>(messages + k)]);
+  }
+  if (is_counted) EXPECT_EQ(start, gpu_count("launches"));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2 * messages, requests.data(), MPI_STATUSES_IGNORE));
+  if (is_counted) EXPECT_GE(start + 4, gpu_count("launches"));
+  for (int k = 0; k < messages; ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    const int sent = static_cast<int>(outgoing[i]->values.size()) / stride;
+    EXPECT_TRUE(arrived(Strided(sent, 1000 * partner() + k).packed(), outgoing[i]->values.size()) ==
+                incoming[i]->values());
+  }
+  EXPECT_EQ(before + (goes_direct() ? 2 * messages / 5 * 4 : 0), direct_messages());
 }
 
 /// What is too long is an error of the receiver, and its segments are free again.
