@@ -167,6 +167,12 @@ class Side {
     return result;
   }
 
+  /// Does unpacking into host memory take longer than to ask the library once more what has arrived?
+  bool takes_long_to_unpack() const noexcept {
+    constexpr std::size_t some_microseconds = 4096;  // bytes
+    return takes_part() && !user_.is_gpu_memory() && buffer_size() >= some_microseconds;
+  }
+
   /// Has the message come by header? Then the status is not what the library says.
   bool has_fetched() const noexcept { return has_fetched_ || matched_.has_value(); }
   const headers::Matched* matched() const noexcept { return matched_ ? &*matched_ : nullptr; }

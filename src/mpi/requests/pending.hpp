@@ -69,6 +69,8 @@ class Pending {
   }
   /// Is something unpacked at the end?
   bool receives() noexcept;
+  /// Is it a receive into host memory that takes a while to unpack, and whose request only says when it is complete?
+  bool is_unpacked_early() noexcept;
   /// The library has completed the request with that status: begins to unpack a message that arrived, together with
   /// others. unpacked(), after that has been done, makes it known to finish().
   void unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept;
