@@ -41,6 +41,10 @@ class Exchange {
     if (!exchanges_have_statuses && (in.packs() || in.is_opaque())) code = in.fill(function);
     return code == MPI_SUCCESS;
   }
+  void weigh_request() noexcept {
+    out.weigh_request();
+    in.weigh_request();
+  }
   int unpack_in(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {
     if constexpr (!exchanges_have_statuses) return in.unpack_whole(function);
     return in.unpack_in(batch, status);
