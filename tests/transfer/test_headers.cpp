@@ -12,6 +12,7 @@
 
 #include "fabric/shared_segment.hpp"
 #include "layout/datatype/datatype.hpp"
+#include "transfer/headers/attention.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
 #include "transfer/headers/speakers.hpp"
@@ -167,11 +168,38 @@ pid_t ended_process() {
   return child;
 }
 
-/// A sender that is killed while it packs is noticed by its receiver, which does not wait for ever.
-TEST_F(Slots, OfASenderThatHasEndedAreNotWaitedFor) {
+void listen() {
   // A job of its own, for processes of one job find each other.
   ::setenv("PMIX_NAMESPACE", ("test-of-slots-" + std::to_string(::getpid())).c_str(), 1);
   headers::listen(0, 2);
+}
+
+/// Attention is given to who has called, and not while a receive is under way that the library was left alone with.
+TEST(Attention, WaitsForUnattendedReceives) {
+  listen();
+  ASSERT_TRUE(headers::is_listening());
+  headers::InboxHead& own = headers::own_inbox().head();
+  headers::answer_calls();
+  EXPECT_FALSE(headers::is_called());
+  EXPECT_FALSE(headers::is_attentive(own));
+  headers::Unattended early, late;
+  EXPECT_TRUE(early.begin());
+  EXPECT_TRUE(early.begin());
+  EXPECT_FALSE(headers::is_attentive_when_called(own));
+  EXPECT_TRUE(headers::is_called());
+  EXPECT_FALSE(late.begin());
+  headers::answer_calls();
+  EXPECT_FALSE(headers::is_attentive_when_called(own));
+  early.end();
+  EXPECT_FALSE(headers::is_attentive(own));
+  headers::answer_calls();
+  EXPECT_TRUE(headers::is_attentive_when_called(own));
+  EXPECT_FALSE(early.begin());
+}
+
+/// A sender that is killed while it packs is noticed by its receiver, which does not wait for ever.
+TEST_F(Slots, OfASenderThatHasEndedAreNotWaitedFor) {
+  listen();
   ASSERT_TRUE(headers::is_listening());
   constexpr std::size_t bytes = 3 * headers::slot_bytes;
   ASSERT_TRUE(headers::own_inbox().reserve_slots());

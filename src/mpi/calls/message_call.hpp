@@ -73,6 +73,24 @@ struct MessageArguments {
     }
   }
 
+  /// When does a single receive that ends in this call, or under a request of its own, look at what comes? What a probe
+  /// has matched has been looked at before, and may be a header.
+  static constexpr Looks looks = has<Kind::source> ? Looks::once_called : Looks::always;
+
+  /// May a receive that ends within the call be the library's own, as it came: for nobody has called, and nobody else
+  /// of this process can give attention meanwhile?
+  static bool is_unattended(const Tuple& arguments) noexcept {
+    if constexpr (has<Kind::receive> && has<Kind::source>) {
+      constexpr int in = place<Kind::receive>;
+      return headers::are_looked_for() && !transfer::headers::is_called() && !runtime::is_multithreaded() &&
+             !headers::are_stashed() &&
+             goes_straight_through<Purpose::message>(std::get<in>(arguments), std::get<in + 1>(arguments),
+                                                     std::get<in + 2>(arguments));
+    } else {
+      return false;
+    }
+  }
+
   /// Does a header that comes in the message's place land where the program wants its contiguous message, so that the
   /// library receives as it was asked, and a look at the first bytes tells the two apart? Then the datatype's record.
   static const TypeRecord* is_looked_at(const Tuple& all) noexcept {
@@ -84,7 +102,9 @@ struct MessageArguments {
     std::int64_t bytes = 0;
     const auto count = static_cast<std::int64_t>(std::get<place<Kind::receive> + 1>(all));
     const bool is_long = is_plain && !__builtin_mul_overflow(record->size, count, &bytes) && bytes >= header_bytes;
-    return is_long && headers::are_looked_for() ? record : nullptr;
+    if (!is_long || !headers::are_looked_for()) return nullptr;
+    transfer::headers::answer_calls();
+    return record;
   }
 
   template <Kind side>
@@ -116,7 +136,7 @@ struct MessageArguments {
   static auto make_in(const Tuple& arguments) noexcept {
     if constexpr (has<Kind::receive>) {
       return make_side<Kind::receive>(arguments, [](auto memory, auto count, auto datatype, bool idle) {
-        return Receiving<decltype(count)>(memory, count, datatype, idle);
+        return Receiving<decltype(count)>(memory, count, datatype, idle, looks);
       });
     } else {
       return NoSide();
@@ -224,7 +244,9 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   static int call(Arguments... arguments) {
     requests::start_deferred();
     const Tuple all(arguments...);
-    if (Base::template is_native<Kind::send>(all) && Base::template is_native<Kind::receive>(all)) [[likely]]
+    const bool is_native = Base::template is_native<Kind::send>(all) &&
+                           (Base::template is_native<Kind::receive>(all) || Base::is_unattended(all));
+    if (is_native) [[likely]]
       return Row::native_function()(arguments...);
     if constexpr (only_receives) {
       if (const TypeRecord* record = Base::is_looked_at(all)) [[likely]] {

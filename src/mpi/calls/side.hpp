@@ -25,6 +25,7 @@
 #include "mpi/table/native.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/choice/corrected_send.hpp"
+#include "transfer/headers/attention.hpp"
 #include "transfer/headers/fetch.hpp"
 #include "transfer/headers/introductions.hpp"
 #include "transfer/headers/offers.hpp"
@@ -37,16 +38,24 @@ namespace gapless::mpi {
 /// where it has noticed, and MPICH returns MPI_SUCCESS if the handler has returned.
 inline constexpr int raised_already = MPI_ERR_TRUNCATE;
 
+/// When does a receive look whether a header has come? Once a peer has called for the process's attention is for those
+/// that the library may as well be left alone with until then.
+enum class Looks : std::uint8_t { always, once_called };
+
 /// Count is int or MPI_Count.
 template <End end, class Count>
 class Side {
  public:
   /// `idle` when the peer is MPI_PROC_NULL: nothing is packed or unpacked.
-  Side(const void* memory, Count count, MPI_Datatype datatype, bool idle) noexcept
+  Side(const void* memory, Count count, MPI_Datatype datatype, bool idle, Looks looks = Looks::always) noexcept
       : memory_(const_cast<void*>(memory)), count_(count), datatype_(datatype) {
-    // What a header may land in must be known, and what goes out need not.
     constexpr bool receives = end == End::receive;
-    const auto analysis = receives && headers::are_looked_for() ? Analysis::now : Analysis::when_it_pays;
+    if (receives && headers::are_looked_for()) {
+      looks_ = looks == Looks::always || idle || !unattended_.begin();
+      if (looks_) transfer::headers::answer_calls();
+    }
+    // What a header may land in must be known, and what goes out need not.
+    const auto analysis = looks_ ? Analysis::now : Analysis::when_it_pays;
     if (!idle) user_ = identify(memory, count, datatype, Purpose::message, analysis);
     owner_ = owner_of(user_);
     if (owner_ == Owner::ours) message_.emplace(user_.buffer, side);
@@ -54,10 +63,11 @@ class Side {
     if (receives && message_ && message_->scheme() == transfer::Scheme::native && takes_header_of(user_.buffer))
       message_.emplace(user_.buffer, side, transfer::Scheme::packed);
     if (message_ && (message_->scheme() == transfer::Scheme::native || must_stay_whole())) message_.reset();
-    if (end == End::receive && headers::are_looked_for()) {
+    if (looks_) {
       look_at_contiguous();
       look_at_opaque();
     }
+    if (packs() || is_too_short_for_header()) unattended_.end();
   }
 
   bool packs() const noexcept { return message_.has_value(); }
@@ -65,7 +75,7 @@ class Side {
   bool is_opaque() const noexcept { return opaque_bytes_ != 0; }
   /// Is there more to do than the library's call? A contiguous receive may take a header.
   bool takes_part() const noexcept {
-    return packs() || landing_ != nullptr || offer_.has_value() || matched_.has_value() || is_opaque();
+    return packs() || landing_ != nullptr || offer_.has_value() || matched_.has_value() || is_opaque() || unattended_;
   }
 
   /// Of a message that gets a request. Comes before offer() and prepare().
@@ -289,9 +299,11 @@ class Side {
     if (must_stay_whole()) message_.reset();
   }
 
-  static bool takes_header_of(const transfer::Buffer& buffer) noexcept {
-    return headers::are_looked_for() && buffer.type != nullptr &&
-           static_cast<std::size_t>(buffer.size()) >= header_bytes;
+  bool takes_header_of(const transfer::Buffer& buffer) const noexcept {
+    return looks_ && buffer.type != nullptr && static_cast<std::size_t>(buffer.size()) >= header_bytes;
+  }
+  bool is_too_short_for_header() const noexcept {
+    return user_.is_described() && static_cast<std::size_t>(user_.buffer.size()) < header_bytes;
   }
   std::size_t buffer_size() const noexcept {
     return user_.is_described() ? static_cast<std::size_t>(user_.buffer.size()) : opaque_bytes_;
@@ -433,7 +445,8 @@ class Side {
       code = gpu_failure(function, result);
       return false;
     }
-    if (end == End::receive && takes_header_of(user_.buffer)) {
+    const bool may_take_header = end == End::receive && headers::are_looked_for() && !is_too_short_for_header();
+    if (may_take_header && (looks_ || !unattended_.begin())) {
       code = MPI_ERR_NO_MEM;  // what the library received by itself could be a header
       return false;
     }
@@ -482,6 +495,8 @@ class Side {
   std::size_t opaque_bytes_ = 0;  ///< how much room that is; 0 where it is understood
   std::size_t arrived_ = 0;       ///< of it, to be unpacked by the library
   bool lands_as_bytes_ = false;
+  bool looks_ = false;                        ///< a receive, at what comes: it may be a header
+  transfer::headers::Unattended unattended_;  ///< a receive that does not, as long as it is the library's own
   bool has_fetched_ = false;
 };
 

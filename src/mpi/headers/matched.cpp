@@ -14,6 +14,7 @@
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/table/entry_points.hpp"
+#include "transfer/headers/attention.hpp"
 
 namespace gapless::mpi::headers {
 
@@ -54,7 +55,9 @@ std::deque<Matched>::iterator find_stashed(int source, int tag, MPI_Comm communi
 
 void count_stash() noexcept { internal::stashed.store(messages().stash.size(), std::memory_order_relaxed); }
 
+/// Can it be a header, as far as its status tells?
 bool has_headers_length(const MPI_Status& status) noexcept {
+  if (!transfer::headers::is_attentive(transfer::headers::own_inbox().head())) return false;
   MPI_Count bytes = 0;
   return native.Get_elements_x(&status, MPI_BYTE, &bytes) == MPI_SUCCESS &&
          bytes == static_cast<MPI_Count>(Header::size);

@@ -13,6 +13,7 @@
 
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
+#include "transfer/headers/attention.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
 
 namespace gapless::mpi::headers {
@@ -170,8 +171,10 @@ Listener find_listener(MPI_Comm communicator, int destination) noexcept {
   if (!are_looked_for() || communicator == MPI_COMM_NULL || transfer::headers::has_ended()) return {};
   const auto known = look_up(communicator, destination);
   const Place place = known ? *known : translate_first(communicator, destination);
+  transfer::headers::Inbox* const inbox = transfer::headers::find_inbox(place.rank);
+  if (inbox == nullptr || !transfer::headers::is_attentive_when_called(inbox->head())) return {};
   // Of several threads nobody knows whose message leaves first.
-  return {transfer::headers::find_inbox(place.rank), runtime::is_multithreaded() ? 0 : place.communicator};
+  return {inbox, runtime::is_multithreaded() ? 0 : place.communicator};
 }
 
 }  // namespace gapless::mpi::headers

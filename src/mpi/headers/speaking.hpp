@@ -26,7 +26,7 @@ struct Listener {
 };
 
 /// The listener behind that rank of the communicator. None on intercommunicators, outside MPI_COMM_WORLD, without
-/// gapless or elsewhere. The ranks of a communicator are translated once.
+/// gapless or elsewhere, or while that process is not attentive. The ranks of a communicator are translated once.
 Listener find_listener(MPI_Comm communicator, int destination) noexcept;
 
 }  // namespace gapless::mpi::headers

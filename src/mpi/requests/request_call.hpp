@@ -228,8 +228,13 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
             all, [&](auto... in) -> Sides& { return pending->template make<Sides>(out..., in...); });
       });
     } else {
-      return Base::template make_side<side>(
-          all, [pending](auto... a) -> Sides& { return pending->template make<Sides>(a...); });
+      return Base::template make_side<side>(all, [pending](auto... a) -> Sides& {
+        if constexpr (receives && life == Life::once) {
+          return pending->template make<Sides>(a..., Base::looks);
+        } else {
+          return pending->template make<Sides>(a...);
+        }
+      });
     }
   }
 

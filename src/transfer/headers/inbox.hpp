@@ -52,7 +52,7 @@ struct alignas(64) RingWords {
 inline constexpr unsigned ring_count = 16;
 
 struct InboxHead {
-  static constexpr std::uint64_t magic_of_version_3 = 0x6761706c65737303u;
+  static constexpr std::uint64_t magic_of_version_4 = 0x6761706c65737304u;
 
   std::uint64_t magic;
   Nonce nonce;
@@ -60,6 +60,8 @@ struct InboxHead {
   std::int32_t rank;                                  ///< of the process, in its job
   std::int32_t process;                               ///< its number
   std::atomic<bool> has_ended;                        ///< it receives nothing more
+  std::atomic<bool> is_called;                        ///< a peer would send headers: headers/attention.hpp
+  std::atomic<bool> is_attentive;                     ///< it looks at all that it receives, and that stays
   alignas(64) std::atomic<std::uint64_t> free_slots;  ///< a bit each
   alignas(64) std::atomic<std::uint32_t> next;        ///< the slot that the next message begins to look at
   alignas(64) std::atomic<bool> are_slots_short;      ///< a sender has found few or none

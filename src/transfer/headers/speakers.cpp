@@ -14,6 +14,7 @@
 #include "base/settings.hpp"
 #include "fabric/registry.hpp"
 #include "transfer/choice/choose.hpp"
+#include "transfer/headers/attention.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
 #include "transfer/rings/outgoing.hpp"
 
@@ -49,6 +50,9 @@ std::array<char, 32> segment_name(int rank) noexcept {
   return text;
 }
 
+/// Is every message to go by header that can?
+bool is_wanted_at_once() noexcept { return is_forced(Scheme::slots) || is_forced(Scheme::direct) || rdma::is_wanted(); }
+
 bool make_inbox(Job& mine) noexcept {
   mine.own.reset(new (std::nothrow)
                      Inbox(fabric::SharedSegment::make(segment_name(mine.rank).data(), inbox_bytes, inbox_head_bytes)));
@@ -61,7 +65,10 @@ bool make_inbox(Job& mine) noexcept {
   head.rank = mine.rank;
   head.process = ::getpid();
   head.free_slots.store(~std::uint64_t{0}, std::memory_order_relaxed);
-  head.magic = InboxHead::magic_of_version_3;
+  head.is_called.store(is_wanted_at_once(), std::memory_order_relaxed);
+  head.is_attentive.store(is_wanted_at_once(), std::memory_order_relaxed);
+  internal::own_head.store(&head, std::memory_order_relaxed);
+  head.magic = InboxHead::magic_of_version_4;
   return true;
 }
 
@@ -73,7 +80,7 @@ bool make_inbox(Job& mine) noexcept {
   std::unique_ptr<Inbox> inbox(
       new (std::nothrow) Inbox(fabric::SharedSegment::open(*process, segment_name(rank).data(), inbox_bytes)));
   const bool can_be_used = inbox != nullptr && static_cast<bool>(*inbox) &&
-                           inbox->head().magic == InboxHead::magic_of_version_3 && inbox->reserve_slots();
+                           inbox->head().magic == InboxHead::magic_of_version_4 && inbox->reserve_slots();
   if (!can_be_used) return nullptr;
   Inbox* found = nullptr;
   if (peer.inbox.compare_exchange_strong(found, inbox.get(), std::memory_order_acq_rel)) found = inbox.release();
@@ -82,10 +89,7 @@ bool make_inbox(Job& mine) noexcept {
 
 }  // namespace
 
-bool are_wanted() noexcept {
-  const bool forced = is_forced(Scheme::slots) || is_forced(Scheme::direct);
-  return forced || rdma::is_wanted() || (!is_any_forced() && settings().headers);
-}
+bool are_wanted() noexcept { return is_wanted_at_once() || (!is_any_forced() && settings().headers); }
 
 void listen(int rank, int size) noexcept {
   Job& mine = job();

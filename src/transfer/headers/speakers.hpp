@@ -1,7 +1,7 @@
 // Who speaks headers: this process once it listens, and those peers of its node that stand in the registry.
 //
-// What a process accepts is said by its inbox, which is there before the process is in the registry and never changes:
-// whoever finds it may send headers, for the process looks at every message that may be one.
+// What a process accepts is said by its inbox, which is there before the process is in the registry: whoever finds it
+// may send headers once the process is attentive (headers/attention.hpp).
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ bool are_wanted() noexcept;
 
 /// Makes this process's inbox and enters it into the registry, once, as rank `rank` of `size` of its job. Nothing
 /// happens where that is not possible: the process listens, or it does not. Precondition: from now on every receive of
-/// the process that may take a header is looked at.
+/// the process that may take a header is looked at, or counted as unattended.
 void listen(int rank, int size) noexcept;
 
 /// May a message that is received be a header?

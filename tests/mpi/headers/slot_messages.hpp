@@ -23,6 +23,13 @@ inline bool uses_slots() {
   return under_gapless() && scheme != nullptr && std::string_view(scheme) == "slots";
 }
 
+/// May the model choose slots?
+inline bool may_choose_slots() {
+  const char* headers = std::getenv("GAPLESS_HEADERS");
+  const bool are_spoken = headers != nullptr && std::string_view(headers) == "1";
+  return under_gapless() && std::getenv("GAPLESS_SCHEME") == nullptr && are_spoken;
+}
+
 struct Strided {
   explicit Strided(int blocks)
       : type(strided(blocks, length, stride)), values(counting(static_cast<std::size_t>(blocks * stride), 1)) {}
