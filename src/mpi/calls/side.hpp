@@ -81,8 +81,7 @@ class Side {
   /// Of a message that gets a request. Comes before offer() and prepare().
   void weigh_request() noexcept {
     if (!message_ || message_->scheme() != transfer::Scheme::packed) return;
-    if (end == End::receive && takes_header_of(user_.buffer)) return;
-    if (!transfer::is_worth_a_request(user_.buffer)) message_.reset();
+    if (!transfer::is_worth_a_request(user_.buffer) && may_go_unattended()) message_.reset();
   }
 
   /// Sends a header in the message's place, if that is sooner, the peer listens and it can be had now. `whole`: all is
@@ -305,6 +304,11 @@ class Side {
   bool is_too_short_for_header() const noexcept {
     return user_.is_described() && static_cast<std::size_t>(user_.buffer.size()) < header_bytes;
   }
+  /// May the library have the memory itself, so that nobody looks at what comes? A receive is counted then.
+  bool may_go_unattended() noexcept {
+    if (end == End::send || !headers::are_looked_for() || is_too_short_for_header()) return true;
+    return !looks_ && unattended_.begin();
+  }
   std::size_t buffer_size() const noexcept {
     return user_.is_described() ? static_cast<std::size_t>(user_.buffer.size()) : opaque_bytes_;
   }
@@ -445,8 +449,7 @@ class Side {
       code = gpu_failure(function, result);
       return false;
     }
-    const bool may_take_header = end == End::receive && headers::are_looked_for() && !is_too_short_for_header();
-    if (may_take_header && (looks_ || !unattended_.begin())) {
+    if (!may_go_unattended()) {
       code = MPI_ERR_NO_MEM;  // what the library received by itself could be a header
       return false;
     }
