@@ -96,6 +96,7 @@ class Channel {
   void count_copy(std::uint64_t bytes) noexcept { counts_.copied_bytes += bytes; }
 
  private:
+  /// Half of them are for senders, else two processes whose sends have all could wait for each other's receives.
   static constexpr std::uint32_t most_messages = 256, generations = 16;
   struct Entry {
     std::unique_ptr<Message> message;

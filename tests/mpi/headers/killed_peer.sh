@@ -1,12 +1,24 @@
 #!/bin/sh
-# killed_peer.sh COMMAND...: runs a job one of whose ranks dies in the middle of a message. The job must end by itself
-# within its limit, with an error, and leave neither a process nor a file of gapless behind.
+# killed_peer.sh [--survivor] COMMAND...: runs a job one of whose ranks dies in the middle of a message. The job must end by
+# itself within its limit, with an error, and leave neither a process nor a file of gapless behind. With --survivor the
+# launcher leaves the other rank alone, which must say that it has come to its end: "survived".
 limit=50
+is_survived=
+if [ "$1" = --survivor ]; then
+  is_survived=yes
+  shift
+fi
 GAPLESS_TEST_KILLED_PEER=$$
 export GAPLESS_TEST_KILLED_PEER
-timeout "$limit" "$@"
+output=$(timeout "$limit" "$@" 2>&1)
 status=$?
-if [ "$status" -eq 0 ] || [ "$status" -eq 124 ]; then
+echo "$output"
+if [ -n "$is_survived" ]; then
+  if [ "$status" -eq 124 ] || ! echo "$output" | grep -q survived; then
+    echo "the job ended with status $status, and nobody has survived"
+    exit 1
+  fi
+elif [ "$status" -eq 0 ] || [ "$status" -eq 124 ]; then
   echo "the job ended with status $status"
   exit 1
 fi
