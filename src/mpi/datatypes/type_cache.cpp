@@ -127,6 +127,7 @@ TypeRecord* analyse(MPI_Datatype handle, bool predefined) {
   TypeRecord* record = new_record();
   try {
     describe(handle, *record);
+    record->is_predefined = predefined;
   } catch (const std::exception&) {
     recycle(record);
     throw;

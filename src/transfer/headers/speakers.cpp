@@ -1,6 +1,7 @@
 #include "transfer/headers/speakers.hpp"
 
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -14,10 +15,12 @@
 #include "fabric/registry.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
+#include "transfer/rings/outgoing.hpp"
 
 namespace gapless::transfer::headers {
 
 constinit std::atomic<bool> internal::listening{false};
+constinit Nonce internal::own_nonce{};
 
 namespace {
 
@@ -53,8 +56,10 @@ bool make_inbox(Job& mine) noexcept {
   InboxHead& head = *new (&mine.own->head()) InboxHead{};
   const ssize_t length = ::getrandom(head.nonce.data(), head.nonce.size(), 0);
   if (length != static_cast<ssize_t>(head.nonce.size())) return false;
+  internal::own_nonce = head.nonce;
   head.fabric = rdma::fabric_kind();
   head.rank = mine.rank;
+  head.process = ::getpid();
   head.free_slots.store(~std::uint64_t{0}, std::memory_order_relaxed);
   head.magic = InboxHead::magic_of_version_3;
   return true;
@@ -111,18 +116,12 @@ bool has_ended() noexcept { return own_inbox().head().has_ended.load(std::memory
 void end() noexcept {
   if (!is_listening()) return;
   own_inbox().head().has_ended.store(true, std::memory_order_release);
-  rdma::drain([](int rank) {
+  const auto has_ended = [](int rank) {
     const Inbox* const inbox = find_inbox(rank);
     return inbox == nullptr || inbox->head().has_ended.load(std::memory_order_acquire);
-  });
-}
-
-bool is_header(const void* received, std::size_t bytes) noexcept {
-  if (bytes != Header::size || !is_listening()) return false;
-  const Nonce& nonce = own_inbox().head().nonce;
-  const auto* begin = static_cast<const std::byte*>(received);
-  return std::memcmp(begin, nonce.data(), nonce.size()) == 0 &&
-         std::memcmp(begin + Header::size - nonce.size(), nonce.data(), nonce.size()) == 0;
+  };
+  rings::drain(has_ended);
+  rdma::drain(has_ended);
 }
 
 }  // namespace gapless::transfer::headers

@@ -31,6 +31,9 @@ struct Strided {
   std::vector<int> values;
 };
 
+/// Blocks of messages that go by slots: one slot, a part of one, several.
+inline const std::vector<int> block_counts{128, 1000, 4096, 20'000, 131'072};
+
 /// One message from rank 0 to rank 1 and so on. `slots`: how many messages a rank is to have sent or received that way;
 /// negative: not asked.
 inline void pass(int blocks, const Send& by, const Receive& into, MPI_Comm communicator = MPI_COMM_WORLD,

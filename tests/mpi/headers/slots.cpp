@@ -21,9 +21,6 @@
 namespace gapless::test {
 namespace {
 
-/// Blocks of messages that go by slots: one slot, a part of one, several.
-const std::vector<int> block_counts{128, 1000, 4096, 20'000, 131'072};
-
 TEST(Slots, SendToRecv) {
   for (const int blocks : block_counts) pass(blocks, send, receive);
 }
@@ -128,114 +125,6 @@ TEST(Slots, ManyRequestsAtOnce) {
     if (uses_slots()) {
       EXPECT_EQ(before + 2 * messages, slots_messages());
     }
-  }
-}
-
-TEST(Slots, ContiguousReceivers) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (!has_partner()) return;
-  for (const int blocks : block_counts) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const Strided message(blocks);
-    const std::uint64_t before = slots_messages();
-    const auto bytes = static_cast<std::size_t>(blocks) * length * sizeof(int);
-    std::vector<int> incoming(bytes / sizeof(int) + 1, -1);
-    if (sends()) {
-      MPI_Send(message.values.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD);
-    } else {
-      MPI_Status status;
-      EXPECT_EQ(MPI_SUCCESS, MPI_Recv(incoming.data(), static_cast<int>(incoming.size()), MPI_INT, partner(), tag,
-                                      MPI_COMM_WORLD, &status));
-      int got = 0;
-      MPI_Get_count(&status, MPI_BYTE, &got);
-      EXPECT_EQ(static_cast<int>(bytes), got);
-      const std::vector<int> wanted = message.packed(blocks);
-      EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), incoming.begin()));
-      EXPECT_EQ(-1, incoming.back());
-    }
-    if (uses_slots()) {
-      EXPECT_EQ(before + 1, slots_messages());
-    }
-  }
-}
-
-/// A header does not end with a whole element of records of a double and a byte.
-TEST(Slots, ContiguousReceiversOfOddElements) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (!has_partner()) return;
-  constexpr int records = 500, apart = 16, together = 9;
-  const int lengths[2] = {1, 1};
-  const MPI_Aint places[2] = {0, 8};
-  const MPI_Datatype fields[2] = {MPI_DOUBLE, MPI_BYTE};
-  MPI_Datatype packed, loose;
-  MPI_Type_create_struct(2, lengths, places, fields, &packed);
-  MPI_Type_create_resized(packed, 0, together, &loose);
-  const Owned record(loose);
-  MPI_Type_create_hvector(records, 1, apart, packed, &loose);
-  const Owned sent(loose);
-  MPI_Type_free(&packed);
-  std::vector<std::byte> outgoing(records * apart), incoming(records * together + 1, std::byte{1});
-  for (std::size_t k = 0; k < outgoing.size(); ++k) outgoing[k] = static_cast<std::byte>(k * 7);
-  const std::uint64_t before = slots_messages();
-  if (sends()) {
-    MPI_Send(outgoing.data(), 1, sent, partner(), tag, MPI_COMM_WORLD);
-  } else {
-    MPI_Status status;
-    MPI_Recv(incoming.data(), records, record, partner(), tag, MPI_COMM_WORLD, &status);
-    int count = 0;
-    MPI_Get_count(&status, record, &count);
-    EXPECT_EQ(records, count);
-    int wrong = 0;
-    for (std::size_t k = 0; k < records * together; ++k)
-      wrong += incoming[k] != outgoing[k / together * apart + k % together];
-    EXPECT_EQ(0, wrong);
-    EXPECT_EQ(std::byte{1}, incoming.back());
-  }
-  if (uses_slots()) {
-    EXPECT_EQ(before + 1, slots_messages());
-  }
-}
-
-/// What is contiguous need not be so for the library, and one that moves long doubles one by one leaves out their
-/// padding.
-TEST(Slots, ContiguousReceiversOfLongDoubles) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (!has_partner()) return;
-  constexpr int records = 32;
-  const int lengths[2] = {0, 3}, places[2] = {-3, -3};
-  MPI_Datatype three, rows;
-  MPI_Type_indexed(2, lengths, places, MPI_C_LONG_DOUBLE_COMPLEX, &three);
-  MPI_Type_vector(2, 4, 4, three, &rows);
-  const Owned record(rows);
-  MPI_Type_free(&three);
-  constexpr std::size_t numbers = std::size_t{records} * 8 * 3 * 2;
-  std::vector<long double> outgoing(2 * numbers), incoming(numbers + 6, -1);
-  for (std::size_t k = 0; k < outgoing.size(); ++k) outgoing[k] = static_cast<long double>(k) / 3;
-  MPI_Datatype spaced;
-  MPI_Type_vector(static_cast<int>(numbers / 2), 1, 2, MPI_C_LONG_DOUBLE_COMPLEX, &spaced);
-  const Owned sent(spaced);
-  const std::uint64_t before = slots_messages();
-  if (sends()) {
-    for (int times = 0; times < 2; ++times) MPI_Send(outgoing.data(), 1, sent, partner(), tag, MPI_COMM_WORLD);
-  } else {
-    for (const bool replaces : {false, true}) {
-      MPI_Status status;
-      std::fill(incoming.begin(), incoming.end(), -1.0L);
-      long double* const memory = incoming.data() + 6;
-      if (replaces) {
-        MPI_Sendrecv_replace(memory, records, record, MPI_PROC_NULL, tag, partner(), tag, MPI_COMM_WORLD, &status);
-      } else {
-        MPI_Recv(memory, records, record, partner(), tag, MPI_COMM_WORLD, &status);
-      }
-      int count = 0, wrong = 0;
-      MPI_Get_count(&status, record, &count);
-      EXPECT_EQ(records, count);
-      for (std::size_t k = 0; k < numbers; ++k) wrong += incoming[k] != outgoing[k / 2 * 4 + k % 2];
-      EXPECT_EQ(0, wrong);
-    }
-  }
-  if (uses_slots()) {
-    EXPECT_EQ(before + 2, slots_messages());
   }
 }
 

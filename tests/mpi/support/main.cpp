@@ -6,9 +6,8 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include <cstring>
 #include <iostream>
-#include <string>
+#include <string_view>
 
 #include "support/environment.hpp"
 #include "support/random.hpp"
@@ -39,21 +38,26 @@ class RankListener : public testing::EmptyTestEventListener {
 /// A run that was to be under gapless must be: the tests would pass without it just as well.
 TEST(Setup, RunsUnderGaplessWhereAsked) { EXPECT_EQ(gapless::test::expect_gapless(), gapless::test::under_gapless()); }
 
-/// Of MPI: --threads for several threads at once, --turns for one thread at a time.
-int level_asked(const char* argument) {
-  if (std::strcmp(argument, "--threads") == 0) return MPI_THREAD_MULTIPLE;
-  return std::strcmp(argument, "--turns") == 0 ? MPI_THREAD_SERIALIZED : MPI_THREAD_SINGLE;
+/// The level that an argument asks for: --threads, --serialized or --funneled.
+int wanted_level(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--threads") return MPI_THREAD_MULTIPLE;
+    if (argument == "--serialized") return MPI_THREAD_SERIALIZED;
+    if (argument == "--funneled") return MPI_THREAD_FUNNELED;
+  }
+  return MPI_THREAD_SINGLE;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  const int level = level_asked(argc > 1 ? argv[1] : "");
+  const int wanted = wanted_level(argc, argv);
   int provided = MPI_THREAD_SINGLE;
-  MPI_Init_thread(&argc, &argv, level, &provided);
-  if (provided < level) {
-    std::cerr << "This MPI library does not have the thread level " << argv[1] << "\n";
+  MPI_Init_thread(&argc, &argv, wanted, &provided);
+  if (provided < wanted) {
+    std::cerr << "This MPI library does not provide the thread level of this run\n";
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
 
