@@ -115,6 +115,8 @@ class Side {
   void sent() noexcept {
     if (offer_) offer_->release();
   }
+  /// Does a header go in the message's place?
+  bool is_by_header() const noexcept { return offer_.has_value(); }
   /// Does the message need its memory beyond the library's call?
   bool goes_on() const noexcept { return offer_ && offer_->goes_on(); }
   bool is_under_way() noexcept { return goes_on() && offer_->is_under_way(); }

@@ -79,6 +79,14 @@ class Claims {
     }
   }
 
+  /// Is one of theirs a send in whose place a header has gone?
+  bool are_by_header() noexcept {
+    for (int i = 0; any_ && i < count_; ++i) {
+      if (pending_[i] != nullptr && pending_[i]->is_by_header()) return true;
+    }
+    return false;
+  }
+
   /// What the library has answered for request `i`: `code` and `status`, which is not set if the request is not
   /// complete. Ends the message if it is, and gives the program its status; a persistent one stays, to be started
   /// again. Returns `code`, or an error of ours that is not raised yet.
@@ -449,7 +457,8 @@ int free_request(MPI_Request* request) {
   return MPI_SUCCESS;
 }
 
-/// Whoever cancels waits for no receiver: a message that has not been taken is not waited for. (It is not cancelled.)
+/// A send by header is not cancelled, as MPI leaves to its library: the header would be lost with what it offers. But
+/// whoever cancels waits for no receiver.
 int cancel(MPI_Request* request) {
   if (are_none() || request == nullptr) {
     start_deferred();
@@ -457,7 +466,7 @@ int cancel(MPI_Request* request) {
   }
   Claims claims(request);
   claims.complete_alone();
-  return native.Cancel(request);
+  return claims.are_by_header() ? MPI_SUCCESS : native.Cancel(request);
 }
 
 template <auto function>

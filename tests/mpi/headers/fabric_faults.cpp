@@ -160,8 +160,12 @@ class Deadly {
 
 /// Says so to killed_peer.sh, and ends the process where the library would wait for the dead one.
 [[noreturn]] void survive() {
-  std::puts("survived");
-  std::fflush(stdout);
+  const char* path = std::getenv("GAPLESS_TEST_SURVIVOR");
+  std::FILE* const file = path != nullptr ? std::fopen(path, "w") : nullptr;
+  if (file != nullptr) {
+    std::fputs("survived", file);
+    std::fclose(file);
+  }
   ::_exit(0);
 }
 int survive_finalize(MPI_Comm, int, void*, void*) { survive(); }

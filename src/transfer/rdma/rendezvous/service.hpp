@@ -62,9 +62,9 @@ OwnedTransfer begin_receive(int rank, std::span<const std::byte> address, const 
 /// Tells the sender that its message is not wanted.
 void decline(int rank, std::span<const std::byte> address, const Offer& offer) noexcept;
 
-/// Polls; ok or a failure once it is over.
+/// Polls; ok or a failure once it is over, or, of a send, once its bytes are copied out.
 transfer::Result poll(Transfer& transfer) noexcept;
-/// Waits until it is over; a send, until its bytes are not needed any more.
+/// Waits until poll() says so, a send no longer than its patience.
 transfer::Result wait(Transfer& transfer) noexcept;
 /// Has a send done with the program's memory, at once where nobody has taken it.
 transfer::Result complete_alone(Transfer& transfer) noexcept;

@@ -110,7 +110,8 @@ void Transfers::work() noexcept {
 transfer::Result Transfers::poll(Transfer& transfer) noexcept {
   const std::lock_guard lock(mutex_);
   if (!transfer.is_over) progress();
-  return transfer.is_over ? transfer.result : transfer::Result::under_way;
+  if (transfer.is_over) return transfer.result;
+  return transfer.copy != nullptr ? transfer::Result::ok : transfer::Result::under_way;
 }
 
 transfer::Result Transfers::wait(Transfer& transfer) noexcept {
