@@ -66,8 +66,7 @@ class Claims {
   bool are_under_way() noexcept {
     for (int i = 0; any_ && i < count_; ++i) {
       if (pending_[i] == nullptr || !pending_[i]->is_under_way()) continue;
-      int is_complete = 0;
-      native.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, runtime::own_communicator(), &is_complete, MPI_STATUS_IGNORE);
+      runtime::make_progress();
       return true;
     }
     return false;

@@ -34,58 +34,6 @@ TEST_F(Fabric, EverySchemeInEveryKindOfCall) {
   }
 }
 
-/// The operations that carry the 128 blocks of 4 KiB into 64 of 8 KiB: as Wu et al. count them (2003, 4 and 5), where
-/// one operation gathers or scatters 4 blocks, as tcp's and shm's do.
-std::uint64_t posts_of(Scheme scheme) {
-  constexpr std::uint64_t segments = 8, gathered = 4, sent_blocks = 128, received_blocks = 64;
-  switch (scheme) {
-    case gather_write:
-      return sent_blocks / gathered;
-    case scatter_read:
-      return received_blocks / gathered;
-    case multi_write:
-      return received_blocks;  // each gathers the two blocks that go there
-    default:
-      return segments;
-  }
-}
-
-TEST_F(Fabric, PostsCopiesAndRegistrationsAreThoseOfTheScheme) {
-  if (!takes_part()) return;
-  const Shape shape{128, 1024, 64, 2048};
-  constexpr std::uint64_t bytes = 128 * 1024 * sizeof(int);
-  const Side from(shape.sent_blocks, shape.sent_length, shape.sent_length + 3, 5);
-  Side to(shape.received_blocks, shape.received_length, 2 * shape.received_length, -1);
-  for (const Scheme scheme : {pipelined, gather_write, scatter_read, multi_write}) {
-    force(scheme_names[scheme]);
-    constexpr int rounds = 8;
-    Counts before{};
-    for (int round = 0; round < rounds + 1; ++round) {
-      if (round == 1) before = counts();
-      MPI_Status status{};
-      if (is_sender()) {
-        send(from, By::blocking);
-      } else {
-        receive(to, By::blocking, status);
-      }
-      // The receiver has said so: nothing of the message is under way at either side.
-      MPI_Barrier(MPI_COMM_WORLD);
-    }
-    const Counts after = counts();
-    if (!uses_fabric() || is_impatient()) continue;
-    const bool copies = scheme == pipelined || scheme == (is_sender() ? scatter_read : gather_write);
-    EXPECT_EQ(copies ? rounds * bytes : 0, after.copied_bytes - before.copied_bytes) << scheme_names[scheme];
-    EXPECT_EQ(before.registrations, after.registrations) << scheme_names[scheme];
-    EXPECT_EQ(0u, after.copied_out - before.copied_out);
-    EXPECT_EQ(0u, after.abandoned);
-    const bool posts = (scheme == scatter_read) != is_sender();
-    EXPECT_EQ(posts ? rounds * bytes : 0, after.posted_bytes - before.posted_bytes) << scheme_names[scheme];
-    if (posts) {
-      EXPECT_EQ(rounds * posts_of(scheme), after.posts - before.posts) << scheme_names[scheme];
-    }
-  }
-}
-
 TEST_F(Fabric, ExchangesGoBothWaysAtOnce) {
   if (!takes_part()) return;
   const int peer = 1 - rank();

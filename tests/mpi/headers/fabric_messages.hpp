@@ -37,7 +37,8 @@ inline void force(const char* scheme) {
 
 /// The numbers of gapless_fabric_counts().
 struct Counts {
-  std::uint64_t posts, lists, posted_bytes, notifications, copied_bytes, registrations, copied_out, abandoned;
+  std::uint64_t posts, lists, posted_bytes, notifications, copied_bytes, registrations, copied_out, abandoned,
+      completions;
 };
 inline Counts counts() {
   Counts now{};
@@ -74,7 +75,8 @@ struct Side {
 struct Shape {
   int sent_blocks, sent_length, received_blocks, received_length;
 };
-inline const std::vector<Shape> shapes{{64, 128, 64, 128}, {16, 4096, 1024, 64}, {2048, 8, 32, 512}, {300, 700, 100, 2100}};
+inline const std::vector<Shape> shapes{
+    {64, 128, 64, 128}, {16, 4096, 1024, 64}, {2048, 8, 32, 512}, {300, 700, 100, 2100}};
 
 inline void expect_status(const MPI_Status& status, int ints) {
   EXPECT_EQ(sender, status.MPI_SOURCE);
@@ -146,11 +148,12 @@ inline void pass(const Shape& shape, By by) {
 
 class Fabric : public testing::Test {
  protected:
-  void SetUp() override { MPI_Barrier(MPI_COMM_WORLD); }
-  void TearDown() override {
-    force("");
+  /// Unless a test says otherwise, all that can goes by the fabric.
+  void SetUp() override {
+    force(scheme_names[pipelined]);
     MPI_Barrier(MPI_COMM_WORLD);
   }
+  void TearDown() override { MPI_Barrier(MPI_COMM_WORLD); }
 };
 
 }  // namespace gapless::test

@@ -37,7 +37,7 @@ void start(int rank, int size) noexcept try {
   std::string why;
   auto endpoint = fabric::open_libfabric(std::string(settings().fabric), why);
   if (endpoint != nullptr) {
-    auto made = std::make_unique<Transfers>(std::move(endpoint), rank, size);
+    auto made = std::make_unique<Transfers>(std::move(endpoint), model::fabric_profile(settings().fabric), rank, size);
     if (made->is_usable()) {
       service.store(made.release());
       // libfabric ends after this.
@@ -63,6 +63,11 @@ std::uint64_t fabric_kind() noexcept { return service.load() != nullptr ? hash_o
 int own_rank() noexcept { return service.load()->rank(); }
 
 std::span<const std::byte> own_address() noexcept { return service.load()->address(); }
+
+bool is_sooner_than_packed(const Blocks& blocks) noexcept {
+  const Transfers* const all = service.load();
+  return all != nullptr && all->is_sooner_than_packed(blocks);
+}
 
 void EndTransfer::operator()(Transfer* transfer) const noexcept { service.load()->end(transfer); }
 

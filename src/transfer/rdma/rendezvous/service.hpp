@@ -43,6 +43,10 @@ std::uint64_t fabric_kind() noexcept;
 int own_rank() noexcept;
 std::span<const std::byte> own_address() noexcept;
 
+/// Would a message with such blocks at both sides arrive sooner by one of the schemes than packed, by the MPI library?
+/// As predicted; a sender knows no more of its receiver. False where no fabric is open.
+bool is_sooner_than_packed(const Blocks& blocks) noexcept;
+
 /// One message under way.
 struct Transfer;
 struct EndTransfer {
@@ -81,6 +85,7 @@ enum class Counted : std::uint8_t {
   registrations,
   copied_out,
   abandoned,
+  completions,  ///< of posts and notifications
   count
 };
 

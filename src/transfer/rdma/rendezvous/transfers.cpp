@@ -11,6 +11,7 @@
 #include "layout/algebra/canonical.hpp"
 #include "layout/algebra/facts.hpp"
 #include "transfer/blocking.hpp"
+#include "transfer/rdma/scheme.hpp"
 
 namespace gapless::transfer::rdma {
 namespace {
@@ -21,9 +22,11 @@ constexpr std::chrono::microseconds busy_look{50};
 
 }  // namespace
 
-Transfers::Transfers(std::unique_ptr<fabric::Endpoint> endpoint, int rank, int size)
+Transfers::Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::FabricProfile& profile, int rank,
+                     int size)
     : endpoint_(std::move(endpoint)), peers_(static_cast<std::size_t>(size)), rank_(rank) {
   Options options;
+  options.profile = profile;
   options.stall_limit = stall_limit;
   channel_ = std::make_unique<Channel>(*endpoint_, options);
   active_.reserve(512);
@@ -62,6 +65,12 @@ bool Transfers::enlist(Transfer* transfer) noexcept try {
   return true;
 } catch (const std::exception&) {
   return false;
+}
+
+bool Transfers::is_sooner_than_packed(const Blocks& blocks) const noexcept {
+  const Options& options = channel_->options();
+  const Ends ends{blocks, blocks, channel_->limits(), segment_bytes_for(blocks.bytes, options.segment_bytes)};
+  return choose_beside_packed(ends, options.profile).has_value();
 }
 
 Transfer* Transfers::send(int rank, const Memory& memory) noexcept {
@@ -217,6 +226,7 @@ void Transfers::count(std::uint64_t* counts) noexcept {
   set(Counted::registrations, channel_->registrations().registrations());
   set(Counted::copied_out, copied_out_);
   set(Counted::abandoned, all.abandoned_segments);
+  set(Counted::completions, all.completions);
 }
 
 }  // namespace gapless::transfer::rdma

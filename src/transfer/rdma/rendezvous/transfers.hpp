@@ -48,13 +48,14 @@ struct Peer {
 class Transfers {
  public:
   /// Throws std::bad_alloc. is_usable() says whether the fabric gives what is needed.
-  Transfers(std::unique_ptr<fabric::Endpoint> endpoint, int rank, int size);
+  Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::FabricProfile& profile, int rank, int size);
 
   bool is_usable() const noexcept {
     return channel_->ok() && !address_.empty() && address_.size() <= most_address_bytes;
   }
   int rank() const noexcept { return rank_; }
   std::span<const std::byte> address() const noexcept { return address_; }
+  bool is_sooner_than_packed(const Blocks& blocks) const noexcept;
 
   Transfer* send(int rank, const Memory& memory) noexcept;
   Transfer* receive(int rank, std::span<const std::byte> address, const Offer& offer, const Memory* memory) noexcept;
@@ -83,7 +84,7 @@ class Transfers {
   void progress() noexcept;
   void work() noexcept;
 
-  std::mutex mutex_;  ///< guards all below, and the endpoint
+  std::mutex mutex_;  ///< guards all below that changes, and the endpoint
   std::condition_variable begun_;
   std::unique_ptr<fabric::Endpoint> endpoint_;
   std::unique_ptr<Channel> channel_;
