@@ -15,6 +15,7 @@ INTERNAL = {
     "gapless_profile_fault",
     "gapless_profile_library",
     "gapless_profile_path",
+    "gapless_rings_copied_out",
     "gapless_settings_faults",
     "gapless_transfer_analyses",
     "gapless_transfer_force_scheme",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gapless.documents import results, tables
+from gapless.documents import messages, results, tables
 
 ORIGIN = {"machine": {"name": "a machine"}, "commit": "abc", "date": "2026-01-01"}
 BARS = [
@@ -97,7 +97,16 @@ def test_peers_are_compared_over_all_rows_of_a_family():
     ]
 
 
-ALL = [tables.host_table, tables.gpu_table, tables.halo_sentence, tables.gpu_classes_table, tables.peer_ratios_table]
+ALL = [
+    tables.host_table,
+    tables.gpu_table,
+    tables.halo_sentence,
+    tables.gpu_classes_table,
+    tables.peer_ratios_table,
+    messages.gpu_messages_table,
+    messages.host_messages_table,
+    messages.endpoints_table,
+]
 
 
 @pytest.mark.parametrize("table", ALL)
@@ -125,3 +134,46 @@ def test_types_are_shown_by_the_number_of_uses():
     table = tables.types_table([types_result()])
     assert "| datatype | library | 1 use | 10 uses |" in table
     assert "| vector of 100 | mpich | 1.05 | 0.50 |" in table
+
+
+def of(benchmark, *rows):
+    return {"benchmark": benchmark, **ORIGIN, "rows": list(rows), "bars": []}
+
+
+def test_gpu_messages_are_shown_beside_every_way():
+    case = {"library": "mpich", "memory": "gpu", "bytes": 65536}
+    table = messages.gpu_messages_table(
+        [
+            of(
+                "messages",
+                {"case": {**case, "block": 0}, "value": 12.34, "unit": "us", "peers": {"oneshot": 12.3}},
+                {"case": {**case, "block": 64}, "value": 1234.5, "unit": "us", "peers": {"direct": 9.876}},
+                {"case": {**case, "memory": "host", "block": 64}, "value": 1, "unit": "us", "peers": {}},
+            )
+        ]
+    )
+    assert table.splitlines() == [
+        "mpich (a machine, commit abc), microseconds:",
+        "",
+        "| bytes | blocks of | gapless | oneshot | direct |",
+        "| --- | --- | --- | --- | --- |",
+        "| 64 KiB | contiguous | **12.3** | 12.3 |  |",
+        "| 64 KiB | 64 B | **1234** |  | 9.88 |",
+    ]
+
+
+def test_host_messages_are_shown_by_library():
+    rows = [
+        {"case": {"library": mpi, "message": "halo"}, "value": 1.5, "unit": "us", "peers": {"native": 3.0}}
+        for mpi in ("mpich", "openmpi")
+    ]
+    table = messages.host_messages_table([of("host_messages", *rows)])
+    assert table.count("| halo | **1.50** | 3.00 |") == 2
+    assert "openmpi (a machine, commit abc)" in table
+
+
+def test_endpoints_are_shown_in_their_units():
+    case = {"library": "mpich", "what": "latency", "way": "inside", "ranks": 1, "size": 8}
+    row = {"case": case, "value": 1.5e-7, "unit": "s", "peers": {"processes": 2.5e-7}}
+    table = messages.endpoints_table([of("endpoints", row)])
+    assert "| mpich | latency, inside | 1 | 8 | us | **0.15** | 0.25 |" in table

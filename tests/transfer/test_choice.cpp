@@ -72,6 +72,21 @@ TEST_F(Choice, HostMemoryFollowsTheSumOfSavings) {
   expect_from_the_third_on("more than the eager limit");
 }
 
+TEST_F(Choice, RequestsAreWorthMoreThanTheyAdd) {
+  model::HostProfile& host = model::profile().host;
+  host.eager_bytes = 1e9;
+  host.eager = {-1000, 0, 1.5, 0};
+  const auto is_worth_it = [&] {
+    return transfer::is_worth_a_request({&small_blocks_, 1, nullptr, Location{MemoryKind::host, -1}});
+  };
+  host.request_ns = 499;
+  EXPECT_TRUE(is_worth_it());
+  host.request_ns = 500;
+  EXPECT_FALSE(is_worth_it());
+  transfer::force_scheme(Scheme::packed);
+  EXPECT_TRUE(is_worth_it());
+}
+
 TEST_F(Choice, PackingHasASavingOfItsOwn) {
   const auto choose_packing = [](const transfer::Described& type, layout::Offset count) {
     return transfer::choose_packing({&type, count, nullptr, Location{}});

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from gapless import environment, locate
-from gapless.documents import results, tables
+from gapless.documents import messages, results, tables
 
 BEGIN = "<!-- generated: {name} -->"
 END = "<!-- end -->"
@@ -24,7 +24,12 @@ def documents(checkout: Path) -> dict[Path, str]:
     loaded = results.load(checkout / "bench" / "results")
     filled = {
         "README.md": {"results": tables.readme(loaded)},
-        "docs/performance.md": {"types": tables.types_table(loaded)},
+        "docs/performance.md": {
+            "types": tables.types_table(loaded),
+            "gpu messages": messages.gpu_messages_table(loaded),
+            "host messages": messages.host_messages_table(loaded),
+        },
+        "docs/endpoints.md": {"endpoints": messages.endpoints_table(loaded)},
         "docs/results.md": {"targets": tables.targets_table(loaded)},
         "docs/gpu-packing.md": {
             "gpu classes": tables.gpu_classes_table(loaded),

@@ -70,6 +70,13 @@ class Side {
     return packs() || landing_ != nullptr || offer_.has_value() || matched_.has_value() || is_opaque();
   }
 
+  /// Of a message that gets a request. Comes before offer() and prepare().
+  void weigh_request() noexcept {
+    if (!message_ || message_->scheme() != transfer::Scheme::packed) return;
+    if (end == End::receive && takes_header_of(user_.buffer)) return;
+    if (!transfer::is_worth_a_request(user_.buffer)) message_.reset();
+  }
+
   /// Sends a header in the message's place, if that is sooner, the peer listens and it can be had now. `whole`: all is
   /// packed before the call, for the call waits for the peer. `may_stay`: the memory may be read until complete() or
   /// its kin. `timed`: of a blocking call that only sends. `packed_later`: so many bytes of GPU memory may wait, to be
@@ -174,6 +181,12 @@ class Side {
     const transfer::Result result = offer_ ? offer_->pack_alone() : message_->wait(message_->start());
     if (result == transfer::Result::ok) is_packed();
     return result;
+  }
+
+  /// Does unpacking into host memory take longer than to ask the library once more what has arrived?
+  bool takes_long_to_unpack() const noexcept {
+    constexpr std::size_t some_microseconds = 4096;  // bytes
+    return takes_part() && !user_.is_gpu_memory() && buffer_size() >= some_microseconds;
   }
 
   /// Has the message come by header? Then the status is not what the library says.
@@ -454,7 +467,8 @@ class Side {
 #if defined(GAPLESS_VARIANT_OPENMPI)
     return received;
 #else
-    const bool is_short = static_cast<double>(received) <= model::mpich_on_host.eager_bytes;
+    constexpr std::size_t longest_diagnosed = 8192;
+    const bool is_short = received <= longest_diagnosed;
     const layout::ElementsPointer& elements = user_.buffer.type->elements;
     if (!is_short || elements == nullptr || received == buffer_size()) return received;
     return static_cast<std::size_t>(elements->whole(static_cast<layout::Offset>(received)));

@@ -22,6 +22,13 @@ bool Pending::receives() noexcept {
   return result;
 }
 
+bool Pending::is_unpacked_early() noexcept {
+  if (frees_request || is_settled || stood_in_for != MPI_REQUEST_NULL) return false;
+  bool result = false;
+  visit<Receiving>([&](auto& side) { result = side.takes_long_to_unpack(); });
+  return result;
+}
+
 bool Pending::has_arrived(const ReceivedStatus& status) noexcept {
   bool has_status = true;
   visit<Exchange>([&](auto&) { has_status = exchanges_have_statuses; });

@@ -41,6 +41,10 @@ class Exchange {
     if (!exchanges_have_statuses && (in.packs() || in.is_opaque())) code = in.fill(function);
     return code == MPI_SUCCESS;
   }
+  void weigh_request() noexcept {
+    out.weigh_request();
+    in.weigh_request();
+  }
   int unpack_in(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {
     if constexpr (!exchanges_have_statuses) return in.unpack_whole(function);
     return in.unpack_in(batch, status);
@@ -69,6 +73,8 @@ class Pending {
   }
   /// Is something unpacked at the end?
   bool receives() noexcept;
+  /// Is it a receive into host memory that takes a while to unpack, and whose request only says when it is complete?
+  bool is_unpacked_early() noexcept;
   /// The library has completed the request with that status: begins to unpack a message that arrived, together with
   /// others. unpacked(), after that has been done, makes it known to finish().
   void unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept;

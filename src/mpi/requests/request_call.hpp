@@ -182,6 +182,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     requests::Pending* pending = requests::acquire();
     if (pending == nullptr) return table::raise<Row>(MPI_ERR_NO_MEM, all);
     Sides& mine = make(pending, all);
+    if constexpr (life == Life::once) mine.weigh_request();
     // What a probe has taken out of the library is matched by the start of any persistent receive.
     const bool may_be_stashed = life == Life::persistent && receives && headers::are_looked_for();
     if constexpr (life == Life::persistent && receives) {

@@ -145,6 +145,10 @@ std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) no
   return least(buffer, side, best);
 }
 
+bool is_worth_a_request(const Buffer& buffer) noexcept {
+  return is_any_forced() || model::message_saving_ns(amount_of(buffer)) > model::profile().host.request_ns;
+}
+
 bool choose_slots(const Buffer& buffer) noexcept {
   if (is_any_forced()) return is_forced(Scheme::slots);
   const auto bytes = static_cast<std::size_t>(buffer.size());

@@ -5,7 +5,10 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -294,6 +297,37 @@ TEST(Requests, ThatAreTruncatedTellInTheirStatuses) {
       }
       ASSERT_EQ(k % 3 == 0 ? 7 : -1, good[k]) << k;
     }
+  }
+}
+
+/// Packing costs more behind a request than it gains a message as short as this one; in a blocking call it pays.
+TEST(Requests, LeaveShortMessagesToTheLibrary) {
+  constexpr int blocks = 150, stride = 64;
+  const Owned type(strided(blocks, 1, stride));
+  const std::vector<int> outgoing = counting(std::size_t{blocks} * stride);
+  std::vector<int> incoming(outgoing.size(), -1);
+  const auto packed_by = [](auto send) {
+    const std::uint64_t before = packed_messages();
+    for (int i = 0; i < 100; ++i) send();  // the first ones are the library's anyway
+    return packed_messages() - before;
+  };
+  const std::uint64_t behind_requests = packed_by([&] {
+    std::array<MPI_Request, 2> requests;
+    MPI_Irecv(incoming.data(), 1, type, rank(), 0, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(outgoing.data(), 1, type, rank(), 0, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
+  });
+  const std::uint64_t without = packed_by([&] {
+    MPI_Sendrecv(outgoing.data(), 1, type, rank(), 0, incoming.data(), 1, type, rank(), 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+  });
+  EXPECT_EQ(placed(std::vector<int>(outgoing.size(), -1), picked(outgoing, blocks, 1, stride), 1, stride), incoming);
+  if (is_everything_packed()) {
+    EXPECT_EQ(200u, behind_requests);
+    EXPECT_EQ(200u, without);
+  } else if (under_gapless() && std::getenv("GAPLESS_SCHEME") == nullptr) {
+    EXPECT_EQ(0u, behind_requests);
+    EXPECT_LT(100u, without);
   }
 }
 

@@ -5,7 +5,9 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -166,6 +168,43 @@ TEST(Threads, StartTheirOwnPersistentRequests) {
     for (MPI_Request& request : requests) MPI_Request_free(&request);
   });
   EXPECT_EQ(0, wrong);
+}
+
+/// MPI_Waitall unpacks each message when it arrives: the second one is sent only when the first has been seen.
+TEST(Threads, SeeWhatArrivedWhileAnotherWaitsForMore) {
+  constexpr int blocks = 2000, length = 2, stride = 5;
+  constexpr std::size_t span = std::size_t{blocks} * stride, last = (blocks - 1) * stride + length - 1;
+  const Owned type(strided(blocks, length, stride));
+  const std::vector<int> outgoing = counting(span, 1 + 100000 * rank());
+  const std::vector<int> sent = counting(span, 1 + 100000 * partner());
+  const std::vector<int> wanted =
+      placed(std::vector<int>(span, 0), picked(sent, blocks, length, stride), length, stride);
+  for (const bool is_persistent : {false, true}) {
+    std::array<std::vector<int>, 2> incoming{std::vector<int>(span, 0), std::vector<int>(span, 0)};
+    std::array<MPI_Request, 3> requests;
+    for (int tag = 0; tag < 2; ++tag) {
+      const auto receive = is_persistent ? MPI_Recv_init : MPI_Irecv;
+      receive(incoming[tag].data(), 1, type, partner(), tag, MPI_COMM_WORLD, &requests[tag]);
+      if (is_persistent) MPI_Start(&requests[tag]);
+    }
+    std::atomic<bool> has_been_seen = false;
+    std::thread answers([&] {
+      const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      const std::atomic_ref<int> end(incoming[0][last]);
+      while (!has_been_seen && std::chrono::steady_clock::now() < limit) {
+        has_been_seen = end.load() == sent[last];
+        std::this_thread::yield();
+      }
+      MPI_Send(outgoing.data(), 1, type, partner(), 1, MPI_COMM_WORLD);
+    });
+    MPI_Isend(outgoing.data(), 1, type, partner(), 0, MPI_COMM_WORLD, &requests[2]);
+    MPI_Waitall(3, requests.data(), MPI_STATUSES_IGNORE);
+    answers.join();
+    EXPECT_TRUE(has_been_seen);
+    EXPECT_EQ(wanted, incoming[0]);
+    EXPECT_EQ(wanted, incoming[1]);
+    for (int tag = 0; is_persistent && tag < 2; ++tag) MPI_Request_free(&requests[tag]);
+  }
 }
 
 /// All threads make partitions of one message ready, and look for those that arrive.

@@ -1,0 +1,77 @@
+"""The tables of the documentation that tell how long messages take, and what endpoints reach."""
+
+from gapless.documents.results import machine_name
+from gapless.documents.tables import NOT_MEASURED, markdown, rows_of
+
+
+def size_text(number: float) -> str:
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if number >= unit and number % unit == 0:
+            return f"{number / unit:.0f} {name}"
+    return f"{number:.0f} B"
+
+
+def microseconds(value: float | None) -> str:
+    """With as many digits as are worth a look."""
+    if value is None:
+        return ""
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def table_beside_peers(found: list[tuple[dict, dict]], heads: list[str], cells_of) -> str:
+    """One line a row: the cells that name it, gapless's time, and that of each other way."""
+    peers = list(dict.fromkeys(peer for _, row in found for peer in row["peers"]))
+    lines = [
+        [*cells_of(row["case"]), f"**{microseconds(row['value'])}**"]
+        + [microseconds(row["peers"].get(peer)) for peer in peers]
+        for _, row in found
+    ]
+    return markdown([*heads, "gapless", *peers], lines)
+
+
+def gpu_messages_table(results: list[dict]) -> str:
+    """Messages between GPU buffers: a table for each MPI library."""
+    all_of = [pair for pair in rows_of(results, "messages") if pair[1]["case"]["memory"] == "gpu"]
+    tables = []
+    for library in dict.fromkeys(row["case"]["library"] for _, row in all_of):
+        found = [pair for pair in all_of if pair[1]["case"]["library"] == library]
+        machine = f"{machine_name(found[0][0])}, commit {found[0][0]['commit']}"
+        cells = table_beside_peers(
+            found,
+            ["bytes", "blocks of"],
+            lambda case: [size_text(case["bytes"]), size_text(case["block"]) if case["block"] else "contiguous"],
+        )
+        tables.append(f"{library} ({machine}), microseconds:\n\n{cells}")
+    return "\n\n".join(tables) or NOT_MEASURED
+
+
+def host_messages_table(results: list[dict]) -> str:
+    """Messages in host memory between two processes of a node: a table for each MPI library."""
+    all_of = rows_of(results, "host_messages")
+    tables = []
+    for library in dict.fromkeys(row["case"]["library"] for _, row in all_of):
+        found = [pair for pair in all_of if pair[1]["case"]["library"] == library]
+        machine = f"{machine_name(found[0][0])}, commit {found[0][0]['commit']}"
+        cells = table_beside_peers(found, ["message"], lambda case: [case["message"]])
+        tables.append(f"{library} ({machine}), microseconds:\n\n{cells}")
+    return "\n\n".join(tables) or NOT_MEASURED
+
+
+def endpoints_table(results: list[dict]) -> str:
+    """What endpoints reach, beside processes, threads that share a rank, and a copy."""
+    scales = {"messages/s": (1e-6, "million a second"), "s": (1e6, "us"), "ns": (1, "ns")}
+    found = rows_of(results, "endpoints")
+    if not found:
+        return NOT_MEASURED
+    peers = list(dict.fromkeys(peer for _, row in found for peer in row["peers"]))
+    lines = []
+    for _, row in found:
+        case, (scale, unit) = row["case"], scales[row["unit"]]
+        name = f"{case['what']}, {case['way']}"
+        values = [row["value"], *(row["peers"].get(peer) for peer in peers)]
+        numbers = ["" if value is None else f"{scale * value:.3g}" for value in values]
+        lines.append(
+            [case["library"], name, str(case["ranks"]), str(case["size"]), unit, f"**{numbers[0]}**", *numbers[1:]]
+        )
+    heads = ["library", "what", "endpoints a process", "bytes or depth", "", "endpoints", *peers]
+    return f"On {machine_name(found[0][0])}, commit {found[0][0]['commit']}:\n\n" + markdown(heads, lines)

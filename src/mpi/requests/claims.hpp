@@ -1,0 +1,238 @@
+// The requests of one call that completes some or all of them: what is pending for each, and their statuses.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <new>
+
+#include "mpi/lifetime/errors.hpp"
+#include "mpi/lifetime/runtime.hpp"
+#include "mpi/requests/deferred.hpp"
+#include "mpi/requests/outstanding.hpp"
+#include "mpi/requests/pending.hpp"
+#include "mpi/table/native.hpp"
+
+namespace gapless::mpi::requests {
+
+/// An array of a call's length, without an allocation for the lengths that halo exchanges have.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(int size) noexcept {
+    if (size <= static_cast<int>(few_.size())) return;
+    many_.reset(new (std::nothrow) T[static_cast<std::size_t>(size)]{});
+    data_ = many_.get();
+  }
+  bool is_there() const noexcept { return data_ != nullptr; }
+  T* data() noexcept { return data_; }
+  T& operator[](int i) noexcept { return data_[i]; }
+
+ private:
+  std::array<T, 64> few_{};
+  std::unique_ptr<T[]> many_;
+  T* data_ = few_.data();
+};
+
+class Statuses;
+
+/// What is pending for the requests of one call, claimed while it lives.
+class Claims {
+ public:
+  explicit Claims(MPI_Request* request) noexcept : Claims(1, request) { is_array_ = false; }
+  Claims(int count, MPI_Request* requests) noexcept
+      : count_(requests == nullptr ? 0 : std::max(count, 0)), requests_(requests), pending_(count_) {
+    start_deferred();
+    complete_freed(false);
+    for (int i = 0; i < count_ && pending_.is_there(); ++i) {
+      pending_[i] = claim(requests[i]);
+      any_ |= pending_[i] != nullptr;
+    }
+  }
+  ~Claims() {
+    for (int i = 0; any_ && i < count_; ++i) {
+      if (pending_[i] != nullptr) unclaim(pending_[i]);
+    }
+  }
+  Claims(const Claims&) = delete;
+  Claims& operator=(const Claims&) = delete;
+
+  bool are_any() const noexcept { return any_; }
+  /// Without memory for them nothing may be completed.
+  bool are_there() const noexcept { return pending_.is_there(); }
+
+  /// Are there sends that the library would take for complete, and that are not? The library makes progress meanwhile.
+  bool are_under_way() noexcept {
+    for (int i = 0; any_ && i < count_; ++i) {
+      if (pending_[i] == nullptr || !pending_[i]->is_under_way()) continue;
+      runtime::make_progress();
+      return true;
+    }
+    return false;
+  }
+  /// Calls that complete any of theirs take such a send for complete at once: its bytes are copied out.
+  void complete_alone() noexcept {
+    for (int i = 0; any_ && i < count_; ++i) {
+      if (pending_[i] != nullptr) pending_[i]->complete_alone();
+    }
+  }
+
+  /// Is one of theirs a send in whose place a header has gone?
+  bool are_by_header() noexcept {
+    for (int i = 0; any_ && i < count_; ++i) {
+      if (pending_[i] != nullptr && pending_[i]->is_by_header()) return true;
+    }
+    return false;
+  }
+
+  /// What the library has answered for request `i`: `code` and `status`, which is not set if the request is not
+  /// complete. Ends the message if it is, and gives the program its status; a persistent one stays, to be started
+  /// again. Returns `code`, or an error of ours that is not raised yet.
+  int complete(int i, int code, ReceivedStatus& status) noexcept {
+    Pending* pending = completed(i);
+    if (pending == nullptr || !is_over(*pending, code)) {
+      status.deliver();
+      return code;
+    }
+    const int ours = code == MPI_SUCCESS ? pending->finish(status) : MPI_SUCCESS;
+    if (code != MPI_SUCCESS) status.deliver();
+    object_ = pending->error_object;
+    if (is_array_ && tells_world_of(ours)) object_ = ErrorObject::of_communicator(MPI_COMM_WORLD);
+    if (pending->is_persistent) {
+      pending->forget_outcome();
+      put_persistent_back(pending, requests_ + i);
+    } else {
+      // Of a call that completes, so the program's handle may change.
+      const_cast<MPI_Request&>(requests_[i]) = MPI_REQUEST_NULL;
+      pending_[i] = nullptr;
+      end(pending);
+    }
+    return ours == MPI_SUCCESS ? code : ours;
+  }
+  /// Before complete() for each of several: those that have arrived are unpacked together.
+  template <class IndexOf>
+  void unpack(Statuses& statuses, int completed, bool errors_in_statuses, IndexOf index_of) noexcept;
+
+  /// Is a message of request `i` worth unpacking while others are still under way?
+  bool is_unpacked_early(int i) noexcept { return any_ && pending_[i] != nullptr && pending_[i]->is_unpacked_early(); }
+  /// Before complete(): request `i` alone has been completed.
+  void unpack(int i, Statuses& statuses) noexcept;
+
+  /// The same for a call that completes nothing: it only says that request `i` is complete.
+  int look(int i, int code, ReceivedStatus& status) noexcept {
+    Pending* pending = any_ ? pending_[i] : nullptr;
+    if (pending == nullptr || code != MPI_SUCCESS) {
+      // MPICH 5.0.2 takes a persistent request for inactive from now on, and would not tell the call that
+      // completes it.
+      if (pending != nullptr && pending->is_persistent) pending->note_failure();
+      status.deliver();
+      return code;
+    }
+    object_ = pending->error_object;
+    const int ours = pending->finish(status);
+    if (tells_world_of(ours)) object_ = ErrorObject::of_communicator(MPI_COMM_WORLD);
+    if (ours != MPI_SUCCESS && pending->is_persistent) pending->note_failure();
+    // The library may take the persistent request under it for inactive from now on.
+    if (pending->frees_request) pending->settle(ours);
+    return ours;
+  }
+
+  /// A request that is complete whatever the library says; MPI_UNDEFINED if there is none. Calls that complete some of
+  /// theirs ask this first.
+  int settled() noexcept {
+    for (int i = 0; any_ && i < count_; ++i) {
+      if (pending_[i] != nullptr && pending_[i]->is_settled) return i;
+    }
+    return MPI_UNDEFINED;
+  }
+
+  /// Raises an error of ours where those of the last message go.
+  int raise(int code) const noexcept { return raise_on(object_, code); }
+  int raised(int before, int after) const noexcept {
+    return after == before || after == raised_already ? after : raise(after);
+  }
+
+ private:
+  /// What is pending for a request that the library may have completed; null if it has not, or nothing is.
+  Pending* completed(int i) noexcept {
+    Pending* pending = any_ ? pending_[i] : nullptr;
+    if (pending == nullptr || pending->is_persistent || pending->frees_request) return pending;
+    return requests_[i] != MPI_REQUEST_NULL ? nullptr : pending;
+  }
+  /// Of a request that stays the program's handle when it is complete: does an error mean that it is?
+  static bool is_over(const Pending& pending, int code) noexcept {
+    int is_complete = 1;
+    if (pending.frees_request && code != MPI_SUCCESS) {
+      native.Request_get_status(pending.handle, &is_complete, MPI_STATUS_IGNORE);
+    }
+    return is_complete != 0;
+  }
+
+  int count_;
+  MPI_Request* requests_;
+  Scratch<Pending*> pending_;
+  ErrorObject object_;
+  bool any_ = false;
+  bool is_array_ = true;
+};
+
+/// Statuses of the library's for a call that fills in an array of them, and the program's.
+class Statuses {
+ public:
+  Statuses(int count, MPI_Status* wanted) noexcept
+      : wanted_(wanted == MPI_STATUSES_IGNORE ? nullptr : wanted), own_(count) {
+    for (int i = 0; i < count && own_.is_there(); ++i) {
+      own_[i] = ReceivedStatus::unset(wanted_ == nullptr ? nullptr : wanted_ + i);
+    }
+  }
+  bool are_there() const noexcept { return own_.is_there(); }
+  MPI_Status* get() noexcept { return own_.data(); }
+  /// What the library has filled in elsewhere, an error included if it `has_error`.
+  void take(int i, const MPI_Status& filled, bool has_error) noexcept {
+    const int before = own_[i].MPI_ERROR;
+    own_[i] = filled;
+    if (!has_error) set_library_error(i, before);
+  }
+  void set_library_error(int i, int code) noexcept { own_[i].MPI_ERROR = code; }
+  ReceivedStatus of(int i) noexcept { return {own_[i], wanted_ == nullptr ? nullptr : wanted_ + i}; }
+  int error_of(int i) noexcept { return own_[i].MPI_ERROR; }
+  void set_error(int i, int code) noexcept {
+    if (wanted_ != nullptr) wanted_[i].MPI_ERROR = code;
+  }
+
+ private:
+  MPI_Status* wanted_;
+  Scratch<MPI_Status> own_;
+};
+
+inline void Claims::unpack(int i, Statuses& statuses) noexcept {
+  Pending* const pending = completed(i);
+  if (pending == nullptr) return;
+  transfer::Batch batch;
+  ReceivedStatus status = statuses.of(i);
+  pending->unpack_in(batch, status);
+  pending->unpacked(batch.run());
+}
+
+template <class IndexOf>
+void Claims::unpack(Statuses& statuses, int completed, bool errors_in_statuses, IndexOf index_of) noexcept {
+  transfer::Batch batch;
+  for (int k = 0; any_ && k < completed; ++k) {
+    Pending* pending = this->completed(index_of(k));
+    if (pending == nullptr || (errors_in_statuses && statuses.error_of(k) != MPI_SUCCESS)) continue;
+    ReceivedStatus status = statuses.of(k);
+    pending->unpack_in(batch, status);
+  }
+  const transfer::Result result = batch.run();
+  for (int k = 0; any_ && k < completed; ++k) {
+    if (Pending* pending = this->completed(index_of(k))) pending->unpacked(result);
+  }
+}
+
+inline bool tells_in_statuses(int code) noexcept {
+  int error_class = MPI_SUCCESS;
+  return code != MPI_SUCCESS && native.Error_class(code, &error_class) == MPI_SUCCESS &&
+         error_class == MPI_ERR_IN_STATUS;
+}
+
+}  // namespace gapless::mpi::requests
