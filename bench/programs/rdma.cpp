@@ -4,8 +4,9 @@
 //
 // FABRIC is verbs, or a provider of libfabric. Prints a JSON object a row: latency (half a ping-pong), bandwidth (so
 // many messages one after the other), and the ablations of Wu et al., 2003, 8.4 to 8.6, each with what was posted,
-// copied and registered for one message, by both sides together. Offers and replies go through shared memory, so that
-// no MPI library is needed. Every row's bytes are verified.
+// copied and registered for one message, by both sides together. Beside the schemes: contiguous memory of as many
+// bytes, and packed, which is that with a pack before and an unpack after it, as users do it. Offers and replies go
+// through shared memory, so that no MPI library is needed. Every row's bytes are verified.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +23,9 @@
 #include "fabric/libfabric/libfabric.hpp"
 #include "fabric/verbs/verbs.hpp"
 #include "layout/algebra/canonical.hpp"
+#include "pack/host/engine.hpp"
 #include "transfer/rdma/channel.hpp"
+#include "transfer/rdma/scheme.hpp"
 
 namespace gapless::bench {
 namespace {
@@ -111,8 +114,9 @@ class Process {
     const Totals now{counts.posts, counts.lists, counts.notifications, counts.copied_bytes,
                      channel_->registrations().registrations()};
     shared_.totals[rank_] = {now.posts - before_.posts, now.lists - before_.lists,
-                             now.notifications - before_.notifications, now.copied - before_.copied,
+                             now.notifications - before_.notifications, now.copied - before_.copied + own_copies_,
                              now.registrations - before_.registrations};
+    own_copies_ = 0;
     before_ = now;
     meet();
     const Totals &a = shared_.totals[0], &b = shared_.totals[1];
@@ -121,6 +125,17 @@ class Process {
     meet();
     return sum;
   }
+
+  /// Is a message with such memory at both sides predicted to be sooner packed?
+  bool chooses_packed(const Memory& memory) const {
+    const Options& options = channel_->options();
+    const Ends ends{memory.blocks, memory.blocks, channel_->limits(),
+                    segment_bytes_for(memory.blocks.bytes, options.segment_bytes)};
+    return !choose_beside_packed(ends, options.profile);
+  }
+
+  /// What the benchmark has packed and unpacked itself, for the next totals().
+  void add_copies(std::uint64_t bytes) { own_copies_ = bytes; }
 
   int rank() const { return rank_; }
 
@@ -173,6 +188,7 @@ class Process {
   int rank_, peer_ = -1;
   std::uint32_t numbers_[2] = {0, 0};  ///< of the last message, by sender
   Totals before_{};
+  std::uint64_t own_copies_ = 0;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -198,17 +214,39 @@ class Rows {
                             ? layout::block(0, bytes * static_cast<Offset>(matrix_rows))
                             : layout::repeat(layout::block(0, bytes), matrix_rows, matrix_columns * entry_bytes);
     const Memory memory = memory_of(layout, layout::facts_of(*layout), {1, 0}, matrix_.data());
+    const bool is_chosen_packed = std::string_view(one.scheme) == "chosen" && process_.chooses_packed(memory);
+    is_packed_ = std::string_view(one.scheme) == "packed" || is_chosen_packed;
     verify(one, memory);
     latency(one, memory);
     bandwidth(one, memory);
   }
 
  private:
+  /// Process::move(), or the same with a pack before and an unpack after each message.
+  Scheme move(int sender, std::uint32_t count, const Memory& memory, unsigned allowed) {
+    if (!is_packed_) return process_.move(sender, count, memory, allowed);
+    const layout::LayoutPointer block = layout::block(0, memory.size());
+    const Memory packed = memory_of(block, layout::facts_of(*block), {1, 0}, packed_.data());
+    const bool sends = process_.rank() == sender;
+    Scheme scheme = Scheme::pipelined;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (sends) repack(memory, pack::Direction::pack);
+      scheme = process_.move(sender, 1, packed, allowed);
+      if (!sends) repack(memory, pack::Direction::unpack);
+    }
+    return scheme;
+  }
+
+  void repack(const Memory& memory, pack::Direction direction) {
+    pack::host::run({memory.layout.get(), memory.outer, 0, memory.size(), direction, memory.origin, packed_.data()});
+    packed_bytes_ += memory.blocks.bytes;
+  }
+
   void verify(const Case& one, const Memory& memory) {
     const auto fill = static_cast<std::byte>(process_.rank() + 1);
     std::fill(matrix_.begin(), matrix_.end(), fill);
     process_.meet();
-    process_.move(0, 1, memory, one.allowed);
+    move(0, 1, memory, one.allowed);
     if (process_.rank() == 0) return;
     const bool is_contiguous = memory.layout->is_contiguous();
     const std::size_t row = matrix_columns * entry_bytes, block = one.columns * entry_bytes;
@@ -219,15 +257,16 @@ class Rows {
   }
 
   void latency(const Case& one, const Memory& memory) {
-    process_.move(1, 1, memory, one.allowed);
+    move(1, 1, memory, one.allowed);
     process_.meet();
     process_.totals();
+    packed_bytes_ = 0;
     std::vector<double> times;
     Scheme scheme = Scheme::pipelined;
     for (int i = 0; i < repetitions_; ++i) {
       const auto start = std::chrono::steady_clock::now();
-      scheme = process_.move(0, 1, memory, one.allowed);
-      process_.move(1, 1, memory, one.allowed);
+      scheme = move(0, 1, memory, one.allowed);
+      move(1, 1, memory, one.allowed);
       times.push_back(seconds_since(start) / 2);
     }
     std::sort(times.begin(), times.end());
@@ -237,7 +276,8 @@ class Rows {
   void bandwidth(const Case& one, const Memory& memory) {
     process_.meet();
     const auto start = std::chrono::steady_clock::now();
-    const Scheme scheme = process_.move(0, messages_, memory, one.allowed);
+    packed_bytes_ = 0;
+    const Scheme scheme = move(0, messages_, memory, one.allowed);
     process_.meet();
     const double seconds = seconds_since(start);
     print(one, "bandwidth", scheme, static_cast<double>(memory.blocks.bytes) * messages_ / seconds / 1e6, memory,
@@ -245,6 +285,7 @@ class Rows {
   }
 
   void print(const Case& one, const char* measure, Scheme scheme, double value, const Memory& memory, double messages) {
+    process_.add_copies(packed_bytes_);
     const Totals totals = process_.totals();
     if (process_.rank() != 0) return;
     const auto each = [&](std::uint64_t total) { return static_cast<double>(total) / messages; };
@@ -253,7 +294,7 @@ class Rows {
         "\"columns\": %zu, \"bytes\": %llu, \"value\": %.2f, \"posts\": %.2f, \"lists\": %.2f, \"notifications\": "
         "%.2f, "
         "\"copies\": %.2f, \"registrations\": %.2f}\n",
-        fabric_.c_str(), one.variant, measure, one.scheme, name(scheme), one.columns,
+        fabric_.c_str(), one.variant, measure, one.scheme, is_packed_ ? "packed" : name(scheme), one.columns,
         static_cast<unsigned long long>(memory.blocks.bytes), value, each(totals.posts), each(totals.lists),
         each(totals.notifications), each(totals.copied) / static_cast<double>(memory.blocks.bytes),
         each(totals.registrations));
@@ -265,6 +306,9 @@ class Rows {
   int repetitions_;
   std::uint32_t messages_;
   std::vector<std::byte> matrix_;
+  std::vector<std::byte> packed_ = std::vector<std::byte>(matrix_bytes);
+  bool is_packed_ = false;
+  std::uint64_t packed_bytes_ = 0;  ///< of this row, by this process
 };
 
 unsigned only(Scheme scheme) { return 1u << static_cast<unsigned>(scheme); }
@@ -276,15 +320,18 @@ struct Variant {
   std::vector<std::pair<const char*, unsigned>> schemes;
 };
 
-std::vector<Variant> variants() {
+std::vector<Variant> variants(const std::string& fabric) {
   std::vector<std::pair<const char*, unsigned>> all;
   for (const Scheme scheme : {Scheme::pipelined, Scheme::gather_write, Scheme::scatter_read, Scheme::multi_write}) {
     all.emplace_back(name(scheme), only(scheme));
   }
   auto with_others = all;
   with_others.emplace_back("chosen", ~0u);
+  with_others.emplace_back("packed", only(Scheme::multi_write));
   with_others.emplace_back("contiguous", only(Scheme::multi_write));
-  Options kept, whole, single, worst;
+  Options kept;
+  kept.profile = model::fabric_profile(fabric);
+  Options whole = kept, single = kept, worst = kept;
   kept.registrations.memory_stays = whole.registrations.memory_stays = single.registrations.memory_stays = true;
   whole.segment_unpack = false;
   single.list_posting = false;
@@ -337,7 +384,7 @@ int main(int count, char** arguments) {
   }
   const int repetitions = count > 2 ? std::max(1, std::atoi(arguments[2])) : 51;
   const int messages = count > 3 ? std::max(1, std::atoi(arguments[3])) : 100;
-  for (const auto& variant : gapless::bench::variants()) {
+  for (const auto& variant : gapless::bench::variants(arguments[1])) {
     if (!gapless::bench::run_variant(arguments[1], variant, repetitions, static_cast<std::uint32_t>(messages)))
       return 1;
   }

@@ -34,6 +34,7 @@ class Prediction(ctypes.Structure):
     _fields_ = [("scheme", c_char_p), ("ns", c_double * 2), ("is_chosen", c_int * 2)]
 
 
+FABRIC_WAYS = 5  # packed, and the schemes by a fabric
 SCHEMES = len(next(v for v in VARIABLES if v.name == "GAPLESS_SCHEME").values.split(", "))
 
 
@@ -84,6 +85,7 @@ _PROTOTYPES = {
     "gapless_unpack": (_TYPE, c_int64, c_void_p, c_int64, c_int64, c_void_p, c_void_p),
     "gapless_pack_batch": (POINTER(Job), c_size_t, c_void_p),
     "gapless_transfer_predict": (_TYPE, c_int64, c_int, c_char_p, POINTER(Prediction)),
+    "gapless_transfer_predict_fabric": (_TYPE, c_int64, POINTER(Prediction)),
     "gapless_copy": (_TYPE, c_int64, c_void_p, _TYPE, c_int64, c_void_p, c_void_p),
 }
 

@@ -129,9 +129,10 @@ VARIABLES = (
         "GAPLESS_FABRIC",
         "off, tcp, shm, verbs, efa, cxi",
         "off",
-        "The libfabric provider that noncontiguous messages of 16 KiB and more in host memory go by, between processes "
-        "that all ask for the same one. Where it cannot be opened, the process says so once, and messages go other "
-        "ways. Only where GAPLESS_FABRIC_NEIGHBOURS=1 says so too.",
+        "The libfabric provider that noncontiguous messages of 16 KiB and more in host memory go by where that is "
+        "predicted to be sooner than packing them, between processes that all ask for the same one. Where it cannot be "
+        "opened, the process says so once, and messages go other ways. Only where GAPLESS_FABRIC_NEIGHBOURS=1 says so "
+        "too.",
     ),
     Variable(
         "GAPLESS_FABRIC_NEIGHBOURS",

@@ -8,10 +8,31 @@
 #include "model/model.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/choice/profiles.hpp"
+#include "transfer/rdma/channel.hpp"
+#include "transfer/rdma/scheme.hpp"
 #include "transfer/schemes/scheme.hpp"
 
 using namespace gapless;
 using namespace gapless::api;
+
+namespace {
+
+transfer::Described described(const layout::Datatype& datatype) {
+  return {datatype.layout, layout::facts_of(*datatype.layout), datatype.extent(),
+          datatype.layout->is_contiguous() && datatype.extent() == datatype.size()};
+}
+
+/// What libfabric's tcp and shm say of themselves.
+constexpr fabric::Limits software_limits{.gather_entries = 4,
+                                         .scatter_entries = 4,
+                                         .operation_bytes = std::size_t{1} << 30,
+                                         .outstanding = 128,
+                                         .has_immediates = true,
+                                         .is_ordered = true,
+                                         .posts_lists = false,
+                                         .follows_mappings = true};
+
+}  // namespace
 
 /// One scheme's predictions for the sender and for the receiver, in nanoseconds (schemes/scheme.hpp says of what); NaN
 /// where it does not apply.
@@ -33,11 +54,9 @@ extern "C" gapless_status gapless_transfer_predict(const gapless_type* type, std
     require_not_negative(count, "count");
     model::profile().host = std::strcmp(library, "Open MPI") == 0 ? model::open_mpi_on_host : model::mpich_on_host;
     model::profile().measured = transfer::named_profile(library);
-    const layout::Datatype& datatype = type->datatype;
-    const transfer::Described described{datatype.layout, layout::facts_of(*datatype.layout), datatype.extent(),
-                                        datatype.layout->is_contiguous() && datatype.extent() == datatype.size()};
+    const transfer::Described description = described(type->datatype);
     const auto location = on_gpu != 0 ? device::Location{device::MemoryKind::device, 0} : device::Location{};
-    const transfer::Buffer buffer{&described, count, nullptr, location};
+    const transfer::Buffer buffer{&description, count, nullptr, location};
     const bool is_empty = buffer.size() == 0;
     constexpr std::array sides = {transfer::Side::sender, transfer::Side::receiver};
     for (std::size_t i = 0; i < transfer::scheme_count; ++i) {
@@ -48,6 +67,39 @@ extern "C" gapless_status gapless_transfer_predict(const gapless_type* type, std
         predictions[i].ns[side] = applies ? transfer::predict_ns(scheme, buffer, sides[side]) : std::nan("");
         predictions[i].is_chosen[side] = !is_empty && transfer::choose(buffer, sides[side]) == scheme;
       }
+    }
+    return GAPLESS_SUCCESS;
+  });
+}
+
+/// Fills in `transfer::rdma::scheme_count` + 1 predictions for messages by a fabric like libfabric's tcp, of `count` of
+/// the type in host memory at both sides: packed by the sender and left to the MPI library, then each scheme of
+/// fabrics. Both sides' are the whole message's. None is chosen where nothing is to be moved.
+extern "C" gapless_status gapless_transfer_predict_fabric(const gapless_type* type, std::int64_t count,
+                                                          gapless_prediction* predictions) {
+  namespace rdma = transfer::rdma;
+  return guard([&] {
+    require(type, "type");
+    require(predictions, "predictions");
+    require_not_negative(count, "count");
+    const transfer::Described description = described(type->datatype);
+    const rdma::Blocks blocks = rdma::blocks_of(description.facts, *description.layout, {count, description.extent});
+    const rdma::Options options;
+    const rdma::Ends ends{blocks, blocks, software_limits,
+                          rdma::segment_bytes_for(blocks.bytes, options.segment_bytes)};
+    const bool is_empty = blocks.bytes == 0;
+    const auto set = [&](gapless_prediction& prediction, transfer::Scheme scheme, double ns, bool is_chosen) {
+      const double shown = is_empty ? std::nan("") : ns;
+      prediction = {transfer::name(scheme), {shown, shown}, {!is_empty && is_chosen, !is_empty && is_chosen}};
+    };
+    const std::optional<rdma::Scheme> chosen = rdma::choose_beside_packed(ends, options.profile);
+    set(predictions[0], transfer::Scheme::packed, model::fabric_packed_ns(options.profile, rdma::message_of(ends)),
+        !chosen);
+    for (std::size_t i = 0; i < rdma::scheme_count; ++i) {
+      const auto scheme = static_cast<rdma::Scheme>(i);
+      const auto named =
+          static_cast<transfer::Scheme>(static_cast<std::size_t>(transfer::Scheme::fabric_pipelined) + i);
+      set(predictions[i + 1], named, rdma::of(scheme).predict_ns(ends, options.profile), chosen == scheme);
     }
     return GAPLESS_SUCCESS;
   });

@@ -132,4 +132,15 @@ std::optional<pid_t> find(int rank) noexcept {
   return owner.pid;
 }
 
+bool has_left(int rank) noexcept {
+  Address address;
+  if (!address_of(rank, address)) return false;
+  const int file = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return false;
+  // Who is there is not asked: it accepts no connections, and each one made would stay in its queue.
+  const bool is_nobodys = ::bind(file, reinterpret_cast<const sockaddr*>(&address.name), address.length) == 0;
+  ::close(file);
+  return is_nobodys;
+}
+
 }  // namespace gapless::fabric::registry

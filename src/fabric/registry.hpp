@@ -17,4 +17,7 @@ bool enter(int rank) noexcept;
 /// The process that stands in the registry as that rank of this job. Nothing where there is none on this node.
 std::optional<pid_t> find(int rank) noexcept;
 
+/// Has the process ended that stood in the registry as that rank of this job? Precondition: one did, on this node.
+bool has_left(int rank) noexcept;
+
 }  // namespace gapless::fabric::registry

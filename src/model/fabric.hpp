@@ -1,11 +1,15 @@
-// What it costs to move bytes between nodes.
+// What it costs to move bytes between nodes, and what that predicts of each way that a message can go by a fabric (Wu
+// et al., 2003, section 6).
 //
-// The figures are for the software providers that libfabric has everywhere (tcp, shm): about 5 microseconds an
-// operation whatever it carries. Hardware posts in a tenth of that and registers more dearly.
+// Software providers take microseconds for an operation whatever it carries; hardware posts in a tenth of that and
+// registers more dearly.
 #pragma once
+
+#include <string_view>
 
 namespace gapless::model {
 
+/// The figures that stand here are for libfabric's tcp within a machine.
 struct FabricProfile {
   double operation_ns = 5000;      ///< one operation of a list
   double doorbell_ns = 0;          ///< handing over a list, or an operation by itself
@@ -17,5 +21,45 @@ struct FabricProfile {
   double registration_ns = 1500;   ///< registering and deregistering one region
   double registered_page_ns = 60;  ///< for each page of it
 };
+
+/// The same for libfabric's shm.
+inline constexpr FabricProfile shm_profile = {
+    .operation_ns = 1600, .byte_ns = 0.1, .read_byte_ns = 0.12, .notification_ns = 1500};
+/// For hardware: from the literature, not measured.
+inline constexpr FabricProfile rdma_profile = {
+    .operation_ns = 300, .byte_ns = 0.05, .read_byte_ns = 0.07, .notification_ns = 1500};
+
+/// What is built in for a fabric of that name (GAPLESS_FABRIC).
+FabricProfile fabric_profile(std::string_view fabric) noexcept;
+
+/// One side's memory.
+struct FabricSide {
+  double blocks = 1;
+  double reach = 0;  ///< bytes from the first to the last, gaps included
+};
+
+/// A message, and what the provider lets one operation carry.
+struct FabricMessage {
+  double bytes = 0;
+  FabricSide sender, receiver;
+  double segment_bytes = 1;
+  double operation_bytes = 1;
+  double gather_entries = 1;
+  double scatter_entries = 1;
+  bool registers_each = false;  ///< registrations end with their message
+};
+
+// From the sender's start to the last byte in the receiver's memory, in nanoseconds, but for the handshake of a header
+// and a reply, which all ways have in common. Thread-safe.
+
+/// The sender packs, the MPI library moves the bytes in one operation by a fabric like this one, the receiver unpacks.
+double fabric_packed_ns(const FabricProfile& profile, const FabricMessage& message) noexcept;
+double fabric_pipelined_ns(const FabricProfile& profile, const FabricMessage& message) noexcept;
+double gather_write_ns(const FabricProfile& profile, const FabricMessage& message) noexcept;
+double scatter_read_ns(const FabricProfile& profile, const FabricMessage& message) noexcept;
+double multi_write_ns(const FabricProfile& profile, const FabricMessage& message) noexcept;
+
+/// Writes that gather one segment of the sender's, at most.
+double most_gathering_writes(const FabricMessage& message) noexcept;
 
 }  // namespace gapless::model

@@ -21,6 +21,7 @@ INTERNAL = {
     "gapless_transfer_force_scheme",
     "gapless_transfer_leftovers",
     "gapless_transfer_predict",
+    "gapless_transfer_predict_fabric",
     "gapless_transfer_statistics",
 }
 

@@ -45,6 +45,16 @@ def test_the_way_of_messages(gapless):
     assert explained(gapless, "vector(0, 1, 4, int)")["messages"]["GPU"]["sender"] == {"chosen": None, "ns": {}}
 
 
+def test_the_way_by_a_fabric(gapless):
+    long_blocks = explained(gapless, "vector(8, 131072, 262144, byte)")["fabric"]
+    # 8 operations of 5 us each and 0.4 ns a byte: nothing is copied.
+    assert long_blocks["chosen"] == "multi-write" and long_blocks["ns"]["multi-write"] == 8 * 5000 + round(0.4 * 2**20)
+    assert long_blocks["ns"]["multi-write"] == min(long_blocks["ns"].values()) and len(long_blocks["ns"]) == 5
+    assert explained(gapless, "vector(256, 64, 128, byte)")["fabric"]["chosen"] == "packed"
+    assert explained(gapless, "vector(0, 1, 4, int)")["fabric"] == {"chosen": None, "ns": {}}
+    assert "by a fabric" in gapless("explain", "vector(8, 131072, 262144, byte)").stdout
+
+
 def test_a_forced_way_is_shown(gapless):
     done = gapless("explain", "vector(8, 1048576, 2097152, byte)", GAPLESS_SCHEME="packed")
     assert "later than native" in done.stdout

@@ -41,6 +41,16 @@ def tree(text: str) -> list[str]:
 MEMORIES = {"host, MPICH": (0, "MPICH"), "host, Open MPI": (0, "Open MPI"), "GPU": (1, "MPICH")}
 
 
+def fabric_prediction(datatype: Datatype, count: int) -> dict:
+    """The way by a fabric that is chosen where both sides have such memory, and the nanoseconds of each."""
+    found = (_library.Prediction * _library.FABRIC_WAYS)()
+    _library.call("gapless_transfer_predict_fabric", datatype, ctypes.c_int64(count), found)
+    return {
+        "chosen": next((p.scheme.decode() for p in found if p.is_chosen[0]), None),
+        "ns": {p.scheme.decode(): round(p.ns[0]) for p in found if not math.isnan(p.ns[0])},
+    }
+
+
 def predictions(datatype: Datatype, count: int) -> dict:
     """For each memory and side: the scheme that is chosen, and the nanoseconds of those that apply."""
     result = {}
@@ -112,6 +122,7 @@ def figures(text: str, count: int) -> dict:
         "useful_share": traffic.packed_bytes / moved if moved else 1.0,
         "profile": named_profile(),
         "messages": predictions(datatype, count),
+        "fabric": fabric_prediction(datatype, count),
     }
 
 
@@ -147,6 +158,7 @@ def explain(arguments) -> int:
     for memory, sides in f["messages"].items():
         sent, received = way(sides["sender"]), way(sides["receiver"])
         rows.append((memory, sent if sent == received else f"sent {sent}; received {received}"))
+    rows.append(("host, by a fabric", way(f["fabric"])))
     print("\n".join(tree(arguments.type)))
     print()
     width = max(len(name) for name, _ in rows)

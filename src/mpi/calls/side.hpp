@@ -2,6 +2,8 @@
 // program's.
 #pragma once
 
+#include <sched.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -131,11 +133,18 @@ class Side {
   void sent() noexcept {
     if (offer_) offer_->release();
   }
+  /// Does a header go in the message's place?
+  bool is_by_header() const noexcept { return offer_.has_value(); }
   /// Does the message need its memory beyond the library's call?
   bool goes_on() const noexcept { return offer_ && offer_->goes_on(); }
   bool is_under_way() noexcept { return goes_on() && offer_->is_under_way(); }
-  /// Until it does not: MPI_SUCCESS, or the error that is to be raised.
+  /// Until it does not: MPI_SUCCESS, or the error that is to be raised. The library makes progress meanwhile: the
+  /// receiver may wait in a call for something else that this process has sent.
   int complete() noexcept {
+    while (is_under_way()) {
+      runtime::make_progress();
+      ::sched_yield();
+    }
     return !goes_on() || offer_->wait() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
   }
   /// The same without waiting for the receiver.

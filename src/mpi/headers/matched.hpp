@@ -31,7 +31,7 @@ extern std::atomic<std::size_t> stashed;
 }
 
 // Tags of the private communicator: messages that were put back, and one for others. Every library has so many.
-inline constexpr int put_back_tags = 32767, tag_of_parts = put_back_tags;
+inline constexpr int put_back_tags = 32766, tag_of_parts = put_back_tags;
 
 /// Is anything stashed?
 inline bool are_stashed() noexcept { return internal::stashed.load(std::memory_order_relaxed) != 0; }

@@ -31,6 +31,8 @@
 namespace gapless::mpi::runtime {
 namespace {
 
+constexpr int progress_tag = 32767;  // of no message on the private communicator
+
 // What the private communicator was made from.
 enum class Model { world, sessions };
 
@@ -153,6 +155,17 @@ bool is_multithreaded() noexcept { return multithreaded.load(std::memory_order_r
 bool is_alone() noexcept { return alone.load(std::memory_order_relaxed); }
 
 MPI_Comm own_communicator() noexcept { return private_communicator; }
+
+void make_progress() noexcept {
+  // A test of what is not complete makes both libraries do what they can. Not so a probe: MPICH 5.0.2 looks only at
+  // what is there already where the communicator is of one process.
+  MPI_Request nothing = MPI_REQUEST_NULL;
+  int is_complete = 0;
+  if (native.Irecv(nullptr, 0, MPI_BYTE, 0, progress_tag, private_communicator, &nothing) != MPI_SUCCESS) return;
+  native.Test(&nothing, &is_complete, MPI_STATUS_IGNORE);
+  native.Cancel(&nothing);
+  native.Wait(&nothing, MPI_STATUS_IGNORE);
+}
 
 int type_keyval() noexcept { return type_keyval_; }
 

@@ -18,6 +18,9 @@ bool start() noexcept;
 /// A communicator of this process alone, which returns errors. Precondition: start() was true.
 MPI_Comm own_communicator() noexcept;
 
+/// Lets the library make progress, whatever it does that in. Precondition: start() was true.
+void make_progress() noexcept;
+
 /// Keyval of the datatype attribute. Precondition: start() was true.
 int type_keyval() noexcept;
 

@@ -65,8 +65,7 @@ class Claims {
   bool are_under_way() noexcept {
     for (int i = 0; any_ && i < count_; ++i) {
       if (pending_[i] == nullptr || !pending_[i]->is_under_way()) continue;
-      int is_complete = 0;
-      native.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, runtime::own_communicator(), &is_complete, MPI_STATUS_IGNORE);
+      runtime::make_progress();
       return true;
     }
     return false;
@@ -76,6 +75,14 @@ class Claims {
     for (int i = 0; any_ && i < count_; ++i) {
       if (pending_[i] != nullptr) pending_[i]->complete_alone();
     }
+  }
+
+  /// Is one of theirs a send in whose place a header has gone?
+  bool are_by_header() noexcept {
+    for (int i = 0; any_ && i < count_; ++i) {
+      if (pending_[i] != nullptr && pending_[i]->is_by_header()) return true;
+    }
+    return false;
   }
 
   /// What the library has answered for request `i`: `code` and `status`, which is not set if the request is not

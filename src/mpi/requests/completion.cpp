@@ -251,6 +251,18 @@ int free_request(MPI_Request* request) {
   return MPI_SUCCESS;
 }
 
+/// A send by header is not cancelled, as MPI leaves to its library: the header would be lost with what it offers. But
+/// whoever cancels waits for no receiver.
+int cancel(MPI_Request* request) {
+  if (are_none() || request == nullptr) {
+    start_deferred();
+    return native.Cancel(request);
+  }
+  Claims claims(request);
+  claims.complete_alone();
+  return claims.are_by_header() ? MPI_SUCCESS : native.Cancel(request);
+}
+
 template <auto function>
 int free_communicator(MPI_Comm* communicator) {
   start_deferred();
@@ -279,6 +291,7 @@ const decltype(Native::Request_get_status_any) Request_get_status_any = requests
 const decltype(Native::Request_get_status_some) Request_get_status_some = requests::get_status_some;
 #endif
 const decltype(Native::Request_free) Request_free = requests::free_request;
+const decltype(Native::Cancel) Cancel = requests::cancel;
 const decltype(Native::Comm_free) Comm_free = requests::free_communicator<&Native::Comm_free>;
 const decltype(Native::Comm_disconnect) Comm_disconnect = requests::free_communicator<&Native::Comm_disconnect>;
 

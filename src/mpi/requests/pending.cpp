@@ -97,6 +97,12 @@ bool Pending::is_under_way() noexcept {
   return result;
 }
 
+bool Pending::is_by_header() noexcept {
+  bool result = false;
+  visit<Sending>([&](auto& side) { result = side.is_by_header(); });
+  return result;
+}
+
 void Pending::complete_alone() noexcept {
   visit<Sending>([](auto& side) { static_cast<void>(side.complete_alone()); });
 }

@@ -88,6 +88,8 @@ class Pending {
   void forget_outcome() noexcept;
   /// Does it send what goes by a fabric, and whose memory is still needed?
   bool is_under_way() noexcept;
+  /// Is it a send in whose place a header has gone?
+  bool is_by_header() noexcept;
   /// Has the program's memory not needed any more, without waiting for a receiver that has not come.
   void complete_alone() noexcept;
   /// The program starts the persistent request: packs what it sends, together with others. started(), after that has

@@ -173,7 +173,9 @@ bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept {
 bool choose_fabric(const Buffer& buffer) noexcept {
   if (!rdma::is_wanted() || buffer.size() < rdma::least_bytes) return false;
   const int what = forced().load(std::memory_order_relaxed);
-  return what == no_scheme || what >= static_cast<int>(Scheme::fabric_pipelined);
+  if (what != no_scheme) return what >= static_cast<int>(Scheme::fabric_pipelined);
+  return rdma::is_sooner_than_packed(
+      rdma::blocks_of(buffer.type->facts, *buffer.type->layout, {buffer.count, buffer.type->extent}));
 }
 
 Scheme choose_packing(const Buffer& buffer) noexcept {

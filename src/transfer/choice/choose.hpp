@@ -34,7 +34,7 @@ bool is_worth_a_request(const Buffer& buffer) noexcept;
 /// Does a buffer in GPU memory go direct, to a process that can map this one's GPU memory and whose GPU is that far
 /// from this one's? As forced, else as predicted.
 bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept;
-/// The same by the fabric that the settings ask for: where a scheme of fabrics is forced, or none.
+/// The same by the fabric that the settings ask for.
 bool choose_fabric(const Buffer& buffer) noexcept;
 
 /// Is it a scheme that two processes agree on by a header?

@@ -1,5 +1,6 @@
 #include "transfer/rdma/channel.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include "transfer/rdma/scheme.hpp"
@@ -18,7 +19,9 @@ Channel::Channel(fabric::Endpoint& endpoint, const Options& options)
 Channel::~Channel() { endpoint_.stop(); }
 
 Message* Channel::open(int peer, const Memory& memory, Role role) noexcept try {
-  for (std::uint32_t i = 0; i < most_messages; ++i) {
+  constexpr std::uint32_t half = most_messages / 2;
+  const std::uint32_t first = role == Role::sender ? 0 : half;
+  for (std::uint32_t i = first; i < first + half; ++i) {
     Entry& entry = entries_[i];
     if (entry.is_used || entry.is_abandoned) continue;
     entry.generation = (entry.generation + 1) % generations;
@@ -35,6 +38,15 @@ Message* Channel::open(int peer, const Memory& memory, Role role) noexcept try {
 
 Message* Channel::send(int peer, const Memory& memory) noexcept { return open(peer, memory, Role::sender); }
 
+namespace {
+
+/// Does the receiver lend staging segments?
+constexpr bool is_staged(Scheme scheme) noexcept {
+  return scheme == Scheme::pipelined || scheme == Scheme::gather_write;
+}
+
+}  // namespace
+
 Message* Channel::receive(int peer, const Memory& memory, const Offer& offer, unsigned allowed) noexcept {
   if (offer.blocks.bytes != memory.blocks.bytes) return nullptr;
   Message* message = open(peer, memory, Role::receiver);
@@ -50,7 +62,11 @@ Message* Channel::receive(int peer, const Memory& memory, const Offer& offer, un
     message->reply_.scheme = scheme;
     message->reply_.transfer = message->number_;
     message->reply_.pool = staging_.information();
-    if (of(scheme).accept(*message) == Result::refused) continue;
+    if (of(scheme).accept(*message) == Result::refused) {
+      // Staging segments come back, and then this scheme is still the best one.
+      if (is_staged(scheme) && is_staging_lent(*message)) break;
+      continue;
+    }
     ++counts_.messages[static_cast<std::size_t>(scheme)];
     return message;
   }
@@ -58,6 +74,17 @@ Message* Channel::receive(int peer, const Memory& memory, const Offer& offer, un
   message->result_ = Result::ok;                       // nothing has been begun
   end(message);
   return nullptr;
+}
+
+/// Do other messages of receivers hold staging segments that they will give back?
+bool Channel::is_staging_lent(const Message& without) const noexcept {
+  return std::ranges::any_of(entries_, [&](const Entry& entry) {
+    const Message* const message = entry.message.get();
+    if (!entry.is_used || message == &without || message->role_ != Role::receiver || !is_staged(message->scheme()))
+      return false;
+    const bool is_right = message->result() == Result::under_way || message->result() == Result::ok;
+    return is_right && std::ranges::any_of(message->slots_, [](const WindowSlot& slot) { return slot.staging >= 0; });
+  });
 }
 
 Message* Channel::decline(int peer, const Offer& offer) noexcept {
@@ -82,6 +109,7 @@ Message* Channel::find(std::uint32_t number) noexcept {
 
 void Channel::take(const Completion& completion) noexcept {
   if (completion.kind == Completion::Kind::posted) {
+    ++counts_.completions;
     Message* message = find(static_cast<std::uint32_t>(completion.context >> 32));
     if (message != nullptr) message->posted(static_cast<std::uint32_t>(completion.context), completion.status);
     return;

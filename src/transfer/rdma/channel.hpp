@@ -37,6 +37,7 @@ struct Counts {
   std::uint64_t lists = 0;  ///< how often such were handed over
   std::uint64_t posted_bytes = 0;
   std::uint64_t notifications = 0;  ///< operations that carry an immediate alone
+  std::uint64_t completions = 0;    ///< of both
   std::uint64_t copied_bytes = 0;   ///< packed or unpacked
   std::uint64_t unknown_immediates = 0;
   std::uint64_t abandoned_segments = 0;
@@ -56,8 +57,8 @@ class Channel {
   /// A message to a peer of the endpoint; null if there are too many. Its offer goes to the receiver.
   Message* send(int peer, const Memory& memory) noexcept;
   /// The receiver's side: of the schemes that `allowed` (bits by Scheme) has and that can be had, the one with the
-  /// least predicted time; its reply goes to the sender. Null: nothing is free now, try again after progress. `memory`
-  /// has exactly the size of the offer.
+  /// least predicted time; its reply goes to the sender. Null: nothing is free now, or what that scheme takes will be
+  /// given back by others, try again after progress. `memory` has exactly the size of the offer.
   Message* receive(int peer, const Memory& memory, const Offer& offer, unsigned allowed = ~0u) noexcept;
   /// The receiver's side of a message that is not wanted: it is over, and its mail tells the sender. Null if there are
   /// too many.
@@ -96,6 +97,7 @@ class Channel {
   void count_copy(std::uint64_t bytes) noexcept { counts_.copied_bytes += bytes; }
 
  private:
+  /// Half of them are for senders, else two processes whose sends have all could wait for each other's receives.
   static constexpr std::uint32_t most_messages = 256, generations = 16;
   struct Entry {
     std::unique_ptr<Message> message;
@@ -105,6 +107,7 @@ class Channel {
   };
 
   Message* open(int peer, const Memory& memory, Role role) noexcept;
+  bool is_staging_lent(const Message& without) const noexcept;
   Message* find(std::uint32_t number) noexcept;
   void take(const fabric::Completion& completion) noexcept;
   bool post_alone(Message& message, const fabric::Piece& piece, fabric::RemoteAddress remote, std::uint64_t key,

@@ -29,6 +29,20 @@ std::uint64_t segment_bytes_for(std::uint64_t bytes, std::uint64_t most) noexcep
   return std::min(most, std::max<std::uint64_t>(eighth, 2 * page));
 }
 
+model::FabricMessage message_of(const Ends& ends) noexcept {
+  const auto side = [](const Blocks& blocks) {
+    return model::FabricSide{static_cast<double>(blocks.count), static_cast<double>(blocks.reach)};
+  };
+  return {.bytes = static_cast<double>(ends.sender.bytes),
+          .sender = side(ends.sender),
+          .receiver = side(ends.receiver),
+          .segment_bytes = static_cast<double>(ends.segment_bytes),
+          .operation_bytes = static_cast<double>(ends.limits.operation_bytes),
+          .gather_entries = static_cast<double>(ends.limits.gather_entries),
+          .scatter_entries = static_cast<double>(ends.limits.scatter_entries),
+          .registers_each = !ends.limits.follows_mappings};
+}
+
 Scheme choose(const Ends& ends, const model::FabricProfile& profile, unsigned allowed) noexcept {
   Scheme best = Scheme::pipelined;
   double least_ns = -1;
@@ -41,6 +55,13 @@ Scheme choose(const Ends& ends, const model::FabricProfile& profile, unsigned al
     best = scheme;
   }
   return best;
+}
+
+std::optional<Scheme> choose_beside_packed(const Ends& ends, const model::FabricProfile& profile) noexcept {
+  const Scheme best = choose(ends, profile);
+  const bool is_sooner =
+      of(best).applies(ends) && of(best).predict_ns(ends, profile) < model::fabric_packed_ns(profile, message_of(ends));
+  return is_sooner ? std::optional(best) : std::nullopt;
 }
 
 }  // namespace gapless::transfer::rdma

@@ -3,7 +3,6 @@
 //
 // To the receiver this is the same as pipelined, so a sender whose memory cannot be registered packs after all.
 #include "transfer/rdma/channel.hpp"
-#include "transfer/rdma/predict.hpp"
 #include "transfer/rdma/segments.hpp"
 
 namespace gapless::transfer::rdma {
@@ -12,16 +11,12 @@ namespace {
 class GatherWrite final : public Base {
  public:
   bool applies(const Ends& ends) const noexcept override {
-    const Prediction predict{ends, {}};
     return ends.limits.has_immediates &&
-           (ends.limits.is_ordered || predict.segment_operations(ends.sender) <= Immediate::most_number);
+           (ends.limits.is_ordered || model::most_gathering_writes(message_of(ends)) <= Immediate::most_number);
   }
 
   double predict_ns(const Ends& ends, const model::FabricProfile& profile) const noexcept override {
-    const Prediction predict{ends, profile};
-    const double operations = predict.operations(ends.limits.gather_entries, ends.sender);
-    return predict.overlapped(0, predict.write(operations), predict.copy(ends.receiver)) +
-           predict.registration(ends.sender);
+    return model::gather_write_ns(profile, message_of(ends));
   }
 
   Result accept(Message& message) const noexcept override { return segments::lend(message); }

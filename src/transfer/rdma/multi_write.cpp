@@ -7,7 +7,6 @@
 #include <new>
 
 #include "transfer/rdma/channel.hpp"
-#include "transfer/rdma/predict.hpp"
 #include "transfer/rdma/segments.hpp"
 
 namespace gapless::transfer::rdma {
@@ -132,10 +131,7 @@ class MultiWrite final : public Base {
   bool applies(const Ends& ends) const noexcept override { return ends.limits.has_immediates; }
 
   double predict_ns(const Ends& ends, const model::FabricProfile& profile) const noexcept override {
-    const Prediction predict{ends, profile};
-    const double operations =
-        std::max(predict.operations(1, ends.receiver), predict.operations(ends.limits.gather_entries, ends.sender));
-    return predict.write(operations) + predict.registration(ends.sender) + predict.registration(ends.receiver);
+    return model::multi_write_ns(profile, message_of(ends));
   }
 
   Result accept(Message& message) const noexcept override {

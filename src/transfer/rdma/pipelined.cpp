@@ -1,6 +1,5 @@
 // Pipelined (BC-SPUP, Wu et al., 2003, section 4): both sides copy, segment by segment, so that packing, moving and
 // unpacking overlap. It needs no memory of the program registered, so it is what everything else falls back to.
-#include "transfer/rdma/predict.hpp"
 #include "transfer/rdma/segments.hpp"
 
 namespace gapless::transfer::rdma {
@@ -11,9 +10,7 @@ class Pipelined final : public Base {
   bool applies(const Ends& ends) const noexcept override { return ends.limits.has_immediates; }
 
   double predict_ns(const Ends& ends, const model::FabricProfile& profile) const noexcept override {
-    const Prediction predict{ends, profile};
-    const double operations = predict.operations(1, ends.sender.bytes);
-    return predict.overlapped(predict.copy(ends.sender), predict.write(operations), predict.copy(ends.receiver));
+    return model::fabric_pipelined_ns(profile, message_of(ends));
   }
 
   Result accept(Message& message) const noexcept override { return segments::lend(message); }

@@ -4,7 +4,6 @@
 #include <new>
 
 #include "transfer/rdma/channel.hpp"
-#include "transfer/rdma/predict.hpp"
 #include "transfer/rdma/segments.hpp"
 
 namespace gapless::transfer::rdma {
@@ -74,10 +73,7 @@ class ScatterRead final : public Base {
   bool applies(const Ends& ends) const noexcept override { return ends.limits.has_immediates; }
 
   double predict_ns(const Ends& ends, const model::FabricProfile& profile) const noexcept override {
-    const Prediction predict{ends, profile};
-    const double operations = predict.operations(ends.limits.scatter_entries, ends.receiver);
-    return predict.overlapped(predict.copy(ends.sender), predict.read(operations), 0) +
-           predict.registration(ends.receiver);
+    return model::scatter_read_ns(profile, message_of(ends));
   }
 
   Result accept(Message& message) const noexcept override {

@@ -4,6 +4,8 @@
 // To add one: a file here, its name in rdma::Scheme, and its place in schemes.cpp.
 #pragma once
 
+#include <optional>
+
 #include "fabric/remote/endpoint.hpp"
 #include "model/fabric.hpp"
 #include "transfer/rdma/message.hpp"
@@ -16,6 +18,9 @@ struct Ends {
   fabric::Limits limits;
   std::uint64_t segment_bytes = 0;
 };
+
+/// As the model sees it.
+model::FabricMessage message_of(const Ends& ends) noexcept;
 
 class Base {
  public:
@@ -48,5 +53,9 @@ std::uint64_t segment_bytes_for(std::uint64_t bytes, std::uint64_t most) noexcep
 /// The scheme with the least predicted time, of those that apply and are `allowed` (bits by Scheme). Pipelined where
 /// there is none.
 Scheme choose(const Ends& ends, const model::FabricProfile& profile, unsigned allowed = ~0u) noexcept;
+
+/// The same where the sender may also pack all of it and leave the bytes to the MPI library: none where that is
+/// predicted to be as soon as any scheme that applies.
+std::optional<Scheme> choose_beside_packed(const Ends& ends, const model::FabricProfile& profile) noexcept;
 
 }  // namespace gapless::transfer::rdma

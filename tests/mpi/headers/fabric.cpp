@@ -1,5 +1,5 @@
 // Messages between two processes that go by a fabric: the right bytes, gaps and status in every kind of call, and by
-// counts that they really went by the scheme that was asked for. Rank 0 sends to rank 1 unless a test says otherwise.
+// counts that they really went by the scheme that was asked for.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -7,155 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <deque>
-#include <string>
-#include <string_view>
 #include <vector>
 
-#include "support/environment.hpp"
-#include "support/layouts.hpp"
-#include "support/statistics.hpp"
+#include "headers/fabric_messages.hpp"
 
 namespace gapless::test {
 namespace {
-
-constexpr int tag = 7;
-constexpr std::array scheme_names{"fabric-pipelined", "gather-write", "scatter-read", "multi-write"};
-enum Scheme { pipelined, gather_write, scatter_read, multi_write };
-
-std::string_view setting(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-/// Is gapless under this test, and all messages here are to go by a fabric?
-bool uses_fabric() { return under_gapless() && setting("GAPLESS_TEST_FABRIC") == "all"; }
-/// Does a send that nobody takes copy its bytes out at once?
-bool is_impatient() { return setting("GAPLESS_FABRIC_PATIENCE") == "0"; }
-
-void force(const char* scheme) {
-  const auto function = reinterpret_cast<void (*)(const char*)>(core_function("gapless_transfer_force_scheme"));
-  if (function != nullptr) function(scheme);
-}
-
-/// The numbers of gapless_fabric_counts().
-struct Counts {
-  std::uint64_t posts, lists, posted_bytes, notifications, copied_bytes, registrations, copied_out, abandoned;
-};
-Counts counts() {
-  Counts now{};
-  const auto function = reinterpret_cast<void (*)(Counts*)>(core_function("gapless_fabric_counts"));
-  if (function != nullptr) function(&now);
-  return now;
-}
-std::uint64_t messages_by(Scheme scheme) { return internal::messages_by(8 + scheme, 8 + scheme); }
-std::uint64_t fabric_messages() { return internal::messages_by(8, 11); }
-
-bool is_sender() { return rank() == 0; }
-bool takes_part() { return size() == 2; }
-constexpr int receiver = 1, sender = 0;
-
-/// Blocks of ints, and what they hold.
-struct Side {
-  Side(int blocks, int length, int stride, int first)
-      : blocks(blocks),
-        length(length),
-        stride(stride),
-        type(strided(blocks, length, stride)),
-        values(first < 0 ? std::vector<int>(static_cast<std::size_t>(blocks * stride), -1)
-                         : counting(static_cast<std::size_t>(blocks * stride), first)) {}
-  std::vector<int> packed() const { return picked(values, blocks, length, stride); }
-  std::vector<int> after(const std::vector<int>& packed_values) const {
-    return placed(std::vector<int>(values.size(), -1), packed_values, length, stride);
-  }
-  int blocks, length, stride;
-  Owned type;
-  std::vector<int> values;
-};
-
-/// Shapes of the same size at both sides.
-struct Shape {
-  int sent_blocks, sent_length, received_blocks, received_length;
-};
-const std::vector<Shape> shapes{{64, 128, 64, 128}, {16, 4096, 1024, 64}, {2048, 8, 32, 512}, {300, 700, 100, 2100}};
-
-void expect_status(const MPI_Status& status, int ints) {
-  EXPECT_EQ(sender, status.MPI_SOURCE);
-  EXPECT_EQ(tag, status.MPI_TAG);
-  int count = -1;
-  MPI_Get_elements(&status, MPI_INT, &count);
-  EXPECT_EQ(ints, count);
-}
-
-enum class By { blocking, nonblocking, tested, any };
-
-void send(const Side& side, By by) {
-  MPI_Request request;
-  int flag = 0, index = -1;
-  switch (by) {
-    case By::blocking:
-      EXPECT_EQ(MPI_SUCCESS, MPI_Send(side.values.data(), 1, side.type, receiver, tag, MPI_COMM_WORLD));
-      return;
-    case By::nonblocking:
-      MPI_Isend(side.values.data(), 1, side.type, receiver, tag, MPI_COMM_WORLD, &request);
-      EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
-      return;
-    case By::tested:
-      MPI_Isend(side.values.data(), 1, side.type, receiver, tag, MPI_COMM_WORLD, &request);
-      while (flag == 0) EXPECT_EQ(MPI_SUCCESS, MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
-      break;
-    case By::any:
-      MPI_Isend(side.values.data(), 1, side.type, receiver, tag, MPI_COMM_WORLD, &request);
-      EXPECT_EQ(MPI_SUCCESS, MPI_Waitany(1, &request, &index, MPI_STATUS_IGNORE));
-      EXPECT_EQ(0, index);
-      break;
-  }
-  EXPECT_EQ(MPI_REQUEST_NULL, request);
-}
-
-void receive(Side& side, By by, MPI_Status& status) {
-  MPI_Request request;
-  int flag = 0, index = -1;
-  switch (by) {
-    case By::blocking:
-      EXPECT_EQ(MPI_SUCCESS,
-                MPI_Recv(side.values.data(), 1, side.type, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status));
-      return;
-    case By::nonblocking:
-      MPI_Irecv(side.values.data(), 1, side.type, sender, tag, MPI_COMM_WORLD, &request);
-      EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, &status));
-      return;
-    case By::tested:
-      MPI_Irecv(side.values.data(), 1, side.type, sender, tag, MPI_COMM_WORLD, &request);
-      while (flag == 0) EXPECT_EQ(MPI_SUCCESS, MPI_Test(&request, &flag, &status));
-      return;
-    case By::any:
-      MPI_Irecv(side.values.data(), 1, side.type, sender, tag, MPI_COMM_WORLD, &request);
-      EXPECT_EQ(MPI_SUCCESS, MPI_Waitany(1, &request, &index, &status));
-      return;
-  }
-}
-
-/// One message of that shape.
-void pass(const Shape& shape, By by) {
-  const Side from(shape.sent_blocks, shape.sent_length, shape.sent_length + 3, 5);
-  if (is_sender()) return send(from, by);
-  Side to(shape.received_blocks, shape.received_length, 2 * shape.received_length, -1);
-  MPI_Status status{};
-  receive(to, by, status);
-  expect_status(status, shape.sent_blocks * shape.sent_length);
-  EXPECT_TRUE(to.after(from.packed()) == to.values);
-}
-
-class Fabric : public testing::Test {
- protected:
-  void SetUp() override { MPI_Barrier(MPI_COMM_WORLD); }
-  void TearDown() override {
-    force("");
-    MPI_Barrier(MPI_COMM_WORLD);
-  }
-};
 
 TEST_F(Fabric, EverySchemeInEveryKindOfCall) {
   if (!takes_part()) return;
@@ -172,46 +30,6 @@ TEST_F(Fabric, EverySchemeInEveryKindOfCall) {
           EXPECT_EQ(before + 1, messages_by(scheme)) << scheme_names[scheme];
         }
       }
-    }
-  }
-}
-
-TEST_F(Fabric, CopiesAndRegistrationsAreThoseOfTheScheme) {
-  if (!takes_part()) return;
-  const Shape shape{128, 1024, 64, 2048};
-  constexpr std::uint64_t bytes = 128 * 1024 * sizeof(int);
-  const Side from(shape.sent_blocks, shape.sent_length, shape.sent_length + 3, 5);
-  Side to(shape.received_blocks, shape.received_length, 2 * shape.received_length, -1);
-  for (const Scheme scheme : {pipelined, gather_write, scatter_read, multi_write}) {
-    force(scheme_names[scheme]);
-    constexpr int rounds = 8;
-    Counts before{};
-    for (int round = 0; round < rounds + 1; ++round) {
-      if (round == 1) before = counts();
-      MPI_Status status{};
-      if (is_sender()) {
-        send(from, By::blocking);
-      } else {
-        receive(to, By::blocking, status);
-      }
-      // The receiver has said so: nothing of the message is under way at either side.
-      MPI_Barrier(MPI_COMM_WORLD);
-    }
-    const Counts after = counts();
-    if (!uses_fabric() || is_impatient()) continue;
-    const bool copies = scheme == pipelined || scheme == (is_sender() ? scatter_read : gather_write);
-    EXPECT_EQ(copies ? rounds * bytes : 0, after.copied_bytes - before.copied_bytes) << scheme_names[scheme];
-    EXPECT_EQ(before.registrations, after.registrations) << scheme_names[scheme];
-    EXPECT_EQ(0u, after.copied_out - before.copied_out);
-    EXPECT_EQ(0u, after.abandoned);
-    const bool posts = (scheme == scatter_read) != is_sender();
-    EXPECT_EQ(posts ? rounds * bytes : 0, after.posted_bytes - before.posted_bytes) << scheme_names[scheme];
-    // tcp and shm gather 4 blocks into a write. No two segments, or blocks of the receiver, share one.
-    const std::uint64_t blocks = scheme == multi_write ? 64 : scheme == pipelined ? 8 : 32;
-    const std::uint64_t most = scheme == multi_write ? 64 * 2 : blocks + 16;
-    if (posts) {
-      EXPECT_GE(after.posts - before.posts, rounds * (scheme == pipelined ? 4 : scheme == scatter_read ? 16 : blocks));
-      EXPECT_LE(after.posts - before.posts, rounds * most) << scheme_names[scheme];
     }
   }
 }

@@ -1,12 +1,31 @@
 #!/bin/sh
-# killed_peer.sh COMMAND...: runs a job one of whose ranks dies in the middle of a message. The job must end by itself
-# within its limit, with an error, and leave neither a process nor a file of gapless behind.
+# killed_peer.sh [--survivor] COMMAND...: runs a job one of whose ranks dies in the middle of a message. The job must end by
+# itself within its limit, with an error, and leave neither a process nor a file of gapless behind. With --survivor the
+# launcher leaves the other rank alone, which must say in the file GAPLESS_TEST_SURVIVOR that it has come to its end: the
+# launcher may be gone by then, and what it would print lost.
 limit=50
+is_survived=
+if [ "$1" = --survivor ]; then
+  is_survived=yes
+  shift
+fi
 GAPLESS_TEST_KILLED_PEER=$$
-export GAPLESS_TEST_KILLED_PEER
+GAPLESS_TEST_SURVIVOR=$(mktemp)
+export GAPLESS_TEST_KILLED_PEER GAPLESS_TEST_SURVIVOR
+trap 'rm -f "$GAPLESS_TEST_SURVIVOR"' EXIT
 timeout "$limit" "$@"
 status=$?
-if [ "$status" -eq 0 ] || [ "$status" -eq 124 ]; then
+if [ -n "$is_survived" ]; then
+  tenths=$((limit * 10))
+  while [ ! -s "$GAPLESS_TEST_SURVIVOR" ] && [ "$tenths" -gt 0 ]; do
+    sleep 0.1
+    tenths=$((tenths - 1))
+  done
+  if [ ! -s "$GAPLESS_TEST_SURVIVOR" ]; then
+    echo "the job ended with status $status, and nobody has survived"
+    exit 1
+  fi
+elif [ "$status" -eq 0 ] || [ "$status" -eq 124 ]; then
   echo "the job ended with status $status"
   exit 1
 fi

@@ -56,6 +56,34 @@ TEST(Faults, AReceiverThatCanHaveNothingSaysSoAndKeepsNothing) {
   pair.sender->end(out);
 }
 
+// A scheme that is slower by far is no answer to segments that come back soon.
+TEST(Faults, AReceiverWaitsForStagingThatOthersHold) {
+  Options options;
+  options.segments = 8;
+  Pair pair({}, options);
+  Message128 message;
+  auto* first = pair.sender->send(pair.left_peer, message.from.memory());
+  auto* second = pair.sender->send(pair.left_peer, message.from.memory());
+  constexpr unsigned staged_or_read =
+      1u << static_cast<unsigned>(Scheme::pipelined) | 1u << static_cast<unsigned>(Scheme::scatter_read);
+  auto* in = pair.receiver->receive(pair.right_peer, message.to.memory(), first->offer(), only(Scheme::pipelined));
+  ASSERT_NE(in, nullptr);
+  EXPECT_EQ(pair.receiver->staging().available(Role::receiver), 0u);
+  EXPECT_EQ(pair.receiver->receive(pair.right_peer, message.to.memory(), second->offer(), staged_or_read), nullptr);
+  // Nobody gives back what failed messages have held.
+  in->fail(Result::peer_failed);
+  pair.receiver->end(in);
+  in = pair.receiver->receive(pair.right_peer, message.to.memory(), second->offer(), staged_or_read);
+  ASSERT_NE(in, nullptr);
+  EXPECT_EQ(in->scheme(), Scheme::scatter_read);
+  in->fail(Result::peer_failed);
+  pair.receiver->end(in);
+  for (auto* out : {first, second}) {
+    out->decline();
+    pair.sender->end(out);
+  }
+}
+
 TEST(Faults, AGroupThatIsRefusedIsRegisteredBlockByBlock) {
   for (const Scheme scheme : {Scheme::gather_write, Scheme::multi_write}) {
     Pair pair;

@@ -7,7 +7,7 @@
 namespace gapless::transfer::rdma {
 namespace {
 
-std::vector<fabric::Range> blocks_of(const Memory& memory) {
+std::vector<fabric::Range> ranges_of(const Memory& memory) {
   std::vector<fabric::Range> blocks;
   layout::Cursor cursor(*memory.layout, memory.outer, 0, memory.size());
   for (layout::Segment run; cursor.next(run);) {
@@ -24,16 +24,17 @@ std::vector<fabric::Range> blocks_of(const Memory& memory) {
 
 }  // namespace
 
-Memory memory_of(const layout::LayoutPointer& layout, const layout::Facts& facts, layout::Mode outer, void* origin) {
-  Memory memory{layout, outer, static_cast<std::byte*>(origin), {}};
-  if (layout->is_empty() || outer.count == 0) return memory;
+Blocks blocks_of(const layout::Facts& facts, const layout::Layout& layout, layout::Mode outer) noexcept {
+  if (layout.is_empty() || outer.count == 0) return {};
   const auto number = [](layout::Offset value) { return static_cast<std::uint64_t>(value); };
-  const bool is_one_block = facts.block_count == 1 && outer.stride == layout->size;
-  memory.blocks = {
-      number(facts.size * outer.count), number(is_one_block ? 1 : facts.block_count * outer.count),
-      number(is_one_block ? facts.size * outer.count : facts.longest_block),
-      number(facts.true_upper_bound - facts.true_lower_bound + (outer.count - 1) * std::abs(outer.stride))};
-  return memory;
+  const bool is_one_block = facts.block_count == 1 && outer.stride == layout.size;
+  return {number(facts.size * outer.count), number(is_one_block ? 1 : facts.block_count * outer.count),
+          number(is_one_block ? facts.size * outer.count : facts.longest_block),
+          number(facts.true_upper_bound - facts.true_lower_bound + (outer.count - 1) * std::abs(outer.stride))};
+}
+
+Memory memory_of(const layout::LayoutPointer& layout, const layout::Facts& facts, layout::Mode outer, void* origin) {
+  return {layout, outer, static_cast<std::byte*>(origin), blocks_of(facts, *layout, outer)};
 }
 
 bool UserMemory::acquire(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most) noexcept try {
@@ -46,7 +47,7 @@ bool UserMemory::acquire(const Memory& memory, const fabric::RegistrationCost& c
 }
 
 bool UserMemory::acquire_blocks(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most) {
-  blocks_ = blocks_of(memory);
+  blocks_ = ranges_of(memory);
   groups_ = blocks_;
   fabric::group(groups_, cost);
   if (groups_.size() > most) return false;

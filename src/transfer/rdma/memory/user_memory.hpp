@@ -21,7 +21,9 @@ struct Memory {
   layout::Offset size() const noexcept { return static_cast<layout::Offset>(blocks.bytes); }
 };
 
-/// All of it. `facts` are the layout's.
+/// The blocks of a layout's repetitions. `facts` are the layout's.
+Blocks blocks_of(const layout::Facts& facts, const layout::Layout& layout, layout::Mode outer) noexcept;
+/// All of it.
 Memory memory_of(const layout::LayoutPointer& layout, const layout::Facts& facts, layout::Mode outer, void* origin);
 
 class UserMemory {

@@ -43,6 +43,10 @@ std::uint64_t fabric_kind() noexcept;
 int own_rank() noexcept;
 std::span<const std::byte> own_address() noexcept;
 
+/// Would a message with such blocks at both sides arrive sooner by one of the schemes than packed, by the MPI library?
+/// As predicted; a sender knows no more of its receiver. False where no fabric is open.
+bool is_sooner_than_packed(const Blocks& blocks) noexcept;
+
 /// One message under way.
 struct Transfer;
 struct EndTransfer {
@@ -62,9 +66,9 @@ OwnedTransfer begin_receive(int rank, std::span<const std::byte> address, const 
 /// Tells the sender that its message is not wanted.
 void decline(int rank, std::span<const std::byte> address, const Offer& offer) noexcept;
 
-/// Polls; ok or a failure once it is over.
+/// Polls; ok or a failure once it is over, or, of a send, once its bytes are copied out.
 transfer::Result poll(Transfer& transfer) noexcept;
-/// Waits until it is over; a send, until its bytes are not needed any more.
+/// Waits until poll() says so, a send no longer than its patience.
 transfer::Result wait(Transfer& transfer) noexcept;
 /// Has a send done with the program's memory, at once where nobody has taken it.
 transfer::Result complete_alone(Transfer& transfer) noexcept;
@@ -81,6 +85,7 @@ enum class Counted : std::uint8_t {
   registrations,
   copied_out,
   abandoned,
+  completions,  ///< of posts and notifications
   count
 };
 

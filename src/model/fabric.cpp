@@ -1,0 +1,100 @@
+#include "model/fabric.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gapless::model {
+namespace {
+
+double segments(const FabricMessage& message) noexcept {
+  return std::max(1.0, std::ceil(message.bytes / message.segment_bytes));
+}
+
+/// Operations that carry packed bytes, `most` each.
+double operations_of(double bytes, double most) noexcept { return std::max(1.0, std::ceil(bytes / most)); }
+
+/// Operations that carry a side's blocks, `entries` each: Wu et al.'s arithmetic, blocks / gather limit.
+double operations_of(const FabricMessage& message, const FabricSide& side, double entries, double most) noexcept {
+  return std::max(std::ceil(side.blocks / entries), operations_of(message.bytes, most));
+}
+
+/// The most that one carries where the message goes in segments.
+double most_in_segments(const FabricMessage& message) noexcept {
+  return std::min(message.operation_bytes, message.segment_bytes);
+}
+
+double copy_ns(const FabricProfile& profile, const FabricMessage& message, const FabricSide& side) noexcept {
+  return message.bytes * profile.copied_byte_ns + side.blocks * profile.copied_block_ns;
+}
+
+double write_ns(const FabricProfile& profile, const FabricMessage& message, double operations) noexcept {
+  return operations * profile.operation_ns + message.bytes * profile.byte_ns;
+}
+
+/// With the two notifications of each segment.
+double read_ns(const FabricProfile& profile, const FabricMessage& message, double operations) noexcept {
+  return operations * profile.operation_ns + message.bytes * profile.read_byte_ns +
+         2 * segments(message) * profile.notification_ns;
+}
+
+/// Registrations are kept where they may be, and most programs send from few buffers (Wu et al., 2003, section 6).
+double registration_ns(const FabricProfile& profile, const FabricMessage& message, const FabricSide& side) noexcept {
+  constexpr double page = 4096;
+  return message.registers_each ? profile.registration_ns + side.reach / page * profile.registered_page_ns : 0;
+}
+
+/// Steps that overlap segment by segment: the slowest, and the others once.
+double overlapped_ns(const FabricMessage& message, double pack, double move, double unpack) noexcept {
+  const double slowest = std::max({pack, move, unpack});
+  return slowest + (pack + move + unpack - slowest) / segments(message);
+}
+
+}  // namespace
+
+FabricProfile fabric_profile(std::string_view fabric) noexcept {
+  if (fabric == "tcp") return {};
+  return fabric == "shm" ? shm_profile : rdma_profile;
+}
+
+double fabric_packed_ns(const FabricProfile& profile, const FabricMessage& message) noexcept {
+  return copy_ns(profile, message, message.sender) +
+         write_ns(profile, message, operations_of(message.bytes, message.operation_bytes)) +
+         copy_ns(profile, message, message.receiver);
+}
+
+double fabric_pipelined_ns(const FabricProfile& profile, const FabricMessage& message) noexcept {
+  const double operations = operations_of(message.bytes, most_in_segments(message));
+  return overlapped_ns(message, copy_ns(profile, message, message.sender), write_ns(profile, message, operations),
+                       copy_ns(profile, message, message.receiver));
+}
+
+double gather_write_ns(const FabricProfile& profile, const FabricMessage& message) noexcept {
+  const double operations = operations_of(message, message.sender, message.gather_entries, most_in_segments(message));
+  return overlapped_ns(message, 0, write_ns(profile, message, operations),
+                       copy_ns(profile, message, message.receiver)) +
+         registration_ns(profile, message, message.sender);
+}
+
+double scatter_read_ns(const FabricProfile& profile, const FabricMessage& message) noexcept {
+  const double operations =
+      operations_of(message, message.receiver, message.scatter_entries, most_in_segments(message));
+  return overlapped_ns(message, copy_ns(profile, message, message.sender), read_ns(profile, message, operations), 0) +
+         registration_ns(profile, message, message.receiver);
+}
+
+double multi_write_ns(const FabricProfile& profile, const FabricMessage& message) noexcept {
+  // One write goes to one block of the receiver's.
+  const double most = message.operation_bytes;
+  const double operations = std::max(operations_of(message, message.receiver, 1, most),
+                                     operations_of(message, message.sender, message.gather_entries, most));
+  return write_ns(profile, message, operations) + registration_ns(profile, message, message.sender) +
+         registration_ns(profile, message, message.receiver);
+}
+
+double most_gathering_writes(const FabricMessage& message) noexcept {
+  // A segment's first and last blocks may be parts of blocks.
+  const double all = operations_of(message, message.sender, message.gather_entries, most_in_segments(message));
+  return std::ceil(all / segments(message)) + 2;
+}
+
+}  // namespace gapless::model

@@ -1,0 +1,162 @@
+// How the messages under way go on: what each says to its peer, and when it is over.
+#include <algorithm>
+#include <new>
+
+#include "fabric/registry.hpp"
+#include "transfer/choice/choose.hpp"
+#include "transfer/rdma/rendezvous/transfers.hpp"
+#include "transfer/report/statistics.hpp"
+
+namespace gapless::transfer::rdma {
+namespace {
+
+constexpr std::chrono::milliseconds between_looks{100};
+
+transfer::Result result_of(Result result) noexcept {
+  return result == Result::ok ? transfer::Result::ok : transfer::Result::peer_failed;
+}
+
+transfer::Scheme counted_as(Scheme scheme) noexcept {
+  return static_cast<transfer::Scheme>(static_cast<std::size_t>(transfer::Scheme::fabric_pipelined) +
+                                       static_cast<std::size_t>(scheme));
+}
+static_assert(static_cast<std::size_t>(transfer::Scheme::multi_write) -
+                  static_cast<std::size_t>(transfer::Scheme::fabric_pipelined) + 1 ==
+              scheme_count);
+
+/// The schemes that GAPLESS_SCHEME leaves to choose from.
+unsigned allowed_schemes() noexcept {
+  for (unsigned i = 0; i < scheme_count; ++i) {
+    if (is_forced(counted_as(static_cast<Scheme>(i)))) return 1u << i;
+  }
+  return ~0u;
+}
+
+}  // namespace
+
+/// The receiver's choice, and its letter. Nothing happens where that cannot be had now.
+void Transfers::accept(Transfer& transfer) noexcept {
+  Peer& peer = *peer_of(transfer.rank);
+  if (transfer.is_declined) {
+    transfer.message = channel_->decline(peer.index, transfer.offer);
+  } else {
+    unsigned allowed = allowed_schemes();
+    if (!fits_in_letter(transfer.memory.layout, address_.size(), numbers_, peer.layouts))
+      allowed &= ~(1u << static_cast<unsigned>(Scheme::multi_write));
+    transfer.message = channel_->receive(peer.index, transfer.memory, transfer.offer, allowed);
+    constexpr unsigned always = 1u << static_cast<unsigned>(Scheme::pipelined);
+    if (transfer.message == nullptr && (allowed & always) == 0)
+      transfer.message = channel_->receive(peer.index, transfer.memory, transfer.offer, always);
+  }
+  if (transfer.message == nullptr) return;
+  const std::span<std::byte, mailbox_bytes> mailbox(channel_->mailbox(*transfer.message), mailbox_bytes);
+  transfer.letter_bytes =
+      write_letter(mailbox, transfer.message->reply(), transfer.is_declined ? nullptr : &transfer.memory, address_,
+                   numbers_, peer.layouts);
+  if (transfer.letter_bytes == 0) transfer.message->fail(Result::failed);
+}
+
+void Transfers::open_letter(Transfer& transfer) noexcept {
+  Peer& peer = *peer_of(transfer.rank);
+  const std::span<const std::byte, mailbox_bytes> mailbox(channel_->mailbox(*transfer.message), mailbox_bytes);
+  Letter letter;
+  if (!read_letter(mailbox, letter, peer.layouts) || !connect(peer, letter.address)) {
+    transfer.message->fail(Result::failed);
+  } else if (letter.is_declined) {
+    transfer.is_declined = true;
+    transfer.message->decline();
+  } else {
+    transfer.message->start(letter.reply, letter.layout, letter.outer);
+  }
+}
+
+/// Peers that have ended answer no more, and software fabrics do not always say so.
+void Transfers::look_for_the_gone() noexcept {
+  const Clock::time_point now = Clock::now();
+  if (active_.empty() || now - looked_at_ < between_looks) return;
+  looked_at_ = now;
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    const int rank = active_[i]->rank;
+    const auto is_of_rank = [rank](const Transfer* each) { return each->rank == rank; };
+    if (std::any_of(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(i), is_of_rank)) continue;
+    Peer& peer = *peer_of(rank);
+    peer.times_gone = fabric::registry::has_left(rank) ? peer.times_gone + 1 : 0;
+  }
+}
+
+/// Is there a message that holds what a receive waits for, until it is over?
+bool Transfers::may_get_free() const noexcept {
+  return std::ranges::any_of(active_,
+                             [](const Transfer* each) { return each->role == Role::receiver && each->message; });
+}
+
+/// Goes on. True once it is over.
+bool Transfers::step(Transfer& transfer) noexcept {
+  const bool is_gone = peer_of(transfer.rank)->is_gone();
+  if (transfer.message == nullptr) accept(transfer);
+  if (transfer.message == nullptr) {
+    // What failed messages have held does not come back.
+    if (!is_gone && may_get_free()) return false;
+    transfer.result = transfer::Result::peer_failed;
+    return transfer.is_over = true;
+  }
+  advance(transfer);
+  Result result = transfer.message->result();
+  if (is_gone && result == Result::under_way) {
+    transfer.message->fail(result = Result::peer_failed);
+  } else if (!is_gone && !is_settled(transfer)) {
+    return false;
+  }
+  finish(transfer, result);
+  return true;
+}
+
+/// Tells the peer what it has to know, and moves bytes.
+void Transfers::advance(Transfer& transfer) noexcept {
+  if (transfer.role == Role::sender) {
+    if (transfer.message->has_mail()) open_letter(transfer);
+  } else if (!transfer.is_mailed && transfer.letter_bytes != 0) {
+    transfer.is_mailed = channel_->mail(*transfer.message, transfer.letter_bytes);
+  }
+  static_cast<void>(transfer.message->advance());
+}
+
+/// Is nothing under way any more, nor to be said?
+bool Transfers::is_settled(const Transfer& transfer) const noexcept {
+  const Result result = transfer.message->result();
+  if (result != Result::ok) return result != Result::under_way;
+  return transfer.message->is_quiet() && (transfer.role == Role::sender || transfer.is_mailed);
+}
+
+void Transfers::finish(Transfer& transfer, Result result) noexcept {
+  const Scheme scheme = transfer.message->scheme();
+  if (result == Result::ok && !transfer.is_declined) {
+    record(counted_as(scheme), static_cast<std::size_t>(transfer.offer.blocks.bytes));
+    if (transfer.role == Role::receiver && scheme == Scheme::multi_write) {
+      try {  // the sender has read that letter
+        peer_of(transfer.rank)->layouts.told.insert(numbers_.number_of(transfer.memory.layout).number);
+      } catch (const std::bad_alloc&) {
+      }
+    }
+  }
+  channel_->end(transfer.message);
+  transfer.message = nullptr;
+  transfer.result = result_of(result);
+  transfer.is_over = true;
+}
+
+void Transfers::progress() noexcept {
+  channel_->progress();
+  look_for_the_gone();
+  for (std::size_t i = 0; i < active_.size();) {
+    Transfer* const transfer = active_[i];
+    if (!step(*transfer)) {
+      ++i;
+      continue;
+    }
+    active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (transfer->is_detached) delete transfer;
+  }
+}
+
+}  // namespace gapless::transfer::rdma

@@ -1,0 +1,232 @@
+#include "transfer/rdma/rendezvous/transfers.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <exception>
+#include <new>
+
+#include "layout/algebra/canonical.hpp"
+#include "layout/algebra/facts.hpp"
+#include "transfer/blocking.hpp"
+#include "transfer/rdma/scheme.hpp"
+
+namespace gapless::transfer::rdma {
+namespace {
+
+constexpr std::chrono::seconds stall_limit{60};
+constexpr std::chrono::milliseconds idle_look{10};
+constexpr std::chrono::microseconds busy_look{50};
+
+}  // namespace
+
+Transfers::Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::FabricProfile& profile, int rank,
+                     int size)
+    : endpoint_(std::move(endpoint)), peers_(static_cast<std::size_t>(size)), rank_(rank) {
+  Options options;
+  options.profile = profile;
+  options.stall_limit = stall_limit;
+  channel_ = std::make_unique<Channel>(*endpoint_, options);
+  active_.reserve(512);
+  const int first = endpoint_->open_peer();
+  address_ = endpoint_->local_address(first);
+}
+
+Peer* Transfers::peer_of(int rank) noexcept {
+  if (rank < 0 || static_cast<std::size_t>(rank) >= peers_.size()) return nullptr;
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (peer.index < 0) peer.index = endpoint_->open_peer();
+  return peer.index < 0 ? nullptr : &peer;
+}
+
+bool Transfers::connect(Peer& peer, std::span<const std::byte> address) noexcept {
+  if (!peer.is_connected) peer.is_connected = endpoint_->connect(peer.index, address) == fabric::Status::ok;
+  return peer.is_connected;
+}
+
+bool Transfers::enlist(Transfer* transfer) noexcept try {
+  active_.push_back(transfer);
+  if (!thread_.joinable()) {
+    // Signals are the program's threads' business.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      thread_ = std::thread([this] { work(); });
+    } catch (const std::exception&) {
+      active_.pop_back();
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  if (!thread_.joinable()) return false;
+  begun_.notify_one();
+  return true;
+} catch (const std::exception&) {
+  return false;
+}
+
+bool Transfers::is_sooner_than_packed(const Blocks& blocks) const noexcept {
+  const Options& options = channel_->options();
+  const Ends ends{blocks, blocks, channel_->limits(), segment_bytes_for(blocks.bytes, options.segment_bytes)};
+  return choose_beside_packed(ends, options.profile).has_value();
+}
+
+Transfer* Transfers::send(int rank, const Memory& memory) noexcept {
+  std::unique_ptr<Transfer> transfer(new (std::nothrow) Transfer);
+  const std::lock_guard lock(mutex_);
+  Peer* const peer = peer_of(rank);
+  if (transfer == nullptr || peer == nullptr || is_stopping_) return nullptr;
+  transfer->rank = rank;
+  transfer->memory = memory;
+  transfer->message = channel_->send(peer->index, memory);
+  if (transfer->message == nullptr) return nullptr;
+  transfer->offer = transfer->message->offer();
+  if (enlist(transfer.get())) return transfer.release();
+  transfer->message->decline();
+  channel_->end(transfer->message);
+  return nullptr;
+}
+
+Transfer* Transfers::receive(int rank, std::span<const std::byte> address, const Offer& offer,
+                             const Memory* memory) noexcept {
+  std::unique_ptr<Transfer> transfer(new (std::nothrow) Transfer);
+  const std::lock_guard lock(mutex_);
+  Peer* const peer = peer_of(rank);
+  if (transfer == nullptr || peer == nullptr || is_stopping_ || !connect(*peer, address)) return nullptr;
+  transfer->rank = rank;
+  transfer->role = Role::receiver;
+  transfer->offer = offer;
+  transfer->is_declined = memory == nullptr;
+  if (memory != nullptr) transfer->memory = *memory;
+  return enlist(transfer.get()) ? transfer.release() : nullptr;
+}
+
+void Transfers::work() noexcept {
+  std::unique_lock lock(mutex_);
+  while (!is_stopping_) {
+    // A peer's last acknowledgement may need a look of ours when nothing of ours is under way any more.
+    // By the clock of the day: to wait by the steady one takes glibc 2.30.
+    if (active_.empty()) begun_.wait_until(lock, std::chrono::system_clock::now() + idle_look);
+    progress();
+    lock.unlock();
+    std::this_thread::sleep_for(busy_look);
+    lock.lock();
+  }
+}
+
+transfer::Result Transfers::poll(Transfer& transfer) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!transfer.is_over) progress();
+  if (transfer.is_over) return transfer.result;
+  return transfer.copy != nullptr ? transfer::Result::ok : transfer::Result::under_way;
+}
+
+transfer::Result Transfers::wait(Transfer& transfer) noexcept {
+  for (;;) {
+    const transfer::Result result = poll(transfer);
+    if (result != transfer::Result::under_way) return result;
+    if (transfer.role == Role::sender && is_patience_over(transfer)) return complete_alone(transfer);
+    ::sched_yield();
+  }
+}
+
+/// Precondition: nobody has taken it.
+bool Transfers::copy_out(Transfer& transfer) noexcept try {
+  const layout::Offset bytes = transfer.memory.size();
+  std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
+  if (copy == nullptr) return false;
+  const layout::LayoutPointer contiguous = layout::block(0, bytes);
+  const Memory memory = memory_of(contiguous, layout::facts_of(*contiguous), {1, bytes}, copy.get());
+  if (run_on_host({transfer.memory.layout.get(), transfer.memory.outer, 0, bytes, pack::Direction::pack,
+                   transfer.memory.origin, copy.get()}) != transfer::Result::ok)
+    return false;
+  transfer.message->move_to(memory);
+  transfer.memory = memory;
+  transfer.copy = std::move(copy);
+  ++copied_out_;
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+transfer::Result Transfers::complete_alone(Transfer& transfer) noexcept {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      progress();
+      if (transfer.is_over) return transfer.result;
+      if (transfer.copy != nullptr) return transfer::Result::ok;
+      // What its receiver has taken comes to its end without an MPI call of either.
+      const bool is_taken = transfer.message->is_started() || transfer.message->has_mail();
+      if (!is_taken && copy_out(transfer)) return transfer::Result::ok;
+    }
+    ::sched_yield();
+  }
+}
+
+void Transfers::withdraw(Transfer* transfer) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase(active_, transfer);
+  if (transfer->message != nullptr) {
+    transfer->message->decline();
+    channel_->end(transfer->message);
+  }
+  delete transfer;
+}
+
+void Transfers::end(Transfer* transfer) noexcept {
+  if (transfer->role == Role::sender) {
+    static_cast<void>(complete_alone(*transfer));
+  } else if (!transfer->is_declined) {
+    static_cast<void>(wait(*transfer));
+  }
+  const std::lock_guard lock(mutex_);
+  if (transfer->is_over) {
+    delete transfer;
+  } else {
+    transfer->is_detached = true;
+  }
+}
+
+void Transfers::drain(bool (*has_ended)(int rank)) noexcept {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      progress();
+      const bool may_go_on = std::ranges::any_of(active_, [&](const Transfer* transfer) {
+        const bool is_taken = transfer->role == Role::receiver || transfer->message->is_started();
+        return is_taken || !has_ended(transfer->rank);
+      });
+      if (!may_go_on) return;
+    }
+    ::sched_yield();
+  }
+}
+
+void Transfers::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+    begun_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Transfers::count(std::uint64_t* counts) noexcept {
+  const std::lock_guard lock(mutex_);
+  const Counts& all = channel_->counts();
+  const auto set = [counts](Counted which, std::uint64_t value) { counts[static_cast<std::size_t>(which)] = value; };
+  set(Counted::posts, all.posts);
+  set(Counted::lists, all.lists);
+  set(Counted::posted_bytes, all.posted_bytes);
+  set(Counted::notifications, all.notifications);
+  set(Counted::copied_bytes, all.copied_bytes);
+  set(Counted::registrations, channel_->registrations().registrations());
+  set(Counted::copied_out, copied_out_);
+  set(Counted::abandoned, all.abandoned_segments);
+  set(Counted::completions, all.completions);
+}
+
+}  // namespace gapless::transfer::rdma

@@ -1,0 +1,102 @@
+// All messages of this process that are under way, and the thread that makes progress where nobody polls: what
+// service.hpp promises, as one object.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "transfer/rdma/rendezvous/service.hpp"
+
+namespace gapless::transfer::rdma {
+
+using Clock = std::chrono::steady_clock;
+
+struct Transfer {
+  int rank = -1;
+  Role role = Role::sender;
+  Memory memory;
+  Offer offer;
+  Message* message = nullptr;    ///< a receiver has none before that can be had
+  std::size_t letter_bytes = 0;  ///< to be mailed
+  bool is_mailed = false;
+  bool is_declined = false;
+  bool is_detached = false;  ///< ends by itself
+  bool is_over = false;
+  transfer::Result result = transfer::Result::under_way;
+  std::unique_ptr<std::byte[]> copy;
+  Clock::time_point begun = Clock::now();
+};
+
+struct Peer {
+  int index = -1;  ///< the endpoint's
+  bool is_connected = false;
+  unsigned times_gone = 0;  ///< looks in a row that have found its process ended
+  KnownLayouts layouts;
+
+  /// What it has sent before is taken in between the looks.
+  bool is_gone() const noexcept { return times_gone >= 5; }
+};
+
+/// Thread-safe, but for its construction.
+class Transfers {
+ public:
+  /// Throws std::bad_alloc. is_usable() says whether the fabric gives what is needed.
+  Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::FabricProfile& profile, int rank, int size);
+
+  bool is_usable() const noexcept {
+    return channel_->ok() && !address_.empty() && address_.size() <= most_address_bytes;
+  }
+  int rank() const noexcept { return rank_; }
+  std::span<const std::byte> address() const noexcept { return address_; }
+  bool is_sooner_than_packed(const Blocks& blocks) const noexcept;
+
+  Transfer* send(int rank, const Memory& memory) noexcept;
+  Transfer* receive(int rank, std::span<const std::byte> address, const Offer& offer, const Memory* memory) noexcept;
+  void withdraw(Transfer* transfer) noexcept;
+  transfer::Result poll(Transfer& transfer) noexcept;
+  transfer::Result wait(Transfer& transfer) noexcept;
+  transfer::Result complete_alone(Transfer& transfer) noexcept;
+  void end(Transfer* transfer) noexcept;
+  void drain(bool (*has_ended)(int rank)) noexcept;
+  void stop() noexcept;
+  void count(std::uint64_t* counts) noexcept;
+
+ private:
+  Peer* peer_of(int rank) noexcept;
+  bool connect(Peer& peer, std::span<const std::byte> address) noexcept;
+  bool enlist(Transfer* transfer) noexcept;
+  void accept(Transfer& transfer) noexcept;
+  void open_letter(Transfer& transfer) noexcept;
+  bool copy_out(Transfer& transfer) noexcept;
+  void look_for_the_gone() noexcept;
+  bool may_get_free() const noexcept;
+  bool step(Transfer& transfer) noexcept;
+  void advance(Transfer& transfer) noexcept;
+  bool is_settled(const Transfer& transfer) const noexcept;
+  void finish(Transfer& transfer, Result result) noexcept;
+  void progress() noexcept;
+  void work() noexcept;
+
+  std::mutex mutex_;  ///< guards all below that changes, and the endpoint
+  std::condition_variable begun_;
+  std::unique_ptr<fabric::Endpoint> endpoint_;
+  std::unique_ptr<Channel> channel_;
+  std::vector<Peer> peers_;
+  std::vector<std::byte> address_;
+  LayoutNumbers numbers_;
+  std::vector<Transfer*> active_;
+  Clock::time_point looked_at_ = Clock::now();  ///< when peers were last looked for
+  std::uint64_t copied_out_ = 0;
+  int rank_;
+  bool is_stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gapless::transfer::rdma

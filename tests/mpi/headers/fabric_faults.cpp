@@ -1,0 +1,222 @@
+// Messages by a fabric that come to no good end: cancelled, of datatypes that are freed, more than there is room for,
+// and of a peer that dies.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "headers/fabric_messages.hpp"
+
+namespace gapless::test {
+namespace {
+
+class FabricFaults : public Fabric {};
+
+/// MPI_Wait returns after MPI_Cancel, whatever the peer does: it receives only afterwards.
+TEST_F(FabricFaults, CancelledReceivesAndSends) {
+  if (!takes_part()) return;
+  const Side from(256, 300, 400, 1);
+  Side to(256, 300, 512, -1);
+  MPI_Request request;
+  MPI_Status status;
+  int is_cancelled = 0;
+  if (!is_sender()) {
+    MPI_Irecv(to.values.data(), 1, to.type, sender, tag + 2, MPI_COMM_WORLD, &request);
+    MPI_Cancel(&request);
+    MPI_Wait(&request, &status);
+    MPI_Test_cancelled(&status, &is_cancelled);
+    EXPECT_NE(0, is_cancelled);
+    EXPECT_TRUE(std::vector<int>(to.values.size(), -1) == to.values);
+    MPI_Recv(&is_cancelled, 1, MPI_INT, sender, tag + 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (is_cancelled == 0) {
+      receive(to, By::blocking, status);
+      EXPECT_TRUE(to.after(from.packed()) == to.values);
+    }
+  } else {
+    // What is not taken when the call returns is copied out, so that the memory may change.
+    std::vector<int> values = from.values;
+    MPI_Isend(values.data(), 1, from.type, receiver, tag, MPI_COMM_WORLD, &request);
+    if (uses_fabric()) {
+      MPI_Cancel(&request);
+      MPI_Wait(&request, &status);
+      MPI_Test_cancelled(&status, &is_cancelled);
+      values.assign(values.size(), -7);
+      MPI_Send(&is_cancelled, 1, MPI_INT, receiver, tag + 3, MPI_COMM_WORLD);
+    } else {
+      MPI_Send(&is_cancelled, 1, MPI_INT, receiver, tag + 3, MPI_COMM_WORLD);
+      MPI_Wait(&request, &status);
+    }
+  }
+}
+
+/// A datatype may end as soon as the calls that it is given to have returned.
+TEST_F(FabricFaults, DatatypesFreedInFlight) {
+  if (!takes_part()) return;
+  for (const char* scheme : scheme_names) {
+    force(scheme);
+    const Side from(256, 300, 400, 1);
+    Side to(256, 300, 512, -1);
+    MPI_Datatype own;
+    MPI_Request request;
+    MPI_Type_dup(is_sender() ? from.type : to.type, &own);
+    if (is_sender()) {
+      MPI_Isend(from.values.data(), 1, own, receiver, tag, MPI_COMM_WORLD, &request);
+    } else {
+      MPI_Irecv(to.values.data(), 1, own, sender, tag, MPI_COMM_WORLD, &request);
+    }
+    MPI_Type_free(&own);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (!is_sender()) {
+      EXPECT_TRUE(to.after(from.packed()) == to.values) << scheme;
+    }
+  }
+}
+
+/// Each message's datatypes end before the next ones are made, so that handles and addresses come again with other
+/// layouts; there are more of them than a process tells its peers of at once.
+TEST_F(FabricFaults, HandlesThatComeAgainWithOtherLayouts) {
+  if (!takes_part()) return;
+  force(scheme_names[multi_write]);
+  int wrong = 0;
+  const std::uint64_t before = messages_by(multi_write);
+  constexpr int rounds = 300;
+  for (int round = 0; round < rounds; ++round) {
+    const Side from(8 + round % 7, 1024, 1024 + 1 + round, round);
+    if (is_sender()) {
+      send(from, By::blocking);
+      continue;
+    }
+    Side to((8 + round % 7) * 4, 256, 256 + 1 + (round * 5) % 311, -1);
+    MPI_Status status{};
+    receive(to, By::blocking, status);
+    wrong += to.after(from.packed()) == to.values ? 0 : 1;
+  }
+  EXPECT_EQ(0, wrong);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (uses_fabric() && !is_sender()) {
+    EXPECT_EQ(before + rounds, messages_by(multi_write));
+  }
+}
+
+/// Both processes send more messages than a fabric has numbers for before either receives: those beyond go packed.
+TEST_F(FabricFaults, MoreMessagesThanThereIsRoomFor) {
+  if (!takes_part()) return;
+  constexpr int many = 300;
+  const int peer = 1 - rank();
+  for (const bool waits_for_each : {true, false}) {
+    const std::uint64_t before = fabric_messages();
+    std::vector<MPI_Request> requests(2 * many, MPI_REQUEST_NULL);
+    const Side from(20, 256, 300, rank()), theirs(20, 256, 300, peer);
+    std::vector<std::vector<int>> arrived(many, std::vector<int>(20 * 512, -1));
+    Side to(20, 256, 512, -1);
+    for (int i = 0; i < many; ++i)
+      MPI_Isend(from.values.data(), 1, from.type, peer, i, MPI_COMM_WORLD, &requests[static_cast<std::size_t>(i)]);
+    for (int i = many; i-- > 0;) {
+      const auto at = static_cast<std::size_t>(i);
+      if (waits_for_each) {
+        MPI_Recv(arrived[at].data(), 1, to.type, peer, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      } else {
+        MPI_Irecv(arrived[at].data(), 1, to.type, peer, i, MPI_COMM_WORLD, &requests[at + many]);
+      }
+    }
+    MPI_Waitall(2 * many, requests.data(), MPI_STATUSES_IGNORE);
+    const std::vector<int> expected = to.after(theirs.packed());
+    int wrong = 0;
+    for (const std::vector<int>& values : arrived) wrong += values == expected ? 0 : 1;
+    EXPECT_EQ(0, wrong);
+    if (uses_fabric()) {
+      EXPECT_LE(before + 100, fabric_messages());
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  pass(shapes[0], By::blocking);
+}
+
+/// Ends the process, as far as its peers can tell: its memory, threads and sockets are gone. The launcher would kill
+/// the survivor too, did it know.
+[[noreturn]] void end_process(int) {
+  ::execl("/bin/sh", "sh", "-c",
+          "n=0; while [ ! -s \"$GAPLESS_TEST_SURVIVOR\" ] && [ $n -lt 400 ]; do sleep 0.1; n=$((n+1)); done", nullptr);
+  ::_exit(1);
+}
+
+/// Memory whose middle ends the process that touches it.
+class Deadly {
+ public:
+  explicit Deadly(std::size_t bytes, bool kills) : page_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))) {
+    bytes_ = (bytes / page_ + 1) * page_;
+    memory_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!kills) return;
+    ::unsetenv("LD_PRELOAD");
+    std::signal(SIGSEGV, end_process);
+    ::mprotect(static_cast<std::byte*>(memory_) + bytes_ / 2 / page_ * page_, page_, PROT_NONE);
+  }
+  ~Deadly() { ::munmap(memory_, bytes_); }
+  Deadly(const Deadly&) = delete;
+  Deadly& operator=(const Deadly&) = delete;
+  void* data() const { return memory_; }
+
+ private:
+  std::size_t page_, bytes_;
+  void* memory_;
+};
+
+/// Says so to killed_peer.sh, and ends the process where the library would wait for the dead one.
+[[noreturn]] void survive() {
+  const char* path = std::getenv("GAPLESS_TEST_SURVIVOR");
+  std::FILE* const file = path != nullptr ? std::fopen(path, "w") : nullptr;
+  if (file != nullptr) {
+    std::fputs("survived", file);
+    std::fclose(file);
+  }
+  ::_exit(0);
+}
+int survive_finalize(MPI_Comm, int, void*, void*) { survive(); }
+
+// In runs of their own, by killed_peer.sh.
+
+/// The other process dies while it packs or unpacks: the call that waits for it ends in an error.
+TEST_F(FabricFaults, APeerThatDiesInAMessage) {
+  const std::string_view who = setting("GAPLESS_TEST_WHO_DIES");
+  if (who != "sender" && who != "receiver") return;
+  const bool dies = (who == "sender") == is_sender();
+  constexpr int blocks = 4000, length = 500, stride = 600;
+  const Owned type(strided(blocks, length, stride));
+  const Deadly memory(std::size_t{blocks} * stride * sizeof(int), dies);
+  const ReturnErrors world(MPI_COMM_WORLD);
+  const int code = is_sender() ? MPI_Send(memory.data(), 1, type, receiver, tag, MPI_COMM_WORLD)
+                               : MPI_Recv(memory.data(), 1, type, sender, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (code != MPI_SUCCESS && !dies) survive();
+  ADD_FAILURE() << "nobody has died";
+}
+
+/// The receiver dies before it has received what its sender has copied out: MPI_Finalize does not wait for it.
+TEST_F(FabricFaults, APeerThatDiesBeforeItReceives) {
+  if (setting("GAPLESS_TEST_WHO_DIES") != "later receiver") return;
+  if (!is_sender()) {
+    MPI_Recv(nullptr, 0, MPI_INT, sender, tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    ::unsetenv("LD_PRELOAD");
+    end_process(0);
+  }
+  const Side from(256, 300, 400, 1);
+  send(from, By::blocking);
+  EXPECT_EQ(1u, counts().copied_out);
+  MPI_Send(nullptr, 0, MPI_INT, receiver, tag + 1, MPI_COMM_WORLD);
+  if (HasFailure()) return;
+  // The library ends attributes first, and then waits for all processes.
+  int keyval;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, survive_finalize, &keyval, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
+  MPI_Finalize();
+}
+
+}  // namespace
+}  // namespace gapless::test
