@@ -117,12 +117,12 @@ int Comm_free(Endpoint& endpoint, MPI_Comm* handle) {
     enter(last);
     return code;
   }
-  const std::lock_guard lock(endpoint.schedules_mutex);
+  const std::scoped_lock lock(endpoint.schedules_mutex, endpoint.lock);
   endpoint.is_freed = true;
-  if (endpoint.schedules.empty()) {
-    endpoint.leave_communicator();
-  } else {
+  if (endpoint.has_work()) {
     linger(last);
+  } else {
+    endpoint.close();
   }
   return code;
 }

@@ -65,8 +65,13 @@ class Blocking {
   bool begun_ = false;
 };
 
+bool is_sent_at_once(Endpoint& endpoint, const Data& data, int destination, int tag, Mode mode) noexcept {
+  return mode == Mode::standard && destination != MPI_PROC_NULL && send_at_once(endpoint, data, destination, tag);
+}
+
 int send_and_wait(Endpoint& endpoint, const Data& data, int destination, int tag, Mode mode) {
   int code = check_send(endpoint, destination, tag);
+  if (code == MPI_SUCCESS && is_sent_at_once(endpoint, data, destination, tag, mode)) return code;
   if (code == MPI_SUCCESS && destination != MPI_PROC_NULL) {
     Blocking send;
     code = send.send(endpoint, data, destination, tag, Context::messages, mode);
@@ -97,19 +102,21 @@ int under_request(Endpoint& endpoint, const Data& data, int code, bool receives,
                   Start start) {
   if (request == nullptr) code = MPI_ERR_ARG;
   if (code != MPI_SUCCESS) return raise(endpoint, code);
-  auto operation = std::make_unique<Operation>();
-  operation->receives = receives;
-  code = set_buffer(*operation, endpoint, data);
-  if (code != MPI_SUCCESS) return raise(endpoint, code);
-  Operation* const started = operation.release();  // the request's from here on
-  code = requests::make(started, request);
-  if (code != MPI_SUCCESS) return raise(endpoint, code);
+  requests::Request* const made = requests::acquire(share(endpoint));
+  if (made == nullptr) return raise(endpoint, MPI_ERR_NO_MEM);
+  Operation& operation = *made->operation;
+  operation.receives = receives;
+  code = set_buffer(operation, endpoint, data);
+  if (code != MPI_SUCCESS) {
+    requests::release(*made);
+    return raise(endpoint, code);
+  }
+  *request = made->handle;
   if (has_peer) {
-    start(*started);
+    start(operation);
   } else {
-    started->bytes = 0;
-    started->done.store(true, std::memory_order_release);
-    native.Grequest_complete(*request);
+    operation.bytes = 0;
+    operation.done.store(true, std::memory_order_release);
   }
   return MPI_SUCCESS;
 }
@@ -117,6 +124,11 @@ int under_request(Endpoint& endpoint, const Data& data, int code, bool receives,
 int start_send_request(Endpoint& endpoint, const Data& data, int destination, int tag, Mode mode,
                        MPI_Request* request) {
   const int code = check_send(endpoint, destination, tag);
+  if (code == MPI_SUCCESS && request != nullptr && is_sent_at_once(endpoint, data, destination, tag, mode)) {
+    *request = requests::of_sent();
+    if (*request != MPI_REQUEST_NULL) return MPI_SUCCESS;
+    return raise(endpoint, MPI_ERR_NO_MEM);
+  }
   return under_request(endpoint, data, code, false, destination != MPI_PROC_NULL, request, [&](Operation& operation) {
     start_send(operation, data, destination, tag, Context::messages, mode);
   });
@@ -170,7 +182,7 @@ int exchange_in_place(Endpoint& endpoint, const Data& data, int destination, int
 /// One look for a message; it is taken out if `takes`.
 Message* look_for(Endpoint& endpoint, int source, int tag, bool takes, Envelope& envelope, MPI_Count& bytes) {
   progress(endpoint);
-  const std::lock_guard lock(endpoint.matching.mutex);
+  const std::lock_guard lock(endpoint.lock);
   Message* message = endpoint.matching.look({source, tag, Context::messages});
   if (message == nullptr) return nullptr;
   envelope = message->envelope;
