@@ -8,13 +8,12 @@ Both are timed in turn within one job, a call's time being that of its slowest r
 jobs, and the one with the median ratio is reported. Writes bench/results/collectives.json.
 """
 
-import argparse
 import json
 import os
-import pathlib
 import subprocess
 import sys
 
+import _arguments
 from _report import report
 from host_pack import cache_variable, geometric_mean
 
@@ -79,12 +78,9 @@ def bars(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--mpi", choices=sorted(LEAST_GAIN), action="append", help="only with this MPI")
+    parser = _arguments.parser(__doc__, LEAST_GAIN)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--processes", type=int, default=3, metavar="N", help="jobs a row is measured in (3)")
-    parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
     build = options.build.resolve()
     rows = []

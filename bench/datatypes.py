@@ -10,13 +10,12 @@ median ratio is reported. In further processes gapless is made to analyse each t
 against the second. Writes bench/results/types.json.
 """
 
-import argparse
 import json
 import os
-import pathlib
 import subprocess
 import sys
 
+import _arguments
 from _report import report
 from host_pack import LAUNCH, cache_variable, geometric_mean
 
@@ -130,12 +129,9 @@ def print_table(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
+    parser = _arguments.parser(__doc__, LAUNCH)
     parser.add_argument("--only", default="", help="only types whose name contains this")
-    parser.add_argument("--mpi", choices=sorted(LAUNCH), action="append", help="only with this MPI")
     parser.add_argument("--processes", type=int, default=3, metavar="N", help="processes a row is measured in (3)")
-    parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
     build = options.build.resolve()
     rows = []

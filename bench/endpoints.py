@@ -9,13 +9,13 @@ MPI_Comm_rank of MPI_COMM_WORLD costs before and after the first endpoints. Proc
 cores that are otherwise idle; T goes up to half the cores. Writes bench/results/endpoints.json.
 """
 
-import argparse
 import json
 import os
 import pathlib
 import subprocess
 import sys
 
+import _arguments
 from _report import report
 from host_pack import cache_variable
 
@@ -163,12 +163,9 @@ def show(figures: Figures):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--mpi", choices=sorted(LAUNCH), action="append", help="only with this MPI")
+    parser = _arguments.parser(__doc__, LAUNCH)
     parser.add_argument("--ranks", type=int, action="append", help="T; several may be given")
     parser.add_argument("--quick", action="store_true", help="few sizes: to see whether everything runs")
-    parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
     build = options.build.resolve()
     counts = options.ranks or [ranks for ranks in (1, 2, 4, 8, 16) if 2 * ranks <= max(2, os.cpu_count() or 2)]

@@ -7,13 +7,12 @@ All ways are timed in turn within one job, a call's time being that of its slowe
 several jobs, and the one with the median ratio is reported. Writes bench/results/host_messages.json.
 """
 
-import argparse
 import json
 import os
-import pathlib
 import subprocess
 import sys
 
+import _arguments
 from _report import report
 from host_pack import cache_variable, geometric_mean
 
@@ -119,12 +118,9 @@ def bars(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--mpi", choices=sorted(LIBRARIES), action="append", help="only with this MPI")
+    parser = _arguments.parser(__doc__, LIBRARIES)
     parser.add_argument("--processes", type=int, default=3, metavar="N", help="jobs a row is measured in (3)")
     parser.add_argument("--samples", type=int, default=15, metavar="N", help="of a way in a job (15)")
-    parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
     build = options.build.resolve()
     rows = []

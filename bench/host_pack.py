@@ -8,14 +8,13 @@ pages share the caches as chance had it, so each row is measured in several proc
 ratio is reported.
 """
 
-import argparse
 import json
 import math
 import os
-import pathlib
 import subprocess
 import sys
 
+import _arguments
 from _report import name_for, processor, report
 
 # Rows that fall into few sets of AMD Zen 5's first-level cache, where packing them is not done in any special way.
@@ -124,13 +123,10 @@ def print_table(rows, machine):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
+    parser = _arguments.parser(__doc__, LAUNCH)
     parser.add_argument("--only", default="", help="only layouts whose name contains this")
-    parser.add_argument("--mpi", choices=sorted(LAUNCH), action="append", help="only with this MPI")
     parser.add_argument("--processes", type=int, default=5, metavar="N", help="processes a row is measured in (5)")
     parser.add_argument("--samples", default="41")
-    parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
     rows = []
     for mpi in options.mpi or LAUNCH:

@@ -9,13 +9,13 @@ with and without gapless as well, and not judged: two processes differ, by up to
 preload. Writes bench/results/mpi_overhead.json, or mpi_overhead_beside_gpu.json where there is a GPU.
 """
 
-import argparse
 import json
 import os
 import pathlib
 import statistics
 import subprocess
 
+import _arguments
 from _report import report
 from host_pack import LAUNCH, cache_variable
 
@@ -148,10 +148,8 @@ def bars(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
+    parser = _arguments.parser(__doc__)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
     build = options.build.resolve()
     has_gpu = pathlib.Path("/dev/nvidiactl").exists()

@@ -10,12 +10,12 @@ by hand for one layout each, the vendor's copy calls, and what the memory traffi
 peer is another library behind the interface of bench/pack/contestants/peer.h; it is verified and timed beside the rest.
 """
 
-import argparse
 import os
 import pathlib
 import subprocess
 import sys
 
+import _arguments
 import _pack_bars
 import _pack_tables
 from _pack_rows import parse
@@ -62,8 +62,7 @@ def measure_all(build, tables, quick, peers, processes):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
+    parser = _arguments.parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer cases and samples, for development")
     parser.add_argument("--table", action="append", default=[], help="only this table; writes nothing")
     parser.add_argument("--measured", type=pathlib.Path, action="append", help="what pack_gpu printed elsewhere")
@@ -71,7 +70,6 @@ def main():
     parser.add_argument("--processes", type=int, default=3, metavar="N", help="how often all is measured; 3")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=LIBRARY", help="another library")
     parser.add_argument("--plot", action="store_true", help="draw docs/figures/pack_*.svg (needs matplotlib)")
-    parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
     if options.measured:
         output = "\n".join(path.read_text() for path in options.measured)

@@ -8,12 +8,11 @@ and the ablations (segment unpack, list posting, new buffers). Posts, copies and
 message, of both sides together. Fabrics in software prove what is moved and how often, not how fast hardware would be.
 """
 
-import argparse
 import json
-import pathlib
 import subprocess
 import sys
 
+import _arguments
 from _report import report
 
 UNIT = {"latency": "us", "bandwidth": "MB/s"}
@@ -55,12 +54,10 @@ def print_table(measured, variant, measure):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
+    parser = _arguments.parser(__doc__)
     parser.add_argument("--fabric", action="append", help="verbs, or a provider of libfabric (tcp and shm)")
     parser.add_argument("--repetitions", type=int, default=51, metavar="N", help="ping-pongs a row (51)")
     parser.add_argument("--messages", type=int, default=100, metavar="N", help="messages a row of bandwidth (100)")
-    parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
     build = options.build.resolve()
     if not (build / "bin" / "rdma").exists():

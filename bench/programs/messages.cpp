@@ -1,7 +1,11 @@
 // Messages between two processes, from a vector to a vector with as much gap as data: half a round trip. One line of
 // JSON for each length and block; block 0 is a contiguous message of the same bytes.
 //
-//   messages gpu|host BYTES:BLOCK...
+//   messages gpu|host datatype|by_hand|copy BYTES:BLOCK...
+//
+// `datatype` leaves the vector to MPI. `by_hand` is a careful program of GPUs: the driver's two-dimensional copy packs
+// into GPU memory, a contiguous message goes from there, and another such copy unpacks. `copy` is no message: the
+// driver copies as many contiguous bytes within the GPU.
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -9,7 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string>
+#include <string_view>
 #include <vector>
 
 namespace gapless::bench {
@@ -71,6 +75,35 @@ void use_gpu() {
   driver("cuCtxSetCurrent", context);
 }
 
+/// The driver's description of a two-dimensional copy (CUDA_MEMCPY2D), from GPU memory to GPU memory.
+struct Copy2D {
+  static constexpr unsigned gpu_memory = 2;
+  struct End {
+    std::size_t x = 0, y = 0;
+    unsigned kind = gpu_memory;
+    const void* host = nullptr;
+    unsigned long long address = 0;
+    void* array = nullptr;
+    std::size_t pitch = 0;
+  };
+  End source, destination;
+  std::size_t width = 0, height = 0;
+};
+
+/// `blocks` blocks of `block` bytes, `from_pitch` apart at `from`, to `to_pitch` apart at `to`; done on return.
+void copy_blocks(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t block,
+                 std::size_t blocks) {
+  Copy2D copy;
+  copy.source.address = reinterpret_cast<unsigned long long>(from);
+  copy.source.pitch = from_pitch;
+  copy.destination.address = reinterpret_cast<unsigned long long>(to);
+  copy.destination.pitch = to_pitch;
+  copy.width = block;
+  copy.height = blocks;
+  driver("cuMemcpy2DUnaligned_v2", static_cast<const Copy2D*>(&copy));
+  driver("cuCtxSynchronize");
+}
+
 MPI_Datatype type_of(std::size_t bytes, std::size_t block) {
   MPI_Datatype type;
   const int length = static_cast<int>(block);
@@ -95,18 +128,60 @@ void check(std::vector<unsigned char>& received, std::size_t block) {
   }
 }
 
-void run(bool on_gpu, std::size_t bytes, std::size_t block) {
+enum class Way { datatype, by_hand, copy };
+
+/// The two halves of an exchange of `bytes` bytes in blocks of `block` bytes, as much apart, by one way.
+class Messages {
+ public:
+  Messages(Way way, bool on_gpu, std::size_t bytes, std::size_t block)
+      : way_(way),
+        bytes_(static_cast<int>(bytes)),
+        block_(block),
+        type_(type_of(bytes, block)),
+        packed_(on_gpu, way == Way::by_hand ? bytes : 1) {}
+  ~Messages() { MPI_Type_free(&type_); }
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+
+  void send(Memory& memory) {
+    if (way_ == Way::datatype) MPI_Send(memory.data(), 1, type_, other, 0, MPI_COMM_WORLD);
+    if (way_ != Way::by_hand) return;
+    if (block_ != 0) copy_blocks(packed_.data(), block_, memory.data(), 2 * block_, block_, blocks());
+    MPI_Send(block_ == 0 ? memory.data() : packed_.data(), bytes_, MPI_BYTE, other, 0, MPI_COMM_WORLD);
+  }
+  void receive(Memory& memory) {
+    if (way_ == Way::datatype) MPI_Recv(memory.data(), 1, type_, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (way_ != Way::by_hand) return;
+    void* const into = block_ == 0 ? memory.data() : packed_.data();
+    MPI_Recv(into, bytes_, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (block_ != 0) copy_blocks(memory.data(), 2 * block_, packed_.data(), block_, block_, blocks());
+  }
+
+ private:
+  std::size_t blocks() const { return static_cast<std::size_t>(bytes_) / block_; }
+  Way way_;
+  int bytes_;
+  std::size_t block_;
+  MPI_Datatype type_;
+  Memory packed_;
+};
+
+void run(bool on_gpu, Way way, std::size_t bytes, std::size_t block) {
   const std::size_t extent = block == 0 ? bytes : 2 * bytes;
   Memory sent(on_gpu, extent), received(on_gpu, extent);
   for (std::size_t i = 0; i < extent; ++i) sent.contents()[i] = value(i, rank);
   std::fill(received.contents().begin(), received.contents().end(), static_cast<unsigned char>(0xee));
   sent.write();
   received.write();
-  MPI_Datatype type = type_of(bytes, block);
+  Messages messages(way, on_gpu, bytes, block);
   const auto round_trip = [&] {
-    if (rank == 1) MPI_Recv(received.data(), 1, type, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Send(sent.data(), 1, type, other, 0, MPI_COMM_WORLD);
-    if (rank == 0) MPI_Recv(received.data(), 1, type, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (way == Way::copy) {
+      for (int half = 0; half < 2; ++half) copy_blocks(received.data(), bytes, sent.data(), bytes, bytes, 1);
+      return;
+    }
+    if (rank == 1) messages.receive(received);
+    messages.send(sent);
+    if (rank == 0) messages.receive(received);
   };
   const double start = MPI_Wtime();
   round_trip();
@@ -125,8 +200,7 @@ void run(bool on_gpu, std::size_t bytes, std::size_t block) {
   }
   std::nth_element(samples.begin(), samples.begin() + rounds / 2, samples.end());
   received.read();
-  check(received.contents(), block);
-  MPI_Type_free(&type);
+  if (way != Way::copy) check(received.contents(), block);
   if (rank != 0) return;
   std::printf("{\"bytes\": %zu, \"block\": %zu, \"us\": %.2f, \"first_us\": %.2f}\n", bytes, block,
               samples[static_cast<std::size_t>(rounds / 2)] * 1e6, first / 2 * 1e6);
@@ -146,10 +220,13 @@ int main(int argc, char** argv) {
   const bool on_gpu = argc > 1 && std::strcmp(argv[1], "gpu") == 0;
   if (processes != 2) give_up("two processes are needed");
   if (on_gpu) use_gpu();
-  for (int i = 2; i < argc; ++i) {
+  const std::string_view named = argc > 2 ? argv[2] : "";
+  const Way way = named == "copy" ? Way::copy : named == "by_hand" ? Way::by_hand : Way::datatype;
+  if (way != Way::datatype && !on_gpu) give_up("only in GPU memory");
+  for (int i = 3; i < argc; ++i) {
     std::size_t bytes = 0, block = 0;
     if (std::sscanf(argv[i], "%zu:%zu", &bytes, &block) != 2) give_up("what is BYTES:BLOCK?");
-    run(on_gpu, bytes, block);
+    run(on_gpu, way, bytes, block);
   }
   MPI_Finalize();
 }

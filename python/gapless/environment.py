@@ -35,9 +35,9 @@ VARIABLES = (
         "GAPLESS_HEADERS",
         "0, 1",
         "0",
-        "1: this process sends and receives headers, so that messages between processes of a node go by slots where "
-        "that is predicted to be faster. Only those processes of a job do so that are told. Has no effect where "
-        "GAPLESS_SCHEME is set; slots or direct there imply it.",
+        "1: this process sends and receives headers, so that messages between processes of a node go by slots, and "
+        "those of GPU memory direct, where that is predicted to be faster. Only those processes of a job do so that "
+        "are told. Has no effect where GAPLESS_SCHEME is set; slots or direct there imply it.",
     ),
     Variable(
         "GAPLESS_SCHEME",
@@ -122,8 +122,8 @@ VARIABLES = (
         "memory and GPU memory together; what exceeds the limit is freed at once. Of longer buffers four times as much "
         "page-locked memory is kept, four times as much GPU memory, and sixteen times as much host memory, which the "
         "kernel takes back where it is short. Page-locked memory, used or not, is five times as much in all, or 8 MiB; "
-        "messages that find none of it go through segments (pipelined). With GAPLESS_SCHEME=direct as much GPU memory "
-        "is exported beside it.",
+        "messages that find none of it go through segments (pipelined). Where messages go direct, as much GPU "
+        "memory is exported beside it.",
     ),
     Variable(
         "GAPLESS_FABRIC",

@@ -18,6 +18,7 @@ struct MemoryHandle {
   std::uint64_t bytes = 0;
   std::uint64_t free_bytes = 0;  ///< of the owner's GPU when the handle was made
   std::int64_t process = 0;      ///< the owner's
+  std::uint64_t gpu = 0;         ///< Runtime::gpu_number() of where it is
 
   bool contains(std::uint64_t address) const noexcept { return address - base < bytes; }
 };
@@ -62,6 +63,10 @@ class Runtime {
   /// is done.
   virtual Status enable_peer(int device, int peer) noexcept = 0;
 
+  /// Tells the GPUs of a node apart, the same number in every process, whichever GPUs that sees; 0 where it is not
+  /// known. Slow.
+  virtual std::uint64_t gpu_number(int device) noexcept = 0;
+
   /// The number of the allocation that the address lies in; 0 where there is none. None is given twice, so a number
   /// tells whether an allocation is still what it was. Takes some 200 ns.
   virtual std::uint64_t allocation_number(const void* address) noexcept = 0;
@@ -78,4 +83,4 @@ class Runtime {
 
 /// What a plugin exports. `interface_version` must equal gapless_device_interface_version, else it returns null.
 extern "C" gapless::device::Runtime* gapless_device_open(int interface_version);
-inline constexpr int gapless_device_interface_version = 7;
+inline constexpr int gapless_device_interface_version = 8;

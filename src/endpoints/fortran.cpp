@@ -40,7 +40,8 @@ void create(const int* parent, const int* my_count, const int* info, int* handle
     return give(error, MPI_ERR_NO_MEM);
   }
   const int code = endpoints::create(communicator_of(*parent), *my_count, info_of(*info), made.data());
-  for (int i = 0; i < *my_count && code == MPI_SUCCESS; ++i) handles[i] = fortran_number_of(made[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < *my_count && code == MPI_SUCCESS; ++i)
+    handles[i] = fortran_number_of(made[static_cast<std::size_t>(i)]);
   give(error, code);
 }
 

@@ -52,6 +52,11 @@ struct GpuTuning {
   // ---- Page-locked segments that long messages pass through: transfer/segments.cpp ----
   std::int64_t segment_bytes;  ///< the CPU's copy of one finds it in the cache; `gapless bench messages`, pipelined
 
+  // ---- Exported memory that messages between GPUs go through: transfer/schemes/direct.cpp, transfer/rings ----
+  // Not swept: a section takes a GPU as long as its launch, and fills a link between GPUs for longer.
+  std::int64_t longest_exported_whole;  ///< longer ones are unpacked while they are packed, section by section
+  std::int64_t section_bytes;
+
   // ---- The resident kernel: pack/cuda/resident, "GPU latency", fourth and fifth steps ----
   int polls_under_way;
   std::uint32_t cycles_between_polls;  ///< at least
@@ -111,6 +116,8 @@ inline constexpr GpuTuning hopper = {
     .from_parts_of_sectors = 5 << 20,
     .from_sparse_blocks = 48 << 20,
     .segment_bytes = 1 << 20,
+    .longest_exported_whole = 8 << 20,
+    .section_bytes = 4 << 20,
     .polls_under_way = 4,
     .cycles_between_polls = 400,
     .largest_resident_job = 256 << 10,

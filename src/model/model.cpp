@@ -62,6 +62,14 @@ double device_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
   return gpu.launch_and_wait_ns + gpu.gpu_message_ns + static_cast<double>(bytes) / gpu.pack_bytes_per_ns;
 }
 
+double direct_message_ns(const GpuProfile& gpu, Pair pair, std::size_t bytes) noexcept {
+  if (pair != Pair::same_gpu && pair != Pair::peer_gpu) return never_ns;
+  const bool is_same = pair == Pair::same_gpu;
+  const double unpack_bytes_per_ns = is_same ? gpu.pack_bytes_per_ns : gpu.peer_bytes_per_ns;
+  return 2 * gpu.launch_and_wait_ns + (is_same ? gpu.change_process_ns : 0) +
+         static_cast<double>(bytes) * (1 / gpu.pack_bytes_per_ns + 1 / unpack_bytes_per_ns);
+}
+
 double host_message_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
   return static_cast<double>(bytes) / gpu.host_message_bytes_per_ns;
 }

@@ -30,6 +30,11 @@ struct GpuProfile {
   double page_locking_bytes_per_ns = 2;   ///< allocating and freeing page-locked memory
   double gpu_message_ns = 3'700;          ///< of a message through GPU memory a side, beyond one through the host's
   double host_message_bytes_per_ns = 20;  ///< of a message through host memory a side, in the MPI library
+
+  // Between two GPUs of a node (H200, NVLink), and between two processes of one GPU, which has to change from one to
+  // the other: 136 us, whatever the kernels, where copies over the bus change nothing.
+  double peer_bytes_per_ns = 350;
+  double change_process_ns = 136'000;
 };
 
 struct Profile {
@@ -62,6 +67,9 @@ double staged_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
 double pipelined_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
 /// GPU kernel in GPU memory, from or to which the MPI library moves the bytes.
 double device_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
+/// A whole message from GPU to GPU: packed in the memory of one, and unpacked from there by the other. Of a pair that
+/// is of no GPUs, never.
+double direct_message_ns(const GpuProfile& gpu, Pair pair, std::size_t bytes) noexcept;
 /// What the MPI library takes for a message through host memory, one side of it.
 double host_message_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
 /// Page-locked memory that is allocated for one message.

@@ -36,6 +36,7 @@ struct Described {
   layout::Offset extent = 0;
   bool contiguous_repeats = false;  ///< any count of it is one contiguous run starting at offset `layout->base`
   layout::ElementsPointer elements{};
+  bool has_long_doubles = false;  ///< whose padding the MPI library need not move
 };
 
 struct Buffer {

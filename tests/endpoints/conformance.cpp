@@ -164,6 +164,8 @@ Run run(MPI_Comm comm) {
     grids(comm, trace);
     part("graphs");
     graphs(comm, trace);
+    part("distributed graphs");
+    distributed_graphs(comm, trace);
     part("communicators");
     communicators(comm, trace);
   }

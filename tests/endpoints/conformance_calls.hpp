@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "support/environment.hpp"
@@ -320,6 +321,61 @@ inline void graphs(MPI_Comm comm, Trace& trace) {
   note(trace, neighbors);
   neighborhood(graph, count, count, trace);
   MPI_Comm_free(&graph);
+}
+
+/// Ranks and weights, sorted: the order of what MPI_Dist_graph_create finds is the library's.
+inline void note_neighbors(const std::vector<int>& ranks, const std::vector<int>& weights, Trace& trace) {
+  std::vector<std::pair<int, int>> sorted;
+  for (std::size_t i = 0; i < ranks.size(); ++i) sorted.emplace_back(ranks[i], weights[i]);
+  std::sort(sorted.begin(), sorted.end());
+  for (const auto& [neighbor, weight] : sorted) note(trace, {neighbor, weight});
+}
+
+inline void note_distributed_graph(MPI_Comm graph, Trace& trace) {
+  int kind = -1, in = -1, out = -1, is_weighted = -1;
+  MPI_Topo_test(graph, &kind);
+  MPI_Dist_graph_neighbors_count(graph, &in, &out, &is_weighted);
+  note(trace, {kind == MPI_DIST_GRAPH, in, out, is_weighted});
+  std::vector<int> sources(static_cast<std::size_t>(in)), in_weights(sources.size(), -1);
+  std::vector<int> destinations(static_cast<std::size_t>(out)), out_weights(destinations.size(), -1);
+  MPI_Dist_graph_neighbors(graph, in, sources.data(), is_weighted != 0 ? in_weights.data() : MPI_UNWEIGHTED, out,
+                           destinations.data(), is_weighted != 0 ? out_weights.data() : MPI_UNWEIGHTED);
+  note_neighbors(sources, in_weights, trace);
+  note_neighbors(destinations, out_weights, trace);
+}
+
+/// Rank r sends to 1 + r % 3 ranks above it, round the corner.
+inline void distributed_graphs(MPI_Comm comm, Trace& trace) {
+  const int me = rank(comm), all = size(comm);
+  std::vector<int> sources, in_weights, destinations, out_weights;
+  for (int from = 0; from < all; ++from) {
+    for (int k = 1; k <= 1 + from % 3; ++k) {
+      const int to = (from + k) % all, weight = 10 * from + k;
+      if (to == me) sources.push_back(from), in_weights.push_back(weight);
+      if (from == me) destinations.push_back(to), out_weights.push_back(weight);
+    }
+  }
+  const int in = static_cast<int>(sources.size()), out = static_cast<int>(destinations.size());
+  for (const bool is_weighted : {true, false}) {
+    MPI_Comm graph, copy;
+    MPI_Dist_graph_create_adjacent(comm, in, sources.data(), is_weighted ? in_weights.data() : MPI_UNWEIGHTED, out,
+                                   destinations.data(), is_weighted ? out_weights.data() : MPI_UNWEIGHTED,
+                                   MPI_INFO_NULL, 0, &graph);
+    note_distributed_graph(graph, trace);
+    neighborhood(graph, in, out, trace);
+    MPI_Comm_dup(graph, &copy);
+    note_distributed_graph(copy, trace);
+    MPI_Comm_free(&copy);
+    MPI_Comm_free(&graph);
+    // The same edges, each rank naming those of the rank behind it.
+    const int other = (me + 1) % all, degree = 1 + other % 3;
+    std::vector<int> named, weights;
+    for (int k = 1; k <= degree; ++k) named.push_back((other + k) % all), weights.push_back(10 * other + k);
+    MPI_Dist_graph_create(comm, 1, &other, &degree, named.data(), is_weighted ? weights.data() : MPI_UNWEIGHTED,
+                          MPI_INFO_NULL, 0, &graph);
+    note_distributed_graph(graph, trace);
+    MPI_Comm_free(&graph);
+  }
 }
 
 inline void communicators(MPI_Comm comm, Trace& trace) {

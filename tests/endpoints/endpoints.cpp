@@ -365,8 +365,69 @@ TEST(Topologies, AreAskedForWhereThereIsOne) {
         wrong += error_class(MPI_Cartdim_get(comm, &count)) != MPI_ERR_TOPOLOGY;
         wrong += error_class(MPI_Neighbor_allgather(&kind, 1, MPI_INT, &count, 1, MPI_INT, comm)) != MPI_ERR_TOPOLOGY;
         wrong += error_class(MPI_Cart_create(comm, 2, dimensions.data(), periods.data(), 0, &grid)) != MPI_ERR_DIMS;
+        wrong += error_class(MPI_Dist_graph_neighbors_count(comm, &count, &count, &count)) != MPI_ERR_TOPOLOGY;
         return wrong;
       }));
+}
+
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+/// The name that MPI reserves means MPI_COMM_TYPE_SHARED; a resource that is not known gives no communicator.
+TEST(Split, ByANamedResource) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              int wrong = 0, same = MPI_UNEQUAL;
+              MPI_Info info;
+              MPI_Info_create(&info);
+              MPI_Comm node, other;
+              wrong += MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_GUIDED, 0, info, &other) != MPI_SUCCESS;
+              wrong += other != MPI_COMM_NULL;
+              MPI_Info_set(info, "mpi_hw_resource_type", "no such thing");
+              wrong += MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_GUIDED, 0, info, &other) != MPI_SUCCESS;
+              wrong += other != MPI_COMM_NULL;
+              MPI_Info_set(info, "mpi_hw_resource_type", "mpi_shared_memory");
+              wrong += MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_GUIDED, 0, info, &other) != MPI_SUCCESS;
+              MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+              MPI_Comm_compare(node, other, &same);
+              wrong += same != MPI_CONGRUENT;
+              MPI_Info_free(&info);
+              MPI_Comm_free(&node);
+              MPI_Comm_free(&other);
+              return wrong;
+            }));
+}
+#endif
+
+/// One rank's mistake is every rank's error, and what one got wrong does not keep the communicator from the next call.
+TEST(Topologies, MistakesInDistributedGraphsAreAgreed) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              int wrong = 0, one = 1, me = rank(comm);
+              const bool is_wrong = me == size(comm) - 1;
+              const int neighbor = is_wrong ? size(comm) : 0, weight = is_wrong ? -1 : 1, right = 0;
+              const int count = is_wrong ? -1 : 0;
+              MPI_Comm graph;
+              const auto adjacent = [&](int in, const int* rank, const int* weights) {
+                return error_class(MPI_Dist_graph_create_adjacent(comm, in, rank, weights, 0, nullptr,
+                                                                  MPI_WEIGHTS_EMPTY, MPI_INFO_NULL, 0, &graph));
+              };
+              wrong += adjacent(1, &neighbor, MPI_UNWEIGHTED) != MPI_ERR_RANK;
+              wrong += adjacent(1, &right, &weight) != MPI_ERR_ARG;
+              wrong += adjacent(count, &right, MPI_UNWEIGHTED) != MPI_ERR_ARG;
+              const auto edges = [&](int source, int degree, int destination) {
+                return error_class(MPI_Dist_graph_create(comm, 1, &source, &degree, &destination, MPI_UNWEIGHTED,
+                                                         MPI_INFO_NULL, 0, &graph));
+              };
+              wrong += edges(neighbor, one, me) != MPI_ERR_RANK;
+              wrong += edges(me, one, neighbor) != MPI_ERR_RANK;
+              wrong += edges(me, count, me) != MPI_ERR_ARG;
+              // No edges at all: neighbourhood collectives move nothing.
+              int in = -1, out = -1, is_weighted = -1;
+              wrong += MPI_Dist_graph_create(comm, 0, nullptr, nullptr, nullptr, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                             &graph) != MPI_SUCCESS;
+              MPI_Dist_graph_neighbors_count(graph, &in, &out, &is_weighted);
+              wrong += in != 0 || out != 0 || is_weighted != 0;
+              wrong += MPI_Neighbor_allgather(&me, 1, MPI_INT, nullptr, 1, MPI_INT, graph) != MPI_SUCCESS;
+              MPI_Comm_free(&graph);
+              return wrong;
+            }));
 }
 
 /// Endpoints are waited for while threads of the program are inside the library's own blocking calls.

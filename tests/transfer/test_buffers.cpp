@@ -60,6 +60,14 @@ TEST_F(Buffers, KeptBytesAreBounded) {
   EXPECT_LE(transfer::pooled_bytes(), std::size_t{1} << 20);
 }
 
+TEST_F(Buffers, AWindowOfMessagesIsKept) {
+  {
+    std::vector<PoolBuffer> window(32);
+    for (PoolBuffer& wire : window) wire = PoolBuffer(MemoryKind::host, -1, 1 << 20);
+  }
+  EXPECT_EQ(transfer::pooled_bytes(), std::size_t{32} << 20);
+}
+
 TEST_F(Buffers, LimitZeroKeepsNothing) {
   transfer::set_pool_limit(0);
   { const PoolBuffer wire(MemoryKind::pinned, 0, 100); }

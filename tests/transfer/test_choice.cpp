@@ -147,6 +147,29 @@ TEST_F(Choice, GpuMemoryThatTheLibraryReadsStaysThereUnlessTheMessageIsShort) {
   EXPECT_NE(choose(small_blocks_, MemoryKind::device, Side::sender), Scheme::device);
 }
 
+TEST_F(Choice, GpuMemoryGoesDirectWhereThatIsSooner) {
+  const auto goes_direct = [&](layout::Offset bytes, model::Pair pair) {
+    const auto type = described(layout::vector(bytes / 8, 8, 16, byte_));
+    return transfer::choose_direct({&type, 1, nullptr, Location{MemoryKind::device, 0}}, pair);
+  };
+  EXPECT_FALSE(goes_direct(512, model::Pair::peer_gpu));
+  for (const layout::Offset bytes : {1 << 10, 64 << 10, 1 << 20, 128 << 20}) {
+    EXPECT_TRUE(goes_direct(bytes, model::Pair::peer_gpu));
+    EXPECT_FALSE(goes_direct(bytes, model::Pair::same_node));
+    EXPECT_FALSE(goes_direct(bytes, model::Pair::other_node));
+  }
+  // Two processes take turns on one GPU.
+  EXPECT_FALSE(goes_direct(64 << 10, model::Pair::same_gpu));
+  EXPECT_TRUE(goes_direct(4 << 20, model::Pair::same_gpu));
+  model::profile().gpu.change_process_ns = 1e9;
+  EXPECT_FALSE(goes_direct(4 << 20, model::Pair::same_gpu));
+  transfer::force_scheme(Scheme::direct);
+  EXPECT_TRUE(goes_direct(1 << 10, model::Pair::same_gpu));
+  EXPECT_FALSE(goes_direct(512, model::Pair::same_gpu));
+  transfer::force_scheme(Scheme::oneshot);
+  EXPECT_FALSE(goes_direct(128 << 20, model::Pair::peer_gpu));
+}
+
 TEST_F(Choice, FollowsTheModelsCosts) {
   model::profile().gpu.mapped_read_bytes_per_ns = 1;
   EXPECT_EQ(choose(large_blocks_, MemoryKind::device, Side::receiver), Scheme::staged);

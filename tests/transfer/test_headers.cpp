@@ -187,6 +187,46 @@ TEST_F(Slots, OfASenderThatHasEndedAreNotWaitedFor) {
   offer.release();
 }
 
+/// What arrives proves that what the same sender has sent before it, of the same envelope, has been matched.
+TEST_F(Slots, AreTakenBackWhenTheyAreLost) {
+  using headers::Envelope;
+  headers::InboxHead& head = inbox_.head();
+  const auto depart = [&](const Envelope& envelope) {
+    SlotsOffer offer;
+    header_ = Header(nonce(1), 2000, 1);
+    EXPECT_TRUE(offer.secure(buffer(2000), inbox_, header_, envelope));
+    offer.release();
+    return header_.way<SlotsWay>()->slots[0];
+  };
+  const auto take = [&](unsigned slot) {
+    headers::note_arrival(head, head.words[slot]);
+    head.free_slots.fetch_or(std::uint64_t{1} << slot);
+  };
+  depart({1, 7});
+  const auto other_tag = depart({1, 8}), other_communicator = depart({2, 7}), unordered = depart({0, 7});
+  depart({1, 7});
+  const auto arrived = depart({1, 7}), younger = depart({1, 7});
+  EXPECT_EQ(57, free_slots());
+  // While there are enough nobody looks.
+  take(arrived);
+  EXPECT_FALSE(headers::may_be_lost());
+  take(depart({1, 9}));
+  for (int k = 0; k < 52; ++k) depart({0, 0});
+  EXPECT_FALSE(headers::may_be_lost());
+  take(depart({1, 9}));
+  EXPECT_TRUE(headers::may_be_lost());
+  headers::take_back_lost_slots(head);
+  EXPECT_FALSE(headers::may_be_lost());
+  EXPECT_EQ(6, free_slots());
+  head.are_slots_short.store(true);
+  take(younger);
+  EXPECT_EQ(7, free_slots());
+  headers::take_back_lost_slots(head);
+  EXPECT_EQ(9, free_slots());
+  for (const unsigned slot : {other_tag, other_communicator, unordered})
+    EXPECT_EQ(0u, head.free_slots.load() >> slot & 1u) << slot;
+}
+
 TEST_F(Slots, AreForMessagesOfALength) {
   SlotsOffer offer;
   EXPECT_FALSE(secure(offer, 1023));

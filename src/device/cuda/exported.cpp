@@ -30,6 +30,18 @@ cudaError_t range_of(const void* address, MemoryHandle& handle) noexcept {
 
 }  // namespace
 
+/// Of the UUID, which is a GPU's own, or an instance's of a GPU in parts.
+std::uint64_t CudaRuntime::gpu_number(int device) noexcept {
+  cudaDeviceProp properties;
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, device); error != cudaSuccess) {
+    failed("reading the GPU's properties", error);
+    return 0;
+  }
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char byte : properties.uuid.bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  return hash;
+}
+
 std::uint64_t CudaRuntime::allocation_number(const void* address) noexcept { return cuda::allocation_number(address); }
 
 Status CudaRuntime::export_memory(const void* address, MemoryHandle& handle) noexcept {
@@ -40,6 +52,7 @@ Status CudaRuntime::export_memory(const void* address, MemoryHandle& handle) noe
   const OutsideCapture outside;
   handle.number = cuda::allocation_number(address);
   handle.process = getpid();
+  handle.gpu = gpu_number(location.device);
   cudaError_t error = range_of(address, handle);
   cudaIpcMemHandle_t driver_handle;
   std::size_t free = 0, total = 0;

@@ -25,6 +25,7 @@ class CudaRuntime final : public Runtime {
   Status synchronize(int device, void* stream) noexcept override;
   bool is_idle(int device, void* stream) noexcept override;
   Status enable_peer(int device, int peer) noexcept override;
+  std::uint64_t gpu_number(int device) noexcept override;
   std::uint64_t allocation_number(const void* address) noexcept override;
   Status export_memory(const void* address, MemoryHandle& handle) noexcept override;
   Status open_memory(const MemoryHandle& handle, int device, void** base) noexcept override;

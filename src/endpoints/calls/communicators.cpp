@@ -1,5 +1,6 @@
 // What a program asks an endpoints communicator, and how it makes and frees others.
 #include <algorithm>
+#include <cstring>
 
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/creation.hpp"
@@ -95,11 +96,32 @@ int Comm_dup_with_info(Endpoint& endpoint, MPI_Comm, MPI_Info info, MPI_Comm* ma
   return duplicate(endpoint, &info, made);
 }
 
-int Comm_split_type(Endpoint& endpoint, MPI_Comm, int type, int key, MPI_Info, MPI_Comm* made) {
-  if (type != MPI_COMM_TYPE_SHARED && type != MPI_UNDEFINED) return raise(endpoint, unserved("MPI_Comm_split_type"));
+namespace {
+
+/// What the info key says of a guided split: the library's other resources are not known here, and MPI gives
+/// MPI_COMM_NULL for what is not known (MPI 5.0, 7.4.2).
+bool asks_for_shared_memory(MPI_Info info) noexcept {
+  if (info == MPI_INFO_NULL) return false;
+  char value[32] = "";
+  int is_there = 0;
+  native.Info_get(info, "mpi_hw_resource_type", sizeof value - 1, value, &is_there);
+  return is_there != 0 && std::strcmp(value, "mpi_shared_memory") == 0;
+}
+
+}  // namespace
+
+int Comm_split_type(Endpoint& endpoint, MPI_Comm, int type, int key, MPI_Info info, MPI_Comm* made) {
+  bool by_node = type == MPI_COMM_TYPE_SHARED;
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+  const bool is_guided = type == MPI_COMM_TYPE_HW_GUIDED;
+#else
+  const bool is_guided = false;
+#endif
+  if (is_guided) by_node = asks_for_shared_memory(info);
+  if (!by_node && !is_guided && type != MPI_UNDEFINED) return raise(endpoint, unserved("MPI_Comm_split_type"));
   int node = 0;
   int code = find_node(endpoint, node);
-  if (code == MPI_SUCCESS) code = split(endpoint, type == MPI_UNDEFINED ? MPI_UNDEFINED : node, key, false, made);
+  if (code == MPI_SUCCESS) code = split(endpoint, by_node ? node : MPI_UNDEFINED, key, false, made);
   return raise(endpoint, code);
 }
 

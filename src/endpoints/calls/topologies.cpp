@@ -48,6 +48,25 @@ Topology make_grid(std::vector<int> dimensions, std::vector<int> periods, int ra
   return grid;
 }
 
+void attach_topology(MPI_Comm made, Topology topology) {
+  if (Endpoint* endpoint = made == MPI_COMM_NULL ? nullptr : find(made))
+    endpoint->topology = std::make_shared<const Topology>(std::move(topology));
+}
+
+const Topology* topology_of(const Endpoint& endpoint, int kind, int& code) noexcept {
+  const Topology* topology = endpoint.topology.get();
+  if (topology != nullptr && topology->kind == kind) return topology;
+  code = calls::raise(endpoint, MPI_ERR_TOPOLOGY);
+  return nullptr;
+}
+
+bool is_rank(const Endpoint& endpoint, int rank) noexcept { return rank >= 0 && rank < endpoint.communicator->size(); }
+
+void copy_at_most(const std::vector<int>& from, int most, int* to) {
+  const std::size_t count = std::min(from.size(), static_cast<std::size_t>(std::max(most, 0)));
+  std::copy_n(from.begin(), count, to);
+}
+
 namespace calls {
 namespace {
 
@@ -87,26 +106,6 @@ int make_of_first(Endpoint& endpoint, int ranks, MPI_Comm* made) {
   return split(endpoint, endpoint.rank < ranks ? 0 : MPI_UNDEFINED, endpoint.rank, false, made);
 }
 
-void attach(MPI_Comm made, Topology topology) {
-  if (Endpoint* endpoint = made == MPI_COMM_NULL ? nullptr : find(made))
-    endpoint->topology = std::make_shared<const Topology>(std::move(topology));
-}
-
-/// The topology of that kind, or an error raised: then null.
-const Topology* topology_of(const Endpoint& endpoint, int kind, int& code) noexcept {
-  const Topology* topology = endpoint.topology.get();
-  if (topology != nullptr && topology->kind == kind) return topology;
-  code = raise(endpoint, MPI_ERR_TOPOLOGY);
-  return nullptr;
-}
-
-bool is_rank(const Endpoint& endpoint, int rank) noexcept { return rank >= 0 && rank < endpoint.communicator->size(); }
-
-void copy_at_most(const std::vector<int>& from, int most, int* to) {
-  const std::size_t count = std::min(from.size(), static_cast<std::size_t>(std::max(most, 0)));
-  std::copy_n(from.begin(), count, to);
-}
-
 std::pair<int, int> edges_of(const Topology& graph, int rank) noexcept {
   const auto i = static_cast<std::size_t>(rank);
   return {rank == 0 ? 0 : graph.index[i - 1], graph.index[i]};
@@ -126,7 +125,7 @@ int Cart_create(Endpoint& endpoint, MPI_Comm, int count, const int* dimensions, 
   if (code == MPI_SUCCESS) code = make_of_first(endpoint, ranks, made);
   if (code != MPI_SUCCESS) return raise(endpoint, code);
   if (endpoint.rank < ranks)
-    attach(*made, make_grid({dimensions, dimensions + count}, {periods, periods + count}, endpoint.rank));
+    attach_topology(*made, make_grid({dimensions, dimensions + count}, {periods, periods + count}, endpoint.rank));
   return MPI_SUCCESS;
 }
 
@@ -197,7 +196,7 @@ int Cart_sub(Endpoint& endpoint, MPI_Comm, const int* remains, MPI_Comm* made) {
   }
   code = split(endpoint, colour, rank, false, made);
   if (code != MPI_SUCCESS) return raise(endpoint, code);
-  attach(*made, make_grid(std::move(dimensions), std::move(periods), rank));
+  attach_topology(*made, make_grid(std::move(dimensions), std::move(periods), rank));
   return MPI_SUCCESS;
 }
 
@@ -213,7 +212,7 @@ int Graph_create(Endpoint& endpoint, MPI_Comm, int nodes, const int* index, cons
   const auto [first, last] = edges_of(graph, endpoint.rank);
   graph.sources.assign(edges + first, edges + last);
   graph.destinations = graph.sources;
-  attach(*made, std::move(graph));
+  attach_topology(*made, std::move(graph));
   return MPI_SUCCESS;
 }
 

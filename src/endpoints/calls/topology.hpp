@@ -1,6 +1,7 @@
 // Virtual topologies of endpoints (MPI 5.0, 8): which ranks an endpoint's neighbours are.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "endpoints/endpoint.hpp"
@@ -25,5 +26,13 @@ struct Topology {
 
 /// The grid as one of its ranks sees it.
 Topology make_grid(std::vector<int> dimensions, std::vector<int> periods, int rank);
+
+/// Gives a communicator that has just been made its topology; nothing for MPI_COMM_NULL.
+void attach_topology(MPI_Comm made, Topology topology);
+/// The endpoint's topology if it is of that kind; else null, with MPI_ERR_TOPOLOGY raised and in `code`.
+const Topology* topology_of(const Endpoint& endpoint, int kind, int& code) noexcept;
+bool is_rank(const Endpoint& endpoint, int rank) noexcept;
+/// The first elements, `most` of them at most.
+void copy_at_most(const std::vector<int>& from, int most, int* to);
 
 }  // namespace gapless::mpi::endpoints

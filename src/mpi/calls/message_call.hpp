@@ -73,6 +73,20 @@ struct MessageArguments {
     }
   }
 
+  /// Does a header that comes in the message's place land where the program wants its contiguous message, so that the
+  /// library receives as it was asked, and a look at the first bytes tells the two apart? Then the datatype's record.
+  static const TypeRecord* is_looked_at(const Tuple& all) noexcept {
+    const TypeRecord* record = type_cache::find_in_table(std::get<place<Kind::receive> + 2>(all));
+    const bool is_plain = record != nullptr && record->takes_headers && !counts_native_messages &&
+                          !headers::are_stashed() && !device::in_use();
+    constexpr auto header_bytes = static_cast<std::int64_t>(transfer::headers::Header::size);
+    // Of shorter ones nothing may be read, and a wrong count is the library's business.
+    std::int64_t bytes = 0;
+    const auto count = static_cast<std::int64_t>(std::get<place<Kind::receive> + 1>(all));
+    const bool is_long = is_plain && !__builtin_mul_overflow(record->size, count, &bytes) && bytes >= header_bytes;
+    return is_long && headers::are_looked_for() ? record : nullptr;
+  }
+
   template <Kind side>
   using Count = std::tuple_element_t<static_cast<std::size_t>(place<side> + 1), Tuple>;
 
@@ -130,14 +144,17 @@ struct MessageArguments {
   /// and buffered ones need nothing of the peer.
   /// `may_stay`: Side::offer().
   static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out, [[maybe_unused]] bool may_stay,
-                    [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr) noexcept {
+                    [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr,
+                    [[maybe_unused]] std::size_t packed_later = 0) noexcept {
     constexpr std::string_view name = Row::name;
     constexpr bool may_be_offered = name.starts_with("MPI_Send") || name.starts_with("MPI_Isend") ||
                                     name.starts_with("MPI_Rsend") || name.starts_with("MPI_Irsend");
     if constexpr (has<Kind::send> && may_be_offered) {
       if (headers::are_looked_for()) {
-        out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments), has<Kind::receive>, may_stay,
-                  has<Kind::receive> ? nullptr : timed);
+        constexpr Kind tag = has<Kind::receive> ? Kind::send_tag : Kind::tag;
+        out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments),
+                  std::get<place<tag>>(arguments), has<Kind::receive>, may_stay, has<Kind::receive> ? nullptr : timed,
+                  packed_later);
       }
     }
   }
@@ -210,7 +227,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     if (Base::template is_native<Kind::send>(all) && Base::template is_native<Kind::receive>(all)) [[likely]]
       return Row::native_function()(arguments...);
     if constexpr (only_receives) {
-      if (const TypeRecord* record = is_looked_at(all)) [[likely]] {
+      if (const TypeRecord* record = Base::is_looked_at(all)) [[likely]] {
         const int code = Row::native_function()(arguments...);
         const void* landing = address_of(std::get<Base::template place<Kind::receive>>(all), record->first_byte);
         if (code == MPI_SUCCESS && transfer::headers::is_header(landing, transfer::headers::Header::size)) [[unlikely]]
@@ -225,19 +242,6 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   static constexpr bool only_receives = Base::template has<Kind::source> && Base::template has<Kind::status> &&
                                         !Base::template has<Kind::send> && Base::template has<Kind::receive>;
 
-  /// Does a header that comes in the message's place land where the program wants its contiguous message, so that the
-  /// library receives as it was asked, and a look at the first bytes tells the two apart? Then the datatype's record.
-  static const TypeRecord* is_looked_at(const Tuple& all) noexcept {
-    const TypeRecord* record = type_cache::find_in_table(std::get<Base::template place<Kind::receive> + 2>(all));
-    const bool is_plain = record != nullptr && record->takes_headers && !counts_native_messages &&
-                          !headers::are_stashed() && !device::in_use();
-    constexpr auto header_bytes = static_cast<std::int64_t>(transfer::headers::Header::size);
-    // Of shorter ones nothing may be read, and a wrong count is the library's business.
-    std::int64_t bytes = 0;
-    const auto count = static_cast<std::int64_t>(std::get<Base::template place<Kind::receive> + 1>(all));
-    const bool is_long = is_plain && !__builtin_mul_overflow(record->size, count, &bytes) && bytes >= header_bytes;
-    return is_long && headers::are_looked_for() ? record : nullptr;
-  }
   /// The header has landed.
   [[gnu::noinline]] static int fetch(Arguments... arguments) {
     const Tuple all(arguments...);

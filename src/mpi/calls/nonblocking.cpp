@@ -26,7 +26,7 @@ template <class Row, auto exchange, class Count>
   if (pending == nullptr) return raise_on_communicator(communicator, MPI_ERR_NO_MEM);
   auto& both = pending->make<requests::Exchange<Count>>(memory, count, datatype, destination == MPI_PROC_NULL, memory,
                                                         count, datatype, source == MPI_PROC_NULL);
-  if (both.in.packs()) both.out.offer(communicator, destination, true, false);
+  if (both.in.packs()) both.out.offer(communicator, destination, send_tag, true, false);
   int code = MPI_SUCCESS;
   const bool fails =
       !both.prepare(Row::name, code) || (both.in.is_opaque() && (code = both.in.fill(Row::name)) != MPI_SUCCESS);

@@ -70,15 +70,16 @@ class Side {
 
   /// Sends a header in the message's place, if that is sooner, the peer listens and it can be had now. `whole`: all is
   /// packed before the call, for the call waits for the peer. `may_stay`: the memory may be read until complete() or
-  /// its kin. `timed`: of a blocking call that only sends.
-  void offer(MPI_Comm communicator, int destination, bool whole, bool may_stay,
-             std::optional<transfer::CorrectedSend>* timed = nullptr) noexcept {
+  /// its kin. `timed`: of a blocking call that only sends. `packed_later`: so many bytes of GPU memory may wait, to be
+  /// packed together with those of others.
+  void offer(MPI_Comm communicator, int destination, int tag, bool whole, bool may_stay,
+             std::optional<transfer::CorrectedSend>* timed = nullptr, std::size_t packed_later = 0) noexcept {
     if (owner_ != Owner::ours) return;
     const bool is_on_host = !user_.is_gpu_memory();
     const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer);
     const bool may_take_fabric = is_on_host && may_stay && transfer::choose_fabric(user_.buffer);
     if (is_on_host && !may_take_slots && !may_take_fabric) return;
-    transfer::headers::Inbox* const inbox = headers::find_inbox(communicator, destination);
+    const auto [inbox, number] = headers::find_listener(communicator, destination);
     if (inbox == nullptr) return;
     if (may_take_fabric && offer_.emplace().secure_fabric(user_.buffer, *inbox)) {
       packed_type_.reset();
@@ -90,7 +91,7 @@ class Side {
       correct(*timed, peer_number(communicator, destination), transfer::Scheme::slots);
       if ((*timed)->scheme() != transfer::Scheme::slots) return;
     }
-    if (!offer_.emplace().secure(user_.buffer, *inbox)) {
+    if (!offer_.emplace().secure(user_.buffer, *inbox, {number, tag}, may_stay, packed_later)) {
       if (timed != nullptr) timed->reset();
       return offer_.reset();
     }
@@ -114,18 +115,16 @@ class Side {
   void sent() noexcept {
     if (offer_) offer_->release();
   }
-  /// Of a message that is sent by a fabric.
-  bool goes_by_fabric() const noexcept { return offer_ && offer_->fabric() != nullptr; }
-  /// Is its memory still needed?
-  bool is_under_way() noexcept { return goes_by_fabric() && offer_->fabric()->is_under_way(); }
-  /// Until it is not: MPI_SUCCESS, or the error that is to be raised.
+  /// Does the message need its memory beyond the library's call?
+  bool goes_on() const noexcept { return offer_ && offer_->goes_on(); }
+  bool is_under_way() noexcept { return goes_on() && offer_->is_under_way(); }
+  /// Until it does not: MPI_SUCCESS, or the error that is to be raised.
   int complete() noexcept {
-    return !goes_by_fabric() || offer_->fabric()->wait() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
+    return !goes_on() || offer_->wait() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
   }
   /// The same without waiting for the receiver.
   int complete_alone() noexcept {
-    return !goes_by_fabric() || offer_->fabric()->complete_alone() == transfer::Result::ok ? MPI_SUCCESS
-                                                                                           : peer_failure();
+    return !goes_on() || offer_->complete_alone() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
   }
 
   /// Lets the times of earlier sends have a say in the scheme, and times this one. Of a blocking call that is not
@@ -143,21 +142,28 @@ class Side {
   }
   /// Can packing wait, to be done together with that of others?
   bool may_wait(std::size_t most_bytes) const noexcept {
+    if (offer_) return offer_->is_to_be_packed();
     return packs() && message_->joins_batches() && message_->packed_size() <= most_bytes;
   }
-  std::size_t packed_size() const noexcept { return message_->packed_size(); }
+  std::size_t packed_size() const noexcept {
+    return offer_ ? static_cast<std::size_t>(offer_->header().bytes()) : message_->packed_size();
+  }
   /// The same of a message that is packed each time that it is sent.
   bool reserve(const char* function, int& code) noexcept {
     return prepare_by([](transfer::Operation& message) { return message.reserve(); }, function, code);
   }
-  /// Packs what the memory holds now, together with others. Precondition: reserve() was true, and packs().
-  void pack_in(transfer::Batch& batch) noexcept { message_->start_in(batch); }
-  /// The batch has been packed.
-  void is_packed() noexcept { split(); }
+  /// Packs what the memory holds now, together with others. Precondition: reserve() was true, and packs() or
+  /// may_wait().
+  void pack_in(transfer::Batch& batch) noexcept { offer_ ? offer_->pack_in(batch) : message_->start_in(batch); }
+  /// The batch has been packed, and the message leaves.
+  void is_packed() noexcept {
+    split();
+    sent();
+  }
   /// Packs without others, and waits.
   transfer::Result pack_alone() noexcept {
-    const transfer::Result result = message_->wait(message_->start());
-    split();
+    const transfer::Result result = offer_ ? offer_->pack_alone() : message_->wait(message_->start());
+    if (result == transfer::Result::ok) is_packed();
     return result;
   }
 
@@ -249,6 +255,8 @@ class Side {
     code = unpack_in(batch, status);
     const transfer::Result result = batch.run();
     has_unpacked();
+    if (transfer::headers::may_be_lost()) [[unlikely]]
+      headers::take_back_lost_slots();
     if (result != transfer::Result::ok) code = gpu_failure(function, result);
     status.deliver();
     return code == MPI_SUCCESS || code == raised_already ? code : raise(code);
@@ -289,7 +297,7 @@ class Side {
     const transfer::Described& type = *user_.buffer.type;
     landing_ = static_cast<std::byte*>(const_cast<void*>(address_of(user_.buffer.memory, type.layout->base)));
     constexpr auto length = static_cast<layout::Offset>(header_bytes);
-    if (type.elements != nullptr && type.elements->whole(length) == length) return;
+    if (!type.has_long_doubles && type.elements != nullptr && type.elements->whole(length) == length) return;
     if (buffer_size() > static_cast<std::size_t>(std::numeric_limits<Count>::max())) return;
     lands_as_bytes_ = true;
     memory_ = landing_;
@@ -398,7 +406,7 @@ class Side {
       return false;
     }
     if (!packs()) {
-      if (counts_native_messages) record_native(count_, datatype_);
+      if (counts_native_messages && !offer_) record_native(count_, datatype_);
       return true;
     }
     transfer::Result result = prepare(*message_);

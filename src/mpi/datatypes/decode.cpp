@@ -194,6 +194,14 @@ Offset aligned_element_of_named(const Datatype& type) {
   return is_number && type.size() <= widest_aligned_element ? type.size() : 0;
 }
 
+bool is_of_long_doubles(MPI_Datatype named) noexcept {
+  return named == MPI_LONG_DOUBLE || named == MPI_C_LONG_DOUBLE_COMPLEX || named == MPI_LONG_DOUBLE_INT;
+}
+
+bool have_long_doubles(const Children& children) {
+  return std::ranges::any_of(children.all(), [](const Decoded* child) { return child->has_long_doubles; });
+}
+
 Offset widest_element_of(const Children& children) {
   Offset widest = 0;
   for (const Decoded* child : children.all()) widest = std::max(widest, child->widest_element);
@@ -310,7 +318,8 @@ class Decoder {
       Datatype named = with_library_bounds(named_type(handle, bounds), bounds);
       const Offset element = aligned_element_of_named(named);
       const Offset widest = named.layout->is_contiguous() ? named.size() : 0;
-      return {std::move(named), element, widest, std::make_shared<const Elements>(bounds.size)};
+      return {std::move(named), element, widest, std::make_shared<const Elements>(bounds.size),
+              is_of_long_doubles(handle)};
     }
     const Contents& contents = held_.emplace_back(handle, envelope);
     Children children;
@@ -318,7 +327,7 @@ class Decoder {
     for (const MPI_Datatype type : contents.types()) children.add(decode_again(type));
     return {with_library_bounds(construct(envelope.combiner, contents, children, bounds), bounds),
             aligned_element_of(envelope.combiner, contents, children), widest_element_of(children),
-            elements_of(envelope.combiner, contents, children, bounds)};
+            elements_of(envelope.combiner, contents, children, bounds), have_long_doubles(children)};
   }
 
   std::unordered_map<std::uintptr_t, Decoded> known_;

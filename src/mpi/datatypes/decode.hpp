@@ -21,6 +21,8 @@ struct Decoded {
   layout::Offset widest_element = 0;
   /// Null for what has very many fields.
   layout::ElementsPointer elements{};
+  /// Are there long doubles? A library that moves them one by one need not move their padding.
+  bool has_long_doubles = false;
 };
 
 /// What the datatype is, or nothing where it is better left to the library: an unknown constructor, or a size or bound

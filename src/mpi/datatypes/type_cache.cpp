@@ -106,6 +106,7 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
   described.facts = layout::facts_of(*described.layout);
   described.extent = datatype.extent();
   described.elements = decoded->elements;
+  described.has_long_doubles = decoded->has_long_doubles;
   described.contiguous_repeats = described.layout->is_contiguous() && described.extent == described.layout->size;
   record.plain = described.contiguous_repeats;
   const transfer::Buffer one{&described, 1, nullptr, {}};
@@ -114,8 +115,8 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
       transfer::choose(one, transfer::Side::sender) == transfer::Scheme::native && !may_go_by_slots;
   constexpr auto header_bytes = static_cast<layout::Offset>(transfer::headers::Header::size);
   record.size = described.layout->size;
-  record.takes_headers =
-      record.plain && described.elements != nullptr && described.elements->whole(header_bytes) == header_bytes;
+  record.takes_headers = record.plain && !described.has_long_doubles && described.elements != nullptr &&
+                         described.elements->whole(header_bytes) == header_bytes;
   record.one_is_native_in_packing = transfer::choose_packing(one) == transfer::Scheme::native;
   record.first_byte = described.facts.true_lower_bound;
   record.described = std::make_shared<const Described>(std::move(described));
@@ -126,6 +127,7 @@ TypeRecord* analyse(MPI_Datatype handle, bool predefined) {
   TypeRecord* record = new_record();
   try {
     describe(handle, *record);
+    record->is_predefined = predefined;
   } catch (const std::exception&) {
     recycle(record);
     throw;

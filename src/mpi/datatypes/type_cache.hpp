@@ -31,8 +31,11 @@ struct TypeRecord {
   bool one_is_native_in_packing = true;
   /// Packed bytes of one of the type; 0 where it is not described.
   std::int64_t size = 0;
-  /// Plain, and a header is whole elements of it: one may land in a receive of the library's own.
+  /// Plain, and a header is whole elements of it, each of which the library moves whole: one may land in a receive of
+  /// the library's own.
   bool takes_headers = false;
+  /// Nobody can free the type, so the record stays.
+  bool is_predefined = false;
   /// Where the first byte of a buffer lies, from its address: an absolute address where the buffer is MPI_BOTTOM.
   std::intptr_t first_byte = 0;
   /// Valid and not empty, but not understood: in GPU memory it cannot be served.

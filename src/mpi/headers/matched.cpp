@@ -12,6 +12,7 @@
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/requests/deferred.hpp"
+#include "mpi/requests/outstanding.hpp"
 #include "mpi/table/entry_points.hpp"
 
 namespace gapless::mpi::headers {
@@ -166,7 +167,7 @@ int probe_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Status*
 }
 
 void hand_out(const Matched& matched, MPI_Message* message, MPI_Status* wanted) noexcept {
-  give(matched);
+  if (matched.handle != MPI_MESSAGE_NO_PROC) give(matched);
   *message = matched.handle;
   deliver(matched.status, wanted);
 }
@@ -242,6 +243,12 @@ std::optional<Matched> take_given(MPI_Message handle) noexcept {
   const Matched result = *found;
   given.erase(found);
   return result;
+}
+
+void take_back_lost_slots() noexcept {
+  // A receive of another thread may have been answered by the library, and not yet have fetched.
+  if (runtime::is_multithreaded() || !requests::are_none() || are_stashed() || !messages().given.empty()) return;
+  transfer::headers::take_back_lost_slots(transfer::headers::own_inbox().head());
 }
 
 void forget_messages(MPI_Comm communicator) noexcept {

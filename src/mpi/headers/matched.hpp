@@ -44,6 +44,10 @@ void give(const Matched& matched) noexcept;
 /// The program receives the message of that handle: what is known of it, once.
 std::optional<Matched> take_given(MPI_Message handle) noexcept;
 
+/// Has slots of this process that no message will be fetched from taken back, if nothing is now received, and what has
+/// been matched is received.
+void take_back_lost_slots() noexcept;
+
 /// The communicator ends: nothing of it is left to be received.
 void forget_messages(MPI_Comm communicator) noexcept;
 

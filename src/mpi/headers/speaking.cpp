@@ -84,10 +84,17 @@ void translate(MPI_Comm communicator, WorldRanks& ranks) {
   native.Group_free(&own);
 }
 
-/// The ranks of communicators that have been used, by handle: an attribute's delete callback takes them out.
+/// A communicator that has been used.
+struct Known {
+  WorldRanks ranks;
+  std::uint32_t number = 0;  ///< that no other communicator of this process ever has
+};
+
+/// The communicators that have been used, by handle: an attribute's delete callback takes them out.
 struct Table {
-  std::shared_mutex mutex;
-  std::unordered_map<std::uintptr_t, WorldRanks> ranks;
+  std::shared_mutex mutex;  ///< guards all below, for programs with MPI_THREAD_MULTIPLE
+  std::unordered_map<std::uintptr_t, Known> known;
+  std::uint32_t last_number = 0;
 };
 
 // Never destroyed: communicators may end while the process does.
@@ -96,35 +103,48 @@ Table& table() noexcept {
   return instance;
 }
 
+/// Takes a lock of that kind where several threads may be here.
+template <class Lock>
+Lock lock_as() {
+  return runtime::is_multithreaded() ? Lock(table().mutex) : Lock(table().mutex, std::defer_lock);
+}
+
 int forget(MPI_Comm communicator, int, void*, void*) {
-  const std::lock_guard lock(table().mutex);
-  table().ranks.erase(number_of(communicator));
+  const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
+  table().known.erase(number_of(communicator));
   return MPI_SUCCESS;
 }
 
-/// The rank in MPI_COMM_WORLD, negative if it has none, of a rank of a communicator; nothing where the communicator is
-/// not in the table.
-std::optional<int> look_up(MPI_Comm communicator, int rank) noexcept {
-  const std::shared_lock lock(table().mutex);
-  const auto found = table().ranks.find(number_of(communicator));
-  if (found == table().ranks.end()) return std::nullopt;
-  const bool is_rank = rank >= 0 && static_cast<std::size_t>(rank) < found->second.size();
-  return is_rank ? found->second[static_cast<std::size_t>(rank)] : -1;
+/// A rank of a communicator.
+struct Place {
+  int rank = -1;                   ///< in MPI_COMM_WORLD, negative if it has none
+  std::uint32_t communicator = 0;  ///< Known::number
+};
+
+/// Nothing where the communicator is not in the table.
+std::optional<Place> look_up(MPI_Comm communicator, int rank) noexcept {
+  const auto lock = lock_as<std::shared_lock<std::shared_mutex>>();
+  const auto found = table().known.find(number_of(communicator));
+  if (found == table().known.end()) return std::nullopt;
+  const auto& [ranks, number] = found->second;
+  const bool is_rank = rank >= 0 && static_cast<std::size_t>(rank) < ranks.size();
+  return Place{is_rank ? ranks[static_cast<std::size_t>(rank)] : -1, number};
 }
 
-int translate_first(MPI_Comm communicator, int rank) noexcept {
+Place translate_first(MPI_Comm communicator, int rank) noexcept {
   try {
-    if (!is_intracommunicator(communicator)) return -1;
+    if (!is_intracommunicator(communicator)) return {};
     WorldRanks ranks;
     translate(communicator, ranks);
     {
-      const std::lock_guard lock(table().mutex);
-      table().ranks.insert_or_assign(number_of(communicator), std::move(ranks));
+      const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
+      Known known{std::move(ranks), ++table().last_number};
+      table().known.insert_or_assign(number_of(communicator), std::move(known));
     }
     if (native.Comm_set_attr(communicator, keyval, nullptr) != MPI_SUCCESS) forget(communicator, 0, nullptr, nullptr);
-    return look_up(communicator, rank).value_or(-1);
+    return look_up(communicator, rank).value_or(Place{});
   } catch (const std::exception&) {
-    return -1;
+    return {};
   }
 }
 
@@ -146,10 +166,12 @@ void end() noexcept {
   if (are_looked_for()) native.Comm_free_keyval(&keyval);
 }
 
-transfer::headers::Inbox* find_inbox(MPI_Comm communicator, int destination) noexcept {
-  if (!are_looked_for() || communicator == MPI_COMM_NULL) return nullptr;
-  const auto found = look_up(communicator, destination);
-  return transfer::headers::find_inbox(found ? *found : translate_first(communicator, destination));
+Listener find_listener(MPI_Comm communicator, int destination) noexcept {
+  if (!are_looked_for() || communicator == MPI_COMM_NULL || transfer::headers::has_ended()) return {};
+  const auto known = look_up(communicator, destination);
+  const Place place = known ? *known : translate_first(communicator, destination);
+  // Of several threads nobody knows whose message leaves first.
+  return {transfer::headers::find_inbox(place.rank), runtime::is_multithreaded() ? 0 : place.communicator};
 }
 
 }  // namespace gapless::mpi::headers

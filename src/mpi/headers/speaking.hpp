@@ -2,6 +2,8 @@
 // transfer/headers.
 #pragma once
 
+#include <cstdint>
+
 #include "mpi/table/abi.hpp"
 #include "transfer/headers/speakers.hpp"
 
@@ -11,15 +13,20 @@ namespace gapless::mpi::headers {
 /// wanted, the process was spawned, or the MPI library itself writes to GPU memory, where a header could not be looked
 /// at.
 void start() noexcept;
-/// Precondition: the library works.
+/// The world ends. Precondition: the library works.
 void end() noexcept;
 
 /// May a receive of this process take a header?
 inline bool are_looked_for() noexcept { return transfer::headers::is_listening(); }
 
-/// Where a message to that rank of the communicator may go by header; null where it may not: on intercommunicators, to
-/// processes outside MPI_COMM_WORLD, to those without gapless or elsewhere. The ranks of a communicator are translated
-/// once.
-transfer::headers::Inbox* find_inbox(MPI_Comm communicator, int destination) noexcept;
+/// Where a message may go by header.
+struct Listener {
+  transfer::headers::Inbox* inbox = nullptr;  ///< null where it may not
+  std::uint32_t communicator = 0;             ///< for transfer::headers::Envelope
+};
+
+/// The listener behind that rank of the communicator. None on intercommunicators, outside MPI_COMM_WORLD, without
+/// gapless or elsewhere. The ranks of a communicator are translated once.
+Listener find_listener(MPI_Comm communicator, int destination) noexcept;
 
 }  // namespace gapless::mpi::headers

@@ -83,9 +83,9 @@ void end() noexcept {
   early_uses::clear_table();
   free_split_types();
   free_byte_types();
-  headers::end();
   native.Type_free_keyval(&type_keyval_);
   if (model == Model::world) {
+    headers::end();
     native.Comm_free(&private_communicator);
     native.Comm_free_keyval(&end_keyval);
   } else {
@@ -116,7 +116,7 @@ bool start_in_world() noexcept {
   model = Model::world;
   int level = MPI_THREAD_MULTIPLE;
   native.Query_thread(&level);
-  multithreaded.store(level == MPI_THREAD_MULTIPLE, std::memory_order_relaxed);
+  multithreaded.store(level == MPI_THREAD_MULTIPLE || open_sessions > 0, std::memory_order_relaxed);
   int size = 0;
   native.Comm_size(MPI_COMM_WORLD, &size);
   alone.store(size == 1, std::memory_order_relaxed);
@@ -271,10 +271,13 @@ int finalize() {
 
 #if GAPLESS_DECLARED_Session_init
 int session_initialize(MPI_Info info, MPI_Errhandler handler, MPI_Session* session) {
+  requests::start_deferred();
   const int code = native.Session_init(info, handler, session);
   if (code == MPI_SUCCESS) {
     const std::lock_guard lock(mutex);
     ++open_sessions;
+    // The session's threads may call beside the world's, whatever the levels of both are.
+    multithreaded.store(true, std::memory_order_relaxed);
   }
   return code;
 }

@@ -8,6 +8,7 @@
 #include "mpi/headers/matched.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/requests/deferred.hpp"
+#include "mpi/requests/looked_at.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/table/entry_points.hpp"
 
@@ -33,14 +34,6 @@ class Scratch {
   std::unique_ptr<T[]> many_;
   T* data_ = few_.data();
 };
-
-// Of a message that is too long MPICH 5.0.2 tells MPI_COMM_WORLD's handler, where a call completes
-// an array of requests, or looks at one.
-#if defined(GAPLESS_VARIANT_OPENMPI)
-constexpr bool raises_truncation_on_world = false;
-#else
-constexpr bool raises_truncation_on_world = true;
-#endif
 
 class Statuses;
 
@@ -98,8 +91,7 @@ class Claims {
     const int ours = code == MPI_SUCCESS ? pending->finish(status) : MPI_SUCCESS;
     if (code != MPI_SUCCESS) status.deliver();
     object_ = pending->error_object;
-    if (raises_truncation_on_world && is_array_ && ours != MPI_SUCCESS && ours == truncated_message())
-      object_ = ErrorObject::of_communicator(MPI_COMM_WORLD);
+    if (is_array_ && tells_world_of(ours)) object_ = ErrorObject::of_communicator(MPI_COMM_WORLD);
     if (pending->is_persistent) {
       pending->forget_outcome();
       put_persistent_back(pending, requests_ + i);
@@ -127,8 +119,7 @@ class Claims {
     }
     object_ = pending->error_object;
     const int ours = pending->finish(status);
-    if (raises_truncation_on_world && ours != MPI_SUCCESS && ours == truncated_message())
-      object_ = ErrorObject::of_communicator(MPI_COMM_WORLD);
+    if (tells_world_of(ours)) object_ = ErrorObject::of_communicator(MPI_COMM_WORLD);
     if (ours != MPI_SUCCESS && pending->is_persistent) pending->note_failure();
     // The library may take the persistent request under it for inactive from now on.
     if (pending->frees_request) pending->settle(ours);
@@ -394,18 +385,34 @@ int get_status_some(int count, const MPI_Request* requests, int* completed, int*
 }
 #endif
 
+/// A receive that needs but a look, and nobody waits for what is deferred. Null if it is none.
+looked_at::Receive* look_at(const MPI_Request* request) noexcept {
+  if (!looked_at::are_any() || request == nullptr) return nullptr;
+  start_deferred();
+  return looked_at::find(*request);
+}
+
 // Entry points: while nothing is outstanding, a load and a jump.
 
 int wait(MPI_Request* request, MPI_Status* status) {
-  return are_none() ? native.Wait(request, status) : wait_slowly(request, status);
+  if (are_none()) return native.Wait(request, status);
+  if (looked_at::Receive* receive = look_at(request)) return looked_at::wait(*receive, request, status);
+  return wait_slowly(request, status);
 }
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
-  return are_none() ? native.Test(request, flag, status) : test_slowly(request, flag, status);
+  if (are_none()) return native.Test(request, flag, status);
+  if (looked_at::Receive* receive = look_at(request)) return looked_at::test(*receive, request, flag, status);
+  return test_slowly(request, flag, status);
 }
 
 int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) {
-  return are_none() ? native.Waitall(count, requests, statuses) : wait_all_slowly(count, requests, statuses);
+  if (are_none()) return native.Waitall(count, requests, statuses);
+  if (looked_at::can_wait_for_all(count, requests)) {
+    start_deferred();
+    return looked_at::wait_all(count, requests, statuses);
+  }
+  return wait_all_slowly(count, requests, statuses);
 }
 
 int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {

@@ -8,7 +8,10 @@
 #include <mutex>
 #include <utility>
 
+#include "mpi/headers/matched.hpp"
 #include "mpi/lifetime/runtime.hpp"
+#include "mpi/requests/looked_at.hpp"
+#include "transfer/headers/lost_slots.hpp"
 
 namespace gapless::mpi::requests {
 
@@ -78,6 +81,12 @@ Pending* take_freed(bool any, ReceivedStatus& status) noexcept {
 
 }  // namespace
 
+void count_outstanding(std::ptrdiff_t more) noexcept {
+  // Of one thread alone.
+  const std::size_t all = internal::outstanding.load(std::memory_order_relaxed);
+  internal::outstanding.store(all + static_cast<std::size_t>(more), std::memory_order_relaxed);
+}
+
 Pending* acquire() noexcept {
   const Lock lock;
   Table& all = table();
@@ -127,6 +136,7 @@ void put_persistent_back(Pending* pending, MPI_Request* request) noexcept {
 }
 
 Pending* find(MPI_Request handle) noexcept {
+  if (looked_at::are_any()) looked_at::promote(handle);
   const Lock lock;
   for (Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
     if (pending->handle == handle) return pending;
@@ -135,6 +145,7 @@ Pending* find(MPI_Request handle) noexcept {
 }
 
 Pending* claim(MPI_Request handle) noexcept {
+  if (looked_at::are_any()) looked_at::promote(handle);
   const Lock lock;
   for (Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
     if (pending->handle != handle || pending->is_claimed) continue;
@@ -153,6 +164,8 @@ void end(Pending* pending) noexcept {
   remove(pending);
   if (pending->frees_request) native.Request_free(&pending->handle);
   release(pending);
+  if (transfer::headers::may_be_lost()) [[unlikely]]
+    headers::take_back_lost_slots();
 }
 
 void adopt(Pending* pending) noexcept {
@@ -178,6 +191,7 @@ void complete_freed(bool all) noexcept {
 }
 
 void forget_communicator(MPI_Comm communicator) noexcept {
+  if (looked_at::are_any()) looked_at::promote_all();
   const Lock lock;
   const auto forget_in = [communicator](Pending* list) {
     for (Pending* pending = list; pending != nullptr; pending = pending->next) {

@@ -22,6 +22,19 @@ inline bool are_none() noexcept { return internal::outstanding.load(std::memory_
 /// Messages and persistent requests that are outstanding, freed ones included.
 inline std::size_t how_many() noexcept { return internal::outstanding.load(std::memory_order_relaxed); }
 
+/// So many more have a place of their own (requests/looked_at.hpp).
+void count_outstanding(std::ptrdiff_t more) noexcept;
+
+/// Is that an error of which a call that completes an array of requests, or looks at one, tells MPI_COMM_WORLD's
+/// handler? MPICH 5.0.2 does of a message that is too long.
+inline bool tells_world_of([[maybe_unused]] int error) noexcept {
+#if defined(GAPLESS_VARIANT_OPENMPI)
+  return false;
+#else
+  return error != MPI_SUCCESS && error == truncated_message();
+#endif
+}
+
 /// A place for one message, not yet outstanding. Null if there is no memory for it.
 Pending* acquire() noexcept;
 /// Gives back a place that is not outstanding.

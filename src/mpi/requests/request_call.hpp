@@ -8,6 +8,7 @@
 
 #include "mpi/calls/message_call.hpp"
 #include "mpi/requests/deferred.hpp"
+#include "mpi/requests/looked_at.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/requests/work.hpp"
 #include "mpi/table/rows.hpp"
@@ -80,12 +81,37 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       }
       return Row::native_function()(arguments...);
     }
+    if constexpr (may_need_a_look) {
+      if (const TypeRecord* record = Base::is_looked_at(all)) {
+        if (record->is_predefined && !runtime::is_multithreaded()) [[likely]]
+          return call_with_a_look(*record, all);
+      }
+    }
     return call_slowly(arguments...);
   }
 
  private:
   /// A send that leaves in this call, unless it is deferred.
   static constexpr bool leaves_now = life == Life::once && sends;
+
+  /// A receive that a look at its end may be enough for.
+  static constexpr bool may_need_a_look = life == Life::once && receives && !sends && Base::template has<Kind::source>;
+
+  static int call_with_a_look(const TypeRecord& record, const Tuple& all) noexcept {
+    constexpr int in = Base::template place<Kind::receive>;
+    void* const memory = std::get<in>(all);
+    MPI_Request& request = *std::get<Base::template place<Kind::new_request>>(all);
+    // A library that fails may say MPI_SUCCESS after an error handler of the program has returned.
+    const MPI_Request before = std::exchange(request, MPI_REQUEST_NULL);
+    int code = Base::call_library(all);
+    if (code != MPI_SUCCESS || request == MPI_REQUEST_NULL) {
+      if (code == MPI_SUCCESS) request = before;
+      return code;
+    }
+    code = requests::looked_at::add({request, memory, std::get<in + 1>(all), std::get<in + 2>(all),
+                                     Base::communicator(all), address_of(memory, record.first_byte)});
+    return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
+  }
 
   // A send that needs nothing done, while others are deferred. Sends to one destination leave in program order.
   [[gnu::noinline]] static int call_behind_deferred(Arguments... arguments) {
@@ -162,9 +188,13 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       pending->source = std::get<Base::template place<Kind::source>>(all);
       pending->tag = std::get<Base::template place<Kind::tag>>(all);
     }
-    // What goes by a fabric is under way when the library has sent the header: its request must be one that stays.
+    // What needs its memory longer is under way when the library has sent the header: its request must be one that
+    // stays.
     constexpr bool may_stay = !receives && PersistentOf<Row>::is_there;
-    if constexpr (life == Life::once && sends) Base::offer(all, out_of(mine), may_stay);
+    if constexpr (life == Life::once && sends) {
+      const bool packs_later = may_stay && requests::may_defer();
+      Base::offer(all, out_of(mine), may_stay, nullptr, packs_later ? requests::most_deferred_bytes : 0);
+    }
     pending->error_object = table::error_object<Row>(all);
     if constexpr (!sends) Base::take_message(all, mine, pending->error_object);
     int code = MPI_SUCCESS;
@@ -182,7 +212,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       if (!requests::are_none_deferred() && is_behind_deferred(all)) requests::start_deferred();
     }
     if constexpr (PersistentOf<Row>::is_there) {
-      if (mine.goes_by_fabric()) return start_persistent(pending, mine, all);
+      if (mine.goes_on()) return start_persistent(pending, mine, all);
     }
     const bool fails = !prepare(mine, code);
     if (!fails && (mine.takes_part() || may_be_stashed)) return start(pending, mine, all);

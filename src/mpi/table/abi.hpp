@@ -33,7 +33,8 @@
       row(ompi_message_no_proc) row(ompi_message_null) row(ompi_mpi_datatype_null) row(ompi_mpi_byte)              \
           row(ompi_mpi_packed) row(ompi_mpi_2int) row(ompi_mpi_float_int) row(ompi_mpi_double_int)                 \
               row(ompi_mpi_longdbl_int) row(ompi_mpi_long_int) row(ompi_mpi_short_int) row(ompi_mpi_errors_return) \
-                  row(ompi_mpi_errors_are_fatal) row(ompi_mpi_info_null) row(ompi_mpi_int) row(ompi_mpi_op_max)
+                  row(ompi_mpi_errors_are_fatal) row(ompi_mpi_info_null) row(ompi_mpi_int) row(ompi_mpi_op_max)    \
+                      row(ompi_mpi_long_double) row(ompi_mpi_c_long_double_complex)
 
 namespace gapless::mpi {
 struct OpenMpiData {

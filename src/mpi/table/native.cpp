@@ -3,9 +3,12 @@
 
 #include <cstdio>
 
+#include "mpi/table/unweighted.hpp"
+
 namespace gapless::mpi {
 
 Native native;
+const int* unweighted = nullptr;
 #if defined(GAPLESS_VARIANT_OPENMPI)
 OpenMpiData open_mpi_data;
 #endif
@@ -53,6 +56,11 @@ const char* load_native(gapless_find_symbol find, void* context) noexcept {
 #include "mpi/table/used_functions.def"
   native.query_cuda_support = reinterpret_cast<int (*)()>(find("MPIX_Query_cuda_support", context));
   native.query_gpu_support = reinterpret_cast<int (*)(int, int*)>(find("MPIX_GPU_query_support", context));
+#if defined(MPI_UNWEIGHTED)
+  unweighted = MPI_UNWEIGHTED;
+#else
+  if (const void* variable = find("MPI_UNWEIGHTED", context)) unweighted = *static_cast<const int* const*>(variable);
+#endif
 #if defined(GAPLESS_VARIANT_OPENMPI)
 #define GAPLESS_ROW(name)                    \
   open_mpi_data.name = find(#name, context); \

@@ -22,7 +22,7 @@ using device::MemoryKind;
 constexpr std::size_t smallest_class_log2 = 12;
 constexpr std::size_t largest_class_log2 = 24;
 static_assert(std::size_t{1} << largest_class_log2 == buffer_memory::longest_of_thread);
-constexpr std::size_t buffers_per_class = 8;
+constexpr std::size_t buffers_per_class = 64;  // as many messages as programs have under way at once
 constexpr std::size_t default_limit = std::size_t{64} << 20;
 
 std::atomic<std::size_t>& limit() noexcept {

@@ -9,6 +9,7 @@
 #include "base/settings.hpp"
 #include "model/model.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
+#include "transfer/schemes/direct.hpp"
 #include "transfer/schemes/scheme.hpp"
 #include "transfer/schemes/slots.hpp"
 
@@ -149,6 +150,20 @@ bool choose_slots(const Buffer& buffer) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
   return bytes >= schemes::least_slots_bytes && bytes <= schemes::most_slots_bytes &&
          model::slots_saving_ns(amount_of(buffer)) > 0;
+}
+
+bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept {
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  if (bytes < schemes::least_direct_bytes) return false;
+  if (is_any_forced()) return is_forced(Scheme::direct);
+  const std::optional<Scheme> other = least(buffer, Side::sender, std::nullopt);
+  if (!other) return true;
+  // Others are predicted but for what they have in common, where the library knows no GPU memory: its message.
+  const model::GpuProfile& gpu = model::profile().gpu;
+  const double host_ns = library_reads_gpu_memory() ? 0 : model::host_message_ns(gpu, bytes);
+  const double others_ns = is_measured(buffer) ? predict_message_ns(*other, buffer)
+                                               : 2 * (predict_ns(*other, buffer, Side::sender) + host_ns);
+  return model::direct_message_ns(gpu, pair, bytes) < others_ns;
 }
 
 bool choose_fabric(const Buffer& buffer) noexcept {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "model/host.hpp"
+#include "model/measured.hpp"
 #include "transfer/message.hpp"
 
 namespace gapless::transfer {
@@ -28,6 +29,9 @@ Scheme choose_packing(const Buffer& buffer) noexcept;
 
 /// Does a noncontiguous buffer in host memory go by slots, to a process that listens? As forced, else as predicted.
 bool choose_slots(const Buffer& buffer) noexcept;
+/// Does a buffer in GPU memory go direct, to a process that can map this one's GPU memory and whose GPU is that far
+/// from this one's? As forced, else as predicted.
+bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept;
 /// The same by the fabric that the settings ask for: where a scheme of fabrics is forced, or none.
 bool choose_fabric(const Buffer& buffer) noexcept;
 

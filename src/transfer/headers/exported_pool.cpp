@@ -25,7 +25,7 @@ bool ExportedPool::make(int device) noexcept {
   if (runtime == nullptr || segment_bytes_ == 0 || refusals_ >= most_refusals) return false;
   const std::uint64_t context = runtime->context(device);
   void* memory = nullptr;
-  const std::size_t bytes = segment_bytes_ * exported_segments;
+  const std::size_t bytes = room();
   if (context == 0 || runtime->allocate(MemoryKind::device, device, bytes, &memory) != Status::ok) {
     ++refusals_;
     return false;

@@ -36,6 +36,8 @@ class ExportedPool {
   // Precondition of those: is_there().
 
   const device::MemoryHandle& handle() const noexcept { return handle_; }
+  /// The longest run, in bytes.
+  std::size_t room() const noexcept { return segment_bytes_ * exported_segments; }
   SegmentRun take(std::size_t bytes) noexcept;
   void give_back(SegmentRun run) noexcept { words_[run.first].store(0, std::memory_order_release); }
   std::byte* data(SegmentRun run) const noexcept { return memory_ + run.first * segment_bytes_; }

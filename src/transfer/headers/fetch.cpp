@@ -41,7 +41,7 @@ Result Fetch::move(const Header& header, const Decision& decision, const Buffer&
   if (const auto way = header.way<SlotsWay>(); way && decision.way == WayKind::slots)
     return lands ? fetch_from_slots(header, *way, landing, bytes) : fetch_from_slots(header, *way, into, bytes);
   if (const auto way = header.way<ExportedWay>(); way && decision.way == WayKind::exported)
-    return lands ? direct_.copy(*way, landing, bytes) : direct_.begin(*way, into, bytes, batch);
+    return lands ? direct_.copy(header, *way, landing, bytes) : direct_.begin(header, *way, into, bytes, batch);
   if (const auto way = header.way<FabricWay>(); way && decision.way == WayKind::fabric) {
     // All of the message, or none. What of an element is left over at its end lands too.
     if (way->offer.blocks.bytes != header.bytes()) return Result::peer_failed;

@@ -21,7 +21,11 @@ inline constexpr unsigned slot_count = 64;
 /// The words of the message whose first slot this is.
 struct alignas(64) SlotWords {
   static constexpr std::uint32_t has_failed = ~std::uint32_t{0};
-  std::atomic<std::uint32_t> packed;  ///< how many of its slots the sender has filled, or has_failed
+  std::atomic<std::uint32_t> packed;        ///< how many of its slots the sender has filled, or has_failed
+  std::atomic<std::uint32_t> communicator;  ///< this and the next: headers/lost_slots.hpp
+  std::atomic<std::int32_t> tag;
+  std::atomic<std::uint64_t> slots;    ///< all that it has, a bit each
+  std::atomic<std::uint64_t> message;  ///< its number; 0 when it holds no slots, or is not to be looked for
 };
 
 /// A sender asks whether this process can map its exported memory, and this process answers.
@@ -29,7 +33,8 @@ struct Introduction {
   enum class State : std::uint32_t { none, being_written, asked, accepted, refused };
 
   std::atomic<State> state;
-  std::int32_t rank;  ///< the sender's
+  std::int32_t rank;                 ///< the sender's
+  std::uint32_t is_of_the_same_gpu;  ///< said with the acceptance: are both processes' GPUs one?
   device::MemoryHandle handle;
 };
 inline constexpr unsigned introduction_count = 32;
@@ -38,20 +43,31 @@ inline constexpr unsigned introduction_count = 32;
 inline constexpr unsigned exported_segments = 1024;
 using SegmentWords = std::atomic<std::uint8_t>[exported_segments];
 
+/// Of a message that goes through a ring of such segments, section by section: how far it is.
+struct alignas(64) RingWords {
+  static constexpr std::uint32_t has_failed = ~std::uint32_t{0}, all = ~std::uint32_t{0};
+  std::atomic<std::uint32_t> packed;   ///< sections that the sender has packed, or has_failed
+  std::atomic<std::uint32_t> fetched;  ///< sections that the receiver needs no more; all, once it wants no other
+};
+inline constexpr unsigned ring_count = 16;
+
 struct InboxHead {
-  static constexpr std::uint64_t magic_of_version_2 = 0x6761706c65737302u;
+  static constexpr std::uint64_t magic_of_version_3 = 0x6761706c65737303u;
 
   std::uint64_t magic;
   Nonce nonce;
   std::uint64_t fabric;                               ///< rdma::fabric_kind()
   std::int32_t rank;                                  ///< of the process, in its job
+  std::int32_t process;                               ///< its number
   std::atomic<bool> has_ended;                        ///< it receives nothing more
   alignas(64) std::atomic<std::uint64_t> free_slots;  ///< a bit each
   alignas(64) std::atomic<std::uint32_t> next;        ///< the slot that the next message begins to look at
+  alignas(64) std::atomic<bool> are_slots_short;      ///< a sender has found few or none
   SlotWords words[slot_count];
   alignas(64) std::atomic<std::uint32_t> asked;  ///< how often a sender has asked
   Introduction introductions[introduction_count];
   alignas(64) SegmentWords holds_message;
+  RingWords rings[ring_count];
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

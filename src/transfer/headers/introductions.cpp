@@ -55,6 +55,7 @@ bool can_map(const Introduction& introduction, int device) noexcept {
       continue;
     }
     const bool can = can_map(introduction, device);
+    introduction.is_of_the_same_gpu = introduction.handle.gpu == device::runtime()->gpu_number(device) ? 1 : 0;
     int none = -1;
     if (can) first_device.compare_exchange_strong(none, device, std::memory_order_acq_rel);
     introduction.state.store(can ? State::accepted : State::refused, std::memory_order_release);
@@ -64,21 +65,22 @@ bool can_map(const Introduction& introduction, int device) noexcept {
 
 }  // namespace
 
-bool has_accepted(Inbox& peer, const device::MemoryHandle& handle) noexcept {
+std::optional<model::Pair> accepted_by(Inbox& peer, const device::MemoryHandle& handle) noexcept {
   static std::mutex& mutex = *new std::mutex;
   const unsigned known = peer.introduction.load(std::memory_order_acquire);
   if (known < introduction_count) {
     const Introduction& place = peer.head().introductions[known];
     const State state = place.state.load(std::memory_order_acquire);
-    if (state == State::accepted && place.handle.number == handle.number) return true;
-    if (state == State::asked || place.handle.number == handle.number) return false;
+    if (state == State::accepted && place.handle.number == handle.number)
+      return place.is_of_the_same_gpu != 0 ? model::Pair::same_gpu : model::Pair::peer_gpu;
+    if (state == State::asked || place.handle.number == handle.number) return {};
   }
   const std::lock_guard lock(mutex);
   if (Introduction* const place = find_place(peer)) {
     const bool is_other = place->handle.number != handle.number;
     if (is_other && place->state.load(std::memory_order_acquire) != State::asked) ask(peer, *place, handle);
   }
-  return false;
+  return {};
 }
 
 void answer_introductions(int device) noexcept {

@@ -3,13 +3,17 @@
 // Until a peer has accepted, messages to it go other ways, so nobody waits, and a refusal costs nothing.
 #pragma once
 
+#include <optional>
+
 #include "device/opened_memory.hpp"
+#include "model/measured.hpp"
 #include "transfer/headers/inbox.hpp"
 
 namespace gapless::transfer::headers {
 
-/// Has the peer of that inbox said that it can map the memory? Asks, if this process has not.
-bool has_accepted(Inbox& peer, const device::MemoryHandle& handle) noexcept;
+/// Where the peer of that inbox has said that it can map the memory: how both processes' GPUs lie to each other.
+/// Nothing where it has not; asks, if this process has not.
+std::optional<model::Pair> accepted_by(Inbox& peer, const device::MemoryHandle& handle) noexcept;
 
 /// Tries what senders have asked since the last time, for kernels of that GPU. One load where there is nothing.
 /// Precondition: is_listening().

@@ -2,14 +2,13 @@
 
 #include <unistd.h>
 
-#include "transfer/choice/choose.hpp"
-
 namespace gapless::transfer::headers {
 
-bool Offers::secure(const Buffer& buffer, Inbox& inbox) noexcept {
+bool Offers::secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay,
+                    std::size_t packed_later) noexcept {
   header_ = Header(inbox.head().nonce, static_cast<std::uint64_t>(buffer.size()), ::getpid());
-  if (buffer.location.is_cpu_addressable()) return slots_.secure(buffer, inbox, header_);
-  return is_forced(Scheme::direct) && direct_.secure(buffer, inbox, header_);
+  if (buffer.location.is_cpu_addressable()) return slots_.secure(buffer, inbox, header_, envelope);
+  return direct_.secure(buffer, inbox, may_stay, packed_later, header_);
 }
 
 bool Offers::secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept {
@@ -23,6 +22,16 @@ void Offers::release() noexcept {
   slots_.release();
   direct_.release();
   if (fabric_) fabric_->release();
+}
+
+bool Offers::is_under_way() noexcept {
+  return fabric_ ? fabric_->is_under_way() : rings::poll(*direct_.ring()) == Result::under_way;
+}
+
+Result Offers::wait() noexcept { return fabric_ ? fabric_->wait() : rings::wait(*direct_.ring()); }
+
+Result Offers::complete_alone() noexcept {
+  return fabric_ ? fabric_->complete_alone() : rings::complete_alone(*direct_.ring());
 }
 
 }  // namespace gapless::transfer::headers

@@ -6,6 +6,7 @@
 
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
+#include "transfer/headers/lost_slots.hpp"
 #include "transfer/message.hpp"
 #include "transfer/rdma/rendezvous/fabric_message.hpp"
 #include "transfer/schemes/direct.hpp"
@@ -17,19 +18,34 @@ namespace gapless::transfer::headers {
 class Offers {
  public:
   /// Offers what the buffer can go by to the process of that inbox. False, and nothing is offered, where that is
-  /// nothing, or cannot be had now.
-  bool secure(const Buffer& buffer, Inbox& inbox) noexcept;
-  /// Offers it by a fabric alone: the memory is needed until fabric() has come to its end.
+  /// nothing, or cannot be had now. `may_stay`: the memory may be needed until wait() has returned.
+  /// GPU memory of no more than `packed_later` bytes is left to pack_in().
+  bool secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay,
+              std::size_t packed_later) noexcept;
+  /// Offers it by a fabric alone: the memory is needed until wait() has returned.
   bool secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept;
-  /// Packs what is not yet.
-  void pack() noexcept { slots_.pack(); }
+  /// Packs what is not yet, or begins to.
+  void pack() noexcept {
+    slots_.pack();
+    direct_.pack();
+  }
   /// The header has been sent: what is offered is the receiver's. Packs what is not yet.
   void release() noexcept;
 
+  bool is_to_be_packed() const noexcept { return direct_.is_to_be_packed(); }
+  /// Has the batch pack it; pack_alone(), after a batch that has failed.
+  void pack_in(Batch& batch) noexcept { direct_.pack_in(batch); }
+  Result pack_alone() noexcept { return direct_.pack_alone(); }
+
   const Header& header() const noexcept { return header_; }
-  /// The message under way where it is offered by a fabric; else null.
-  rdma::FabricOffer* fabric() noexcept { return fabric_ ? &*fabric_ : nullptr; }
-  const rdma::FabricOffer* fabric() const noexcept { return fabric_ ? &*fabric_ : nullptr; }
+
+  /// Is the memory needed beyond the call that sends the header, until one of those three says that it is not?
+  bool goes_on() const noexcept { return fabric_ || direct_.ring() != nullptr; }
+  bool is_under_way() noexcept;
+  /// ok, or a failure. Precondition: goes_on().
+  Result wait() noexcept;
+  /// The same without waiting for the receiver.
+  Result complete_alone() noexcept;
 
  private:
   Header header_;

@@ -1,6 +1,7 @@
 #include "transfer/headers/speakers.hpp"
 
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -14,10 +15,12 @@
 #include "fabric/registry.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
+#include "transfer/rings/outgoing.hpp"
 
 namespace gapless::transfer::headers {
 
 constinit std::atomic<bool> internal::listening{false};
+constinit Nonce internal::own_nonce{};
 
 namespace {
 
@@ -53,10 +56,12 @@ bool make_inbox(Job& mine) noexcept {
   InboxHead& head = *new (&mine.own->head()) InboxHead{};
   const ssize_t length = ::getrandom(head.nonce.data(), head.nonce.size(), 0);
   if (length != static_cast<ssize_t>(head.nonce.size())) return false;
+  internal::own_nonce = head.nonce;
   head.fabric = rdma::fabric_kind();
   head.rank = mine.rank;
+  head.process = ::getpid();
   head.free_slots.store(~std::uint64_t{0}, std::memory_order_relaxed);
-  head.magic = InboxHead::magic_of_version_2;
+  head.magic = InboxHead::magic_of_version_3;
   return true;
 }
 
@@ -68,7 +73,7 @@ bool make_inbox(Job& mine) noexcept {
   std::unique_ptr<Inbox> inbox(
       new (std::nothrow) Inbox(fabric::SharedSegment::open(*process, segment_name(rank).data(), inbox_bytes)));
   const bool can_be_used = inbox != nullptr && static_cast<bool>(*inbox) &&
-                           inbox->head().magic == InboxHead::magic_of_version_2 && inbox->reserve_slots();
+                           inbox->head().magic == InboxHead::magic_of_version_3 && inbox->reserve_slots();
   if (!can_be_used) return nullptr;
   Inbox* found = nullptr;
   if (peer.inbox.compare_exchange_strong(found, inbox.get(), std::memory_order_acq_rel)) found = inbox.release();
@@ -106,21 +111,17 @@ Inbox& own_inbox() noexcept { return *job().own; }
 
 int own_rank() noexcept { return job().rank; }
 
+bool has_ended() noexcept { return own_inbox().head().has_ended.load(std::memory_order_relaxed); }
+
 void end() noexcept {
   if (!is_listening()) return;
   own_inbox().head().has_ended.store(true, std::memory_order_release);
-  rdma::drain([](int rank) {
+  const auto has_ended = [](int rank) {
     const Inbox* const inbox = find_inbox(rank);
     return inbox == nullptr || inbox->head().has_ended.load(std::memory_order_acquire);
-  });
-}
-
-bool is_header(const void* received, std::size_t bytes) noexcept {
-  if (bytes != Header::size || !is_listening()) return false;
-  const Nonce& nonce = own_inbox().head().nonce;
-  const auto* begin = static_cast<const std::byte*>(received);
-  return std::memcmp(begin, nonce.data(), nonce.size()) == 0 &&
-         std::memcmp(begin + Header::size - nonce.size(), nonce.data(), nonce.size()) == 0;
+  };
+  rings::drain(has_ended);
+  rdma::drain(has_ended);
 }
 
 }  // namespace gapless::transfer::headers

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstring>
 
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
@@ -14,7 +15,8 @@ namespace gapless::transfer::headers {
 
 namespace internal {
 extern std::atomic<bool> listening;
-}
+extern Nonce own_nonce;  ///< stays once this process listens
+}  // namespace internal
 
 /// Is it wanted that this process speaks headers?
 bool are_wanted() noexcept;
@@ -35,10 +37,19 @@ Inbox* find_inbox(int rank) noexcept;
 Inbox& own_inbox() noexcept;
 int own_rank() noexcept;
 
+/// Has end() been called? Precondition: is_listening().
+bool has_ended() noexcept;
+
 /// This process receives nothing more. Waits for messages that others have still to fetch.
 void end() noexcept;
 
 /// Is what was received, `bytes` bytes, a header?
-bool is_header(const void* received, std::size_t bytes) noexcept;
+inline bool is_header(const void* received, std::size_t bytes) noexcept {
+  if (bytes != Header::size || !is_listening()) return false;
+  const Nonce& nonce = internal::own_nonce;
+  const auto* begin = static_cast<const std::byte*>(received);
+  return std::memcmp(begin, nonce.data(), nonce.size()) == 0 &&
+         std::memcmp(begin + Header::size - nonce.size(), nonce.data(), nonce.size()) == 0;
+}
 
 }  // namespace gapless::transfer::headers

@@ -1,49 +1,110 @@
 #include "transfer/schemes/direct.hpp"
 
+#include <algorithm>
+#include <utility>
+
+#include "model/gpu.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/headers/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/report/statistics.hpp"
+#include "transfer/rings/incoming.hpp"
 #include "transfer/schemes/scheme.hpp"
 
 namespace gapless::transfer::schemes {
 
 using headers::ExportedPool;
 using headers::Inbox;
+using model::gpu_tuning;
 
-bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, headers::Header& header) noexcept {
+bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, std::size_t packed_later,
+                         headers::Header& header) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
-  const int device = buffer.location.device;
+  // A program whose messages are better off elsewhere, however near their peers are, has no memory exported.
+  if (!choose_direct(buffer, model::Pair::peer_gpu)) return false;
   ExportedPool& pool = headers::own_exported_pool();
-  if (bytes < least_direct_bytes || !pool.is_there(device) || !headers::has_accepted(inbox, pool.handle()))
-    return false;
+  if (!pool.is_there(buffer.location.device)) return false;
+  const std::optional<model::Pair> pair = headers::accepted_by(inbox, pool.handle());
+  if (!pair || !choose_direct(buffer, *pair)) return false;
+  // Two processes take turns on one GPU: there few long sections are better than many, and none is best.
+  const bool overlaps = *pair == model::Pair::peer_gpu;
+  const std::size_t room = pool.room();
+  const auto longest = static_cast<std::size_t>(gpu_tuning.longest_exported_whole);
+  const bool is_long = bytes > (overlaps ? std::min(longest, room) : room);
+  const std::size_t section =
+      overlaps ? std::min(static_cast<std::size_t>(gpu_tuning.section_bytes), room / 16) : room / 8;
+  if (is_long && may_stay && secure_ring(buffer, inbox, pool, section, header)) return true;
+  return secure_whole(buffer, pool, packed_later, header);
+}
+
+bool DirectOffer::secure_whole(const Buffer& buffer, ExportedPool& pool, std::size_t packed_later,
+                               headers::Header& header) noexcept {
+  buffer_ = buffer;
+  const auto bytes = static_cast<std::size_t>(buffer.size());
   run_ = pool.take(bytes);
   if (run_.count == 0) return false;
   pool_ = &pool;
-  bytes_ = bytes;
-  std::byte* const packed = pool.data(run_);
-  const Result result = run_on_gpu({buffer.type->layout.get(),
-                                    {buffer.count, buffer.type->extent},
-                                    0,
-                                    buffer.size(),
-                                    pack::Direction::pack,
-                                    buffer.memory,
-                                    packed},
-                                   device, device::MemoryKind::device);
-  const ExportedWay way{pool.handle(), reinterpret_cast<std::uintptr_t>(packed), headers::own_rank(), run_.first};
-  if (result == Result::ok && header.add(way)) return true;
+  const auto address = reinterpret_cast<std::uintptr_t>(pool.data(run_));
+  const ExportedWay way{pool.handle(), address, headers::own_rank(), run_.first, {}};
+  if ((bytes <= packed_later || pack_alone() == Result::ok) && header.add(way)) return true;
   withdraw();
   return false;
 }
 
+pack::Job DirectOffer::job() const noexcept {
+  return {buffer_.type->layout.get(),
+          {buffer_.count, buffer_.type->extent},
+          0,
+          buffer_.size(),
+          pack::Direction::pack,
+          buffer_.memory,
+          pool_->data(run_)};
+}
+
+void DirectOffer::pack_in(Batch& batch) noexcept {
+  batch.add(job(), buffer_.location.device, pack::Reach::this_gpu);
+  is_packed_ = true;
+}
+
+Result DirectOffer::pack_alone() noexcept {
+  MovementClock clock;
+  clock.begin();
+  const Result result = run_on_gpu(job(), buffer_.location.device, device::MemoryKind::device);
+  packing_ns_ = clock.ns();
+  is_packed_ = result == Result::ok;
+  return result;
+}
+
+bool DirectOffer::secure_ring(const Buffer& buffer, const Inbox& inbox, ExportedPool& pool, std::size_t section_bytes,
+                              headers::Header& header) noexcept {
+  buffer_ = buffer;
+  ring_ = rings::begin(buffer, inbox.head(), pool, section_bytes);
+  if (ring_ == nullptr) return false;
+  const headers::SegmentRun run = rings::run_of(*ring_);
+  const auto address = reinterpret_cast<std::uintptr_t>(pool.data(run));
+  const ExportedWay way{pool.handle(), address, headers::own_rank(), run.first, rings::ring_of(*ring_)};
+  if (header.add(way)) return true;
+  withdraw();
+  return false;
+}
+
+void DirectOffer::pack() noexcept {
+  if (ring_ != nullptr && !std::exchange(is_packing_, true)) rings::start(*ring_);
+}
+
 void DirectOffer::release() noexcept {
-  if (pool_ == nullptr) return;
+  if (ring_ == nullptr && pool_ == nullptr) return;
+  pack();
+  is_released_ = true;
   pool_ = nullptr;
-  record(Scheme::direct, bytes_);
+  const auto bytes = static_cast<std::size_t>(buffer_.size());
+  record(Scheme::direct, bytes);
+  if (report_wanted()) report_moved(buffer_, Side::sender, Scheme::direct, bytes, packing_ns_);
 }
 
 void DirectOffer::withdraw() noexcept {
+  if (!is_released_) rings::withdraw(ring_);
   if (pool_ == nullptr) return;
   pool_->give_back(run_);
   pool_ = nullptr;
@@ -51,11 +112,24 @@ void DirectOffer::withdraw() noexcept {
 
 namespace {
 
-/// What a header says was written by another process, and is believed only within bounds.
-std::atomic<std::uint8_t>* word_of(const ExportedWay& way) noexcept {
+// What a header says was written by another process, and is believed only within bounds.
+
+headers::InboxHead* head_of(const ExportedWay& way) noexcept {
   Inbox* const owner = headers::find_inbox(way.rank);
-  return owner != nullptr ? &owner->head().holds_message[way.segment % headers::exported_segments] : nullptr;
+  return owner != nullptr ? &owner->head() : nullptr;
 }
+
+std::atomic<std::uint8_t>* word_of(const ExportedWay& way) noexcept {
+  headers::InboxHead* const head = head_of(way);
+  return head != nullptr ? &head->holds_message[way.segment % headers::exported_segments] : nullptr;
+}
+
+headers::RingWords* ring_words_of(const ExportedWay& way) noexcept {
+  headers::InboxHead* const head = head_of(way);
+  return head != nullptr ? &head->rings[way.ring.words % headers::ring_count] : nullptr;
+}
+
+bool goes_through_ring(const ExportedWay& way) noexcept { return way.ring.sections != 0; }
 
 bool is_within(const ExportedWay& way, std::size_t bytes) noexcept {
   const std::uint64_t begin = way.address - way.memory.base;
@@ -65,15 +139,38 @@ bool is_within(const ExportedWay& way, std::size_t bytes) noexcept {
 }  // namespace
 
 std::byte* DirectFetch::open(const ExportedWay& way, std::size_t bytes, int device) noexcept {
-  if (word_ == nullptr) word_ = word_of(way);
+  if (word_ == nullptr && !goes_through_ring(way)) word_ = word_of(way);
   if (device < 0 || !is_within(way, bytes)) return nullptr;
   device::Status status = device::Status::failed;
   use_ = headers::opened_memory().use(way.memory, device, status);
   return use_ ? static_cast<std::byte*>(use_.at(way.address)) : nullptr;
 }
 
-Result DirectFetch::begin(const ExportedWay& way, const Buffer& into, std::size_t bytes, Batch& batch) noexcept {
+template <class Fetch>
+Result DirectFetch::fetch_ring(const headers::Header& header, const ExportedWay& way, int device,
+                               Fetch fetch) noexcept {
+  headers::RingWords* const words = ring_words_of(way);
+  if (words == nullptr) return Result::peer_failed;
+  const bool is_right = rings::is_right(way.ring, way.memory.bytes);
+  std::byte* const memory = is_right ? open(way, way.ring.bytes(), device) : nullptr;
+  if (memory == nullptr) {
+    rings::refuse(*words);
+    return Result::peer_failed;
+  }
+  const Result result = fetch(rings::Incoming{way.ring, *words, memory, header.sender()});
+  use_.end();
+  return result;
+}
+
+Result DirectFetch::begin(const headers::Header& header, const ExportedWay& way, const Buffer& into, std::size_t bytes,
+                          Batch& batch) noexcept {
   const int device = into.location.device;
+  record(Scheme::direct, bytes);
+  if (report_wanted()) report_moved(into, Side::receiver, Scheme::direct, bytes, untimed_ns);
+  if (goes_through_ring(way)) {
+    return fetch_ring(header, way, device,
+                      [&](const rings::Incoming& incoming) { return rings::fetch(incoming, into, bytes); });
+  }
   std::byte* const packed = open(way, bytes, device);
   if (packed == nullptr) return Result::peer_failed;
   // Only this GPU's memory is written.
@@ -87,12 +184,16 @@ Result DirectFetch::begin(const ExportedWay& way, const Buffer& into, std::size_
                packed},
               device, pack::Reach::this_gpu);
   }
-  record(Scheme::direct, bytes);
   return Result::ok;
 }
 
-Result DirectFetch::copy(const ExportedWay& way, std::byte* into, std::size_t bytes) noexcept {
+Result DirectFetch::copy(const headers::Header& header, const ExportedWay& way, std::byte* into,
+                         std::size_t bytes) noexcept {
   const int device = headers::accepting_device();
+  if (goes_through_ring(way)) {
+    return fetch_ring(header, way, device,
+                      [&](const rings::Incoming& incoming) { return rings::fetch(incoming, into, bytes, device); });
+  }
   const std::byte* const packed = open(way, bytes, device);
   if (packed == nullptr) return Result::peer_failed;
   return bytes == 0 ? Result::ok : copy_on_gpu(into, packed, bytes, device);
@@ -105,7 +206,11 @@ void DirectFetch::end() noexcept {
 }
 
 void release_exported(const ExportedWay& way) noexcept {
-  if (auto* const word = word_of(way)) word->store(0, std::memory_order_release);
+  if (goes_through_ring(way)) {
+    if (auto* const words = ring_words_of(way)) rings::refuse(*words);
+  } else if (auto* const word = word_of(way)) {
+    word->store(0, std::memory_order_release);
+  }
 }
 
 }  // namespace gapless::transfer::schemes

@@ -1,5 +1,6 @@
 // direct: the sender packs into exported memory of its own GPU, a header names it, and the receiver's GPU unpacks from
-// there. No byte passes through host memory. The sender is complete once it has packed: it waits for nothing.
+// there. No byte passes through host memory. A message that lies there as a whole is complete at its sender once it is
+// packed: that waits for nothing. A longer one goes through a ring (transfer/rings).
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,8 @@
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
 #include "transfer/operation.hpp"
+#include "transfer/report/report.hpp"
+#include "transfer/rings/outgoing.hpp"
 
 namespace gapless::transfer::schemes {
 
@@ -23,9 +26,11 @@ struct ExportedWay {
   std::uint64_t address = 0;  ///< the sender's
   std::int32_t rank = -1;     ///< whose inbox has the words of the segments
   std::uint32_t segment = 0;  ///< the first
+  rings::Ring ring;           ///< of a message that goes through one; else without sections
 };
 
-/// One message on its sender's side. Unless it is released, its destructor takes the segments back.
+/// One message on its sender's side. Unless it is released, its destructor takes the segments back; one that is, and
+/// goes through a ring, is completed by it.
 class DirectOffer {
  public:
   DirectOffer() noexcept = default;
@@ -33,17 +38,36 @@ class DirectOffer {
   DirectOffer(const DirectOffer&) = delete;
   DirectOffer& operator=(const DirectOffer&) = delete;
 
-  /// Packs the whole buffer into segments, and adds them to the header. False, and nothing is offered, where the peer
-  /// has not accepted them, or there are none free now.
-  bool secure(const Buffer& buffer, headers::Inbox& inbox, headers::Header& header) noexcept;
+  /// Packs the whole buffer into segments, and adds them to the header; or a ring of them, if the memory `may_stay`
+  /// until ring() is over. What has no more bytes than `packed_later` is left to pack_in(). False, and nothing is
+  /// offered, where the peer has not accepted them, or there are none free now.
+  bool secure(const Buffer& buffer, headers::Inbox& inbox, bool may_stay, std::size_t packed_later,
+              headers::Header& header) noexcept;
+  /// Begins to pack what goes through a ring.
+  void pack() noexcept;
+  bool is_to_be_packed() const noexcept { return pool_ != nullptr && !is_packed_; }
+  /// Has the batch pack what is to be packed. After a batch that has failed, pack_alone() does.
+  void pack_in(Batch& batch) noexcept;
+  Result pack_alone() noexcept;
   /// The header has been sent: the segments are the receiver's to let go of.
   void release() noexcept;
   void withdraw() noexcept;
+  /// The message under way, where it goes through a ring; else null.
+  rings::Outgoing* ring() const noexcept { return ring_.get(); }
 
  private:
+  bool secure_whole(const Buffer& buffer, headers::ExportedPool& pool, std::size_t packed_later,
+                    headers::Header& header) noexcept;
+  pack::Job job() const noexcept;
+  bool secure_ring(const Buffer& buffer, const headers::Inbox& inbox, headers::ExportedPool& pool,
+                   std::size_t section_bytes, headers::Header& header) noexcept;
+
+  rings::OwnedOutgoing ring_;
+  bool is_packing_ = false, is_packed_ = false, is_released_ = false;
   headers::ExportedPool* pool_ = nullptr;
   headers::SegmentRun run_;
-  std::size_t bytes_ = 0;
+  Buffer buffer_{};
+  double packing_ns_ = untimed_ns;
 };
 
 /// One message on its receiver's side.
@@ -54,16 +78,20 @@ class DirectFetch {
   DirectFetch(const DirectFetch&) = delete;
   DirectFetch& operator=(const DirectFetch&) = delete;
 
-  /// Has the batch unpack the first `bytes` bytes into GPU memory.
-  Result begin(const ExportedWay& way, const Buffer& into, std::size_t bytes, Batch& batch) noexcept;
+  /// Has the batch unpack the first `bytes` bytes into GPU memory; what comes through a ring is unpacked on return.
+  Result begin(const headers::Header& header, const ExportedWay& way, const Buffer& into, std::size_t bytes,
+               Batch& batch) noexcept;
   /// Copies them into memory that every GPU of this process and the CPU reach, or the CPU alone. Done on return.
-  Result copy(const ExportedWay& way, std::byte* into, std::size_t bytes) noexcept;
+  Result copy(const headers::Header& header, const ExportedWay& way, std::byte* into, std::size_t bytes) noexcept;
   /// The bytes are not needed there any more.
   void end() noexcept;
 
  private:
-  /// Where the packed bytes are for that GPU; null after a failure.
+  /// Where the packed bytes, or the ring, are for that GPU; null after a failure.
   std::byte* open(const ExportedWay& way, std::size_t bytes, int device) noexcept;
+  /// Calls fetch(the ring mapped for that GPU).
+  template <class Fetch>
+  Result fetch_ring(const headers::Header& header, const ExportedWay& way, int device, Fetch fetch) noexcept;
 
   device::OpenedMemory::Use use_;
   std::atomic<std::uint8_t>* word_ = nullptr;

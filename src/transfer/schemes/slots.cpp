@@ -24,6 +24,14 @@ using headers::SlotWords;
 
 constexpr std::uint64_t bit(unsigned slot) noexcept { return std::uint64_t{1} << slot; }
 
+/// With so few left it is time to look for lost ones.
+constexpr unsigned few_slots = slot_count / 8;
+
+void note_shortage(headers::InboxHead& head) noexcept {
+  if (!head.are_slots_short.load(std::memory_order_relaxed))
+    head.are_slots_short.store(true, std::memory_order_relaxed);
+}
+
 /// Takes `count` free slots, from the one on that comes next: slots used in turn are out of both sides' caches when
 /// they are used again, and so are written sooner.
 bool take(Inbox& inbox, unsigned count, SlotsWay& way) noexcept {
@@ -32,7 +40,9 @@ bool take(Inbox& inbox, unsigned count, SlotsWay& way) noexcept {
   const unsigned first = inbox.head().next.load(std::memory_order_relaxed) % slot_count;
   std::uint64_t taken = 0;
   do {
-    if (static_cast<unsigned>(std::popcount(free)) < count) return false;
+    const auto left = static_cast<unsigned>(std::popcount(free));
+    if (left < count + few_slots) note_shortage(inbox.head());
+    if (left < count) return false;
     taken = 0;
     std::uint64_t rest = std::rotr(free, static_cast<int>(first));
     for (way.count = 0; way.count < count; rest &= rest - 1) {
@@ -45,8 +55,12 @@ bool take(Inbox& inbox, unsigned count, SlotsWay& way) noexcept {
   return true;
 }
 
-void give_back(Inbox& inbox, unsigned slot) noexcept {
-  inbox.head().free_slots.fetch_or(bit(slot), std::memory_order_release);
+/// Its slots, a bit each. What another process has written is believed only within bounds.
+std::uint64_t all_of(const SlotsWay& way) noexcept {
+  std::uint64_t all = 0;
+  for (std::uint32_t i = 0; i < std::min<std::uint32_t>(way.count, most_slots); ++i)
+    all |= bit(way.slots[i] % slot_count);
+  return all;
 }
 
 bool has_ended(pid_t process) noexcept { return ::kill(process, 0) != 0 && errno == ESRCH; }
@@ -74,25 +88,27 @@ bool wait_for(const SlotWords& words, std::uint32_t index, pid_t sender) noexcep
 template <class Move>
 Result fetch(const headers::Header& header, const SlotsWay& way, std::size_t bytes, Move move) noexcept {
   Inbox& inbox = headers::own_inbox();
+  SlotWords& words = inbox.head().words[way.slots[0] % slot_count];
   const std::uint32_t count = std::min<std::uint32_t>(way.count, most_slots);
   Result result = count * slot_bytes < bytes ? Result::peer_failed : Result::ok;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::size_t begin = i * slot_bytes, end = std::min(begin + slot_bytes, bytes);
-    if (result == Result::ok && !wait_for(inbox.head().words[way.slots[0] % slot_count], i, header.sender()))
-      result = Result::peer_failed;
+    if (result == Result::ok && !wait_for(words, i, header.sender())) result = Result::peer_failed;
     if (result == Result::ok && begin < end) result = move(inbox.slot(way.slots[i] % slot_count), begin, end);
   }
   // Together, for the first one's word is read until the last one is packed.
-  std::uint64_t all = 0;
-  for (std::uint32_t i = 0; i < count; ++i) all |= bit(way.slots[i] % slot_count);
-  if (result != Result::peer_failed) inbox.head().free_slots.fetch_or(all, std::memory_order_release);
+  if (result != Result::peer_failed) {
+    headers::note_arrival(inbox.head(), words);
+    inbox.head().free_slots.fetch_or(all_of(way), std::memory_order_release);
+  }
   if (result == Result::ok) record(Scheme::slots, bytes);
   return result;
 }
 
 }  // namespace
 
-bool SlotsOffer::secure(const Buffer& buffer, Inbox& inbox, headers::Header& header) noexcept {
+bool SlotsOffer::secure(const Buffer& buffer, Inbox& inbox, headers::Header& header,
+                        const headers::Envelope& envelope) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
   if (bytes < least_slots_bytes || bytes > most_slots_bytes) return false;
   const auto count = static_cast<unsigned>((bytes + slot_bytes - 1) / slot_bytes);
@@ -100,8 +116,12 @@ bool SlotsOffer::secure(const Buffer& buffer, Inbox& inbox, headers::Header& hea
   inbox_ = &inbox;
   buffer_ = buffer;
   packed_ = 0;
-  inbox.head().words[way_.slots[0]].packed.store(0, std::memory_order_relaxed);
-  if (pack_next() && header.add(way_)) return true;
+  SlotWords& words = inbox.head().words[way_.slots[0]];
+  words.packed.store(0, std::memory_order_relaxed);
+  if (pack_next() && header.add(way_)) {
+    headers::note_departure(words, envelope, all_of(way_), headers::own_rank());
+    return true;
+  }
   withdraw();
   return false;
 }
@@ -139,7 +159,8 @@ void SlotsOffer::release() noexcept {
 
 void SlotsOffer::withdraw() noexcept {
   if (inbox_ == nullptr) return;
-  for (std::uint32_t i = 0; i < way_.count; ++i) give_back(*inbox_, way_.slots[i]);
+  inbox_->head().words[way_.slots[0]].message.store(0, std::memory_order_relaxed);
+  inbox_->head().free_slots.fetch_or(all_of(way_), std::memory_order_release);
   inbox_ = nullptr;
 }
 

@@ -9,6 +9,7 @@
 
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
+#include "transfer/headers/lost_slots.hpp"
 #include "transfer/message.hpp"
 
 namespace gapless::transfer::schemes {
@@ -35,7 +36,8 @@ class SlotsOffer {
 
   /// Gets slots for the whole buffer, packs into the first of them, and adds them to the header. False, and nothing is
   /// offered, where that cannot be had now.
-  bool secure(const Buffer& buffer, headers::Inbox& inbox, headers::Header& header) noexcept;
+  bool secure(const Buffer& buffer, headers::Inbox& inbox, headers::Header& header,
+              const headers::Envelope& envelope = {}) noexcept;
   /// Packs what is not yet.
   void pack() noexcept;
   /// The header has been sent: the slots are the receiver's. Packs what is not yet.

@@ -1,5 +1,5 @@
 // Messages between GPUs of a node: the right bytes and status in every kind of receive, and by statistics that they
-// really went direct, or did not where that is refused. Ranks exchange in pairs: 0 with 1, 2 with 3.
+// really went direct, or did not where that is refused.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -8,13 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "headers/partners.hpp"
 #include "support/environment.hpp"
+#include "support/gpu.hpp"
 #include "support/ints.hpp"
 #include "support/layouts.hpp"
 #include "support/statistics.hpp"
@@ -22,21 +23,15 @@
 namespace gapless::test {
 namespace {
 
-constexpr int tag = 7;
-
-int partner() { return rank() ^ 1; }
-bool has_partner() { return partner() < size(); }
-bool sends() { return rank() % 2 == 0; }
-
-/// Is gapless told to go direct, in a run where exporting and mapping memory is not refused?
+/// Does gapless go direct, as it is told or as the model predicts, in a run where exporting and mapping memory is not
+/// refused?
 bool goes_direct() {
   const char* scheme = std::getenv("GAPLESS_SCHEME");
-  const bool is_asked = under_gapless() && scheme != nullptr && std::string_view(scheme) == "direct";
-  return is_asked && std::getenv("GAPLESS_TEST_SIMULATED_FAIL") == nullptr;
+  const bool is_told = scheme != nullptr && std::string_view(scheme) == "direct";
+  const bool is_chosen = scheme == nullptr && std::getenv("GAPLESS_HEADERS") != nullptr;
+  return under_gapless() && (is_told || is_chosen) && std::getenv("GAPLESS_TEST_SIMULATED_FAIL") == nullptr;
 }
 
-/// Blocks of two ints, one in every five.
-constexpr int length = 2, stride = 5;
 constexpr std::size_t block_bytes = length * sizeof(int);
 
 struct Strided {
@@ -58,28 +53,7 @@ std::vector<int> arrived(const std::vector<int>& packed, std::size_t size) {
 /// Blocks of messages that go direct: 1 KiB, a segment of the pool, more, and three quarters of it.
 const std::vector<int> block_counts{128, 1000, 1024, 20'000, 98'304};
 
-/// One message from rank 0 to rank 1 and so on, sent and received as the arguments say.
-using Send = std::function<void(const void*, MPI_Datatype, MPI_Comm, int to)>;
-using Receive = std::function<void(void*, MPI_Datatype, MPI_Comm, int from, MPI_Status*)>;
-
-void send(const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
-  EXPECT_EQ(MPI_SUCCESS, MPI_Send(memory, 1, type, to, tag, communicator));
-}
-void receive(void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
-  EXPECT_EQ(MPI_SUCCESS, MPI_Recv(memory, 1, type, from, tag, communicator, status));
-}
-
-void expect_message(const MPI_Status& status, MPI_Datatype type, int blocks, int from) {
-  EXPECT_EQ(from, status.MPI_SOURCE);
-  EXPECT_EQ(tag, status.MPI_TAG);
-  int count = -1;
-  MPI_Get_count(&status, type, &count);
-  EXPECT_EQ(1, count);
-  MPI_Get_elements(&status, type, &count);
-  EXPECT_EQ(blocks * length, count);
-}
-
-/// `direct`: how many messages are to have gone that way.
+/// One message from rank 0 to rank 1 and so on. `direct`: how many messages are to have gone that way.
 void pass(int blocks, const Send& by, const Receive& into, unsigned direct = 1,
           MPI_Comm communicator = MPI_COMM_WORLD) {
   MPI_Barrier(communicator);
@@ -126,8 +100,8 @@ TEST_F(Direct, SendToRecv) {
   for (const int blocks : block_counts) pass(blocks, send, receive);
 }
 
-TEST_F(Direct, ShortMessagesAndThoseThatTheMemoryHasNoRoomForGoOtherWays) {
-  for (const int blocks : {1, 60, 127, 140'000}) pass(blocks, send, receive, 0);
+TEST_F(Direct, ShortMessagesGoOtherWays) {
+  for (const int blocks : {1, 60, 127}) pass(blocks, send, receive, 0);
 }
 
 TEST_F(Direct, EveryKindOfReceive) {
@@ -337,6 +311,42 @@ TEST_F(Direct, ManyRequestsAtOnce) {
   EXPECT_EQ(before + (goes_direct() ? 2 * messages : 0), direct_messages());
 }
 
+/// Small sends of one exchange are packed by one launch, and what arrives is unpacked by one. The order to one
+/// destination is the program's, whatever goes which way.
+TEST_F(Direct, SmallSendsLeaveTogether) {
+  if (!has_partner()) return;
+  constexpr int messages = 20, blocks = 200;
+  std::vector<std::unique_ptr<Strided>> outgoing;
+  std::vector<std::unique_ptr<Ints>> incoming;
+  std::vector<MPI_Request> requests(2 * messages);
+  const int blocks_of_short = 8;  // goes another way
+  for (int k = 0; k < messages; ++k) {
+    outgoing.push_back(std::make_unique<Strided>(k % 5 == 4 ? blocks_of_short : blocks, 1000 * rank() + k));
+    incoming.push_back(std::make_unique<Ints>(std::vector<int>(outgoing.back()->values.size(), -1), true));
+    MPI_Irecv(incoming.back()->data(), 1, outgoing.back()->type, partner(), tag, MPI_COMM_WORLD,
+              &requests[static_cast<std::size_t>(k)]);
+  }
+  MPI_Barrier(size() == 2 ? MPI_COMM_WORLD : MPI_COMM_SELF);
+  const bool is_counted = goes_direct() && gpu_fails_on_request();
+  const long start = is_counted ? gpu_count("launches") : 0;
+  const std::uint64_t before = direct_messages();
+  for (int k = 0; k < messages; ++k) {
+    Strided& message = *outgoing[static_cast<std::size_t>(k)];
+    MPI_Isend(message.memory.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD,
+              &requests[static_cast<std::size_t>(messages + k)]);
+  }
+  if (is_counted) EXPECT_EQ(start, gpu_count("launches"));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2 * messages, requests.data(), MPI_STATUSES_IGNORE));
+  if (is_counted) EXPECT_GE(start + 4, gpu_count("launches"));
+  for (int k = 0; k < messages; ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    const int sent = static_cast<int>(outgoing[i]->values.size()) / stride;
+    EXPECT_TRUE(arrived(Strided(sent, 1000 * partner() + k).packed(), outgoing[i]->values.size()) ==
+                incoming[i]->values());
+  }
+  EXPECT_EQ(before + (goes_direct() ? 2 * messages / 5 * 4 : 0), direct_messages());
+}
+
 /// What is too long is an error of the receiver, and its segments are free again.
 TEST_F(Direct, Truncation) {
   if (!has_partner()) return;
@@ -430,6 +440,160 @@ TEST_F(Direct, OtherCommunicators) {
   MPI_Comm_free(&same);
 }
 
+/// Blocks of messages that the exported memory has no room for, so that they go through a ring of it: whole sections,
+/// and a part of one.
+const std::vector<int> long_block_counts{163'840, 140'001};
+
+std::uint64_t copied_out() {
+  const auto function = reinterpret_cast<std::uint64_t (*)()>(core_function("gapless_rings_copied_out"));
+  return function != nullptr ? function() : 0;
+}
+
+TEST_F(Direct, LongMessagesInEveryKindOfCall) {
+  const Send isend = [](const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
+    MPI_Request request;
+    MPI_Isend(memory, 1, type, to, tag, communicator, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  };
+  const Send tested = [](const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
+    MPI_Request request;
+    MPI_Isend(memory, 1, type, to, tag, communicator, &request);
+    for (int flag = 0; flag == 0;) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+  };
+  const Send freed = [](const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
+    MPI_Request request;
+    MPI_Isend(memory, 1, type, to, tag, communicator, &request);
+    MPI_Request_free(&request);
+    MPI_Recv(nullptr, 0, MPI_INT, to, tag + 1, communicator, MPI_STATUS_IGNORE);
+  };
+  const Receive irecv = [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+    MPI_Request request;
+    MPI_Irecv(memory, 1, type, from, tag, communicator, &request);
+    MPI_Wait(&request, status);
+  };
+  for (const int blocks : long_block_counts) {
+    pass(blocks, send, receive);
+    pass(blocks, isend, irecv);
+    pass(blocks, tested, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+      MPI_Probe(from, tag, communicator, status);
+      receive(memory, type, communicator, from, status);
+    });
+    pass(blocks, freed, [&](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+      irecv(memory, type, communicator, from, status);
+      MPI_Send(nullptr, 0, MPI_INT, from, tag + 1, communicator);
+    });
+  }
+}
+
+/// Each waits for the other's sections while it has yet to pack its own.
+TEST_F(Direct, LongMessagesBothWays) {
+  if (!has_partner()) return;
+  for (const int blocks : long_block_counts) {
+    Strided mine(blocks, 1000 * rank());
+    const std::vector<int> theirs = Strided(blocks, 1000 * partner()).packed();
+    Ints first(std::vector<int>(mine.values.size(), -1), true), second(std::vector<int>(mine.values.size(), -1), true);
+    const std::uint64_t before = direct_messages();
+    MPI_Request requests[4];
+    MPI_Irecv(first.data(), 1, mine.type, partner(), tag, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(second.data(), 1, mine.type, partner(), tag, MPI_COMM_WORLD, &requests[1]);
+    MPI_Isend(mine.memory.data(), 1, mine.type, partner(), tag, MPI_COMM_WORLD, &requests[2]);
+    MPI_Isend(mine.memory.data(), 1, mine.type, partner(), tag, MPI_COMM_WORLD, &requests[3]);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(4, requests, MPI_STATUSES_IGNORE));
+    EXPECT_TRUE(arrived(theirs, mine.values.size()) == first.values());
+    EXPECT_TRUE(arrived(theirs, mine.values.size()) == second.values());
+    MPI_Sendrecv(mine.memory.data(), 1, mine.type, partner(), tag, first.data(), 1, mine.type, partner(), tag,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    EXPECT_TRUE(arrived(theirs, mine.values.size()) == first.values());
+    EXPECT_EQ(before + (goes_direct() ? 6 : 0), direct_messages());
+  }
+}
+
+TEST_F(Direct, LongMessagesIntoHostMemory) {
+  if (!has_partner()) return;
+  for (const int blocks : long_block_counts) {
+    Strided message(blocks);
+    if (sends()) {
+      const std::uint64_t before = direct_messages();
+      send(message.memory.data(), message.type, MPI_COMM_WORLD, partner());
+      EXPECT_EQ(before + (goes_direct() ? 1 : 0), direct_messages());
+    } else {
+      std::vector<int> incoming(message.values.size(), -1);
+      receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), MPI_STATUS_IGNORE);
+      EXPECT_TRUE(arrived(message.packed(), incoming.size()) == incoming);
+    }
+  }
+}
+
+/// A sender waits for nobody who does not receive: what is left is copied, and the program has its memory back.
+TEST_F(Direct, LongMessagesThatNobodyReceivesYetAreCopiedOut) {
+  if (!has_partner() || !goes_direct()) return;  // a rendezvous of the library's would wait for the receiver
+  using Complete = std::function<void(MPI_Request*)>;
+  const std::vector<Complete> ways{[](MPI_Request* request) { MPI_Wait(request, MPI_STATUS_IGNORE); },
+                                   [](MPI_Request* request) {
+                                     int index = -1;
+                                     MPI_Waitany(1, request, &index, MPI_STATUS_IGNORE);
+                                   },
+                                   [](MPI_Request* request) {
+                                     for (int flag = 0; flag == 0;) MPI_Test(request, &flag, MPI_STATUS_IGNORE);
+                                   }};
+  for (const Complete& complete : ways) {
+    Strided message(long_block_counts.back());
+    if (sends()) {
+      const std::uint64_t before = copied_out();
+      MPI_Request request;
+      MPI_Datatype type;
+      MPI_Type_dup(message.type, &type);
+      MPI_Isend(message.memory.data(), 1, type, partner(), tag, MPI_COMM_WORLD, &request);
+      MPI_Type_free(&type);
+      complete(&request);
+      EXPECT_EQ(before + 1, copied_out());
+      message.memory.set(std::vector<int>(message.values.size(), -5));
+      MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD);
+      MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+      Ints incoming(std::vector<int>(message.values.size(), -1), true);
+      MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), MPI_STATUS_IGNORE);
+      EXPECT_TRUE(arrived(message.packed(), message.values.size()) == incoming.values());
+      MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD);
+    }
+  }
+}
+
+/// More messages than there are rings, of which some are too long for their receive.
+TEST_F(Direct, LongMessagesPileUpAndAreTruncated) {
+  if (!has_partner()) return;
+  constexpr int messages = 8;
+  const int blocks = long_block_counts.back();
+  Strided message(blocks);
+  std::vector<MPI_Request> requests(messages);
+  std::vector<std::unique_ptr<Strided>> outgoing;
+  for (int k = 0; k < messages; ++k) {
+    if (sends()) {
+      outgoing.push_back(std::make_unique<Strided>(blocks, k));
+      MPI_Isend(outgoing.back()->memory.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD,
+                &requests[static_cast<std::size_t>(k)]);
+    }
+  }
+  if (sends()) {
+    MPI_Waitall(messages, requests.data(), MPI_STATUSES_IGNORE);
+  } else {
+    int wrong = 0;
+    for (int k = 0; k < messages; ++k) {
+      Ints incoming(std::vector<int>(message.values.size(), -1), true);
+      const bool is_short = k % 3 == 1;
+      const int code =
+          is_short ? MPI_Recv(incoming.data(), blocks, MPI_INT, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+                   : MPI_Recv(incoming.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      EXPECT_EQ(is_short ? MPI_ERR_TRUNCATE : MPI_SUCCESS, error_class(code));
+      if (!is_short) wrong += incoming.values() != arrived(Strided(blocks, k).packed(), message.values.size());
+    }
+    EXPECT_EQ(0, wrong);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int times = 0; times < 4; ++times) pass(blocks, send, receive);
+}
+
 /// The contexts of both GPUs end between messages: memory is exported and mapped anew.
 TEST_F(Direct, ContextsThatEndBetweenMessages) {
   pass(20'000, send, receive);
@@ -438,6 +602,7 @@ TEST_F(Direct, ContextsThatEndBetweenMessages) {
   MPI_Barrier(MPI_COMM_WORLD);
   introduce();
   pass(20'000, send, receive);
+  pass(long_block_counts.back(), send, receive);
 }
 
 }  // namespace

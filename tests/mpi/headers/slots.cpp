@@ -1,5 +1,5 @@
 // Messages between two processes of a node that go by slots: the right bytes and status in every kind of receive, and
-// by statistics that they really went that way. Ranks exchange in pairs: 0 with 1, 2 with 3.
+// by statistics that they really went that way.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -9,90 +9,17 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <string_view>
 #include <vector>
 
+#include "headers/partners.hpp"
+#include "headers/slot_messages.hpp"
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
 #include "support/statistics.hpp"
 
 namespace gapless::test {
 namespace {
-
-constexpr int tag = 7;
-
-/// Is gapless under this test, and told to use slots?
-bool uses_slots() {
-  const char* scheme = std::getenv("GAPLESS_SCHEME");
-  return under_gapless() && scheme != nullptr && std::string_view(scheme) == "slots";
-}
-
-int partner() { return rank() ^ 1; }
-bool has_partner() { return partner() < size(); }
-bool sends() { return rank() % 2 == 0; }
-
-/// Blocks of two ints, one in every five.
-constexpr int length = 2, stride = 5;
-
-struct Strided {
-  explicit Strided(int blocks)
-      : type(strided(blocks, length, stride)), values(counting(static_cast<std::size_t>(blocks * stride), 1)) {}
-  std::vector<int> packed(int blocks) const { return picked(values, blocks, length, stride); }
-  Owned type;
-  std::vector<int> values;
-};
-
-/// Blocks of messages that go by slots: one slot, a part of one, several.
-const std::vector<int> block_counts{128, 1000, 4096, 20'000, 131'072};
-
-/// One message from rank 0 to rank 1 and so on, sent and received as the arguments say. The receiver's memory holds
-/// -1 before; `receive` has the status set.
-using Send = std::function<void(const void*, MPI_Datatype, MPI_Comm, int to)>;
-using Receive = std::function<void(void*, MPI_Datatype, MPI_Comm, int from, MPI_Status*)>;
-
-void send(const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
-  EXPECT_EQ(MPI_SUCCESS, MPI_Send(memory, 1, type, to, tag, communicator));
-}
-void receive(void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
-  EXPECT_EQ(MPI_SUCCESS, MPI_Recv(memory, 1, type, from, tag, communicator, status));
-}
-
-void expect_message(const MPI_Status& status, MPI_Datatype type, int blocks, int from) {
-  EXPECT_EQ(from, status.MPI_SOURCE);
-  EXPECT_EQ(tag, status.MPI_TAG);
-  int count = -1;
-  MPI_Get_count(&status, type, &count);
-  EXPECT_EQ(1, count);
-  MPI_Get_elements(&status, type, &count);
-  EXPECT_EQ(blocks * length, count);
-  int flag = 1;
-  MPI_Test_cancelled(&status, &flag);
-  EXPECT_EQ(0, flag);
-}
-
-/// `slots`: how many messages a rank is to have sent or received that way; negative: not asked.
-void pass(int blocks, const Send& by, const Receive& into, MPI_Comm communicator = MPI_COMM_WORLD, int slots = 1) {
-  // Both processes have started, and the slots of the last message are free.
-  MPI_Barrier(communicator);
-  if (!has_partner()) return;
-  const int peer = rank(communicator) ^ 1;
-  const Strided message(blocks);
-  const std::uint64_t before = slots_messages();
-  if (sends()) {
-    by(message.values.data(), message.type, communicator, peer);
-  } else {
-    std::vector<int> incoming(message.values.size(), -1);
-    MPI_Status status{};
-    into(incoming.data(), message.type, communicator, peer, &status);
-    expect_message(status, message.type, blocks, peer);
-    EXPECT_TRUE(placed(std::vector<int>(message.values.size(), -1), message.packed(blocks), length, stride) ==
-                incoming);
-  }
-  if (uses_slots() && slots >= 0) {
-    EXPECT_EQ(before + static_cast<unsigned>(slots), slots_messages());
-  }
-}
 
 TEST(Slots, SendToRecv) {
   for (const int blocks : block_counts) pass(blocks, send, receive);
@@ -198,71 +125,6 @@ TEST(Slots, ManyRequestsAtOnce) {
     if (uses_slots()) {
       EXPECT_EQ(before + 2 * messages, slots_messages());
     }
-  }
-}
-
-TEST(Slots, ContiguousReceivers) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (!has_partner()) return;
-  for (const int blocks : block_counts) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const Strided message(blocks);
-    const std::uint64_t before = slots_messages();
-    const auto bytes = static_cast<std::size_t>(blocks) * length * sizeof(int);
-    std::vector<int> incoming(bytes / sizeof(int) + 1, -1);
-    if (sends()) {
-      MPI_Send(message.values.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD);
-    } else {
-      MPI_Status status;
-      EXPECT_EQ(MPI_SUCCESS, MPI_Recv(incoming.data(), static_cast<int>(incoming.size()), MPI_INT, partner(), tag,
-                                      MPI_COMM_WORLD, &status));
-      int got = 0;
-      MPI_Get_count(&status, MPI_BYTE, &got);
-      EXPECT_EQ(static_cast<int>(bytes), got);
-      const std::vector<int> wanted = message.packed(blocks);
-      EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), incoming.begin()));
-      EXPECT_EQ(-1, incoming.back());
-    }
-    if (uses_slots()) {
-      EXPECT_EQ(before + 1, slots_messages());
-    }
-  }
-}
-
-/// A header does not end with a whole element of records of a double and a byte.
-TEST(Slots, ContiguousReceiversOfOddElements) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (!has_partner()) return;
-  constexpr int records = 500, apart = 16, together = 9;
-  const int lengths[2] = {1, 1};
-  const MPI_Aint places[2] = {0, 8};
-  const MPI_Datatype fields[2] = {MPI_DOUBLE, MPI_BYTE};
-  MPI_Datatype packed, loose;
-  MPI_Type_create_struct(2, lengths, places, fields, &packed);
-  MPI_Type_create_resized(packed, 0, together, &loose);
-  const Owned record(loose);
-  MPI_Type_create_hvector(records, 1, apart, packed, &loose);
-  const Owned sent(loose);
-  MPI_Type_free(&packed);
-  std::vector<std::byte> outgoing(records * apart), incoming(records * together + 1, std::byte{1});
-  for (std::size_t k = 0; k < outgoing.size(); ++k) outgoing[k] = static_cast<std::byte>(k * 7);
-  const std::uint64_t before = slots_messages();
-  if (sends()) {
-    MPI_Send(outgoing.data(), 1, sent, partner(), tag, MPI_COMM_WORLD);
-  } else {
-    MPI_Status status;
-    MPI_Recv(incoming.data(), records, record, partner(), tag, MPI_COMM_WORLD, &status);
-    int count = 0;
-    MPI_Get_count(&status, record, &count);
-    EXPECT_EQ(records, count);
-    int wrong = 0;
-    for (std::size_t k = 0; k < records * together; ++k)
-      wrong += incoming[k] != outgoing[k / together * apart + k % together];
-    EXPECT_EQ(0, wrong);
-    EXPECT_EQ(std::byte{1}, incoming.back());
-  }
-  if (uses_slots()) {
-    EXPECT_EQ(before + 1, slots_messages());
   }
 }
 
@@ -481,98 +343,6 @@ TEST(Slots, IntercommunicatorsHaveNoHeaders) {
   EXPECT_EQ(before, slots_messages());
   MPI_Comm_free(&inter);
   MPI_Comm_free(&alone);
-}
-
-/// What is too long is an error of the receiver, and its slots are free again.
-TEST(Slots, Truncation) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (!has_partner()) return;
-  const ReturnErrors world(MPI_COMM_WORLD);
-  constexpr int blocks = 20'000;
-  const Strided message(blocks);
-  const Owned half(strided(blocks / 2, length, stride));
-  for (int times = 0; times < 40; ++times) {
-    if (sends()) {
-      MPI_Send(message.values.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD);
-    } else {
-      std::vector<int> incoming(message.values.size(), -1);
-      int code = MPI_SUCCESS;
-      if (times % 2 == 0) {
-        code = MPI_Recv(incoming.data(), 1, half, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      } else {
-        MPI_Request request;
-        MPI_Irecv(incoming.data(), blocks, MPI_INT, partner(), tag, MPI_COMM_WORLD, &request);
-        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-      }
-      EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
-  }
-  pass(131'072, send, receive);
-}
-
-/// Messages that nobody receives yet take all slots, and then go packed: nothing waits, and all arrive in order.
-TEST(Slots, UnexpectedMessagesPileUp) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (!has_partner()) return;
-  constexpr int messages = 100'000, at_once = 1000, blocks = 128;
-  Strided message(blocks);
-  std::vector<MPI_Request> requests(at_once);
-  const std::uint64_t before = slots_messages();
-  if (sends()) {
-    std::vector<std::vector<int>> outgoing(at_once, message.values);
-    for (int k = 0; k < messages; ++k) {
-      const auto i = static_cast<std::size_t>(k % at_once);
-      outgoing[i][0] = k;
-      MPI_Isend(outgoing[i].data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &requests[i]);
-      // They are short: the library keeps them, and no receive is needed.
-      if (i + 1 == at_once) MPI_Waitall(at_once, requests.data(), MPI_STATUSES_IGNORE);
-    }
-    MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD);
-    if (uses_slots()) {
-      EXPECT_EQ(before + 64, slots_messages());
-    }
-  } else {
-    MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    int wrong = 0;
-    for (int k = 0; k < messages; ++k) {
-      std::vector<int> incoming(message.values.size(), -1);
-      MPI_Recv(incoming.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      message.values[0] = k;
-      wrong += incoming != placed(std::vector<int>(incoming.size(), -1), message.packed(blocks), length, stride);
-    }
-    EXPECT_EQ(0, wrong);
-  }
-}
-
-TEST(Slots, CancelledReceivesAndSends) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (!has_partner()) return;
-  const Strided message(1000);
-  std::vector<int> incoming(message.values.size(), -1);
-  MPI_Request request;
-  MPI_Status status;
-  int flag = 0;
-  MPI_Irecv(incoming.data(), 1, message.type, partner(), tag + 2, MPI_COMM_WORLD, &request);
-  MPI_Cancel(&request);
-  MPI_Wait(&request, &status);
-  MPI_Test_cancelled(&status, &flag);
-  EXPECT_NE(0, flag);
-  EXPECT_EQ(std::vector<int>(incoming.size(), -1), incoming);
-  // Whether a send is cancelled, the sender says.
-  if (sends()) {
-    MPI_Isend(message.values.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
-    MPI_Cancel(&request);
-    MPI_Wait(&request, &status);
-    MPI_Test_cancelled(&status, &flag);
-    MPI_Send(&flag, 1, MPI_INT, partner(), tag + 3, MPI_COMM_WORLD);
-  } else {
-    MPI_Recv(&flag, 1, MPI_INT, partner(), tag + 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (flag == 0) {
-      receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), &status);
-      expect_message(status, message.type, 1000, partner());
-    }
-  }
 }
 
 /// A message of a header's length that is none.

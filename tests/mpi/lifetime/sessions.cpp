@@ -1,15 +1,21 @@
 // Programs that open sessions and have no world: strided data, in GPU memory too where there is a GPU, through a
-// session's communicator; one session after another, several at once, and a world that comes and goes meanwhile.
+// session's communicator, by every kind of call; one session after another, several at once, a world that comes and
+// goes meanwhile, and sessions of every thread level.
 #include <mpi.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "support/gpu.hpp"
+#include "support/statistics.hpp"
 
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || defined(OPEN_MPI)
 namespace gapless::test {
 namespace {
 
@@ -71,11 +77,22 @@ class Field {
   OnGpu* gpu_ = nullptr;
 };
 
+int partner_in(MPI_Comm communicator) {
+  const int rank = test::rank(communicator);
+  return (rank ^ 1) < size(communicator) ? rank ^ 1 : rank;
+}
+
+/// Is that what one strided type brings into a buffer of -1, from one that `counted(first)` filled?
+bool has_arrived(const std::vector<int>& got, int first) {
+  const std::vector<int> theirs = counted(first);
+  for (int i = 0; i < blocks * stride; ++i) {
+    if (got[i] != (i % stride == 0 ? theirs[i] : -1)) return false;
+  }
+  return true;
+}
+
 void pack_and_exchange(MPI_Comm communicator, MPI_Datatype type, bool on_gpu, const char* when) {
-  int rank, size;
-  MPI_Comm_rank(communicator, &rank);
-  MPI_Comm_size(communicator, &size);
-  const int partner = (rank ^ 1) < size ? rank ^ 1 : rank;
+  const int rank = test::rank(communicator), partner = partner_in(communicator);
   Field mine(counted(1000 * rank), on_gpu), received(std::vector<int>(blocks * stride, -1), on_gpu);
 
   std::vector<int> packed(blocks);
@@ -84,20 +101,82 @@ void pack_and_exchange(MPI_Comm communicator, MPI_Datatype type, bool on_gpu, co
   MPI_Pack(mine.address(), 1, type, packed.data(), bytes, &position, communicator);
   MPI_Sendrecv(mine.address(), 1, type, partner, 5, received.address(), 1, type, partner, 5, communicator,
                MPI_STATUS_IGNORE);
-  const std::vector<int> theirs = counted(1000 * partner), got = received.values();
-  bool is_packed = position == bytes, has_arrived = true;
-  for (int i = 0; i < blocks * stride; ++i) {
-    has_arrived = has_arrived && got[i] == (i % stride == 0 ? theirs[i] : -1);
-    if (i % stride == 0) is_packed = is_packed && packed[i / stride] == 1000 * rank + i;
-  }
+  bool is_packed = position == bytes;
+  for (int i = 0; i < blocks; ++i) is_packed = is_packed && packed[i] == 1000 * rank + i * stride;
   expect(is_packed, on_gpu ? "MPI_Pack from GPU memory" : "MPI_Pack", when);
-  expect(has_arrived, on_gpu ? "MPI_Sendrecv in GPU memory" : "MPI_Sendrecv", when);
+  expect(has_arrived(received.values(), 1000 * partner), on_gpu ? "MPI_Sendrecv in GPU memory" : "MPI_Sendrecv", when);
+}
+
+/// Requests that are made once and started twice, or made each time.
+void exchange_by_requests(MPI_Comm communicator, MPI_Datatype type, bool on_gpu, bool is_persistent, const char* when) {
+  const int rank = test::rank(communicator), partner = partner_in(communicator);
+  Field mine(counted(1000 * rank), on_gpu), received(std::vector<int>(blocks * stride, -1), on_gpu);
+  MPI_Request requests[2];
+  if (is_persistent) {
+    MPI_Send_init(mine.address(), 1, type, partner, 6, communicator, &requests[0]);
+    MPI_Recv_init(received.address(), 1, type, partner, 6, communicator, &requests[1]);
+  }
+  for (int round = 0; round < 2; ++round) {
+    if (is_persistent) {
+      MPI_Startall(2, requests);
+    } else {
+      MPI_Irecv(received.address(), 1, type, partner, 6, communicator, &requests[1]);
+      MPI_Isend(mine.address(), 1, type, partner, 6, communicator, &requests[0]);
+    }
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    expect(has_arrived(received.values(), 1000 * partner), is_persistent ? "MPI_Startall" : "MPI_Isend and MPI_Irecv",
+           when);
+  }
+  for (MPI_Request& request : requests) {
+    if (is_persistent) MPI_Request_free(&request);
+  }
+}
+
+void collectives(MPI_Comm communicator, MPI_Datatype type, bool on_gpu, const char* when) {
+  const int rank = test::rank(communicator), size = test::size(communicator);
+  const std::vector<int> empty(blocks * stride, -1);
+  for (const bool returns_early : {false, true}) {
+    Field field(rank == 0 ? counted(5) : empty, on_gpu);
+    if (returns_early) {
+      MPI_Request request;
+      MPI_Ibcast(field.address(), 1, type, 0, communicator, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Bcast(field.address(), 1, type, 0, communicator);
+    }
+    expect(rank == 0 || has_arrived(field.values(), 5), returns_early ? "MPI_Ibcast" : "MPI_Bcast", when);
+  }
+  // All parts are the same, so that where a process's own lies does not matter.
+  Field mine(counted(1000 * rank), on_gpu), received(std::vector<int>(blocks * stride * size, -1), on_gpu);
+  const std::vector<int> ones(size, 1), at_start(size, 0);
+  std::vector<int> places(size);
+  for (int i = 0; i < size; ++i) places[i] = i * static_cast<int>(sizeof(int)) * blocks * stride;
+  const std::vector<MPI_Datatype> types(size, type);
+  MPI_Alltoallw(mine.address(), ones.data(), at_start.data(), types.data(), received.address(), ones.data(),
+                places.data(), types.data(), communicator);
+  const std::vector<int> got = received.values();
+  for (int i = 0; i < size; ++i) {
+    const auto part = got.begin() + i * blocks * stride;
+    expect(has_arrived({part, part + blocks * stride}, 1000 * i), "MPI_Alltoallw", when);
+  }
+}
+
+/// Every kind of call, from memory of one kind.
+void use_all(MPI_Comm communicator, MPI_Datatype type, bool on_gpu, const char* when) {
+  pack_and_exchange(communicator, type, on_gpu, when);
+  const std::uint64_t packed_before = packed_messages();
+  exchange_by_requests(communicator, type, on_gpu, false, when);
+  exchange_by_requests(communicator, type, on_gpu, true, when);
+  // Two sends and two receives, of either kind.
+  if (is_everything_packed() && !on_gpu)
+    expect(packed_messages() == packed_before + 8, "messages that are packed", when);
+  collectives(communicator, type, on_gpu, when);
 }
 
 void use(MPI_Session session, MPI_Datatype type, const char* when) {
   MPI_Comm communicator = communicator_of(session);
-  pack_and_exchange(communicator, type, false, when);
-  if (gpu_fails_on_request()) pack_and_exchange(communicator, type, true, when);
+  use_all(communicator, type, false, when);
+  if (gpu_fails_on_request()) use_all(communicator, type, true, when);
   MPI_Comm_free(&communicator);
 }
 
@@ -118,11 +197,72 @@ void refuse(MPI_Session session) {
   MPI_Comm_free(&communicator);
 }
 
-MPI_Session open_session() {
+/// With the level that the library is asked for, if any.
+MPI_Session open_session(const char* level = nullptr) {
   MPI_Session session;
-  if (MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session) == MPI_SUCCESS) return session;
+  MPI_Info info = MPI_INFO_NULL;
+  if (level != nullptr) {
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "thread_level", level);
+  }
+  const int code = MPI_Session_init(info, MPI_ERRORS_RETURN, &session);
+  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+  if (code == MPI_SUCCESS) return session;
   std::fprintf(stderr, "this library opens no session\n");
   std::exit(1);
+}
+
+std::string level_of(MPI_Session session) {
+  MPI_Info info;
+  char level[64] = "";
+  int length = sizeof level, is_there = 0;
+  MPI_Session_get_info(session, &info);
+  MPI_Info_get_string(info, "thread_level", &length, level, &is_there);
+  MPI_Info_free(&info);
+  return level;
+}
+
+/// Threads that each send and receive by requests and types of their own, all through one communicator.
+void use_in_threads(MPI_Session session, const char* when) {
+  constexpr int threads = 4, rounds = 300;
+  MPI_Comm communicator = communicator_of(session);
+  const int rank = test::rank(communicator), partner = partner_in(communicator);
+  std::atomic<int> wrong = 0;
+  const auto work = [&](int thread) {
+    for (int round = 0; round < rounds; ++round) {
+      MPI_Datatype type = strided_type();
+      std::vector<int> mine = counted(1000 * rank + 10 * thread + round), received(blocks * stride, -1);
+      MPI_Request requests[2];
+      MPI_Irecv(received.data(), 1, type, partner, thread, communicator, &requests[0]);
+      MPI_Isend(mine.data(), 1, type, partner, thread, communicator, &requests[1]);
+      MPI_Type_free(&type);
+      MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+      wrong += !has_arrived(received, 1000 * partner + 10 * thread + round);
+    }
+  };
+  std::vector<std::thread> all;
+  for (int thread = 0; thread < threads; ++thread) all.emplace_back(work, thread);
+  for (std::thread& thread : all) thread.join();
+  expect(wrong == 0, "messages of several threads", when);
+  MPI_Comm_free(&communicator);
+}
+
+/// Sessions of every level, one at a time. In MPICH a world that is there has decided on the level before.
+void sessions_of_every_level(bool is_world_there) {
+  for (const char* asked :
+       {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"}) {
+    MPI_Session session = open_session(asked);
+    const std::string level = level_of(session);
+#ifndef OPEN_MPI
+    if (!is_world_there)
+#endif
+      expect(level == asked, asked, is_world_there ? "beside a world of one thread" : "without a world");
+    MPI_Datatype type = strided_type();
+    use(session, type, level.c_str());
+    MPI_Type_free(&type);
+    if (level == "MPI_THREAD_MULTIPLE") use_in_threads(session, level.c_str());
+    MPI_Session_finalize(&session);
+  }
 }
 
 /// Returns a session that is still open.
@@ -145,8 +285,9 @@ void sessions_and_world(MPI_Session session) {
   MPI_Init(nullptr, nullptr);
   pack_and_exchange(MPI_COMM_WORLD, type, false, "in the world");
   MPI_Session_finalize(&session);
-  pack_and_exchange(MPI_COMM_WORLD, type, false, "in the world, after the sessions");
-  if (gpu_fails_on_request()) pack_and_exchange(MPI_COMM_WORLD, type, true, "in the world, after the sessions");
+  use_all(MPI_COMM_WORLD, type, false, "in the world, after the sessions");
+  if (gpu_fails_on_request()) use_all(MPI_COMM_WORLD, type, true, "in the world, after the sessions");
+  sessions_of_every_level(true);
   session = open_session();
   use(session, type, "in a session beside the world");
   MPI_Finalize();
@@ -161,11 +302,16 @@ void sessions_and_world(MPI_Session session) {
 int main() {
   using namespace gapless::test;
   MPI_Session session = sessions_alone();
-#ifndef OPEN_MPI  // crashes when a session is opened after the last one was closed
+#ifdef OPEN_MPI  // crashes when a session is opened after the last one was closed
+  sessions_of_every_level(false);
+#else
   MPI_Session_finalize(&session);
+  sessions_of_every_level(false);
   session = open_session();
 #endif
   sessions_and_world(session);
+  const Leftovers left = leftovers();
+  expect(left.requests + left.buffers == 0, "nothing that is left of requests and buffers", "at the end");
   return failures != 0;
 }
 #else

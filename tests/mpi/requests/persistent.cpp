@@ -166,7 +166,7 @@ TEST(Persistent, SendsOfEveryMode) {
   MPI_Buffer_detach(&address, &bytes);
 }
 
-constexpr int short_ints = 300, many_rounds = 10'000;
+constexpr int short_ints = 300, many_rounds = 2'000;
 
 /// Heap memory asked for by `work` in all but its first rounds.
 template <class Work>

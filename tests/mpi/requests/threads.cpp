@@ -1,17 +1,22 @@
-// Several threads send and receive strided data at once, with types of their own and with shared ones.
+// Several threads send and receive strided data at once, with types of their own and with shared ones; or one after the
+// other, and complete each other's requests.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
+#include <cstdint>
+#include <mutex>
 #include <numeric>
 #include <thread>
 #include <vector>
 
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
+#include "support/statistics.hpp"
 
 namespace gapless::test {
 namespace {
@@ -76,6 +81,67 @@ TEST(Threads, PackAtTheSameTime) {
     }
   });
   EXPECT_EQ(0, wrong);
+}
+
+/// Lets the threads in, 0, 1, ... and 0 again, each when the one before it has left.
+class Turns {
+ public:
+  template <class Work>
+  void take(int thread, Work work) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return next_ == thread; });
+    work();
+    next_ = (next_ + 1) % threads;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int next_ = 0;
+};
+
+/// What a thread starts, and the next one completes.
+struct Begun {
+  int thread = 0, round = 0;
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  std::vector<int> outgoing, incoming;
+};
+
+/// Thread level MPI_THREAD_SERIALIZED is enough for these.
+TEST(TakingTurns, EachCompletesWhatAnotherStarted) {
+  constexpr int blocks = 50, length = 2, stride = 5;
+  constexpr std::size_t span = blocks * stride;
+  const std::uint64_t packed_before = packed_messages();
+  Turns turns;
+  Begun begun;
+  int wrong = 0;
+  const auto complete = [&] {
+    if (begun.outgoing.empty()) return;
+    wrong += MPI_Waitall(2, begun.requests, MPI_STATUSES_IGNORE) != MPI_SUCCESS;
+    const std::vector<int> sent = counting(span, 100000 * partner() + 1000 * begun.thread + begun.round);
+    wrong += begun.incoming != placed(std::vector<int>(span, -1), picked(sent, blocks, length, stride), length, stride);
+  };
+  in_threads([&](int thread) {
+    for (int round = 0; round < rounds; ++round) {
+      turns.take(thread, [&] {
+        complete();
+        begun.thread = thread;
+        begun.round = round;
+        begun.outgoing = counting(span, 100000 * rank() + 1000 * thread + round);
+        begun.incoming.assign(span, -1);
+        const Owned type(strided(blocks, length, stride));
+        MPI_Irecv(begun.incoming.data(), 1, type, partner(), thread, MPI_COMM_WORLD, &begun.requests[0]);
+        MPI_Isend(begun.outgoing.data(), 1, type, partner(), thread, MPI_COMM_WORLD, &begun.requests[1]);
+        wrong += exchange_in(thread, round, type, length, stride);
+      });
+    }
+  });
+  complete();
+  EXPECT_EQ(0, wrong);
+  if (is_everything_packed()) {
+    EXPECT_EQ(packed_before + 4 * threads * rounds, packed_messages());
+  }
 }
 
 /// Every thread starts persistent requests of its own again and again.

@@ -70,15 +70,16 @@ void enter_context(void* driver) {
     give_up("libcuda.so.1 finds no GPU");
 }
 
-/// The driver, with that context.
+/// The driver, with that context current in this thread.
 void* driver_library() {
   static void* library = [] {
     void* opened = dlopen("libcuda.so.1", RTLD_NOW);
     if (!opened) give_up("libcuda.so.1 is not there");
     if (find<int(unsigned)>(opened, "cuInit")(0) != 0) give_up("libcuda.so.1 finds no GPU");
-    enter_context(opened);
     return opened;
   }();
+  thread_local const bool has_entered = (enter_context(library), true);
+  static_cast<void>(has_entered);
   return library;
 }
 

@@ -6,9 +6,8 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include <cstring>
 #include <iostream>
-#include <string>
+#include <string_view>
 
 #include "support/environment.hpp"
 #include "support/random.hpp"
@@ -39,15 +38,26 @@ class RankListener : public testing::EmptyTestEventListener {
 /// A run that was to be under gapless must be: the tests would pass without it just as well.
 TEST(Setup, RunsUnderGaplessWhereAsked) { EXPECT_EQ(gapless::test::expect_gapless(), gapless::test::under_gapless()); }
 
+/// The level that an argument asks for: --threads, --serialized or --funneled.
+int wanted_level(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--threads") return MPI_THREAD_MULTIPLE;
+    if (argument == "--serialized") return MPI_THREAD_SERIALIZED;
+    if (argument == "--funneled") return MPI_THREAD_FUNNELED;
+  }
+  return MPI_THREAD_SINGLE;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  const bool threads = argc > 1 && std::strcmp(argv[1], "--threads") == 0;
+  const int wanted = wanted_level(argc, argv);
   int provided = MPI_THREAD_SINGLE;
-  MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
-  if (threads && provided != MPI_THREAD_MULTIPLE) {
-    std::cerr << "This MPI library has no MPI_THREAD_MULTIPLE\n";
+  MPI_Init_thread(&argc, &argv, wanted, &provided);
+  if (provided < wanted) {
+    std::cerr << "This MPI library does not provide the thread level of this run\n";
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
 

@@ -320,12 +320,17 @@ class SimulatedRuntime final : public device::Runtime {
 
   Status enable_peer(int, int) noexcept override { return fails_now("enable_peer") ? Status::unsupported : Status::ok; }
 
+  /// Every process simulates GPUs of its own.
+  std::uint64_t gpu_number(int device) noexcept override {
+    return static_cast<std::uint64_t>(getpid()) * SimulatedMemory::device_count + static_cast<std::uint64_t>(device);
+  }
   std::uint64_t allocation_number(const void* address) noexcept override {
     return memory().number(reinterpret_cast<std::uintptr_t>(address));
   }
   Status export_memory(const void* address, device::MemoryHandle& handle) noexcept override {
     if (fails_now("export")) return Status::unsupported;
     const bool is_there = memory().describe(reinterpret_cast<std::uintptr_t>(address), handle);
+    if (is_there) handle.gpu = gpu_number(locate(address).device);
     return is_there ? Status::ok : Status::unsupported;
   }
   Status open_memory(const device::MemoryHandle& handle, int device, void** base) noexcept override {

@@ -1,0 +1,55 @@
+// Nonblocking receives that are the library's own but for one look: contiguous ones of predefined datatypes, into which
+// a header may land. Wait, Waitall and Test look at the first bytes that came; most often that is all. One that any
+// other call asks for becomes a pending message like others. In programs with several threads all are.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "mpi/calls/user_buffer.hpp"
+#include "mpi/table/native.hpp"
+
+namespace gapless::mpi::requests::looked_at {
+
+struct Receive {
+  MPI_Request handle;  ///< none of ours where `landing` is null
+  void* memory;
+  MPI_Count count;
+  MPI_Datatype datatype;
+  MPI_Comm communicator;
+  const void* landing = nullptr;  ///< the first byte that is received
+};
+
+namespace internal {
+inline constexpr unsigned bits = 8;
+extern std::array<Receive, std::size_t{1} << bits> table;
+extern std::size_t used;
+}  // namespace internal
+
+inline bool are_any() noexcept { return internal::used != 0; }
+
+inline Receive& place_of(MPI_Request handle) noexcept {
+  return internal::table[(static_cast<std::uint64_t>(number_of(handle)) * 0x9e3779b97f4a7c15u) >>
+                         (64 - internal::bits)];
+}
+/// Null if it is none.
+inline Receive* find(MPI_Request handle) noexcept {
+  Receive& place = place_of(handle);
+  return place.landing != nullptr && place.handle == handle ? &place : nullptr;
+}
+
+/// The library has begun a receive. MPI_SUCCESS, or MPI_ERR_NO_MEM.
+int add(const Receive& receive) noexcept;
+/// Has it become a pending message, if it was one here. Without memory for that it stays.
+void promote(MPI_Request handle) noexcept;
+void promote_all() noexcept;
+
+// The calls, for one that find() has found.
+int wait(Receive& receive, MPI_Request* request, MPI_Status* status) noexcept;
+int test(Receive& receive, MPI_Request* request, int* flag, MPI_Status* status) noexcept;
+/// Can these be waited for here: so few, and nothing else is outstanding?
+bool can_wait_for_all(int count, const MPI_Request* requests) noexcept;
+int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept;
+
+}  // namespace gapless::mpi::requests::looked_at

@@ -1,0 +1,376 @@
+#include "transfer/rings/outgoing.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "layout/algebra/canonical.hpp"
+#include "transfer/blocking.hpp"
+#include "transfer/buffers/buffers.hpp"
+#include "transfer/headers/speakers.hpp"
+
+namespace gapless::transfer::rings {
+
+using Clock = std::chrono::steady_clock;
+using headers::RingWords;
+
+class Outgoing {
+ public:
+  std::mutex mutex;       ///< guards all below; whoever has it drives
+  bool is_there = false;  ///< else the place is free
+  bool is_started = false;
+  bool is_detached = false;  ///< ends by itself
+  bool is_over = false;      ///< the receiver needs the ring no more
+  Result result = Result::ok;
+
+  Ring ring;
+  headers::SegmentRun run;
+  headers::ExportedPool* pool = nullptr;
+  RingWords* words = nullptr;
+  int rank = -1;       ///< the receiver's
+  pid_t receiver = 0;  ///< its process
+  Sections sections;
+  layout::LayoutPointer layout;  ///< the program may free its datatype
+  PoolBuffer copy;               ///< of what is not packed yet
+  pack::Job rest{};              ///< the message, to be copied from
+  int device = -1;
+  std::uint64_t context = 0;
+  Clock::time_point begun, looked_for;
+
+  /// Is the program's memory still to be read?
+  bool needs_memory() const noexcept {
+    return !is_over && result == Result::ok && !copy && sections.begun() != sections.total();
+  }
+  std::uint32_t fetched() const noexcept {
+    return std::min(words->fetched.load(std::memory_order_acquire), sections.total());
+  }
+  void drive() noexcept;
+  bool copy_out() noexcept;
+  void end() noexcept;
+  void free() noexcept;
+
+ private:
+  void pack() noexcept;
+  void fail(Result how) noexcept;
+  bool is_receiver_there() noexcept;
+};
+
+namespace {
+
+constexpr std::chrono::milliseconds patience{20}, receivers_look{100};
+constexpr std::chrono::microseconds busy_look{50};
+
+constinit std::atomic<std::uint64_t> copied_out{0};
+/// The thread keeps no buffers, for it does not end with MPI.
+constinit thread_local bool is_helper = false;
+
+/// All of this process, and the thread that helps them.
+class Service {
+ public:
+  /// False where there is no thread.
+  bool start() noexcept;
+  /// A free place, locked by the caller; null where there is none.
+  Outgoing* take(std::unique_lock<std::mutex>& lock) noexcept;
+  void took() noexcept;
+  void freed() noexcept { active_.fetch_sub(1, std::memory_order_relaxed); }
+  bool are_any() const noexcept { return active_.load(std::memory_order_relaxed) != 0; }
+  void drive() noexcept;
+  void stop() noexcept;
+
+  std::array<Outgoing, headers::ring_count> places;
+
+ private:
+  void work() noexcept;
+
+  std::mutex mutex_;  ///< guards the thread
+  std::condition_variable begun_;
+  std::atomic<unsigned> active_{0};
+  bool is_stopping_ = false;
+  std::thread thread_;
+};
+
+// Never destroyed: the thread is ended by stop(), when the process exits.
+Service& service() noexcept {
+  static Service& instance = *new Service;
+  return instance;
+}
+
+constinit std::atomic<bool> is_used{false};
+
+bool Service::start() noexcept try {
+  const std::lock_guard lock(mutex_);
+  if (thread_.joinable()) return true;
+  if (is_stopping_) return false;
+  // Signals are the program's threads' business.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::exception&) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!thread_.joinable()) return false;
+  std::atexit([] { service().stop(); });
+  is_used.store(true, std::memory_order_release);
+  return true;
+} catch (const std::exception&) {
+  return false;
+}
+
+void Service::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+    begun_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+Outgoing* Service::take(std::unique_lock<std::mutex>& lock) noexcept {
+  for (Outgoing& each : places) {
+    std::unique_lock mine(each.mutex, std::try_to_lock);
+    if (!mine || each.is_there) continue;
+    each.is_there = true;
+    lock = std::move(mine);
+    return &each;
+  }
+  return nullptr;
+}
+
+void Service::took() noexcept {
+  const std::lock_guard lock(mutex_);
+  active_.fetch_add(1, std::memory_order_relaxed);
+  begun_.notify_one();
+}
+
+void Service::drive() noexcept {
+  for (Outgoing& each : places) {
+    const std::unique_lock lock(each.mutex, std::try_to_lock);
+    if (lock && each.is_there && each.is_started) each.drive();
+  }
+}
+
+void Service::work() noexcept {
+  is_helper = true;
+  std::unique_lock lock(mutex_);
+  while (!is_stopping_) {
+    begun_.wait(lock, [this] { return is_stopping_ || are_any(); });
+    lock.unlock();
+    drive();
+    std::this_thread::sleep_for(busy_look);
+    lock.lock();
+  }
+}
+
+}  // namespace
+
+// The GPU's work ends within the call, for a ticket is its thread's.
+void Outgoing::drive() noexcept {
+  if (is_over) return;
+  if (result == Result::ok) pack();
+  if (fetched() == sections.total() || !is_receiver_there()) end();
+}
+
+/// As long as the ring has room.
+void Outgoing::pack() noexcept {
+  if (!device::runtime()->has_context(context)) return fail(Result::device_failed);
+  for (;;) {
+    const std::uint32_t gone = fetched();
+    while (sections.may_begin() && sections.begun() - gone < ring.sections) sections.begin_next();
+    if (!sections.are_under_way()) return;
+    if (const Result packed = sections.end_oldest(); packed != Result::ok) return fail(packed);
+    words->packed.store(sections.ended(), std::memory_order_release);
+  }
+}
+
+/// The receiver is told, and takes the ring as the sender's then.
+void Outgoing::fail(Result how) noexcept {
+  sections.end_all();
+  words->packed.store(RingWords::has_failed, std::memory_order_release);
+  result = how;
+}
+
+bool Outgoing::is_receiver_there() noexcept {
+  const auto now = Clock::now();
+  if (now - looked_for < receivers_look) return true;
+  looked_for = now;
+  if (::kill(receiver, 0) == 0 || errno != ESRCH) return true;
+  if (needs_memory()) result = Result::peer_failed;
+  return false;
+}
+
+/// Precondition: no section is under way.
+bool Outgoing::copy_out() noexcept try {
+  const layout::Offset from = sections.next_byte();
+  if (from >= rest.end) return true;
+  const auto bytes = static_cast<std::size_t>(rest.end - from);
+  const layout::LayoutPointer contiguous = layout::block(0, rest.end);
+  PoolBuffer memory(device::MemoryKind::device, device, bytes);
+  if (!memory) memory = PoolBuffer(device::MemoryKind::pinned, device, bytes);
+  if (!memory) return false;
+  pack::Job job = rest;
+  job.begin = from;
+  job.packed = memory.data();
+  if (run_on_gpu(job, device, memory.kind()) != Result::ok) return false;
+  const bool is_on_gpu = memory.kind() == device::MemoryKind::device;
+  void* const origin =
+      reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(memory.data()) - static_cast<std::uintptr_t>(from));
+  sections.move_to(*contiguous, origin, is_on_gpu ? pack::Reach::this_gpu : pack::Reach::from_beyond);
+  layout = contiguous;
+  copy = std::move(memory);
+  copied_out.fetch_add(1, std::memory_order_relaxed);
+  return true;
+} catch (const std::exception&) {
+  return false;
+}
+
+void Outgoing::end() noexcept {
+  is_over = true;
+  layout.reset();
+  pool->give_back(run);
+  if (copy) {
+    copy = {};
+    if (is_helper) drain_pools();
+  }
+  if (is_detached) free();
+}
+
+void Outgoing::free() noexcept {
+  is_there = is_started = is_detached = false;
+  service().freed();
+}
+
+OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool,
+                    std::size_t section_bytes) noexcept {
+  constexpr std::size_t sections = 4, alignment = 256;
+  static_assert(sections <= most_sections);
+  const std::size_t section = section_bytes / alignment * alignment;
+  if (section == 0 || !service().start()) return nullptr;
+  std::unique_lock<std::mutex> lock;
+  Outgoing* const mine = service().take(lock);
+  if (mine == nullptr) return nullptr;
+  mine->run = pool.take(section * sections);
+  if (mine->run.count == 0) {
+    mine->is_there = false;
+    return nullptr;
+  }
+  const auto number = static_cast<std::uint32_t>(mine - service().places.data());
+  mine->ring = {section, sections, number};
+  mine->pool = &pool;
+  mine->words = &headers::own_inbox().head().rings[number];
+  mine->words->packed.store(0, std::memory_order_relaxed);
+  mine->words->fetched.store(0, std::memory_order_relaxed);
+  mine->rank = receiver.rank;
+  mine->receiver = receiver.process;
+  mine->layout = buffer.type->layout;
+  mine->device = buffer.location.device;
+  mine->rest = {buffer.type->layout.get(),
+                {buffer.count, buffer.type->extent},
+                0,
+                buffer.size(),
+                pack::Direction::pack,
+                buffer.memory,
+                pool.data(mine->run)};
+  mine->sections = Sections(mine->rest, mine->ring, mine->device, pack::Reach::this_gpu);
+  mine->context = device::runtime()->context(mine->device);
+  mine->is_over = false;
+  mine->result = Result::ok;
+  mine->begun = mine->looked_for = Clock::now();
+  service().took();
+  return OwnedOutgoing(mine);
+}
+
+const Ring& ring_of(const Outgoing& outgoing) noexcept { return outgoing.ring; }
+
+headers::SegmentRun run_of(const Outgoing& outgoing) noexcept { return outgoing.run; }
+
+void start(Outgoing& outgoing) noexcept {
+  const std::lock_guard lock(outgoing.mutex);
+  outgoing.is_started = true;
+  outgoing.drive();
+}
+
+void withdraw(OwnedOutgoing& outgoing) noexcept {
+  if (outgoing == nullptr) return;
+  Outgoing& withdrawn = *outgoing.release();
+  const std::lock_guard lock(withdrawn.mutex);
+  if (!withdrawn.is_over) withdrawn.end();
+  withdrawn.free();
+}
+
+Result complete_alone(Outgoing& outgoing) noexcept {
+  for (;;) {
+    {
+      const std::lock_guard lock(outgoing.mutex);
+      outgoing.drive();
+      if (!outgoing.needs_memory()) return outgoing.result;
+      // What its receiver has begun to fetch comes to its end without an MPI call of either.
+      if (outgoing.fetched() == 0 && outgoing.copy_out()) return Result::ok;
+    }
+    ::sched_yield();
+  }
+}
+
+Result poll(Outgoing& outgoing) noexcept {
+  const std::unique_lock lock(outgoing.mutex, std::try_to_lock);
+  if (!lock) return Result::under_way;
+  outgoing.drive();
+  if (!outgoing.needs_memory()) return outgoing.result;
+  const bool is_left = outgoing.fetched() == 0 && Clock::now() - outgoing.begun >= patience;
+  return is_left && outgoing.copy_out() ? Result::ok : Result::under_way;
+}
+
+Result wait(Outgoing& outgoing) noexcept {
+  for (;;) {
+    if (const Result result = poll(outgoing); result != Result::under_way) return result;
+    ::sched_yield();
+  }
+}
+
+void EndOutgoing::operator()(Outgoing* outgoing) const noexcept {
+  static_cast<void>(complete_alone(*outgoing));
+  const std::lock_guard lock(outgoing->mutex);
+  if (outgoing->is_over) {
+    outgoing->free();
+  } else {
+    outgoing->is_detached = true;
+  }
+}
+
+void drive_all() noexcept {
+  if (is_used.load(std::memory_order_acquire) && service().are_any()) service().drive();
+}
+
+void drain(bool (*has_ended)(int rank)) noexcept {
+  if (!is_used.load(std::memory_order_acquire)) return;
+  for (Outgoing& each : service().places) {
+    for (bool goes_on = true; goes_on;) {
+      {
+        const std::lock_guard lock(each.mutex);
+        if (each.is_there && each.is_started) each.drive();
+        goes_on = each.is_there && !has_ended(each.rank);
+        if (each.is_detached && !goes_on) each.end();
+      }
+      if (goes_on) ::sched_yield();
+    }
+  }
+}
+
+}  // namespace gapless::transfer::rings
+
+std::uint64_t gapless_rings_copied_out() {
+  return gapless::transfer::rings::copied_out.load(std::memory_order_relaxed);
+}

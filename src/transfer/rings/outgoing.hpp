@@ -1,0 +1,59 @@
+// The sender's side of messages between GPUs that are too long to lie in exported memory as a whole.
+//
+// A message has a ring from before its header leaves until its receiver has fetched the last section. Whoever waits for
+// it packs what the ring has room for; whoever does not wait is helped by a thread, which calls no MPI. So the receiver
+// gets the bytes whatever MPI call the sender is in, or none. A message that nobody fetches for a while is copied out:
+// its sender is complete, and the copy waits for the receiver. So no sender waits for a receiver that waits for
+// something else.
+//
+// All functions are thread-safe; nothing throws, and nothing is allocated for a message that is not copied out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "transfer/headers/exported_pool.hpp"
+#include "transfer/headers/inbox.hpp"
+#include "transfer/message.hpp"
+#include "transfer/rings/sections.hpp"
+
+namespace gapless::transfer::rings {
+
+/// One message under way.
+class Outgoing;
+struct EndOutgoing {
+  /// What is not over is copied out, and ends by itself.
+  void operator()(Outgoing* outgoing) const noexcept;
+};
+using OwnedOutgoing = std::unique_ptr<Outgoing, EndOutgoing>;
+
+/// Takes a ring of the pool, of four sections of about that many bytes, for that message to that process; nothing is
+/// packed yet. Null if there is none now. Precondition: pool.is_there() for the buffer's GPU.
+OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool,
+                    std::size_t section_bytes) noexcept;
+/// What its receiver is told, and where the ring is.
+const Ring& ring_of(const Outgoing& outgoing) noexcept;
+headers::SegmentRun run_of(const Outgoing& outgoing) noexcept;
+/// Packs what the ring has room for, from now on.
+void start(Outgoing& outgoing) noexcept;
+/// Its header is not sent: nobody fetches it.
+void withdraw(OwnedOutgoing& outgoing) noexcept;
+
+/// Goes on, without waiting for the receiver. ok, or a failure, once the bytes are not needed any more; where nobody
+/// has fetched any for long, they are copied out.
+Result poll(Outgoing& outgoing) noexcept;
+/// The same until they are not needed.
+Result wait(Outgoing& outgoing) noexcept;
+/// Has them not needed any more at once, where nobody has fetched any.
+Result complete_alone(Outgoing& outgoing) noexcept;
+
+/// Goes on with all of this process. Costs a load where there is none.
+void drive_all() noexcept;
+/// Waits for what is copied out, while its receivers may still fetch it: `has_ended(rank)` says who cannot.
+void drain(bool (*has_ended)(int rank)) noexcept;
+
+}  // namespace gapless::transfer::rings
+
+/// For tests: how many messages have been copied out.
+extern "C" std::uint64_t gapless_rings_copied_out();

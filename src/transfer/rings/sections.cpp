@@ -1,0 +1,36 @@
+#include "transfer/rings/sections.hpp"
+
+#include "transfer/blocking.hpp"
+
+namespace gapless::transfer::rings {
+
+void Sections::begin_next() noexcept {
+  pack::Job job = whole_;
+  job.begin = next_byte();
+  job.end = std::min(whole_.end, job.begin + static_cast<layout::Offset>(ring_.section_bytes));
+  job.packed = static_cast<std::byte*>(whole_.packed) + begun_ % ring_.sections * ring_.section_bytes;
+  pack::Ticket& ticket = tickets_[begun_ % most_sections];
+  pack::GpuEngine* const engine = pack::gpu_engine();
+  ticket = {};
+  if (engine != nullptr) {
+    ticket = engine->submit({&job, 1}, device_, reach_);
+  } else {
+    ticket.status = device::Status::failed;
+  }
+  ++begun_;
+}
+
+Result Sections::end_oldest() noexcept {
+  pack::Ticket& ticket = tickets_[ended_++ % most_sections];
+  if (ticket.is_under_way()) static_cast<void>(pack::gpu_engine()->wait(ticket));
+  return result_of(ticket.status);
+}
+
+void Sections::move_to(const layout::Layout& contiguous, void* memory, pack::Reach reach) noexcept {
+  whole_.layout = &contiguous;
+  whole_.outer = {1, contiguous.size};
+  whole_.memory = memory;
+  reach_ = reach;
+}
+
+}  // namespace gapless::transfer::rings

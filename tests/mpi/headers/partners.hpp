@@ -1,0 +1,48 @@
+// What the tests of messages by header share: ranks exchange in pairs, 0 with 1 and 2 with 3, blocks of two ints, one
+// in every five.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <functional>
+
+#include "support/environment.hpp"
+
+namespace gapless::test {
+
+inline constexpr int tag = 7;
+
+inline int partner() { return rank() ^ 1; }
+inline bool has_partner() { return partner() < size(); }
+inline bool sends() { return rank() % 2 == 0; }
+
+/// Ints of a block, and from one block to the next.
+inline constexpr int length = 2, stride = 5;
+
+/// How one message is sent and received. A receive has the status set.
+using Send = std::function<void(const void*, MPI_Datatype, MPI_Comm, int to)>;
+using Receive = std::function<void(void*, MPI_Datatype, MPI_Comm, int from, MPI_Status*)>;
+
+inline void send(const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
+  EXPECT_EQ(MPI_SUCCESS, MPI_Send(memory, 1, type, to, tag, communicator));
+}
+inline void receive(void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+  EXPECT_EQ(MPI_SUCCESS, MPI_Recv(memory, 1, type, from, tag, communicator, status));
+}
+
+/// The status of one element of a datatype of so many blocks.
+inline void expect_message(const MPI_Status& status, MPI_Datatype type, int blocks, int from) {
+  EXPECT_EQ(from, status.MPI_SOURCE);
+  EXPECT_EQ(tag, status.MPI_TAG);
+  int count = -1;
+  MPI_Get_count(&status, type, &count);
+  EXPECT_EQ(1, count);
+  MPI_Get_elements(&status, type, &count);
+  EXPECT_EQ(blocks * length, count);
+  int flag = 1;
+  MPI_Test_cancelled(&status, &flag);
+  EXPECT_EQ(0, flag);
+}
+
+}  // namespace gapless::test

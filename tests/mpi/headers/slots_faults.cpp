@@ -1,0 +1,279 @@
+// Slots of messages that come to no good end: truncated, cancelled, never received, or received long after.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "headers/partners.hpp"
+#include "headers/slot_messages.hpp"
+#include "support/environment.hpp"
+#include "support/layouts.hpp"
+#include "support/statistics.hpp"
+
+namespace gapless::test {
+namespace {
+
+/// What is too long is an error of the receiver, and its slots are free again.
+TEST(SlotsFaults, Truncation) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!has_partner()) return;
+  const ReturnErrors world(MPI_COMM_WORLD);
+  constexpr int blocks = 20'000;
+  const Strided message(blocks);
+  const Owned half(strided(blocks / 2, length, stride));
+  for (int times = 0; times < 40; ++times) {
+    if (sends()) {
+      MPI_Send(message.values.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD);
+    } else {
+      std::vector<int> incoming(message.values.size(), -1);
+      int code = MPI_SUCCESS;
+      if (times % 2 == 0) {
+        code = MPI_Recv(incoming.data(), 1, half, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      } else {
+        MPI_Request request;
+        MPI_Irecv(incoming.data(), blocks, MPI_INT, partner(), tag, MPI_COMM_WORLD, &request);
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+      }
+      EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  pass(131'072, send, receive);
+}
+
+/// Messages that nobody receives yet take all slots, and then go packed: nothing waits, and all arrive in order.
+TEST(SlotsFaults, UnexpectedMessagesPileUp) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!has_partner()) return;
+  constexpr int messages = 100'000, at_once = 1000, blocks = 128;
+  Strided message(blocks);
+  std::vector<MPI_Request> requests(at_once);
+  const std::uint64_t before = slots_messages();
+  if (sends()) {
+    std::vector<std::vector<int>> outgoing(at_once, message.values);
+    for (int k = 0; k < messages; ++k) {
+      const auto i = static_cast<std::size_t>(k % at_once);
+      outgoing[i][0] = k;
+      MPI_Isend(outgoing[i].data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &requests[i]);
+      // They are short: the library keeps them, and no receive is needed.
+      if (i + 1 == at_once) MPI_Waitall(at_once, requests.data(), MPI_STATUSES_IGNORE);
+    }
+    MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD);
+    if (uses_slots()) {
+      EXPECT_EQ(before + 64, slots_messages());
+    }
+  } else {
+    MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    int wrong = 0;
+    for (int k = 0; k < messages; ++k) {
+      std::vector<int> incoming(message.values.size(), -1);
+      MPI_Recv(incoming.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      message.values[0] = k;
+      wrong += incoming != placed(std::vector<int>(incoming.size(), -1), message.packed(blocks), length, stride);
+    }
+    EXPECT_EQ(0, wrong);
+  }
+}
+
+TEST(SlotsFaults, CancelledReceivesAndSends) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!has_partner()) return;
+  const Strided message(1000);
+  std::vector<int> incoming(message.values.size(), -1);
+  MPI_Request request;
+  MPI_Status status;
+  int flag = 0;
+  MPI_Irecv(incoming.data(), 1, message.type, partner(), tag + 2, MPI_COMM_WORLD, &request);
+  MPI_Cancel(&request);
+  MPI_Wait(&request, &status);
+  MPI_Test_cancelled(&status, &flag);
+  EXPECT_NE(0, flag);
+  EXPECT_EQ(std::vector<int>(incoming.size(), -1), incoming);
+  // Whether a send is cancelled, the sender says.
+  if (sends()) {
+    MPI_Isend(message.values.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
+    MPI_Cancel(&request);
+    MPI_Wait(&request, &status);
+    MPI_Test_cancelled(&status, &flag);
+    MPI_Send(&flag, 1, MPI_INT, partner(), tag + 3, MPI_COMM_WORLD);
+  } else {
+    MPI_Recv(&flag, 1, MPI_INT, partner(), tag + 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (flag == 0) {
+      receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), &status);
+      expect_message(status, message.type, 1000, partner());
+    }
+  }
+}
+
+/// A message by slots, and before it `lost` that end in receives which are too short for a header.
+void lose(int lost, int room, bool nonblocking) {
+  const Strided message(1000);
+  std::vector<int> incoming(message.values.size(), -1);
+  for (int k = 0; k < lost; ++k) {
+    if (sends()) {
+      MPI_Send(message.values.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD);
+      continue;
+    }
+    int code = MPI_SUCCESS;
+    if (nonblocking) {
+      MPI_Request request;
+      MPI_Irecv(incoming.data(), room, MPI_INT, partner(), tag, MPI_COMM_WORLD, &request);
+      code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      code = MPI_Recv(incoming.data(), room, MPI_INT, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
+  }
+  pass(1000, send, receive, MPI_COMM_WORLD, -1);
+}
+
+/// The library takes the header for the message, and gapless does not hear of it: the slots come back all the same.
+TEST(SlotsFaults, ReceivesTooShortForAHeader) {
+  const ReturnErrors world(MPI_COMM_WORLD);
+  for (int times = 0; times < 20; ++times) {
+    for (const int room : {0, 1, 30}) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      if (has_partner()) lose(5, room, times % 2 == 1);
+    }
+  }
+  for (int times = 0; times < 70; ++times) pass(1000, send, receive);
+}
+
+/// Slots of messages that are received later than younger ones stay theirs: other tags and communicators are other
+/// lines, and nobody takes back while a receive is outstanding or a message is matched.
+TEST(SlotsFaults, WhatIsNotLostIsNotTakenBack) {
+  MPI_Comm other;
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (has_partner()) {
+    constexpr int waiting = 30, blocks = 1000;
+    const Strided message(blocks);
+    std::vector<std::vector<int>> incoming(3 * waiting, std::vector<int>(message.values.size(), -1));
+    std::vector<MPI_Request> requests(waiting);
+    std::vector<MPI_Message> matched(waiting);
+    const auto numbered = [&](int k) {
+      std::vector<int> values = message.values;
+      values[0] = k;
+      return values;
+    };
+    if (sends()) {
+      std::vector<std::vector<int>> outgoing;
+      for (int k = 0; k < 3 * waiting; ++k) outgoing.push_back(numbered(k));
+      for (int k = 0; k < waiting; ++k) {
+        const auto at = static_cast<std::size_t>(k);
+        MPI_Send(outgoing[at].data(), 1, message.type, partner(), 100, other);
+        MPI_Send(outgoing[at + waiting].data(), 1, message.type, partner(), tag, other);
+        MPI_Send(outgoing[at + 2 * waiting].data(), 1, message.type, partner(), 100, MPI_COMM_WORLD);
+      }
+      MPI_Send(nullptr, 0, MPI_INT, partner(), 101, MPI_COMM_WORLD);
+    } else {
+      MPI_Recv(nullptr, 0, MPI_INT, partner(), 101, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      const auto into = [&](int k) { return incoming[static_cast<std::size_t>(k)].data(); };
+      // The youngest of a line first, as far as that can be: half are matched, and half are posted, before any is
+      // looked at.
+      for (int k = 0; k < waiting / 2; ++k)
+        MPI_Mprobe(partner(), 100, other, &matched[static_cast<std::size_t>(k)], MPI_STATUS_IGNORE);
+      for (int k = 0; k < waiting; ++k)
+        MPI_Recv(into(k + 2 * waiting), 1, message.type, partner(), 100, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      for (int k = waiting / 2; k < waiting; ++k)
+        MPI_Recv(into(k), 1, message.type, partner(), 100, other, MPI_STATUS_IGNORE);
+      for (int k = 0; k < waiting / 2; ++k)
+        MPI_Mrecv(into(k), 1, message.type, &matched[static_cast<std::size_t>(k)], MPI_STATUS_IGNORE);
+      for (int k = 0; k < waiting; ++k)
+        MPI_Irecv(into(k + waiting), 1, message.type, partner(), tag, other, &requests[static_cast<std::size_t>(k)]);
+      for (int k = waiting; k-- > 0;) MPI_Wait(&requests[static_cast<std::size_t>(k)], MPI_STATUS_IGNORE);
+      for (int k = 0; k < 3 * waiting; ++k) {
+        EXPECT_TRUE(incoming[static_cast<std::size_t>(k)] == placed(std::vector<int>(message.values.size(), -1),
+                                                                    picked(numbered(k), blocks, length, stride), length,
+                                                                    stride))
+            << k;
+      }
+    }
+  }
+  MPI_Comm_free(&other);
+}
+
+/// A datatype may end as soon as the calls that it is given to return.
+TEST(SlotsFaults, DatatypesFreedInFlight) {
+  for (const int blocks : {1000, 131'072}) {
+    pass(
+        blocks,
+        [](const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
+          MPI_Datatype own;
+          MPI_Request request;
+          MPI_Type_dup(type, &own);
+          MPI_Isend(memory, 1, own, to, tag, communicator, &request);
+          MPI_Type_free(&own);
+          MPI_Wait(&request, MPI_STATUS_IGNORE);
+        },
+        [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+          MPI_Datatype own;
+          MPI_Request request;
+          MPI_Type_dup(type, &own);
+          MPI_Irecv(memory, 1, own, from, tag, communicator, &request);
+          MPI_Type_free(&own);
+          MPI_Wait(&request, status);
+        });
+  }
+}
+
+/// A synchronous send is complete when its receive has begun, and not when a probe has found it.
+TEST(SlotsFaults, SynchronousSends) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!has_partner()) return;
+  for (const int blocks : {1000, 20'000}) {
+    const Strided message(blocks);
+    if (sends()) {
+      MPI_Request request;
+      int is_complete = 0;
+      MPI_Issend(message.values.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
+      MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      for (int times = 0; times < 100; ++times) {
+        MPI_Test(&request, &is_complete, MPI_STATUS_IGNORE);
+        ASSERT_EQ(0, is_complete);
+      }
+      MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 2, MPI_COMM_WORLD);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      std::vector<int> incoming(message.values.size(), -1);
+      MPI_Status status;
+      MPI_Probe(partner(), tag, MPI_COMM_WORLD, &status);
+      expect_message(status, message.type, blocks, partner());
+      MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD);
+      MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), &status);
+      expect_message(status, message.type, blocks, partner());
+      EXPECT_TRUE(incoming == placed(std::vector<int>(incoming.size(), -1), message.packed(blocks), length, stride));
+    }
+  }
+}
+
+/// In a run of its own (killed_peer.sh): the sender dies while it packs, after its header has left.
+TEST(SlotsFaults, KilledPeer) {
+  const char* is_wanted = std::getenv("GAPLESS_TEST_KILLED_PEER");
+  if (is_wanted == nullptr) return;
+  constexpr int blocks = 20'000;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const Owned type(strided(blocks, length, stride));
+  const std::size_t bytes = (std::size_t{blocks} * stride * sizeof(int) / page + 1) * page;
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, memory);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (sends()) {
+    ASSERT_EQ(0, ::mprotect(static_cast<std::byte*>(memory) + bytes / 2, page, PROT_NONE));
+    MPI_Send(memory, 1, type, partner(), tag, MPI_COMM_WORLD);
+  } else {
+    MPI_Recv(memory, 1, type, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  ADD_FAILURE() << "nobody has died";
+}
+
+}  // namespace
+}  // namespace gapless::test

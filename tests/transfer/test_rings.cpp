@@ -1,0 +1,202 @@
+// Long messages between GPUs: what a receiver makes of a sender that lies, fails or ends, and a sender of a receiver
+// that does not come. The sender and the receiver are one process here.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layout/algebra/facts.hpp"
+#include "layout/datatype/datatype.hpp"
+#include "simulated_gpu.hpp"
+#include "transfer/buffers/buffers.hpp"
+#include "transfer/headers/speakers.hpp"
+#include "transfer/rings/incoming.hpp"
+#include "transfer/rings/outgoing.hpp"
+
+namespace gapless::transfer {
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+using headers::ExportedPool;
+using headers::RingWords;
+
+constexpr std::size_t section = 4096, room = 64 * section;
+constexpr layout::Offset block = 48, stride = 80, blocks = 1000;  // eleven sections and a part of one
+constexpr std::size_t packed_bytes = block * blocks;
+
+/// A process that has ended.
+pid_t ended_process() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  return child;
+}
+
+class Rings : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ::setenv("PMIX_NAMESPACE", ("test-of-rings-" + std::to_string(::getpid())).c_str(), 1);
+    headers::listen(0, 2);
+  }
+
+  Rings() {
+    EXPECT_TRUE(headers::is_listening());
+    EXPECT_TRUE(pool_.is_there(0));
+    receiver_.rank = 1;
+    receiver_.process = ::getpid();
+    out_ = make(1);
+    in_ = make(0);
+  }
+  ~Rings() override {
+    gpu_.fail("run", 0, 0);
+    gpu_.fail("allocate", 0, 0);
+    rings::drain([](int) { return true; });
+    drain_pools();
+    gpu_.release(out_);
+    gpu_.release(in_);
+  }
+
+  static unsigned char value(std::size_t i) { return static_cast<unsigned char>(i * 2654435761u >> 23); }
+  void* make(int filled) {
+    Bytes bytes(static_cast<std::size_t>(type_.extent()));
+    for (std::size_t i = 0; filled != 0 && i < bytes.size(); ++i) bytes[i] = value(i);
+    void* const memory = gpu_.allocate(0, bytes.size());
+    EXPECT_EQ(0, gpu_.write(memory, bytes.data(), bytes.size()));
+    return memory;
+  }
+  Buffer buffer(void* memory) const { return {&described_, 1, memory, {device::MemoryKind::device, 0}}; }
+  rings::OwnedOutgoing begin() { return rings::begin(buffer(out_), receiver_, pool_, section); }
+  RingWords& words_of(const rings::Outgoing& outgoing) {
+    return headers::own_inbox().head().rings[rings::ring_of(outgoing).words];
+  }
+  rings::Incoming incoming(const rings::Outgoing& outgoing, pid_t sender) {
+    return {rings::ring_of(outgoing), words_of(outgoing), pool_.data(rings::run_of(outgoing)), sender};
+  }
+  /// The first `bytes` packed bytes have come, and nothing else has changed.
+  void expect_arrived(std::size_t bytes) {
+    Bytes found(static_cast<std::size_t>(type_.extent()));
+    ASSERT_EQ(0, gpu_.read(found.data(), in_, found.size()));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const std::size_t within = i % stride, packed = i / stride * block + within;
+      const bool has_come = within < block && packed < bytes;
+      ASSERT_EQ(has_come ? value(i) : 0, found[i]) << i;
+    }
+  }
+
+  tests::SimulatedGpu gpu_;
+  layout::Datatype type_ = layout::vector(blocks, block, stride, layout::named(1, 1));
+  Described described_{type_.layout, layout::facts_of(*type_.layout), type_.extent()};
+  headers::SegmentWords words_{};
+  ExportedPool pool_{words_, room};
+  headers::InboxHead receiver_{};
+  void *out_ = nullptr, *in_ = nullptr;
+};
+
+TEST_F(Rings, PassMessagesThroughLessMemoryThanTheyHave) {
+  for (const std::size_t wanted : {packed_bytes, std::size_t{3 * section + 17}, std::size_t{1}}) {
+    const rings::OwnedOutgoing outgoing = begin();
+    ASSERT_NE(nullptr, outgoing);
+    rings::start(*outgoing);
+    EXPECT_EQ(Result::under_way, rings::poll(*outgoing)) << "the ring is full";
+    EXPECT_EQ(Result::ok, rings::fetch(incoming(*outgoing, ::getpid()), buffer(in_), wanted));
+    EXPECT_EQ(Result::ok, rings::wait(*outgoing));
+    expect_arrived(wanted);
+    const Bytes nothing(static_cast<std::size_t>(type_.extent()));
+    gpu_.write(in_, nothing.data(), nothing.size());
+  }
+  EXPECT_NE(0u, pool_.take(pool_.room()).count) << "all is given back";
+}
+
+TEST_F(Rings, PassMessagesIntoHostMemory) {
+  const rings::OwnedOutgoing outgoing = begin();
+  rings::start(*outgoing);
+  std::vector<std::byte> packed(packed_bytes);
+  EXPECT_EQ(Result::ok, rings::fetch(incoming(*outgoing, ::getpid()), packed.data(), packed.size(), 0));
+  for (std::size_t k = 0; k < packed.size(); ++k)
+    ASSERT_EQ(value(k / block * stride + k % block), static_cast<unsigned char>(packed[k])) << k;
+}
+
+TEST_F(Rings, ReceiversFailWhereTheSenderHasEndedOrFails) {
+  rings::OwnedOutgoing never_starts = begin();
+  EXPECT_EQ(Result::peer_failed, rings::fetch(incoming(*never_starts, ended_process()), buffer(in_), packed_bytes));
+  expect_arrived(0);
+  rings::withdraw(never_starts);
+
+  const rings::OwnedOutgoing fails = begin();
+  gpu_.fail("run", 0, -1);
+  rings::start(*fails);
+  EXPECT_EQ(Result::device_failed, rings::wait(*fails));
+  EXPECT_EQ(Result::peer_failed, rings::fetch(incoming(*fails, ::getpid()), buffer(in_), packed_bytes));
+  expect_arrived(0);
+}
+
+TEST_F(Rings, ThoseThatFailAreTheSendersAgain) {
+  {
+    const rings::OwnedOutgoing outgoing = begin();
+    rings::start(*outgoing);
+    gpu_.fail("run", 1, -1);
+    EXPECT_EQ(Result::device_failed, rings::fetch(incoming(*outgoing, ::getpid()), buffer(in_), packed_bytes));
+    EXPECT_EQ(Result::ok, rings::wait(*outgoing)) << "nobody wants the rest";
+  }
+  EXPECT_NE(0u, pool_.take(pool_.room()).count);
+}
+
+TEST_F(Rings, SendersOfReceiversThatHaveEndedFail) {
+  receiver_.process = ended_process();
+  const rings::OwnedOutgoing outgoing = begin();
+  rings::start(*outgoing);
+  gpu_.fail("allocate", 0, -1);  // it cannot be copied out
+  EXPECT_EQ(Result::peer_failed, rings::wait(*outgoing));
+}
+
+TEST_F(Rings, WhatNobodyFetchesIsCopiedOutAndFetchedLater) {
+  const std::uint64_t before = gapless_rings_copied_out();
+  const std::size_t buffers = existing_buffers();
+  rings::OwnedOutgoing outgoing = begin();
+  const rings::Ring ring = rings::ring_of(*outgoing);
+  RingWords& words = words_of(*outgoing);
+  std::byte* const memory = pool_.data(rings::run_of(*outgoing));
+  rings::start(*outgoing);
+  EXPECT_EQ(Result::ok, rings::wait(*outgoing));
+  EXPECT_EQ(before + 1, gapless_rings_copied_out());
+  outgoing.reset();
+  // The program has its memory and its datatype back.
+  const Bytes others(static_cast<std::size_t>(type_.extent()), 7);
+  gpu_.write(out_, others.data(), others.size());
+  EXPECT_EQ(Result::ok, rings::fetch({ring, words, memory, ::getpid()}, buffer(in_), packed_bytes));
+  expect_arrived(packed_bytes);
+  rings::drain([](int) { return false; });
+  drain_pools();
+  EXPECT_EQ(buffers, existing_buffers());
+}
+
+TEST_F(Rings, AreTakenUpAndRefusedTogether) {
+  std::vector<rings::OwnedOutgoing> all;
+  for (;;) {
+    rings::OwnedOutgoing next = begin();
+    if (next == nullptr) break;
+    rings::start(*next);
+    all.push_back(std::move(next));
+  }
+  EXPECT_EQ(headers::ring_count, all.size());
+  for (const auto& each : all) rings::refuse(words_of(*each));
+  for (const auto& each : all) EXPECT_EQ(Result::ok, rings::wait(*each));
+  all.clear();
+  EXPECT_NE(0u, pool_.take(pool_.room()).count);
+}
+
+TEST_F(Rings, WhatAnotherProcessSaysOfOneIsBelievedWithinBounds) {
+  EXPECT_TRUE(rings::is_right({section, 4, 0}, 4 * section));
+  EXPECT_FALSE(rings::is_right({section, 4, 0}, 4 * section - 1));
+  EXPECT_FALSE(rings::is_right({section, 0, 0}, room));
+  EXPECT_FALSE(rings::is_right({0, 4, 0}, room));
+  EXPECT_FALSE(rings::is_right({section, rings::most_sections + 1, 0}, room));
+  EXPECT_FALSE(rings::is_right({~std::uint64_t{0} / 2, 4, 0}, room));
+}
+
+}  // namespace
+}  // namespace gapless::transfer
