@@ -105,10 +105,10 @@ struct Endpoint : std::enable_shared_from_this<Endpoint> {
   Lock lock;
   Matching matching;
   MessagePool pool;
-  std::vector<Operation*> active;   ///< operations whose bytes the library is moving
-  std::vector<Operation*> stalled;  ///< sends that wait for room in a ring
-  std::vector<Ring*> outgoing;      ///< by local index; null before the first message
-  unsigned idle_rounds = 0;
+  std::vector<Operation*> active;             ///< operations whose bytes the library is moving
+  std::vector<Operation*> stalled;            ///< sends that wait for room in a ring
+  std::vector<Ring*> outgoing;                ///< by local index; null before the first message
+  unsigned idle_rounds = 0, busy_rounds = 0;  ///< of progress
 
   std::mutex schedules_mutex;        ///< of what follows
   std::vector<Schedule*> schedules;  ///< those under way that are not waited for in the call that started them

@@ -139,12 +139,13 @@ void receive_here(Operation& receive, const Envelope& envelope, MPI_Count bytes,
 
 /// Gives the receive a message that has been taken out.
 void deliver(Operation& receive, Message& message) {
+  Endpoint& endpoint = *receive.endpoint;  // the receive may be gone once it is complete
   if (message.remote != MPI_MESSAGE_NULL) {
     start_remote_receive(receive, message.remote, message.envelope, message.bytes);
   } else {
     receive_here(receive, message.envelope, message.bytes, message.data(), message.sender);
   }
-  receive.endpoint->pool.give(message);
+  endpoint.pool.give(message);
 }
 
 /// The first message of the ring finds its receive, or joins those that nobody waits for. False if there is no memory.
@@ -173,14 +174,15 @@ Ring* ring_to(Endpoint& from, int local) noexcept {
   return ring;
 }
 
-bool is_closed(const Endpoint& from, int local) noexcept {
-  return from.communicator->inboxes[static_cast<std::size_t>(local)]->is_closed.load(std::memory_order_acquire);
-}
-
 /// The operation's message enters its ring; false if that is full. Short messages are complete then, others once they
-/// have been read.
+/// have been read. One that nobody will ever receive fails.
 bool write(Operation& send) noexcept {
-  const bool stays = send.is_synchronous || send.bytes > most_copied_aside;
+  if (send.ring->is_closed()) {
+    send.code = MPI_ERR_COMM;
+    complete(send);
+    return true;
+  }
+  const bool stays = send.is_synchronous || send.bytes > most_copied_aside || !send.ring->can_hold(send.bytes);
   const Ring::Room room = send.ring->claim(stays ? 0 : send.bytes);
   if (room.cell == nullptr) return false;
   room.cell->tag = send.envelope.tag;
@@ -198,8 +200,8 @@ void send_here(Operation& send, int local, Mode mode) {
   const std::lock_guard lock(from.lock);
   send.ring = ring_to(from, local);
   send.is_synchronous = mode == Mode::synchronous;
-  if (send.ring == nullptr || is_closed(from, local)) {  // nobody will ever receive this
-    send.code = send.ring == nullptr ? MPI_ERR_NO_MEM : MPI_ERR_COMM;
+  if (send.ring == nullptr) {
+    send.code = MPI_ERR_NO_MEM;
     return complete(send);
   }
   if (send.ring->stalled == 0 && write(send)) return;
@@ -289,13 +291,13 @@ int set_buffer(Operation& operation, Endpoint& endpoint, const Data& data) noexc
 bool send_at_once(Endpoint& from, const Data& data, int destination, int tag) noexcept {
   const Communicator& communicator = *from.communicator;
   const Place place = communicator.places[static_cast<std::size_t>(destination)];
-  if (place.process != communicator.process || is_closed(from, place.local)) return false;
+  if (place.process != communicator.process) return false;
   std::byte* run = nullptr;
   MPI_Count bytes = 0;
   if (!is_plain(data, run, bytes) || bytes > most_copied_aside) return false;
   const std::lock_guard lock(from.lock);
   Ring* const ring = ring_to(from, place.local);
-  if (ring == nullptr || ring->stalled != 0) return false;
+  if (ring == nullptr || ring->stalled != 0 || ring->is_closed() || !ring->can_hold(bytes)) return false;
   const Ring::Room room = ring->claim(bytes);
   if (room.cell == nullptr) return false;
   room.cell->tag = tag;

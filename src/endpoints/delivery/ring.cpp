@@ -4,6 +4,20 @@
 
 namespace gapless::mpi::endpoints {
 
+Ring::Ring(int source_rank, const std::atomic<bool>& closed, std::uint32_t first) noexcept
+    : source(source_rank),
+      closed_(closed),
+      written_(first),
+      seen_read_(first),
+      end_written_(first / 64 * 64),
+      seen_end_read_(end_written_),
+      read_(first),
+      cells_read_(first),
+      end_read_(end_written_) {
+  // A cell's turn is never that of a message to come.
+  for (Cell& cell : cells_) cell.turn.store(first, std::memory_order_relaxed);
+}
+
 bool Ring::make_memory_beside() noexcept {
   if (beside_ == nullptr) beside_.reset(new (std::nothrow) std::byte[beside_bytes]);
   return beside_ != nullptr;
@@ -27,7 +41,6 @@ Ring::Room Ring::claim(MPI_Count bytes) noexcept {
     seen_end_read_ = end_read_.load(std::memory_order_acquire);
     if (begin + length - seen_end_read_ > beside_bytes) return {};
   }
-  if (!make_memory_beside()) return {};
   cell.end_beside = end_written_ = begin + length;
   return {&cell, beside_.get() + begin % beside_bytes};
 }
@@ -37,7 +50,7 @@ Inbox::~Inbox() {
 }
 
 Ring* Inbox::add(int source_rank) noexcept {
-  Ring* const ring = new (std::nothrow) Ring(source_rank);
+  Ring* const ring = new (std::nothrow) Ring(source_rank, is_closed);
   if (ring != nullptr) rings_[static_cast<std::size_t>(count_.fetch_add(1))].store(ring, std::memory_order_release);
   return ring;
 }

@@ -29,22 +29,27 @@ struct alignas(64) Cell {
   std::uint32_t end_beside = 0;  ///< how much of the memory beside the cells is used once this message is
   std::byte inside[28];
 
-  bool holds(MPI_Count length) const noexcept { return length <= static_cast<MPI_Count>(sizeof inside); }
+  static bool holds(MPI_Count length) noexcept { return length <= static_cast<MPI_Count>(sizeof inside); }
 };
 static_assert(sizeof(Cell) == 64);
 
 class Ring {
  public:
-  explicit Ring(int source_rank) noexcept : source(source_rank) {}
+  /// Tests count from another `first` number than 0, to see the numbers wrap around.
+  Ring(int source_rank, const std::atomic<bool>& closed, std::uint32_t first = 0) noexcept;
 
   const int source;  ///< the writer's rank
+  /// Nobody reads it any more.
+  bool is_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
 
   // The writer's part.
   struct Room {
     Cell* cell = nullptr;  ///< null: the ring is full
     std::byte* memory = nullptr;
   };
-  /// Room for a message with so many bytes in the ring, at most `most_copied_aside`.
+  /// A message with so many bytes, at most `most_copied_aside`, can ever lie in the ring: there is memory for it.
+  bool can_hold(MPI_Count bytes) noexcept { return Cell::holds(bytes) || make_memory_beside(); }
+  /// Room for a message with so many bytes in the ring. Precondition: it can hold them.
   Room claim(MPI_Count bytes) noexcept;
   /// The reader sees the claimed cell.
   void publish(Cell& cell) noexcept { cell.turn.store(++written_, std::memory_order_release); }
@@ -74,12 +79,13 @@ class Ring {
   static std::uint32_t rounded(MPI_Count bytes) noexcept { return (static_cast<std::uint32_t>(bytes) + 63) / 64 * 64; }
   bool make_memory_beside() noexcept;
 
-  // Numbers of messages and of bytes since the beginning, which may wrap around.
-  alignas(64) std::uint32_t written_ = 0;
-  std::uint32_t seen_read_ = 0, end_written_ = 0, seen_end_read_ = 0;
+  const std::atomic<bool>& closed_;
+  // Numbers of messages and of bytes since the beginning, which may wrap around: both sizes divide 2^32.
+  alignas(64) std::uint32_t written_;
+  std::uint32_t seen_read_, end_written_, seen_end_read_;
   std::unique_ptr<std::byte[]> beside_;
-  alignas(64) std::uint32_t read_ = 0;
-  std::atomic<std::uint32_t> cells_read_{0}, end_read_{0};
+  alignas(64) std::uint32_t read_;
+  std::atomic<std::uint32_t> cells_read_, end_read_;
   std::array<Cell, cell_count> cells_;
 };
 
