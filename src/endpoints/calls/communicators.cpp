@@ -4,9 +4,13 @@
 
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/creation.hpp"
+#include "endpoints/delivery/progress.hpp"
+#include "endpoints/delivery/requests.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/static_world.hpp"
 #include "gapless/endpoints.h"
+#include "mpi/lifetime/errors.hpp"
 
 namespace gapless::mpi::endpoints::calls {
 
@@ -147,6 +151,17 @@ int Comm_free(Endpoint& endpoint, MPI_Comm* handle) {
     endpoint.close();
   }
   return code;
+}
+
+int Finalize() {
+  if (endpoint_count() != static_endpoint_count()) {
+    const int code = code_with_text(MPI_ERR_OTHER, "MPI_Finalize", "an endpoints communicator has not been freed");
+    return raise_without_object(code);
+  }
+  free_static_world();
+  end_progress();
+  requests::end();
+  return inner.Finalize();
 }
 
 }  // namespace gapless::mpi::endpoints::calls

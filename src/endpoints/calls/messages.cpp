@@ -275,4 +275,63 @@ int Improbe(Endpoint& endpoint, int source, int tag, MPI_Comm, int* flag, MPI_Me
   return probe(endpoint, source, tag, flag, message, status);
 }
 
+namespace {
+
+template <class Inner, class Count>
+int receive_taken(Inner library, void* memory, Count count, MPI_Datatype datatype, MPI_Message* message,
+                  MPI_Status* status) {
+  return guarded([&]() -> int {
+    messages::Taken taken = messages::take(message);
+    if (taken.message == nullptr) {
+      const InLibrary meanwhile;
+      return library(memory, count, datatype, message, status);
+    }
+    Operation operation;
+    operation.receives = true;
+    int code = set_buffer(operation, *taken.endpoint, {memory, count, datatype});
+    if (code != MPI_SUCCESS) return raise(*taken.endpoint, code);
+    start_matched_receive(operation, *taken.message);
+    drive_until_done(operation);
+    set_status(status, operation);
+    return raise(*taken.endpoint, operation.code);
+  });
+}
+
+template <class Inner, class Count>
+int start_taken(Inner library, void* memory, Count count, MPI_Datatype datatype, MPI_Message* message,
+                MPI_Request* request) {
+  return guarded([&]() -> int {
+    messages::Taken taken = messages::take(message);
+    if (taken.message == nullptr) return library(memory, count, datatype, message, request);
+    requests::Request* const made = requests::acquire(taken.endpoint);
+    if (made == nullptr) return raise(*taken.endpoint, MPI_ERR_NO_MEM);
+    Operation& operation = *made->operation;
+    operation.receives = true;
+    if (const int code = set_buffer(operation, *taken.endpoint, {memory, count, datatype}); code != MPI_SUCCESS) {
+      requests::release(*made);
+      return raise(*taken.endpoint, code);
+    }
+    *request = made->handle;
+    start_matched_receive(operation, *taken.message);
+    return MPI_SUCCESS;
+  });
+}
+
+}  // namespace
+
+int Mrecv(void* memory, int count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status) {
+  return receive_taken(inner.Mrecv, memory, count, datatype, message, status);
+}
+int Imrecv(void* memory, int count, MPI_Datatype datatype, MPI_Message* message, MPI_Request* request) {
+  return start_taken(inner.Imrecv, memory, count, datatype, message, request);
+}
+#if GAPLESS_DECLARED_Mrecv_c
+int Mrecv_c(void* memory, MPI_Count count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status) {
+  return receive_taken(inner.Mrecv_c, memory, count, datatype, message, status);
+}
+int Imrecv_c(void* memory, MPI_Count count, MPI_Datatype datatype, MPI_Message* message, MPI_Request* request) {
+  return start_taken(inner.Imrecv_c, memory, count, datatype, message, request);
+}
+#endif
+
 }  // namespace gapless::mpi::endpoints::calls
