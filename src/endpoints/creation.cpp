@@ -89,12 +89,14 @@ int assemble(const std::shared_ptr<Communicator>& communicator, int processes) {
     communicator->lanes.push_back(made);
     inner.Comm_set_errhandler(made, MPI_ERRORS_RETURN);
   }
-  for (const int rank : communicator->ranks[static_cast<std::size_t>(communicator->process)]) {
+  const std::vector<int>& mine = communicator->ranks[static_cast<std::size_t>(communicator->process)];
+  for (const int rank : mine) {
     auto endpoint = std::make_shared<Endpoint>();
     endpoint->communicator = communicator;
     endpoint->rank = rank;
     endpoint->local = communicator->places[static_cast<std::size_t>(rank)].local;
-    communicator->local.push_back(endpoint.get());
+    endpoint->outgoing.resize(mine.size());
+    communicator->inboxes.push_back(std::make_unique<Inbox>(mine.size()));
     communicator->unclaimed.push_back(std::move(endpoint));
   }
   return MPI_SUCCESS;
@@ -197,7 +199,7 @@ int claim_all(Communicator& communicator, MPI_Comm parent, MPI_Comm* handles) {
   MPI_Errhandler handler;
   inner.Comm_get_errhandler(parent, &handler);
   int code = MPI_SUCCESS;
-  for (std::size_t i = 0; i < communicator.local.size() && code == MPI_SUCCESS; ++i) {
+  for (std::size_t i = 0; i < communicator.inboxes.size() && code == MPI_SUCCESS; ++i) {
     code = make_handle(&handles[i]);
     if (code == MPI_SUCCESS) code = claim(communicator, static_cast<int>(i), handles[i]);
     if (code == MPI_SUCCESS) inner.Comm_set_errhandler(handles[i], handler);

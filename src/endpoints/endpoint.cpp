@@ -133,13 +133,8 @@ int endpoint_count() noexcept { return count.load(std::memory_order_relaxed); }
 Endpoint::~Endpoint() {
   while (Message* message = matching.any()) {
     matching.take_out(*message);
-    delete message;
+    pool.give(*message);
   }
-}
-
-void Endpoint::leave_communicator() noexcept {
-  const std::lock_guard lock(communicator->mutex);
-  communicator->local[static_cast<std::size_t>(local)] = nullptr;
 }
 
 Communicator::~Communicator() {

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "endpoints/delivery/matching.hpp"
+#include "endpoints/delivery/ring.hpp"
+#include "endpoints/lock.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -72,9 +74,9 @@ struct Communicator {
   std::vector<std::vector<int>> ranks;  ///< by process and local index
   TagFormat format;
   int tag_upper_bound = 0;                           ///< what MPI_TAG_UB is on the endpoints' handles
-  std::vector<Endpoint*> local;                      ///< this process's endpoints; null once freed
+  std::vector<std::unique_ptr<Inbox>> inboxes;       ///< of this process's endpoints
   std::vector<std::shared_ptr<Endpoint>> unclaimed;  ///< those that have no handle yet
-  std::mutex mutex;                                  ///< of `local` and `agreements`
+  std::mutex mutex;                                  ///< of `unclaimed` and `agreements`
 
   /// What all endpoints of this process do together once each has arrived, such as making a communicator.
   struct Agreement {
@@ -93,15 +95,20 @@ struct Endpoint : std::enable_shared_from_this<Endpoint> {
   int local = 0;
   int rank = 0;
   std::uint64_t agreements = 0;  ///< how many it has entered
-  Matching matching;
 
   Endpoint() = default;
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  std::mutex wire;                 ///< of what follows, and of taking messages out of the lane
-  std::vector<Operation*> active;  ///< operations whose bytes the library is moving
+  /// Of what follows, and of taking messages out of the lane. No other endpoint's thread takes it to send a message.
+  Lock lock;
+  Matching matching;
+  MessagePool pool;
+  std::vector<Operation*> active;             ///< operations whose bytes the library is moving
+  std::vector<Operation*> stalled;            ///< sends that wait for room in a ring
+  std::vector<Ring*> outgoing;                ///< by local index; null before the first message
+  unsigned idle_rounds = 0, busy_rounds = 0;  ///< of progress
 
   std::mutex schedules_mutex;        ///< of what follows
   std::vector<Schedule*> schedules;  ///< those under way that are not waited for in the call that started them
@@ -112,9 +119,13 @@ struct Endpoint : std::enable_shared_from_this<Endpoint> {
   unsigned collectives = 0, persistent_collectives = 0;  ///< how many it has begun
   std::shared_ptr<const Topology> topology;              ///< null: none
 
-  /// Peers find it no longer.
-  void leave_communicator() noexcept;
-
+  /// That others wait for, though the handle is freed. Precondition: both locks are held.
+  bool has_work() const noexcept {
+    return !schedules.empty() || !active.empty() || !stalled.empty() || matching.has_posted();
+  }
+  /// Peers are told so when they send to it.
+  void close() noexcept { inbox().is_closed.store(true, std::memory_order_release); }
+  Inbox& inbox() const noexcept { return *communicator->inboxes[static_cast<std::size_t>(local)]; }
   MPI_Comm lane() const noexcept { return communicator->lanes[static_cast<std::size_t>(local)]; }
   bool has_peers() const noexcept { return communicator->has_peers(); }
 };

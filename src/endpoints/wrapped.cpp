@@ -9,6 +9,7 @@
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/creation.hpp"
 #include "endpoints/delivery/progress.hpp"
+#include "endpoints/delivery/requests.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
 #include "endpoints/static_world.hpp"
@@ -221,6 +222,12 @@ struct WrappedExtension {
   static int call(First first, Others... others) {
     if (const Endpoint* endpoint = endpoint_behind(first)) [[unlikely]]
       return calls::raise(*endpoint, unserved(name));
+    if constexpr (std::is_same_v<First, MPI_Request> && sizeof...(Others) == 0) {
+      if (const requests::Request* request = requests::find(first); request != nullptr && request->task != nullptr) {
+        if (request->endpoint != nullptr) progress(*request->endpoint);
+        return !request->is_active || request->is_done() ? 1 : 0;  // MPIX_Request_is_complete
+      }
+    }
     const InLibrary meanwhile;
     return function(first, others...);
   }

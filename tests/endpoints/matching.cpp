@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "endpoints/delivery/ring.hpp"
 #include "gapless/endpoints.h"
 #include "support/environment.hpp"
 #include "support/random.hpp"
@@ -167,6 +168,120 @@ TEST(Matching, OfRandomTrafficFollowsMpiSRules) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(0, wrong);
+}
+
+/// All send to all and only then receive: rings fill, short messages stall behind long ones, and those that were begun
+/// first still come first. Lengths straddle what lies in a cell, beside the cells, and with the sender.
+int flood(MPI_Comm comm, int count) {
+  const int me = rank(comm), all = size(comm);
+  const auto length = [](int source, int i) { return i % 97 == 0 ? 3000 : i % 7 == 0 ? 2048 : 2 + (i + source) % 16; };
+  std::vector<int> out(3001);
+  std::vector<std::vector<int>> kept;
+  std::vector<MPI_Request> sends;
+  for (int i = 0; i < count; ++i) {
+    for (int to = 0; to < all; ++to) {
+      const int ints = length(me, i);
+      out[0] = me;
+      out[1] = i;
+      out[static_cast<std::size_t>(ints) - 1] = ints == 2 ? i : i + ints;
+      if (ints < 2048 && i % 3 == 0) {
+        MPI_Send(out.data(), ints, MPI_INT, to, i % 2, comm);
+        continue;
+      }
+      kept.emplace_back(out.begin(), out.begin() + ints);
+      sends.emplace_back();
+      const auto start = i % 5 == 1 ? MPI_Issend : MPI_Isend;
+      start(kept.back().data(), ints, MPI_INT, to, i % 2, comm, &sends.back());
+      if (i % 11 == 0) MPI_Cancel(&sends.back());  // a send is never cancelled
+    }
+  }
+  int wrong = 0;
+  std::vector<int> in(3001);
+  std::vector<int> next(static_cast<std::size_t>(2 * all));
+  for (int taken = 0; taken < count * all; ++taken) {
+    MPI_Status status;
+    if (taken % 2 == 0) {
+      MPI_Recv(in.data(), 3001, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &status);
+    } else {
+      MPI_Message message;
+      MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &message, &status);
+      MPI_Mrecv(in.data(), 3001, MPI_INT, &message, &status);
+    }
+    int ints = 0;
+    MPI_Get_count(&status, MPI_INT, &ints);
+    int& number = next[static_cast<std::size_t>(2 * status.MPI_SOURCE + status.MPI_TAG)];
+    const int expected = 2 * number++ + status.MPI_TAG;
+    wrong += in[0] != status.MPI_SOURCE || in[1] != expected || ints != length(in[0], expected);
+    wrong += in[static_cast<std::size_t>(ints) - 1] != (ints == 2 ? expected : expected + ints);
+  }
+  std::vector<MPI_Status> statuses(sends.size());
+  wrong += MPI_Waitall(static_cast<int>(sends.size()), sends.data(), statuses.data()) != MPI_SUCCESS;
+  for (const MPI_Status& status : statuses) {
+    int flag = 0;
+    MPI_Test_cancelled(&status, &flag);
+    wrong += flag;
+  }
+  MPI_Barrier(comm);
+  return wrong;
+}
+
+TEST(Rings, ThatAreFullHoldNobodyUpForEver) {
+  constexpr int each = 3, count = 700;
+  std::vector<MPI_Comm> handles(each);
+  ASSERT_EQ(MPI_SUCCESS, MPIX_Comm_create_endpoints(MPI_COMM_WORLD, each, MPI_INFO_NULL, handles.data()));
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (MPI_Comm& handle : handles) {
+    threads.emplace_back([&] {
+      wrong += flood(handle, count);
+      MPI_Comm_free(&handle);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(0, wrong);
+}
+
+TEST(Rings, AreReadWhileTheirNumbersWrapAround) {
+  using mpi::endpoints::Cell;
+  using mpi::endpoints::Ring;
+  for (const std::uint32_t first : {0u, 0u - 1000, 0u - 256, 0u - 70000}) {
+    constexpr int count = 100000;
+    const std::atomic<bool> closed{false};
+    const auto ring = std::make_unique<Ring>(3, closed, first);
+    const auto bytes_of = [](int i) { return i % 50 == 0 ? 8192 : i * 13 % 200; };
+    std::thread writer([&] {
+      for (int i = 0; i < count;) {
+        const int bytes = bytes_of(i);
+        if (!ring->can_hold(bytes)) break;
+        const Ring::Room room = ring->claim(bytes);
+        if (room.cell == nullptr) {
+          std::this_thread::yield();
+          continue;
+        }
+        room.cell->tag = i++;
+        room.cell->bytes = bytes;
+        std::fill_n(room.memory, bytes, static_cast<std::byte>(i));
+        ring->publish(*room.cell);
+      }
+    });
+    int wrong = 0;
+    for (int i = 0; i < count;) {
+      const Cell* const cell = ring->front();
+      if (cell == nullptr) {
+        std::this_thread::yield();
+        continue;
+      }
+      wrong += cell->tag != i || cell->bytes != bytes_of(i);
+      const std::byte* const bytes = ring->bytes_of(*cell);
+      ++i;
+      wrong +=
+          !std::all_of(bytes, bytes + cell->bytes, [&](std::byte one) { return one == static_cast<std::byte>(i); });
+      ring->pop();
+    }
+    writer.join();
+    EXPECT_EQ(0, wrong) << "from " << first;
+    EXPECT_EQ(nullptr, ring->front());
+  }
 }
 
 }  // namespace

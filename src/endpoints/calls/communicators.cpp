@@ -4,9 +4,13 @@
 
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/creation.hpp"
+#include "endpoints/delivery/progress.hpp"
+#include "endpoints/delivery/requests.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/static_world.hpp"
 #include "gapless/endpoints.h"
+#include "mpi/lifetime/errors.hpp"
 
 namespace gapless::mpi::endpoints::calls {
 
@@ -139,14 +143,25 @@ int Comm_free(Endpoint& endpoint, MPI_Comm* handle) {
     enter(last);
     return code;
   }
-  const std::lock_guard lock(endpoint.schedules_mutex);
+  const std::scoped_lock lock(endpoint.schedules_mutex, endpoint.lock);
   endpoint.is_freed = true;
-  if (endpoint.schedules.empty()) {
-    endpoint.leave_communicator();
-  } else {
+  if (endpoint.has_work()) {
     linger(last);
+  } else {
+    endpoint.close();
   }
   return code;
+}
+
+int Finalize() {
+  if (endpoint_count() != static_endpoint_count()) {
+    const int code = code_with_text(MPI_ERR_OTHER, "MPI_Finalize", "an endpoints communicator has not been freed");
+    return raise_without_object(code);
+  }
+  free_static_world();
+  end_progress();
+  requests::end();
+  return inner.Finalize();
 }
 
 }  // namespace gapless::mpi::endpoints::calls

@@ -65,8 +65,13 @@ class Blocking {
   bool begun_ = false;
 };
 
+bool is_sent_at_once(Endpoint& endpoint, const Data& data, int destination, int tag, Mode mode) noexcept {
+  return mode == Mode::standard && destination != MPI_PROC_NULL && send_at_once(endpoint, data, destination, tag);
+}
+
 int send_and_wait(Endpoint& endpoint, const Data& data, int destination, int tag, Mode mode) {
   int code = check_send(endpoint, destination, tag);
+  if (code == MPI_SUCCESS && is_sent_at_once(endpoint, data, destination, tag, mode)) return code;
   if (code == MPI_SUCCESS && destination != MPI_PROC_NULL) {
     Blocking send;
     code = send.send(endpoint, data, destination, tag, Context::messages, mode);
@@ -97,19 +102,21 @@ int under_request(Endpoint& endpoint, const Data& data, int code, bool receives,
                   Start start) {
   if (request == nullptr) code = MPI_ERR_ARG;
   if (code != MPI_SUCCESS) return raise(endpoint, code);
-  auto operation = std::make_unique<Operation>();
-  operation->receives = receives;
-  code = set_buffer(*operation, endpoint, data);
-  if (code != MPI_SUCCESS) return raise(endpoint, code);
-  Operation* const started = operation.release();  // the request's from here on
-  code = requests::make(started, request);
-  if (code != MPI_SUCCESS) return raise(endpoint, code);
+  requests::Request* const made = requests::acquire(share(endpoint));
+  if (made == nullptr) return raise(endpoint, MPI_ERR_NO_MEM);
+  Operation& operation = *made->operation;
+  operation.receives = receives;
+  code = set_buffer(operation, endpoint, data);
+  if (code != MPI_SUCCESS) {
+    requests::release(*made);
+    return raise(endpoint, code);
+  }
+  *request = made->handle;
   if (has_peer) {
-    start(*started);
+    start(operation);
   } else {
-    started->bytes = 0;
-    started->done.store(true, std::memory_order_release);
-    native.Grequest_complete(*request);
+    operation.bytes = 0;
+    operation.done.store(true, std::memory_order_release);
   }
   return MPI_SUCCESS;
 }
@@ -117,6 +124,11 @@ int under_request(Endpoint& endpoint, const Data& data, int code, bool receives,
 int start_send_request(Endpoint& endpoint, const Data& data, int destination, int tag, Mode mode,
                        MPI_Request* request) {
   const int code = check_send(endpoint, destination, tag);
+  if (code == MPI_SUCCESS && request != nullptr && is_sent_at_once(endpoint, data, destination, tag, mode)) {
+    *request = requests::of_sent();
+    if (*request != MPI_REQUEST_NULL) return MPI_SUCCESS;
+    return raise(endpoint, MPI_ERR_NO_MEM);
+  }
   return under_request(endpoint, data, code, false, destination != MPI_PROC_NULL, request, [&](Operation& operation) {
     start_send(operation, data, destination, tag, Context::messages, mode);
   });
@@ -170,7 +182,7 @@ int exchange_in_place(Endpoint& endpoint, const Data& data, int destination, int
 /// One look for a message; it is taken out if `takes`.
 Message* look_for(Endpoint& endpoint, int source, int tag, bool takes, Envelope& envelope, MPI_Count& bytes) {
   progress(endpoint);
-  const std::lock_guard lock(endpoint.matching.mutex);
+  const std::lock_guard lock(endpoint.lock);
   Message* message = endpoint.matching.look({source, tag, Context::messages});
   if (message == nullptr) return nullptr;
   envelope = message->envelope;
@@ -262,5 +274,64 @@ int Mprobe(Endpoint& endpoint, int source, int tag, MPI_Comm, MPI_Message* messa
 int Improbe(Endpoint& endpoint, int source, int tag, MPI_Comm, int* flag, MPI_Message* message, MPI_Status* status) {
   return probe(endpoint, source, tag, flag, message, status);
 }
+
+namespace {
+
+template <class Inner, class Count>
+int receive_taken(Inner library, void* memory, Count count, MPI_Datatype datatype, MPI_Message* message,
+                  MPI_Status* status) {
+  return guarded([&]() -> int {
+    messages::Taken taken = messages::take(message);
+    if (taken.message == nullptr) {
+      const InLibrary meanwhile;
+      return library(memory, count, datatype, message, status);
+    }
+    Operation operation;
+    operation.receives = true;
+    int code = set_buffer(operation, *taken.endpoint, {memory, count, datatype});
+    if (code != MPI_SUCCESS) return raise(*taken.endpoint, code);
+    start_matched_receive(operation, *taken.message);
+    drive_until_done(operation);
+    set_status(status, operation);
+    return raise(*taken.endpoint, operation.code);
+  });
+}
+
+template <class Inner, class Count>
+int start_taken(Inner library, void* memory, Count count, MPI_Datatype datatype, MPI_Message* message,
+                MPI_Request* request) {
+  return guarded([&]() -> int {
+    messages::Taken taken = messages::take(message);
+    if (taken.message == nullptr) return library(memory, count, datatype, message, request);
+    requests::Request* const made = requests::acquire(taken.endpoint);
+    if (made == nullptr) return raise(*taken.endpoint, MPI_ERR_NO_MEM);
+    Operation& operation = *made->operation;
+    operation.receives = true;
+    if (const int code = set_buffer(operation, *taken.endpoint, {memory, count, datatype}); code != MPI_SUCCESS) {
+      requests::release(*made);
+      return raise(*taken.endpoint, code);
+    }
+    *request = made->handle;
+    start_matched_receive(operation, *taken.message);
+    return MPI_SUCCESS;
+  });
+}
+
+}  // namespace
+
+int Mrecv(void* memory, int count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status) {
+  return receive_taken(inner.Mrecv, memory, count, datatype, message, status);
+}
+int Imrecv(void* memory, int count, MPI_Datatype datatype, MPI_Message* message, MPI_Request* request) {
+  return start_taken(inner.Imrecv, memory, count, datatype, message, request);
+}
+#if GAPLESS_DECLARED_Mrecv_c
+int Mrecv_c(void* memory, MPI_Count count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status) {
+  return receive_taken(inner.Mrecv_c, memory, count, datatype, message, status);
+}
+int Imrecv_c(void* memory, MPI_Count count, MPI_Datatype datatype, MPI_Message* message, MPI_Request* request) {
+  return start_taken(inner.Imrecv_c, memory, count, datatype, message, request);
+}
+#endif
 
 }  // namespace gapless::mpi::endpoints::calls

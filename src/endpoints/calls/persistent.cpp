@@ -51,17 +51,19 @@ int start_exchange(Endpoint& endpoint, const Data& out, const Data& in, bool in_
   return raise(endpoint, start_under_request(std::move(schedule), request));
 }
 
+using requests::Request;
+
 /// Starts a persistent request of an endpoint.
-int start(Task& task) {
-  const int code = requests::activate(task);
-  if (code != MPI_SUCCESS) return raise(*task.endpoint, code);
-  static_cast<Schedule&>(task).start();
+int start(Request& request) {
+  if (request.is_active) return raise(*request.endpoint, MPI_ERR_REQUEST);
+  request.is_active = true;
+  static_cast<Schedule&>(*request.task).start();
   return MPI_SUCCESS;
 }
 
-Task* find_persistent(MPI_Request request) noexcept {
-  Task* const task = requests::find(request);
-  return task != nullptr && task->notice == Notice::persistent ? task : nullptr;
+Request* find_persistent(MPI_Request handle) noexcept {
+  Request* const request = requests::find(handle);
+  return request != nullptr && request->is_persistent ? request : nullptr;
 }
 
 }  // namespace
@@ -108,10 +110,11 @@ ENDPOINTS_PERSISTENT(, int)
 ENDPOINTS_PERSISTENT(_c, MPI_Count)
 #undef ENDPOINTS_PERSISTENT
 
-int Start(MPI_Request* request) {
+int Start(MPI_Request* handle) {
   return guarded([&]() -> int {
-    Task* const task = request == nullptr ? nullptr : find_persistent(*request);
-    return task == nullptr ? inner.Start(request) : start(*task);
+    Request* const request = handle == nullptr ? nullptr : requests::find(*handle);
+    if (request == nullptr) return inner.Start(handle);
+    return request->is_persistent ? start(*request) : raise_without_object(MPI_ERR_REQUEST);
   });
 }
 
@@ -121,9 +124,9 @@ int Startall(int count, MPI_Request* requests) {
     std::vector<MPI_Request> others;
     int result = MPI_SUCCESS;
     for (int i = 0; i < count; ++i) {
-      Task* const task = find_persistent(requests[i]);
-      const int code = task != nullptr ? start(*task) : MPI_SUCCESS;
-      if (task == nullptr) others.push_back(requests[i]);
+      Request* const request = find_persistent(requests[i]);
+      const int code = request != nullptr ? start(*request) : MPI_SUCCESS;
+      if (request == nullptr) others.push_back(requests[i]);
       if (result == MPI_SUCCESS) result = code;
     }
     const int code = others.empty() ? MPI_SUCCESS : inner.Startall(static_cast<int>(others.size()), others.data());
@@ -131,10 +134,14 @@ int Startall(int count, MPI_Request* requests) {
   });
 }
 
-int Request_free(MPI_Request* request) {
+int Request_free(MPI_Request* handle) {
   return guarded([&]() -> int {
-    Task* const task = request == nullptr ? nullptr : find_persistent(*request);
-    return task == nullptr ? inner.Request_free(request) : requests::free_persistent(*task, request);
+    Request* const request = handle == nullptr ? nullptr : requests::find(*handle);
+    if (request == nullptr) return inner.Request_free(handle);
+    if (request->task == nullptr) return raise_without_object(MPI_ERR_REQUEST);
+    *handle = MPI_REQUEST_NULL;
+    requests::abandon(*request);
+    return MPI_SUCCESS;
   });
 }
 

@@ -1,66 +1,161 @@
 #include "endpoints/delivery/matching.hpp"
 
+#include <algorithm>
+#include <exception>
+#include <new>
+
 namespace gapless::mpi::endpoints {
-namespace {
-
-Posted* first_in(Link& list, const Envelope& message) noexcept {
-  for (Link* link = list.next; link != &list; link = link->next) {
-    auto* receive = static_cast<Posted*>(link);
-    if (receive->envelope.accepts(message)) return receive;
-  }
-  return nullptr;
-}
-
-}  // namespace
 
 std::size_t Message::offset_of_arrival() noexcept {
   static const Message one;
   return static_cast<std::size_t>(reinterpret_cast<const char*>(&one.by_arrival) - reinterpret_cast<const char*>(&one));
 }
 
+namespace {
+
+constexpr std::size_t long_room = 8192;
+
+void free_all(Link& list) noexcept {
+  while (list.is_linked()) {
+    auto* message = static_cast<Message*>(list.next);
+    message->remove();
+    message->~Message();
+    ::operator delete(message);
+  }
+}
+
+}  // namespace
+
+MessagePool::~MessagePool() {
+  free_all(short_);
+  free_all(long_);
+}
+
+Message* MessagePool::take(MPI_Count bytes) noexcept {
+  const bool is_short = bytes <= static_cast<MPI_Count>(short_room);
+  Link& list = is_short ? short_ : long_;
+  if (list.is_linked()) {
+    auto* message = static_cast<Message*>(list.previous);
+    message->remove();
+    return message;
+  }
+  const std::size_t room = is_short ? short_room : std::max(long_room, static_cast<std::size_t>(bytes));
+  void* const memory = ::operator new(sizeof(Message) + room, std::nothrow);
+  if (memory == nullptr) return nullptr;
+  auto* message = new (memory) Message;
+  message->room = room;
+  return message;
+}
+
+void MessagePool::give(Message& message) noexcept {
+  message.sender = nullptr;
+  message.remote = MPI_MESSAGE_NULL;
+  Link& list = message.room == short_room ? short_ : long_;
+  list.append(message);
+}
+
+Matching::Buckets::Buckets() : lists_(std::size_t{1} << bits_) {}
+
+Link& Matching::Buckets::of(const Envelope& envelope) noexcept {
+  const auto mixed =
+      static_cast<std::uint32_t>(envelope.source) * 0x9e3779b1u + static_cast<std::uint32_t>(envelope.tag);
+  return lists_[(mixed * 0x85ebca6bu) >> (32 - bits_)];
+}
+
+template <class Entry>
+void Matching::Buckets::grow() {
+  std::vector<Link> old(2 * lists_.size());
+  old.swap(lists_);
+  ++bits_;
+  // Entries of one envelope come from one list, in their order.
+  for (Link& list : old) {
+    while (list.is_linked()) {
+      auto* entry = static_cast<Entry*>(list.next);
+      static_cast<Link*>(entry)->remove();
+      of(entry->envelope).append(*entry);
+    }
+  }
+}
+
+template <class Entry>
+void Matching::Buckets::append(Entry& entry) noexcept {
+  constexpr unsigned most_bits = 16;
+  if (++entries_ > 2 * lists_.size() && bits_ < most_bits) {
+    try {
+      grow<Entry>();
+    } catch (const std::exception&) {  // no memory: longer lists
+    }
+  }
+  of(entry.envelope).append(entry);
+}
+
+void Matching::Buckets::remove(Link& entry) noexcept {
+  entry.remove();
+  --entries_;
+}
+
+Posted* Matching::first_in(Link& list, const Envelope& message) noexcept {
+  for (Link* link = list.next; link != &list; link = link->next) {
+    auto* receive = static_cast<Posted*>(link);
+    ++comparisons_;
+    if (receive->envelope.accepts(message)) return receive;
+  }
+  return nullptr;
+}
+
 Posted* Matching::take_posted(const Envelope& message) noexcept {
-  Posted* exact = first_in(posted_[bucket_of(message)], message);
+  Posted* exact = first_in(posted_.of(message), message);
   Posted* wild = first_in(posted_with_wildcard_, message);
-  Posted* first = wild == nullptr || (exact != nullptr && exact->turn < wild->turn) ? exact : wild;
-  if (first != nullptr) first->remove();
-  return first;
+  if (exact != nullptr && (wild == nullptr || exact->turn < wild->turn)) {
+    posted_.remove(*exact);
+    return exact;
+  }
+  if (wild != nullptr) wild->remove();
+  return wild;
 }
 
 void Matching::post(Posted& receive) noexcept {
   receive.turn = next_turn_++;
-  Link& list = receive.envelope.has_wildcard() ? posted_with_wildcard_ : posted_[bucket_of(receive.envelope)];
-  list.append(receive);
+  if (receive.envelope.has_wildcard()) return posted_with_wildcard_.append(receive);
+  posted_.append(receive);
 }
 
 bool Matching::cancel(Posted& receive) noexcept {
   if (!receive.is_linked()) return false;
-  receive.remove();
+  if (receive.envelope.has_wildcard()) {
+    receive.remove();
+  } else {
+    posted_.remove(receive);
+  }
   return true;
 }
 
 Message* Matching::look(const Envelope& receive) noexcept {
+  if (!by_arrival_.is_linked()) return nullptr;
   if (!receive.has_wildcard()) {
-    Link& bucket = unexpected_[bucket_of(receive)];
+    Link& bucket = unexpected_.of(receive);
     for (Link* link = bucket.next; link != &bucket; link = link->next) {
       auto* message = static_cast<Message*>(link);
+      ++comparisons_;
       if (receive.accepts(message->envelope)) return message;
     }
     return nullptr;
   }
   for (Link* link = by_arrival_.next; link != &by_arrival_; link = link->next) {
     Message* message = Message::of_arrival(link);
+    ++comparisons_;
     if (receive.accepts(message->envelope)) return message;
   }
   return nullptr;
 }
 
 void Matching::take_out(Message& message) noexcept {
-  message.remove();
+  unexpected_.remove(message);
   message.by_arrival.remove();
 }
 
 void Matching::add(Message& message) noexcept {
-  unexpected_[bucket_of(message.envelope)].append(message);
+  unexpected_.append(message);
   by_arrival_.append(message.by_arrival);
 }
 

@@ -2,14 +2,12 @@
 //
 // Receives that name source and tag stand in buckets, those with a wildcard in a list of their own; the order of
 // posting decides between the two. Messages that nobody waits for yet stand in buckets and in the order of their
-// arrival. So the depth of a queue costs only those that really have to be looked at.
+// arrival. Buckets grow with the queue, so its depth costs only those that really have to be looked at.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <mutex>
+#include <vector>
 
 #include "mpi/table/abi.hpp"
 
@@ -65,10 +63,11 @@ struct Message : Link {
   Link by_arrival;
   Envelope envelope{};
   MPI_Count bytes = 0;
-  std::unique_ptr<std::byte[]> data{};    ///< copied bytes; null where there are none or they are elsewhere
   Operation* sender = nullptr;            ///< waits in this process, its buffer holds the bytes
   MPI_Message remote = MPI_MESSAGE_NULL;  ///< in the library
+  std::size_t room = 0;                   ///< for copied bytes, which lie behind the message
 
+  std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   static Message* of_arrival(Link* link) noexcept {
     return reinterpret_cast<Message*>(reinterpret_cast<char*>(link) - offset_of_arrival());
   }
@@ -77,16 +76,32 @@ struct Message : Link {
   static std::size_t offset_of_arrival() noexcept;
 };
 
+/// Messages that are used again, so that one that nobody waits for yet costs no allocation. Locked by its user.
+class MessagePool {
+ public:
+  MessagePool() = default;
+  ~MessagePool();
+  MessagePool(const MessagePool&) = delete;
+  MessagePool& operator=(const MessagePool&) = delete;
+
+  /// With room for so many bytes; null if there is no memory.
+  Message* take(MPI_Count bytes) noexcept;
+  void give(Message& message) noexcept;
+
+ private:
+  static constexpr std::size_t short_room = 64;
+  Link short_, long_;
+};
+
 class Matching {
  public:
-  /// Of everything here.
-  std::mutex mutex;
-
   /// The first posted receive that accepts the message, taken out; null if none does.
   Posted* take_posted(const Envelope& message) noexcept;
   void post(Posted& receive) noexcept;
   /// False if it was not there (any more).
   bool cancel(Posted& receive) noexcept;
+
+  bool has_posted() const noexcept { return posted_.entries() != 0 || posted_with_wildcard_.is_linked(); }
 
   /// The first message that the receive accepts; null if none has come.
   Message* look(const Envelope& receive) noexcept;
@@ -94,19 +109,33 @@ class Matching {
   void add(Message& message) noexcept;
   /// Any message; null if there is none.
   Message* any() noexcept;
+  /// How many receives and messages have been compared so far.
+  std::uint64_t comparisons() const noexcept { return comparisons_; }
 
  private:
-  static constexpr std::size_t bucket_count = 128;
-  static std::size_t bucket_of(const Envelope& envelope) noexcept {
-    const auto mixed =
-        static_cast<std::uint32_t>(envelope.source) * 0x9e3779b1u + static_cast<std::uint32_t>(envelope.tag);
-    return (mixed * 0x85ebca6bu) >> 25;
-  }
+  /// As many as there are entries, or half as many, so that few stand in each.
+  class Buckets {
+   public:
+    Buckets();
+    Link& of(const Envelope& envelope) noexcept;
+    /// One entry more, or less.
+    template <class Entry>
+    void append(Entry& entry) noexcept;
+    void remove(Link& entry) noexcept;
+    std::size_t entries() const noexcept { return entries_; }
 
-  std::uint64_t next_turn_ = 0;
-  std::array<Link, bucket_count> posted_;
+   private:
+    template <class Entry>
+    void grow();
+    unsigned bits_ = 5;
+    std::size_t entries_ = 0;
+    std::vector<Link> lists_;
+  };
+  Posted* first_in(Link& list, const Envelope& message) noexcept;
+
+  std::uint64_t next_turn_ = 0, comparisons_ = 0;
+  Buckets posted_, unexpected_;
   Link posted_with_wildcard_;
-  std::array<Link, bucket_count> unexpected_;
   Link by_arrival_;
 };
 

@@ -18,7 +18,7 @@ std::unordered_map<MPI_Message, Taken>& all() {
 }  // namespace
 
 int make(Endpoint& endpoint, Message* message, MPI_Message* handle) {
-  Taken taken{std::unique_ptr<Message>(message), share(endpoint)};
+  Taken taken{message, share(endpoint)};
   MPI_Request request = MPI_REQUEST_NULL;
   int code = native.Isend(nullptr, 0, MPI_BYTE, 0, 0, endpoint.handle, &request);
   for (int flag = 0; code == MPI_SUCCESS && flag == 0;)

@@ -9,7 +9,7 @@
 namespace gapless::mpi::endpoints::messages {
 
 struct Taken {
-  std::unique_ptr<Message> message{};
+  Message* message = nullptr;  ///< of the endpoint's pool
   std::shared_ptr<Endpoint> endpoint{};
 };
 

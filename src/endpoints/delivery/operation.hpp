@@ -1,9 +1,10 @@
 // One send or receive of an endpoint, from its call to its completion, and how its bytes get there.
 //
-// Between endpoints of one process whoever comes second copies, straight from the one buffer to the other; short
-// messages that come first are copied aside. To and from other processes the library moves the bytes. A receive takes
-// its message out of the library by a matched probe, so that all its endpoint's messages are matched in one place and
-// in one order.
+// Between endpoints of one process messages go through rings (ring.hpp), which the receiver empties: short ones are
+// copied in and out, of long ones the receiver copies from the sender's buffer. To and from other processes the library
+// moves the bytes. A receive takes its message out of the library by a matched probe, so that all its endpoint's
+// messages are matched in one place and in one order. Everything here happens under the lock of the endpoint whose
+// operation it is; `complete` alone may be another endpoint's thread's, of a long message that it has read.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,10 @@ enum class Mode : std::uint8_t { standard, synchronous, buffered };
 
 /// `bytes` are those of the buffer until the message is known.
 struct Operation : Task, Posted {
-  UserBuffer buffer;
+  std::byte* run = nullptr;  ///< the bytes, if they are one run that the processor reads
+  UserBuffer buffer;         ///< what they are if not
+  Ring* ring = nullptr;      ///< of a send within the process
+  bool is_synchronous = false;
   MPI_Request moving = MPI_REQUEST_NULL;  ///< the library's, while the operation is active
   std::unique_ptr<std::byte[]> packed{};  ///< where the library puts what the buffer cannot take as it comes
 
@@ -36,11 +40,14 @@ struct Operation : Task, Posted {
 /// Sets endpoint, buffer and bytes; an MPI error class if the arguments name no buffer.
 int set_buffer(Operation& operation, Endpoint& endpoint, const Data& data) noexcept;
 
+/// A short message within the process for which there is room is sent here and now, without any operation.
+bool send_at_once(Endpoint& endpoint, const Data& data, int destination, int tag) noexcept;
+
 /// Starts it; it may be complete at once. `destination` is a rank, the tag is valid.
 void start_send(Operation& operation, const Data& data, int destination, int tag, Context context, Mode mode);
 void start_receive(Operation& operation, int source, int tag, Context context);
-/// A receive of a message that was taken out already, and is deleted.
-void start_matched_receive(Operation& operation, Message* message);
+/// A receive of a message that was taken out already, and goes back to its endpoint's pool.
+void start_matched_receive(Operation& operation, Message& message);
 
 /// Copies within this process. An error code, not raised.
 int copy_data(Endpoint& endpoint, const Data& from, const Data& to) noexcept;
@@ -48,8 +55,16 @@ int copy_data(Endpoint& endpoint, const Data& from, const Data& to) noexcept;
 /// The library has moved the bytes: `received` says how that ended.
 void finish_moving(Operation& operation, int code) noexcept;
 
-/// A message came from another process. Precondition: the endpoint's wire is locked.
+// Parts of progress. Precondition: the endpoint is locked.
+
+/// Takes in what other endpoints of the process have written. False if there was nothing.
+bool empty_rings(Endpoint& endpoint) noexcept;
+/// Sends what has waited for room.
+void send_stalled(Endpoint& endpoint) noexcept;
+/// A message came from another process. Precondition: `prepare_for_arrival`.
 void arrive(Endpoint& endpoint, MPI_Message remote, const Envelope& envelope, MPI_Count bytes, bool synchronous);
+/// False if there is no memory for a message that nobody waits for.
+bool prepare_for_arrival(Endpoint& endpoint) noexcept;
 
 /// The buffer's packed bytes; null if there is no memory, or they cannot be read.
 std::unique_ptr<std::byte[]> packed_copy(const Operation& operation) noexcept;

@@ -29,7 +29,7 @@ void take_in_messages(Endpoint& endpoint) {
   const Communicator& communicator = *endpoint.communicator;
   const TagFormat& format = communicator.format;
   constexpr int most_at_once = 16;
-  for (int i = 0; i < most_at_once; ++i) {
+  for (int i = 0; i < most_at_once && prepare_for_arrival(endpoint); ++i) {
     int flag = 0;
     MPI_Message message = MPI_MESSAGE_NULL;
     MPI_Status status{};
@@ -80,17 +80,37 @@ void help() {
   }
 }
 
+/// Nothing of this endpoint is in the library, but a peer may wait for what else this process has there.
+void poke_library(Endpoint& endpoint) noexcept {
+  constexpr unsigned rounds = 256;
+  int flag = 0;
+  if (++endpoint.idle_rounds % rounds == 0)
+    native.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+}
+
+/// Its handle was freed while it had work under way. Precondition: the endpoint is locked.
+void end_if_done(Endpoint& endpoint) {
+  const std::unique_lock lock(endpoint.schedules_mutex, std::try_to_lock);
+  if (!lock || endpoint.has_work()) return;
+  endpoint.close();
+  end_lingering(endpoint);
+}
+
 }  // namespace
 
 void progress(Endpoint& endpoint) {
-  if (!endpoint.has_peers()) {
-    // Nothing of this endpoint is in the library, but a peer may wait for what else this process has there.
-    static thread_local unsigned calls = 0;
-    int flag = 0;
-    if (++calls % 256 == 0) native.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
-  } else if (const std::unique_lock lock(endpoint.wire, std::try_to_lock); lock) {
-    look_at_active(endpoint);
-    take_in_messages(endpoint);
+  if (const std::unique_lock lock(endpoint.lock, std::try_to_lock); lock) {
+    const bool found = empty_rings(endpoint);
+    send_stalled(endpoint);
+    // Messages within the process come first, but a peer that never stops sending holds up no other process.
+    constexpr unsigned most_busy_rounds = 16;
+    endpoint.busy_rounds = found ? endpoint.busy_rounds + 1 : 0;
+    if (endpoint.has_peers() && endpoint.busy_rounds % most_busy_rounds == 0) {
+      look_at_active(endpoint);
+      take_in_messages(endpoint);
+    }
+    if (!endpoint.has_peers() && !found) poke_library(endpoint);
+    if (endpoint.is_freed.load(std::memory_order_relaxed)) end_if_done(endpoint);
   }
   advance_schedules(endpoint);
 }

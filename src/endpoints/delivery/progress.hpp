@@ -27,7 +27,7 @@ void end_progress();
 class Patience {
  public:
   void wait() {
-    if (++rounds_ % 1024 == 0) progress_of_all();
+    if (++rounds_ % 4096 == 0) progress_of_all();
     if (rounds_ % 64 == 0) {
       std::this_thread::yield();
     } else {
@@ -36,13 +36,6 @@ class Patience {
   }
 
  private:
-  static void pause() noexcept {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#else
-    asm volatile("" ::: "memory");
-#endif
-  }
   unsigned rounds_ = 0;
 };
 
@@ -52,7 +45,7 @@ void drive_until(Endpoint& endpoint, Condition is_met) {
 }
 
 inline void drive_until_done(const Task& task) {
-  drive_until(*task.endpoint, [&] { return task.done.load(std::memory_order_acquire); });
+  drive_until(*task.endpoint, [&] { return task.is_done(); });
 }
 
 /// Stands around a call of the library that may block.

@@ -1,177 +1,225 @@
 #include "endpoints/delivery/requests.hpp"
 
+#include <algorithm>
 #include <exception>
-#include <unordered_map>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "endpoints/inner.hpp"
 
 namespace gapless::mpi::endpoints::requests {
 namespace {
 
-/// Many small tables, so that threads seldom wait for each other.
-struct Shard {
-  std::mutex mutex;
-  std::unordered_map<std::uintptr_t, Task*> tasks;
+/// From handles to requests, by open addressing. Entries are never taken out, so readers need no lock.
+struct Table {
+  struct Entry {
+    std::atomic<std::uintptr_t> key{0};
+    std::atomic<Request*> request{nullptr};
+  };
+  explicit Table(unsigned size_bits) : bits(size_bits), entries(std::size_t{1} << size_bits) {}
+  std::size_t first_of(std::uintptr_t key) const noexcept {
+    return (static_cast<std::uint64_t>(key) * 0x9e3779b97f4a7c15u) >> (64 - bits);
+  }
+  void enter(Request& request) noexcept {
+    const std::uintptr_t key = number_of(request.handle);
+    std::size_t at = first_of(key);
+    while (entries[at].key.load(std::memory_order_relaxed) != 0) at = (at + 1) % entries.size();
+    entries[at].request.store(&request, std::memory_order_relaxed);
+    entries[at].key.store(key, std::memory_order_release);
+  }
+  const unsigned bits;
+  std::vector<Entry> entries;
 };
 
-std::atomic<int> count{0};
+std::atomic<Table*> table{nullptr};
 
-Shard& shard_of(MPI_Request request) {
-  static auto& all = *new std::array<Shard, 64>;
-  return all[(static_cast<std::uint64_t>(number_of(request)) * 0x9e3779b97f4a7c15u) >> 58];
+/// All there are, and those that no thread keeps for itself.
+struct Requests {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Request>> all;
+  std::vector<std::unique_ptr<Table>> tables;  ///< the last is in use; others may still be read
+  Request* free = nullptr;
+  std::vector<Request*> abandoned;  ///< whose operations are under way
+};
+
+Requests& requests() {
+  static auto& one = *new Requests;
+  return one;
 }
 
-std::vector<Failure>& failures() {
-  static thread_local std::vector<Failure> all;
-  return all;
-}
-
-void note_failure(const Task& task) noexcept {
-  if (task.code == MPI_SUCCESS) return;
-  try {
-    failures().push_back({task.request, task.code, task.endpoint});
-  } catch (const std::exception&) {
+/// Those that a thread keeps, so that lending takes no lock.
+struct Kept {
+  static constexpr int most = 256;
+  Request* first = nullptr;
+  int count = 0;
+  ~Kept() {
+    const std::lock_guard lock(requests().mutex);
+    while (first != nullptr) {
+      Request* const request = std::exchange(first, first->next);
+      request->next = std::exchange(requests().free, request);
+    }
   }
-}
+};
+thread_local Kept kept;
 
-int query(void* state, MPI_Status* status) {
-  const auto& task = *static_cast<Task*>(state);
-  set_status(status, task);
-  // Reported by whoever completes the request, through the endpoint's handler, which the library does not know.
-  note_failure(task);
+int query_nothing(void*, MPI_Status* status) {
+  set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
   return MPI_SUCCESS;
 }
-
-int enter(Task* task) noexcept {
-  try {
-    Shard& shard = shard_of(task->request);
-    const std::lock_guard lock(shard.mutex);
-    shard.tasks[number_of(task->request)] = task;
-    count.fetch_add(1, std::memory_order_relaxed);
-    return MPI_SUCCESS;
-  } catch (const std::exception&) {
-    return MPI_ERR_NO_MEM;
-  }
-}
-
-void leave(const Task& task) noexcept {
-  Shard& shard = shard_of(task.request);
-  const std::lock_guard lock(shard.mutex);
-  const auto found = shard.tasks.find(number_of(task.request));
-  if (found == shard.tasks.end() || found->second != &task) return;
-  shard.tasks.erase(found);
-  count.fetch_sub(1, std::memory_order_relaxed);
-}
-
-int free_task(void* state) {
-  const std::unique_ptr<Task> task(static_cast<Task*>(state));
-  leave(*task);
-  return MPI_SUCCESS;
-}
-
+int free_nothing(void*) { return MPI_SUCCESS; }
 int cancel_nothing(void*, int) { return MPI_SUCCESS; }
 
-/// Where this process sends signals to itself.
-MPI_Comm signals() noexcept {
-  static const MPI_Comm made = [] {
-    MPI_Comm comm = MPI_COMM_NULL;
-    if (inner.Comm_split(MPI_COMM_SELF, 0, 0, &comm) == MPI_SUCCESS) inner.Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    return comm;
-  }();
-  return made;
+/// Precondition: the mutex is held.
+void enter(Request& request) {
+  Requests& all = requests();
+  Table* const old = table.load(std::memory_order_relaxed);
+  if (old != nullptr && 2 * all.all.size() < old->entries.size()) return old->enter(request);
+  constexpr unsigned first_bits = 10;
+  all.tables.push_back(std::make_unique<Table>(old == nullptr ? first_bits : old->bits + 1));
+  for (const auto& other : all.all) {
+    if (other.get() != &request) all.tables.back()->enter(*other);
+  }
+  all.tables.back()->enter(request);
+  table.store(all.tables.back().get(), std::memory_order_release);
 }
 
-/// No two persistent requests alive have the same, for MPI promises as many tags.
-int next_signal() noexcept {
-  static std::atomic<unsigned> next{0};
-  return static_cast<int>(next.fetch_add(1) % 32768);
+/// One more, of a handle that the library has not given before. Precondition: the mutex is held.
+Request* add() {
+  Requests& all = requests();
+  all.all.push_back(std::make_unique<Request>());
+  Request& made = *all.all.back();
+  if (native.Grequest_start(query_nothing, free_nothing, cancel_nothing, nullptr, &made.handle) != MPI_SUCCESS) {
+    all.all.pop_back();
+    return nullptr;
+  }
+  enter(made);
+  return &made;
 }
 
-/// Tasks whose persistent requests were freed while they were under way.
-struct Orphans {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Task>> tasks;
-};
+/// A request that is lent to nothing yet; null if there is none to be had.
+Request* take() noexcept {
+  if (kept.first != nullptr) {
+    --kept.count;
+    return std::exchange(kept.first, kept.first->next);
+  }
+  try {
+    const std::lock_guard lock(requests().mutex);
+    if (requests().free != nullptr) return std::exchange(requests().free, requests().free->next);
+    return add();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
 
-Orphans& orphans() {
-  static auto& all = *new Orphans;
-  return all;
+Request* take_for(Task* task) noexcept {
+  std::unique_ptr<Task> owner(task);
+  Request* const request = take();
+  if (request == nullptr) return nullptr;
+  request->endpoint = share(*task->endpoint);
+  request->schedule = std::move(owner);
+  request->task = task;
+  return request;
 }
 
 }  // namespace
 
-int make(Task* task, MPI_Request* request) noexcept {
-  int code = native.Grequest_start(query, free_task, cancel_nothing, task, &task->request);
-  if (code != MPI_SUCCESS) return code;
-  *request = task->request;
-  code = enter(task);
-  if (code == MPI_SUCCESS) {
-    task->notice = Notice::generalised;
-  } else {
-    native.Grequest_complete(*request);
-    inner.Request_free(request);
-  }
-  return code;
+Request* acquire(const std::shared_ptr<Endpoint>& endpoint) noexcept {
+  Request* const request = take();
+  if (request == nullptr) return nullptr;
+  request->endpoint = endpoint;
+  request->operation.emplace();
+  request->task = &*request->operation;
+  request->task->outlives_call = true;
+  return request;
 }
 
-int make_persistent(Task* task, MPI_Request* request) noexcept {
-  std::unique_ptr<Task> owner(task);
-  task->signal = next_signal();
-  int code = signals() == MPI_COMM_NULL
-                 ? MPI_ERR_OTHER
-                 : native.Recv_init(nullptr, 0, MPI_BYTE, 0, task->signal, signals(), &task->request);
-  if (code != MPI_SUCCESS) return code;
-  code = enter(task);
-  if (code != MPI_SUCCESS) {
-    native.Request_free(&task->request);
-    return code;
+MPI_Request of_sent() noexcept {
+  static Request* const one = [] {
+    Request* const request = take();
+    if (request == nullptr) return request;
+    static auto& sent = *new Task;
+    sent.done.store(true);
+    request->task = &sent;
+    return request;
+  }();
+  return one == nullptr ? MPI_REQUEST_NULL : one->handle;
+}
+
+void release(Request& request) noexcept {
+  if (request.endpoint == nullptr) return;  // of_sent's
+  request.task = nullptr;
+  request.operation.reset();
+  request.schedule.reset();
+  request.endpoint.reset();
+  request.is_persistent = false;
+  request.is_active = true;
+  if (kept.count < Kept::most) {
+    ++kept.count;
+    request.next = std::exchange(kept.first, &request);
+    return;
   }
-  task->notice = Notice::persistent;
-  *request = owner.release()->request;
+  const std::lock_guard lock(requests().mutex);
+  request.next = std::exchange(requests().free, &request);
+}
+
+int make(Task* task, MPI_Request* handle) noexcept {
+  Request* const request = take_for(task);
+  if (request == nullptr) return MPI_ERR_NO_MEM;
+  *handle = request->handle;
   return MPI_SUCCESS;
 }
 
-int activate(Task& task) noexcept {
-  if (task.active) return MPI_ERR_REQUEST;
-  const int code = native.Start(&task.request);
-  if (code == MPI_SUCCESS) task.active = true;
-  return code;
+int make_persistent(Task* task, MPI_Request* handle) noexcept {
+  Request* const request = take_for(task);
+  if (request == nullptr) return MPI_ERR_NO_MEM;
+  request->is_persistent = true;
+  request->is_active = false;
+  *handle = request->handle;
+  return MPI_SUCCESS;
 }
 
-void send_signal(int signal) noexcept { native.Send(nullptr, 0, MPI_BYTE, 0, signal, signals()); }
-
-void finish_persistent(Task& task, MPI_Status* status) noexcept {
-  task.active = false;
-  set_status(status, task);
-  note_failure(task);
-}
-
-int free_persistent(Task& task, MPI_Request* request) noexcept {
-  leave(task);
-  std::unique_ptr<Task> owner(&task);
-  const std::lock_guard lock(orphans().mutex);
-  std::erase_if(orphans().tasks, [](const auto& orphan) { return orphan->done.load(std::memory_order_acquire); });
-  if (task.active && !task.done.load(std::memory_order_acquire)) {
-    try {
-      orphans().tasks.push_back(std::move(owner));
-    } catch (const std::exception&) {
-      static_cast<void>(owner.release());  // kept for good: others still write to it
-    }
+void abandon(Request& request) noexcept {
+  if (!request.is_active) return release(request);
+  std::vector<Request*> over;
+  try {
+    const std::lock_guard lock(requests().mutex);
+    auto& all = requests().abandoned;
+    over.reserve(all.size() + 1);
+    all.push_back(&request);
+    const auto first_over = std::partition(all.begin(), all.end(), [](const Request* one) { return !one->is_done(); });
+    over.assign(first_over, all.end());
+    all.erase(first_over, all.end());
+  } catch (const std::exception&) {  // kept for good: others may still write to it
   }
-  return native.Request_free(request);
+  for (Request* one : over) release(*one);
 }
 
-Task* find(MPI_Request request) noexcept {
-  if (are_none() || request == MPI_REQUEST_NULL) return nullptr;
-  Shard& shard = shard_of(request);
-  const std::lock_guard lock(shard.mutex);
-  const auto found = shard.tasks.find(number_of(request));
-  return found == shard.tasks.end() ? nullptr : found->second;
+Request* find(MPI_Request handle) noexcept {
+  const Table* const known = table.load(std::memory_order_acquire);
+  if (known == nullptr) return nullptr;
+  const std::uintptr_t key = number_of(handle);
+  for (std::size_t at = known->first_of(key);; at = (at + 1) % known->entries.size()) {
+    const std::uintptr_t here = known->entries[at].key.load(std::memory_order_acquire);
+    if (here == key) return known->entries[at].request.load(std::memory_order_relaxed);
+    if (here == 0) return nullptr;
+  }
 }
 
-bool are_none() noexcept { return count.load(std::memory_order_relaxed) == 0; }
+bool are_none() noexcept { return table.load(std::memory_order_relaxed) == nullptr; }
 
-std::vector<Failure> take_failures() noexcept { return std::exchange(failures(), {}); }
+std::size_t handle_count() noexcept {
+  const std::lock_guard lock(requests().mutex);
+  return requests().all.size();
+}
+
+void end() noexcept {
+  const std::lock_guard lock(requests().mutex);
+  table.store(nullptr, std::memory_order_release);
+  for (const auto& request : requests().all) {
+    native.Grequest_complete(request->handle);
+    native.Request_free(&request->handle);
+  }
+}
 
 }  // namespace gapless::mpi::endpoints::requests

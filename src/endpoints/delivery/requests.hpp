@@ -1,39 +1,50 @@
-// The requests of endpoints are requests of the library, so that its handles, tools and functions know them:
-// generalised requests (MPI 5.0, 13.2), and where they are persistent, receives of an empty message that this process
-// sends to itself once the task is done, the signal.
+// The requests of endpoints. Their handles are requests of the library, so that its functions know them, but the
+// library never completes them: each is a generalised request (MPI 5.0, 13.2) that is begun once and lent to one
+// operation after the other. So an operation under a request costs no call of the library.
 #pragma once
 
 #include <memory>
-#include <vector>
+#include <optional>
 
-#include "endpoints/delivery/task.hpp"
+#include "endpoints/delivery/operation.hpp"
 
 namespace gapless::mpi::endpoints::requests {
 
-/// Makes the request of a task, which belongs to it from then on, and is deleted with it. An error code, or success.
+/// What a handle stands for while it is lent. The thread that started it, and then the one that completes it, has it.
+struct Request {
+  MPI_Request handle = MPI_REQUEST_NULL;
+  Task* task = nullptr;  ///< null while it is not lent
+  std::optional<Operation> operation{};
+  std::unique_ptr<Task> schedule{};
+  std::shared_ptr<Endpoint> endpoint{};
+  bool is_persistent = false;
+  bool is_active = true;  ///< a persistent one is between its start and its completion
+  Request* next = nullptr;
+
+  bool is_done() const noexcept { return task->is_done(); }
+};
+
+/// A request for one message, whose operation is new; null if there is no memory.
+Request* acquire(const std::shared_ptr<Endpoint>& endpoint) noexcept;
+/// The request of sends that were complete at once, all the same.
+MPI_Request of_sent() noexcept;
+/// The operation is over: the handle may be lent to another.
+void release(Request& request) noexcept;
+
+/// Makes the request of a task, which belongs to it from then on. An error code, or success.
 int make(Task* task, MPI_Request* request) noexcept;
 /// The same of a persistent request, which is not active yet.
 int make_persistent(Task* task, MPI_Request* request) noexcept;
+/// The program wants no more of it; what is under way still ends.
+void abandon(Request& request) noexcept;
 
-/// Makes the persistent request active; the task is to begin then. An error code, or success.
-int activate(Task& task) noexcept;
-/// The library has completed the persistent request of a task that was active: its status, and its failure.
-void finish_persistent(Task& task, MPI_Status* status) noexcept;
-/// Ends a persistent request; the task that is under way still ends.
-int free_persistent(Task& task, MPI_Request* request) noexcept;
-void send_signal(int signal) noexcept;
-
-/// The task of a request, as long as the program has not completed or freed it; null for requests of others.
-Task* find(MPI_Request request) noexcept;
+/// What the handle stands for; null for handles of others. A few nanoseconds, no lock.
+Request* find(MPI_Request handle) noexcept;
 bool are_none() noexcept;
+/// How many handles there are, lent or not.
+std::size_t handle_count() noexcept;
 
-/// A task that failed, whose request this thread has just completed or looked at.
-struct Failure {
-  MPI_Request request;
-  int code;
-  std::shared_ptr<Endpoint> endpoint;
-};
-/// The failures since the last call, by this thread.
-std::vector<Failure> take_failures() noexcept;
+/// Gives the library's requests back to it, before MPI_Finalize.
+void end() noexcept;
 
 }  // namespace gapless::mpi::endpoints::requests

@@ -35,7 +35,10 @@ int combine_now(const Data& left, const Data& right, MPI_Op operation) noexcept 
 
 }  // namespace
 
-Schedule::Schedule(Endpoint& of, bool outlives_call) : outlives_call_(outlives_call) { endpoint = share(of); }
+Schedule::Schedule(Endpoint& of, bool outlives) {
+  endpoint = &of;
+  outlives_call = outlives;
+}
 
 Schedule::~Schedule() {
   for (auto& [program, mine] : owned_) {
@@ -70,7 +73,7 @@ Elements* Schedule::elements(MPI_Count count, MPI_Datatype datatype) {
 }
 
 MPI_Datatype Schedule::own(MPI_Datatype datatype) {
-  if (!outlives_call_ || datatype == MPI_DATATYPE_NULL) return datatype;
+  if (!outlives_call || datatype == MPI_DATATYPE_NULL) return datatype;
   for (const auto& [program, mine] : owned_) {
     if (program == datatype) return mine;
   }
@@ -138,8 +141,7 @@ void Schedule::give_up(int failure) {
 }
 
 bool Schedule::is_round_done() noexcept {
-  return std::all_of(round_.begin(), round_.end(),
-                     [](const auto& operation) { return operation->done.load(std::memory_order_acquire); });
+  return std::all_of(round_.begin(), round_.end(), [](const auto& operation) { return operation->is_done(); });
 }
 
 void Schedule::end_round() {
@@ -179,7 +181,7 @@ int Schedule::run() {
 
 void Schedule::start() {
   Endpoint& mine = *endpoint;
-  const std::shared_ptr<Endpoint> kept = endpoint;
+  const std::shared_ptr<Endpoint> kept = share(mine);
   const std::lock_guard lock(mine.schedules_mutex);
   restart();
   if (advance()) return complete(*this);
@@ -207,10 +209,6 @@ void advance_schedules(Endpoint& endpoint) {
     }
     all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
     endpoint.schedule_count.store(static_cast<int>(all.size()), std::memory_order_relaxed);
-    if (all.empty() && endpoint.is_freed) {
-      endpoint.leave_communicator();
-      end_lingering(endpoint);
-    }
     complete(schedule);
   }
 }

@@ -28,8 +28,8 @@ class Elements {
 
 class Schedule : public Task {
  public:
-  /// `outlives_call`: the call that makes it returns before it is done.
-  Schedule(Endpoint& of, bool outlives_call);
+  /// `outlives`: the call that makes it returns before it is done.
+  Schedule(Endpoint& of, bool outlives);
   ~Schedule() override;
 
   // Steps. Peers are ranks; `tell` is of the one receive that the schedule's status tells of.
@@ -87,7 +87,6 @@ class Schedule : public Task {
   Operation* told_ = nullptr;
   std::vector<std::unique_ptr<Elements>> elements_;
   std::vector<std::pair<MPI_Datatype, MPI_Datatype>> owned_;
-  bool outlives_call_;
   int tag_ = 0;
   int mistake_ = MPI_SUCCESS;
 };

@@ -1,28 +1,30 @@
 #include "endpoints/delivery/task.hpp"
 
-#include "endpoints/delivery/requests.hpp"
 #include "endpoints/inner.hpp"
 
 namespace gapless::mpi::endpoints {
-namespace {
+namespace internal {
 
-std::atomic<int> outstanding{0};
+std::array<Count, 8> outstanding;
 
-}  // namespace
+}  // namespace internal
 
 void begin(Task& task) noexcept {
-  outstanding.fetch_add(1, std::memory_order_relaxed);
+  if (task.outlives_call) {
+    task.counted_in =
+        &internal::outstanding[static_cast<std::size_t>(task.endpoint->local) % internal::outstanding.size()];
+    task.counted_in->tasks.fetch_add(1, std::memory_order_relaxed);
+  }
   task.done.store(false, std::memory_order_relaxed);
 }
 
 void complete(Task& task) noexcept {
-  const Notice notice = task.notice;
-  const MPI_Request request = task.request;
-  const int signal = task.signal;
-  outstanding.fetch_sub(1, std::memory_order_relaxed);
-  task.done.store(true, std::memory_order_release);
-  if (notice == Notice::generalised) native.Grequest_complete(request);
-  if (notice == Notice::persistent) requests::send_signal(signal);
+  if (task.outlives_call) task.counted_in->tasks.fetch_sub(1, std::memory_order_relaxed);
+  if (task.is_abandoned) {
+    delete &task;
+  } else {
+    task.done.store(true, std::memory_order_release);
+  }
 }
 
 void set_status(MPI_Status* status, int source, int tag, MPI_Count bytes, bool cancelled) noexcept {
@@ -40,7 +42,5 @@ void set_status(MPI_Status* status, const Task& task) noexcept {
     set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, task.cancelled);
   }
 }
-
-int outstanding_operations() noexcept { return outstanding.load(std::memory_order_relaxed); }
 
 }  // namespace gapless::mpi::endpoints

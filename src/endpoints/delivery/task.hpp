@@ -2,19 +2,29 @@
 // done.
 #pragma once
 
+#include <array>
 #include <atomic>
-#include <memory>
 
 #include "endpoints/endpoint.hpp"
 
 namespace gapless::mpi::endpoints {
 
-/// What the program's request is in the library, if there is one (requests.hpp).
-enum class Notice : std::uint8_t { none, generalised, persistent };
+namespace internal {
+
+/// Tasks that nobody may be waiting for, counted in several places, so that endpoints seldom write to the same.
+struct alignas(64) Count {
+  std::atomic<int> tasks{0};
+};
+extern std::array<Count, 8> outstanding;
+
+}  // namespace internal
 
 struct Task {
-  std::shared_ptr<Endpoint> endpoint;
-  bool receives = false;  ///< its status tells of a message
+  Endpoint* endpoint = nullptr;  ///< kept by the request, or by the call that waits
+  bool receives = false;         ///< its status tells of a message
+  bool outlives_call = false;    ///< nobody may be waiting for it
+  bool is_abandoned = false;     ///< nobody ever will: it ends itself
+  internal::Count* counted_in = nullptr;
 
   // The outcome, valid once `done`.
   int source = MPI_PROC_NULL;
@@ -24,16 +34,12 @@ struct Task {
   bool cancelled = false;
   std::atomic<bool> done{false};
 
-  Notice notice = Notice::none;
-  MPI_Request request = MPI_REQUEST_NULL;  ///< the program's
-  int signal = 0;                          ///< of a persistent one: what completes its request
-  bool active = false;                     ///< of a persistent one: started, and not completed by the program yet
-
   Task() = default;
   virtual ~Task() = default;
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
   virtual void cancel() noexcept {}
+  bool is_done() const noexcept { return done.load(std::memory_order_acquire); }
 };
 
 void begin(Task& task) noexcept;
@@ -43,7 +49,11 @@ void complete(Task& task) noexcept;
 void set_status(MPI_Status* status, int source, int tag, MPI_Count bytes, bool cancelled) noexcept;
 void set_status(MPI_Status* status, const Task& task) noexcept;
 
-/// How many tasks have begun and not ended in this process.
-int outstanding_operations() noexcept;
+/// How many tasks that outlive their calls have begun and not ended in this process.
+inline int outstanding_operations() noexcept {
+  int sum = 0;
+  for (const auto& count : internal::outstanding) sum += count.tasks.load(std::memory_order_relaxed);
+  return sum;
+}
 
 }  // namespace gapless::mpi::endpoints

@@ -1,0 +1,120 @@
+// The requests of one call: those of endpoints, and those that the library is to complete.
+//
+// The library gets the array with null requests in the places of endpoints' own, if there are others at all.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "endpoints/calls/calls.hpp"
+#include "endpoints/delivery/progress.hpp"
+#include "endpoints/delivery/requests.hpp"
+
+namespace gapless::mpi::endpoints::calls {
+
+using requests::Request;
+
+inline void set_empty(MPI_Status* status) noexcept { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
+
+inline MPI_Status* at(MPI_Status* statuses, int place) noexcept {
+  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + place;
+}
+
+/// MPI_UNDEFINED, where all requests are null or inactive, is none.
+inline int how_many(int completed) noexcept { return completed > 0 ? completed : 0; }
+
+/// Those of a call's requests that are of endpoints, and what the library is to see.
+class Involved {
+ public:
+  Involved(int count, const MPI_Request* requests) : count_(count), ours_(scratch().ours), others_(scratch().others) {
+    ours_.clear();
+    scratch().endpoints.clear();
+    if (requests::are_none() || requests == nullptr) return;
+    for (int i = 0; i < count; ++i) look_at(i, requests[i]);
+  }
+
+  struct Ours {
+    int place;
+    Request* request;
+
+    bool is_active() const noexcept { return request->is_active; }
+    bool is_done() const noexcept { return !is_active() || request->is_done(); }
+  };
+  const std::vector<Ours>& all() const noexcept { return ours_; }
+  bool any() const noexcept { return !ours_.empty(); }
+  bool any_active() const noexcept { return std::any_of(ours_.begin(), ours_.end(), std::mem_fn(&Ours::is_active)); }
+  bool has_others() const noexcept { return has_others_; }
+  /// A handle that stands for nothing (any more).
+  bool is_mistaken() const noexcept { return is_mistaken_; }
+
+  void drive() const {
+    for (Endpoint* endpoint : scratch().endpoints) progress(*endpoint);
+  }
+  bool are_done() const noexcept { return std::all_of(ours_.begin(), ours_.end(), std::mem_fn(&Ours::is_done)); }
+  void wait() const {
+    std::size_t done = 0;
+    for (Patience patience;; patience.wait()) {
+      while (done < ours_.size() && ours_[done].is_done()) ++done;
+      if (done == ours_.size()) return;
+      drive();
+    }
+  }
+  /// The library's part, as `call(requests)`; what became of them is the program's.
+  template <class Call>
+  int ask_library(MPI_Request* requests, Call call) {
+    const InLibrary meanwhile;
+    if (ours_.empty()) return call(requests);
+    others_.assign(requests, requests + count_);
+    for (const Ours& one : ours_) others_[static_cast<std::size_t>(one.place)] = MPI_REQUEST_NULL;
+    const int code = call(others_.data());
+    std::size_t next = 0;
+    for (int i = 0; i < count_; ++i) {
+      if (next < ours_.size() && ours_[next].place == i) {
+        ++next;
+      } else {
+        requests[i] = others_[static_cast<std::size_t>(i)];
+      }
+    }
+    return code;
+  }
+  /// Only nulls are left for the library, and it need not be asked what their statuses are.
+  void set_empty_statuses(MPI_Status* statuses) const noexcept {
+    if (statuses == MPI_STATUSES_IGNORE || static_cast<int>(ours_.size()) == count_) return;
+    for (int i = 0; i < count_; ++i) set_empty(statuses + i);
+  }
+
+ private:
+  void look_at(int place, MPI_Request handle) {
+    if (handle == MPI_REQUEST_NULL) return;
+    Request* const request = requests::find(handle);
+    has_others_ = has_others_ || request == nullptr;
+    if (request == nullptr) return;
+    is_mistaken_ = is_mistaken_ || request->task == nullptr;
+    if (request->task == nullptr) return;
+    ours_.push_back({place, request});
+    auto& endpoints = scratch().endpoints;
+    Endpoint* const endpoint = request->endpoint.get();
+    if (endpoint != nullptr && std::find(endpoints.rbegin(), endpoints.rend(), endpoint) == endpoints.rend())
+      endpoints.push_back(endpoint);
+  }
+
+  /// Kept by the thread, so that a call costs no allocation.
+  struct Scratch {
+    std::vector<Ours> ours;
+    std::vector<MPI_Request> others;
+    std::vector<Endpoint*> endpoints;
+  };
+  static Scratch& scratch() {
+    static thread_local Scratch one;
+    return one;
+  }
+  int count_;
+  std::vector<Ours>& ours_;
+  std::vector<MPI_Request>& others_;
+  bool has_others_ = false;
+  bool is_mistaken_ = false;
+};
+
+}  // namespace gapless::mpi::endpoints::calls
