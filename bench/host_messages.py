@@ -28,7 +28,7 @@ BINDING = {"mpich": ["-bind-to", "core"], "openmpi": ["--bind-to", "core"]}
 def run(build, mpi, samples):
     prefix = cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX")
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    preload = ["env", f"LD_PRELOAD={build}/lib/libgapless.so", "GAPLESS_HEADERS=1"]
+    preload = ["env", f"LD_PRELOAD={build}/lib/libgapless.so"]
     program = [str(build / "bin" / f"host_messages_{mpi}"), str(samples)]
     command = [f"{prefix}/bin/mpiexec", "-n", "2", *BINDING[mpi], *preload, *program]
     output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout

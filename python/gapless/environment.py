@@ -34,10 +34,10 @@ VARIABLES = (
     Variable(
         "GAPLESS_HEADERS",
         "0, 1",
-        "0",
-        "1: this process sends and receives headers, so that messages between processes of a node go by slots, and "
-        "those of GPU memory direct, where that is predicted to be faster. Only those processes of a job do so that "
-        "are told. Has no effect where GAPLESS_SCHEME is set; slots or direct there imply it.",
+        "1",
+        "0: this process sends and receives no headers. With them messages between processes of a node go by slots, "
+        "and those of GPU memory direct, where that is predicted to be faster. Has no effect where GAPLESS_SCHEME is "
+        "set; slots or direct there imply headers.",
     ),
     Variable(
         "GAPLESS_SCHEME",

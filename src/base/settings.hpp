@@ -18,7 +18,7 @@ struct Settings {
   bool gpu = true;                                ///< GAPLESS_GPU
   bool statistics = false;                        ///< GAPLESS_STATISTICS
   bool all_ranks = false;                         ///< GAPLESS_ALL_RANKS
-  bool headers = false;                           ///< GAPLESS_HEADERS
+  bool headers = true;                            ///< GAPLESS_HEADERS
   std::string_view scheme;                        ///< GAPLESS_SCHEME
   std::string_view host_engine;                   ///< GAPLESS_HOST_ENGINE
   std::string_view gpu_aware;                     ///< GAPLESS_GPU_AWARE

@@ -28,7 +28,7 @@ namespace {
 bool goes_direct() {
   const char* scheme = std::getenv("GAPLESS_SCHEME");
   const bool is_told = scheme != nullptr && std::string_view(scheme) == "direct";
-  const bool is_chosen = scheme == nullptr && std::getenv("GAPLESS_HEADERS") != nullptr;
+  const bool is_chosen = scheme == nullptr;
   return under_gapless() && (is_told || is_chosen) && std::getenv("GAPLESS_TEST_SIMULATED_FAIL") == nullptr;
 }
 

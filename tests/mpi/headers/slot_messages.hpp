@@ -26,7 +26,7 @@ inline bool uses_slots() {
 /// May the model choose slots?
 inline bool may_choose_slots() {
   const char* headers = std::getenv("GAPLESS_HEADERS");
-  const bool are_spoken = headers != nullptr && std::string_view(headers) == "1";
+  const bool are_spoken = headers == nullptr || std::string_view(headers) != "0";
   return under_gapless() && std::getenv("GAPLESS_SCHEME") == nullptr && are_spoken;
 }
 

@@ -77,6 +77,6 @@ inline std::uint64_t device_messages() { return internal::messages_by(5, 5); }
 inline std::uint64_t slots_messages() { return internal::messages_by(6, 6); }
 inline std::uint64_t direct_messages() { return internal::messages_by(7, 7); }
 /// How many were packed by a GPU.
-inline std::uint64_t gpu_messages() { return internal::messages_by(2, 5); }
+inline std::uint64_t gpu_messages() { return internal::messages_by(2, 5) + direct_messages(); }
 
 }  // namespace gapless::test
