@@ -326,7 +326,8 @@ TEST(Requests, LeaveShortMessagesToTheLibrary) {
     EXPECT_EQ(200u, behind_requests);
     EXPECT_EQ(200u, without);
   } else if (under_gapless() && std::getenv("GAPLESS_SCHEME") == nullptr) {
-    EXPECT_EQ(0u, behind_requests);
+    // Receives are looked at once a peer sends headers; without them none is packed.
+    EXPECT_GE(std::getenv("GAPLESS_HEADERS") == nullptr ? 100u : 0u, behind_requests);
     EXPECT_LT(100u, without);
   }
 }
