@@ -2,7 +2,9 @@
 // halos of grids, transposes, and contiguous ones. Each is sent by the library alone, packed, by slots, and as gapless
 // chooses, in turn in one run, and every way's bytes are compared with the library's. One line of JSON for each case.
 //
-//   host_messages [SAMPLES]
+//   host_messages [SAMPLES [CASE]]
+//
+// CASE: only cases whose name contains it.
 #include <mpi.h>
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include <functional>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "native_mpi.hpp"
@@ -21,6 +24,7 @@ namespace gapless::bench {
 namespace {
 
 int rank, other, samples = 15;
+std::string_view wanted_case;
 
 /// The functions that a way calls: the library's own, or those that gapless stands before.
 struct Functions {
@@ -102,6 +106,7 @@ double median(std::vector<double> values) {
 }
 
 void measure(const Case& what) {
+  if (what.name.find(wanted_case) == std::string::npos) return;
   constexpr double sample_seconds = 0.003;
   constexpr int first_uses = 40;  // until the datatype is analysed, and the choice is settled
   const std::vector<Way> ways = all_ways();
@@ -327,6 +332,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &processes);
   other = 1 - rank;
   if (argc > 1) samples = std::max(1, std::atoi(argv[1]));
+  if (argc > 2) wanted_case = argv[2];
   if (processes != 2 || !is_interposed()) {
     std::printf("{\"case\": \"two processes under gapless\", \"wrong\": true}\n");
   } else {

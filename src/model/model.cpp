@@ -21,9 +21,17 @@ double message_saving_ns(const Amount& amount) noexcept {
   return use.host.message(amount).of(amount);
 }
 
-double slots_saving_ns(const Amount& amount) noexcept {
+double saving_to_contiguous_ns(const Amount& amount) noexcept {
   const HostProfile& host = profile().host;
-  return host.slots(amount).of(amount) - std::max(host.message(amount).of(amount), 0.0);
+  const double saving_ns = message_saving_ns(amount);
+  return amount.bytes <= host.eager_bytes ? saving_ns : std::max(saving_ns, host.to_contiguous.of(amount));
+}
+
+double slots_saving_ns(const Amount& amount, bool gets_request) noexcept {
+  const HostProfile& host = profile().host;
+  const double request_ns = gets_request ? host.request_ns : 0;
+  const double packed_saving_ns = host.message(amount).of(amount) - request_ns;
+  return host.slots(amount).of(amount) - request_ns - std::max(packed_saving_ns, 0.0);
 }
 
 double pack_saving_ns(const Amount& amount) noexcept {

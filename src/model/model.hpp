@@ -51,8 +51,11 @@ Profile& profile() noexcept;
 /// What one side saves by packing a noncontiguous message in host memory instead of leaving it to the library, and what
 /// MPI_Pack or MPI_Unpack saves by our engine, in nanoseconds; negative where the library is faster. Thread-safe.
 double message_saving_ns(const Amount& amount) noexcept;
+/// The former, where the other side's buffer is contiguous.
+double saving_to_contiguous_ns(const Amount& amount) noexcept;
 /// What one side saves by slots instead of what is sooner, the library's own way or packing; negative where that is.
-double slots_saving_ns(const Amount& amount) noexcept;
+/// A request costs what is not the library's own way more.
+double slots_saving_ns(const Amount& amount, bool gets_request) noexcept;
 double pack_saving_ns(const Amount& amount) noexcept;
 
 enum class Side { sender, receiver };

@@ -99,4 +99,9 @@ Result unpack(const Buffer& buffer, const void* packed, Location packed_location
   return move({buffer, bytes, packed_location, Direction::unpack});
 }
 
+Result gather(const Buffer& buffer, std::span<std::byte> first_bytes) noexcept {
+  const Packing packing{buffer, first_bytes.data(), {}, Direction::pack};
+  return run_on_host(packing.job(0, static_cast<Offset>(first_bytes.size()), first_bytes.data()));
+}
+
 }  // namespace gapless::transfer

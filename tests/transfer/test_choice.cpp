@@ -62,13 +62,27 @@ TEST_F(Choice, HostMemoryFollowsTheSumOfSavings) {
   };
   constexpr model::Saving never = {.start_ns = -1, .row_ns = 0, .block_ns = 0, .byte_ns = 0};
   model::HostProfile& host = model::profile().host;
-  host = {.eager_bytes = 1e9, .eager = {-25, 1, 0, 0}, .rendezvous = never, .pack = never, .first_uses = {}};
+  host = {.eager_bytes = 1e9,
+          .eager = {-25, 1, 0, 0},
+          .rendezvous = never,
+          .to_contiguous = never,
+          .eager_slots = never,
+          .rendezvous_slots = never,
+          .pack = never,
+          .first_uses = {}};
   expect_from_the_third_on("10 rows each");
   host.eager = {-50, 0, 1, 0};
   expect_from_the_third_on("20 blocks each");
   host.eager = {-150, 0, 0, 1};
   expect_from_the_third_on("60 bytes each");
-  host = {.eager_bytes = 120, .eager = never, .rendezvous = {1, 0, 0, 0}, .pack = never, .first_uses = {}};
+  host = {.eager_bytes = 120,
+          .eager = never,
+          .rendezvous = {1, 0, 0, 0},
+          .to_contiguous = never,
+          .eager_slots = never,
+          .rendezvous_slots = never,
+          .pack = never,
+          .first_uses = {}};
   expect_from_the_third_on("more than the eager limit");
 }
 

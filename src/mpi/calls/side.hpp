@@ -61,8 +61,8 @@ class Side {
     if (!idle) user_ = identify(memory, count, datatype, Purpose::message, analysis);
     owner_ = owner_of(user_);
     if (owner_ == Owner::ours) message_.emplace(user_.buffer, side);
-    // What the library scattered could not be looked at.
-    if (receives && message_ && message_->scheme() == transfer::Scheme::native && takes_header_of(user_.buffer))
+    if (receives && message_ && message_->scheme() == transfer::Scheme::native && takes_header_of(user_.buffer) &&
+        !look_at_scattered())
       message_.emplace(user_.buffer, side, transfer::Scheme::packed);
     if (message_ && (message_->scheme() == transfer::Scheme::native || must_stay_whole())) message_.reset();
     if (looks_) {
@@ -77,13 +77,22 @@ class Side {
   bool is_opaque() const noexcept { return opaque_bytes_ != 0; }
   /// Is there more to do than the library's call? A contiguous receive may take a header.
   bool takes_part() const noexcept {
-    return packs() || landing_ != nullptr || offer_.has_value() || matched_.has_value() || is_opaque() || unattended_;
+    return packs() || landing_ != nullptr || is_scattered_ || offer_.has_value() || matched_.has_value() ||
+           is_opaque() || unattended_;
   }
 
   /// Of a message that gets a request. Comes before offer() and prepare().
   void weigh_request() noexcept {
+    gets_request_ = true;
     if (!message_ || message_->scheme() != transfer::Scheme::packed) return;
-    if (!transfer::is_worth_a_request(user_.buffer) && may_go_unattended()) message_.reset();
+    if (!transfer::is_worth_a_request(user_.buffer) && (may_go_unattended() || look_at_scattered())) message_.reset();
+  }
+  /// For calls that send from the same memory, or do not tell how much they have received: what is looked at lands
+  /// together. Comes before prepare().
+  void keep_together() noexcept {
+    may_scatter_ = false;
+    if (is_scattered_) message_.emplace(user_.buffer, side, transfer::Scheme::packed);
+    is_scattered_ = false;
   }
 
   /// Sends a header in the message's place, if that is sooner, the peer listens and it can be had now. `whole`: all is
@@ -94,7 +103,7 @@ class Side {
              std::optional<transfer::CorrectedSend>* timed = nullptr, std::size_t packed_later = 0) noexcept {
     if (owner_ != Owner::ours) return;
     const bool is_on_host = !user_.is_gpu_memory();
-    const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer);
+    const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer, gets_request_);
     const bool may_take_fabric = is_on_host && may_stay && transfer::choose_fabric(user_.buffer);
     if (is_on_host && !may_take_slots && !may_take_fabric) return;
     const auto [inbox, number] = headers::find_listener(communicator, destination);
@@ -205,6 +214,7 @@ class Side {
   /// For calls of which the library does not tell how much they have received: host memory is left to the library, and
   /// GPU memory packed, so that unpack_whole() leaves as it was what does not arrive. Comes before and after prepare().
   void expect_no_status() noexcept {
+    keep_together();
     if (!user_.is_gpu_memory() && !headers::are_looked_for()) message_.reset();
   }
   int fill(const char* function) noexcept {
@@ -252,6 +262,7 @@ class Side {
     if (user_.is_gpu_memory() && headers::are_looked_for())
       transfer::headers::answer_introductions(user_.buffer.location.device);
     if (scratch_) return refuse(status);
+    if (is_scattered_ && received == header_bytes) return unpack_scattered(batch, status);
     if (!packs() && landing_ == nullptr) return MPI_SUCCESS;
     if (received > buffer_size()) return raised_already;
     if (is_opaque()) arrived_ = received;
@@ -269,6 +280,7 @@ class Side {
   void has_unpacked() noexcept {
     if (fetch_) fetch_->end();
     fetch_.reset();
+    if (is_scattered_) message_.reset();
     if (arrived_ != 0) static_cast<void>(by_library::unpack(bytes_.data(), arrived_, memory_, datatype_));
     arrived_ = 0;
   }
@@ -343,6 +355,25 @@ class Side {
     datatype_ = MPI_BYTE;
   }
 
+  /// May the library scatter what comes, so that a header would be gathered from there? The library takes it for whole
+  /// elements of what the program says, and the message that follows overwrites its bytes.
+  bool look_at_scattered() noexcept {
+    constexpr auto length = static_cast<layout::Offset>(header_bytes);
+    const transfer::Described& type = *user_.buffer.type;
+    const bool is_whole = type.elements != nullptr && type.elements->whole(length) == length && !type.has_long_doubles;
+    const bool is_understood = owner_ == Owner::ours && user_.buffer.location.is_cpu_addressable();
+    is_scattered_ = may_scatter_ && is_whole && is_understood && takes_header_of(user_.buffer);
+    return is_scattered_;
+  }
+  /// As many bytes as a header has have come: is it one?
+  int unpack_scattered(transfer::Batch& batch, ReceivedStatus& status) noexcept {
+    int code = MPI_ERR_NO_MEM;
+    if (transfer::gather(user_.buffer, scratch_.emplace()) == transfer::Result::ok)
+      code = transfer::headers::is_header(landing(), header_bytes) ? fetch(batch, status) : int{MPI_SUCCESS};
+    scratch_.reset();
+    return code;
+  }
+
   void look_at_opaque() noexcept {
     if (!user_.opaque || user_.is_gpu_memory() || count_ <= 0) return;
     MPI_Count size = 0, all = 0;
@@ -410,8 +441,19 @@ class Side {
   }
   int fetch(transfer::Batch& batch, const transfer::headers::Header& header,
             const transfer::headers::Decision& decision) noexcept {
+    if (is_scattered_ && decision.goes_by_packed_memory) {
+      // The GPU that unpacks does not reach the program's memory.
+      const bool has_memory =
+          message_.emplace(user_.buffer, side, transfer::Scheme::packed).reserve() == transfer::Result::ok;
+      if (!has_memory) {
+        message_.reset();
+        static_cast<void>(fetch_.emplace().begin(header, {.outcome = transfer::headers::Outcome::truncated},
+                                                 user_.buffer, nullptr, nullptr, batch));
+        return MPI_ERR_NO_MEM;
+      }
+    }
     transfer::Operation* const packed = message_ ? &*message_ : nullptr;
-    auto* const landed = static_cast<std::byte*>(landing());
+    auto* const landed = static_cast<std::byte*>(packed != nullptr ? packed->packed_data() : landing());
     const transfer::Result result = fetch_.emplace().begin(header, decision, user_.buffer, landed, packed, batch);
     if (result != transfer::Result::ok) return peer_failure();
     switch (decision.outcome) {
@@ -507,6 +549,9 @@ class Side {
   std::size_t opaque_bytes_ = 0;  ///< how much room that is; 0 where it is understood
   std::size_t arrived_ = 0;       ///< of it, to be unpacked by the library
   bool lands_as_bytes_ = false;
+  bool is_scattered_ = false;  ///< a noncontiguous receive of the library's own that may take a header
+  bool may_scatter_ = true;
+  bool gets_request_ = false;
   bool looks_ = false;                        ///< a receive, at what comes: it may be a header
   transfer::headers::Unattended unattended_;  ///< a receive that does not, as long as it is the library's own
   bool has_fetched_ = false;

@@ -149,11 +149,11 @@ bool is_worth_a_request(const Buffer& buffer) noexcept {
   return is_any_forced() || model::message_saving_ns(amount_of(buffer)) > model::profile().host.request_ns;
 }
 
-bool choose_slots(const Buffer& buffer) noexcept {
+bool choose_slots(const Buffer& buffer, bool gets_request) noexcept {
   if (is_any_forced()) return is_forced(Scheme::slots);
   const auto bytes = static_cast<std::size_t>(buffer.size());
   return bytes >= schemes::least_slots_bytes && bytes <= schemes::most_slots_bytes &&
-         model::slots_saving_ns(amount_of(buffer)) > 0;
+         model::slots_saving_ns(amount_of(buffer), gets_request) > 0;
 }
 
 bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept {

@@ -28,7 +28,7 @@ std::span<const char* const> scheme_names() noexcept;
 Scheme choose_packing(const Buffer& buffer) noexcept;
 
 /// Does a noncontiguous buffer in host memory go by slots, to a process that listens? As forced, else as predicted.
-bool choose_slots(const Buffer& buffer) noexcept;
+bool choose_slots(const Buffer& buffer, bool gets_request = false) noexcept;
 /// Does packing host memory gain what a request adds to it?
 bool is_worth_a_request(const Buffer& buffer) noexcept;
 /// Does a buffer in GPU memory go direct, to a process that can map this one's GPU memory and whose GPU is that far

@@ -164,7 +164,7 @@ Location locate(const void*) noexcept { return {}; }
 namespace gapless::transfer {
 Scheme choose(const Buffer&, Side) noexcept { return Scheme::packed; }
 Scheme choose_packing(const Buffer&) noexcept { return Scheme::packed; }
-bool choose_slots(const Buffer&) noexcept { return false; }
+bool choose_slots(const Buffer&, bool) noexcept { return false; }
 bool is_forced(Scheme) noexcept { return false; }
 namespace headers::internal {
 constinit std::atomic<bool> listening{false};

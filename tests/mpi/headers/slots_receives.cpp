@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -49,6 +50,86 @@ TEST(Slots, AreChosenWhereTheyAreFaster) {
   }
   if (under_gapless()) {
     EXPECT_EQ(may_choose_slots() || uses_slots(), slots_messages() > before);
+  }
+}
+
+/// How the receiver takes a message: into memory, of a datatype, from its partner.
+using Taking = int (*)(void* memory, MPI_Datatype type, MPI_Status* status);
+
+int take(void* memory, MPI_Datatype type, MPI_Status* status) {
+  return MPI_Recv(memory, 1, type, partner(), tag, MPI_COMM_WORLD, status);
+}
+int take_by_request(void* memory, MPI_Datatype type, MPI_Status* status) {
+  MPI_Request request;
+  MPI_Irecv(memory, 1, type, partner(), tag, MPI_COMM_WORLD, &request);
+  return MPI_Wait(&request, status);
+}
+int take_with_others(void* memory, MPI_Datatype type, MPI_Status* status) {
+  std::array<MPI_Request, 2> requests = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  std::array<MPI_Status, 2> statuses;
+  MPI_Irecv(memory, 1, type, partner(), tag, MPI_COMM_WORLD, &requests[1]);
+  const int code = MPI_Waitall(2, requests.data(), statuses.data());
+  *status = statuses[1];
+  return code == MPI_ERR_IN_STATUS ? status->MPI_ERROR : code;
+}
+int take_persistently(void* memory, MPI_Datatype type, MPI_Status* status) {
+  MPI_Request request;
+  MPI_Recv_init(memory, 1, type, partner(), tag, MPI_COMM_WORLD, &request);
+  MPI_Start(&request);
+  const int code = MPI_Wait(&request, status);
+  MPI_Request_free(&request);
+  return code;
+}
+int take_matched(void* memory, MPI_Datatype type, MPI_Status* status) {
+  MPI_Message message;
+  MPI_Mprobe(partner(), tag, MPI_COMM_WORLD, &message, status);
+  return MPI_Mrecv(memory, 1, type, &message, status);
+}
+
+/// A receive of long blocks is the library's own, which scatters a header like any message.
+TEST(Slots, LandInReceivesThatTheLibraryScatters) {
+  constexpr int blocks = 20'000, half = blocks * length / 2, gap = 5, times = 20;
+  const Strided message(blocks);
+  const Owned two_blocks(strided(2, half, half + gap)), too_short(strided(2, half / 2, half)),
+      short_message(strided(120, 1, 2));
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!has_partner()) return;
+  const auto slots_before = slots_messages();
+  for (const Taking taking : {take, take_by_request, take_with_others, take_persistently, take_matched}) {
+    for (int time = 0; time < times; ++time) {
+      // Every third is as long as a header, and every fourth does not fit.
+      const bool is_short = time % 3 == 2, does_not_fit = !is_short && time % 4 == 3;
+      const MPI_Datatype sent = is_short ? short_message : message.type;
+      if (sends()) {
+        send(message.values.data(), sent, MPI_COMM_WORLD, partner());
+        MPI_Recv(nullptr, 0, MPI_INT, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        continue;
+      }
+      const ReturnErrors returned(MPI_COMM_WORLD);
+      const auto packed_before = packed_messages();
+      std::vector<int> incoming(static_cast<std::size_t>(2 * half + gap), -1), wanted = incoming;
+      MPI_Status status;
+      const int code = taking(incoming.data(), does_not_fit ? too_short : two_blocks, &status);
+      EXPECT_EQ(does_not_fit ? MPI_ERR_TRUNCATE : MPI_SUCCESS, error_class(code));
+      if (may_choose_slots() && taking != take_matched) {
+        EXPECT_EQ(packed_before, packed_messages());
+      }
+      if (!does_not_fit) {
+        const std::vector<int> packed = is_short ? picked(message.values, 120, 1, 2) : message.packed(blocks);
+        const std::vector<int> arrived(packed.begin(), packed.begin() + std::min<std::ptrdiff_t>(half, packed.size()));
+        std::copy(arrived.begin(), arrived.end(), wanted.begin());
+        if (packed.size() > static_cast<std::size_t>(half))
+          std::copy(packed.begin() + half, packed.end(), wanted.begin() + half + gap);
+        EXPECT_TRUE(wanted == incoming) << time;
+        int count = 0;
+        MPI_Get_elements(&status, MPI_INT, &count);
+        EXPECT_EQ(static_cast<int>(packed.size()), count);
+      }
+      MPI_Send(nullptr, 0, MPI_INT, partner(), tag, MPI_COMM_WORLD);
+    }
+  }
+  if (may_choose_slots() || uses_slots()) {
+    EXPECT_LT(slots_before + 5 * times / 3, slots_messages());
   }
 }
 

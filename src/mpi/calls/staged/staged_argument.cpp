@@ -34,14 +34,21 @@ void StagedArgument::describe(const std::vector<Part>& parts, Analysis analysis)
   }
 }
 
-void StagedArgument::choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory) {
+void StagedArgument::choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory, bool meets_contiguous) {
   if (is_opaque_ || (gpu_ < 0 && (!may_pack_host_memory || !is_described_))) return;
   if (gpu_ < 0 && (stays_whole_ && !is_received(kind))) return;
-  if (gpu_ < 0 && !is_worth_packing()) return;
+  if (gpu_ < 0 && !is_worth_packing(meets_contiguous)) return;
   is_staged_ = choose_datatypes(keep_datatypes);
 }
 
-bool StagedArgument::is_worth_packing() const noexcept {
+bool StagedArgument::is_contiguous() const noexcept {
+  const auto has_gaps = [](const transfer::PackedPart& part) {
+    return part.buffer != nullptr && !transfer::is_contiguous(*part.buffer);
+  };
+  return bytes_ > 0 && std::ranges::none_of(parts_, has_gaps);
+}
+
+bool StagedArgument::is_worth_packing(bool meets_contiguous) const noexcept {
   if (transfer::is_forced(transfer::Scheme::native)) return false;
   const model::HostProfile& host = model::profile().host;
   double saving_ns = 0;
@@ -51,7 +58,9 @@ bool StagedArgument::is_worth_packing() const noexcept {
     if (!part.buffer->location.is_cpu_addressable()) return false;
     const model::Amount amount = transfer::amount_of(*part.buffer);
     const bool has_gaps = !transfer::is_contiguous(*part.buffer);
-    saving_ns += has_gaps ? model::message_saving_ns(amount) : -host.copied_byte_ns * amount.bytes;
+    if (!has_gaps) saving_ns -= host.copied_byte_ns * amount.bytes;
+    if (has_gaps)
+      saving_ns += meets_contiguous ? model::saving_to_contiguous_ns(amount) : model::message_saving_ns(amount);
     any |= has_gaps;
   }
   return any && (saving_ns > 0 || transfer::is_forced(transfer::Scheme::packed));

@@ -23,8 +23,11 @@ class StagedArgument {
  public:
   /// Finds out what `parts` are. Throws std::bad_alloc.
   void describe(const std::vector<Part>& parts, Analysis analysis);
-  /// Decides whether they are to be staged. Throws std::bad_alloc.
-  void choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory);
+  /// Decides whether they are to be staged; `meets_contiguous`: the memory at the other end has no gaps, as far as is
+  /// known. Throws std::bad_alloc.
+  void choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory, bool meets_contiguous);
+  /// Are there bytes, and no gaps among them?
+  bool is_contiguous() const noexcept;
   /// -1 if no part is GPU memory that the library cannot read.
   int gpu() const noexcept { return gpu_; }
   bool is_staged() const noexcept { return is_staged_; }
@@ -55,7 +58,7 @@ class StagedArgument {
  private:
   static constexpr auto nowhere = static_cast<std::size_t>(-1);
 
-  bool is_worth_packing() const noexcept;
+  bool is_worth_packing(bool meets_contiguous) const noexcept;
   bool choose_datatypes(bool keep);
   void measure_span() noexcept;
   transfer::Buffer spread() const noexcept;
