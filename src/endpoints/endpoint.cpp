@@ -141,6 +141,7 @@ Communicator::~Communicator() {
   for (MPI_Comm& lane : lanes) {
     if (lane != MPI_COMM_NULL) inner.Comm_free(&lane);
   }
+  if (processes != MPI_COMM_NULL && processes != base) inner.Comm_free(&processes);
   if (base != MPI_COMM_NULL) inner.Comm_free(&base);
 }
 
