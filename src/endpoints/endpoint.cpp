@@ -109,13 +109,10 @@ void leave(Endpoint& endpoint) noexcept {
 
 std::shared_ptr<Endpoint> share(Endpoint& endpoint) noexcept { return endpoint.weak_from_this().lock(); }
 
-std::vector<std::shared_ptr<Endpoint>> all_endpoints() {
+void add_all_endpoints(std::vector<std::shared_ptr<Endpoint>>& all) {
   const std::lock_guard lock(mutex);
-  std::vector<std::shared_ptr<Endpoint>> all;
-  all.reserve(owners().size());
   for (const auto& owner : owners()) all.push_back(owner.second);
   all.insert(all.end(), lingering().begin(), lingering().end());
-  return all;
 }
 
 void linger(const std::shared_ptr<Endpoint>& endpoint) {

@@ -152,8 +152,8 @@ Endpoint* find_even_freed(MPI_Comm handle) noexcept;
 extern Endpoint& freed_endpoint;
 /// The library has given a communicator this handle: whatever was freed under it is forgotten.
 void reuse(MPI_Comm handle) noexcept;
-/// Those with a handle, and those that linger.
-std::vector<std::shared_ptr<Endpoint>> all_endpoints();
+/// Adds those with a handle, and those that linger.
+void add_all_endpoints(std::vector<std::shared_ptr<Endpoint>>& all);
 int endpoint_count() noexcept;
 
 /// Enters it under its handle; false where there is no room.

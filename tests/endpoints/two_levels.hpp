@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -119,22 +120,30 @@ inline int wrong_exchanges(MPI_Comm comm, int count) {
   return wrong;
 }
 
-/// Nobody leaves before all have come, and messages between collectives are those of the program still.
+/// Messages between collectives are those of the program still, and go on while a rank waits in a collective: those of
+/// another communicator of the same thread, too.
 inline int wrong_orders(MPI_Comm comm) {
   const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;
+  MPI_Comm other;
+  MPI_Comm_dup(comm, &other);
   int wrong = 0;
-  for (int round = 0; round < 40; ++round) {
-    MPI_Request request;
-    int got = -1, last = round % all, sum = 0;
+  for (int round = 0; round < 20; ++round) {
+    std::array<MPI_Request, 2> requests;
+    std::array<int, 2> got{-1, -1};
+    int last = round % all, sum = 0;
     const int sent = 100 * me + round;
-    MPI_Irecv(&got, 1, MPI_INT, from, MPI_ANY_TAG, comm, &request);
+    MPI_Irecv(&got[0], 1, MPI_INT, from, MPI_ANY_TAG, comm, &requests[0]);
+    MPI_Irecv(&got[1], 1, MPI_INT, MPI_ANY_SOURCE, round, other, &requests[1]);
+    if (me % 2 == round % 2) MPI_Ssend(&sent, 1, MPI_INT, to, round, other);
     MPI_Barrier(comm);
+    if (me % 2 != round % 2) MPI_Ssend(&sent, 1, MPI_INT, to, round, other);
     MPI_Ssend(&sent, 1, MPI_INT, to, round, comm);
     MPI_Bcast(&last, 1, MPI_INT, last, comm);
     MPI_Allreduce(&round, &sum, 1, MPI_INT, MPI_SUM, comm);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    wrong += got != 100 * from + round || last != round % all || sum != all * round;
+    MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
+    wrong += got[0] != 100 * from + round || got[1] != got[0] || last != round % all || sum != all * round;
   }
+  MPI_Comm_free(&other);
   return wrong;
 }
 

@@ -6,18 +6,18 @@
 
 namespace gapless::mpi::endpoints::together {
 
-/// Most waits of a collective are short, so the endpoint looks after its messages only in long ones, and then gives way
-/// more often, too: threads may be more than there are cores.
+/// Most waits of a collective are short, so the endpoint looks after messages only in long ones, or where the program
+/// has begun some; and it gives way, for threads may be more than there are cores.
 template <class Condition>
 void wait_until(Endpoint& endpoint, Condition is_met) {
-  constexpr unsigned most_at_once = 64, own_messages = 512, all_messages = 8192;
+  constexpr unsigned most_at_once = 64, idle_endpoint = 512, all_endpoints = 4096;
   for (unsigned rounds = 1; !is_met(); ++rounds) {
     if (rounds % most_at_once != 0) {
       pause();
       continue;
     }
-    if (rounds % own_messages == 0) progress(endpoint);
-    if (rounds % all_messages == 0) progress_of_all();
+    if (rounds % idle_endpoint == 0 || outstanding_operations() != 0) progress(endpoint);
+    if (rounds % all_endpoints == 0) progress_of_all();
     std::this_thread::yield();
   }
 }
