@@ -73,6 +73,32 @@ bool make_format(Communicator& communicator, std::size_t most_local) {
   return communicator.format.user_bits >= least_bits;
 }
 
+/// What collectives in two levels need. An error code.
+int make_levels(Communicator& communicator) {
+  int with_endpoints = 0, block = 0;
+  for (std::size_t process = 0; process < communicator.ranks.size(); ++process) {
+    const int locals = static_cast<int>(communicator.ranks[process].size());
+    if (static_cast<int>(process) == communicator.process) communicator.first_block = block;
+    communicator.leaders.push_back(with_endpoints);
+    communicator.most_locals = std::max(communicator.most_locals, locals);
+    with_endpoints += locals != 0 ? 1 : 0;
+    block += locals;
+  }
+  communicator.is_in_order = std::is_sorted(communicator.places.begin(), communicator.places.end(),
+                                            [](const Place& a, const Place& b) { return a.process < b.process; });
+  const auto mine = communicator.ranks[static_cast<std::size_t>(communicator.process)].size();
+  if (mine != 0) communicator.seats = std::make_unique<Seats>(mine, communicator.ranks.size());
+  if (with_endpoints < 2) return MPI_SUCCESS;
+  if (with_endpoints == static_cast<int>(communicator.ranks.size())) {
+    communicator.processes = communicator.base;
+    return MPI_SUCCESS;
+  }
+  const int colour = mine != 0 ? 0 : MPI_UNDEFINED;
+  const int code = inner.Comm_split(communicator.base, colour, communicator.process, &communicator.processes);
+  if (communicator.processes != MPI_COMM_NULL) inner.Comm_set_errhandler(communicator.processes, MPI_ERRORS_RETURN);
+  return code;
+}
+
 /// Fills in everything from `base`, `process`, `places` and `identities`. An error code.
 int assemble(const std::shared_ptr<Communicator>& communicator, int processes) {
   communicator->ranks.resize(static_cast<std::size_t>(processes));
@@ -89,6 +115,7 @@ int assemble(const std::shared_ptr<Communicator>& communicator, int processes) {
     communicator->lanes.push_back(made);
     inner.Comm_set_errhandler(made, MPI_ERRORS_RETURN);
   }
+  if (const int code = make_levels(*communicator); code != MPI_SUCCESS) return code;
   const std::vector<int>& mine = communicator->ranks[static_cast<std::size_t>(communicator->process)];
   for (const int rank : mine) {
     auto endpoint = std::make_shared<Endpoint>();

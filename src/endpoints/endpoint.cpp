@@ -109,13 +109,10 @@ void leave(Endpoint& endpoint) noexcept {
 
 std::shared_ptr<Endpoint> share(Endpoint& endpoint) noexcept { return endpoint.weak_from_this().lock(); }
 
-std::vector<std::shared_ptr<Endpoint>> all_endpoints() {
+void add_all_endpoints(std::vector<std::shared_ptr<Endpoint>>& all) {
   const std::lock_guard lock(mutex);
-  std::vector<std::shared_ptr<Endpoint>> all;
-  all.reserve(owners().size());
   for (const auto& owner : owners()) all.push_back(owner.second);
   all.insert(all.end(), lingering().begin(), lingering().end());
-  return all;
 }
 
 void linger(const std::shared_ptr<Endpoint>& endpoint) {
@@ -141,6 +138,7 @@ Communicator::~Communicator() {
   for (MPI_Comm& lane : lanes) {
     if (lane != MPI_COMM_NULL) inner.Comm_free(&lane);
   }
+  if (processes != MPI_COMM_NULL && processes != base) inner.Comm_free(&processes);
   if (base != MPI_COMM_NULL) inner.Comm_free(&base);
 }
 

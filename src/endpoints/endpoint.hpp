@@ -17,6 +17,7 @@
 #include "endpoints/delivery/matching.hpp"
 #include "endpoints/delivery/ring.hpp"
 #include "endpoints/lock.hpp"
+#include "endpoints/together/seats.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -65,6 +66,11 @@ struct Communicator {
 
   bool has_peers() const noexcept { return base != MPI_COMM_NULL; }
   int size() const noexcept { return static_cast<int>(places.size()); }
+  /// Do several processes have endpoints?
+  bool spans_processes() const noexcept { return processes != MPI_COMM_NULL; }
+  int rank_of(int local) const noexcept {
+    return ranks[static_cast<std::size_t>(process)][static_cast<std::size_t>(local)];
+  }
 
   MPI_Comm base = MPI_COMM_NULL;  ///< one rank a process, errors are returned; null where one process has all ranks
   std::vector<MPI_Comm> lanes;
@@ -72,6 +78,13 @@ struct Communicator {
   std::vector<Place> places;            ///< by rank
   std::vector<Identity> identities;     ///< by rank
   std::vector<std::vector<int>> ranks;  ///< by process and local index
+  /// One rank a process that has endpoints, in the order of `base`; null where one process has them all.
+  MPI_Comm processes = MPI_COMM_NULL;
+  std::vector<int> leaders;      ///< the rank in `processes`, by process; one without endpoints has none
+  int most_locals = 0;           ///< how many endpoints a process has at most
+  int first_block = 0;           ///< how many endpoints the processes before this one have
+  bool is_in_order = false;      ///< ranks follow each other in the order of the processes
+  std::unique_ptr<Seats> seats;  ///< of this process's endpoints; null where it has none
   TagFormat format;
   int tag_upper_bound = 0;                           ///< what MPI_TAG_UB is on the endpoints' handles
   std::vector<std::unique_ptr<Inbox>> inboxes;       ///< of this process's endpoints
@@ -139,8 +152,8 @@ Endpoint* find_even_freed(MPI_Comm handle) noexcept;
 extern Endpoint& freed_endpoint;
 /// The library has given a communicator this handle: whatever was freed under it is forgotten.
 void reuse(MPI_Comm handle) noexcept;
-/// Those with a handle, and those that linger.
-std::vector<std::shared_ptr<Endpoint>> all_endpoints();
+/// Adds those with a handle, and those that linger.
+void add_all_endpoints(std::vector<std::shared_ptr<Endpoint>>& all);
 int endpoint_count() noexcept;
 
 /// Enters it under its handle; false where there is no room.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "gapless/endpoints.h"
 #include "support/environment.hpp"
@@ -123,6 +124,70 @@ TEST(Misuse, ACallbackOfAFreeMayUseTheHandle) {
   EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&handle));
   EXPECT_EQ(expected, seen_in_callback);
   MPI_Comm_free_keyval(&key);
+}
+
+/// What each endpoint of this process gets from `work(handle)`, an error class, on a thread of its own.
+template <class Work>
+std::vector<int> classes_of(std::vector<MPI_Comm>& handles, Work work) {
+  std::vector<int> classes(handles.size(), -1);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < handles.size(); ++i)
+    threads.emplace_back([&, i] { classes[i] = error_class(work(handles[i])); });
+  for (std::thread& thread : threads) thread.join();
+  return classes;
+}
+
+TEST(Misuse, CollectivesWithMistakes) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_WORLD), returned_here(MPI_COMM_SELF);
+  std::vector<MPI_Comm> handles(3);
+  MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 3, MPI_INFO_NULL, handles.data());
+  const std::vector<int> roots(3, MPI_ERR_ROOT), counts(3, MPI_ERR_COUNT), types(3, MPI_ERR_TYPE), ops(3, MPI_ERR_OP);
+  const int all = 3 * size();
+  EXPECT_EQ(roots, classes_of(handles, [&](MPI_Comm comm) {
+              int number = 0;
+              return MPI_Bcast(&number, 1, MPI_INT, all, comm);
+            }));
+  EXPECT_EQ(roots, classes_of(handles, [](MPI_Comm comm) {
+              int number = 0, sum = 0;
+              return MPI_Reduce(&number, &sum, 1, MPI_INT, MPI_SUM, -5, comm);
+            }));
+  EXPECT_EQ(counts, classes_of(handles, [](MPI_Comm comm) {
+              int number = 0, sum = 0;
+              return MPI_Allreduce(&number, &sum, -1, MPI_INT, MPI_SUM, comm);
+            }));
+  EXPECT_EQ(types, classes_of(handles, [](MPI_Comm comm) {
+              int number = 0;
+              return MPI_Bcast(&number, 1, MPI_DATATYPE_NULL, 0, comm);
+            }));
+  // An operation that has no meaning for the datatype, short and long: all are told, nobody waits.
+  for (const int count : {1, 5000}) {
+    EXPECT_EQ(ops, classes_of(handles, [count](MPI_Comm comm) {
+                const std::vector<double> numbers(static_cast<std::size_t>(count), 1.0);
+                std::vector<double> sum(numbers);
+                return MPI_Allreduce(numbers.data(), sum.data(), count, MPI_DOUBLE, MPI_BAND, comm);
+              }));
+  }
+  EXPECT_EQ(std::vector<int>(3, MPI_SUCCESS), classes_of(handles, [all](MPI_Comm comm) {
+              const int one = 1;
+              int sum = 0;
+              const int code = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+              return sum == all ? code : MPI_ERR_OTHER;
+            }));
+  for (MPI_Comm& handle : handles) MPI_Comm_free(&handle);
+}
+
+TEST(Misuse, ABroadcastThatIsTooLongIsTruncated) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_SELF);
+  std::vector<MPI_Comm> handles(3);
+  MPIX_Comm_create_endpoints(MPI_COMM_SELF, 3, MPI_INFO_NULL, handles.data());
+  const std::vector<int> expected{MPI_ERR_TRUNCATE, MPI_SUCCESS, MPI_ERR_TRUNCATE};
+  EXPECT_EQ(expected, classes_of(handles, [](MPI_Comm comm) {
+              int numbers[4] = {1, 1, 1, 1};
+              return MPI_Bcast(numbers, rank(comm) == 1 ? 4 : 2, MPI_INT, 1, comm);
+            }));
+  for (MPI_Comm& handle : handles) MPI_Comm_free(&handle);
 }
 
 }  // namespace

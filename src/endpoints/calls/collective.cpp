@@ -1,6 +1,7 @@
 // MPI's collectives over endpoints: which plan each is, of which buffers.
 #include "endpoints/calls/forms.hpp"
 #include "endpoints/calls/plans.hpp"
+#include "endpoints/together/together.hpp"
 #include "mpi/calls/user_buffer.hpp"
 
 namespace gapless::mpi::endpoints::calls {
@@ -55,13 +56,54 @@ void all_to_all(Schedule& schedule, bool in_place, const DataOf& out, const Data
   plans::exchange(schedule, out, in, false);
 }
 
+// Blocking collectives in two levels, where they can go so.
+
+using Code = std::optional<int>;
+
+bool is_rank(const Endpoint& endpoint, int root) noexcept { return root >= 0 && root < endpoint.communicator->size(); }
+
+Code broadcast_in_levels(Endpoint& endpoint, const Data& data, int root) {
+  MPI_Count bytes = 0;
+  if (!is_rank(endpoint, root) || together::size_of(endpoint, data, bytes) != MPI_SUCCESS ||
+      !together::serves_broadcast(*endpoint.communicator, bytes))
+    return std::nullopt;
+  return together::broadcast(endpoint, data, root);
+}
+
+Code gather_to_all_in_levels(Endpoint& endpoint, const Data& from, const together::Rows& all) {
+  const bool in_place = from.memory == MPI_IN_PLACE;
+  MPI_Count bytes = 0;
+  if (all.each < 0 || all.datatype == MPI_DATATYPE_NULL) return std::nullopt;
+  const Data mine = in_place ? Array(all.memory, all.datatype).part(all.each * endpoint.rank, all.each) : from;
+  if (together::size_of(endpoint, mine, bytes) != MPI_SUCCESS ||
+      !together::serves_exchange(*endpoint.communicator, bytes))
+    return std::nullopt;
+  return together::gather_to_all(endpoint, mine, in_place, all, bytes);
+}
+
+Code all_to_all_in_levels(Endpoint& endpoint, const together::Rows& out, const together::Rows& in) {
+  MPI_Count bytes = 0;
+  if (out.memory == MPI_IN_PLACE || in.each < 0 || in.datatype == MPI_DATATYPE_NULL ||
+      together::size_of(endpoint, {out.memory, out.each, out.datatype}, bytes) != MPI_SUCCESS ||
+      !together::serves_exchange(*endpoint.communicator, bytes))
+    return std::nullopt;
+  return together::all_to_all(endpoint, out, in, bytes);
+}
+
+Code reduce_in_levels(Endpoint& endpoint, const Reduction& reduction, int root) {
+  const auto& [operand, result, count, datatype, operation] = reduction;
+  if ((root != together::everyone && !is_rank(endpoint, root)) ||
+      !together::serves_reduction(*endpoint.communicator, count, datatype, operation))
+    return std::nullopt;
+  return together::reduce(endpoint, operand, result, count, datatype, operation, root);
+}
+
 bool is_at(const Schedule& schedule, int root) noexcept { return schedule.rank() == root; }
 
 }  // namespace
 
 GAPLESS_IF_DECLARED(
-    Barrier,
-    int Barrier(Endpoint& endpoint, MPI_Comm) { return raise(endpoint, run_collective(endpoint, plans::barrier)); })
+    Barrier, int Barrier(Endpoint& endpoint, MPI_Comm) { return raise(endpoint, together::barrier(endpoint)); })
 GAPLESS_IF_DECLARED(
     Ibarrier, int Ibarrier(Endpoint& endpoint, MPI_Comm, MPI_Request* request) {
       return raise(endpoint, start_collective(endpoint, request, plans::barrier));
@@ -73,8 +115,8 @@ GAPLESS_IF_DECLARED(
 
 // f: from, t: to; n, c: counts; d: displacements; y: datatypes.
 #define ENDPOINTS_COLLECTIVES(suffix, Count, Place)                                                                    \
-  ENDPOINTS_FORMS(Bcast, Ibcast, suffix, (void* f, Count n, MPI_Datatype y, int root),                                 \
-                  plans::broadcast(s, Own{s}.data(f, n, y), root))                                                     \
+  ENDPOINTS_FORMS_IN_LEVELS(Bcast, Ibcast, suffix, (void* f, Count n, MPI_Datatype y, int root),                       \
+                            broadcast_in_levels(e, {f, n, y}, root), plans::broadcast(s, Own{s}.data(f, n, y), root))  \
   ENDPOINTS_FORMS(                                                                                                     \
       Gather, Igather, suffix, (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty, int root), \
       plans::gather(s, Own{s}.data(f, n, y), f == MPI_IN_PLACE, root, Own{s}.regular(t, tn, ty, is_at(s, root))))      \
@@ -92,15 +134,16 @@ GAPLESS_IF_DECLARED(
       (const void* f, const Count* c, const Place* d, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty, int root),   \
       plans::scatter(s, Own{s}.irregular(f, c, d, y, is_at(s, root)), t == MPI_IN_PLACE, root,                         \
                      Own{s}.data(t, tn, ty)))                                                                          \
-  ENDPOINTS_FORMS(Allgather, Iallgather, suffix,                                                                       \
-                  (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),                        \
-                  to_all(s, f, n, y, Own{s}.regular(t, tn, ty, true)))                                                 \
+  ENDPOINTS_FORMS_IN_LEVELS(                                                                                           \
+      Allgather, Iallgather, suffix, (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),     \
+      gather_to_all_in_levels(e, {f, n, y}, {t, tn, ty}), to_all(s, f, n, y, Own{s}.regular(t, tn, ty, true)))         \
   ENDPOINTS_FORMS(                                                                                                     \
       Allgatherv, Iallgatherv, suffix,                                                                                 \
       (const void* f, Count n, MPI_Datatype y, void* t, const Count* tc, const Place* td, MPI_Datatype ty),            \
       to_all(s, f, n, y, Own{s}.irregular(t, tc, td, ty, true)))                                                       \
-  ENDPOINTS_FORMS(                                                                                                     \
+  ENDPOINTS_FORMS_IN_LEVELS(                                                                                           \
       Alltoall, Ialltoall, suffix, (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),       \
+      all_to_all_in_levels(e, {f, n, y}, {t, tn, ty}),                                                                 \
       all_to_all(s, f == MPI_IN_PLACE, Own{s}.regular(f, n, y, f != MPI_IN_PLACE), Own{s}.regular(t, tn, ty, true)))   \
   ENDPOINTS_FORMS(Alltoallv, Ialltoallv, suffix,                                                                       \
                   (const void* f, const Count* c, const Place* d, MPI_Datatype y, void* t, const Count* tc,            \
@@ -112,10 +155,13 @@ GAPLESS_IF_DECLARED(
                    const Place* td, const MPI_Datatype* ty),                                                           \
                   all_to_all(s, f == MPI_IN_PLACE, Own{s}.each_of_its_type(f, c, d, y, f != MPI_IN_PLACE),             \
                              Own{s}.each_of_its_type(t, tc, td, ty, true)))                                            \
-  ENDPOINTS_FORMS(Reduce, Ireduce, suffix, (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op, int root),     \
-                  plans::reduce(s, Own{s}.reduction(f, t, n, y, op), root))                                            \
-  ENDPOINTS_FORMS(Allreduce, Iallreduce, suffix, (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),         \
-                  plans::reduce_to_all(s, Own{s}.reduction(f, t, n, y, op)))                                           \
+  ENDPOINTS_FORMS_IN_LEVELS(                                                                                           \
+      Reduce, Ireduce, suffix, (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op, int root),                 \
+      reduce_in_levels(e, {f, t, n, y, op}, root), plans::reduce(s, Own{s}.reduction(f, t, n, y, op), root))           \
+  ENDPOINTS_FORMS_IN_LEVELS(Allreduce, Iallreduce, suffix,                                                             \
+                            (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                              \
+                            reduce_in_levels(e, {f, t, n, y, op}, together::everyone),                                 \
+                            plans::reduce_to_all(s, Own{s}.reduction(f, t, n, y, op)))                                 \
   ENDPOINTS_FORMS(                                                                                                     \
       Reduce_scatter, Ireduce_scatter, suffix, (const void* f, void* t, const Count* c, MPI_Datatype y, MPI_Op op),    \
       plans::reduce_and_scatter(s, Own{s}.reduction(f, t, 0, y, op), [c](int rank) { return MPI_Count{c[rank]}; }))    \

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "endpoints/calls/calls.hpp"
@@ -65,9 +66,13 @@ int keep_collective(Endpoint& endpoint, MPI_Request* request, Plan plan) {
 
 #define ENDPOINTS_UNWRAP(...) __VA_ARGS__
 // Defines them for endpoint `e`; `plan` is an expression with schedule `s`.
-#define ENDPOINTS_FORMS(Name, IName, suffix, Parameters, plan)                                                \
+#define ENDPOINTS_FORMS(Name, IName, suffix, Parameters, plan) \
+  ENDPOINTS_FORMS_IN_LEVELS(Name, IName, suffix, Parameters, std::nullopt, plan)
+// The blocking form asks `in_levels` first, an optional code.
+#define ENDPOINTS_FORMS_IN_LEVELS(Name, IName, suffix, Parameters, in_levels, plan)                           \
   GAPLESS_IF_DECLARED(                                                                                        \
       Name##suffix, int Name##suffix(Endpoint& e, ENDPOINTS_UNWRAP Parameters, MPI_Comm) {                    \
+        if (const std::optional<int> code = in_levels) return raise(e, *code);                                \
         return raise(e, run_collective(e, [&]([[maybe_unused]] Schedule& s) { plan; }));                      \
       })                                                                                                      \
   GAPLESS_IF_DECLARED(                                                                                        \

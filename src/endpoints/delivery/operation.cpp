@@ -109,6 +109,16 @@ bool start_moving(Operation& operation, Start start) {
   return false;
 }
 
+/// The library has most short messages away at once, and then nobody has to ask it again. Precondition: the operation
+/// is the last that became active.
+void look_whether_moved(Operation& operation) noexcept {
+  int flag = 0;
+  const int code = inner.Test(&operation.moving, &flag, MPI_STATUS_IGNORE);
+  if (flag == 0 && code == MPI_SUCCESS) return;
+  operation.endpoint->active.pop_back();
+  finish_moving(operation, code);
+}
+
 int receive_bytes(void* memory, MPI_Count bytes, MPI_Message* message, MPI_Request* request) noexcept {
   if (bytes <= std::numeric_limits<int>::max())
     return inner.Imrecv(memory, static_cast<int>(bytes), MPI_BYTE, message, request);
@@ -116,8 +126,14 @@ int receive_bytes(void* memory, MPI_Count bytes, MPI_Message* message, MPI_Reque
   return type ? inner.Imrecv(memory, 1, type.handle(), message, request) : MPI_ERR_NO_MEM;
 }
 
-void start_remote_receive(Operation& receive, MPI_Message remote, const Envelope& envelope, MPI_Count bytes) {
+/// `is_short`: the library has all bytes of it, or gets them without the program.
+void start_remote_receive(Operation& receive, MPI_Message remote, const Envelope& envelope, MPI_Count bytes,
+                          bool is_short) {
   const MPI_Count taken = note_message(receive, envelope, bytes);
+  if (is_short && is_one_run(receive) && bytes <= receive.bytes) {
+    const int code = inner.Mrecv(receive.run, static_cast<int>(bytes), MPI_BYTE, &remote, MPI_STATUS_IGNORE);
+    return finish_receive(receive, taken, code);
+  }
   void* memory = receive.run;
   if (!is_one_run(receive) || bytes > receive.bytes) {
     receive.packed = allocate(bytes);
@@ -141,7 +157,7 @@ void receive_here(Operation& receive, const Envelope& envelope, MPI_Count bytes,
 void deliver(Operation& receive, Message& message) {
   Endpoint& endpoint = *receive.endpoint;  // the receive may be gone once it is complete
   if (message.remote != MPI_MESSAGE_NULL) {
-    start_remote_receive(receive, message.remote, message.envelope, message.bytes);
+    start_remote_receive(receive, message.remote, message.envelope, message.bytes, false);
   } else {
     receive_here(receive, message.envelope, message.bytes, message.data(), message.sender);
   }
@@ -246,7 +262,11 @@ void send_away(Operation& send, const Data& data, const Place& place, Mode mode)
     const auto start = mode == Mode::synchronous ? inner.Issend : mode == Mode::buffered ? inner.Ibsend : inner.Isend;
     return start(data.memory, static_cast<int>(data.count), data.datatype, place.process, encoded, lane, request);
   });
-  if (!started) complete(send);
+  if (!started) {
+    complete(send);
+  } else if (send.bytes <= most_copied_aside && mode != Mode::synchronous) {
+    look_whether_moved(send);
+  }
 }
 
 /// The bytes of plain datatypes are told without a look at their description.
@@ -404,13 +424,14 @@ bool prepare_for_arrival(Endpoint& endpoint) noexcept {
 }
 
 void arrive(Endpoint& endpoint, MPI_Message remote, const Envelope& envelope, MPI_Count bytes, bool synchronous) {
+  const bool is_short = !synchronous && bytes <= most_copied_aside;
   if (Posted* posted = endpoint.matching.take_posted(envelope))
-    return start_remote_receive(static_cast<Operation&>(*posted), remote, envelope, bytes);
+    return start_remote_receive(static_cast<Operation&>(*posted), remote, envelope, bytes, is_short);
   Message& message = *endpoint.pool.take(most_copied_aside);
   message.envelope = envelope;
   message.bytes = bytes;
   message.remote = remote;
-  if (!synchronous && bytes <= most_copied_aside) {
+  if (is_short) {
     // Libraries stop reading from a peer that has too many matched messages, so short ones are taken over.
     inner.Mrecv(message.data(), static_cast<int>(bytes), MPI_BYTE, &message.remote, MPI_STATUS_IGNORE);
     message.remote = MPI_MESSAGE_NULL;

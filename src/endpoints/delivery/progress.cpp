@@ -10,11 +10,19 @@
 namespace gapless::mpi::endpoints {
 namespace {
 
+/// Held by the thread that asks the library for news: many libraries have one lock for that, on which others would go
+/// to sleep, and who finds it taken can ask a moment later.
+alignas(64) constinit Lock asking;
+
 void look_at_active(Endpoint& endpoint) {
   for (std::size_t i = 0; i < endpoint.active.size();) {
     Operation& operation = *endpoint.active[i];
-    int flag = 0;
-    const int code = inner.Test(&operation.moving, &flag, MPI_STATUS_IGNORE);
+    int flag = 0, code = MPI_SUCCESS;
+    {
+      const std::unique_lock turn(asking, std::try_to_lock);
+      if (!turn) return;
+      code = inner.Test(&operation.moving, &flag, MPI_STATUS_IGNORE);
+    }
     if (flag == 0 && code == MPI_SUCCESS) {
       ++i;
       continue;
@@ -33,8 +41,12 @@ void take_in_messages(Endpoint& endpoint) {
     int flag = 0;
     MPI_Message message = MPI_MESSAGE_NULL;
     MPI_Status status{};
-    if (inner.Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, endpoint.lane(), &flag, &message, &status) != MPI_SUCCESS) return;
-    if (flag == 0) return;
+    {
+      const std::unique_lock turn(asking, std::try_to_lock);
+      if (!turn) return;
+      const int code = inner.Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, endpoint.lane(), &flag, &message, &status);
+      if (code != MPI_SUCCESS || flag == 0) return;
+    }
     MPI_Count bytes = 0;
     native.Get_elements_x(&status, MPI_BYTE, &bytes);
     const int from = format.source_of(status.MPI_TAG);
@@ -116,7 +128,12 @@ void progress(Endpoint& endpoint) {
 }
 
 void progress_of_all() {
-  for (const auto& endpoint : all_endpoints()) progress(*endpoint);
+  static thread_local std::vector<std::shared_ptr<Endpoint>> all;  // kept, so that waiting costs no allocation
+  struct LetGo {
+    ~LetGo() { all.clear(); }
+  } const afterwards;
+  add_all_endpoints(all);
+  for (const auto& endpoint : all) progress(*endpoint);
 }
 
 void InLibrary::enter() noexcept {

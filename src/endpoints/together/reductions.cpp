@@ -1,0 +1,207 @@
+// Reductions: operands of the process's endpoints are combined in its memory, in the order of ranks.
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "endpoints/calls/plans.hpp"
+#include "endpoints/inner.hpp"
+#include "endpoints/together/together.hpp"
+#include "endpoints/together/turn.hpp"
+
+namespace gapless::mpi::endpoints::together {
+namespace {
+
+constexpr MPI_Count most_bytes_in_one_call = 1 << 30;
+
+bool is_built_in(MPI_Op operation) noexcept {
+  for (const MPI_Op one : {MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR, MPI_BOR, MPI_LXOR,
+                           MPI_BXOR, MPI_MINLOC, MPI_MAXLOC}) {
+    if (operation == one) return true;
+  }
+  return false;
+}
+
+/// Elements of a datatype that is one run of bytes, so that an address and their number tell them.
+struct Elements {
+  MPI_Datatype datatype;
+  MPI_Op operation;
+  MPI_Count size;  ///< of one
+
+  /// into = into op with
+  int combine(const std::byte* with, std::byte* into, MPI_Count count) const noexcept {
+    return inner.Reduce_local(with, into, static_cast<int>(count), datatype, operation);
+  }
+};
+
+/// The program's buffer, or a copy in host memory.
+class HostBuffer {
+ public:
+  HostBuffer(Endpoint& endpoint, const Data& data, MPI_Count bytes, bool with_contents) : data_(data) {
+    if (!device::in_use() || !is_gpu_memory(data.memory)) return;
+    copy_.reset(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
+    code_ = copy_ == nullptr ? MPI_ERR_NO_MEM : with_contents ? copy_data(endpoint, data, here()) : MPI_SUCCESS;
+  }
+  int code() const noexcept { return code_; }
+  std::byte* memory() const noexcept {
+    return copy_ != nullptr ? copy_.get() : static_cast<std::byte*>(const_cast<void*>(data_.memory));
+  }
+  /// The program gets what is in the copy.
+  int write_back(Endpoint& endpoint) const noexcept {
+    return copy_ == nullptr ? MPI_SUCCESS : copy_data(endpoint, here(), data_);
+  }
+
+ private:
+  Data here() const noexcept { return {copy_.get(), data_.count, data_.datatype}; }
+  Data data_;
+  std::unique_ptr<std::byte[]> copy_;
+  int code_ = MPI_SUCCESS;
+};
+
+void note(int& code, int other) noexcept {
+  if (code == MPI_SUCCESS) code = other;
+}
+
+/// One reduction of one endpoint.
+struct Call {
+  Endpoint& endpoint;
+  Elements elements;
+  MPI_Count count;
+  int root;
+
+  MPI_Count bytes() const noexcept { return count * elements.size; }
+  bool gets_result() const noexcept { return root == everyone || root == endpoint.rank; }
+};
+
+/// `sum` is this process's part and becomes the result, where that belongs.
+int reduce_among_processes(const Call& call, std::byte* sum) noexcept {
+  const Communicator& communicator = *call.endpoint.communicator;
+  if (!communicator.spans_processes()) return MPI_SUCCESS;
+  const InLibrary meanwhile;
+  const int count = static_cast<int>(call.count);
+  const auto& [datatype, operation, size] = call.elements;
+  if (call.root == everyone)
+    return inner.Allreduce(MPI_IN_PLACE, sum, count, datatype, operation, communicator.processes);
+  const int process = communicator.places[static_cast<std::size_t>(call.root)].process;
+  const int root = communicator.leaders[static_cast<std::size_t>(process)];
+  const bool is_here = process == communicator.process;
+  return inner.Reduce(is_here ? MPI_IN_PLACE : sum, is_here ? sum : nullptr, count, datatype, operation, root,
+                      communicator.processes);
+}
+
+/// The leader combines all operands.
+int reduce_by_leader(const Call& call, const std::byte* operand, std::byte* result) {
+  Turns turns(call.endpoint);
+  const auto length = static_cast<std::size_t>(call.bytes());
+  const bool is_inside = length <= sizeof turns.mine().inside;
+  if (is_inside) std::memcpy(turns.mine().inside, operand, length);
+  turns.mine().memory = operand;
+  turns.take();
+  Seats& seats = turns.seats();
+  const bool fits_release = length <= sizeof seats.release.inside;
+  if (!turns.is_leader()) {
+    const int code = turns.await_release();
+    const std::byte* const sum = fits_release ? seats.release.inside : seats.combined;
+    if (code == MPI_SUCCESS && call.gets_result()) std::memcpy(result, sum, length);
+    return code;
+  }
+  turns.await_all();
+  int code = MPI_SUCCESS;
+  std::memcpy(seats.combined, operand, length);
+  for (int local = 1; local < turns.locals(); ++local) {
+    const Seat& seat = turns.seat(local);
+    const std::byte* const other = is_inside ? seat.inside : static_cast<const std::byte*>(seat.memory);
+    note(code, call.elements.combine(other, seats.combined, call.count));
+  }
+  note(code, reduce_among_processes(call, seats.combined));
+  if (fits_release) std::memcpy(seats.release.inside, seats.combined, length);
+  turns.release(code);
+  if (code == MPI_SUCCESS && call.gets_result()) std::memcpy(result, seats.combined, length);
+  return code;
+}
+
+/// The endpoint's slice of all operands, combined into the leader's buffer. Piece by piece, so that it stays in the
+/// processor's cache meanwhile.
+int combine_slice(const Call& call, Turns& turns, std::byte* target) noexcept {
+  const auto& [datatype, operation, size] = call.elements;
+  const MPI_Count first = call.count * call.endpoint.local / turns.locals();
+  const MPI_Count end = call.count * (call.endpoint.local + 1) / turns.locals();
+  const MPI_Count most = std::max<MPI_Count>(1, most_combined_by_leader / size);
+  int code = MPI_SUCCESS;
+  for (MPI_Count at = first; at < end; at += most) {
+    const MPI_Count count = std::min(most, end - at);
+    for (int local = 0; local < turns.locals(); ++local) {
+      const std::byte* const from = static_cast<const std::byte*>(turns.seat(local).memory) + at * size;
+      std::byte* const into = target + at * size;
+      if (local != 0) {
+        note(code, call.elements.combine(from, into, count));
+      } else if (from != into) {
+        std::memcpy(into, from, static_cast<std::size_t>(count * size));
+      }
+    }
+  }
+  return code;
+}
+
+/// Each endpoint combines a slice. The leader's result is where all slices come together.
+int reduce_in_slices(const Call& call, const std::byte* operand, std::byte* result) {
+  Turns turns(call.endpoint);
+  Seats& seats = turns.seats();
+  std::unique_ptr<std::byte[]> own;
+  turns.mine().memory = operand;
+  turns.begin();
+  if (turns.is_leader()) {
+    seats.target = result;
+    if (!call.gets_result()) {
+      own.reset(new (std::nothrow) std::byte[static_cast<std::size_t>(call.bytes())]);
+      seats.target = own.get();
+    }
+  }
+  turns.show();
+  turns.await_all();
+  std::byte* const target = seats.target;
+  turns.mine().code = target == nullptr ? MPI_ERR_NO_MEM : combine_slice(call, turns, target);
+  turns.take();
+  int code = MPI_SUCCESS;
+  if (turns.is_leader()) {
+    turns.await_all();
+    for (int local = 0; local < turns.locals(); ++local) note(code, turns.seat(local).code);
+    if (target != nullptr) note(code, reduce_among_processes(call, target));
+    turns.release(code);
+  } else {
+    code = turns.await_release();
+    if (code == MPI_SUCCESS && call.gets_result()) std::memcpy(result, target, static_cast<std::size_t>(call.bytes()));
+  }
+  turns.take();
+  if (turns.is_leader()) turns.await_all();
+  return code;
+}
+
+}  // namespace
+
+bool serves_reduction(const Communicator& communicator, MPI_Count count, MPI_Datatype datatype, MPI_Op operation) {
+  if (!communicator.is_in_order || communicator.seats == nullptr || count <= 0 || datatype == MPI_DATATYPE_NULL ||
+      !is_built_in(operation))
+    return false;
+  const TypeRecord* const record = type_cache::find(datatype);
+  return record->is_predefined && record->plain && record->size > 0 && record->first_byte == 0 &&
+         count <= most_bytes_in_one_call / record->size;
+}
+
+int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count count, MPI_Datatype datatype,
+           MPI_Op operation, int root) {
+  const Call call{endpoint, {datatype, operation, type_cache::find(datatype)->size}, count, root};
+  if (operand == MPI_IN_PLACE) operand = result;
+  if (is_null_with_displacement(operand) || (call.gets_result() && is_null_with_displacement(result)))
+    return MPI_ERR_BUFFER;
+  const HostBuffer from(endpoint, {operand, count, datatype}, call.bytes(), true);
+  const bool is_apart = operand != result && call.gets_result();
+  const HostBuffer aside(endpoint, {is_apart ? result : operand, count, datatype}, is_apart ? call.bytes() : 0, false);
+  const HostBuffer& to = is_apart ? aside : from;
+  if (from.code() != MPI_SUCCESS || to.code() != MPI_SUCCESS)
+    return from.code() != MPI_SUCCESS ? from.code() : to.code();
+  const auto way = call.bytes() <= most_combined_by_leader ? reduce_by_leader : reduce_in_slices;
+  const int code = way(call, from.memory(), to.memory());
+  return code == MPI_SUCCESS && call.gets_result() ? to.write_back(endpoint) : code;
+}
+
+}  // namespace gapless::mpi::endpoints::together
