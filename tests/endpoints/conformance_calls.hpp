@@ -389,7 +389,7 @@ inline void communicators(MPI_Comm comm, Trace& trace) {
   int sum = 0, me = rank(comm);
   MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, node);
   note(trace, {rank(copy), size(copy), rank(node), size(node), sum});
-  MPI_Comm_split_type(copy, me == 0 ? MPI_COMM_TYPE_SHARED : MPI_UNDEFINED, 0, MPI_INFO_NULL, &none);
+  MPI_Comm_split_type(copy, me == 0 ? int{MPI_COMM_TYPE_SHARED} : int{MPI_UNDEFINED}, 0, MPI_INFO_NULL, &none);
   note(trace, {none == MPI_COMM_NULL});
   if (none != MPI_COMM_NULL) MPI_Comm_free(&none);
   MPI_Comm_free(&node);
