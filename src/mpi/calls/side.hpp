@@ -19,6 +19,7 @@
 #include "mpi/calls/by_library.hpp"
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/calls/received_status.hpp"
+#include "mpi/calls/scattered.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/headers/matched.hpp"
 #include "mpi/headers/speaking.hpp"
@@ -77,8 +78,8 @@ class Side {
   bool is_opaque() const noexcept { return opaque_bytes_ != 0; }
   /// Is there more to do than the library's call? A contiguous receive may take a header.
   bool takes_part() const noexcept {
-    return packs() || landing_ != nullptr || is_scattered_ || offer_.has_value() || matched_.has_value() ||
-           is_opaque() || unattended_;
+    return packs() || landing_ != nullptr || scattered_ || offer_.has_value() || matched_.has_value() || is_opaque() ||
+           unattended_;
   }
 
   /// Of a message that gets a request. Comes before offer() and prepare().
@@ -91,8 +92,8 @@ class Side {
   /// together. Comes before prepare().
   void keep_together() noexcept {
     may_scatter_ = false;
-    if (is_scattered_) message_.emplace(user_.buffer, side, transfer::Scheme::packed);
-    is_scattered_ = false;
+    if (scattered_) message_.emplace(user_.buffer, side, transfer::Scheme::packed);
+    scattered_.end();
   }
 
   /// Sends a header in the message's place, if that is sooner, the peer listens and it can be had now. `whole`: all is
@@ -262,7 +263,7 @@ class Side {
     if (user_.is_gpu_memory() && headers::are_looked_for())
       transfer::headers::answer_introductions(user_.buffer.location.device);
     if (scratch_) return refuse(status);
-    if (is_scattered_ && received == header_bytes) return unpack_scattered(batch, status);
+    if (scattered_ && received == header_bytes) return unpack_scattered(batch, status);
     if (!packs() && landing_ == nullptr) return MPI_SUCCESS;
     if (received > buffer_size()) return raised_already;
     if (is_opaque()) arrived_ = received;
@@ -280,7 +281,7 @@ class Side {
   void has_unpacked() noexcept {
     if (fetch_) fetch_->end();
     fetch_.reset();
-    if (is_scattered_) message_.reset();
+    if (scattered_) message_.reset();
     if (arrived_ != 0) static_cast<void>(by_library::unpack(bytes_.data(), arrived_, memory_, datatype_));
     arrived_ = 0;
   }
@@ -362,8 +363,8 @@ class Side {
     const transfer::Described& type = *user_.buffer.type;
     const bool is_whole = type.elements != nullptr && type.elements->whole(length) == length && !type.has_long_doubles;
     const bool is_understood = owner_ == Owner::ours && user_.buffer.location.is_cpu_addressable();
-    is_scattered_ = may_scatter_ && is_whole && is_understood && takes_header_of(user_.buffer);
-    return is_scattered_;
+    if (!may_scatter_ || !is_whole || !is_understood || !takes_header_of(user_.buffer)) return false;
+    return scattered_.begin(address_of(user_.buffer.memory, type.facts.true_lower_bound));
   }
   /// As many bytes as a header has have come: is it one?
   int unpack_scattered(transfer::Batch& batch, ReceivedStatus& status) noexcept {
@@ -441,7 +442,7 @@ class Side {
   }
   int fetch(transfer::Batch& batch, const transfer::headers::Header& header,
             const transfer::headers::Decision& decision) noexcept {
-    if (is_scattered_ && decision.goes_by_packed_memory) {
+    if (scattered_ && decision.goes_by_packed_memory) {
       // The GPU that unpacks does not reach the program's memory.
       const bool has_memory =
           message_.emplace(user_.buffer, side, transfer::Scheme::packed).reserve() == transfer::Result::ok;
@@ -549,7 +550,7 @@ class Side {
   std::size_t opaque_bytes_ = 0;  ///< how much room that is; 0 where it is understood
   std::size_t arrived_ = 0;       ///< of it, to be unpacked by the library
   bool lands_as_bytes_ = false;
-  bool is_scattered_ = false;  ///< a noncontiguous receive of the library's own that may take a header
+  Scattered scattered_;  ///< a noncontiguous receive of the library's own that may take a header
   bool may_scatter_ = true;
   bool gets_request_ = false;
   bool looks_ = false;                        ///< a receive, at what comes: it may be a header

@@ -133,6 +133,33 @@ TEST(Slots, LandInReceivesThatTheLibraryScatters) {
   }
 }
 
+/// As benchmarks do, though MPI forbids: what arrives is anybody's guess, but every header must be found.
+TEST(Slots, WindowsOfReceivesIntoOnePlaceLoseNone) {
+  constexpr int blocks = 20'000, half = blocks * length / 2, gap = 5, window = 8, times = 20;
+  const Strided message(blocks);
+  const Owned two_blocks(strided(2, half, half + gap));
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!has_partner()) return;
+  const std::uint64_t before = slots_messages();
+  std::vector<int> incoming(static_cast<std::size_t>(2 * half + gap), -1);
+  for (int time = 0; time < times; ++time) {
+    std::array<MPI_Request, window> requests;
+    for (MPI_Request& request : requests) {
+      if (sends()) MPI_Isend(message.values.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
+      if (!sends()) MPI_Irecv(incoming.data(), 1, two_blocks, partner(), tag, MPI_COMM_WORLD, &request);
+    }
+    MPI_Waitall(window, requests.data(), MPI_STATUSES_IGNORE);
+  }
+  const std::uint64_t mine = slots_messages() - before;
+  std::uint64_t others = 0;
+  MPI_Sendrecv(&mine, 1, MPI_UINT64_T, partner(), tag, &others, 1, MPI_UINT64_T, partner(), tag, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  EXPECT_EQ(others, mine);
+  if (may_choose_slots() || uses_slots()) {
+    EXPECT_LT(0u, mine);
+  }
+}
+
 TEST(Slots, WildcardsMatchHeaders) {
   pass(1000, send, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int, MPI_Status* status) {
     MPI_Recv(memory, 1, type, size() == 2 ? MPI_ANY_SOURCE : partner(), MPI_ANY_TAG, communicator, status);

@@ -1,0 +1,47 @@
+// Receives of noncontiguous memory that are the library's own, and that are looked at where as much has come as a
+// header has. What the library has scattered must still be there then; so of several receives into one place at the
+// same time, which MPI forbids and benchmarks do, only one is scattered.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace gapless::mpi {
+
+/// One receive. Any thread.
+class Scattered {
+ public:
+  Scattered() noexcept = default;
+  ~Scattered() { end(); }
+  Scattered(const Scattered&) = delete;
+  Scattered& operator=(const Scattered&) = delete;
+
+  /// Is it one?
+  explicit operator bool() const noexcept { return place_ != nullptr; }
+  /// False if another one may be under way whose first byte is the same.
+  bool begin(const void* first_byte) noexcept {
+    end();
+    Place& place = places[hash(first_byte)];
+    Place::value_type nobody = 0;
+    if (!place.compare_exchange_strong(nobody, 1, std::memory_order_relaxed)) return false;
+    place_ = &place;
+    return true;
+  }
+  void end() noexcept {
+    if (place_ != nullptr) place_->store(0, std::memory_order_relaxed);
+    place_ = nullptr;
+  }
+
+ private:
+  using Place = std::atomic<std::uint8_t>;
+  static constexpr unsigned bits = 10;
+  static std::size_t hash(const void* address) noexcept {
+    return static_cast<std::size_t>((reinterpret_cast<std::uintptr_t>(address) * 0x9e3779b97f4a7c15u) >> (64 - bits));
+  }
+  inline static constinit std::array<Place, std::size_t{1} << bits> places{};
+  Place* place_ = nullptr;
+};
+
+}  // namespace gapless::mpi
