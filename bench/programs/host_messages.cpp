@@ -167,8 +167,8 @@ void round_trip(const Functions& by, const Types& types, const char* sent, char*
   if (rank == 0) by.receive(received, 1, types[0], other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/// Messages from rank 0 to rank 1 one after the other, and an answer to the last.
-template <int window>
+/// Messages from rank 0 to rank 1 one after the other, each to a place of its own, and an answer to the last.
+template <int window, std::size_t place>
 void stream(const Functions& by, const Types& types, const char* sent, char* received) {
   std::array<MPI_Request, window> requests;
   for (MPI_Request& request : requests) {
@@ -176,6 +176,7 @@ void stream(const Functions& by, const Types& types, const char* sent, char* rec
       by.begin_to_send(sent, 1, types[0], other, 0, MPI_COMM_WORLD, &request);
     } else {
       by.begin_to_receive(received, 1, types[0], other, 0, MPI_COMM_WORLD, &request);
+      received += place;
     }
   }
   by.wait_all(window, requests.data(), MPI_STATUSES_IGNORE);
@@ -206,8 +207,10 @@ void columns() {
     const std::string name = std::to_string(count);
     measure({"latency, columns, " + name, packed, bytes, bytes, some_columns, round_trip, 2});
     measure({"latency, contiguous, " + name, packed, bytes, bytes, contiguous, round_trip, 2});
-    measure({"bandwidth, columns, " + name, packed, bytes, bytes, some_columns, stream<window>, window});
-    measure({"bandwidth, contiguous, " + name, packed, bytes, bytes, contiguous, stream<window>, window});
+    measure(
+        {"bandwidth, columns, " + name, packed, bytes, window * bytes, some_columns, stream<window, bytes>, window});
+    measure(
+        {"bandwidth, contiguous, " + name, packed, bytes, window * bytes, contiguous, stream<window, bytes>, window});
   }
 }
 
