@@ -73,11 +73,12 @@ void pass(int blocks, const Send& by, const Receive& into, unsigned direct = 1,
   EXPECT_EQ(before + (goes_direct() ? direct : 0), direct_messages());
 }
 
-/// Has partners find out that they can: a message each way, and another for the news of it.
+/// Has partners find out that they can: one calls for the other's attention, has it, introduces its memory, and is
+/// answered. Each of the four may be a message late, for the receive that would notice may be under way.
 void introduce() {
   MPI_Barrier(MPI_COMM_WORLD);
   if (!has_partner()) return;
-  for (int times = 0; times < 2; ++times) {
+  for (int times = 0; times < 5; ++times) {
     Strided message(128);
     Ints incoming(std::vector<int>(message.values.size(), -1), true);
     const auto go = [&](bool sending) {
