@@ -9,7 +9,6 @@
 namespace gapless::mpi::endpoints::together {
 namespace {
 
-constexpr MPI_Count most_bytes_in_one_call = 1 << 30;
 /// The leader copies what its process gives to others and gets from them, so that pays for short parts only.
 constexpr MPI_Count most_bytes_by_leader = 64 << 10;
 
@@ -20,10 +19,6 @@ void show(Seat& seat, const void* memory, MPI_Count count, MPI_Datatype datatype
 }
 
 Data shown(const Seat& seat) noexcept { return {seat.memory, seat.count, seat.datatype}; }
-
-void note(int& code, int other) noexcept {
-  if (code == MPI_SUCCESS) code = other;
-}
 
 int broadcast_among_processes(const Communicator& communicator, const Data& data, int process) noexcept {
   const int root = communicator.leaders[static_cast<std::size_t>(process)];

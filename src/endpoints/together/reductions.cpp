@@ -11,8 +11,6 @@
 namespace gapless::mpi::endpoints::together {
 namespace {
 
-constexpr MPI_Count most_bytes_in_one_call = 1 << 30;
-
 bool is_built_in(MPI_Op operation) noexcept {
   for (const MPI_Op one : {MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR, MPI_BOR, MPI_LXOR,
                            MPI_BXOR, MPI_MINLOC, MPI_MAXLOC}) {
@@ -56,10 +54,6 @@ class HostBuffer {
   std::unique_ptr<std::byte[]> copy_;
   int code_ = MPI_SUCCESS;
 };
-
-void note(int& code, int other) noexcept {
-  if (code == MPI_SUCCESS) code = other;
-}
 
 /// One reduction of one endpoint.
 struct Call {

@@ -6,6 +6,14 @@
 
 namespace gapless::mpi::endpoints::together {
 
+/// The library's collectives are given int counts.
+inline constexpr MPI_Count most_bytes_in_one_call = 1 << 30;
+
+/// The first failure counts.
+inline void note(int& code, int other) noexcept {
+  if (code == MPI_SUCCESS) code = other;
+}
+
 /// Most waits of a collective are short, so the endpoint looks after messages only in long ones, or where the program
 /// has begun some; and it gives way, for threads may be more than there are cores.
 template <class Condition>

@@ -88,13 +88,6 @@ class Side {
     if (!message_ || message_->scheme() != transfer::Scheme::packed) return;
     if (!transfer::is_worth_a_request(user_.buffer) && (may_go_unattended() || look_at_scattered())) message_.reset();
   }
-  /// For calls that send from the same memory, or do not tell how much they have received: what is looked at lands
-  /// together. Comes before prepare().
-  void keep_together() noexcept {
-    may_scatter_ = false;
-    if (scattered_) message_.emplace(user_.buffer, side, transfer::Scheme::packed);
-    scattered_.end();
-  }
 
   /// Sends a header in the message's place, if that is sooner, the peer listens and it can be had now. `whole`: all is
   /// packed before the call, for the call waits for the peer. `may_stay`: the memory may be read until complete() or
@@ -215,7 +208,10 @@ class Side {
   /// For calls of which the library does not tell how much they have received: host memory is left to the library, and
   /// GPU memory packed, so that unpack_whole() leaves as it was what does not arrive. Comes before and after prepare().
   void expect_no_status() noexcept {
-    keep_together();
+    // Nobody could say whether what was scattered is as long as a header.
+    may_scatter_ = false;
+    if (scattered_) message_.emplace(user_.buffer, side, transfer::Scheme::packed);
+    scattered_.end();
     if (!user_.is_gpu_memory() && !headers::are_looked_for()) message_.reset();
   }
   int fill(const char* function) noexcept {
@@ -340,6 +336,11 @@ class Side {
     return packs() ? message_->packed_data() : landing_;
   }
 
+  /// Is a header whole elements of the datatype, so that the library receives it as such?
+  static bool takes_header_as_elements(const transfer::Described& type) noexcept {
+    constexpr auto length = static_cast<layout::Offset>(header_bytes);
+    return !type.has_long_doubles && type.elements != nullptr && type.elements->whole(length) == length;
+  }
   /// A contiguous receive lands where the program wants it, header or not. As what the program says, if a header is
   /// whole elements of it, for the library then finds the mistakes of the program; else as bytes.
   void look_at_contiguous() noexcept {
@@ -347,8 +348,7 @@ class Side {
     if (!user_.buffer.location.is_cpu_addressable()) return;
     const transfer::Described& type = *user_.buffer.type;
     landing_ = static_cast<std::byte*>(const_cast<void*>(address_of(user_.buffer.memory, type.layout->base)));
-    constexpr auto length = static_cast<layout::Offset>(header_bytes);
-    if (!type.has_long_doubles && type.elements != nullptr && type.elements->whole(length) == length) return;
+    if (takes_header_as_elements(type)) return;
     if (buffer_size() > static_cast<std::size_t>(std::numeric_limits<Count>::max())) return;
     lands_as_bytes_ = true;
     memory_ = landing_;
@@ -359,11 +359,10 @@ class Side {
   /// May the library scatter what comes, so that a header would be gathered from there? The library takes it for whole
   /// elements of what the program says, and the message that follows overwrites its bytes.
   bool look_at_scattered() noexcept {
-    constexpr auto length = static_cast<layout::Offset>(header_bytes);
     const transfer::Described& type = *user_.buffer.type;
-    const bool is_whole = type.elements != nullptr && type.elements->whole(length) == length && !type.has_long_doubles;
     const bool is_understood = owner_ == Owner::ours && user_.buffer.location.is_cpu_addressable();
-    if (!may_scatter_ || !is_whole || !is_understood || !takes_header_of(user_.buffer)) return false;
+    if (!may_scatter_ || !is_understood || !takes_header_of(user_.buffer) || !takes_header_as_elements(type))
+      return false;
     return scattered_.begin(address_of(user_.buffer.memory, type.facts.true_lower_bound));
   }
   /// As many bytes as a header has have come: is it one?
@@ -448,8 +447,7 @@ class Side {
           message_.emplace(user_.buffer, side, transfer::Scheme::packed).reserve() == transfer::Result::ok;
       if (!has_memory) {
         message_.reset();
-        static_cast<void>(fetch_.emplace().begin(header, {.outcome = transfer::headers::Outcome::truncated},
-                                                 user_.buffer, nullptr, nullptr, batch));
+        static_cast<void>(fetch(batch, header, {.outcome = transfer::headers::Outcome::truncated}));
         return MPI_ERR_NO_MEM;
       }
     }

@@ -1,6 +1,5 @@
 #include "transfer/rings/outgoing.hpp"
 
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 
@@ -16,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/quiet_thread.hpp"
 #include "layout/algebra/canonical.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/buffers/buffers.hpp"
@@ -113,15 +113,7 @@ bool Service::start() noexcept try {
   const std::lock_guard lock(mutex_);
   if (thread_.joinable()) return true;
   if (is_stopping_) return false;
-  // Signals are the program's threads' business.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this] { work(); });
-  } catch (const std::exception&) {
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_quiet_thread([this] { work(); });
   if (!thread_.joinable()) return false;
   std::atexit([] { service().stop(); });
   is_used.store(true, std::memory_order_release);

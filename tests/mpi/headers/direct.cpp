@@ -106,30 +106,16 @@ TEST_F(Direct, ShortMessagesGoOtherWays) {
 }
 
 TEST_F(Direct, EveryKindOfReceive) {
-  const Send isend = [](const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
-    MPI_Request request;
-    MPI_Isend(memory, 1, type, to, tag, communicator, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-  };
   for (const int blocks : block_counts) {
-    pass(blocks, isend, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
-      MPI_Request request;
-      MPI_Irecv(memory, 1, type, from, tag, communicator, &request);
-      MPI_Wait(&request, status);
-    });
-    pass(blocks, isend, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
-      MPI_Request request;
-      MPI_Irecv(memory, 1, type, from, tag, communicator, &request);
-      for (int flag = 0; flag == 0;) MPI_Test(&request, &flag, status);
-    });
-    pass(blocks, isend, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
-      MPI_Request request;
-      MPI_Recv_init(memory, 1, type, from, tag, communicator, &request);
-      MPI_Start(&request);
-      MPI_Wait(&request, status);
-      MPI_Request_free(&request);
-    });
-    pass(blocks, isend, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int, MPI_Status* status) {
+    pass(blocks, send_by_request, receive_by_request);
+    pass(blocks, send_by_request,
+         [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+           MPI_Request request;
+           MPI_Irecv(memory, 1, type, from, tag, communicator, &request);
+           for (int flag = 0; flag == 0;) MPI_Test(&request, &flag, status);
+         });
+    pass(blocks, send_by_request, receive_persistently);
+    pass(blocks, send_by_request, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int, MPI_Status* status) {
       MPI_Message found;
       MPI_Mprobe(size() == 2 ? MPI_ANY_SOURCE : partner(), MPI_ANY_TAG, communicator, &found, status);
       int count = 0;
@@ -137,13 +123,14 @@ TEST_F(Direct, EveryKindOfReceive) {
       EXPECT_EQ(1, count);
       MPI_Mrecv(memory, 1, type, &found, status);
     });
-    pass(blocks, isend, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
-      MPI_Probe(from, tag, communicator, status);
-      int count = 0;
-      MPI_Get_count(status, type, &count);
-      EXPECT_EQ(1, count);
-      receive(memory, type, communicator, from, status);
-    });
+    pass(blocks, send_by_request,
+         [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+           MPI_Probe(from, tag, communicator, status);
+           int count = 0;
+           MPI_Get_count(status, type, &count);
+           EXPECT_EQ(1, count);
+           receive(memory, type, communicator, from, status);
+         });
   }
 }
 
@@ -463,11 +450,6 @@ std::uint64_t copied_out() {
 }
 
 TEST_F(Direct, LongMessagesInEveryKindOfCall) {
-  const Send isend = [](const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
-    MPI_Request request;
-    MPI_Isend(memory, 1, type, to, tag, communicator, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-  };
   const Send tested = [](const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
     MPI_Request request;
     MPI_Isend(memory, 1, type, to, tag, communicator, &request);
@@ -479,20 +461,15 @@ TEST_F(Direct, LongMessagesInEveryKindOfCall) {
     MPI_Request_free(&request);
     MPI_Recv(nullptr, 0, MPI_INT, to, tag + 1, communicator, MPI_STATUS_IGNORE);
   };
-  const Receive irecv = [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
-    MPI_Request request;
-    MPI_Irecv(memory, 1, type, from, tag, communicator, &request);
-    MPI_Wait(&request, status);
-  };
   for (const int blocks : long_block_counts) {
     pass(blocks, send, receive);
-    pass(blocks, isend, irecv);
+    pass(blocks, send_by_request, receive_by_request);
     pass(blocks, tested, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
       MPI_Probe(from, tag, communicator, status);
       receive(memory, type, communicator, from, status);
     });
-    pass(blocks, freed, [&](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
-      irecv(memory, type, communicator, from, status);
+    pass(blocks, freed, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+      receive_by_request(memory, type, communicator, from, status);
       MPI_Send(nullptr, 0, MPI_INT, from, tag + 1, communicator);
     });
   }

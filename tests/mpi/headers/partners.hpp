@@ -31,6 +31,26 @@ inline void receive(void* memory, MPI_Datatype type, MPI_Comm communicator, int 
   EXPECT_EQ(MPI_SUCCESS, MPI_Recv(memory, 1, type, from, tag, communicator, status));
 }
 
+inline void send_by_request(const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
+  MPI_Request request;
+  MPI_Isend(memory, 1, type, to, tag, communicator, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+/// These return the code of the call that completes the receive.
+inline int receive_by_request(void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+  MPI_Request request;
+  MPI_Irecv(memory, 1, type, from, tag, communicator, &request);
+  return MPI_Wait(&request, status);
+}
+inline int receive_persistently(void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+  MPI_Request request;
+  MPI_Recv_init(memory, 1, type, from, tag, communicator, &request);
+  MPI_Start(&request);
+  const int code = MPI_Wait(&request, status);
+  MPI_Request_free(&request);
+  return code;
+}
+
 /// The status of one element of a datatype of so many blocks.
 inline void expect_message(const MPI_Status& status, MPI_Datatype type, int blocks, int from) {
   EXPECT_EQ(from, status.MPI_SOURCE);

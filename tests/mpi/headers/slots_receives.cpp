@@ -53,36 +53,23 @@ TEST(Slots, AreChosenWhereTheyAreFaster) {
   }
 }
 
-/// How the receiver takes a message: into memory, of a datatype, from its partner.
-using Taking = int (*)(void* memory, MPI_Datatype type, MPI_Status* status);
+/// A receive that returns the code of the call that ends it.
+using Taking = int (*)(void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status);
 
-int take(void* memory, MPI_Datatype type, MPI_Status* status) {
-  return MPI_Recv(memory, 1, type, partner(), tag, MPI_COMM_WORLD, status);
+int receive_at_once(void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+  return MPI_Recv(memory, 1, type, from, tag, communicator, status);
 }
-int take_by_request(void* memory, MPI_Datatype type, MPI_Status* status) {
-  MPI_Request request;
-  MPI_Irecv(memory, 1, type, partner(), tag, MPI_COMM_WORLD, &request);
-  return MPI_Wait(&request, status);
-}
-int take_with_others(void* memory, MPI_Datatype type, MPI_Status* status) {
+int receive_with_others(void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
   std::array<MPI_Request, 2> requests = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   std::array<MPI_Status, 2> statuses;
-  MPI_Irecv(memory, 1, type, partner(), tag, MPI_COMM_WORLD, &requests[1]);
+  MPI_Irecv(memory, 1, type, from, tag, communicator, &requests[1]);
   const int code = MPI_Waitall(2, requests.data(), statuses.data());
   *status = statuses[1];
   return code == MPI_ERR_IN_STATUS ? status->MPI_ERROR : code;
 }
-int take_persistently(void* memory, MPI_Datatype type, MPI_Status* status) {
-  MPI_Request request;
-  MPI_Recv_init(memory, 1, type, partner(), tag, MPI_COMM_WORLD, &request);
-  MPI_Start(&request);
-  const int code = MPI_Wait(&request, status);
-  MPI_Request_free(&request);
-  return code;
-}
-int take_matched(void* memory, MPI_Datatype type, MPI_Status* status) {
+int receive_matched(void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
   MPI_Message message;
-  MPI_Mprobe(partner(), tag, MPI_COMM_WORLD, &message, status);
+  MPI_Mprobe(from, tag, communicator, &message, status);
   return MPI_Mrecv(memory, 1, type, &message, status);
 }
 
@@ -95,7 +82,8 @@ TEST(Slots, LandInReceivesThatTheLibraryScatters) {
   MPI_Barrier(MPI_COMM_WORLD);
   if (!has_partner()) return;
   const auto slots_before = slots_messages();
-  for (const Taking taking : {take, take_by_request, take_with_others, take_persistently, take_matched}) {
+  for (const Taking taking :
+       {receive_at_once, receive_by_request, receive_with_others, receive_persistently, receive_matched}) {
     for (int time = 0; time < times; ++time) {
       // Every third is as long as a header, and every fourth does not fit.
       const bool is_short = time % 3 == 2, does_not_fit = !is_short && time % 4 == 3;
@@ -109,9 +97,10 @@ TEST(Slots, LandInReceivesThatTheLibraryScatters) {
       const auto packed_before = packed_messages();
       std::vector<int> incoming(static_cast<std::size_t>(2 * half + gap), -1), wanted = incoming;
       MPI_Status status;
-      const int code = taking(incoming.data(), does_not_fit ? too_short : two_blocks, &status);
+      const int code =
+          taking(incoming.data(), does_not_fit ? too_short : two_blocks, MPI_COMM_WORLD, partner(), &status);
       EXPECT_EQ(does_not_fit ? MPI_ERR_TRUNCATE : MPI_SUCCESS, error_class(code));
-      if (may_choose_slots() && taking != take_matched) {
+      if (may_choose_slots() && taking != receive_matched) {
         EXPECT_EQ(packed_before, packed_messages());
       }
       if (!does_not_fit) {
@@ -167,33 +156,19 @@ TEST(Slots, WildcardsMatchHeaders) {
 }
 
 TEST(Slots, NonblockingAndPersistentReceives) {
-  const Send isend = [](const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
-    MPI_Request request;
-    MPI_Isend(memory, 1, type, to, tag, communicator, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-  };
   for (const int blocks : block_counts) {
-    pass(blocks, isend, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
-      MPI_Request request;
-      MPI_Irecv(memory, 1, type, from, tag, communicator, &request);
-      MPI_Wait(&request, status);
-    });
-    pass(blocks, isend, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
-      MPI_Request request;
-      MPI_Irecv(memory, 1, type, from, tag, communicator, &request);
-      for (int flag = 0; flag == 0;) MPI_Request_get_status(request, &flag, status);
-      int count = 0;
-      MPI_Get_count(status, type, &count);
-      EXPECT_EQ(1, count);
-      for (int flag = 0; flag == 0;) MPI_Test(&request, &flag, status);
-    });
-    pass(blocks, isend, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
-      MPI_Request request;
-      MPI_Recv_init(memory, 1, type, from, tag, communicator, &request);
-      MPI_Start(&request);
-      MPI_Wait(&request, status);
-      MPI_Request_free(&request);
-    });
+    pass(blocks, send_by_request, receive_by_request);
+    pass(blocks, send_by_request,
+         [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+           MPI_Request request;
+           MPI_Irecv(memory, 1, type, from, tag, communicator, &request);
+           for (int flag = 0; flag == 0;) MPI_Request_get_status(request, &flag, status);
+           int count = 0;
+           MPI_Get_count(status, type, &count);
+           EXPECT_EQ(1, count);
+           for (int flag = 0; flag == 0;) MPI_Test(&request, &flag, status);
+         });
+    pass(blocks, send_by_request, receive_persistently);
   }
 }
 

@@ -1,13 +1,12 @@
 #include "transfer/rdma/rendezvous/transfers.hpp"
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <exception>
 #include <new>
 
+#include "base/quiet_thread.hpp"
 #include "layout/algebra/canonical.hpp"
 #include "layout/algebra/facts.hpp"
 #include "transfer/blocking.hpp"
@@ -48,19 +47,11 @@ bool Transfers::connect(Peer& peer, std::span<const std::byte> address) noexcept
 
 bool Transfers::enlist(Transfer* transfer) noexcept try {
   active_.push_back(transfer);
+  if (!thread_.joinable()) thread_ = start_quiet_thread([this] { work(); });
   if (!thread_.joinable()) {
-    // Signals are the program's threads' business.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      thread_ = std::thread([this] { work(); });
-    } catch (const std::exception&) {
-      active_.pop_back();
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    active_.pop_back();
+    return false;
   }
-  if (!thread_.joinable()) return false;
   begun_.notify_one();
   return true;
 } catch (const std::exception&) {

@@ -1,0 +1,29 @@
+// Threads of gapless's own.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <exception>
+#include <thread>
+#include <utility>
+
+namespace gapless {
+
+/// A thread that takes no signals, for those are the business of the program's threads. Not joinable if there cannot be
+/// one.
+template <class Work>
+std::thread start_quiet_thread(Work work) noexcept {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread;
+  try {
+    thread = std::thread(std::move(work));
+  } catch (const std::exception&) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace gapless
