@@ -19,8 +19,8 @@ extern "C" {
 /* Makes one communicator in which each process of `parent` has `my_num_ep` ranks, and gives a handle for each of them:
  * handles[i] is the calling process's i-th. Ranks are in the order of the parent's. Zero is allowed, with any
  * `handles`. Each handle behaves as the communicator of a process of its own. Collective over `parent`, called by one
- * thread of each process. Each handle is freed by MPI_Comm_free, by any thread; no two of them need be freed at once
- * (section 3.2).
+ * thread of each process; `parent` may be an endpoint's handle, and then each endpoint calls for itself. Each handle is
+ * freed by MPI_Comm_free, by any thread; no two of them need be freed at once (section 3.2).
  *
  * `info` may say under the key "thread_level" how threads share each endpoint of the calling process, in MPI's own
  * words: "MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED" (one thread), "MPI_THREAD_SERIALIZED" (one at a time) or
@@ -29,8 +29,8 @@ extern "C" {
  *
  * Errors, raised through the handler of `parent` on every process alike: MPI_ERR_ARG (a negative number; null `handles`
  * with a positive one), MPI_ERR_INFO_VALUE (a thread level that is none), MPI_ERR_OTHER (MPI has a lower thread level;
- * more endpoints than tags have room for), MPI_ERR_COMM (an intercommunicator), MPI_ERR_UNSUPPORTED_OPERATION (an
- * endpoint's handle as `parent`), and what the library raises when it runs out of communicators. */
+ * more endpoints than tags have room for), MPI_ERR_COMM (an intercommunicator), and what the library raises when it
+ * runs out of communicators. */
 int MPIX_Comm_create_endpoints(MPI_Comm parent, int my_num_ep, MPI_Info info, MPI_Comm handles[]);
 
 /* How many endpoints on `parent` are of use to the calling process: as many as it has processor cores, shared with the

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "endpoints/delivery/matching.hpp"
@@ -22,6 +23,7 @@
 
 namespace gapless::mpi::endpoints {
 
+struct Agreement;
 struct Operation;
 class Schedule;
 struct Topology;
@@ -66,6 +68,7 @@ struct Communicator {
 
   bool has_peers() const noexcept { return base != MPI_COMM_NULL; }
   int size() const noexcept { return static_cast<int>(places.size()); }
+  int local_count() const noexcept { return static_cast<int>(ranks[static_cast<std::size_t>(process)].size()); }
   /// Do several processes have endpoints?
   bool spans_processes() const noexcept { return processes != MPI_COMM_NULL; }
   int rank_of(int local) const noexcept {
@@ -81,25 +84,20 @@ struct Communicator {
   /// One rank a process that has endpoints, in the order of `base`; null where one process has them all.
   MPI_Comm processes = MPI_COMM_NULL;
   std::vector<int> leaders;      ///< the rank in `processes`, by process; one without endpoints has none
+  int populated = 0;             ///< how many processes have endpoints
   int most_locals = 0;           ///< how many endpoints a process has at most
   int first_block = 0;           ///< how many endpoints the processes before this one have
   bool is_in_order = false;      ///< ranks follow each other in the order of the processes
   std::unique_ptr<Seats> seats;  ///< of this process's endpoints; null where it has none
   TagFormat format;
+  int library_tag_bits = 0;                          ///< how many the library's tags have
   int tag_upper_bound = 0;                           ///< what MPI_TAG_UB is on the endpoints' handles
   std::vector<std::unique_ptr<Inbox>> inboxes;       ///< of this process's endpoints
   std::vector<std::shared_ptr<Endpoint>> unclaimed;  ///< those that have no handle yet
   std::mutex mutex;                                  ///< of `unclaimed` and `agreements`
 
-  /// What all endpoints of this process do together once each has arrived, such as making a communicator.
-  struct Agreement {
-    int arrived = 0, left = 0;
-    int code = MPI_SUCCESS;
-    int number = 0;  ///< what they agree on
-    std::vector<std::shared_ptr<Communicator>> made;
-    std::atomic<bool> done{false};
-  };
-  std::vector<std::pair<std::uint64_t, std::shared_ptr<Agreement>>> agreements;
+  /// Those that have begun, by their keys (communicators/agreement.hpp).
+  std::vector<std::pair<std::vector<std::uint64_t>, std::shared_ptr<Agreement>>> agreements;
 };
 
 struct Endpoint : std::enable_shared_from_this<Endpoint> {
@@ -107,7 +105,7 @@ struct Endpoint : std::enable_shared_from_this<Endpoint> {
   std::shared_ptr<Communicator> communicator;
   int local = 0;
   int rank = 0;
-  std::uint64_t agreements = 0;  ///< how many it has entered
+  std::uint64_t agreements = 0;  ///< how many of all endpoints it has entered
 
   Endpoint() = default;
   ~Endpoint();

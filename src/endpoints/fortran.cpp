@@ -3,9 +3,9 @@
 #include <exception>
 #include <vector>
 
-#include "endpoints/creation.hpp"
-#include "endpoints/static_world.hpp"
-#include "endpoints/useful.hpp"
+#include "endpoints/communicators/creation.hpp"
+#include "endpoints/communicators/static_world.hpp"
+#include "endpoints/communicators/useful.hpp"
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi::endpoints::fortran {

@@ -1,5 +1,6 @@
-// Every exported function that takes a communicator or completes a request, wrapped: an endpoint's handle is served or
-// refused by name, any other goes where it went before. Made from the table, so that no function is forgotten.
+// Every exported function that takes a communicator or a group, or completes a request, wrapped: an endpoint's handle
+// is served or refused by name, any other goes where it went before. Made from the table, so that no function is
+// forgotten.
 #include <cstring>
 #include <exception>
 #include <tuple>
@@ -7,12 +8,13 @@
 #include <vector>
 
 #include "endpoints/calls/calls.hpp"
-#include "endpoints/creation.hpp"
+#include "endpoints/communicators/creation.hpp"
+#include "endpoints/communicators/groups.hpp"
+#include "endpoints/communicators/static_world.hpp"
 #include "endpoints/delivery/progress.hpp"
 #include "endpoints/delivery/requests.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
-#include "endpoints/static_world.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/rows.hpp"
@@ -22,7 +24,7 @@ namespace {
 
 using table::Kind, table::nowhere, table::place_of;
 
-enum class Answer { refused, served, handle };
+enum class Answer { refused, served, handle, replaced };
 
 template <class Row>
 struct Treatment {
@@ -57,6 +59,12 @@ struct InnerOf;
       name, template <> struct Treatment<table::rows::name> { static constexpr Answer answer = Answer::handle; };)
 #include "endpoints/served.def"
 
+#define ENDPOINTS_REPLACE(name) \
+  GAPLESS_IF_DECLARED(          \
+      name, template <> struct Treatment<table::rows::name> { static constexpr Answer answer = Answer::replaced; };)
+ENDPOINTS_REPLACED(ENDPOINTS_REPLACE)
+#undef ENDPOINTS_REPLACE
+
 /// The endpoint that a call is about; null if none of its communicators is one's. `freed_endpoint` if one was freed.
 template <class Row, class Arguments>
 Endpoint* endpoint_of(const Arguments& arguments) noexcept {
@@ -81,6 +89,26 @@ Endpoint* endpoint_of(const Arguments& arguments) noexcept {
 template <class Row>
 constexpr bool has_communicator = place_of(Row::argument_roles, Kind::communicator) != nowhere ||
                                   place_of(Row::argument_roles, Kind::communicator_place) != nowhere;
+
+template <class Row>
+constexpr bool has_group = place_of(Row::argument_roles, Kind::group) != nowhere;
+
+/// Is a group of endpoints among the arguments of a call that is not about endpoints?
+template <class Row, class Arguments>
+bool names_endpoints(const Arguments& arguments) noexcept {
+  if (groups::are_none()) return false;
+  bool found = false;
+  constexpr auto roles = Row::argument_roles;
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    const auto look = [&]<std::size_t k>() {
+      if constexpr (roles[k].kind == Kind::group)
+        found = found || groups::find(std::get<roles[k].places[0]>(arguments)) != nullptr;
+    };
+    (look.template operator()<i>(), ...);
+  }
+  (std::make_index_sequence<roles.size()>{});
+  return found;
+}
 
 template <class Row>
 constexpr bool makes_communicator = place_of(Row::argument_roles, Kind::new_communicator) != nowhere;
@@ -130,6 +158,9 @@ struct Wrapped<Row, int (*)(Arguments...)> {
 
  private:
   static int pass_on(Arguments... arguments) {
+    if constexpr (has_group<Row>) {
+      if (names_endpoints<Row>(std::tie(arguments...))) return raise_without_object(unserved(Row::name));
+    }
     const int code = InnerOf<Row>::function()(arguments...);
     if constexpr (makes_communicator<Row>) {
       const auto made = std::get<place_of(Row::argument_roles, Kind::new_communicator)>(std::tie(arguments...));
@@ -202,7 +233,8 @@ template <class Row, template <class, class> class Entry>
 void add(std::vector<gapless_variant_entry>& entries, const char* name) {
   using Function = decltype(Row::native_function());
   if (InnerOf<Row>::function() == nullptr) return;
-  if constexpr (has_communicator<Row> || makes_communicator<Row>) {
+  if constexpr (Treatment<Row>::answer != Answer::replaced &&
+                (has_communicator<Row> || makes_communicator<Row> || has_group<Row>)) {
     entries.push_back({name, reinterpret_cast<void*>(&Entry<Row, Function>::call)});
   }
 }

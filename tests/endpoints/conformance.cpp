@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "conformance_calls.hpp"
+#include "conformance_communicators.hpp"
 #include "gapless/endpoints.h"
 #include "support/allocations.hpp"
 #include "support/environment.hpp"
@@ -170,6 +171,12 @@ Run run(MPI_Comm comm) {
     distributed_graphs(comm, trace);
     part("communicators");
     communicators(comm, trace);
+    part("groups");
+    groups(comm, trace);
+    part("communicators of groups");
+    communicators_of_groups(comm, trace);
+    part("duplicates under way");
+    duplicates_under_way(comm, trace);
   }
   MPI_Op_free(&op);
   MPI_Type_free(&pair);

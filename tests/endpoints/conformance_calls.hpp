@@ -378,22 +378,4 @@ inline void distributed_graphs(MPI_Comm comm, Trace& trace) {
   }
 }
 
-inline void communicators(MPI_Comm comm, Trace& trace) {
-  MPI_Comm copy, node, none;
-  MPI_Info info;
-  MPI_Info_create(&info);
-  MPI_Info_set(info, "mpi_assert_no_any_tag", "true");
-  MPI_Comm_dup_with_info(comm, info, &copy);
-  MPI_Info_free(&info);
-  MPI_Comm_split_type(copy, MPI_COMM_TYPE_SHARED, -rank(copy), MPI_INFO_NULL, &node);
-  int sum = 0, me = rank(comm);
-  MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, node);
-  note(trace, {rank(copy), size(copy), rank(node), size(node), sum});
-  MPI_Comm_split_type(copy, me == 0 ? int{MPI_COMM_TYPE_SHARED} : int{MPI_UNDEFINED}, 0, MPI_INFO_NULL, &none);
-  note(trace, {none == MPI_COMM_NULL});
-  if (none != MPI_COMM_NULL) MPI_Comm_free(&none);
-  MPI_Comm_free(&node);
-  MPI_Comm_free(&copy);
-}
-
 }  // namespace gapless::test

@@ -15,114 +15,12 @@
 #include <thread>
 #include <vector>
 
+#include "on_endpoints.hpp"
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
 
 namespace gapless::test {
 namespace {
-
-/// How many endpoints each process has, by its rank.
-using Shape = std::function<int(int)>;
-
-Shape each(int count) {
-  return [count](int) { return count; };
-}
-int uneven(int process) { return process % 2 == 0 ? 3 : 1; }
-
-class Endpoints {
- public:
-  explicit Endpoints(const Shape& shape, MPI_Comm parent = MPI_COMM_WORLD)
-      : handles_(static_cast<std::size_t>(shape(rank()))) {
-    code = MPIX_Comm_create_endpoints(parent, static_cast<int>(handles_.size()), MPI_INFO_NULL, handles_.data());
-  }
-  /// Runs `work(handle)` on a thread for each endpoint; adds up what it returns. Frees the handles.
-  int run(const std::function<int(MPI_Comm)>& work) {
-    std::atomic<int> wrong = code != MPI_SUCCESS;
-    std::vector<std::thread> threads;
-    for (MPI_Comm& handle : handles_) {
-      threads.emplace_back([&] {
-        MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
-        wrong += work(handle);
-        wrong += MPI_Comm_free(&handle) != MPI_SUCCESS;
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    return wrong;
-  }
-  std::vector<MPI_Comm>& handles() { return handles_; }
-  int code = MPI_SUCCESS;
-
- private:
-  std::vector<MPI_Comm> handles_;
-};
-
-int on_endpoints(const Shape& shape, const std::function<int(MPI_Comm)>& work) { return Endpoints(shape).run(work); }
-
-int sum_of(const Shape& shape, int processes) {
-  int sum = 0;
-  for (int process = 0; process < processes; ++process) sum += shape(process);
-  return sum;
-}
-
-TEST(Create, RanksAreInTheOrderOfTheParent) {
-  for (const Shape& shape :
-       {each(1), each(3), Shape(uneven), Shape([](int process) { return process == 0 ? 2 : 0; })}) {
-    Endpoints endpoints(shape);
-    EXPECT_EQ(MPI_SUCCESS, endpoints.code);
-    int expected = sum_of(shape, rank());
-    for (MPI_Comm& handle : endpoints.handles()) {
-      EXPECT_EQ(expected++, rank(handle));
-      EXPECT_EQ(sum_of(shape, size()), size(handle));
-      EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&handle));
-      EXPECT_EQ(MPI_COMM_NULL, handle);
-    }
-  }
-}
-
-TEST(Create, MistakesAreErrorsOnEveryProcess) {
-  const ReturnErrors returned(MPI_COMM_WORLD);
-  MPI_Comm handle;
-  EXPECT_EQ(MPI_ERR_ARG,
-            error_class(MPIX_Comm_create_endpoints(MPI_COMM_WORLD, rank() == 0 ? -1 : 1, MPI_INFO_NULL, &handle)));
-  EXPECT_EQ(MPI_ERR_ARG, error_class(MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 1, MPI_INFO_NULL, nullptr)));
-  EXPECT_EQ(MPI_SUCCESS, MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 0, MPI_INFO_NULL, nullptr));
-}
-
-TEST(Create, OfASelfIsForThreadsOfOneProcess) {
-  Endpoints endpoints(each(3), MPI_COMM_SELF);
-  EXPECT_EQ(0, endpoints.run([](MPI_Comm comm) {
-    int sum = 0, mine = rank(comm);
-    MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
-    return size(comm) != 3 || sum != 3;
-  }));
-}
-
-TEST(Compare, KnowsAliasesDuplicatesAndProcesses) {
-  Endpoints several(each(2));
-  int result = -1;
-  MPI_Comm_compare(several.handles()[0], several.handles()[0], &result);
-  EXPECT_EQ(MPI_IDENT, result);
-  MPI_Comm_compare(several.handles()[0], several.handles()[1], &result);
-  EXPECT_EQ(MPIX_ALIASED, result);
-  MPI_Comm_compare(several.handles()[0], MPI_COMM_WORLD, &result);
-  EXPECT_EQ(MPI_UNEQUAL, result);
-  EXPECT_EQ(0, several.run([](MPI_Comm comm) {
-    MPI_Comm copy, turned;
-    int same = -1, similar = -1;
-    MPI_Comm_dup(comm, &copy);
-    MPI_Comm_split(comm, 0, -rank(comm), &turned);
-    MPI_Comm_compare(comm, copy, &same);
-    MPI_Comm_compare(turned, comm, &similar);
-    const int turned_rank = rank(turned);
-    MPI_Comm_free(&copy);
-    MPI_Comm_free(&turned);
-    return (same != MPI_CONGRUENT) + (similar != MPI_SIMILAR) + (turned_rank != size(comm) - 1 - rank(comm));
-  }));
-  Endpoints one(each(1));
-  MPI_Comm_compare(one.handles()[0], MPI_COMM_WORLD, &result);
-  EXPECT_EQ(MPI_CONGRUENT, result);
-  MPI_Comm_free(&one.handles()[0]);
-}
 
 /// Standard and synchronous sends, short and long, to everybody and from everybody.
 int all_modes(MPI_Comm comm) {
@@ -370,32 +268,6 @@ TEST(Topologies, AreAskedForWhereThereIsOne) {
       }));
 }
 
-#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
-/// The name that MPI reserves means MPI_COMM_TYPE_SHARED; a resource that is not known gives no communicator.
-TEST(Split, ByANamedResource) {
-  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
-              int wrong = 0, same = MPI_UNEQUAL;
-              MPI_Info info;
-              MPI_Info_create(&info);
-              MPI_Comm node, other;
-              wrong += MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_GUIDED, 0, info, &other) != MPI_SUCCESS;
-              wrong += other != MPI_COMM_NULL;
-              MPI_Info_set(info, "mpi_hw_resource_type", "no such thing");
-              wrong += MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_GUIDED, 0, info, &other) != MPI_SUCCESS;
-              wrong += other != MPI_COMM_NULL;
-              MPI_Info_set(info, "mpi_hw_resource_type", "mpi_shared_memory");
-              wrong += MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_GUIDED, 0, info, &other) != MPI_SUCCESS;
-              MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-              MPI_Comm_compare(node, other, &same);
-              wrong += same != MPI_CONGRUENT;
-              MPI_Info_free(&info);
-              MPI_Comm_free(&node);
-              MPI_Comm_free(&other);
-              return wrong;
-            }));
-}
-#endif
-
 /// One rank's mistake is every rank's error, and what one got wrong does not keep the communicator from the next call.
 TEST(Topologies, MistakesInDistributedGraphsAreAgreed) {
   EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
@@ -453,56 +325,6 @@ TEST(Progress, GoesOnInsideTheLibrary) {
     MPI_Barrier(MPI_COMM_WORLD);
   }
   MPI_Comm_free(&comm);
-}
-
-TEST(Handles, HaveAttributesNamesAndHandlers) {
-  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
-              int wrong = 0, flag = 0, key = MPI_KEYVAL_INVALID, length = 0;
-              int* bound = nullptr;
-              MPI_Comm_get_attr(comm, MPI_TAG_UB, &bound, &flag);
-              wrong += flag == 0 || *bound < 32767;
-              int mine = rank(comm), *found = nullptr;
-              MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, nullptr);
-              MPI_Comm_set_attr(comm, key, &mine);
-              MPI_Comm_get_attr(comm, key, &found, &flag);
-              wrong += flag == 0 || found != &mine;
-              MPI_Comm_delete_attr(comm, key);
-              MPI_Comm_free_keyval(&key);
-              char name[MPI_MAX_OBJECT_NAME];
-              MPI_Comm_set_name(comm, ("endpoint " + std::to_string(mine)).c_str());
-              MPI_Comm_get_name(comm, name, &length);
-              wrong += name != "endpoint " + std::to_string(mine);
-              wrong += error_class(MPI_Send(&mine, 1, MPI_INT, size(comm), 0, comm)) != MPI_ERR_RANK;
-              wrong += error_class(MPI_Send(&mine, 1, MPI_INT, 0, -1, comm)) != MPI_ERR_TAG;
-              wrong +=
-                  *bound < 2147483647 && error_class(MPI_Send(&mine, 1, MPI_INT, 0, *bound + 1, comm)) != MPI_ERR_TAG;
-              wrong += error_class(MPI_Send(&mine, -1, MPI_INT, 0, 0, comm)) != MPI_ERR_COUNT;
-              return wrong;
-            }));
-}
-
-TEST(Split, MakesCommunicatorsOfTheirOwn) {
-  EXPECT_EQ(0, on_endpoints(uneven, [](MPI_Comm comm) {
-              const int me = rank(comm), all = size(comm);
-              MPI_Comm half, none;
-              int wrong = 0, sum = 0;
-              MPI_Comm_split(comm, me % 2, -me, &half);
-              wrong += size(half) != (all + (me % 2 == 0 ? 1 : 0)) / 2;
-              MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, half);
-              int expected = 0;
-              for (int i = me % 2; i < all; i += 2) expected += i;
-              wrong += sum != expected;
-              MPI_Comm_split(comm, me == 0 ? 1 : MPI_UNDEFINED, 0, &none);
-              wrong += (none == MPI_COMM_NULL) != (me != 0);
-              if (none != MPI_COMM_NULL) MPI_Comm_free(&none);
-              MPI_Comm_free(&half);
-              return wrong;
-            }));
-}
-
-TEST(Free, CanBeDoneByOneThread) {
-  Endpoints endpoints(each(3));
-  for (MPI_Comm& handle : endpoints.handles()) EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&handle));
 }
 
 TEST(Finalize, WithLiveEndpointsIsAnError) {

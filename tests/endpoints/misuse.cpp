@@ -177,6 +177,81 @@ TEST(Misuse, CollectivesWithMistakes) {
   for (MPI_Comm& handle : handles) MPI_Comm_free(&handle);
 }
 
+/// A group for each handle, which is freed at the end.
+class GroupOf {
+ public:
+  explicit GroupOf(MPI_Comm comm) { MPI_Comm_group(comm, &group_); }
+  ~GroupOf() { MPI_Group_free(&group_); }
+  GroupOf(const GroupOf&) = delete;
+  GroupOf& operator=(const GroupOf&) = delete;
+  operator MPI_Group() const { return group_; }
+
+ private:
+  MPI_Group group_ = MPI_GROUP_NULL;
+};
+
+TEST(Misuse, OfGroups) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_WORLD), returned_here(MPI_COMM_SELF);
+  MPI_Comm handle = MPI_COMM_NULL;
+  MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 1, MPI_INFO_NULL, &handle);
+  {
+    const GroupOf group(handle), processes(MPI_COMM_WORLD);
+    MPI_Group made = MPI_GROUP_NULL;
+    int number = 0;
+    const int past_end = size(), twice[2] = {0, 0};
+    int backwards[1][3] = {{0, 0, 0}}, too_far[1][3] = {{0, size(), 1}};
+    EXPECT_EQ(MPI_ERR_RANK, error_class(MPI_Group_incl(group, 1, &past_end, &made)));
+    EXPECT_EQ(MPI_ERR_RANK, error_class(MPI_Group_excl(group, 2, twice, &made)));
+    EXPECT_EQ(MPI_ERR_ARG, error_class(MPI_Group_incl(group, -1, twice, &made)));
+    EXPECT_EQ(MPI_ERR_ARG, error_class(MPI_Group_range_incl(group, 1, backwards, &made)));
+    EXPECT_EQ(MPI_ERR_RANK, error_class(MPI_Group_range_excl(group, 1, too_far, &made)));
+    EXPECT_EQ(MPI_ERR_RANK, error_class(MPI_Group_translate_ranks(group, 1, &past_end, group, &number)));
+    EXPECT_EQ(MPI_ERR_ARG, error_class(MPI_Group_size(group, nullptr)));
+    // What endpoints and processes have in common is not known.
+    EXPECT_EQ(MPI_ERR_GROUP, error_class(MPI_Group_union(group, processes, &made)));
+    EXPECT_EQ(MPI_ERR_GROUP, error_class(MPI_Group_compare(processes, group, &number)));
+    const int none = MPI_PROC_NULL;
+    EXPECT_EQ(MPI_SUCCESS, MPI_Group_translate_ranks(group, 1, &none, MPI_GROUP_EMPTY, &number));
+    EXPECT_EQ(MPI_PROC_NULL, number);
+    EXPECT_EQ(MPI_GROUP_NULL, made);
+    MPI_Comm comm = MPI_COMM_NULL;
+    EXPECT_EQ(MPI_ERR_GROUP, error_class(MPI_Comm_create_group(handle, processes, 0, &comm)));
+    EXPECT_EQ(MPI_ERR_TAG, error_class(MPI_Comm_create_group(handle, group, -1, &comm)));
+    // One rank's mistake is every rank's error, or the others would wait for it.
+    EXPECT_EQ(MPI_ERR_GROUP, error_class(MPI_Comm_create(handle, rank() == 0 ? processes : group, &comm)));
+    EXPECT_EQ(MPI_COMM_NULL, comm);
+  }
+  MPI_Comm_free(&handle);
+}
+
+int refuse_to_copy(MPI_Comm, int, void*, void*, void*, int*) { return MPI_ERR_OTHER; }
+
+/// The other ranks get theirs, and what this one leaves is freed: MPI_Finalize finds nothing.
+TEST(Misuse, ADuplicateWhoseAttributesCannotBeCopied) {
+  if (!has_threads()) return;
+  std::vector<MPI_Comm> handles(2);
+  MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 2, MPI_INFO_NULL, handles.data());
+  int key = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(refuse_to_copy, MPI_COMM_NULL_DELETE_FN, &key, nullptr);
+  for (MPI_Comm handle : handles) MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
+  MPI_Comm_set_attr(handles[0], key, nullptr);
+  for (const bool is_blocking : {true, false}) {
+    const std::vector<int> codes = classes_of(handles, [is_blocking](MPI_Comm comm) {
+      MPI_Comm copy = MPI_COMM_NULL;
+      MPI_Request request = MPI_REQUEST_NULL;
+      int code = is_blocking ? MPI_Comm_dup(comm, &copy) : MPI_Comm_idup(comm, &copy, &request);
+      if (!is_blocking && code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+      if (code == MPI_SUCCESS) MPI_Comm_free(&copy);
+      return code;
+    });
+    EXPECT_NE(MPI_SUCCESS, codes[0]);
+    EXPECT_EQ(MPI_SUCCESS, codes[1]);
+  }
+  for (MPI_Comm& handle : handles) MPI_Comm_free(&handle);
+  MPI_Comm_free_keyval(&key);
+}
+
 TEST(Misuse, ABroadcastThatIsTooLongIsTruncated) {
   if (!has_threads()) return;
   const ReturnErrors returned(MPI_COMM_SELF);

@@ -75,12 +75,24 @@ void use_the_world(int processes) {
   check(std::strcmp(name, "MPI_COMM_WORLD") == 0, "name of the world");
 }
 
+void parent_and_group() {
+  MPI_Comm same;
+  MPI_Group group;
+  int relation = -1, world_rank = -1, rank = -1;
+  check(MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 1, MPI_INFO_NULL, &same) == MPI_SUCCESS, "an endpoint as parent");
+  MPI_Comm_compare(MPI_COMM_WORLD, same, &relation);
+  check(relation == MPI_CONGRUENT, "one endpoint each is the endpoint itself");
+  MPI_Comm_free(&same);
+  MPI_Comm_group(MPI_COMM_WORLD, &group);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  MPI_Group_rank(group, &rank);
+  check(rank == world_rank, "group of the world");
+  MPI_Group_free(&group);
+}
+
 void misuse() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   check(class_of(MPIX_Endpoint_attach(0)) == MPI_ERR_OTHER, "a thread attaches once");
-  MPI_Comm none;
-  check(class_of(MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 1, MPI_INFO_NULL, &none)) == MPI_ERR_UNSUPPORTED_OPERATION,
-        "an endpoint is no parent yet");
   int count = 0;
   check(class_of(MPIX_Query_endpoints(MPI_COMM_WORLD, &count)) == MPI_ERR_UNSUPPORTED_OPERATION, "no query of one");
   check(class_of(MPI_Send(&count, 1, MPI_INT, 1000, 0, MPI_COMM_WORLD)) == MPI_ERR_RANK,
@@ -118,6 +130,7 @@ int main(int argc, char** argv) {
 
   on_attached_threads([&] { use_the_world(processes); });
   // The threads have ended, so that others may attach.
+  on_attached_threads(parent_and_group);
   on_attached_threads(misuse);
   check(MPIX_Endpoint_attach(0) == MPI_SUCCESS, "the main thread attaches");
   std::thread([] { check(class_of(MPIX_Endpoint_attach(0)) == MPI_ERR_OTHER, "an endpoint is one thread's"); }).join();

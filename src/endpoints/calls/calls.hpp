@@ -1,5 +1,6 @@
 // The calls that endpoints serve. Those of served.def get the endpoint before their arguments; those that complete
-// requests and messages have the arguments alone, and stand in the place of the library's for every handle.
+// requests and messages, and those of groups, have the arguments alone, and stand in the place of the library's for
+// every handle.
 #pragma once
 
 #include "endpoints/endpoint.hpp"
@@ -9,7 +10,9 @@
 #define ENDPOINTS_REPLACED(X) \
   X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome) \
   X(Request_get_status) X(Request_get_status_all) \
-  X(Request_get_status_any) X(Request_get_status_some) X(Cancel) X(Start) X(Startall) X(Request_free) X(Mrecv) X(Mrecv_c) X(Imrecv) X(Imrecv_c) X(Finalize)
+  X(Request_get_status_any) X(Request_get_status_some) X(Cancel) X(Start) X(Startall) X(Request_free) X(Mrecv) X(Mrecv_c) X(Imrecv) X(Imrecv_c) X(Finalize) \
+  X(Group_size) X(Group_rank) X(Group_translate_ranks) X(Group_compare) X(Group_union) X(Group_intersection) \
+  X(Group_difference) X(Group_incl) X(Group_excl) X(Group_range_incl) X(Group_range_excl) X(Group_free)
 // clang-format on
 
 namespace gapless::mpi::endpoints::calls {

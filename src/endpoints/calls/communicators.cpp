@@ -3,12 +3,15 @@
 #include <cstring>
 
 #include "endpoints/calls/calls.hpp"
-#include "endpoints/creation.hpp"
+#include "endpoints/calls/forms.hpp"
+#include "endpoints/communicators/groups.hpp"
+#include "endpoints/communicators/parts.hpp"
+#include "endpoints/communicators/static_world.hpp"
 #include "endpoints/delivery/progress.hpp"
 #include "endpoints/delivery/requests.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
-#include "endpoints/static_world.hpp"
+#include "endpoints/together/together.hpp"
 #include "gapless/endpoints.h"
 #include "mpi/lifetime/errors.hpp"
 
@@ -83,22 +86,34 @@ int Attr_get(Endpoint& endpoint, MPI_Comm handle, int key, void* value, int* fla
   return get_attribute(endpoint, handle, key, value, flag);
 }
 
+int Comm_dup(Endpoint& endpoint, MPI_Comm, MPI_Comm* made) {
+  return raise(endpoint, endpoints::duplicate(endpoint, nullptr, made));
+}
+
+int Comm_dup_with_info(Endpoint& endpoint, MPI_Comm, MPI_Info info, MPI_Comm* made) {
+  return raise(endpoint, endpoints::duplicate(endpoint, &info, made));
+}
+
 namespace {
 
-int duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made) {
-  const int code = split(endpoint, 0, endpoint.rank, true, made, info);
-  if (code != MPI_SUCCESS) return raise(endpoint, code);
-  find(*made)->topology = endpoint.topology;
-  return MPI_SUCCESS;
+int begin_duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made, MPI_Request* request) {
+  if (made == nullptr || request == nullptr) return MPI_ERR_ARG;
+  auto schedule = std::make_unique<Schedule>(endpoint, true);
+  schedule->wait_for(endpoints::begin_duplicate(endpoint, info, made));
+  return start_under_request(std::move(schedule), request);
 }
 
 }  // namespace
 
-int Comm_dup(Endpoint& endpoint, MPI_Comm, MPI_Comm* made) { return duplicate(endpoint, nullptr, made); }
-
-int Comm_dup_with_info(Endpoint& endpoint, MPI_Comm, MPI_Info info, MPI_Comm* made) {
-  return duplicate(endpoint, &info, made);
+int Comm_idup(Endpoint& endpoint, MPI_Comm, MPI_Comm* made, MPI_Request* request) {
+  return raise(endpoint, begin_duplicate(endpoint, nullptr, made, request));
 }
+
+GAPLESS_IF_DECLARED(
+    Comm_idup_with_info,
+    int Comm_idup_with_info(Endpoint& endpoint, MPI_Comm, MPI_Info info, MPI_Comm* made, MPI_Request* request) {
+      return raise(endpoint, begin_duplicate(endpoint, &info, made, request));
+    })
 
 namespace {
 
@@ -125,13 +140,60 @@ int Comm_split_type(Endpoint& endpoint, MPI_Comm, int type, int key, MPI_Info in
   if (!by_node && !is_guided && type != MPI_UNDEFINED) return raise(endpoint, unserved("MPI_Comm_split_type"));
   int node = 0;
   int code = find_node(endpoint, node);
-  if (code == MPI_SUCCESS) code = split(endpoint, by_node ? node : MPI_UNDEFINED, key, false, made);
+  if (code == MPI_SUCCESS) code = split(endpoint, {by_node ? node : MPI_UNDEFINED, key}, made);
   return raise(endpoint, code);
 }
 
 int Comm_split(Endpoint& endpoint, MPI_Comm, int colour, int key, MPI_Comm* made) {
   if (colour < 0 && colour != MPI_UNDEFINED) return raise(endpoint, MPI_ERR_ARG);
-  return raise(endpoint, split(endpoint, colour, key, false, made));
+  return raise(endpoint, split(endpoint, {colour, key}, made));
+}
+
+namespace {
+
+/// The ranks of a group's members; false if one is no rank of the communicator.
+bool find_ranks(const Communicator& communicator, const Group& group, std::vector<int>& ranks) {
+  const std::vector<Identity>& all = communicator.identities;
+  for (const Identity& member : group.members) {
+    const auto found = std::find(all.begin(), all.end(), member);
+    if (found == all.end()) return false;
+    ranks.push_back(static_cast<int>(found - all.begin()));
+  }
+  return true;
+}
+
+/// The place of the endpoint among the members of a group that the program gives, or MPI_UNDEFINED. An error class.
+int look_at_group(const Endpoint& endpoint, MPI_Group handle, std::vector<int>& members, int& place) {
+  place = MPI_UNDEFINED;
+  if (handle == MPI_GROUP_EMPTY) return MPI_SUCCESS;
+  const auto group = groups::find(handle);
+  if (group == nullptr || !find_ranks(*endpoint.communicator, *group, members)) return MPI_ERR_GROUP;
+  const auto found = std::find(members.begin(), members.end(), endpoint.rank);
+  if (found != members.end()) place = static_cast<int>(found - members.begin());
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int Comm_create(Endpoint& endpoint, MPI_Comm, MPI_Group group, MPI_Comm* made) {
+  std::vector<int> members;
+  Choice mine;
+  mine.mistake = made == nullptr ? MPI_ERR_ARG : look_at_group(endpoint, group, members, mine.key);
+  // Groups have no member in common unless they are the same.
+  if (mine.mistake == MPI_SUCCESS && mine.key != MPI_UNDEFINED)
+    mine.colour = *std::min_element(members.begin(), members.end());
+  return raise(endpoint, split(endpoint, mine, made));
+}
+
+int Comm_create_group(Endpoint& endpoint, MPI_Comm, MPI_Group group, int tag, MPI_Comm* made) {
+  std::vector<int> members;
+  int place = MPI_UNDEFINED;
+  if (made == nullptr) return raise(endpoint, MPI_ERR_ARG);
+  if (tag < 0 || tag > endpoint.communicator->tag_upper_bound) return raise(endpoint, MPI_ERR_TAG);
+  const int code = look_at_group(endpoint, group, members, place);
+  *made = MPI_COMM_NULL;
+  if (code != MPI_SUCCESS || place == MPI_UNDEFINED) return raise(endpoint, code);
+  return raise(endpoint, make_of_group(endpoint, members, tag, made));
 }
 
 int Comm_free(Endpoint& endpoint, MPI_Comm* handle) {
@@ -151,6 +213,15 @@ int Comm_free(Endpoint& endpoint, MPI_Comm* handle) {
     endpoint.close();
   }
   return code;
+}
+
+int Comm_disconnect(Endpoint& endpoint, MPI_Comm* handle) {
+  drive_until(endpoint, [&] {
+    const std::scoped_lock lock(endpoint.schedules_mutex, endpoint.lock);
+    return !endpoint.has_work();
+  });
+  const int code = together::barrier(endpoint);
+  return code == MPI_SUCCESS ? Comm_free(endpoint, handle) : raise(endpoint, code);
 }
 
 int Finalize() {

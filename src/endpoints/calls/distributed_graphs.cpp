@@ -8,7 +8,7 @@
 
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/calls/topology.hpp"
-#include "endpoints/creation.hpp"
+#include "endpoints/communicators/parts.hpp"
 #include "mpi/table/unweighted.hpp"
 
 namespace gapless::mpi::endpoints::calls {
@@ -82,7 +82,7 @@ int gather_edges(Endpoint& endpoint, const std::vector<Edge>& mine, std::vector<
 }
 
 int make_with(Endpoint& endpoint, Topology graph, MPI_Comm* made) {
-  const int code = split(endpoint, 0, endpoint.rank, false, made);
+  const int code = split(endpoint, {0, endpoint.rank}, made);
   if (code != MPI_SUCCESS) return raise(endpoint, code);
   attach_topology(*made, std::move(graph));
   return MPI_SUCCESS;

@@ -7,7 +7,7 @@
 
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/calls/topology.hpp"
-#include "endpoints/creation.hpp"
+#include "endpoints/communicators/parts.hpp"
 
 namespace gapless::mpi::endpoints {
 
@@ -103,7 +103,7 @@ int check_graph(const Endpoint& endpoint, int nodes, const int* index, const int
 
 /// The first `ranks` ranks in a communicator of their own; others get MPI_COMM_NULL. An error code, not raised.
 int make_of_first(Endpoint& endpoint, int ranks, MPI_Comm* made) {
-  return split(endpoint, endpoint.rank < ranks ? 0 : MPI_UNDEFINED, endpoint.rank, false, made);
+  return split(endpoint, {endpoint.rank < ranks ? 0 : MPI_UNDEFINED, endpoint.rank}, made);
 }
 
 std::pair<int, int> edges_of(const Topology& graph, int rank) noexcept {
@@ -194,7 +194,7 @@ int Cart_sub(Endpoint& endpoint, MPI_Comm, const int* remains, MPI_Comm* made) {
     dimensions.push_back(grid->dimensions[d]);
     periods.push_back(grid->periods[d]);
   }
-  code = split(endpoint, colour, rank, false, made);
+  code = split(endpoint, {colour, rank}, made);
   if (code != MPI_SUCCESS) return raise(endpoint, code);
   attach_topology(*made, make_grid(std::move(dimensions), std::move(periods), rank));
   return MPI_SUCCESS;

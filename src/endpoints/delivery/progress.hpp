@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <span>
 #include <thread>
@@ -23,13 +24,24 @@ void progress_of_all();
 /// Precondition: no endpoint is left. After it gapless's thread makes no call of the library.
 void end_progress();
 
+/// Lets other threads run. Who has waited for so many rounds, some milliseconds, can wait a little longer, and yielding
+/// does not help threads of other processes for which there is no core.
+inline void give_way(unsigned rounds) {
+  constexpr unsigned long_wait = 1 << 15;
+  if (rounds > long_wait) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  } else {
+    std::this_thread::yield();
+  }
+}
+
 /// Gives way now and then, for threads that wait may be more than there are cores.
 class Patience {
  public:
   void wait() {
     if (++rounds_ % 4096 == 0) progress_of_all();
     if (rounds_ % 64 == 0) {
-      std::this_thread::yield();
+      give_way(rounds_);
     } else {
       pause();
     }

@@ -66,6 +66,12 @@ void Schedule::combine(const Data& left, const Data& right, MPI_Op operation) {
 
 void Schedule::fence() { steps_.push_back({Step::Kind::fence}); }
 
+void Schedule::wait_for(std::function<bool(int& code)> is_over) {
+  Step step{Step::Kind::wait};
+  step.is_over = std::move(is_over);
+  steps_.push_back(std::move(step));
+}
+
 Elements* Schedule::elements(MPI_Count count, MPI_Datatype datatype) {
   elements_.push_back(std::make_unique<Elements>(count, datatype));
   if (!*elements_.back()) fail(MPI_ERR_NO_MEM);
@@ -128,6 +134,7 @@ void Schedule::take(const Step& step) {
       failure = combine_now(step.data, step.other, step.operation);
       break;
     case Step::Kind::fence:
+    case Step::Kind::wait:
       break;
   }
   if (failure != MPI_SUCCESS && code == MPI_SUCCESS) code = failure;
@@ -164,7 +171,11 @@ bool Schedule::advance() {
     end_round();
     if (next_ == steps_.size()) return true;
     while (next_ < steps_.size()) {
-      const Step& step = steps_[next_++];
+      const Step& step = steps_[next_];
+      int failure = MPI_SUCCESS;
+      if (step.kind == Step::Kind::wait && !step.is_over(failure)) return false;
+      ++next_;
+      if (failure != MPI_SUCCESS && code == MPI_SUCCESS) code = failure;
       if (step.kind == Step::Kind::fence) break;
       take(step);
     }

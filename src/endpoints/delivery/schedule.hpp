@@ -5,6 +5,7 @@
 // list, and a persistent one is the list run again.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -41,6 +42,8 @@ class Schedule : public Task {
   /// right = left op right
   void combine(const Data& left, const Data& right, MPI_Op operation);
   void fence();
+  /// Goes on once `is_over(code)` says so, which is asked again and again, and whose code is the schedule's.
+  void wait_for(std::function<bool(int& code)> is_over);
 
   /// Memory that lives as long as the schedule; null if there is none to be had, and the schedule ends in that error.
   Elements* elements(MPI_Count count, MPI_Datatype datatype);
@@ -66,13 +69,14 @@ class Schedule : public Task {
 
  private:
   struct Step {
-    enum class Kind : std::uint8_t { send, receive, copy, combine, fence } kind;
+    enum class Kind : std::uint8_t { send, receive, copy, combine, fence, wait } kind;
     Data data{}, other{};
     int peer = 0, tag = 0;
     Context context = Context::collective;
     Mode mode = Mode::standard;
     bool tell = false;
     MPI_Op operation{};
+    std::function<bool(int& code)> is_over{};
   };
   void restart();
   void take(const Step& step);

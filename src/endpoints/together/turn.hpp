@@ -26,7 +26,7 @@ void wait_until(Endpoint& endpoint, Condition is_met) {
     }
     if (rounds % idle_endpoint == 0 || outstanding_operations() != 0) progress(endpoint);
     if (rounds % all_endpoints == 0) progress_of_all();
-    std::this_thread::yield();
+    give_way(rounds);
   }
 }
 

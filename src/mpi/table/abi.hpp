@@ -37,7 +37,7 @@
                       row(ompi_mpi_long_double) row(ompi_mpi_c_long_double_complex) row(ompi_mpi_op_min)            \
                           row(ompi_mpi_op_sum) row(ompi_mpi_op_prod) row(ompi_mpi_op_land) row(ompi_mpi_op_band)    \
                               row(ompi_mpi_op_lor) row(ompi_mpi_op_bor) row(ompi_mpi_op_lxor) row(ompi_mpi_op_bxor) \
-                                  row(ompi_mpi_op_minloc) row(ompi_mpi_op_maxloc)
+                                  row(ompi_mpi_op_minloc) row(ompi_mpi_op_maxloc) row(ompi_mpi_group_empty)
 
 namespace gapless::mpi {
 struct OpenMpiData {

@@ -1,6 +1,6 @@
 // More endpoints than cores give nothing, for each wants a thread that runs. Cores are shared by the processes of a
 // node that the system may run on the same ones.
-#include "endpoints/useful.hpp"
+#include "endpoints/communicators/useful.hpp"
 
 #include <sched.h>
 #include <unistd.h>
@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "endpoints/creation.hpp"
+#include "endpoints/communicators/creation.hpp"
+#include "endpoints/communicators/static_world.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
-#include "endpoints/static_world.hpp"
 #include "mpi/lifetime/errors.hpp"
 
 namespace gapless::mpi::endpoints {

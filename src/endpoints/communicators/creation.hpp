@@ -1,7 +1,6 @@
-// How endpoints communicators are made, from a communicator of processes or from each other.
+// MPIX_Comm_create_endpoints: ranks for threads, from a communicator of processes or of endpoints.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "endpoints/endpoint.hpp"
@@ -12,20 +11,14 @@ namespace gapless::mpi::endpoints {
 /// MPIX_Comm_create_endpoints.
 int create(MPI_Comm parent, int my_count, MPI_Info info, MPI_Comm* handles) noexcept;
 
-/// Splits an endpoint's communicator; every endpoint gets a handle that `make_handle` makes, or MPI_COMM_NULL for the
-/// colour MPI_UNDEFINED. Collective over the endpoints. `info`: a duplicate's, if not null. An error code, not raised.
-int split(Endpoint& endpoint, int colour, int key, bool duplicates, MPI_Comm* made, const MPI_Info* info = nullptr);
-
-/// A number that endpoints have in common where the library says that their processes share memory. Collective over the
-/// endpoints. An error code, not raised.
-int find_node(Endpoint& endpoint, int& node);
-
 /// Raises the error of a call that takes communicators of processes, if `parent` is an endpoint's handle, or was one.
 int refuse_endpoint(MPI_Comm parent, const char* function) noexcept;
 
 /// MPI_Comm_free on an endpoint's handle; sets it to MPI_COMM_NULL. An error code.
 int free_handle(MPI_Comm* handle) noexcept;
 
+/// How the shim is told where calls go from here on.
+void set_redirect(gapless_redirect redirect) noexcept;
 /// Where every function leads once there are endpoints. Precondition: load_inner().
 const std::vector<gapless_variant_entry>& wrapped_entries();
 /// The same, where threads attach to endpoints.

@@ -1,11 +1,11 @@
-#include "endpoints/static_world.hpp"
+#include "endpoints/communicators/static_world.hpp"
 
 #include <atomic>
 #include <exception>
 #include <memory>
 #include <vector>
 
-#include "endpoints/creation.hpp"
+#include "endpoints/communicators/creation.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
 #include "mpi/lifetime/errors.hpp"

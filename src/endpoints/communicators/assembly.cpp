@@ -1,0 +1,164 @@
+#include "endpoints/communicators/assembly.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include "endpoints/errors.hpp"
+#include "endpoints/inner.hpp"
+
+namespace gapless::mpi::endpoints {
+namespace {
+
+int bits_for(std::size_t values) noexcept {
+  int bits = 0;
+  while ((std::size_t{1} << bits) < values) ++bits;
+  return bits;
+}
+
+/// How many bits all of the library's tags have.
+int tag_bits(MPI_Comm base) noexcept {
+  if (base == MPI_COMM_NULL) return 31;
+  int* bound = nullptr;
+  int flag = 0, bits = 0;
+  inner.Comm_get_attr(base, MPI_TAG_UB, &bound, &flag);
+  // Open MPI knows it of the world alone.
+  if (flag == 0) inner.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag);
+  while (flag != 0 && bits < 31 && ((std::int64_t{1} << (bits + 1)) - 1) <= *bound) ++bits;
+  return bits;
+}
+
+/// What of the library's tags is left for the program; false if that is less than MPI promises it.
+bool make_format(Communicator& communicator) {
+  constexpr int least_bits = 15, kind_bits = 2;
+  communicator.library_tag_bits = tag_bits(communicator.base);
+  communicator.format.user_bits =
+      communicator.library_tag_bits - kind_bits - bits_for(static_cast<std::size_t>(communicator.most_locals));
+  communicator.tag_upper_bound = communicator.format.upper_bound();
+  return communicator.format.user_bits >= least_bits;
+}
+
+/// What collectives in two levels need to know.
+void lay_out_levels(Communicator& communicator) {
+  int block = 0;
+  for (std::size_t process = 0; process < communicator.ranks.size(); ++process) {
+    const int locals = static_cast<int>(communicator.ranks[process].size());
+    if (static_cast<int>(process) == communicator.process) communicator.first_block = block;
+    communicator.leaders.push_back(communicator.populated);
+    communicator.most_locals = std::max(communicator.most_locals, locals);
+    communicator.populated += locals != 0 ? 1 : 0;
+    block += locals;
+  }
+  communicator.is_in_order = std::is_sorted(communicator.places.begin(), communicator.places.end(),
+                                            [](const Place& a, const Place& b) { return a.process < b.process; });
+  const int mine = communicator.local_count();
+  if (mine != 0)
+    communicator.seats = std::make_unique<Seats>(static_cast<std::size_t>(mine), communicator.ranks.size());
+}
+
+/// Who is where, and what is left of tags.
+int lay_out(Communicator& communicator, int processes) {
+  communicator.ranks.resize(static_cast<std::size_t>(processes));
+  for (std::size_t rank = 0; rank < communicator.places.size(); ++rank)
+    communicator.ranks[static_cast<std::size_t>(communicator.places[rank].process)].push_back(static_cast<int>(rank));
+  lay_out_levels(communicator);
+  if (make_format(communicator)) return MPI_SUCCESS;
+  return code_with_text(MPI_ERR_OTHER, "MPIX_Comm_create_endpoints",
+                        "more endpoints than this MPI library's tags have room for");
+}
+
+/// Makes the lanes, and the communicator of processes with endpoints.
+int connect(Communicator& communicator) {
+  for (int lane = 0; communicator.has_peers() && lane < communicator.most_locals; ++lane) {
+    MPI_Comm made = MPI_COMM_NULL;
+    if (const int code = inner.Comm_split(communicator.base, 0, communicator.process, &made); code != MPI_SUCCESS)
+      return code;
+    communicator.lanes.push_back(made);
+    inner.Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+  }
+  if (communicator.populated < 2) return MPI_SUCCESS;
+  if (communicator.populated == static_cast<int>(communicator.ranks.size())) {
+    communicator.processes = communicator.base;
+    return MPI_SUCCESS;
+  }
+  const int colour = communicator.local_count() != 0 ? 0 : MPI_UNDEFINED;
+  const int code = inner.Comm_split(communicator.base, colour, communicator.process, &communicator.processes);
+  if (communicator.processes != MPI_COMM_NULL) inner.Comm_set_errhandler(communicator.processes, MPI_ERRORS_RETURN);
+  return code;
+}
+
+/// Makes this process's endpoints, which claim() then takes.
+void open(const std::shared_ptr<Communicator>& communicator) {
+  const std::vector<int>& mine = communicator->ranks[static_cast<std::size_t>(communicator->process)];
+  for (const int rank : mine) {
+    auto endpoint = std::make_shared<Endpoint>();
+    endpoint->communicator = communicator;
+    endpoint->rank = rank;
+    endpoint->local = communicator->places[static_cast<std::size_t>(rank)].local;
+    endpoint->outgoing.resize(mine.size());
+    communicator->inboxes.push_back(std::make_unique<Inbox>(mine.size()));
+    communicator->unclaimed.push_back(std::move(endpoint));
+  }
+}
+
+}  // namespace
+
+std::uint64_t identity_of_process() {
+  static const std::uint64_t mine = [] {
+    std::random_device random;
+    return (std::uint64_t{random()} << 32) | random();
+  }();
+  return mine;
+}
+
+std::uint64_t next_number(std::uint64_t count) {
+  static std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(count);
+}
+
+int assemble(const std::shared_ptr<Communicator>& communicator, int processes) {
+  int code = lay_out(*communicator, processes);
+  if (code == MPI_SUCCESS) code = connect(*communicator);
+  if (code == MPI_SUCCESS) open(communicator);
+  return code;
+}
+
+int make_handle(MPI_Comm* handle) noexcept {
+  static std::mutex mutex;
+  static MPI_Comm seed = MPI_COMM_NULL;
+  static bool is_made = false;
+  const std::lock_guard lock(mutex);
+  if (!is_made) {
+    if (const int code = inner.Comm_split(MPI_COMM_SELF, 0, 0, &seed); code != MPI_SUCCESS) return code;
+    inner.Comm_set_errhandler(seed, MPI_ERRORS_RETURN);
+    is_made = true;
+  }
+  return inner.Comm_split(seed, 0, 0, handle);
+}
+
+int make_handle_like(MPI_Comm like, MPI_Comm* handle) noexcept {
+  if (const int code = make_handle(handle); code != MPI_SUCCESS) return code;
+  MPI_Errhandler handler;
+  inner.Comm_get_errhandler(like, &handler);
+  inner.Comm_set_errhandler(*handle, handler);
+  native.Errhandler_free(&handler);
+  return MPI_SUCCESS;
+}
+
+int claim(Communicator& communicator, int local, MPI_Comm handle) {
+  std::shared_ptr<Endpoint> endpoint;
+  {
+    const std::lock_guard lock(communicator.mutex);
+    endpoint = std::move(communicator.unclaimed[static_cast<std::size_t>(local)]);
+  }
+  endpoint->handle = handle;
+  return enter(endpoint) ? MPI_SUCCESS
+                         : code_with_text(MPI_ERR_OTHER, "MPIX_Comm_create_endpoints", "too many endpoints");
+}
+
+void give_up(Communicator& communicator) noexcept {
+  std::vector<std::shared_ptr<Endpoint>> last;  // each keeps the communicator, which keeps them
+  const std::lock_guard lock(communicator.mutex);
+  last.swap(communicator.unclaimed);
+}
+
+}  // namespace gapless::mpi::endpoints

@@ -1,0 +1,28 @@
+// How an endpoints communicator is put together once it is known which ranks it has and where they live.
+#pragma once
+
+#include <memory>
+
+#include "endpoints/endpoint.hpp"
+
+namespace gapless::mpi::endpoints {
+
+/// Unique in the job, as far as random numbers are.
+std::uint64_t identity_of_process();
+/// The first of `count` numbers that no other endpoint of this process has.
+std::uint64_t next_number(std::uint64_t count);
+
+/// Fills in everything from `base`, `process`, `places` and `identities`, and waits for the other processes. An error
+/// code.
+int assemble(const std::shared_ptr<Communicator>& communicator, int processes);
+
+/// A communicator of this process alone, from which handles are made.
+int make_handle(MPI_Comm* handle) noexcept;
+/// The same, with the error handler of another.
+int make_handle_like(MPI_Comm like, MPI_Comm* handle) noexcept;
+/// Gives an endpoint its handle. An error code.
+int claim(Communicator& communicator, int local, MPI_Comm handle);
+/// Nobody will claim what is left. Precondition: the caller keeps the communicator.
+void give_up(Communicator& communicator) noexcept;
+
+}  // namespace gapless::mpi::endpoints

@@ -1,0 +1,47 @@
+// Communicators made from an endpoints communicator: by colour, of the members of a group, or as a duplicate. Every
+// endpoint concerned calls; each gets an error code, which is not raised.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "endpoints/endpoint.hpp"
+
+namespace gapless::mpi::endpoints {
+
+/// What an endpoint says in a split.
+struct Choice {
+  int colour = MPI_UNDEFINED;  ///< MPI_UNDEFINED: none of them
+  int key = 0;                 ///< its place among those of its colour
+  int mistake = MPI_SUCCESS;   ///< an error class that all endpoints get, and no communicator
+};
+
+/// A rank of a new communicator: the rank at whose process it lives, and who it is.
+struct Member {
+  int rank;
+  Identity identity;
+};
+
+/// The communicator of some members, made by one thread of each process that has any of them. Null in other processes.
+/// `tag` tells those apart that are made at a time.
+int make_part(const Communicator& whole, const std::vector<Member>& members, int tag,
+              std::shared_ptr<Communicator>& made);
+
+/// Collective over the endpoints. `made`: MPI_COMM_NULL for those without a colour.
+int split(Endpoint& endpoint, const Choice& mine, MPI_Comm* made);
+/// Collective over the endpoints. `info`: the duplicate's; null: the same.
+int duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made);
+/// Collective over `members`, ranks of the communicator in their new order, of which the caller is one.
+int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, MPI_Comm* made);
+
+/// Begins a duplicate, the endpoints' next collective, and makes the caller's handle. A thread makes the communicator:
+/// the library's own MPI_Comm_idup hangs in Open MPI 5.0.11 where any communicator is made while one is under way.
+/// Returns a function that tells whether all is done, with the code; after that the handle is good.
+std::function<bool(int& code)> begin_duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* handle);
+
+/// A number that endpoints have in common where the library says that their processes share memory. Collective over the
+/// endpoints.
+int find_node(Endpoint& endpoint, int& node);
+
+}  // namespace gapless::mpi::endpoints

@@ -1,0 +1,241 @@
+// How endpoints communicators are made, compared and freed, on threads as ranks.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <array>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gapless/endpoints.h"
+#include "on_endpoints.hpp"
+#include "support/environment.hpp"
+
+namespace gapless::test {
+namespace {
+
+int sum_of(const Shape& shape, int processes) {
+  int sum = 0;
+  for (int process = 0; process < processes; ++process) sum += shape(process);
+  return sum;
+}
+
+TEST(Create, RanksAreInTheOrderOfTheParent) {
+  for (const Shape& shape :
+       {each(1), each(3), Shape(uneven), Shape([](int process) { return process == 0 ? 2 : 0; })}) {
+    Endpoints endpoints(shape);
+    EXPECT_EQ(MPI_SUCCESS, endpoints.code);
+    int expected = sum_of(shape, rank());
+    for (MPI_Comm& handle : endpoints.handles()) {
+      EXPECT_EQ(expected++, rank(handle));
+      EXPECT_EQ(sum_of(shape, size()), size(handle));
+      EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&handle));
+      EXPECT_EQ(MPI_COMM_NULL, handle);
+    }
+  }
+}
+
+TEST(Create, MistakesAreErrorsOnEveryProcess) {
+  const ReturnErrors returned(MPI_COMM_WORLD);
+  MPI_Comm handle;
+  EXPECT_EQ(MPI_ERR_ARG,
+            error_class(MPIX_Comm_create_endpoints(MPI_COMM_WORLD, rank() == 0 ? -1 : 1, MPI_INFO_NULL, &handle)));
+  EXPECT_EQ(MPI_ERR_ARG, error_class(MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 1, MPI_INFO_NULL, nullptr)));
+  EXPECT_EQ(MPI_SUCCESS, MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 0, MPI_INFO_NULL, nullptr));
+}
+
+TEST(Create, OfASelfIsForThreadsOfOneProcess) {
+  Endpoints endpoints(each(3), MPI_COMM_SELF);
+  EXPECT_EQ(0, endpoints.run([](MPI_Comm comm) {
+    int sum = 0, mine = rank(comm);
+    MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+    return size(comm) != 3 || sum != 3;
+  }));
+}
+
+TEST(Compare, KnowsAliasesDuplicatesAndProcesses) {
+  Endpoints several(each(2));
+  int result = -1;
+  MPI_Comm_compare(several.handles()[0], several.handles()[0], &result);
+  EXPECT_EQ(MPI_IDENT, result);
+  MPI_Comm_compare(several.handles()[0], several.handles()[1], &result);
+  EXPECT_EQ(MPIX_ALIASED, result);
+  MPI_Comm_compare(several.handles()[0], MPI_COMM_WORLD, &result);
+  EXPECT_EQ(MPI_UNEQUAL, result);
+  EXPECT_EQ(0, several.run([](MPI_Comm comm) {
+    MPI_Comm copy, turned;
+    int same = -1, similar = -1;
+    MPI_Comm_dup(comm, &copy);
+    MPI_Comm_split(comm, 0, -rank(comm), &turned);
+    MPI_Comm_compare(comm, copy, &same);
+    MPI_Comm_compare(turned, comm, &similar);
+    const int turned_rank = rank(turned);
+    MPI_Comm_free(&copy);
+    MPI_Comm_free(&turned);
+    return (same != MPI_CONGRUENT) + (similar != MPI_SIMILAR) + (turned_rank != size(comm) - 1 - rank(comm));
+  }));
+  Endpoints one(each(1));
+  MPI_Comm_compare(one.handles()[0], MPI_COMM_WORLD, &result);
+  EXPECT_EQ(MPI_CONGRUENT, result);
+  MPI_Comm_free(&one.handles()[0]);
+}
+
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+/// The name that MPI reserves means MPI_COMM_TYPE_SHARED; a resource that is not known gives no communicator.
+TEST(Split, ByANamedResource) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              int wrong = 0, same = MPI_UNEQUAL;
+              MPI_Info info;
+              MPI_Info_create(&info);
+              MPI_Comm node, other;
+              wrong += MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_GUIDED, 0, info, &other) != MPI_SUCCESS;
+              wrong += other != MPI_COMM_NULL;
+              MPI_Info_set(info, "mpi_hw_resource_type", "no such thing");
+              wrong += MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_GUIDED, 0, info, &other) != MPI_SUCCESS;
+              wrong += other != MPI_COMM_NULL;
+              MPI_Info_set(info, "mpi_hw_resource_type", "mpi_shared_memory");
+              wrong += MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_GUIDED, 0, info, &other) != MPI_SUCCESS;
+              MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+              MPI_Comm_compare(node, other, &same);
+              wrong += same != MPI_CONGRUENT;
+              MPI_Info_free(&info);
+              MPI_Comm_free(&node);
+              MPI_Comm_free(&other);
+              return wrong;
+            }));
+}
+#endif
+
+TEST(Handles, HaveAttributesNamesAndHandlers) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              int wrong = 0, flag = 0, key = MPI_KEYVAL_INVALID, length = 0;
+              int* bound = nullptr;
+              MPI_Comm_get_attr(comm, MPI_TAG_UB, &bound, &flag);
+              wrong += flag == 0 || *bound < 32767;
+              int mine = rank(comm), *found = nullptr;
+              MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, nullptr);
+              MPI_Comm_set_attr(comm, key, &mine);
+              MPI_Comm_get_attr(comm, key, &found, &flag);
+              wrong += flag == 0 || found != &mine;
+              MPI_Comm_delete_attr(comm, key);
+              MPI_Comm_free_keyval(&key);
+              char name[MPI_MAX_OBJECT_NAME];
+              MPI_Comm_set_name(comm, ("endpoint " + std::to_string(mine)).c_str());
+              MPI_Comm_get_name(comm, name, &length);
+              wrong += name != "endpoint " + std::to_string(mine);
+              wrong += error_class(MPI_Send(&mine, 1, MPI_INT, size(comm), 0, comm)) != MPI_ERR_RANK;
+              wrong += error_class(MPI_Send(&mine, 1, MPI_INT, 0, -1, comm)) != MPI_ERR_TAG;
+              wrong +=
+                  *bound < 2147483647 && error_class(MPI_Send(&mine, 1, MPI_INT, 0, *bound + 1, comm)) != MPI_ERR_TAG;
+              wrong += error_class(MPI_Send(&mine, -1, MPI_INT, 0, 0, comm)) != MPI_ERR_COUNT;
+              return wrong;
+            }));
+}
+
+TEST(Split, MakesCommunicatorsOfTheirOwn) {
+  EXPECT_EQ(0, on_endpoints(uneven, [](MPI_Comm comm) {
+              const int me = rank(comm), all = size(comm);
+              MPI_Comm half, none;
+              int wrong = 0, sum = 0;
+              MPI_Comm_split(comm, me % 2, -me, &half);
+              wrong += size(half) != (all + (me % 2 == 0 ? 1 : 0)) / 2;
+              MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, half);
+              int expected = 0;
+              for (int i = me % 2; i < all; i += 2) expected += i;
+              wrong += sum != expected;
+              MPI_Comm_split(comm, me == 0 ? 1 : MPI_UNDEFINED, 0, &none);
+              wrong += (none == MPI_COMM_NULL) != (me != 0);
+              if (none != MPI_COMM_NULL) MPI_Comm_free(&none);
+              MPI_Comm_free(&half);
+              return wrong;
+            }));
+}
+
+TEST(Free, CanBeDoneByOneThread) {
+  Endpoints endpoints(each(3));
+  for (MPI_Comm& handle : endpoints.handles()) EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&handle));
+}
+
+/// Rank r of the parent asks for r % 3 ranks, whose order is that of the parent's.
+int of_endpoints(MPI_Comm parent) {
+  const int me = rank(parent), all = size(parent), count = me % 3;
+  std::array<MPI_Comm, 2> handles = {MPI_COMM_NULL, MPI_COMM_NULL};
+  int wrong = MPIX_Comm_create_endpoints(parent, count, MPI_INFO_NULL, handles.data()) != MPI_SUCCESS;
+  int first = 0, total = 0;
+  for (int i = 0; i < all; ++i) {
+    if (i < me) first += i % 3;
+    total += i % 3;
+  }
+  std::atomic<int> wrong_inside = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      MPI_Comm comm = handles[static_cast<std::size_t>(i)];
+      const int mine = rank(comm);
+      int sum = 0, relation = -1;
+      MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+      MPI_Comm_compare(comm, parent, &relation);
+      wrong_inside += mine != first + i || size(comm) != total || sum != total * (total - 1) / 2;
+      wrong_inside += relation != MPI_UNEQUAL;
+      MPI_Comm_free(&comm);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return wrong + wrong_inside;
+}
+
+TEST(Create, EndpointsOfEndpoints) {
+  for (const Shape& shape : {each(3), Shape(uneven)}) EXPECT_EQ(0, on_endpoints(shape, of_endpoints));
+}
+
+/// One each is the endpoint itself; a mistake of one is every rank's error.
+TEST(Create, EndpointsOfEndpointsAreComparedAndChecked) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm parent) {
+              MPI_Comm same = MPI_COMM_NULL, none = MPI_COMM_NULL;
+              int relation = -1;
+              int wrong = MPIX_Comm_create_endpoints(parent, 1, MPI_INFO_NULL, &same) != MPI_SUCCESS;
+              MPI_Comm_compare(parent, same, &relation);
+              wrong += relation != MPI_CONGRUENT;
+              MPI_Comm_free(&same);
+              const int count = rank(parent) == 1 ? -1 : 1;
+              wrong += error_class(MPIX_Comm_create_endpoints(parent, count, MPI_INFO_NULL, &none)) != MPI_ERR_ARG;
+              return wrong + (none != MPI_COMM_NULL);
+            }));
+}
+
+/// Threads of one endpoint make communicators of overlapping groups at a time, told apart by tags.
+TEST(CreateGroup, ByThreadsOfOneEndpointAtATime) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              constexpr int times = 10;
+              const int me = rank(comm), all = size(comm);
+              std::atomic<int> wrong = 0;
+              std::vector<std::thread> threads;
+              for (const int tag : {3, 4, 30000}) {
+                threads.emplace_back([&, tag] {
+                  MPI_Group everyone, some;
+                  MPI_Comm_group(comm, &everyone);
+                  int range[1][3] = {{tag == 4 ? 1 : 0, all - 1, 1}};
+                  MPI_Group_range_incl(everyone, 1, range, &some);
+                  for (int time = 0; time < times; ++time) {
+                    MPI_Comm made = MPI_COMM_NULL;
+                    wrong += MPI_Comm_create_group(comm, some, tag, &made) != MPI_SUCCESS;
+                    if ((made == MPI_COMM_NULL) != (me < range[0][0])) ++wrong;
+                    if (made == MPI_COMM_NULL) continue;
+                    int highest = 0;
+                    MPI_Allreduce(&tag, &highest, 1, MPI_INT, MPI_MAX, made);
+                    wrong += highest != tag || size(made) != all - range[0][0];
+                    MPI_Comm_free(&made);
+                  }
+                  MPI_Group_free(&some);
+                  MPI_Group_free(&everyone);
+                });
+              }
+              for (std::thread& thread : threads) thread.join();
+              return wrong.load();
+            }));
+}
+
+}  // namespace
+}  // namespace gapless::test
