@@ -150,7 +150,7 @@ struct Wrapped<Row, int (*)(Arguments...)> {
     Endpoint* const endpoint = endpoint_of<Row>(std::tie(arguments...));
     if (endpoint != nullptr) [[unlikely]]
       return call_on(*endpoint, arguments...);
-    if (outstanding_operations() == 0) [[likely]]
+    if (!has_outstanding_operations()) [[likely]]
       return pass_on(arguments...);
     const InLibrary meanwhile;
     return pass_on(arguments...);

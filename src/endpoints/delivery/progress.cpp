@@ -71,7 +71,7 @@ Helper& helper() {
 }
 
 bool has_work() noexcept {
-  return helper().threads_in_library.load(std::memory_order_relaxed) != 0 && outstanding_operations() != 0;
+  return helper().threads_in_library.load(std::memory_order_relaxed) != 0 && has_outstanding_operations();
 }
 
 void help() {

@@ -63,7 +63,7 @@ inline void drive_until_done(const Task& task) {
 /// Stands around a call of the library that may block.
 class InLibrary {
  public:
-  InLibrary() noexcept : counted_(outstanding_operations() != 0) {
+  InLibrary() noexcept : counted_(has_outstanding_operations()) {
     if (counted_) enter();
   }
   ~InLibrary() {

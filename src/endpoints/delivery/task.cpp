@@ -1,11 +1,32 @@
 #include "endpoints/delivery/task.hpp"
 
+#include <algorithm>
+
 #include "endpoints/inner.hpp"
 
 namespace gapless::mpi::endpoints {
 namespace internal {
 
 std::array<Count, 8> outstanding;
+Hint hint;
+
+namespace {
+
+bool are_counted() noexcept {
+  return std::any_of(outstanding.begin(), outstanding.end(),
+                     [](const Count& count) { return count.tasks.load() != 0; });
+}
+
+}  // namespace
+
+bool is_any_outstanding() noexcept {
+  if (are_counted()) return true;
+  // Who begins a task counts it before it looks at the hint, so one of both sees the other.
+  hint.may_be_outstanding.store(false);
+  if (!are_counted()) return false;
+  hint.may_be_outstanding.store(true);
+  return true;
+}
 
 }  // namespace internal
 
@@ -13,7 +34,8 @@ void begin(Task& task) noexcept {
   if (task.outlives_call) {
     task.counted_in =
         &internal::outstanding[static_cast<std::size_t>(task.endpoint->local) % internal::outstanding.size()];
-    task.counted_in->tasks.fetch_add(1, std::memory_order_relaxed);
+    task.counted_in->tasks.fetch_add(1);
+    if (!internal::hint.may_be_outstanding.load()) internal::hint.may_be_outstanding.store(true);
   }
   task.done.store(false, std::memory_order_relaxed);
 }

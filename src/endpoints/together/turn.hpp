@@ -24,7 +24,7 @@ void wait_until(Endpoint& endpoint, Condition is_met) {
       pause();
       continue;
     }
-    if (rounds % idle_endpoint == 0 || outstanding_operations() != 0) progress(endpoint);
+    if (rounds % idle_endpoint == 0 || has_outstanding_operations()) progress(endpoint);
     if (rounds % all_endpoints == 0) progress_of_all();
     give_way(rounds);
   }

@@ -1,4 +1,5 @@
-// malloc and its family, defined by the program, which the C library allows: counted, and passed on.
+// malloc and its family, defined by the program, which the C library allows: counted, and passed on. Not under the
+// thread sanitizer, which has a heap of its own: there nothing is counted or refused.
 #include "support/allocations.hpp"
 
 #include <atomic>
@@ -19,15 +20,16 @@ constexpr std::size_t no_size = static_cast<std::size_t>(-1);
 constinit std::atomic<std::size_t> refused_from{no_size};
 constinit thread_local bool refuses_next = false;
 
-bool is_refused() { return std::exchange(refuses_next, false); }
+[[maybe_unused]] bool is_refused() { return std::exchange(refuses_next, false); }
 
-void* counted(void* block) {
+[[maybe_unused]] void* counted(void* block) {
   count.fetch_add(1, std::memory_order_relaxed);
   return block;
 }
 
 }  // namespace
 
+#if !defined(__SANITIZE_THREAD__)
 extern "C" {
 
 void* malloc(std::size_t bytes) { return is_refused() ? nullptr : counted(__libc_malloc(bytes)); }
@@ -46,6 +48,7 @@ int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
 }
 
 }  // extern "C"
+#endif
 
 namespace gapless::test {
 
