@@ -86,6 +86,7 @@ _PROTOTYPES = {
     "gapless_pack_batch": (POINTER(Job), c_size_t, c_void_p),
     "gapless_transfer_predict": (_TYPE, c_int64, c_int, c_char_p, POINTER(Prediction)),
     "gapless_transfer_predict_fabric": (_TYPE, c_int64, POINTER(Prediction)),
+    "gapless_transfer_predict_in_node": (_TYPE, c_int64, c_char_p, c_char_p, POINTER(Prediction)),
     "gapless_copy": (_TYPE, c_int64, c_void_p, _TYPE, c_int64, c_void_p, c_void_p),
 }
 

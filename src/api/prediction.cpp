@@ -1,9 +1,13 @@
 // What the model predicts of messages, for `gapless explain`.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 
+#include "api/error.hpp"
 #include "api/type.hpp"
+#include "base/settings.hpp"
 #include "layout/algebra/facts.hpp"
 #include "model/model.hpp"
 #include "transfer/choice/choose.hpp"
@@ -20,6 +24,15 @@ namespace {
 transfer::Described described(const layout::Datatype& datatype) {
   return {datatype.layout, layout::facts_of(*datatype.layout), datatype.extent(),
           datatype.layout->is_contiguous() && datatype.extent() == datatype.size()};
+}
+
+void use_profile_of(const char* library) {
+  model::profile().host = std::strcmp(library, "Open MPI") == 0 ? model::open_mpi_on_host : model::mpich_on_host;
+  model::profile().measured = transfer::named_profile(library);
+}
+
+device::Location location_of(bool is_on_gpu) noexcept {
+  return is_on_gpu ? device::Location{device::MemoryKind::device, 0} : device::Location{};
 }
 
 /// What libfabric's tcp and shm say of themselves.
@@ -52,11 +65,9 @@ extern "C" gapless_status gapless_transfer_predict(const gapless_type* type, std
     require(library, "library");
     require(predictions, "predictions");
     require_not_negative(count, "count");
-    model::profile().host = std::strcmp(library, "Open MPI") == 0 ? model::open_mpi_on_host : model::mpich_on_host;
-    model::profile().measured = transfer::named_profile(library);
+    use_profile_of(library);
     const transfer::Described description = described(type->datatype);
-    const auto location = on_gpu != 0 ? device::Location{device::MemoryKind::device, 0} : device::Location{};
-    const transfer::Buffer buffer{&description, count, nullptr, location};
+    const transfer::Buffer buffer{&description, count, nullptr, location_of(on_gpu != 0)};
     const bool is_empty = buffer.size() == 0;
     constexpr std::array sides = {transfer::Side::sender, transfer::Side::receiver};
     for (std::size_t i = 0; i < transfer::scheme_count; ++i) {
@@ -67,6 +78,40 @@ extern "C" gapless_status gapless_transfer_predict(const gapless_type* type, std
         predictions[i].ns[side] = applies ? transfer::predict_ns(scheme, buffer, sides[side]) : std::nan("");
         predictions[i].is_chosen[side] = !is_empty && transfer::choose(buffer, sides[side]) == scheme;
       }
+    }
+    return GAPLESS_SUCCESS;
+  });
+}
+
+/// The same for messages to a process of the node that gapless serves too, in memory of the host ("same node"), or of
+/// GPUs that are that far from each other ("same GPU", "peer GPU"). Both sides' are the same: of host memory one side's
+/// time beside the library's own way, of GPU memory the whole message's.
+extern "C" gapless_status gapless_transfer_predict_in_node(const gapless_type* type, std::int64_t count,
+                                                           const char* pair, const char* library,
+                                                           gapless_prediction* predictions) {
+  return guard([&] {
+    require(type, "type");
+    require(pair, "pair");
+    require(library, "library");
+    require(predictions, "predictions");
+    require_not_negative(count, "count");
+    const auto* const named = std::ranges::find(model::pair_names, std::string_view(pair));
+    if (named == model::pair_names.end()) return fail(GAPLESS_ERROR_ARGUMENT, "pair: there is no \"%s\"", pair);
+    const auto far = static_cast<model::Pair>(named - model::pair_names.begin());
+    use_profile_of(library);
+    const transfer::Described description = described(type->datatype);
+    const bool is_on_gpu = far == model::Pair::same_gpu || far == model::Pair::peer_gpu;
+    const transfer::Buffer buffer{&description, count, nullptr, location_of(is_on_gpu)};
+    const bool is_empty = buffer.size() == 0;
+    const transfer::Scheme chosen = is_empty             ? transfer::Scheme::native
+                                    : settings().headers ? transfer::choose_in_node(buffer, far)
+                                                         : transfer::choose(buffer, transfer::Side::sender);
+    for (std::size_t i = 0; i < transfer::scheme_count; ++i) {
+      const auto scheme = static_cast<transfer::Scheme>(i);
+      const double ns = is_empty ? model::never_ns : transfer::predict_in_node_ns(scheme, buffer, far);
+      const double shown = std::isfinite(ns) ? ns : std::nan("");
+      const bool is_chosen = !is_empty && scheme == chosen;
+      predictions[i] = {transfer::name(scheme), {shown, shown}, {is_chosen, is_chosen}};
     }
     return GAPLESS_SUCCESS;
   });

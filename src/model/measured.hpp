@@ -35,8 +35,8 @@ struct Way {
   double message_ns(const Shape& shape) const noexcept;
 };
 
-/// By the number of a scheme in its list; the list is transfer's, whose first two are native and packed.
-inline constexpr std::size_t most_ways = 16, native_way = 0, packed_way = 1;
+/// By the number of a scheme in its list; the list is transfer's.
+inline constexpr std::size_t most_ways = 16, native_way = 0, packed_way = 1, slots_way = 6, direct_way = 7;
 using Ways = std::array<Way, most_ways>;
 
 struct Measured {

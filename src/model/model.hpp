@@ -53,6 +53,8 @@ Profile& profile() noexcept;
 double message_saving_ns(const Amount& amount) noexcept;
 /// The former, where the other side's buffer is contiguous.
 double saving_to_contiguous_ns(const Amount& amount) noexcept;
+/// What one side saves by slots instead of leaving a noncontiguous message to the library.
+double slots_over_native_ns(const Amount& amount) noexcept;
 /// What one side saves by slots instead of what is sooner, the library's own way or packing; negative where that is.
 /// A request costs what is not the library's own way more.
 double slots_saving_ns(const Amount& amount, bool gets_request) noexcept;

@@ -115,6 +115,22 @@ void check_host(const Measured& measured) {
   }
 }
 
+/// Slots are of host memory, and the tables of another scheme are compared with; GPU memory goes direct within a node.
+void check_by_header(const Measured& measured) {
+  for (std::size_t i = 0; i < pair_names.size(); ++i) {
+    const auto pair = static_cast<Pair>(i);
+    const Ways& host = measured.of(Memory::host, pair);
+    const Ways& gpu = measured.of(Memory::gpu, pair);
+    const bool is_of_gpus = pair == Pair::same_gpu || pair == Pair::peer_gpu;
+    if (gpu[slots_way].is_known() || (host[slots_way].is_known() && pair != Pair::same_node))
+      throw ProfileError("it has slots of other memory than that of a node's hosts");
+    if (host[direct_way].is_known() || (gpu[direct_way].is_known() && !is_of_gpus))
+      throw ProfileError("it has direct of other memory than that of a node's GPUs");
+    if (host[slots_way].is_known() && !host[native_way].is_known())
+      throw ProfileError("of host memory it has slots, and not native and packed");
+  }
+}
+
 void check_machine(const json& profile, const Machine& machine) {
   const json& version = member(profile, "gapless_profile");
   if (version != profile_version) {
@@ -164,6 +180,7 @@ std::unique_ptr<Measured> parse_profile(std::string_view text, const Machine& ma
     measured->library = text_of(profile, "library");
     for (const json& table : tables) add_table(table, schemes, *measured);
     check_host(*measured);
+    check_by_header(*measured);
     return measured;
   } catch (const json::exception&) {
     throw ProfileError("it is not JSON");

@@ -14,7 +14,7 @@ using model::Memory;
 using model::Pair;
 
 const model::Machine here = {"MPICH 5.0.2", ""};
-constexpr std::array schemes = {"native", "packed", "oneshot"};
+constexpr std::array schemes = {"native", "packed", "oneshot", "staged", "pipelined", "device", "slots", "direct"};
 
 std::string table(const std::string& scheme, const std::string& quantity = "message",
                   const std::string& ns = "[[[8], [4]]]",
@@ -117,6 +117,30 @@ TEST(ProfileFile, WrongTablesAreRefused) {
 TEST(ProfileFile, HostMemoryNeedsNativeAndPacked) {
   EXPECT_EQ(fault(profile(table("native"))), "of host memory it has not both native and packed");
   EXPECT_EQ(fault(profile(table("packed"))), "of host memory it has not both native and packed");
+}
+
+TEST(ProfileFile, SlotsAndDirectAreOfThePlacesWhereTheyGo) {
+  const std::string ns = "[[[8], [4]]]", axes = R"("bytes": [64], "block": [4, 16], "row_blocks": [2])";
+  const auto of = [&](const std::string& scheme, const std::string& memory, const std::string& pair) {
+    return fault(profile(both + ", " + table(scheme, "message", ns, axes, memory, pair)));
+  };
+  EXPECT_EQ(of("slots", "host", "same node"), "");
+  EXPECT_EQ(of("direct", "gpu", "same GPU"), "");
+  EXPECT_EQ(of("direct", "gpu", "peer GPU"), "");
+  for (const char* memory : {"host", "gpu"}) {
+    for (const char* pair : {"same GPU", "peer GPU", "same node", "other node"}) {
+      const bool is_gpus = std::string(memory) == "gpu", are_gpus = std::string(pair).ends_with("GPU");
+      if (is_gpus || std::string(pair) != "same node") {
+        EXPECT_EQ(of("slots", memory, pair), "it has slots of other memory than that of a node's hosts");
+      }
+      if (!is_gpus || !are_gpus) {
+        EXPECT_EQ(of("direct", memory, pair), "it has direct of other memory than that of a node's GPUs");
+      }
+    }
+  }
+  EXPECT_EQ(fault(profile(table("slots"))), "of host memory it has slots, and not native and packed");
+  EXPECT_EQ(fault(profile(both + ", " + table("slots", "message", "[[[-8], [4]]]"))),
+            "of a table a time is not positive");
 }
 
 TEST(ProfileFile, FilesThatCannotBeReadAreRefused) {

@@ -51,6 +51,11 @@ def test_a_profile_is_written_and_used(calibrate, gapless, hello, tmp_path, kind
         for quantity in ("message", "pack", "unpack"):
             found = list(times(tables["host", "same node", scheme, quantity]["ns"]))
             assert len(found) >= 5 and min(found) > 0
+    # Slots carry 1 KiB to 1 MiB, and pack as packed does.
+    slots = tables["host", "same node", "slots", "message"]
+    assert min(times(slots["ns"])) > 0 and len(slots["ns"]) == len(slots["bytes"])
+    assert slots["bytes"] == [size for size in worker.axes(2)[0] if 1024 <= size <= 1 << 20]
+    assert ("host", "same node", "slots", "pack") not in tables
     assert not path.with_name("profile.json.part").exists()
     # A program takes it without a word, and one that is damaged with one line.
     program = hello(kind, compiler)
@@ -158,6 +163,10 @@ def test_sampling_ends_when_the_interval_is_tight_or_the_time_is_over():
     calls.clear()
     assert sampling.median_of(sample(lambda n: 0.0), 10, lambda: now[0]) is None
     assert calls == [1]
+    calls.clear()
+    # What cannot be had any more has no time either.
+    assert sampling.median_of(sample(lambda n: 1000.0 if n < 3 else 0.0), 10, lambda: now[0]) is None
+    assert len(calls) == 3
 
 
 def test_pairs_of_processes():
@@ -180,6 +189,20 @@ def test_every_shape_of_the_grid_has_its_rows():
     cells = worker.cells([("host", "same node", 1), ("gpu", "peer GPU", 1)], grid)
     assert len(set(cells)) == len(cells)
     for memory, _, scheme, quantity, size, block, row_blocks in cells:
-        assert (scheme in ("native", "packed")) == (memory == "host")
+        assert (scheme in ("native", "packed", "slots")) == (memory == "host")
         assert quantity == "move" or size // block >= max(row_blocks, 2)
     assert ctypes.sizeof(worker.Shape) == 24
+
+
+def test_slots_and_direct_are_measured_where_they_go():
+    grid = worker.axes(1000)
+    pairs = [("host", "same node", 1), ("host", "other node", 2)]
+    pairs += [("gpu", pair, 3) for pair in ("same GPU", "peer GPU", "other node")]
+    cells = worker.cells(pairs, grid)
+    slots, direct = ([cell for cell in cells if cell[2] == scheme] for scheme in ("slots", "direct"))
+    assert {cell[:2] for cell in slots} == {("host", "same node")}
+    assert {cell[:2] for cell in direct} == {("gpu", "same GPU"), ("gpu", "peer GPU")}
+    assert {cell[3] for cell in slots + direct} == {"message"}
+    assert {cell[4] for cell in slots} == {4096, 32768, 262144}
+    assert {cell[4] for cell in direct} == {4096, 32768, 262144, 4 << 20}
+    assert not {"fabric-pipelined", "multi-write"} & {cell[2] for cell in cells}

@@ -55,6 +55,81 @@ def test_the_way_by_a_fabric(gapless):
     assert "by a fabric" in gapless("explain", "vector(8, 131072, 262144, byte)").stdout
 
 
+def in_node(gapless, text, **changes) -> dict:
+    done = gapless("explain", "--json", text, **changes)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["in_node"]
+
+
+def test_the_way_to_a_process_of_the_same_node(gapless):
+    f = in_node(gapless, "vector(16384, 1, 4, int)")
+    assert set(f) == {
+        "host, MPICH, same node",
+        "host, Open MPI, same node",
+        "GPU to another GPU",
+        "GPU shared by both",
+    }
+    # The sums of src/model/host.hpp and src/model/gpu.hpp, by hand: 64 KiB in 16384 blocks.
+    host = f["host, MPICH, same node"]
+    assert host["ns"] == {
+        "native": 0,
+        "packed": -round(16384 * 150 - 0.025 * 65536),
+        "slots": -round(150 + 16384 * 150 + 0.03 * 65536),
+    }
+    assert host["chosen"] == "slots"
+    other = f["GPU to another GPU"]
+    assert other["chosen"] == "direct" and other["ns"]["direct"] == round(2 * 6800 + 65536 / 500 + 65536 / 350)
+    assert other["ns"]["direct"] == min(other["ns"].values()) and set(other["ns"]) > {"oneshot", "staged"}
+    # Two processes take turns on one GPU: 136 us.
+    shared = f["GPU shared by both"]
+    assert shared["ns"]["direct"] == round(2 * 6800 + 136_000 + 2 * 65536 / 500) and shared["chosen"] == "oneshot"
+    text = gapless("explain", "vector(16384, 1, 4, int)").stdout
+    assert (
+        "slots, 2.46e+03 us sooner than native (packed " in text or "slots, 2460 us sooner than native (packed " in text
+    )
+    assert "direct 13.9 us (oneshot " in text
+
+
+def test_what_no_slots_are_for(gapless):
+    for text in ("vector(100, 1, 4, int)", "contiguous(16384, int)", "vector(524288, 1, 2, int)"):
+        host = in_node(gapless, text)["host, MPICH, same node"]
+        assert "slots" not in host["ns"] and host["chosen"] != "slots", text
+    assert "direct" not in in_node(gapless, "vector(100, 1, 4, int)")["GPU to another GPU"]["ns"]
+    for found in in_node(gapless, "vector(0, 1, 4, int)").values():
+        assert found == {"chosen": None, "ns": {}}
+    without = in_node(gapless, "vector(16384, 1, 4, int)", GAPLESS_HEADERS="0")
+    assert without["host, MPICH, same node"]["chosen"] == "packed"
+    assert without["GPU to another GPU"]["chosen"] == "oneshot"
+    forced = in_node(gapless, "vector(16384, 1, 4, int)", GAPLESS_SCHEME="slots")
+    assert forced["host, Open MPI, same node"]["chosen"] == "slots"
+
+
+def test_a_profile_decides_for_slots_and_direct(gapless, tmp_path):
+    def table(memory, pair, scheme, ns):
+        axes = {"bytes": [4096], "block": [4], "row_blocks": [2]}
+        return {"memory": memory, "pair": pair, "scheme": scheme, "quantity": "message", **axes, "ns": [[[ns]]]}
+
+    def explained_by(slots, direct):
+        tables = [
+            table("host", "same node", "native", 9000),
+            table("host", "same node", "packed", 5000),
+            table("host", "same node", "slots", slots),
+            *(table("gpu", "same GPU", scheme, 30000) for scheme in ("oneshot", "staged", "pipelined")),
+            table("gpu", "same GPU", "direct", direct),
+        ]
+        path = tmp_path / "profile.json"
+        path.write_text(json.dumps({"gapless_profile": 1, "library": "MPICH 9", "gpu": None, "tables": tables}))
+        return in_node(gapless, "vector(1024, 1, 2, int)", GAPLESS_PROFILE=str(path))
+
+    f = explained_by(3000, 20000)
+    assert f["host, MPICH, same node"] == {"chosen": "slots", "ns": {"native": 0, "packed": -2000, "slots": -3000}}
+    shared = f["GPU shared by both"]
+    assert shared["chosen"] == "direct" and shared["ns"]["direct"] == 20000 and shared["ns"]["oneshot"] == 30000
+    f = explained_by(7000, 40000)
+    assert f["host, MPICH, same node"] == {"chosen": "packed", "ns": {"native": 0, "packed": -2000, "slots": -1000}}
+    assert f["GPU shared by both"]["chosen"] == "oneshot"
+
+
 def test_a_forced_way_is_shown(gapless):
     done = gapless("explain", "vector(8, 1048576, 2097152, byte)", GAPLESS_SCHEME="packed")
     assert "later than native" in done.stdout

@@ -24,7 +24,7 @@ def is_tight(samples: list[float]) -> bool:
 
 
 def median_of(sample, seconds: float, clock=time.monotonic) -> float | None:
-    """The median of sample(times), the nanoseconds of one of so many; None if it is 0: then it cannot be had."""
+    """The median of sample(times), the nanoseconds of one of so many; None if one is 0: then it cannot be had."""
     end = clock() + seconds
     first = sample(1)
     if first <= 0:
@@ -34,5 +34,7 @@ def median_of(sample, seconds: float, clock=time.monotonic) -> float | None:
     while not samples or (len(samples) < MOST and not is_tight(samples) and (len(samples) < 3 or clock() < end)):
         if samples and clock() > end + seconds:
             break
-        samples.append(sample(times))
+        if (ns := sample(times)) <= 0:
+            return None
+        samples.append(ns)
     return statistics.median(samples)

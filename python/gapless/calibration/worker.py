@@ -24,9 +24,14 @@ ROW_BLOCKS = (2, 16, 256)
 MANY_SECONDS = 20  # with less time the grid has every second point
 COMMAND_BYTES = 512
 SCHEMES = tuple(next(v for v in VARIABLES if v.name == "GAPLESS_SCHEME").values.split(", "))
-ON_HOST = ("native", "packed")
-# used where they are forced or asked for, and chosen by no table
-BY_HEADER = ("slots", "direct", "fabric-pipelined", "gather-write", "scatter-read", "multi-write")
+ON_HOST = ("native", "packed", "slots")
+# asked for by a setting, and chosen by no table
+BY_FABRIC = ("fabric-pipelined", "gather-write", "scatter-read", "multi-write")
+# where a scheme that two processes agree on can go: memory and pairs, the fewest and the most packed bytes
+BY_HEADER = {
+    "slots": ({("host", "same node")}, 1024, 1 << 20),
+    "direct": ({("gpu", "same GPU"), ("gpu", "peer GPU")}, 1024, math.inf),
+}
 
 
 class Shape(ctypes.Structure):
@@ -114,6 +119,18 @@ def is_shape(size: int, block: int, row_blocks: int) -> bool:
     return size // block >= max(row_blocks, 2)
 
 
+def schemes_for(memory: str, pair: str, size: int) -> list[str]:
+    """Those that may carry messages of so many packed bytes."""
+
+    def may_carry(scheme: str) -> bool:
+        if scheme in BY_HEADER:
+            places, least, most = BY_HEADER[scheme]
+            return (memory, pair) in places and least <= size <= most
+        return scheme not in BY_FABRIC and (scheme in ON_HOST) == (memory == "host")
+
+    return [scheme for scheme in SCHEMES if may_carry(scheme)]
+
+
 def cells(found_pairs, grid) -> list[tuple]:
     """(memory, pair, scheme, quantity, bytes, block, row_blocks), in the order of measuring: short messages first, and
     what is compared one after the other."""
@@ -122,13 +139,14 @@ def cells(found_pairs, grid) -> list[tuple]:
     for size in sizes:
         shapes = [(size, block, row) for block in blocks for row in rows if is_shape(size, block, row)]
         for memory, pair, _ in found_pairs:
-            schemes = [s for s in SCHEMES if s not in BY_HEADER and (s in ON_HOST) == (memory == "host")]
+            schemes = schemes_for(memory, pair, size)
             if memory == "host":
                 listed.append((memory, pair, "packed", "move", size, 1, 1))
             for shape in shapes:
                 listed += [(memory, pair, scheme, "message", *shape) for scheme in schemes]
                 if memory == "host":
-                    listed += [(memory, pair, s, what, *shape) for s in schemes for what in ("pack", "unpack")]
+                    packing = [s for s in schemes if s not in BY_HEADER]
+                    listed += [(memory, pair, s, what, *shape) for s in packing for what in ("pack", "unpack")]
     return listed
 
 
@@ -209,13 +227,15 @@ class Calibration:
         self.unfinished.unlink(missing_ok=True)
 
     def tables(self) -> list[dict]:
-        """Those of which every number of bytes has a time."""
-        sizes, blocks, rows = self.grid
+        """Those of which every number of bytes that the scheme can carry has a time."""
+        _, blocks, rows = self.grid
         result = []
         for memory, pair, scheme, quantity in dict.fromkeys(cell[:4] for cell in self.cells):
             inner = ([1], [1]) if quantity == "move" else (blocks, rows)
+            kind = (memory, pair, scheme, quantity)
+            sizes = list(dict.fromkeys(cell[4] for cell in self.cells if cell[:4] == kind))
 
-            def at(*shape, of=(memory, pair, scheme, quantity)):
+            def at(*shape, of=kind):
                 return self.known.get(key_of((*of, *shape)))
 
             ns = [[[at(size, block, row) for row in inner[1]] for block in inner[0]] for size in sizes]

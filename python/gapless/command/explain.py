@@ -41,14 +41,39 @@ def tree(text: str) -> list[str]:
 MEMORIES = {"host, MPICH": (0, "MPICH"), "host, Open MPI": (0, "Open MPI"), "GPU": (1, "MPICH")}
 
 
-def fabric_prediction(datatype: Datatype, count: int) -> dict:
-    """The way by a fabric that is chosen where both sides have such memory, and the nanoseconds of each."""
-    found = (_library.Prediction * _library.FABRIC_WAYS)()
-    _library.call("gapless_transfer_predict_fabric", datatype, ctypes.c_int64(count), found)
+# To a process of the same node that runs gapless too: how far its memory is, and the library.
+IN_NODE = {
+    "host, MPICH, same node": ("same node", "MPICH"),
+    "host, Open MPI, same node": ("same node", "Open MPI"),
+    "GPU to another GPU": ("peer GPU", "MPICH"),
+    "GPU shared by both": ("same GPU", "MPICH"),
+}
+
+
+def of_whole(found) -> dict:
+    """The scheme that is chosen, and the nanoseconds of those that apply, of predictions that are both sides'."""
     return {
         "chosen": next((p.scheme.decode() for p in found if p.is_chosen[0]), None),
         "ns": {p.scheme.decode(): round(p.ns[0]) for p in found if not math.isnan(p.ns[0])},
     }
+
+
+def in_node_predictions(datatype: Datatype, count: int) -> dict:
+    """For each kind of peer of the same node: the scheme that is chosen, slots and direct among them."""
+    result = {}
+    for peer, (pair, library) in IN_NODE.items():
+        found = (_library.Prediction * _library.SCHEMES)()
+        arguments = ctypes.c_int64(count), pair.encode(), library.encode(), found
+        _library.call("gapless_transfer_predict_in_node", datatype, *arguments)
+        result[peer] = of_whole(found)
+    return result
+
+
+def fabric_prediction(datatype: Datatype, count: int) -> dict:
+    """The way by a fabric that is chosen where both sides have such memory, and the nanoseconds of each."""
+    found = (_library.Prediction * _library.FABRIC_WAYS)()
+    _library.call("gapless_transfer_predict_fabric", datatype, ctypes.c_int64(count), found)
+    return of_whole(found)
 
 
 def predictions(datatype: Datatype, count: int) -> dict:
@@ -97,6 +122,21 @@ def way(side: dict) -> str:
     return f"{chosen}, {microseconds(ns['packed'])} {'sooner' if ns[chosen] <= ns[other] else 'later'} than {other}"
 
 
+def sooner(ns: float) -> str:
+    return f"{microseconds(ns)} {'sooner' if ns <= 0 else 'later'}"
+
+
+def way_in_node(found: dict) -> str:
+    """As way(), where slots may be among those that are compared with leaving a message to the library."""
+    chosen, ns = found["chosen"], found["ns"]
+    if chosen is None or "slots" not in ns:
+        return way(found)
+    others = [f"{scheme} {sooner(of)}" for scheme, of in ns.items() if scheme not in (chosen, "native")]
+    if chosen == "native":
+        return f"native ({', '.join(others)})"
+    return f"{chosen}, {sooner(ns[chosen])} than native ({', '.join(others)})"
+
+
 def figures(text: str, count: int) -> dict:
     datatype = Datatype.parse(text)
     facts = datatype.facts()
@@ -122,6 +162,7 @@ def figures(text: str, count: int) -> dict:
         "useful_share": traffic.packed_bytes / moved if moved else 1.0,
         "profile": named_profile(),
         "messages": predictions(datatype, count),
+        "in_node": in_node_predictions(datatype, count),
         "fabric": fabric_prediction(datatype, count),
     }
 
@@ -158,6 +199,7 @@ def explain(arguments) -> int:
     for memory, sides in f["messages"].items():
         sent, received = way(sides["sender"]), way(sides["receiver"])
         rows.append((memory, sent if sent == received else f"sent {sent}; received {received}"))
+    rows += [(peer, way_in_node(found)) for peer, found in f["in_node"].items()]
     rows.append(("host, by a fabric", way(f["fabric"])))
     print("\n".join(tree(arguments.type)))
     print()

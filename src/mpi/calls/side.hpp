@@ -112,10 +112,12 @@ class Side {
       correct(*timed, peer_number(communicator, destination), transfer::Scheme::slots);
       if ((*timed)->scheme() != transfer::Scheme::slots) return;
     }
+    if (!is_on_host && timed != nullptr) timed->emplace(user_.buffer, transfer::Scheme::direct);
     if (!offer_.emplace().secure(user_.buffer, *inbox, {number, tag}, may_stay, packed_later)) {
       if (timed != nullptr) timed->reset();
       return offer_.reset();
     }
+    if (!is_on_host && timed != nullptr && transfer::report_wanted()) (*timed)->expect(offer_->predicted_ns());
     if (whole) offer_->pack();
     packed_type_.reset();
     message_.reset();

@@ -23,6 +23,8 @@ constexpr std::array every_scheme = {Scheme::native,       Scheme::packed,      
 static_assert(every_scheme.size() == scheme_count);
 static_assert(static_cast<std::size_t>(Scheme::native) == model::native_way);
 static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && scheme_count <= model::most_ways);
+static_assert(static_cast<std::size_t>(Scheme::slots) == model::slots_way);
+static_assert(static_cast<std::size_t>(Scheme::direct) == model::direct_way);
 
 constexpr int no_scheme = -1;
 
@@ -47,6 +49,11 @@ const model::Way* measured_way(Scheme scheme, const Buffer& buffer) noexcept {
   const model::Ways& ways = use.measured->of(on_host ? model::Memory::host : model::Memory::gpu,
                                              is_gpu_of_node ? model::Pair::peer_gpu : use.pair);
   return &ways[static_cast<std::size_t>(scheme)];
+}
+
+const model::Way* measured_way_between_gpus(Scheme scheme, model::Pair pair) noexcept {
+  const model::Measured* const measured = model::profile().measured;
+  return measured == nullptr ? nullptr : &measured->of(model::Memory::gpu, pair)[static_cast<std::size_t>(scheme)];
 }
 
 /// One side's half. Precondition: is_measured().
@@ -76,6 +83,27 @@ std::optional<Scheme> least(const Buffer& buffer, Side side, std::optional<Schem
   return best;
 }
 constinit std::atomic<bool> library_reads_gpu{false};
+
+/// A whole message of GPU memory by a scheme of one process alone, to a GPU that is that far; never where nothing says.
+double message_between_gpus_ns(Scheme scheme, const Buffer& buffer, model::Pair pair) noexcept {
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  if (const model::Way* way = measured_way_between_gpus(scheme, pair); way != nullptr && way->is_known())
+    return way->message_ns(model::shape_of(amount_of(buffer)));
+  if (scheme == Scheme::direct) return model::direct_message_ns(model::profile().gpu, pair, bytes);
+  if (is_measured(buffer)) return predict_message_ns(scheme, buffer);
+  // Others are predicted but for what they have in common, where the library knows no GPU memory: its message.
+  const double host_ns = library_reads_gpu_memory() ? 0 : model::host_message_ns(model::profile().gpu, bytes);
+  return 2 * (predict_ns(scheme, buffer, Side::sender) + host_ns);
+}
+
+bool may_take_slots(const Buffer& buffer) noexcept {
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  return bytes >= schemes::least_slots_bytes && bytes <= schemes::most_slots_bytes;
+}
+
+bool may_go_direct(const Buffer& buffer) noexcept {
+  return static_cast<std::size_t>(buffer.size()) >= schemes::least_direct_bytes;
+}
 
 }  // namespace
 
@@ -129,7 +157,9 @@ Scheme choose(const Buffer& buffer, Side side) noexcept {
 }
 
 double predict_movement_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept {
-  if (const model::Way* way = measured_way(scheme, buffer); way != nullptr) {
+  // Packing into slots is packing, by the same engine.
+  const Scheme measured = scheme == Scheme::slots ? Scheme::packed : scheme;
+  if (const model::Way* way = measured_way(measured, buffer); way != nullptr) {
     const std::optional<model::Table>& table = side == Side::sender ? way->pack : way->unpack;
     if (table) return table->at(model::shape_of(amount_of(buffer)));
   }
@@ -151,23 +181,37 @@ bool is_worth_a_request(const Buffer& buffer) noexcept {
 
 bool choose_slots(const Buffer& buffer, bool gets_request) noexcept {
   if (is_any_forced()) return is_forced(Scheme::slots);
-  const auto bytes = static_cast<std::size_t>(buffer.size());
-  return bytes >= schemes::least_slots_bytes && bytes <= schemes::most_slots_bytes &&
-         model::slots_saving_ns(amount_of(buffer), gets_request) > 0;
+  return may_take_slots(buffer) && model::slots_saving_ns(amount_of(buffer), gets_request) > 0;
 }
 
 bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept {
-  const auto bytes = static_cast<std::size_t>(buffer.size());
-  if (bytes < schemes::least_direct_bytes) return false;
+  if (!may_go_direct(buffer)) return false;
   if (is_any_forced()) return is_forced(Scheme::direct);
   const std::optional<Scheme> other = least(buffer, Side::sender, std::nullopt);
-  if (!other) return true;
-  // Others are predicted but for what they have in common, where the library knows no GPU memory: its message.
-  const model::GpuProfile& gpu = model::profile().gpu;
-  const double host_ns = library_reads_gpu_memory() ? 0 : model::host_message_ns(gpu, bytes);
-  const double others_ns = is_measured(buffer) ? predict_message_ns(*other, buffer)
-                                               : 2 * (predict_ns(*other, buffer, Side::sender) + host_ns);
-  return model::direct_message_ns(gpu, pair, bytes) < others_ns;
+  return !other ||
+         message_between_gpus_ns(Scheme::direct, buffer, pair) < message_between_gpus_ns(*other, buffer, pair);
+}
+
+double predict_in_node_ns(Scheme scheme, const Buffer& buffer, model::Pair pair) noexcept {
+  const bool is_on_host = buffer.location.is_cpu_addressable();
+  if (scheme == Scheme::slots) {
+    const bool may = is_on_host && !is_contiguous(buffer) && may_take_slots(buffer);
+    return may ? -model::slots_over_native_ns(amount_of(buffer)) : model::never_ns;
+  }
+  if (scheme == Scheme::direct) {
+    const bool may = !is_on_host && may_go_direct(buffer);
+    return may ? message_between_gpus_ns(scheme, buffer, pair) : model::never_ns;
+  }
+  if (!schemes::of(scheme).applies(buffer)) return model::never_ns;
+  return is_on_host ? predict_ns(scheme, buffer, Side::sender) : message_between_gpus_ns(scheme, buffer, pair);
+}
+
+Scheme choose_in_node(const Buffer& buffer, model::Pair pair) noexcept {
+  if (!buffer.location.is_cpu_addressable()) {
+    return choose_direct(buffer, pair) ? Scheme::direct : choose(buffer, Side::sender);
+  }
+  const bool goes_by_slots = !is_contiguous(buffer) && may_take_slots(buffer) && choose_slots(buffer);
+  return goes_by_slots ? Scheme::slots : choose(buffer, Side::sender);
 }
 
 bool choose_fabric(const Buffer& buffer) noexcept {

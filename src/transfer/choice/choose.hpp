@@ -34,6 +34,11 @@ bool is_worth_a_request(const Buffer& buffer) noexcept;
 /// Does a buffer in GPU memory go direct, to a process that can map this one's GPU memory and whose GPU is that far
 /// from this one's? As forced, else as predicted.
 bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept;
+/// Of a message to a process of the node that listens, and, from GPU memory, can map this one's and has a GPU that is
+/// that far: what a scheme is predicted to take, `never_ns` where it does not apply, and the one that is chosen. Of
+/// host memory one side's time beside the library's own way, of GPU memory the whole message's.
+double predict_in_node_ns(Scheme scheme, const Buffer& buffer, model::Pair pair) noexcept;
+Scheme choose_in_node(const Buffer& buffer, model::Pair pair) noexcept;
 /// The same by the fabric that the settings ask for.
 bool choose_fabric(const Buffer& buffer) noexcept;
 

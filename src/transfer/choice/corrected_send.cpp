@@ -81,12 +81,20 @@ CorrectedSend::CorrectedSend(const Buffer& buffer, Scheme predicted, std::uint64
   if (is_timed_ || is_reported_) begin_ = Clock::now();
 }
 
+CorrectedSend::CorrectedSend(const Buffer& buffer, Scheme scheme) noexcept
+    : buffer_(buffer), scheme_(scheme), is_reported_(report_wanted()) {
+  if (is_reported_) begin_ = Clock::now();
+}
+
 void CorrectedSend::end() noexcept {
   if (is_timed_ || is_reported_) end(std::chrono::duration<double, std::nano>(Clock::now() - begin_).count());
 }
 
 void CorrectedSend::end(double ns) noexcept {
-  if (is_reported_) report_send(buffer_, scheme_, ns);
+  if (is_reported_) {
+    const double predicted_ns = expected_ns_ ? *expected_ns_ : predict_message_ns(scheme_, buffer_);
+    report_send(buffer_, scheme_, ns, predicted_ns);
+  }
   if (!is_timed_) return;
   Kind* const kind = find(key_);
   if (kind == nullptr || kind->key != key_) return;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 
 #include "transfer/message.hpp"
 
@@ -13,7 +14,11 @@ class CorrectedSend {
   /// Of a buffer for which `predicted` was chosen; `peer` tells apart whom it goes to. Takes some ten nanoseconds; a
   /// thread's first one allocates the thread's table.
   CorrectedSend(const Buffer& buffer, Scheme predicted, std::uint64_t peer) noexcept;
+  /// Of one that goes by that scheme in any case, and is only reported.
+  CorrectedSend(const Buffer& buffer, Scheme scheme) noexcept;
 
+  /// Replaces what the report predicts of such messages.
+  void expect(double ns) noexcept { expected_ns_ = ns; }
   /// The one that is to be used.
   Scheme scheme() const noexcept { return scheme_; }
   /// The call has ended well.
@@ -29,6 +34,7 @@ class CorrectedSend {
   Scheme scheme_;
   bool is_timed_ = false;  ///< for the correction
   bool is_reported_ = false;
+  std::optional<double> expected_ns_;
   Clock::time_point begin_{};
 };
 

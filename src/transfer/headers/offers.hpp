@@ -37,6 +37,9 @@ class Offers {
   void pack_in(Batch& batch) noexcept { direct_.pack_in(batch); }
   Result pack_alone() noexcept { return direct_.pack_alone(); }
 
+  /// Of what goes direct.
+  double predicted_ns() const noexcept { return direct_.predicted_ns(); }
+
   const Header& header() const noexcept { return header_; }
 
   /// Is the memory needed beyond the call that sends the header, until one of those three says that it is not?

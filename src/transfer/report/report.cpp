@@ -170,10 +170,10 @@ void report_moved(const Buffer& buffer, Side side, Scheme scheme, std::size_t by
   });
 }
 
-void report_send(const Buffer& buffer, Scheme scheme, double ns) noexcept {
+void report_send(const Buffer& buffer, Scheme scheme, double ns, double predicted_ns) noexcept {
   add([&] {
     const auto bytes = static_cast<std::size_t>(buffer.size());
-    row_of(buffer, Side::sender, scheme, bytes).sent.add(ns, predict_message_ns(scheme, buffer));
+    row_of(buffer, Side::sender, scheme, bytes).sent.add(ns, predicted_ns);
     if (scheme == Scheme::native) count_type(buffer, scheme, bytes);
   });
 }

@@ -27,6 +27,7 @@ bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, std:
   if (!pool.is_there(buffer.location.device)) return false;
   const std::optional<model::Pair> pair = headers::accepted_by(inbox, pool.handle());
   if (!pair || !choose_direct(buffer, *pair)) return false;
+  pair_ = *pair;
   // Two processes take turns on one GPU: there few long sections are better than many, and none is best.
   const bool overlaps = *pair == model::Pair::peer_gpu;
   const std::size_t room = pool.room();
@@ -61,6 +62,8 @@ pack::Job DirectOffer::job() const noexcept {
           buffer_.memory,
           pool_->data(run_)};
 }
+
+double DirectOffer::predicted_ns() const noexcept { return predict_in_node_ns(Scheme::direct, buffer_, pair_); }
 
 void DirectOffer::pack_in(Batch& batch) noexcept {
   batch.add(job(), buffer_.location.device, pack::Reach::this_gpu);

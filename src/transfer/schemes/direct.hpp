@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "device/opened_memory.hpp"
+#include "model/measured.hpp"
 #include "transfer/headers/exported_pool.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
@@ -52,6 +53,8 @@ class DirectOffer {
   /// The header has been sent: the segments are the receiver's to let go of.
   void release() noexcept;
   void withdraw() noexcept;
+  /// What the whole message is predicted to take, once it is offered.
+  double predicted_ns() const noexcept;
   /// The message under way, where it goes through a ring; else null.
   rings::Outgoing* ring() const noexcept { return ring_.get(); }
 
@@ -67,6 +70,7 @@ class DirectOffer {
   headers::ExportedPool* pool_ = nullptr;
   headers::SegmentRun run_;
   Buffer buffer_{};
+  model::Pair pair_ = model::Pair::peer_gpu;
   double packing_ns_ = untimed_ns;
 };
 

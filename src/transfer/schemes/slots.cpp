@@ -11,6 +11,7 @@
 
 #include "transfer/blocking.hpp"
 #include "transfer/headers/speakers.hpp"
+#include "transfer/report/report.hpp"
 #include "transfer/report/statistics.hpp"
 #include "transfer/schemes/scheme.hpp"
 
@@ -116,6 +117,7 @@ bool SlotsOffer::secure(const Buffer& buffer, Inbox& inbox, headers::Header& hea
   inbox_ = &inbox;
   buffer_ = buffer;
   packed_ = 0;
+  packing_ns_ = 0;
   SlotWords& words = inbox.head().words[way_.slots[0]];
   words.packed.store(0, std::memory_order_relaxed);
   if (pack_next() && header.add(way_)) {
@@ -127,6 +129,8 @@ bool SlotsOffer::secure(const Buffer& buffer, Inbox& inbox, headers::Header& hea
 }
 
 bool SlotsOffer::pack_next() noexcept {
+  MovementClock clock;
+  clock.begin();
   const auto begin = static_cast<layout::Offset>(packed_ * slot_bytes);
   const layout::Offset end = std::min(begin + static_cast<layout::Offset>(slot_bytes), buffer_.size());
   const Result result = run_on_host({buffer_.type->layout.get(),
@@ -136,6 +140,7 @@ bool SlotsOffer::pack_next() noexcept {
                                      pack::Direction::pack,
                                      buffer_.memory,
                                      inbox_->slot(way_.slots[packed_])});
+  if (report_wanted()) packing_ns_ += clock.ns();
   auto& words = inbox_->head().words[way_.slots[0]];
   if (result != Result::ok) {
     words.packed.store(SlotWords::has_failed, std::memory_order_release);
@@ -154,7 +159,9 @@ void SlotsOffer::release() noexcept {
   if (inbox_ == nullptr) return;
   pack();
   inbox_ = nullptr;
-  record(Scheme::slots, static_cast<std::size_t>(buffer_.size()));
+  const auto bytes = static_cast<std::size_t>(buffer_.size());
+  record(Scheme::slots, bytes);
+  if (report_wanted()) report_moved(buffer_, Side::sender, Scheme::slots, bytes, packing_ns_);
 }
 
 void SlotsOffer::withdraw() noexcept {
@@ -166,15 +173,24 @@ void SlotsOffer::withdraw() noexcept {
 
 Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, const Buffer& into,
                         std::size_t bytes) noexcept {
-  return fetch(header, way, bytes, [&](std::byte* packed, std::size_t begin, std::size_t end) {
-    return run_on_host({into.type->layout.get(),
-                        {into.count, into.type->extent},
-                        static_cast<layout::Offset>(begin),
-                        static_cast<layout::Offset>(end),
-                        pack::Direction::unpack,
-                        into.memory,
-                        packed});
+  // Without what the sender was waited for.
+  double unpacking_ns = 0;
+  const Result result = fetch(header, way, bytes, [&](std::byte* packed, std::size_t begin, std::size_t end) {
+    MovementClock clock;
+    clock.begin();
+    const Result unpacked = run_on_host({into.type->layout.get(),
+                                         {into.count, into.type->extent},
+                                         static_cast<layout::Offset>(begin),
+                                         static_cast<layout::Offset>(end),
+                                         pack::Direction::unpack,
+                                         into.memory,
+                                         packed});
+    if (report_wanted()) unpacking_ns += clock.ns();
+    return unpacked;
   });
+  if (result == Result::ok && report_wanted())
+    report_moved(into, transfer::Side::receiver, Scheme::slots, bytes, unpacking_ns);
+  return result;
 }
 
 Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, std::byte* into,

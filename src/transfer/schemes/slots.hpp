@@ -53,6 +53,7 @@ class SlotsOffer {
   Buffer buffer_{};
   SlotsWay way_;
   std::uint32_t packed_ = 0;
+  double packing_ns_ = 0;  ///< where a report is wanted
 };
 
 /// Fetches the first `bytes` bytes of a message that has come to this process's own inbox, and frees its slots. Waits
