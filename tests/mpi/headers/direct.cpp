@@ -134,6 +134,44 @@ TEST_F(Direct, EveryKindOfReceive) {
   }
 }
 
+TEST_F(Direct, PersistentSends) {
+  for (const int blocks : block_counts) {
+    pass(blocks, send_persistently, receive);
+    pass(blocks, send_persistently, receive_persistently);
+  }
+}
+
+/// Each start sends what the memory holds then, whatever completes it.
+TEST_F(Direct, PersistentSendsAreStartedAgain) {
+  constexpr int rounds = 14;
+  for (const int blocks : {128, 20'000, 163'840}) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!has_partner()) continue;
+    Strided message(blocks);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (sends()) MPI_Send_init(message.memory.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
+    const std::uint64_t before = direct_messages();
+    for (int round = 0; round < rounds; ++round) {
+      const std::vector<int> values = counting(message.values.size(), 1000 * round);
+      if (sends()) {
+        message.memory.set(values);
+        EXPECT_EQ(MPI_SUCCESS, MPI_Start(&request));
+        complete_persistent(&request, round);
+        message.memory.set(std::vector<int>(values.size(), -7));
+      } else {
+        Ints incoming(std::vector<int>(values.size(), -1), true);
+        receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), MPI_STATUS_IGNORE);
+        EXPECT_TRUE(arrived(picked(values, blocks, length, stride), values.size()) == incoming.values()) << round;
+      }
+      // The segments of this message are free again.
+      if (sends()) MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (!sends()) MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD);
+    }
+    if (sends()) MPI_Request_free(&request);
+    EXPECT_EQ(before + (goes_direct() ? rounds : 0), direct_messages());
+  }
+}
+
 TEST_F(Direct, BothWaysInOneCall) {
   if (!has_partner()) return;
   for (const int blocks : {128, 20'000}) {
