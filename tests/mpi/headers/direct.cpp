@@ -134,6 +134,32 @@ TEST_F(Direct, EveryKindOfReceive) {
   }
 }
 
+/// What `gapless calibrate` measures with: it says of what does not go direct that it cannot be had, at both ends.
+TEST_F(Direct, IsMeasured) {
+  struct {
+    std::int64_t bytes, block, row_blocks;
+  } const shape{65'536, 64, 16};
+  using Measure = double(const char*, const void*, void*, int, int, int);
+  auto* const measure = reinterpret_cast<Measure*>(variant_function("gapless_measure_message"));
+  if (measure == nullptr) return;
+  constexpr int round_trips = 3;
+  Ints on_gpu(std::vector<int>(shape.bytes), true), on_host(std::vector<int>(shape.bytes), false);
+  const std::uint64_t before = direct_messages();
+  const double ns = measure("direct", &shape, on_gpu.data(), 0, 1, round_trips);
+  const std::uint64_t mine = direct_messages() - before;
+  const double slots_ns = measure("slots", &shape, on_host.data(), 0, 1, round_trips);
+  const double none_ns = measure("direct", &shape, on_host.data(), 0, 1, round_trips);
+  // As it was: a measurement forces its scheme, and none afterwards.
+  reinterpret_cast<void (*)(const char*)>(core_function("gapless_transfer_force_scheme"))(
+      std::getenv("GAPLESS_SCHEME"));
+  if (rank() > 1) return;
+  EXPECT_EQ(goes_direct(), ns > 0);
+  EXPECT_GE(ns, 0);
+  EXPECT_EQ(goes_direct() ? 2 * (round_trips + 1) : 0, mine);
+  EXPECT_GT(slots_ns, 0);
+  EXPECT_EQ(0, none_ns);
+}
+
 TEST_F(Direct, PersistentSends) {
   for (const int blocks : block_counts) {
     pass(blocks, send_persistently, receive);
