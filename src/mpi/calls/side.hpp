@@ -122,6 +122,30 @@ class Side {
     packed_type_.reset();
     message_.reset();
   }
+  /// Of a persistent send: may its messages go by header, each as it is started?
+  bool may_be_offered() const noexcept {
+    if (owner_ != Owner::ours) return false;
+    return user_.is_gpu_memory() ? transfer::choose_direct(user_.buffer, model::Pair::peer_gpu)
+                                 : transfer::choose_slots(user_.buffer, true);
+  }
+  /// Where the header of each of them is to be.
+  const void* header_place() noexcept {
+    const void* const place = &offer_.emplace().header();
+    offer_.reset();
+    return place;
+  }
+  /// Offers one message, of which GPU memory is packed by pack_in(). False, and it goes as packed bytes, where that
+  /// cannot be had now.
+  bool offer_started(const headers::Listener& listener, int tag) noexcept {
+    constexpr std::size_t all_later = std::numeric_limits<std::size_t>::max();
+    const transfer::headers::Envelope envelope{listener.communicator, tag};
+    const bool is_offered =
+        listener.inbox != nullptr && offer_.emplace().secure(user_.buffer, *listener.inbox, envelope, true, all_later);
+    if (!is_offered) offer_.reset();
+    return is_offered;
+  }
+  /// That message is complete.
+  void forget_offer() noexcept { offer_.reset(); }
   /// What is received has been matched before.
   void has_been_matched(const headers::Matched& matched) noexcept {
     matched_.reset();
@@ -182,9 +206,12 @@ class Side {
   bool reserve(const char* function, int& code) noexcept {
     return prepare_by([](transfer::Operation& message) { return message.reserve(); }, function, code);
   }
-  /// Packs what the memory holds now, together with others. Precondition: reserve() was true, and packs() or
-  /// may_wait().
-  void pack_in(transfer::Batch& batch) noexcept { offer_ ? offer_->pack_in(batch) : message_->start_in(batch); }
+  /// Packs what the memory holds now, together with others. What is in memory of the peer already, or
+  /// goes to the library as it is, is not. Precondition: reserve() was true.
+  void pack_in(transfer::Batch& batch) noexcept {
+    if (offer_ && offer_->is_to_be_packed()) return offer_->pack_in(batch);
+    if (!offer_ && packs()) message_->start_in(batch);
+  }
   /// The batch has been packed, and the message leaves.
   void is_packed() noexcept {
     split();
@@ -511,7 +538,7 @@ class Side {
   }
 
   void split() noexcept {
-    if (end == End::send && packs()) packed_type_->split(memory());
+    if (end == End::send && packs() && !offer_) packed_type_->split(memory());
   }
 
   bool must_stay_whole() const noexcept {

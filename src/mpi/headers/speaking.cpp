@@ -116,12 +116,6 @@ int forget(MPI_Comm communicator, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-/// A rank of a communicator.
-struct Place {
-  int rank = -1;                   ///< in MPI_COMM_WORLD, negative if it has none
-  std::uint32_t communicator = 0;  ///< Known::number
-};
-
 /// Nothing where the communicator is not in the table.
 std::optional<Place> look_up(MPI_Comm communicator, int rank) noexcept {
   const auto lock = lock_as<std::shared_lock<std::shared_mutex>>();
@@ -167,14 +161,22 @@ void end() noexcept {
   if (are_looked_for()) native.Comm_free_keyval(&keyval);
 }
 
-Listener find_listener(MPI_Comm communicator, int destination) noexcept {
+Place find_place(MPI_Comm communicator, int rank) noexcept {
   if (!are_looked_for() || communicator == MPI_COMM_NULL || transfer::headers::has_ended()) return {};
-  const auto known = look_up(communicator, destination);
-  const Place place = known ? *known : translate_first(communicator, destination);
+  const auto known = look_up(communicator, rank);
+  return known ? *known : translate_first(communicator, rank);
+}
+
+Listener listener_at(const Place& place) noexcept {
+  if (place.rank < 0 || !are_looked_for() || transfer::headers::has_ended()) return {};
   transfer::headers::Inbox* const inbox = transfer::headers::find_inbox(place.rank);
   if (inbox == nullptr || !transfer::headers::is_attentive_when_called(inbox->head())) return {};
   // Of several threads nobody knows whose message leaves first.
   return {inbox, runtime::is_multithreaded() ? 0 : place.communicator};
+}
+
+Listener find_listener(MPI_Comm communicator, int destination) noexcept {
+  return listener_at(find_place(communicator, destination));
 }
 
 }  // namespace gapless::mpi::headers

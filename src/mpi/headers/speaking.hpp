@@ -25,6 +25,16 @@ struct Listener {
   std::uint32_t communicator = 0;             ///< for transfer::headers::Envelope
 };
 
+/// A rank of a communicator.
+struct Place {
+  int rank = -1;                   ///< in MPI_COMM_WORLD, negative if it has none
+  std::uint32_t communicator = 0;  ///< its number, that no other communicator of this process ever has
+};
+/// Holds for good, also when the communicator is freed.
+Place find_place(MPI_Comm communicator, int rank) noexcept;
+/// The listener there, as find_listener() has it.
+Listener listener_at(const Place& place) noexcept;
+
 /// The listener behind that rank of the communicator. None on intercommunicators, outside MPI_COMM_WORLD, without
 /// gapless or elsewhere, or while that process is not attentive. The ranks of a communicator are translated once.
 Listener find_listener(MPI_Comm communicator, int destination) noexcept;

@@ -71,6 +71,7 @@ Pending* take_freed(bool any, ReceivedStatus& status) noexcept {
   const Lock lock;
   for (Pending* pending = table().freed; pending != nullptr; pending = pending->next) {
     int is_complete = 0;
+    if (!any && pending->is_under_way()) continue;
     if (!any) native.Request_get_status(pending->handle, &is_complete, status.get());
     if (!any && is_complete == 0) continue;
     unlink(table().freed, pending);

@@ -72,6 +72,7 @@ int Pending::finish(ReceivedStatus& status) noexcept {
     unpacked(batch.run());
   }
   int code = unpacked_code_;
+  complete_header();
   visit<Sending>([&](auto& side) {
     const int sent = side.complete();
     if (code == MPI_SUCCESS) code = sent;
@@ -91,7 +92,15 @@ int Pending::finish(ReceivedStatus& status) noexcept {
   return code;
 }
 
+void Pending::complete_header() noexcept {
+  if (std::exchange(is_header_under_way_, false)) native.Wait(&header_request, MPI_STATUS_IGNORE);
+}
+
 bool Pending::is_under_way() noexcept {
+  int is_sent = 1;
+  if (is_header_under_way_) native.Test(&header_request, &is_sent, MPI_STATUS_IGNORE);
+  if (is_sent == 0) return true;
+  is_header_under_way_ = false;
   bool result = false;
   visit<Sending>([&](auto& side) { result = side.is_under_way(); });
   return result;
@@ -114,6 +123,9 @@ void Pending::note_failure() noexcept {
 }
 
 void Pending::forget_outcome() noexcept {
+  complete_header();
+  is_settled = false;
+  if (header_request != MPI_REQUEST_NULL) visit<Sending>([](auto& side) { side.forget_offer(); });
   unpacked_code_ = MPI_SUCCESS;
   unpacked_.reset();
 }
@@ -121,10 +133,21 @@ void Pending::forget_outcome() noexcept {
 void Pending::start_in(transfer::Batch& batch) noexcept {
   is_unpacked = false;
   start_code_ = MPI_SUCCESS;
-  visit<Sending>([&](auto& side) { side.pack_in(batch); });
+  visit<Sending>([&](auto& side) {
+    if (header_request != MPI_REQUEST_NULL) side.offer_started(headers::listener_at(peer), tag);
+    side.pack_in(batch);
+  });
   visit<Receiving>([](auto& side) { side.forget_match(); });
   if (Partitions* message = partitions()) message->start();
   if (auto* work = std::get_if<std::unique_ptr<Work>>(&side_)) start_code_ = (*work)->start();
+}
+
+bool Pending::start_header(int& code) noexcept {
+  if (header_request == MPI_REQUEST_NULL || !is_by_header()) return false;
+  code = native.Start(&header_request);
+  // The program's request is not active, so the library tells of it nothing but that.
+  is_header_under_way_ = is_settled = code == MPI_SUCCESS;
+  return true;
 }
 
 int Pending::start_matched(const headers::Matched& matched, MPI_Request& stand_in) noexcept {
@@ -143,7 +166,10 @@ int Pending::start_matched(const headers::Matched& matched, MPI_Request& stand_i
 }
 
 int Pending::started(transfer::Result result) noexcept {
-  if (result != transfer::Result::ok) return gpu_failure(function, result);
+  if (result != transfer::Result::ok) {
+    if (header_request != MPI_REQUEST_NULL) visit<Sending>([](auto& side) { side.forget_offer(); });
+    return gpu_failure(function, result);
+  }
   visit<Sending>([](auto& side) { side.is_packed(); });
   return start_code_;
 }

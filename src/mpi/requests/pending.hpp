@@ -62,6 +62,7 @@ class Pending {
   }
   /// Lets go of packed buffers. Nothing is pending here any more.
   void clear() noexcept {
+    if (header_request != MPI_REQUEST_NULL) native.Request_free(&header_request);
     side_.emplace<std::monostate>();
     error_object = {};
   }
@@ -90,6 +91,20 @@ class Pending {
   bool is_under_way() noexcept;
   /// Is it a send in whose place a header has gone?
   bool is_by_header() noexcept;
+  /// The persistent send, if its messages may go by header: makes the request under which their headers go.
+  template <class Side>
+  void prepare_headers(Side& side, MPI_Comm communicator, int destination, int message_tag) noexcept {
+    if (!side.may_be_offered()) return;
+    tag = message_tag;
+    peer = headers::find_place(communicator, destination);
+    static_cast<void>(headers::listener_at(peer));  // calls for its attention
+    constexpr int length = transfer::headers::Header::size;
+    const int code = native.Send_init(side.header_place(), length, MPI_BYTE, destination, message_tag, communicator,
+                                      &header_request);
+    if (code != MPI_SUCCESS) header_request = MPI_REQUEST_NULL;
+  }
+  /// Sends the header, if that is what start_in() has made of the persistent send: `code` is the library's.
+  bool start_header(int& code) noexcept;
   /// Has the program's memory not needed any more, without waiting for a receiver that has not come.
   void complete_alone() noexcept;
   /// The program starts the persistent request: packs what it sends, together with others. started(), after that has
@@ -111,15 +126,17 @@ class Pending {
   MPI_Request handle{};                         ///< the key
   const char* function = "";                    ///< that started it, for error texts
   ErrorObject error_object;                     ///< whose handler is called
-  int source = 0, tag = 0;                      ///< of a persistent receive
+  int source = 0, tag = 0;                      ///< of a persistent message
   MPI_Request stood_in_for = MPI_REQUEST_NULL;  ///< the persistent request, while another has its place
   bool is_persistent = false;                   ///< the request stays when it is complete, and may be started again
   /// The library's request is a persistent one, and the program's is not: it is freed when it is complete.
   bool frees_request = false;
-  bool is_settled = false;   ///< complete, though the library takes the request for inactive
-  bool is_claimed = false;   ///< a call is completing the request
-  bool is_unpacked = false;  ///< the message has been seen to arrive
-  Pending* next = nullptr;   ///< in its list
+  headers::Place peer;                            ///< of a persistent send that may go by header
+  MPI_Request header_request = MPI_REQUEST_NULL;  ///< of its headers: persistent, too
+  bool is_settled = false;                        ///< complete, though the library takes the request for inactive
+  bool is_claimed = false;                        ///< a call is completing the request
+  bool is_unpacked = false;                       ///< the message has been seen to arrive
+  Pending* next = nullptr;                        ///< in its list
 
  private:
   /// Has the program been sent something, of which that is the status?
@@ -128,6 +145,10 @@ class Pending {
   template <template <class> class Side, class Visit>
   void visit(Visit visit) noexcept;
 
+  /// Waits until the library has sent the header: it waits for nobody with so few bytes.
+  void complete_header() noexcept;
+
+  bool is_header_under_way_ = false;
   int start_code_ = MPI_SUCCESS;
   int unpacked_code_ = MPI_SUCCESS;      ///< how unpacking ended
   std::optional<std::size_t> unpacked_;  ///< bytes, where that is not what the library says

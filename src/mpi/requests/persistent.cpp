@@ -1,5 +1,9 @@
 // Persistent messages. The program's handle is the library's own persistent request on a packed buffer that lives as
 // long as the request: each start packs into it what the memory then holds, each completion unpacks what came.
+//
+// A send that may go by header has a second persistent request, of the header. Each start offers the message, and where
+// that can be had starts the second request in place of the first, which the program waits for: an inactive request is
+// complete to the library, and what is left to wait for is waited for here.
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/request_call.hpp"
 #include "mpi/table/entry_points.hpp"
@@ -23,6 +27,7 @@ int start_packed(Pending* pending, MPI_Request* request) noexcept {
       return code;
     }
   }
+  if (int code = MPI_SUCCESS; pending->start_header(code)) return code;
   remove(pending);
   const int code = native.Start(request);
   add(pending, *request);

@@ -2,6 +2,7 @@
 // a message, and those that make a persistent request.
 #pragma once
 
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -93,6 +94,18 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
  private:
   /// A send that leaves in this call, unless it is deferred.
   static constexpr bool leaves_now = life == Life::once && sends;
+
+  /// A persistent send that is neither synchronous nor buffered may go by header each time.
+  static constexpr bool is_offered_when_started =
+      life == Life::persistent && sends && !receives &&
+      (std::string_view(Row::name).starts_with("MPI_Send") || std::string_view(Row::name).starts_with("MPI_Rsend"));
+  static bool may_be_offered([[maybe_unused]] const Sides& mine) noexcept {
+    if constexpr (is_offered_when_started) {
+      return headers::are_looked_for() && mine.may_be_offered();
+    } else {
+      return false;
+    }
+  }
 
   /// A receive that a look at its end may be enough for.
   static constexpr bool may_need_a_look = life == Life::once && receives && !sends && Base::template has<Kind::source>;
@@ -216,7 +229,18 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       if (mine.goes_on()) return start_persistent(pending, mine, all);
     }
     const bool fails = !prepare(mine, code);
-    if (!fails && (mine.takes_part() || may_be_stashed)) return start(pending, mine, all);
+    const bool may_take_headers = may_be_offered(mine);
+    if (!fails && (mine.takes_part() || may_be_stashed || may_take_headers)) {
+      code = start(pending, mine, all);
+      if constexpr (is_offered_when_started) {
+        if (code == MPI_SUCCESS && may_take_headers && pending->is_persistent) {
+          pending->prepare_headers(mine, Base::communicator(all),
+                                   std::get<Base::template place<Kind::destination>>(all),
+                                   std::get<Base::template place<Kind::tag>>(all));
+        }
+      }
+      return code;
+    }
     requests::release(pending);
     return fails ? table::raise<Row>(code, all) : Base::call_library(all);
   }

@@ -134,6 +134,70 @@ TEST_F(Direct, EveryKindOfReceive) {
   }
 }
 
+/// What `gapless calibrate` measures with: it says of what does not go direct that it cannot be had, at both ends.
+TEST_F(Direct, IsMeasured) {
+  struct {
+    std::int64_t bytes, block, row_blocks;
+  } const shape{65'536, 64, 16};
+  using Measure = double(const char*, const void*, void*, int, int, int);
+  auto* const measure = reinterpret_cast<Measure*>(variant_function("gapless_measure_message"));
+  if (measure == nullptr) return;
+  constexpr int round_trips = 3;
+  Ints on_gpu(std::vector<int>(shape.bytes), true), on_host(std::vector<int>(shape.bytes), false);
+  const std::uint64_t before = direct_messages();
+  const double ns = measure("direct", &shape, on_gpu.data(), 0, 1, round_trips);
+  const std::uint64_t mine = direct_messages() - before;
+  const double slots_ns = measure("slots", &shape, on_host.data(), 0, 1, round_trips);
+  const double none_ns = measure("direct", &shape, on_host.data(), 0, 1, round_trips);
+  // As it was: a measurement forces its scheme, and none afterwards.
+  reinterpret_cast<void (*)(const char*)>(core_function("gapless_transfer_force_scheme"))(
+      std::getenv("GAPLESS_SCHEME"));
+  if (rank() > 1) return;
+  EXPECT_EQ(goes_direct(), ns > 0);
+  EXPECT_GE(ns, 0);
+  EXPECT_EQ(goes_direct() ? 2 * (round_trips + 1) : 0, mine);
+  EXPECT_GT(slots_ns, 0);
+  EXPECT_EQ(0, none_ns);
+}
+
+TEST_F(Direct, PersistentSends) {
+  for (const int blocks : block_counts) {
+    pass(blocks, send_persistently, receive);
+    pass(blocks, send_persistently, receive_persistently);
+  }
+}
+
+/// Each start sends what the memory holds then, whatever completes it.
+TEST_F(Direct, PersistentSendsAreStartedAgain) {
+  constexpr int rounds = 14;
+  for (const int blocks : {128, 20'000, 163'840}) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!has_partner()) continue;
+    Strided message(blocks);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (sends()) MPI_Send_init(message.memory.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
+    const std::uint64_t before = direct_messages();
+    for (int round = 0; round < rounds; ++round) {
+      const std::vector<int> values = counting(message.values.size(), 1000 * round);
+      if (sends()) {
+        message.memory.set(values);
+        EXPECT_EQ(MPI_SUCCESS, MPI_Start(&request));
+        complete_persistent(&request, round);
+        message.memory.set(std::vector<int>(values.size(), -7));
+      } else {
+        Ints incoming(std::vector<int>(values.size(), -1), true);
+        receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), MPI_STATUS_IGNORE);
+        EXPECT_TRUE(arrived(picked(values, blocks, length, stride), values.size()) == incoming.values()) << round;
+      }
+      // The segments of this message are free again.
+      if (sends()) MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (!sends()) MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD);
+    }
+    if (sends()) MPI_Request_free(&request);
+    EXPECT_EQ(before + (goes_direct() ? rounds : 0), direct_messages());
+  }
+}
+
 TEST_F(Direct, BothWaysInOneCall) {
   if (!has_partner()) return;
   for (const int blocks : {128, 20'000}) {

@@ -36,6 +36,51 @@ inline void send_by_request(const void* memory, MPI_Datatype type, MPI_Comm comm
   MPI_Isend(memory, 1, type, to, tag, communicator, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
+inline void send_persistently(const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
+  MPI_Request request;
+  MPI_Send_init(memory, 1, type, to, tag, communicator, &request);
+  const MPI_Request made = request;
+  MPI_Start(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT_EQ(made, request);
+  MPI_Request_free(&request);
+}
+
+/// Completes a started persistent request in one of several ways, of which number `how` is taken.
+inline void complete_persistent(MPI_Request* request, int how) {
+  int flag = 0, index = -1, some = 0;
+  switch (how % 7) {
+    case 0:
+      MPI_Wait(request, MPI_STATUS_IGNORE);
+      break;
+    case 1:
+      while (flag == 0) MPI_Test(request, &flag, MPI_STATUS_IGNORE);
+      break;
+    case 2:
+      EXPECT_EQ(MPI_SUCCESS, MPI_Waitany(1, request, &index, MPI_STATUS_IGNORE));
+      EXPECT_EQ(0, index);
+      break;
+    case 3:
+      while (flag == 0) MPI_Testany(1, request, &index, &flag, MPI_STATUS_IGNORE);
+      EXPECT_EQ(0, index);
+      break;
+    case 4:
+      EXPECT_EQ(MPI_SUCCESS, MPI_Waitsome(1, request, &some, &index, MPI_STATUSES_IGNORE));
+      EXPECT_EQ(1, some);
+      break;
+    case 5:
+      while (flag == 0) MPI_Request_get_status(*request, &flag, MPI_STATUS_IGNORE);
+      MPI_Wait(request, MPI_STATUS_IGNORE);
+      break;
+    default:
+      MPI_Waitall(1, request, MPI_STATUSES_IGNORE);
+  }
+  EXPECT_NE(MPI_REQUEST_NULL, *request);
+  // Nothing is under way any more.
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitany(1, request, &index, MPI_STATUS_IGNORE));
+  EXPECT_EQ(MPI_UNDEFINED, index);
+}
+
 /// These return the code of the call that completes the receive.
 inline int receive_by_request(void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
   MPI_Request request;

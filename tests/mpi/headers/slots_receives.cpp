@@ -172,6 +172,93 @@ TEST(Slots, NonblockingAndPersistentReceives) {
   }
 }
 
+TEST(Slots, PersistentSends) {
+  for (const int blocks : block_counts) {
+    pass(blocks, send_persistently, receive);
+    pass(blocks, send_persistently, receive_by_request);
+    pass(blocks, send_persistently, receive_persistently);
+  }
+}
+
+/// Each start sends what the memory holds then, whatever completes it.
+TEST(Slots, PersistentSendsAreStartedAgain) {
+  constexpr int rounds = 21;
+  for (const int blocks : {128, 1000, 20'000}) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!has_partner()) continue;
+    Strided message(blocks);
+    std::vector<int> incoming(message.values.size());
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (sends()) MPI_Send_init(message.values.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
+    const std::uint64_t before = slots_messages();
+    for (int round = 0; round < rounds; ++round) {
+      std::ranges::copy(counting(message.values.size(), 1000 * round), message.values.begin());
+      if (sends()) {
+        EXPECT_EQ(MPI_SUCCESS, MPI_Start(&request));
+        complete_persistent(&request, round);
+        // The program has its memory back.
+        std::ranges::fill(message.values, -7);
+        // The slots of this message are free again.
+        MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      } else {
+        std::ranges::fill(incoming, -1);
+        receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), MPI_STATUS_IGNORE);
+        EXPECT_TRUE(placed(std::vector<int>(incoming.size(), -1), message.packed(blocks), length, stride) == incoming)
+            << round;
+        MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD);
+      }
+    }
+    if (sends()) MPI_Request_free(&request);
+    if (uses_slots()) {
+      EXPECT_EQ(before + rounds, slots_messages());
+    }
+  }
+}
+
+/// More than there are slots for: the rest goes as packed bytes under the program's own request, in order.
+TEST(Slots, PersistentSendsThatFindNoSlots) {
+  constexpr int messages = 20, blocks = 32'768;  // 256 KiB each, of 2 MiB
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!has_partner()) return;
+  const Strided message(blocks);
+  std::vector<MPI_Request> requests(messages);
+  const std::uint64_t before = slots_messages();
+  for (int round = 0; round < 2; ++round) {
+    if (sends()) {
+      std::vector<std::vector<int>> outgoing;
+      for (int k = 0; k < messages; ++k) {
+        outgoing.push_back(counting(message.values.size(), k));
+        MPI_Send_init(outgoing.back().data(), 1, message.type, partner(), tag, MPI_COMM_WORLD,
+                      &requests[static_cast<std::size_t>(k)]);
+      }
+      EXPECT_EQ(MPI_SUCCESS, MPI_Startall(messages, requests.data()));
+      MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD);
+      // Freed while they are under way.
+      if (round == 1) {
+        for (MPI_Request& request : requests) MPI_Request_free(&request);
+      }
+      MPI_Waitall(messages, requests.data(), MPI_STATUSES_IGNORE);
+      MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (round == 0) {
+        for (MPI_Request& request : requests) MPI_Request_free(&request);
+      }
+    } else {
+      MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      for (int k = 0; k < messages; ++k) {
+        std::vector<int> incoming(message.values.size(), -1);
+        receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), MPI_STATUS_IGNORE);
+        const std::vector<int> sent = picked(counting(incoming.size(), k), blocks, length, stride);
+        EXPECT_TRUE(placed(std::vector<int>(incoming.size(), -1), sent, length, stride) == incoming) << k;
+      }
+      MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 2, MPI_COMM_WORLD);
+    }
+  }
+  if (uses_slots()) {
+    EXPECT_LT(before, slots_messages());
+    EXPECT_GT(before + 2 * messages, slots_messages());
+  }
+}
+
 TEST(Slots, ManyRequestsAtOnce) {
   MPI_Barrier(MPI_COMM_WORLD);
   if (!has_partner()) return;

@@ -14,20 +14,38 @@
 
 namespace gapless::test {
 
+namespace internal {
+
+/// The library whose path has that in it, if it is loaded.
+inline void* loaded(const char* part_of_path) {
+  struct Search {
+    const char* part;
+    void* found = nullptr;
+  } search{part_of_path};
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* data) {
+        auto& wanted = *static_cast<Search*>(data);
+        if (std::strstr(object->dlpi_name, wanted.part) == nullptr) return 0;
+        wanted.found = dlopen(object->dlpi_name, RTLD_NOW | RTLD_NOLOAD);
+        return 1;
+      },
+      &search);
+  return search.found;
+}
+
+}  // namespace internal
+
 /// A function of libgapless-core.so, which is not in the global scope; null without gapless.
 inline void* core_function(const char* name) {
-  static void* core = [] {
-    void* found = nullptr;
-    dl_iterate_phdr(
-        [](dl_phdr_info* object, std::size_t, void* result) {
-          if (std::strstr(object->dlpi_name, "/libgapless-core.so") == nullptr) return 0;
-          *static_cast<void**>(result) = dlopen(object->dlpi_name, RTLD_NOW | RTLD_NOLOAD);
-          return 1;
-        },
-        &found);
-    return found;
-  }();
+  static void* const core = internal::loaded("/libgapless-core.so");
   return core != nullptr ? dlsym(core, name) : nullptr;
+}
+/// The same of the library for the MPI library's ABI.
+inline void* variant_function(const char* name) {
+  for (const char* library : {"/libgapless-mpich.so", "/libgapless-openmpi.so", "/libgapless-abi.so"}) {
+    if (void* const variant = internal::loaded(library)) return dlsym(variant, name);
+  }
+  return nullptr;
 }
 
 /// Is gapless under this test, and told to pack whatever it can (GAPLESS_SCHEME=packed)?
