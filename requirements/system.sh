@@ -3,7 +3,8 @@
 # Python's venv module, without which nothing can be built. `requirements/system.sh fortran`: a distribution's MPICH and
 # Open MPI with Fortran, whose programs the tests run; without them the other tests still run.
 # `requirements/system.sh fabric`: libfabric and libibverbs with their headers; without them gapless is built without
-# these two fabrics. `requirements/system.sh programs`: ScaLAPACK's testers for both MPIs, which the tests run where they are.
+# these two fabrics. `requirements/system.sh programs`: ScaLAPACK's testers and parallel HDF5 for both MPIs,
+# and FFTW for mpi4py-fft, which the tests run where they are.
 # Installs what is missing through apt where that is possible, and otherwise names the packages.
 set -euo pipefail
 
@@ -30,6 +31,9 @@ fabric)
   ;;
 programs)
   ls /usr/lib/*/scalapack/*-tests >/dev/null 2>&1 || missing+=(scalapack-mpi-test)
+  command -v h5pcc.mpich >/dev/null || missing+=(libhdf5-mpich-dev)
+  command -v h5pcc.openmpi >/dev/null || missing+=(libhdf5-openmpi-dev)
+  compiles '#include <fftw3.h>' || missing+=(libfftw3-dev)
   ;;
 *)
   echo "system.sh: expected build, fortran, fabric or programs, not $purpose" >&2

@@ -161,5 +161,35 @@ TEST(Probes, OfPersistentMessages) {
   });
 }
 
+/// Elements that go backwards in memory, sent to oneself past gapless, and received by a matched receive.
+TEST(MatchedReceives, ElementsOfNegativeExtentFromTheLibraryItself) {
+  constexpr int room = 6000, step = 3;
+  MPI_Datatype handle;
+  MPI_Type_create_resized(MPI_INT, 0, -step * static_cast<MPI_Aint>(sizeof(int)), &handle);
+  const Owned backwards(handle);
+  const auto isend = GAPLESS_TEST_NATIVE(Isend);
+  const std::vector<int> from = counting(room);
+  for (const int count : {1, 2, 17, 256, 1999}) {
+    std::vector<int> into(room, -1), wanted(room, -1);
+    for (int k = 0; k < count; ++k) wanted[room - 1 - k * step] = from[room - 1 - k * step];
+    const std::uint64_t packed = packed_messages();
+    MPI_Request request;
+    MPI_Message message;
+    MPI_Status status;
+    isend(from.data() + room - 1, count, backwards, 0, 5, MPI_COMM_SELF, &request);
+    MPI_Mprobe(0, 5, MPI_COMM_SELF, &message, &status);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Mrecv(into.data() + room - 1, count, backwards, &message, &status));
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    int received = -1;
+    MPI_Get_count(&status, backwards, &received);
+    EXPECT_EQ(count, received);
+    EXPECT_EQ(wanted, into) << count;
+    // A single int is contiguous, and left to the library.
+    if (is_everything_packed()) {
+      EXPECT_EQ(packed + (count > 1 ? 1 : 0), packed_messages()) << count;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gapless::test
