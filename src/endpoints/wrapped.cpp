@@ -65,24 +65,26 @@ struct InnerOf;
 ENDPOINTS_REPLACED(ENDPOINTS_REPLACE)
 #undef ENDPOINTS_REPLACE
 
+/// `look(i)`, a constant, for each of the roles of a function's arguments.
+template <class Row, class Look>
+constexpr void for_each_role(Look look) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) { (look(std::integral_constant<std::size_t, i>()), ...); }
+  (std::make_index_sequence<Row::argument_roles.size()>{});
+}
+
 /// The endpoint that a call is about; null if none of its communicators is one's. `freed_endpoint` if one was freed.
 template <class Row, class Arguments>
 Endpoint* endpoint_of(const Arguments& arguments) noexcept {
   Endpoint* found = nullptr;
-  constexpr auto roles = Row::argument_roles;
-  [&]<std::size_t... i>(std::index_sequence<i...>) {
-    const auto look = [&]<std::size_t k>() {
-      constexpr table::Role role = roles[k];
-      if constexpr (role.kind == Kind::communicator) {
-        if (found == nullptr) found = find_even_freed(std::get<role.places[0]>(arguments));
-      } else if constexpr (role.kind == Kind::communicator_place) {
-        if (found == nullptr && std::get<role.places[0]>(arguments) != nullptr)
-          found = find_even_freed(*std::get<role.places[0]>(arguments));
-      }
-    };
-    (look.template operator()<i>(), ...);
-  }
-  (std::make_index_sequence<roles.size()>{});
+  for_each_role<Row>([&](auto i) {
+    constexpr table::Role role = Row::argument_roles[i];
+    if constexpr (role.kind == Kind::communicator) {
+      if (found == nullptr) found = find_even_freed(std::get<role.places[0]>(arguments));
+    } else if constexpr (role.kind == Kind::communicator_place) {
+      if (found == nullptr && std::get<role.places[0]>(arguments) != nullptr)
+        found = find_even_freed(*std::get<role.places[0]>(arguments));
+    }
+  });
   return found;
 }
 
@@ -98,15 +100,11 @@ template <class Row, class Arguments>
 bool names_endpoints(const Arguments& arguments) noexcept {
   if (groups::are_none()) return false;
   bool found = false;
-  constexpr auto roles = Row::argument_roles;
-  [&]<std::size_t... i>(std::index_sequence<i...>) {
-    const auto look = [&]<std::size_t k>() {
-      if constexpr (roles[k].kind == Kind::group)
-        found = found || groups::find(std::get<roles[k].places[0]>(arguments)) != nullptr;
-    };
-    (look.template operator()<i>(), ...);
-  }
-  (std::make_index_sequence<roles.size()>{});
+  for_each_role<Row>([&](auto i) {
+    constexpr table::Role role = Row::argument_roles[i];
+    if constexpr (role.kind == Kind::group)
+      found = found || groups::find(std::get<role.places[0]>(arguments)) != nullptr;
+  });
   return found;
 }
 
@@ -215,17 +213,13 @@ struct OfThread<Row, int (*)(Arguments...)> {
  private:
   template <class All>
   static void translate(const All& arguments) noexcept {
-    constexpr auto roles = Row::argument_roles;
-    [&]<std::size_t... i>(std::index_sequence<i...>) {
-      const auto look = [&]<std::size_t k>() {
-        if constexpr (roles[k].kind == Kind::communicator) {
-          MPI_Comm& communicator = std::get<roles[k].places[0]>(arguments);
-          communicator = meaning_of(communicator);
-        }
-      };
-      (look.template operator()<i>(), ...);
-    }
-    (std::make_index_sequence<roles.size()>{});
+    for_each_role<Row>([&](auto i) {
+      constexpr table::Role role = Row::argument_roles[i];
+      if constexpr (role.kind == Kind::communicator) {
+        MPI_Comm& communicator = std::get<role.places[0]>(arguments);
+        communicator = meaning_of(communicator);
+      }
+    });
   }
 };
 

@@ -46,19 +46,20 @@ void remember_error(MPI_Comm*, int* code, ...) {
   raised = text;
 }
 
-/// The codes of the calls that have the endpoint's handle in the place of one communicator, and nothing elsewhere.
-template <const auto& roles, class... Arguments>
-std::vector<int> codes_of(int (*function)(Arguments...), MPI_Comm endpoint) {
+/// The codes of the calls that have the handle in the place of one of that kind, or its address in one of `place`, and
+/// nothing elsewhere.
+template <const auto& roles, Kind kind, Kind place, class Handle, class... Arguments>
+std::vector<int> codes_of(int (*function)(Arguments...), Handle handle) {
   std::vector<int> codes;
   [&]<std::size_t... i>(std::index_sequence<i...>) {
     const auto call = [&]<std::size_t k>() {
       constexpr table::Role role = roles[k];
       std::tuple<Arguments...> arguments{};
-      MPI_Comm copy = endpoint;
-      if constexpr (role.kind == Kind::communicator) {
-        std::get<role.places[0]>(arguments) = endpoint;
+      Handle copy = handle;
+      if constexpr (role.kind == kind) {
+        std::get<role.places[0]>(arguments) = handle;
         codes.push_back(std::apply(function, arguments));
-      } else if constexpr (role.kind == Kind::communicator_place) {
+      } else if constexpr (role.kind == place) {
         std::get<role.places[0]>(arguments) = &copy;
         codes.push_back(std::apply(function, arguments));
       }
@@ -78,42 +79,23 @@ std::set<std::string> of_groups() {
   return names;
 }
 
-/// The codes of the calls that have a group of endpoints in the place of one group, and nothing elsewhere.
-template <const auto& roles, class... Arguments>
-std::vector<int> codes_of_group(int (*function)(Arguments...), MPI_Group group) {
-  std::vector<int> codes;
-  [&]<std::size_t... i>(std::index_sequence<i...>) {
-    const auto call = [&]<std::size_t k>() {
-      if constexpr (roles[k].kind == Kind::group) {
-        std::tuple<Arguments...> arguments{};
-        std::get<roles[k].places[0]>(arguments) = group;
-        codes.push_back(std::apply(function, arguments));
-      }
-    };
-    (call.template operator()<i>(), ...);
-  }
-  (std::make_index_sequence<roles.size()>{});
-  return codes;
-}
-
 struct Tally {
   int refused = 0;
   std::set<std::string> past_us;  ///< not exported, so the library's answer
 };
 
-template <const auto& roles, class Function>
-void look_at(const char* name, bool is_exported, Function function, MPI_Comm endpoint, Tally& tally) {
-  constexpr bool has_communicator = table::place_of(roles, Kind::communicator) != table::nowhere ||
-                                    table::place_of(roles, Kind::communicator_place) != table::nowhere;
-  if constexpr (has_communicator) {
+template <const auto& roles, Kind kind, Kind place, class Handle, class Function>
+void look_at(const char* name, bool is_exported, Function function, Handle handle, const std::set<std::string>& served,
+             Tally& tally) {
+  if constexpr (table::place_of(roles, kind) != table::nowhere || table::place_of(roles, place) != table::nowhere) {
     if (!is_exported) {
       tally.past_us.insert(name);
       return;
     }
-    if (treated().contains(name)) return;
+    if (served.contains(name)) return;
     raised.clear();
     if constexpr (!std::is_null_pointer_v<Function>) {
-      for (const int code : codes_of<roles>(function, endpoint)) {
+      for (const int code : codes_of<roles, kind, place>(function, handle)) {
         EXPECT_EQ(MPI_ERR_UNSUPPORTED_OPERATION, error_class(code)) << name;
         EXPECT_EQ(0U, raised.find("MPI_" + std::string(name) + ":")) << name << ": " << raised;
         ++tally.refused;
@@ -129,48 +111,20 @@ using namespace table::vocabulary;  // NOLINT: the rows are written in it
 }  // namespace roles_of
 
 // What is not exported need not be declared: Open MPI's header hides what MPI has removed.
-#define LOOK_AT(name) look_at<roles_of::name>(#name, true, &MPI_##name, endpoint, tally);
+#define LOOK_AT(name) look_at<roles_of::name, kind, place>(#name, true, &MPI_##name, handle, served, tally);
 #define LOOK_AT_intercepted(name) LOOK_AT(name)
 #define LOOK_AT_guarded(name) LOOK_AT(name)
 #define LOOK_AT_refused(name) LOOK_AT(name)
 #define LOOK_AT_waiting(name) LOOK_AT(name)
-#define LOOK_AT_passed(name) look_at<roles_of::name>(#name, false, nullptr, endpoint, tally);
+#define LOOK_AT_passed(name) look_at<roles_of::name, kind, place>(#name, false, nullptr, handle, served, tally);
 
-template <const auto& roles, class Function>
-void look_at_groups(const char* name, bool is_exported, Function function, MPI_Group group, Tally& tally) {
-  if constexpr (table::place_of(roles, Kind::group) != table::nowhere) {
-    if (!is_exported) {
-      tally.past_us.insert(name);
-      return;
-    }
-    if (of_groups().contains(name)) return;
-    raised.clear();
-    if constexpr (!std::is_null_pointer_v<Function>) {
-      for (const int code : codes_of_group<roles>(function, group)) {
-        EXPECT_EQ(MPI_ERR_UNSUPPORTED_OPERATION, error_class(code)) << name;
-        EXPECT_EQ(0U, raised.find("MPI_" + std::string(name) + ":")) << name << ": " << raised;
-        ++tally.refused;
-      }
-    }
-  }
-}
-
-void walk(MPI_Comm endpoint, Tally& tally) {
+template <Kind kind, Kind place, class Handle>
+void walk(Handle handle, const std::set<std::string>& served, Tally& tally){
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #define GAPLESS_FUNCTION(name, mark, since, roles_) GAPLESS_IF_DECLARED(name, LOOK_AT_##mark(name))
 #include "mpi/table/functions.def"
 #pragma GCC diagnostic pop
-}
-
-#undef LOOK_AT
-#undef LOOK_AT_passed
-#define LOOK_AT(name) look_at_groups<roles_of::name>(#name, true, &MPI_##name, group, tally);
-#define LOOK_AT_passed(name) look_at_groups<roles_of::name>(#name, false, nullptr, group, tally);
-
-void walk_groups(MPI_Group group, Tally& tally){
-#define GAPLESS_FUNCTION(name, mark, since, roles_) GAPLESS_IF_DECLARED(name, LOOK_AT_##mark(name))
-#include "mpi/table/functions.def"
 }
 
 TEST(Table, BeforeTheFirstEndpointCallsGoWhereTheyWent) {
@@ -188,7 +142,7 @@ TEST(Table, NoFunctionFallsThrough) {
   MPI_Comm_create_errhandler(remember_error, &handler);
   MPI_Comm_set_errhandler(endpoint, handler);
   Tally tally;
-  walk(endpoint, tally);
+  walk<Kind::communicator, Kind::communicator_place>(endpoint, treated(), tally);
   EXPECT_LT(12, tally.refused);
   // Handle conversions, and the handler that the library keeps under the handle.
   for (const std::string& name : tally.past_us) {
@@ -216,7 +170,7 @@ TEST(Table, NoFunctionTakesAGroupOfEndpointsForOneOfProcesses) {
   MPI_Comm_create_errhandler(remember_error, &handler);
   for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) MPI_Comm_set_errhandler(comm, handler);
   Tally tally;
-  walk_groups(group, tally);
+  walk<Kind::group, Kind::group_place>(group, of_groups(), tally);
   EXPECT_LE(4, tally.refused);
   for (const std::string& name : tally.past_us) {
     const std::set<std::string> right{"Group_c2f", "Group_toint"};

@@ -6,26 +6,18 @@ are skipped and say so.
 """
 
 import os
-import re
 import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
+from launching import PACKED, launch, packed_messages
 
-SHIM = os.environ["GAPLESS_TEST_SHIM"]
 CACHE = Path(os.environ["GAPLESS_TEST_CACHE"])
 PREFIXES = {"mpich": os.environ["GAPLESS_TEST_MPICH"], "openmpi": os.environ["GAPLESS_TEST_OPENMPI"]}
 VERSION = "2.0.6"
 RANKS = 2
 TIME_LIMIT = 240
-ENVIRONMENT = {
-    "MPIR_CVAR_POLLS_BEFORE_YIELD": "10",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
 pytestmark = pytest.mark.skipif(not os.environ.get("GAPLESS_TEST_PROGRAMS_LONG"), reason="make test-programs runs it")
 
 
@@ -58,16 +50,9 @@ def suite(request):
 def run(suite, module, **settings):
     """The exit status of the module's own tests, and the error stream."""
     prefix, packages, tests = suite
-    words = [prefix / "bin" / "mpiexec", "-n", str(RANKS), "env", *(f"{k}={v}" for k, v in settings.items())]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GAPLESS", "LD_"))}
-    environment |= ENVIRONMENT | {"PYTHONPATH": str(packages)}
-    done = subprocess.run(
-        [*words, prefix / "bin" / "python", "-B", tests / f"{module}.py"],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=TIME_LIMIT,
-    )
+    words = [prefix / "bin" / "python", "-B", tests / f"{module}.py"]
+    paths = {"PYTHONPATH": str(packages)}
+    done = launch(prefix / "bin" / "mpiexec", RANKS, words, settings, TIME_LIMIT, environment=paths)
     return done.returncode, done.stderr
 
 
@@ -75,7 +60,7 @@ def run(suite, module, **settings):
 def test_passes_with_gapless_as_without(suite, module):
     plain, said = run(suite, module)
     assert plain == 0, said[-3000:]
-    gapless, said = run(suite, module, LD_PRELOAD=SHIM, GAPLESS_STATISTICS=1, GAPLESS_SCHEME="packed")
+    gapless, said = run(suite, module, **PACKED)
     assert gapless == 0, said[-3000:]
-    packed = [int(number) for number in re.findall(r"packed (\d+) messages", said)]
+    packed = packed_messages(said)
     assert len(packed) == RANKS and min(packed) >= 1, said[-3000:]

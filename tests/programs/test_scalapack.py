@@ -5,24 +5,16 @@ They send sections of matrices as MPI_Type_vector, through BLACS. GAPLESS_TEST_P
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+from launching import PACKED, launch, packed_messages
 
-SHIM = os.environ["GAPLESS_TEST_SHIM"]
 TESTERS = Path(os.environ["GAPLESS_TEST_SCALAPACK"])
 MPIS = [mpi for mpi in ("mpich", "openmpi") if (TESTERS / f"{mpi}-tests").is_dir()]
 FEW = ["qr"]
 MORE = ["lu", "llt"]
-ENVIRONMENT = {
-    "MPIR_CVAR_POLLS_BEFORE_YIELD": "10",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-}
+ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 
 # What the testers read, for two processes in a row and in a column: numbers of things, and the things themselves.
 TWO_PROCESSES = "2\n1 2\n2 1\n"
@@ -38,12 +30,8 @@ def run(mpi, tester, folder, **settings):
     folder.mkdir()
     header = f"'{tester}'\n'two processes'\n'out'\n6\n"
     (folder / f"{tester.upper()}.dat").write_text(header + INPUT[tester])
-    words = [f"mpiexec.{mpi}", "-n", "2", "env", *(f"{name}={value}" for name, value in settings.items())]
     program = TESTERS / f"{mpi}-tests" / f"xz{tester}"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GAPLESS", "LD_"))}
-    done = subprocess.run(
-        [*words, program], cwd=folder, capture_output=True, text=True, env=environment | ENVIRONMENT, timeout=120
-    )
+    done = launch(f"mpiexec.{mpi}", 2, [program], settings, seconds=120, environment=ENVIRONMENT, folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     # The last numbers before the verdict are seconds and MFLOPS.
     cases = [re.sub(r"( +[\d.]+){2} +(?=PASSED|FAILED)", " ", line) for line in done.stdout.splitlines()]
@@ -54,9 +42,8 @@ def run(mpi, tester, folder, **settings):
 @pytest.mark.parametrize("tester", FEW + (MORE if os.environ.get("GAPLESS_TEST_PROGRAMS_LONG") else []))
 def test_residuals(mpi, tester, tmp_path):
     plain, _ = run(mpi, tester, tmp_path / "plain")
-    settings = {"LD_PRELOAD": SHIM, "GAPLESS_STATISTICS": 1, "GAPLESS_SCHEME": "packed"}
-    gapless, said = run(mpi, tester, tmp_path / "gapless", **settings)
+    gapless, said = run(mpi, tester, tmp_path / "gapless", **PACKED)
     assert gapless == plain
     assert len(plain) > 4 and not [line for line in plain if line.endswith("FAILED")]
-    packed = [int(number) for number in re.findall(r"packed (\d+) messages", said)]
+    packed = packed_messages(said)
     assert len(packed) == 2 and min(packed) >= 20

@@ -23,11 +23,8 @@ static_assert(MPIX_ALIASED != MPI_IDENT && MPIX_ALIASED != MPI_CONGRUENT && MPIX
 namespace {
 
 int compare(const Communicator& a, const Communicator& b) {
-  if (a.identities == b.identities) return MPI_CONGRUENT;
-  auto sorted_a = a.identities, sorted_b = b.identities;
-  std::sort(sorted_a.begin(), sorted_a.end());
-  std::sort(sorted_b.begin(), sorted_b.end());
-  return sorted_a == sorted_b ? MPI_SIMILAR : MPI_UNEQUAL;
+  const int result = groups::compare(a.identities, b.identities);
+  return result == MPI_IDENT ? MPI_CONGRUENT : result;
 }
 
 /// With a communicator of processes: the same only where each process has one endpoint, which is the process itself.
@@ -151,25 +148,19 @@ int Comm_split(Endpoint& endpoint, MPI_Comm, int colour, int key, MPI_Comm* made
 
 namespace {
 
-/// The ranks of a group's members; false if one is no rank of the communicator.
-bool find_ranks(const Communicator& communicator, const Group& group, std::vector<int>& ranks) {
-  const std::vector<Identity>& all = communicator.identities;
-  for (const Identity& member : group.members) {
-    const auto found = std::find(all.begin(), all.end(), member);
-    if (found == all.end()) return false;
-    ranks.push_back(static_cast<int>(found - all.begin()));
-  }
-  return true;
-}
-
-/// The place of the endpoint among the members of a group that the program gives, or MPI_UNDEFINED. An error class.
+/// The ranks of the members of a group that the program gives, and the endpoint's place among them, or MPI_UNDEFINED.
+/// An error class.
 int look_at_group(const Endpoint& endpoint, MPI_Group handle, std::vector<int>& members, int& place) {
   place = MPI_UNDEFINED;
   if (handle == MPI_GROUP_EMPTY) return MPI_SUCCESS;
   const auto group = groups::find(handle);
-  if (group == nullptr || !find_ranks(*endpoint.communicator, *group, members)) return MPI_ERR_GROUP;
-  const auto found = std::find(members.begin(), members.end(), endpoint.rank);
-  if (found != members.end()) place = static_cast<int>(found - members.begin());
+  if (group == nullptr) return MPI_ERR_GROUP;
+  const std::vector<Identity>& all = endpoint.communicator->identities;
+  for (const Identity& member : group->members) {
+    members.push_back(groups::rank_of(all, member));
+    if (members.back() == MPI_UNDEFINED) return MPI_ERR_GROUP;
+  }
+  place = groups::rank_of(group->members, all[static_cast<std::size_t>(endpoint.rank)]);
   return MPI_SUCCESS;
 }
 

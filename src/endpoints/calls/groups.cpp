@@ -19,15 +19,15 @@ namespace {
 using Members = std::vector<Identity>;
 
 bool holds(const Members& members, const Identity& one) noexcept {
-  return std::find(members.begin(), members.end(), one) != members.end();
+  return groups::rank_of(members, one) != MPI_UNDEFINED;
 }
 
-/// The groups of a call.
-template <std::size_t count>
-class Groups {
+/// The groups of a call that takes two.
+class TwoGroups {
  public:
-  explicit Groups(const std::array<MPI_Group, count>& handles) noexcept {
-    for (std::size_t i = 0; i < count; ++i) {
+  TwoGroups(MPI_Group first, MPI_Group second) noexcept {
+    const std::array handles = {first, second};
+    for (std::size_t i = 0; i < handles.size(); ++i) {
       found_[i] = groups::find(handles[i]);
       are_ours_ = are_ours_ || found_[i] != nullptr;
       is_mixed_ = is_mixed_ || (found_[i] == nullptr && handles[i] != MPI_GROUP_EMPTY);
@@ -43,16 +43,12 @@ class Groups {
     static const Members none;
     return found_[i] == nullptr ? none : found_[i]->members;
   }
-  /// Whose calls they are: that of the first group, or of the others where that is empty.
-  Identity self() const noexcept {
-    for (const auto& group : found_) {
-      if (group != nullptr) return group->self;
-    }
-    return {};
-  }
+  /// Whose calls they are: that of the first group, or of the second where that is empty.
+  /// Precondition: are_ours().
+  Identity self() const noexcept { return found_[0] != nullptr ? found_[0]->self : found_[1]->self; }
 
  private:
-  std::array<std::shared_ptr<const Group>, count> found_;
+  std::array<std::shared_ptr<const Group>, 2> found_;
   bool are_ours_ = false, is_mixed_ = false;
 };
 
@@ -69,7 +65,7 @@ int checked(Work work) noexcept {
 template <class Library, class Combine>
 int combine_groups(const char* name, Library library, MPI_Group first, MPI_Group second, MPI_Group* made,
                    Combine combine) noexcept {
-  const Groups<2> both({first, second});
+  const TwoGroups both(first, second);
   if (!both.are_ours()) return library(first, second, made);
   return checked([&]() -> int {
     if (made == nullptr) return MPI_ERR_ARG;
@@ -168,12 +164,12 @@ int Group_rank(MPI_Group handle, int* rank) {
   const auto group = groups::find(handle);
   if (group == nullptr) return inner.Group_rank(handle, rank);
   if (rank == nullptr) return raise_without_object(MPI_ERR_ARG);
-  *rank = groups::rank_of(*group, group->self);
+  *rank = groups::rank_of(group->members, group->self);
   return MPI_SUCCESS;
 }
 
 int Group_translate_ranks(MPI_Group first, int count, const int* ranks, MPI_Group second, int* translated) {
-  const Groups<2> both({first, second});
+  const TwoGroups both(first, second);
   if (!both.are_ours()) return inner.Group_translate_ranks(first, count, ranks, second, translated);
   return checked([&]() -> int {
     if (const int code = both.check("MPI_Group_translate_ranks"); code != MPI_SUCCESS) return code;
@@ -185,25 +181,19 @@ int Group_translate_ranks(MPI_Group first, int count, const int* ranks, MPI_Grou
         continue;
       }
       if (ranks[i] < 0 || ranks[i] >= static_cast<int>(from.size())) return MPI_ERR_RANK;
-      const auto found = std::find(to.begin(), to.end(), from[static_cast<std::size_t>(ranks[i])]);
-      translated[i] = found == to.end() ? MPI_UNDEFINED : static_cast<int>(found - to.begin());
+      translated[i] = groups::rank_of(to, from[static_cast<std::size_t>(ranks[i])]);
     }
     return MPI_SUCCESS;
   });
 }
 
 int Group_compare(MPI_Group first, MPI_Group second, int* result) {
-  const Groups<2> both({first, second});
+  const TwoGroups both(first, second);
   if (!both.are_ours()) return inner.Group_compare(first, second, result);
   return checked([&]() -> int {
     if (const int code = both.check("MPI_Group_compare"); code != MPI_SUCCESS) return code;
     if (result == nullptr) return MPI_ERR_ARG;
-    Members a = both.members(0), b = both.members(1);
-    *result = MPI_IDENT;
-    if (a == b) return MPI_SUCCESS;
-    std::sort(a.begin(), a.end());
-    std::sort(b.begin(), b.end());
-    *result = a == b ? MPI_SIMILAR : MPI_UNEQUAL;
+    *result = groups::compare(both.members(0), both.members(1));
     return MPI_SUCCESS;
   });
 }

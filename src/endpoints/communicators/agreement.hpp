@@ -38,7 +38,18 @@ inline AgreementKey next_turn(Endpoint& endpoint) { return {endpoint.agreements+
 std::shared_ptr<Agreement> arrive_at_agreement(Endpoint& endpoint, const AgreementKey& key, int expected,
                                                bool& is_last);
 
-/// `work(agreement)` is done by one endpoint; returns when it is.
+/// Does what was agreed on, `work(agreement)`. Where memory ends there, the code says so.
+template <class Work>
+void carry_out(Agreement& agreement, Work work) noexcept {
+  try {
+    work(agreement);
+  } catch (const std::exception&) {
+    agreement.code = MPI_ERR_NO_MEM;
+  }
+  agreement.done.store(true, std::memory_order_release);
+}
+
+/// `work(agreement)`, which may wait in the library, is done by one endpoint; returns when it is.
 template <class Work>
 std::shared_ptr<Agreement> agree(Endpoint& endpoint, const AgreementKey& key, int expected, Work work) {
   bool is_last = false;
@@ -47,12 +58,8 @@ std::shared_ptr<Agreement> agree(Endpoint& endpoint, const AgreementKey& key, in
     drive_until(endpoint, [&] { return agreement->done.load(std::memory_order_acquire); });
     return agreement;
   }
-  try {
-    work(*agreement);
-  } catch (const std::exception&) {
-    agreement->code = MPI_ERR_NO_MEM;
-  }
-  agreement->done.store(true, std::memory_order_release);
+  const InLibrary meanwhile;
+  carry_out(*agreement, work);
   return agreement;
 }
 

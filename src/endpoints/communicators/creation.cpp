@@ -150,10 +150,8 @@ int create_from_endpoints(Endpoint& parent, int my_count, MPI_Info info, MPI_Com
       members.push_back(
           {rank, one_each(wishes) ? whole.identities[static_cast<std::size_t>(rank)] : identity(wish, i)});
   }
-  const auto agreement = agree(parent, [&](Agreement& all) {
-    const InLibrary meanwhile;
-    all.code = make_part(whole, members, 0, all.made.emplace_back());
-  });
+  const auto agreement =
+      agree(parent, [&](Agreement& all) { all.code = make_part(whole, members, 0, all.made.emplace_back()); });
   code = agreement->code;
   if (code == MPI_SUCCESS && my_count > 0) {
     Communicator& made = *agreement->made[0];

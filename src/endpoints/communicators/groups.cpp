@@ -61,9 +61,16 @@ void forget(MPI_Group handle) noexcept {
 
 bool are_none() noexcept { return count.load(std::memory_order_relaxed) == 0; }
 
-int rank_of(const Group& group, const Identity& member) noexcept {
-  const auto found = std::find(group.members.begin(), group.members.end(), member);
-  return found == group.members.end() ? MPI_UNDEFINED : static_cast<int>(found - group.members.begin());
+int rank_of(const std::vector<Identity>& members, const Identity& one) noexcept {
+  const auto found = std::find(members.begin(), members.end(), one);
+  return found == members.end() ? MPI_UNDEFINED : static_cast<int>(found - members.begin());
+}
+
+int compare(std::vector<Identity> a, std::vector<Identity> b) {
+  if (a == b) return MPI_IDENT;
+  std::sort(a.begin(), a.end());
+  std::sort(b.begin(), b.end());
+  return a == b ? MPI_SIMILAR : MPI_UNEQUAL;
 }
 
 }  // namespace gapless::mpi::endpoints::groups

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "endpoints/endpoint.hpp"
@@ -26,8 +25,10 @@ void forget(MPI_Group handle) noexcept;
 /// No handle of any group of endpoints is there. A load.
 bool are_none() noexcept;
 
-/// The member's rank; MPI_UNDEFINED if it is none.
-int rank_of(const Group& group, const Identity& member) noexcept;
+/// Its place among the members; MPI_UNDEFINED if it is none.
+int rank_of(const std::vector<Identity>& members, const Identity& one) noexcept;
+/// MPI_IDENT, MPI_SIMILAR or MPI_UNEQUAL.
+int compare(std::vector<Identity> a, std::vector<Identity> b);
 
 }  // namespace groups
 }  // namespace gapless::mpi::endpoints

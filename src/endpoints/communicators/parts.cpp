@@ -1,7 +1,6 @@
 #include "endpoints/communicators/parts.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <map>
 #include <numeric>
 
@@ -40,7 +39,6 @@ std::vector<Member> with_identities(const Communicator& whole, const std::vector
 }
 
 void make_parts(const Communicator& whole, const std::map<int, std::vector<int>>& members, Agreement& agreement) {
-  const InLibrary meanwhile;
   for (const auto& [colour, ranks] : members) {
     std::shared_ptr<Communicator> made;
     const int tag = static_cast<int>(agreement.made.size()) % first_duplicate_tag;
@@ -127,7 +125,6 @@ int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, 
     return whole.places[static_cast<std::size_t>(rank)].process == whole.process;
   });
   const auto agreement = agree(endpoint, key, static_cast<int>(mine), [&](Agreement& all) {
-    const InLibrary meanwhile;
     all.code =
         make_part(whole, with_identities(whole, members), group_tag(whole, members, tag), all.made.emplace_back());
   });
@@ -139,14 +136,10 @@ int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, 
 
 namespace {
 
-void make_duplicate(const Communicator& whole, int tag, Agreement& all) noexcept {
-  try {
-    std::vector<int> everyone(whole.places.size());
-    std::iota(everyone.begin(), everyone.end(), 0);
-    all.code = make_part(whole, with_identities(whole, everyone), tag, all.made.emplace_back());
-  } catch (const std::exception&) {
-    all.code = MPI_ERR_NO_MEM;
-  }
+void make_duplicate(const Communicator& whole, int tag, Agreement& all) {
+  std::vector<int> everyone(whole.places.size());
+  std::iota(everyone.begin(), everyone.end(), 0);
+  all.code = make_part(whole, with_identities(whole, everyone), tag, all.made.emplace_back());
 }
 
 int duplicate_handle(const Endpoint& endpoint, const MPI_Info* info, MPI_Comm* handle) {
@@ -164,10 +157,7 @@ int claim_duplicate(const Endpoint& endpoint, const Agreement& agreement, MPI_Co
 
 int duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made) {
   const Communicator& whole = *endpoint.communicator;
-  const auto agreement = agree(endpoint, [&](Agreement& all) {
-    const InLibrary meanwhile;
-    make_duplicate(whole, 0, all);
-  });
+  const auto agreement = agree(endpoint, [&](Agreement& all) { make_duplicate(whole, 0, all); });
   if (agreement->code != MPI_SUCCESS) return agreement->code;
   const int code = duplicate_handle(endpoint, info, made);
   return code == MPI_SUCCESS ? claim_duplicate(endpoint, *agreement, *made) : code;
@@ -181,8 +171,7 @@ std::function<bool(int& code)> begin_duplicate(Endpoint& endpoint, const MPI_Inf
   if (is_last) {
     const int tag = first_duplicate_tag + static_cast<int>(turn[0] % (first_group_tag - first_duplicate_tag));
     const auto make = [&whole, tag, all = agreement.get()] {
-      make_duplicate(whole, tag, *all);
-      all->done.store(true, std::memory_order_release);
+      carry_out(*all, [&](Agreement& agreed) { make_duplicate(whole, tag, agreed); });
     };
     if (whole.spans_processes()) agreement->worker = start_quiet_thread(make);
     if (!agreement->worker.joinable()) make();
@@ -199,7 +188,6 @@ std::function<bool(int& code)> begin_duplicate(Endpoint& endpoint, const MPI_Inf
 int find_node(Endpoint& endpoint, int& node) {
   const Communicator& whole = *endpoint.communicator;
   const auto agreement = agree(endpoint, [&](Agreement& all) {
-    const InLibrary meanwhile;
     MPI_Comm together = MPI_COMM_NULL;
     all.number = whole.process;
     if (!whole.has_peers()) return;

@@ -160,16 +160,17 @@ struct MessageArguments {
       out.correct(timed, communicator(arguments), std::get<place<Kind::destination>>(arguments));
   }
 
-  /// Has the side of a message that is sent go by header where that may be. Synchronous sends end with their receive,
-  /// and buffered ones need nothing of the peer.
-  /// `may_stay`: Side::offer().
+  /// In these modes a message may go by header: synchronous sends end with their receive, and buffered ones need
+  /// nothing of the peer.
+  static constexpr std::string_view name = Row::name;
+  static constexpr bool is_standard_or_ready = name.starts_with("MPI_Send") || name.starts_with("MPI_Isend") ||
+                                               name.starts_with("MPI_Rsend") || name.starts_with("MPI_Irsend");
+
+  /// Has the side of a message that is sent go by header where that may be. `may_stay`: Side::offer().
   static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out, [[maybe_unused]] bool may_stay,
                     [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr,
                     [[maybe_unused]] std::size_t packed_later = 0) noexcept {
-    constexpr std::string_view name = Row::name;
-    constexpr bool may_be_offered = name.starts_with("MPI_Send") || name.starts_with("MPI_Isend") ||
-                                    name.starts_with("MPI_Rsend") || name.starts_with("MPI_Irsend");
-    if constexpr (has<Kind::send> && may_be_offered) {
+    if constexpr (has<Kind::send> && is_standard_or_ready) {
       if (headers::are_looked_for()) {
         constexpr Kind tag = has<Kind::receive> ? Kind::send_tag : Kind::tag;
         out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments),

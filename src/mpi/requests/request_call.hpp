@@ -2,7 +2,6 @@
 // a message, and those that make a persistent request.
 #pragma once
 
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -95,10 +94,9 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   /// A send that leaves in this call, unless it is deferred.
   static constexpr bool leaves_now = life == Life::once && sends;
 
-  /// A persistent send that is neither synchronous nor buffered may go by header each time.
+  /// Then a persistent send may go by header each time.
   static constexpr bool is_offered_when_started =
-      life == Life::persistent && sends && !receives &&
-      (std::string_view(Row::name).starts_with("MPI_Send") || std::string_view(Row::name).starts_with("MPI_Rsend"));
+      life == Life::persistent && sends && !receives && Base::is_standard_or_ready;
   static bool may_be_offered([[maybe_unused]] const Sides& mine) noexcept {
     if constexpr (is_offered_when_started) {
       return headers::are_looked_for() && mine.may_be_offered();
