@@ -91,6 +91,10 @@ bool enter(const std::shared_ptr<Endpoint>& endpoint) {
 }
 
 void leave(Endpoint& endpoint) noexcept {
+  {
+    const std::lock_guard one(endpoint.lock);
+    transfer::record(std::exchange(endpoint.sent, {}));
+  }
   std::shared_ptr<Endpoint> last;
   const std::lock_guard lock(mutex);
   const std::uintptr_t key = number_of(endpoint.handle);
@@ -128,9 +132,17 @@ void end_lingering(const Endpoint& endpoint) noexcept {
 int endpoint_count() noexcept { return count.load(std::memory_order_relaxed); }
 
 Endpoint::~Endpoint() {
+  transfer::record(sent);
   while (Message* message = matching.any()) {
     matching.take_out(*message);
     pool.give(*message);
+  }
+  for (Incoming& each : incoming) {
+    while (each.arrived.is_linked()) {
+      auto& message = static_cast<Message&>(*each.arrived.next);
+      message.remove();
+      pool.give(message);
+    }
   }
 }
 

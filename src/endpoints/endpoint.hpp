@@ -16,10 +16,11 @@
 #include <vector>
 
 #include "endpoints/delivery/matching.hpp"
-#include "endpoints/delivery/ring.hpp"
 #include "endpoints/lock.hpp"
+#include "endpoints/rings/inboxes.hpp"
 #include "endpoints/together/seats.hpp"
 #include "mpi/table/abi.hpp"
+#include "transfer/report/statistics.hpp"
 
 namespace gapless::mpi::endpoints {
 
@@ -29,10 +30,12 @@ class Schedule;
 struct Topology;
 struct Endpoint;
 
-/// Where a rank lives: its process's rank in the lanes, and its index among the ranks of that process.
+/// Where a rank lives: its process's rank in the lanes, its index among the ranks of that process, and its inbox among
+/// those that this process has memory of; -1: none of them.
 struct Place {
   int process = 0;
   int local = 0;
+  int inbox = -1;
 };
 
 /// Names an endpoint for comparisons, never used again: `process` is unique in the job. Number 0 is the process itself,
@@ -92,12 +95,21 @@ struct Communicator {
   TagFormat format;
   int library_tag_bits = 0;                          ///< how many the library's tags have
   int tag_upper_bound = 0;                           ///< what MPI_TAG_UB is on the endpoints' handles
-  std::vector<std::unique_ptr<Inbox>> inboxes;       ///< of this process's endpoints
+  Inboxes inboxes;                                   ///< of the endpoints that share memory with this process's
+  std::vector<int> ranks_of_inboxes;                 ///< by inbox
+  bool has_strangers = false;                        ///< endpoints that have no inbox here
+  std::vector<pid_t> attached;                       ///< by process, where this node's can read each other's memory
   std::vector<std::shared_ptr<Endpoint>> unclaimed;  ///< those that have no handle yet
   std::mutex mutex;                                  ///< of `unclaimed` and `agreements`
 
   /// Those that have begun, by their keys (communicators/agreement.hpp).
   std::vector<std::pair<std::vector<std::uint64_t>, std::shared_ptr<Agreement>>> agreements;
+};
+
+/// What comes from another endpoint of the node.
+struct Incoming {
+  RingReader ring;
+  Link arrived;  ///< messages that the library has, and of which the ring has not told yet
 };
 
 struct Endpoint : std::enable_shared_from_this<Endpoint> {
@@ -116,9 +128,15 @@ struct Endpoint : std::enable_shared_from_this<Endpoint> {
   Lock lock;
   Matching matching;
   MessagePool pool;
-  std::vector<Operation*> active;             ///< operations whose bytes the library is moving
-  std::vector<Operation*> stalled;            ///< sends that wait for room in a ring
-  std::vector<Ring*> outgoing;                ///< by local index; null before the first message
+  std::vector<Operation*> active;    ///< operations whose bytes the library is moving
+  std::vector<Operation*> stalled;   ///< sends that wait for room in a ring
+  Link lending;                      ///< sends that wait until another process has taken their bytes
+  std::vector<RingWriter> outgoing;  ///< by inbox
+  std::vector<Incoming> incoming;    ///< by inbox
+  std::vector<int> heard;            ///< the inboxes from which anything has come
+  std::uint32_t entered = 0;         ///< how many writers of its inbox have been looked at
+  bool waits_for_lane = false;       ///< for the bytes of a message that a ring has told of
+  transfer::EndpointMessages sent;
   unsigned idle_rounds = 0, busy_rounds = 0;  ///< of progress
 
   std::mutex schedules_mutex;        ///< of what follows
@@ -132,11 +150,15 @@ struct Endpoint : std::enable_shared_from_this<Endpoint> {
 
   /// That others wait for, though the handle is freed. Precondition: both locks are held.
   bool has_work() const noexcept {
-    return !schedules.empty() || !active.empty() || !stalled.empty() || matching.has_posted();
+    return !schedules.empty() || !active.empty() || !stalled.empty() || lending.is_linked() || matching.has_posted();
   }
   /// Peers are told so when they send to it.
   void close() noexcept { inbox().is_closed.store(true, std::memory_order_release); }
-  Inbox& inbox() const noexcept { return *communicator->inboxes[static_cast<std::size_t>(local)]; }
+  int inbox_number() const noexcept { return communicator->places[static_cast<std::size_t>(rank)].inbox; }
+  InboxHead& inbox() const noexcept { return communicator->inboxes.head(inbox_number()); }
+  Incoming& from(int source) noexcept {
+    return incoming[static_cast<std::size_t>(communicator->places[static_cast<std::size_t>(source)].inbox)];
+  }
   MPI_Comm lane() const noexcept { return communicator->lanes[static_cast<std::size_t>(local)]; }
   bool has_peers() const noexcept { return communicator->has_peers(); }
 };

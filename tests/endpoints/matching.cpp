@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "endpoints/delivery/ring.hpp"
+#include "endpoints/rings/ring.hpp"
 #include "gapless/endpoints.h"
 #include "support/environment.hpp"
 #include "support/random.hpp"
@@ -243,17 +243,21 @@ TEST(Rings, ThatAreFullHoldNobodyUpForEver) {
 
 TEST(Rings, AreReadWhileTheirNumbersWrapAround) {
   using mpi::endpoints::Cell;
-  using mpi::endpoints::Ring;
+  using mpi::endpoints::RingMemory;
   for (const std::uint32_t first : {0u, 0u - 1000, 0u - 256, 0u - 70000}) {
     constexpr int count = 100000;
     const std::atomic<bool> closed{false};
-    const auto ring = std::make_unique<Ring>(3, closed, first);
+    const auto memory = std::make_unique<RingMemory>();
+    memory->begin(first);
+    mpi::endpoints::RingWriter to;
+    to.open(*memory, closed, first);
+    mpi::endpoints::RingReader from;
+    from.open(*memory, 3, first);
     const auto bytes_of = [](int i) { return i % 50 == 0 ? 8192 : i * 13 % 200; };
     std::thread writer([&] {
       for (int i = 0; i < count;) {
         const int bytes = bytes_of(i);
-        if (!ring->can_hold(bytes)) break;
-        const Ring::Room room = ring->claim(bytes);
+        const mpi::endpoints::RingWriter::Room room = to.claim(bytes);
         if (room.cell == nullptr) {
           std::this_thread::yield();
           continue;
@@ -261,26 +265,26 @@ TEST(Rings, AreReadWhileTheirNumbersWrapAround) {
         room.cell->tag = i++;
         room.cell->bytes = bytes;
         std::fill_n(room.memory, bytes, static_cast<std::byte>(i));
-        ring->publish(*room.cell);
+        to.publish(*room.cell);
       }
     });
     int wrong = 0;
     for (int i = 0; i < count;) {
-      const Cell* const cell = ring->front();
+      const Cell* const cell = from.front();
       if (cell == nullptr) {
         std::this_thread::yield();
         continue;
       }
       wrong += cell->tag != i || cell->bytes != bytes_of(i);
-      const std::byte* const bytes = ring->bytes_of(*cell);
+      const std::byte* const bytes = from.bytes_of(*cell);
       ++i;
       wrong +=
           !std::all_of(bytes, bytes + cell->bytes, [&](std::byte one) { return one == static_cast<std::byte>(i); });
-      ring->pop();
+      from.pop();
     }
     writer.join();
     EXPECT_EQ(0, wrong) << "from " << first;
-    EXPECT_EQ(nullptr, ring->front());
+    EXPECT_EQ(nullptr, from.front());
   }
 }
 

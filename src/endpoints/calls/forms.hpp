@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "endpoints/calls/calls.hpp"
-#include "endpoints/delivery/requests.hpp"
-#include "endpoints/delivery/schedule.hpp"
+#include "endpoints/tasks/requests.hpp"
+#include "endpoints/tasks/schedule.hpp"
 
 namespace gapless::mpi::endpoints::calls {
 

@@ -10,7 +10,7 @@
 
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/delivery/progress.hpp"
-#include "endpoints/delivery/requests.hpp"
+#include "endpoints/tasks/requests.hpp"
 
 namespace gapless::mpi::endpoints::calls {
 

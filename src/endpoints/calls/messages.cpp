@@ -4,10 +4,11 @@
 #include <utility>
 
 #include "endpoints/calls/calls.hpp"
+#include "endpoints/delivery/bytes.hpp"
 #include "endpoints/delivery/progress.hpp"
-#include "endpoints/delivery/requests.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/tasks/requests.hpp"
 #include "mpi/lifetime/errors.hpp"
 
 namespace gapless::mpi::endpoints::calls {

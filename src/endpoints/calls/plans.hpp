@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "endpoints/delivery/schedule.hpp"
+#include "endpoints/tasks/schedule.hpp"
 
 namespace gapless::mpi::endpoints::plans {
 

@@ -5,6 +5,7 @@
 
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/rings/sharing.hpp"
 
 namespace gapless::mpi::endpoints {
 namespace {
@@ -89,13 +90,15 @@ int connect(Communicator& communicator) {
 /// Makes this process's endpoints, which claim() then takes.
 void open(const std::shared_ptr<Communicator>& communicator) {
   const std::vector<int>& mine = communicator->ranks[static_cast<std::size_t>(communicator->process)];
+  const std::size_t neighbours = communicator->ranks_of_inboxes.size();
   for (const int rank : mine) {
     auto endpoint = std::make_shared<Endpoint>();
     endpoint->communicator = communicator;
     endpoint->rank = rank;
     endpoint->local = communicator->places[static_cast<std::size_t>(rank)].local;
-    endpoint->outgoing.resize(mine.size());
-    communicator->inboxes.push_back(std::make_unique<Inbox>(mine.size()));
+    endpoint->outgoing.resize(neighbours);
+    endpoint->incoming = std::vector<Incoming>(neighbours);
+    endpoint->heard.reserve(neighbours);
     communicator->unclaimed.push_back(std::move(endpoint));
   }
 }
@@ -118,6 +121,7 @@ std::uint64_t next_number(std::uint64_t count) {
 int assemble(const std::shared_ptr<Communicator>& communicator, int processes) {
   int code = lay_out(*communicator, processes);
   if (code == MPI_SUCCESS) code = connect(*communicator);
+  if (code == MPI_SUCCESS) code = share_inboxes(*communicator);
   if (code == MPI_SUCCESS) open(communicator);
   return code;
 }

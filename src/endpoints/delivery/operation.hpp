@@ -1,16 +1,17 @@
 // One send or receive of an endpoint, from its call to its completion, and how its bytes get there.
 //
-// Between endpoints of one process messages go through rings (ring.hpp), which the receiver empties: short ones are
-// copied in and out, of long ones the receiver copies from the sender's buffer. To and from other processes the library
-// moves the bytes. A receive takes its message out of the library by a matched probe, so that all its endpoint's
-// messages are matched in one place and in one order. Everything here happens under the lock of the endpoint whose
-// operation it is; `complete` alone may be another endpoint's thread's, of a long message that it has read.
+// Between endpoints that share memory messages go through rings (rings/ring.hpp), which the receiver empties: short
+// ones are copied in and out, of long ones the receiver copies from the sender's buffer, which may be another
+// process's. Other bytes are the library's to move. A receive takes its message out of the library by a matched probe,
+// so that all its endpoint's messages are matched in one place and in one order. Everything here happens under the lock
+// of the endpoint whose operation it is; `complete` alone may be another endpoint's thread's, of a long message that it
+// has read.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 
-#include "endpoints/delivery/task.hpp"
+#include "endpoints/tasks/task.hpp"
 #include "mpi/calls/user_buffer.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -26,10 +27,11 @@ enum class Mode : std::uint8_t { standard, synchronous, buffered };
 
 /// `bytes` are those of the buffer until the message is known.
 struct Operation : Task, Posted {
-  std::byte* run = nullptr;  ///< the bytes, if they are one run that the processor reads
-  UserBuffer buffer;         ///< what they are if not
-  Ring* ring = nullptr;      ///< of a send within the process
-  bool is_synchronous = false;
+  std::byte* run = nullptr;               ///< the bytes, if they are one run that the processor reads
+  UserBuffer buffer;                      ///< what they are if not
+  RingWriter* ring = nullptr;             ///< of a send within the node
+  Way way = Way::copied;                  ///< how its bytes come from there
+  int loan = -1;                          ///< of the ring, while another process may take the bytes
   MPI_Request moving = MPI_REQUEST_NULL;  ///< the library's, while the operation is active
   std::unique_ptr<std::byte[]> packed{};  ///< where the library puts what the buffer cannot take as it comes
 
@@ -40,7 +42,8 @@ struct Operation : Task, Posted {
 /// Sets endpoint, buffer and bytes; an MPI error class if the arguments name no buffer.
 int set_buffer(Operation& operation, Endpoint& endpoint, const Data& data) noexcept;
 
-/// A short message within the process for which there is room is sent here and now, without any operation.
+/// A short message to an endpoint that shares memory, for which there is room, is sent here and now, without any
+/// operation.
 bool send_at_once(Endpoint& endpoint, const Data& data, int destination, int tag) noexcept;
 
 /// Starts it; it may be complete at once. `destination` is a rank, the tag is valid.
@@ -52,21 +55,32 @@ void start_matched_receive(Operation& operation, Message& message);
 /// Copies within this process. An error code, not raised.
 int copy_data(Endpoint& endpoint, const Data& from, const Data& to) noexcept;
 
-/// The library has moved the bytes: `received` says how that ended.
+/// The library moves these bytes for the operation. False, with its code set, if it does not even begin.
+template <class Start>
+bool start_moving(Operation& operation, Start start) {
+  const int code = start(&operation.moving);
+  if (code == MPI_SUCCESS) {
+    operation.endpoint->active.push_back(&operation);
+    return true;
+  }
+  operation.code = code;
+  return false;
+}
+
+/// The library has moved the bytes: `code` says how that ended.
 void finish_moving(Operation& operation, int code) noexcept;
 
 // Parts of progress. Precondition: the endpoint is locked.
 
-/// Takes in what other endpoints of the process have written. False if there was nothing.
-bool empty_rings(Endpoint& endpoint) noexcept;
+/// Takes in what other endpoints of the node have written. False if there was nothing.
+bool empty_rings(Endpoint& endpoint);
 /// Sends what has waited for room.
 void send_stalled(Endpoint& endpoint) noexcept;
-/// A message came from another process. Precondition: `prepare_for_arrival`.
+/// Completes sends whose bytes another process has taken.
+void look_at_loans(Endpoint& endpoint) noexcept;
+/// A message came on the endpoint's lane. Precondition: `prepare_for_arrival`.
 void arrive(Endpoint& endpoint, MPI_Message remote, const Envelope& envelope, MPI_Count bytes, bool synchronous);
 /// False if there is no memory for a message that nobody waits for.
 bool prepare_for_arrival(Endpoint& endpoint) noexcept;
-
-/// The buffer's packed bytes; null if there is no memory, or they cannot be read.
-std::unique_ptr<std::byte[]> packed_copy(const Operation& operation) noexcept;
 
 }  // namespace gapless::mpi::endpoints

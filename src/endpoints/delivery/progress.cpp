@@ -4,8 +4,8 @@
 #include <condition_variable>
 #include <exception>
 
-#include "endpoints/delivery/schedule.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/tasks/schedule.hpp"
 
 namespace gapless::mpi::endpoints {
 namespace {
@@ -92,6 +92,24 @@ void help() {
   }
 }
 
+/// May a message come on the endpoint's lane? Those who share its memory send there only what its rings tell of.
+bool may_come_on_lane(const Endpoint& endpoint) noexcept {
+  return endpoint.communicator->has_strangers || endpoint.waits_for_lane ||
+         endpoint.inbox().takes_from_lane.load(std::memory_order_acquire);
+}
+
+/// Asks the library how far it is with what it moves for the endpoint. False if there is nothing to ask.
+bool ask_library(Endpoint& endpoint) {
+  const bool lane = endpoint.has_peers() && may_come_on_lane(endpoint);
+  if (!lane && endpoint.active.empty()) return false;
+  // Messages that need no library come first, but a peer that never stops sending them holds up no other.
+  constexpr unsigned most_busy_rounds = 16;
+  if (endpoint.busy_rounds % most_busy_rounds != 0) return true;
+  look_at_active(endpoint);
+  if (lane) take_in_messages(endpoint);
+  return true;
+}
+
 /// Nothing of this endpoint is in the library, but a peer may wait for what else this process has there.
 void poke_library(Endpoint& endpoint) noexcept {
   constexpr unsigned rounds = 256;
@@ -114,14 +132,9 @@ void progress(Endpoint& endpoint) {
   if (const std::unique_lock lock(endpoint.lock, std::try_to_lock); lock) {
     const bool found = empty_rings(endpoint);
     send_stalled(endpoint);
-    // Messages within the process come first, but a peer that never stops sending holds up no other process.
-    constexpr unsigned most_busy_rounds = 16;
+    look_at_loans(endpoint);
     endpoint.busy_rounds = found ? endpoint.busy_rounds + 1 : 0;
-    if (endpoint.has_peers() && endpoint.busy_rounds % most_busy_rounds == 0) {
-      look_at_active(endpoint);
-      take_in_messages(endpoint);
-    }
-    if (!endpoint.has_peers() && !found) poke_library(endpoint);
+    if (!ask_library(endpoint) && !found) poke_library(endpoint);
     if (endpoint.is_freed.load(std::memory_order_relaxed)) end_if_done(endpoint);
   }
   advance_schedules(endpoint);

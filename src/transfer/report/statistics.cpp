@@ -12,6 +12,8 @@ struct alignas(64) Counter {
 };
 constinit std::array<Counter, scheme_count> counters;
 constinit std::atomic<std::uint64_t> analyses{0};
+constinit std::array<std::atomic<std::uint64_t>, 4> endpoint_messages;
+constexpr std::array<const char*, 4> endpoint_ways{"copied", "lent", "attached", "by the library"};
 constinit std::atomic<std::uint64_t> requests_left{0}, buffers_left{0};
 
 std::string counted(std::uint64_t number, const char* what) {
@@ -29,6 +31,12 @@ void record(Scheme scheme, std::size_t bytes) noexcept {
 }
 
 void record_analysis() noexcept { analyses.fetch_add(1, std::memory_order_relaxed); }
+
+void record(const EndpointMessages& messages) noexcept {
+  const std::uint64_t numbers[] = {messages.copied, messages.lent, messages.attached, messages.by_library};
+  for (std::size_t i = 0; i < endpoint_messages.size(); ++i)
+    endpoint_messages[i].fetch_add(numbers[i], std::memory_order_relaxed);
+}
 
 void record_leftovers(const Leftovers& left) noexcept {
   requests_left.store(left.requests, std::memory_order_relaxed);
@@ -52,6 +60,13 @@ std::string summary() {
     text += name(static_cast<Scheme>(i));
     text += ' ' + counted(counts[i].messages, "message") + ' ' + std::to_string(counts[i].bytes) + " B";
   }
+  const char* before = "; endpoints: ";
+  for (std::size_t i = 0; i < endpoint_messages.size(); ++i) {
+    const std::uint64_t number = endpoint_messages[i].load(std::memory_order_relaxed);
+    if (number == 0) continue;
+    text += before + counted(number, "message") + ' ' + endpoint_ways[i];
+    before = ", ";
+  }
   const std::uint64_t requests = requests_left.load(std::memory_order_relaxed);
   const std::uint64_t buffers = buffers_left.load(std::memory_order_relaxed);
   if (requests + buffers != 0) text += "; left: " + counted(requests, "request") + ", " + counted(buffers, "buffer");
@@ -70,6 +85,10 @@ extern "C" void gapless_transfer_statistics(std::uint64_t* messages, std::uint64
 
 extern "C" std::uint64_t gapless_transfer_analyses() {
   return gapless::transfer::analyses.load(std::memory_order_relaxed);
+}
+
+extern "C" void gapless_endpoint_statistics(std::uint64_t* messages) {
+  for (const auto& number : gapless::transfer::endpoint_messages) *messages++ = number.load(std::memory_order_relaxed);
 }
 
 extern "C" void gapless_transfer_leftovers(std::uint64_t* requests, std::uint64_t* buffers) {

@@ -25,6 +25,16 @@ void record(Scheme scheme, std::size_t bytes) noexcept;
 /// Counts an analysis of a datatype. Thread-safe.
 void record_analysis() noexcept;
 
+/// Messages that endpoints have sent, by how their bytes went.
+struct EndpointMessages {
+  std::uint64_t copied = 0;      ///< in and out of shared memory
+  std::uint64_t lent = 0;        ///< read from the sender's buffer, in one process
+  std::uint64_t attached = 0;    ///< the same, by another process
+  std::uint64_t by_library = 0;  ///< left to the MPI library
+};
+/// Adds those of one endpoint. Thread-safe.
+void record(const EndpointMessages& messages) noexcept;
+
 /// What should not be left when MPI ends.
 struct Leftovers {
   std::uint64_t requests = 0;  ///< that the program has not completed, or not freed
@@ -35,7 +45,8 @@ void record_leftovers(const Leftovers& left) noexcept;
 /// Counts so far, indexed by Scheme.
 std::array<Count, scheme_count> statistics() noexcept;
 
-/// One line: "native 3 messages 24 B, packed 1 message 4096 B, …", and what is left, if anything is.
+/// One line: "native 3 messages 24 B, packed 1 message 4096 B, …", messages of endpoints if there were any, and what is
+/// left, if anything is.
 std::string summary();
 
 }  // namespace gapless::transfer
@@ -43,5 +54,7 @@ std::string summary();
 /// For tests and tools: scheme_count numbers each, in the order of transfer::Scheme.
 extern "C" void gapless_transfer_statistics(std::uint64_t* messages, std::uint64_t* bytes);
 extern "C" std::uint64_t gapless_transfer_analyses();
+/// Those of endpoints that have been freed: four numbers, in the order of transfer::EndpointMessages.
+extern "C" void gapless_endpoint_statistics(std::uint64_t* messages);
 /// Both zero until MPI has ended.
 extern "C" void gapless_transfer_leftovers(std::uint64_t* requests, std::uint64_t* buffers);

@@ -1,4 +1,4 @@
-#include "endpoints/delivery/task.hpp"
+#include "endpoints/tasks/task.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "endpoints/delivery/requests.hpp"
+#include "endpoints/tasks/requests.hpp"
 
 #include <algorithm>
 #include <exception>

@@ -1,4 +1,4 @@
-#include "endpoints/delivery/schedule.hpp"
+#include "endpoints/tasks/schedule.hpp"
 
 #include <algorithm>
 #include <limits>

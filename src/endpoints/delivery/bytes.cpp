@@ -1,0 +1,145 @@
+#include "endpoints/delivery/bytes.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "fabric/attached_memory.hpp"
+#include "mpi/calls/staged/byte_types.hpp"
+#include "mpi/lifetime/runtime.hpp"
+#include "pack/host/engine.hpp"
+#include "transfer/packing.hpp"
+#include "transfer/parts.hpp"
+
+namespace gapless::mpi::endpoints {
+namespace {
+
+int code_of(transfer::Result result) noexcept {
+  return result == transfer::Result::ok              ? MPI_SUCCESS
+         : result == transfer::Result::out_of_memory ? MPI_ERR_NO_MEM
+                                                     : MPI_ERR_OTHER;
+}
+
+}  // namespace
+
+std::unique_ptr<std::byte[]> allocate(MPI_Count bytes) noexcept {
+  return std::unique_ptr<std::byte[]>(new (std::nothrow)
+                                          std::byte[static_cast<std::size_t>(std::max<MPI_Count>(bytes, 1))]);
+}
+
+bool is_plain(const Data& data, std::byte*& run, MPI_Count& bytes) noexcept {
+  if (data.count == 0 && data.datatype != MPI_DATATYPE_NULL) {
+    run = nullptr;
+    bytes = 0;
+    return true;
+  }
+  if (data.count <= 0 || device::in_use()) return false;
+  const TypeRecord* const record = type_cache::find_in_table(data.datatype);
+  if (record == nullptr || !record->plain || record->size == 0) return false;
+  if (__builtin_mul_overflow(record->size, data.count, &bytes)) return false;
+  const void* const first = address_of(data.memory, record->first_byte);
+  run = static_cast<std::byte*>(const_cast<void*>(first));
+  return !is_null_with_displacement(first);
+}
+
+int set_buffer(Operation& operation, Endpoint& endpoint, const Data& data) noexcept {
+  operation.endpoint = &endpoint;
+  if (is_plain(data, operation.run, operation.bytes)) return MPI_SUCCESS;
+  operation.run = nullptr;
+  if (data.count < 0) return MPI_ERR_COUNT;
+  if (data.datatype == MPI_DATATYPE_NULL) return MPI_ERR_TYPE;
+  operation.bytes = 0;
+  if (data.count == 0) return MPI_SUCCESS;
+  operation.buffer = identify(data.memory, data.count, data.datatype, Purpose::message, Analysis::now);
+  if (operation.buffer.is_described()) {
+    const transfer::Buffer& buffer = operation.buffer.buffer;
+    operation.bytes = buffer.size();
+    if (buffer.location.is_cpu_addressable() && buffer.type->contiguous_repeats)
+      operation.run = static_cast<std::byte*>(const_cast<void*>(address_of(buffer.memory, buffer.type->layout->base)));
+    return MPI_SUCCESS;
+  }
+  if (operation.buffer.opaque) return MPI_ERR_TYPE;
+  const MPI_Count size = runtime::is_usable(data.datatype) ? runtime::size_of(data.datatype) : -1;
+  return size < 0 ? MPI_ERR_TYPE : size == 0 ? MPI_SUCCESS : MPI_ERR_BUFFER;
+}
+
+int pack_all(const Operation& operation, std::byte* packed) noexcept {
+  if (operation.bytes == 0) return MPI_SUCCESS;
+  if (is_one_run(operation)) {
+    std::memcpy(packed, operation.run, static_cast<std::size_t>(operation.bytes));
+    return MPI_SUCCESS;
+  }
+  return code_of(transfer::pack(operation.buffer.buffer, packed, {}));
+}
+
+int unpack_first(const Operation& operation, const std::byte* packed, MPI_Count bytes) noexcept {
+  if (bytes == 0) return MPI_SUCCESS;
+  if (is_one_run(operation)) {
+    std::memcpy(operation.run, packed, static_cast<std::size_t>(bytes));
+    return MPI_SUCCESS;
+  }
+  transfer::Buffer buffer = operation.buffer.buffer;
+  if (bytes == buffer.size()) return code_of(transfer::unpack(buffer, packed, {}));
+  if (buffer.location.is_cpu_addressable()) {
+    try {
+      pack::host::run(pack::Job{buffer.type->layout.get(),
+                                {buffer.count, buffer.type->extent},
+                                0,
+                                bytes,
+                                pack::Direction::unpack,
+                                buffer.memory,
+                                const_cast<std::byte*>(packed)});
+      return MPI_SUCCESS;
+    } catch (const std::exception&) {
+      return MPI_ERR_NO_MEM;
+    }
+  }
+  // The GPU's packing knows whole buffers only: what the message does not have keeps its own bytes.
+  const auto whole = allocate(buffer.size());
+  if (whole == nullptr) return MPI_ERR_NO_MEM;
+  if (const int code = code_of(transfer::pack(buffer, whole.get(), {})); code != MPI_SUCCESS) return code;
+  std::memcpy(whole.get(), packed, static_cast<std::size_t>(bytes));
+  return code_of(transfer::unpack(buffer, whole.get(), {}));
+}
+
+int copy_between(const Operation& from, const Operation& to) noexcept {
+  if (from.bytes == 0) return MPI_SUCCESS;
+  const MPI_Count bytes = std::min(from.bytes, to.bytes);
+  if (is_one_run(from)) return unpack_first(to, from.run, bytes);
+  if (is_one_run(to) && bytes == from.bytes) return pack_all(from, to.run);
+  const bool on_host =
+      from.buffer.buffer.location.is_cpu_addressable() && to.buffer.buffer.location.is_cpu_addressable();
+  if (on_host && from.bytes == to.bytes) return code_of(transfer::copy_on_host(from.buffer.buffer, to.buffer.buffer));
+  const auto packed = allocate(from.bytes);
+  if (packed == nullptr) return MPI_ERR_NO_MEM;
+  const int code = pack_all(from, packed.get());
+  return code != MPI_SUCCESS ? code : unpack_first(to, packed.get(), bytes);
+}
+
+int copy_from_process(pid_t process, const std::byte* from, const Operation& to, MPI_Count bytes) noexcept {
+  if (bytes == 0) return MPI_SUCCESS;
+  const auto length = static_cast<std::size_t>(bytes);
+  if (is_one_run(to)) return fabric::read_attached(process, from, to.run, length) ? MPI_SUCCESS : MPI_ERR_OTHER;
+  const auto packed = allocate(bytes);
+  if (packed == nullptr) return MPI_ERR_NO_MEM;
+  if (!fabric::read_attached(process, from, packed.get(), length)) return MPI_ERR_OTHER;
+  return unpack_first(to, packed.get(), bytes);
+}
+
+int copy_data(Endpoint& endpoint, const Data& from, const Data& to) noexcept {
+  Operation source, target;
+  int code = set_buffer(source, endpoint, from);
+  if (code == MPI_SUCCESS) code = set_buffer(target, endpoint, to);
+  if (code != MPI_SUCCESS) return code;
+  const bool fits = source.bytes <= target.bytes;
+  code = copy_between(source, target);
+  return code == MPI_SUCCESS && !fits ? MPI_ERR_TRUNCATE : code;
+}
+
+std::unique_ptr<std::byte[]> packed_copy(const Operation& operation) noexcept {
+  auto packed = allocate(operation.bytes);
+  if (packed != nullptr && pack_all(operation, packed.get()) != MPI_SUCCESS) packed.reset();
+  return packed;
+}
+
+}  // namespace gapless::mpi::endpoints

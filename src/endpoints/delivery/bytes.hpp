@@ -1,0 +1,30 @@
+// The bytes of one operation's buffer, host or GPU, in one run or not: packed, unpacked, and copied to another's.
+#pragma once
+
+#include <memory>
+
+#include "endpoints/delivery/operation.hpp"
+
+namespace gapless::mpi::endpoints {
+
+/// Of the processor, or there are none.
+inline bool is_one_run(const Operation& operation) noexcept { return operation.bytes == 0 || operation.run != nullptr; }
+
+/// The bytes of plain datatypes are told without a look at their description.
+bool is_plain(const Data& data, std::byte*& run, MPI_Count& bytes) noexcept;
+
+/// Null if there is no memory.
+std::unique_ptr<std::byte[]> allocate(MPI_Count bytes) noexcept;
+/// The buffer's packed bytes; null if there is no memory, or they cannot be read.
+std::unique_ptr<std::byte[]> packed_copy(const Operation& operation) noexcept;
+
+// Each an error code, not raised.
+int pack_all(const Operation& operation, std::byte* packed) noexcept;
+/// The first `bytes` packed bytes of the buffer get their values; no other byte changes.
+int unpack_first(const Operation& operation, const std::byte* packed, MPI_Count bytes) noexcept;
+/// From the sender's buffer to the receiver's; both have described what they name.
+int copy_between(const Operation& from, const Operation& to) noexcept;
+/// The first `bytes` packed bytes of the receiver's buffer are those at that address of another process.
+int copy_from_process(pid_t process, const std::byte* from, const Operation& to, MPI_Count bytes) noexcept;
+
+}  // namespace gapless::mpi::endpoints

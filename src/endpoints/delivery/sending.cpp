@@ -1,0 +1,264 @@
+// Sends: by the ring to an endpoint that shares memory, and on the lane of one that does not.
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "endpoints/delivery/bytes.hpp"
+#include "endpoints/delivery/operation.hpp"
+#include "endpoints/inner.hpp"
+
+namespace gapless::mpi::endpoints {
+namespace {
+
+/// The library has most short messages away at once, and then nobody has to ask it again. Precondition: the operation
+/// is the last that became active.
+void look_whether_moved(Operation& operation) noexcept {
+  int flag = 0;
+  const int code = inner.Test(&operation.moving, &flag, MPI_STATUS_IGNORE);
+  if (flag == 0 && code == MPI_SUCCESS) return;
+  operation.endpoint->active.pop_back();
+  finish_moving(operation, code);
+}
+
+/// The ring to an endpoint that shares memory; null if there is no memory for one.
+RingWriter* ring_to(Endpoint& from, int inbox) noexcept {
+  RingWriter& ring = from.outgoing[static_cast<std::size_t>(inbox)];
+  if (ring.is_open()) return &ring;
+  Inboxes& inboxes = from.communicator->inboxes;
+  if (!ring.is_refused && inboxes.begin_ring(from.inbox_number(), inbox)) {
+    ring.open(inboxes.ring(from.inbox_number(), inbox), inboxes.head(inbox).is_closed);
+    return &ring;
+  }
+  ring.is_refused = true;
+  return nullptr;
+}
+
+void describe(Cell& cell, Operation& send) noexcept {
+  cell.tag = send.envelope.tag;
+  cell.context = send.envelope.context;
+  cell.way = send.way;
+  cell.bytes = send.bytes;
+  cell.sender = &send;
+  cell.loan = static_cast<std::uint8_t>(send.loan);
+  cell.attached = send.packed != nullptr ? send.packed.get() : send.run;
+}
+
+/// Others can be, once the receiver has taken their bytes.
+bool is_complete_in_ring(Way way) noexcept { return way == Way::copied || way == Way::by_library; }
+
+void count(transfer::EndpointMessages& sent, Way way) noexcept {
+  switch (way) {
+    case Way::copied:
+      ++sent.copied;
+      break;
+    case Way::lent:
+      ++sent.lent;
+      break;
+    case Way::attached:
+      ++sent.attached;
+      break;
+    case Way::by_library:
+      break;  // counted on the lane
+  }
+}
+
+/// The operation's message enters its ring; false if there is no room. One that nobody will ever receive fails.
+bool write(Operation& send) noexcept {
+  if (send.ring->is_closed()) {
+    send.code = MPI_ERR_COMM;
+    complete(send);
+    return true;
+  }
+  const RingWriter::Room room = send.ring->claim(send.way == Way::copied ? send.bytes : 0);
+  if (room.cell == nullptr) return false;
+  if (send.way == Way::attached) send.endpoint->lending.append(send);
+  describe(*room.cell, send);
+  count(send.endpoint->sent, send.way);
+  const bool is_over = is_complete_in_ring(send.way);
+  if (send.way == Way::copied) send.code = pack_all(send, room.memory);
+  send.ring->publish(*room.cell);
+  if (is_over) complete(send);
+  return true;
+}
+
+/// Precondition: the endpoint is locked.
+void write_or_wait(Operation& send) {
+  if (send.ring->stalled == 0 && write(send)) return;
+  send.endpoint->stalled.push_back(&send);
+  ++send.ring->stalled;
+}
+
+/// An operation of its own, which nobody waits for, of the same message; null if there is no memory.
+std::unique_ptr<Operation> make_abandoned(const Operation& send) {
+  std::unique_ptr<Operation> other(new (std::nothrow) Operation);
+  if (other == nullptr) return other;
+  other->endpoint = send.endpoint;
+  other->bytes = send.bytes;
+  other->envelope = send.envelope;
+  other->ring = send.ring;
+  other->way = send.way;
+  other->loan = send.loan;
+  other->outlives_call = other->is_abandoned = true;
+  return other;
+}
+
+/// A buffered send is another one's, which has a copy of the bytes.
+void send_copy(Operation& send) {
+  auto copy = make_abandoned(send);
+  if (copy != nullptr) copy->packed = packed_copy(send);
+  if (copy == nullptr || copy->packed == nullptr) {
+    send.code = MPI_ERR_NO_MEM;
+    if (send.loan >= 0) send.ring->end_loan(send.loan);
+  } else {
+    copy->run = copy->packed.get();
+    begin(*copy);
+    write_or_wait(*copy.release());
+  }
+  complete(send);
+}
+
+/// The library's call of that mode.
+int isend(const Data& data, int process, int tag, MPI_Comm lane, Mode mode, MPI_Request* request) {
+  if (data.count > std::numeric_limits<int>::max()) {
+#if GAPLESS_DECLARED_Isend_c
+    const auto large = mode == Mode::synchronous ? inner.Issend_c
+                       : mode == Mode::buffered  ? inner.Ibsend_c
+                                                 : inner.Isend_c;
+    if (large != nullptr) return large(data.memory, data.count, data.datatype, process, tag, lane, request);
+#endif
+    return MPI_ERR_COUNT;
+  }
+  const auto start = mode == Mode::synchronous ? inner.Issend : mode == Mode::buffered ? inner.Ibsend : inner.Isend;
+  return start(data.memory, static_cast<int>(data.count), data.datatype, process, tag, lane, request);
+}
+
+/// False if the send has ended in an error.
+bool send_on_lane(Operation& send, const Data& data, const Place& place, Mode mode) {
+  const Communicator& communicator = *send.endpoint->communicator;
+  const int tag = communicator.format.encode(send.envelope.tag, send.envelope.context, mode == Mode::synchronous,
+                                             send.endpoint->local);
+  const MPI_Comm lane = communicator.lanes[static_cast<std::size_t>(place.local)];
+  ++send.endpoint->sent.by_library;
+  const auto start = [&](MPI_Request* request) { return isend(data, place.process, tag, lane, mode, request); };
+  if (start_moving(send, start)) return true;
+  complete(send);
+  return false;
+}
+
+/// The library moves the bytes, and the ring says so, lest later messages overtake this one.
+void send_by_library(Operation& send, const Data& data, const Place& place, Mode mode) {
+  Cell* const cell = send.ring->stalled == 0 ? send.ring->claim(0).cell : nullptr;
+  auto notice = cell == nullptr ? make_abandoned(send) : nullptr;
+  if (cell == nullptr && notice == nullptr) {
+    send.code = MPI_ERR_NO_MEM;
+    return complete(send);
+  }
+  if (!send_on_lane(send, data, place, mode)) return;
+  if (cell != nullptr) {
+    describe(*cell, send);
+    return send.ring->publish(*cell);
+  }
+  begin(*notice);
+  write_or_wait(*notice.release());
+}
+
+/// Other processes can read ordinary memory alone.
+bool can_be_attached(const Operation& send) noexcept {
+  return is_one_run(send) && (!device::in_use() || send.buffer.buffer.location.kind == device::MemoryKind::host);
+}
+
+/// Has the receiver's process take the bytes from here. False where that cannot be: there is no memory for packed
+/// bytes, or as many sends wait as the ring has loans, and short messages behind this one are not to wait with them.
+bool lend_to_process(Operation& send, Mode mode) noexcept {
+  if (mode != Mode::buffered && !can_be_attached(send)) {
+    send.packed = packed_copy(send);
+    if (send.packed == nullptr) return false;
+  }
+  send.loan = send.ring->claim_loan();
+  if (send.loan < 0) send.packed.reset();
+  return send.loan >= 0;
+}
+
+/// How a message of this operation goes through its ring. May pack it.
+Way way_of(Operation& send, const Place& place, Mode mode) noexcept {
+  const Communicator& communicator = *send.endpoint->communicator;
+  if (send.bytes <= most_copied_aside && mode != Mode::synchronous) return Way::copied;
+  if (place.process == communicator.process) return Way::lent;
+  return !communicator.attached.empty() && lend_to_process(send, mode) ? Way::attached : Way::by_library;
+}
+
+/// Precondition: the operation's ring is there.
+void send_here(Operation& send, const Data& data, const Place& place, Mode mode) {
+  send.way = way_of(send, place, mode);
+  if (send.way == Way::by_library) return send_by_library(send, data, place, mode);
+  mode == Mode::buffered ? send_copy(send) : write_or_wait(send);
+}
+
+}  // namespace
+
+bool send_at_once(Endpoint& from, const Data& data, int destination, int tag) noexcept {
+  const Communicator& communicator = *from.communicator;
+  const int inbox = communicator.places[static_cast<std::size_t>(destination)].inbox;
+  if (inbox < 0) return false;
+  std::byte* run = nullptr;
+  MPI_Count bytes = 0;
+  if (!is_plain(data, run, bytes) || bytes > most_copied_aside) return false;
+  const std::lock_guard lock(from.lock);
+  RingWriter* const ring = ring_to(from, inbox);
+  if (ring == nullptr || ring->stalled != 0 || ring->is_closed()) return false;
+  const RingWriter::Room room = ring->claim(bytes);
+  if (room.cell == nullptr) return false;
+  room.cell->tag = tag;
+  room.cell->context = Context::messages;
+  room.cell->way = Way::copied;
+  ++from.sent.copied;
+  room.cell->bytes = bytes;
+  if (bytes != 0) std::memcpy(room.memory, run, static_cast<std::size_t>(bytes));
+  ring->publish(*room.cell);
+  return true;
+}
+
+void start_send(Operation& operation, const Data& data, int destination, int tag, Context context, Mode mode) {
+  begin(operation);
+  operation.receives = false;
+  Endpoint& from = *operation.endpoint;
+  operation.envelope = {from.rank, tag, context};
+  const Place& place = from.communicator->places[static_cast<std::size_t>(destination)];
+  const std::lock_guard lock(from.lock);
+  operation.ring = place.inbox < 0 ? nullptr : ring_to(from, place.inbox);
+  if (operation.ring != nullptr) return send_here(operation, data, place, mode);
+  if (place.process == from.communicator->process) {
+    operation.code = MPI_ERR_NO_MEM;
+    return complete(operation);
+  }
+  if (!send_on_lane(operation, data, place, mode)) return;
+  if (operation.bytes <= most_copied_aside && mode != Mode::synchronous) look_whether_moved(operation);
+}
+
+void send_stalled(Endpoint& endpoint) noexcept {
+  if (endpoint.stalled.empty()) return;
+  for (const Operation* send : endpoint.stalled) send->ring->is_full = false;
+  // What does not fit holds up what comes behind it on the same ring.
+  std::erase_if(endpoint.stalled, [](Operation* send) {
+    RingWriter& ring = *send->ring;
+    ring.is_full = ring.is_full || !write(*send);
+    if (!ring.is_full) --ring.stalled;
+    return !ring.is_full;
+  });
+}
+
+void look_at_loans(Endpoint& endpoint) noexcept {
+  for (Link* next = endpoint.lending.next; next != &endpoint.lending;) {
+    auto& send = static_cast<Operation&>(static_cast<Posted&>(*next));
+    next = next->next;
+    const bool is_closed = send.ring->is_closed();
+    const Loan loan = send.ring->loan(send.loan);
+    if (loan == Loan::pending && !is_closed) continue;
+    send.ring->end_loan(send.loan);
+    send.remove();
+    if (loan != Loan::taken) send.code = is_closed ? MPI_ERR_COMM : MPI_ERR_OTHER;
+    complete(send);
+  }
+}
+
+}  // namespace gapless::mpi::endpoints

@@ -1,0 +1,93 @@
+#include "endpoints/rings/inboxes.hpp"
+
+#include <sys/mman.h>
+
+#include <utility>
+
+namespace gapless::mpi::endpoints {
+
+namespace {
+std::atomic<int> shared{0};
+}  // namespace
+
+int Inboxes::shared_count() noexcept { return shared.load(std::memory_order_relaxed); }
+
+// Head and writers of each inbox, then the rings, by reader and writer.
+
+std::size_t Inboxes::head_bytes(std::size_t endpoints) noexcept {
+  return sizeof(InboxHead) + (endpoints * sizeof(std::uint32_t) + 63) / 64 * 64;
+}
+
+std::size_t Inboxes::bytes(std::size_t endpoints) noexcept {
+  return endpoints * head_bytes(endpoints) + endpoints * endpoints * sizeof(RingMemory);
+}
+
+Inboxes::~Inboxes() { release(); }
+
+void Inboxes::release() noexcept {
+  if (segment_) {
+    segment_ = {};
+    shared.fetch_sub(1, std::memory_order_relaxed);
+  } else if (memory_ != nullptr) {
+    ::munmap(memory_, bytes(endpoints_));
+  }
+  memory_ = nullptr;
+}
+
+bool Inboxes::make(std::size_t endpoints) noexcept {
+  release();
+  endpoints_ = endpoints;
+  void* const memory =
+      ::mmap(nullptr, bytes(endpoints), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory != MAP_FAILED) memory_ = static_cast<std::byte*>(memory);
+  return memory_ != nullptr;
+}
+
+bool Inboxes::share(std::size_t endpoints, fabric::SharedSegment segment) noexcept {
+  release();
+  if (!segment) return false;
+  endpoints_ = endpoints;
+  segment_ = std::move(segment);
+  memory_ = segment_.data();
+  shared.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+bool Inboxes::make_shared(std::size_t endpoints, std::string_view name) noexcept {
+  return share(endpoints, fabric::SharedSegment::make(name, bytes(endpoints), endpoints * head_bytes(endpoints)));
+}
+
+bool Inboxes::join(std::size_t endpoints, pid_t owner, std::string_view name) noexcept {
+  return share(endpoints, fabric::SharedSegment::open(owner, name, bytes(endpoints)));
+}
+
+InboxHead& Inboxes::head(int inbox) const noexcept {
+  return *reinterpret_cast<InboxHead*>(memory_ + static_cast<std::size_t>(inbox) * head_bytes(endpoints_));
+}
+
+std::atomic<std::uint32_t>* Inboxes::writers(int inbox) const noexcept {
+  return reinterpret_cast<std::atomic<std::uint32_t>*>(&head(inbox) + 1);
+}
+
+int Inboxes::writer(int inbox, std::uint32_t n) const noexcept {
+  return static_cast<int>(writers(inbox)[n].load(std::memory_order_acquire)) - 1;
+}
+
+RingMemory& Inboxes::ring(int from, int to) const noexcept {
+  const std::size_t number = static_cast<std::size_t>(to) * endpoints_ + static_cast<std::size_t>(from);
+  return *reinterpret_cast<RingMemory*>(memory_ + endpoints_ * head_bytes(endpoints_) + number * sizeof(RingMemory));
+}
+
+bool Inboxes::begin_ring(int from, int to) noexcept {
+  RingMemory& memory = ring(from, to);
+  const auto begin = static_cast<std::size_t>(reinterpret_cast<std::byte*>(&memory) - memory_);
+  if (segment_ && !segment_.reserve(begin, sizeof memory)) {
+    head(to).takes_from_lane.store(true, std::memory_order_release);
+    return false;
+  }
+  const std::uint32_t place = head(to).writers.fetch_add(1, std::memory_order_relaxed);
+  writers(to)[place].store(static_cast<std::uint32_t>(from) + 1, std::memory_order_release);
+  return true;
+}
+
+}  // namespace gapless::mpi::endpoints

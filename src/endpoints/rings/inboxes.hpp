@@ -1,0 +1,61 @@
+// The inboxes of endpoints that share memory, and the rings that lead to them: one piece of memory for each
+// communicator, of this process or of several of its node.
+//
+// Every pair has its place in the memory, so no address is ever told. A writer makes its ring with its first message,
+// and enters itself in the reader's inbox; memory that no pair uses is never there.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "endpoints/rings/ring.hpp"
+#include "fabric/shared_segment.hpp"
+
+namespace gapless::mpi::endpoints {
+
+/// What others write, and read, of one inbox. Zeros at first.
+struct alignas(64) InboxHead {
+  std::atomic<bool> is_closed;         ///< nobody reads it any more
+  std::atomic<bool> takes_from_lane;   ///< an endpoint that has a place here has no ring, and sends by the library
+  std::atomic<std::uint32_t> writers;  ///< how many have entered themselves
+};
+
+class Inboxes {
+ public:
+  Inboxes() noexcept = default;
+  ~Inboxes();
+  Inboxes(const Inboxes&) = delete;
+  Inboxes& operator=(const Inboxes&) = delete;
+
+  // Each makes them anew. False where the system refuses.
+  /// For so many endpoints, all of this process.
+  bool make(std::size_t endpoints) noexcept;
+  /// For so many endpoints of this process and others, which join it.
+  bool make_shared(std::size_t endpoints, std::string_view name) noexcept;
+  bool join(std::size_t endpoints, pid_t owner, std::string_view name) noexcept;
+  /// How many this process has that are shared.
+  static int shared_count() noexcept;
+
+  InboxHead& head(int inbox) const noexcept;
+  /// The inbox of the n-th that has entered itself there; -1 while it does.
+  int writer(int inbox, std::uint32_t n) const noexcept;
+  RingMemory& ring(int from, int to) const noexcept;
+
+  /// Makes the ring from one to another, once, and enters it. False, and the reader is told, if there is no memory.
+  bool begin_ring(int from, int to) noexcept;
+
+ private:
+  void release() noexcept;
+  bool share(std::size_t endpoints, fabric::SharedSegment segment) noexcept;
+  static std::size_t head_bytes(std::size_t endpoints) noexcept;
+  static std::size_t bytes(std::size_t endpoints) noexcept;
+  std::atomic<std::uint32_t>* writers(int inbox) const noexcept;
+
+  std::size_t endpoints_ = 0;
+  std::byte* memory_ = nullptr;
+  fabric::SharedSegment segment_;  ///< the memory, if other processes have it too
+};
+
+}  // namespace gapless::mpi::endpoints

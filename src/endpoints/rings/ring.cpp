@@ -1,0 +1,58 @@
+#include "endpoints/rings/ring.hpp"
+
+#include <bit>
+
+namespace gapless::mpi::endpoints {
+
+void RingMemory::begin(std::uint32_t first) noexcept {
+  cells_read.store(first, std::memory_order_relaxed);
+  end_read.store(first / 64 * 64, std::memory_order_relaxed);
+  // A cell's turn is never that of a message to come.
+  for (Cell& cell : cells) cell.turn.store(first, std::memory_order_relaxed);
+}
+
+void RingWriter::open(RingMemory& memory, const std::atomic<bool>& closed, std::uint32_t first) noexcept {
+  memory_ = &memory;
+  closed_ = &closed;
+  written_ = seen_read_ = first;
+  end_written_ = seen_end_read_ = first / 64 * 64;
+}
+
+RingWriter::Room RingWriter::claim(MPI_Count bytes) noexcept {
+  constexpr std::uint32_t cell_count = RingMemory::cell_count, beside_bytes = RingMemory::beside_bytes;
+  if (written_ - seen_read_ == cell_count) {
+    seen_read_ = memory_->cells_read.load(std::memory_order_acquire);
+    if (written_ - seen_read_ == cell_count) return {};
+  }
+  Cell& cell = memory_->cells[written_ % cell_count];
+  if (cell.holds(bytes)) {
+    cell.end_beside = end_written_;
+    return {&cell, cell.inside};
+  }
+  // A message lies in one piece, so what is left before the memory's end may stay unused.
+  const std::uint32_t length = RingMemory::rounded(bytes);
+  const std::uint32_t place = end_written_ % beside_bytes;
+  const std::uint32_t begin = place + length <= beside_bytes ? end_written_ : end_written_ + (beside_bytes - place);
+  if (begin + length - seen_end_read_ > beside_bytes) {
+    seen_end_read_ = memory_->end_read.load(std::memory_order_acquire);
+    if (begin + length - seen_end_read_ > beside_bytes) return {};
+  }
+  cell.end_beside = end_written_ = begin + length;
+  return {&cell, &memory_->beside[begin % beside_bytes]};
+}
+
+int RingWriter::claim_loan() noexcept {
+  if (free_loans_ == 0) return -1;
+  const int number = std::countr_zero(free_loans_);
+  free_loans_ &= free_loans_ - 1;
+  memory_->loans[static_cast<std::size_t>(number)].store(Loan::pending, std::memory_order_relaxed);
+  return number;
+}
+
+void RingReader::open(RingMemory& memory, int source, std::uint32_t first) noexcept {
+  memory_ = &memory;
+  source_ = source;
+  read_ = first;
+}
+
+}  // namespace gapless::mpi::endpoints

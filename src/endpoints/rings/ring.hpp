@@ -1,0 +1,133 @@
+// How messages go from one endpoint to another of its node: a ring of cells that the one writes and the other reads.
+//
+// Each cell is a cache line. It holds the envelope and a very short message; a short one lies beside the cells, in
+// memory that is used in the same order. Of a long one the cell says where else its bytes are. Writer and reader share
+// no lock, and change no common word: a cell's turn says that it is written, and the reader says now and then how far
+// it has read. Rings have no addresses in them, for the processes of a node map them at different ones.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "endpoints/delivery/matching.hpp"
+
+namespace gapless::mpi::endpoints {
+
+/// Longer messages are copied once, by the receiver: one more copy would cost more than the sender's wait.
+inline constexpr MPI_Count most_copied_aside = 8192;
+
+/// How the bytes of a message come.
+enum class Way : std::uint8_t {
+  copied,      ///< they lie in the ring
+  lent,        ///< the sender, of the same process, waits until they have been copied from its buffer
+  attached,    ///< the sender, of another process, does: its memory can be read from here
+  by_library,  ///< as the next message of this sender on the receiver's lane
+};
+
+struct alignas(64) Cell {
+  std::atomic<std::uint32_t> turn;  ///< the number of its message among the ring's, from 1, once that is written
+  std::int32_t tag;
+  Context context;
+  Way way;
+  std::uint8_t loan;          ///< of attached bytes: which of the ring's
+  std::uint32_t end_beside;   ///< how much of the memory beside the cells is used once this message is
+  Operation* sender;          ///< of lent bytes
+  const std::byte* attached;  ///< where attached bytes lie in the sender's process
+  MPI_Count bytes;
+  std::byte inside[24];
+
+  static bool holds(MPI_Count length) noexcept { return length <= static_cast<MPI_Count>(sizeof inside); }
+};
+static_assert(sizeof(Cell) == 64);
+
+/// Of bytes that the reader takes from another process's memory: how far that is.
+enum class Loan : std::uint8_t { pending, taken, failed };
+
+/// The memory of a ring: zeros at first.
+struct RingMemory {
+  static constexpr std::uint32_t cell_count = 256;
+  static constexpr std::uint32_t beside_bytes = 64 << 10;
+  static constexpr int loan_count = 64;
+
+  // The reader writes these. Numbers of messages and of bytes since the beginning, which may wrap around: both sizes
+  // divide 2^32.
+  alignas(64) std::atomic<std::uint32_t> cells_read;
+  std::atomic<std::uint32_t> end_read;
+  alignas(64) std::array<std::atomic<Loan>, loan_count> loans;
+  std::array<Cell, cell_count> cells;
+  std::array<std::byte, beside_bytes> beside;
+
+  static std::uint32_t rounded(MPI_Count bytes) noexcept { return (static_cast<std::uint32_t>(bytes) + 63) / 64 * 64; }
+  /// Numbers are counted from this one. Tests do, to see them wrap around; 0 is how memory of zeros begins.
+  void begin(std::uint32_t first) noexcept;
+};
+
+/// The writer's part of one ring.
+class RingWriter {
+ public:
+  /// `closed`: nobody reads it any more.
+  void open(RingMemory& memory, const std::atomic<bool>& closed, std::uint32_t first = 0) noexcept;
+  bool is_open() const noexcept { return memory_ != nullptr; }
+  bool is_closed() const noexcept { return closed_->load(std::memory_order_acquire); }
+
+  struct Room {
+    Cell* cell = nullptr;  ///< null: the ring is full
+    std::byte* memory = nullptr;
+  };
+  /// Room for a message with so many bytes in the ring, at most `most_copied_aside`.
+  Room claim(MPI_Count bytes) noexcept;
+  /// The reader sees the claimed cell.
+  void publish(Cell& cell) noexcept { cell.turn.store(++written_, std::memory_order_release); }
+
+  /// One of the ring's loans, pending; -1 if all are under way.
+  int claim_loan() noexcept;
+  Loan loan(int number) const noexcept {
+    return memory_->loans[static_cast<std::size_t>(number)].load(std::memory_order_acquire);
+  }
+  void end_loan(int number) noexcept { free_loans_ |= std::uint64_t{1} << number; }
+
+  bool is_refused = false;  ///< there is no memory for it
+  bool is_full = false;     ///< of use while sends that wait are tried again
+  int stalled = 0;          ///< sends that wait for room, in their order
+
+ private:
+  RingMemory* memory_ = nullptr;
+  const std::atomic<bool>* closed_ = nullptr;
+  std::uint32_t written_ = 0, seen_read_ = 0, end_written_ = 0, seen_end_read_ = 0;
+  std::uint64_t free_loans_ = ~std::uint64_t{0};
+};
+
+/// The reader's part of one ring.
+class RingReader {
+ public:
+  void open(RingMemory& memory, int source, std::uint32_t first = 0) noexcept;
+  bool is_open() const noexcept { return memory_ != nullptr; }
+  int source() const noexcept { return source_; }  ///< the writer's rank
+
+  /// The next message; null if there is none yet.
+  const Cell* front() const noexcept {
+    const Cell& cell = memory_->cells[read_ % RingMemory::cell_count];
+    return cell.turn.load(std::memory_order_acquire) == read_ + 1 ? &cell : nullptr;
+  }
+  const std::byte* bytes_of(const Cell& cell) const noexcept {
+    if (cell.holds(cell.bytes)) return cell.inside;
+    return &memory_->beside[(cell.end_beside - RingMemory::rounded(cell.bytes)) % RingMemory::beside_bytes];
+  }
+  void end_loan(int number, Loan outcome) noexcept {
+    memory_->loans[static_cast<std::size_t>(number)].store(outcome, std::memory_order_release);
+  }
+  /// Done with the first message, whose bytes may be written over.
+  void pop() noexcept {
+    memory_->end_read.store(memory_->cells[read_ % RingMemory::cell_count].end_beside, std::memory_order_release);
+    memory_->cells_read.store(++read_, std::memory_order_release);
+  }
+
+ private:
+  RingMemory* memory_ = nullptr;
+  int source_ = 0;
+  std::uint32_t read_ = 0;
+};
+
+}  // namespace gapless::mpi::endpoints

@@ -1,0 +1,17 @@
+// Cross-memory attach: one process reads another one's memory, in one copy and without the other's help.
+//
+// The kernel allows it to processes of one user, unless Yama, a seccomp filter or namespaces forbid it; so whoever
+// wants to use it tries it first, on a word that only the right process has.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+namespace gapless::fabric {
+
+/// Copies `bytes` bytes at the address `from` in `process`. False if they cannot be read: what is at `to` is undefined.
+/// A system call; thread-safe.
+bool read_attached(pid_t process, const void* from, void* to, std::size_t bytes) noexcept;
+
+}  // namespace gapless::fabric
