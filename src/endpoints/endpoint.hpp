@@ -112,7 +112,8 @@ struct Incoming {
   Link arrived;  ///< messages that the library has, and of which the ring has not told yet
 };
 
-struct Endpoint : std::enable_shared_from_this<Endpoint> {
+/// Aligned, as no two of them may have a cache line in common, nor the pair that processors fetch at a time.
+struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   MPI_Comm handle = MPI_COMM_NULL;
   std::shared_ptr<Communicator> communicator;
   int local = 0;

@@ -216,7 +216,9 @@ bool empty_rings(Endpoint& endpoint) {
     Incoming& incoming = endpoint.incoming[static_cast<std::size_t>(inbox)];
     for (int taken = 0; taken < most_at_once; ++taken) {
       const Cell* const cell = incoming.ring.front();
-      if (cell == nullptr || !take_in(endpoint, incoming, *cell)) break;
+      if (cell == nullptr) break;
+      if (taken > 0) incoming.ring.fetch_ahead();
+      if (!take_in(endpoint, incoming, *cell)) break;
       incoming.ring.pop();
       found = true;
     }

@@ -10,8 +10,9 @@
 
 namespace gapless::mpi::endpoints::requests {
 
-/// What a handle stands for while it is lent. The thread that started it, and then the one that completes it, has it.
-struct Request {
+/// What a handle stands for while it is lent. The thread that started it, and then the one that completes it, has it;
+/// aligned, as its neighbours may be other threads'.
+struct alignas(128) Request {
   MPI_Request handle = MPI_REQUEST_NULL;
   Task* task = nullptr;  ///< null while it is not lent
   std::optional<Operation> operation{};

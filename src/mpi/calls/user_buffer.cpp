@@ -16,7 +16,10 @@ UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, 
   if (count <= 0) return user;
   const TypeRecord* record = analysis == Analysis::now ? type_cache::find(datatype)
                                                        : type_cache::find_for_use(memory, count, datatype, purpose);
-  user.description = record->described;
+  // What stays is not counted: threads that use one datatype would pass the count from processor to processor.
+  user.description = record->is_predefined
+                         ? std::shared_ptr<const transfer::Described>(std::shared_ptr<void>(), record->described.get())
+                         : record->described;
   user.opaque = record->opaque;
   const transfer::Described* described = user.description.get();
   if (described == nullptr) {
