@@ -67,7 +67,8 @@ class Blocking {
 };
 
 bool is_sent_at_once(Endpoint& endpoint, const Data& data, int destination, int tag, Mode mode) noexcept {
-  return mode == Mode::standard && destination != MPI_PROC_NULL && send_at_once(endpoint, data, destination, tag);
+  return mode == Mode::standard && destination != MPI_PROC_NULL &&
+         send_at_once(endpoint, data, destination, tag, Context::messages);
 }
 
 int send_and_wait(Endpoint& endpoint, const Data& data, int destination, int tag, Mode mode) {

@@ -44,7 +44,7 @@ int set_buffer(Operation& operation, Endpoint& endpoint, const Data& data) noexc
 
 /// A short message to an endpoint that shares memory, for which there is room, is sent here and now, without any
 /// operation.
-bool send_at_once(Endpoint& endpoint, const Data& data, int destination, int tag) noexcept;
+bool send_at_once(Endpoint& endpoint, const Data& data, int destination, int tag, Context context) noexcept;
 
 /// Starts it; it may be complete at once. `destination` is a rank, the tag is valid.
 void start_send(Operation& operation, const Data& data, int destination, int tag, Context context, Mode mode);

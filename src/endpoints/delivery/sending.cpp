@@ -196,7 +196,7 @@ void send_here(Operation& send, const Data& data, const Place& place, Mode mode)
 
 }  // namespace
 
-bool send_at_once(Endpoint& from, const Data& data, int destination, int tag) noexcept {
+bool send_at_once(Endpoint& from, const Data& data, int destination, int tag, Context context) noexcept {
   const Communicator& communicator = *from.communicator;
   const int inbox = communicator.places[static_cast<std::size_t>(destination)].inbox;
   if (inbox < 0) return false;
@@ -209,7 +209,7 @@ bool send_at_once(Endpoint& from, const Data& data, int destination, int tag) no
   const RingWriter::Room room = ring->claim(bytes);
   if (room.cell == nullptr) return false;
   room.cell->tag = tag;
-  room.cell->context = Context::messages;
+  room.cell->context = context;
   room.cell->way = Way::copied;
   ++from.sent.copied;
   room.cell->bytes = bytes;

@@ -1,9 +1,13 @@
 // Reductions: operands of the process's endpoints are combined in its memory, in the order of ranks.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 #include <new>
 
+#include "endpoints/calls/forms.hpp"
 #include "endpoints/calls/plans.hpp"
+#include "endpoints/delivery/bytes.hpp"
 #include "endpoints/inner.hpp"
 #include "endpoints/together/together.hpp"
 #include "endpoints/together/turn.hpp"
@@ -18,6 +22,9 @@ bool is_built_in(MPI_Op operation) noexcept {
   }
   return false;
 }
+
+/// Longer operands are combined in two levels: every round of the other way copies them.
+constexpr std::size_t most_doubled = 2048;
 
 /// Elements of a datatype that is one run of bytes, so that an address and their number tell them.
 struct Elements {
@@ -61,6 +68,7 @@ struct Call {
   Elements elements;
   MPI_Count count;
   int root;
+  int tag;
 
   MPI_Count bytes() const noexcept { return count * elements.size; }
   bool gets_result() const noexcept { return root == everyone || root == endpoint.rank; }
@@ -170,6 +178,66 @@ int reduce_in_slices(const Call& call, const std::byte* operand, std::byte* resu
   return code;
 }
 
+int send(const Call& call, const std::byte* sum, int to) {
+  const Data data{sum, call.bytes(), MPI_BYTE};
+  if (send_at_once(call.endpoint, data, to, call.tag, Context::collective)) return MPI_SUCCESS;
+  Operation operation;
+  if (const int code = set_buffer(operation, call.endpoint, data); code != MPI_SUCCESS) return code;
+  start_send(operation, data, to, call.tag, Context::collective, Mode::standard);
+  drive_until_done(operation);
+  return operation.code;
+}
+
+int receive(const Call& call, std::byte* sum, int from) {
+  Operation operation;
+  operation.receives = true;
+  if (const int code = set_buffer(operation, call.endpoint, {sum, call.bytes(), MPI_BYTE}); code != MPI_SUCCESS)
+    return code;
+  start_receive(operation, from, call.tag, Context::collective);
+  drive_until_done(operation);
+  return operation.code;
+}
+
+/// Of a number of ranks that is a power of two, each exchanges its sum with one of twice as far in every round, so all
+/// have the same at the end. Ranks beyond such a number have a neighbour who takes part for them.
+int reduce_by_doubling(const Call& call, const std::byte* operand, std::byte* result) {
+  const int size = call.endpoint.communicator->size(), rank = call.endpoint.rank;
+  const int members = static_cast<int>(std::bit_floor(static_cast<unsigned>(size))), represented = size - members;
+  const bool is_paired = rank < 2 * represented, is_represented = is_paired && rank % 2 != 0;
+  alignas(64) std::array<std::byte, most_doubled> sum, other;
+  std::memcpy(sum.data(), operand, static_cast<std::size_t>(call.bytes()));
+  int code = MPI_SUCCESS;
+  const auto take = [&](int from) {
+    note(code, receive(call, other.data(), from));
+    if (code == MPI_SUCCESS) note(code, call.elements.combine(other.data(), sum.data(), call.count));
+  };
+  if (is_represented) {
+    note(code, send(call, sum.data(), rank - 1));
+    // An operation that is not for the datatype is a mistake on every rank.
+    std::memcpy(other.data(), operand, static_cast<std::size_t>(call.bytes()));
+    note(code, call.elements.combine(sum.data(), other.data(), call.count));
+    note(code, receive(call, sum.data(), rank - 1));
+  } else {
+    if (is_paired) take(rank + 1);
+    const int member = is_paired ? rank / 2 : rank - represented;
+    for (int distance = 1; distance < members; distance *= 2) {
+      const int peer = member ^ distance;
+      const int peer_rank = peer < represented ? 2 * peer : peer + represented;
+      note(code, send(call, sum.data(), peer_rank));
+      take(peer_rank);
+    }
+    if (is_paired) note(code, send(call, sum.data(), rank + 1));
+  }
+  if (code == MPI_SUCCESS && call.gets_result())
+    std::memcpy(result, sum.data(), static_cast<std::size_t>(call.bytes()));
+  return code;
+}
+
+/// Is a message to any of the processes' endpoints as cheap as a look at a seat?
+bool serves_doubling(const Communicator& communicator, MPI_Count bytes) noexcept {
+  return communicator.spans_processes() && !communicator.has_strangers && bytes <= static_cast<MPI_Count>(most_doubled);
+}
+
 }  // namespace
 
 bool serves_reduction(const Communicator& communicator, MPI_Count count, MPI_Datatype datatype, MPI_Op operation) {
@@ -183,7 +251,10 @@ bool serves_reduction(const Communicator& communicator, MPI_Count count, MPI_Dat
 
 int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count count, MPI_Datatype datatype,
            MPI_Op operation, int root) {
-  const Call call{endpoint, {datatype, operation, type_cache::find(datatype)->size}, count, root};
+  const MPI_Count size = type_cache::find(datatype)->size;
+  const bool doubles = serves_doubling(*endpoint.communicator, count * size);
+  const int tag = doubles ? calls::next_tag(endpoint, calls::Form::one_time) : 0;
+  const Call call{endpoint, {datatype, operation, size}, count, root, tag};
   if (operand == MPI_IN_PLACE) operand = result;
   if (is_null_with_displacement(operand) || (call.gets_result() && is_null_with_displacement(result)))
     return MPI_ERR_BUFFER;
@@ -193,7 +264,9 @@ int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count coun
   const HostBuffer& to = is_apart ? aside : from;
   if (from.code() != MPI_SUCCESS || to.code() != MPI_SUCCESS)
     return from.code() != MPI_SUCCESS ? from.code() : to.code();
-  const auto way = call.bytes() <= most_combined_by_leader ? reduce_by_leader : reduce_in_slices;
+  const auto way = doubles                                   ? reduce_by_doubling
+                   : call.bytes() <= most_combined_by_leader ? reduce_by_leader
+                                                             : reduce_in_slices;
   const int code = way(call, from.memory(), to.memory());
   return code == MPI_SUCCESS && call.gets_result() ? to.write_back(endpoint) : code;
 }
