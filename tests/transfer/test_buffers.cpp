@@ -1,6 +1,10 @@
 // Pools: a buffer that was given back is used again, what is kept is bounded, and no memory is an answer, not a crash.
 #include <gtest/gtest.h>
+#include <ucontext.h>
 
+#include <algorithm>
+#include <csetjmp>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -212,6 +216,69 @@ TEST_F(Buffers, AreServedWhenThePoolsOfTheThreadHaveEnded) {
     for (int i = 0; i < 5; ++i) const PoolBuffer wire(MemoryKind::host, -1, std::size_t{4096} << i);
   }).join();
   EXPECT_TRUE(served);
+}
+
+std::jmp_buf landing;
+
+/// As a call does that is left by its error handler: an object in its frame is assigned a buffer.
+[[gnu::noinline]] void take_and_jump(int depth) {
+  volatile char frame[200];
+  frame[0] = static_cast<char>(depth);
+  if (depth != 0) {
+    take_and_jump(depth - 1);
+    frame[1] = frame[0];
+    return;
+  }
+  PoolBuffer mine;
+  mine = PoolBuffer(MemoryKind::host, -1, 5000);
+  std::memset(mine.data(), 1, 5000);
+  std::longjmp(landing, 1);
+}
+
+TEST_F(Buffers, OfFramesThatWereLeftByAJumpAreTakenBack) {
+  const std::size_t before = transfer::existing_buffers();
+  static int round;  // outlives the jumps
+  for (round = 0; round < 1000; ++round) {
+    if (setjmp(landing) == 0) take_and_jump(round % 7);
+  }
+  EXPECT_LE(transfer::existing_buffers(), before + 8);
+  transfer::drain_pools();
+  EXPECT_EQ(transfer::existing_buffers(), before);
+}
+
+/// Two users in turn on stacks of their own, as user-level threads are: neither loses its buffer to the other.
+struct OnOwnStack {
+  static inline ucontext_t main_context, other_context;
+  static inline bool kept = false;
+
+  static void run() {
+    PoolBuffer mine;
+    mine = PoolBuffer(MemoryKind::host, -1, 5000);
+    std::memset(mine.data(), 1, 5000);
+    swapcontext(&other_context, &main_context);
+    kept = std::all_of(mine.data(), mine.data() + 5000, [](std::byte one) { return one == std::byte{1}; });
+  }
+};
+
+TEST_F(Buffers, OfUserLevelThreadsAreTheirs) {
+  std::vector<char> stack(256 << 10);
+  getcontext(&OnOwnStack::other_context);
+  OnOwnStack::other_context.uc_stack.ss_sp = stack.data();
+  OnOwnStack::other_context.uc_stack.ss_size = stack.size();
+  OnOwnStack::other_context.uc_link = &OnOwnStack::main_context;
+  makecontext(&OnOwnStack::other_context, OnOwnStack::run, 0);
+  swapcontext(&OnOwnStack::main_context, &OnOwnStack::other_context);
+  {
+    PoolBuffer mine, another;
+    mine = PoolBuffer(MemoryKind::host, -1, 5000);
+    another = PoolBuffer(MemoryKind::host, -1, 5000);
+    std::memset(mine.data(), 2, 5000);
+    std::memset(another.data(), 3, 5000);
+    swapcontext(&OnOwnStack::main_context, &OnOwnStack::other_context);
+    EXPECT_EQ(mine.data()[4999], std::byte{2});
+    EXPECT_EQ(another.data()[4999], std::byte{3});
+  }
+  EXPECT_TRUE(OnOwnStack::kept);
 }
 
 }  // namespace

@@ -17,11 +17,9 @@ UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, 
   const TypeRecord* record = analysis == Analysis::now ? type_cache::find(datatype)
                                                        : type_cache::find_for_use(memory, count, datatype, purpose);
   // What stays is not counted: threads that use one datatype would pass the count from processor to processor.
-  user.description = record->is_predefined
-                         ? std::shared_ptr<const transfer::Described>(std::shared_ptr<void>(), record->described.get())
-                         : record->described;
+  if (!record->is_predefined) user.description = record->described;
+  const transfer::Described* described = record->is_predefined ? record->described.get() : user.description.get();
   user.opaque = record->opaque;
-  const transfer::Described* described = user.description.get();
   if (described == nullptr) {
     if (user.opaque && device::in_use()) user.buffer.location = device::locate(memory);
     return user;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/own_stack.hpp"
 #include "base/settings.hpp"
 #include "transfer/buffers/long_buffers.hpp"
 
@@ -62,12 +63,46 @@ struct Pool {
 // Static destructors and functions that exit() calls may send messages, too, after the thread's objects are gone.
 constinit thread_local bool have_ended = false;
 
+/// Host buffers of objects on the thread's stack. A call has two at most. Those of frames that have been left stay
+/// until the thread is above them, or has another object in the same place, so there are as many of them as places.
+struct Watched {
+  const void* owner;
+  std::byte* data;
+  std::size_t capacity;
+};
+/// Few bytes in the static block of thread-local storage.
+struct WatchList {
+  Watched* entries;
+  std::uint32_t count, room;
+
+  bool add(const Watched& entry) noexcept {
+    if (count == room && !grow()) return false;
+    entries[count++] = entry;
+    return true;
+  }
+  void remove(std::uint32_t i) noexcept { entries[i] = entries[--count]; }
+
+ private:
+  [[gnu::noinline, gnu::cold]] bool grow() noexcept {
+    const std::uint32_t larger = room == 0 ? 8 : 2 * room;
+    auto* const moved = have_ended ? nullptr : new (std::nothrow) Watched[larger];
+    if (moved == nullptr) return false;
+    std::copy_n(entries, count, moved);
+    delete[] entries;
+    entries = moved;
+    room = larger;
+    return true;
+  }
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local WatchList watched{};
+
 struct ThreadPools {
   std::vector<Pool> pools;
   std::size_t bytes = 0;
 
   ~ThreadPools() {
     drain();
+    delete[] std::exchange(watched, {}).entries;
     have_ended = true;
   }
 
@@ -121,6 +156,10 @@ struct ThreadPools {
   }
 
   void drain() noexcept {
+    for (; watched.count != 0; --watched.count) {
+      const Watched& last = watched.entries[watched.count - 1];
+      buffer_memory::release({}, last.data, last.capacity);
+    }
     for (Pool& pool : pools) {
       for (std::size_t i = 0; i < pool.classes.size(); ++i) {
         SizeClass& size_class = pool.classes[i];
@@ -162,8 +201,7 @@ PoolBuffer::PoolBuffer(MemoryKind kind, int device, std::size_t bytes, bool is_i
   if (data_ == nullptr) data_ = buffer_memory::allocate(place_, capacity_, is_indispensable);
 }
 
-PoolBuffer::~PoolBuffer() {
-  if (data_ == nullptr) return;
+void PoolBuffer::give_back() noexcept {
   if (capacity_ > buffer_memory::longest_of_thread) {
     long_buffers::give(place_, {data_, capacity_});
     return;
@@ -174,13 +212,57 @@ PoolBuffer::~PoolBuffer() {
   }
 }
 
-PoolBuffer::PoolBuffer(PoolBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), capacity_(other.capacity_), place_(other.place_) {}
+[[gnu::always_inline]] inline void PoolBuffer::take_back_lost(const void* frame, const void* place) noexcept {
+  for (std::uint32_t i = watched.count; i-- > 0;) {
+    const Watched entry = watched.entries[i];
+    if (entry.owner >= frame && entry.owner != place) continue;
+    watched.remove(i);
+    PoolBuffer lost;
+    lost.data_ = entry.data;
+    lost.capacity_ = entry.capacity;
+    lost.give_back();
+    lost.data_ = nullptr;
+  }
+}
+
+[[gnu::always_inline]] inline void PoolBuffer::watch() noexcept {
+  const void* const frame = __builtin_frame_address(0);
+  if (data_ == nullptr || place_.kind != MemoryKind::host || !is_on_own_stack(this, frame)) return;
+  take_back_lost(frame, this);
+  is_watched_ = watched.add({this, data_, capacity_});
+}
+
+[[gnu::always_inline]] inline bool PoolBuffer::stop_watching() noexcept {
+  if (!is_watched_) return true;
+  is_watched_ = false;
+  for (std::uint32_t i = watched.count; i-- > 0;) {
+    if (watched.entries[i].owner != this) continue;
+    watched.remove(i);
+    return true;
+  }
+  return false;
+}
+
+PoolBuffer::~PoolBuffer() {
+  if (data_ != nullptr && stop_watching()) give_back();
+}
+
+// A watched buffer that is moved from is gone from there, so both objects are looked at anew.
+
+PoolBuffer::PoolBuffer(PoolBuffer&& other) noexcept {
+  if (!other.stop_watching()) other.data_ = nullptr;
+  data_ = std::exchange(other.data_, nullptr);
+  capacity_ = other.capacity_;
+  place_ = other.place_;
+}
 
 PoolBuffer& PoolBuffer::operator=(PoolBuffer&& other) noexcept {
+  if (!stop_watching()) data_ = nullptr;
+  if (!other.stop_watching()) other.data_ = nullptr;
   std::swap(data_, other.data_);
   std::swap(capacity_, other.capacity_);
   std::swap(place_, other.place_);
+  watch();
   return *this;
 }
 

@@ -5,6 +5,9 @@
 // it is freed at once. Longer ones are kept by the process (long_buffers.hpp). Page-locked memory, used or not, is
 // bounded too, and where there is no more a message goes through segments of it (segments.hpp). Buffers that a GPU uses
 // end with its context: those kept are forgotten once it is another one.
+//
+// An error handler of the program may leave a call by longjmp, and then no destructor runs. Host buffers that belong to
+// an object on the thread's stack are watched: once the thread is in a frame above that object, they are taken back.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +18,7 @@
 namespace gapless::transfer {
 
 /// A pooled contiguous buffer; returns to the pool of the thread that destroys it. It has room for one byte more than
-/// asked for.
+/// asked for. What is assigned to an object is watched, what it was made with is not.
 class PoolBuffer {
  public:
   PoolBuffer() noexcept = default;
@@ -38,9 +41,17 @@ class PoolBuffer {
  private:
   PoolBuffer(device::MemoryKind kind, int device, std::size_t bytes, bool is_indispensable) noexcept;
 
+  /// Of objects below that frame, and of one that was at that place.
+  static void take_back_lost(const void* frame, const void* place) noexcept;
+  void watch() noexcept;
+  /// False if the buffer has been taken back.
+  bool stop_watching() noexcept;
+  void give_back() noexcept;
+
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;
   buffer_memory::Place place_;
+  bool is_watched_ = false;
 };
 
 /// Buffers that are in use, or kept by a thread for later messages.
@@ -56,7 +67,8 @@ std::size_t longest_kept_page_locked() noexcept;
 std::size_t page_locked_limit() noexcept;
 /// How many bytes of long buffers of one kind are kept unused.
 std::size_t long_limit(device::MemoryKind kind) noexcept;
-/// Frees everything that the calling thread keeps, and the long buffers of the process.
+/// Frees everything that the calling thread keeps, what calls that it has left by a jump had, and the long buffers of
+/// the process. Precondition: no call of the thread is under way.
 void drain_pools() noexcept;
 
 }  // namespace gapless::transfer

@@ -1,0 +1,125 @@
+// Error handlers that leave the call by longjmp, as handlers of interpreters and frameworks do: the calls that they
+// leave keep no memory for good, and later messages are right.
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <mpi.h>
+
+#include <csetjmp>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "support/environment.hpp"
+#include "support/layouts.hpp"
+#include "support/statistics.hpp"
+
+namespace gapless::test {
+namespace {
+
+std::jmp_buf landing;
+int jumps = 0;
+
+void jump(MPI_Comm*, int*, ...) {
+  ++jumps;
+  std::longjmp(landing, 1);
+}
+
+/// A communicator of this process alone, whose handler jumps.
+class Jumpy {
+ public:
+  Jumpy() {
+    MPI_Comm_dup(MPI_COMM_SELF, &communicator_);
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(jump, &handler);
+    MPI_Comm_set_errhandler(communicator_, handler);
+    MPI_Errhandler_free(&handler);
+  }
+  ~Jumpy() {
+    MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
+    MPI_Comm_free(&communicator_);
+  }
+  Jumpy(const Jumpy&) = delete;
+  Jumpy& operator=(const Jumpy&) = delete;
+  operator MPI_Comm() const noexcept { return communicator_; }
+
+ private:
+  MPI_Comm communicator_;
+};
+
+enum class Call { send, receive, exchange, broadcast };
+
+/// A call with a rank that the communicator does not have, of 40000 bytes in columns.
+void make_mistake(Call call, std::vector<int>& memory, MPI_Datatype type, MPI_Comm communicator) {
+  constexpr int nobody = 5, tag = 0;
+  switch (call) {
+    case Call::send:
+      MPI_Send(memory.data(), 1, type, nobody, tag, communicator);
+      break;
+    case Call::receive:
+      MPI_Recv(memory.data(), 1, type, nobody, tag, communicator, MPI_STATUS_IGNORE);
+      break;
+    case Call::exchange:
+      MPI_Sendrecv(memory.data(), 1, type, nobody, tag, memory.data() + 1, 1, type, nobody, tag, communicator,
+                   MPI_STATUS_IGNORE);
+      break;
+    case Call::broadcast:
+      MPI_Bcast(memory.data(), 1, type, nobody, communicator);
+      break;
+  }
+}
+
+/// The same, some frames deeper in the stack.
+[[gnu::noinline]] void make_mistake_below(int depth, Call call, std::vector<int>& memory, MPI_Datatype type,
+                                          MPI_Comm communicator) {
+  volatile char frame[300];
+  frame[0] = static_cast<char>(depth);
+  if (depth == 0) {
+    make_mistake(call, memory, type, communicator);
+  } else {
+    make_mistake_below(depth - 1, call, memory, type, communicator);
+  }
+  frame[1] = frame[0];
+}
+
+std::size_t allocated_bytes() {
+  const auto information = mallinfo2();
+  return information.uordblks + information.hblkhd;
+}
+
+constexpr int rows = 10000;
+
+bool goes_round(MPI_Datatype type, int first) {
+  std::vector<int> out = counting(2 * rows, first), in(out.size(), -1);
+  MPI_Sendrecv(out.data(), 1, type, 0, 1, in.data(), 1, type, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (in[i] != (i % 2 == 0 ? out[i] : -1)) return false;
+  }
+  return true;
+}
+
+TEST(Jumps, OutOfErrorHandlersKeepNoMemory) {
+  const Owned type(strided(rows, 1, 2));
+  const Jumpy communicator;
+  std::vector<int> memory(2 * rows + 1, 7);
+  constexpr int times = 10000, warm_up = 100;
+  // What lives across a jump must not be in a register.
+  static int number, round, wrong = 0;
+  static std::size_t before;
+  for (number = 0; number < 4; ++number) {
+    const auto call = static_cast<Call>(number);
+    jumps = 0;
+    for (round = 0; round < times; ++round) {
+      if (round == warm_up) before = allocated_bytes();
+      if (setjmp(landing) == 0) make_mistake_below(round % 3, call, memory, type, communicator);
+      if (round % 1000 == 0) wrong += !goes_round(type, round);
+    }
+    EXPECT_EQ(times, jumps);
+    EXPECT_EQ(0, wrong);
+    const std::size_t after = allocated_bytes(), kept = after > before ? after - before : 0;
+    EXPECT_LT(kept, std::size_t{8} << 20) << "of call " << number;
+  }
+}
+
+}  // namespace
+}  // namespace gapless::test
