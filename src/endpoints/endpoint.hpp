@@ -138,7 +138,7 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   std::uint32_t entered = 0;         ///< how many writers of its inbox have been looked at
   bool waits_for_lane = false;       ///< for the bytes of a message that a ring has told of
   transfer::EndpointMessages sent;
-  unsigned idle_rounds = 0, busy_rounds = 0;  ///< of progress
+  unsigned rounds = 0, idle_rounds = 0, busy_rounds = 0;  ///< of progress; the last two in a row
 
   std::mutex schedules_mutex;        ///< of what follows
   std::vector<Schedule*> schedules;  ///< those under way that are not waited for in the call that started them

@@ -110,11 +110,13 @@ bool ask_library(Endpoint& endpoint) {
   return true;
 }
 
-/// Nothing of this endpoint is in the library, but a peer may wait for what else this process has there.
-void poke_library(Endpoint& endpoint) noexcept {
-  constexpr unsigned rounds = 256;
+/// Nothing of this endpoint is in the library, but a peer may wait for what else this process has there. Asking takes
+/// as long as a message, so who waits for messages that come soon seldom asks.
+void poke_library(Endpoint& endpoint, bool found) noexcept {
+  constexpr unsigned long_wait = 256, most_rounds = 8192;
+  endpoint.idle_rounds = found ? 0 : endpoint.idle_rounds + 1;
   int flag = 0;
-  if (++endpoint.idle_rounds % rounds == 0)
+  if (++endpoint.rounds % most_rounds == 0 || endpoint.idle_rounds % long_wait == long_wait - 1)
     native.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
 }
 
@@ -134,7 +136,7 @@ void progress(Endpoint& endpoint) {
     send_stalled(endpoint);
     look_at_loans(endpoint);
     endpoint.busy_rounds = found ? endpoint.busy_rounds + 1 : 0;
-    if (!ask_library(endpoint) && !found) poke_library(endpoint);
+    if (!ask_library(endpoint)) poke_library(endpoint, found);
     if (endpoint.is_freed.load(std::memory_order_relaxed)) end_if_done(endpoint);
   }
   advance_schedules(endpoint);
