@@ -149,6 +149,8 @@ Run run(MPI_Comm comm) {
     MPI_Barrier(comm);
     part("reductions");
     reductions(comm, pair, op, trace);
+    part("reductions of numbers");
+    reductions_of_numbers(comm, trace);
     part("distributions");
     distributions(comm, trace);
     part("messages");

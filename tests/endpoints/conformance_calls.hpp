@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -53,6 +55,37 @@ struct Arrays {
   std::vector<int> mine, counts, same, places, bytes;
   std::vector<MPI_Datatype> types;
 };
+
+/// Numbers that every order of combining them gives the same of: few and small enough for a float, powers of two.
+template <class Number>
+void reductions_of(MPI_Comm comm, MPI_Datatype datatype, Trace& trace) {
+  constexpr int count = 9;
+  const int me = rank(comm);
+  for (const MPI_Op op : {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX}) {
+    std::array<Number, count> mine, result{};
+    for (int i = 0; i < count; ++i) {
+      const int power = 1 << (me + i) % 2;
+      mine[static_cast<std::size_t>(i)] = static_cast<Number>((me + i) % 3 == 0 ? -power : power);
+    }
+    MPI_Allreduce(mine.data(), result.data(), count, datatype, op, comm);
+    std::vector<int> bits(sizeof result / sizeof(int));
+    std::memcpy(bits.data(), result.data(), sizeof result);
+    note(trace, bits);
+  }
+}
+
+inline void reductions_of_numbers(MPI_Comm comm, Trace& trace) {
+  reductions_of<double>(comm, MPI_DOUBLE, trace);
+  reductions_of<float>(comm, MPI_FLOAT, trace);
+  reductions_of<int>(comm, MPI_INT, trace);
+  reductions_of<long>(comm, MPI_LONG, trace);
+  reductions_of<long long>(comm, MPI_LONG_LONG, trace);
+  reductions_of<unsigned>(comm, MPI_UNSIGNED, trace);
+  reductions_of<unsigned long>(comm, MPI_UNSIGNED_LONG, trace);
+  reductions_of<std::int32_t>(comm, MPI_INT32_T, trace);
+  reductions_of<std::int64_t>(comm, MPI_INT64_T, trace);
+  reductions_of<std::uint64_t>(comm, MPI_UINT64_T, trace);
+}
 
 inline void reductions_of_parts(MPI_Comm comm, MPI_Datatype pair, MPI_Op op, Trace& trace) {
   const Arrays a(comm);

@@ -111,12 +111,13 @@ bool ask_library(Endpoint& endpoint) {
 }
 
 /// Nothing of this endpoint is in the library, but a peer may wait for what else this process has there. Asking takes
-/// as long as a message, so who waits for messages that come soon seldom asks.
+/// as long as a message, so who waits for messages that come soon does not ask.
 void poke_library(Endpoint& endpoint, bool found) noexcept {
-  constexpr unsigned long_wait = 256, most_rounds = 8192;
+  constexpr unsigned long_wait = 4096, often = 256, seldom = 8192;
   endpoint.idle_rounds = found ? 0 : endpoint.idle_rounds + 1;
+  const bool waits_long = endpoint.idle_rounds >= long_wait && endpoint.idle_rounds % often == 0;
   int flag = 0;
-  if (++endpoint.rounds % most_rounds == 0 || endpoint.idle_rounds % long_wait == long_wait - 1)
+  if (waits_long || ++endpoint.rounds % seldom == 0)
     native.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
 }
 

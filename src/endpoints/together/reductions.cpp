@@ -9,6 +9,7 @@
 #include "endpoints/calls/plans.hpp"
 #include "endpoints/delivery/bytes.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/together/combining.hpp"
 #include "endpoints/together/together.hpp"
 #include "endpoints/together/turn.hpp"
 
@@ -30,10 +31,15 @@ constexpr std::size_t most_doubled = 2048;
 struct Elements {
   MPI_Datatype datatype;
   MPI_Op operation;
-  MPI_Count size;  ///< of one
+  MPI_Count size;           ///< of one
+  Combine by_us = nullptr;  ///< for operands of no more than `most_doubled` bytes
 
   /// into = into op with
   int combine(const std::byte* with, std::byte* into, MPI_Count count) const noexcept {
+    if (by_us != nullptr) {
+      by_us(with, into, count);
+      return MPI_SUCCESS;
+    }
     return inner.Reduce_local(with, into, static_cast<int>(count), datatype, operation);
   }
 };
@@ -80,7 +86,7 @@ int reduce_among_processes(const Call& call, std::byte* sum) noexcept {
   if (!communicator.spans_processes()) return MPI_SUCCESS;
   const InLibrary meanwhile;
   const int count = static_cast<int>(call.count);
-  const auto& [datatype, operation, size] = call.elements;
+  const auto& [datatype, operation, size, by_us] = call.elements;
   if (call.root == everyone)
     return inner.Allreduce(MPI_IN_PLACE, sum, count, datatype, operation, communicator.processes);
   const int process = communicator.places[static_cast<std::size_t>(call.root)].process;
@@ -124,7 +130,7 @@ int reduce_by_leader(const Call& call, const std::byte* operand, std::byte* resu
 /// The endpoint's slice of all operands, combined into the leader's buffer. Piece by piece, so that it stays in the
 /// processor's cache meanwhile.
 int combine_slice(const Call& call, Turns& turns, std::byte* target) noexcept {
-  const auto& [datatype, operation, size] = call.elements;
+  const MPI_Count size = call.elements.size;
   const MPI_Count first = call.count * call.endpoint.local / turns.locals();
   const MPI_Count end = call.count * (call.endpoint.local + 1) / turns.locals();
   const MPI_Count most = std::max<MPI_Count>(1, most_combined_by_leader / size);
@@ -254,7 +260,9 @@ int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count coun
   const MPI_Count size = type_cache::find(datatype)->size;
   const bool doubles = serves_doubling(*endpoint.communicator, count * size);
   const int tag = doubles ? calls::next_tag(endpoint, calls::Form::one_time) : 0;
-  const Call call{endpoint, {datatype, operation, size}, count, root, tag};
+  const bool is_short = count * size <= static_cast<MPI_Count>(most_doubled);
+  const Elements elements{datatype, operation, size, is_short ? combining(operation, datatype) : nullptr};
+  const Call call{endpoint, elements, count, root, tag};
   if (operand == MPI_IN_PLACE) operand = result;
   if (is_null_with_displacement(operand) || (call.gets_result() && is_null_with_displacement(result)))
     return MPI_ERR_BUFFER;

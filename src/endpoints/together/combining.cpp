@@ -1,0 +1,77 @@
+#include "endpoints/together/combining.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace gapless::mpi::endpoints::together {
+namespace {
+
+// Integers are combined as unsigned ones where that gives the same bits, for those may overflow.
+template <class Number>
+using Wrapping = typename std::conditional_t<std::is_integral_v<Number>, std::make_unsigned<Number>,
+                                             std::type_identity<Number>>::type;
+
+struct Sum {
+  template <class Number>
+  Number operator()(Number a, Number b) const noexcept {
+    return static_cast<Number>(static_cast<Wrapping<Number>>(a) + static_cast<Wrapping<Number>>(b));
+  }
+};
+struct Product {
+  template <class Number>
+  Number operator()(Number a, Number b) const noexcept {
+    return static_cast<Number>(static_cast<Wrapping<Number>>(a) * static_cast<Wrapping<Number>>(b));
+  }
+};
+struct Least {
+  template <class Number>
+  Number operator()(Number a, Number b) const noexcept {
+    return a < b ? a : b;
+  }
+};
+struct Greatest {
+  template <class Number>
+  Number operator()(Number a, Number b) const noexcept {
+    return a > b ? a : b;
+  }
+};
+
+template <class Number, class Operation>
+void combine(const std::byte* with, std::byte* into, MPI_Count count) noexcept {
+  for (MPI_Count at = 0; at < count; ++at) {
+    const auto offset = static_cast<std::size_t>(at) * sizeof(Number);
+    Number mine, other;
+    std::memcpy(&mine, into + offset, sizeof mine);
+    std::memcpy(&other, with + offset, sizeof other);
+    mine = Operation()(mine, other);
+    std::memcpy(into + offset, &mine, sizeof mine);
+  }
+}
+
+template <class Number>
+Combine combining_of(MPI_Op operation) noexcept {
+  if (operation == MPI_SUM) return combine<Number, Sum>;
+  if (operation == MPI_PROD) return combine<Number, Product>;
+  if (operation == MPI_MIN) return combine<Number, Least>;
+  if (operation == MPI_MAX) return combine<Number, Greatest>;
+  return nullptr;
+}
+
+}  // namespace
+
+Combine combining(MPI_Op operation, MPI_Datatype datatype) noexcept {
+  if (datatype == MPI_DOUBLE) return combining_of<double>(operation);
+  if (datatype == MPI_INT) return combining_of<int>(operation);
+  if (datatype == MPI_FLOAT) return combining_of<float>(operation);
+  if (datatype == MPI_LONG) return combining_of<long>(operation);
+  if (datatype == MPI_LONG_LONG) return combining_of<long long>(operation);
+  if (datatype == MPI_UNSIGNED) return combining_of<unsigned>(operation);
+  if (datatype == MPI_UNSIGNED_LONG) return combining_of<unsigned long>(operation);
+  if (datatype == MPI_INT32_T) return combining_of<std::int32_t>(operation);
+  if (datatype == MPI_INT64_T) return combining_of<std::int64_t>(operation);
+  if (datatype == MPI_UINT64_T) return combining_of<std::uint64_t>(operation);
+  return nullptr;
+}
+
+}  // namespace gapless::mpi::endpoints::together
