@@ -30,6 +30,12 @@ double message_saving_ns(const Amount& amount) noexcept {
   return measured ? *measured : profile().host.message(amount).of(amount);
 }
 
+double received_saving_ns(const Amount& amount) noexcept {
+  const std::optional<double> measured = measured_saving_ns(packed_way, amount);
+  const HostProfile& host = profile().host;
+  return measured ? *measured : (amount.bytes <= host.eager_bytes ? host.eager : host.received).of(amount);
+}
+
 double slots_over_native_ns(const Amount& amount) noexcept {
   const std::optional<double> measured = measured_saving_ns(slots_way, amount);
   return measured ? *measured : profile().host.slots(amount).of(amount);

@@ -51,7 +51,9 @@ Profile& profile() noexcept;
 /// What one side saves by packing a noncontiguous message in host memory instead of leaving it to the library, and what
 /// MPI_Pack or MPI_Unpack saves by our engine, in nanoseconds; negative where the library is faster. Thread-safe.
 double message_saving_ns(const Amount& amount) noexcept;
-/// The former, where the other side's buffer is contiguous.
+/// The same of a receive, whose message comes packed or is contiguous where it comes from.
+double received_saving_ns(const Amount& amount) noexcept;
+/// What one side saves, where the other side's buffer is contiguous.
 double saving_to_contiguous_ns(const Amount& amount) noexcept;
 /// What one side saves by slots instead of leaving a noncontiguous message to the library.
 double slots_over_native_ns(const Amount& amount) noexcept;

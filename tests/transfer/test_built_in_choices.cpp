@@ -57,6 +57,7 @@ std::string choices() {
     model::profile() = {};
     model::profile().host = host;
     line((std::string(name) + " message").c_str(), MemoryKind::host, Side::sender, true);
+    line((std::string(name) + " receive").c_str(), MemoryKind::host, Side::receiver, true);
     line((std::string(name) + " pack").c_str(), MemoryKind::host, Side::sender, false);
   }
   model::profile() = {};

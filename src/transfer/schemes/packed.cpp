@@ -12,8 +12,9 @@ class Packed final : public Base {
   bool applies(const Buffer& buffer) const noexcept override {
     return buffer.location.is_cpu_addressable() && !is_contiguous(buffer);
   }
-  double predict_ns(const Buffer& buffer, Side) const noexcept override {
-    return -model::message_saving_ns(amount_of(buffer));
+  double predict_ns(const Buffer& buffer, Side side) const noexcept override {
+    const model::Amount amount = amount_of(buffer);
+    return -(side == Side::receiver ? model::received_saving_ns(amount) : model::message_saving_ns(amount));
   }
   PoolBuffer packed_memory(const Buffer& buffer) const noexcept override {
     return {device::MemoryKind::host, -1, static_cast<std::size_t>(buffer.size())};
