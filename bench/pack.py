@@ -7,7 +7,8 @@
 
 Everything is compared in one run on one machine, and each row is that of the median process: gapless, kernels written
 by hand for one layout each, the vendor's copy calls, and what the memory traffic allows at the speed of a large copy. A
-peer is another library behind the interface of bench/pack/contestants/peer.h; it is verified and timed beside the rest.
+peer is another library behind the interface of bench/pack/contestants/peer.h; it is verified and timed beside the rest,
+and the rows that have one go to bench/results/pack_beside_libraries_<gpu>.json.
 """
 
 import os
@@ -78,8 +79,13 @@ def main():
     machine, rows = parse(output)
     _pack_tables.print_tables(rows)
     write = not (options.no_write or options.quick or options.table)
-    name = name_for("pack", machine)
-    result = report("pack", rows, _pack_bars.evaluate(rows), write, machine, name, options.commit)
+    if options.peer:
+        benchmark, bars = "pack_beside_libraries", []
+        names = [peer.partition("=")[0] for peer in options.peer]
+        rows = [row for row in rows if any(name in row["peers"] for name in names)]
+    else:
+        benchmark, bars = "pack", _pack_bars.evaluate(rows)
+    result = report(benchmark, rows, bars, write, machine, name_for(benchmark, machine), options.commit)
     if options.plot:
         import _pack_plots
 

@@ -24,10 +24,10 @@ def documents(checkout: Path) -> dict[Path, str]:
     loaded = results.load(checkout / "bench" / "results")
     filled = {
         "README.md": {"results": tables.readme(loaded)},
-        "docs/performance.md": {
-            "types": tables.types_table(loaded),
-            "gpu messages": messages.gpu_messages_table(loaded),
+        "docs/performance.md": {"types": tables.types_table(loaded)},
+        "docs/messages.md": {
             "host messages": messages.host_messages_table(loaded),
+            "gpu messages": messages.gpu_messages_table(loaded),
         },
         "docs/endpoints.md": {"endpoints": messages.endpoints_table(loaded)},
         "docs/results.md": {"targets": tables.targets_table(loaded)},

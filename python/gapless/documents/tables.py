@@ -4,6 +4,7 @@ import statistics
 
 from gapless.documents.results import machine_name, shown
 
+BESIDE_LIBRARIES = "pack_beside_libraries"  # the GPU benchmark with other libraries
 NOT_MEASURED = "Not measured yet."
 
 HOST_LAYOUTS = {
@@ -64,7 +65,7 @@ def gpu_table(results: list[dict]) -> str:
     """Packing the faces of a cube on the GPU, beside the vendor's call and other libraries."""
     found = [
         (result, row)
-        for result, row in rows_of(results, "pack")
+        for result, row in rows_of(results, BESIDE_LIBRARIES)
         if row["case"]["table"] == "faces" and row["case"]["direction"] == "pack" and row["case"]["layout"] in GPU_FACES
     ]
     if not found:
@@ -162,7 +163,7 @@ def gpu_classes_table(results: list[dict]) -> str:
 def peer_ratios_table(results: list[dict]) -> str:
     """How many times each other library's rate gapless has, over all rates of the GPU benchmark that both reach."""
     ratios: dict[str, dict[str, list[float]]] = {}
-    for _, row in rows_of(results, "pack"):
+    for _, row in rows_of(results, BESIDE_LIBRARIES):
         if row["unit"] != "GB/s":
             continue
         for peer, rate in row["peers"].items():
