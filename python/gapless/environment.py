@@ -40,6 +40,21 @@ VARIABLES = (
         "set; slots or direct there imply headers.",
     ),
     Variable(
+        "GAPLESS_PULL",
+        "0, 1",
+        "1",
+        "0: no process of the node maps GPU memory that the program has allocated; messages that go direct are packed "
+        "into memory of gapless's own. With 1, a process reads messages straight out of the program's memory, once a "
+        "few have come from the same allocation.",
+    ),
+    Variable(
+        "GAPLESS_PULL_PATIENCE",
+        "a number of microseconds",
+        "200",
+        "How long a send leaves its bytes in the program's GPU memory while nobody receives it. Then they are packed "
+        "into memory of gapless's own, and the send is complete.",
+    ),
+    Variable(
         "GAPLESS_SCHEME",
         "native, packed, oneshot, staged, pipelined, device, slots, direct, fabric-pipelined, gather-write, "
         "scatter-read, multi-write",

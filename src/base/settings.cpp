@@ -32,6 +32,8 @@ constexpr Variable variables[] = {
     {"GAPLESS_STATISTICS", "0, 1", &Settings::statistics},
     {"GAPLESS_ALL_RANKS", "0, 1", &Settings::all_ranks},
     {"GAPLESS_HEADERS", "0, 1", &Settings::headers},
+    {"GAPLESS_PULL", "0, 1", &Settings::pull},
+    {"GAPLESS_PULL_PATIENCE", "a number of microseconds", &Settings::pull_patience_us},
     {"GAPLESS_SCHEME",
      "native, packed, oneshot, staged, pipelined, device, slots, direct, fabric-pipelined, gather-write, "
      "scatter-read, multi-write",

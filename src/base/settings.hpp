@@ -19,6 +19,8 @@ struct Settings {
   bool statistics = false;                        ///< GAPLESS_STATISTICS
   bool all_ranks = false;                         ///< GAPLESS_ALL_RANKS
   bool headers = true;                            ///< GAPLESS_HEADERS
+  bool pull = true;                               ///< GAPLESS_PULL
+  std::optional<std::size_t> pull_patience_us;    ///< GAPLESS_PULL_PATIENCE
   std::string_view scheme;                        ///< GAPLESS_SCHEME
   std::string_view host_engine;                   ///< GAPLESS_HOST_ENGINE
   std::string_view gpu_aware;                     ///< GAPLESS_GPU_AWARE

@@ -1,5 +1,7 @@
 #include "device/opened_memory.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <exception>
 #include <utility>
@@ -49,7 +51,18 @@ void OpenedMemory::close_unused(Predicate which) noexcept {
   }
 }
 
+OpenedMemory::Use OpenedMemory::use_own(const MemoryHandle& handle, int device, Status& status) noexcept {
+  void* const base = reinterpret_cast<void*>(static_cast<std::uintptr_t>(handle.base));
+  status = runtime_.enable_peer(device, runtime_.locate(base).device);
+  Use result;
+  if (status != Status::ok) return result;
+  result.base_ = base;
+  result.owners_base_ = handle.base;
+  return result;
+}
+
 OpenedMemory::Use OpenedMemory::use(const MemoryHandle& handle, int device, Status& status) noexcept {
+  if (handle.process == ::getpid()) return use_own(handle, device, status);
   const std::lock_guard lock(mutex_);
   Mapping* mapping = find(handle, device);
   if (mapping == nullptr) {

@@ -47,8 +47,8 @@ class OpenedMemory {
     int device_ = -1;
   };
 
-  /// Maps the memory for `device`, if it is not yet. Empty where that is refused, with the reason in `status`. What the
-  /// owner had at the same addresses before has been freed, and is unmapped.
+  /// Maps the memory for `device`, if it is not yet; this process's own is there already. Empty where that is refused,
+  /// with the reason in `status`. What the owner had at the same addresses before has been freed, and is unmapped.
   Use use(const MemoryHandle& handle, int device, Status& status) noexcept;
   /// That process has freed these allocations.
   void owner_has_freed(std::int64_t process, std::span<const std::uint64_t> numbers) noexcept;
@@ -77,6 +77,7 @@ class OpenedMemory {
     std::uint64_t last_use = 0;
   };
 
+  Use use_own(const MemoryHandle& handle, int device, Status& status) noexcept;
   Mapping* find(const MemoryHandle& handle, int device) noexcept;
   void close(std::size_t at) noexcept;
   template <class Predicate>

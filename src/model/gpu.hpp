@@ -57,6 +57,10 @@ struct GpuTuning {
   std::int64_t longest_exported_whole;  ///< longer ones are unpacked while they are packed, section by section
   std::int64_t section_bytes;
 
+  // ---- Messages that the receiver's GPU reads in the sender's memory: transfer/pulls ----
+  std::int64_t long_pull;                   ///< from here on, blocks must be long
+  std::int64_t shortest_long_pulled_block;  ///< shorter ones are read by the sector, over a link that is busy by then
+
   // ---- The resident kernel: pack/cuda/resident, "GPU latency", fourth and fifth steps ----
   int polls_under_way;
   std::uint32_t cycles_between_polls;  ///< at least
@@ -118,6 +122,8 @@ inline constexpr GpuTuning hopper = {
     .segment_bytes = 1 << 20,
     .longest_exported_whole = 8 << 20,
     .section_bytes = 4 << 20,
+    .long_pull = 4 << 20,
+    .shortest_long_pulled_block = 32,
     .polls_under_way = 4,
     .cycles_between_polls = 400,
     .largest_resident_job = 256 << 10,

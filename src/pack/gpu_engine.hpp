@@ -44,6 +44,9 @@ class GpuEngine {
   /// that has them done soonest. Buffers must stay valid until the ticket is not under way, layouts only until the call
   /// returns. Any number of tickets may be under way; each must be polled or waited for until it is not.
   virtual Ticket submit(std::span<const Job> jobs, int device, Reach reach) noexcept = 0;
+  /// The same of copies between two layouts; both memories must be addressable by `device`, and only its own is
+  /// written.
+  virtual Ticket submit(std::span<const PairJob> jobs, int device) noexcept = 0;
   /// Looks, without waiting, whether the jobs are done, or have failed; nothing uses their buffers any more then.
   virtual void poll(Ticket& ticket) noexcept = 0;
   /// Returns when they are; the status is the ticket's.
@@ -71,4 +74,4 @@ std::string why_no_gpu_engine();
 /// What a plugin exports beside gapless_device_open. `interface_version` must equal gapless_pack_interface_version,
 /// else it returns null.
 extern "C" gapless::pack::GpuEngine* gapless_pack_open(int interface_version);
-inline constexpr int gapless_pack_interface_version = 2;
+inline constexpr int gapless_pack_interface_version = 3;

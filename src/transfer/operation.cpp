@@ -90,7 +90,7 @@ void Operation::move_in(Batch& batch, layout::Offset end) noexcept {
 }
 
 void Batch::add(const pack::Job& job, int device, pack::Reach reach) noexcept {
-  const bool joins = count_ == 0 || (device == device_ && job.direction == jobs_.front().direction);
+  const bool joins = (is_empty() || device == device_) && (count_ == 0 || job.direction == jobs_.front().direction);
   if (count_ == most_jobs || !joins) static_cast<void>(run());
   if (count_ == 0) reach_ = reach;
   if (reach != pack::Reach::this_gpu) reach_ = reach;
@@ -98,11 +98,25 @@ void Batch::add(const pack::Job& job, int device, pack::Reach reach) noexcept {
   device_ = device;
 }
 
+void Batch::add(const pack::PairJob& job, int device) noexcept {
+  if (pair_count_ == most_jobs || (!is_empty() && device != device_)) static_cast<void>(run());
+  pairs_[pair_count_++] = job;
+  device_ = device;
+}
+
 Result Batch::run() noexcept {
-  if (count_ == 0) return result_;
-  pack::GpuEngine* const engine = pack::gpu_engine();
+  if (is_empty()) return result_;
   const auto jobs = std::span(jobs_).first(std::exchange(count_, 0));
-  note(engine != nullptr ? result_of(engine->run_and_wait(jobs, device_, reach_)) : Result::device_failed);
+  const auto pairs = std::span(pairs_).first(std::exchange(pair_count_, 0));
+  pack::GpuEngine* const engine = pack::gpu_engine();
+  if (engine == nullptr) {
+    note(Result::device_failed);
+    return result_;
+  }
+  pack::Ticket copies;
+  if (!pairs.empty()) copies = engine->submit(pairs, device_);
+  if (!jobs.empty()) note(result_of(engine->run_and_wait(jobs, device_, reach_)));
+  note(result_of(copies.is_under_way() ? engine->wait(copies) : copies.status));
   return result_;
 }
 

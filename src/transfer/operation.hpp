@@ -17,7 +17,8 @@
 
 namespace gapless::transfer {
 
-/// Movements of several messages: those that are one job of the same GPU's go in one launch.
+/// Movements of several messages: those that are one job of the same GPU's go in one launch, and copies between two
+/// layouts are waited for together.
 class Batch {
  public:
   Batch() noexcept = default;
@@ -26,6 +27,8 @@ class Batch {
 
   /// A job of that GPU.
   void add(const pack::Job& job, int device, pack::Reach reach) noexcept;
+  /// A copy between two layouts, done by that GPU.
+  void add(const pack::PairJob& job, int device) noexcept;
   /// Moves what has been added. The first failure of any.
   Result run() noexcept;
 
@@ -37,8 +40,11 @@ class Batch {
     if (result_ == Result::ok) result_ = result;
   }
 
+  bool is_empty() const noexcept { return count_ == 0 && pair_count_ == 0; }
+
   std::array<pack::Job, most_jobs> jobs_;
-  std::size_t count_ = 0;
+  std::array<pack::PairJob, most_jobs> pairs_;
+  std::size_t count_ = 0, pair_count_ = 0;
   int device_ = -1;
   pack::Reach reach_ = pack::Reach::this_gpu;
   Result result_ = Result::ok;

@@ -9,7 +9,7 @@
 namespace gapless::transfer::headers {
 namespace {
 
-constexpr std::array ways = {WayKind::slots, WayKind::exported, WayKind::fabric};
+constexpr std::array ways = {WayKind::slots, WayKind::exported, WayKind::fabric, WayKind::pulled};
 static_assert(ways.size() + 1 == way_count, "every way is enumerated");
 
 WaySet subset(unsigned bits) {
@@ -69,7 +69,7 @@ TEST(Decide, AWayIsTakenThatBothSidesCanGoIfThereIsOne) {
 TEST(Decide, WhatTheOtherSideReachesGoesByPackedMemory) {
   for_all([](const SenderFacts&, const ReceiverFacts& receiver, const Decision& decision) {
     const bool is_across = receiver.is_on_gpu ? decision.way == WayKind::slots || decision.way == WayKind::fabric
-                                              : decision.way == WayKind::exported;
+                                              : decision.way == WayKind::exported || decision.way == WayKind::pulled;
     EXPECT_EQ(is_across, decision.goes_by_packed_memory);
   });
 }

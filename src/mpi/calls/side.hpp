@@ -100,7 +100,7 @@ class Side {
     const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer, gets_request_);
     const bool may_take_fabric = is_on_host && may_stay && transfer::choose_fabric(user_.buffer);
     if (is_on_host && !may_take_slots && !may_take_fabric) return;
-    const auto [inbox, number] = headers::find_listener(communicator, destination);
+    const auto [inbox, number] = headers::find_listener(communicator, destination, speaks());
     if (inbox == nullptr) return;
     if (may_take_fabric && offer_.emplace().secure_fabric(user_.buffer, *inbox)) {
       packed_type_.reset();
@@ -121,6 +121,9 @@ class Side {
     if (whole) offer_->pack();
     packed_type_.reset();
     message_.reset();
+  }
+  headers::Speaks speaks() const noexcept {
+    return user_.is_gpu_memory() ? headers::Speaks::to_itself_too : headers::Speaks::to_others;
   }
   /// Of a persistent send: may its messages go by header, each as it is started?
   bool may_be_offered() const noexcept {
@@ -170,7 +173,9 @@ class Side {
   /// Until it does not: MPI_SUCCESS, or the error that is to be raised. The library makes progress meanwhile: the
   /// receiver may wait in a call for something else that this process has sent.
   int complete() noexcept {
-    while (is_under_way()) {
+    constexpr unsigned looks = 16;  // take about as long as the library's progress
+    for (unsigned times = 1; is_under_way(); ++times) {
+      if (times % looks != 0) continue;
       runtime::make_progress();
       ::sched_yield();
     }

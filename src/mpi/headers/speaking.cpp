@@ -167,16 +167,17 @@ Place find_place(MPI_Comm communicator, int rank) noexcept {
   return known ? *known : translate_first(communicator, rank);
 }
 
-Listener listener_at(const Place& place) noexcept {
+Listener listener_at(const Place& place, Speaks speaks) noexcept {
   if (place.rank < 0 || !are_looked_for() || transfer::headers::has_ended()) return {};
   transfer::headers::Inbox* const inbox = transfer::headers::find_inbox(place.rank);
+  if (speaks == Speaks::to_others && place.rank == transfer::headers::own_rank()) return {};
   if (inbox == nullptr || !transfer::headers::is_attentive_when_called(inbox->head())) return {};
   // Of several threads nobody knows whose message leaves first.
   return {inbox, runtime::is_multithreaded() ? 0 : place.communicator};
 }
 
-Listener find_listener(MPI_Comm communicator, int destination) noexcept {
-  return listener_at(find_place(communicator, destination));
+Listener find_listener(MPI_Comm communicator, int destination, Speaks speaks) noexcept {
+  return listener_at(find_place(communicator, destination), speaks);
 }
 
 }  // namespace gapless::mpi::headers

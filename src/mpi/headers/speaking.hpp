@@ -32,11 +32,13 @@ struct Place {
 };
 /// Holds for good, also when the communicator is freed.
 Place find_place(MPI_Comm communicator, int rank) noexcept;
+/// Whom a message may speak to: what is in host memory is passed best by the library within a process.
+enum class Speaks : std::uint8_t { to_others, to_itself_too };
 /// The listener there, as find_listener() has it.
-Listener listener_at(const Place& place) noexcept;
+Listener listener_at(const Place& place, Speaks speaks) noexcept;
 
 /// The listener behind that rank of the communicator. None on intercommunicators, outside MPI_COMM_WORLD, without
 /// gapless or elsewhere, or while that process is not attentive. The ranks of a communicator are translated once.
-Listener find_listener(MPI_Comm communicator, int destination) noexcept;
+Listener find_listener(MPI_Comm communicator, int destination, Speaks speaks) noexcept;
 
 }  // namespace gapless::mpi::headers

@@ -134,7 +134,7 @@ void Pending::start_in(transfer::Batch& batch) noexcept {
   is_unpacked = false;
   start_code_ = MPI_SUCCESS;
   visit<Sending>([&](auto& side) {
-    if (header_request != MPI_REQUEST_NULL) side.offer_started(headers::listener_at(peer), tag);
+    if (header_request != MPI_REQUEST_NULL) side.offer_started(headers::listener_at(peer, side.speaks()), tag);
     side.pack_in(batch);
   });
   visit<Receiving>([](auto& side) { side.forget_match(); });

@@ -97,7 +97,7 @@ class Pending {
     if (!side.may_be_offered()) return;
     tag = message_tag;
     peer = headers::find_place(communicator, destination);
-    static_cast<void>(headers::listener_at(peer));  // calls for its attention
+    static_cast<void>(headers::listener_at(peer, side.speaks()));  // calls for its attention
     constexpr int length = transfer::headers::Header::size;
     const int code = native.Send_init(side.header_place(), length, MPI_BYTE, destination, message_tag, communicator,
                                       &header_request);

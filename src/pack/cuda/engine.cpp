@@ -138,6 +138,20 @@ Submission* submission_of(Ticket& ticket) noexcept {
   return nullptr;
 }
 
+/// What has been launched is the submission's. After a failure nothing is under way.
+Status note(Status status, const Launches& launches, cudaStream_t queue, Submission& submission) noexcept {
+  submission.queue = nullptr;
+  submission.completes = false;
+  if (!launches.is_under_way()) return status;
+  if (status != Status::ok) {
+    static_cast<void>(cudaStreamSynchronize(queue));
+    return status;
+  }
+  submission.queue = queue;
+  submission.completes = launches.completes();
+  return Status::ok;
+}
+
 /// By the route; what is noted in the route is how it went in the end. After a failure nothing is under way; without
 /// one, nothing is unless the submission has a queue.
 Status submit(std::span<const Job> jobs, int device, Reach reach, ContextState& state, const Waiting& waiting,
@@ -145,7 +159,6 @@ Status submit(std::span<const Job> jobs, int device, Reach reach, ContextState& 
   Route& route = submission.route;
   cudaStream_t queue = waiting.queue;
   submission.queue = nullptr;
-  submission.completes = false;
   if (route.engine == Engine::copies) {
     if (have_issued(route, queue)) {
       submission.queue = queue;
@@ -163,14 +176,37 @@ Status submit(std::span<const Job> jobs, int device, Reach reach, ContextState& 
                     is_polled ? submission.next_completion(reach) : Completion{});
   const Status status = route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, state, queue, launches)
                                                  : issue(jobs, device, state, launches);
-  if (!launches.is_under_way()) return status;
-  if (status != Status::ok) {
-    static_cast<void>(cudaStreamSynchronize(queue));
-    return status;
+  return note(status, launches, queue, submission);
+}
+
+/// Where the calling thread waits, and what for. nullptr with the reason in `error`.
+Submission* begin(const CallPlace& place, bool may_touch_default_stream, Waiting& waiting,
+                  cudaError_t& error) noexcept {
+  waiting.lane = error == cudaSuccess ? place.lane(waiting.state, error) : nullptr;
+  if (waiting.lane == nullptr) return nullptr;
+  waiting.queue = may_touch_default_stream ? cudaStreamLegacy : waiting.lane->stream;
+  return waiting.state->acquire(waiting.lane->stream, error);
+}
+
+Ticket ticket_of(Status status, Submission* submission, const CallPlace& place, int device,
+                 const Waiting& waiting) noexcept {
+  if (status == Status::ok && submission->queue != nullptr) return {submission, place.context_number(), device, status};
+  waiting.state->release(*submission);
+  return ended(status);
+}
+
+Status issue(std::span<const PairJob> jobs, int device, ContextState& state, Launches& launches) noexcept {
+  try {
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const PlannedPair planned = plan_pair(state.planner, jobs[i], device);
+      if (planned.out_of_memory) return Status::out_of_memory;
+      const Status status = launches.launch(planned, i + 1 == jobs.size());
+      if (status != Status::ok) return status;
+    }
+    return Status::ok;
+  } catch (const std::bad_alloc&) {
+    return failed("planning a copy between two layouts", cudaErrorMemoryAllocation);
   }
-  submission.queue = queue;
-  submission.completes = launches.completes();
-  return Status::ok;
 }
 
 }  // namespace
@@ -202,11 +238,8 @@ Ticket CudaEngine::submit(std::span<const Job> jobs, int device, Reach reach) no
     return ended(Status::ok);
   }
   Waiting waiting;
-  waiting.lane = error == cudaSuccess ? place.lane(waiting.state, error) : nullptr;
-  Submission* const submission =
-      waiting.lane != nullptr ? waiting.state->acquire(waiting.lane->stream, error) : nullptr;
+  Submission* const submission = begin(place, may, waiting, error);
   if (submission == nullptr) return ended(failed("preparing to wait for the GPU", error));
-  waiting.queue = may ? cudaStreamLegacy : waiting.lane->stream;
   submission->route = router_.route_waited(jobs, device, reach);
   submission->before = router_.should_ask(submission->route, device) ? state_of(waiting.queue) : Before::unknown;
   submission->polls = 0;
@@ -217,9 +250,26 @@ Ticket CudaEngine::submit(std::span<const Job> jobs, int device, Reach reach) no
   // nothing about engines.
   constexpr std::size_t soon_planned = 64;
   submission->tells = launches_prepared() == prepared_before && jobs.size() <= soon_planned;
-  if (status == Status::ok && submission->queue != nullptr) return {submission, place.context_number(), device, status};
-  waiting.state->release(*submission);
-  return ended(status);
+  return ticket_of(status, submission, place, device, waiting);
+}
+
+Ticket CudaEngine::submit(std::span<const PairJob> jobs, int device) noexcept {
+  const CallPlace place(device);
+  cudaError_t error = place.error();
+  if (error != cudaSuccess) return ended(failed("choosing the GPU", error));
+  bool may = false;
+  error = device::cuda::may_touch_default_stream(may);
+  Waiting waiting;
+  Submission* const submission = begin(place, may, waiting, error);
+  if (submission == nullptr) return ended(failed("preparing to wait for the GPU", error));
+  submission->route = {};
+  submission->polls = 0;
+  submission->tells = false;
+  GraphLaunches* const graphs = may ? waiting.state->graphs.get() : nullptr;
+  Launches launches(place.state().memory, device, {waiting.queue, graphs},
+                    submission->next_completion(Reach::this_gpu));
+  const Status issued = issue(jobs, device, place.state(), launches);
+  return ticket_of(note(issued, launches, waiting.queue, *submission), submission, place, device, waiting);
 }
 
 void CudaEngine::poll(Ticket& ticket) noexcept {
@@ -246,18 +296,8 @@ Status CudaEngine::wait(Ticket& ticket) noexcept {
 Status CudaEngine::copy(const PairJob& job, int device, void* stream) noexcept {
   const CallPlace place(device);
   if (place.error() != cudaSuccess) return failed("choosing the GPU", place.error());
-  auto* const queue = static_cast<cudaStream_t>(stream);
-  try {
-    const PlannedPair planned = plan_pair(place.state().planner, job, device);
-    if (planned.out_of_memory) return Status::out_of_memory;
-    for (const auto& descriptor : {planned.source, planned.destination}) {
-      if (!descriptor) continue;
-      if (const Status status = place.state().memory.use({&descriptor, 1}, queue); status != Status::ok) return status;
-    }
-    return result("starting a copy between two layouts", launch(planned.launch, queue));
-  } catch (const std::bad_alloc&) {
-    return failed("planning a copy between two layouts", cudaErrorMemoryAllocation);
-  }
+  Launches launches(place.state().memory, device, static_cast<cudaStream_t>(stream));
+  return issue({&job, 1}, device, place.state(), launches);
 }
 
 }  // namespace gapless::pack::gpu

@@ -21,6 +21,7 @@ class CudaEngine final : public GpuEngine {
  public:
   device::Status run(std::span<const Job> jobs, int device, void* stream) noexcept override;
   Ticket submit(std::span<const Job> jobs, int device, Reach reach) noexcept override;
+  Ticket submit(std::span<const PairJob> jobs, int device) noexcept override;
   void poll(Ticket& ticket) noexcept override;
   device::Status wait(Ticket& ticket) noexcept override;
   device::Status copy(const PairJob& job, int device, void* stream) noexcept override;

@@ -29,6 +29,17 @@ Status Launches::launch(const Launch& work, const std::shared_ptr<Descriptor>& d
   return launched(gpu::launch(work, queue_, completion_), !std::holds_alternative<ContiguousWork>(work));
 }
 
+Status Launches::launch(const PlannedPair& planned, bool is_last) {
+  if (const auto* row = std::get_if<ContiguousWork>(&planned.launch)) return launch(Launch(*row), nullptr, is_last);
+  for (const auto& descriptor : {planned.source, planned.destination}) {
+    if (!descriptor) continue;
+    if (const Status status = memory_.use({&descriptor, 1}, queue_.stream); status != Status::ok) return status;
+  }
+  if (std::holds_alternative<std::monostate>(planned.launch)) return Status::ok;
+  const bool completes = is_last && completion_.flag != nullptr;
+  return launched(gpu::launch(planned.launch, queue(is_last), completes ? completion_ : Completion{}), completes);
+}
+
 Status Launches::launch(const BatchPart& part, bool is_last) {
   if (const Status status = memory_.use(part.batch().descriptors(), queue_.stream); status != Status::ok) return status;
   return launched(gpu::launch(part, queue(is_last), is_last ? completion_ : Completion{}), is_last);

@@ -7,6 +7,7 @@
 #include "pack/cuda/memory/table_memory.hpp"
 #include "pack/gpu/batch/issue.hpp"
 #include "pack/gpu/kernel/completion.hpp"
+#include "pack/gpu/plan/pair_plan.hpp"
 
 namespace gapless::pack::gpu {
 
@@ -31,6 +32,7 @@ class Launches final : public LaunchSink {
       : memory_(memory), device_(device), queue_(queue), completion_(completion) {}
 
   device::Status launch(const Launch& work, const std::shared_ptr<Descriptor>& descriptor, bool is_last) override;
+  device::Status launch(const PlannedPair& planned, bool is_last);
   device::Status launch(const BatchPart& part, bool is_last) override;
   std::optional<device::Status> launch_from_table(const Batch& batch, bool is_last) override;
 

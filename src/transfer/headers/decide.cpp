@@ -6,11 +6,11 @@ namespace gapless::transfer::headers {
 namespace {
 
 /// The first that both sides can go is taken.
-constexpr std::array by_preference = {WayKind::exported, WayKind::fabric, WayKind::slots};
+constexpr std::array by_preference = {WayKind::pulled, WayKind::exported, WayKind::fabric, WayKind::slots};
 static_assert(by_preference.size() + 1 == way_count);
 
 /// Is what is offered in memory that the CPU reaches, and no GPU?
-constexpr bool is_on_host(WayKind way) noexcept { return way != WayKind::exported; }
+constexpr bool is_on_host(WayKind way) noexcept { return way != WayKind::exported && way != WayKind::pulled; }
 
 }  // namespace
 

@@ -8,13 +8,17 @@
 
 namespace gapless::transfer::headers {
 
+using pulls::PulledWay;
 using rdma::FabricWay;
 using schemes::ExportedWay;
 using schemes::SlotsWay;
 
 WaySet ways_of_receiver() noexcept {
   WaySet ways{WayKind::slots};
-  if (accepting_device() >= 0) ways.add(WayKind::exported);
+  if (accepting_device() >= 0) {
+    ways.add(WayKind::exported);
+    ways.add(WayKind::pulled);
+  }
   if (rdma::fabric_kind() != 0) ways.add(WayKind::fabric);
   return ways;
 }
@@ -29,6 +33,9 @@ void Fetch::release_others(const Header& header, WayKind taken) noexcept {
   if (taken != WayKind::exported) {
     if (const auto way = header.way<ExportedWay>()) schemes::release_exported(*way);
   }
+  if (taken != WayKind::pulled) {
+    if (const auto way = header.way<PulledWay>()) pulls::release_pulled(header, *way);
+  }
   if (taken != WayKind::fabric) {
     if (const auto way = header.way<FabricWay>()) rdma::refuse_by_fabric(*way);
   }
@@ -42,6 +49,8 @@ Result Fetch::move(const Header& header, const Decision& decision, const Buffer&
     return lands ? fetch_from_slots(header, *way, landing, bytes) : fetch_from_slots(header, *way, into, bytes);
   if (const auto way = header.way<ExportedWay>(); way && decision.way == WayKind::exported)
     return lands ? direct_.copy(header, *way, landing, bytes) : direct_.begin(header, *way, into, bytes, batch);
+  if (const auto way = header.way<PulledWay>(); way && decision.way == WayKind::pulled)
+    return lands ? pull_.copy(header, *way, landing, bytes) : pull_.begin(header, *way, into, bytes, batch);
   if (const auto way = header.way<FabricWay>(); way && decision.way == WayKind::fabric) {
     // All of the message, or none. What of an element is left over at its end lands too.
     if (way->offer.blocks.bytes != header.bytes()) return Result::peer_failed;

@@ -5,6 +5,7 @@
 #include "transfer/headers/decide.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/operation.hpp"
+#include "transfer/pulls/fetch.hpp"
 #include "transfer/schemes/direct.hpp"
 
 namespace gapless::transfer::headers {
@@ -23,7 +24,10 @@ class Fetch {
   Result begin(const Header& header, const Decision& decision, const Buffer& into, std::byte* landing,
                Operation* packed, Batch& batch) noexcept;
   /// The batch has run.
-  void end() noexcept { direct_.end(); }
+  void end() noexcept {
+    direct_.end();
+    pull_.end();
+  }
 
  private:
   /// Of all offers but the one that was taken.
@@ -32,6 +36,7 @@ class Fetch {
               Batch& batch) noexcept;
 
   schemes::DirectFetch direct_;
+  pulls::PullFetch pull_;
 };
 
 }  // namespace gapless::transfer::headers

@@ -19,8 +19,8 @@ namespace gapless::transfer::headers {
 using Nonce = std::array<std::byte, 16>;
 
 /// Ways to fetch the bytes. Each has a struct of its data with `static constexpr WayKind kind`.
-enum class WayKind : std::uint16_t { none, slots, exported, fabric };
-inline constexpr unsigned way_count = 4;  ///< of WayKind, none included
+enum class WayKind : std::uint16_t { none, slots, exported, fabric, pulled };
+inline constexpr unsigned way_count = 5;  ///< of WayKind, none included
 
 /// Some of the ways.
 class WaySet {

@@ -4,9 +4,11 @@
 // has nothing to open. What one process gives to messages is the size of one inbox, however many its peers are.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <utility>
 
 #include "device/runtime.hpp"
@@ -37,7 +39,7 @@ struct Introduction {
   std::uint32_t is_of_the_same_gpu;  ///< said with the acceptance: are both processes' GPUs one?
   device::MemoryHandle handle;
 };
-inline constexpr unsigned introduction_count = 32;
+inline constexpr unsigned introduction_count = 128;
 
 /// Of this process's exported memory: which segments hold a message. Receivers let go of them.
 inline constexpr unsigned exported_segments = 1024;
@@ -51,8 +53,30 @@ struct alignas(64) RingWords {
 };
 inline constexpr unsigned ring_count = 16;
 
+/// Of a message that its receiver reads in this process's memory (transfer/pulls): who may go on with it.
+struct alignas(64) PullWords {
+  enum class State : std::uint32_t {
+    free,
+    offered,
+    fetching,  ///< by the receiver
+    copying,   ///< by the sender, which has waited for long
+    copied,    ///< its bytes go another way
+    done,      ///< the receiver needs nothing any more
+  };
+  std::atomic<State> state;
+  std::array<std::byte, 176> copy;  ///< of what is copied: a schemes::ExportedWay
+};
+inline constexpr unsigned pull_count = 64;
+
+/// Allocations that this process has told peers of and that are freed: the newest.
+struct FreedAllocations {
+  static constexpr std::uint32_t kept = 16;
+  std::atomic<std::uint32_t> count;  ///< of all so far
+  std::atomic<std::uint64_t> numbers[kept];
+};
+
 struct InboxHead {
-  static constexpr std::uint64_t magic_of_version_4 = 0x6761706c65737304u;
+  static constexpr std::uint64_t magic_of_version_5 = 0x6761706c65737305u;
 
   std::uint64_t magic;
   Nonce nonce;
@@ -70,12 +94,29 @@ struct InboxHead {
   Introduction introductions[introduction_count];
   alignas(64) SegmentWords holds_message;
   RingWords rings[ring_count];
+  PullWords pulls[pull_count];
+  FreedAllocations freed;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-inline constexpr std::size_t inbox_head_bytes = 16384;
+inline constexpr std::size_t inbox_head_bytes = 40960;
 inline constexpr std::size_t inbox_bytes = inbox_head_bytes + slot_count * slot_bytes;
 static_assert(sizeof(InboxHead) <= inbox_head_bytes);
+
+/// An allocation of the program's, as far as a peer has been told of it (transfer/pulls/allocations.hpp).
+struct ToldAllocation {
+  std::uint64_t number = 0;  ///< 0: none
+  unsigned sends = 0;        ///< from it, to that peer
+  std::uint64_t last_send = 0;
+  bool is_told = false, is_refused = false;
+  device::MemoryHandle handle;
+  std::atomic<unsigned> introduction{introduction_count};
+};
+struct ToldAllocations {
+  std::mutex mutex;  ///< guards all below
+  std::array<ToldAllocation, 4> all;
+  std::uint64_t sends = 0;
+};
 
 /// One's own, or a peer's that is mapped here.
 class Inbox {
@@ -87,8 +128,12 @@ class Inbox {
   InboxHead& head() const noexcept { return *reinterpret_cast<InboxHead*>(segment_.data()); }
   std::byte* slot(unsigned index) const noexcept { return segment_.data() + inbox_head_bytes + index * slot_bytes; }
 
-  /// Of a peer's: where this process has introduced itself; introduction_count where it has not.
+  // Of a peer's.
+
+  /// Where this process has introduced its exported pool; introduction_count where it has not.
   std::atomic<unsigned> introduction{introduction_count};
+  ToldAllocations told;
+  std::atomic<std::uint32_t> freed_seen{0};  ///< how many of the peer's freed allocations are unmapped here
 
   /// Makes sure that slots can be written. False where there is no memory for them.
   bool reserve_slots() noexcept {

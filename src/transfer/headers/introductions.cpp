@@ -14,15 +14,15 @@ using State = Introduction::State;
 constinit std::atomic<std::uint32_t> answered{0};
 constinit std::atomic<int> first_device{-1};
 
-/// Takes a place for this process's introduction; null where others have taken all.
-Introduction* find_place(Inbox& peer) noexcept {
-  const unsigned known = peer.introduction.load(std::memory_order_acquire);
+/// Takes a place for an introduction of this process; null where others have taken all.
+Introduction* find_place(Inbox& peer, std::atomic<unsigned>& introduction) noexcept {
+  const unsigned known = introduction.load(std::memory_order_acquire);
   if (known < introduction_count) return &peer.head().introductions[known];
   for (unsigned i = 0; i < introduction_count; ++i) {
     Introduction& place = peer.head().introductions[i];
     State expected = State::none;
     if (!place.state.compare_exchange_strong(expected, State::being_written, std::memory_order_acq_rel)) continue;
-    peer.introduction.store(i, std::memory_order_release);
+    introduction.store(i, std::memory_order_release);
     return &place;
   }
   return nullptr;
@@ -34,6 +34,13 @@ void ask(Inbox& peer, Introduction& place, const device::MemoryHandle& handle) n
   place.handle = handle;
   place.state.store(State::asked, std::memory_order_release);
   peer.head().asked.fetch_add(1, std::memory_order_release);
+}
+
+/// The first that is accepted for.
+void note_device(int device) noexcept {
+  if (first_device.load(std::memory_order_relaxed) >= 0) return;
+  int none = -1;
+  first_device.compare_exchange_strong(none, device, std::memory_order_acq_rel);
 }
 
 bool can_map(const Introduction& introduction, int device) noexcept {
@@ -56,8 +63,7 @@ bool can_map(const Introduction& introduction, int device) noexcept {
     }
     const bool can = can_map(introduction, device);
     introduction.is_of_the_same_gpu = introduction.handle.gpu == device::runtime()->gpu_number(device) ? 1 : 0;
-    int none = -1;
-    if (can) first_device.compare_exchange_strong(none, device, std::memory_order_acq_rel);
+    if (can) note_device(device);
     introduction.state.store(can ? State::accepted : State::refused, std::memory_order_release);
   }
   answered.store(all, std::memory_order_relaxed);
@@ -65,22 +71,34 @@ bool can_map(const Introduction& introduction, int device) noexcept {
 
 }  // namespace
 
-std::optional<model::Pair> accepted_by(Inbox& peer, const device::MemoryHandle& handle) noexcept {
+Answer introduce(Inbox& peer, std::atomic<unsigned>& introduction, const device::MemoryHandle& handle) noexcept {
   static std::mutex& mutex = *new std::mutex;
-  const unsigned known = peer.introduction.load(std::memory_order_acquire);
+  if (peer.head().process == handle.process) {
+    if (accepting_device() < 0)
+      note_device(device::runtime()->locate(reinterpret_cast<const void*>(handle.base)).device);
+    return {Answer::Kind::accepted, model::Pair::peer_gpu};
+  }
+  const unsigned known = introduction.load(std::memory_order_acquire);
   if (known < introduction_count) {
     const Introduction& place = peer.head().introductions[known];
     const State state = place.state.load(std::memory_order_acquire);
-    if (state == State::accepted && place.handle.number == handle.number)
-      return place.is_of_the_same_gpu != 0 ? model::Pair::same_gpu : model::Pair::peer_gpu;
-    if (state == State::asked || place.handle.number == handle.number) return {};
+    const bool is_it = place.handle.number == handle.number;
+    if (state == State::accepted && is_it)
+      return {Answer::Kind::accepted, place.is_of_the_same_gpu != 0 ? model::Pair::same_gpu : model::Pair::peer_gpu};
+    if (is_it && state == State::refused) return {Answer::Kind::refused};
+    if (is_it || state == State::asked) return {};
   }
   const std::lock_guard lock(mutex);
-  if (Introduction* const place = find_place(peer)) {
+  if (Introduction* const place = find_place(peer, introduction)) {
     const bool is_other = place->handle.number != handle.number;
     if (is_other && place->state.load(std::memory_order_acquire) != State::asked) ask(peer, *place, handle);
   }
   return {};
+}
+
+std::optional<model::Pair> accepted_by(Inbox& peer, const device::MemoryHandle& handle) noexcept {
+  const Answer answer = introduce(peer, peer.introduction, handle);
+  return answer.kind == Answer::Kind::accepted ? std::optional(answer.pair) : std::nullopt;
 }
 
 void answer_introductions(int device) noexcept {

@@ -3,6 +3,8 @@
 // Until a peer has accepted, messages to it go other ways, so nobody waits, and a refusal costs nothing.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <optional>
 
 #include "device/opened_memory.hpp"
@@ -11,8 +13,19 @@
 
 namespace gapless::transfer::headers {
 
-/// Where the peer of that inbox has said that it can map the memory: how both processes' GPUs lie to each other.
-/// Nothing where it has not; asks, if this process has not.
+/// What a peer has said.
+struct Answer {
+  enum class Kind : std::uint8_t { none, accepted, refused };
+  Kind kind = Kind::none;
+  model::Pair pair = model::Pair::peer_gpu;  ///< accepted: how both processes' GPUs lie to each other
+};
+
+/// What the peer of that inbox has said of the memory; asks, if this process has not. `introduction` is the place
+/// where that is asked, which one memory has at a time.
+Answer introduce(Inbox& peer, std::atomic<unsigned>& introduction, const device::MemoryHandle& handle) noexcept;
+
+/// Where the peer has said that it can map this process's exported pool, of that handle: how both processes' GPUs lie
+/// to each other. Nothing where it has not.
 std::optional<model::Pair> accepted_by(Inbox& peer, const device::MemoryHandle& handle) noexcept;
 
 /// Tries what senders have asked since the last time, for kernels of that GPU. One load where there is nothing.

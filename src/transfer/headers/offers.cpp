@@ -8,6 +8,7 @@ bool Offers::secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope
                     std::size_t packed_later) noexcept {
   header_ = Header(inbox.head().nonce, static_cast<std::uint64_t>(buffer.size()), ::getpid());
   if (buffer.location.is_cpu_addressable()) return slots_.secure(buffer, inbox, header_, envelope);
+  if (may_stay && pull_.secure(buffer, inbox, header_)) return true;
   return direct_.secure(buffer, inbox, may_stay, packed_later, header_);
 }
 
@@ -21,17 +22,23 @@ bool Offers::secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept {
 void Offers::release() noexcept {
   slots_.release();
   direct_.release();
+  pull_.release();
   if (fabric_) fabric_->release();
 }
 
 bool Offers::is_under_way() noexcept {
-  return fabric_ ? fabric_->is_under_way() : rings::poll(*direct_.ring()) == Result::under_way;
+  if (fabric_) return fabric_->is_under_way();
+  return (pull_.is_there() ? pull_.poll() : rings::poll(*direct_.ring())) == Result::under_way;
 }
 
-Result Offers::wait() noexcept { return fabric_ ? fabric_->wait() : rings::wait(*direct_.ring()); }
+Result Offers::wait() noexcept {
+  if (fabric_) return fabric_->wait();
+  return pull_.is_there() ? pull_.wait() : rings::wait(*direct_.ring());
+}
 
 Result Offers::complete_alone() noexcept {
-  return fabric_ ? fabric_->complete_alone() : rings::complete_alone(*direct_.ring());
+  if (fabric_) return fabric_->complete_alone();
+  return pull_.is_there() ? pull_.complete_alone() : rings::complete_alone(*direct_.ring());
 }
 
 }  // namespace gapless::transfer::headers

@@ -8,6 +8,7 @@
 #include "transfer/headers/inbox.hpp"
 #include "transfer/headers/lost_slots.hpp"
 #include "transfer/message.hpp"
+#include "transfer/pulls/offer.hpp"
 #include "transfer/rdma/rendezvous/fabric_message.hpp"
 #include "transfer/schemes/direct.hpp"
 #include "transfer/schemes/slots.hpp"
@@ -38,12 +39,12 @@ class Offers {
   Result pack_alone() noexcept { return direct_.pack_alone(); }
 
   /// Of what goes direct.
-  double predicted_ns() const noexcept { return direct_.predicted_ns(); }
+  double predicted_ns() const noexcept { return pull_.is_there() ? pull_.predicted_ns() : direct_.predicted_ns(); }
 
   const Header& header() const noexcept { return header_; }
 
   /// Is the memory needed beyond the call that sends the header, until one of those three says that it is not?
-  bool goes_on() const noexcept { return fabric_ || direct_.ring() != nullptr; }
+  bool goes_on() const noexcept { return fabric_ || pull_.is_there() || direct_.ring() != nullptr; }
   bool is_under_way() noexcept;
   /// ok, or a failure. Precondition: goes_on().
   Result wait() noexcept;
@@ -54,6 +55,7 @@ class Offers {
   Header header_;
   schemes::SlotsOffer slots_;
   schemes::DirectOffer direct_;
+  pulls::PullOffer pull_;
   std::optional<rdma::FabricOffer> fabric_;
 };
 

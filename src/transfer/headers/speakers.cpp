@@ -68,7 +68,7 @@ bool make_inbox(Job& mine) noexcept {
   head.is_called.store(is_wanted_at_once(), std::memory_order_relaxed);
   head.is_attentive.store(is_wanted_at_once(), std::memory_order_relaxed);
   internal::own_head.store(&head, std::memory_order_relaxed);
-  head.magic = InboxHead::magic_of_version_4;
+  head.magic = InboxHead::magic_of_version_5;
   return true;
 }
 
@@ -80,7 +80,7 @@ bool make_inbox(Job& mine) noexcept {
   std::unique_ptr<Inbox> inbox(
       new (std::nothrow) Inbox(fabric::SharedSegment::open(*process, segment_name(rank).data(), inbox_bytes)));
   const bool can_be_used = inbox != nullptr && static_cast<bool>(*inbox) &&
-                           inbox->head().magic == InboxHead::magic_of_version_4 && inbox->reserve_slots();
+                           inbox->head().magic == InboxHead::magic_of_version_5 && inbox->reserve_slots();
   if (!can_be_used) return nullptr;
   Inbox* found = nullptr;
   if (peer.inbox.compare_exchange_strong(found, inbox.get(), std::memory_order_acq_rel)) found = inbox.release();
@@ -105,7 +105,8 @@ void listen(int rank, int size) noexcept {
 
 Inbox* find_inbox(int rank) noexcept {
   Job& mine = job();
-  if (!is_listening() || rank < 0 || rank >= mine.size || rank == mine.rank) return nullptr;
+  if (!is_listening() || rank < 0 || rank >= mine.size) return nullptr;
+  if (rank == mine.rank) return mine.own.get();
   Peer& peer = mine.peers[static_cast<std::size_t>(rank)];
   Inbox* const inbox = peer.inbox.load(std::memory_order_acquire);
   return inbox != nullptr ? inbox : look_for(peer, rank);

@@ -29,8 +29,8 @@ void listen(int rank, int size) noexcept;
 /// May a message that is received be a header?
 inline bool is_listening() noexcept { return internal::listening.load(std::memory_order_relaxed); }
 
-/// The inbox of that rank of the job, if headers may be sent to it; else null. Stays. Thread-safe. A rank that is not
-/// there is looked for again now and then, for it may not have started yet.
+/// The inbox of that rank of the job, this process's own for its own, if headers may be sent to it; else null. Stays.
+/// Thread-safe. A rank that is not there is looked for again now and then, for it may not have started yet.
 Inbox* find_inbox(int rank) noexcept;
 
 /// This process's own. Precondition: is_listening().

@@ -370,6 +370,16 @@ class SimulatedEngine final : public pack::GpuEngine {
     return {nullptr, 0, -1, status};
   }
 
+  pack::Ticket submit(std::span<const pack::PairJob> jobs, int device) noexcept override {
+    Status status = Status::ok;
+    for (const pack::PairJob& job : jobs) {
+      if (status == Status::ok) status = copy(job, device, nullptr);
+    }
+    if (status == Status::ok) return {new Submission{{}, gpu::Before::unknown, false}, 0, device, status};
+    stream_of(nullptr).finish();
+    return {nullptr, 0, -1, status};
+  }
+
   void poll(pack::Ticket& ticket) noexcept override {
     if (!ticket.is_under_way()) return;
     ++counter("queries");
@@ -380,7 +390,8 @@ class SimulatedEngine final : public pack::GpuEngine {
     const std::unique_ptr<Submission> submission(static_cast<Submission*>(ticket.work));
     const bool healthy = stream_of(nullptr).finish();
     ++counter("polls");
-    router_.note(submission->route, ticket.device, engine_delays().elapsed_ns(submission->route), submission->before);
+    if (submission->tells)
+      router_.note(submission->route, ticket.device, engine_delays().elapsed_ns(submission->route), submission->before);
     ticket = {nullptr, 0, -1, finished(healthy)};
     return ticket.status;
   }
@@ -405,6 +416,7 @@ class SimulatedEngine final : public pack::GpuEngine {
   struct Submission {
     gpu::Route route;
     gpu::Before before;
+    bool tells = true;  ///< anything about engines
   };
 
   Status issue(std::span<const Job> jobs, int device, void* stream) {

@@ -20,6 +20,6 @@ cudaError_t launch(const BatchPart& part, const Queue& queue, const Completion& 
 cudaError_t launch(const BatchTable& batch, std::uint32_t tiles, const Queue& queue) noexcept;
 
 /// The same for a pair job.
-cudaError_t launch(const PairLaunch& work, cudaStream_t stream) noexcept;
+cudaError_t launch(const PairLaunch& work, const Queue& queue, const Completion& completion = {}) noexcept;
 
 }  // namespace gapless::pack::gpu

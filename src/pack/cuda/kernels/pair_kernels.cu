@@ -2,43 +2,55 @@
 #include <cuda_runtime.h>
 
 #include "pack/cuda/kernels/kernels.hpp"
+#include "pack/cuda/kernels/launching.cuh"
 
 namespace gapless::pack::gpu {
 namespace {
 
 template <class Word, class Places>
-__global__ void __launch_bounds__(threads_per_block) pair_kernel(const __grid_constant__ PairWork<Places> work) {
+__global__ void __launch_bounds__(threads_per_block)
+    pair_kernel(const __grid_constant__ PairWork<Places> work, const __grid_constant__ Completion completion) {
+  let_next_kernel_start();
+  preload(completion);
+  wait_for_kernel_before();
   run_pair_tile<Word>(work, blockIdx.x, DeviceBlock{});
+  complete(completion);
 }
 
-__global__ void __launch_bounds__(threads_per_block) ordered_pair_kernel(const __grid_constant__ OrderedPairWork work) {
+__global__ void __launch_bounds__(threads_per_block)
+    ordered_pair_kernel(const __grid_constant__ OrderedPairWork work, const __grid_constant__ Completion completion) {
+  let_next_kernel_start();
+  preload(completion);
+  wait_for_kernel_before();
   run_pair_tile(work, DeviceBlock{});
+  complete(completion);
 }
 
 struct Launcher {
-  cudaStream_t stream;
+  const Queue& queue;
+  const Completion& completion;
 
   cudaError_t operator()(std::monostate) const noexcept { return cudaSuccess; }
 
-  cudaError_t operator()(const ContiguousWork& work) const noexcept { return launch(Launch(work), stream); }
+  cudaError_t operator()(const ContiguousWork& work) const noexcept { return launch(Launch(work), queue, completion); }
 
   template <class Places>
   cudaError_t operator()(const PairWork<Places>& work) const noexcept {
-    if (work.tiles() >= std::uint64_t{1} << 31) return cudaErrorInvalidConfiguration;
-    visit_word(work.word_shift, [&](auto word) {
-      pair_kernel<decltype(word)><<<static_cast<unsigned>(work.tiles()), threads_per_block, 0, stream>>>(work);
-    });
-    return cudaPeekAtLastError();
+    cudaError_t error = cudaErrorInvalidValue;
+    visit_word(work.word_shift,
+               [&](auto word) { error = launch_tiles(pair_kernel<decltype(word), Places>, work, queue, completion); });
+    return error;
   }
 
   cudaError_t operator()(const OrderedPairWork& work) const noexcept {
-    ordered_pair_kernel<<<1, threads_per_block, 0, stream>>>(work);
-    return cudaPeekAtLastError();
+    return launch_tiles(ordered_pair_kernel, work, queue, completion);
   }
 };
 
 }  // namespace
 
-cudaError_t launch(const PairLaunch& work, cudaStream_t stream) noexcept { return std::visit(Launcher{stream}, work); }
+cudaError_t launch(const PairLaunch& work, const Queue& queue, const Completion& completion) noexcept {
+  return std::visit(Launcher{queue, completion}, work);
+}
 
 }  // namespace gapless::pack::gpu

@@ -1,0 +1,30 @@
+// Which of the program's GPU allocations a peer has mapped, so that its GPU can read messages there.
+//
+// Mapping takes the driver milliseconds, and memory that is mapped in a peer is not free when the program has freed it.
+// So a peer is told of an allocation once several messages to that peer have come out of it, and of none that the peer
+// would not keep mapped (device::OpenedMemory). It tries beside the messages, as with exported memory
+// (headers/introductions.hpp), and is told what has been freed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "device/opened_memory.hpp"
+#include "model/measured.hpp"
+#include "transfer/headers/inbox.hpp"
+
+namespace gapless::transfer::pulls {
+
+struct MappedAllocation {
+  device::MemoryHandle handle;
+  model::Pair pair;  ///< how both processes' GPUs lie to each other
+};
+
+/// The allocation that the address lies in, where the peer of that inbox has mapped it. Else nothing; counts the
+/// message, and may tell the peer. Thread-safe. Precondition: is_listening().
+std::optional<MappedAllocation> mapped_by(headers::Inbox& peer, const void* address) noexcept;
+
+/// Unmaps what the process of that inbox has freed since the last time. Two loads where there is nothing.
+void unmap_freed(headers::Inbox& owner) noexcept;
+
+}  // namespace gapless::transfer::pulls

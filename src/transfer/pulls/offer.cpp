@@ -1,0 +1,215 @@
+#include "transfer/pulls/offer.hpp"
+
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "base/settings.hpp"
+#include "device/device.hpp"
+#include "model/gpu.hpp"
+#include "transfer/choice/choose.hpp"
+#include "transfer/headers/introductions.hpp"
+#include "transfer/headers/speakers.hpp"
+#include "transfer/pulls/allocations.hpp"
+#include "transfer/report/report.hpp"
+#include "transfer/report/statistics.hpp"
+#include "transfer/rings/outgoing.hpp"
+
+namespace gapless::transfer::pulls {
+
+using headers::PullWords;
+using model::gpu_tuning;
+using schemes::DirectOffer;
+using schemes::ExportedWay;
+using State = PullWords::State;
+
+static_assert(sizeof(ExportedWay) <= sizeof(PullWords::copy));
+
+namespace {
+
+/// What is packed at once costs its receiver little; what would go through a ring keeps a thread busy.
+constexpr std::chrono::microseconds usual_patience{200}, least_long_patience{20'000};
+constexpr std::chrono::milliseconds receivers_look{100};
+
+constinit std::array<std::atomic<bool>, headers::pull_count> are_attached{};  ///< words that an offer goes on with
+constinit std::atomic<unsigned> next_words{0};
+constinit std::atomic<std::uint64_t> copied_out{0};
+
+/// Words that nobody uses; null where there are none.
+PullWords* take_words(std::uint32_t& number) noexcept {
+  headers::InboxHead& own = headers::own_inbox().head();
+  const unsigned first = next_words.load(std::memory_order_relaxed);
+  for (unsigned i = 0; i < headers::pull_count; ++i) {
+    number = (first + i) % headers::pull_count;
+    if (are_attached[number].load(std::memory_order_relaxed)) continue;
+    if (are_attached[number].exchange(true, std::memory_order_acquire)) continue;
+    const State state = own.pulls[number].state.load(std::memory_order_acquire);
+    if (state == State::free || state == State::done) {
+      next_words.store(number + 1, std::memory_order_relaxed);
+      return &own.pulls[number];
+    }
+    are_attached[number].store(false, std::memory_order_release);  // a copy waits for its receiver
+  }
+  return nullptr;
+}
+
+void leave_words(PullWords* words) noexcept {
+  are_attached[static_cast<std::size_t>(words - headers::own_inbox().head().pulls)].store(false,
+                                                                                          std::memory_order_release);
+}
+
+/// Is nothing that the program has issued to its default stream still to be done?
+bool may_be_read_now(int device) noexcept {
+  return settings().resident == "ready" || device::runtime()->is_idle(device, nullptr);
+}
+
+bool is_within(const Buffer& buffer, const device::MemoryHandle& allocation) noexcept {
+  const auto span = span_of(buffer.type->facts, buffer.count, buffer.type->extent);
+  if (!span) return false;
+  const auto origin = reinterpret_cast<std::uintptr_t>(buffer.memory);
+  const std::uint64_t first = origin + static_cast<std::uint64_t>(span->first);
+  const std::uint64_t bytes = static_cast<std::uint64_t>(span->last - span->first);
+  return allocation.contains(first) && bytes <= allocation.bytes - (first - allocation.base);
+}
+
+}  // namespace
+
+PullOffer::~PullOffer() {
+  if (words_ == nullptr) return;
+  if (is_released_) {
+    static_cast<void>(complete_alone());
+  } else {
+    withdraw();
+  }
+}
+
+/// Short blocks far apart reach a link's speed only once they are packed.
+bool PullOffer::may_be_pulled(const Buffer& buffer) const noexcept {
+  if (!settings().pull || !buffer.type->layout->is_strided()) return false;
+  return buffer.type->facts.longest_block >= gpu_tuning.shortest_long_pulled_block ||
+         buffer.size() < gpu_tuning.long_pull;
+}
+
+bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, headers::Header& header) noexcept {
+  if (!may_be_pulled(buffer) || !choose_direct(buffer, model::Pair::peer_gpu)) return false;
+  const auto description = describe(*buffer.type->layout);
+  if (!description) return false;
+  const auto* const first = static_cast<const std::byte*>(buffer.memory) + buffer.type->facts.true_lower_bound;
+  const auto mapped = mapped_by(inbox, first);
+  if (!mapped || !choose_direct(buffer, mapped->pair) || !is_within(buffer, mapped->handle)) return false;
+  // Where a copy goes must be known before it is needed.
+  headers::ExportedPool& pool = headers::own_exported_pool();
+  if (!pool.is_there(buffer.location.device) || !headers::accepted_by(inbox, pool.handle())) return false;
+  if (!may_be_read_now(buffer.location.device)) return false;
+  std::uint32_t number = 0;
+  PullWords* const words = take_words(number);
+  if (words == nullptr) return false;
+  const PulledWay way{mapped->handle,      reinterpret_cast<std::uintptr_t>(buffer.memory),
+                      buffer.count,        buffer.type->extent,
+                      headers::own_rank(), number,
+                      *description};
+  if (!header.add(way)) {
+    leave_words(words);
+    return false;
+  }
+  words_ = words;
+  inbox_ = &inbox;
+  buffer_ = buffer;
+  pair_ = mapped->pair;
+  begun_ = looked_ = Clock::now();
+  words->state.store(State::offered, std::memory_order_release);
+  return true;
+}
+
+void PullOffer::withdraw() noexcept {
+  words_->state.store(State::free, std::memory_order_release);
+  leave_words(words_);
+  words_ = nullptr;
+}
+
+double PullOffer::predicted_ns() const noexcept { return predict_in_node_ns(Scheme::direct, buffer_, pair_); }
+
+Result PullOffer::end(Result result) noexcept {
+  is_over_ = true;
+  result_ = result;
+  leave_words(words_);
+  return result;
+}
+
+bool PullOffer::is_receiver_there(Clock::time_point now) noexcept {
+  if (now - looked_ < receivers_look) return true;
+  looked_ = now;
+  return ::kill(inbox_->head().process, 0) == 0 || errno != ESRCH;
+}
+
+/// Claims the message back, and offers it packed. Where there is no memory for that, it stays offered as it is.
+void PullOffer::copy_out() noexcept {
+  State offered = State::offered;
+  if (!words_->state.compare_exchange_strong(offered, State::copying, std::memory_order_acq_rel)) return;
+  headers::Header told;
+  if (!copy_.secure(buffer_, *inbox_, true, 0, told)) {
+    begun_ = Clock::now();
+    words_->state.store(State::offered, std::memory_order_release);
+    return;
+  }
+  const auto way = told.way<ExportedWay>();
+  std::memcpy(words_->copy.data(), &*way, sizeof *way);
+  words_->state.store(State::copied, std::memory_order_release);
+  copy_.release();
+  is_copied_ = true;
+  copied_out.fetch_add(1, std::memory_order_relaxed);
+}
+
+Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
+  if (is_over_) return result_;
+  if (!is_copied_) {
+    const State state = words_->state.load(std::memory_order_acquire);
+    if (state == State::done) {
+      const auto bytes = static_cast<std::size_t>(buffer_.size());
+      record(Scheme::direct, bytes);
+      if (report_wanted()) report_moved(buffer_, Side::sender, Scheme::direct, bytes, untimed_ns);
+      return end(Result::ok);
+    }
+    const auto now = Clock::now();
+    if (!is_receiver_there(now)) return end(Result::peer_failed);
+    if (state == State::offered && now - begun_ >= longest_wait) copy_out();
+    if (!is_copied_) return Result::under_way;
+  }
+  if (copy_.ring() == nullptr) return end(Result::ok);
+  const Result result = rings::poll(*copy_.ring());
+  return result == Result::under_way ? result : end(result);
+}
+
+Result PullOffer::poll() noexcept {
+  const auto& wanted = settings().pull_patience_us;
+  const auto patience = wanted ? std::chrono::microseconds(*wanted) : usual_patience;
+  const bool is_long = buffer_.size() > gpu_tuning.longest_exported_whole;
+  return go_on(is_long ? std::max(patience, least_long_patience) : patience);
+}
+
+Result PullOffer::wait() noexcept {
+  for (;;) {
+    if (const Result result = poll(); result != Result::under_way) return result;
+    ::sched_yield();
+  }
+}
+
+Result PullOffer::complete_alone() noexcept {
+  for (;;) {
+    if (const Result result = go_on(Clock::duration::zero()); result != Result::under_way) return result;
+    if (is_copied_) return end(rings::complete_alone(*copy_.ring()));
+    ::sched_yield();
+  }
+}
+
+}  // namespace gapless::transfer::pulls
+
+std::uint64_t gapless_pulls_copied_out() {
+  return gapless::transfer::pulls::copied_out.load(std::memory_order_relaxed);
+}

@@ -1,0 +1,89 @@
+// A message that its receiver's GPU reads where it lies: in the program's memory at the sender, noncontiguous or not,
+// in one pass and by one kernel. The sender packs nothing.
+//
+// The sender's memory is needed until the receiver has read it, which one word in shared memory says. A receiver may be
+// long in coming though it has posted its receive, for it may wait for something else meanwhile; so a sender that has
+// waited for a while claims the message back by that word, and packs it into exported memory (schemes/direct.hpp),
+// where the receiver finds it. So no sender waits for a receiver that waits for something else, and no thread is
+// needed.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "device/runtime.hpp"
+#include "model/measured.hpp"
+#include "transfer/headers/header.hpp"
+#include "transfer/headers/inbox.hpp"
+#include "transfer/message.hpp"
+#include "transfer/pulls/strided.hpp"
+#include "transfer/schemes/direct.hpp"
+
+namespace gapless::transfer::pulls {
+
+/// In a header: memory of the sender's program, and how the message lies there.
+struct PulledWay {
+  static constexpr headers::WayKind kind = headers::WayKind::pulled;
+  device::MemoryHandle memory;
+  std::uint64_t address = 0;  ///< the sender's, that the layout's offsets are relative to
+  std::int64_t count = 0, extent = 0;
+  std::int32_t rank = -1;   ///< whose inbox has the words
+  std::uint32_t words = 0;  ///< which
+  Strided layout;
+};
+
+/// One message on its sender's side. Once it is released, its destructor waits until the memory is not needed.
+class PullOffer {
+ public:
+  PullOffer() noexcept = default;
+  ~PullOffer();
+  PullOffer(const PullOffer&) = delete;
+  PullOffer& operator=(const PullOffer&) = delete;
+
+  /// Adds it to the header. False, and nothing is offered, where the peer has not mapped the memory, another way is
+  /// sooner, or the program's default stream is still at work: nothing else says when the memory may be read.
+  bool secure(const Buffer& buffer, headers::Inbox& inbox, headers::Header& header) noexcept;
+  /// The header has been sent.
+  void release() noexcept { is_released_ = true; }
+  void withdraw() noexcept;
+
+  bool is_there() const noexcept { return words_ != nullptr; }
+  double predicted_ns() const noexcept;
+
+  // Of a released one. ok, or a failure, once the memory is not needed any more.
+
+  /// Goes on, without waiting for the receiver.
+  Result poll() noexcept;
+  Result wait() noexcept;
+  /// Has it not needed any more, whether or not a receiver comes.
+  Result complete_alone() noexcept;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool may_be_pulled(const Buffer& buffer) const noexcept;
+  Result go_on(Clock::duration patience) noexcept;
+  void copy_out() noexcept;
+  bool is_receiver_there(Clock::time_point now) noexcept;
+  Result end(Result result) noexcept;
+
+  headers::PullWords* words_ = nullptr;
+  headers::Inbox* inbox_ = nullptr;
+  Buffer buffer_{};
+  model::Pair pair_ = model::Pair::peer_gpu;
+  schemes::DirectOffer copy_;  ///< what nobody has fetched
+  bool is_released_ = false, is_copied_ = false, is_over_ = false;
+  unsigned polls_ = 0;
+  Result result_ = Result::ok;
+  Clock::time_point begun_{}, looked_{};
+};
+
+}  // namespace gapless::transfer::pulls
+
+/// For tests: how many messages that were offered so have been received, how many of them were read in their senders'
+/// memory, and how many this process has copied out.
+extern "C" std::uint64_t gapless_pulls_received();
+extern "C" std::uint64_t gapless_pulls_fetched();
+extern "C" std::uint64_t gapless_pulls_copied_out();
