@@ -2,6 +2,7 @@
 
 #include <exception>
 
+#include "base/settings.hpp"
 #include "pack/host/engine.hpp"
 
 namespace gapless::transfer {
@@ -40,6 +41,14 @@ Result run_on_gpu(const Job& job, int device, MemoryKind packed) noexcept {
   pack::GpuEngine* engine = pack::gpu_engine();
   if (engine == nullptr) return Result::device_failed;
   return result_of(engine->run_and_wait(std::span(&job, 1), device, reach_of(job.direction, packed)));
+}
+
+Result wait_for_default_stream(int device) noexcept {
+  device::Runtime* const runtime = device::runtime();
+  if (runtime == nullptr) return Result::device_failed;
+  // The program may have said that its buffers are ready.
+  if (settings().resident == "ready" || runtime->is_idle(device, nullptr)) return Result::ok;
+  return result_of(runtime->synchronize(device, nullptr));
 }
 
 Result copy_on_gpu(void* destination, const void* source, std::size_t bytes, int device) noexcept {

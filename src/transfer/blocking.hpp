@@ -15,6 +15,8 @@ pack::Reach reach_of(pack::Direction direction, device::MemoryKind packed) noexc
 
 Result run_on_host(const pack::Job& job) noexcept;
 Result run_on_gpu(const pack::Job& job, int device, device::MemoryKind packed) noexcept;
+/// Returns when the GPU has done all that the program has issued to its default stream.
+Result wait_for_default_stream(int device) noexcept;
 /// On a stream of the library's own, after all that the program has issued to its default stream: MPI has no stream
 /// argument, so the default stream is the only one a call can follow.
 Result copy_on_gpu(void* destination, const void* source, std::size_t bytes, int device) noexcept;

@@ -104,7 +104,14 @@ void Batch::add(const pack::PairJob& job, int device) noexcept {
   device_ = device;
 }
 
+void Batch::await_default_stream(int device) noexcept {
+  if (awaited_device_ == device) return;
+  if (awaited_device_ >= 0) note(wait_for_default_stream(awaited_device_));
+  awaited_device_ = device;
+}
+
 Result Batch::run() noexcept {
+  if (awaited_device_ >= 0) note(wait_for_default_stream(std::exchange(awaited_device_, -1)));
   if (is_empty()) return result_;
   const auto jobs = std::span(jobs_).first(std::exchange(count_, 0));
   const auto pairs = std::span(pairs_).first(std::exchange(pair_count_, 0));

@@ -29,6 +29,8 @@ class Batch {
   void add(const pack::Job& job, int device, pack::Reach reach) noexcept;
   /// A copy between two layouts, done by that GPU.
   void add(const pack::PairJob& job, int device) noexcept;
+  /// What the program has issued to that GPU's default stream, for a peer reads memory that it may write.
+  void await_default_stream(int device) noexcept;
   /// Moves what has been added. The first failure of any.
   Result run() noexcept;
 
@@ -46,6 +48,7 @@ class Batch {
   std::array<pack::PairJob, most_jobs> pairs_;
   std::size_t count_ = 0, pair_count_ = 0;
   int device_ = -1;
+  int awaited_device_ = -1;
   pack::Reach reach_ = pack::Reach::this_gpu;
   Result result_ = Result::ok;
 };

@@ -201,12 +201,10 @@ class Side {
   }
   /// Can packing wait, to be done together with that of others?
   bool may_wait(std::size_t most_bytes) const noexcept {
-    if (offer_) return offer_->is_to_be_packed();
+    if (offer_) return offer_->is_to_be_prepared();
     return packs() && message_->joins_batches() && message_->packed_size() <= most_bytes;
   }
-  std::size_t packed_size() const noexcept {
-    return offer_ ? static_cast<std::size_t>(offer_->header().bytes()) : message_->packed_size();
-  }
+  std::size_t packed_size() const noexcept { return offer_ ? offer_->bytes_to_pack() : message_->packed_size(); }
   /// The same of a message that is packed each time that it is sent.
   bool reserve(const char* function, int& code) noexcept {
     return prepare_by([](transfer::Operation& message) { return message.reserve(); }, function, code);
@@ -214,7 +212,7 @@ class Side {
   /// Packs what the memory holds now, together with others. What is in memory of the peer already, or
   /// goes to the library as it is, is not. Precondition: reserve() was true.
   void pack_in(transfer::Batch& batch) noexcept {
-    if (offer_ && offer_->is_to_be_packed()) return offer_->pack_in(batch);
+    if (offer_ && offer_->is_to_be_prepared()) return offer_->pack_in(batch);
     if (!offer_ && packs()) message_->start_in(batch);
   }
   /// The batch has been packed, and the message leaves.

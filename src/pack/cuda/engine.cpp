@@ -197,13 +197,7 @@ Ticket ticket_of(Status status, Submission* submission, const CallPlace& place, 
 
 Status issue(std::span<const PairJob> jobs, int device, ContextState& state, Launches& launches) noexcept {
   try {
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const PlannedPair planned = plan_pair(state.planner, jobs[i], device);
-      if (planned.out_of_memory) return Status::out_of_memory;
-      const Status status = launches.launch(planned, i + 1 == jobs.size());
-      if (status != Status::ok) return status;
-    }
-    return Status::ok;
+    return issue(state.planner, jobs, device, launches);
   } catch (const std::bad_alloc&) {
     return failed("planning a copy between two layouts", cudaErrorMemoryAllocation);
   }

@@ -40,6 +40,11 @@ Status Launches::launch(const PlannedPair& planned, bool is_last) {
   return launched(gpu::launch(planned.launch, queue(is_last), completes ? completion_ : Completion{}), completes);
 }
 
+Status Launches::launch(const PairBatch& batch, bool is_last) {
+  const bool completes = is_last && completion_.flag != nullptr;
+  return launched(gpu::launch(batch, queue(is_last), completes ? completion_ : Completion{}), completes);
+}
+
 Status Launches::launch(const BatchPart& part, bool is_last) {
   if (const Status status = memory_.use(part.batch().descriptors(), queue_.stream); status != Status::ok) return status;
   return launched(gpu::launch(part, queue(is_last), is_last ? completion_ : Completion{}), is_last);

@@ -6,8 +6,8 @@
 #include "pack/cuda/launch/tile_launch.hpp"
 #include "pack/cuda/memory/table_memory.hpp"
 #include "pack/gpu/batch/issue.hpp"
+#include "pack/gpu/batch/pair_batch.hpp"
 #include "pack/gpu/kernel/completion.hpp"
-#include "pack/gpu/plan/pair_plan.hpp"
 
 namespace gapless::pack::gpu {
 
@@ -25,16 +25,17 @@ struct LaunchMemory {
 };
 
 /// The last launch completes what it is told to, and is the one that is waited for if any is.
-class Launches final : public LaunchSink {
+class Launches final : public LaunchSink, public PairSink {
  public:
   /// `queue` is one of `device`, which is current.
   Launches(LaunchMemory& memory, int device, const Queue& queue, const Completion& completion = {}) noexcept
       : memory_(memory), device_(device), queue_(queue), completion_(completion) {}
 
   device::Status launch(const Launch& work, const std::shared_ptr<Descriptor>& descriptor, bool is_last) override;
-  device::Status launch(const PlannedPair& planned, bool is_last);
   device::Status launch(const BatchPart& part, bool is_last) override;
   std::optional<device::Status> launch_from_table(const Batch& batch, bool is_last) override;
+  device::Status launch(const PlannedPair& planned, bool is_last) override;
+  device::Status launch(const PairBatch& batch, bool is_last) override;
 
   /// Has anything been launched that may still run?
   bool is_under_way() const noexcept { return under_way_; }

@@ -8,7 +8,7 @@ bool Offers::secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope
                     std::size_t packed_later) noexcept {
   header_ = Header(inbox.head().nonce, static_cast<std::uint64_t>(buffer.size()), ::getpid());
   if (buffer.location.is_cpu_addressable()) return slots_.secure(buffer, inbox, header_, envelope);
-  if (may_stay && pull_.secure(buffer, inbox, header_)) return true;
+  if (may_stay && pull_.secure(buffer, inbox, packed_later, header_)) return true;
   return direct_.secure(buffer, inbox, may_stay, packed_later, header_);
 }
 

@@ -20,7 +20,7 @@ class Offers {
  public:
   /// Offers what the buffer can go by to the process of that inbox. False, and nothing is offered, where that is
   /// nothing, or cannot be had now. `may_stay`: the memory may be needed until wait() has returned.
-  /// GPU memory of no more than `packed_later` bytes is left to pack_in().
+  /// What is to be done first with GPU memory of no more than `packed_later` bytes, if anything, is left to pack_in().
   bool secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay,
               std::size_t packed_later) noexcept;
   /// Offers it by a fabric alone: the memory is needed until wait() has returned.
@@ -33,10 +33,18 @@ class Offers {
   /// The header has been sent: what is offered is the receiver's. Packs what is not yet.
   void release() noexcept;
 
-  bool is_to_be_packed() const noexcept { return direct_.is_to_be_packed(); }
+  /// Is anything left to pack_in()?
+  bool is_to_be_prepared() const noexcept { return direct_.is_to_be_packed() || pull_.is_to_be_awaited(); }
+  /// How many bytes of it are to be packed?
+  std::size_t bytes_to_pack() const noexcept {
+    return direct_.is_to_be_packed() ? static_cast<std::size_t>(header_.bytes()) : 0;
+  }
   /// Has the batch pack it; pack_alone(), after a batch that has failed.
-  void pack_in(Batch& batch) noexcept { direct_.pack_in(batch); }
-  Result pack_alone() noexcept { return direct_.pack_alone(); }
+  void pack_in(Batch& batch) noexcept {
+    if (pull_.is_there()) return pull_.await_in(batch);
+    direct_.pack_in(batch);
+  }
+  Result pack_alone() noexcept { return pull_.is_there() ? pull_.await() : direct_.pack_alone(); }
 
   /// Of what goes direct.
   double predicted_ns() const noexcept { return pull_.is_there() ? pull_.predicted_ns() : direct_.predicted_ns(); }

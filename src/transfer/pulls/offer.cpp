@@ -13,6 +13,7 @@
 #include "base/settings.hpp"
 #include "device/device.hpp"
 #include "model/gpu.hpp"
+#include "transfer/blocking.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/headers/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
@@ -64,11 +65,6 @@ void leave_words(PullWords* words) noexcept {
                                                                                           std::memory_order_release);
 }
 
-/// Is nothing that the program has issued to its default stream still to be done?
-bool may_be_read_now(int device) noexcept {
-  return settings().resident == "ready" || device::runtime()->is_idle(device, nullptr);
-}
-
 bool is_within(const Buffer& buffer, const device::MemoryHandle& allocation) noexcept {
   const auto span = span_of(buffer.type->facts, buffer.count, buffer.type->extent);
   if (!span) return false;
@@ -96,7 +92,8 @@ bool PullOffer::may_be_pulled(const Buffer& buffer) const noexcept {
          buffer.size() < gpu_tuning.long_pull;
 }
 
-bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, headers::Header& header) noexcept {
+bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later,
+                       headers::Header& header) noexcept {
   if (!may_be_pulled(buffer) || !choose_direct(buffer, model::Pair::peer_gpu)) return false;
   const auto description = describe(*buffer.type->layout);
   if (!description) return false;
@@ -106,7 +103,8 @@ bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, headers::Hea
   // Where a copy goes must be known before it is needed.
   headers::ExportedPool& pool = headers::own_exported_pool();
   if (!pool.is_there(buffer.location.device) || !headers::accepted_by(inbox, pool.handle())) return false;
-  if (!may_be_read_now(buffer.location.device)) return false;
+  const bool is_awaited_later = static_cast<std::size_t>(buffer.size()) <= awaited_later;
+  if (!is_awaited_later && wait_for_default_stream(buffer.location.device) != Result::ok) return false;
   std::uint32_t number = 0;
   PullWords* const words = take_words(number);
   if (words == nullptr) return false;
@@ -119,12 +117,23 @@ bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, headers::Hea
     return false;
   }
   words_ = words;
+  is_to_be_awaited_ = is_awaited_later;
   inbox_ = &inbox;
   buffer_ = buffer;
   pair_ = mapped->pair;
   begun_ = looked_ = Clock::now();
   words->state.store(State::offered, std::memory_order_release);
   return true;
+}
+
+void PullOffer::await_in(Batch& batch) noexcept {
+  batch.await_default_stream(buffer_.location.device);
+  is_to_be_awaited_ = false;
+}
+
+Result PullOffer::await() noexcept {
+  is_to_be_awaited_ = false;
+  return wait_for_default_stream(buffer_.location.device);
 }
 
 void PullOffer::withdraw() noexcept {

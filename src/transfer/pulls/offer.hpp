@@ -18,6 +18,7 @@
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
 #include "transfer/message.hpp"
+#include "transfer/operation.hpp"
 #include "transfer/pulls/strided.hpp"
 #include "transfer/schemes/direct.hpp"
 
@@ -42,9 +43,14 @@ class PullOffer {
   PullOffer(const PullOffer&) = delete;
   PullOffer& operator=(const PullOffer&) = delete;
 
-  /// Adds it to the header. False, and nothing is offered, where the peer has not mapped the memory, another way is
-  /// sooner, or the program's default stream is still at work: nothing else says when the memory may be read.
-  bool secure(const Buffer& buffer, headers::Inbox& inbox, headers::Header& header) noexcept;
+  /// Adds it to the header. False, and nothing is offered, where the peer has not mapped the memory, or another way is
+  /// sooner. The memory may be read once the program's default stream has done its work: waits for that, or leaves that
+  /// to await_in() or await(), where the message has no more than so many bytes.
+  bool secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later, headers::Header& header) noexcept;
+  /// Is that left?
+  bool is_to_be_awaited() const noexcept { return is_to_be_awaited_; }
+  void await_in(Batch& batch) noexcept;
+  Result await() noexcept;
   /// The header has been sent.
   void release() noexcept { is_released_ = true; }
   void withdraw() noexcept;
@@ -74,7 +80,7 @@ class PullOffer {
   Buffer buffer_{};
   model::Pair pair_ = model::Pair::peer_gpu;
   schemes::DirectOffer copy_;  ///< what nobody has fetched
-  bool is_released_ = false, is_copied_ = false, is_over_ = false;
+  bool is_to_be_awaited_ = false, is_released_ = false, is_copied_ = false, is_over_ = false;
   unsigned polls_ = 0;
   Result result_ = Result::ok;
   Clock::time_point begun_{}, looked_{};

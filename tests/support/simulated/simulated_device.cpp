@@ -11,6 +11,7 @@
 
 #include "device/runtime.hpp"
 #include "pack/gpu/batch/issue.hpp"
+#include "pack/gpu/batch/pair_batch.hpp"
 #include "pack/gpu/plan/pair_plan.hpp"
 #include "pack/gpu_engine.hpp"
 #include "sequential_kernels.hpp"
@@ -154,6 +155,12 @@ struct Executor {
     });
   }
 
+  void operator()(const gpu::PairBatch& batch) {
+    const CheckedSpace space(fault);
+    const gpu::SequentialBlock<CheckedSpace> block{space};
+    for (std::uint32_t tile = 0; tile < batch.tiles(); ++tile) gpu::run_pair_batch_tile(batch, tile, block);
+  }
+
   void operator()(const gpu::OrderedPairWork& work) {
     const CheckedSpace space(fault);
     gpu::run_pair_tile(work, gpu::SequentialBlock<CheckedSpace>{space});
@@ -191,6 +198,34 @@ SimulatedContexts& contexts() {
 }
 
 /// Puts launches into a stream of a GPU, to be executed when somebody waits.
+class PairLaunches final : public gpu::PairSink {
+ public:
+  explicit PairLaunches(Stream& stream) : stream_(stream) {}
+
+  Status launch(const gpu::PlannedPair& planned, bool) override {
+    if (std::holds_alternative<std::monostate>(planned.launch)) return Status::ok;
+    ++counter(std::holds_alternative<gpu::ContiguousWork>(planned.launch) ? "copies" : "launches");
+    stream_.add([planned] {
+      Executor executor;
+      std::visit(executor, planned.launch);
+      return !executor.fault;
+    });
+    return Status::ok;
+  }
+  Status launch(const gpu::PairBatch& batch, bool) override {
+    ++counter("launches");
+    stream_.add([batch] {
+      Executor executor;
+      executor(batch);
+      return !executor.fault;
+    });
+    return Status::ok;
+  }
+
+ private:
+  Stream& stream_;
+};
+
 class Launches final : public gpu::LaunchSink {
  public:
   Launches(int device, Stream& stream) : device_(device), stream_(stream) {}
@@ -371,10 +406,7 @@ class SimulatedEngine final : public pack::GpuEngine {
   }
 
   pack::Ticket submit(std::span<const pack::PairJob> jobs, int device) noexcept override {
-    Status status = Status::ok;
-    for (const pack::PairJob& job : jobs) {
-      if (status == Status::ok) status = copy(job, device, nullptr);
-    }
+    const Status status = issue(jobs, device, nullptr);
     if (status == Status::ok) return {new Submission{{}, gpu::Before::unknown, false}, 0, device, status};
     stream_of(nullptr).finish();
     return {nullptr, 0, -1, status};
@@ -397,17 +429,7 @@ class SimulatedEngine final : public pack::GpuEngine {
   }
 
   Status copy(const pack::PairJob& job, int device, void* stream) noexcept override {
-    if (fails_now("run")) return Status::failed;
-    gpu::PlannedPair planned = gpu::plan_pair(planner_, job, device);
-    if (planned.out_of_memory) return Status::out_of_memory;
-    if (std::holds_alternative<std::monostate>(planned.launch)) return Status::ok;
-    ++counter(std::holds_alternative<gpu::ContiguousWork>(planned.launch) ? "copies" : "launches");
-    stream_of(stream).add([planned = std::move(planned)] {
-      Executor executor;
-      std::visit(executor, planned.launch);
-      return !executor.fault;
-    });
-    return Status::ok;
+    return issue({&job, 1}, device, stream);
   }
 
   void force_engine(const char* name) noexcept override { router_.force(gpu::engine_named(name)); }
@@ -418,6 +440,12 @@ class SimulatedEngine final : public pack::GpuEngine {
     gpu::Before before;
     bool tells = true;  ///< anything about engines
   };
+
+  Status issue(std::span<const pack::PairJob> jobs, int device, void* stream) {
+    if (fails_now("run")) return Status::failed;
+    PairLaunches launches(stream_of(stream));
+    return gpu::issue(planner_, jobs, device, launches);
+  }
 
   Status issue(std::span<const Job> jobs, int device, void* stream) {
     Launches launches(device, stream_of(stream));

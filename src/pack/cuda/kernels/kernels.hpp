@@ -5,6 +5,7 @@
 
 #include "pack/cuda/launch/tile_launch.hpp"
 #include "pack/gpu/batch/batch.hpp"
+#include "pack/gpu/batch/pair_batch.hpp"
 #include "pack/gpu/kernel/completion.hpp"
 #include "pack/gpu/plan/pair_plan.hpp"
 #include "pack/gpu/plan/plan.hpp"
@@ -21,5 +22,6 @@ cudaError_t launch(const BatchTable& batch, std::uint32_t tiles, const Queue& qu
 
 /// The same for a pair job.
 cudaError_t launch(const PairLaunch& work, const Queue& queue, const Completion& completion = {}) noexcept;
+cudaError_t launch(const PairBatch& batch, const Queue& queue, const Completion& completion = {}) noexcept;
 
 }  // namespace gapless::pack::gpu

@@ -26,6 +26,15 @@ __global__ void __launch_bounds__(threads_per_block)
   complete(completion);
 }
 
+__global__ void __launch_bounds__(threads_per_block)
+    pair_batch_kernel(const __grid_constant__ PairBatch batch, const __grid_constant__ Completion completion) {
+  let_next_kernel_start();
+  preload(completion);
+  wait_for_kernel_before();
+  run_pair_batch_tile(batch, blockIdx.x, DeviceBlock{});
+  complete(completion);
+}
+
 struct Launcher {
   const Queue& queue;
   const Completion& completion;
@@ -51,6 +60,10 @@ struct Launcher {
 
 cudaError_t launch(const PairLaunch& work, const Queue& queue, const Completion& completion) noexcept {
   return std::visit(Launcher{queue, completion}, work);
+}
+
+cudaError_t launch(const PairBatch& batch, const Queue& queue, const Completion& completion) noexcept {
+  return launch_tiles(pair_batch_kernel, batch, queue, completion);
 }
 
 }  // namespace gapless::pack::gpu

@@ -29,12 +29,13 @@ struct PairedLevel {
 };
 
 /// Level 0 walks the words of a block, the last level needs no count.
-struct RefinedPair {
+template <int most_levels>
+struct RefinedPairOf {
   using Index = std::uint32_t;
 
   PairPlace origin;
   int level_count;
-  PairedLevel levels[max_levels];
+  PairedLevel levels[most_levels];
 
   GAPLESS_HOST_DEVICE PairPlace place(Index word) const noexcept {
     Offset source = 0, destination = 0;
@@ -51,6 +52,10 @@ struct RefinedPair {
             origin.destination + static_cast<std::uintptr_t>(destination)};
   }
 };
+
+using RefinedPair = RefinedPairOf<max_levels>;
+/// What boxes on both sides come to; several of them fit into the parameters of one launch.
+using SmallPair = RefinedPairOf<4>;
 
 /// Two locators, one for each side.
 template <class Side, class Index_>
