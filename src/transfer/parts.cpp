@@ -59,7 +59,8 @@ Result run_together(Direction direction, std::span<const PackedPart> parts, int 
   for (const PackedPart& part : parts) {
     if (part.buffer == nullptr) continue;
     jobs.push_back(job_of(direction, part));
-    record(Scheme::oneshot, static_cast<std::size_t>(part.buffer->size()));
+    record(packed.kind == device::MemoryKind::device ? Scheme::device : Scheme::oneshot,
+           static_cast<std::size_t>(part.buffer->size()));
   }
   return result_of(engine->run_and_wait(jobs, gpu, reach_of(direction, packed.kind)));
 }

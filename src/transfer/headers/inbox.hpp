@@ -133,6 +133,8 @@ class Inbox {
   /// Where this process has introduced its exported pool; introduction_count where it has not.
   std::atomic<unsigned> introduction{introduction_count};
   ToldAllocations told;
+  /// Messages that this process packs before it offers that peer its memory again, and how many the next time.
+  std::atomic<std::uint32_t> pulls_put_off{0}, next_put_off{0};
   std::atomic<std::uint32_t> freed_seen{0};  ///< how many of the peer's freed allocations are unmapped here
 
   /// Makes sure that slots can be written. False where there is no memory for them.

@@ -13,6 +13,7 @@
 #include "base/settings.hpp"
 #include "device/device.hpp"
 #include "model/gpu.hpp"
+#include "model/model.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/headers/introductions.hpp"
@@ -65,6 +66,29 @@ void leave_words(PullWords* words) noexcept {
                                                                                           std::memory_order_release);
 }
 
+/// Is the next message packed, for that peer has let the last ones wait? Not where a scheme is forced.
+bool is_put_off(headers::Inbox& inbox) noexcept {
+  if (is_any_forced()) return false;
+  std::uint32_t left = inbox.pulls_put_off.load(std::memory_order_relaxed);
+  while (left != 0 && !inbox.pulls_put_off.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
+  }
+  return left != 0;
+}
+
+void put_off(headers::Inbox& inbox) noexcept {
+  constexpr std::uint32_t least = 16, most = 1024;
+  const std::uint32_t messages = std::clamp(inbox.next_put_off.load(std::memory_order_relaxed), least, most);
+  inbox.pulls_put_off.store(messages, std::memory_order_relaxed);
+  inbox.next_put_off.store(2 * messages, std::memory_order_relaxed);
+}
+
+/// Nothing else is sooner, as far as no table has measured something.
+bool is_chosen(const Buffer& buffer, model::Pair pair) noexcept {
+  const bool may_be_other = is_any_forced() || pair != model::Pair::peer_gpu || model::profile().measured != nullptr;
+  if (may_be_other) return choose_direct(buffer, pair);
+  return static_cast<std::size_t>(buffer.size()) >= schemes::least_direct_bytes;
+}
+
 bool is_within(const Buffer& buffer, const device::MemoryHandle& allocation) noexcept {
   const auto span = span_of(buffer.type->facts, buffer.count, buffer.type->extent);
   if (!span) return false;
@@ -94,12 +118,12 @@ bool PullOffer::may_be_pulled(const Buffer& buffer) const noexcept {
 
 bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later,
                        headers::Header& header) noexcept {
-  if (!may_be_pulled(buffer) || !choose_direct(buffer, model::Pair::peer_gpu)) return false;
+  if (!may_be_pulled(buffer) || !is_chosen(buffer, model::Pair::peer_gpu) || is_put_off(inbox)) return false;
   const auto description = describe(*buffer.type->layout);
   if (!description) return false;
   const auto* const first = static_cast<const std::byte*>(buffer.memory) + buffer.type->facts.true_lower_bound;
   const auto mapped = mapped_by(inbox, first);
-  if (!mapped || !choose_direct(buffer, mapped->pair) || !is_within(buffer, mapped->handle)) return false;
+  if (!mapped || !is_chosen(buffer, mapped->pair) || !is_within(buffer, mapped->handle)) return false;
   // Where a copy goes must be known before it is needed.
   headers::ExportedPool& pool = headers::own_exported_pool();
   if (!pool.is_there(buffer.location.device) || !headers::accepted_by(inbox, pool.handle())) return false;
@@ -173,6 +197,7 @@ void PullOffer::copy_out() noexcept {
   copy_.release();
   is_copied_ = true;
   copied_out.fetch_add(1, std::memory_order_relaxed);
+  put_off(*inbox_);
 }
 
 Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
@@ -181,6 +206,7 @@ Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
     const State state = words_->state.load(std::memory_order_acquire);
     if (state == State::done) {
       const auto bytes = static_cast<std::size_t>(buffer_.size());
+      inbox_->next_put_off.store(0, std::memory_order_relaxed);
       record(Scheme::direct, bytes);
       if (report_wanted()) report_moved(buffer_, Side::sender, Scheme::direct, bytes, untimed_ns);
       return end(Result::ok);

@@ -5,7 +5,8 @@
 // long in coming though it has posted its receive, for it may wait for something else meanwhile; so a sender that has
 // waited for a while claims the message back by that word, and packs it into exported memory (schemes/direct.hpp),
 // where the receiver finds it. So no sender waits for a receiver that waits for something else, and no thread is
-// needed.
+// needed. Receivers that let their senders wait are known after a few messages, which then are packed at once: a
+// program may wait for all of its sends before it looks at a receive.
 #pragma once
 
 #include <array>

@@ -34,7 +34,25 @@ void StagedArgument::describe(const std::vector<Part>& parts, Analysis analysis)
   }
 }
 
+/// -1 if they are not all memory of one.
+int StagedArgument::gpu_of_all() const noexcept {
+  int gpu = -1;
+  for (const transfer::PackedPart& part : parts_) {
+    if (part.buffer == nullptr) continue;
+    const device::Location& location = part.buffer->location;
+    if (location.is_cpu_addressable() || (gpu >= 0 && location.device != gpu)) return -1;
+    gpu = location.device;
+  }
+  return gpu;
+}
+
 void StagedArgument::choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory, bool meets_contiguous) {
+  const bool may_pack = may_pack_host_memory && is_described_ && !is_opaque_;
+  if (runtime::library_reads_gpu_memory() && may_pack && !keep_datatypes && bytes_ > 0 && !is_contiguous()) {
+    gpu_of_library_ = gpu_of_all();
+    is_staged_ = gpu_of_library_ >= 0 && choose_datatypes(false);
+    if (is_staged_) return;
+  }
   if (is_opaque_ || (gpu_ < 0 && (!may_pack_host_memory || !is_described_))) return;
   if (gpu_ < 0 && (stays_whole_ && !is_received(kind))) return;
   if (gpu_ < 0 && !is_worth_packing(meets_contiguous)) return;
@@ -94,6 +112,11 @@ void StagedArgument::measure_span() noexcept {
 
 Result StagedArgument::allocate() noexcept {
   const auto bytes = static_cast<std::size_t>(bytes_);
+  if (gpu_of_library_ >= 0) {
+    packed_ = transfer::PoolBuffer(device::MemoryKind::device, gpu_of_library_, bytes);
+    location_ = {device::MemoryKind::device, gpu_of_library_};
+    return packed_ ? Result::ok : Result::out_of_memory;
+  }
   if (span_ > 0) {
     spread_ = transfer::PoolBuffer(device::MemoryKind::host, -1, static_cast<std::size_t>(span_));
     if (!spread_) return Result::out_of_memory;

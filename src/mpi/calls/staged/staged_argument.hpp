@@ -1,6 +1,7 @@
 // Memory that an argument of a call names, packed into host memory: for calls that are the library's own from beginning
 // to end, such as collectives. GPU memory that the library cannot read is packed of necessity, noncontiguous host
-// memory where that is faster.
+// memory where that is faster. Noncontiguous GPU memory that the library does read is packed in GPU memory, by one
+// launch: libraries move such memory block by block.
 //
 // An argument is a list of parts (address, count, datatype), one for each process where the call has counts for each.
 // Staged, the parts lie packed one behind the other. The library is given the counts of the program and, where a
@@ -58,6 +59,7 @@ class StagedArgument {
  private:
   static constexpr auto nowhere = static_cast<std::size_t>(-1);
 
+  int gpu_of_all() const noexcept;
   bool is_worth_packing(bool meets_contiguous) const noexcept;
   bool choose_datatypes(bool keep);
   void measure_span() noexcept;
@@ -77,6 +79,7 @@ class StagedArgument {
   transfer::PoolBuffer spread_;  ///< operands of a datatype that is kept, with its gaps
   device::Location location_;
   int gpu_ = -1;
+  int gpu_of_library_ = -1;   ///< that of all parts, where the library reads it
   bool is_described_ = true;  ///< all that counts anything
   bool is_opaque_ = false;    ///< some datatype is not understood
   bool stays_whole_ = false;  ///< a long part whose packed bytes the library must not cut
