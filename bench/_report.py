@@ -17,6 +17,14 @@ def processor():
     return platform.machine()
 
 
+def gpus():
+    """The machine's GPUs, as its result files name it."""
+    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    names = subprocess.run(query, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")
+    names = [name.strip() for name in names if name.strip()]
+    return names[0] if len(names) == 1 else f"{len(names)} {names[0]}"
+
+
 def commit():
     return subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=SOURCE, stdout=subprocess.PIPE, text=True

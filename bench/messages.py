@@ -3,10 +3,11 @@
 
     bench/messages.py BUILD_DIRECTORY [--memory gpu|host] [--mpi NAME] [--scheme NAME]... [--aware PREFIX] ...
 
-Each scheme is forced, and "chosen" is what gapless chooses; "the library alone" is without gapless. With --aware, the
-same on an Open MPI that reads GPU memory, where peers run too: "by hand" packs by the driver's two-dimensional copies
-and sends contiguous messages, and "copy" is a copy of as many contiguous bytes within a GPU. Each is a job of its own.
-Writes bench/results/messages_<memory>.json.
+Each scheme is forced, and "chosen" is what gapless chooses; "ready" is the same with GAPLESS_RESIDENT=ready, and "the
+library alone" is without gapless. With --aware, the same on an Open MPI that reads GPU memory, whose contiguous
+messages are what others are compared with, and where peers run too: "by hand" packs by the driver's two-dimensional
+copies and sends contiguous messages, and "copy" is a copy of as many contiguous bytes within a GPU. Each is a job of
+its own. Writes bench/results/messages_<memory>.json.
 """
 
 import json
@@ -16,17 +17,32 @@ import subprocess
 import sys
 
 import _arguments
-from _report import report
+from _report import gpus, processor, report
 from host_pack import cache_variable
 
-SIZES = [1 << 10, 64 << 10, 1 << 20, 16 << 20, 128 << 20, 512 << 20]
+KIB, MIB = 1 << 10, 1 << 20
+SIZES = [KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 128 * MIB]
 CONTIGUOUS = 0
-BLOCKS = [64, 4096]
+BLOCKS = [8, 16, 32, 64, 128, 4096]
+# Of schemes that are forced, to see what the choice misses.
+FORCED_SIZES, FORCED_BLOCKS = [KIB, 64 * KIB, MIB, 16 * MIB], [CONTIGUOUS, 64, 4096]
+SHORT = 16 * KIB
 SCHEMES = {"gpu": ["oneshot", "staged", "pipelined", "direct"], "host": ["native", "packed"]}
-CHOSEN, ALONE, BY_HAND, COPY = "chosen", "the library alone", "by hand", "copy"
+CHOSEN, READY, ALONE, BY_HAND, COPY = "chosen", "ready", "the library alone", "by hand", "copy"
+SETTINGS = {CHOSEN: [], READY: ["GAPLESS_RESIDENT=ready"]}
 WITHOUT_GAPLESS = {ALONE: "datatype", BY_HAND: "by_hand", COPY: "copy"}
 LAUNCH = {"mpich": [], "openmpi": ["--oversubscribe", "--mca", "pml", "ob1"]}
 AWARE = "GPU-aware Open MPI"
+# (bytes from, below), blocks, at most so many times a contiguous message of the GPU-aware library.
+MOST_TIMES = [
+    ((KIB, 256 * KIB), (CONTIGUOUS, 128, 4096), 1.35),
+    ((256 * KIB, 4 * MIB + 1), (CONTIGUOUS, 128, 4096), 1.25),
+    ((4 * MIB + 1, 1 << 40), (CONTIGUOUS, 128, 4096), 1.12),
+    ((4 * MIB + 1, 1 << 40), (64,), 1.25),
+    ((4 * MIB + 1, 1 << 40), (32,), 1.7),
+    ((4 * MIB + 1, 1 << 40), (8, 16), 2.2),
+]
+MOST_TIMES_READY, AS_GOOD_AS_THE_BEST, OF_THE_GRID = 0.85, 1.1, 0.85
 
 
 def run(build, mpi, prefix, memory, way, cases):
@@ -36,8 +52,8 @@ def run(build, mpi, prefix, memory, way, cases):
         environment["OPAL_PREFIX"] = str(prefix)  # where it is, which may not be where it was installed
     environment["LD_LIBRARY_PATH"] = f"{prefix}/lib:{environment.get('LD_LIBRARY_PATH', '')}"
     settings = [] if way in WITHOUT_GAPLESS else [f"LD_PRELOAD={build}/lib/libgapless.so"]
-    if way not in WITHOUT_GAPLESS and way != CHOSEN:
-        settings.append(f"GAPLESS_SCHEME={way}")
+    if way not in WITHOUT_GAPLESS:
+        settings += SETTINGS.get(way, [f"GAPLESS_SCHEME={way}"])
     words = [WITHOUT_GAPLESS.get(way, "datatype"), *(f"{bytes_}:{block}" for bytes_, block in cases)]
     program = [str(build / "bin" / f"messages_{mpi}"), memory, *words]
     command = [f"{prefix}/bin/mpiexec", "-n", "2", *LAUNCH[mpi], "env", *settings, *program]
@@ -80,6 +96,72 @@ def rows_of(measured, cases, mpi, memory):
         }
 
 
+def asked_of(way, cases):
+    """Without gapless a GPU-aware library takes noncontiguous messages block by block: minutes for long ones."""
+    if way == ALONE:
+        return [
+            (bytes_, block) for bytes_, block in cases if block in (CONTIGUOUS, 4096) and (not block or bytes_ <= MIB)
+        ]
+    if way == READY:
+        return [(bytes_, block) for bytes_, block in cases if bytes_ <= SHORT]
+    if way in (CHOSEN, BY_HAND):
+        return cases
+    return [(bytes_, block) for bytes_, block in cases if bytes_ in FORCED_SIZES and block in FORCED_BLOCKS]
+
+
+def bar(library, name, asks, figures, most):
+    """`figures`: what each case came to, by name."""
+    if not figures:
+        return []
+    worst = max(figures, key=figures.get)
+    return [
+        {
+            "name": f"{name}, {library}",
+            "asks": asks,
+            "figure": f"{figures[worst]:.2f} ({worst})",
+            "holds": figures[worst] <= most,
+        }
+    ]
+
+
+def name_of(bytes_, block):
+    return f"{text_of(bytes_)}, {f'{block} B' if block else 'contiguous'}"
+
+
+def bars(measured, references):
+    """Of one library; `references`: a contiguous message of so many bytes on the library that reads GPU memory."""
+    library, ways = measured
+    for (least, below), blocks, most in MOST_TIMES:
+        figures = {
+            name_of(bytes_, block): us / references[bytes_]
+            for (bytes_, block), us in ways[CHOSEN].items()
+            if least <= bytes_ < below and block in blocks and bytes_ in references
+        }
+        words = " and ".join(f"{block} B" if block else "contiguous" for block in blocks)
+        sizes = f"below {text_of(below)}" if below < 4 * MIB else "to 4 MiB" if least < 4 * MIB else "above 4 MiB"
+        asks = f"at most {most} times a contiguous message of the GPU-aware library"
+        yield from bar(library, f"GPU messages {sizes}, {words}", asks, figures, most)
+    ready = {
+        name_of(bytes_, block): us / references[bytes_]
+        for (bytes_, block), us in ways.get(READY, {}).items()
+        if bytes_ in references
+    }
+    asks = f"at most {MOST_TIMES_READY} times a contiguous message of the GPU-aware library"
+    yield from bar(library, "GPU messages to 16 KiB, buffers ready", asks, ready, MOST_TIMES_READY)
+    forced = [us for way, us in ways.items() if way not in (CHOSEN, READY, *WITHOUT_GAPLESS)]
+    grid = [case for case in ways[CHOSEN] if any(case in us for us in forced)]
+    good = sum(
+        ways[CHOSEN][case] <= AS_GOOD_AS_THE_BEST * min(us[case] for us in forced if case in us) for case in grid
+    )
+    if grid:
+        yield {
+            "name": f"the choice among schemes for GPU messages, {library}",
+            "asks": f"within 10 % of the best forced scheme in {OF_THE_GRID:.0%} of the grid, without a calibration",
+            "figure": f"{good} of {len(grid)}",
+            "holds": good >= OF_THE_GRID * len(grid),
+        }
+
+
 def main():
     parser = _arguments.parser(__doc__, LAUNCH)
     parser.add_argument("--memory", choices=sorted(SCHEMES), default="gpu")
@@ -92,7 +174,7 @@ def main():
     cases = [(bytes_, block) for bytes_ in SIZES if bytes_ <= options.most_bytes for block in [CONTIGUOUS, *BLOCKS]]
     cases = [(bytes_, block) for bytes_, block in cases if block < bytes_]
     schemes = SCHEMES[options.memory] if options.scheme is None else options.scheme
-    peers = [*schemes, *([ALONE] if options.alone else [])]
+    peers = [*([READY] if options.memory == "gpu" else []), *schemes, *([ALONE] if options.alone else [])]
     libraries = [
         (mpi, mpi, cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX"), peers)
         for mpi in options.mpi or LAUNCH
@@ -100,20 +182,24 @@ def main():
     ]
     if options.aware:
         libraries.append((AWARE, "openmpi", options.aware.resolve(), [*schemes, "device", ALONE, BY_HAND, COPY]))
-    rows = []
+    rows, all_measured = [], []
     for name, mpi, prefix, peers in libraries:
         ways = [CHOSEN, *peers]
         measured = {}
         for way in ways:
-            # Without gapless a GPU-aware library takes noncontiguous messages block by block: minutes for long ones.
-            asked = [case for case in cases if way != ALONE or case[1] == CONTIGUOUS or case[0] <= 1 << 16]
-            measured[way] = run(build, mpi, prefix, options.memory, way, asked)
+            measured[way] = run(build, mpi, prefix, options.memory, way, asked_of(way, cases))
+        all_measured.append((name, measured))
         print(f"{name}, {options.memory} memory")
         print(table(measured, cases, ways))
         rows += rows_of(measured, cases, name, options.memory)
     if not rows:
         sys.exit(f"no program messages_<mpi> is built in {options.build}")
-    report("messages", rows, [], not options.no_write, file_name=f"messages_{options.memory}")
+    machine = gpus() if options.memory == "gpu" else processor()
+    references = {}
+    if options.aware:
+        references = {bytes_: us for (bytes_, block), us in all_measured[-1][1][ALONE].items() if block == CONTIGUOUS}
+    results = [found for measured in all_measured for found in bars(measured, references)]
+    report("messages", rows, results, not options.no_write, machine=machine, file_name=f"messages_{options.memory}")
 
 
 if __name__ == "__main__":

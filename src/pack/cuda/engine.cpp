@@ -159,6 +159,7 @@ Status submit(std::span<const Job> jobs, int device, Reach reach, ContextState& 
   Route& route = submission.route;
   cudaStream_t queue = waiting.queue;
   submission.queue = nullptr;
+  submission.completes = false;
   if (route.engine == Engine::copies) {
     if (have_issued(route, queue)) {
       submission.queue = queue;
