@@ -45,6 +45,19 @@ def gpu_messages_table(results: list[dict]) -> str:
     return "\n\n".join(tables) or NOT_MEASURED
 
 
+def gpu_halos_table(results: list[dict]) -> str:
+    """Halo exchanges of GPU memory, all libraries in one table."""
+    found = rows_of(results, "halo")
+    if not found:
+        return NOT_MEASURED
+    cells = table_beside_peers(
+        found,
+        ["library", "form", "box"],
+        lambda case: [case["library"], case["form"], f"{case['points']}³, {case['width']} wide"],
+    )
+    return f"{machine_name(found[0][0])}, commit {found[0][0]['commit']}, microseconds:\n\n{cells}"
+
+
 def host_messages_table(results: list[dict]) -> str:
     """Messages in host memory between two processes of a node: a table for each MPI library."""
     all_of = rows_of(results, "host_messages")
