@@ -148,9 +148,9 @@ class Receiving {
     outcome.begin(name(plan_.receive));
     const bool worked = note_return(outcome, plan_, code_);
     if (plan_.is_erroneous()) {
-      if (code_ == MPI_SUCCESS) status_.note(outcome);
+      if (code_ == MPI_SUCCESS) status_.note(outcome, plan_.in);
     } else {
-      status_.expect(outcome, partner_.rank, plan_.tag, plan_.out.bytes);
+      status_.expect(outcome, partner_.rank, plan_.tag, plan_.out.bytes, plan_.in);
     }
     const Buffer sent(plan_.out, data_of(plan_, partner_.world_rank), small_room);
     note_received(outcome, plan_, buffer_, sent.stream(), !worked);
@@ -248,9 +248,9 @@ void note_exchange(Outcome& outcome, const Case& plan, const Partner& partner, i
                    const Buffer& into, const Side& sent_side) {
   const bool worked = note_return(outcome, plan, code);
   if (!plan.is_erroneous())
-    status.expect(outcome, partner.rank, plan.tag, sent_side.bytes);
+    status.expect(outcome, partner.rank, plan.tag, sent_side.bytes, plan.in);
   else if (code == MPI_SUCCESS)
-    status.note(outcome);
+    status.note(outcome, plan.in);
   const Buffer sent(sent_side, data_of(plan, partner.world_rank), small_room);
   note_received(outcome, plan, into, sent.stream(), !worked);
 }
