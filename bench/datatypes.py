@@ -5,9 +5,10 @@
 
 Each type is made, used by MPI_Pack 1, 10 or 100 times and freed, through the program's names and through the library's
 own in turn, in one process. Small types are timed over their whole life; of huge ones, which the library takes longer
-to make than to use, the uses and MPI_Type_free are. Each row is measured in several processes, and the one with the
+to make than to use, the uses and MPI_Type_free are. Small types are measured in several processes, and the one with the
 median ratio is reported. In further processes gapless is made to analyse each type at its first use, which is timed
-against the second. Writes bench/results/types.json.
+against the second. Times are those that the thread itself has run, so other programs of the machine hardly count.
+Writes bench/results/types.json.
 """
 
 import json
@@ -51,8 +52,9 @@ def as_row(mpi, measured):
     return row
 
 
-def analysis_rows(build, mpi, only, processes):
-    runs = [run(build, mpi, only, "--analysis", "yes", GAPLESS_SCHEME="packed") for _ in range(processes)]
+def analysis_rows(build, mpi, only, kind, processes):
+    arguments = ("--kind", kind, "--analysis", "yes")
+    runs = [run(build, mpi, only, *arguments, GAPLESS_SCHEME="packed") for _ in range(processes)]
     for same in zip(*runs, strict=True):
         usual = sorted(same, key=lambda measured: measured["analysis_us"])[processes // 2]
         case = {"type": usual["type"], "analysis": True, "library": mpi, "blocks": usual["blocks"]}
@@ -62,9 +64,9 @@ def analysis_rows(build, mpi, only, processes):
         yield {"case": case, "value": round(usual["analysis_us"], 3), "unit": "us", "bound": 0, "peers": {}}
 
 
-def rows_of(build, mpi, only, processes):
+def rows_of(build, mpi, only, kind, processes):
     """For each row, that of the process with the median ratio."""
-    runs = [[as_row(mpi, measured) for measured in run(build, mpi, only)] for _ in range(processes)]
+    runs = [[as_row(mpi, measured) for measured in run(build, mpi, only, "--kind", kind)] for _ in range(processes)]
     return [sorted(same, key=ratio)[processes // 2] for same in zip(*runs, strict=True)]
 
 
@@ -131,15 +133,18 @@ def print_table(rows):
 def main():
     parser = _arguments.parser(__doc__, LAUNCH)
     parser.add_argument("--only", default="", help="only types whose name contains this")
-    parser.add_argument("--processes", type=int, default=3, metavar="N", help="processes a row is measured in (3)")
+    parser.add_argument(
+        "--processes", type=int, default=3, metavar="N", help="processes a small type is measured in (3)"
+    )
     options = parser.parse_args()
     build = options.build.resolve()
     rows = []
     for mpi in options.mpi or LAUNCH:
         if not (build / "bin" / f"datatypes_{mpi}").exists():
             sys.exit(f"datatypes_{mpi} is not built in {options.build}")
-        rows += rows_of(build, mpi, options.only, options.processes)
-        rows += analysis_rows(build, mpi, options.only, options.processes)
+        for kind, processes in (("small", options.processes), ("huge", 1)):
+            rows += rows_of(build, mpi, options.only, kind, processes)
+            rows += analysis_rows(build, mpi, options.only, kind, processes)
     print_table(rows)
     report("types", rows, list(bars(rows)), not options.no_write)
 

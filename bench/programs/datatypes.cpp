@@ -2,10 +2,11 @@
 // through the names that the program uses and through the library's own symbols in turn. Run it with gapless preloaded.
 // Prints one JSON line per type and number of uses.
 //
-//   datatypes [--only TEXT] [--uses N] [--huge-samples N] [--analysis yes]
+//   datatypes [--only TEXT] [--kind small|huge] [--uses N] [--analysis yes]
 //
 // Small types are timed over their whole life, huge ones from the first use to the end of MPI_Type_free: the library
-// takes longer to make them than to use them. Packed bytes are compared with a list of this program's own.
+// takes longer to make them than to use them. Packed bytes are compared with a list of this program's own. Nothing here
+// waits for another process, so what is measured is the thread's own time.
 //
 // With --analysis and GAPLESS_SCHEME=packed, by which gapless analyses at the first use: what that use takes more than
 // the next one, and how much memory.
@@ -61,11 +62,11 @@ struct Run {
 
 /// One type: how it is made, and the bytes it names, in order.
 struct Subject {
-  std::string name;
-  std::size_t blocks;
-  bool is_huge;
-  std::function<MPI_Datatype(const Functions&)> make;
-  std::vector<Run> runs;
+  std::string name{};
+  std::size_t blocks = 0;
+  bool is_huge = false;
+  std::function<MPI_Datatype(const Functions&)> make{};
+  std::vector<Run> runs{};
   std::size_t list_bytes = 0;  ///< of the arrays that the constructor is given
 
   std::size_t size() const {
@@ -81,7 +82,7 @@ struct Subject {
 };
 
 Subject vector_of_100() {
-  Subject subject{"vector of 100", 100, false, {}, {}};
+  Subject subject{.blocks = 100};
   subject.make = [](const Functions& mpi) {
     MPI_Datatype type;
     mpi.vector(100, 1, 2, MPI_DOUBLE, &type);
@@ -92,7 +93,7 @@ Subject vector_of_100() {
 }
 
 Subject subarray_of_three_dimensions() {
-  Subject subject{"3-D subarray 16^3 of 64^3", 256, false, {}, {}};
+  Subject subject{.blocks = 256};
   subject.make = [](const Functions& mpi) {
     const int sizes[] = {64, 64, 64}, subsizes[] = {16, 16, 16}, starts[] = {1, 2, 3};
     MPI_Datatype type;
@@ -106,7 +107,7 @@ Subject subarray_of_three_dimensions() {
 }
 
 Subject struct_of_four() {
-  Subject subject{"struct of 4", 3, false, {}, {{0, 8}, {16, 8}, {32, 3}}};
+  Subject subject{.blocks = 3, .runs = {{0, 8}, {16, 8}, {32, 3}}};
   subject.make = [](const Functions& mpi) {
     const int lengths[] = {1, 1, 1, 3};
     const MPI_Aint displacements[] = {0, 16, 20, 32};
@@ -119,7 +120,7 @@ Subject struct_of_four() {
 }
 
 Subject irregular_indexed_block() {
-  Subject subject{"irregular indexed_block of 1000", 1000, false, {}, {}};
+  Subject subject{.blocks = 1000};
   auto displacements = std::make_shared<std::vector<int>>();
   std::mt19937 random(1);
   int next = 0;
@@ -136,8 +137,8 @@ Subject irregular_indexed_block() {
   return subject;
 }
 
-Subject indexed(std::size_t blocks, const char* name) {
-  Subject subject{name, blocks, true, {}, {}, 8 * blocks};
+Subject indexed(std::size_t blocks) {
+  Subject subject{.blocks = blocks, .is_huge = true, .list_bytes = 8 * blocks};
   auto lengths = std::make_shared<std::vector<int>>();
   auto displacements = std::make_shared<std::vector<int>>();
   std::mt19937 random(2);
@@ -159,7 +160,7 @@ Subject indexed(std::size_t blocks, const char* name) {
 
 Subject struct_of_a_million() {
   constexpr std::size_t fields = 1000000;
-  Subject subject{"struct of 10^6 fields", fields, true, {}, {}, fields * (4 + 8 + sizeof(MPI_Datatype))};
+  Subject subject{.blocks = fields, .is_huge = true, .list_bytes = fields * (4 + 8 + sizeof(MPI_Datatype))};
   auto displacements = std::make_shared<std::vector<MPI_Aint>>();
   auto types = std::make_shared<std::vector<MPI_Datatype>>();
   std::mt19937 random(3);
@@ -180,14 +181,21 @@ Subject struct_of_a_million() {
   return subject;
 }
 
-std::vector<std::function<Subject()>> subjects() {
-  return {vector_of_100,
-          subarray_of_three_dimensions,
-          struct_of_four,
-          irregular_indexed_block,
-          [] { return indexed(1000000, "indexed, 10^6 blocks"); },
-          [] { return indexed(10000000, "indexed, 10^7 blocks"); },
-          struct_of_a_million};
+/// Made only if it is measured: a huge one takes a second.
+struct SubjectMaker {
+  std::string name;
+  bool is_huge;
+  std::function<Subject()> make;
+};
+
+std::vector<SubjectMaker> subjects() {
+  return {{"vector of 100", false, vector_of_100},
+          {"3-D subarray 16^3 of 64^3", false, subarray_of_three_dimensions},
+          {"struct of 4", false, struct_of_four},
+          {"irregular indexed_block of 1000", false, irregular_indexed_block},
+          {"indexed, 10^6 blocks", true, [] { return indexed(1000000); }},
+          {"indexed, 10^7 blocks", true, [] { return indexed(10000000); }},
+          {"struct of 10^6 fields", true, struct_of_a_million}};
 }
 
 /// The memory that a type is packed from, and what it is packed to.
@@ -231,7 +239,7 @@ void verify(const Subject& subject, const Functions& mpi, int uses, Buffers& buf
   mpi.free(&type);
 }
 
-double now() { return MPI_Wtime(); }
+double now() { return gapless::bench::thread_seconds(); }
 
 double median(std::vector<double>& values) {
   std::sort(values.begin(), values.end());
@@ -262,15 +270,27 @@ std::pair<Times, Times> measure_small(const Subject& subject, const Functions& n
       mpi.free(&type);
     };
   };
-  const auto timings =
-      gapless::bench::measure({{"gapless", life(program)}, {"native", life(native)}}, 301, uses == 100 ? 1e-3 : 2e-4);
+  const auto timings = gapless::bench::measure({{"gapless", life(program)}, {"native", life(native)}}, 301,
+                                               uses == 100 ? 1e-3 : 2e-4, gapless::bench::thread_seconds);
   std::vector<double> frees, native_frees;
-  for (int sample = 0; sample < 101; ++sample) {
-    frees.push_back(free_seconds(subject, program, uses, buffers));
-    native_frees.push_back(free_seconds(subject, native, uses, buffers));
+  // Each begins in turn: who frees finds the heap as the one before has left it.
+  for (int sample = 0; sample < 202; ++sample) {
+    const bool is_native = (sample + sample / 2) % 2 == 1;
+    (is_native ? native_frees : frees).push_back(free_seconds(subject, is_native ? native : program, uses, buffers));
   }
   return {{timings[0].median, median(frees)}, {timings[1].median, median(native_frees)}};
 }
+
+/// So many samples of what is huge that they take a second or two, and at least three.
+class HugeSamples {
+ public:
+  bool are_enough() const { return count_ >= 15 || (count_ >= 3 && now() - start_ > 2); }
+  int next() { return count_++; }
+
+ private:
+  double start_ = now();
+  int count_ = 0;
+};
 
 /// Resident memory of the process, now and at the highest since the mark was reset, in bytes.
 double status_field(const char* name) {
@@ -293,10 +313,10 @@ Times measure_huge_once(const Subject& subject, const Functions& mpi, int uses, 
   return {end - start, end - before_free, status_field("VmHWM") - memory};
 }
 
-std::pair<Times, Times> measure_huge(const Subject& subject, const Functions& native, int uses, Buffers& buffers,
-                                     int samples) {
+std::pair<Times, Times> measure_huge(const Subject& subject, const Functions& native, int uses, Buffers& buffers) {
   std::vector<Times> all[2];
-  for (int sample = 0; sample < samples; ++sample) {
+  for (HugeSamples samples; !samples.are_enough();) {
+    const int sample = samples.next();
     for (int turn = 0; turn < 2; ++turn) {
       const int who = (sample + turn) % 2;
       all[who].push_back(measure_huge_once(subject, who == 0 ? program : native, uses, buffers));
@@ -327,9 +347,12 @@ void print(const Subject& subject, int uses, const Times& gapless, const Times& 
 }
 
 /// The first use, less the second one. Precondition: the first one analyses.
-void measure_analysis(const Subject& subject, Buffers& buffers, int samples) {
+void measure_analysis(const Subject& subject, Buffers& buffers) {
+  constexpr int small_samples = 301;
   std::vector<double> seconds, memory;
-  for (int sample = 0; sample < samples; ++sample) {
+  HugeSamples huge;
+  while (subject.is_huge ? !huge.are_enough() : seconds.size() < small_samples) {
+    huge.next();
     MPI_Datatype type = made(subject, program);
     std::ofstream("/proc/self/clear_refs") << "5";
     const double before = status_field("VmRSS"), start = now();
@@ -350,39 +373,61 @@ void measure_analysis(const Subject& subject, Buffers& buffers, int samples) {
   std::fflush(stdout);
 }
 
+struct Options {
+  std::string only, kind;
+  int uses = 0;
+  bool is_analysis = false;
+
+  bool want(const SubjectMaker& subject) const {
+    const bool is_of_kind = kind.empty() || (kind == "huge") == subject.is_huge;
+    return is_of_kind && subject.name.find(only) != std::string::npos;
+  }
+  /// A hundred uses of the hugest take longer than all the rest.
+  bool want(const Subject& subject, int number) const {
+    constexpr std::size_t hugest = 10000000;
+    return (uses == 0 || uses == number) && !(number == 100 && subject.blocks == hugest);
+  }
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::strcmp(argv[i], "--only") == 0) options.only = argv[i + 1];
+    if (std::strcmp(argv[i], "--kind") == 0) options.kind = argv[i + 1];
+    if (std::strcmp(argv[i], "--uses") == 0) options.uses = std::atoi(argv[i + 1]);
+    if (std::strcmp(argv[i], "--analysis") == 0) options.is_analysis = true;
+  }
+  return options;
+}
+
+void measure_uses(const Subject& subject, const Functions& native, const Options& options, Buffers& buffers) {
+  verify(subject, program, 10, buffers);
+  verify(subject, native, 1, buffers);
+  for (const int uses : {1, 10, 100}) {
+    if (!options.want(subject, uses)) continue;
+    if (!subject.is_huge) verify(subject, program, uses, buffers);
+    const auto [gapless, by_library] =
+        subject.is_huge ? measure_huge(subject, native, uses, buffers) : measure_small(subject, native, uses, buffers);
+    print(subject, uses, gapless, by_library);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  const char* only = "";
-  int only_uses = 0, huge_samples = 3;
-  bool is_analysis = false;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--only") == 0) only = argv[i + 1];
-    if (std::strcmp(argv[i], "--uses") == 0) only_uses = std::atoi(argv[i + 1]);
-    if (std::strcmp(argv[i], "--analysis") == 0) is_analysis = true;
-    if (std::strcmp(argv[i], "--huge-samples") == 0) huge_samples = std::atoi(argv[i + 1]);
-  }
+  const Options options = parse(argc, argv);
   const Functions native = native_functions();
-  for (const auto& subject_of : subjects()) {
-    const Subject subject = subject_of();
-    if (subject.name.find(only) == std::string::npos) continue;
+  for (const SubjectMaker& maker : subjects()) {
+    if (!options.want(maker)) continue;
+    Subject subject = maker.make();
+    subject.name = maker.name;
     Buffers buffers(subject);
-    if (is_analysis) {
+    if (options.is_analysis) {
       verify(subject, program, 2, buffers);
-      measure_analysis(subject, buffers, subject.is_huge ? huge_samples : 301);
-      continue;
-    }
-    for (const int uses : {1, 10, 100}) {
-      if (only_uses != 0 && uses != only_uses) continue;
-      if (!subject.is_huge || uses == 10) {
-        verify(subject, program, std::max(uses, 10), buffers);
-        verify(subject, native, 1, buffers);
-      }
-      const int samples = uses == 100 ? 1 : huge_samples;
-      const auto [gapless, by_library] = subject.is_huge ? measure_huge(subject, native, uses, buffers, samples)
-                                                         : measure_small(subject, native, uses, buffers);
-      print(subject, uses, gapless, by_library);
+      measure_analysis(subject, buffers);
+    } else {
+      measure_uses(subject, native, options, buffers);
     }
   }
   MPI_Finalize();

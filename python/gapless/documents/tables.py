@@ -97,7 +97,7 @@ def halo_sentence(results: list[dict]) -> str:
 
 def types_table(results: list[dict]) -> str:
     """What a datatype's life or its uses cost, over what they cost in the library, by the number of uses."""
-    cells: dict[tuple[str, str], list[str]] = {}
+    ratios: dict[tuple[str, str], dict[str, str]] = {}
     heads = ["datatype", "library"]
     found = [(result, row) for result, row in rows_of(results, "types") if "uses" in row["case"]]
     for _, row in found:
@@ -105,11 +105,12 @@ def types_table(results: list[dict]) -> str:
         head = f"{case['uses']} uses" if case["uses"] > 1 else "1 use"
         if head not in heads:
             heads.append(head)
-        line = cells.setdefault((case["type"], case["library"]), [case["type"], case["library"]])
-        line.append(f"{row['value'] / row['bound']:.2f}")
+        ratios.setdefault((case["type"], case["library"]), {})[head] = f"{row['value'] / row['bound']:.2f}"
     if not found:
         return NOT_MEASURED
-    return f"On {machines(found)}:\n\n" + markdown(heads, list(cells.values()))
+    # Of the hugest types a hundred uses are not measured.
+    lines = [[*case, *(measured.get(head, "") for head in heads[2:])] for case, measured in ratios.items()]
+    return f"On {machines(found)}:\n\n" + markdown(heads, lines)
 
 
 def readme(results: list[dict]) -> str:

@@ -185,6 +185,7 @@ bool entries_are_disjoint(const Layout& layout) {
 
 bool nests(const Layout& layout) {
   if (!entries_are_disjoint(layout)) return false;
+  if (layout.modes.empty()) return true;
   Layout core = layout;
   core.modes.clear();
   core.size = core.core_size;
@@ -282,6 +283,7 @@ std::optional<bool> compare_runs(const Layout& layout) {
 
 bool is_injective(const Layout& layout, Mode outer) {
   if (layout.is_empty() || outer.count == 0) return true;
+  if (outer.count == 1) return is_shown_injective(layout) || compare_runs(layout).value_or(false);
   Layout repeated = layout;
   try {
     build::repeat_in_place(repeated, outer.count, outer.stride);
@@ -289,7 +291,7 @@ bool is_injective(const Layout& layout, Mode outer) {
   } catch (const std::overflow_error&) {
     return false;
   }
-  return is_shown_injective(repeated) || compare_runs(repeated).value_or(false);
+  return is_injective(repeated, {1, 0});
 }
 
 }  // namespace gapless::layout

@@ -58,12 +58,10 @@ class Extremes {
     least_ = std::min({least_, first, last});
     greatest_ = std::max({greatest_, first, last});
   }
-  Bounds bounds_of(const Datatype& child) const {
-    Bounds bounds;
-    if (least_ > greatest_) return bounds;
+  void add_to(Bounds& bounds, const Datatype& child) const {
+    if (least_ > greatest_) return;
     bounds.add(child, 1, least_);
     bounds.add(child, 1, greatest_);
-    return bounds;
   }
 
  private:
@@ -88,7 +86,8 @@ class BlockList {
       is_uniform = is_uniform && (common == 0 || common == n);
       if (common == 0) common = n;
     }
-    const Bounds bounds = extremes.bounds_of(child_);
+    Bounds bounds;
+    extremes.add_to(bounds, child_);
     if (child_.layout->is_empty()) return with_bounds(empty(), bounds);
     checked::multiply(elements, child_.size());
     if (repeats_contiguously(child_)) return with_bounds(as_runs(length, displacement), bounds);
@@ -223,42 +222,63 @@ Datatype hindexed_block(Offset block_length, Numbers displacements_bytes, const 
 
 namespace {
 
-template <class ChildOf>
-Datatype structure_of(Numbers block_lengths, Numbers displacements_bytes, std::size_t count, ChildOf child_of) {
-  require_size_of_first(displacements_bytes.size(), block_lengths.size(), 1);
-  require_size_of_first(count, block_lengths.size(), 2);
-  require_block_lengths(block_lengths);
-  bool is_list = true;
-  for (std::size_t i = 0; i < count && is_list; ++i) is_list = repeats_contiguously(child_of(i));
-  Bounds bounds;
-  build::RunList runs;
-  std::vector<LayoutPointer> terms;
-  (is_list ? static_cast<void>(runs.reserve(count)) : terms.reserve(count));
-  for (std::size_t i = 0; i < count; ++i) {
-    const Datatype& child = child_of(i);
-    const Offset n = block_lengths[i];
-    bounds.add(child, n, displacements_bytes[i]);
-    if (is_list) {
-      const Offset begin = checked::add(displacements_bytes[i], child.layout->base);
-      runs.append({begin, checked::multiply(n, child.size())});
-    } else if (n > 0) {
-      terms.push_back(shift(repeat(child.layout, n, child.extent()), displacements_bytes[i]));
+/// Fields that are contiguous however often they repeat: a list of runs. Kinds and which of them each field is.
+class FieldList {
+ public:
+  FieldList(std::span<const Datatype* const> kinds, std::span<const std::uint32_t> kind_of)
+      : kinds_(kinds), kind_of_(kind_of) {}
+
+  Datatype build(Numbers block_lengths, Numbers displacements) const {
+    std::vector<Extremes> extremes(kinds_.size());
+    build::RunList runs;
+    runs.reserve(kind_of_.size());
+    for (std::size_t i = 0; i < kind_of_.size(); ++i) {
+      const Offset n = block_lengths[i], displacement = displacements[i];
+      if (n == 0) continue;
+      const Datatype& kind = *kinds_[kind_of_[i]];
+      extremes[kind_of_[i]].add(displacement, checked::multiply(n - 1, kind.extent()));
+      runs.append({checked::add(displacement, kind.layout->base), checked::multiply(n, kind.size())});
     }
+    Bounds bounds;
+    for (std::size_t k = 0; k < kinds_.size(); ++k) extremes[k].add_to(bounds, *kinds_[k]);
+    return with_bounds(build::finish_list(std::move(runs)), bounds);
   }
-  return with_bounds(is_list ? build::finish_list(std::move(runs)) : concatenate(terms), bounds);
-}
+
+ private:
+  std::span<const Datatype* const> kinds_;
+  std::span<const std::uint32_t> kind_of_;
+};
 
 }  // namespace
 
 Datatype structure(Numbers block_lengths, Numbers displacements_bytes, std::span<const Datatype> children) {
-  return structure_of(block_lengths, displacements_bytes, children.size(),
-                      [children](std::size_t i) -> const Datatype& { return children[i]; });
+  std::vector<const Datatype*> kinds;
+  std::vector<std::uint32_t> kind_of;
+  for (const Datatype& child : children) {
+    kind_of.push_back(static_cast<std::uint32_t>(kinds.size()));
+    kinds.push_back(&child);
+  }
+  return structure(block_lengths, displacements_bytes, kinds, kind_of);
 }
 
 Datatype structure(Numbers block_lengths, Numbers displacements_bytes, std::span<const Datatype* const> kinds,
                    std::span<const std::uint32_t> kind_of) {
-  return structure_of(block_lengths, displacements_bytes, kind_of.size(),
-                      [kinds, kind_of](std::size_t i) -> const Datatype& { return *kinds[kind_of[i]]; });
+  require_size_of_first(displacements_bytes.size(), block_lengths.size(), 1);
+  require_size_of_first(kind_of.size(), block_lengths.size(), 2);
+  require_block_lengths(block_lengths);
+  if (std::ranges::all_of(kinds, [](const Datatype* kind) { return repeats_contiguously(*kind); })) {
+    return FieldList(kinds, kind_of).build(block_lengths, displacements_bytes);
+  }
+  Bounds bounds;
+  std::vector<LayoutPointer> terms;
+  terms.reserve(kind_of.size());
+  for (std::size_t i = 0; i < kind_of.size(); ++i) {
+    const Datatype& child = *kinds[kind_of[i]];
+    const Offset n = block_lengths[i];
+    bounds.add(child, n, displacements_bytes[i]);
+    if (n > 0) terms.push_back(shift(repeat(child.layout, n, child.extent()), displacements_bytes[i]));
+  }
+  return with_bounds(concatenate(terms), bounds);
 }
 
 Datatype resized(const Datatype& child, Offset lower_bound, Offset extent) {

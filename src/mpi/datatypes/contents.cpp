@@ -56,7 +56,7 @@ std::size_t size_of(MPI_Count count) { return static_cast<std::size_t>(count); }
 
 /// Numbers as the library takes them, in the memory of the offsets they become.
 template <class Wide>
-Wide* as_filled_by_library(std::vector<Offset>& offsets) {
+Wide* as_filled_by_library(Filled<Offset>& offsets) {
   static_assert(std::is_integral_v<Wide> && sizeof(Wide) == sizeof(Offset));
   return reinterpret_cast<Wide*>(offsets.data());
 }
@@ -84,13 +84,13 @@ Contents::Contents(MPI_Datatype handle, const Envelope& envelope)
 
 Contents::~Contents() {
   // A struct has millions of fields, and few types that the library would have to be asked about.
-  std::array<std::uintptr_t, 32> predefined{};
-  for (MPI_Datatype type : types_) {
-    const std::uintptr_t number = number_of(type);
-    std::uintptr_t& known = predefined[(number >> 4 ^ number) % predefined.size()];
-    if (known == number) continue;
+  constexpr std::size_t few = 32;
+  std::array<std::uintptr_t, few> predefined{};
+  for (MPI_Datatype type : types_.all()) {
+    std::uintptr_t& known = predefined[place_of<few>(type)];
+    if (known == number_of(type)) continue;
     if (is_predefined(type)) {
-      known = number;
+      known = number_of(type);
     } else {
       native.Type_free(&type);
     }
@@ -99,11 +99,11 @@ Contents::~Contents() {
 
 Numbers Contents::numbers(std::size_t begin, std::size_t count) const {
   const std::size_t narrow = is_large_ ? 0 : integers_.size();
-  if (begin + count <= narrow) return std::span<const std::int32_t>(integers_).subspan(begin, count);
+  if (begin + count <= narrow) return integers_.all().subspan(begin, count);
   if (begin < narrow || begin - narrow + count > wide_.size()) {
     throw NotOurs("fewer arguments than the constructor has");
   }
-  return std::span<const Offset>(wide_).subspan(begin - narrow, count);
+  return wide_.all().subspan(begin - narrow, count);
 }
 
 std::vector<Offset> Contents::list(std::size_t begin, std::size_t count) const {
@@ -115,7 +115,7 @@ std::vector<Offset> Contents::list(std::size_t begin, std::size_t count) const {
 
 std::span<const int> Contents::integers(std::size_t begin, std::size_t count) const {
   if (begin + count > integers_.size()) throw NotOurs("fewer arguments than the constructor has");
-  return std::span(integers_).subspan(begin, count);
+  return integers_.all().subspan(begin, count);
 }
 
 }  // namespace gapless::mpi

@@ -1,7 +1,10 @@
 // What a datatype was made from, as the library tells it: its envelope and its contents.
 #pragma once
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -46,6 +49,29 @@ bool is_predefined_combiner(int combiner) noexcept;
 /// Does the type exist without having been constructed, and so for as long as the library?
 bool is_predefined(MPI_Datatype handle) noexcept;
 
+/// Where a handle lies in a small table that is keyed by handles: they differ in their low bits (MPICH), or in the
+/// middle (Open MPI, where they are addresses).
+template <std::size_t size>
+std::size_t place_of(MPI_Datatype handle) noexcept {
+  static_assert(std::has_single_bit(size));
+  return static_cast<std::size_t>((std::uint64_t{number_of(handle)} * 0x9e3779b97f4a7c15u) >>
+                                  (64 - std::countr_zero(size)));
+}
+
+/// So many values, which the library fills: millions of them are not written twice.
+template <class Value>
+class Filled {
+ public:
+  explicit Filled(std::size_t size) : values_(std::make_unique_for_overwrite<Value[]>(size)), size_(size) {}
+  Value* data() noexcept { return values_.get(); }
+  std::size_t size() const noexcept { return size_; }
+  std::span<const Value> all() const noexcept { return {values_.get(), size_}; }
+
+ private:
+  std::unique_ptr<Value[]> values_;
+  std::size_t size_;
+};
+
 /// A type's constructor arguments, in the arrays that the library filled. Owns the handles of constructed children,
 /// which MPI gives out as new references.
 class Contents {
@@ -63,14 +89,14 @@ class Contents {
   std::size_t count(std::size_t i) const { return static_cast<std::size_t>(number(i)); }
 
   bool is_large() const noexcept { return is_large_; }
-  layout::Offset integer(std::size_t i) const { return integers_.at(i); }
+  layout::Offset integer(std::size_t i) const { return integers(i, 1)[0]; }
   std::span<const int> integers(std::size_t begin, std::size_t count) const;
-  std::span<const MPI_Datatype> types() const noexcept { return types_; }
+  std::span<const MPI_Datatype> types() const noexcept { return types_.all(); }
 
  private:
-  std::vector<int> integers_;
-  std::vector<layout::Offset> wide_;  ///< addresses, or large counts
-  std::vector<MPI_Datatype> types_;
+  Filled<int> integers_;
+  Filled<layout::Offset> wide_;  ///< addresses, or large counts
+  Filled<MPI_Datatype> types_;
   bool is_large_ = false;
 };
 

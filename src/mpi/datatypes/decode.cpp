@@ -298,10 +298,11 @@ class Decoder {
  private:
   static constexpr int deepest = 100;
   static constexpr std::size_t most_types = std::size_t{1} << 16;
+  static constexpr std::size_t few = 32;
 
   /// The same few take turns in the fields of a struct.
   const Decoded& decode_again(MPI_Datatype handle) {
-    auto& [known, decoded] = recent_[(number_of(handle) >> 4 ^ number_of(handle)) % recent_.size()];
+    auto& [known, decoded] = recent_[place_of<few>(handle)];
     if (decoded == nullptr || known != handle) {
       const Decoded& found = decode(handle);
       // Decoding it may have used the same place.
@@ -331,7 +332,7 @@ class Decoder {
   }
 
   std::unordered_map<std::uintptr_t, Decoded> known_;
-  std::array<std::pair<MPI_Datatype, const Decoded*>, 32> recent_{};
+  std::array<std::pair<MPI_Datatype, const Decoded*>, few> recent_{};
   // Open MPI makes some of the types it gives out anew, and the next one at the same address once that is freed: a
   // handle says which type is meant only while all are kept.
   std::deque<Contents> held_;

@@ -71,11 +71,14 @@ struct Uses {
   }
 };
 
-/// Is the analysis due, after all uses so far or because it is little beside this one?
-bool is_due(float cost_ns, float left_ns) noexcept {
+/// Is what is left little beside this use?
+bool is_little(float left_ns, float cost_ns) noexcept {
   constexpr float many = 16;
-  return left_ns <= 0 || cost_ns >= many * left_ns;
+  return cost_ns >= many * left_ns;
 }
+
+/// Is the analysis due, after all uses so far or because it is little beside this one?
+bool is_due(float cost_ns, float left_ns) noexcept { return left_ns <= 0 || is_little(left_ns, cost_ns); }
 
 bool spend(const Uses& uses, float cost_ns) noexcept {
   const float left_ns = uses.left_ns.load(relaxed);
@@ -138,15 +141,19 @@ void make_room(Set& set) noexcept {
   const MPI_Count bytes = runtime::size_of(datatype);
   if (bytes < 0) return type_cache::find_slowly(datatype);
   const float element_ns = prices.byte_ns * static_cast<float>(bytes);
-  const float left_ns = prices.analysis_ns - prices.use_ns - static_cast<float>(count) * element_ns;
+  const float cost_ns = prices.use_ns + static_cast<float>(count) * element_ns;
+  const bool is_large = is_little(prices.analysis_ns, cost_ns);
+  // To weigh the datatype takes a part of what one of the library's uses does: the second use is soon enough.
+  constexpr float next_to_nothing = 1;
+  const float left_ns = is_large ? prices.analysis_ns : std::max(prices.analysis_ns - cost_ns, next_to_nothing);
   Set& set = set_of(number);
 #pragma GCC unroll 4
   for (std::size_t way = 0; way < ways; ++way) {
     if (set.handles[way].load(relaxed) != 0) continue;
     set.handles[way].store(number, relaxed);
     set.element_ns[way].store(element_ns, relaxed);
-    set.left_ns[way].store(left_ns > 0 ? left_ns : prices.analysis_ns, relaxed);
-    if (left_ns > 0) return &type_cache::not_ours;
+    set.left_ns[way].store(left_ns, relaxed);
+    if (!is_large) return &type_cache::not_ours;
     return record_for_use_slowly(memory, count, datatype, purpose, set, way);
   }
   make_room(set);

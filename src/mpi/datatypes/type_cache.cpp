@@ -63,7 +63,7 @@ TypeRecord* new_record() {
 /// A small description ends when its record describes another datatype, since ending it takes longer than the library
 /// takes to free a datatype.
 void recycle(TypeRecord* record) noexcept {
-  constexpr std::size_t small = 4096;
+  constexpr std::size_t small = 16384;
   if (record->described != nullptr && layout::memory_bytes(*record->described->layout) > small) {
     record->described.reset();
   }

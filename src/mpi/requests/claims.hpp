@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
@@ -97,6 +98,7 @@ class Claims {
     const int ours = code == MPI_SUCCESS ? pending->finish(status) : MPI_SUCCESS;
     if (code != MPI_SUCCESS) status.deliver();
     object_ = pending->error_object;
+    note_untold(*pending, ours);
     if (is_array_ && tells_world_of(ours)) object_ = ErrorObject::of_communicator(MPI_COMM_WORLD);
     if (pending->is_persistent) {
       pending->forget_outcome();
@@ -130,6 +132,7 @@ class Claims {
     }
     object_ = pending->error_object;
     const int ours = pending->finish(status);
+    note_untold(*pending, ours);
     if (tells_world_of(ours)) object_ = ErrorObject::of_communicator(MPI_COMM_WORLD);
     if (ours != MPI_SUCCESS && pending->is_persistent) pending->note_failure();
     // The library may take the persistent request under it for inactive from now on.
@@ -146,13 +149,17 @@ class Claims {
     return MPI_UNDEFINED;
   }
 
-  /// Raises an error of ours where those of the last message go.
-  int raise(int code) const noexcept { return raise_on(object_, code); }
+  /// Raises an error of ours where those of the last message go. One that a call has told of before, which only looked
+  /// at the request, is returned.
+  int raise(int code) const noexcept { return is_untold_ ? raise_on(object_, code) : code; }
   int raised(int before, int after) const noexcept {
     return after == before || after == raised_already ? after : raise(after);
   }
 
  private:
+  void note_untold(Pending& pending, int code) noexcept {
+    if (code != MPI_SUCCESS && !std::exchange(pending.is_told, true)) is_untold_ = true;
+  }
   /// What is pending for a request that the library may have completed; null if it has not, or nothing is.
   Pending* completed(int i) noexcept {
     Pending* pending = any_ ? pending_[i] : nullptr;
@@ -172,6 +179,7 @@ class Claims {
   MPI_Request* requests_;
   Scratch<Pending*> pending_;
   ErrorObject object_;
+  bool is_untold_ = false;
   bool any_ = false;
   bool is_array_ = true;
 };

@@ -104,7 +104,7 @@ Pending* acquire() noexcept {
 
 void release(Pending* pending) noexcept {
   pending->clear();
-  pending->is_claimed = pending->is_unpacked = pending->is_persistent = false;
+  pending->is_claimed = pending->is_unpacked = pending->is_told = pending->is_persistent = false;
   pending->frees_request = pending->is_settled = false;
   const Lock lock;
   push(table().unused, pending);

@@ -124,7 +124,7 @@ void Pending::note_failure() noexcept {
 
 void Pending::forget_outcome() noexcept {
   complete_header();
-  is_settled = false;
+  is_settled = is_told = false;
   if (header_request != MPI_REQUEST_NULL) visit<Sending>([](auto& side) { side.forget_offer(); });
   unpacked_code_ = MPI_SUCCESS;
   unpacked_.reset();

@@ -136,6 +136,7 @@ class Pending {
   bool is_settled = false;                        ///< complete, though the library takes the request for inactive
   bool is_claimed = false;                        ///< a call is completing the request
   bool is_unpacked = false;                       ///< the message has been seen to arrive
+  bool is_told = false;                           ///< a handler has been called for how it ended
   Pending* next = nullptr;                        ///< in its list
 
  private:

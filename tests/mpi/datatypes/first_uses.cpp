@@ -77,6 +77,20 @@ TEST(FirstUses, ALargeOneDoesNotWait) {
   }
 }
 
+/// One use costs as much as the analysis, and little more: to weigh it is left to the second.
+TEST(FirstUses, OneOfManyKilobytesWaitsOnce) {
+  const Owned type(strided(8192, 1, 2));
+  const auto before = analyses();
+  expect_packs(of_strided(8192, 1, 2), type);
+  if (waits()) {
+    EXPECT_EQ(before, analyses());
+  }
+  expect_packs(of_strided(8192, 1, 2), type);
+  if (under_gapless()) {
+    EXPECT_EQ(before + 1, analyses());
+  }
+}
+
 /// A small datatype in a large number is a large use.
 TEST(FirstUses, TheCountMatters) {
   constexpr int count = 100000;

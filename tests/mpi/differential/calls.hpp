@@ -111,9 +111,9 @@ class Status {
   explicit Status(bool wanted);
   MPI_Status* get() { return wanted_ ? &status_ : MPI_STATUS_IGNORE; }
   void set(const MPI_Status& status) { status_ = status; }
-  /// Notes source, tag and length if the program looks at them.
-  void note(Outcome& outcome) const;
-  void expect(Outcome& outcome, int source, int tag, std::size_t bytes) const;
+  /// Notes source, tag, length and number of elements received into a side, if the program looks at them.
+  void note(Outcome& outcome, const Side& into) const;
+  void expect(Outcome& outcome, int source, int tag, std::size_t bytes, const Side& into) const;
 
  private:
   MPI_Status status_;

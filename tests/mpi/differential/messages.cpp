@@ -148,9 +148,9 @@ class Receiving {
     outcome.begin(name(plan_.receive));
     const bool worked = note_return(outcome, plan_, code_);
     if (plan_.is_erroneous()) {
-      if (code_ == MPI_SUCCESS) status_.note(outcome);
+      if (code_ == MPI_SUCCESS) status_.note(outcome, plan_.in);
     } else {
-      status_.expect(outcome, partner_.rank, plan_.tag, plan_.out.bytes);
+      status_.expect(outcome, partner_.rank, plan_.tag, plan_.out.bytes, plan_.in);
     }
     const Buffer sent(plan_.out, data_of(plan_, partner_.world_rank), small_room);
     note_received(outcome, plan_, buffer_, sent.stream(), !worked);
@@ -243,15 +243,21 @@ int replace(const Case& plan, const Context& context, int partner, const Argumen
                              from, tag, comm, status.get());
 }
 
+/// What the partner sends in an exchange, and how much room there was around it: its bytes depend on that.
+struct Sent {
+  const Side& side;
+  std::size_t room;
+};
+
 /// Notes what a rank received in an exchange from what its partner sent.
 void note_exchange(Outcome& outcome, const Case& plan, const Partner& partner, int code, const Status& status,
-                   const Buffer& into, const Side& sent_side) {
+                   const Buffer& into, const Sent& sent_by_partner) {
   const bool worked = note_return(outcome, plan, code);
   if (!plan.is_erroneous())
-    status.expect(outcome, partner.rank, plan.tag, sent_side.bytes);
+    status.expect(outcome, partner.rank, plan.tag, sent_by_partner.side.bytes, plan.in);
   else if (code == MPI_SUCCESS)
-    status.note(outcome);
-  const Buffer sent(sent_side, data_of(plan, partner.world_rank), small_room);
+    status.note(outcome, plan.in);
+  const Buffer sent(sent_by_partner.side, data_of(plan, partner.world_rank), sent_by_partner.room);
   note_received(outcome, plan, into, sent.stream(), !worked);
 }
 
@@ -265,19 +271,17 @@ void run_sendrecv(const Case& plan, const Context& context, const Partner& partn
   outcome.begin(nonblocking ? "Isend and Irecv" : "Sendrecv");
   const int code = nonblocking ? exchange_nonblocking(plan, context, partner.rank, out, in, status)
                                : exchange(plan, context, partner.rank, out, in, status);
-  note_exchange(outcome, plan, partner, code, status, into, plan.out);
+  note_exchange(outcome, plan, partner, code, status, into, {plan.out, small_room});
   note_untouched(outcome, from);
 }
 
-/// `sent_side`: what the partner sends.
-void run_replace(const Case& plan, const Context& context, const Partner& partner, const Side& sent_side,
-                 Outcome& outcome) {
+void run_replace(const Case& plan, const Context& context, const Partner& partner, const Sent& sent, Outcome& outcome) {
   Buffer memory(plan.in, data_of(plan, context.rank()), room_of(plan));
   const Argument both(plan.in, memory, plan.bottom_send);
   Status status(plan.wants_status);
   outcome.begin("Sendrecv_replace");
   const int code = replace(plan, context, partner.rank, both, status);
-  note_exchange(outcome, plan, partner, code, status, memory, sent_side);
+  note_exchange(outcome, plan, partner, code, status, memory, sent);
 }
 
 /// Sends `out`, as much as the partner replaces or not, and receives what it had.
@@ -289,7 +293,7 @@ void run_against_replace(const Case& plan, const Context& context, const Partner
   Status status(plan.wants_status);
   outcome.begin("Isend and Irecv");
   const int code = exchange_nonblocking(plan, context, partner.rank, out, in, status);
-  note_exchange(outcome, plan, partner, code, status, into, plan.in);
+  note_exchange(outcome, plan, partner, code, status, into, {plan.in, room_of(plan)});
   note_untouched(outcome, from);
 }
 
@@ -324,9 +328,9 @@ void run_exchange(const Case& plan, const Context& context, Outcome& outcome) {
     case Exchange::against_nonblocking:
       return run_sendrecv(plan, context, partner, !first, outcome);
     case Exchange::replace:
-      return run_replace(plan, context, partner, plan.in, outcome);
+      return run_replace(plan, context, partner, {plan.in, room_of(plan)}, outcome);
     case Exchange::replace_against_nonblocking:
-      if (first) return run_replace(plan, context, partner, plan.out, outcome);
+      if (first) return run_replace(plan, context, partner, {plan.out, small_room}, outcome);
       return run_against_replace(plan, context, partner, outcome);
   }
 }

@@ -155,7 +155,7 @@ void run_misuse(const Case& plan, const Context& context, Outcome& outcome) {
   outcome.begin(name(call));
   const int code = make(call, arguments, plan.large_send, at_send, status.get());
   note_return(outcome, plan, code);
-  if (code == MPI_SUCCESS) status.note(outcome);
+  if (code == MPI_SUCCESS) status.note(outcome, side);
   if (call == Call::pack || call == Call::unpack) {
     outcome.note("position", arguments.position);
     // Too little room is for the library to see; what it packs and unpacks then is compared by the digests.
