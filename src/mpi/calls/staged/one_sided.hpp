@@ -1,5 +1,5 @@
-// Staged one-sided calls: what they have staged lives until the synchronisation that completes them at their origin, or the
-// request.
+// Staged one-sided calls: what they have staged lives until the synchronisation that completes them at their origin, or
+// the request.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@ struct Operation {
   StagedMemory memory;
   MPI_Win window{};
   int target = 0;
-  std::uint64_t number = 0;     ///< in the order in which operations have begun
-  bool has_request = false;     ///< that owns it
-  Operation* next = nullptr;    ///< in the list of those under way
+  std::uint64_t number = 0;   ///< in the order in which operations have begun
+  bool has_request = false;   ///< that owns it
+  Operation* next = nullptr;  ///< in the list of those under way
 };
 
 /// The library has begun the operation, on that window and target.
