@@ -1,4 +1,4 @@
-"""ScaLAPACK's testers, as Debian compiles them with its two MPIs: the same residuals with gapless as without.
+"""ScaLAPACK's testers, as Debian compiles them with its two MPIs: the same residuals, or verdicts, as without gapless.
 
 They send sections of matrices as MPI_Type_vector, through BLACS. GAPLESS_TEST_PROGRAMS_LONG=1 runs more of them.
 """
@@ -33,8 +33,8 @@ def run(mpi, tester, folder, **settings):
     program = TESTERS / f"{mpi}-tests" / f"xz{tester}"
     done = launch(f"mpiexec.{mpi}", 2, [program], settings, seconds=120, environment=ENVIRONMENT, folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
-    # The last numbers before the verdict are seconds and MFLOPS.
-    cases = [re.sub(r"( +[\d.]+){2} +(?=PASSED|FAILED)", " ", line) for line in done.stdout.splitlines()]
+    # The numbers with a decimal point before the verdict are seconds and MFLOPS.
+    cases = [re.sub(r"( +\d+\.\d*)+ +(?=PASSED|FAILED)", " ", line) for line in done.stdout.splitlines()]
     return [line for line in cases if "PASSED" in line or "FAILED" in line or "Finished" in line], done.stderr
 
 

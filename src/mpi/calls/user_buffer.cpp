@@ -4,11 +4,19 @@
 #include <algorithm>
 
 #include "mpi/lifetime/runtime.hpp"
+#include "mpi/table/native.hpp"
 #include "transfer/report/report.hpp"
 
 namespace gapless::mpi {
 
 bool counts_native_messages = false;
+
+std::intptr_t first_byte_of(const TypeRecord& record, MPI_Datatype datatype) noexcept {
+  if (!record.opaque) return record.first_byte;
+  MPI_Count lower = 0, extent = 0;
+  const int code = native.Type_get_true_extent_x(datatype, &lower, &extent);
+  return code == MPI_SUCCESS ? static_cast<std::intptr_t>(lower) : 0;
+}
 
 UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose,
                     Analysis analysis) noexcept {
@@ -21,7 +29,8 @@ UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, 
   const transfer::Described* described = record->is_predefined ? record->described.get() : user.description.get();
   user.opaque = record->opaque;
   if (described == nullptr) {
-    if (user.opaque && device::in_use()) user.buffer.location = device::locate(memory);
+    if (user.opaque && device::in_use())
+      user.buffer.location = device::locate(address_of(memory, first_byte_of(*record, datatype)));
     return user;
   }
   layout::Offset size = 0;

@@ -216,6 +216,7 @@ ElementsPointer elements_of(int combiner, const Contents& contents, const Childr
   // To MPICH, which alone asks, a pair is one basic element.
   if (combiner == value_index) return std::make_shared<const Elements>(bounds.size);
   const ElementsPointer& first = children[0].elements;
+  if (children.size() == 1) return first;
   const auto is_same = [&](const Decoded* child) {
     if (child->elements == nullptr || first == nullptr) return false;
     return child->elements == first ||

@@ -21,11 +21,34 @@ namespace {
 
 using table::Kind, table::place_of;
 
-// The GPU a choice buffer is memory of, or -1.
-int gpu_of(const void* memory) noexcept {
-  if (memory == MPI_BOTTOM || memory == MPI_IN_PLACE) return -1;
-  const device::Location location = device::locate(memory);
+// The GPU that has memory at that address, or -1.
+int gpu_at(const void* address) noexcept {
+  const device::Location location = device::locate(address);
   return location.kind == device::MemoryKind::device ? location.device : -1;
+}
+
+// The same of the first byte that the datatype names there.
+int gpu_of_part(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
+  if (count <= 0) return -1;
+  const TypeRecord& record = *type_cache::find_for_use(memory, count, datatype, Purpose::message);
+  return gpu_at(address_of(memory, first_byte_of(record, datatype)));
+}
+
+// The GPU a choice buffer is memory of, or -1. Datatypes and displacements may be absolute addresses.
+int gpu_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
+  if (argument.is_in_place()) return -1;
+  const bool is_bottom = argument.memory == MPI_BOTTOM;
+  const int gpu = is_bottom ? -1 : gpu_at(argument.memory);
+  if (gpu >= 0 || !has_datatype(argument.kind) || !matters_here(call, argument)) return gpu;
+  if (!has_datatypes(argument.kind))
+    return gpu_of_part(argument.memory, argument.counts.is_array() ? 1 : argument.counts[0], argument.datatype);
+  const auto entries = static_cast<std::size_t>(count_entries(call.communicator, peers_of(argument.kind)));
+  for (std::size_t k = 0; is_bottom && k < entries; ++k) {
+    const void* memory = address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k]));
+    const int found = gpu_of_part(memory, argument.counts[k], argument.datatypes[k]);
+    if (found >= 0) return found;
+  }
+  return -1;
 }
 
 // Nothing of the buffer is read or written: it matters at another process only, or its counts are 0.
@@ -42,7 +65,7 @@ bool is_untouched(const CallFacts& call, const MemoryArgument& argument) noexcep
 // The GPU of the memory that a call touches, or -1.
 int gpu_of_call(const CallFacts& call, std::span<const MemoryArgument> arguments) noexcept {
   for (const MemoryArgument& argument : arguments) {
-    const int gpu = gpu_of(argument.memory);
+    const int gpu = gpu_of(call, argument);
     if (gpu >= 0 && !is_untouched(call, argument)) return gpu;
   }
   return -1;

@@ -103,6 +103,34 @@ TEST_F(Collectives, OfDatatypesOfTheirOwn) {
   MPI_Comm_free(&ring);
 }
 
+/// Of MPI_BOTTOM the datatype says where its memory is, or the displacements do.
+TEST_F(Collectives, AtAbsoluteAddresses) {
+  const int dimensions[] = {size()}, periodic[] = {1}, pair[] = {1, 1}, one = 1;
+  MPI_Comm ring;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, dimensions, periodic, 0, &ring);
+  for_datatypes([&](MPI_Datatype type) {
+    const auto at = [&](void* memory) {
+      MPI_Aint address;
+      MPI_Get_address(memory, &address);
+      MPI_Datatype result;
+      MPI_Type_create_hindexed(1, &one, &address, type, &result);
+      return result;
+    };
+    expect_same_as_on_host(
+        "Bcast", [&](void* s, void*) { return MPI_Bcast(MPI_BOTTOM, 1, Owned(at(s)), size() - 1, MPI_COMM_WORLD); });
+    expect_same_as_on_host("Gather", [&](void* s, void* r) {
+      return MPI_Gather(MPI_BOTTOM, 1, Owned(at(s)), r, 1, type, 0, MPI_COMM_WORLD);
+    });
+    expect_same_as_on_host("Neighbor_alltoallw", [&](void* s, void* r) {
+      const auto out = reinterpret_cast<MPI_Aint>(s), in = reinterpret_cast<MPI_Aint>(r);
+      const MPI_Aint from[] = {out, out + 640}, to[] = {in + 640, in};
+      const MPI_Datatype types[] = {type, type};
+      return MPI_Neighbor_alltoallw(MPI_BOTTOM, pair, from, types, MPI_BOTTOM, pair, to, types, ring);
+    });
+  });
+  MPI_Comm_free(&ring);
+}
+
 TEST_F(Collectives, InPlace) {
   for_datatypes([&](MPI_Datatype type) {
     expect_same_as_on_host("Allgather", [&](void*, void* r) {

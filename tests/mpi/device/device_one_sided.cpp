@@ -149,6 +149,36 @@ TEST_F(OneSided, UnderRequests) {
   });
 }
 
+/// A flush completes what was begun under a request as well, so the program may look, and write anew, before it waits.
+TEST_F(OneSided, RequestsThatAFlushCompletes) {
+  for_datatypes([&](MPI_Datatype type) {
+    for (const Completion how : {Completion::flush, Completion::flush_local, Completion::flush_all}) {
+      TwoMemories wanted;
+      OnGpu sent(wanted.sent), received(wanted.received), result(wanted.received);
+      const std::vector<std::byte> other(wanted.received.size(), std::byte{0x6B});
+      MPI_Request requests[3];
+      fill_window();
+      MPI_Win_lock_all(0, window_);
+      GAPLESS_TEST_NATIVE(Get)(wanted.received.data(), 3, type, target_, 64, 3, type, window_);
+      MPI_Win_flush_all(window_);
+      EXPECT_EQ(MPI_SUCCESS, MPI_Rget(received.at(), 3, type, target_, 64, 3, type, window_, &requests[0]));
+      EXPECT_EQ(MPI_SUCCESS, MPI_Rput(sent.at(), 3, type, target_, 4096, 3, type, window_, &requests[1]));
+      EXPECT_EQ(MPI_SUCCESS, MPI_Rget_accumulate(sent.at(), 3, type, result.at(), 3, type, target_, 64, 3, type,
+                                                 MPI_NO_OP, window_, &requests[2]));
+      if (how == Completion::flush) expect_success(MPI_Win_flush(target_, window_));
+      if (how == Completion::flush_local) expect_success(MPI_Win_flush_local(target_, window_));
+      if (how == Completion::flush_all) expect_success(MPI_Win_flush_all(window_));
+      EXPECT_TRUE(same_bytes(wanted.received, received.bytes()));
+      EXPECT_TRUE(same_bytes(wanted.received, result.bytes()));
+      received.write(other);
+      EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));
+      EXPECT_TRUE(same_bytes(other, received.bytes()));
+      MPI_Win_unlock_all(window_);
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+  });
+}
+
 /// What the library refuses is its own error, and leaves nothing behind.
 TEST_F(OneSided, MistakesOfTheProgram) {
   const Owned type(strided(3, 2, 4));

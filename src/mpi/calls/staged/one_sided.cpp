@@ -16,8 +16,8 @@ namespace {
 
 struct Operations {
   std::mutex mutex;  ///< guards what follows
-  std::unique_ptr<Operation> first;
-  std::unique_ptr<Operation>* last = &first;
+  Operation* first = nullptr;
+  Operation** last = &first;
   std::uint64_t begun = 0;
 
   /// Held while operations are finished, so that a thread whose own one another thread finishes waits for that.
@@ -39,21 +39,47 @@ std::uint64_t begun_so_far() noexcept {
   return operations().begun;
 }
 
-/// Takes the first operation of the window, and of the target unless that is any, off the list, if it is one of the
-/// first `begun`.
-constexpr int any_target = -1;
-std::unique_ptr<Operation> take(MPI_Win window, int target, std::uint64_t begun) noexcept {
+void add(Operation& operation, MPI_Win window, int target) noexcept {
+  operation.window = window;
+  operation.target = target;
   Operations& all = operations();
   const std::lock_guard lock(all.mutex);
-  for (std::unique_ptr<Operation>* place = &all.first; *place != nullptr; place = &(*place)->next) {
-    if ((*place)->number >= begun) return nullptr;
-    if ((*place)->window != window || (target != any_target && (*place)->target != target)) continue;
-    std::unique_ptr<Operation> found = std::move(*place);
+  under_way.fetch_add(1, std::memory_order_relaxed);
+  operation.number = all.begun++;
+  *all.last = &operation;
+  all.last = &operation.next;
+}
+
+/// Takes the first operation that `is_it` off the list. Null if there is none.
+template <class IsIt>
+Operation* take(IsIt is_it) noexcept {
+  Operations& all = operations();
+  const std::lock_guard lock(all.mutex);
+  for (Operation** place = &all.first; *place != nullptr; place = &(*place)->next) {
+    Operation* const found = *place;
+    if (!is_it(*found)) continue;
     if (all.last == &found->next) all.last = place;
-    *place = std::move(found->next);
+    *place = found->next;
     return found;
   }
   return nullptr;
+}
+
+/// The first operation of the window, and of the target unless that is any, that is one of the first `begun`.
+constexpr int any_target = -1;
+Operation* take_of(MPI_Win window, int target, std::uint64_t begun) noexcept {
+  return take([&](const Operation& operation) {
+    return operation.number < begun && operation.window == window &&
+           (target == any_target || operation.target == target);
+  });
+}
+
+/// An operation that is off the list is over. Until then it is under way, so that nobody overtakes who finishes it.
+void count_one_less() noexcept { under_way.fetch_sub(1, std::memory_order_release); }
+
+void let_go(Operation* operation) noexcept {
+  if (!operation->has_request) delete operation;
+  count_one_less();
 }
 
 /// The library has completed those operations. MPI_SUCCESS, or an error that has been raised.
@@ -61,10 +87,10 @@ std::unique_ptr<Operation> take(MPI_Win window, int target, std::uint64_t begun)
   int code = MPI_SUCCESS;
   {
     const std::lock_guard meanwhile(operations().finishing);
-    while (std::unique_ptr<Operation> operation = take(window, target, begun)) {
+    while (Operation* const operation = take_of(window, target, begun)) {
       const int ours = operation->memory.finish();
       if (code == MPI_SUCCESS) code = ours;
-      under_way.fetch_sub(1, std::memory_order_release);
+      let_go(operation);
     }
   }
   return code == MPI_SUCCESS ? code : raise_on_window(window, code);
@@ -100,21 +126,36 @@ int free_window(MPI_Win* window) {
   const MPI_Win handle = window != nullptr ? *window : MPI_Win{};
   const int code = native.Win_free(window);
   if (code != MPI_SUCCESS || under_way.load(std::memory_order_relaxed) == 0) return code;
-  while (take(handle, any_target, begun_so_far()) != nullptr) under_way.fetch_sub(1, std::memory_order_relaxed);
+  const std::lock_guard meanwhile(operations().finishing);
+  while (Operation* const operation = take_of(handle, any_target, begun_so_far())) let_go(operation);
   return code;
 }
 
 }  // namespace
 
 void begin(std::unique_ptr<Operation> operation, MPI_Win window, int target) noexcept {
-  operation->window = window;
-  operation->target = target;
-  Operations& all = operations();
-  const std::lock_guard lock(all.mutex);
-  under_way.fetch_add(1, std::memory_order_relaxed);
-  operation->number = all.begun++;
-  *all.last = std::move(operation);
-  all.last = &(*all.last)->next;
+  add(*operation.release(), window, target);
+}
+
+Requested::~Requested() {
+  if (is_over_) return;
+  const std::lock_guard meanwhile(operations().finishing);
+  if (take_off_list()) count_one_less();
+}
+
+void Requested::begin(MPI_Win window, int target) noexcept { add(operation_, window, target); }
+
+bool Requested::take_off_list() noexcept {
+  return take([this](const Operation& operation) { return &operation == &operation_; }) != nullptr;
+}
+
+int Requested::finish(ReceivedStatus&) noexcept {
+  const std::lock_guard meanwhile(operations().finishing);
+  is_over_ = true;
+  if (!take_off_list()) return MPI_SUCCESS;
+  const int code = operation_.memory.finish();
+  count_one_less();
+  return code;
 }
 
 std::size_t how_many() noexcept { return under_way.load(std::memory_order_relaxed); }

@@ -1,4 +1,5 @@
-// Staged one-sided calls: what they have staged lives until the synchronisation that completes them at their origin.
+// Staged one-sided calls: what they have staged lives until the synchronisation that completes them at their origin, or
+// the request.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +7,7 @@
 #include <memory>
 
 #include "mpi/calls/staged/staged_memory.hpp"
+#include "mpi/requests/work.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi::one_sided {
@@ -14,14 +16,34 @@ struct Operation {
   StagedMemory memory;
   MPI_Win window{};
   int target = 0;
-  std::uint64_t number = 0;           ///< in the order in which operations have begun
-  std::unique_ptr<Operation> next{};  ///< in the list of those under way
+  std::uint64_t number = 0;   ///< in the order in which operations have begun
+  bool has_request = false;   ///< that owns it
+  Operation* next = nullptr;  ///< in the list of those under way
 };
 
 /// The library has begun the operation, on that window and target.
 void begin(std::unique_ptr<Operation> operation, MPI_Win window, int target) noexcept;
 
-/// Operations that their windows have not completed.
+/// An operation under a request. A synchronisation of its window completes the operation as well, and the request has
+/// nothing left to do then.
+class Requested final : public requests::Work {
+ public:
+  Requested() noexcept { operation_.has_request = true; }
+  ~Requested() override;
+
+  StagedMemory& memory() noexcept { return operation_.memory; }
+  /// The library has begun the operation, on that window and target.
+  void begin(MPI_Win window, int target) noexcept;
+  int finish(ReceivedStatus&) noexcept override;
+
+ private:
+  bool take_off_list() noexcept;
+
+  Operation operation_;
+  bool is_over_ = false;
+};
+
+/// Operations that neither their windows nor their requests have completed.
 std::size_t how_many() noexcept;
 
 }  // namespace gapless::mpi::one_sided

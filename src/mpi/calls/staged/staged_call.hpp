@@ -140,7 +140,7 @@ class CallView {
   template <std::size_t i>
   static void substitute(Tuple& all, const Substitute& with) noexcept {
     constexpr table::Role role = memory_role<i>;
-    if constexpr (has_datatypes(role.kind)) {
+    if constexpr (is_exchanged_with_self(role.kind)) {
       auto& counts = std::get<static_cast<std::size_t>(role.places[1])>(all);
       if (with.counts != nullptr) counts = static_cast<std::remove_reference_t<decltype(counts)>>(with.counts);
     }
@@ -196,6 +196,10 @@ class StagedCall {
  private:
   using View = CallView<Row, Arguments...>;
   using Tuple = typename View::Tuple;
+  static constexpr bool is_one_sided = has_role<Row>(table::Kind::window);
+  using Work = std::conditional_t<is_one_sided, one_sided::Requested, StagedWork>;
+  static constexpr int target =
+      View::template place < has_role<Row>(table::Kind::target) ? table::Kind::target : table::Kind::target_rank > ;
   static constexpr Life life = staging_of<Row>() == Staging::persistent ? Life::persistent : Life::once;
   static constexpr table::Kind request =
       life == Life::persistent ? table::Kind::new_persistent_request : table::Kind::new_request;
@@ -223,8 +227,6 @@ class StagedCall {
     if constexpr (is_split) {
       split_access::begin(std::move(operation), std::get<View::template place<table::Kind::file>>(all));
     } else {
-      constexpr bool names_memory = has_role<Row>(table::Kind::target);
-      constexpr int target = View::template place < names_memory ? table::Kind::target : table::Kind::target_rank > ;
       one_sided::begin(std::move(operation), std::get<View::template place<table::Kind::window>>(all),
                        std::get<target>(all));
     }
@@ -232,17 +234,31 @@ class StagedCall {
   }
 
   static int start(const Tuple& all) noexcept {
-    std::unique_ptr<StagedWork> work(new (std::nothrow) StagedWork);
+    std::unique_ptr<Work> work(new (std::nothrow) Work);
     if (work == nullptr) return table::raise<Row>(gpu_failure(Row::name, transfer::Result::out_of_memory), all);
     StagedMemory& memory = work->memory();
     if (const std::optional<int> over = prepare(memory, all)) return *over;
     if constexpr (life == Life::once) memory.pack();
-    const Tuple given = View::substituted(all, memory);
+    const Begun begun{View::substituted(all, memory), *work};
     return place_under_request(
         std::move(work), life, Row::name, table::error_object<Row>(all), std::get<View::template place<request>>(all),
-        [](const void* arguments) { return std::apply(Row::native_function(), *static_cast<const Tuple*>(arguments)); },
-        &given);
+        [](const void* begun) { return static_cast<const Begun*>(begun)->run(); }, &begun);
   }
+
+  /// A call that returns a request.
+  struct Begun {
+    Tuple arguments;
+    Work& work;
+
+    int run() const noexcept {
+      const int code = std::apply(Row::native_function(), arguments);
+      if constexpr (is_one_sided) {
+        if (code == MPI_SUCCESS)
+          work.begin(std::get<View::template place<table::Kind::window>>(arguments), std::get<target>(arguments));
+      }
+      return code;
+    }
+  };
 };
 
 }  // namespace gapless::mpi

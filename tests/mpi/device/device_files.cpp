@@ -1,0 +1,273 @@
+// File access from GPU memory, on libraries that cannot read it: every call leaves in the file, and in GPU memory, what
+// the library's own leaves there from host memory. The table of a cosmological simulation, whose columns are
+// allocations of their own, is written by one call of one datatype (Jenkins et al., TPDS 2014, figure 7).
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "support/same_as_on_host.hpp"
+
+namespace gapless::test {
+namespace {
+
+/// A file of all processes, with errors returned, that is gone afterwards.
+class File {
+ public:
+  File() {
+    char name[] = "/tmp/gapless-files-XXXXXX";
+    if (rank() == 0) close(mkstemp(name));
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+    EXPECT_EQ(MPI_SUCCESS,
+              MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &handle_));
+  }
+  ~File() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_close(&handle_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  operator MPI_File() const { return handle_; }
+
+  /// What all processes have written, as the library reads it.
+  std::vector<std::byte> bytes() const {
+    MPI_File_sync(handle_);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Offset size = 0;
+    MPI_File_get_size(handle_, &size);
+    std::vector<std::byte> all(static_cast<std::size_t>(size));
+    EXPECT_EQ(MPI_SUCCESS, GAPLESS_TEST_NATIVE(File_read_at)(handle_, 0, all.data(), static_cast<int>(size), MPI_BYTE,
+                                                             MPI_STATUS_IGNORE));
+    MPI_Barrier(MPI_COMM_WORLD);
+    return all;
+  }
+
+ private:
+  MPI_File handle_;
+};
+
+constexpr int count = 4;
+
+/// Moves `count` elements of a datatype between memory and this rank's part of the file, by the library's own call or
+/// ours.
+using Access = std::function<int(MPI_File, void* memory, MPI_Datatype, bool is_native)>;
+struct Pair {
+  const char* name;
+  Access write, read;
+};
+
+/// Parts follow each other: what Open MPI leaves between them is anything.
+MPI_Offset part(MPI_Datatype type) {
+  int bytes = 0;
+  MPI_Type_size(type, &bytes);
+  return static_cast<MPI_Offset>(rank()) * count * bytes;
+}
+
+#define GAPLESS_CALL(name) (is_native ? GAPLESS_TEST_NATIVE(name) : MPI_##name)
+#define GAPLESS_AT(name)                                                       \
+  [](MPI_File file, void* memory, MPI_Datatype type, bool is_native) {         \
+    MPI_Status status;                                                         \
+    return GAPLESS_CALL(name)(file, part(type), memory, count, type, &status); \
+  }
+#define GAPLESS_HERE(name)                                             \
+  [](MPI_File file, void* memory, MPI_Datatype type, bool is_native) { \
+    MPI_Status status;                                                 \
+    MPI_File_seek(file, part(type), MPI_SEEK_SET);                     \
+    return GAPLESS_CALL(name)(file, memory, count, type, &status);     \
+  }
+// One rank after the other, or nobody knows who comes first.
+#define GAPLESS_SHARED(name)                                                             \
+  [](MPI_File file, void* memory, MPI_Datatype type, bool is_native) {                   \
+    int code = MPI_SUCCESS;                                                              \
+    MPI_Status status;                                                                   \
+    MPI_File_seek_shared(file, 0, MPI_SEEK_SET);                                         \
+    for (int turn = 0; turn < size(); ++turn) {                                          \
+      MPI_Barrier(MPI_COMM_WORLD);                                                       \
+      if (turn == rank()) code = GAPLESS_CALL(name)(file, memory, count, type, &status); \
+    }                                                                                    \
+    MPI_Barrier(MPI_COMM_WORLD);                                                         \
+    return code;                                                                         \
+  }
+#define GAPLESS_ORDERED(name)                                          \
+  [](MPI_File file, void* memory, MPI_Datatype type, bool is_native) { \
+    MPI_Status status;                                                 \
+    MPI_File_seek_shared(file, 0, MPI_SEEK_SET);                       \
+    return GAPLESS_CALL(name)(file, memory, count, type, &status);     \
+  }
+#define GAPLESS_ORDERED_SPLIT(name)                                                      \
+  [](MPI_File file, void* memory, MPI_Datatype type, bool is_native) {                   \
+    MPI_Status status;                                                                   \
+    MPI_File_seek_shared(file, 0, MPI_SEEK_SET);                                         \
+    const int code = GAPLESS_CALL(name##_begin)(file, memory, count, type);              \
+    return code != MPI_SUCCESS ? code : GAPLESS_CALL(name##_end)(file, memory, &status); \
+  }
+#define GAPLESS_SPLIT(name)                                                              \
+  [](MPI_File file, void* memory, MPI_Datatype type, bool is_native) {                   \
+    MPI_Status status;                                                                   \
+    MPI_File_seek(file, part(type), MPI_SEEK_SET);                                       \
+    const int code = GAPLESS_CALL(name##_begin)(file, memory, count, type);              \
+    return code != MPI_SUCCESS ? code : GAPLESS_CALL(name##_end)(file, memory, &status); \
+  }
+#define GAPLESS_LATER(name)                                                              \
+  [](MPI_File file, void* memory, MPI_Datatype type, bool is_native) {                   \
+    MPI_Request request;                                                                 \
+    MPI_File_seek(file, part(type), MPI_SEEK_SET);                                       \
+    const int code = GAPLESS_CALL(name)(file, memory, count, type, &request);            \
+    return code != MPI_SUCCESS ? code : GAPLESS_CALL(Wait)(&request, MPI_STATUS_IGNORE); \
+  }
+
+const Pair pairs[] = {
+    {"at", GAPLESS_AT(File_write_at), GAPLESS_AT(File_read_at)},
+    {"at all", GAPLESS_AT(File_write_at_all), GAPLESS_AT(File_read_at_all)},
+    {"individual", GAPLESS_HERE(File_write), GAPLESS_HERE(File_read)},
+    {"all", GAPLESS_HERE(File_write_all), GAPLESS_HERE(File_read_all)},
+    {"shared", GAPLESS_SHARED(File_write_shared), GAPLESS_SHARED(File_read_shared)},
+    {"ordered", GAPLESS_ORDERED(File_write_ordered), GAPLESS_ORDERED(File_read_ordered)},
+    {"all, split", GAPLESS_SPLIT(File_write_all), GAPLESS_SPLIT(File_read_all)},
+    {"ordered, split", GAPLESS_ORDERED_SPLIT(File_write_ordered), GAPLESS_ORDERED_SPLIT(File_read_ordered)},
+    {"nonblocking", GAPLESS_LATER(File_iwrite), GAPLESS_LATER(File_iread)},
+    {"all, nonblocking", GAPLESS_LATER(File_iwrite_all), GAPLESS_LATER(File_iread_all)},
+};
+
+TEST(Files, OfEveryKind) {
+  for_datatypes([](MPI_Datatype type) {
+    for (const auto& [name, write, read] : pairs) {
+      SCOPED_TRACE(name);
+      TwoMemories host;
+      OnGpu sent(host.sent), received(host.received);
+      const std::uint64_t before = gpu_messages();
+      {
+        const File wanted;
+        const File got;
+        EXPECT_EQ(MPI_SUCCESS, write(wanted, host.sent.data(), type, true));
+        EXPECT_EQ(MPI_SUCCESS, write(got, sent.at(), type, false));
+        EXPECT_TRUE(same_bytes(wanted.bytes(), got.bytes()));
+        EXPECT_TRUE(same_bytes(host.sent, sent.bytes()));
+        EXPECT_EQ(MPI_SUCCESS, read(wanted, host.received.data(), type, true));
+        EXPECT_EQ(MPI_SUCCESS, read(wanted, received.at(), type, false));
+        EXPECT_TRUE(same_bytes(host.received, received.bytes()));
+      }
+      EXPECT_LE(before + 2, gpu_messages());
+    }
+  });
+}
+
+/// The view is the library's: elements of the file's datatype alternate with those of other ranks.
+TEST(Files, ThroughAView) {
+  const Owned memory_type(strided(30, 2, 4));
+  const auto seen_by = [&](MPI_File file, void* memory, bool is_native, bool writes) {
+    MPI_Datatype every;
+    MPI_Type_vector(60, 1, size(), MPI_INT, &every);
+    const Owned of_file(every);
+    MPI_File_set_view(file, static_cast<MPI_Offset>(sizeof(int)) * rank(), MPI_INT, of_file, "native", MPI_INFO_NULL);
+    const int code = writes ? GAPLESS_CALL(File_write_all)(file, memory, 1, memory_type, MPI_STATUS_IGNORE)
+                            : GAPLESS_CALL(File_read_all)(file, memory, 1, memory_type, MPI_STATUS_IGNORE);
+    MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
+    return code;
+  };
+  TwoMemories host;
+  OnGpu sent(host.sent), received(host.received);
+  const File wanted, got;
+  EXPECT_EQ(MPI_SUCCESS, seen_by(wanted, host.sent.data(), true, true));
+  EXPECT_EQ(MPI_SUCCESS, seen_by(got, sent.at(), false, true));
+  const std::vector<std::byte> written = got.bytes();
+  EXPECT_EQ(60 * sizeof(int) * static_cast<std::size_t>(size()), written.size());
+  EXPECT_TRUE(same_bytes(wanted.bytes(), written));
+  EXPECT_EQ(MPI_SUCCESS, seen_by(wanted, host.received.data(), true, false));
+  EXPECT_EQ(MPI_SUCCESS, seen_by(wanted, received.at(), false, false));
+  EXPECT_TRUE(same_bytes(host.received, received.bytes()));
+}
+
+/// What a rank has of the tessellation: numbers and bounds, and eight columns, each an allocation of its own.
+class Block {
+ public:
+  Block() {
+    const auto particles = static_cast<std::size_t>(4096 + 700 * rank()), complete = particles - 300;
+    const auto vertices = 7 * particles, faces = 15 * complete, face_vertices = 5 * faces;
+    add(7 * sizeof(int) + 6 * sizeof(float), MPI_INT);
+    for (const std::size_t floats : {3 * vertices, 3 * particles, complete, complete})
+      add(floats * sizeof(float), MPI_FLOAT);
+    for (const std::size_t ints : {complete, face_vertices, complete, faces}) add(ints * sizeof(int), MPI_INT);
+    std::vector<MPI_Aint> places;
+    std::vector<int> lengths;
+    for (const auto& member : members_) {
+      MPI_Aint place;
+      MPI_Get_address(member->at(), &place);
+      places.push_back(place);
+    }
+    for (const auto& bytes : values_) lengths.push_back(static_cast<int>(bytes.size() / sizeof(int)));
+    MPI_Type_create_struct(static_cast<int>(places.size()), lengths.data(), places.data(), types_.data(), &type_);
+    MPI_Type_commit(&type_);
+  }
+  ~Block() { MPI_Type_free(&type_); }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  MPI_Datatype type() const { return type_; }
+  std::vector<std::byte> packed() const {
+    std::vector<std::byte> all;
+    for (const auto& bytes : values_) all.insert(all.end(), bytes.begin(), bytes.end());
+    return all;
+  }
+  void clear() {
+    for (const auto& member : members_) member->write(std::vector<std::byte>(member->bytes().size(), std::byte{0x11}));
+  }
+  void expect_values() const {
+    for (std::size_t k = 0; k < members_.size(); ++k) EXPECT_TRUE(same_bytes(values_[k], members_[k]->bytes())) << k;
+  }
+
+ private:
+  void add(std::size_t bytes, MPI_Datatype of) {
+    std::vector<std::byte> values(bytes);
+    for (std::size_t i = 0; i < bytes; ++i)
+      values[i] = static_cast<std::byte>((i * 2654435761u >> 11) + 31 * values_.size() + static_cast<unsigned>(rank()));
+    members_.push_back(std::make_unique<OnGpu>(values));
+    values_.push_back(std::move(values));
+    types_.push_back(of);
+  }
+
+  std::vector<std::vector<std::byte>> values_;
+  std::vector<std::unique_ptr<OnGpu>> members_;
+  std::vector<MPI_Datatype> types_;
+  MPI_Datatype type_;
+};
+
+TEST(Files, ATableOfManyAllocationsIsWrittenByOneCall) {
+  Block block;
+  const std::vector<std::byte> mine = block.packed();
+  const std::uint64_t messages = gpu_messages();
+  const long launches = gpu_fails_on_request() ? gpu_count("launches") : 0;
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(size()));
+  const auto size_here = static_cast<std::int64_t>(mine.size());
+  MPI_Allgather(&size_here, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, MPI_COMM_WORLD);
+  const auto place = std::accumulate(sizes.begin(), sizes.begin() + rank(), std::int64_t{0});
+  const File file;
+  MPI_Status status;
+  EXPECT_EQ(MPI_SUCCESS, MPI_File_write_at_all(file, place, MPI_BOTTOM, 1, block.type(), &status));
+  int written = 0;
+  MPI_Get_elements(&status, MPI_BYTE, &written);
+  EXPECT_EQ(static_cast<int>(mine.size()), written);
+  EXPECT_EQ(messages + 1, gpu_messages());
+  if (gpu_fails_on_request()) {
+    EXPECT_EQ(launches + 1, gpu_count("launches"));
+  }
+  const std::vector<std::byte> all = file.bytes();
+  EXPECT_EQ(static_cast<std::size_t>(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0})), all.size());
+  EXPECT_TRUE(same_bytes(mine, {all.begin() + place, all.begin() + place + size_here}));
+
+  block.clear();
+  EXPECT_EQ(MPI_SUCCESS, MPI_File_read_at_all(file, place, MPI_BOTTOM, 1, block.type(), &status));
+  block.expect_values();
+}
+
+}  // namespace
+}  // namespace gapless::test
