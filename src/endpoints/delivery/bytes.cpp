@@ -73,12 +73,7 @@ int pack_all(const Operation& operation, std::byte* packed) noexcept {
   return code_of(transfer::pack(operation.buffer.buffer, packed, {}));
 }
 
-int unpack_first(const Operation& operation, const std::byte* packed, MPI_Count bytes) noexcept {
-  if (bytes == 0) return MPI_SUCCESS;
-  if (is_one_run(operation)) {
-    std::memcpy(operation.run, packed, static_cast<std::size_t>(bytes));
-    return MPI_SUCCESS;
-  }
+int unpack_first_of_parts(const Operation& operation, const std::byte* packed, MPI_Count bytes) noexcept {
   transfer::Buffer buffer = operation.buffer.buffer;
   if (bytes == buffer.size()) return code_of(transfer::unpack(buffer, packed, {}));
   if (buffer.location.is_cpu_addressable()) {

@@ -1,6 +1,7 @@
 // The bytes of one operation's buffer, host or GPU, in one run or not: packed, unpacked, and copied to another's.
 #pragma once
 
+#include <cstring>
 #include <memory>
 
 #include "endpoints/delivery/operation.hpp"
@@ -20,8 +21,14 @@ std::unique_ptr<std::byte[]> packed_copy(const Operation& operation) noexcept;
 
 // Each an error code, not raised.
 int pack_all(const Operation& operation, std::byte* packed) noexcept;
+int unpack_first_of_parts(const Operation& operation, const std::byte* packed, MPI_Count bytes) noexcept;
 /// The first `bytes` packed bytes of the buffer get their values; no other byte changes.
-int unpack_first(const Operation& operation, const std::byte* packed, MPI_Count bytes) noexcept;
+inline int unpack_first(const Operation& operation, const std::byte* packed, MPI_Count bytes) noexcept {
+  if (bytes == 0) return MPI_SUCCESS;
+  if (!is_one_run(operation)) return unpack_first_of_parts(operation, packed, bytes);
+  std::memcpy(operation.run, packed, static_cast<std::size_t>(bytes));
+  return MPI_SUCCESS;
+}
 /// From the sender's buffer to the receiver's; both have described what they name.
 int copy_between(const Operation& from, const Operation& to) noexcept;
 /// The first `bytes` packed bytes of the receiver's buffer are those at that address of another process.

@@ -29,7 +29,7 @@ enum class Way : std::uint8_t {
 struct alignas(64) Cell {
   std::atomic<std::uint32_t> turn;  ///< the number of its message among the ring's, from 1, once that is written
   std::int32_t tag;
-  Context context;
+  Context context : 8;
   Way way;
   std::uint8_t loan;          ///< of attached bytes: which of the ring's
   std::uint32_t end_beside;   ///< how much of the memory beside the cells is used once this message is
@@ -64,6 +64,16 @@ struct RingMemory {
   void begin(std::uint32_t first) noexcept;
 };
 
+/// Gets the cache line for this processor alone. Compilers that build for any x86-64 make of __builtin_prefetch a copy
+/// that others keep, too, and the write waits for them again; processors that lack this instruction skip it.
+inline void fetch_to_write(const void* line) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 /// The writer's part of one ring.
 class RingWriter {
  public:
@@ -83,7 +93,7 @@ class RingWriter {
     cell.turn.store(++written_, std::memory_order_release);
     // The reader's processor has the cells of the last time around; getting one back takes as long as some messages.
     constexpr std::uint32_t ahead = 8;
-    __builtin_prefetch(&memory_->cells[(written_ + ahead) % RingMemory::cell_count], 1);
+    fetch_to_write(&memory_->cells[(written_ + ahead) % RingMemory::cell_count]);
   }
 
   /// One of the ring's loans, pending; -1 if all are under way.
