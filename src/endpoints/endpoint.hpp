@@ -31,8 +31,8 @@ struct Topology;
 struct Endpoint;
 
 /// Where a rank lives: its process's rank in the lanes, its index among the ranks of that process, and its inbox among
-/// those that this process has memory of; -1: none of them.
-struct Place {
+/// those that this process has memory of; -1: none of them. Aligned, so that finding one in an array needs no product.
+struct alignas(16) Place {
   int process = 0;
   int local = 0;
   int inbox = -1;

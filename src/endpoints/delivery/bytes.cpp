@@ -27,22 +27,6 @@ std::unique_ptr<std::byte[]> allocate(MPI_Count bytes) noexcept {
                                           std::byte[static_cast<std::size_t>(std::max<MPI_Count>(bytes, 1))]);
 }
 
-bool is_plain(const Data& data, std::byte*& run, MPI_Count& bytes) noexcept {
-  if (data.count == 0 && data.datatype != MPI_DATATYPE_NULL) {
-    run = nullptr;
-    bytes = 0;
-    return true;
-  }
-  if (data.count <= 0) return false;
-  const TypeRecord* const record = type_cache::find_in_table(data.datatype);
-  if (record == nullptr || !record->plain || record->size == 0) return false;
-  if (__builtin_mul_overflow(record->size, data.count, &bytes)) return false;
-  const void* const first = address_of(data.memory, record->first_byte);
-  run = static_cast<std::byte*>(const_cast<void*>(first));
-  if (is_null_with_displacement(first)) return false;
-  return !device::in_use() || device::locate(first).kind == device::MemoryKind::host;
-}
-
 int set_buffer(Operation& operation, Endpoint& endpoint, const Data& data) noexcept {
   operation.endpoint = &endpoint;
   if (is_plain(data, operation.run, operation.bytes)) return MPI_SUCCESS;

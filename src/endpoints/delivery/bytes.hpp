@@ -12,7 +12,21 @@ namespace gapless::mpi::endpoints {
 inline bool is_one_run(const Operation& operation) noexcept { return operation.bytes == 0 || operation.run != nullptr; }
 
 /// The bytes of plain datatypes are told without a look at their description.
-bool is_plain(const Data& data, std::byte*& run, MPI_Count& bytes) noexcept;
+inline bool is_plain(const Data& data, std::byte*& run, MPI_Count& bytes) noexcept {
+  if (data.count == 0 && data.datatype != MPI_DATATYPE_NULL) {
+    run = nullptr;
+    bytes = 0;
+    return true;
+  }
+  if (data.count <= 0) return false;
+  const TypeRecord* const record = type_cache::find_in_table(data.datatype);
+  if (record == nullptr || !record->plain || record->size == 0) return false;
+  if (__builtin_mul_overflow(record->size, data.count, &bytes)) return false;
+  const void* const first = address_of(data.memory, record->first_byte);
+  run = static_cast<std::byte*>(const_cast<void*>(first));
+  if (is_null_with_displacement(first)) return false;
+  return !device::in_use() || device::locate(first).kind == device::MemoryKind::host;
+}
 
 /// Null if there is no memory.
 std::unique_ptr<std::byte[]> allocate(MPI_Count bytes) noexcept;

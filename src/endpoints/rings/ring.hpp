@@ -87,7 +87,17 @@ class RingWriter {
     std::byte* memory = nullptr;
   };
   /// Room for a message with so many bytes in the ring, at most `most_copied_aside`.
-  Room claim(MPI_Count bytes) noexcept;
+  Room claim(MPI_Count bytes) noexcept {
+    constexpr std::uint32_t cell_count = RingMemory::cell_count;
+    if (written_ - seen_read_ == cell_count) {
+      seen_read_ = memory_->cells_read.load(std::memory_order_acquire);
+      if (written_ - seen_read_ == cell_count) return {};
+    }
+    Cell& cell = memory_->cells[written_ % cell_count];
+    if (!Cell::holds(bytes)) return claim_beside(cell, bytes);
+    cell.end_beside = end_written_;
+    return {&cell, cell.inside};
+  }
   /// The reader sees the claimed cell.
   void publish(Cell& cell) noexcept {
     cell.turn.store(++written_, std::memory_order_release);
@@ -108,6 +118,8 @@ class RingWriter {
   int stalled = 0;          ///< sends that wait for room, in their order
 
  private:
+  Room claim_beside(Cell& cell, MPI_Count bytes) noexcept;
+
   RingMemory* memory_ = nullptr;
   const std::atomic<bool>* closed_ = nullptr;
   std::uint32_t written_ = 0, seen_read_ = 0, end_written_ = 0, seen_end_read_ = 0;
