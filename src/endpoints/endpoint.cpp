@@ -1,5 +1,4 @@
-// Handles are found in a table of open addressing. Places are never emptied, only given to another handle, so a reader
-// that finds none needs no lock.
+// Who is found under which handle, and what an endpoint leaves behind.
 #include "endpoints/endpoint.hpp"
 
 #include <algorithm>
@@ -8,17 +7,14 @@
 #include "endpoints/inner.hpp"
 
 namespace gapless::mpi::endpoints {
+
+constinit std::array<internal::Slot, std::size_t{1} << internal::table_bits> internal::table{};
+
 namespace {
 
-constexpr int table_bits = 15;
-constexpr std::size_t table_size = std::size_t{1} << table_bits;
+using internal::first_of, internal::Slot, internal::table;
+constexpr std::size_t table_size = table.size();
 constexpr std::size_t most_probes = 64;
-
-struct Slot {
-  std::atomic<std::uintptr_t> key{0};  ///< 0: never used
-  std::atomic<Endpoint*> endpoint{nullptr};
-};
-std::array<Slot, table_size> table;
 
 std::mutex mutex;
 std::atomic<int> count{0};
@@ -33,16 +29,11 @@ std::vector<std::shared_ptr<Endpoint>>& lingering() {
   return all;
 }
 
-std::size_t first_of(std::uintptr_t key) noexcept {
-  return (static_cast<std::uint64_t>(key) * 0x9e3779b97f4a7c15u) >> (64 - table_bits);
-}
-
 }  // namespace
 
 Endpoint& freed_endpoint = *new Endpoint;
 
-Endpoint* find_even_freed(MPI_Comm handle) noexcept {
-  const std::uintptr_t key = number_of(handle);
+Endpoint* internal::find_past_first(std::uintptr_t key) noexcept {
   for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
     const std::uintptr_t here = table[at].key.load(std::memory_order_acquire);
     if (here == key) return table[at].endpoint.load(std::memory_order_acquire);

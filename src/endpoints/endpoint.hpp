@@ -31,8 +31,8 @@ struct Topology;
 struct Endpoint;
 
 /// Where a rank lives: its process's rank in the lanes, its index among the ranks of that process, and its inbox among
-/// those that this process has memory of; -1: none of them.
-struct Place {
+/// those that this process has memory of; -1: none of them. Aligned, so that finding one in an array needs no product.
+struct alignas(16) Place {
   int process = 0;
   int local = 0;
   int inbox = -1;
@@ -139,6 +139,9 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   bool waits_for_lane = false;       ///< for the bytes of a message that a ring has told of
   transfer::EndpointMessages sent;
   unsigned rounds = 0, idle_rounds = 0, busy_rounds = 0;  ///< of progress; the last two in a row
+  int receives_under_way = 0;                             ///< of those that outlive their calls
+  int lent = 0;                                           ///< requests that need it
+  std::shared_ptr<Endpoint> kept;                         ///< itself, while there are any
 
   std::mutex schedules_mutex;        ///< of what follows
   std::vector<Schedule*> schedules;  ///< those under way that are not waited for in the call that started them
@@ -153,6 +156,16 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   bool has_work() const noexcept {
     return !schedules.empty() || !active.empty() || !stalled.empty() || lending.is_linked() || matching.has_posted();
   }
+  /// One more request needs it, whatever becomes of its handle. Precondition: the endpoint is locked.
+  void keep() noexcept {
+    if (lent++ == 0) kept = weak_from_this().lock();
+  }
+  /// So many requests need it no more. Not called with the lock held, for it may end.
+  void let_go(int requests) noexcept {
+    std::shared_ptr<Endpoint> last;
+    const std::lock_guard guard(lock);
+    if ((lent -= requests) == 0) last = std::move(kept);
+  }
   /// Peers are told so when they send to it.
   void close() noexcept { inbox().is_closed.store(true, std::memory_order_release); }
   int inbox_number() const noexcept { return communicator->places[static_cast<std::size_t>(rank)].inbox; }
@@ -164,13 +177,38 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   bool has_peers() const noexcept { return communicator->has_peers(); }
 };
 
-/// The endpoint of a handle; null for any other communicator. A few nanoseconds, no lock.
+namespace internal {
+
+/// Handles are found in a table of open addressing. Places are never emptied, only given to another handle, so a reader
+/// that finds none needs no lock.
+struct Slot {
+  std::atomic<std::uintptr_t> key{0};  ///< 0: never used
+  std::atomic<Endpoint*> endpoint{nullptr};
+};
+inline constexpr int table_bits = 15;
+extern std::array<Slot, std::size_t{1} << table_bits> table;
+
+inline std::size_t first_of(std::uintptr_t key) noexcept {
+  return (static_cast<std::uint64_t>(key) * 0x9e3779b97f4a7c15u) >> (64 - table_bits);
+}
+Endpoint* find_past_first(std::uintptr_t key) noexcept;
+
+}  // namespace internal
+
+/// The endpoint of a handle; null for any other communicator, and `freed_endpoint` for a handle that has been freed and
+/// is no other communicator's. A few nanoseconds, no lock.
+inline Endpoint* find_even_freed(MPI_Comm handle) noexcept {
+  const std::uintptr_t key = number_of(handle);
+  const internal::Slot& first = internal::table[internal::first_of(key)];
+  const std::uintptr_t here = first.key.load(std::memory_order_acquire);
+  if (here == key) return first.endpoint.load(std::memory_order_acquire);
+  return here == 0 ? nullptr : internal::find_past_first(key);
+}
+extern Endpoint& freed_endpoint;
+/// The same, but null for one that has been freed.
 Endpoint* find(MPI_Comm handle) noexcept;
 /// Keeps an endpoint that may be freed meanwhile.
 std::shared_ptr<Endpoint> share(Endpoint& endpoint) noexcept;
-/// The same, but a handle that has been freed, and is no other communicator's, has the address of `freed_endpoint`.
-Endpoint* find_even_freed(MPI_Comm handle) noexcept;
-extern Endpoint& freed_endpoint;
 /// The library has given a communicator this handle: whatever was freed under it is forgotten.
 void reuse(MPI_Comm handle) noexcept;
 /// Adds those with a handle, and those that linger.

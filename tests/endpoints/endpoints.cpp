@@ -252,6 +252,47 @@ TEST(Progress, OfSeveralEndpointsOfOneThread) {
   EXPECT_EQ(std::vector<int>(3, 3 * size()), sums);
 }
 
+/// Handles are freed while receives of all kinds, long sends and requests of nobody are under way, which MPI allows;
+/// the requests are completed by a thread that has started none of them.
+TEST(Progress, OfMessagesWhoseHandleIsFreed) {
+  constexpr int messages = 3, length = 30000;
+  Endpoints endpoints(each(2));
+  std::vector<std::vector<int>> in, out;
+  std::vector<MPI_Request> requests;
+  const auto request = [&] { return &requests.emplace_back(MPI_REQUEST_NULL); };
+  for (MPI_Comm& comm : endpoints.handles()) {
+    const int me = rank(comm), all = size(comm);
+    for (int i = 0; i < messages; ++i) {
+      const int count = i == 0 ? 1 : length;
+      MPI_Irecv(in.emplace_back(static_cast<std::size_t>(length), -1).data(), length, MPI_INT,
+                i == 1 ? MPI_ANY_SOURCE : (me + all - 1) % all, i, comm, request());
+      MPI_Isend(out.emplace_back(static_cast<std::size_t>(count), me).data(), count, MPI_INT, (me + 1) % all, i, comm,
+                request());
+    }
+    MPI_Irecv(nullptr, 0, MPI_INT, MPI_PROC_NULL, 0, comm, request());
+  }
+  const int all = size(endpoints.handles()[0]);
+  std::vector<int> ranks;
+  for (MPI_Comm& comm : endpoints.handles()) ranks.push_back(rank(comm));
+  for (MPI_Comm& comm : endpoints.handles()) MPI_Comm_free(&comm);
+  std::vector<MPI_Status> statuses(requests.size());
+  std::thread([&] {
+    MPI_Wait(&requests[0], &statuses[0]);
+    const int others = static_cast<int>(requests.size()) - 1;
+    EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(others, &requests[1], &statuses[1]));
+  }).join();
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const int from = (ranks[i / messages] + all - 1) % all;
+    const MPI_Status& status = statuses[i / messages * (2 * messages + 1) + i % messages * 2];
+    int count = -1;
+    MPI_Get_count(&status, MPI_INT, &count);
+    EXPECT_EQ(i % messages == 0 ? 1 : length, count);
+    EXPECT_EQ(from, status.MPI_SOURCE);
+    EXPECT_EQ(std::vector<int>(static_cast<std::size_t>(count), from),
+              std::vector<int>(in[i].begin(), in[i].begin() + count));
+  }
+}
+
 TEST(Topologies, AreAskedForWhereThereIsOne) {
   EXPECT_EQ(
       0, on_endpoints(each(2), [](MPI_Comm comm) {

@@ -14,6 +14,11 @@ namespace {
 /// Completed requests of endpoints; the first failure is raised when all are.
 class Finished {
  public:
+  Finished() = default;
+  ~Finished() { let_go(); }
+  Finished(const Finished&) = delete;
+  Finished& operator=(const Finished&) = delete;
+
   /// Ends the request, or the activity of a persistent one.
   int add(Request& request, MPI_Request* handle, MPI_Status* status) {
     if (!request.is_active) {
@@ -23,14 +28,16 @@ class Finished {
     set_status(status, *request.task);
     const int code = request.task->code;
     if (code != MPI_SUCCESS && endpoint_ == nullptr) {
-      endpoint_ = request.endpoint;
+      endpoint_ = share(*request.endpoint);
       code_ = code;
     }
     if (request.is_persistent) {
       request.is_active = false;
     } else {
       *handle = MPI_REQUEST_NULL;
-      requests::release(request);
+      if (request.endpoint != last_) let_go();
+      last_ = requests::release_alone(request);
+      ++released_;
     }
     return code;
   }
@@ -39,8 +46,17 @@ class Finished {
   int raise_in_status() const { return endpoint_ == nullptr ? MPI_SUCCESS : raise(*endpoint_, MPI_ERR_IN_STATUS); }
 
  private:
+  /// The requests of one endpoint mostly stand together, and let it go together.
+  void let_go() noexcept {
+    if (last_ != nullptr) last_->let_go(released_);
+    last_ = nullptr;
+    released_ = 0;
+  }
+
   std::shared_ptr<Endpoint> endpoint_;
   int code_ = MPI_SUCCESS;
+  Endpoint* last_ = nullptr;
+  int released_ = 0;  ///< requests that still keep it
 };
 
 /// Statuses tell of errors only where one of them has one.

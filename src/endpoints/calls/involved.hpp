@@ -28,9 +28,9 @@ inline int how_many(int completed) noexcept { return completed > 0 ? completed :
 /// Those of a call's requests that are of endpoints, and what the library is to see.
 class Involved {
  public:
-  Involved(int count, const MPI_Request* requests) : count_(count), ours_(scratch().ours), others_(scratch().others) {
+  Involved(int count, const MPI_Request* requests) : count_(count) {
     ours_.clear();
-    scratch().endpoints.clear();
+    endpoints_.clear();
     if (requests::are_none() || requests == nullptr) return;
     for (int i = 0; i < count; ++i) look_at(i, requests[i]);
   }
@@ -50,7 +50,7 @@ class Involved {
   bool is_mistaken() const noexcept { return is_mistaken_; }
 
   void drive() const {
-    for (Endpoint* endpoint : scratch().endpoints) progress(*endpoint);
+    for (Endpoint* endpoint : endpoints_) progress(*endpoint);
   }
   bool are_done() const noexcept { return std::all_of(ours_.begin(), ours_.end(), std::mem_fn(&Ours::is_done)); }
   void wait() const {
@@ -94,10 +94,9 @@ class Involved {
     is_mistaken_ = is_mistaken_ || request->task == nullptr;
     if (request->task == nullptr) return;
     ours_.push_back({place, request});
-    auto& endpoints = scratch().endpoints;
-    Endpoint* const endpoint = request->endpoint.get();
-    if (endpoint != nullptr && std::find(endpoints.rbegin(), endpoints.rend(), endpoint) == endpoints.rend())
-      endpoints.push_back(endpoint);
+    Endpoint* const endpoint = request->endpoint;
+    if (endpoint != nullptr && std::find(endpoints_.rbegin(), endpoints_.rend(), endpoint) == endpoints_.rend())
+      endpoints_.push_back(endpoint);
   }
 
   /// Kept by the thread, so that a call costs no allocation.
@@ -111,8 +110,10 @@ class Involved {
     return one;
   }
   int count_;
-  std::vector<Ours>& ours_;
-  std::vector<MPI_Request>& others_;
+  Scratch& scratch_ = scratch();
+  std::vector<Ours>& ours_ = scratch_.ours;
+  std::vector<MPI_Request>& others_ = scratch_.others;
+  std::vector<Endpoint*>& endpoints_ = scratch_.endpoints;
   bool has_others_ = false;
   bool is_mistaken_ = false;
 };

@@ -104,19 +104,21 @@ int under_request(Endpoint& endpoint, const Data& data, int code, bool receives,
                   Start start) {
   if (request == nullptr) code = MPI_ERR_ARG;
   if (code != MPI_SUCCESS) return raise(endpoint, code);
-  requests::Request* const made = requests::acquire(share(endpoint));
+  requests::Request* const made = requests::acquire(endpoint);
   if (made == nullptr) return raise(endpoint, MPI_ERR_NO_MEM);
   Operation& operation = *made->operation;
   operation.receives = receives;
   code = set_buffer(operation, endpoint, data);
   if (code != MPI_SUCCESS) {
-    requests::release(*made);
+    requests::release_alone(*made);
     return raise(endpoint, code);
   }
   *request = made->handle;
   if (has_peer) {
     start(operation);
   } else {
+    const std::lock_guard lock(endpoint.lock);
+    endpoint.keep();
     operation.bytes = 0;
     operation.done.store(true, std::memory_order_release);
   }
@@ -305,12 +307,12 @@ int start_taken(Inner library, void* memory, Count count, MPI_Datatype datatype,
   return guarded([&]() -> int {
     messages::Taken taken = messages::take(message);
     if (taken.message == nullptr) return library(memory, count, datatype, message, request);
-    requests::Request* const made = requests::acquire(taken.endpoint);
+    requests::Request* const made = requests::acquire(*taken.endpoint);
     if (made == nullptr) return raise(*taken.endpoint, MPI_ERR_NO_MEM);
     Operation& operation = *made->operation;
     operation.receives = true;
     if (const int code = set_buffer(operation, *taken.endpoint, {memory, count, datatype}); code != MPI_SUCCESS) {
-      requests::release(*made);
+      requests::release_alone(*made);
       return raise(*taken.endpoint, code);
     }
     *request = made->handle;

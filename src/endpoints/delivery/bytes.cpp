@@ -27,22 +27,6 @@ std::unique_ptr<std::byte[]> allocate(MPI_Count bytes) noexcept {
                                           std::byte[static_cast<std::size_t>(std::max<MPI_Count>(bytes, 1))]);
 }
 
-bool is_plain(const Data& data, std::byte*& run, MPI_Count& bytes) noexcept {
-  if (data.count == 0 && data.datatype != MPI_DATATYPE_NULL) {
-    run = nullptr;
-    bytes = 0;
-    return true;
-  }
-  if (data.count <= 0) return false;
-  const TypeRecord* const record = type_cache::find_in_table(data.datatype);
-  if (record == nullptr || !record->plain || record->size == 0) return false;
-  if (__builtin_mul_overflow(record->size, data.count, &bytes)) return false;
-  const void* const first = address_of(data.memory, record->first_byte);
-  run = static_cast<std::byte*>(const_cast<void*>(first));
-  if (is_null_with_displacement(first)) return false;
-  return !device::in_use() || device::locate(first).kind == device::MemoryKind::host;
-}
-
 int set_buffer(Operation& operation, Endpoint& endpoint, const Data& data) noexcept {
   operation.endpoint = &endpoint;
   if (is_plain(data, operation.run, operation.bytes)) return MPI_SUCCESS;
@@ -73,12 +57,7 @@ int pack_all(const Operation& operation, std::byte* packed) noexcept {
   return code_of(transfer::pack(operation.buffer.buffer, packed, {}));
 }
 
-int unpack_first(const Operation& operation, const std::byte* packed, MPI_Count bytes) noexcept {
-  if (bytes == 0) return MPI_SUCCESS;
-  if (is_one_run(operation)) {
-    std::memcpy(operation.run, packed, static_cast<std::size_t>(bytes));
-    return MPI_SUCCESS;
-  }
+int unpack_first_of_parts(const Operation& operation, const std::byte* packed, MPI_Count bytes) noexcept {
   transfer::Buffer buffer = operation.buffer.buffer;
   if (bytes == buffer.size()) return code_of(transfer::unpack(buffer, packed, {}));
   if (buffer.location.is_cpu_addressable()) {

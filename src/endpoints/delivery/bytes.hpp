@@ -1,6 +1,7 @@
 // The bytes of one operation's buffer, host or GPU, in one run or not: packed, unpacked, and copied to another's.
 #pragma once
 
+#include <cstring>
 #include <memory>
 
 #include "endpoints/delivery/operation.hpp"
@@ -11,7 +12,21 @@ namespace gapless::mpi::endpoints {
 inline bool is_one_run(const Operation& operation) noexcept { return operation.bytes == 0 || operation.run != nullptr; }
 
 /// The bytes of plain datatypes are told without a look at their description.
-bool is_plain(const Data& data, std::byte*& run, MPI_Count& bytes) noexcept;
+inline bool is_plain(const Data& data, std::byte*& run, MPI_Count& bytes) noexcept {
+  if (data.count == 0 && data.datatype != MPI_DATATYPE_NULL) {
+    run = nullptr;
+    bytes = 0;
+    return true;
+  }
+  if (data.count <= 0) return false;
+  const TypeRecord* const record = type_cache::find_in_table(data.datatype);
+  if (record == nullptr || !record->plain || record->size == 0) return false;
+  if (__builtin_mul_overflow(record->size, data.count, &bytes)) return false;
+  const void* const first = address_of(data.memory, record->first_byte);
+  run = static_cast<std::byte*>(const_cast<void*>(first));
+  if (is_null_with_displacement(first)) return false;
+  return !device::in_use() || device::locate(first).kind == device::MemoryKind::host;
+}
 
 /// Null if there is no memory.
 std::unique_ptr<std::byte[]> allocate(MPI_Count bytes) noexcept;
@@ -20,8 +35,14 @@ std::unique_ptr<std::byte[]> packed_copy(const Operation& operation) noexcept;
 
 // Each an error code, not raised.
 int pack_all(const Operation& operation, std::byte* packed) noexcept;
+int unpack_first_of_parts(const Operation& operation, const std::byte* packed, MPI_Count bytes) noexcept;
 /// The first `bytes` packed bytes of the buffer get their values; no other byte changes.
-int unpack_first(const Operation& operation, const std::byte* packed, MPI_Count bytes) noexcept;
+inline int unpack_first(const Operation& operation, const std::byte* packed, MPI_Count bytes) noexcept {
+  if (bytes == 0) return MPI_SUCCESS;
+  if (!is_one_run(operation)) return unpack_first_of_parts(operation, packed, bytes);
+  std::memcpy(operation.run, packed, static_cast<std::size_t>(bytes));
+  return MPI_SUCCESS;
+}
 /// From the sender's buffer to the receiver's; both have described what they name.
 int copy_between(const Operation& from, const Operation& to) noexcept;
 /// The first `bytes` packed bytes of the receiver's buffer are those at that address of another process.

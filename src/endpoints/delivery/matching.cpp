@@ -58,15 +58,16 @@ void MessagePool::give(Message& message) noexcept {
 
 Matching::Buckets::Buckets() : lists_(std::size_t{1} << bits_) {}
 
-Link& Matching::Buckets::of(const Envelope& envelope) noexcept {
-  const auto mixed =
-      static_cast<std::uint32_t>(envelope.source) * 0x9e3779b1u + static_cast<std::uint32_t>(envelope.tag);
-  return lists_[(mixed * 0x85ebca6bu) >> (32 - bits_)];
-}
-
 template <class Entry>
-void Matching::Buckets::grow() {
-  std::vector<Link> old(2 * lists_.size());
+void Matching::Buckets::grow() noexcept {
+  constexpr unsigned most_bits = 16;
+  if (bits_ == most_bits) return;
+  std::vector<Link> old;
+  try {
+    old = std::vector<Link>(2 * lists_.size());
+  } catch (const std::exception&) {  // no memory: longer lists
+    return;
+  }
   old.swap(lists_);
   ++bits_;
   // Entries of one envelope come from one list, in their order.
@@ -78,49 +79,8 @@ void Matching::Buckets::grow() {
     }
   }
 }
-
-template <class Entry>
-void Matching::Buckets::append(Entry& entry) noexcept {
-  constexpr unsigned most_bits = 16;
-  if (++entries_ > 2 * lists_.size() && bits_ < most_bits) {
-    try {
-      grow<Entry>();
-    } catch (const std::exception&) {  // no memory: longer lists
-    }
-  }
-  of(entry.envelope).append(entry);
-}
-
-void Matching::Buckets::remove(Link& entry) noexcept {
-  entry.remove();
-  --entries_;
-}
-
-Posted* Matching::first_in(Link& list, const Envelope& message) noexcept {
-  for (Link* link = list.next; link != &list; link = link->next) {
-    auto* receive = static_cast<Posted*>(link);
-    ++comparisons_;
-    if (receive->envelope.accepts(message)) return receive;
-  }
-  return nullptr;
-}
-
-Posted* Matching::take_posted(const Envelope& message) noexcept {
-  Posted* exact = first_in(posted_.of(message), message);
-  Posted* wild = first_in(posted_with_wildcard_, message);
-  if (exact != nullptr && (wild == nullptr || exact->turn < wild->turn)) {
-    posted_.remove(*exact);
-    return exact;
-  }
-  if (wild != nullptr) wild->remove();
-  return wild;
-}
-
-void Matching::post(Posted& receive) noexcept {
-  receive.turn = next_turn_++;
-  if (receive.envelope.has_wildcard()) return posted_with_wildcard_.append(receive);
-  posted_.append(receive);
-}
+template void Matching::Buckets::grow<Posted>() noexcept;
+template void Matching::Buckets::grow<Message>() noexcept;
 
 bool Matching::cancel(Posted& receive) noexcept {
   if (!receive.is_linked()) return false;
@@ -132,17 +92,7 @@ bool Matching::cancel(Posted& receive) noexcept {
   return true;
 }
 
-Message* Matching::look(const Envelope& receive) noexcept {
-  if (!by_arrival_.is_linked()) return nullptr;
-  if (!receive.has_wildcard()) {
-    Link& bucket = unexpected_.of(receive);
-    for (Link* link = bucket.next; link != &bucket; link = link->next) {
-      auto* message = static_cast<Message*>(link);
-      ++comparisons_;
-      if (receive.accepts(message->envelope)) return message;
-    }
-    return nullptr;
-  }
+Message* Matching::look_at_all(const Envelope& receive) noexcept {
   for (Link* link = by_arrival_.next; link != &by_arrival_; link = link->next) {
     Message* message = Message::of_arrival(link);
     ++comparisons_;

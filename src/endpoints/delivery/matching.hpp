@@ -15,8 +15,9 @@ namespace gapless::mpi::endpoints {
 
 struct Operation;
 
-/// Messages of the program and those of collectives never match each other.
-enum class Context : std::uint8_t { messages, collective };
+/// Messages of the program and those of collectives never match each other. A word, as envelopes are copied in words:
+/// one that is written as a byte and read as more takes a processor as long as half a message.
+enum class Context : std::int32_t { messages, collective };
 
 struct Envelope {
   int source;  ///< a rank; in a receive also MPI_ANY_SOURCE
@@ -128,17 +129,78 @@ class Matching {
 
    private:
     template <class Entry>
-    void grow();
+    void grow() noexcept;
     unsigned bits_ = 5;
     std::size_t entries_ = 0;
     std::vector<Link> lists_;
   };
   Posted* first_in(Link& list, const Envelope& message) noexcept;
+  Message* look_at_all(const Envelope& receive) noexcept;
 
   std::uint64_t next_turn_ = 0, comparisons_ = 0;
   Buckets posted_, unexpected_;
   Link posted_with_wildcard_;
   Link by_arrival_;
 };
+
+// What every message does.
+
+inline Link& Matching::Buckets::of(const Envelope& envelope) noexcept {
+  const auto mixed =
+      static_cast<std::uint32_t>(envelope.source) * 0x9e3779b1u + static_cast<std::uint32_t>(envelope.tag);
+  return lists_[(mixed * 0x85ebca6bu) >> (32 - bits_)];
+}
+
+template <class Entry>
+inline void Matching::Buckets::append(Entry& entry) noexcept {
+  if (++entries_ > 2 * lists_.size()) [[unlikely]]
+    grow<Entry>();
+  of(entry.envelope).append(entry);
+}
+
+inline void Matching::Buckets::remove(Link& entry) noexcept {
+  entry.remove();
+  --entries_;
+}
+
+inline Posted* Matching::first_in(Link& list, const Envelope& message) noexcept {
+  for (Link* link = list.next; link != &list; link = link->next) {
+    auto* receive = static_cast<Posted*>(link);
+    ++comparisons_;
+    if (receive->envelope.accepts(message)) return receive;
+  }
+  return nullptr;
+}
+
+inline Posted* Matching::take_posted(const Envelope& message) noexcept {
+  Posted* exact = first_in(posted_.of(message), message);
+  Posted* wild = first_in(posted_with_wildcard_, message);
+  if (exact != nullptr && (wild == nullptr || exact->turn < wild->turn)) {
+    posted_.remove(*exact);
+    return exact;
+  }
+  if (wild != nullptr) wild->remove();
+  return wild;
+}
+
+inline void Matching::post(Posted& receive) noexcept {
+  receive.turn = next_turn_++;
+  if (receive.envelope.has_wildcard()) return posted_with_wildcard_.append(receive);
+  posted_.append(receive);
+}
+
+inline Message* Matching::look(const Envelope& receive) noexcept {
+  if (!by_arrival_.is_linked()) return nullptr;
+  if (!receive.has_wildcard()) {
+    Link& bucket = unexpected_.of(receive);
+    for (Link* link = bucket.next; link != &bucket; link = link->next) {
+      auto* message = static_cast<Message*>(link);
+      ++comparisons_;
+      if (receive.accepts(message->envelope)) return message;
+    }
+    return nullptr;
+  }
+  return look_at_all(receive);
+}
 
 }  // namespace gapless::mpi::endpoints

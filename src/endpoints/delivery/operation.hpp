@@ -27,6 +27,9 @@ enum class Mode : std::uint8_t { standard, synchronous, buffered };
 
 /// `bytes` are those of the buffer until the message is known.
 struct Operation : Task, Posted {
+  /// Not defaulted: that would have all of it zeroed first, for each message.
+  Operation() noexcept {}
+
   std::byte* run = nullptr;               ///< the bytes, if they are one run that the processor reads
   UserBuffer buffer;                      ///< what they are if not
   RingWriter* ring = nullptr;             ///< of a send within the node
@@ -46,7 +49,10 @@ int set_buffer(Operation& operation, Endpoint& endpoint, const Data& data) noexc
 /// operation.
 bool send_at_once(Endpoint& endpoint, const Data& data, int destination, int tag, Context context) noexcept;
 
-/// Starts it; it may be complete at once. `destination` is a rank, the tag is valid.
+// Each starts an operation, which may be complete at once. One that outlives its call is a request's, and has that keep
+// the endpoint.
+
+/// `destination` is a rank, the tag is valid.
 void start_send(Operation& operation, const Data& data, int destination, int tag, Context context, Mode mode);
 void start_receive(Operation& operation, int source, int tag, Context context);
 /// A receive of a message that was taken out already, and goes back to its endpoint's pool.

@@ -19,10 +19,27 @@ MPI_Count note_message(Operation& receive, const Envelope& envelope, MPI_Count b
   return std::min(bytes, receive.bytes);
 }
 
+/// Receives of an endpoint begin and end under its lock, so the first and the last alone of those under way change what
+/// others see. One that outlives its call is a request's, which keeps the endpoint.
+void begin_receive(Operation& receive) noexcept {
+  Endpoint& endpoint = *receive.endpoint;
+  receive.receives = true;
+  receive.done.store(false, std::memory_order_relaxed);
+  if (!receive.outlives_call) return;
+  endpoint.keep();
+  if (endpoint.receives_under_way++ == 0) internal::count_one(internal::count_of(endpoint));
+}
+
+void end_receive(Operation& receive) noexcept {
+  if (receive.outlives_call && --receive.endpoint->receives_under_way == 0)
+    internal::count_of(*receive.endpoint).tasks.fetch_sub(1, std::memory_order_relaxed);
+  receive.done.store(true, std::memory_order_release);
+}
+
 void finish_receive(Operation& receive, MPI_Count bytes, int code) noexcept {
   receive.bytes = bytes;
   if (receive.code == MPI_SUCCESS) receive.code = code;
-  complete(receive);
+  end_receive(receive);
 }
 
 int receive_bytes(void* memory, MPI_Count bytes, MPI_Message* message, MPI_Request* request) noexcept {
@@ -47,7 +64,7 @@ void start_remote_receive(Operation& receive, MPI_Message remote, const Envelope
   }
   receive.bytes = taken;
   if (!start_moving(receive, [&](MPI_Request* request) { return receive_bytes(memory, bytes, &remote, request); }))
-    complete(receive);
+    end_receive(receive);
 }
 
 /// The receive gets the bytes of a message of this process: `packed` ones, or those of a sender who waits.
@@ -178,11 +195,10 @@ bool has_ring_from(Endpoint& endpoint, int inbox) noexcept {
 }  // namespace
 
 void start_receive(Operation& operation, int source, int tag, Context context) {
-  begin(operation);
-  operation.receives = true;
   operation.envelope = {source, tag, context};
   Endpoint& endpoint = *operation.endpoint;
   const std::lock_guard lock(endpoint.lock);
+  begin_receive(operation);
   Message* const message = endpoint.matching.look(operation.envelope);
   if (message == nullptr) return endpoint.matching.post(operation);
   endpoint.matching.take_out(*message);
@@ -190,21 +206,18 @@ void start_receive(Operation& operation, int source, int tag, Context context) {
 }
 
 void start_matched_receive(Operation& operation, Message& message) {
-  begin(operation);
-  operation.receives = true;
   const std::lock_guard lock(operation.endpoint->lock);
+  begin_receive(operation);
   deliver(operation, message);
 }
 
 void Operation::cancel() noexcept {
   if (!receives) return;
-  {
-    const std::lock_guard lock(endpoint->lock);
-    if (!endpoint->matching.cancel(*this)) return;
-  }
+  const std::lock_guard lock(endpoint->lock);
+  if (!endpoint->matching.cancel(*this)) return;
   cancelled = true;
   bytes = 0;
-  complete(*this);
+  end_receive(*this);
 }
 
 bool empty_rings(Endpoint& endpoint) {
@@ -249,7 +262,7 @@ void finish_moving(Operation& operation, int code) noexcept {
     const int unpacked = unpack_first(operation, operation.packed.get(), operation.bytes);
     if (operation.code == MPI_SUCCESS) operation.code = unpacked;
   }
-  complete(operation);
+  operation.receives ? end_receive(operation) : complete(operation);
 }
 
 }  // namespace gapless::mpi::endpoints

@@ -225,6 +225,7 @@ void start_send(Operation& operation, const Data& data, int destination, int tag
   operation.envelope = {from.rank, tag, context};
   const Place& place = from.communicator->places[static_cast<std::size_t>(destination)];
   const std::lock_guard lock(from.lock);
+  if (operation.outlives_call) from.keep();
   operation.ring = place.inbox < 0 ? nullptr : ring_to(from, place.inbox);
   if (operation.ring != nullptr) return send_here(operation, data, place, mode);
   if (place.process == from.communicator->process) {

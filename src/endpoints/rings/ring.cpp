@@ -18,17 +18,8 @@ void RingWriter::open(RingMemory& memory, const std::atomic<bool>& closed, std::
   end_written_ = seen_end_read_ = first / 64 * 64;
 }
 
-RingWriter::Room RingWriter::claim(MPI_Count bytes) noexcept {
-  constexpr std::uint32_t cell_count = RingMemory::cell_count, beside_bytes = RingMemory::beside_bytes;
-  if (written_ - seen_read_ == cell_count) {
-    seen_read_ = memory_->cells_read.load(std::memory_order_acquire);
-    if (written_ - seen_read_ == cell_count) return {};
-  }
-  Cell& cell = memory_->cells[written_ % cell_count];
-  if (cell.holds(bytes)) {
-    cell.end_beside = end_written_;
-    return {&cell, cell.inside};
-  }
+RingWriter::Room RingWriter::claim_beside(Cell& cell, MPI_Count bytes) noexcept {
+  constexpr std::uint32_t beside_bytes = RingMemory::beside_bytes;
   // A message lies in one piece, so what is left before the memory's end may stay unused.
   const std::uint32_t length = RingMemory::rounded(bytes);
   const std::uint32_t place = end_written_ % beside_bytes;

@@ -29,7 +29,7 @@ enum class Way : std::uint8_t {
 struct alignas(64) Cell {
   std::atomic<std::uint32_t> turn;  ///< the number of its message among the ring's, from 1, once that is written
   std::int32_t tag;
-  Context context;
+  Context context : 8;
   Way way;
   std::uint8_t loan;          ///< of attached bytes: which of the ring's
   std::uint32_t end_beside;   ///< how much of the memory beside the cells is used once this message is
@@ -64,6 +64,16 @@ struct RingMemory {
   void begin(std::uint32_t first) noexcept;
 };
 
+/// Gets the cache line for this processor alone. Compilers that build for any x86-64 make of __builtin_prefetch a copy
+/// that others keep, too, and the write waits for them again; processors that lack this instruction skip it.
+inline void fetch_to_write(const void* line) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 /// The writer's part of one ring.
 class RingWriter {
  public:
@@ -77,13 +87,23 @@ class RingWriter {
     std::byte* memory = nullptr;
   };
   /// Room for a message with so many bytes in the ring, at most `most_copied_aside`.
-  Room claim(MPI_Count bytes) noexcept;
+  Room claim(MPI_Count bytes) noexcept {
+    constexpr std::uint32_t cell_count = RingMemory::cell_count;
+    if (written_ - seen_read_ == cell_count) {
+      seen_read_ = memory_->cells_read.load(std::memory_order_acquire);
+      if (written_ - seen_read_ == cell_count) return {};
+    }
+    Cell& cell = memory_->cells[written_ % cell_count];
+    if (!Cell::holds(bytes)) return claim_beside(cell, bytes);
+    cell.end_beside = end_written_;
+    return {&cell, cell.inside};
+  }
   /// The reader sees the claimed cell.
   void publish(Cell& cell) noexcept {
     cell.turn.store(++written_, std::memory_order_release);
     // The reader's processor has the cells of the last time around; getting one back takes as long as some messages.
     constexpr std::uint32_t ahead = 8;
-    __builtin_prefetch(&memory_->cells[(written_ + ahead) % RingMemory::cell_count], 1);
+    fetch_to_write(&memory_->cells[(written_ + ahead) % RingMemory::cell_count]);
   }
 
   /// One of the ring's loans, pending; -1 if all are under way.
@@ -98,6 +118,8 @@ class RingWriter {
   int stalled = 0;          ///< sends that wait for room, in their order
 
  private:
+  Room claim_beside(Cell& cell, MPI_Count bytes) noexcept;
+
   RingMemory* memory_ = nullptr;
   const std::atomic<bool>* closed_ = nullptr;
   std::uint32_t written_ = 0, seen_read_ = 0, end_written_ = 0, seen_end_read_ = 0;

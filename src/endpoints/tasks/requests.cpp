@@ -9,30 +9,18 @@
 #include "endpoints/inner.hpp"
 
 namespace gapless::mpi::endpoints::requests {
-namespace {
-
-/// From handles to requests, by open addressing. Entries are never taken out, so readers need no lock.
-struct Table {
-  struct Entry {
-    std::atomic<std::uintptr_t> key{0};
-    std::atomic<Request*> request{nullptr};
-  };
-  explicit Table(unsigned size_bits) : bits(size_bits), entries(std::size_t{1} << size_bits) {}
-  std::size_t first_of(std::uintptr_t key) const noexcept {
-    return (static_cast<std::uint64_t>(key) * 0x9e3779b97f4a7c15u) >> (64 - bits);
-  }
-  void enter(Request& request) noexcept {
-    const std::uintptr_t key = number_of(request.handle);
-    std::size_t at = first_of(key);
-    while (entries[at].key.load(std::memory_order_relaxed) != 0) at = (at + 1) % entries.size();
-    entries[at].request.store(&request, std::memory_order_relaxed);
-    entries[at].key.store(key, std::memory_order_release);
-  }
-  const unsigned bits;
-  std::vector<Entry> entries;
-};
 
 std::atomic<Table*> table{nullptr};
+
+void Table::enter(Request& request) noexcept {
+  const std::uintptr_t key = number_of(request.handle);
+  std::size_t at = first_of(key);
+  while (entries[at].key.load(std::memory_order_relaxed) != 0) at = (at + 1) % entries.size();
+  entries[at].request.store(&request, std::memory_order_relaxed);
+  entries[at].key.store(key, std::memory_order_release);
+}
+
+namespace {
 
 /// All there are, and those that no thread keeps for itself.
 struct Requests {
@@ -50,18 +38,27 @@ Requests& requests() {
 
 /// Those that a thread keeps, so that lending takes no lock.
 struct Kept {
-  static constexpr int most = 256;
   Request* first = nullptr;
-  int count = 0;
-  ~Kept() {
+  int room = 256;
+  bool is_given_back_at_end = false;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Kept kept{};
+
+struct GiveBackAtEnd {
+  ~GiveBackAtEnd() {
     const std::lock_guard lock(requests().mutex);
-    while (first != nullptr) {
-      Request* const request = std::exchange(first, first->next);
+    while (kept.first != nullptr) {
+      Request* const request = std::exchange(kept.first, kept.first->next);
       request->next = std::exchange(requests().free, request);
     }
+    kept.room = 0;  // what ends after this keeps none
   }
 };
-thread_local Kept kept;
+
+[[gnu::noinline]] void give_back_at_end() {
+  static thread_local const GiveBackAtEnd at_end;
+  kept.is_given_back_at_end = true;
+}
 
 int query_nothing(void*, MPI_Status* status) {
   set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
@@ -100,7 +97,7 @@ Request* add() {
 /// A request that is lent to nothing yet; null if there is none to be had.
 Request* take() noexcept {
   if (kept.first != nullptr) {
-    --kept.count;
+    ++kept.room;
     return std::exchange(kept.first, kept.first->next);
   }
   try {
@@ -116,7 +113,11 @@ Request* take_for(Task* task) noexcept {
   std::unique_ptr<Task> owner(task);
   Request* const request = take();
   if (request == nullptr) return nullptr;
-  request->endpoint = share(*task->endpoint);
+  request->endpoint = task->endpoint;
+  {
+    const std::lock_guard lock(task->endpoint->lock);
+    task->endpoint->keep();
+  }
   request->schedule = std::move(owner);
   request->task = task;
   return request;
@@ -124,10 +125,10 @@ Request* take_for(Task* task) noexcept {
 
 }  // namespace
 
-Request* acquire(const std::shared_ptr<Endpoint>& endpoint) noexcept {
+Request* acquire(Endpoint& endpoint) noexcept {
   Request* const request = take();
   if (request == nullptr) return nullptr;
-  request->endpoint = endpoint;
+  request->endpoint = &endpoint;
   request->operation.emplace();
   request->task = &*request->operation;
   request->task->outlives_call = true;
@@ -146,21 +147,27 @@ MPI_Request of_sent() noexcept {
   return one == nullptr ? MPI_REQUEST_NULL : one->handle;
 }
 
-void release(Request& request) noexcept {
-  if (request.endpoint == nullptr) return;  // of_sent's
+Endpoint* release_alone(Request& request) noexcept {
+  if (request.endpoint == nullptr) return nullptr;  // of_sent's
+  Endpoint* const endpoint = std::exchange(request.endpoint, nullptr);
   request.task = nullptr;
   request.operation.reset();
   request.schedule.reset();
-  request.endpoint.reset();
   request.is_persistent = false;
   request.is_active = true;
-  if (kept.count < Kept::most) {
-    ++kept.count;
+  if (kept.room > 0) {
+    if (!kept.is_given_back_at_end) give_back_at_end();
+    --kept.room;
     request.next = std::exchange(kept.first, &request);
-    return;
+    return endpoint;
   }
   const std::lock_guard lock(requests().mutex);
   request.next = std::exchange(requests().free, &request);
+  return endpoint;
+}
+
+void release(Request& request) noexcept {
+  if (Endpoint* const endpoint = release_alone(request)) endpoint->let_go(1);
 }
 
 int make(Task* task, MPI_Request* handle) noexcept {
@@ -194,19 +201,6 @@ void abandon(Request& request) noexcept {
   }
   for (Request* one : over) release(*one);
 }
-
-Request* find(MPI_Request handle) noexcept {
-  const Table* const known = table.load(std::memory_order_acquire);
-  if (known == nullptr) return nullptr;
-  const std::uintptr_t key = number_of(handle);
-  for (std::size_t at = known->first_of(key);; at = (at + 1) % known->entries.size()) {
-    const std::uintptr_t here = known->entries[at].key.load(std::memory_order_acquire);
-    if (here == key) return known->entries[at].request.load(std::memory_order_relaxed);
-    if (here == 0) return nullptr;
-  }
-}
-
-bool are_none() noexcept { return table.load(std::memory_order_relaxed) == nullptr; }
 
 std::size_t handle_count() noexcept {
   const std::lock_guard lock(requests().mutex);

@@ -3,8 +3,11 @@
 // operation after the other. So an operation under a request costs no call of the library.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "endpoints/delivery/operation.hpp"
 
@@ -17,7 +20,7 @@ struct alignas(128) Request {
   Task* task = nullptr;  ///< null while it is not lent
   std::optional<Operation> operation{};
   std::unique_ptr<Task> schedule{};
-  std::shared_ptr<Endpoint> endpoint{};
+  Endpoint* endpoint = nullptr;  ///< which it keeps; null: none
   bool is_persistent = false;
   bool is_active = true;  ///< a persistent one is between its start and its completion
   Request* next = nullptr;
@@ -25,12 +28,15 @@ struct alignas(128) Request {
   bool is_done() const noexcept { return task->is_done(); }
 };
 
-/// A request for one message, whose operation is new; null if there is no memory.
-Request* acquire(const std::shared_ptr<Endpoint>& endpoint) noexcept;
+/// A request for one message, whose operation is new; null if there is no memory. Whoever starts the operation has the
+/// request keep the endpoint.
+Request* acquire(Endpoint& endpoint) noexcept;
 /// The request of sends that were complete at once, all the same.
 MPI_Request of_sent() noexcept;
-/// The operation is over: the handle may be lent to another.
+/// The operation is over: the handle may be lent to another, and the endpoint may end.
 void release(Request& request) noexcept;
+/// The same, but the endpoint is still kept; returns that one, null if there is none.
+Endpoint* release_alone(Request& request) noexcept;
 
 /// Makes the request of a task, which belongs to it from then on. An error code, or success.
 int make(Task* task, MPI_Request* request) noexcept;
@@ -39,9 +45,34 @@ int make_persistent(Task* task, MPI_Request* request) noexcept;
 /// The program wants no more of it; what is under way still ends.
 void abandon(Request& request) noexcept;
 
+/// From handles to requests, by open addressing. Entries are never taken out, so readers need no lock.
+struct Table {
+  struct Entry {
+    std::atomic<std::uintptr_t> key{0};
+    std::atomic<Request*> request{nullptr};
+  };
+  explicit Table(unsigned size_bits) : bits(size_bits), entries(std::size_t{1} << size_bits) {}
+  std::size_t first_of(std::uintptr_t key) const noexcept {
+    return (static_cast<std::uint64_t>(key) * 0x9e3779b97f4a7c15u) >> (64 - bits);
+  }
+  void enter(Request& request) noexcept;
+  const unsigned bits;
+  std::vector<Entry> entries;
+};
+extern std::atomic<Table*> table;  ///< null before the first request
+
 /// What the handle stands for; null for handles of others. A few nanoseconds, no lock.
-Request* find(MPI_Request handle) noexcept;
-bool are_none() noexcept;
+inline Request* find(MPI_Request handle) noexcept {
+  const Table* const known = table.load(std::memory_order_acquire);
+  if (known == nullptr) return nullptr;
+  const std::uintptr_t key = number_of(handle);
+  for (std::size_t at = known->first_of(key);; at = (at + 1) % known->entries.size()) {
+    const std::uintptr_t here = known->entries[at].key.load(std::memory_order_acquire);
+    if (here == key) return known->entries[at].request.load(std::memory_order_relaxed);
+    if (here == 0) return nullptr;
+  }
+}
+inline bool are_none() noexcept { return table.load(std::memory_order_relaxed) == nullptr; }
 /// How many handles there are, lent or not.
 std::size_t handle_count() noexcept;
 

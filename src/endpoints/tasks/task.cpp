@@ -32,10 +32,8 @@ bool is_any_outstanding() noexcept {
 
 void begin(Task& task) noexcept {
   if (task.outlives_call) {
-    task.counted_in =
-        &internal::outstanding[static_cast<std::size_t>(task.endpoint->local) % internal::outstanding.size()];
-    task.counted_in->tasks.fetch_add(1);
-    if (!internal::hint.may_be_outstanding.load()) internal::hint.may_be_outstanding.store(true);
+    task.counted_in = &internal::count_of(*task.endpoint);
+    internal::count_one(*task.counted_in);
   }
   task.done.store(false, std::memory_order_relaxed);
 }
@@ -58,6 +56,7 @@ void set_status(MPI_Status* status, int source, int tag, MPI_Count bytes, bool c
 }
 
 void set_status(MPI_Status* status, const Task& task) noexcept {
+  if (status == MPI_STATUS_IGNORE) return;
   if (task.receives) {
     set_status(status, task.source, task.tag, task.bytes, task.cancelled);
   } else {

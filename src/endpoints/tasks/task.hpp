@@ -24,6 +24,14 @@ extern Hint hint;
 /// Asks the counts, and has the hint say what they say.
 bool is_any_outstanding() noexcept;
 
+inline Count& count_of(const Endpoint& endpoint) noexcept {
+  return outstanding[static_cast<std::size_t>(endpoint.local) % outstanding.size()];
+}
+inline void count_one(Count& count) noexcept {
+  count.tasks.fetch_add(1);
+  if (!hint.may_be_outstanding.load()) hint.may_be_outstanding.store(true);
+}
+
 }  // namespace internal
 
 struct Task {
@@ -53,6 +61,7 @@ void begin(Task& task) noexcept;
 /// The task may be gone afterwards.
 void complete(Task& task) noexcept;
 
+/// `status` may be MPI_STATUS_IGNORE.
 void set_status(MPI_Status* status, int source, int tag, MPI_Count bytes, bool cancelled) noexcept;
 void set_status(MPI_Status* status, const Task& task) noexcept;
 
