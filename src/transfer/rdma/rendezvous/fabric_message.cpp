@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/settings.hpp"
 #include "layout/algebra/canonical.hpp"
 #include "layout/algebra/facts.hpp"
 
@@ -35,10 +36,11 @@ transfer::Result fetch(const FabricWay& way, const Memory& memory) noexcept {
 }  // namespace
 
 bool FabricOffer::secure(const Buffer& buffer, const headers::Inbox& inbox, headers::Header& header) noexcept try {
-  const headers::InboxHead& head = inbox.head();
-  if (fabric_kind() == 0 || head.fabric != fabric_kind() || buffer.size() < least_bytes) return false;
+  const headers::Speaker& receiver = inbox.speaker();
+  if (fabric_kind() == 0 || receiver.fabric != fabric_kind() || buffer.size() < least_bytes) return false;
+  if (!inbox.is_remote() && !settings().fabric_neighbours) return false;
   const auto bytes = static_cast<std::uint64_t>(buffer.size());
-  transfer_ = begin_send(head.rank, memory_of_buffer(buffer, bytes));
+  transfer_ = begin_send(receiver.rank, memory_of_buffer(buffer, bytes));
   if (transfer_ == nullptr) return false;
   FabricWay way;
   way.offer = offer_of(*transfer_);

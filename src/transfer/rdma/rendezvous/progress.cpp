@@ -70,7 +70,8 @@ void Transfers::open_letter(Transfer& transfer) noexcept {
   }
 }
 
-/// Peers that have ended answer no more, and software fabrics do not always say so.
+/// Peers that have ended answer no more, and software fabrics do not always say so. Of other nodes' peers only the fabric
+/// knows, and the limit of a stall.
 void Transfers::look_for_the_gone() noexcept {
   const Clock::time_point now = Clock::now();
   if (active_.empty() || now - looked_at_ < between_looks) return;
@@ -80,6 +81,7 @@ void Transfers::look_for_the_gone() noexcept {
     const auto is_of_rank = [rank](const Transfer* each) { return each->rank == rank; };
     if (std::any_of(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(i), is_of_rank)) continue;
     Peer& peer = *peer_of(rank);
+    if (!peer.is_neighbour) continue;
     peer.times_gone = fabric::registry::has_left(rank) ? peer.times_gone + 1 : 0;
   }
 }

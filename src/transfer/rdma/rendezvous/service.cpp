@@ -19,6 +19,7 @@ constexpr std::chrono::milliseconds usual_patience{50};
 
 // Never destroyed: its thread is ended by stop(), or when the process exits.
 std::atomic<Transfers*> service{nullptr};
+std::atomic<bool> has_nodes{false};
 
 std::uint64_t hash_of(std::string_view text) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
@@ -28,8 +29,11 @@ std::uint64_t hash_of(std::string_view text) noexcept {
 
 }  // namespace
 
+void join_nodes() noexcept { has_nodes.store(true, std::memory_order_relaxed); }
+
 bool is_wanted() noexcept {
-  return settings().fabric_neighbours && !settings().fabric.empty() && settings().fabric != "off";
+  const bool has_somebody = settings().fabric_neighbours || has_nodes.load(std::memory_order_relaxed);
+  return has_somebody && !settings().fabric.empty() && settings().fabric != "off";
 }
 
 void start(int rank, int size) noexcept try {

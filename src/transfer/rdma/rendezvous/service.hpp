@@ -27,7 +27,10 @@ namespace gapless::transfer::rdma {
 /// Shorter messages never go by a fabric: the MPI libraries complete their sends at once.
 inline constexpr layout::Offset least_bytes = 16 << 10;
 
-/// Is a fabric asked for, between processes of one node too? (GAPLESS_FABRIC, GAPLESS_FABRIC_NEIGHBOURS)
+/// The job runs on several nodes, with gapless in all ranks. Called before start(), if at all.
+void join_nodes() noexcept;
+/// Is a fabric asked for, and there may be somebody to reach by it: a process of another node, or of this one where
+/// GAPLESS_FABRIC_NEIGHBOURS says so? (GAPLESS_FABRIC)
 bool is_wanted() noexcept;
 /// Opens the fabric, once, as rank `rank` of `size`; the thread begins with the first message. After MPI_Init.
 void start(int rank, int size) noexcept;

@@ -37,6 +37,7 @@ struct Transfer {
 struct Peer {
   int index = -1;  ///< the endpoint's
   bool is_connected = false;
+  bool is_neighbour = false;  ///< of this node
   unsigned times_gone = 0;  ///< looks in a row that have found its process ended
   KnownLayouts layouts;
 
