@@ -38,7 +38,7 @@ struct Peer {
   int index = -1;  ///< the endpoint's
   bool is_connected = false;
   bool is_neighbour = false;  ///< of this node
-  unsigned times_gone = 0;  ///< looks in a row that have found its process ended
+  unsigned times_gone = 0;    ///< looks in a row that have found its process ended
   KnownLayouts layouts;
 
   /// What it has sent before is taken in between the looks.
