@@ -131,9 +131,8 @@ VARIABLES = (
         "off",
         "The libfabric provider that noncontiguous messages of 16 KiB and more in host memory go by where that is "
         "predicted to be sooner than packing them, between processes that all ask for the same one. Where it cannot be "
-        "opened, the process says so once, and messages go other ways. Processes of different nodes use the fabric under "
-        "`gapless run` (GAPLESS_ALL_RANKS), where MPI_Init is collective then; those of one node only where "
-        "GAPLESS_FABRIC_NEIGHBOURS=1 says so.",
+        "opened, the process says so once, and messages go other ways. Processes of different nodes use the fabric "
+        "under `gapless run` (GAPLESS_ALL_RANKS), those of one node only where GAPLESS_FABRIC_NEIGHBOURS=1 says so.",
     ),
     Variable(
         "GAPLESS_FABRIC_NEIGHBOURS",
