@@ -28,6 +28,7 @@ def documents(checkout: Path) -> dict[Path, str]:
         "docs/messages.md": {
             "host messages": messages.host_messages_table(loaded),
             "gpu messages": messages.gpu_messages_table(loaded),
+            "rdma": messages.rdma_table(loaded),
         },
         "docs/endpoints.md": {"endpoints": messages.endpoints_table(loaded)},
         "docs/results.md": {"targets": tables.targets_table(loaded)},

@@ -6,6 +6,7 @@
 #include "base/settings.hpp"
 #include "layout/algebra/canonical.hpp"
 #include "layout/algebra/facts.hpp"
+#include "transfer/report/report.hpp"
 
 namespace gapless::transfer::rdma {
 namespace {
@@ -28,9 +29,17 @@ std::span<const std::byte> address_of(const FabricWay& way) noexcept {
   return std::span(way.address).first(std::min<std::size_t>(way.address_bytes, most_address_bytes));
 }
 
-transfer::Result fetch(const FabricWay& way, const Memory& memory) noexcept {
+/// `into`, if any, is what the report tells of.
+transfer::Result fetch(const FabricWay& way, const Memory& memory, const Buffer* into = nullptr) noexcept {
   const OwnedTransfer transfer = begin_receive(way.rank, address_of(way), way.offer, memory);
-  return transfer != nullptr ? wait(*transfer) : transfer::Result::peer_failed;
+  if (transfer == nullptr) return transfer::Result::peer_failed;
+  const transfer::Result result = wait(*transfer);
+  if (result == transfer::Result::ok && into != nullptr && report_wanted()) {
+    const Taken& taken = taken_by(*transfer);
+    report_moved(*into, Side::receiver, taken.scheme, static_cast<std::size_t>(way.offer.blocks.bytes), taken.ns,
+                 taken.predicted_ns);
+  }
+  return result;
 }
 
 }  // namespace
@@ -70,7 +79,7 @@ transfer::Result FabricOffer::complete_alone() noexcept {
 }
 
 transfer::Result fetch_by_fabric(const FabricWay& way, const Buffer& into) noexcept try {
-  return fetch(way, memory_of_buffer(into, way.offer.blocks.bytes));
+  return fetch(way, memory_of_buffer(into, way.offer.blocks.bytes), &into);
 } catch (const std::exception&) {
   return transfer::Result::peer_failed;
 }

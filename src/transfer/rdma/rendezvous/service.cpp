@@ -9,6 +9,8 @@
 
 #include "base/settings.hpp"
 #include "fabric/libfabric/libfabric.hpp"
+#include "model/model.hpp"
+#include "transfer/choice/profiles.hpp"
 #include "transfer/rdma/rendezvous/transfers.hpp"
 #include "transfer/report/statistics.hpp"
 
@@ -41,7 +43,9 @@ void start(int rank, int size) noexcept try {
   std::string why;
   auto endpoint = fabric::open_libfabric(std::string(settings().fabric), why);
   if (endpoint != nullptr) {
-    auto made = std::make_unique<Transfers>(std::move(endpoint), model::fabric_profile(settings().fabric), rank, size);
+    // Of the farthest pair that the job has.
+    const auto profile = model::fabric_profile(settings().fabric, model::profile().pair, measured_fabrics());
+    auto made = std::make_unique<Transfers>(std::move(endpoint), profile, rank, size);
     if (made->is_usable()) {
       service.store(made.release());
       // libfabric ends after this.
@@ -97,6 +101,8 @@ void decline(int rank, std::span<const std::byte> address, const Offer& offer) n
   // It ends by itself.
   const OwnedTransfer transfer(all != nullptr ? all->receive(rank, address, offer, nullptr) : nullptr);
 }
+
+const Taken& taken_by(const Transfer& transfer) noexcept { return transfer.taken; }
 
 transfer::Result poll(Transfer& transfer) noexcept { return service.load()->poll(transfer); }
 transfer::Result wait(Transfer& transfer) noexcept { return service.load()->wait(transfer); }

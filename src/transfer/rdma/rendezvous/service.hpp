@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -68,6 +69,15 @@ OwnedTransfer begin_receive(int rank, std::span<const std::byte> address, const 
                             const Memory& memory) noexcept;
 /// Tells the sender that its message is not wanted.
 void decline(int rank, std::span<const std::byte> address, const Offer& offer) noexcept;
+
+/// How a message that has been received went.
+struct Taken {
+  transfer::Scheme scheme = transfer::Scheme::fabric_pipelined;
+  double ns = 0;  ///< from the look at its header to its last byte
+  double predicted_ns = std::numeric_limits<double>::quiet_NaN();
+};
+/// Precondition: poll() or wait() has said ok.
+const Taken& taken_by(const Transfer& transfer) noexcept;
 
 /// Polls; ok or a failure once it is over, or, of a send, once its bytes are copied out.
 transfer::Result poll(Transfer& transfer) noexcept;

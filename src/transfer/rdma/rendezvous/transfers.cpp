@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/quiet_thread.hpp"
+#include "base/settings.hpp"
 #include "fabric/registry.hpp"
 #include "layout/algebra/canonical.hpp"
 #include "layout/algebra/facts.hpp"
@@ -24,7 +25,10 @@ constexpr std::chrono::microseconds busy_look{50};
 
 Transfers::Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::FabricProfile& profile, int rank,
                      int size)
-    : endpoint_(std::move(endpoint)), peers_(static_cast<std::size_t>(size)), rank_(rank) {
+    : endpoint_(std::move(endpoint)),
+      peers_(static_cast<std::size_t>(size)),
+      corrected_(settings().model != "fixed"),
+      rank_(rank) {
   Options options;
   options.profile = profile;
   options.stall_limit = stall_limit;
