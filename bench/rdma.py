@@ -1,43 +1,68 @@
 #!/usr/bin/env python3
-"""Runs the RDMA benchmark over the fabrics at hand; prints the tables, writes bench/results/rdma_FABRIC.json.
+"""Runs the RDMA benchmark over the fabrics at hand; prints the tables, writes bench/results/rdma.json and the figures.
 
-    bench/rdma.py BUILD_DIRECTORY [--fabric NAME] [--repetitions N] [--messages N] [--no-write]
+    bench/rdma.py BUILD_DIRECTORY [--fabric NAME] [--repetitions N] [--messages N] [--ranks N] [--no-write]
 
 Columns of a 128 x 4096 array of ints between two processes, by each scheme of Wu et al., 2003, packed in one piece, as
 predicted (chosen), and contiguous memory of as many bytes: latency and bandwidth, and the ablations (segment unpack,
-list posting, new buffers). Every row's bytes are verified. Posts, copies and registrations are those of one message, of
-both sides together. Takes half a minute. Fabrics in software prove what is moved and how often, not how fast hardware
-would be.
+list posting, new buffers). Then MPI_Alltoall of a struct of doubling blocks between eight ranks under MPICH: by the
+library, by gapless, and as messages by each scheme. Every row's bytes are verified. Posts, copies and registrations are
+those of one message, of both sides together. Fabrics in software prove what is moved and how often, not how fast
+hardware would be.
 """
 
 import json
+import math
+import os
 import subprocess
 import sys
 
 import _arguments
-from _report import report
+from _report import SOURCE, report
+from host_pack import cache_variable
 
-UNIT = {"latency": "us", "bandwidth": "MB/s"}
+UNIT = {"latency": "us", "bandwidth": "MB/s", "alltoall": "us"}
 KEYS = ("fabric", "variant", "measure", "scheme", "moved_by", "columns", "bytes")
+COUNTS = ("posts", "lists", "notifications", "copies", "registrations")
 LIKE_BEST = 1.1  # what is chosen may take so many times the best way's time
 LEAST_SHARE = 0.9  # in so many of the rows
-COUNTS = ("posts", "lists", "notifications", "copies", "registrations")
+NOISE = 1.1  # what is chosen may take so many times the library's time
+COPIES = {"fabric-pipelined": 2, "pipelined": 2, "gather-write": 1, "scatter-read": 1, "multi-write": 0}
+BLOCKS, GATHERED = 128, 4  # of every message; of one operation, by tcp and shm
+
+
+def lines_of(command, **options):
+    result = subprocess.run(command, stdout=subprocess.PIPE, text=True, **options)
+    if result.returncode != 0:
+        sys.exit(f"failed: {' '.join(command)}")
+    return [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
 
 
 def run(build, fabric, repetitions, messages):
-    command = [str(build / "bin" / "rdma"), fabric, str(repetitions), str(messages)]
-    result = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if result.returncode != 0:
-        sys.exit(f"the benchmark failed over {fabric}")
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return lines_of([str(build / "bin" / "rdma"), fabric, str(repetitions), str(messages)])
 
 
-def as_row(measured, contiguous):
+def run_alltoall(build, fabric, ranks):
+    """The struct's rows, as those of a variant of their own."""
+    prefix = cache_variable(build, "GAPLESS_MPICH_PREFIX")
+    settings = {
+        "LD_PRELOAD": f"{build}/lib/libgapless.so",
+        "GAPLESS_FABRIC": fabric,
+        "GAPLESS_FABRIC_NEIGHBOURS": "1",
+    }
+    launch = [f"{prefix}/bin/mpiexec", "-n", str(ranks), "env", *(f"{key}={value}" for key, value in settings.items())]
+    environment = dict(os.environ, MPIR_CVAR_POLLS_BEFORE_YIELD="10")
+    rows = lines_of([*launch, str(build / "bin" / "rdma_alltoall_mpich")], env=environment)
+    name = {"fabric": fabric, "variant": f"struct, {ranks} ranks"}
+    return [row | name | {"moved_by": row["scheme"]} for row in rows]
+
+
+def as_row(measured, bounds):
     row = {
         "case": {key: measured[key] for key in KEYS},
         "value": measured["value"],
         "unit": UNIT[measured["measure"]],
-        "bound": contiguous[measured["measure"], measured["columns"]],
+        "bound": bounds[measured["measure"], measured["columns"]],
         "peers": {},
     }
     return row | {key: measured[key] for key in COUNTS}
@@ -46,7 +71,7 @@ def as_row(measured, contiguous):
 def times_slower(row, other):
     """By how much a row is slower than another one of its measure."""
     ratio = row["value"] / other["value"]
-    return ratio if row["measure"] == "latency" else 1 / ratio
+    return 1 / ratio if row["measure"] == "bandwidth" else ratio
 
 
 def groups(measured, variant, measure):
@@ -57,31 +82,99 @@ def groups(measured, variant, measure):
 
 
 def forced(group):
-    return [row for scheme, row in group.items() if scheme not in ("chosen", "contiguous")]
+    return [row for scheme, row in group.items() if scheme not in ("chosen", "contiguous", "gapless")]
 
 
 def fastest(group):
     return min(forced(group), key=lambda row: times_slower(row, forced(group)[0]))
 
 
+def bar(name, asks, figure, holds):
+    return {"name": name, "asks": asks, "figure": figure, "holds": holds}
+
+
 def chosen_bar(measured, fabric):
     pairs = [
         (times_slower(group["chosen"], fastest(group)), measure, columns)
-        for measure in UNIT
+        for measure in ("latency", "bandwidth")
         for columns, group in groups(measured, "usual", measure)
     ]
     share = sum(slower <= LIKE_BEST for slower, _, _ in pairs) / len(pairs)
     worst, measure, columns = max(pairs)
-    return {
-        "name": f"the chosen way over {fabric}",
-        "asks": f"at most {LIKE_BEST} times the best way's time in {LEAST_SHARE:.0%} of the rows",
-        "figure": f"{share:.0%}; worst {worst:.2f} ({measure}, {columns} columns)",
-        "holds": share >= LEAST_SHARE,
-    }
+    return bar(
+        f"the chosen way over {fabric}",
+        f"at most {LIKE_BEST} times the best way's time in {LEAST_SHARE:.0%} of the rows",
+        f"{share:.0%}; worst {worst:.2f} ({measure}, {columns} columns)",
+        share >= LEAST_SHARE,
+    )
+
+
+def packed_bar(measured, fabric):
+    """Packed in one piece is what the MPI library would carry."""
+    pairs = [
+        (times_slower(group["chosen"], group["packed"]), measure, columns)
+        for measure in ("latency", "bandwidth")
+        for columns, group in groups(measured, "usual", measure)
+    ]
+    worst, measure, columns = max(pairs)
+    return bar(
+        f"the chosen way over {fabric}, beside packed in one piece",
+        f"at most {NOISE} times its time in every row",
+        f"{worst:.2f} ({measure}, {columns} columns)",
+        worst <= NOISE,
+    )
+
+
+def posts_of(row):
+    """Wu et al.'s arithmetic: blocks by the gather limit, in each segment; one write for each block (Multi-W)."""
+    page, least, most = 4096, 8 << 10, 128 << 10
+    bytes_, block = row["bytes"], row["bytes"] / BLOCKS
+    segment = bytes_ if bytes_ < 16 << 10 else min(max(math.ceil(bytes_ / 8 / page) * page, least), most)
+    segments = math.ceil(bytes_ / segment)
+    if row["scheme"] == "multi-write":
+        return BLOCKS
+    if row["scheme"] == "pipelined":
+        return segments
+    ends = [(i * segment, min((i + 1) * segment, bytes_)) for i in range(segments)]
+    return sum(math.ceil((math.ceil(end / block) - begin // block) / GATHERED) for begin, end in ends)
+
+
+def counted_bars(measured, fabric):
+    """What is counted is no matter of speed."""
+    rows = [row for row in measured if row["variant"] == "usual" and row["scheme"] in COPIES]
+    copies = [row for row in rows if row["copies"] != COPIES[row["scheme"]]]
+    registering = [row for row in rows if row["measure"] == "bandwidth" and row["registrations"] > 0]
+    posting = [row for row in rows if row["posts"] != posts_of(row)]
+    counted = [
+        ("copies", "2 pipelined, 1 gather-write and scatter-read, 0 multi-write", copies),
+        ("registrations in the steady state", "none", registering),
+        ("posts", f"blocks / {GATHERED} in each segment; multi-write one a block", posting),
+    ]
+    for what, asks, wrong in counted:
+        figure = "all rows" if not wrong else f"not {len(wrong)} of {len(rows)} rows"
+        yield bar(f"{what} over {fabric}", asks, figure, not wrong)
+
+
+def alltoall_bar(measured, fabric):
+    pairs = [
+        (times_slower(group["gapless"], group["library"]), columns)
+        for variant in dict.fromkeys(row["variant"] for row in measured)
+        for columns, group in groups(measured, variant, "alltoall")
+    ]
+    if pairs:
+        worst, last = max(pairs)
+        yield bar(
+            f"MPI_Alltoall of a struct of doubling blocks, GAPLESS_FABRIC={fabric}",
+            f"at most {NOISE} times the library's time in every row",
+            f"{worst:.2f} (last block {last} ints)",
+            worst <= NOISE,
+        )
 
 
 def print_table(measured, variant, measure):
     found = list(groups(measured, variant, measure))
+    if not found:
+        return
     schemes = list(found[0][1])
     fabric = found[0][1][schemes[0]]["fabric"]
     print(f"\n{fabric}, {variant}: {measure}, {UNIT[measure]} (posts, copies, registrations of a message)")
@@ -97,25 +190,40 @@ def print_table(measured, variant, measure):
         print(f"{columns:7}  " + "  ".join(f"{cell:>26}" for cell in cells) + f"  {verdict}")
 
 
+def bounds_of(measured):
+    """Contiguous memory of as many bytes; of an exchange, the library alone."""
+    like = {"contiguous", "library"}
+    return {(row["measure"], row["columns"]): row["value"] for row in measured if row["scheme"] in like}
+
+
 def main():
     parser = _arguments.parser(__doc__)
     parser.add_argument("--fabric", action="append", help="verbs, or a provider of libfabric (tcp and shm)")
     parser.add_argument("--repetitions", type=int, default=31, metavar="N", help="ping-pongs a row (31)")
     parser.add_argument("--messages", type=int, default=50, metavar="N", help="messages a row of bandwidth (50)")
+    parser.add_argument("--ranks", type=int, default=8, metavar="N", help="ranks of the exchange (8)")
     options = parser.parse_args()
     build = options.build.resolve()
-    if not (build / "bin" / "rdma").exists():
-        sys.exit(f"rdma is not built in {options.build}")
+    for program in ("rdma", "rdma_alltoall_mpich"):
+        if not (build / "bin" / program).exists():
+            sys.exit(f"{program} is not built in {options.build}")
+    rows, bars = [], []
     for fabric in options.fabric or ["tcp", "shm"]:
         measured = run(build, fabric, options.repetitions, options.messages)
-        contiguous = {
-            (row["measure"], row["columns"]): row["value"] for row in measured if row["scheme"] == "contiguous"
-        }
+        if fabric != "verbs":  # messages of MPI go by libfabric's providers
+            measured += run_alltoall(build, fabric, options.ranks)
         for variant in dict.fromkeys(row["variant"] for row in measured):
             for measure in UNIT:
                 print_table(measured, variant, measure)
-        rows = [as_row(row, contiguous) for row in measured]
-        report("rdma", rows, [chosen_bar(measured, fabric)], not options.no_write, file_name=f"rdma_{fabric}")
+        bounds = bounds_of(measured)
+        rows += [as_row(row, bounds) for row in measured]
+        bars += [chosen_bar(measured, fabric), packed_bar(measured, fabric), *counted_bars(measured, fabric)]
+        bars += alltoall_bar(measured, fabric)
+    result = report("rdma", rows, bars, not options.no_write)
+    if not options.no_write:
+        import _rdma_plots  # where matplotlib is
+
+        _rdma_plots.draw(result, SOURCE / "docs" / "figures")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <string>
 
 #include "fabric/libfabric/libfabric.hpp"
@@ -47,7 +48,13 @@ struct Totals {
   std::uint64_t posts, lists, notifications, copied, registrations;
 };
 
+/// What `gapless calibrate` measures of a fabric.
+struct Costs {
+  double operation_ns = 0, byte_ns = 0;
+};
+
 struct Shared {
+  Costs costs;
   std::atomic<std::uint32_t> arrivals[2];
   std::size_t address_bytes[2];
   std::byte addresses[2][512];
@@ -320,7 +327,34 @@ struct Variant {
   std::vector<std::pair<const char*, unsigned>> schemes;
 };
 
-std::vector<Variant> variants(const std::string& fabric) {
+/// One message by multi-write, half a round trip, of so many blocks of that length in the matrix: the shortest of many,
+/// which nobody has disturbed.
+double message_ns(Process& process, std::vector<std::byte>& matrix, std::size_t blocks, std::size_t length) {
+  const auto layout = layout::repeat(layout::block(0, static_cast<Offset>(length)), static_cast<Offset>(blocks),
+                                     static_cast<Offset>(matrix.size() / blocks));
+  const Memory memory = memory_of(layout, layout::facts_of(*layout), {1, 0}, matrix.data());
+  double shortest = std::numeric_limits<double>::max();
+  for (int i = 0; i < 100; ++i) {
+    process.meet();
+    const auto start = std::chrono::steady_clock::now();
+    process.move(0, 1, memory, only(Scheme::multi_write));
+    process.move(1, 1, memory, only(Scheme::multi_write));
+    shortest = std::min(shortest, seconds_since(start) * 1e9 / 2);
+  }
+  return shortest;
+}
+
+/// An operation for each block, and no copies: the costs are differences.
+Costs measure_costs(Process& process) {
+  std::vector<std::byte> matrix(matrix_bytes);
+  constexpr std::size_t few = 4, many = 128, bytes = 64 << 10, large = 1 << 20;
+  const double short_blocks = message_ns(process, matrix, many, bytes / many);
+  const double operations = short_blocks - message_ns(process, matrix, few, bytes / few);
+  const double more_bytes = message_ns(process, matrix, many, large / many) - short_blocks;
+  return {std::max(operations / (many - few), 1.0), std::max(more_bytes / (large - bytes), 0.001)};
+}
+
+std::vector<Variant> variants(const std::string& fabric, const Costs& costs) {
   std::vector<std::pair<const char*, unsigned>> all;
   for (const Scheme scheme : {Scheme::pipelined, Scheme::gather_write, Scheme::scatter_read, Scheme::multi_write}) {
     all.emplace_back(name(scheme), only(scheme));
@@ -330,7 +364,8 @@ std::vector<Variant> variants(const std::string& fabric) {
   with_others.emplace_back("packed", only(Scheme::multi_write));
   with_others.emplace_back("contiguous", only(Scheme::multi_write));
   Options kept;
-  kept.profile = model::fabric_profile(fabric);
+  const model::MeasuredFabric measured{fabric, model::Pair::same_node, costs.operation_ns, costs.byte_ns};
+  kept.profile = model::fabric_profile(fabric, model::Pair::same_node, {&measured, 1});
   Options whole = kept, single = kept, worst = kept;
   kept.registrations.memory_stays = whole.registrations.memory_stays = single.registrations.memory_stays = true;
   whole.segment_unpack = false;
@@ -351,8 +386,9 @@ void run(const std::string& fabric, const Variant& variant, Shared& shared, int 
   }
 }
 
-/// In two processes of its own, for libfabric does not survive a fork.
-bool run_variant(const std::string& fabric, const Variant& variant, int repetitions, std::uint32_t messages) {
+/// Runs `body(shared, rank)` in two processes of its own, for libfabric does not survive a fork.
+template <class Body>
+bool in_two_processes(Costs& costs, const Body& body) {
   void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) give_up("no shared memory");
   auto& shared = *new (memory) Shared{};
@@ -362,7 +398,7 @@ bool run_variant(const std::string& fabric, const Variant& variant, int repetiti
     if (children[rank] < 0) give_up("no process");
     if (children[rank] > 0) continue;
     alarm(600);
-    run(fabric, variant, shared, rank, repetitions, messages);
+    body(shared, rank);
     std::_Exit(0);
   }
   bool is_right = true;
@@ -370,6 +406,7 @@ bool run_variant(const std::string& fabric, const Variant& variant, int repetiti
     int status = 0;
     is_right = waitpid(child, &status, 0) == child && status == 0 && is_right;
   }
+  costs = shared.costs;
   munmap(memory, sizeof(Shared));
   return is_right;
 }
@@ -384,8 +421,22 @@ int main(int count, char** arguments) {
   }
   const int repetitions = count > 2 ? std::max(1, std::atoi(arguments[2])) : 51;
   const int messages = count > 3 ? std::max(1, std::atoi(arguments[3])) : 100;
-  for (const auto& variant : gapless::bench::variants(arguments[1])) {
-    if (!gapless::bench::run_variant(arguments[1], variant, repetitions, static_cast<std::uint32_t>(messages)))
-      return 1;
+  using namespace gapless::bench;
+  const std::string fabric = arguments[1];
+  Costs costs;
+  const bool is_measured = in_two_processes(costs, [&](Shared& shared, int rank) {
+    Process process(fabric, variants(fabric, {5000, 0.4}).front().options, shared, rank);
+    const Costs measured = measure_costs(process);
+    if (rank == 0) shared.costs = measured;
+  });
+  if (!is_measured) return 1;
+  std::fprintf(stderr, "rdma: over %s %.0f ns an operation, %.3f ns a byte\n", fabric.c_str(), costs.operation_ns,
+               costs.byte_ns);
+  for (const Variant& variant : variants(fabric, costs)) {
+    Costs unused;
+    const bool is_right = in_two_processes(unused, [&](Shared& shared, int rank) {
+      run(fabric, variant, shared, rank, repetitions, static_cast<std::uint32_t>(messages));
+    });
+    if (!is_right) return 1;
   }
 }

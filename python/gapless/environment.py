@@ -146,14 +146,14 @@ VARIABLES = (
         "off",
         "The libfabric provider that noncontiguous messages of 16 KiB and more in host memory go by where that is "
         "predicted to be sooner than packing them, between processes that all ask for the same one. Where it cannot be "
-        "opened, the process says so once, and messages go other ways. Only where GAPLESS_FABRIC_NEIGHBOURS=1 says so "
-        "too.",
+        "opened, the process says so once, and messages go other ways. Processes of different nodes use the fabric "
+        "under `gapless run` (GAPLESS_ALL_RANKS), those of one node only where GAPLESS_FABRIC_NEIGHBOURS=1 says so.",
     ),
     Variable(
         "GAPLESS_FABRIC_NEIGHBOURS",
         "0, 1",
         "0",
-        "1: processes of one node use the fabric. Others never do: headers are exchanged within a node.",
+        "1: processes of one node use the fabric too.",
     ),
     Variable(
         "GAPLESS_FABRIC_PATIENCE",

@@ -56,6 +56,17 @@ FabricProfile fabric_profile(std::string_view fabric) noexcept {
   return fabric == "shm" ? shm_profile : rdma_profile;
 }
 
+FabricProfile fabric_profile(std::string_view fabric, Pair pair, std::span<const MeasuredFabric> measured) noexcept {
+  FabricProfile profile = fabric_profile(fabric);
+  const auto found = std::ranges::find_if(
+      measured, [&](const MeasuredFabric& each) { return each.fabric == fabric && each.pair == pair; });
+  if (found == measured.end()) return profile;
+  profile.read_byte_ns *= found->byte_ns / profile.byte_ns;
+  profile.byte_ns = found->byte_ns;
+  profile.operation_ns = profile.notification_ns = found->operation_ns;
+  return profile;
+}
+
 double fabric_packed_ns(const FabricProfile& profile, const FabricMessage& message) noexcept {
   return copy_ns(profile, message, message.sender) +
          write_ns(profile, message, operations_of(message.bytes, message.operation_bytes)) +

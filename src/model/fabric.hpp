@@ -5,7 +5,11 @@
 // registers more dearly.
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
+
+#include "model/measured.hpp"
 
 namespace gapless::model {
 
@@ -31,6 +35,16 @@ inline constexpr FabricProfile rdma_profile = {
 
 /// What is built in for a fabric of that name (GAPLESS_FABRIC).
 FabricProfile fabric_profile(std::string_view fabric) noexcept;
+
+/// What `gapless calibrate` has measured of a fabric between two processes of that kind.
+struct MeasuredFabric {
+  std::string fabric;
+  Pair pair = Pair::other_node;
+  double operation_ns = 0, byte_ns = 0;
+};
+/// The same with what is measured in the place of what is built in. Reads cost as many times as much as there, and a
+/// notification is an operation that is waited for.
+FabricProfile fabric_profile(std::string_view fabric, Pair pair, std::span<const MeasuredFabric> measured) noexcept;
 
 /// One side's memory.
 struct FabricSide {

@@ -148,6 +148,20 @@ void check_machine(const json& profile, const Machine& machine) {
   }
 }
 
+double cost_of(const json& object, const char* name) {
+  const json& value = member(object, name);
+  const double ns = value.is_number() ? value.get<double>() : 0;
+  if (!std::isfinite(ns) || ns <= 0) throw ProfileError(std::string("its \"") + name + "\" is no time");
+  return ns;
+}
+
+json checked_profile(std::string_view text, const Machine& machine) {
+  json profile = json::parse(text);
+  if (!profile.is_object()) throw ProfileError("it is no profile");
+  check_machine(profile, machine);
+  return profile;
+}
+
 /// Whatever the path names, reading it ends.
 std::string text_of_file(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -171,9 +185,7 @@ std::string text_of_file(const std::string& path) {
 std::unique_ptr<Measured> parse_profile(std::string_view text, const Machine& machine,
                                         std::span<const char* const> schemes) {
   try {
-    const json profile = json::parse(text);
-    if (!profile.is_object()) throw ProfileError("it is no profile");
-    check_machine(profile, machine);
+    const json profile = checked_profile(text, machine);
     const json& tables = member(profile, "tables");
     if (!tables.is_array()) throw ProfileError("its \"tables\" is no list");
     auto measured = std::make_unique<Measured>();
@@ -185,6 +197,28 @@ std::unique_ptr<Measured> parse_profile(std::string_view text, const Machine& ma
   } catch (const json::exception&) {
     throw ProfileError("it is not JSON");
   }
+}
+
+std::vector<MeasuredFabric> parse_fabrics(std::string_view text, const Machine& machine) {
+  try {
+    const json profile = checked_profile(text, machine);
+    std::vector<MeasuredFabric> measured;
+    const auto fabrics = profile.find("fabrics");
+    if (fabrics == profile.end()) return measured;
+    if (!fabrics->is_array()) throw ProfileError("its \"fabrics\" is no list");
+    for (const json& each : *fabrics) {
+      if (!each.is_object()) throw ProfileError("one of its fabrics is none");
+      const auto pair = static_cast<Pair>(index_of(each, "pair", pair_names));
+      measured.push_back({text_of(each, "fabric"), pair, cost_of(each, "operation_ns"), cost_of(each, "byte_ns")});
+    }
+    return measured;
+  } catch (const json::exception&) {
+    throw ProfileError("it is not JSON");
+  }
+}
+
+std::vector<MeasuredFabric> read_fabrics(const std::string& path, const Machine& machine) {
+  return parse_fabrics(text_of_file(path), machine);
 }
 
 std::unique_ptr<Measured> read_profile(const std::string& path, const Machine& machine,

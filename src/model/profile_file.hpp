@@ -4,6 +4,9 @@
 //    "tables": [{"memory": "host", "pair": "same node", "scheme": "packed", "quantity": "message",
 //                "bytes": […], "block": […], "row_blocks": […], "ns": [[[12.5, null], …], …]}, …]}
 //
+// Where it was measured with a fabric: "fabrics": [{"fabric": "tcp", "pair": "same node", "operation_ns": 5000,
+// "byte_ns": 0.4}, …].
+//
 // A quantity is message, pack, unpack or move, or start, which has one time ("ns": 300) and no axes.
 #pragma once
 
@@ -12,7 +15,9 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "model/fabric.hpp"
 #include "model/measured.hpp"
 
 namespace gapless::model {
@@ -34,7 +39,11 @@ struct ProfileError : std::runtime_error {
 /// ProfileError where the text is no profile, or one of another version or machine.
 std::unique_ptr<Measured> parse_profile(std::string_view text, const Machine& machine,
                                         std::span<const char* const> schemes);
-/// The same of a file. Throws ProfileError where it cannot be read, too.
+/// What it says of fabrics, under the same conditions.
+std::vector<MeasuredFabric> parse_fabrics(std::string_view text, const Machine& machine);
+std::vector<MeasuredFabric> read_fabrics(const std::string& path, const Machine& machine);
+
+/// parse_profile() of a file. Throws ProfileError where it cannot be read, too.
 std::unique_ptr<Measured> read_profile(const std::string& path, const Machine& machine,
                                        std::span<const char* const> schemes);
 

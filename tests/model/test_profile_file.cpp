@@ -55,6 +55,46 @@ TEST(ProfileFile, HasTimesByMemoryPairAndScheme) {
   EXPECT_FALSE(measured->of(Memory::host, Pair::other_node)[0].is_known());
 }
 
+/// What is said of a profile with such fabrics.
+std::string fault_of_fabrics(const std::string& fabrics) {
+  std::string text = profile(both);
+  text.insert(text.size() - 1, R"(, "fabrics": )" + fabrics);
+  try {
+    model::parse_fabrics(text, here);
+    return "";
+  } catch (const model::ProfileError& error) {
+    return error.what();
+  }
+}
+
+TEST(ProfileFile, HasCostsOfFabricsByPair) {
+  std::string text = profile(both);
+  EXPECT_TRUE(model::parse_fabrics(text, here).empty());
+  text.insert(text.size() - 1, R"(, "fabrics": [{"fabric": "tcp", "pair": "other node", "operation_ns": 20000, )"
+                               R"("byte_ns": 0.8}])");
+  const auto measured = model::parse_fabrics(text, here);
+  const model::FabricProfile built_in = model::fabric_profile("tcp");
+  const model::FabricProfile used = model::fabric_profile("tcp", Pair::other_node, measured);
+  EXPECT_EQ(used.operation_ns, 20000);
+  EXPECT_EQ(used.notification_ns, 20000);
+  EXPECT_EQ(used.byte_ns, 0.8);
+  EXPECT_NEAR(used.read_byte_ns / used.byte_ns, built_in.read_byte_ns / built_in.byte_ns, 1e-9);
+  EXPECT_EQ(used.copied_byte_ns, built_in.copied_byte_ns);
+  EXPECT_EQ(model::fabric_profile("tcp", Pair::same_node, measured).operation_ns, built_in.operation_ns);
+  EXPECT_EQ(model::fabric_profile("shm", Pair::other_node, measured).operation_ns, model::shm_profile.operation_ns);
+}
+
+TEST(ProfileFile, FabricsThatMakeNoSenseAreRefused) {
+  EXPECT_EQ(fault_of_fabrics("3"), "its \"fabrics\" is no list");
+  EXPECT_EQ(fault_of_fabrics("[3]"), "one of its fabrics is none");
+  EXPECT_EQ(fault_of_fabrics(R"([{"pair": "same node"}])"), "it has no \"fabric\"");
+  EXPECT_EQ(fault_of_fabrics(R"([{"fabric": "tcp", "pair": "moon"}])"), "it has an unknown pair \"moon\"");
+  EXPECT_EQ(fault_of_fabrics(R"([{"fabric": "tcp", "pair": "same node", "operation_ns": -1}])"),
+            "its \"operation_ns\" is no time");
+  EXPECT_EQ(fault_of_fabrics(R"([{"fabric": "tcp", "pair": "same node", "operation_ns": 5, "byte_ns": "x"}])"),
+            "its \"byte_ns\" is no time");
+}
+
 TEST(ProfileFile, SchemesThatAreNotKnownHereArePassedOver) {
   EXPECT_EQ(fault(profile(both + ", " + table("teleported"))), "");
   EXPECT_EQ(fault(profile("")), "");

@@ -206,3 +206,10 @@ def test_slots_and_direct_are_measured_where_they_go():
     assert {cell[4] for cell in slots} == {4096, 32768, 262144}
     assert {cell[4] for cell in direct} == {4096, 32768, 262144, 4 << 20}
     assert not {"fabric-pipelined", "multi-write"} & {cell[2] for cell in cells}
+
+
+def test_a_fabric_costs_what_its_messages_do():
+    costs = worker.fabric_costs(lambda size, block: 30_000 + 7_000 * (size // block) + 0.5 * size)
+    assert costs == {"operation_ns": pytest.approx(7_000), "byte_ns": pytest.approx(0.5)}
+    # noise never makes a cost that a profile would be refused for
+    assert worker.fabric_costs(lambda size, block: 1000.0) == {"operation_ns": 1.0, "byte_ns": 0.001}

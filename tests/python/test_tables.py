@@ -108,6 +108,7 @@ ALL = [
     messages.gpu_halos_table,
     messages.host_messages_table,
     messages.endpoints_table,
+    messages.rdma_table,
 ]
 
 
@@ -179,3 +180,18 @@ def test_endpoints_are_shown_in_their_units():
     row = {"case": case, "value": 1.5e-7, "unit": "s", "peers": {"processes": 2.5e-7}}
     table = messages.endpoints_table([of("endpoints", row)])
     assert "| mpich | latency, inside | 1 | 8 | us | **0.15** | 0.25 |" in table
+
+
+def test_schemes_by_a_fabric_stand_with_their_operations_and_copies():
+    def row(measure, scheme, columns, value, variant="usual"):
+        case = {"fabric": "tcp", "variant": variant, "measure": measure, "scheme": scheme, "columns": columns}
+        return {"case": case, "value": value, "posts": 32.0, "copies": 1.0, "peers": {}}
+
+    rows = [row("latency", "gather-write", 16, 299.25), row("bandwidth", "gather-write", 16, 7.0)]
+    rows += [
+        row("alltoall", scheme, 2048, ms * 1000, "struct, 8 ranks") for scheme, ms in (("library", 9), ("chosen", 3))
+    ]
+    table = messages.rdma_table([of("rdma", *rows)])
+    assert "| 16 |  | 299 (32, 1) |" in table
+    assert "| ints of the last block | library | chosen |" in table
+    assert "| 2048 | 9.00 | 3.00 |" in table

@@ -204,7 +204,7 @@ TEST_F(Slots, OfASenderThatHasEndedAreNotWaitedFor) {
   constexpr std::size_t bytes = 3 * headers::slot_bytes;
   ASSERT_TRUE(headers::own_inbox().reserve_slots());
   SlotsOffer offer;
-  header_ = Header(headers::own_inbox().head().nonce, bytes, ended_process());
+  header_ = Header(headers::own_inbox().speaker().nonce, bytes, ended_process());
   ASSERT_TRUE(offer.secure(buffer(bytes), headers::own_inbox(), header_));  // one slot is packed, and two are not
   const auto way = header_.way<SlotsWay>();
   ASSERT_TRUE(way);

@@ -46,8 +46,8 @@ class Rings : public testing::Test {
   Rings() {
     EXPECT_TRUE(headers::is_listening());
     EXPECT_TRUE(pool_.is_there(0));
-    receiver_.rank = 1;
-    receiver_.process = ::getpid();
+    receiver_.speaker.rank = 1;
+    receiver_.speaker.process = ::getpid();
     out_ = make(1);
     in_ = make(0);
   }
@@ -146,7 +146,7 @@ TEST_F(Rings, ThoseThatFailAreTheSendersAgain) {
 }
 
 TEST_F(Rings, SendersOfReceiversThatHaveEndedFail) {
-  receiver_.process = ended_process();
+  receiver_.speaker.process = ended_process();
   const rings::OwnedOutgoing outgoing = begin();
   rings::start(*outgoing);
   gpu_.fail("allocate", 0, -1);  // it cannot be copied out

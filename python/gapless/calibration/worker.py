@@ -23,6 +23,7 @@ BLOCKS = (4, 16, 64, 512, 4096, 32768)
 ROW_BLOCKS = (2, 16, 256)
 MANY_SECONDS = 20  # with less time the grid has every second point
 COMMAND_BYTES = 512
+FABRIC_TIMES, FABRIC_SAMPLES = 2, 50  # messages a sample, and samples
 SCHEMES = tuple(next(v for v in VARIABLES if v.name == "GAPLESS_SCHEME").values.split(", "))
 ON_HOST = ("native", "packed", "slots")
 # asked for by a setting, and chosen by no table
@@ -84,6 +85,12 @@ class Measuring:
         if ns < 0:
             raise RuntimeError(f"MPI failed in a {scheme} message of {shape[0]} bytes")
         return ns
+
+    def posts(self) -> int:
+        """Operations of a fabric so far."""
+        counts = (ctypes.c_uint64 * 16)()
+        ctypes.CDLL("libgapless-core.so").gapless_fabric_counts(counts)  # the one that is loaded
+        return counts[0]
 
     def pack(self, scheme: str, shape: list[int], unpacks: bool, times: int) -> float:
         arguments = (scheme.encode(), ctypes.byref(Shape(*shape)), self.memories["host"], self.packed, unpacks, times)
@@ -223,8 +230,34 @@ class Calibration:
             self.keep()
             bar.step()
         bar.close()
-        profile.write(self.output, {"gapless_profile": profile.VERSION, **self.identity, "tables": self.tables()})
+        content = {"gapless_profile": profile.VERSION, **self.identity, "tables": self.tables()}
+        profile.write(self.output, content | self.fabrics())
         self.unfinished.unlink(missing_ok=True)
+
+    def fabrics(self) -> dict:
+        """What an operation and a byte cost by the fabric that is asked for, from messages of which nobody copies."""
+        fabric = os.environ.get("GAPLESS_FABRIC", "off")
+        if fabric == "off":
+            return {}
+        found = []
+        for (memory, pair), partner in self.partners.items():
+            if memory != "host":
+                continue
+
+            def message(size, block, partner=partner):
+                command = ["host", "multi-write", [size, block, 1], 0, partner, FABRIC_TIMES]
+                times = []
+                for _ in range(FABRIC_SAMPLES):
+                    self.measuring.broadcast(command)
+                    times.append(self.measuring.message(*command))
+                return min(times)  # which nobody has disturbed
+
+            before = self.measuring.posts()
+            costs = fabric_costs(message)
+            # Where such processes do not use the fabric, the messages went another way.
+            if self.measuring.posts() > before:
+                found.append({"fabric": fabric, "pair": pair, **costs})
+        return {"fabrics": found}
 
     def tables(self) -> list[dict]:
         """Those of which every number of bytes that the scheme can carry has a time."""
@@ -244,6 +277,15 @@ class Calibration:
             named = {"memory": memory, "pair": pair, "scheme": scheme, "quantity": quantity}
             result.append({**named, "bytes": sizes, "block": inner[0], "row_blocks": inner[1], "ns": ns})
         return result
+
+
+def fabric_costs(message) -> dict[str, float]:
+    """`message(bytes, block)` says what a message takes by multi-write, which is an operation for each block."""
+    size, large, few, many = 64 << 10, 4 << 20, 4, 128
+    short_blocks = message(size, size // many)
+    operation = max((short_blocks - message(size, size // few)) / (many - few), 1.0)
+    byte = max((message(large, large // many) - short_blocks) / (large - size), 0.001)
+    return {"operation_ns": operation, "byte_ns": byte}
 
 
 def key_of(cell: tuple) -> str:

@@ -29,6 +29,7 @@ def documents(checkout: Path) -> dict[Path, str]:
             "host messages": messages.host_messages_table(loaded),
             "gpu messages": messages.gpu_messages_table(loaded),
             "gpu halos": messages.gpu_halos_table(loaded),
+            "rdma": messages.rdma_table(loaded),
         },
         "docs/endpoints.md": {"endpoints": messages.endpoints_table(loaded)},
         "docs/results.md": {"targets": tables.targets_table(loaded)},

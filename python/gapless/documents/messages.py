@@ -70,6 +70,44 @@ def host_messages_table(results: list[dict]) -> str:
     return "\n\n".join(tables) or NOT_MEASURED
 
 
+RDMA_COLUMNS = (1, 16, 128, 512, 2048)
+RDMA_SCHEMES = ("pipelined", "gather-write", "scatter-read", "multi-write", "packed", "chosen", "contiguous")
+
+
+def rdma_table(results: list[dict]) -> str:
+    """Wu et al.'s columns by each scheme, with the operations and copies of a message, and the exchange of a struct."""
+    found = rows_of(results, "rdma")
+    tables = []
+    for fabric in dict.fromkeys(row["case"]["fabric"] for _, row in found):
+        mine = [row for _, row in found if row["case"]["fabric"] == fabric]
+        where = f"{fabric}, {machine_name(found[0][0])}, commit {found[0][0]['commit']}"
+        usual = {
+            (row["case"]["columns"], row["case"]["scheme"]): row
+            for row in mine
+            if row["case"]["variant"] == "usual" and row["case"]["measure"] == "latency"
+        }
+        lines = [
+            [str(columns), *(rdma_cell(usual.get((columns, scheme))) for scheme in RDMA_SCHEMES)]
+            for columns in RDMA_COLUMNS
+        ]
+        tables.append(f"Latency over {where}, microseconds (operations, copies):\n\n")
+        tables[-1] += markdown(["columns", *RDMA_SCHEMES], lines)
+        exchange = [row for row in mine if row["case"]["measure"] == "alltoall"]
+        schemes = list(dict.fromkeys(row["case"]["scheme"] for row in exchange))
+        lasts = list(dict.fromkeys(row["case"]["columns"] for row in exchange))
+        values = {(row["case"]["columns"], row["case"]["scheme"]): row["value"] / 1000 for row in exchange}
+        lines = [[str(last), *(microseconds(values.get((last, scheme))) for scheme in schemes)] for last in lasts]
+        if lines:
+            ranks = exchange[0]["case"]["variant"]
+            tables.append(f"`MPI_Alltoall` of the {ranks}, beside {fabric}, milliseconds:\n\n")
+            tables[-1] += markdown(["ints of the last block", *schemes], lines)
+    return "\n\n".join(tables) or NOT_MEASURED
+
+
+def rdma_cell(row: dict | None) -> str:
+    return "" if row is None else f"{microseconds(row['value'])} ({row['posts']:g}, {row['copies']:g})"
+
+
 def endpoints_table(results: list[dict]) -> str:
     """What endpoints reach, beside processes, threads that share a rank, and a copy."""
     scales = {"messages/s": (1e-6, "million a second"), "s": (1e6, "us"), "ns": (1, "ns")}

@@ -98,16 +98,18 @@ class Side {
     if (owner_ != Owner::ours) return;
     const bool is_on_host = !user_.is_gpu_memory();
     const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer, gets_request_);
-    const bool may_take_fabric = is_on_host && may_stay && transfer::choose_fabric(user_.buffer);
+    const bool may_take_fabric = is_on_host && transfer::choose_fabric(user_.buffer);
     if (is_on_host && !may_take_slots && !may_take_fabric) return;
     const auto [inbox, number] = headers::find_listener(communicator, destination, speaks());
-    if (inbox == nullptr) return;
-    if (may_take_fabric && offer_.emplace().secure_fabric(user_.buffer, *inbox)) {
+    if (may_take_fabric && inbox != nullptr && may_stay && offer_.emplace().secure_fabric(user_.buffer, *inbox)) {
       packed_type_.reset();
       return message_.reset();
     }
     offer_.reset();
-    if (is_on_host && !may_take_slots) return;
+    if (may_take_fabric && transfer::choose_without_fabric(user_.buffer, side) == transfer::Scheme::native)
+      message_.reset();
+    if (inbox == nullptr) return;
+    if (inbox->is_remote() || (is_on_host && !may_take_slots)) return;
     if (is_on_host && timed != nullptr) {
       correct(*timed, peer_number(communicator, destination), transfer::Scheme::slots);
       if ((*timed)->scheme() != transfer::Scheme::slots) return;

@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <shared_mutex>
@@ -11,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/settings.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/headers/attention.hpp"
@@ -145,7 +148,12 @@ Place translate_first(MPI_Comm communicator, int rank) noexcept {
 
 }  // namespace
 
-void start() noexcept {
+namespace {
+
+/// Has every rank gapless, and does some other node have ranks?
+bool has_nodes() noexcept { return settings().all_ranks && runtime::is_job_on_several_nodes(); }
+
+void listen() noexcept {
   if (!transfer::headers::are_wanted() || runtime::library_reads_gpu_memory()) return;
   MPI_Comm parent = MPI_COMM_NULL;
   int rank = 0, size = 0;
@@ -155,6 +163,43 @@ void start() noexcept {
   native.Comm_size(MPI_COMM_WORLD, &size);
   transfer::rdma::start(rank, size);
   transfer::headers::listen(rank, size);
+}
+
+/// All ranks tell each other who they are: a collective call, in which one that does not listen takes part too.
+int tell_all() noexcept {
+  using transfer::headers::Speaker;
+  int size = 0;
+  native.Comm_size(MPI_COMM_WORLD, &size);
+  std::unique_ptr<Speaker[]> all(new (std::nothrow) Speaker[static_cast<std::size_t>(size)]);
+  if (all == nullptr) return MPI_ERR_NO_MEM;
+  const Speaker own = transfer::headers::own_speaker();
+  constexpr int bytes = sizeof own;
+  const int code = native.Allgather(&own, bytes, MPI_BYTE, all.get(), bytes, MPI_BYTE, MPI_COMM_WORLD);
+  if (code == MPI_SUCCESS) transfer::headers::learn(std::move(all));
+  return code;
+}
+
+MPI_Request last_request = MPI_REQUEST_NULL;
+bool have_all_ended() noexcept {
+  int flag = 1;
+  return native.Test(&last_request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag != 0;
+}
+
+}  // namespace
+
+int start(bool works) noexcept {
+  const bool are_told = has_nodes();
+  if (are_told) transfer::rdma::join_nodes();
+  if (works) listen();
+  return are_told && transfer::rdma::is_wanted() ? tell_all() : MPI_SUCCESS;
+}
+
+void finish() noexcept {
+  const bool are_told = has_nodes() && transfer::rdma::is_wanted();
+  // Nobody receives any more once all ranks are here.
+  if (are_told && native.Ibarrier(MPI_COMM_WORLD, &last_request) != MPI_SUCCESS) last_request = MPI_REQUEST_NULL;
+  transfer::headers::end(have_all_ended);
+  if (are_told) native.Wait(&last_request, MPI_STATUS_IGNORE);
 }
 
 void end() noexcept {
@@ -170,8 +215,10 @@ Place find_place(MPI_Comm communicator, int rank) noexcept {
 Listener listener_at(const Place& place, Speaks speaks) noexcept {
   if (place.rank < 0 || !are_looked_for() || transfer::headers::has_ended()) return {};
   transfer::headers::Inbox* const inbox = transfer::headers::find_inbox(place.rank);
+  if (inbox == nullptr) return {};
   if (speaks == Speaks::to_others && place.rank == transfer::headers::own_rank()) return {};
-  if (inbox == nullptr || !transfer::headers::is_attentive_when_called(inbox->head())) return {};
+  // Where nodes are joined, every process is attentive from the start.
+  if (!inbox->is_remote() && !transfer::headers::is_attentive_when_called(inbox->head())) return {};
   // Of several threads nobody knows whose message leaves first.
   return {inbox, runtime::is_multithreaded() ? 0 : place.communicator};
 }

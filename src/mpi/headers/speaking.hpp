@@ -9,10 +9,14 @@
 
 namespace gapless::mpi::headers {
 
-/// Called at the end of MPI_Init, before the program can have posted a receive. Does nothing where headers are not
-/// wanted, the process was spawned, or the MPI library itself writes to GPU memory, where a header could not be looked
-/// at.
-void start() noexcept;
+/// Called at the end of MPI_Init, before the program can have posted a receive. The process does not listen where
+/// headers are not wanted, gapless does not work, the process was spawned, or the MPI library itself writes to GPU
+/// memory, where a header could not be looked at. Where GAPLESS_ALL_RANKS vouches for all ranks, the job runs on
+/// several nodes, and a fabric is asked for, all ranks tell each other how they are spoken to. MPI_SUCCESS, or how that
+/// failed.
+int start(bool works) noexcept;
+/// Called before MPI_Finalize: waits for messages that others have still to fetch.
+void finish() noexcept;
 /// The world ends. Precondition: the library works.
 void end() noexcept;
 

@@ -263,20 +263,18 @@ namespace {
 // program on it.
 int initialize(int* count, char*** arguments) {
   const int code = native.Init(count, arguments);
-  if (code == MPI_SUCCESS && start()) headers::start();
-  return code;
+  return code == MPI_SUCCESS ? headers::start(start()) : code;
 }
 
 int initialize_thread(int* count, char*** arguments, int required, int* provided) {
   const int code = native.Init_thread(count, arguments, required, provided);
-  if (code == MPI_SUCCESS && start()) headers::start();
-  return code;
+  return code == MPI_SUCCESS ? headers::start(start()) : code;
 }
 
 int finalize() {
   requests::start_deferred();
   requests::complete_freed(true);
-  transfer::headers::end();
+  headers::finish();
   const int code = native.Finalize();
   transfer::rdma::stop();
   return code;

@@ -148,11 +148,15 @@ double predict_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept {
 }
 
 Scheme choose(const Buffer& buffer, Side side) noexcept {
+  // A message that may go by a fabric is no business of the library's, whoever its peer is.
+  if (!is_any_forced() && schemes::packed.applies(buffer) && choose_fabric(buffer)) return Scheme::packed;
+  return choose_without_fabric(buffer, side);
+}
+
+Scheme choose_without_fabric(const Buffer& buffer, Side side) noexcept {
   for (const Scheme scheme : every_scheme) {
     if (is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
   }
-  // Where a fabric is asked for, a message that can go by it does; what cannot is packed.
-  if (schemes::packed.applies(buffer) && choose_fabric(buffer)) return Scheme::packed;
   return least(buffer, side, std::nullopt).value_or(Scheme::native);
 }
 

@@ -41,6 +41,8 @@ double predict_in_node_ns(Scheme scheme, const Buffer& buffer, model::Pair pair)
 Scheme choose_in_node(const Buffer& buffer, model::Pair pair) noexcept;
 /// The same by the fabric that the settings ask for.
 bool choose_fabric(const Buffer& buffer) noexcept;
+/// choose() where the peer cannot be reached by it.
+Scheme choose_without_fabric(const Buffer& buffer, Side side) noexcept;
 
 /// Is it a scheme that two processes agree on by a header?
 inline bool is_agreed(Scheme scheme) noexcept { return scheme >= Scheme::slots; }

@@ -7,6 +7,8 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/settings.hpp"
 #include "model/profile_file.hpp"
@@ -17,8 +19,20 @@ namespace {
 
 constexpr std::string_view none = "built-in";
 
-std::unique_ptr<model::Measured> read(const std::string& path, const std::string& library) {
-  return model::read_profile(path, {library, model::gpu_name()}, scheme_names());
+struct File {
+  std::unique_ptr<model::Measured> measured;
+  std::vector<model::MeasuredFabric> fabrics;
+};
+
+File read(const std::string& path, const std::string& library) {
+  const model::Machine machine{library, model::gpu_name()};
+  return {model::read_profile(path, machine, scheme_names()), model::read_fabrics(path, machine)};
+}
+
+// Never destroyed: a fabric may be opened by a static object.
+std::vector<model::MeasuredFabric>& fabrics() noexcept {
+  static auto& all = *new std::vector<model::MeasuredFabric>;
+  return all;
 }
 
 /// Null where the user has no profile, or none that can be used.
@@ -27,7 +41,9 @@ const model::Measured* find_measured(std::string_view version_text) {
   const bool is_named = settings().profile.front() != '\0';
   if (path.empty() || path == none || (!is_named && access(path.c_str(), F_OK) != 0)) return nullptr;
   try {
-    return read(path, library).release();
+    File file = read(path, library);
+    fabrics() = std::move(file.fabrics);
+    return file.measured.release();
   } catch (const model::ProfileError& error) {
     warn_about_file(path, error.what());
     return nullptr;
@@ -49,11 +65,13 @@ void use_profile(const model::HostProfile& built_in, std::string_view version_te
   }
 }
 
+std::span<const model::MeasuredFabric> measured_fabrics() noexcept { return fabrics(); }
+
 const model::Measured* named_profile(std::string_view library) noexcept {
   try {
     const std::string path = settings().profile.data();
     if (path.empty() || path == none) return nullptr;
-    static const std::unique_ptr<const model::Measured> named = read(path, "");
+    static const std::unique_ptr<const model::Measured> named = read(path, "").measured;
     return named->library.starts_with(library) ? named.get() : nullptr;
   } catch (const std::exception&) {
     return nullptr;

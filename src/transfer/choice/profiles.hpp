@@ -1,8 +1,10 @@
 // The profile of a program: the built-in one of its MPI library, and the file that was measured with that library.
 #pragma once
 
+#include <span>
 #include <string_view>
 
+#include "model/fabric.hpp"
 #include "model/model.hpp"
 
 namespace gapless::transfer {
@@ -10,6 +12,9 @@ namespace gapless::transfer {
 /// Sets model::profile(), before any message: `built_in`, with the tables of the profile file of the library that says
 /// that of its version. A file that cannot be used is ignored, with one line on stderr.
 void use_profile(const model::HostProfile& built_in, std::string_view version_text) noexcept;
+
+/// What that file says of fabrics. Stays as it is after use_profile().
+std::span<const model::MeasuredFabric> measured_fabrics() noexcept;
 
 /// The tables of the file that GAPLESS_PROFILE names, if it is of that library, of whatever version; for explanations.
 const model::Measured* named_profile(std::string_view library) noexcept;

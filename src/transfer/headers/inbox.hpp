@@ -75,14 +75,19 @@ struct FreedAllocations {
   std::atomic<std::uint64_t> numbers[kept];
 };
 
+/// Who a process is, and whether it can be sent messages by a fabric.
+struct Speaker {
+  Nonce nonce{};
+  std::uint64_t fabric = 0;   ///< rdma::fabric_kind()
+  std::int32_t rank = -1;     ///< of the process, in its job
+  std::int32_t process = -1;  ///< its number, within its node
+};
+
 struct InboxHead {
   static constexpr std::uint64_t magic_of_version_5 = 0x6761706c65737305u;
 
   std::uint64_t magic;
-  Nonce nonce;
-  std::uint64_t fabric;                               ///< rdma::fabric_kind()
-  std::int32_t rank;                                  ///< of the process, in its job
-  std::int32_t process;                               ///< its number
+  Speaker speaker;
   std::atomic<bool> has_ended;                        ///< it receives nothing more
   std::atomic<bool> is_called;                        ///< a peer would send headers: headers/attention.hpp
   std::atomic<bool> is_attentive;                     ///< it looks at all that it receives, and that stays
@@ -118,13 +123,18 @@ struct ToldAllocations {
   std::uint64_t sends = 0;
 };
 
-/// One's own, or a peer's that is mapped here.
+/// One's own, or a peer's that is mapped here; of a peer on another node, only who it is.
 class Inbox {
  public:
   Inbox() noexcept = default;
   explicit Inbox(fabric::SharedSegment segment) noexcept : segment_(std::move(segment)) {}
+  explicit Inbox(const Speaker& remote) noexcept : remote_(remote) {}
 
   explicit operator bool() const noexcept { return static_cast<bool>(segment_); }
+  bool is_remote() const noexcept { return remote_.rank >= 0; }
+  const Speaker& speaker() const noexcept { return is_remote() ? remote_ : head().speaker; }
+
+  // Of those that are not remote.
   InboxHead& head() const noexcept { return *reinterpret_cast<InboxHead*>(segment_.data()); }
   std::byte* slot(unsigned index) const noexcept { return segment_.data() + inbox_head_bytes + index * slot_bytes; }
 
@@ -147,6 +157,7 @@ class Inbox {
 
  private:
   fabric::SharedSegment segment_;
+  Speaker remote_;
   std::atomic<bool> is_reserved_{false};
 };
 

@@ -6,14 +6,15 @@ namespace gapless::transfer::headers {
 
 bool Offers::secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay,
                     std::size_t packed_later) noexcept {
-  header_ = Header(inbox.head().nonce, static_cast<std::uint64_t>(buffer.size()), ::getpid());
+  if (inbox.is_remote()) return false;
+  header_ = Header(inbox.speaker().nonce, static_cast<std::uint64_t>(buffer.size()), ::getpid());
   if (buffer.location.is_cpu_addressable()) return slots_.secure(buffer, inbox, header_, envelope);
   if (may_stay && pull_.secure(buffer, inbox, packed_later, header_)) return true;
   return direct_.secure(buffer, inbox, may_stay, packed_later, header_);
 }
 
 bool Offers::secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept {
-  header_ = Header(inbox.head().nonce, static_cast<std::uint64_t>(buffer.size()), ::getpid());
+  header_ = Header(inbox.speaker().nonce, static_cast<std::uint64_t>(buffer.size()), ::getpid());
   if (fabric_.emplace().secure(buffer, inbox, header_)) return true;
   fabric_.reset();
   return false;

@@ -18,12 +18,13 @@ namespace gapless::transfer::headers {
 /// One message. Unless it is released, its destructor takes every offer back.
 class Offers {
  public:
-  /// Offers what the buffer can go by to the process of that inbox. False, and nothing is offered, where that is
-  /// nothing, or cannot be had now. `may_stay`: the memory may be needed until wait() has returned.
-  /// What is to be done first with GPU memory of no more than `packed_later` bytes, if anything, is left to pack_in().
+  /// Offers what the buffer can go by to the process of that inbox, if it is of this node. False, and nothing is
+  /// offered, where that is nothing, or cannot be had now. `may_stay`: the memory may be needed until wait() has
+  /// returned. What is to be done first with GPU memory of no more than `packed_later` bytes, if anything, is left to
+  /// pack_in().
   bool secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay,
               std::size_t packed_later) noexcept;
-  /// Offers it by a fabric alone: the memory is needed until wait() has returned.
+  /// Offers it by a fabric alone, to a process of any node: the memory is needed until wait() has returned.
   bool secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept;
   /// Packs what is not yet, or begins to.
   void pack() noexcept {

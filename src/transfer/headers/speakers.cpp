@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "base/settings.hpp"
 #include "fabric/registry.hpp"
@@ -34,6 +35,7 @@ struct Peer {
 struct Job {
   std::unique_ptr<Inbox> own;
   std::unique_ptr<Peer[]> peers;
+  std::unique_ptr<Speaker[]> speakers;  ///< of all ranks; null where they have not told each other
   int rank = -1;
   int size = 0;
 };
@@ -58,12 +60,13 @@ bool make_inbox(Job& mine) noexcept {
                      Inbox(fabric::SharedSegment::make(segment_name(mine.rank).data(), inbox_bytes, inbox_head_bytes)));
   if (mine.own == nullptr || !*mine.own) return false;
   InboxHead& head = *new (&mine.own->head()) InboxHead{};
-  const ssize_t length = ::getrandom(head.nonce.data(), head.nonce.size(), 0);
-  if (length != static_cast<ssize_t>(head.nonce.size())) return false;
-  internal::own_nonce = head.nonce;
-  head.fabric = rdma::fabric_kind();
-  head.rank = mine.rank;
-  head.process = ::getpid();
+  Nonce& nonce = head.speaker.nonce;
+  const ssize_t length = ::getrandom(nonce.data(), nonce.size(), 0);
+  if (length != static_cast<ssize_t>(nonce.size())) return false;
+  internal::own_nonce = nonce;
+  head.speaker.fabric = rdma::fabric_kind();
+  head.speaker.rank = mine.rank;
+  head.speaker.process = ::getpid();
   head.free_slots.store(~std::uint64_t{0}, std::memory_order_relaxed);
   head.is_called.store(is_wanted_at_once(), std::memory_order_relaxed);
   head.is_attentive.store(is_wanted_at_once(), std::memory_order_relaxed);
@@ -72,16 +75,30 @@ bool make_inbox(Job& mine) noexcept {
   return true;
 }
 
-[[gnu::noinline]] Inbox* look_for(Peer& peer, int rank) noexcept {
-  const std::uint32_t times = peer.looked_for.fetch_add(1, std::memory_order_relaxed);
-  if (!std::has_single_bit(times + 1)) return nullptr;
+/// That of a process of this node.
+std::unique_ptr<Inbox> map_inbox(int rank) noexcept {
   const auto process = fabric::registry::find(rank);
   if (!process) return nullptr;
   std::unique_ptr<Inbox> inbox(
       new (std::nothrow) Inbox(fabric::SharedSegment::open(*process, segment_name(rank).data(), inbox_bytes)));
   const bool can_be_used = inbox != nullptr && static_cast<bool>(*inbox) &&
                            inbox->head().magic == InboxHead::magic_of_version_5 && inbox->reserve_slots();
-  if (!can_be_used) return nullptr;
+  return can_be_used ? std::move(inbox) : nullptr;
+}
+
+/// That of a process which this one knows only by what it has told.
+std::unique_ptr<Inbox> remote_inbox(int rank) noexcept {
+  const Job& mine = job();
+  if (mine.speakers == nullptr || mine.speakers[rank].fabric == 0) return nullptr;
+  return std::unique_ptr<Inbox>(new (std::nothrow) Inbox(mine.speakers[rank]));
+}
+
+[[gnu::noinline]] Inbox* look_for(Peer& peer, int rank) noexcept {
+  const std::uint32_t times = peer.looked_for.fetch_add(1, std::memory_order_relaxed);
+  if (!std::has_single_bit(times + 1)) return nullptr;
+  std::unique_ptr<Inbox> inbox = map_inbox(rank);
+  if (inbox == nullptr) inbox = remote_inbox(rank);
+  if (inbox == nullptr) return nullptr;
   Inbox* found = nullptr;
   if (peer.inbox.compare_exchange_strong(found, inbox.get(), std::memory_order_acq_rel)) found = inbox.release();
   return found;
@@ -103,6 +120,13 @@ void listen(int rank, int size) noexcept {
   if (!fabric::registry::enter(rank)) internal::listening.store(false, std::memory_order_release);
 }
 
+Speaker own_speaker() noexcept {
+  if (!is_listening()) return {};
+  return own_inbox().speaker();
+}
+
+void learn(std::unique_ptr<Speaker[]> speakers) noexcept { job().speakers = std::move(speakers); }
+
 Inbox* find_inbox(int rank) noexcept {
   Job& mine = job();
   if (!is_listening() || rank < 0 || rank >= mine.size) return nullptr;
@@ -118,11 +142,14 @@ int own_rank() noexcept { return job().rank; }
 
 bool has_ended() noexcept { return own_inbox().head().has_ended.load(std::memory_order_relaxed); }
 
-void end() noexcept {
+void end(bool (*have_all_ended)()) noexcept {
   if (!is_listening()) return;
   own_inbox().head().has_ended.store(true, std::memory_order_release);
+  static bool (*ask)() = nullptr;
+  ask = have_all_ended;
   const auto has_ended = [](int rank) {
     const Inbox* const inbox = find_inbox(rank);
+    if (inbox != nullptr && inbox->is_remote()) return ask();
     return inbox == nullptr || inbox->head().has_ended.load(std::memory_order_acquire);
   };
   rings::drain(has_ended);

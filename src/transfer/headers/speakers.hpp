@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
@@ -26,6 +27,11 @@ bool are_wanted() noexcept;
 /// the process that may take a header is looked at, or counted as unattended.
 void listen(int rank, int size) noexcept;
 
+/// What this process tells those of other nodes; one without a fabric where it does not listen.
+Speaker own_speaker() noexcept;
+/// All ranks have told each other, while none could receive: those of other nodes can be sent to from now on.
+void learn(std::unique_ptr<Speaker[]> speakers) noexcept;
+
 /// May a message that is received be a header?
 inline bool is_listening() noexcept { return internal::listening.load(std::memory_order_relaxed); }
 
@@ -40,8 +46,9 @@ int own_rank() noexcept;
 /// Has end() been called? Precondition: is_listening().
 bool has_ended() noexcept;
 
-/// This process receives nothing more. Waits for messages that others have still to fetch.
-void end() noexcept;
+/// This process receives nothing more. Waits for messages that others have still to fetch. `have_all_ended` says
+/// whether all ranks receive nothing more, those of other nodes too.
+void end(bool (*have_all_ended)()) noexcept;
 
 /// Is what was received, `bytes` bytes, a header?
 inline bool is_header(const void* received, std::size_t bytes) noexcept {

@@ -33,7 +33,9 @@ constinit std::atomic<std::uint64_t> received{0}, fetched{0};
 
 PullWords* words_of(const PulledWay& way) noexcept {
   headers::Inbox* const owner = headers::find_inbox(way.rank);
-  return owner != nullptr ? &owner->head().pulls[way.words % headers::pull_count] : nullptr;
+  if (owner == nullptr || owner->is_remote()) return nullptr;
+  unmap_freed(*owner);
+  return &owner->head().pulls[way.words % headers::pull_count];
 }
 
 bool has_ended(pid_t process) noexcept { return ::kill(process, 0) != 0 && errno == ESRCH; }

@@ -161,11 +161,16 @@ void write(int rank, const char* version) {
 bool report_wanted() noexcept { return settings().report.front() != '\0'; }
 
 void report_moved(const Buffer& buffer, Side side, Scheme scheme, std::size_t bytes, double ns) noexcept {
+  report_moved(buffer, side, scheme, bytes, ns, predict_movement_ns(scheme, buffer, side));
+}
+
+void report_moved(const Buffer& buffer, Side side, Scheme scheme, std::size_t bytes, double ns,
+                  double predicted_ns) noexcept {
   add([&] {
     Row& row = row_of(buffer, side, scheme, bytes);
     ++row.messages;
     row.bytes += bytes;
-    row.moved.add(ns, predict_movement_ns(scheme, buffer, side));
+    row.moved.add(ns, predicted_ns);
     count_type(buffer, scheme, bytes);
   });
 }

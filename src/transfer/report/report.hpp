@@ -19,6 +19,9 @@ bool report_wanted() noexcept;
 
 /// A movement of that many packed bytes, of which the time may be unknown.
 void report_moved(const Buffer& buffer, Side side, Scheme scheme, std::size_t bytes, double ns) noexcept;
+/// The same where the prediction is known to the caller; not finite where nothing was predicted.
+void report_moved(const Buffer& buffer, Side side, Scheme scheme, std::size_t bytes, double ns,
+                  double predicted_ns) noexcept;
 /// A blocking call that has sent, and what was predicted of the message; not finite where nothing was.
 void report_send(const Buffer& buffer, Scheme scheme, double ns, double predicted_ns) noexcept;
 /// A message that went to the library as it came, before anything but its size was asked.

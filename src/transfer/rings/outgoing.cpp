@@ -265,8 +265,8 @@ OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, he
   mine->words = &headers::own_inbox().head().rings[number];
   mine->words->packed.store(0, std::memory_order_relaxed);
   mine->words->fetched.store(0, std::memory_order_relaxed);
-  mine->rank = receiver.rank;
-  mine->receiver = receiver.process;
+  mine->rank = receiver.speaker.rank;
+  mine->receiver = receiver.speaker.process;
   mine->layout = buffer.type->layout;
   mine->device = buffer.location.device;
   mine->rest = {buffer.type->layout.get(),

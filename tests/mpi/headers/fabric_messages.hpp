@@ -27,6 +27,9 @@ inline std::string_view setting(const char* name) {
 
 /// Is gapless under this test, and all messages here are to go by a fabric?
 inline bool uses_fabric() { return under_gapless() && setting("GAPLESS_TEST_FABRIC") == "all"; }
+/// MPICH 5.0.2 over UCX's tcp loses messages that MPI_ANY_SOURCE is to take from another node, without gapless as well.
+inline int any_source() { return setting("GAPLESS_TEST_NODES").empty() ? MPI_ANY_SOURCE : 0; }
+
 /// Does a send that nobody takes copy its bytes out at once?
 inline bool is_impatient() { return setting("GAPLESS_FABRIC_PATIENCE") == "0"; }
 
@@ -118,7 +121,7 @@ inline void receive(Side& side, By by, MPI_Status& status) {
   switch (by) {
     case By::blocking:
       EXPECT_EQ(MPI_SUCCESS,
-                MPI_Recv(side.values.data(), 1, side.type, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status));
+                MPI_Recv(side.values.data(), 1, side.type, any_source(), MPI_ANY_TAG, MPI_COMM_WORLD, &status));
       return;
     case By::nonblocking:
       MPI_Irecv(side.values.data(), 1, side.type, sender, tag, MPI_COMM_WORLD, &request);

@@ -15,6 +15,7 @@ export GAPLESS_TEST_KILLED_PEER GAPLESS_TEST_SURVIVOR
 trap 'rm -f "$GAPLESS_TEST_SURVIVOR"' EXIT
 timeout "$limit" "$@"
 status=$?
+[ "$status" -ne 77 ] || exit 77 # there is nothing to run the job on
 if [ -n "$is_survived" ]; then
   tenths=$((limit * 10))
   while [ ! -s "$GAPLESS_TEST_SURVIVOR" ] && [ "$tenths" -gt 0 ]; do

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/settings.hpp"
 #include "layout/algebra/canonical.hpp"
 #include "layout/algebra/facts.hpp"
+#include "transfer/report/report.hpp"
 
 namespace gapless::transfer::rdma {
 namespace {
@@ -27,18 +29,27 @@ std::span<const std::byte> address_of(const FabricWay& way) noexcept {
   return std::span(way.address).first(std::min<std::size_t>(way.address_bytes, most_address_bytes));
 }
 
-transfer::Result fetch(const FabricWay& way, const Memory& memory) noexcept {
+/// `into`, if any, is what the report tells of.
+transfer::Result fetch(const FabricWay& way, const Memory& memory, const Buffer* into = nullptr) noexcept {
   const OwnedTransfer transfer = begin_receive(way.rank, address_of(way), way.offer, memory);
-  return transfer != nullptr ? wait(*transfer) : transfer::Result::peer_failed;
+  if (transfer == nullptr) return transfer::Result::peer_failed;
+  const transfer::Result result = wait(*transfer);
+  if (result == transfer::Result::ok && into != nullptr && report_wanted()) {
+    const Taken& taken = taken_by(*transfer);
+    report_moved(*into, Side::receiver, taken.scheme, static_cast<std::size_t>(way.offer.blocks.bytes), taken.ns,
+                 taken.predicted_ns);
+  }
+  return result;
 }
 
 }  // namespace
 
 bool FabricOffer::secure(const Buffer& buffer, const headers::Inbox& inbox, headers::Header& header) noexcept try {
-  const headers::InboxHead& head = inbox.head();
-  if (fabric_kind() == 0 || head.fabric != fabric_kind() || buffer.size() < least_bytes) return false;
+  const headers::Speaker& receiver = inbox.speaker();
+  if (fabric_kind() == 0 || receiver.fabric != fabric_kind() || buffer.size() < least_bytes) return false;
+  if (!inbox.is_remote() && !settings().fabric_neighbours) return false;
   const auto bytes = static_cast<std::uint64_t>(buffer.size());
-  transfer_ = begin_send(head.rank, memory_of_buffer(buffer, bytes));
+  transfer_ = begin_send(receiver.rank, memory_of_buffer(buffer, bytes));
   if (transfer_ == nullptr) return false;
   FabricWay way;
   way.offer = offer_of(*transfer_);
@@ -68,7 +79,7 @@ transfer::Result FabricOffer::complete_alone() noexcept {
 }
 
 transfer::Result fetch_by_fabric(const FabricWay& way, const Buffer& into) noexcept try {
-  return fetch(way, memory_of_buffer(into, way.offer.blocks.bytes));
+  return fetch(way, memory_of_buffer(into, way.offer.blocks.bytes), &into);
 } catch (const std::exception&) {
   return transfer::Result::peer_failed;
 }

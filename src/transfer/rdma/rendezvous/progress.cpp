@@ -1,5 +1,6 @@
 // How the messages under way go on: what each says to its peer, and when it is over.
 #include <algorithm>
+#include <chrono>
 #include <new>
 
 #include "fabric/registry.hpp"
@@ -34,19 +35,35 @@ unsigned allowed_schemes() noexcept {
 
 }  // namespace
 
+/// The receiver's choice, and what it takes. Null where that cannot be had now.
+Message* Transfers::choose_and_receive(Peer& peer, Transfer& transfer) noexcept {
+  constexpr unsigned always = 1u << static_cast<unsigned>(Scheme::pipelined);
+  const unsigned forced = allowed_schemes();
+  unsigned allowed = forced;
+  if (!fits_in_letter(transfer.memory.layout, address_.size(), numbers_, peer.layouts))
+    allowed &= ~(1u << static_cast<unsigned>(Scheme::multi_write));
+  if (forced == ~0u && !transfer.turn) {
+    const Ends ends{transfer.offer.blocks, transfer.memory.blocks, channel_->limits(),
+                    segment_bytes_for(transfer.offer.blocks.bytes, channel_->staging().segment_bytes())};
+    transfer.turn =
+        corrected_.next(ends, channel_->options().profile, transfer.memory.layout.get(), transfer.rank, allowed);
+  }
+  // What is on trial is tried or not; what is predicted to be the best may have to give way to the next best.
+  const bool is_other = transfer.turn && transfer.turn->way == model::Correction::Way::other;
+  const unsigned first = is_other ? 1u << static_cast<unsigned>(transfer.turn->scheme) : allowed;
+  Message* message = channel_->receive(peer.index, transfer.memory, transfer.offer, first);
+  if (message == nullptr && (first & always) == 0)
+    message = channel_->receive(peer.index, transfer.memory, transfer.offer, always);
+  return message;
+}
+
 /// The receiver's choice, and its letter. Nothing happens where that cannot be had now.
 void Transfers::accept(Transfer& transfer) noexcept {
   Peer& peer = *peer_of(transfer.rank);
   if (transfer.is_declined) {
     transfer.message = channel_->decline(peer.index, transfer.offer);
   } else {
-    unsigned allowed = allowed_schemes();
-    if (!fits_in_letter(transfer.memory.layout, address_.size(), numbers_, peer.layouts))
-      allowed &= ~(1u << static_cast<unsigned>(Scheme::multi_write));
-    transfer.message = channel_->receive(peer.index, transfer.memory, transfer.offer, allowed);
-    constexpr unsigned always = 1u << static_cast<unsigned>(Scheme::pipelined);
-    if (transfer.message == nullptr && (allowed & always) == 0)
-      transfer.message = channel_->receive(peer.index, transfer.memory, transfer.offer, always);
+    transfer.message = choose_and_receive(peer, transfer);
   }
   if (transfer.message == nullptr) return;
   const std::span<std::byte, mailbox_bytes> mailbox(channel_->mailbox(*transfer.message), mailbox_bytes);
@@ -70,7 +87,8 @@ void Transfers::open_letter(Transfer& transfer) noexcept {
   }
 }
 
-/// Peers that have ended answer no more, and software fabrics do not always say so.
+/// Peers that have ended answer no more, and software fabrics do not always say so. Of other nodes' peers only the
+/// fabric knows, and the limit of a stall.
 void Transfers::look_for_the_gone() noexcept {
   const Clock::time_point now = Clock::now();
   if (active_.empty() || now - looked_at_ < between_looks) return;
@@ -80,6 +98,7 @@ void Transfers::look_for_the_gone() noexcept {
     const auto is_of_rank = [rank](const Transfer* each) { return each->rank == rank; };
     if (std::any_of(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(i), is_of_rank)) continue;
     Peer& peer = *peer_of(rank);
+    if (!peer.is_neighbour) continue;
     peer.times_gone = fabric::registry::has_left(rank) ? peer.times_gone + 1 : 0;
   }
 }
@@ -132,6 +151,12 @@ void Transfers::finish(Transfer& transfer, Result result) noexcept {
   const Scheme scheme = transfer.message->scheme();
   if (result == Result::ok && !transfer.is_declined) {
     record(counted_as(scheme), static_cast<std::size_t>(transfer.offer.blocks.bytes));
+    transfer.taken.scheme = counted_as(scheme);
+    transfer.taken.ns = std::chrono::duration<double, std::nano>(Clock::now() - transfer.begun).count();
+    if (transfer.turn && transfer.turn->scheme == scheme) {
+      transfer.taken.predicted_ns = transfer.turn->predicted_ns;
+      corrected_.note(*transfer.turn, transfer.taken.ns);
+    }
     if (transfer.role == Role::receiver && scheme == Scheme::multi_write) {
       try {  // the sender has read that letter
         peer_of(transfer.rank)->layouts.told.insert(numbers_.number_of(transfer.memory.layout).number);

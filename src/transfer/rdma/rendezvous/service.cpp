@@ -9,6 +9,8 @@
 
 #include "base/settings.hpp"
 #include "fabric/libfabric/libfabric.hpp"
+#include "model/model.hpp"
+#include "transfer/choice/profiles.hpp"
 #include "transfer/rdma/rendezvous/transfers.hpp"
 #include "transfer/report/statistics.hpp"
 
@@ -19,6 +21,7 @@ constexpr std::chrono::milliseconds usual_patience{50};
 
 // Never destroyed: its thread is ended by stop(), or when the process exits.
 std::atomic<Transfers*> service{nullptr};
+std::atomic<bool> has_nodes{false};
 
 std::uint64_t hash_of(std::string_view text) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
@@ -28,8 +31,11 @@ std::uint64_t hash_of(std::string_view text) noexcept {
 
 }  // namespace
 
+void join_nodes() noexcept { has_nodes.store(true, std::memory_order_relaxed); }
+
 bool is_wanted() noexcept {
-  return settings().fabric_neighbours && !settings().fabric.empty() && settings().fabric != "off";
+  const bool has_somebody = settings().fabric_neighbours || has_nodes.load(std::memory_order_relaxed);
+  return has_somebody && !settings().fabric.empty() && settings().fabric != "off";
 }
 
 void start(int rank, int size) noexcept try {
@@ -37,7 +43,9 @@ void start(int rank, int size) noexcept try {
   std::string why;
   auto endpoint = fabric::open_libfabric(std::string(settings().fabric), why);
   if (endpoint != nullptr) {
-    auto made = std::make_unique<Transfers>(std::move(endpoint), model::fabric_profile(settings().fabric), rank, size);
+    // Of the farthest pair that the job has.
+    const auto profile = model::fabric_profile(settings().fabric, model::profile().pair, measured_fabrics());
+    auto made = std::make_unique<Transfers>(std::move(endpoint), profile, rank, size);
     if (made->is_usable()) {
       service.store(made.release());
       // libfabric ends after this.
@@ -93,6 +101,8 @@ void decline(int rank, std::span<const std::byte> address, const Offer& offer) n
   // It ends by itself.
   const OwnedTransfer transfer(all != nullptr ? all->receive(rank, address, offer, nullptr) : nullptr);
 }
+
+const Taken& taken_by(const Transfer& transfer) noexcept { return transfer.taken; }
 
 transfer::Result poll(Transfer& transfer) noexcept { return service.load()->poll(transfer); }
 transfer::Result wait(Transfer& transfer) noexcept { return service.load()->wait(transfer); }

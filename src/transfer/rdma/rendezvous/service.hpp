@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -27,7 +28,10 @@ namespace gapless::transfer::rdma {
 /// Shorter messages never go by a fabric: the MPI libraries complete their sends at once.
 inline constexpr layout::Offset least_bytes = 16 << 10;
 
-/// Is a fabric asked for, between processes of one node too? (GAPLESS_FABRIC, GAPLESS_FABRIC_NEIGHBOURS)
+/// The job runs on several nodes, with gapless in all ranks. Called before start(), if at all.
+void join_nodes() noexcept;
+/// Is a fabric asked for, and there may be somebody to reach by it: a process of another node, or of this one where
+/// GAPLESS_FABRIC_NEIGHBOURS says so? (GAPLESS_FABRIC)
 bool is_wanted() noexcept;
 /// Opens the fabric, once, as rank `rank` of `size`; the thread begins with the first message. After MPI_Init.
 void start(int rank, int size) noexcept;
@@ -65,6 +69,15 @@ OwnedTransfer begin_receive(int rank, std::span<const std::byte> address, const 
                             const Memory& memory) noexcept;
 /// Tells the sender that its message is not wanted.
 void decline(int rank, std::span<const std::byte> address, const Offer& offer) noexcept;
+
+/// How a message that has been received went.
+struct Taken {
+  transfer::Scheme scheme = transfer::Scheme::fabric_pipelined;
+  double ns = 0;  ///< from the look at its header to its last byte
+  double predicted_ns = std::numeric_limits<double>::quiet_NaN();
+};
+/// Precondition: poll() or wait() has said ok.
+const Taken& taken_by(const Transfer& transfer) noexcept;
 
 /// Polls; ok or a failure once it is over, or, of a send, once its bytes are copied out.
 transfer::Result poll(Transfer& transfer) noexcept;

@@ -7,6 +7,8 @@
 #include <new>
 
 #include "base/quiet_thread.hpp"
+#include "base/settings.hpp"
+#include "fabric/registry.hpp"
 #include "layout/algebra/canonical.hpp"
 #include "layout/algebra/facts.hpp"
 #include "transfer/blocking.hpp"
@@ -23,7 +25,10 @@ constexpr std::chrono::microseconds busy_look{50};
 
 Transfers::Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::FabricProfile& profile, int rank,
                      int size)
-    : endpoint_(std::move(endpoint)), peers_(static_cast<std::size_t>(size)), rank_(rank) {
+    : endpoint_(std::move(endpoint)),
+      peers_(static_cast<std::size_t>(size)),
+      corrected_(settings().model != "fixed"),
+      rank_(rank) {
   Options options;
   options.profile = profile;
   options.stall_limit = stall_limit;
@@ -36,8 +41,12 @@ Transfers::Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::Fa
 Peer* Transfers::peer_of(int rank) noexcept {
   if (rank < 0 || static_cast<std::size_t>(rank) >= peers_.size()) return nullptr;
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  if (peer.index < 0) peer.index = endpoint_->open_peer();
-  return peer.index < 0 ? nullptr : &peer;
+  if (peer.index >= 0) return &peer;
+  peer.index = endpoint_->open_peer();
+  if (peer.index < 0) return nullptr;
+  // It is alive: it is about to be sent to, or has sent a header.
+  peer.is_neighbour = fabric::registry::find(rank).has_value();
+  return &peer;
 }
 
 bool Transfers::connect(Peer& peer, std::span<const std::byte> address) noexcept {

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "transfer/rdma/rendezvous/corrected_receives.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
 
 namespace gapless::transfer::rdma {
@@ -31,13 +33,16 @@ struct Transfer {
   bool is_over = false;
   transfer::Result result = transfer::Result::under_way;
   std::unique_ptr<std::byte[]> copy;
+  std::optional<CorrectedReceives::Turn> turn;  ///< a receiver's, where the scheme is not forced
+  Taken taken;
   Clock::time_point begun = Clock::now();
 };
 
 struct Peer {
   int index = -1;  ///< the endpoint's
   bool is_connected = false;
-  unsigned times_gone = 0;  ///< looks in a row that have found its process ended
+  bool is_neighbour = false;  ///< of this node
+  unsigned times_gone = 0;    ///< looks in a row that have found its process ended
   KnownLayouts layouts;
 
   /// What it has sent before is taken in between the looks.
@@ -73,6 +78,7 @@ class Transfers {
   bool connect(Peer& peer, std::span<const std::byte> address) noexcept;
   bool enlist(Transfer* transfer) noexcept;
   void accept(Transfer& transfer) noexcept;
+  Message* choose_and_receive(Peer& peer, Transfer& transfer) noexcept;
   void open_letter(Transfer& transfer) noexcept;
   bool copy_out(Transfer& transfer) noexcept;
   void look_for_the_gone() noexcept;
@@ -91,6 +97,7 @@ class Transfers {
   std::vector<Peer> peers_;
   std::vector<std::byte> address_;
   LayoutNumbers numbers_;
+  CorrectedReceives corrected_;
   std::vector<Transfer*> active_;
   Clock::time_point looked_at_ = Clock::now();  ///< when peers were last looked for
   std::uint64_t copied_out_ = 0;

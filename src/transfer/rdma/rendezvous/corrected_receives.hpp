@@ -1,0 +1,47 @@
+// Receives by a fabric whose scheme is not only predicted: what messages of that kind have taken in this run has a say
+// (model/correction.hpp). A kind is a layout at the receiver, the sender's blocks, and the peer, so that each pair of
+// processes finds out for itself.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "model/correction.hpp"
+#include "transfer/rdma/scheme.hpp"
+
+namespace gapless::transfer::rdma {
+
+/// Used by one thread at a time.
+class CorrectedReceives {
+ public:
+  /// How one message goes.
+  struct Turn {
+    std::uint64_t key = 0;  ///< of its kind; 0: nothing is corrected
+    Scheme scheme = Scheme::pipelined;
+    double predicted_ns = 0;
+    model::Correction::Way way = model::Correction::Way::predicted;
+    bool is_timed = false;
+  };
+
+  explicit CorrectedReceives(bool is_on) noexcept : is_on_(is_on) {}
+
+  /// Of the schemes that are `allowed` (bits by Scheme). `layout` is the receiver's.
+  Turn next(const Ends& ends, const model::FabricProfile& profile, const void* layout, int rank,
+            unsigned allowed) noexcept;
+  /// What that message took, if it was timed and went so.
+  void note(const Turn& turn, double ns) noexcept;
+
+ private:
+  struct Kind {
+    std::uint64_t key = 0;
+    Scheme predicted = Scheme::pipelined, other = Scheme::pipelined;
+    model::Correction correction{};
+  };
+
+  Kind& kind_of(std::uint64_t key) noexcept { return kinds_[(key >> 8) % kinds_.size()]; }
+
+  bool is_on_;
+  std::array<Kind, 64> kinds_{};  ///< one gives way to another of the same place
+};
+
+}  // namespace gapless::transfer::rdma
