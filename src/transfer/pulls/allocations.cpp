@@ -98,3 +98,8 @@ void unmap_freed(Inbox& owner) noexcept {
 }
 
 }  // namespace gapless::transfer::pulls
+
+std::uint64_t gapless_pulls_mapped() {
+  namespace headers = gapless::transfer::headers;
+  return headers::accepting_device() < 0 ? 0 : headers::opened_memory().counts().open;
+}

@@ -28,3 +28,6 @@ std::optional<MappedAllocation> mapped_by(headers::Inbox& peer, const void* addr
 void unmap_freed(headers::Inbox& owner) noexcept;
 
 }  // namespace gapless::transfer::pulls
+
+/// For tests: how many allocations of other processes are mapped here now. Zero before anything has been received.
+extern "C" std::uint64_t gapless_pulls_mapped();

@@ -119,7 +119,7 @@ namespace {
 
 headers::InboxHead* head_of(const ExportedWay& way) noexcept {
   Inbox* const owner = headers::find_inbox(way.rank);
-  return owner != nullptr ? &owner->head() : nullptr;
+  return owner != nullptr && !owner->is_remote() ? &owner->head() : nullptr;
 }
 
 std::atomic<std::uint8_t>* word_of(const ExportedWay& way) noexcept {

@@ -32,6 +32,7 @@ std::uint64_t counted(const char* name) {
 std::uint64_t offered() { return counted("gapless_pulls_received"); }
 std::uint64_t fetched() { return counted("gapless_pulls_fetched"); }
 std::uint64_t copied_out() { return counted("gapless_pulls_copied_out"); }
+std::uint64_t mapped() { return counted("gapless_pulls_mapped"); }
 
 /// Are messages read where they lie, in a run where exporting and mapping memory is not refused?
 bool pulls() {
@@ -507,6 +508,7 @@ TEST_F(Pulls, AllocationsComeAndGo) {
   }
   if (!sends() && is_forced()) {
     EXPECT_GT(most, 0u);
+    EXPECT_LT(mapped(), 6u) << "what the sender has freed is unmapped";
   }
 }
 
