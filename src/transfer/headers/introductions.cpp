@@ -73,7 +73,7 @@ bool can_map(const Introduction& introduction, int device) noexcept {
 
 Answer introduce(Inbox& peer, std::atomic<unsigned>& introduction, const device::MemoryHandle& handle) noexcept {
   static std::mutex& mutex = *new std::mutex;
-  if (peer.head().process == handle.process) {
+  if (peer.speaker().process == handle.process) {
     if (accepting_device() < 0)
       note_device(device::runtime()->locate(reinterpret_cast<const void*>(handle.base)).device);
     return {Answer::Kind::accepted, model::Pair::peer_gpu};

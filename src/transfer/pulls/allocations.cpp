@@ -94,7 +94,7 @@ void unmap_freed(Inbox& owner) noexcept {
   const std::uint32_t found = std::min(count - seen, FreedAllocations::kept);
   for (std::uint32_t i = 0; i < found; ++i)
     numbers[i] = freed.numbers[(count - 1 - i) % FreedAllocations::kept].load(std::memory_order_relaxed);
-  headers::opened_memory().owner_has_freed(owner.head().process, std::span(numbers).first(found));
+  headers::opened_memory().owner_has_freed(owner.speaker().process, std::span(numbers).first(found));
 }
 
 }  // namespace gapless::transfer::pulls

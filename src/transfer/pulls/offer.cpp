@@ -178,7 +178,7 @@ Result PullOffer::end(Result result) noexcept {
 bool PullOffer::is_receiver_there(Clock::time_point now) noexcept {
   if (now - looked_ < receivers_look) return true;
   looked_ = now;
-  return ::kill(inbox_->head().process, 0) == 0 || errno != ESRCH;
+  return ::kill(inbox_->speaker().process, 0) == 0 || errno != ESRCH;
 }
 
 /// Claims the message back, and offers it packed. Where there is no memory for that, it stays offered as it is.

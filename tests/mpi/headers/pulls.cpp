@@ -322,7 +322,7 @@ TEST_F(Pulls, ManyAtOnce) {
         expected[static_cast<std::size_t>(place + 30'000 * k)] = senders_first + place + 30'000 * k;
     }
     EXPECT_TRUE(expected == memory_.found());
-    EXPECT_LE(launched, messages);
+    EXPECT_LE(launched, is_forced() ? 4 : messages) << "one launch carries all that goes from layout to layout";
     EXPECT_LE(fetched(), before + messages);
   }
 }

@@ -1,0 +1,216 @@
+// Messages that the receiver's GPU reads in the sender's memory: what a receiver makes of a sender that lies, and a
+// sender of a receiver that does not come. The sender and the receiver are one process here, and its own peer.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "layout/algebra/facts.hpp"
+#include "layout/datatype/datatype.hpp"
+#include "simulated_gpu.hpp"
+#include "transfer/buffers/buffers.hpp"
+#include "transfer/headers/introductions.hpp"
+#include "transfer/headers/speakers.hpp"
+#include "transfer/pulls/fetch.hpp"
+#include "transfer/pulls/offer.hpp"
+
+namespace gapless::transfer::pulls {
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+using headers::Header;
+
+constexpr layout::Offset block = 48, stride = 80, blocks = 1000;
+constexpr std::size_t packed_bytes = block * blocks;
+
+class Pulls : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ::setenv("PMIX_NAMESPACE", ("test-of-pulls-" + std::to_string(::getpid())).c_str(), 1);
+    headers::listen(0, 2);
+  }
+
+  Pulls() {
+    EXPECT_TRUE(headers::is_listening());
+    out_ = make(true);
+    in_ = make(false);
+    // A peer is told of an allocation once several messages have come out of it.
+    for (int times = 0; times < 3; ++times) {
+      PullOffer early;
+      Header header = fresh();
+      if (early.secure(buffer(out_), headers::own_inbox(), 0, header)) early.withdraw();
+    }
+  }
+  ~Pulls() override {
+    drain_pools();
+    gpu_.release(out_);
+    gpu_.release(in_);
+  }
+
+  static unsigned char value(std::size_t i) { return static_cast<unsigned char>(i * 2654435761u >> 23); }
+  std::size_t extent() const { return static_cast<std::size_t>(type_.extent()); }
+  void* make(bool is_filled) {
+    Bytes bytes(extent());
+    for (std::size_t i = 0; is_filled && i < bytes.size(); ++i) bytes[i] = value(i);
+    void* const memory = gpu_.allocate(0, bytes.size());
+    EXPECT_EQ(0, gpu_.write(memory, bytes.data(), bytes.size()));
+    return memory;
+  }
+  Buffer buffer(void* memory) const { return {&described_, 1, memory, {device::MemoryKind::device, 0}}; }
+  static Header fresh() { return {headers::own_inbox().speaker().nonce, packed_bytes, ::getpid()}; }
+  bool offers(PullOffer& offer, Header& header) {
+    header = fresh();
+    return offer.secure(buffer(out_), headers::own_inbox(), 0, header);
+  }
+  Result fetch(const Header& header, const PulledWay& way, std::size_t bytes = packed_bytes) {
+    PullFetch fetch;
+    Batch batch;
+    const Result begun = fetch.begin(header, way, buffer(in_), bytes, batch);
+    const Result run = batch.run();
+    fetch.end();
+    return begun == Result::ok ? run : begun;
+  }
+  /// The first `bytes` packed bytes have come, and nothing else has changed.
+  void expect_arrived(std::size_t bytes) {
+    Bytes found(extent());
+    ASSERT_EQ(0, gpu_.read(found.data(), in_, found.size()));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const std::size_t within = i % stride, packed = i / stride * block + within;
+      const bool has_come = within < block && packed < bytes;
+      ASSERT_EQ(has_come ? value(i) : 0, found[i]) << i;
+    }
+  }
+
+  tests::SimulatedGpu gpu_;
+  layout::Datatype type_ = layout::vector(blocks, block, stride, layout::named(1, 1));
+  Described described_{type_.layout, layout::facts_of(*type_.layout), type_.extent()};
+  void *out_ = nullptr, *in_ = nullptr;
+};
+
+TEST_F(Pulls, AreReadWhereTheyLieByOneLaunch) {
+  PullOffer offer;
+  Header header;
+  ASSERT_TRUE(offers(offer, header));
+  const auto way = header.way<PulledWay>();
+  ASSERT_TRUE(way);
+  offer.release();
+  EXPECT_EQ(Result::under_way, offer.poll());
+  gpu_.reset_counts();
+  EXPECT_EQ(Result::ok, fetch(header, *way));
+  EXPECT_EQ(1, gpu_.count("launches"));
+  EXPECT_EQ(0, gpu_.count("allocations"));
+  EXPECT_EQ(Result::ok, offer.poll());
+  expect_arrived(packed_bytes);
+}
+
+TEST_F(Pulls, OfWhichLessIsWanted) {
+  PullOffer offer;
+  Header header;
+  ASSERT_TRUE(offers(offer, header));
+  offer.release();
+  EXPECT_EQ(Result::ok, fetch(header, *header.way<PulledWay>(), 4711));
+  EXPECT_EQ(Result::ok, offer.wait());
+  expect_arrived(4711);
+}
+
+TEST_F(Pulls, ThatNobodyFetchesAreCopiedOut) {
+  PullOffer offer;
+  Header header;
+  ASSERT_TRUE(offers(offer, header));
+  offer.release();
+  EXPECT_EQ(Result::ok, offer.complete_alone());
+  const Bytes others(extent(), 0xaa);
+  gpu_.write(out_, others.data(), others.size());  // the program has its memory back
+  EXPECT_EQ(Result::ok, fetch(header, *header.way<PulledWay>()));
+  expect_arrived(packed_bytes);
+}
+
+TEST_F(Pulls, ThatAreRefusedFreeTheirSenders) {
+  for (const bool is_copied : {false, true}) {
+    PullOffer offer;
+    Header header;
+    ASSERT_TRUE(offers(offer, header));
+    offer.release();
+    if (is_copied) {
+      EXPECT_EQ(Result::ok, offer.complete_alone());
+    }
+    release_pulled(header, *header.way<PulledWay>());
+    EXPECT_EQ(Result::ok, offer.wait());
+    expect_arrived(0);
+  }
+}
+
+TEST_F(Pulls, HaveSoManyWordsAtATime) {
+  std::deque<PullOffer> all;
+  Header header;
+  for (unsigned k = 0; k < headers::pull_count; ++k) ASSERT_TRUE(offers(all.emplace_back(), header)) << k;
+  PullOffer another;
+  EXPECT_FALSE(offers(another, header));
+  all.clear();  // none is released: all are withdrawn
+  EXPECT_TRUE(offers(another, header));
+  another.withdraw();
+}
+
+TEST_F(Pulls, OfSendersThatLieAreErrorsOfTheReceiver) {
+  using Lie = std::function<void(PulledWay&)>;
+  const std::vector<Lie> lies{
+      [](PulledWay& way) { way.layout.length = 0; },
+      [](PulledWay& way) { way.layout.length = layout::Offset{1} << 40; },
+      [](PulledWay& way) { way.layout.base = -1; },
+      [](PulledWay& way) { way.layout.mode_count = 9; },
+      [](PulledWay& way) { way.layout.mode_count = -1; },
+      [](PulledWay& way) { way.layout.modes[0].count = 1 << 20; },
+      [](PulledWay& way) { way.layout.modes[0].stride = -(layout::Offset{1} << 62); },
+      [](PulledWay& way) { way.count = 0; },
+      [](PulledWay& way) { way.count = layout::Offset{1} << 62; },
+      [](PulledWay& way) { way.address += 1 << 20; },
+      [](PulledWay& way) { way.memory.bytes = 16; },
+  };
+  for (std::size_t k = 0; k < lies.size(); ++k) {
+    PullOffer offer;
+    Header header;
+    ASSERT_TRUE(offers(offer, header));
+    PulledWay way = *header.way<PulledWay>();
+    lies[k](way);
+    offer.release();
+    EXPECT_EQ(Result::peer_failed, fetch(header, way)) << k;
+    EXPECT_EQ(Result::ok, offer.wait()) << k;
+  }
+  PullOffer offer;
+  Header header;
+  ASSERT_TRUE(offers(offer, header));
+  PulledWay way = *header.way<PulledWay>();
+  way.rank = 7;
+  EXPECT_EQ(Result::peer_failed, fetch(header, way));
+  offer.withdraw();
+  expect_arrived(0);
+}
+
+TEST_F(Pulls, WithoutMemoryOnTheWayFail) {
+  PullOffer offer;
+  Header header;
+  ASSERT_TRUE(offers(offer, header));
+  offer.release();
+  drain_pools();
+  gpu_.fail("allocate", 0, -1);
+  EXPECT_EQ(Result::out_of_memory, fetch(header, *header.way<PulledWay>(), 4711));
+  gpu_.fail("allocate", 0, 0);
+  EXPECT_EQ(Result::ok, offer.wait());
+}
+
+TEST_F(Pulls, ThatAGpuCannotReadFail) {
+  PullOffer offer;
+  Header header;
+  ASSERT_TRUE(offers(offer, header));
+  offer.release();
+  gpu_.fail("run", 0, 1);
+  EXPECT_EQ(Result::device_failed, fetch(header, *header.way<PulledWay>()));
+  EXPECT_EQ(Result::ok, offer.wait());
+}
+
+}  // namespace
+}  // namespace gapless::transfer::pulls
