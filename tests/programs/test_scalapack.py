@@ -1,4 +1,4 @@
-"""ScaLAPACK's testers, as Debian compiles them with its two MPIs: the same residuals or verdicts with gapless as without.
+"""ScaLAPACK's testers, as Debian compiles them with its two MPIs: the same residuals, or verdicts, as without gapless.
 
 They send sections of matrices as MPI_Type_vector, through BLACS. GAPLESS_TEST_PROGRAMS_LONG=1 runs more of them.
 """

@@ -181,6 +181,24 @@ TEST_F(HostCollectives, OfOneDatatype) {
   }
 }
 
+/// Goes from one layout straight into the other: one move, where packing takes two.
+TEST_F(HostCollectives, WhatAProcessSendsToItself) {
+  const Owned from(strided(2000, 2, 4)), to(strided(1000, 4, 7));
+  std::vector<int> counts(static_cast<std::size_t>(processes_)), at(counts.size());
+  counts[static_cast<std::size_t>(rank())] = 3;
+  const std::vector<MPI_Datatype> out(counts.size(), from), in(counts.size(), to);
+  const int *n = counts.data(), *zero = at.data();
+  const auto before = packed_messages();
+  for (int again = 0; again < 2; ++again) {
+    GAPLESS_EXPECT_SAME_IF(false, Alltoallv, s, n, zero, from, r, n, zero, to, world_);
+    GAPLESS_EXPECT_SAME_LATER_IF(false, Ialltoallv, s, n, zero, from, r, n, zero, to, world_);
+    GAPLESS_EXPECT_SAME_IF(false, Alltoallw, s, n, zero, out.data(), r, n, zero, in.data(), world_);
+  }
+  if (is_everything_packed()) {
+    EXPECT_EQ(before + 6, packed_messages());
+  }
+}
+
 /// What one process packs another receives as it is: every process decides alone.
 TEST_F(HostCollectives, BetweenGapsAndNone) {
   const Owned gaps(strided(3000, 2, 4)), none(strided(1, 6000, 6000));

@@ -10,10 +10,10 @@
 
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
-#include "support/library_defects.hpp"
-#include "support/memory.hpp"
 #include "support/messages.hpp"
-#include "support/type.hpp"
+#include "support/types/library_defects.hpp"
+#include "support/types/memory.hpp"
+#include "support/types/type.hpp"
 
 namespace gapless::test {
 namespace {

@@ -6,34 +6,31 @@
 #include <mpi.h>
 
 #include <array>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "support/environment.hpp"
 #include "support/gpu.hpp"
+#include "support/ints.hpp"
 #include "support/layouts.hpp"
-#include "support/library_defects.hpp"
-#include "support/memory.hpp"
 #include "support/messages.hpp"
 #include "support/statistics.hpp"
-#include "support/type.hpp"
+#include "support/types/library_defects.hpp"
+#include "support/types/memory.hpp"
+#include "support/types/type.hpp"
 
 namespace gapless::test {
 namespace {
-
-bool has_gpu() { return under_gapless() && (gpu_fails_on_request() || std::getenv("GAPLESS_TEST_GPU") != nullptr); }
 
 /// The other process of the pair: the first half of the ranks with the second.
 int partner() { return size() < 2 ? 0 : (rank() + size() / 2) % size(); }
 
 /// Does the process of that rank have a GPU?
-bool has_gpu(int of) {
+bool has_gpu_at(int of) {
   static const std::vector<int> known = [] {
     std::vector<int> all(static_cast<std::size_t>(size()));
-    const int mine = has_gpu();
+    const int mine = under_gapless() && has_gpu();
     MPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, MPI_COMM_WORLD);
     return all;
   }();
@@ -111,7 +108,7 @@ struct Side {
 
 /// Sends from the one and receives into the other, while the partner does the like. All ranks draw the same numbers.
 void exchange_ends(SendMode mode, ReceiveWay way, const Side& out, const Side& in, Random& random) {
-  const bool from_gpu = out.on_gpu && has_gpu(rank()), to_gpu = in.on_gpu && has_gpu(rank());
+  const bool from_gpu = out.on_gpu && has_gpu_at(rank()), to_gpu = in.on_gpu && has_gpu_at(rank());
   Memory source(out.shape.offsets, random), target(in.shape.offsets, random);
   End outgoing(source, from_gpu), incoming(target, to_gpu);
   const std::uint64_t packed = packed_messages(), by_gpu = gpu_messages();
@@ -163,8 +160,8 @@ TEST(MixedEnds, OfExchanges) {
   constexpr int blocks = 700;
   for (int turn = 0; turn < 48; ++turn) {
     const Form from = forms[static_cast<std::size_t>(turn % 4)], to = forms[static_cast<std::size_t>(turn / 4 % 4)];
-    const bool from_gpu = turn % 3 != 0 && from != Form::not_understood && has_gpu(rank());
-    const bool to_gpu = turn % 5 != 0 && to != Form::not_understood && has_gpu(rank());
+    const bool from_gpu = turn % 3 != 0 && from != Form::not_understood && has_gpu_at(rank());
+    const bool to_gpu = turn % 5 != 0 && to != Form::not_understood && has_gpu_at(rank());
     SCOPED_TRACE("turn " + std::to_string(turn));
     const Shape out = shape(from, blocks), in = shape(to, blocks);
     Memory source(out.offsets, random), target(in.offsets, random);
@@ -240,7 +237,7 @@ TEST(MixedEnds, OfRandomDatatypes) {
     const Type dense = contiguous_counterpart(type, count), scattered = scattered_counterpart(random, type, count);
     const Type* const types[] = {&type, &dense, &scattered};
     const int counts[] = {count, 1, 1};
-    const bool from_gpu = random.one_in(2) && has_gpu(rank()), to_gpu = random.one_in(2) && has_gpu(rank());
+    const bool from_gpu = random.one_in(2) && has_gpu_at(rank()), to_gpu = random.one_in(2) && has_gpu_at(rank());
     if (!library_packs_by_type_map(type, count)) continue;
     for (int out = 0; out < 3; ++out) {
       for (int in = 0; in < 3; ++in) {
@@ -270,7 +267,7 @@ class MixedCollectives : public testing::Test {
   /// In the first and last rank a vector, between them none: counts are equal, as libraries need them to be.
   bool has_gaps_ = rank() % 3 != 1;
   Owned type_{has_gaps_ ? strided(blocks, block, apart) : strided(1, ints, apart* blocks)};
-  bool on_gpu_ = rank() % 2 == 0 && has_gpu(rank());
+  bool on_gpu_ = rank() % 2 == 0 && has_gpu_at(rank());
 
   static int value(int from, int to, int k) { return 1'000'000 * from + 100'000 * to + k; }
   std::size_t place(int part, int k) const {
@@ -286,26 +283,6 @@ class MixedCollectives : public testing::Test {
     return all;
   }
   std::vector<int> empty() const { return std::vector<int>(processes_ * static_cast<std::size_t>(apart * blocks), -1); }
-
-  /// Memory of a host or of a GPU that holds those ints.
-  class Place {
-   public:
-    Place(const std::vector<int>& values, bool on_gpu) : host_(values.size() * sizeof(int)) {
-      std::memcpy(host_.data(), values.data(), host_.size());
-      if (on_gpu) gpu_ = std::make_unique<OnGpu>(host_);
-    }
-    void* at() { return gpu_ ? gpu_->at() : host_.data(); }
-    std::vector<int> values() const {
-      const std::vector<std::byte> bytes = gpu_ ? gpu_->bytes() : host_;
-      std::vector<int> result(bytes.size() / sizeof(int));
-      std::memcpy(result.data(), bytes.data(), bytes.size());
-      return result;
-    }
-
-   private:
-    std::vector<std::byte> host_;
-    std::unique_ptr<OnGpu> gpu_;
-  };
 };
 
 TEST_F(MixedCollectives, OfEveryKind) {
@@ -325,58 +302,58 @@ TEST_F(MixedCollectives, OfEveryKind) {
         bytes[static_cast<std::size_t>(k)] = static_cast<int>(sizeof(int)) * apart * blocks * k;
       }
       const std::vector<MPI_Datatype> types(processes_, type_);
-      const auto look = [&](const char* what, const std::vector<int>& wanted, const Place& got) {
+      const auto look = [&](const char* what, const std::vector<int>& wanted, const Ints& got) {
         EXPECT_TRUE(wanted == got.values()) << what;
       };
-      Place out(to_all, out_on_gpu);
+      Ints out(to_all, out_on_gpu);
       {
-        Place in(empty(), in_on_gpu);
-        EXPECT_EQ(MPI_SUCCESS, MPI_Alltoall(out.at(), 1, type_, in.at(), 1, type_, MPI_COMM_WORLD));
+        Ints in(empty(), in_on_gpu);
+        EXPECT_EQ(MPI_SUCCESS, MPI_Alltoall(out.data(), 1, type_, in.data(), 1, type_, MPI_COMM_WORLD));
         look("MPI_Alltoall", from_all, in);
       }
       {
-        Place in(empty(), in_on_gpu);
-        EXPECT_EQ(MPI_SUCCESS, MPI_Alltoallv(out.at(), ones.data(), places.data(), type_, in.at(), ones.data(),
+        Ints in(empty(), in_on_gpu);
+        EXPECT_EQ(MPI_SUCCESS, MPI_Alltoallv(out.data(), ones.data(), places.data(), type_, in.data(), ones.data(),
                                              places.data(), type_, MPI_COMM_WORLD));
         look("MPI_Alltoallv", from_all, in);
       }
       {
-        Place in(empty(), in_on_gpu);
-        EXPECT_EQ(MPI_SUCCESS, MPI_Alltoallw(out.at(), ones.data(), bytes.data(), types.data(), in.at(), ones.data(),
-                                             bytes.data(), types.data(), MPI_COMM_WORLD));
+        Ints in(empty(), in_on_gpu);
+        EXPECT_EQ(MPI_SUCCESS, MPI_Alltoallw(out.data(), ones.data(), bytes.data(), types.data(), in.data(),
+                                             ones.data(), bytes.data(), types.data(), MPI_COMM_WORLD));
         look("MPI_Alltoallw", from_all, in);
       }
       {
-        Place in(empty(), in_on_gpu);
+        Ints in(empty(), in_on_gpu);
         MPI_Request request;
-        EXPECT_EQ(MPI_SUCCESS, MPI_Ialltoallw(out.at(), ones.data(), bytes.data(), types.data(), in.at(), ones.data(),
-                                              bytes.data(), types.data(), MPI_COMM_WORLD, &request));
+        EXPECT_EQ(MPI_SUCCESS, MPI_Ialltoallw(out.data(), ones.data(), bytes.data(), types.data(), in.data(),
+                                              ones.data(), bytes.data(), types.data(), MPI_COMM_WORLD, &request));
         EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
         look("MPI_Ialltoallw", from_all, in);
       }
       {
-        Place in(empty(), in_on_gpu);
-        EXPECT_EQ(MPI_SUCCESS, MPI_Allgather(out.at(), 1, type_, in.at(), 1, type_, MPI_COMM_WORLD));
+        Ints in(empty(), in_on_gpu);
+        EXPECT_EQ(MPI_SUCCESS, MPI_Allgather(out.data(), 1, type_, in.data(), 1, type_, MPI_COMM_WORLD));
         look("MPI_Allgather", parts(empty(), part, zero), in);
       }
       for (const int root : {0, size() - 1}) {
         const bool is_root = rank() == root;
         {
-          Place in(empty(), in_on_gpu);
-          EXPECT_EQ(MPI_SUCCESS, MPI_Gather(out.at(), 1, type_, in.at(), 1, type_, root, MPI_COMM_WORLD));
+          Ints in(empty(), in_on_gpu);
+          EXPECT_EQ(MPI_SUCCESS, MPI_Gather(out.data(), 1, type_, in.data(), 1, type_, root, MPI_COMM_WORLD));
           look("MPI_Gather", is_root ? parts(empty(), part, zero) : empty(), in);
         }
         std::vector<int> first = empty();
         for (int k = 0; k < ints; ++k) first[place(0, k)] = value(root, rank(), k);
         {
-          Place in(empty(), in_on_gpu);
-          EXPECT_EQ(MPI_SUCCESS, MPI_Scatter(out.at(), 1, type_, in.at(), 1, type_, root, MPI_COMM_WORLD));
+          Ints in(empty(), in_on_gpu);
+          EXPECT_EQ(MPI_SUCCESS, MPI_Scatter(out.data(), 1, type_, in.data(), 1, type_, root, MPI_COMM_WORLD));
           look("MPI_Scatter", first, in);
         }
         {
           for (int k = 0; k < ints; ++k) first[place(0, k)] = value(root, 0, k);
-          Place in(is_root ? to_all : empty(), in_on_gpu);
-          EXPECT_EQ(MPI_SUCCESS, MPI_Bcast(in.at(), 1, type_, root, MPI_COMM_WORLD));
+          Ints in(is_root ? to_all : empty(), in_on_gpu);
+          EXPECT_EQ(MPI_SUCCESS, MPI_Bcast(in.data(), 1, type_, root, MPI_COMM_WORLD));
           look("MPI_Bcast", is_root ? to_all : first, in);
         }
       }

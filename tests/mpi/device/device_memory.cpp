@@ -13,11 +13,11 @@
 
 #include "support/environment.hpp"
 #include "support/gpu.hpp"
-#include "support/library_defects.hpp"
-#include "support/memory.hpp"
 #include "support/messages.hpp"
 #include "support/statistics.hpp"
-#include "support/type.hpp"
+#include "support/types/library_defects.hpp"
+#include "support/types/memory.hpp"
+#include "support/types/type.hpp"
 
 namespace gapless::test {
 namespace {
@@ -273,6 +273,43 @@ TEST(DeviceMemory, NothingMovesToOrFromNoProcess) {
   EXPECT_EQ(MPI_SUCCESS, MPI_Send(buffer.address(), count, type.handle(), MPI_PROC_NULL, 0, MPI_COMM_WORLD));
   EXPECT_EQ(MPI_SUCCESS, MPI_Recv(buffer.address(), count, type.handle(), MPI_PROC_NULL, 0, MPI_COMM_WORLD, &status));
   EXPECT_EQ(MPI_PROC_NULL, status.MPI_SOURCE);
+  EXPECT_TRUE(same_bytes(memory.bytes(), buffer.bytes()));
+}
+
+/// What is wrong with the arguments is the library's to say, and no request is made.
+TEST(DeviceMemory, MistakesOfTheProgramHaveTheirErrorClasses) {
+  ReturnErrors world(MPI_COMM_WORLD), self(MPI_COMM_SELF);
+  std::vector<Case> all = cases(0);
+  const auto& [type, count] = all.back();
+  Random random(seed() + 8);
+  Memory memory(packed_offsets(type.map(), count), random);
+  Buffer buffer = buffer_of(memory, true);
+  struct Mistake {
+    int wanted, count;
+    MPI_Datatype type;
+    int peer, tag;
+  };
+  const Mistake mistakes[] = {{MPI_ERR_RANK, count, type.handle(), size(), 0},
+                              {MPI_ERR_RANK, count, type.handle(), -77, 0},
+                              {MPI_ERR_TAG, count, type.handle(), 0, -77},
+                              {MPI_ERR_COUNT, -1, type.handle(), 0, 0},
+                              {MPI_ERR_TYPE, count, MPI_DATATYPE_NULL, 0, 0}};
+  const MPI_Comm comm = MPI_COMM_WORLD;
+  void* const at = buffer.address();
+  for (const auto& [wanted, n, of, peer, tag] : mistakes) {
+    SCOPED_TRACE("error class " + std::to_string(wanted) + ", rank " + std::to_string(peer));
+    MPI_Request request = MPI_REQUEST_NULL;
+    EXPECT_EQ(wanted, error_class(MPI_Send(at, n, of, peer, tag, comm)));
+    EXPECT_EQ(wanted, error_class(MPI_Isend(at, n, of, peer, tag, comm, &request)));
+    EXPECT_EQ(wanted, error_class(MPI_Irecv(at, n, of, peer, tag, comm, &request)));
+    EXPECT_EQ(wanted, error_class(MPI_Send_init(at, n, of, peer, tag, comm, &request)));
+    EXPECT_EQ(wanted, error_class(MPI_Recv_init(at, n, of, peer, tag, comm, &request)));
+    EXPECT_EQ(wanted, error_class(MPI_Recv(at, n, of, peer, tag, comm, MPI_STATUS_IGNORE)));
+    EXPECT_EQ(MPI_REQUEST_NULL, request);
+  }
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPI_Send(at, count, type.handle(), 0, 0, MPI_COMM_NULL)));
+  EXPECT_EQ(MPI_ERR_ROOT, error_class(MPI_Bcast(at, count, type.handle(), size(), comm)));
+  EXPECT_EQ(MPI_ERR_TYPE, error_class(MPI_Bcast(at, count, MPI_DATATYPE_NULL, 0, comm)));
   EXPECT_TRUE(same_bytes(memory.bytes(), buffer.bytes()));
 }
 

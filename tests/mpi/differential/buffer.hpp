@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "support/type.hpp"
+#include "support/types/type.hpp"
 
 namespace gapless::test::differential {
 

@@ -14,7 +14,7 @@ Type basic(MPI_Datatype handle, const char* name) {
   return Type::predefined(handle, {{{0, sizeof(Value), handle}}}, name);
 }
 
-/// Elements of more than 8 bytes, and the pairs that support/type.cpp leaves out.
+/// Elements of more than 8 bytes, and the pairs that support/types/type.cpp leaves out.
 std::span<const Type> wide_types() {
   static const std::vector<Type>* types = [] {
     struct Pair {

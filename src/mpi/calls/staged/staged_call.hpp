@@ -140,7 +140,7 @@ class CallView {
   template <std::size_t i>
   static void substitute(Tuple& all, const Substitute& with) noexcept {
     constexpr table::Role role = memory_role<i>;
-    if constexpr (has_datatypes(role.kind)) {
+    if constexpr (is_exchanged_with_self(role.kind)) {
       auto& counts = std::get<static_cast<std::size_t>(role.places[1])>(all);
       if (with.counts != nullptr) counts = static_cast<std::remove_reference_t<decltype(counts)>>(with.counts);
     }

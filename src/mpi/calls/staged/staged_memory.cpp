@@ -98,7 +98,10 @@ StagedMemory::Verdict StagedMemory::stage(std::size_t i, const MemoryArgument& a
 }
 
 bool StagedMemory::separate_own_part(std::span<const MemoryArgument> arguments) {
-  if (arguments.size() != 2 || !is_exchanged_with_self(arguments[0].kind) || in_place_) return false;
+  if (arguments.size() != 2 || in_place_) return false;
+  for (const MemoryArgument& argument : arguments) {
+    if (!is_exchanged_with_self(argument.kind)) return false;
+  }
   const int own = own_rank(call_.communicator);
   if (own < 0) return false;
   const auto part = static_cast<std::size_t>(own);

@@ -28,8 +28,10 @@ struct Substitute {
 /// the library packs and unpacks it.
 inline constexpr layout::Offset shortest_own_part = 4096;
 
+/// Of a call that says of each process how much goes there.
 constexpr bool is_exchanged_with_self(table::Kind kind) noexcept {
-  return kind == table::Kind::send_to_all_w || kind == table::Kind::receive_from_all_w;
+  using enum table::Kind;
+  return kind == send_to_all_v || kind == receive_from_all_v || kind == send_to_all_w || kind == receive_from_all_w;
 }
 
 class StagedMemory {

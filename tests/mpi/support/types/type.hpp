@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "support/random.hpp"
-#include "support/typemap.hpp"
+#include "support/types/typemap.hpp"
 
 namespace gapless::test {
 

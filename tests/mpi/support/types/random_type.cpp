@@ -8,7 +8,7 @@
 #include <sstream>
 #include <vector>
 
-#include "support/type.hpp"
+#include "support/types/type.hpp"
 
 namespace gapless::test {
 namespace {

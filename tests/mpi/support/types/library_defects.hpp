@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "support/environment.hpp"
-#include "support/memory.hpp"
-#include "support/type.hpp"
+#include "support/types/memory.hpp"
+#include "support/types/type.hpp"
 
 namespace gapless::test {
 

@@ -1,4 +1,4 @@
-#include "support/typemap.hpp"
+#include "support/types/typemap.hpp"
 
 #include <algorithm>
 

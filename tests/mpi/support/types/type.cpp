@@ -1,4 +1,4 @@
-#include "support/type.hpp"
+#include "support/types/type.hpp"
 
 #include <gtest/gtest.h>
 
