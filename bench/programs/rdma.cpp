@@ -46,6 +46,15 @@ struct Mailbox {
 
 struct Totals {
   std::uint64_t posts, lists, notifications, copied, registrations;
+
+  Totals& operator+=(const Totals& more) {
+    posts += more.posts;
+    lists += more.lists;
+    notifications += more.notifications;
+    copied += more.copied;
+    registrations += more.registrations;
+    return *this;
+  }
 };
 
 /// What `gapless calibrate` measures of a fabric.
@@ -214,21 +223,36 @@ class Rows {
   Rows(Process& process, const std::string& fabric, int repetitions, std::uint32_t messages)
       : process_(process), fabric_(fabric), repetitions_(repetitions), messages_(messages), matrix_(matrix_bytes) {}
 
-  /// Both measures of one case, after a verified message in each direction.
-  void measure(const Case& one) {
+  /// Both measures of all cases, after a verified message of each. The cases take turns, so that a disturbance of the
+  /// machine meets all of them.
+  void measure(const std::vector<Case>& cases) {
+    std::vector<Contestant> all;
+    for (const Case& one : cases) all.push_back(contestant(one));
+    for (const Contestant& each : all) verify(each);
+    latency(all);
+    bandwidth(all);
+  }
+
+ private:
+  struct Contestant {
+    Case one;
+    Memory memory;
+    bool is_packed;
+    std::vector<double> values{};
+    Totals totals{};
+    Scheme scheme = Scheme::pipelined;
+  };
+
+  Contestant contestant(const Case& one) {
     const auto bytes = static_cast<Offset>(one.columns * entry_bytes);
     const auto layout = std::string_view(one.scheme) == "contiguous"
                             ? layout::block(0, bytes * static_cast<Offset>(matrix_rows))
                             : layout::repeat(layout::block(0, bytes), matrix_rows, matrix_columns * entry_bytes);
     const Memory memory = memory_of(layout, layout::facts_of(*layout), {1, 0}, matrix_.data());
     const bool is_chosen_packed = std::string_view(one.scheme) == "chosen" && process_.chooses_packed(memory);
-    is_packed_ = std::string_view(one.scheme) == "packed" || is_chosen_packed;
-    verify(one, memory);
-    latency(one, memory);
-    bandwidth(one, memory);
+    return {one, memory, std::string_view(one.scheme) == "packed" || is_chosen_packed};
   }
 
- private:
   /// Process::move(), or the same with a pack before and an unpack after each message.
   Scheme move(int sender, std::uint32_t count, const Memory& memory, unsigned allowed) {
     if (!is_packed_) return process_.move(sender, count, memory, allowed);
@@ -249,7 +273,9 @@ class Rows {
     packed_bytes_ += memory.blocks.bytes;
   }
 
-  void verify(const Case& one, const Memory& memory) {
+  void verify(const Contestant& contestant) {
+    const auto& [one, memory, is_packed, values, totals, scheme] = contestant;
+    is_packed_ = is_packed;
     const auto fill = static_cast<std::byte>(process_.rank() + 1);
     std::fill(matrix_.begin(), matrix_.end(), fill);
     process_.meet();
@@ -263,45 +289,61 @@ class Rows {
     }
   }
 
-  void latency(const Case& one, const Memory& memory) {
-    move(1, 1, memory, one.allowed);
-    process_.meet();
-    process_.totals();
-    packed_bytes_ = 0;
-    std::vector<double> times;
-    Scheme scheme = Scheme::pipelined;
-    for (int i = 0; i < repetitions_; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      scheme = move(0, 1, memory, one.allowed);
-      move(1, 1, memory, one.allowed);
-      times.push_back(seconds_since(start) / 2);
+  /// `call(contestant)` says the value of `messages` messages. Every contestant calls in turn, the first time
+  /// unnoticed.
+  template <class Call>
+  void take_turns(std::vector<Contestant>& all, const char* measure, int rounds, double messages, Call call) {
+    for (Contestant& each : all) each.values.clear(), each.totals = {};
+    for (int round = 0; round < rounds; ++round) {
+      for (Contestant& each : all) {
+        is_packed_ = each.is_packed;
+        static_cast<void>(call(each));  // what the one before left in the caches is nobody's gain or loss
+        packed_bytes_ = 0;
+        process_.totals();
+        const double value = call(each);
+        process_.add_copies(packed_bytes_);
+        const Totals totals = process_.totals();
+        each.values.push_back(value);
+        each.totals += totals;
+      }
     }
-    std::sort(times.begin(), times.end());
-    print(one, "latency", scheme, times[times.size() / 2] * 1e6, memory, 2.0 * repetitions_);
+    for (Contestant& each : all) {
+      std::sort(each.values.begin(), each.values.end());
+      print(each, measure, rounds * messages);
+    }
   }
 
-  void bandwidth(const Case& one, const Memory& memory) {
-    process_.meet();
-    const auto start = std::chrono::steady_clock::now();
-    packed_bytes_ = 0;
-    const Scheme scheme = move(0, messages_, memory, one.allowed);
-    process_.meet();
-    const double seconds = seconds_since(start);
-    print(one, "bandwidth", scheme, static_cast<double>(memory.blocks.bytes) * messages_ / seconds / 1e6, memory,
-          messages_);
+  void latency(std::vector<Contestant>& all) {
+    take_turns(all, "latency", repetitions_, 2, [&](Contestant& each) {
+      const auto start = std::chrono::steady_clock::now();
+      each.scheme = move(0, 1, each.memory, each.one.allowed);
+      move(1, 1, each.memory, each.one.allowed);
+      return seconds_since(start) / 2 * 1e6;
+    });
   }
 
-  void print(const Case& one, const char* measure, Scheme scheme, double value, const Memory& memory, double messages) {
-    process_.add_copies(packed_bytes_);
-    const Totals totals = process_.totals();
+  void bandwidth(std::vector<Contestant>& all) {
+    constexpr int rounds = 5;
+    const std::uint32_t messages = std::max(1u, messages_ / rounds);
+    take_turns(all, "bandwidth", rounds, messages, [&](Contestant& each) {
+      const auto start = std::chrono::steady_clock::now();
+      each.scheme = move(0, messages, each.memory, each.one.allowed);
+      process_.meet();
+      return static_cast<double>(each.memory.blocks.bytes) * messages / seconds_since(start) / 1e6;
+    });
+  }
+
+  void print(const Contestant& contestant, const char* measure, double messages) {
     if (process_.rank() != 0) return;
+    const auto& [one, memory, is_packed, values, totals, scheme] = contestant;
+    const double value = values[values.size() / 2];
     const auto each = [&](std::uint64_t total) { return static_cast<double>(total) / messages; };
     std::printf(
         "{\"fabric\": \"%s\", \"variant\": \"%s\", \"measure\": \"%s\", \"scheme\": \"%s\", \"moved_by\": \"%s\", "
         "\"columns\": %zu, \"bytes\": %llu, \"value\": %.2f, \"posts\": %.2f, \"lists\": %.2f, \"notifications\": "
         "%.2f, "
         "\"copies\": %.2f, \"registrations\": %.2f}\n",
-        fabric_.c_str(), one.variant, measure, one.scheme, is_packed_ ? "packed" : name(scheme), one.columns,
+        fabric_.c_str(), one.variant, measure, one.scheme, is_packed ? "packed" : name(scheme), one.columns,
         static_cast<unsigned long long>(memory.blocks.bytes), value, each(totals.posts), each(totals.lists),
         each(totals.notifications), each(totals.copied) / static_cast<double>(memory.blocks.bytes),
         each(totals.registrations));
@@ -382,7 +424,9 @@ void run(const std::string& fabric, const Variant& variant, Shared& shared, int 
   Process process(fabric, variant.options, shared, rank);
   Rows rows(process, fabric, repetitions, messages);
   for (std::size_t columns = 1; columns <= 2048; columns *= 2) {
-    for (const auto& [scheme, allowed] : variant.schemes) rows.measure({variant.name, columns, allowed, scheme});
+    std::vector<Case> cases;
+    for (const auto& [scheme, allowed] : variant.schemes) cases.push_back({variant.name, columns, allowed, scheme});
+    rows.measure(cases);
   }
 }
 

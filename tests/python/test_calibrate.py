@@ -213,3 +213,12 @@ def test_a_fabric_costs_what_its_messages_do():
     assert costs == {"operation_ns": pytest.approx(7_000), "byte_ns": pytest.approx(0.5)}
     # noise never makes a cost that a profile would be refused for
     assert worker.fabric_costs(lambda size, block: 1000.0) == {"operation_ns": 1.0, "byte_ns": 0.001}
+
+
+def test_a_fabric_that_is_asked_for_is_measured_too(calibrate, tmp_path):
+    for neighbours, pairs in (("1", ["same node"]), ("0", [])):
+        done = calibrate("mpich", GAPLESS_FABRIC="tcp", GAPLESS_FABRIC_NEIGHBOURS=neighbours)
+        assert done.returncode == 0, done.stderr
+        fabrics = json.loads((tmp_path / "profile.json").read_text())["fabrics"]
+        assert [(each["fabric"], each["pair"]) for each in fabrics] == [("tcp", pair) for pair in pairs]
+        assert all(each["operation_ns"] > 0 and each["byte_ns"] > 0 for each in fabrics)
