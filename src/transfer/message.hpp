@@ -36,7 +36,8 @@ struct Described {
   layout::Offset extent = 0;
   bool contiguous_repeats = false;  ///< any count of it is one contiguous run starting at offset `layout->base`
   layout::ElementsPointer elements{};
-  bool has_long_doubles = false;  ///< whose padding the MPI library need not move
+  bool has_long_doubles = false;   ///< whose padding the MPI library need not move
+  bool is_lost_in_pieces = false;  ///< by the MPI library: what arrives in several pieces is unpacked by gapless
 };
 
 struct Buffer {

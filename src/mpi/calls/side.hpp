@@ -62,8 +62,8 @@ class Side {
     if (!idle) user_ = identify(memory, count, datatype, Purpose::message, analysis);
     owner_ = owner_of(user_);
     if (owner_ == Owner::ours) message_.emplace(user_.buffer, side);
-    if (receives && message_ && message_->scheme() == transfer::Scheme::native && takes_header_of(user_.buffer) &&
-        !look_at_scattered())
+    if (receives && message_ && message_->scheme() == transfer::Scheme::native &&
+        (is_lost_in_pieces() || (takes_header_of(user_.buffer) && !look_at_scattered())))
       message_.emplace(user_.buffer, side, transfer::Scheme::packed);
     if (message_ && (message_->scheme() == transfer::Scheme::native || must_stay_whole())) message_.reset();
     if (looks_) {
@@ -85,7 +85,7 @@ class Side {
   /// Of a message that gets a request. Comes before offer() and prepare().
   void weigh_request() noexcept {
     gets_request_ = true;
-    if (!message_ || message_->scheme() != transfer::Scheme::packed) return;
+    if (!message_ || message_->scheme() != transfer::Scheme::packed || is_lost_in_pieces()) return;
     if (!transfer::is_worth_a_request(user_.buffer) && (may_go_unattended() || look_at_scattered())) message_.reset();
   }
 
@@ -368,6 +368,12 @@ class Side {
   void* landing() noexcept {
     if (scratch_) return scratch_->data();
     return packs() ? message_->packed_data() : landing_;
+  }
+
+  /// May the library lose parts of what it receives into that memory by itself?
+  bool is_lost_in_pieces() const noexcept {
+    return end == End::receive && user_.is_described() && user_.buffer.type->is_lost_in_pieces &&
+           is_long_enough_to_be_cut(buffer_size()) && !transfer::is_forced(transfer::Scheme::native);
   }
 
   /// Is a header whole elements of the datatype, so that the library receives it as such?

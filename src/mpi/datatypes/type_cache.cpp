@@ -108,11 +108,14 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
   described.elements = decoded->elements;
   described.has_long_doubles = decoded->has_long_doubles;
   described.contiguous_repeats = described.layout->is_contiguous() && described.extent == described.layout->size;
+  described.is_lost_in_pieces =
+      !described.contiguous_repeats &&
+      library_loses_pieces(decoded->widest_element, described.facts.alignment, described.extent);
   record.plain = described.contiguous_repeats;
   const transfer::Buffer one{&described, 1, nullptr, {}};
   const bool may_go_by_slots = transfer::headers::is_listening() && transfer::choose_slots(one);
-  record.one_is_native_in_message =
-      transfer::choose(one, transfer::Side::sender) == transfer::Scheme::native && !may_go_by_slots;
+  record.one_is_native_in_message = transfer::choose(one, transfer::Side::sender) == transfer::Scheme::native &&
+                                    !may_go_by_slots && !described.is_lost_in_pieces;
   constexpr auto header_bytes = static_cast<layout::Offset>(transfer::headers::Header::size);
   record.size = described.layout->size;
   record.takes_headers = record.plain && !described.has_long_doubles && described.elements != nullptr &&
