@@ -30,19 +30,14 @@ constexpr bool library_may_cut([[maybe_unused]] bool aligned, [[maybe_unused]] l
 #endif
 }
 
-/// May the library lose parts of a message that it receives in pieces into a datatype of such elements, which lie at
-/// multiples of `alignment` and whose repetitions are `extent` apart? Open MPI 5.0.11 does, whoever has sent the
-/// message, where an element lies at no multiple of its size: 1 % of random datatypes of that kind, and it writes
-/// elsewhere.
-constexpr bool library_loses_pieces([[maybe_unused]] layout::Offset widest_element,
-                                    [[maybe_unused]] layout::Offset alignment,
-                                    [[maybe_unused]] layout::Offset extent) noexcept {
+/// Does the library lose parts of what it receives in pieces into elements that lie at no multiple of their size? Of
+/// one random datatype of that kind in a hundred Open MPI 5.0.11 does, and writes them elsewhere, whoever has sent the
+/// message; where the sender's datatype is the same, only if the message came packed.
 #if defined(GAPLESS_VARIANT_OPENMPI)
-  return widest_element > 1 && (alignment % widest_element != 0 || extent % widest_element != 0);
+inline constexpr bool library_loses_unaligned_elements = true;
 #else
-  return false;
+inline constexpr bool library_loses_unaligned_elements = false;
 #endif
-}
 
 /// Will the library cut a message of so many packed bytes, if it may?
 constexpr bool is_long_enough_to_be_cut(std::size_t bytes) noexcept {

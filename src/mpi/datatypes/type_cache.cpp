@@ -90,6 +90,24 @@ layout::LayoutPointer share(const layout::LayoutPointer& layout) {
   return layout;
 }
 
+/// Does every element lie at a multiple of its size from the first byte of memory? False where that takes long to find
+/// out.
+bool are_aligned(const Described& described, const Decoded& decoded) {
+  const layout::Offset widest = decoded.widest_element, size = described.layout->size;
+  if (widest <= 1 || (described.facts.alignment % widest == 0 && described.extent % widest == 0)) return true;
+  if (described.extent % widest != 0 || described.elements == nullptr) return false;
+  constexpr int most_elements = 16;
+  layout::Offset begin = 0;
+  for (int i = 0; i < most_elements && begin < size; ++i) {
+    layout::Offset end = begin + 1;
+    while (end < size && described.elements->whole(end) != end) ++end;
+    const layout::Offset offset = layout::offset_of(*described.layout, begin);
+    if (offset % (end - begin) != 0) return false;
+    begin = end;
+  }
+  return begin == size;
+}
+
 void describe(MPI_Datatype handle, TypeRecord& record) {
   record.plain = record.one_is_native_in_message = record.one_is_native_in_packing = true;
   record.first_byte = 0;
@@ -109,8 +127,8 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
   described.has_long_doubles = decoded->has_long_doubles;
   described.contiguous_repeats = described.layout->is_contiguous() && described.extent == described.layout->size;
   described.is_lost_in_pieces =
-      !described.contiguous_repeats &&
-      library_loses_pieces(decoded->widest_element, described.facts.alignment, described.extent);
+      library_loses_unaligned_elements && !described.contiguous_repeats && !are_aligned(described, *decoded);
+  record.may_be_cut &= !described.is_lost_in_pieces;
   record.plain = described.contiguous_repeats;
   const transfer::Buffer one{&described, 1, nullptr, {}};
   const bool may_go_by_slots = transfer::headers::is_listening() && transfer::choose_slots(one);
