@@ -32,7 +32,7 @@ constexpr bool library_may_cut([[maybe_unused]] bool aligned, [[maybe_unused]] l
 
 /// Does the library lose parts of what it receives in pieces into elements that lie at no multiple of their size? Of
 /// one random datatype of that kind in a hundred Open MPI 5.0.11 does, and writes them elsewhere, whoever has sent the
-/// message; where the sender's datatype is the same, only if the message came packed.
+/// message.
 #if defined(GAPLESS_VARIANT_OPENMPI)
 inline constexpr bool library_loses_unaligned_elements = true;
 #else

@@ -128,7 +128,6 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
   described.contiguous_repeats = described.layout->is_contiguous() && described.extent == described.layout->size;
   described.is_lost_in_pieces =
       library_loses_unaligned_elements && !described.contiguous_repeats && !are_aligned(described, *decoded);
-  record.may_be_cut &= !described.is_lost_in_pieces;
   record.plain = described.contiguous_repeats;
   const transfer::Buffer one{&described, 1, nullptr, {}};
   const bool may_go_by_slots = transfer::headers::is_listening() && transfer::choose_slots(one);
