@@ -48,9 +48,11 @@ const Understood* understand(const Strided& description) noexcept try {
                       description.mode_count <= static_cast<Offset>(Strided::most_modes);
   if (!is_one) return nullptr;
   constexpr std::size_t places = 64;
-  std::uint64_t hash = static_cast<std::uint64_t>(description.base ^ description.length << 20);
+  // Whatever the numbers are: another process has written them.
+  const auto number = [](Offset value) { return static_cast<std::uint64_t>(value); };
+  std::uint64_t hash = number(description.base) ^ number(description.length) << 20;
   for (const Mode& mode : description.modes)
-    hash = (hash ^ static_cast<std::uint64_t>(mode.count + 3 * mode.stride)) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ (number(mode.count) + 3 * number(mode.stride))) * 0x9e3779b97f4a7c15u;
   Cached& cached = of_this_thread<std::array<Cached, places>>()[hash >> 58];
   if (cached.understood.layout != nullptr && std::memcmp(&cached.description, &description, sizeof description) == 0)
     return &cached.understood;
