@@ -165,6 +165,10 @@ TEST_F(Pulls, OfSendersThatLieAreErrorsOfTheReceiver) {
       [](PulledWay& way) { way.layout.mode_count = -1; },
       [](PulledWay& way) { way.layout.modes[0].count = 1 << 20; },
       [](PulledWay& way) { way.layout.modes[0].stride = -(layout::Offset{1} << 62); },
+      [](PulledWay& way) {
+        way.layout.base = -(layout::Offset{1} << 62);
+        way.layout.modes[0].stride = layout::Offset{1} << 52;
+      },
       [](PulledWay& way) { way.count = 0; },
       [](PulledWay& way) { way.count = layout::Offset{1} << 62; },
       [](PulledWay& way) { way.address += 1 << 20; },

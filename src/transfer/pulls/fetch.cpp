@@ -66,7 +66,7 @@ bool PullFetch::open(const PulledWay& way, int device) noexcept {
   const auto span = source != nullptr ? span_of(source->facts, way.count, way.extent) : std::nullopt;
   if (!span || __builtin_mul_overflow(source->layout->size, way.count, &size_)) return false;
   const std::uint64_t first = way.address + static_cast<std::uint64_t>(span->first);
-  const auto bytes = static_cast<std::uint64_t>(span->last - span->first);
+  const auto bytes = static_cast<std::uint64_t>(span->last) - static_cast<std::uint64_t>(span->first);
   if (!way.memory.contains(first) || bytes > way.memory.bytes - (first - way.memory.base)) return false;
   device::Status status = device::Status::failed;
   use_ = headers::opened_memory().use(way.memory, device, status);
