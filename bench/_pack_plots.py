@@ -2,23 +2,8 @@
 
 import re
 
-import matplotlib
 from _pack_rows import HAND, LAUNCH, of_table, size
-
-matplotlib.use("Agg")
-matplotlib.rcParams.update(
-    {
-        "font.size": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "grid.alpha": 0.3,
-        "legend.frameon": False,
-        "svg.hashsalt": "gapless",  # the same rows give the same file
-        "svg.fonttype": "none",
-    }
-)
-from matplotlib import pyplot  # noqa: E402  (after the backend is chosen)
+from _plots import pyplot
 
 RESIDENT = {
     "no": "gapless",

@@ -1,21 +1,6 @@
 """Figures of the RDMA benchmark: latency and bandwidth by scheme, the exchange, and the ablations, for each fabric."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-matplotlib.rcParams.update(
-    {
-        "font.size": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "grid.alpha": 0.3,
-        "legend.frameon": False,
-        "svg.hashsalt": "gapless",  # the same rows give the same file
-        "svg.fonttype": "none",
-    }
-)
-from matplotlib import pyplot  # noqa: E402  (after the backend is chosen)
+from _plots import pyplot
 
 PANELS = (("usual", "latency"), ("usual", "bandwidth"), (None, "alltoall"))
 ABLATIONS = {"no segment unpack": "gather-write", "single posts": "multi-write", "new buffers": "multi-write"}

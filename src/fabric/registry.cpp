@@ -1,12 +1,14 @@
 #include "fabric/registry.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cinttypes>
 #include <cstddef>
 #include <cstdint>
@@ -142,5 +144,7 @@ bool has_left(int rank) noexcept {
   ::close(file);
   return is_nobodys;
 }
+
+bool has_ended(pid_t process) noexcept { return ::kill(process, 0) != 0 && errno == ESRCH; }
 
 }  // namespace gapless::fabric::registry

@@ -20,4 +20,7 @@ std::optional<pid_t> find(int rank) noexcept;
 /// Has the process ended that stood in the registry as that rank of this job? Precondition: one did, on this node.
 bool has_left(int rank) noexcept;
 
+/// Has that process of this node ended?
+bool has_ended(pid_t process) noexcept;
+
 }  // namespace gapless::fabric::registry

@@ -28,18 +28,6 @@ Result move_each(Direction direction, std::span<const PackedPart> parts, device:
   return Result::ok;
 }
 
-/// The GPU whose memory all of them are and that reaches their packed bytes, or -1.
-int gpu_of_all(std::span<const PackedPart> parts, device::Location packed) noexcept {
-  int gpu = -1;
-  for (const PackedPart& part : parts) {
-    if (part.buffer == nullptr) continue;
-    const device::Location& location = part.buffer->location;
-    if (location.is_cpu_addressable() || (gpu >= 0 && location.device != gpu)) return -1;
-    gpu = location.device;
-  }
-  return gpu >= 0 && packed.is_gpu_addressable(gpu) ? gpu : -1;
-}
-
 Job job_of(Direction direction, const PackedPart& part) noexcept {
   const Buffer& buffer = *part.buffer;
   return {buffer.type->layout.get(),
@@ -67,9 +55,20 @@ Result run_together(Direction direction, std::span<const PackedPart> parts, int 
 
 }  // namespace
 
+int gpu_of_all(std::span<const PackedPart> parts) noexcept {
+  int gpu = -1;
+  for (const PackedPart& part : parts) {
+    if (part.buffer == nullptr) continue;
+    const device::Location& location = part.buffer->location;
+    if (location.is_cpu_addressable() || (gpu >= 0 && location.device != gpu)) return -1;
+    gpu = location.device;
+  }
+  return gpu;
+}
+
 Result move_parts(Direction direction, std::span<const PackedPart> parts, device::Location packed) noexcept {
-  const int gpu = parts.size() > 1 ? gpu_of_all(parts, packed) : -1;
-  if (gpu < 0) return move_each(direction, parts, packed);
+  const int gpu = parts.size() > 1 ? gpu_of_all(parts) : -1;
+  if (gpu < 0 || !packed.is_gpu_addressable(gpu)) return move_each(direction, parts, packed);
   try {
     return run_together(direction, parts, gpu, packed);
   } catch (const std::exception&) {

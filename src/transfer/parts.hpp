@@ -15,6 +15,9 @@ struct PackedPart {
   std::byte* packed = nullptr;
 };
 
+/// The GPU whose memory all of them are; -1 if they are not.
+int gpu_of_all(std::span<const PackedPart> parts) noexcept;
+
 /// Packs or unpacks every part. All packed bytes are in the one place. Complete on return.
 Result move_parts(pack::Direction direction, std::span<const PackedPart> parts, device::Location packed) noexcept;
 

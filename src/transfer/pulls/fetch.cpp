@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include "fabric/registry.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/headers/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
@@ -38,8 +39,6 @@ PullWords* words_of(const PulledWay& way) noexcept {
   return &owner->head().pulls[way.words % headers::pull_count];
 }
 
-bool has_ended(pid_t process) noexcept { return ::kill(process, 0) != 0 && errno == ESRCH; }
-
 enum class Claim : std::uint8_t { claimed, copied, lost };
 
 /// Makes the message this process's to fetch, or finds how the sender has copied it out.
@@ -54,7 +53,7 @@ Claim claim(PullWords& words, pid_t sender, ExportedWay& copy) noexcept {
       words.state.store(State::done, std::memory_order_release);
       return Claim::copied;
     }
-    if (state != State::copying || (times % looks == 0 && has_ended(sender))) return Claim::lost;
+    if (state != State::copying || (times % looks == 0 && fabric::registry::has_ended(sender))) return Claim::lost;
     ::sched_yield();
   }
 }

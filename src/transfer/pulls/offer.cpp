@@ -12,6 +12,7 @@
 
 #include "base/settings.hpp"
 #include "device/device.hpp"
+#include "fabric/registry.hpp"
 #include "model/gpu.hpp"
 #include "model/model.hpp"
 #include "transfer/blocking.hpp"
@@ -178,7 +179,7 @@ Result PullOffer::end(Result result) noexcept {
 bool PullOffer::is_receiver_there(Clock::time_point now) noexcept {
   if (now - looked_ < receivers_look) return true;
   looked_ = now;
-  return ::kill(inbox_->speaker().process, 0) == 0 || errno != ESRCH;
+  return !fabric::registry::has_ended(inbox_->speaker().process);
 }
 
 /// Claims the message back, and offers it packed. Where there is no memory for that, it stays offered as it is.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "fabric/registry.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/rings/outgoing.hpp"
 
@@ -13,8 +14,6 @@ namespace gapless::transfer::rings {
 namespace {
 
 using headers::RingWords;
-
-bool has_ended(pid_t process) noexcept { return ::kill(process, 0) != 0 && errno == ESRCH; }
 
 /// Copies of sections, as Sections has jobs: each is over when it has begun.
 class Copies {
@@ -59,7 +58,7 @@ std::uint32_t wait_for(const RingWords& words, std::uint32_t sections, pid_t sen
     // The sender may wait in the same way for what this process sends.
     drive_all();
     ::sched_yield();
-    if (times % looks == 0 && has_ended(sender)) return 0;
+    if (times % looks == 0 && fabric::registry::has_ended(sender)) return 0;
   }
 }
 

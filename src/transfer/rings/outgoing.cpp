@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/quiet_thread.hpp"
+#include "fabric/registry.hpp"
 #include "layout/algebra/canonical.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/buffers/buffers.hpp"
@@ -199,7 +200,7 @@ bool Outgoing::is_receiver_there() noexcept {
   const auto now = Clock::now();
   if (now - looked_for < receivers_look) return true;
   looked_for = now;
-  if (::kill(receiver, 0) == 0 || errno != ESRCH) return true;
+  if (!fabric::registry::has_ended(receiver)) return true;
   if (needs_memory()) result = Result::peer_failed;
   return false;
 }

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "fabric/registry.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/report/report.hpp"
@@ -64,8 +65,6 @@ std::uint64_t all_of(const SlotsWay& way) noexcept {
   return all;
 }
 
-bool has_ended(pid_t process) noexcept { return ::kill(process, 0) != 0 && errno == ESRCH; }
-
 /// Waits until the sender has filled more than `index` slots. False if it never will.
 bool wait_for(const SlotWords& words, std::uint32_t index, pid_t sender) noexcept {
   constexpr unsigned spins = 2000, looks = 1024;
@@ -80,7 +79,7 @@ bool wait_for(const SlotWords& words, std::uint32_t index, pid_t sender) noexcep
       continue;
     }
     ::sched_yield();
-    if (times % looks == 0 && has_ended(sender)) return false;
+    if (times % looks == 0 && fabric::registry::has_ended(sender)) return false;
   }
 }
 

@@ -34,22 +34,10 @@ void StagedArgument::describe(const std::vector<Part>& parts, Analysis analysis)
   }
 }
 
-/// -1 if they are not all memory of one.
-int StagedArgument::gpu_of_all() const noexcept {
-  int gpu = -1;
-  for (const transfer::PackedPart& part : parts_) {
-    if (part.buffer == nullptr) continue;
-    const device::Location& location = part.buffer->location;
-    if (location.is_cpu_addressable() || (gpu >= 0 && location.device != gpu)) return -1;
-    gpu = location.device;
-  }
-  return gpu;
-}
-
 void StagedArgument::choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory, bool meets_contiguous) {
   const bool may_pack = may_pack_host_memory && is_described_ && !is_opaque_;
   if (runtime::library_reads_gpu_memory() && may_pack && !keep_datatypes && bytes_ > 0 && !is_contiguous()) {
-    gpu_of_library_ = gpu_of_all();
+    gpu_of_library_ = transfer::gpu_of_all(parts_);
     is_staged_ = gpu_of_library_ >= 0 && choose_datatypes(false);
     if (is_staged_) return;
   }

@@ -59,7 +59,6 @@ class StagedArgument {
  private:
   static constexpr auto nowhere = static_cast<std::size_t>(-1);
 
-  int gpu_of_all() const noexcept;
   bool is_worth_packing(bool meets_contiguous) const noexcept;
   bool choose_datatypes(bool keep);
   void measure_span() noexcept;
