@@ -6,7 +6,8 @@ namespace gapless::mpi {
 namespace {
 
 // Sending and receiving through two buffers makes a replacement an exchange: `exchange` is the Sendrecv of the same
-// form.
+// form. A peer that leaves its replacement to Open MPI receives what arrives in one piece whole, as contiguous messages
+// do, and the library sends its own replacements so.
 template <class Row, auto exchange, class Count>
 [[gnu::noinline]] int replace_slowly(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag,
                                      int source, int receive_tag, MPI_Comm communicator, MPI_Status* wanted) {
@@ -17,10 +18,11 @@ template <class Row, auto exchange, class Count>
   if (headers::receive_stashed(memory, count, datatype, destination, send_tag, memory, count, datatype, source,
                                receive_tag, communicator, finish, done))
     return done;
-  Sending<Count> out(memory, count, datatype, false);
   Receiving<Count> in(memory, count, datatype, false, Looks::once_called);
+  Sending<Count> out(memory, count, datatype, false);
   const auto raise = [&](int code) { return raise_on_communicator(communicator, code); };
   if (headers::are_looked_for() && in.packs()) out.offer(communicator, destination, send_tag, true, false);
+  if (library_loses_unaligned_elements && in.packs()) out.send_contiguous();
   int code = MPI_SUCCESS;
   if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return raise(code);
   if (in.is_opaque() && (code = in.fill(Row::name)) != MPI_SUCCESS) return raise(code);

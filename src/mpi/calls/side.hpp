@@ -194,6 +194,14 @@ class Side {
     if (packs() && !call) correct(call, peer_number(communicator, destination), message_->scheme());
   }
 
+  /// Sends the message as contiguous bytes, whatever is sooner. A message that goes by header stays one.
+  void send_contiguous() noexcept {
+    if (owner_ != Owner::ours || offer_) return;
+    if (!packs()) message_.emplace(user_.buffer, side, transfer::Scheme::packed);
+    may_split_ = false;
+    if (must_stay_whole()) message_.reset();
+  }
+
   /// False if the call must fail, with the error code in `code`.
   bool prepare(const char* function, int& code) noexcept {
     if (!prepare_by([](transfer::Operation& message) { return message.wait(message.start()); }, function, code))
@@ -531,7 +539,7 @@ class Side {
     transfer::Result result = prepare(*message_);
     if (result == transfer::Result::ok) {
       const bool is_on_gpu = message_->packed_location().kind == device::MemoryKind::device;
-      packed_type_.emplace(message_->packed_size(), end, is_on_gpu);
+      packed_type_.emplace(message_->packed_size(), end, is_on_gpu || !may_split_);
       if (packed_type_->is_usable()) return true;
       result = transfer::Result::out_of_memory;
     }
@@ -590,6 +598,7 @@ class Side {
   bool lands_as_bytes_ = false;
   Scattered scattered_;  ///< a noncontiguous receive of the library's own that may take a header
   bool may_scatter_ = true;
+  bool may_split_ = true;  ///< packed bytes, as packed_type.hpp has them
   bool gets_request_ = false;
   bool looks_ = false;                        ///< a receive, at what comes: it may be a header
   transfer::headers::Unattended unattended_;  ///< a receive that does not, as long as it is the library's own

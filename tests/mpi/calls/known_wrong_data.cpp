@@ -11,6 +11,7 @@
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
 #include "support/messages.hpp"
+#include "support/statistics.hpp"
 #include "support/types/library_defects.hpp"
 #include "support/types/memory.hpp"
 #include "support/types/type.hpp"
@@ -274,6 +275,43 @@ TEST(OpenMpi, ElementsAtOddAddressesArriveWhole) {
     MPI_Send(source.data(), 1, spread, partner, 0, MPI_COMM_WORLD);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     EXPECT_TRUE(wanted == incoming) << "case " << k;
+  }
+}
+
+/// Packs so often that gapless knows the datatype.
+void use_until_analysed(const void* memory, int count, MPI_Datatype type) {
+  int bytes = 0;
+  MPI_Pack_size(count, type, MPI_COMM_WORLD, &bytes);
+  std::vector<std::byte> packed(static_cast<std::size_t>(bytes));
+  const auto before = analyses();
+  for (int uses = 0; uses < 1000 && under_gapless() && analyses() == before; ++uses) {
+    int position = 0;
+    MPI_Pack(memory, count, type, packed.data(), bytes, &position, MPI_COMM_WORLD);
+  }
+}
+
+/// Open MPI sends what is to be replaced as contiguous bytes, and receives all of those, also from a rank whose call
+/// gapless serves, and which has its elements in another order in memory.
+TEST(OpenMpi, ElementsAreReplacedWholeInPieces) {
+  const int partner = rank() ^ 1;
+  if (size() % 2 != 0) GTEST_SKIP() << "takes pairs of ranks";
+  for (int k = 0; k < 200; ++k) {
+    Random random(seed() + 9000 + static_cast<std::uint64_t>(k));
+    const Type type = random_type(random, 3, 4000);
+    const int count = 1 + 4100 / std::max(1, static_cast<int>(packed_offsets(type.map(), 1).size()));
+    const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
+    if (!library_packs_by_type_map(type, count) || offsets.size() < 4100 || overlaps(offsets)) continue;
+    const Type other = scattered_counterpart(random, type, count);
+    const std::vector<MPI_Aint> other_offsets = packed_offsets(other.map(), 1);
+    Memory memory(offsets, random), of_other(other_offsets, random);
+    const bool is_other = rank() % 2 == 1;
+    const std::vector<std::byte> wanted = is_other ? of_other.after_unpacking(memory.packed(offsets), other_offsets)
+                                                   : memory.after_unpacking(of_other.packed(other_offsets), offsets);
+    if (!is_other) use_until_analysed(memory.base(), count, type.handle());
+    Memory& own = is_other ? of_other : memory;
+    MPI_Sendrecv_replace(own.base(), is_other ? 1 : count, is_other ? other.handle() : type.handle(), partner, 0,
+                         partner, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    EXPECT_TRUE(same_bytes(wanted, own.bytes())) << "case " << k << ": " << type.text();
   }
 }
 
