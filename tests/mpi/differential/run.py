@@ -99,7 +99,8 @@ class Tester:
         # The library decides what comes of erroneous programs. Those that end it are not worth a run.
         erroneous = [case for case in family if family[case] in judge.ERRONEOUS]
         native = self.run(erroneous, False)
-        gapless = self.run([case for case in family if case not in native.incidents], True)
+        sequence = [case for case in family if case not in native.incidents]
+        gapless = self.run(sequence, True)
         self.of_library += len(native.incidents)
         self.checks += gapless.checks
         self.packed += gapless.packed
@@ -121,7 +122,7 @@ class Tester:
                 findings.append(finding)
             elif gapless.is_wrong(case):
                 self.note_library(finding)
-        return self.confirm(findings)
+        return self.confirm(findings, sequence)
 
     def note_library(self, finding):
         """A fault of the library's own, which gapless shows, too."""
@@ -142,8 +143,9 @@ class Tester:
         if results.without_gapless:
             self.complaints.append(f"{self.mpi.name}, {self.configuration}: gapless is not where it should be")
 
-    def confirm(self, findings):
-        """Runs them again, alone, with gapless and without, and says whose each is."""
+    def confirm(self, findings, sequence):
+        """Runs them again, alone, with gapless and without, and says whose each is. What does not come again alone is run
+        behind the cases that were before it in `sequence`: it may come of what they leave."""
         findings.sort(key=lambda finding: not any(map(judge.damages, finding.gapless)))
         confirmed = findings[:MOST_CONFIRMED]
         cases = [finding.case for finding in confirmed]
@@ -159,6 +161,8 @@ class Tester:
             finding.native |= again[False][finding.case]
             finding.verdict = self.verdict_on(finding, again[True][finding.case])
             finding.gapless |= again[True][finding.case]
+            if finding.verdict == "once":
+                self.confirm_behind_others(finding, sequence[: sequence.index(finding.case) + 1])
             finding.plan = self.plan_of(finding.case)
         for finding in findings[MOST_CONFIRMED:]:
             finding.verdict = "not confirmed"
@@ -166,6 +170,13 @@ class Tester:
             if finding.verdict == "library":
                 self.note_library(finding)
         return [finding for finding in findings if finding.verdict != "library"]
+
+    def confirm_behind_others(self, finding, sequence):
+        finding.native.add(self.run(sequence, False).of(finding.case))
+        again = {self.run(sequence, True).of(finding.case) for _ in range(REPEATS)}
+        finding.verdict = self.verdict_on(finding, again)
+        if finding.verdict == "gapless":
+            finding.last_words += f"comes behind the cases from {sequence[0]} on, and not alone"
 
     def verdict_on(self, finding, again):
         def is_bad(outcome):
