@@ -29,8 +29,8 @@ extern "C" {
  *
  * Errors, raised through the handler of `parent` on every process alike: MPI_ERR_ARG (a negative number; null `handles`
  * with a positive one), MPI_ERR_INFO_VALUE (a thread level that is none), MPI_ERR_OTHER (MPI has a lower thread level;
- * more endpoints than tags have room for), MPI_ERR_COMM (an intercommunicator), and what the library raises when it
- * runs out of communicators. */
+ * more endpoints than tags have room for), MPI_ERR_COMM (an intercommunicator), MPI_ERR_NO_MEM (a process has no
+ * communicators left for handles), and what the library raises when it runs out of them otherwise. */
 int MPIX_Comm_create_endpoints(MPI_Comm parent, int my_num_ep, MPI_Info info, MPI_Comm handles[]);
 
 /* How many endpoints on `parent` are of use to the calling process: as many as it has processor cores, shared with the

@@ -142,6 +142,8 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   int receives_under_way = 0;                             ///< of those that outlive their calls
   int lent = 0;                                           ///< requests that need it
   std::shared_ptr<Endpoint> kept;                         ///< itself, while there are any
+  /// How many copies of buffered sends are under way. Of its own, for receivers end them, and may outlive the endpoint.
+  const std::shared_ptr<std::atomic<int>> buffered = std::make_shared<std::atomic<int>>(0);
 
   std::mutex schedules_mutex;        ///< of what follows
   std::vector<Schedule*> schedules;  ///< those under way that are not waited for in the call that started them

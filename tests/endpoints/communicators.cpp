@@ -100,9 +100,11 @@ TEST(Split, ByANamedResource) {
               MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
               MPI_Comm_compare(node, other, &same);
               wrong += same != MPI_CONGRUENT;
-              MPI_Info_free(&info);
               MPI_Comm_free(&node);
               MPI_Comm_free(&other);
+              wrong += MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_UNGUIDED, 0, info, &other) != MPI_SUCCESS;
+              wrong += other != MPI_COMM_NULL;
+              MPI_Info_free(&info);
               return wrong;
             }));
 }

@@ -161,6 +161,8 @@ Run run(MPI_Comm comm) {
     nonblocking(comm, pair, op, trace);
     part("persistent messages");
     persistent_messages(comm, trace);
+    part("buffered messages");
+    buffered_messages(comm, trace);
     part("exchanges under one request");
     exchanges_under_one_request(comm, trace);
     part("persistent collectives");
@@ -285,6 +287,9 @@ TEST(Collectives, OfOneProcessSendNoMessages) {
 }
 
 TEST(Conformance, EndpointsGetWhatProcessesGet) {
+  // One for all of a process's ranks.
+  std::vector<char> room(1 << 22);
+  MPI_Buffer_attach(room.data(), static_cast<int>(room.size()));
   const Trace mine = run(MPI_COMM_WORLD).trace;
   // Traces differ in length by rank.
   std::vector<Trace> expected(static_cast<std::size_t>(size()));
@@ -300,6 +305,10 @@ TEST(Conformance, EndpointsGetWhatProcessesGet) {
   compare_with(expected, MPI_COMM_WORLD, 1);
   compare_with(expected, MPI_COMM_WORLD, rank() == 0 ? size() : 0);
   if (size() == 4) compare_with(expected, MPI_COMM_WORLD, rank() == 1 ? 3 : rank() == 2 ? 1 : 0);
+  void* detached = nullptr;
+  int bytes = 0;
+  MPI_Buffer_detach(&detached, &bytes);
+  EXPECT_EQ(room.data(), detached);
 }
 
 }  // namespace

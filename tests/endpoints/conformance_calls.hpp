@@ -213,6 +213,55 @@ inline void persistent_messages(MPI_Comm comm, Trace& trace) {
   }
 }
 
+/// What buffered sends of all kinds bring, when nobody receives before all are sent and their memory is written over.
+inline void buffered_exchange(MPI_Comm comm, Trace& trace) {
+  const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;
+  constexpr int large = 9000;
+  std::vector<int> out = counting(large, 10 * me), in(large, -1), strided_in(100, -1);
+  const Owned type(strided(10, 3, 7));
+  MPI_Request request;
+  MPI_Bsend(out.data(), 5, MPI_INT, to, 0, comm);
+  MPI_Bsend(out.data(), large, MPI_INT, to, 1, comm);
+  MPI_Bsend(out.data(), 1, type, to, 2, comm);
+  MPI_Bsend(out.data(), 5, MPI_INT, MPI_PROC_NULL, 2, comm);
+  MPI_Ibsend(out.data(), large, MPI_INT, to, 3, comm, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Bsend_init(out.data(), large, MPI_INT, to, 4, comm, &request);
+  for (int start = 0; start < 2; ++start) {
+    std::iota(out.begin(), out.end(), 100 * start + me);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  MPI_Request_free(&request);
+  std::fill(out.begin(), out.end(), -7);
+  MPI_Status status;
+  MPI_Recv(strided_in.data(), 1, type, from, 2, comm, &status);
+  note(trace, strided_in);
+  for (const int tag : {4, 4, 3, 1, 0}) {
+    MPI_Recv(in.data(), large, MPI_INT, from, tag, comm, &status);
+    note_status(trace, status);
+    note(trace, in);
+  }
+}
+
+inline void buffered_messages(MPI_Comm comm, Trace& trace) {
+  buffered_exchange(comm, trace);  // in the process's buffer
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+  std::vector<char> room(1 << 18);
+  MPI_Comm_attach_buffer(comm, room.data(), static_cast<int>(room.size()));
+  buffered_exchange(comm, trace);
+  MPI_Comm_flush_buffer(comm);
+  buffered_exchange(comm, trace);
+  MPI_Request request;
+  MPI_Comm_iflush_buffer(comm, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  void* detached = nullptr;
+  int bytes = 0;
+  MPI_Comm_detach_buffer(comm, &detached, &bytes);
+  note(trace, {detached == room.data(), bytes});
+#endif
+}
+
 inline void exchanges_under_one_request(MPI_Comm comm, Trace& trace) {
 #if MPI_VERSION >= 4
   const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;

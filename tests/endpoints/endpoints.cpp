@@ -239,6 +239,28 @@ TEST(Requests, OfPersistentMessagesAndExchangesHaveStatuses) {
 }
 
 /// One thread begins a collective on each of its endpoints, and waits for one after the other.
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+/// Flushing waits for what the endpoint itself has sent, until it has been received.
+TEST(Requests, OfFlushesWaitForBufferedMessages) {
+  EXPECT_EQ(0, Endpoints(each(3), MPI_COMM_SELF).run([](MPI_Comm comm) {
+    const int me = rank(comm), to = (me + 1) % 3, from = (me + 2) % 3;
+    std::vector<int> out = counting(40000, me), in(out.size(), -1);
+    MPI_Request request;
+    int wrong = 0, flag = 1;
+    if (me != 0) MPI_Bsend(out.data(), 40000, MPI_INT, to, 0, comm);
+    std::fill(out.begin(), out.end(), -7);
+    MPI_Comm_iflush_buffer(comm, &request);
+    for (int i = 0; i < 100; ++i) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    wrong += flag != (me == 0 ? 1 : 0);
+    MPI_Barrier(comm);
+    if (from != 0) MPI_Recv(in.data(), 40000, MPI_INT, from, 0, comm, MPI_STATUS_IGNORE);
+    wrong += from != 0 && in != counting(40000, from);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return wrong + (MPI_Comm_flush_buffer(comm) != MPI_SUCCESS);
+  }));
+}
+#endif
+
 TEST(Progress, OfSeveralEndpointsOfOneThread) {
   Endpoints endpoints(each(3));
   std::vector<MPI_Request> requests(3);

@@ -177,6 +177,100 @@ TEST(Misuse, CollectivesWithMistakes) {
   for (MPI_Comm& handle : handles) MPI_Comm_free(&handle);
 }
 
+/// The library's communicators are few (2045 of MPICH): one process has none left, and all are told so.
+TEST(Misuse, MoreEndpointsThanTheLibraryHasCommunicatorsFor) {
+  if (!has_threads()) return;
+  constexpr std::size_t many = 4000;
+  const ReturnErrors returned(MPI_COMM_WORLD), returned_here(MPI_COMM_SELF);
+  std::vector<MPI_Comm> copies;
+  for (MPI_Comm copy; rank() == 0 && copies.size() < many && MPI_Comm_dup(MPI_COMM_SELF, &copy) == MPI_SUCCESS;)
+    copies.push_back(copy);
+  int ran_out = copies.size() < many ? 1 : 0;
+  MPI_Bcast(&ran_out, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  std::vector<MPI_Comm> handles(3, MPI_COMM_NULL);
+  const auto create = [&] { return MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 3, MPI_INFO_NULL, handles.data()); };
+  const int code = create();
+  RecordProperty("ran_out", ran_out);
+  if (ran_out != 0) {
+    EXPECT_EQ(MPI_ERR_NO_MEM, error_class(code));
+    EXPECT_EQ(std::vector<MPI_Comm>(3, MPI_COMM_NULL), handles);
+    for (int again = 0; again < 700; ++again) create();
+  } else {
+    EXPECT_EQ(MPI_SUCCESS, code);
+    for (MPI_Comm& handle : handles) MPI_Comm_free(&handle);
+  }
+  for (MPI_Comm& copy : copies) MPI_Comm_free(&copy);
+  // Each takes handles and lanes, and either may run out first. What failed has left nothing behind.
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::vector<MPI_Comm>> all;
+    while (all.size() < many / 4 && create() == MPI_SUCCESS) all.push_back(handles);
+    EXPECT_LT(100U, all.size());
+    for (auto& made : all) {
+      for (MPI_Comm& handle : made) EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&handle));
+    }
+  }
+}
+
+/// What one endpoint alone begins never ends, and holds nobody up: neither the frees nor MPI_Finalize.
+TEST(Misuse, ACollectiveOfSomeEndpointsThatAreThenFreed) {
+  if (!has_threads()) return;
+  std::vector<MPI_Comm> handles(2);
+  MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 2, MPI_INFO_NULL, handles.data());
+  MPI_Request request = MPI_REQUEST_NULL;
+  int flag = 1;
+  if (rank() == 0) {
+    EXPECT_EQ(MPI_SUCCESS, MPI_Ibarrier(handles[0], &request));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+    EXPECT_EQ(0, flag);
+  }
+  for (MPI_Comm& handle : handles) EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&handle));
+}
+
+TEST(Misuse, AMessageToAnEndpointWhoseHandleIsFreed) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_SELF);
+  std::vector<MPI_Comm> handles(2);
+  MPIX_Comm_create_endpoints(MPI_COMM_SELF, 2, MPI_INFO_NULL, handles.data());
+  MPI_Comm_free(&handles[1]);
+  const std::vector<int> numbers(40000);
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPI_Send(numbers.data(), 1, MPI_INT, 1, 0, handles[0])));
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPI_Send(numbers.data(), 40000, MPI_INT, 1, 0, handles[0])));
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPI_Ssend(numbers.data(), 1, MPI_INT, 1, 0, handles[0])));
+  MPI_Comm_free(&handles[0]);
+}
+
+TEST(Misuse, AnIntercommunicatorAsParent) {
+  if (!has_threads() || size() < 2) return;
+  const ReturnErrors returned(MPI_COMM_WORLD), returned_here(MPI_COMM_SELF);
+  MPI_Comm half = MPI_COMM_NULL, inter = MPI_COMM_NULL, handle = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank() % 2, 0, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank() % 2, 0, &inter);
+  MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPIX_Comm_create_endpoints(inter, 1, MPI_INFO_NULL, &handle)));
+  EXPECT_EQ(MPI_COMM_NULL, handle);
+  MPI_Comm_free(&inter);
+  MPI_Comm_free(&half);
+}
+
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+TEST(Misuse, OfAttachedBuffers) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_SELF);
+  MPI_Comm handle = MPI_COMM_NULL;
+  MPIX_Comm_create_endpoints(MPI_COMM_SELF, 1, MPI_INFO_NULL, &handle);
+  std::vector<char> room(1000);
+  void* detached = nullptr;
+  int bytes = 0;
+  EXPECT_EQ(MPI_SUCCESS, MPI_Comm_attach_buffer(handle, room.data(), 1000));
+  EXPECT_NE(MPI_SUCCESS, MPI_Comm_attach_buffer(handle, room.data(), 1000));
+  EXPECT_EQ(MPI_ERR_ARG, error_class(MPI_Comm_iflush_buffer(handle, nullptr)));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Comm_detach_buffer(handle, &detached, &bytes));
+  EXPECT_EQ(room.data(), detached);
+  EXPECT_EQ(1000, bytes);
+  MPI_Comm_free(&handle);
+}
+#endif
+
 /// A group for each handle, which is freed at the end.
 class GroupOf {
  public:

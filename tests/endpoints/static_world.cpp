@@ -97,6 +97,9 @@ void misuse() {
   check(class_of(MPIX_Query_endpoints(MPI_COMM_WORLD, &count)) == MPI_ERR_UNSUPPORTED_OPERATION, "no query of one");
   check(class_of(MPI_Send(&count, 1, MPI_INT, 1000, 0, MPI_COMM_WORLD)) == MPI_ERR_RANK,
         "rank of the endpoints' world");
+  MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  check(class_of(MPI_Comm_free(&world)) == MPI_ERR_COMM, "the world is not freed");
 }
 
 void on_attached_threads(const std::function<void()>& work) {
@@ -113,9 +116,26 @@ void on_attached_threads(const std::function<void()>& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
+/// Without a world of endpoints, and with an endpoint left over: MPI_Finalize ends the job by the default handler.
+int be_mistaken(int argc, char** argv) {
+  int level = -1, process = -1;
+  check(class_of(MPIX_Init_endpoints(&argc, &argv, -1, MPI_THREAD_SINGLE, &level)) == MPI_ERR_ARG, "negative number");
+  MPI_Comm_rank(MPI_COMM_WORLD, &process);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  check(class_of(MPIX_Endpoint_attach(0)) == MPI_ERR_OTHER, "attach without endpoints");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm left_over;
+  check(MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 1, MPI_INFO_NULL, &left_over) == MPI_SUCCESS, "create");
+  if (process != 0) MPI_Comm_free(&left_over);
+  if (wrong == 0) std::fprintf(stderr, "all right up to MPI_Finalize\n");
+  MPI_Finalize();
+  return wrong != 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "mistakes") == 0) return be_mistaken(argc, argv);
   int level = -1, processes = 0, process = -1;
   check(MPIX_Init_endpoints(&argc, &argv, per_process, MPI_THREAD_SINGLE, &level) == MPI_SUCCESS, "init");
   check(level == MPI_THREAD_MULTIPLE, "level");

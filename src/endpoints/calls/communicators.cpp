@@ -124,20 +124,31 @@ bool asks_for_shared_memory(MPI_Info info) noexcept {
   return is_there != 0 && std::strcmp(value, "mpi_shared_memory") == 0;
 }
 
+enum class Split { by_node, into_nothing, unserved };
+
+/// By hardware that nobody has named, and by process sets, nothing is known to split by.
+Split split_of(int type, MPI_Info info) noexcept {
+  if (type == MPI_COMM_TYPE_SHARED) return Split::by_node;
+  if (type == MPI_UNDEFINED) return Split::into_nothing;
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+  if (type == MPI_COMM_TYPE_HW_GUIDED) return asks_for_shared_memory(info) ? Split::by_node : Split::into_nothing;
+  if (type == MPI_COMM_TYPE_HW_UNGUIDED) return Split::into_nothing;
+#endif
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+  if (type == MPI_COMM_TYPE_RESOURCE_GUIDED) return asks_for_shared_memory(info) ? Split::by_node : Split::into_nothing;
+#endif
+  static_cast<void>(info);
+  return Split::unserved;
+}
+
 }  // namespace
 
 int Comm_split_type(Endpoint& endpoint, MPI_Comm, int type, int key, MPI_Info info, MPI_Comm* made) {
-  bool by_node = type == MPI_COMM_TYPE_SHARED;
-#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
-  const bool is_guided = type == MPI_COMM_TYPE_HW_GUIDED;
-#else
-  const bool is_guided = false;
-#endif
-  if (is_guided) by_node = asks_for_shared_memory(info);
-  if (!by_node && !is_guided && type != MPI_UNDEFINED) return raise(endpoint, unserved("MPI_Comm_split_type"));
+  const Split how = split_of(type, info);
+  if (how == Split::unserved) return raise(endpoint, unserved("MPI_Comm_split_type"));
   int node = 0;
   int code = find_node(endpoint, node);
-  if (code == MPI_SUCCESS) code = split(endpoint, {by_node ? node : MPI_UNDEFINED, key}, made);
+  if (code == MPI_SUCCESS) code = split(endpoint, {how == Split::by_node ? node : MPI_UNDEFINED, key}, made);
   return raise(endpoint, code);
 }
 

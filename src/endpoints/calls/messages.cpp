@@ -67,7 +67,7 @@ class Blocking {
 };
 
 bool is_sent_at_once(Endpoint& endpoint, const Data& data, int destination, int tag, Mode mode) noexcept {
-  return mode == Mode::standard && destination != MPI_PROC_NULL &&
+  return mode != Mode::synchronous && destination != MPI_PROC_NULL &&
          send_at_once(endpoint, data, destination, tag, Context::messages);
 }
 

@@ -54,14 +54,53 @@ int why_not(int error_class) noexcept {
       return code_with_text(MPI_ERR_OTHER, create_name, "MPI was not initialised with MPI_THREAD_MULTIPLE");
     case MPI_ERR_INFO_VALUE:
       return code_with_text(MPI_ERR_INFO_VALUE, create_name, "thread_level in info is no thread level of MPI");
+    case MPI_ERR_NO_MEM:
+      return code_with_text(MPI_ERR_NO_MEM, create_name, "some process has no communicators left for handles");
     default:
       return code_with_text(MPI_ERR_ARG, create_name,
                             "my_num_ep is negative, or the array of handles is null, in some process");
   }
 }
 
-Wish wish_of(int my_count, MPI_Info info, const MPI_Comm* handles) {
-  const int mistake = check_arguments(my_count, info, handles);
+/// The handles of the caller's ranks. They are made before the ranks agree, so that all fail if one has none.
+class Handles {
+ public:
+  Handles() = default;
+  ~Handles() {
+    for (MPI_Comm& handle : made_) inner.Comm_free(&handle);
+  }
+  Handles(const Handles&) = delete;
+  Handles& operator=(const Handles&) = delete;
+
+  int make(MPI_Comm parent, int count) {
+    made_.reserve(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) {
+      MPI_Comm handle = MPI_COMM_NULL;
+      if (make_handle_like(parent, &handle) != MPI_SUCCESS) return MPI_ERR_NO_MEM;
+      made_.push_back(handle);
+    }
+    return MPI_SUCCESS;
+  }
+  /// The caller's ranks, from local index `first` on, get them: all or none.
+  int give(Communicator& communicator, int first, MPI_Comm* handles) {
+    for (std::size_t i = 0; i < made_.size(); ++i) {
+      const int code = claim(communicator, first + static_cast<int>(i), made_[i]);
+      if (code == MPI_SUCCESS) continue;
+      while (i-- > 0) leave(*find(made_[i]));
+      return code;
+    }
+    std::copy(made_.begin(), made_.end(), handles);
+    made_.clear();
+    return MPI_SUCCESS;
+  }
+
+ private:
+  std::vector<MPI_Comm> made_;
+};
+
+Wish wish_of(MPI_Comm parent, int my_count, MPI_Info info, const MPI_Comm* handles, Handles& made) {
+  int mistake = check_arguments(my_count, info, handles);
+  if (mistake == MPI_SUCCESS) mistake = made.make(parent, my_count);
   const auto numbers = static_cast<std::uint64_t>(std::max(my_count, 0));
   return {mistake != MPI_SUCCESS ? -mistake : my_count, identity_of_process(), next_number(numbers)};
 }
@@ -99,16 +138,6 @@ int make_first(MPI_Comm parent, const std::vector<Wish>& wishes, std::shared_ptr
   return assemble(made, static_cast<int>(wishes.size()));
 }
 
-/// Gives the caller's ranks their handles: `count` of them, from local index `first` on.
-int claim_some(Communicator& communicator, MPI_Comm parent, int first, int count, MPI_Comm* handles) {
-  for (int i = 0; i < count; ++i) {
-    int code = make_handle_like(parent, &handles[i]);
-    if (code == MPI_SUCCESS) code = claim(communicator, first + i, handles[i]);
-    if (code != MPI_SUCCESS) return code;
-  }
-  return MPI_SUCCESS;
-}
-
 void switch_calls() {
   static std::once_flag once;
   std::call_once(once, [] { redirect_calls(wrapped_entries().data(), wrapped_entries().size()); });
@@ -119,7 +148,8 @@ int create_from_processes(MPI_Comm parent, int my_count, MPI_Info info, MPI_Comm
   if (const int code = inner.Comm_test_inter(parent, &is_inter); code != MPI_SUCCESS) return code;
   if (is_inter != 0) return raise_on_communicator(parent, MPI_ERR_COMM);
   if (const int code = inner.Comm_size(parent, &processes); code != MPI_SUCCESS) return code;
-  const Wish mine = wish_of(my_count, info, handles);
+  Handles mine_made;
+  const Wish mine = wish_of(parent, my_count, info, handles, mine_made);
   std::vector<Wish> wishes(static_cast<std::size_t>(processes));
   int code = inner.Allgather(&mine, sizeof mine, MPI_BYTE, wishes.data(), sizeof mine, MPI_BYTE, parent);
   if (code != MPI_SUCCESS) return code;
@@ -127,7 +157,7 @@ int create_from_processes(MPI_Comm parent, int my_count, MPI_Info info, MPI_Comm
   switch_calls();
   std::shared_ptr<Communicator> made;
   code = make_first(parent, wishes, made);
-  if (code == MPI_SUCCESS) code = claim_some(*made, parent, 0, my_count, handles);
+  if (code == MPI_SUCCESS) code = mine_made.give(*made, 0, handles);
   give_up(*made);
   return code == MPI_SUCCESS ? code : raise_on_communicator(parent, code);
 }
@@ -135,7 +165,8 @@ int create_from_processes(MPI_Comm parent, int my_count, MPI_Info info, MPI_Comm
 /// Ranks follow the order of the parent's, and live where those live.
 int create_from_endpoints(Endpoint& parent, int my_count, MPI_Info info, MPI_Comm* handles) {
   const Communicator& whole = *parent.communicator;
-  const Wish my_wish = wish_of(my_count, info, handles);
+  Handles mine_made;
+  const Wish my_wish = wish_of(parent.handle, my_count, info, handles, mine_made);
   std::vector<Wish> wishes(whole.places.size());
   int code = calls::Allgather(parent, &my_wish, sizeof my_wish, MPI_BYTE, wishes.data(), sizeof my_wish, MPI_BYTE,
                               parent.handle);
@@ -155,7 +186,7 @@ int create_from_endpoints(Endpoint& parent, int my_count, MPI_Info info, MPI_Com
   code = agreement->code;
   if (code == MPI_SUCCESS && my_count > 0) {
     Communicator& made = *agreement->made[0];
-    code = claim_some(made, parent.handle, made.places[mine].local, my_count, handles);
+    code = mine_made.give(made, made.places[mine].local, handles);
   }
   return code == MPI_SUCCESS ? code : calls::raise(parent, code);
 }

@@ -6,6 +6,7 @@
 #include "endpoints/delivery/bytes.hpp"
 #include "endpoints/delivery/operation.hpp"
 #include "endpoints/inner.hpp"
+#include "mpi/calls/staged/byte_types.hpp"
 
 namespace gapless::mpi::endpoints {
 namespace {
@@ -88,9 +89,10 @@ void write_or_wait(Operation& send) {
   ++send.ring->stalled;
 }
 
-/// An operation of its own, which nobody waits for, of the same message; null if there is no memory.
-std::unique_ptr<Operation> make_abandoned(const Operation& send) {
-  std::unique_ptr<Operation> other(new (std::nothrow) Operation);
+/// An operation of its own of the same message; null if there is no memory.
+template <class Kind>
+std::unique_ptr<Kind> make_other(const Operation& send) {
+  std::unique_ptr<Kind> other(new (std::nothrow) Kind);
   if (other == nullptr) return other;
   other->endpoint = send.endpoint;
   other->bytes = send.bytes;
@@ -98,37 +100,22 @@ std::unique_ptr<Operation> make_abandoned(const Operation& send) {
   other->ring = send.ring;
   other->way = send.way;
   other->loan = send.loan;
-  other->outlives_call = other->is_abandoned = true;
+  other->outlives_call = true;
   return other;
-}
-
-/// A buffered send is another one's, which has a copy of the bytes.
-void send_copy(Operation& send) {
-  auto copy = make_abandoned(send);
-  if (copy != nullptr) copy->packed = packed_copy(send);
-  if (copy == nullptr || copy->packed == nullptr) {
-    send.code = MPI_ERR_NO_MEM;
-    if (send.loan >= 0) send.ring->end_loan(send.loan);
-  } else {
-    copy->run = copy->packed.get();
-    begin(*copy);
-    write_or_wait(*copy.release());
-  }
-  complete(send);
 }
 
 /// The library's call of that mode.
 int isend(const Data& data, int process, int tag, MPI_Comm lane, Mode mode, MPI_Request* request) {
   if (data.count > std::numeric_limits<int>::max()) {
 #if GAPLESS_DECLARED_Isend_c
-    const auto large = mode == Mode::synchronous ? inner.Issend_c
-                       : mode == Mode::buffered  ? inner.Ibsend_c
-                                                 : inner.Isend_c;
+    const auto large = mode == Mode::synchronous ? inner.Issend_c : inner.Isend_c;
     if (large != nullptr) return large(data.memory, data.count, data.datatype, process, tag, lane, request);
 #endif
-    return MPI_ERR_COUNT;
+    if (data.datatype != MPI_BYTE) return MPI_ERR_COUNT;
+    const ByteType type(data.count);
+    return type ? isend({data.memory, 1, type.handle()}, process, tag, lane, mode, request) : MPI_ERR_NO_MEM;
   }
-  const auto start = mode == Mode::synchronous ? inner.Issend : mode == Mode::buffered ? inner.Ibsend : inner.Isend;
+  const auto start = mode == Mode::synchronous ? inner.Issend : inner.Isend;
   return start(data.memory, static_cast<int>(data.count), data.datatype, process, tag, lane, request);
 }
 
@@ -148,7 +135,7 @@ bool send_on_lane(Operation& send, const Data& data, const Place& place, Mode mo
 /// The library moves the bytes, and the ring says so, lest later messages overtake this one.
 void send_by_library(Operation& send, const Data& data, const Place& place, Mode mode) {
   Cell* const cell = send.ring->stalled == 0 ? send.ring->claim(0).cell : nullptr;
-  auto notice = cell == nullptr ? make_abandoned(send) : nullptr;
+  auto notice = cell == nullptr ? make_other<Operation>(send) : nullptr;
   if (cell == nullptr && notice == nullptr) {
     send.code = MPI_ERR_NO_MEM;
     return complete(send);
@@ -158,6 +145,7 @@ void send_by_library(Operation& send, const Data& data, const Place& place, Mode
     describe(*cell, send);
     return send.ring->publish(*cell);
   }
+  notice->is_abandoned = true;
   begin(*notice);
   write_or_wait(*notice.release());
 }
@@ -169,8 +157,8 @@ bool can_be_attached(const Operation& send) noexcept {
 
 /// Has the receiver's process take the bytes from here. False where that cannot be: there is no memory for packed
 /// bytes, or as many sends wait as the ring has loans, and short messages behind this one are not to wait with them.
-bool lend_to_process(Operation& send, Mode mode) noexcept {
-  if (mode != Mode::buffered && !can_be_attached(send)) {
+bool lend_to_process(Operation& send) noexcept {
+  if (!can_be_attached(send)) {
     send.packed = packed_copy(send);
     if (send.packed == nullptr) return false;
   }
@@ -184,14 +172,59 @@ Way way_of(Operation& send, const Place& place, Mode mode) noexcept {
   const Communicator& communicator = *send.endpoint->communicator;
   if (send.bytes <= most_copied_aside && mode != Mode::synchronous) return Way::copied;
   if (place.process == communicator.process) return Way::lent;
-  return !communicator.attached.empty() && lend_to_process(send, mode) ? Way::attached : Way::by_library;
+  return !communicator.attached.empty() && lend_to_process(send) ? Way::attached : Way::by_library;
 }
 
 /// Precondition: the operation's ring is there.
 void send_here(Operation& send, const Data& data, const Place& place, Mode mode) {
   send.way = way_of(send, place, mode);
-  if (send.way == Way::by_library) return send_by_library(send, data, place, mode);
-  mode == Mode::buffered ? send_copy(send) : write_or_wait(send);
+  send.way == Way::by_library ? send_by_library(send, data, place, mode) : write_or_wait(send);
+}
+
+/// The copy that a buffered send leaves behind.
+struct BufferedCopy : Operation {
+  ~BufferedCopy() override { under_way->fetch_sub(1, std::memory_order_release); }
+  std::shared_ptr<std::atomic<int>> under_way;  ///< of the endpoint, which may have ended
+};
+
+std::unique_ptr<BufferedCopy> make_buffered_copy(const Operation& send) noexcept {
+  auto packed = packed_copy(send);
+  auto copy = packed == nullptr ? nullptr : make_other<BufferedCopy>(send);
+  if (copy == nullptr) return copy;
+  copy->under_way = send.endpoint->buffered;
+  copy->under_way->fetch_add(1, std::memory_order_relaxed);
+  copy->packed = std::move(packed);
+  copy->run = copy->packed.get();
+  return copy;
+}
+
+/// A buffered send is another one's, which has a copy of the bytes, unless the ring has room for them.
+void send_buffered(Operation& send, const Place& place) {
+  if (send.ring != nullptr && send.bytes <= most_copied_aside && send.ring->stalled == 0 && write(send)) return;
+  auto copy = make_buffered_copy(send);
+  if (copy == nullptr) {
+    send.code = MPI_ERR_NO_MEM;
+    return complete(send);
+  }
+  const Data bytes{copy->run, copy->bytes, MPI_BYTE};
+  begin(*copy);
+  if (copy->ring != nullptr) copy->way = way_of(*copy, place, Mode::standard);
+  if (copy->ring != nullptr && copy->way != Way::by_library) {
+    copy->is_abandoned = true;  // before others see it
+    write_or_wait(*copy.release());
+    return complete(send);
+  }
+  if (copy->ring != nullptr) {
+    send_by_library(*copy, bytes, place, Mode::standard);
+  } else {
+    send_on_lane(*copy, bytes, place, Mode::standard);
+  }
+  if (copy->is_done()) {
+    send.code = copy->code;
+  } else {
+    copy.release()->is_abandoned = true;
+  }
+  complete(send);
 }
 
 }  // namespace
@@ -227,11 +260,12 @@ void start_send(Operation& operation, const Data& data, int destination, int tag
   const std::lock_guard lock(from.lock);
   if (operation.outlives_call) from.keep();
   operation.ring = place.inbox < 0 ? nullptr : ring_to(from, place.inbox);
-  if (operation.ring != nullptr) return send_here(operation, data, place, mode);
-  if (place.process == from.communicator->process) {
+  if (operation.ring == nullptr && place.process == from.communicator->process) {
     operation.code = MPI_ERR_NO_MEM;
     return complete(operation);
   }
+  if (mode == Mode::buffered) return send_buffered(operation, place);
+  if (operation.ring != nullptr) return send_here(operation, data, place, mode);
   if (!send_on_lane(operation, data, place, mode)) return;
   if (operation.bytes <= most_copied_aside && mode != Mode::synchronous) look_whether_moved(operation);
 }
