@@ -46,9 +46,9 @@ extern const Base& multi_write;
 
 const Base& of(Scheme scheme) noexcept;
 
-/// Bytes of a segment of a message: at least two segments from 16 KiB on (Wu et al., 2003, 7.2), none longer than
-/// `most`.
-std::uint64_t segment_bytes_for(std::uint64_t bytes, std::uint64_t most) noexcept;
+/// Bytes of a segment of a message: from 16 KiB on (Wu et al., 2003, 7.2) as many segments as the model says, eight if
+/// that many hide more than they take, none longer than `most`.
+std::uint64_t segment_bytes_for(std::uint64_t bytes, std::uint64_t most, const model::FabricProfile& profile) noexcept;
 
 /// The scheme with the least predicted time, of those that apply and are `allowed` (bits by Scheme). Pipelined where
 /// there is none.
