@@ -217,8 +217,8 @@ def bounds_of(measured):
 def main():
     parser = _arguments.parser(__doc__)
     parser.add_argument("--fabric", action="append", help="verbs, or a provider of libfabric (tcp and shm)")
-    parser.add_argument("--repetitions", type=int, default=31, metavar="N", help="ping-pongs a row (31)")
-    parser.add_argument("--messages", type=int, default=150, metavar="N", help="messages a row of bandwidth (150)")
+    parser.add_argument("--repetitions", type=int, default=61, metavar="N", help="ping-pongs a row (61)")
+    parser.add_argument("--messages", type=int, default=310, metavar="N", help="messages a row of bandwidth (310)")
     parser.add_argument("--ranks", type=int, default=8, metavar="N", help="ranks of the exchange (8)")
     options = parser.parse_args()
     build = options.build.resolve()

@@ -388,7 +388,7 @@ class Rows {
   }
 
   void bandwidth(std::vector<Contestant>& all) {
-    constexpr int rounds = 15;
+    constexpr int rounds = 31;
     const std::uint32_t messages = std::max(1u, messages_ / rounds);
     const auto call = [&](Contestant& each) {
       const auto start = Clock::now();
@@ -454,11 +454,12 @@ class Calibration {
     found.byte_ns = std::max((message_ns(Scheme::multi_write, few, large) - plain) / (large - bytes), 0.001);
     found.copied_byte_ns = std::max(copy_ns(many, large) / large, 0.001);
     const double told = message_ns(Scheme::multi_write, 1, small), untold = message_ns(Scheme::pipelined, 1, small);
-    found.notification_ns = std::max(told - untold + 2 * small * found.copied_byte_ns, found.operation_ns);
+    const double telling = std::max(told - untold + 2 * small * found.copied_byte_ns, 0.0);
+    found.notification_ns = std::max(telling, found.operation_ns);
     // Eight segments: what remains of the copies.
     constexpr double segments = 8, hideable = 1 - 1 / segments;
     const double copies = 2 * large * found.copied_byte_ns;
-    const double moved = plain + (segments - few) * found.operation_ns + (large - bytes) * found.byte_ns;
+    const double moved = plain - telling + (segments - few) * found.operation_ns + (large - bytes) * found.byte_ns;
     const double left = message_ns(Scheme::pipelined, many, large) - moved;
     found.overlap = std::clamp((copies - left) / (copies * hideable), 0.0, 1.0);
     return found;

@@ -83,12 +83,21 @@ TEST(Trials, TryingSlowWaysCostsLittle) {
   }
 }
 
-TEST(Trials, AFewMessagesThatWaitForTheirPeersDecideNothing) {
+TEST(Trials, AFewRunsThatAreDisturbedDecideNothing) {
   Program program{predicted(100, 110, never), {100, 120, 0}};
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 400; ++i) {
+    program.ns = i % 4 == 3 ? std::array{500.0F, 120.0F, 0.0F} : std::array{100.0F, 120.0F, 0.0F};
     program.move(Trials::run);
-    // one run of five is disturbed
-    program.ns = i % 5 == 4 ? std::array{1e6F, 120.0F, 0.0F} : std::array{100.0F, 120.0F, 0.0F};
+  }
+  EXPECT_EQ(program.trials.in_use(), 0);
+}
+
+TEST(Trials, AMachineThatGetsSlowerIsNoReasonToLeaveAWay) {
+  Program program{predicted(100, 110, 110), {100, 104, 104}};
+  for (int i = 0; i < 400; ++i) {
+    const auto load = static_cast<float>(i % 100 < 50 ? 1 + i % 50 : 50 - i % 50);
+    program.ns = {100 * load, 104 * load, 104 * load};
+    program.move(Trials::run);
   }
   EXPECT_EQ(program.trials.in_use(), 0);
 }
