@@ -173,11 +173,11 @@ class Process {
     return segment_bytes_for(memory.blocks.bytes, options.segment_bytes, options.profile);
   }
 
-  /// Is a message with such memory at both sides predicted to be sooner packed?
+  /// Is a message with such memory at both sides predicted to be sooner packed? All ways have the same handshake here.
   bool chooses_packed(const Memory& memory) const {
-    const Options& options = channel_->options();
+    const model::FabricProfile& profile = channel_->options().profile;
     const Ends ends{memory.blocks, memory.blocks, channel_->limits(), segment_bytes(memory)};
-    return !choose_beside_packed(ends, options.profile);
+    return model::fabric_packed_ns(profile, message_of(ends)) < of(choose(ends, profile)).predict_ns(ends, profile);
   }
 
   /// What the benchmark has packed and unpacked itself, for the next totals().
