@@ -68,4 +68,11 @@ std::optional<Scheme> choose_beside_packed(const Ends& ends, const model::Fabric
   return is_sooner ? std::optional(best) : std::nullopt;
 }
 
+bool is_sooner_than_others(const Ends& ends, const model::FabricProfile& profile, double others_ns) noexcept {
+  const bool are_measured = std::isfinite(others_ns) && profile.handshake_ns > 0;
+  if (!are_measured) return choose_beside_packed(ends, profile).has_value();
+  const Base& best = of(choose(ends, profile));
+  return best.applies(ends) && profile.handshake_ns + best.predict_ns(ends, profile) < others_ns;
+}
+
 }  // namespace gapless::transfer::rdma

@@ -58,4 +58,8 @@ Scheme choose(const Ends& ends, const model::FabricProfile& profile, unsigned al
 /// predicted to be as soon as any scheme that applies.
 std::optional<Scheme> choose_beside_packed(const Ends& ends, const model::FabricProfile& profile) noexcept;
 
+/// Is one of the schemes sooner than the library's ways, of which the soonest takes `others_ns` from the call to the
+/// last byte? Where that is not measured (not finite), or the handshake is not: sooner than packed, as predicted.
+bool is_sooner_than_others(const Ends& ends, const model::FabricProfile& profile, double others_ns) noexcept;
+
 }  // namespace gapless::transfer::rdma

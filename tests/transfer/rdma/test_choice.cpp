@@ -1,6 +1,8 @@
 // Which scheme is chosen, by the blocks of both sides (Wu et al., 2003, section 6), and the segments of a message.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "transfer/rdma/scheme.hpp"
 
 namespace gapless::transfer::rdma {
@@ -192,6 +194,24 @@ TEST(Crossover, WithoutOrderPackedTakesANotification) {
   few.limits.is_ordered = false;
   profile.notification_ns = 20000;
   EXPECT_NE(way(few, profile), Scheme::multi_write);
+}
+
+TEST(Crossover, WhatIsMeasuredOfTheLibraryDecides) {
+  constexpr double not_measured = std::numeric_limits<double>::infinity();
+  model::FabricProfile profile = round_figures();
+  const Ends both = in_blocks(8, 8);  // multi-write, which takes 8 operations and 104 858 ns
+  EXPECT_TRUE(is_sooner_than_others(both, profile, not_measured));
+  EXPECT_TRUE(is_sooner_than_others(both, profile, 1)) << "without a handshake there is nothing to compare";
+  profile.handshake_ns = 30000;
+  EXPECT_TRUE(is_sooner_than_others(both, profile, not_measured));
+  EXPECT_TRUE(is_sooner_than_others(both, profile, 142'900));
+  EXPECT_FALSE(is_sooner_than_others(both, profile, 142'800));
+  profile.operation_ns = 200000;  // packed in one piece is predicted to be sooner, and is not
+  EXPECT_FALSE(is_sooner_than_others(both, profile, not_measured));
+  EXPECT_TRUE(is_sooner_than_others(both, profile, 1e8));
+  Ends none = both;
+  none.limits.has_immediates = false;
+  EXPECT_FALSE(is_sooner_than_others(none, profile, 1e8));
 }
 
 TEST(Crossover, WithoutImmediatesAllIsPacked) {

@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <new>
 
@@ -72,10 +71,7 @@ bool Transfers::is_sooner_than_others(const Blocks& blocks, double others_ns) co
   const Options& options = channel_->options();
   const Ends ends{blocks, blocks, channel_->limits(),
                   segment_bytes_for(blocks.bytes, options.segment_bytes, options.profile)};
-  const bool is_measured = std::isfinite(others_ns) && options.profile.handshake_ns > 0;
-  if (!is_measured) return choose_beside_packed(ends, options.profile).has_value();
-  const Base& best = of(choose(ends, options.profile));
-  return best.applies(ends) && options.profile.handshake_ns + best.predict_ns(ends, options.profile) < others_ns;
+  return rdma::is_sooner_than_others(ends, options.profile, others_ns);
 }
 
 Transfer* Transfers::send(int rank, const Memory& memory) noexcept {
