@@ -14,6 +14,7 @@ hardware would be.
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 
@@ -93,9 +94,28 @@ def bar(name, asks, figure, holds):
     return {"name": name, "asks": asks, "figure": figure, "holds": holds}
 
 
+def in_rounds(row, which):
+    """A row as if only these rounds had been: every second one, from the first (0) or the second (1) on."""
+    return row | {"value": statistics.median(row["rounds"][which::2])}
+
+
+def slower_than_fastest(group):
+    """By how much what is chosen is slower than the fastest way. Half of the rounds say which that is, and the other
+    half compare the two, so that no way is the fastest by luck."""
+    first = {scheme: in_rounds(row, 0) for scheme, row in group.items()}
+    return slower_than(group, fastest(first)["scheme"])
+
+
+def slower_than(group, scheme):
+    """In the median of the rounds of the second half; each round is a comparison of its own."""
+    chosen, other = (group[which]["rounds"][1::2] for which in ("chosen", scheme))
+    is_rate = group[scheme]["measure"] == "bandwidth"
+    return statistics.median(b / a if is_rate else a / b for a, b in zip(chosen, other, strict=True))
+
+
 def chosen_bar(measured, fabric):
     pairs = [
-        (times_slower(group["chosen"], fastest(group)), measure, columns)
+        (slower_than_fastest(group), measure, columns)
         for measure in ("latency", "bandwidth")
         for columns, group in groups(measured, "usual", measure)
     ]
@@ -112,7 +132,7 @@ def chosen_bar(measured, fabric):
 def packed_bar(measured, fabric):
     """Packed in one piece is what the MPI library would carry."""
     pairs = [
-        (times_slower(group["chosen"], group["packed"]), measure, columns)
+        (slower_than(group, "packed"), measure, columns)
         for measure in ("latency", "bandwidth")
         for columns, group in groups(measured, "usual", measure)
     ]
@@ -127,9 +147,7 @@ def packed_bar(measured, fabric):
 
 def posts_of(row):
     """Wu et al.'s arithmetic: blocks by the gather limit, in each segment; one write for each block (Multi-W)."""
-    page, least, most = 4096, 8 << 10, 128 << 10
-    bytes_, block = row["bytes"], row["bytes"] / BLOCKS
-    segment = bytes_ if bytes_ < 16 << 10 else min(max(math.ceil(bytes_ / 8 / page) * page, least), most)
+    bytes_, block, segment = row["bytes"], row["bytes"] / BLOCKS, row["segment"]
     segments = math.ceil(bytes_ / segment)
     if row["scheme"] == "multi-write":
         return BLOCKS
@@ -199,8 +217,8 @@ def bounds_of(measured):
 def main():
     parser = _arguments.parser(__doc__)
     parser.add_argument("--fabric", action="append", help="verbs, or a provider of libfabric (tcp and shm)")
-    parser.add_argument("--repetitions", type=int, default=31, metavar="N", help="ping-pongs a row (31)")
-    parser.add_argument("--messages", type=int, default=50, metavar="N", help="messages a row of bandwidth (50)")
+    parser.add_argument("--repetitions", type=int, default=61, metavar="N", help="ping-pongs a row (61)")
+    parser.add_argument("--messages", type=int, default=310, metavar="N", help="messages a row of bandwidth (310)")
     parser.add_argument("--ranks", type=int, default=8, metavar="N", help="ranks of the exchange (8)")
     options = parser.parse_args()
     build = options.build.resolve()

@@ -131,7 +131,7 @@ extern "C" gapless_status gapless_transfer_predict_fabric(const gapless_type* ty
     const rdma::Blocks blocks = rdma::blocks_of(description.facts, *description.layout, {count, description.extent});
     const rdma::Options options;
     const rdma::Ends ends{blocks, blocks, software_limits,
-                          rdma::segment_bytes_for(blocks.bytes, options.segment_bytes)};
+                          rdma::segment_bytes_for(blocks.bytes, options.segment_bytes, options.profile)};
     const bool is_empty = blocks.bytes == 0;
     const auto set = [&](gapless_prediction& prediction, transfer::Scheme scheme, double ns, bool is_chosen) {
       const double shown = is_empty ? std::nan("") : ns;

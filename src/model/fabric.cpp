@@ -43,10 +43,16 @@ double registration_ns(const FabricProfile& profile, const FabricMessage& messag
   return message.registers_each ? profile.registration_ns + side.reach / page * profile.registered_page_ns : 0;
 }
 
-/// Steps that overlap segment by segment: the slowest, and the others once.
-double overlapped_ns(const FabricMessage& message, double pack, double move, double unpack) noexcept {
-  const double slowest = std::max({pack, move, unpack});
-  return slowest + (pack + move + unpack - slowest) / segments(message);
+/// Steps of which segments are under way at the same time: as much as the fabric lets overlap of all but the slowest.
+double overlapped_ns(const FabricProfile& profile, const FabricMessage& message, double pack, double move,
+                     double unpack) noexcept {
+  const double all = pack + move + unpack, slowest = std::max({pack, move, unpack});
+  return all - profile.overlap * (all - slowest) * (1 - 1 / segments(message));
+}
+
+/// Where an immediate may overtake the writes before it, the last of them is waited for before the receiver is told.
+double telling_ns(const FabricProfile& profile, const FabricMessage& message) noexcept {
+  return message.is_ordered ? 0 : profile.notification_ns;
 }
 
 }  // namespace
@@ -63,25 +69,29 @@ FabricProfile fabric_profile(std::string_view fabric, Pair pair, std::span<const
   if (found == measured.end()) return profile;
   profile.read_byte_ns *= found->byte_ns / profile.byte_ns;
   profile.byte_ns = found->byte_ns;
-  profile.operation_ns = profile.notification_ns = found->operation_ns;
+  profile.operation_ns = found->operation_ns;
+  profile.notification_ns = found->notification_ns;
+  profile.copied_byte_ns = found->copied_byte_ns;
+  profile.overlap = std::clamp(found->overlap, 0.0, 1.0);
+  profile.handshake_ns = found->handshake_ns;
   return profile;
 }
 
 double fabric_packed_ns(const FabricProfile& profile, const FabricMessage& message) noexcept {
   return copy_ns(profile, message, message.sender) +
          write_ns(profile, message, operations_of(message.bytes, message.operation_bytes)) +
-         copy_ns(profile, message, message.receiver);
+         telling_ns(profile, message) + copy_ns(profile, message, message.receiver);
 }
 
 double fabric_pipelined_ns(const FabricProfile& profile, const FabricMessage& message) noexcept {
   const double operations = operations_of(message.bytes, most_in_segments(message));
-  return overlapped_ns(message, copy_ns(profile, message, message.sender), write_ns(profile, message, operations),
-                       copy_ns(profile, message, message.receiver));
+  return overlapped_ns(profile, message, copy_ns(profile, message, message.sender),
+                       write_ns(profile, message, operations), copy_ns(profile, message, message.receiver));
 }
 
 double gather_write_ns(const FabricProfile& profile, const FabricMessage& message) noexcept {
   const double operations = operations_of(message, message.sender, message.gather_entries, most_in_segments(message));
-  return overlapped_ns(message, 0, write_ns(profile, message, operations),
+  return overlapped_ns(profile, message, 0, write_ns(profile, message, operations),
                        copy_ns(profile, message, message.receiver)) +
          registration_ns(profile, message, message.sender);
 }
@@ -89,7 +99,8 @@ double gather_write_ns(const FabricProfile& profile, const FabricMessage& messag
 double scatter_read_ns(const FabricProfile& profile, const FabricMessage& message) noexcept {
   const double operations =
       operations_of(message, message.receiver, message.scatter_entries, most_in_segments(message));
-  return overlapped_ns(message, copy_ns(profile, message, message.sender), read_ns(profile, message, operations), 0) +
+  return overlapped_ns(profile, message, copy_ns(profile, message, message.sender),
+                       read_ns(profile, message, operations), 0) +
          registration_ns(profile, message, message.receiver);
 }
 
@@ -98,8 +109,14 @@ double multi_write_ns(const FabricProfile& profile, const FabricMessage& message
   const double most = message.operation_bytes;
   const double operations = std::max(operations_of(message, message.receiver, 1, most),
                                      operations_of(message, message.sender, message.gather_entries, most));
-  return write_ns(profile, message, operations) + registration_ns(profile, message, message.sender) +
-         registration_ns(profile, message, message.receiver);
+  return write_ns(profile, message, operations) + telling_ns(profile, message) +
+         registration_ns(profile, message, message.sender) + registration_ns(profile, message, message.receiver);
+}
+
+double best_segments(const FabricProfile& profile, double bytes) noexcept {
+  // Of n segments, n operations and an n-th of what is hidden remain.
+  const double hidden = profile.overlap * 2 * bytes * profile.copied_byte_ns;
+  return std::max(1.0, std::sqrt(hidden / profile.operation_ns));
 }
 
 double most_gathering_writes(const FabricMessage& message) noexcept {

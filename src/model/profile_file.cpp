@@ -148,10 +148,11 @@ void check_machine(const json& profile, const Machine& machine) {
   }
 }
 
-double cost_of(const json& object, const char* name) {
+double cost_of(const json& object, const char* name, bool may_be_nothing = false) {
   const json& value = member(object, name);
-  const double ns = value.is_number() ? value.get<double>() : 0;
-  if (!std::isfinite(ns) || ns <= 0) throw ProfileError(std::string("its \"") + name + "\" is no time");
+  const double ns = value.is_number() ? value.get<double>() : -1;
+  if (!std::isfinite(ns) || ns < 0 || (ns == 0 && !may_be_nothing))
+    throw ProfileError(std::string("its \"") + name + "\" is no time");
   return ns;
 }
 
@@ -209,7 +210,9 @@ std::vector<MeasuredFabric> parse_fabrics(std::string_view text, const Machine& 
     for (const json& each : *fabrics) {
       if (!each.is_object()) throw ProfileError("one of its fabrics is none");
       const auto pair = static_cast<Pair>(index_of(each, "pair", pair_names));
-      measured.push_back({text_of(each, "fabric"), pair, cost_of(each, "operation_ns"), cost_of(each, "byte_ns")});
+      measured.push_back({text_of(each, "fabric"), pair, cost_of(each, "operation_ns"), cost_of(each, "byte_ns"),
+                          cost_of(each, "notification_ns"), cost_of(each, "copied_byte_ns"),
+                          cost_of(each, "overlap", true), cost_of(each, "handshake_ns", true)});
     }
     return measured;
   } catch (const json::exception&) {

@@ -5,7 +5,7 @@
 //                "bytes": […], "block": […], "row_blocks": […], "ns": [[[12.5, null], …], …]}, …]}
 //
 // Where it was measured with a fabric: "fabrics": [{"fabric": "tcp", "pair": "same node", "operation_ns": 5000,
-// "byte_ns": 0.4}, …].
+// "byte_ns": 0.4, "notification_ns": 5000, "copied_byte_ns": 0.1, "overlap": 0.5, "handshake_ns": 40000}, …].
 //
 // A quantity is message, pack, unpack or move, or start, which has one time ("ns": 300) and no axes.
 #pragma once

@@ -71,15 +71,19 @@ TEST(ProfileFile, HasCostsOfFabricsByPair) {
   std::string text = profile(both);
   EXPECT_TRUE(model::parse_fabrics(text, here).empty());
   text.insert(text.size() - 1, R"(, "fabrics": [{"fabric": "tcp", "pair": "other node", "operation_ns": 20000, )"
-                               R"("byte_ns": 0.8}])");
+                               R"("byte_ns": 0.8, "notification_ns": 9000, "copied_byte_ns": 0.2, "overlap": 0.25, )"
+                               R"("handshake_ns": 0}])");
   const auto measured = model::parse_fabrics(text, here);
   const model::FabricProfile built_in = model::fabric_profile("tcp");
   const model::FabricProfile used = model::fabric_profile("tcp", Pair::other_node, measured);
   EXPECT_EQ(used.operation_ns, 20000);
-  EXPECT_EQ(used.notification_ns, 20000);
+  EXPECT_EQ(used.notification_ns, 9000);
+  EXPECT_EQ(used.copied_byte_ns, 0.2);
+  EXPECT_EQ(used.overlap, 0.25);
+  EXPECT_EQ(used.handshake_ns, 0);
   EXPECT_EQ(used.byte_ns, 0.8);
   EXPECT_NEAR(used.read_byte_ns / used.byte_ns, built_in.read_byte_ns / built_in.byte_ns, 1e-9);
-  EXPECT_EQ(used.copied_byte_ns, built_in.copied_byte_ns);
+  EXPECT_EQ(used.copied_block_ns, built_in.copied_block_ns);
   EXPECT_EQ(model::fabric_profile("tcp", Pair::same_node, measured).operation_ns, built_in.operation_ns);
   EXPECT_EQ(model::fabric_profile("shm", Pair::other_node, measured).operation_ns, model::shm_profile.operation_ns);
 }
@@ -93,6 +97,11 @@ TEST(ProfileFile, FabricsThatMakeNoSenseAreRefused) {
             "its \"operation_ns\" is no time");
   EXPECT_EQ(fault_of_fabrics(R"([{"fabric": "tcp", "pair": "same node", "operation_ns": 5, "byte_ns": "x"}])"),
             "its \"byte_ns\" is no time");
+  const std::string costs = R"([{"fabric": "tcp", "pair": "same node", "operation_ns": 5, "byte_ns": 1, )"
+                            R"("notification_ns": 5, "copied_byte_ns": 1, )";
+  EXPECT_EQ(fault_of_fabrics(costs + R"("overlap": 0, "handshake_ns": 0}])"), "");
+  EXPECT_EQ(fault_of_fabrics(costs + R"("overlap": -0.5, "handshake_ns": 0}])"), "its \"overlap\" is no time");
+  EXPECT_EQ(fault_of_fabrics(costs + R"("overlap": 0}])"), "it has no \"handshake_ns\"");
 }
 
 TEST(ProfileFile, SchemesThatAreNotKnownHereArePassedOver) {

@@ -208,11 +208,34 @@ def test_slots_and_direct_are_measured_where_they_go():
     assert not {"fabric-pipelined", "multi-write"} & {cell[2] for cell in cells}
 
 
-def test_a_fabric_costs_what_its_messages_do():
-    costs = worker.fabric_costs(lambda size, block: 30_000 + 7_000 * (size // block) + 0.5 * size)
-    assert costs == {"operation_ns": pytest.approx(7_000), "byte_ns": pytest.approx(0.5)}
-    # noise never makes a cost that a profile would be refused for
-    assert worker.fabric_costs(lambda size, block: 1000.0) == {"operation_ns": 1.0, "byte_ns": 0.001}
+@pytest.mark.parametrize("told", [0, 9_000])
+@pytest.mark.parametrize("overlap", [0, 0.5, 1])
+def test_a_fabric_costs_what_its_messages_do(told, overlap):
+    def copy(size, _):
+        return 0.25 * size
+
+    def message(scheme, size, block):
+        if scheme == "multi-write":
+            return 30_000 + 7_000 * (size // block) + 0.5 * size + told
+        segments = -(-size // (128 << 10))
+        copies = 2 * copy(size, block)
+        return 30_000 + 7_000 * segments + 0.5 * size + copies * (1 - overlap * (1 - 1 / segments))
+
+    costs = worker.fabric_costs(message, copy)
+    assert costs["operation_ns"] == pytest.approx(7_000)
+    assert costs["byte_ns"] == pytest.approx(0.5)
+    assert costs["copied_byte_ns"] == pytest.approx(0.25)
+    assert costs["notification_ns"] == pytest.approx(max(told, 7_000))
+    assert costs["handshake_ns"] == pytest.approx(30_000)
+    assert costs["overlap"] == pytest.approx(overlap)
+
+
+def test_noise_never_makes_a_cost_that_a_profile_would_be_refused_for():
+    costs = worker.fabric_costs(lambda scheme, size, block: 1000.0, lambda size, block: 0.0)
+    assert costs["operation_ns"] == 1.0 <= costs["notification_ns"]
+    assert costs["byte_ns"] == costs["copied_byte_ns"] == 0.001
+    assert 0 <= costs["overlap"] <= 1
+    assert costs["handshake_ns"] >= 0
 
 
 def test_a_fabric_that_is_asked_for_is_measured_too(calibrate, tmp_path):
@@ -221,4 +244,6 @@ def test_a_fabric_that_is_asked_for_is_measured_too(calibrate, tmp_path):
         assert done.returncode == 0, done.stderr
         fabrics = json.loads((tmp_path / "profile.json").read_text())["fabrics"]
         assert [(each["fabric"], each["pair"]) for each in fabrics] == [("tcp", pair) for pair in pairs]
-        assert all(each["operation_ns"] > 0 and each["byte_ns"] > 0 for each in fabrics)
+        costs = ("operation_ns", "byte_ns", "notification_ns", "copied_byte_ns")
+        assert all(each[cost] > 0 for each in fabrics for cost in costs)
+        assert all(0 <= each["overlap"] <= 1 and each["handshake_ns"] >= 0 for each in fabrics)

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import socket
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -235,7 +236,7 @@ class Calibration:
         self.unfinished.unlink(missing_ok=True)
 
     def fabrics(self) -> dict:
-        """What an operation and a byte cost by the fabric that is asked for, from messages of which nobody copies."""
+        """What messages by the fabric that is asked for are made of."""
         fabric = os.environ.get("GAPLESS_FABRIC", "off")
         if fabric == "off":
             return {}
@@ -244,16 +245,20 @@ class Calibration:
             if memory != "host":
                 continue
 
-            def message(size, block, partner=partner):
-                command = ["host", "multi-write", [size, block, 1], 0, partner, FABRIC_TIMES]
+            def message(scheme, size, block, partner=partner):
+                command = ["host", scheme, [size, block, 1], 0, partner, FABRIC_TIMES]
                 times = []
                 for _ in range(FABRIC_SAMPLES):
                     self.measuring.broadcast(command)
                     times.append(self.measuring.message(*command))
-                return min(times)  # which nobody has disturbed
+                return statistics.median(times)
+
+            def copy(size, block):
+                shape = [size, block, 1]
+                return statistics.median(self.measuring.pack("packed", shape, False, 1) for _ in range(FABRIC_SAMPLES))
 
             before = self.measuring.posts()
-            costs = fabric_costs(message)
+            costs = fabric_costs(message, copy)
             # Where such processes do not use the fabric, the messages went another way.
             if self.measuring.posts() > before:
                 found.append({"fabric": fabric, "pair": pair, **costs})
@@ -279,13 +284,34 @@ class Calibration:
         return result
 
 
-def fabric_costs(message) -> dict[str, float]:
-    """`message(bytes, block)` says what a message takes by multi-write, which is an operation for each block."""
-    size, large, few, many = 64 << 10, 4 << 20, 4, 128
-    short_blocks = message(size, size // many)
-    operation = max((short_blocks - message(size, size // few)) / (many - few), 1.0)
-    byte = max((message(large, large // many) - short_blocks) / (large - size), 0.001)
-    return {"operation_ns": operation, "byte_ns": byte}
+def fabric_costs(message, copy) -> dict[str, float]:
+    """`message(scheme, bytes, block)` says what a message takes, `copy(bytes, block)` what packing takes.
+
+    Multi-write is an operation for each block and copies nothing, so that most costs are differences. Where its
+    receiver is told by an operation of its own, pipelined in one segment saves that. In eight segments pipelined takes
+    longer than as many operations by what remains of its copies.
+    """
+    size, large, small, few, many = 64 << 10, 1 << 20, 16 << 10, 4, 128
+    plain = message("multi-write", size, size // few)
+    operation = max((message("multi-write", size, size // many) - plain) / (many - few), 1.0)
+    byte = max((message("multi-write", large, large // few) - plain) / (large - size), 0.001)
+    copied_byte = max(copy(large, large // many) / large, 0.001)
+    told = message("multi-write", small, small // few) - (few - 1) * operation
+    untold = message("fabric-pipelined", small, small // few) - 2 * small * copied_byte
+    telling = max(told - untold, 0.0)
+    segments = 8
+    moved = plain - telling + (segments - few) * operation + (large - size) * byte
+    copies = 2 * large * copied_byte
+    remains = message("fabric-pipelined", large, large // many) - moved
+    overlap = (copies - remains) / (copies * (1 - 1 / segments))
+    return {
+        "operation_ns": operation,
+        "byte_ns": byte,
+        "notification_ns": max(telling, operation),
+        "copied_byte_ns": copied_byte,
+        "overlap": min(max(overlap, 0.0), 1.0),
+        "handshake_ns": max(plain - telling - few * operation - size * byte, 0.0),
+    }
 
 
 def key_of(cell: tuple) -> str:

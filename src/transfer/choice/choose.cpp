@@ -222,8 +222,10 @@ bool choose_fabric(const Buffer& buffer) noexcept {
   if (!rdma::is_wanted() || buffer.size() < rdma::least_bytes) return false;
   const int what = forced().load(std::memory_order_relaxed);
   if (what != no_scheme) return what >= static_cast<int>(Scheme::fabric_pipelined);
-  return rdma::is_sooner_than_packed(
-      rdma::blocks_of(buffer.type->facts, *buffer.type->layout, {buffer.count, buffer.type->extent}));
+  const double library_ns =
+      std::min(predict_message_ns(Scheme::native, buffer), predict_message_ns(Scheme::packed, buffer));
+  return rdma::is_sooner_than_others(
+      rdma::blocks_of(buffer.type->facts, *buffer.type->layout, {buffer.count, buffer.type->extent}), library_ns);
 }
 
 Scheme choose_packing(const Buffer& buffer) noexcept {

@@ -47,15 +47,17 @@ constexpr bool is_staged(Scheme scheme) noexcept {
 
 }  // namespace
 
-Message* Channel::receive(int peer, const Memory& memory, const Offer& offer, unsigned allowed) noexcept {
+Message* Channel::receive(int peer, const Memory& memory, const Offer& offer, unsigned allowed,
+                          std::optional<Scheme> first) noexcept {
   if (offer.blocks.bytes != memory.blocks.bytes) return nullptr;
   Message* message = open(peer, memory, Role::receiver);
   if (message == nullptr) return nullptr;
   message->offer_ = offer;
   const Ends ends{offer.blocks, memory.blocks, limits(),
-                  segment_bytes_for(offer.blocks.bytes, staging_.segment_bytes())};
+                  segment_bytes_for(offer.blocks.bytes, staging_.segment_bytes(), options_.profile)};
   for (; allowed != 0 && message->result_ == Result::under_way;) {
-    const Scheme scheme = choose(ends, options_.profile, allowed);
+    const Scheme scheme = first ? *first : choose(ends, options_.profile, allowed);
+    first.reset();
     if ((allowed >> static_cast<unsigned>(scheme) & 1) == 0) break;
     allowed &= ~(1u << static_cast<unsigned>(scheme));
     message->reply_ = {};

@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "fabric/remote/registration_cache.hpp"
 #include "model/fabric.hpp"
@@ -56,10 +57,11 @@ class Channel {
 
   /// A message to a peer of the endpoint; null if there are too many. Its offer goes to the receiver.
   Message* send(int peer, const Memory& memory) noexcept;
-  /// The receiver's side: of the schemes that `allowed` (bits by Scheme) has and that can be had, the one with the
-  /// least predicted time; its reply goes to the sender. Null: nothing is free now, or what that scheme takes will be
-  /// given back by others, try again after progress. `memory` has exactly the size of the offer.
-  Message* receive(int peer, const Memory& memory, const Offer& offer, unsigned allowed = ~0u) noexcept;
+  /// The receiver's side: of the schemes that `allowed` (bits by Scheme) has and that can be had, the `first` or else
+  /// the one with the least predicted time; its reply goes to the sender. Null: nothing is free now, or what that
+  /// scheme takes will be given back by others, try again after progress. `memory` has exactly the size of the offer.
+  Message* receive(int peer, const Memory& memory, const Offer& offer, unsigned allowed = ~0u,
+                   std::optional<Scheme> first = std::nullopt) noexcept;
   /// The receiver's side of a message that is not wanted: it is over, and its mail tells the sender. Null if there are
   /// too many.
   Message* decline(int peer, const Offer& offer) noexcept;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "transfer/rdma/scheme.hpp"
 
@@ -22,11 +23,13 @@ const Base& of(Scheme scheme) noexcept {
   }
 }
 
-std::uint64_t segment_bytes_for(std::uint64_t bytes, std::uint64_t most) noexcept {
+std::uint64_t segment_bytes_for(std::uint64_t bytes, std::uint64_t most, const model::FabricProfile& profile) noexcept {
   constexpr std::uint64_t page = 4096, one_segment = 16 << 10;
+  constexpr double most_segments = 8;
   if (bytes < one_segment) return std::min(most, std::max<std::uint64_t>(bytes, 1));
-  const std::uint64_t eighth = (bytes / 8 + page - 1) / page * page;
-  return std::min(most, std::max<std::uint64_t>(eighth, 2 * page));
+  const double count = std::min(model::best_segments(profile, static_cast<double>(bytes)), most_segments);
+  const auto part = static_cast<std::uint64_t>(static_cast<double>(bytes) / std::round(count));
+  return std::min(most, std::max((part + page - 1) / page * page, 2 * page));
 }
 
 model::FabricMessage message_of(const Ends& ends) noexcept {
@@ -40,7 +43,8 @@ model::FabricMessage message_of(const Ends& ends) noexcept {
           .operation_bytes = static_cast<double>(ends.limits.operation_bytes),
           .gather_entries = static_cast<double>(ends.limits.gather_entries),
           .scatter_entries = static_cast<double>(ends.limits.scatter_entries),
-          .registers_each = !ends.limits.follows_mappings};
+          .registers_each = !ends.limits.follows_mappings,
+          .is_ordered = ends.limits.is_ordered};
 }
 
 Scheme choose(const Ends& ends, const model::FabricProfile& profile, unsigned allowed) noexcept {
@@ -59,9 +63,16 @@ Scheme choose(const Ends& ends, const model::FabricProfile& profile, unsigned al
 
 std::optional<Scheme> choose_beside_packed(const Ends& ends, const model::FabricProfile& profile) noexcept {
   const Scheme best = choose(ends, profile);
-  const bool is_sooner =
-      of(best).applies(ends) && of(best).predict_ns(ends, profile) < model::fabric_packed_ns(profile, message_of(ends));
+  const double packed_ns = model::fabric_packed_ns(profile, message_of(ends));
+  const bool is_sooner = of(best).applies(ends) && of(best).predict_ns(ends, profile) < packed_ns;
   return is_sooner ? std::optional(best) : std::nullopt;
+}
+
+bool is_sooner_than_others(const Ends& ends, const model::FabricProfile& profile, double others_ns) noexcept {
+  const bool are_measured = std::isfinite(others_ns) && profile.handshake_ns > 0;
+  if (!are_measured) return choose_beside_packed(ends, profile).has_value();
+  const Base& best = of(choose(ends, profile));
+  return best.applies(ends) && profile.handshake_ns + best.predict_ns(ends, profile) < others_ns;
 }
 
 }  // namespace gapless::transfer::rdma

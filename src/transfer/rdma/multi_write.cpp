@@ -144,7 +144,8 @@ class MultiWrite final : public Base {
                                              region->address, region->key};
     }
     reply.memory = reinterpret_cast<std::uintptr_t>(message.memory_.origin);
-    reply.segment_bytes = segment_bytes_for(message.memory_.blocks.bytes, message.channel_.staging().segment_bytes());
+    reply.segment_bytes = segment_bytes_for(message.memory_.blocks.bytes, message.channel_.staging().segment_bytes(),
+                                            message.channel_.options().profile);
     reply.window = 1;
     return Result::under_way;
   }

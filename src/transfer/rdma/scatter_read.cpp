@@ -84,7 +84,8 @@ class ScatterRead final : public Base {
                                       options.most_sender_regions)) {
       return Result::refused;
     }
-    reply.segment_bytes = segment_bytes_for(message.memory_.blocks.bytes, message.offer_.pool.segment_bytes);
+    reply.segment_bytes =
+        segment_bytes_for(message.memory_.blocks.bytes, message.offer_.pool.segment_bytes, options.profile);
     reply.window =
         static_cast<std::uint32_t>(std::min<std::size_t>({options.window, most_window, message.segment_count()}));
     for (std::uint32_t place = 0; place < reply.window; ++place) message.slots_[place].segment = place;

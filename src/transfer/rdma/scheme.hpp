@@ -46,9 +46,9 @@ extern const Base& multi_write;
 
 const Base& of(Scheme scheme) noexcept;
 
-/// Bytes of a segment of a message: at least two segments from 16 KiB on (Wu et al., 2003, 7.2), none longer than
-/// `most`.
-std::uint64_t segment_bytes_for(std::uint64_t bytes, std::uint64_t most) noexcept;
+/// Bytes of a segment of a message: from 16 KiB on (Wu et al., 2003, 7.2) as many segments as the model says, eight if
+/// that many hide more than they take, none longer than `most`.
+std::uint64_t segment_bytes_for(std::uint64_t bytes, std::uint64_t most, const model::FabricProfile& profile) noexcept;
 
 /// The scheme with the least predicted time, of those that apply and are `allowed` (bits by Scheme). Pipelined where
 /// there is none.
@@ -57,5 +57,9 @@ Scheme choose(const Ends& ends, const model::FabricProfile& profile, unsigned al
 /// The same where the sender may also pack all of it and leave the bytes to the MPI library: none where that is
 /// predicted to be as soon as any scheme that applies.
 std::optional<Scheme> choose_beside_packed(const Ends& ends, const model::FabricProfile& profile) noexcept;
+
+/// Is one of the schemes sooner than the library's ways, of which the soonest takes `others_ns` from the call to the
+/// last byte? Where that is not measured (not finite), or the handshake is not: sooner than packed, as predicted.
+bool is_sooner_than_others(const Ends& ends, const model::FabricProfile& profile, double others_ns) noexcept;
 
 }  // namespace gapless::transfer::rdma

@@ -12,7 +12,8 @@ using State = WindowSlot::State;
 Result lend(Message& message) noexcept {
   Staging& staging = message.channel_.staging();
   Reply& reply = message.reply_;
-  reply.segment_bytes = segment_bytes_for(message.memory_.blocks.bytes, staging.segment_bytes());
+  reply.segment_bytes =
+      segment_bytes_for(message.memory_.blocks.bytes, staging.segment_bytes(), message.channel_.options().profile);
   const std::size_t wanted =
       std::min<std::size_t>({message.channel_.options().window, most_window, message.segment_count()});
   for (reply.window = 0; reply.window < wanted; ++reply.window) {

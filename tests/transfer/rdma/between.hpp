@@ -23,7 +23,7 @@ class Side {
     wire_.get_bytes(theirs, [] {});
     EXPECT_EQ(endpoint_->connect(peer_, theirs), fabric::Status::ok);
     wire_.meet([] {});
-    channel_ = std::make_unique<Channel>(*endpoint_, options);
+    channel_ = std::make_unique<Channel>(*endpoint_, in_segments(options));
     EXPECT_TRUE(channel_->ok());
     wire_.meet([this] { channel_->progress(); });
   }
@@ -111,7 +111,8 @@ inline void columns_by_every_scheme(Side& side) {
         EXPECT_EQ(count, static_cast<std::uint64_t>(rows));
       } else {
         // By Wu et al.'s arithmetic, a segment at a time.
-        const auto total = static_cast<std::uint64_t>(rows * length), segment = segment_bytes_for(total, 128 << 10);
+        const auto total = static_cast<std::uint64_t>(rows * length),
+                   segment = segment_bytes_for(total, 128 << 10, side.channel().options().profile);
         const std::uint64_t entries =
             scheme == Scheme::gather_write ? side.limits().gather_entries : side.limits().scatter_entries;
         std::uint64_t expected = 0;

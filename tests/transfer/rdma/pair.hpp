@@ -62,6 +62,13 @@ inline Sample vector_sample(Offset blocks, Offset length, Offset stride) {
   return sample;
 }
 
+/// The same, with messages of as many segments as there may be.
+inline Options in_segments(Options options) {
+  options.profile.overlap = 1;
+  options.profile.operation_ns = 100;
+  return options;
+}
+
 class Pair {
  public:
   explicit Pair(const fabric::LoopbackShape& shape = {}, const Options& options = {})
@@ -70,8 +77,8 @@ class Pair {
     right_peer = right.open_peer();
     EXPECT_EQ(left.connect(left_peer, right.local_address(right_peer)), fabric::Status::ok);
     EXPECT_EQ(right.connect(right_peer, left.local_address(left_peer)), fabric::Status::ok);
-    sender = std::make_unique<Channel>(left, options);
-    receiver = std::make_unique<Channel>(right, options);
+    sender = std::make_unique<Channel>(left, in_segments(options));
+    receiver = std::make_unique<Channel>(right, in_segments(options));
     EXPECT_TRUE(sender->ok() && receiver->ok());
   }
 

@@ -1,6 +1,8 @@
 // Which scheme is chosen, by the blocks of both sides (Wu et al., 2003, section 6), and the segments of a message.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "transfer/rdma/scheme.hpp"
 
 namespace gapless::transfer::rdma {
@@ -15,11 +17,12 @@ model::FabricProfile hardware() {
   profile.byte_ns = 0.05;
   profile.read_byte_ns = 0.07;
   profile.notification_ns = 1500;
+  profile.overlap = 1;
   return profile;
 }
 
 Ends ends(const Blocks& sender, const Blocks& receiver, std::size_t entries = 30) {
-  Ends result{sender, receiver, {}, segment_bytes_for(sender.bytes, 128 << 10)};
+  Ends result{sender, receiver, {}, segment_bytes_for(sender.bytes, 128 << 10, hardware())};
   result.limits = {.gather_entries = entries,
                    .scatter_entries = entries,
                    .operation_bytes = 1 << 30,
@@ -91,6 +94,7 @@ model::FabricProfile round_figures() {
   profile.copied_block_ns = 0;
   profile.registration_ns = 1500;
   profile.registered_page_ns = 60;
+  profile.overlap = 1;
   return profile;
 }
 
@@ -168,19 +172,80 @@ TEST(Crossover, ByThePagesToRegister) {
   EXPECT_EQ(way(both), Scheme::pipelined);
 }
 
+TEST(Crossover, WithoutOverlapMoreSegmentsOnlyTakeMoreOperations) {
+  model::FabricProfile profile = round_figures();
+  profile.operation_ns = 20000;
+  EXPECT_EQ(way(in_blocks(countless, countless), profile), Scheme::pipelined);
+  profile.overlap = 0.5;  // of 367 us that 8 segments hide with 1, and 140 us that they take
+  EXPECT_EQ(way(in_blocks(countless, countless), profile), Scheme::pipelined);
+  profile.overlap = 0.35;
+  EXPECT_EQ(way(in_blocks(countless, countless), profile), packed_whole);
+}
+
+TEST(Crossover, WithoutOrderPackedTakesANotification) {
+  Ends both = in_blocks(countless, countless, 12 << 10);
+  EXPECT_EQ(way(both), packed_whole);  // one segment, which takes as long
+  both.limits.is_ordered = false;
+  EXPECT_EQ(way(both), Scheme::pipelined);
+  Ends few = in_blocks(1, 8, 64 << 10);
+  few.limits.gather_entries = few.limits.scatter_entries = 1;
+  model::FabricProfile profile = round_figures();
+  EXPECT_EQ(way(few, profile), Scheme::multi_write);
+  few.limits.is_ordered = false;
+  profile.notification_ns = 20000;
+  EXPECT_NE(way(few, profile), Scheme::multi_write);
+}
+
+TEST(Crossover, WhatIsMeasuredOfTheLibraryDecides) {
+  constexpr double not_measured = std::numeric_limits<double>::infinity();
+  model::FabricProfile profile = round_figures();
+  const Ends both = in_blocks(8, 8);  // multi-write, which takes 8 operations and 104 858 ns
+  EXPECT_TRUE(is_sooner_than_others(both, profile, not_measured));
+  EXPECT_TRUE(is_sooner_than_others(both, profile, 1)) << "without a handshake there is nothing to compare";
+  profile.handshake_ns = 30000;
+  EXPECT_TRUE(is_sooner_than_others(both, profile, not_measured));
+  EXPECT_TRUE(is_sooner_than_others(both, profile, 142'900));
+  EXPECT_FALSE(is_sooner_than_others(both, profile, 142'800));
+  profile.operation_ns = 200000;  // packed in one piece is predicted to be sooner, and is not
+  EXPECT_FALSE(is_sooner_than_others(both, profile, not_measured));
+  EXPECT_TRUE(is_sooner_than_others(both, profile, 1e8));
+  Ends none = both;
+  none.limits.has_immediates = false;
+  EXPECT_FALSE(is_sooner_than_others(none, profile, 1e8));
+}
+
 TEST(Crossover, WithoutImmediatesAllIsPacked) {
   Ends both = in_blocks(8, 8);
   both.limits.has_immediates = false;
   EXPECT_EQ(way(both), packed_whole);
 }
 
-TEST(Choice, MessagesHaveTwoSegmentsFrom16KiBOn) {
-  EXPECT_EQ(segment_bytes_for(1, 128 << 10), 1u);
-  EXPECT_EQ(segment_bytes_for(16383, 128 << 10), 16383u);
-  EXPECT_EQ(segment_bytes_for(16384, 128 << 10), 8192u);
-  EXPECT_EQ(segment_bytes_for(1 << 20, 128 << 10), 128u << 10);
-  EXPECT_EQ(segment_bytes_for(std::uint64_t{1} << 40, 128 << 10), 128u << 10);
-  EXPECT_EQ(segment_bytes_for(16383, 4096), 4096u);
+TEST(Choice, MessagesHaveSegmentsFrom16KiBOn) {
+  const auto segment_bytes = [](std::uint64_t bytes, std::uint64_t most) {
+    return segment_bytes_for(bytes, most, hardware());
+  };
+  EXPECT_EQ(segment_bytes(1, 128 << 10), 1u);
+  EXPECT_EQ(segment_bytes(16383, 128 << 10), 16383u);
+  EXPECT_EQ(segment_bytes(16384, 128 << 10), 8192u);
+  EXPECT_EQ(segment_bytes(1 << 20, 128 << 10), 128u << 10);
+  EXPECT_EQ(segment_bytes(std::uint64_t{1} << 40, 128 << 10), 128u << 10);
+  EXPECT_EQ(segment_bytes(16383, 4096), 4096u);
+}
+
+TEST(Choice, MessagesHaveAsManySegmentsAsPay) {
+  model::FabricProfile profile = hardware();
+  const auto segments_of_96_kib = [&] {
+    constexpr std::uint64_t bytes = 96 << 10;
+    return bytes / segment_bytes_for(bytes, 128 << 10, profile);
+  };
+  // Both copies take 19 661 ns: n segments leave an n-th of that, and take n operations.
+  EXPECT_EQ(segments_of_96_kib(), 8u);
+  profile.operation_ns = 2185;
+  EXPECT_EQ(segments_of_96_kib(), 3u);
+  profile.overlap = 0.26;
+  EXPECT_EQ(segments_of_96_kib(), 2u);  // the root of 2.34 is 1.53
+  profile.overlap = 0;
+  EXPECT_EQ(segments_of_96_kib(), 1u);
 }
 
 TEST(Choice, ImmediatesSayWhatWasMeant) {

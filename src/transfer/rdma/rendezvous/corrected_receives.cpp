@@ -1,5 +1,7 @@
 #include "transfer/rdma/rendezvous/corrected_receives.hpp"
 
+#include <limits>
+
 namespace gapless::transfer::rdma {
 namespace {
 
@@ -15,35 +17,44 @@ std::uint64_t key_of(const Ends& ends, const void* layout, int rank) noexcept {
   return mix(key, static_cast<std::uint64_t>(rank)) | 1;
 }
 
-constexpr unsigned bit(Scheme scheme) noexcept { return 1u << static_cast<unsigned>(scheme); }
-
 }  // namespace
 
 CorrectedReceives::Turn CorrectedReceives::next(const Ends& ends, const model::FabricProfile& profile,
                                                 const void* layout, int rank, unsigned allowed) noexcept {
   constexpr unsigned all = (1u << scheme_count) - 1;
+  allowed &= all;
   Turn turn;
-  turn.scheme = choose(ends, profile, allowed);
-  const unsigned others = allowed & all & ~bit(turn.scheme);
-  if (is_on_ && others != 0) {
-    turn.key = key_of(ends, layout, rank);
-    Kind& kind = kind_of(turn.key);
-    if (kind.key != turn.key || kind.predicted != turn.scheme) {
-      kind = {.key = turn.key, .predicted = turn.scheme, .other = choose(ends, profile, others)};
-    }
-    const model::Correction::Turn corrected = kind.correction.next();
-    turn.way = corrected.way;
-    turn.is_timed = corrected.is_timed;
-    if (turn.way == model::Correction::Way::other) turn.scheme = kind.other;
+  if (!is_on_ || (allowed & (allowed - 1)) == 0) {
+    turn.scheme = choose(ends, profile, allowed);
+    turn.predicted_ns = of(turn.scheme).predict_ns(ends, profile);
+    return turn;
   }
-  turn.predicted_ns = of(turn.scheme).predict_ns(ends, profile);
+  turn.key = key_of(ends, layout, rank);
+  Kind& kind = kind_of(turn.key);
+  if (kind.key != turn.key || kind.allowed != allowed) kind = begin(turn.key, ends, profile, allowed);
+  turn.trial = kind.trials.next();
+  turn.scheme = static_cast<Scheme>(turn.trial.way);
+  turn.is_usual = turn.trial.way == kind.trials.in_use();
+  turn.predicted_ns = kind.predicted_ns[turn.trial.way];
   return turn;
 }
 
+CorrectedReceives::Kind CorrectedReceives::begin(std::uint64_t key, const Ends& ends,
+                                                 const model::FabricProfile& profile, unsigned allowed) noexcept {
+  Kind kind{.key = key, .allowed = allowed};
+  for (std::size_t i = 0; i < scheme_count; ++i) {
+    const Base& scheme = of(static_cast<Scheme>(i));
+    const bool is_there = (allowed >> i & 1) != 0 && scheme.applies(ends);
+    kind.predicted_ns[i] = is_there ? scheme.predict_ns(ends, profile) : std::numeric_limits<double>::infinity();
+  }
+  kind.trials = model::Trials(kind.predicted_ns);
+  return kind;
+}
+
 void CorrectedReceives::note(const Turn& turn, double ns) noexcept {
-  if (!turn.is_timed) return;
+  if (turn.key == 0 || !turn.trial.is_timed) return;
   Kind& kind = kind_of(turn.key);
-  if (kind.key == turn.key) kind.correction.note(turn.way, static_cast<float>(ns));
+  if (kind.key == turn.key) kind.trials.note(turn.trial, static_cast<float>(ns));
 }
 
 }  // namespace gapless::transfer::rdma

@@ -44,15 +44,17 @@ Message* Transfers::choose_and_receive(Peer& peer, Transfer& transfer) noexcept 
     allowed &= ~(1u << static_cast<unsigned>(Scheme::multi_write));
   if (forced == ~0u && !transfer.turn) {
     const Ends ends{transfer.offer.blocks, transfer.memory.blocks, channel_->limits(),
-                    segment_bytes_for(transfer.offer.blocks.bytes, channel_->staging().segment_bytes())};
+                    segment_bytes_for(transfer.offer.blocks.bytes, channel_->staging().segment_bytes(),
+                                      channel_->options().profile)};
     transfer.turn =
         corrected_.next(ends, channel_->options().profile, transfer.memory.layout.get(), transfer.rank, allowed);
   }
-  // What is on trial is tried or not; what is predicted to be the best may have to give way to the next best.
-  const bool is_other = transfer.turn && transfer.turn->way == model::Correction::Way::other;
-  const unsigned first = is_other ? 1u << static_cast<unsigned>(transfer.turn->scheme) : allowed;
-  Message* message = channel_->receive(peer.index, transfer.memory, transfer.offer, first);
-  if (message == nullptr && (first & always) == 0)
+  // What is on trial is tried or not; the usual scheme may have to give way to the next best.
+  const bool is_trial = transfer.turn && !transfer.turn->is_usual;
+  const unsigned offered = is_trial ? 1u << static_cast<unsigned>(transfer.turn->scheme) : allowed;
+  const auto first = transfer.turn ? std::optional(transfer.turn->scheme) : std::nullopt;
+  Message* message = channel_->receive(peer.index, transfer.memory, transfer.offer, offered, first);
+  if (message == nullptr && (offered & always) == 0)
     message = channel_->receive(peer.index, transfer.memory, transfer.offer, always);
   return message;
 }
@@ -152,11 +154,17 @@ void Transfers::finish(Transfer& transfer, Result result) noexcept {
   if (result == Result::ok && !transfer.is_declined) {
     record(counted_as(scheme), static_cast<std::size_t>(transfer.offer.blocks.bytes));
     transfer.taken.scheme = counted_as(scheme);
-    transfer.taken.ns = std::chrono::duration<double, std::nano>(Clock::now() - transfer.begun).count();
+    const Clock::time_point now = Clock::now();
+    const auto ns_since = [now](Clock::time_point then) {
+      return std::chrono::duration<double, std::nano>(now - then).count();
+    };
+    transfer.taken.ns = ns_since(transfer.begun);
     if (transfer.turn && transfer.turn->scheme == scheme) {
       transfer.taken.predicted_ns = transfer.turn->predicted_ns;
-      corrected_.note(*transfer.turn, transfer.taken.ns);
+      // Of messages that are under way at the same time, each takes what it ends later than the one before it.
+      corrected_.note(*transfer.turn, ns_since(std::max(transfer.begun, finished_)));
     }
+    finished_ = now;
     if (transfer.role == Role::receiver && scheme == Scheme::multi_write) {
       try {  // the sender has read that letter
         peer_of(transfer.rank)->layouts.told.insert(numbers_.number_of(transfer.memory.layout).number);

@@ -72,9 +72,9 @@ int own_rank() noexcept { return service.load()->rank(); }
 
 std::span<const std::byte> own_address() noexcept { return service.load()->address(); }
 
-bool is_sooner_than_packed(const Blocks& blocks) noexcept {
+bool is_sooner_than_others(const Blocks& blocks, double others_ns) noexcept {
   const Transfers* const all = service.load();
-  return all != nullptr && all->is_sooner_than_packed(blocks);
+  return all != nullptr && all->is_sooner_than_others(blocks, others_ns);
 }
 
 void EndTransfer::operator()(Transfer* transfer) const noexcept { service.load()->end(transfer); }

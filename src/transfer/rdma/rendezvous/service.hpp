@@ -47,9 +47,10 @@ std::uint64_t fabric_kind() noexcept;
 int own_rank() noexcept;
 std::span<const std::byte> own_address() noexcept;
 
-/// Would a message with such blocks at both sides arrive sooner by one of the schemes than packed, by the MPI library?
-/// As predicted; a sender knows no more of its receiver. False where no fabric is open.
-bool is_sooner_than_packed(const Blocks& blocks) noexcept;
+/// Would a message with such blocks at both sides arrive sooner by one of the schemes than by the MPI library? As
+/// predicted; a sender knows no more of its receiver. By the library the message takes `others_ns`, if that and the
+/// fabric are measured; else it is predicted packed, by a fabric like this one. False where no fabric is open.
+bool is_sooner_than_others(const Blocks& blocks, double others_ns) noexcept;
 
 /// One message under way.
 struct Transfer;

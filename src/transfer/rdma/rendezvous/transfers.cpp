@@ -67,10 +67,11 @@ bool Transfers::enlist(Transfer* transfer) noexcept try {
   return false;
 }
 
-bool Transfers::is_sooner_than_packed(const Blocks& blocks) const noexcept {
+bool Transfers::is_sooner_than_others(const Blocks& blocks, double others_ns) const noexcept {
   const Options& options = channel_->options();
-  const Ends ends{blocks, blocks, channel_->limits(), segment_bytes_for(blocks.bytes, options.segment_bytes)};
-  return choose_beside_packed(ends, options.profile).has_value();
+  const Ends ends{blocks, blocks, channel_->limits(),
+                  segment_bytes_for(blocks.bytes, options.segment_bytes, options.profile)};
+  return rdma::is_sooner_than_others(ends, options.profile, others_ns);
 }
 
 Transfer* Transfers::send(int rank, const Memory& memory) noexcept {

@@ -60,7 +60,7 @@ class Transfers {
   }
   int rank() const noexcept { return rank_; }
   std::span<const std::byte> address() const noexcept { return address_; }
-  bool is_sooner_than_packed(const Blocks& blocks) const noexcept;
+  bool is_sooner_than_others(const Blocks& blocks, double others_ns) const noexcept;
 
   Transfer* send(int rank, const Memory& memory) noexcept;
   Transfer* receive(int rank, std::span<const std::byte> address, const Offer& offer, const Memory* memory) noexcept;
@@ -99,6 +99,7 @@ class Transfers {
   LayoutNumbers numbers_;
   CorrectedReceives corrected_;
   std::vector<Transfer*> active_;
+  Clock::time_point finished_{};                ///< when the last message was over
   Clock::time_point looked_at_ = Clock::now();  ///< when peers were last looked for
   std::uint64_t copied_out_ = 0;
   int rank_;

@@ -1,0 +1,109 @@
+#include "model/trials.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gapless::model {
+
+float Trials::Compared::median() const noexcept {
+  const std::size_t known = std::min<std::size_t>(count, fewest);
+  if (known == 0) return 1;
+  std::array<float, fewest> sorted = last;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(known / 2);
+  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(known));
+  return *middle;
+}
+
+void Trials::Compared::add(float times) noexcept {
+  last[count % fewest] = times;
+  // What has wrapped still counts as enough.
+  count = count + 1 == 2 * fewest ? fewest : count + 1;
+}
+
+Trials::Trials(std::span<const double> predicted_ns) noexcept {
+  const auto known = predicted_ns.first(std::min(predicted_ns.size(), most_ways));
+  const auto least = std::ranges::min_element(known);
+  if (least == known.end()) return;
+  in_use_ = running_ = static_cast<std::uint8_t>(least - known.begin());
+  for (std::size_t way = 0; way < known.size(); ++way) {
+    if (way != in_use_ && std::isfinite(known[way]) && known[way] <= worth_trying * *least)
+      compared_[way].runs_until_trial = 2;
+  }
+}
+
+Trials::Turn Trials::next() noexcept {
+  if (begun_ == run) {
+    end_run();
+    begin_run();
+  }
+  const bool is_timed = ++begun_ > run / 2;
+  return {running_, is_timed, number_};
+}
+
+void Trials::note(const Turn& turn, float ns) noexcept {
+  if (turn.number != number_) return;  // its run is over
+  total_ns_ += ns;
+  ++noted_;
+}
+
+void Trials::begin_run() noexcept {
+  begun_ = noted_ = 0;
+  total_ns_ = 0;
+  ++number_;
+  const bool may_try = running_ == in_use_ && usual_ns_ > 0;
+  running_ = in_use_;
+  std::uint32_t fewest_comparisons = 0;
+  for (std::size_t way = 0; way < most_ways; ++way) {
+    std::uint32_t& left = compared_[way].runs_until_trial;
+    if (way == in_use_ || left == 0) continue;
+    if (left > 1) {
+      --left;
+    } else if (may_try && (running_ == in_use_ || compared_[way].count < fewest_comparisons)) {
+      running_ = static_cast<std::uint8_t>(way);
+      fewest_comparisons = compared_[way].count;
+    }
+  }
+}
+
+void Trials::end_run() noexcept {
+  const float ns = noted_ > 0 ? total_ns_ / static_cast<float>(noted_) : 0;
+  if (running_ != in_use_) {
+    tried_ = running_;
+    tried_ns_ = ns;
+    return;
+  }
+  const float before_ns = usual_ns_;
+  usual_ns_ = ns;
+  if (tried_ns_ > 0 && before_ns > 0 && ns > 0) {
+    compared_[tried_].add(tried_ns_ / std::min(before_ns, ns));
+    compare();
+  }
+  tried_ns_ = 0;
+}
+
+void Trials::compare() noexcept {
+  Compared& tried = compared_[tried_];
+  tried.runs_until_trial = runs_between(tried);
+  if (tried.count >= fewest && tried.median() < margin) leave_for(tried_);
+}
+
+void Trials::leave_for(std::uint8_t way) noexcept {
+  const float times = compared_[way].median();
+  for (Compared& each : compared_) {
+    for (float& last : each.last) last /= times;
+  }
+  compared_[way] = {};
+  compared_[in_use_] = {.runs_until_trial = 1};
+  in_use_ = way;
+  usual_ns_ = 0;
+}
+
+/// A trial takes so much longer than a run the usual way; spread over so many, all trials take a part in sixteen.
+std::uint32_t Trials::runs_between(const Compared& way) noexcept {
+  constexpr float share = 16 * (most_ways - 1), too_slow_to_hurry = 1.5F;
+  const float slower = way.median() - 1;
+  if (way.count < fewest && slower < too_slow_to_hurry - 1) return 1;
+  return static_cast<std::uint32_t>(std::clamp(slower * share, share / 2, static_cast<float>(most_runs)));
+}
+
+}  // namespace gapless::model

@@ -1,0 +1,119 @@
+// Which of several ways messages go, with times that are injected.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <deque>
+#include <limits>
+
+#include "model/trials.hpp"
+
+namespace gapless::tests {
+namespace {
+
+using model::Trials;
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+/// Messages of which one takes that long each way.
+struct Program {
+  Trials trials;
+  std::array<float, 3> ns;
+  std::array<int, 3> ways{};
+  double total_ns = 0;
+
+  void move(int count) {
+    for (int i = 0; i < count; ++i) {
+      const Trials::Turn turn = trials.next();
+      ++ways[turn.way];
+      total_ns += static_cast<double>(ns[turn.way]);
+      if (turn.is_timed) trials.note(turn, ns[turn.way]);
+    }
+  }
+};
+
+Trials predicted(double a, double b, double c) { return Trials(std::array{a, b, c}); }
+
+TEST(Trials, TheFirstMessagesGoAsPredicted) {
+  Program program{predicted(200, 100, 300), {100, 100, 100}};
+  program.move(2 * Trials::run);
+  EXPECT_EQ(program.ways[1], static_cast<int>(2 * Trials::run));
+}
+
+TEST(Trials, TheFastestIsFound) {
+  for (std::uint8_t fastest = 0; fastest < 3; ++fastest) {
+    Program program{predicted(200, 100, 300), {100, 100, 100}};
+    program.ns[fastest] = 80;
+    program.move(1000);
+    EXPECT_EQ(program.trials.in_use(), fastest);
+  }
+}
+
+TEST(Trials, AWayThatIsBarelyBetterIsNotTaken) {
+  Program program{predicted(200, 100, 300), {97, 100, 97}};
+  program.move(100000);
+  EXPECT_EQ(program.trials.in_use(), 1);
+}
+
+TEST(Trials, WhatHasBeenLeftIsTakenAgainWhenItIsBetter) {
+  Program program{predicted(100, 110, never), {100, 50, 0}};
+  program.move(2000);
+  ASSERT_EQ(program.trials.in_use(), 1);
+  program.ns = {20, 50, 0};
+  program.move(20000);
+  EXPECT_EQ(program.trials.in_use(), 0);
+}
+
+TEST(Trials, WhatIsPredictedToBeMuchSlowerOrIsNotThereIsNeverTried) {
+  Program program{predicted(100, 100 * Trials::worth_trying + 1, never), {100, 1, 1}};
+  program.move(100000);
+  EXPECT_EQ(program.ways[0], 100000);
+}
+
+TEST(Trials, TryingSlowWaysCostsLittle) {
+  for (const float times : {2.0F, 10.0F, 100.0F}) {
+    Program program{predicted(100, 110, 120), {100, 100 * times, 100 * times}};
+    program.move(10000);  // the first trials tell how slow they are
+    program.total_ns = 0;
+    program.ways = {};
+    program.move(10000000);
+    EXPECT_EQ(program.trials.in_use(), 0);
+    EXPECT_LT(program.total_ns / 10000000 / 100, 1 + 1.0 / 16 + 0.01) << times;
+    EXPECT_GT(program.ways[1], 0) << times;
+    EXPECT_GT(program.ways[2], 0) << times;
+  }
+}
+
+TEST(Trials, AFewRunsThatAreDisturbedDecideNothing) {
+  Program program{predicted(100, 110, never), {100, 120, 0}};
+  for (int i = 0; i < 400; ++i) {
+    program.ns = i % 4 == 3 ? std::array{500.0F, 120.0F, 0.0F} : std::array{100.0F, 120.0F, 0.0F};
+    program.move(Trials::run);
+  }
+  EXPECT_EQ(program.trials.in_use(), 0);
+}
+
+TEST(Trials, AMachineThatGetsSlowerIsNoReasonToLeaveAWay) {
+  Program program{predicted(100, 110, 110), {100, 104, 104}};
+  for (int i = 0; i < 400; ++i) {
+    const auto load = static_cast<float>(i % 100 < 50 ? 1 + i % 50 : 50 - i % 50);
+    program.ns = {100 * load, 104 * load, 104 * load};
+    program.move(Trials::run);
+  }
+  EXPECT_EQ(program.trials.in_use(), 0);
+}
+
+TEST(Trials, MessagesUnderWayAtTheSameTimeAreCountedForTheirOwnRun) {
+  Trials trials = predicted(100, 110, never);
+  std::deque<Trials::Turn> under_way;
+  float of_way[2] = {100, 50};
+  for (int i = 0; i < 4000; ++i) {
+    under_way.push_back(trials.next());
+    if (under_way.size() < Trials::run / 2) continue;
+    if (under_way.front().is_timed) trials.note(under_way.front(), of_way[under_way.front().way]);
+    under_way.pop_front();
+  }
+  EXPECT_EQ(trials.in_use(), 1);
+}
+
+}  // namespace
+}  // namespace gapless::tests
