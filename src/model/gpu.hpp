@@ -24,6 +24,7 @@ struct GpuTuning {
   // instructions, or a tile is large, that goes on for longer.
   std::uint64_t few_tiles;          ///< nests, and sectors of whole words; table `large`, 1 and 4 MiB
   std::uint64_t few_part_tiles;     ///< sectors of parts of words; "one word a thread instead of two", records of 24 B
+  std::uint64_t few_pair_tiles;     ///< from one layout to another; `gapless bench messages`, 16 KiB to 4 MiB
   std::uint64_t few_shifted_tiles;  ///< table `large`, 17 B every 24 B, 1 and 4 MiB
   std::uint64_t few_large_tiles;    ///< transposes of 1 and 2 B; "tiles of 32 x 32 for elements of 1 and 2 B too"
   std::uint64_t many_tiles;         ///< from here on several stand side by side in a block; "two tiles a block"
@@ -102,6 +103,7 @@ inline constexpr GpuTuning hopper = {
     .many_rows = 12 << 10,
     .few_tiles = 256,
     .few_part_tiles = 2048,
+    .few_pair_tiles = 256,
     .few_shifted_tiles = 1024,
     .few_large_tiles = 528,
     .many_tiles = 4000,

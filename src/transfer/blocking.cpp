@@ -43,12 +43,16 @@ Result run_on_gpu(const Job& job, int device, MemoryKind packed) noexcept {
   return result_of(engine->run_and_wait(std::span(&job, 1), device, reach_of(job.direction, packed)));
 }
 
-Result wait_for_default_stream(int device) noexcept {
+bool is_default_stream_idle(int device) noexcept {
   device::Runtime* const runtime = device::runtime();
-  if (runtime == nullptr) return Result::device_failed;
   // The program may have said that its buffers are ready.
-  if (settings().resident == "ready" || runtime->is_idle(device, nullptr)) return Result::ok;
-  return result_of(runtime->synchronize(device, nullptr));
+  return runtime != nullptr && (settings().resident == "ready" || runtime->is_idle(device, nullptr));
+}
+
+Result wait_for_default_stream(int device) noexcept {
+  if (is_default_stream_idle(device)) return Result::ok;
+  device::Runtime* const runtime = device::runtime();
+  return runtime != nullptr ? result_of(runtime->synchronize(device, nullptr)) : Result::device_failed;
 }
 
 Result copy_on_gpu(void* destination, const void* source, std::size_t bytes, int device) noexcept {

@@ -15,7 +15,10 @@ pack::Reach reach_of(pack::Direction direction, device::MemoryKind packed) noexc
 
 Result run_on_host(const pack::Job& job) noexcept;
 Result run_on_gpu(const pack::Job& job, int device, device::MemoryKind packed) noexcept;
-/// Returns when the GPU has done all that the program has issued to its default stream.
+/// Has the GPU done all that the program has issued to its default stream, or has the program said that its buffers are
+/// ready?
+bool is_default_stream_idle(int device) noexcept;
+/// Returns when it has.
 Result wait_for_default_stream(int device) noexcept;
 /// On a stream of the library's own, after all that the program has issued to its default stream: MPI has no stream
 /// argument, so the default stream is the only one a call can follow.

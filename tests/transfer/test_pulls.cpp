@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "layout/algebra/facts.hpp"
@@ -105,6 +106,55 @@ TEST_F(Pulls, AreReadWhereTheyLieByOneLaunch) {
   EXPECT_EQ(0, gpu_.count("allocations"));
   EXPECT_EQ(Result::ok, offer.poll());
   expect_arrived(packed_bytes);
+}
+
+/// Where the default stream had nothing to do when it was asked last, the header goes first, and the receiver waits for
+/// what the stream does now. Then the stream is asked first.
+TEST_F(Pulls, AreOfferedBehindTheirHeaderWhereTheStreamWasIdle) {
+  void* const filled = make(true);
+  const Bytes zeros(extent(), 0);
+  gpu_.write(out_, zeros.data(), zeros.size());
+  Header header;
+  {
+    PullOffer offer;
+    ASSERT_TRUE(offers(offer, header));
+    offer.withdraw();
+  }
+  device::runtime()->copy(out_, filled, extent(), 0, nullptr);
+  PullOffer offer;
+  ASSERT_TRUE(offers(offer, header));
+  const auto way = header.way<PulledWay>();
+  const auto& state = headers::own_inbox().head().pulls[way->words].state;
+  EXPECT_EQ(headers::PullWords::State::awaiting, state.load());
+  Result result = Result::under_way;
+  std::thread receiver([&] { result = fetch(header, *way); });
+  offer.release();
+  receiver.join();
+  EXPECT_EQ(Result::ok, result);
+  EXPECT_EQ(Result::ok, offer.wait());
+  expect_arrived(packed_bytes);
+
+  PullOffer next;
+  ASSERT_TRUE(offers(next, header));
+  EXPECT_EQ(headers::PullWords::State::offered,
+            headers::own_inbox().head().pulls[header.way<PulledWay>()->words].state.load());
+  next.withdraw();
+  gpu_.release(filled);
+}
+
+TEST_F(Pulls, OfAStreamThatFailsAreErrorsOnBothSides) {
+  Header header;
+  {
+    PullOffer offer;
+    ASSERT_TRUE(offers(offer, header));
+    offer.withdraw();
+  }
+  device::runtime()->copy(nullptr, nullptr, 1, 0, nullptr);
+  PullOffer offer;
+  ASSERT_TRUE(offers(offer, header));
+  offer.release();
+  EXPECT_EQ(Result::device_failed, offer.wait());
+  EXPECT_EQ(Result::peer_failed, fetch(header, *header.way<PulledWay>()));
 }
 
 TEST_F(Pulls, OfWhichLessIsWanted) {

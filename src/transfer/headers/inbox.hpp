@@ -57,6 +57,7 @@ inline constexpr unsigned ring_count = 16;
 struct alignas(64) PullWords {
   enum class State : std::uint32_t {
     free,
+    awaiting,  ///< the sender's GPU: the memory is not written yet, and will be offered
     offered,
     fetching,  ///< by the receiver
     copying,   ///< by the sender, which has waited for long
@@ -84,7 +85,7 @@ struct Speaker {
 };
 
 struct InboxHead {
-  static constexpr std::uint64_t magic_of_version_5 = 0x6761706c65737305u;
+  static constexpr std::uint64_t magic_of_version_6 = 0x6761706c65737306u;
 
   std::uint64_t magic;
   Speaker speaker;

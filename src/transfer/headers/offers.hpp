@@ -30,6 +30,7 @@ class Offers {
   void pack() noexcept {
     slots_.pack();
     direct_.pack();
+    pull_.offer_now();
   }
   /// The header has been sent: what is offered is the receiver's. Packs what is not yet.
   void release() noexcept;

@@ -53,7 +53,8 @@ Claim claim(PullWords& words, pid_t sender, ExportedWay& copy) noexcept {
       words.state.store(State::done, std::memory_order_release);
       return Claim::copied;
     }
-    if (state != State::copying || (times % looks == 0 && fabric::registry::has_ended(sender))) return Claim::lost;
+    const bool is_senders_turn = state == State::copying || state == State::awaiting;
+    if (!is_senders_turn || (times % looks == 0 && fabric::registry::has_ended(sender))) return Claim::lost;
     ::sched_yield();
   }
 }

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/settings.hpp"
 #include "device/device.hpp"
@@ -42,6 +43,9 @@ constexpr std::chrono::milliseconds receivers_look{100};
 
 constinit std::array<std::atomic<bool>, headers::pull_count> are_attached{};  ///< words that an offer goes on with
 constinit std::atomic<unsigned> next_words{0};
+/// Had a default stream nothing to do when it was asked last? To ask takes longer than to send a header, so a program
+/// whose streams are idle sends the header first.
+constinit std::atomic<bool> was_idle{false};
 constinit std::atomic<std::uint64_t> copied_out{0};
 
 /// Words that nobody uses; null where there are none.
@@ -74,6 +78,12 @@ bool is_put_off(headers::Inbox& inbox) noexcept {
   while (left != 0 && !inbox.pulls_put_off.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
   }
   return left != 0;
+}
+
+Result await_default_stream(int device) noexcept {
+  const bool is_idle = is_default_stream_idle(device);
+  was_idle.store(is_idle, std::memory_order_relaxed);
+  return is_idle ? Result::ok : wait_for_default_stream(device);
 }
 
 void put_off(headers::Inbox& inbox) noexcept {
@@ -129,7 +139,8 @@ bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t 
   headers::ExportedPool& pool = headers::own_exported_pool();
   if (!pool.is_there(buffer.location.device) || !headers::accepted_by(inbox, pool.handle())) return false;
   const bool is_awaited_later = static_cast<std::size_t>(buffer.size()) <= awaited_later;
-  if (!is_awaited_later && wait_for_default_stream(buffer.location.device) != Result::ok) return false;
+  const bool is_awaited_last = !is_awaited_later && was_idle.load(std::memory_order_relaxed);
+  if (!is_awaited_later && !is_awaited_last && await_default_stream(buffer.location.device) != Result::ok) return false;
   std::uint32_t number = 0;
   PullWords* const words = take_words(number);
   if (words == nullptr) return false;
@@ -143,12 +154,21 @@ bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t 
   }
   words_ = words;
   is_to_be_awaited_ = is_awaited_later;
+  is_to_be_offered_ = is_awaited_last;
   inbox_ = &inbox;
   buffer_ = buffer;
   pair_ = mapped->pair;
   begun_ = looked_ = Clock::now();
-  words->state.store(State::offered, std::memory_order_release);
+  words->state.store(is_awaited_last ? State::awaiting : State::offered, std::memory_order_release);
   return true;
+}
+
+void PullOffer::offer_now() noexcept {
+  if (!std::exchange(is_to_be_offered_, false)) return;
+  result_ = await_default_stream(buffer_.location.device);
+  // Words whose header may be under way without a message are never used again.
+  is_over_ = result_ != Result::ok;
+  words_->state.store(is_over_ ? State::free : State::offered, std::memory_order_release);
 }
 
 void PullOffer::await_in(Batch& batch) noexcept {
@@ -162,6 +182,7 @@ Result PullOffer::await() noexcept {
 }
 
 void PullOffer::withdraw() noexcept {
+  is_to_be_offered_ = false;
   words_->state.store(State::free, std::memory_order_release);
   leave_words(words_);
   words_ = nullptr;

@@ -46,14 +46,20 @@ class PullOffer {
 
   /// Adds it to the header. False, and nothing is offered, where the peer has not mapped the memory, or another way is
   /// sooner. The memory may be read once the program's default stream has done its work: waits for that, or leaves that
-  /// to await_in() or await(), where the message has no more than so many bytes.
+  /// to await_in() or await(), where the message has no more than so many bytes, or to release(), where the stream had
+  /// nothing to do when it was asked last.
   bool secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later, headers::Header& header) noexcept;
   /// Is that left?
   bool is_to_be_awaited() const noexcept { return is_to_be_awaited_; }
   void await_in(Batch& batch) noexcept;
   Result await() noexcept;
+  /// The header is to be sent by a call that waits for the receiver: nothing may be left to release().
+  void offer_now() noexcept;
   /// The header has been sent.
-  void release() noexcept { is_released_ = true; }
+  void release() noexcept {
+    offer_now();
+    is_released_ = true;
+  }
   void withdraw() noexcept;
 
   bool is_there() const noexcept { return words_ != nullptr; }
@@ -81,7 +87,7 @@ class PullOffer {
   Buffer buffer_{};
   model::Pair pair_ = model::Pair::peer_gpu;
   schemes::DirectOffer copy_;  ///< what nobody has fetched
-  bool is_to_be_awaited_ = false, is_released_ = false, is_copied_ = false, is_over_ = false;
+  bool is_to_be_awaited_ = false, is_to_be_offered_ = false, is_released_ = false, is_copied_ = false, is_over_ = false;
   unsigned polls_ = 0;
   Result result_ = Result::ok;
   Clock::time_point begun_{}, looked_{};

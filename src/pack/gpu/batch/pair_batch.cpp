@@ -19,6 +19,7 @@ bool add(PairBatch& batch, const PlannedPair& planned) {
   PairWork<SmallPair>& added = batch.works[batch.count];
   added.word_count = work->word_count;
   added.word_shift = work->word_shift;
+  added.words_per_thread = work->words_per_thread;
   added.places.origin = work->places.origin;
   added.places.level_count = work->places.level_count;
   std::copy_n(work->places.levels, most_levels, added.places.levels);

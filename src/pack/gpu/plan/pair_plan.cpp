@@ -9,11 +9,18 @@
 #include "layout/algebra/canonical.hpp"
 #include "layout/algebra/facts.hpp"
 #include "layout/algebra/refine.hpp"
+#include "model/gpu.hpp"
 
 namespace gapless::pack::gpu {
 namespace {
 
 constexpr Offset limit32 = Offset{1} << 31;
+
+/// Words that are read over a link all at once take little longer than one.
+int words_per_thread(std::uint64_t words) {
+  constexpr std::uint64_t tile_words = most_pair_words_per_thread * threads_per_block;
+  return words < model::gpu_tuning.few_pair_tiles * tile_words ? 1 : most_pair_words_per_thread;
+}
 
 layout::LayoutPointer repeated(const Layout& layout, Mode outer) {
   // Not owned: the result lives no longer than the caller's layout.
@@ -77,7 +84,8 @@ PairLaunch refined(const PairJob& job, const layout::PairedStrided& common) {
   for (const auto& mode : common.modes) bits |= unsigned_(mode.source_stride) | unsigned_(mode.destination_stride);
   const int shift = std::min(largest_word_shift, std::countr_zero(bits));
   if (common.modes.size() + 1 > max_levels || !fits_32_bits(common, size >> shift)) return {};
-  PairWork<RefinedPair> work{unsigned_(size >> shift), shift, {origin, 1, {}}};
+  const std::uint64_t words = unsigned_(size >> shift);
+  PairWork<RefinedPair> work{words, shift, words_per_thread(words), {origin, 1, {}}};
   RefinedPair& pair = work.places;
   pair.levels[0] = {make_divider(static_cast<std::uint32_t>(common.length >> shift)), 1 << shift, 1 << shift};
   for (const auto& mode : common.modes) {
@@ -171,9 +179,10 @@ PlannedPair two_sides(Planner& planner, const PairJob& job, int device) {
   PlannedPair planned{{}, source.planned.descriptor, destination.planned.descriptor, false};
   const auto from = narrow_nest(source, words), to = narrow_nest(destination, words);
   if (from && to) {
-    planned.launch = PairWork<NestPair>{words, shift, {origin, *from, *to}};
+    planned.launch = PairWork<NestPair>{words, shift, words_per_thread(words), {origin, *from, *to}};
   } else {
-    planned.launch = PairWork<AnyPair>{words, shift, {origin, any_side(source), any_side(destination)}};
+    planned.launch =
+        PairWork<AnyPair>{words, shift, words_per_thread(words), {origin, any_side(source), any_side(destination)}};
   }
   return planned;
 }

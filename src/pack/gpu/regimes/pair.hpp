@@ -14,8 +14,7 @@
 
 namespace gapless::pack::gpu {
 
-inline constexpr int pair_words_per_thread = 4;
-inline constexpr int pair_tile_words = pair_words_per_thread * threads_per_block;
+inline constexpr int most_pair_words_per_thread = 4;
 
 struct PairPlace {
   std::uintptr_t source;
@@ -92,10 +91,12 @@ struct PairWork {
 
   std::uint64_t word_count;
   int word_shift;
+  int words_per_thread;  ///< in flight: 1, or most_pair_words_per_thread
   Places places;
 
   GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept {
-    return (word_count + pair_tile_words - 1) / pair_tile_words;
+    const auto words = static_cast<std::uint64_t>(words_per_thread * threads_per_block);
+    return (word_count + words - 1) / words;
   }
 };
 
@@ -107,16 +108,17 @@ struct OrderedPairWork {
   GAPLESS_HOST_DEVICE std::uint64_t tiles() const noexcept { return 1; }
 };
 
-template <class Word, class Places, class Block>
-GAPLESS_HOST_DEVICE void run_pair_tile(const PairWork<Places>& work, std::uint64_t tile, const Block& block) noexcept {
+template <class Word, int words_per_thread, class Places, class Block>
+GAPLESS_HOST_DEVICE void copy_pair_tile(const PairWork<Places>& work, std::uint64_t tile, const Block& block) noexcept {
   using Index = typename Places::Index;
   block.threads([&](int thread) {
-    const Index first = static_cast<Index>(tile * pair_tile_words) + static_cast<Index>(thread);
+    const Index first = static_cast<Index>(tile) * static_cast<Index>(words_per_thread * threads_per_block) +
+                        static_cast<Index>(thread);
     const auto count = static_cast<Index>(work.word_count);
-    Word words[pair_words_per_thread] = {};
-    std::uintptr_t to[pair_words_per_thread] = {};
+    Word words[words_per_thread] = {};
+    std::uintptr_t to[words_per_thread] = {};
     GAPLESS_UNROLL
-    for (int i = 0; i < pair_words_per_thread; ++i) {
+    for (int i = 0; i < words_per_thread; ++i) {
       const Index word = first + static_cast<Index>(i * threads_per_block);
       if (word >= count) continue;
       const PairPlace place = work.places.place(word);
@@ -124,11 +126,17 @@ GAPLESS_HOST_DEVICE void run_pair_tile(const PairWork<Places>& work, std::uint64
       to[i] = place.destination;
     }
     GAPLESS_UNROLL
-    for (int i = 0; i < pair_words_per_thread; ++i) {
+    for (int i = 0; i < words_per_thread; ++i) {
       const Index word = first + static_cast<Index>(i * threads_per_block);
       if (word < count) *block.space.template at<Word>(to[i]) = words[i];
     }
   });
+}
+
+template <class Word, class Places, class Block>
+GAPLESS_HOST_DEVICE void run_pair_tile(const PairWork<Places>& work, std::uint64_t tile, const Block& block) noexcept {
+  if (work.words_per_thread == 1) return copy_pair_tile<Word, 1>(work, tile, block);
+  copy_pair_tile<Word, most_pair_words_per_thread>(work, tile, block);
 }
 
 template <class Block>
