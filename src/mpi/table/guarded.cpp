@@ -86,26 +86,31 @@ const TypeRecord& record_of(const CallFacts& call, const void* memory, MPI_Count
                             : *type_cache::find_for_use(memory, count, datatype, Purpose::message);
 }
 
-// Is there nothing to pack in host memory? One look-up for each datatype.
-bool is_plain(const CallFacts& call, const MemoryArgument& argument) noexcept {
+// Is there nothing in host memory that is worth packing, by the most that each part saves? One look-up for each
+// datatype.
+bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument) noexcept {
   if (!matters_here(call, argument)) return true;
   if (!has_datatypes(argument.kind)) {
     const MPI_Count count = argument.counts.is_array() ? 2 : argument.counts[0];
     return count <= 0 || is_plain(record_of(call, argument.memory, count, argument.datatype), count);
   }
   const auto entries = peers_in(call, argument.kind);
+  float saving_ns = 0;
   for (std::size_t k = 0; k < entries; ++k) {
     const void* memory = address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k]));
     const MPI_Count count = argument.counts[k];
     if (count <= 0) continue;
     const TypeRecord& record = record_of(call, memory, count, argument.datatypes[k]);
-    if (!is_plain(record, count)) return false;
+    if (record.plain) continue;
+    // GPU memory has other prices.
+    if (count > 1 || (device::in_use() && !record.one_is_native_in_message)) return false;
+    saving_ns += record.part_saving_ns;
     // What a process exchanges with itself is not the library's because messages are.
-    if (!record.plain && is_exchanged_with_self(argument.kind) && is_worth_copying_here(record, count) &&
+    if (is_exchanged_with_self(argument.kind) && is_worth_copying_here(record, count) &&
         own_rank(call.communicator) == static_cast<int>(k))
       return false;
   }
-  return true;
+  return saving_ns <= 0;
 }
 
 template <class Row, class Function>
@@ -124,7 +129,7 @@ struct Guard<Row, int (*)(Arguments...)> {
     }
     if constexpr (packs_host_memory<Row>()) {
       for (const MemoryArgument& argument : View::memories_of(all)) {
-        if (!is_plain(facts, argument)) [[unlikely]]
+        if (!is_left_to_library(facts, argument)) [[unlikely]]
           return StagedCall<Row, Arguments...>::run(facts, arguments...);
       }
     }

@@ -106,7 +106,7 @@ bool StagedArgument::is_worth_packing(bool meets_contiguous) const noexcept {
     if (!part.buffer->location.is_cpu_addressable()) return false;
     const model::Amount amount = transfer::amount_of(*part.buffer);
     const bool has_gaps = !transfer::is_contiguous(*part.buffer);
-    if (!has_gaps) saving_ns -= host.copied_byte_ns * amount.bytes;
+    saving_ns -= host.part_ns + (has_gaps ? 0 : host.copied_byte_ns * amount.bytes);
     if (has_gaps)
       saving_ns += meets_contiguous ? model::saving_to_contiguous_ns(amount) : model::message_saving_ns(amount);
     any |= has_gaps;
