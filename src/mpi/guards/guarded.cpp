@@ -1,7 +1,7 @@
 // A call that would hand GPU memory to a library that cannot read it is staged through host memory, or ends in a clear
 // MPI error instead of a crash. Collectives on noncontiguous host memory are packed where that is faster. Where no GPU
 // is in use and datatypes are plain, a guard is a test, a look-up for each datatype and a jump.
-#include "mpi/table/guarded.hpp"
+#include "mpi/guards/guarded.hpp"
 
 #include <cstddef>
 #include <span>
