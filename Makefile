@@ -13,6 +13,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 NAME ?= all
 CUDA ?= AUTO
+ENDPOINTS ?= ON
 
 export PATH := $(CURDIR)/build/env/bin:$(PATH):/usr/local/cuda/bin
 export PYTHONPATH := $(CURDIR)/python
@@ -27,7 +28,7 @@ prefixes := -DGAPLESS_MPICH_PREFIX=$(CURDIR)/build/mpich -DGAPLESS_OPENMPI_PREFI
 nvcc_wheel = $(firstword $(wildcard build/env/lib/python3*/site-packages/nvidia/cu*/bin/nvcc))
 cuda = $(if $(shell command -v nvcc),,$(addprefix -DGAPLESS_CUDA_COMPILER=$(CURDIR)/,$(nvcc_wheel)))
 # Portable, so that what the tests run is what `make wheel` and `make install` hand out.
-configure = cmake --preset default -DGAPLESS_PORTABLE=ON -DGAPLESS_CUDA=$(CUDA) $(prefixes) $(cuda) --log-level=WARNING
+configure = cmake --preset default -DGAPLESS_ENDPOINTS=$(ENDPOINTS) -DGAPLESS_PORTABLE=ON -DGAPLESS_CUDA=$(CUDA) $(prefixes) $(cuda) --log-level=WARNING
 manylinux := manylinux_2_28_$(shell uname -m)
 c_sources = git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp' '*.cu' '*.cuh'
 python_sources := cmake python src tests bench examples bin/gapless
@@ -106,7 +107,9 @@ format: $(stamps)/env  ## format every source file
 docs: $(stamps)/env  ## rewrite the generated parts of the documentation
 	@build/env/bin/python -m gapless.documents
 
-# The CUDA plugin takes longer to compile than all the rest, so here it is built only where a GPU can use it.
+# The CUDA plugin takes longer to compile than all the rest, so here it is built only where a GPU can use it. No more are
+# endpoints, which the halo exchange has none of, unless the build tree has them already.
+demo: ENDPOINTS = $(if $(wildcard build/default/CMakeCache.txt),$(shell sed -n 's/^GAPLESS_ENDPOINTS:BOOL=//p' build/default/CMakeCache.txt),OFF)
 demo: $(environments)  ## a halo exchange on MPICH and Open MPI, with and without gapless
 	@$(configure)
 	@targets=demo; \

@@ -4,6 +4,7 @@
 option(GAPLESS_BUILD_TESTS "Build the tests" ON)
 option(GAPLESS_BUILD_BENCHMARKS "Build the benchmarks" ON)
 option(GAPLESS_BUILD_EXAMPLES "Build the examples" ON)
+option(GAPLESS_ENDPOINTS "Build ranks for threads into the libraries, with their tests and examples" ON)
 option(GAPLESS_WERROR "Treat warnings as errors" OFF)
 set(GAPLESS_SANITIZE "" CACHE STRING "Sanitizers for core and its tests, e.g. address;undefined")
 set(GAPLESS_CUDA AUTO CACHE STRING "Build the CUDA plugin: ON, OFF, or AUTO (when nvcc is found)")

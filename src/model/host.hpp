@@ -57,6 +57,7 @@ struct HostProfile {
   Saving pack;                   ///< MPI_Pack or MPI_Unpack
   UseCost first_uses;            ///< before anything but its size is known of the datatype: the least of several kinds
   double request_ns = 0;         ///< what a request adds to packing, over a blocking call
+  double part_ns = 0;            ///< what a part of a collective adds to packing, over a message
   double copied_byte_ns = 0.05;  ///< a contiguous part that is copied because others of its call are packed
 
   constexpr const Saving& message(const Amount& amount) const noexcept {
@@ -90,7 +91,9 @@ inline constexpr HostProfile mpich_on_host = {
 // messages every block costs. Beyond its eager limit a contiguous message goes from one process to the other by a
 // system call (process_vm_readv), at 2.2 us and 0.08 ns a byte more than noncontiguous ones, which go through shared
 // memory. Hence nothing but rows shorter than a cache line is worth packing there. Behind a request, in windows of
-// requests above all, packing takes some tenths of a microsecond more than in a blocking call.
+// requests above all, packing takes some tenths of a microsecond more than in a blocking call. A halo of six faces of 2
+// KiB by MPI_Neighbor_alltoallw, packed, takes 1.2 us more than twelve such messages' savings say
+// (bench/collectives.py).
 inline constexpr HostProfile open_mpi_on_host = {
     .eager_bytes = 4000,
     .eager = {.start_ns = -80, .row_ns = 4, .block_ns = 1.6, .byte_ns = -0.02},
@@ -102,6 +105,7 @@ inline constexpr HostProfile open_mpi_on_host = {
     .pack = {.start_ns = -40, .row_ns = 4.5, .block_ns = 0.15, .byte_ns = 0.01},
     .first_uses = {.start_ns = 40, .byte_ns = 0.08},
     .request_ns = 400,
+    .part_ns = 100,
 };
 
 // Of a vector or subarray: decoding, the attribute, its deletion. Of a list: 10^5 to 10^7 blocks.

@@ -103,6 +103,23 @@ TEST_F(Choice, RequestsAreWorthMoreThanTheyAdd) {
   EXPECT_TRUE(is_worth_it());
 }
 
+/// A part saves what a message does, to a contiguous buffer or another, but for what a part adds.
+TEST_F(Choice, PartsOfCollectivesSaveLessThanMessages) {
+  const transfer::Buffer part{&small_blocks_, 1, nullptr, {}};
+  model::HostProfile& host = model::profile().host;
+  host.eager_bytes = 0;
+  host.rendezvous = {-500, 0, 1, 0};
+  host.to_contiguous = {-400, 0, 1, 0};
+  host.part_ns = 100;
+  EXPECT_EQ(500, transfer::part_saving_ns(part));
+  host.to_contiguous = {-600, 0, 1, 0};
+  EXPECT_EQ(400, transfer::part_saving_ns(part));
+  transfer::force_scheme(Scheme::packed);
+  EXPECT_EQ(model::never_ns, transfer::part_saving_ns(part));
+  transfer::force_scheme(Scheme::native);
+  EXPECT_EQ(0, transfer::part_saving_ns(part));
+}
+
 TEST_F(Choice, PackingHasASavingOfItsOwn) {
   const auto choose_packing = [](const transfer::Described& type, layout::Offset count) {
     return transfer::choose_packing({&type, count, nullptr, Location{}});

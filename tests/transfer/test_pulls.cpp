@@ -10,9 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "layout/algebra/facts.hpp"
-#include "layout/datatype/datatype.hpp"
-#include "simulated_gpu.hpp"
+#include "strided_message.hpp"
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/headers/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
@@ -22,13 +20,10 @@
 namespace gapless::transfer::pulls {
 namespace {
 
-using Bytes = std::vector<unsigned char>;
 using headers::Header;
+using tests::block, tests::stride, tests::packed_bytes, tests::Bytes;
 
-constexpr layout::Offset block = 48, stride = 80, blocks = 1000;
-constexpr std::size_t packed_bytes = block * blocks;
-
-class Pulls : public testing::Test {
+class Pulls : public tests::StridedMessage {
  protected:
   static void SetUpTestSuite() {
     ::setenv("PMIX_NAMESPACE", ("test-of-pulls-" + std::to_string(::getpid())).c_str(), 1);
@@ -37,8 +32,7 @@ class Pulls : public testing::Test {
 
   Pulls() {
     EXPECT_TRUE(headers::is_listening());
-    out_ = make(true);
-    in_ = make(false);
+    make_places();
     // A peer is told of an allocation once several messages have come out of it.
     for (int times = 0; times < 3; ++times) {
       PullOffer early;
@@ -46,22 +40,8 @@ class Pulls : public testing::Test {
       if (early.secure(buffer(out_), headers::own_inbox(), 0, header)) early.withdraw();
     }
   }
-  ~Pulls() override {
-    drain_pools();
-    gpu_.release(out_);
-    gpu_.release(in_);
-  }
+  ~Pulls() override { drain_pools(); }
 
-  static unsigned char value(std::size_t i) { return static_cast<unsigned char>(i * 2654435761u >> 23); }
-  std::size_t extent() const { return static_cast<std::size_t>(type_.extent()); }
-  void* make(bool is_filled) {
-    Bytes bytes(extent());
-    for (std::size_t i = 0; is_filled && i < bytes.size(); ++i) bytes[i] = value(i);
-    void* const memory = gpu_.allocate(0, bytes.size());
-    EXPECT_EQ(0, gpu_.write(memory, bytes.data(), bytes.size()));
-    return memory;
-  }
-  Buffer buffer(void* memory) const { return {&described_, 1, memory, {device::MemoryKind::device, 0}}; }
   static Header fresh() { return {headers::own_inbox().speaker().nonce, packed_bytes, ::getpid()}; }
   bool offers(PullOffer& offer, Header& header) {
     header = fresh();
@@ -75,21 +55,6 @@ class Pulls : public testing::Test {
     fetch.end();
     return begun == Result::ok ? run : begun;
   }
-  /// The first `bytes` packed bytes have come, and nothing else has changed.
-  void expect_arrived(std::size_t bytes) {
-    Bytes found(extent());
-    ASSERT_EQ(0, gpu_.read(found.data(), in_, found.size()));
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      const std::size_t within = i % stride, packed = i / stride * block + within;
-      const bool has_come = within < block && packed < bytes;
-      ASSERT_EQ(has_come ? value(i) : 0, found[i]) << i;
-    }
-  }
-
-  tests::SimulatedGpu gpu_;
-  layout::Datatype type_ = layout::vector(blocks, block, stride, layout::named(1, 1));
-  Described described_{type_.layout, layout::facts_of(*type_.layout), type_.extent()};
-  void *out_ = nullptr, *in_ = nullptr;
 };
 
 TEST_F(Pulls, AreReadWhereTheyLieByOneLaunch) {

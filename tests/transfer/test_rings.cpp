@@ -7,11 +7,8 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "layout/algebra/facts.hpp"
-#include "layout/datatype/datatype.hpp"
-#include "simulated_gpu.hpp"
+#include "strided_message.hpp"
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/rings/incoming.hpp"
@@ -20,13 +17,11 @@
 namespace gapless::transfer {
 namespace {
 
-using Bytes = std::vector<unsigned char>;
 using headers::ExportedPool;
 using headers::RingWords;
+using tests::block, tests::stride, tests::packed_bytes, tests::Bytes;
 
 constexpr std::size_t section = 4096, room = 64 * section;
-constexpr layout::Offset block = 48, stride = 80, blocks = 1000;  // eleven sections and a part of one
-constexpr std::size_t packed_bytes = block * blocks;
 
 /// A process that has ended.
 pid_t ended_process() {
@@ -36,7 +31,7 @@ pid_t ended_process() {
   return child;
 }
 
-class Rings : public testing::Test {
+class Rings : public tests::StridedMessage {
  protected:
   static void SetUpTestSuite() {
     ::setenv("PMIX_NAMESPACE", ("test-of-rings-" + std::to_string(::getpid())).c_str(), 1);
@@ -48,27 +43,15 @@ class Rings : public testing::Test {
     EXPECT_TRUE(pool_.is_there(0));
     receiver_.speaker.rank = 1;
     receiver_.speaker.process = ::getpid();
-    out_ = make(1);
-    in_ = make(0);
+    make_places();
   }
   ~Rings() override {
     gpu_.fail("run", 0, 0);
     gpu_.fail("allocate", 0, 0);
     rings::drain([](int) { return true; });
     drain_pools();
-    gpu_.release(out_);
-    gpu_.release(in_);
   }
 
-  static unsigned char value(std::size_t i) { return static_cast<unsigned char>(i * 2654435761u >> 23); }
-  void* make(int filled) {
-    Bytes bytes(static_cast<std::size_t>(type_.extent()));
-    for (std::size_t i = 0; filled != 0 && i < bytes.size(); ++i) bytes[i] = value(i);
-    void* const memory = gpu_.allocate(0, bytes.size());
-    EXPECT_EQ(0, gpu_.write(memory, bytes.data(), bytes.size()));
-    return memory;
-  }
-  Buffer buffer(void* memory) const { return {&described_, 1, memory, {device::MemoryKind::device, 0}}; }
   rings::OwnedOutgoing begin() { return rings::begin(buffer(out_), receiver_, pool_, section); }
   RingWords& words_of(const rings::Outgoing& outgoing) {
     return headers::own_inbox().head().rings[rings::ring_of(outgoing).words];
@@ -76,24 +59,9 @@ class Rings : public testing::Test {
   rings::Incoming incoming(const rings::Outgoing& outgoing, pid_t sender) {
     return {rings::ring_of(outgoing), words_of(outgoing), pool_.data(rings::run_of(outgoing)), sender};
   }
-  /// The first `bytes` packed bytes have come, and nothing else has changed.
-  void expect_arrived(std::size_t bytes) {
-    Bytes found(static_cast<std::size_t>(type_.extent()));
-    ASSERT_EQ(0, gpu_.read(found.data(), in_, found.size()));
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      const std::size_t within = i % stride, packed = i / stride * block + within;
-      const bool has_come = within < block && packed < bytes;
-      ASSERT_EQ(has_come ? value(i) : 0, found[i]) << i;
-    }
-  }
-
-  tests::SimulatedGpu gpu_;
-  layout::Datatype type_ = layout::vector(blocks, block, stride, layout::named(1, 1));
-  Described described_{type_.layout, layout::facts_of(*type_.layout), type_.extent()};
   headers::SegmentWords words_{};
   ExportedPool pool_{words_, room};
   headers::InboxHead receiver_{};
-  void *out_ = nullptr, *in_ = nullptr;
 };
 
 TEST_F(Rings, PassMessagesThroughLessMemoryThanTheyHave) {

@@ -1,5 +1,8 @@
 #include "mpi/calls/count_arrays.hpp"
 
+#include <array>
+#include <cstddef>
+
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi {
@@ -33,42 +36,55 @@ int rank_in(MPI_Comm communicator) noexcept {
   return result;
 }
 
-int neighbour_count(MPI_Comm communicator, CountsOf what) noexcept {
-  int topology = MPI_UNDEFINED, count = 0;
-  native.Topo_test(communicator, &topology);
-  if (topology == MPI_CART) {
-    native.Cartdim_get(communicator, &count);
-    return 2 * count;
-  }
-  if (topology == MPI_GRAPH) {
-    native.Graph_neighbors_count(communicator, rank_in(communicator), &count);
-    return count;
-  }
-  if (topology != MPI_DIST_GRAPH) return 0;
-  int sources = 0, destinations = 0, weighted = 0;
-  native.Dist_graph_neighbors_count(communicator, &sources, &destinations, &weighted);
-  return what == CountsOf::sources ? sources : destinations;
-}
-
 }  // namespace
 
 int count_entries(MPI_Comm communicator, CountsOf what) noexcept {
   if (communicator == MPI_COMM_NULL) return 0;
   if (what == CountsOf::results) return group_size(communicator);
-  return what == CountsOf::processes ? process_count(communicator) : neighbour_count(communicator, what);
+  return what == CountsOf::processes ? process_count(communicator) : Neighbors(communicator).count(what);
 }
 
 int own_rank(MPI_Comm communicator) noexcept {
   return communicator == MPI_COMM_NULL || is_intercommunicator(communicator) ? -1 : rank_in(communicator);
 }
 
-bool is_neighbor_missing(MPI_Comm communicator, int neighbor) noexcept {
-  int topology = MPI_UNDEFINED;
+Neighbors::Neighbors(MPI_Comm communicator) noexcept : communicator_(communicator) {
+  if (communicator == MPI_COMM_NULL) return;
+  int topology = MPI_UNDEFINED, weighted = 0;
   native.Topo_test(communicator, &topology);
-  if (topology != MPI_CART) return false;
-  // Neighbours come in pairs, one for each dimension: the one before and the one behind.
+  if (topology == MPI_CART) look_at_grid();
+  if (topology == MPI_GRAPH) look_at_graph();
+  if (topology == MPI_DIST_GRAPH) native.Dist_graph_neighbors_count(communicator, &sources_, &destinations_, &weighted);
+}
+
+// Neighbours come in pairs, one for each dimension: the one before and the one behind.
+void Neighbors::look_at_grid() noexcept {
+  int dimensions = 0;
+  native.Cartdim_get(communicator_, &dimensions);
+  sources_ = destinations_ = 2 * dimensions;
+  are_many_ = dimensions > most_dimensions;
+  if (are_many_) return;
+  std::array<int, most_dimensions> extents{}, are_periodic{}, place{};
+  if (native.Cart_get(communicator_, dimensions, extents.data(), are_periodic.data(), place.data()) != MPI_SUCCESS)
+    return;
+  for (int d = 0; d < dimensions; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    if (are_periodic[i] != 0) continue;
+    if (place[i] == 0) missing_ |= std::uint64_t{1} << (2 * d);
+    if (place[i] == extents[i] - 1) missing_ |= std::uint64_t{2} << (2 * d);
+  }
+}
+
+void Neighbors::look_at_graph() noexcept {
+  int count = 0;
+  native.Graph_neighbors_count(communicator_, rank_in(communicator_), &count);
+  sources_ = destinations_ = count;
+}
+
+bool Neighbors::is_missing(int neighbor) const noexcept {
+  if (!are_many_) return neighbor < 2 * most_dimensions && (missing_ >> neighbor & 1) != 0;
   int before = MPI_PROC_NULL, behind = MPI_PROC_NULL;
-  native.Cart_shift(communicator, neighbor / 2, 1, &before, &behind);
+  native.Cart_shift(communicator_, neighbor / 2, 1, &before, &behind);
   return (neighbor % 2 == 0 ? before : behind) == MPI_PROC_NULL;
 }
 

@@ -1,6 +1,8 @@
 // How many entries the count arrays of a collective have, and whose they are.
 #pragma once
 
+#include <cstdint>
+
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi {
@@ -18,8 +20,31 @@ int count_entries(MPI_Comm communicator, CountsOf what) noexcept;
 /// Which entry is this process's own, or -1: between groups nobody has one.
 int own_rank(MPI_Comm communicator) noexcept;
 
-/// Is there no process at that end of an edge, beyond the border of a grid? Nothing moves then, whatever is counted.
-bool is_neighbor_missing(MPI_Comm communicator, int neighbor) noexcept;
+/// The neighbours of this process, as the library tells of them: to be asked for once a call.
+class Neighbors {
+ public:
+  /// None.
+  Neighbors() noexcept = default;
+  /// Those in the communicator's topology; none where it has no topology.
+  explicit Neighbors(MPI_Comm communicator) noexcept;
+
+  /// Precondition: `what` is sources or destinations.
+  int count(CountsOf what) const noexcept { return what == CountsOf::sources ? sources_ : destinations_; }
+  /// Is there no process at that end of an edge, beyond the border of a grid? Nothing moves then, whatever is counted.
+  bool is_missing(int neighbor) const noexcept;
+
+ private:
+  /// Of grids with more, the library is asked about each neighbour.
+  static constexpr int most_dimensions = 32;
+
+  void look_at_grid() noexcept;
+  void look_at_graph() noexcept;
+
+  MPI_Comm communicator_{};
+  int sources_ = 0, destinations_ = 0;
+  std::uint64_t missing_ = 0;  ///< a bit for each neighbour
+  bool are_many_ = false;      ///< in a grid of more dimensions: `missing_` tells nothing
+};
 
 /// Is this process the one for which a buffer that matters at the root only matters?
 bool is_root(MPI_Comm communicator, int root) noexcept;

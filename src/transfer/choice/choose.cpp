@@ -127,6 +127,14 @@ bool is_contiguous(const Buffer& buffer) noexcept {
   return buffer.type->contiguous_repeats || (buffer.count == 1 && buffer.type->layout->is_contiguous());
 }
 
+double part_saving_ns(const Buffer& part) noexcept {
+  if (is_forced(Scheme::packed)) return model::never_ns;
+  if (is_forced(Scheme::native)) return 0;
+  const model::Amount amount = amount_of(part);
+  return std::max(model::message_saving_ns(amount), model::saving_to_contiguous_ns(amount)) -
+         model::profile().host.part_ns;
+}
+
 model::Amount amount_of(const Buffer& buffer) noexcept {
   const layout::Facts& facts = buffer.type->facts;
   const auto count = static_cast<double>(buffer.count);

@@ -53,6 +53,9 @@ bool is_any_forced() noexcept;
 /// Replaces what GAPLESS_SCHEME said. For tests and benchmarks.
 void force_scheme(std::optional<Scheme> scheme) noexcept;
 
+/// What packing such a part of a collective saves at most, in ns, over leaving it to the library; infinite where
+/// packing is forced, 0 where it is forbidden. Noncontiguous host memory.
+double part_saving_ns(const Buffer& part) noexcept;
 /// What the model predicts a buffer's time in host memory from.
 model::Amount amount_of(const Buffer& buffer) noexcept;
 

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "support/allocations.hpp"
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
 #include "support/messages.hpp"
@@ -239,6 +242,72 @@ TEST_F(HostCollectives, HalosOfGrids) {
     GAPLESS_EXPECT_SAME_IF(has_neighbours, Neighbor_alltoall, s, 1, gaps, r, 1, gaps, grid);
     MPI_Comm_free(&grid);
   }
+}
+
+/// More dimensions than a grid of processes needs, all but the first of one process. MPICH 5.0.2 crashes beyond 16.
+TEST_F(HostCollectives, HalosOfAGridOfManyDimensions) {
+#if defined(OPEN_MPI)
+  constexpr std::size_t most_dimensions = 40;
+#else
+  constexpr std::size_t most_dimensions = 16;
+#endif
+  std::vector<int> dimensions(most_dimensions, 1), periodic(dimensions.size(), 0);
+  dimensions.front() = processes_;
+  periodic.back() = 1;
+  MPI_Comm grid;
+  MPI_Cart_create(MPI_COMM_WORLD, static_cast<int>(dimensions.size()), dimensions.data(), periodic.data(), 0, &grid);
+  const Owned gaps(strided(30, 2, 4));
+  for (int again = 0; again < 2; ++again) GAPLESS_EXPECT_SAME(Neighbor_alltoall, s, 1, gaps, r, 1, gaps, grid);
+  MPI_Comm_free(&grid);
+}
+
+/// Neither where arguments are packed nor where calls are left to the library once their arguments have been looked at.
+TEST_F(HostCollectives, TheSameCallAgainAllocatesNothing) {
+  constexpr int rounds = 1000, first_rounds = 100;
+  const auto allocations_of = [](const auto& call) {
+    std::uint64_t before = 0;
+    for (int round = 0; round < rounds; ++round) {
+      if (round == first_rounds) before = allocations();
+      call();
+    }
+    return allocations() - before;
+  };
+  int dimensions[] = {0, 0};
+  const int periodic[] = {0, 1};
+  MPI_Dims_create(processes_, 2, dimensions);
+  MPI_Comm grid;
+  MPI_Cart_create(MPI_COMM_WORLD, 2, dimensions, periodic, 0, &grid);
+  // Two of a type with gaps are never plain: they are looked at.
+  const Owned gaps(strided(2, 225, 300));
+  const std::size_t most = std::max<std::size_t>(4, static_cast<std::size_t>(processes_));
+  const std::vector<int> twos(most, 2);
+  std::vector<int> places, to_others = twos;
+  to_others[static_cast<std::size_t>(rank())] = 0;
+  for (int k = 0; k < static_cast<int>(most); ++k) places.push_back(8192 * k);
+  const std::vector<MPI_Aint> apart(places.begin(), places.end());
+  const std::vector<MPI_Datatype> types(most, gaps);
+  std::vector<std::byte> sent(8192 * most), received(sent.size());
+  const auto halo = [&](decltype(&MPI_Neighbor_alltoallw) function) {
+    return allocations_of([&] {
+      function(sent.data(), twos.data(), apart.data(), types.data(), received.data(), twos.data(), apart.data(),
+               types.data(), grid);
+    });
+  };
+  const auto transpose = [&](decltype(&MPI_Alltoallw) function) {
+    return allocations_of([&] {
+      function(sent.data(), to_others.data(), places.data(), types.data(), received.data(), to_others.data(),
+               places.data(), types.data(), world_);
+    });
+  };
+  const std::uint64_t of_halo = halo(GAPLESS_TEST_NATIVE(Neighbor_alltoallw)),
+                      of_transpose = transpose(GAPLESS_TEST_NATIVE(Alltoallw));
+  const std::uint64_t halos = halo(MPI_Neighbor_alltoallw), transposes = transpose(MPI_Alltoallw);
+  if (under_gapless()) {
+    // The library's pools may still grow, now and then.
+    EXPECT_LE(halos, of_halo + rounds / 100);
+    EXPECT_LE(transposes, of_transpose + rounds / 100);
+  }
+  MPI_Comm_free(&grid);
 }
 
 #if MPI_VERSION >= 4

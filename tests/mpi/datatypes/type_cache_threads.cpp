@@ -166,6 +166,7 @@ Scheme choose(const Buffer&, Side) noexcept { return Scheme::packed; }
 Scheme choose_packing(const Buffer&) noexcept { return Scheme::packed; }
 bool choose_slots(const Buffer&, bool) noexcept { return false; }
 bool is_forced(Scheme) noexcept { return false; }
+double part_saving_ns(const Buffer&) noexcept { return 0; }
 namespace headers::internal {
 constinit std::atomic<bool> listening{false};
 }

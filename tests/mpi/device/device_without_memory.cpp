@@ -186,13 +186,17 @@ TEST_F(WithoutMemory, OfNeighbours) {
   MPI_Comm_free(&ring);
 }
 
-/// Not even what describes the call's parts.
+/// Not even what describes the call's parts. What a thread keeps for that is with requests that live.
 TEST_F(WithoutMemory, ForTheListOfParts) {
   for (int poor = 0; poor < size(); ++poor) {
     OnGpu sent(field(size(), 1000 * rank())), received(field(size(), -1));
+    MPI_Request requests[2];
+    for (MPI_Request& request : requests)
+      MPI_Alltoall_init(sent.at(), count, MPI_INT, received.at(), count, MPI_INT, world_, MPI_INFO_NULL, &request);
     if (rank() == poor) refuse_next_allocation();
     const int code = MPI_Alltoall(sent.at(), count, MPI_INT, received.at(), count, MPI_INT, world_);
     EXPECT_EQ(rank() == poor ? MPI_ERR_NO_MEM : MPI_SUCCESS, error_class(code));
+    for (MPI_Request& request : requests) MPI_Request_free(&request);
   }
 }
 

@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
-#include "calls.hpp"
-#include "heap.hpp"
-#include "sides.hpp"
+#include "cases/calls.hpp"
+#include "sides/heap.hpp"
+#include "sides/sides.hpp"
 #include "support/environment.hpp"
 
 namespace gapless::test::differential {

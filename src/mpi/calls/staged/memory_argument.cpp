@@ -18,11 +18,13 @@ bool matters_here(const CallFacts& call, const MemoryArgument& argument) noexcep
   return call.root != MPI_PROC_NULL && call.root != MPI_ROOT;
 }
 
-namespace {
-
-bool is_of_neighbors(Kind kind) noexcept {
-  return peers_of(kind) == CountsOf::sources || peers_of(kind) == CountsOf::destinations;
+std::size_t peers_in(const CallFacts& call, Kind kind) noexcept {
+  const bool are_neighbors = is_of_neighbors(kind);
+  return static_cast<std::size_t>(are_neighbors ? call.neighbors().count(peers_of(kind))
+                                                : count_entries(call.communicator, peers_of(kind)));
 }
+
+namespace {
 
 bool is_for_each(Kind kind) noexcept {
   return kind == Kind::send_to_all || kind == Kind::receive_from_all || kind == Kind::operand_of_all ||
@@ -61,10 +63,6 @@ MPI_Count sum_of(const Integers& counts, std::size_t entries) noexcept {
   return sum;
 }
 
-std::size_t peers_in(const CallFacts& call, Kind kind) noexcept {
-  return static_cast<std::size_t>(count_entries(call.communicator, peers_of(kind)));
-}
-
 template <class Visit>
 void visit_parts(const CallFacts& call, const MemoryArgument& argument, Visit visit) {
   const Kind kind = argument.kind;
@@ -86,16 +84,12 @@ void visit_parts(const CallFacts& call, const MemoryArgument& argument, Visit vi
 
 }  // namespace
 
-std::vector<Part> parts_of(const CallFacts& call, const MemoryArgument& argument) {
-  std::vector<Part> parts;
-  const bool has_one_for_each =
-      has_displacements(argument.kind) || has_datatypes(argument.kind) || is_of_neighbors(argument.kind);
-  parts.reserve(has_one_for_each ? peers_in(call, argument.kind) : 1);
+void list_parts(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts) {
+  parts.clear();
   visit_parts(call, argument, [&parts](const Part& part) { parts.push_back(part); });
   for (std::size_t k = 0; is_of_neighbors(argument.kind) && k < parts.size(); ++k) {
-    parts[k].is_missing = is_neighbor_missing(call.communicator, static_cast<int>(k));
+    parts[k].is_missing = call.neighbors().is_missing(static_cast<int>(k));
   }
-  return parts;
 }
 
 AddressRange addresses_of(const CallFacts& call, const MemoryArgument& argument) noexcept {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "mpi/calls/count_arrays.hpp"
@@ -72,6 +73,14 @@ struct CallFacts {
 
   /// Is this the process that a broadcast starts from?
   bool is_at_root() const noexcept { return is_root(communicator, root); }
+  /// The library is asked the first time.
+  const Neighbors& neighbors() const noexcept {
+    if (!neighbors_) neighbors_.emplace(communicator);
+    return *neighbors_;
+  }
+
+ private:
+  mutable std::optional<Neighbors> neighbors_;
 };
 
 /// Does the call read or write that memory in this process?
@@ -85,8 +94,11 @@ struct Part {
   bool is_missing = false;  ///< there is no process it would go to or come from
 };
 
-/// In the order of the call's counts. Throws std::bad_alloc.
-std::vector<Part> parts_of(const CallFacts& call, const MemoryArgument& argument);
+/// How many entries the arrays of an argument of that kind have.
+std::size_t peers_in(const CallFacts& call, table::Kind kind) noexcept;
+
+/// In the order of the call's counts, in the place of what is in `parts`. Throws std::bad_alloc.
+void list_parts(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts);
 
 /// Addresses from the first byte of an argument to behind the last, by the library's word on its datatypes.
 struct AddressRange {
@@ -142,6 +154,9 @@ constexpr CountsOf peers_of(table::Kind kind) noexcept {
     return CountsOf::sources;
   if (kind == operand_of_all || kind == operand_of_all_v) return CountsOf::results;
   return CountsOf::processes;
+}
+constexpr bool is_of_neighbors(table::Kind kind) noexcept {
+  return peers_of(kind) == CountsOf::sources || peers_of(kind) == CountsOf::destinations;
 }
 
 }  // namespace gapless::mpi

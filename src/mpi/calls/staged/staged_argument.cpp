@@ -1,9 +1,14 @@
 #include "mpi/calls/staged/staged_argument.hpp"
 
 #include <algorithm>
+#include <array>
+#include <exception>
+#include <utility>
 
+#include "base/per_thread.hpp"
 #include "model/model.hpp"
 #include "mpi/calls/packed_type.hpp"
+#include "mpi/calls/staged/staged_memory.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/choice/choose.hpp"
@@ -13,31 +18,68 @@ namespace gapless::mpi {
 
 using transfer::Result;
 
-void StagedArgument::describe(const std::vector<Part>& parts, Analysis analysis) {
-  const bool library_reads_gpu = runtime::library_reads_gpu_memory();
-  users_.reserve(parts.size());
-  parts_.resize(parts.size());
-  for (const Part& part : parts) {
-    const UserBuffer& user =
-        users_.emplace_back(identify(part.memory, part.count, part.datatype, Purpose::message, analysis));
-    offsets_.push_back(bytes_);
-    datatypes_.push_back(part.datatype);
-    is_opaque_ |= user.opaque;
-    is_described_ &= part.count <= 0 || user.is_described();
-    if (user.is_gpu_memory() && !library_reads_gpu && gpu_ < 0) gpu_ = user.buffer.location.device;
-    if (!user.is_described()) continue;
-    if (shared_ == nowhere) shared_ = users_.size() - 1;
-    bytes_ += user.buffer.size();
-    parts_[users_.size() - 1].buffer = part.is_missing ? nullptr : &user.buffer;
-    stays_whole_ |= is_long_enough_to_be_cut(static_cast<std::size_t>(user.buffer.size())) &&
-                    !type_cache::find(part.datatype)->may_be_cut;
+namespace {
+
+/// Memory of arguments that are done with, for the thread's next ones: a call that is left to the library has asked for
+/// none then.
+struct SpareParts {
+  static constexpr std::size_t most_parts = 1024;  ///< of an argument whose memory is kept
+  std::array<StagedParts, StagedMemory::most_arguments> parts;
+  std::size_t count = 0;
+};
+
+}  // namespace
+
+void StagedParts::clear() noexcept {
+  named.clear();
+  users.clear();
+  offsets.clear();
+  datatypes.clear();
+  made.clear();
+  packed.clear();
+}
+
+StagedArgument::~StagedArgument() {
+  if (parts_.users.capacity() == 0 || parts_.users.capacity() > SpareParts::most_parts) return;
+  parts_.clear();
+  try {
+    SpareParts& spare = of_this_thread<SpareParts>();
+    if (spare.count < spare.parts.size()) spare.parts[spare.count++] = std::move(parts_);
+  } catch (const std::exception&) {
   }
+}
+
+void StagedArgument::describe(const CallFacts& call, const MemoryArgument& argument, Analysis analysis) {
+  SpareParts& spare = of_this_thread<SpareParts>();
+  if (spare.count > 0) parts_ = std::move(spare.parts[--spare.count]);
+  list_parts(call, argument, parts_.named);
+  // Parts that are packed point to the users' buffers, so these stay where they are.
+  parts_.users.reserve(parts_.named.size());
+  const bool library_reads_gpu = runtime::library_reads_gpu_memory();
+  for (const Part& part : parts_.named) describe(part, analysis, library_reads_gpu);
+}
+
+void StagedArgument::describe(const Part& part, Analysis analysis, bool library_reads_gpu) {
+  const UserBuffer& user =
+      parts_.users.emplace_back(identify(part.memory, part.count, part.datatype, Purpose::message, analysis));
+  parts_.offsets.push_back(bytes_);
+  parts_.datatypes.push_back(part.datatype);
+  transfer::PackedPart& packed = parts_.packed.emplace_back();
+  is_opaque_ |= user.opaque;
+  is_described_ &= part.count <= 0 || user.is_described();
+  if (user.is_gpu_memory() && !library_reads_gpu && gpu_ < 0) gpu_ = user.buffer.location.device;
+  if (!user.is_described()) return;
+  if (shared_ == nowhere) shared_ = parts_.users.size() - 1;
+  bytes_ += user.buffer.size();
+  packed.buffer = part.is_missing ? nullptr : &user.buffer;
+  stays_whole_ |= is_long_enough_to_be_cut(static_cast<std::size_t>(user.buffer.size())) &&
+                  !type_cache::find(part.datatype)->may_be_cut;
 }
 
 void StagedArgument::choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory, bool meets_contiguous) {
   const bool may_pack = may_pack_host_memory && is_described_ && !is_opaque_;
   if (runtime::library_reads_gpu_memory() && may_pack && !keep_datatypes && bytes_ > 0 && !is_contiguous()) {
-    gpu_of_library_ = transfer::gpu_of_all(parts_);
+    gpu_of_library_ = transfer::gpu_of_all(parts_.packed);
     is_staged_ = gpu_of_library_ >= 0 && choose_datatypes(false);
     if (is_staged_) return;
   }
@@ -51,7 +93,7 @@ bool StagedArgument::is_contiguous() const noexcept {
   const auto has_gaps = [](const transfer::PackedPart& part) {
     return part.buffer != nullptr && !transfer::is_contiguous(*part.buffer);
   };
-  return bytes_ > 0 && std::ranges::none_of(parts_, has_gaps);
+  return bytes_ > 0 && std::ranges::none_of(parts_.packed, has_gaps);
 }
 
 bool StagedArgument::is_worth_packing(bool meets_contiguous) const noexcept {
@@ -59,12 +101,12 @@ bool StagedArgument::is_worth_packing(bool meets_contiguous) const noexcept {
   const model::HostProfile& host = model::profile().host;
   double saving_ns = 0;
   bool any = false;
-  for (const transfer::PackedPart& part : parts_) {
+  for (const transfer::PackedPart& part : parts_.packed) {
     if (part.buffer == nullptr) continue;
     if (!part.buffer->location.is_cpu_addressable()) return false;
     const model::Amount amount = transfer::amount_of(*part.buffer);
     const bool has_gaps = !transfer::is_contiguous(*part.buffer);
-    if (!has_gaps) saving_ns -= host.copied_byte_ns * amount.bytes;
+    saving_ns -= host.part_ns + (has_gaps ? 0 : host.copied_byte_ns * amount.bytes);
     if (has_gaps)
       saving_ns += meets_contiguous ? model::saving_to_contiguous_ns(amount) : model::message_saving_ns(amount);
     any |= has_gaps;
@@ -73,9 +115,9 @@ bool StagedArgument::is_worth_packing(bool meets_contiguous) const noexcept {
 }
 
 bool StagedArgument::choose_datatypes(bool keep) {
-  for (std::size_t i = 0; i < users_.size(); ++i) {
-    if (!users_[i].is_described()) continue;
-    const transfer::Described& type = *users_[i].buffer.type;
+  for (std::size_t i = 0; i < parts_.users.size(); ++i) {
+    if (!parts_.users[i].is_described()) continue;
+    const transfer::Described& type = *parts_.users[i].buffer.type;
     if (keep) {
       first_byte_ = type.layout->base;
       if (!type.contiguous_repeats) measure_span();
@@ -84,15 +126,15 @@ bool StagedArgument::choose_datatypes(bool keep) {
     if (type.contiguous_repeats && type.layout->base == 0) continue;
     ByteType made(type.layout->size);
     if (!made) return false;
-    datatypes_[i] = made.handle();
-    made_.push_back(std::move(made));
+    parts_.datatypes[i] = made.handle();
+    parts_.made.push_back(std::move(made));
   }
   return true;
 }
 
 /// Of the only part, which keeps its datatype.
 void StagedArgument::measure_span() noexcept {
-  const transfer::Buffer& buffer = users_.front().buffer;
+  const transfer::Buffer& buffer = parts_.users.front().buffer;
   const layout::Offset last = buffer.type->extent * (buffer.count - 1);
   first_byte_ = std::min<layout::Offset>(last, 0) + buffer.type->facts.true_lower_bound;
   span_ = std::max<layout::Offset>(last, 0) + buffer.type->facts.true_upper_bound - first_byte_;
@@ -126,13 +168,13 @@ void* StagedArgument::memory() const noexcept {
 
 /// The only part, as it lies in host memory with its gaps.
 transfer::Buffer StagedArgument::spread() const noexcept {
-  const transfer::Buffer& buffer = users_.front().buffer;
+  const transfer::Buffer& buffer = parts_.users.front().buffer;
   return {buffer.type, buffer.count, memory(), {}};
 }
 
 Result StagedArgument::move(pack::Direction direction) noexcept {
-  for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].packed = packed_.data() + offsets_[i];
-  return transfer::move_parts(direction, parts_, location_);
+  for (std::size_t i = 0; i < parts_.packed.size(); ++i) parts_.packed[i].packed = packed_.data() + parts_.offsets[i];
+  return transfer::move_parts(direction, parts_.packed, location_);
 }
 
 Result StagedArgument::pack() noexcept {

@@ -20,10 +20,28 @@
 
 namespace gapless::mpi {
 
+/// What is known of the parts of one argument, entry by entry.
+struct StagedParts {
+  std::vector<Part> named;  ///< by the program
+  std::vector<UserBuffer> users;
+  std::vector<layout::Offset> offsets;  ///< of their packed bytes
+  std::vector<MPI_Datatype> datatypes;  ///< that the library is given
+  std::vector<ByteType> made;           ///< some of these
+  std::vector<transfer::PackedPart> packed;
+  std::vector<std::byte> counts, displacements;  ///< arrays that the library is given where it is not the program's
+
+  void clear() noexcept;
+};
+
 class StagedArgument {
  public:
-  /// Finds out what `parts` are. Throws std::bad_alloc.
-  void describe(const std::vector<Part>& parts, Analysis analysis);
+  StagedArgument() noexcept = default;
+  ~StagedArgument();
+  StagedArgument(const StagedArgument&) = delete;
+  StagedArgument& operator=(const StagedArgument&) = delete;
+
+  /// Finds out what its parts are. Throws std::bad_alloc.
+  void describe(const CallFacts& call, const MemoryArgument& argument, Analysis analysis);
   /// Decides whether they are to be staged; `meets_contiguous`: the memory at the other end has no gaps, as far as is
   /// known. Throws std::bad_alloc.
   void choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory, bool meets_contiguous);
@@ -42,34 +60,40 @@ class StagedArgument {
 
   /// What the library is given for the first part; part i lies offset(i) bytes behind it.
   void* memory() const noexcept;
-  layout::Offset offset(std::size_t i) const noexcept { return offsets_[i]; }
-  std::size_t part_count() const noexcept { return users_.size(); }
-  const UserBuffer& part(std::size_t i) const noexcept { return users_[i]; }
+  layout::Offset offset(std::size_t i) const noexcept { return parts_.offsets[i]; }
+  std::size_t part_count() const noexcept { return parts_.users.size(); }
+  const UserBuffer& part(std::size_t i) const noexcept { return parts_.users[i]; }
   /// Someone else moves that part.
-  void leave_out(std::size_t i) noexcept { parts_[i].buffer = nullptr; }
-  const MPI_Datatype* datatypes() const noexcept { return datatypes_.data(); }
+  void leave_out(std::size_t i) noexcept { parts_.packed[i].buffer = nullptr; }
+  /// Memory of that many bytes for what the library is given as counts and displacements. They throw std::bad_alloc.
+  std::byte* counts(std::size_t bytes) {
+    parts_.counts.resize(bytes);
+    return parts_.counts.data();
+  }
+  std::byte* displacements(std::size_t bytes) {
+    parts_.displacements.resize(bytes);
+    return parts_.displacements.data();
+  }
+  const MPI_Datatype* datatypes() const noexcept { return parts_.datatypes.data(); }
   /// That of all parts, where the program gave one for all, and its bytes: `original`, unless it has gaps.
   MPI_Datatype shared_datatype(MPI_Datatype original) const noexcept {
-    return shared_ == nowhere ? original : datatypes_[shared_];
+    return shared_ == nowhere ? original : parts_.datatypes[shared_];
   }
   layout::Offset shared_size() const noexcept {
-    return shared_ == nowhere ? 1 : users_[shared_].buffer.type->layout->size;
+    return shared_ == nowhere ? 1 : parts_.users[shared_].buffer.type->layout->size;
   }
 
  private:
   static constexpr auto nowhere = static_cast<std::size_t>(-1);
 
+  void describe(const Part& part, Analysis analysis, bool library_reads_gpu);
   bool is_worth_packing(bool meets_contiguous) const noexcept;
   bool choose_datatypes(bool keep);
   void measure_span() noexcept;
   transfer::Buffer spread() const noexcept;
   transfer::Result move(pack::Direction direction) noexcept;
 
-  std::vector<UserBuffer> users_;
-  std::vector<layout::Offset> offsets_;
-  std::vector<MPI_Datatype> datatypes_;
-  std::vector<ByteType> made_;
-  std::vector<transfer::PackedPart> parts_;
+  StagedParts parts_;
   std::size_t shared_ = nowhere;  ///< the first part that anything moves of
   layout::Offset bytes_ = 0;
   layout::Offset first_byte_ = 0;  ///< of a datatype that is kept: where the first byte named lies

@@ -176,15 +176,15 @@ class CallView {
 template <class Row, class... Arguments>
 class StagedCall {
  public:
-  [[gnu::noinline]] static int run(Arguments... arguments) noexcept {
+  [[gnu::noinline]] static int run(const CallFacts& facts, Arguments... arguments) noexcept {
     const Tuple all(arguments...);
     if constexpr (staging_of<Row>() == Staging::one_sided || staging_of<Row>() == Staging::split) {
-      return begin(all);
+      return begin(facts, all);
     } else if constexpr (staging_of<Row>() != Staging::blocking) {
-      return start(all);
+      return start(facts, all);
     } else {
       StagedMemory memory;
-      if (const std::optional<int> over = prepare(memory, all)) return *over;
+      if (const std::optional<int> over = prepare(memory, facts, all)) return *over;
       memory.pack();
       const int code = std::apply(Row::native_function(), View::substituted(all, memory));
       if (code != MPI_SUCCESS) return code;
@@ -205,20 +205,20 @@ class StagedCall {
       life == Life::persistent ? table::Kind::new_persistent_request : table::Kind::new_request;
 
   /// The result of a call that is over then: nothing is to be staged, or cannot be.
-  static std::optional<int> prepare(StagedMemory& memory, const Tuple& all) noexcept {
-    const auto verdict = memory.prepare(View::facts(all), View::memories_of(all));
+  static std::optional<int> prepare(StagedMemory& memory, const CallFacts& facts, const Tuple& all) noexcept {
+    const auto verdict = memory.prepare(facts, View::memories_of(all));
     if (verdict == StagedMemory::Verdict::as_it_is) return std::apply(Row::native_function(), all);
     if (verdict == StagedMemory::Verdict::failed) return table::raise<Row>(memory.code(), all);
     return std::nullopt;
   }
 
-  static int begin(const Tuple& all) noexcept {
+  static int begin(const CallFacts& facts, const Tuple& all) noexcept {
     constexpr bool is_split = staging_of<Row>() == Staging::split;
     using Operation = std::conditional_t<is_split, split_access::Access, one_sided::Operation>;
     std::unique_ptr<Operation> operation(new (std::nothrow) Operation);
     if (operation == nullptr) return table::raise<Row>(gpu_failure(Row::name, transfer::Result::out_of_memory), all);
     StagedMemory& memory = operation->memory;
-    if (const std::optional<int> over = prepare(memory, all)) return *over;
+    if (const std::optional<int> over = prepare(memory, facts, all)) return *over;
     memory.pack();
     // Nobody waits for a one-sided call that fails: it is not begun.
     if (!is_split && !memory.is_packed()) return table::raise<Row>(memory.finish(), all);
@@ -233,11 +233,11 @@ class StagedCall {
     return code;
   }
 
-  static int start(const Tuple& all) noexcept {
+  static int start(const CallFacts& facts, const Tuple& all) noexcept {
     std::unique_ptr<Work> work(new (std::nothrow) Work);
     if (work == nullptr) return table::raise<Row>(gpu_failure(Row::name, transfer::Result::out_of_memory), all);
     StagedMemory& memory = work->memory();
-    if (const std::optional<int> over = prepare(memory, all)) return *over;
+    if (const std::optional<int> over = prepare(memory, facts, all)) return *over;
     if constexpr (life == Life::once) memory.pack();
     const Begun begun{View::substituted(all, memory), *work};
     return place_under_request(

@@ -41,7 +41,7 @@ void StagedMemory::describe(std::span<const MemoryArgument> arguments) {
     in_place_ |= argument.is_in_place();
     if (!matters_here(call_, argument)) continue;
     const bool may_wait = may_pack_host_memory(call_) && !call_.is_persistent;
-    staged_[i].describe(parts_of(call_, argument), may_wait ? Analysis::when_it_pays : Analysis::now);
+    staged_[i].describe(call_, argument, may_wait ? Analysis::when_it_pays : Analysis::now);
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) uses_[i] = use_of(arguments[i]);
 }
@@ -116,10 +116,10 @@ bool StagedMemory::separate_own_part(std::span<const MemoryArgument> arguments) 
     staged_[i].leave_out(part);
     const Integers& counts = arguments[i].counts;
     const std::size_t width = counts.is_wide() ? sizeof(std::int64_t) : sizeof(int);
-    counts_[i].reset(new std::byte[staged_[i].part_count() * width]);
-    counts.copy_to(counts_[i].get(), staged_[i].part_count());
-    std::memset(&counts_[i][part * width], 0, width);
-    substitutes_[i].counts = counts_[i].get();
+    std::byte* const copy = staged_[i].counts(staged_[i].part_count() * width);
+    counts.copy_to(copy, staged_[i].part_count());
+    std::memset(copy + part * width, 0, width);
+    substitutes_[i].counts = copy;
   }
   return true;
 }
@@ -140,16 +140,16 @@ bool StagedMemory::make_substitute(std::size_t i, const MemoryArgument& argument
 
 template <class Displacement>
 bool StagedMemory::make_displacements(std::size_t i, const MemoryArgument& argument) {
-  const StagedArgument& staged = staged_[i];
+  StagedArgument& staged = staged_[i];
   const layout::Offset unit = has_datatypes(argument.kind) ? 1 : staged.shared_size();
-  displacements_[i].reset(new std::byte[staged.part_count() * sizeof(Displacement)]);
+  std::byte* const displacements = staged.displacements(staged.part_count() * sizeof(Displacement));
   for (std::size_t k = 0; k < staged.part_count(); ++k) {
     const layout::Offset place = staged.offset(k) / unit;
     if (place > std::numeric_limits<Displacement>::max()) return false;
     const auto displacement = static_cast<Displacement>(place);
-    std::memcpy(&displacements_[i][k * sizeof displacement], &displacement, sizeof displacement);
+    std::memcpy(displacements + k * sizeof displacement, &displacement, sizeof displacement);
   }
-  substitutes_[i].displacements = displacements_[i].get();
+  substitutes_[i].displacements = displacements;
   return true;
 }
 

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstddef>
-#include <memory>
 #include <span>
 
 #include "mpi/calls/staged/memory_argument.hpp"
@@ -79,7 +78,6 @@ class StagedMemory {
   std::array<StagedArgument, most_arguments> staged_;
   std::array<Substitute, most_arguments> substitutes_;
   std::array<transfer::Placeholder, most_arguments> placeholders_;
-  std::array<std::unique_ptr<std::byte[]>, most_arguments> counts_, displacements_;
   std::array<Use, most_arguments> uses_{};
   bool in_place_ = false;
   int own_part_ = -1;  ///< that is copied here

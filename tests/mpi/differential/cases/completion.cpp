@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "calls.hpp"
+#include "cases/calls.hpp"
 #include "support/environment.hpp"
 
 namespace gapless::test::differential {

@@ -1,7 +1,7 @@
 // Random pairs of sides, of one signature or of signatures that do not fit.
 #pragma once
 
-#include "buffer.hpp"
+#include "sides/buffer.hpp"
 #include "support/random.hpp"
 
 namespace gapless::test::differential {

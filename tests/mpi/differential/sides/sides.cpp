@@ -1,6 +1,6 @@
 // Two kinds of types. Irregular: any nest of constructors, as in random_types. Regular: many equal elements in the
 // shapes of vectors and index lists, which reach any number of bytes exactly, those around the libraries' limits too.
-#include "sides.hpp"
+#include "sides/sides.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // Calls with one wrong argument, and calls with MPI_PROC_NULL. No other process takes part.
-#include "calls.hpp"
-#include "sides.hpp"
+#include "cases/calls.hpp"
+#include "sides/sides.hpp"
 #include "support/environment.hpp"
 
 namespace gapless::test::differential {

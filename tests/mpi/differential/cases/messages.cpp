@@ -2,7 +2,7 @@
 #include <array>
 #include <thread>
 
-#include "calls.hpp"
+#include "cases/calls.hpp"
 #include "support/environment.hpp"
 
 namespace gapless::test::differential {

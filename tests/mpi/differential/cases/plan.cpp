@@ -1,8 +1,8 @@
-#include "plan.hpp"
+#include "cases/plan.hpp"
 
 #include <array>
 
-#include "sides.hpp"
+#include "sides/sides.hpp"
 
 namespace gapless::test::differential {
 namespace {

@@ -1,7 +1,7 @@
 // A call that would hand GPU memory to a library that cannot read it is staged through host memory, or ends in a clear
 // MPI error instead of a crash. Collectives on noncontiguous host memory are packed where that is faster. Where no GPU
 // is in use and datatypes are plain, a guard is a test, a look-up for each datatype and a jump.
-#include "mpi/table/guarded.hpp"
+#include "mpi/guards/guarded.hpp"
 
 #include <cstddef>
 #include <span>
@@ -42,7 +42,7 @@ int gpu_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
   if (gpu >= 0 || !has_datatype(argument.kind) || !matters_here(call, argument)) return gpu;
   if (!has_datatypes(argument.kind))
     return gpu_of_part(argument.memory, argument.counts.is_array() ? 1 : argument.counts[0], argument.datatype);
-  const auto entries = static_cast<std::size_t>(count_entries(call.communicator, peers_of(argument.kind)));
+  const auto entries = peers_in(call, argument.kind);
   for (std::size_t k = 0; is_bottom && k < entries; ++k) {
     const void* memory = address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k]));
     const int found = gpu_of_part(memory, argument.counts[k], argument.datatypes[k]);
@@ -55,7 +55,7 @@ int gpu_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
 bool is_untouched(const CallFacts& call, const MemoryArgument& argument) noexcept {
   if (!matters_here(call, argument)) return true;
   if (!argument.counts.is_array()) return argument.counts[0] == 0;
-  const auto entries = static_cast<std::size_t>(count_entries(call.communicator, peers_of(argument.kind)));
+  const auto entries = peers_in(call, argument.kind);
   for (std::size_t k = 0; k < entries; ++k) {
     if (argument.counts[k] != 0) return false;
   }
@@ -86,26 +86,31 @@ const TypeRecord& record_of(const CallFacts& call, const void* memory, MPI_Count
                             : *type_cache::find_for_use(memory, count, datatype, Purpose::message);
 }
 
-// Is there nothing to pack in host memory? One look-up for each datatype.
-bool is_plain(const CallFacts& call, const MemoryArgument& argument) noexcept {
+// Is there nothing in host memory that is worth packing, by the most that each part saves? One look-up for each
+// datatype.
+bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument) noexcept {
   if (!matters_here(call, argument)) return true;
   if (!has_datatypes(argument.kind)) {
     const MPI_Count count = argument.counts.is_array() ? 2 : argument.counts[0];
     return count <= 0 || is_plain(record_of(call, argument.memory, count, argument.datatype), count);
   }
-  const auto entries = static_cast<std::size_t>(count_entries(call.communicator, peers_of(argument.kind)));
+  const auto entries = peers_in(call, argument.kind);
+  float saving_ns = 0;
   for (std::size_t k = 0; k < entries; ++k) {
     const void* memory = address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k]));
     const MPI_Count count = argument.counts[k];
     if (count <= 0) continue;
     const TypeRecord& record = record_of(call, memory, count, argument.datatypes[k]);
-    if (!is_plain(record, count)) return false;
+    if (record.plain) continue;
+    // GPU memory has other prices.
+    if (count > 1 || (device::in_use() && !record.one_is_native_in_message)) return false;
+    saving_ns += record.part_saving_ns;
     // What a process exchanges with itself is not the library's because messages are.
-    if (!record.plain && is_exchanged_with_self(argument.kind) && is_worth_copying_here(record, count) &&
+    if (is_exchanged_with_self(argument.kind) && is_worth_copying_here(record, count) &&
         own_rank(call.communicator) == static_cast<int>(k))
       return false;
   }
-  return true;
+  return saving_ns <= 0;
 }
 
 template <class Row, class Function>
@@ -117,15 +122,15 @@ struct Guard<Row, int (*)(Arguments...)> {
     if constexpr (!has_role<Row>(Kind::new_request)) requests::start_deferred();
     using View = CallView<Row, Arguments...>;
     const Tuple all(arguments...);
+    const CallFacts facts = View::facts(all);
     if (device::in_use()) [[unlikely]] {
-      const int gpu = gpu_of_call(View::facts(all), View::memories_of(all));
-      if (gpu >= 0 && !runtime::library_reads_gpu_memory()) return with_gpu_memory(gpu, arguments...);
+      const int gpu = gpu_of_call(facts, View::memories_of(all));
+      if (gpu >= 0 && !runtime::library_reads_gpu_memory()) return with_gpu_memory(facts, gpu, arguments...);
     }
     if constexpr (packs_host_memory<Row>()) {
-      const CallFacts facts = View::facts(all);
       for (const MemoryArgument& argument : View::memories_of(all)) {
-        if (!is_plain(facts, argument)) [[unlikely]]
-          return StagedCall<Row, Arguments...>::run(arguments...);
+        if (!is_left_to_library(facts, argument)) [[unlikely]]
+          return StagedCall<Row, Arguments...>::run(facts, arguments...);
       }
     }
     return Row::native_function()(arguments...);
@@ -134,9 +139,9 @@ struct Guard<Row, int (*)(Arguments...)> {
  private:
   using Tuple = std::tuple<Arguments...>;
 
-  [[gnu::cold]] static int with_gpu_memory(int gpu, Arguments... arguments) noexcept {
+  [[gnu::cold]] static int with_gpu_memory(const CallFacts& facts, int gpu, Arguments... arguments) noexcept {
     if constexpr (staging_of<Row>() != Staging::none) {
-      return StagedCall<Row, Arguments...>::run(arguments...);
+      return StagedCall<Row, Arguments...>::run(facts, arguments...);
     } else {
       return table::raise<Row>(unserved_gpu_memory(Row::name, gpu), std::tie(arguments...));
     }

@@ -1,4 +1,4 @@
-#include "buffer.hpp"
+#include "sides/buffer.hpp"
 
 #include <algorithm>
 #include <cstring>

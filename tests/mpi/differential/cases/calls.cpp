@@ -1,4 +1,4 @@
-#include "calls.hpp"
+#include "cases/calls.hpp"
 
 #include <algorithm>
 #include <cstring>

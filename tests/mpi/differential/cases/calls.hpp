@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "buffer.hpp"
+#include "cases/plan.hpp"
 #include "job.hpp"
-#include "plan.hpp"
+#include "sides/buffer.hpp"
 
 /// Calls MPI_name, or MPI_name_c where `large` and the library has it.
 #if MPI_VERSION >= 4

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "buffer.hpp"
+#include "sides/buffer.hpp"
 #include "support/random.hpp"
 
 namespace gapless::test::differential {

@@ -2,8 +2,8 @@
 // itself, since the packed format is the library's.
 #include <vector>
 
-#include "calls.hpp"
-#include "sides.hpp"
+#include "cases/calls.hpp"
+#include "sides/sides.hpp"
 #include "support/environment.hpp"
 
 namespace gapless::test::differential {

@@ -87,7 +87,7 @@ class Tester:
 
     def command(self, case):
         return (
-            f"python3 tests/mpi/differential/run.py --build {self.arguments.build} --mpi {self.mpi.name} "
+            f"python3 tests/mpi/differential/driver/run.py --build {self.arguments.build} --mpi {self.mpi.name} "
             f"--seed {self.arguments.seed} --configuration {self.configuration} --case {case}"
         )
 

@@ -1,5 +1,5 @@
 // The library's own functions are found here, since the table of native functions has only what headers declare.
-#include "mpi/table/extensions.hpp"
+#include "mpi/guards/extensions.hpp"
 
 #include "mpi/requests/deferred.hpp"
 #include "mpi/table/abi.hpp"

@@ -1,6 +1,6 @@
 // malloc and its family, defined by the program, which the C library allows: each block gets a header before it and
 // guard bytes behind it, and is on the list of live blocks.
-#include "heap.hpp"
+#include "sides/heap.hpp"
 
 #include <malloc.h>
 
