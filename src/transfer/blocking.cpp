@@ -43,15 +43,10 @@ Result run_on_gpu(const Job& job, int device, MemoryKind packed) noexcept {
   return result_of(engine->run_and_wait(std::span(&job, 1), device, reach_of(job.direction, packed)));
 }
 
-bool is_default_stream_idle(int device) noexcept {
+Result wait_for_default_stream(int device, bool& was_idle) noexcept {
   device::Runtime* const runtime = device::runtime();
-  // The program may have said that its buffers are ready.
-  return runtime != nullptr && (settings().resident == "ready" || runtime->is_idle(device, nullptr));
-}
-
-Result wait_for_default_stream(int device) noexcept {
-  if (is_default_stream_idle(device)) return Result::ok;
-  device::Runtime* const runtime = device::runtime();
+  was_idle = runtime != nullptr && (settings().resident == "ready" || runtime->is_idle(device, nullptr));
+  if (was_idle) return Result::ok;
   return runtime != nullptr ? result_of(runtime->synchronize(device, nullptr)) : Result::device_failed;
 }
 

@@ -15,11 +15,13 @@ pack::Reach reach_of(pack::Direction direction, device::MemoryKind packed) noexc
 
 Result run_on_host(const pack::Job& job) noexcept;
 Result run_on_gpu(const pack::Job& job, int device, device::MemoryKind packed) noexcept;
-/// Has the GPU done all that the program has issued to its default stream, or has the program said that its buffers are
-/// ready?
-bool is_default_stream_idle(int device) noexcept;
-/// Returns when it has.
-Result wait_for_default_stream(int device) noexcept;
+/// Returns when the GPU has done all that the program has issued to its default stream. `was_idle`: it had before, or
+/// the program has said that its buffers are ready.
+Result wait_for_default_stream(int device, bool& was_idle) noexcept;
+inline Result wait_for_default_stream(int device) noexcept {
+  bool was_idle = false;
+  return wait_for_default_stream(device, was_idle);
+}
 /// On a stream of the library's own, after all that the program has issued to its default stream: MPI has no stream
 /// argument, so the default stream is the only one a call can follow.
 Result copy_on_gpu(void* destination, const void* source, std::size_t bytes, int device) noexcept;

@@ -81,9 +81,10 @@ bool is_put_off(headers::Inbox& inbox) noexcept {
 }
 
 Result await_default_stream(int device) noexcept {
-  const bool is_idle = is_default_stream_idle(device);
+  bool is_idle = false;
+  const Result result = wait_for_default_stream(device, is_idle);
   was_idle.store(is_idle, std::memory_order_relaxed);
-  return is_idle ? Result::ok : wait_for_default_stream(device);
+  return result;
 }
 
 void put_off(headers::Inbox& inbox) noexcept {
