@@ -144,8 +144,8 @@ class Tester:
             self.complaints.append(f"{self.mpi.name}, {self.configuration}: gapless is not where it should be")
 
     def confirm(self, findings, sequence):
-        """Runs them again, alone, with gapless and without, and says whose each is. What does not come again alone is run
-        behind the cases that were before it in `sequence`: it may come of what they leave."""
+        """Runs them again, alone, with gapless and without, and says whose each is. What does not come again alone is
+        run behind the cases that were before it in `sequence`: it may come of what they leave."""
         findings.sort(key=lambda finding: not any(map(judge.damages, finding.gapless)))
         confirmed = findings[:MOST_CONFIRMED]
         cases = [finding.case for finding in confirmed]
