@@ -9,21 +9,21 @@ jobs, and the one with the median ratio is reported. Writes bench/results/collec
 """
 
 import json
-import os
 import subprocess
 import sys
 
 import _arguments
+import _launch
 from _report import report
-from host_pack import cache_variable, geometric_mean
+from host_pack import geometric_mean
 
 LEAST_GAIN = {"mpich": 2.0, "openmpi": 1.0}
 NOISE = 1.05  # of what is left to the library
 
 
 def run(build, mpi, ranks):
-    prefix = cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX")
-    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    prefix = _launch.prefix_of(build, mpi)
+    environment = _launch.environment(mpi, prefix)
     oversubscribe = ["--oversubscribe"] if mpi == "openmpi" else []
     preload = ["env", f"LD_PRELOAD={build}/lib/libgapless.so"]
     program = str(build / "bin" / f"collectives_{mpi}")

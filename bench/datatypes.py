@@ -12,19 +12,19 @@ Writes bench/results/types.json.
 """
 
 import json
-import os
 import subprocess
 import sys
 
 import _arguments
+import _launch
 from _report import report
-from host_pack import LAUNCH, cache_variable, geometric_mean
+from host_pack import LAUNCH, geometric_mean
 
 
 def run(build, mpi, only, *arguments, **settings):
-    prefix = cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX")
+    prefix = _launch.prefix_of(build, mpi)
     launcher, *options = LAUNCH[mpi]
-    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **settings)
+    environment = _launch.environment(mpi, prefix, **settings)
     preload = ["env", f"LD_PRELOAD={build}/lib/libgapless.so"]
     program = [str(build / "bin" / f"datatypes_{mpi}"), "--only", only, *arguments]
     command = [f"{prefix}/bin/{launcher}", *options, *preload, *program]

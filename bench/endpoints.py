@@ -16,8 +16,8 @@ import subprocess
 import sys
 
 import _arguments
+import _launch
 from _report import report
-from host_pack import cache_variable
 
 LAUNCH = {"mpich": [], "openmpi": ["--oversubscribe", "--bind-to", "none"]}
 SIZES = [8, 1 << 10, 64 << 10, 1 << 20]
@@ -32,15 +32,15 @@ class Figures:
 
     def __init__(self, build: pathlib.Path, mpi: str):
         self.build, self.mpi = build, mpi
-        self.launcher = f"{cache_variable(build, f'GAPLESS_{mpi.upper()}_PREFIX')}/bin/mpiexec"
+        self.prefix = _launch.prefix_of(build, mpi)
         self.values: dict[tuple, float] = {}
 
     def measure(self, processes: int, what: str, way: str, *words):
         alone = way in ("processes", "threads", "alone", "memcpy")
         settings = [] if alone else [f"LD_PRELOAD={self.build}/lib/libgapless.so"]
         program = [self.build / "bin" / f"endpoints_{self.mpi}", what, way, *words]
-        command = [self.launcher, "-n", processes, *LAUNCH[self.mpi], "env", *settings, *program]
-        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        command = [f"{self.prefix}/bin/mpiexec", "-n", processes, *LAUNCH[self.mpi], "env", *settings, *program]
+        environment = _launch.environment(self.mpi, self.prefix)
         words = [str(word) for word in command]
         try:
             done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, timeout=SECONDS)

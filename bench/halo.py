@@ -11,14 +11,13 @@ Writes bench/results/halo_gpu.json.
 """
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
 
 import _arguments
+import _launch
 from _report import gpus, report
-from host_pack import cache_variable
 from messages import AWARE, LAUNCH
 
 BOXES = [(64, 1), (128, 2), (256, 3)]  # points a side, and how wide the halo is
@@ -36,11 +35,7 @@ CUDA = "/usr/local/cuda/lib64"
 
 
 def run(build, mpi, prefix, ranks, settings, program, library_path=()):
-    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    if mpi == "openmpi":
-        environment["OPAL_PREFIX"] = str(prefix)
-    paths = [f"{prefix}/lib", *library_path, environment.get("LD_LIBRARY_PATH", "")]
-    environment["LD_LIBRARY_PATH"] = ":".join(path for path in paths if path)
+    environment = _launch.environment(mpi, prefix, library_path)
     command = [f"{prefix}/bin/mpiexec", "-n", str(ranks), *LAUNCH[mpi], "env", *settings, *program]
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=MOST_SECONDS).stdout
 
@@ -93,7 +88,7 @@ def main():
     options = parser.parse_args()
     build = options.build.resolve()
     libraries = [
-        (mpi, mpi, cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX"))
+        (mpi, mpi, _launch.prefix_of(build, mpi))
         for mpi in options.mpi or LAUNCH
         if (build / "bin" / f"halo3d-{mpi}").exists()
     ]

@@ -8,13 +8,13 @@ several jobs, and the one with the median ratio is reported. Writes bench/result
 """
 
 import json
-import os
 import subprocess
 import sys
 
 import _arguments
+import _launch
 from _report import report
-from host_pack import cache_variable, geometric_mean
+from host_pack import geometric_mean
 
 LIBRARIES = {"mpich": "MPICH", "openmpi": "Open MPI"}
 WAYS = ["native", "packed", "slots", "chosen"]
@@ -26,8 +26,8 @@ BINDING = {"mpich": ["-bind-to", "core"], "openmpi": ["--bind-to", "core"]}
 
 
 def run(build, mpi, samples):
-    prefix = cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX")
-    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    prefix = _launch.prefix_of(build, mpi)
+    environment = _launch.environment(mpi, prefix)
     preload = ["env", f"LD_PRELOAD={build}/lib/libgapless.so"]
     program = [str(build / "bin" / f"host_messages_{mpi}"), str(samples)]
     command = [f"{prefix}/bin/mpiexec", "-n", "2", *BINDING[mpi], *preload, *program]

@@ -10,11 +10,11 @@ ratio is reported.
 
 import json
 import math
-import os
 import subprocess
 import sys
 
 import _arguments
+import _launch
 from _report import name_for, processor, report
 
 # Rows that fall into few sets of AMD Zen 5's first-level cache, where packing them is not done in any special way.
@@ -27,17 +27,10 @@ SET_CONFLICTS = (
 LAUNCH = {"mpich": ["mpiexec", "-n", "1"], "openmpi": ["mpirun", "-n", "1", "--oversubscribe"]}
 
 
-def cache_variable(build, name):
-    for line in (build / "CMakeCache.txt").read_text().splitlines():
-        if line.startswith(name + ":"):
-            return line.split("=", 1)[1]
-    return ""
-
-
 def run(build, mpi, arguments):
-    prefix = cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX")
+    prefix = _launch.prefix_of(build, mpi)
     launcher, *options = LAUNCH[mpi]
-    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    environment = _launch.environment(mpi, prefix)
     command = [f"{prefix}/bin/{launcher}", *options, str(build / "bin" / f"host_pack_{mpi}"), *arguments]
     output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
     header, *rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]

@@ -11,14 +11,13 @@ its own. Writes bench/results/messages_<memory>.json.
 """
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
 
 import _arguments
+import _launch
 from _report import gpus, processor, report
-from host_pack import cache_variable
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = [KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 128 * MIB]
@@ -47,10 +46,7 @@ MOST_TIMES_READY, AS_GOOD_AS_THE_BEST, OF_THE_GRID = 0.85, 1.1, 0.85
 
 def run(build, mpi, prefix, memory, way, cases):
     """Microseconds of each (bytes, block), by that way; what is not measured is missing."""
-    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    if mpi == "openmpi":
-        environment["OPAL_PREFIX"] = str(prefix)  # where it is, which may not be where it was installed
-    environment["LD_LIBRARY_PATH"] = f"{prefix}/lib:{environment.get('LD_LIBRARY_PATH', '')}"
+    environment = _launch.environment(mpi, prefix)
     settings = [] if way in WITHOUT_GAPLESS else [f"LD_PRELOAD={build}/lib/libgapless.so"]
     if way not in WITHOUT_GAPLESS:
         settings += SETTINGS.get(way, [f"GAPLESS_SCHEME={way}"])
@@ -176,7 +172,7 @@ def main():
     schemes = SCHEMES[options.memory] if options.scheme is None else options.scheme
     peers = [*([READY] if options.memory == "gpu" else []), *schemes, *([ALONE] if options.alone else [])]
     libraries = [
-        (mpi, mpi, cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX"), peers)
+        (mpi, mpi, _launch.prefix_of(build, mpi), peers)
         for mpi in options.mpi or LAUNCH
         if (build / "bin" / f"messages_{mpi}").exists()
     ]

@@ -10,14 +10,14 @@ preload. Writes bench/results/mpi_overhead.json, or mpi_overhead_beside_gpu.json
 """
 
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 
 import _arguments
+import _launch
 from _report import report
-from host_pack import LAUNCH, cache_variable
+from host_pack import LAUNCH
 
 WITHOUT_GPU = "uses no GPU"
 BESIDE_GPU = "uses no GPU, where there is one"
@@ -33,9 +33,9 @@ PROCESSES_PER_REPEAT = 2
 
 
 def run(build, mpi, program, preload, *arguments):
-    prefix = cache_variable(build, f"GAPLESS_{mpi.upper()}_PREFIX")
+    prefix = _launch.prefix_of(build, mpi)
     launcher, *options = LAUNCH[mpi]
-    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    environment = _launch.environment(mpi, prefix)
     preloading = ["env", f"LD_PRELOAD={build / 'lib' / 'libgapless.so'}"] if preload else []
     command = [f"{prefix}/bin/{launcher}", *options, *preloading, str(build / "bin" / f"{program}_{mpi}"), *arguments]
     output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout

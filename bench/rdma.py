@@ -13,14 +13,13 @@ hardware would be.
 
 import json
 import math
-import os
 import statistics
 import subprocess
 import sys
 
 import _arguments
+import _launch
 from _report import SOURCE, report
-from host_pack import cache_variable
 
 UNIT = {"latency": "us", "bandwidth": "MB/s", "alltoall": "us"}
 KEYS = ("fabric", "variant", "measure", "scheme", "moved_by", "columns", "bytes")
@@ -45,14 +44,14 @@ def run(build, fabric, repetitions, messages):
 
 def run_alltoall(build, fabric, ranks):
     """The struct's rows, as those of a variant of their own."""
-    prefix = cache_variable(build, "GAPLESS_MPICH_PREFIX")
+    prefix = _launch.prefix_of(build, "mpich")
     settings = {
         "LD_PRELOAD": f"{build}/lib/libgapless.so",
         "GAPLESS_FABRIC": fabric,
         "GAPLESS_FABRIC_NEIGHBOURS": "1",
     }
     launch = [f"{prefix}/bin/mpiexec", "-n", str(ranks), "env", *(f"{key}={value}" for key, value in settings.items())]
-    environment = dict(os.environ, MPIR_CVAR_POLLS_BEFORE_YIELD="10")
+    environment = _launch.environment("mpich", prefix, MPIR_CVAR_POLLS_BEFORE_YIELD="10")
     rows = lines_of([*launch, str(build / "bin" / "rdma_alltoall_mpich")], env=environment)
     name = {"fabric": fabric, "variant": f"struct, {ranks} ranks"}
     return [row | name | {"moved_by": row["scheme"]} for row in rows]
