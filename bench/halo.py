@@ -44,7 +44,7 @@ def with_gapless(build, mpi, prefix, ranks, form, box):
     size, radius = box
     program = [str(build / "bin" / f"halo3d-{mpi}"), "--device", "--mode", form, "--size", str(size)]
     program += ["--radius", str(radius)]
-    settings = [f"LD_PRELOAD={build}/lib/libgapless.so"]
+    settings = [f"LD_PRELOAD={build}/lib/libgapless.so", "GAPLESS_ALL_RANKS=1"]  # as `gapless run` sets them
     for iterations, verified in ([str(CHECKED)], "yes"), ([str(ITERATIONS), "--no-verify"], "no"):
         output = run(build, mpi, prefix, ranks, settings, [*program, "--iterations", *iterations], [CUDA])
         fields = dict(word.split("=", 1) for word in output.split() if "=" in word)

@@ -3,12 +3,16 @@
 // is in use and datatypes are plain, a guard is a test, a look-up for each datatype and a jump.
 #include "mpi/guards/guarded.hpp"
 
+#include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <vector>
 
 #include "device/device.hpp"
+#include "mpi/calls/by_messages/agreement.hpp"
+#include "mpi/calls/by_messages/exchange.hpp"
 #include "mpi/calls/staged/staged_call.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
@@ -113,6 +117,14 @@ bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument) n
   return saving_ns <= 0;
 }
 
+/// Does each process exchange a part of its own datatype with each other, or with each neighbour?
+template <class Row>
+consteval bool is_exchange() {
+  int with_datatypes = 0;
+  for (const table::Role& role : Row::argument_roles) with_datatypes += has_datatypes(role.kind) ? 1 : 0;
+  return staging_of<Row>() == Staging::blocking && with_datatypes == 2;
+}
+
 template <class Row, class Function>
 struct Guard;
 
@@ -120,9 +132,13 @@ template <class Row, class... Arguments>
 struct Guard<Row, int (*)(Arguments...)> {
   static int call(Arguments... arguments) {
     if constexpr (!has_role<Row>(Kind::new_request)) requests::start_deferred();
-    using View = CallView<Row, Arguments...>;
     const Tuple all(arguments...);
     const CallFacts facts = View::facts(all);
+    if constexpr (is_exchange<Row>()) {
+      if (by_messages::may_be()) [[unlikely]] {
+        if (const std::optional<int> code = exchange_by_messages(facts, all)) return *code;
+      }
+    }
     if (device::in_use()) [[unlikely]] {
       const int gpu = gpu_of_call(facts, View::memories_of(all));
       if (gpu >= 0 && !runtime::library_reads_gpu_memory()) return with_gpu_memory(facts, gpu, arguments...);
@@ -137,7 +153,20 @@ struct Guard<Row, int (*)(Arguments...)> {
   }
 
  private:
+  using View = CallView<Row, Arguments...>;
   using Tuple = std::tuple<Arguments...>;
+
+  /// Nothing where the exchange is the library's.
+  static std::optional<int> exchange_by_messages(const CallFacts& facts, const Tuple& all) noexcept {
+    const std::array<MemoryArgument, View::memories> memories = View::memories_of(all);
+    const MemoryArgument &out = memories[0], &in = memories[1];
+    if (out.is_in_place()) return std::nullopt;
+    const MPI_Comm lane = by_messages::agree(facts.communicator, is_of_neighbors(out.kind),
+                                             [&] { return by_messages::gains(facts, out); });
+    if (lane == MPI_COMM_NULL) return std::nullopt;
+    const int code = by_messages::exchange(facts, out, in, lane);
+    return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
+  }
 
   [[gnu::cold]] static int with_gpu_memory(const CallFacts& facts, int gpu, Arguments... arguments) noexcept {
     if constexpr (staging_of<Row>() != Staging::none) {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/settings.hpp"
+#include "mpi/calls/by_messages/agreement.hpp"
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/calls/staged/byte_types.hpp"
 #include "mpi/calls/staged/one_sided.hpp"
@@ -86,6 +87,7 @@ void end() noexcept {
   free_split_types();
   free_byte_types();
   native.Type_free_keyval(&type_keyval_);
+  by_messages::end();
   if (model == Model::world) {
     headers::end();
     native.Comm_free(&private_communicator);

@@ -1,0 +1,125 @@
+#include "mpi/calls/by_messages/agreement.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/settings.hpp"
+#include "mpi/headers/speaking.hpp"
+#include "mpi/lifetime/runtime.hpp"
+#include "mpi/table/native.hpp"
+#include "transfer/headers/speakers.hpp"
+
+namespace gapless::mpi::by_messages {
+namespace internal {
+namespace {
+
+/// All of this process, in the order in which they were made, which is the same on all of their ranks.
+struct Agreements {
+  std::mutex mutex;  ///< guards all below
+  bool has_keyval = false;
+  int keyval = 0;
+  std::vector<std::unique_ptr<Agreement>> all;
+};
+Agreements& agreements() noexcept {
+  static Agreements& instance = *new Agreements;
+  return instance;
+}
+
+int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+/// The communicator ends, on all of its ranks.
+int forget(MPI_Comm, int, void* value, void*) {
+  Agreements& them = agreements();
+  auto* const agreement = static_cast<Agreement*>(value);
+  if (agreement->lane != MPI_COMM_NULL) native.Comm_free(&agreement->lane);
+  const std::lock_guard lock(them.mutex);
+  std::erase_if(them.all, [agreement](const auto& one) { return one.get() == agreement; });
+  return MPI_SUCCESS;
+}
+
+bool have_twins(MPI_Comm communicator) {
+  int topology = MPI_UNDEFINED, dimensions = 0;
+  native.Topo_test(communicator, &topology);
+  if (topology != MPI_CART) return false;
+  native.Cartdim_get(communicator, &dimensions);
+  const auto count = static_cast<std::size_t>(dimensions);
+  std::vector<int> extents(count), are_periodic(count), place(count);
+  native.Cart_get(communicator, dimensions, extents.data(), are_periodic.data(), place.data());
+  for (std::size_t d = 0; d < count; ++d) {
+    if (are_periodic[d] != 0 && extents[d] <= 2) return true;
+  }
+  return false;
+}
+
+/// Throws std::bad_alloc.
+Agreement* make(MPI_Comm communicator) {
+  int is_inter = 1;
+  if (native.Comm_test_inter(communicator, &is_inter) != MPI_SUCCESS || is_inter != 0) return nullptr;
+  auto made = std::make_unique<Agreement>();
+  made->has_twins = have_twins(communicator);
+  Agreements& them = agreements();
+  const std::lock_guard lock(them.mutex);
+  if (native.Comm_set_attr(communicator, them.keyval, made.get()) != MPI_SUCCESS) return nullptr;
+  return them.all.emplace_back(std::move(made)).get();
+}
+
+bool has_keyval() noexcept {
+  Agreements& them = agreements();
+  const std::lock_guard lock(them.mutex);
+  if (!them.has_keyval)
+    them.has_keyval = native.Comm_create_keyval(copy_nothing, forget, &them.keyval, nullptr) == MPI_SUCCESS;
+  return them.has_keyval;
+}
+
+}  // namespace
+
+Agreement* of(MPI_Comm communicator) noexcept {
+  if (communicator == MPI_COMM_NULL || !has_keyval()) return nullptr;
+  void* value = nullptr;
+  int is_there = 0;
+  if (native.Comm_get_attr(communicator, agreements().keyval, &value, &is_there) != MPI_SUCCESS) return nullptr;
+  if (is_there != 0) return static_cast<Agreement*>(value);
+  try {
+    return make(communicator);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+void agree_anew(Agreement& agreement, MPI_Comm communicator, bool gains) noexcept {
+  const bool may = headers::are_looked_for() && !runtime::library_reads_gpu_memory();
+  enum { refused, wished, answers };
+  int told[answers] = {may ? 0 : 1, gains ? 1 : 0}, heard[answers] = {1, 0};
+  const int code = native.Allreduce(told, heard, answers, MPI_INT, MPI_MAX, communicator);
+  agreement.is_by_messages = code == MPI_SUCCESS && heard[refused] == 0 && heard[wished] != 0;
+  if (!agreement.is_by_messages || agreement.lane != MPI_COMM_NULL) return;
+  int rank = 0;
+  native.Comm_rank(communicator, &rank);
+  // A duplicate would call the program's copy callbacks.
+  if (native.Comm_split(communicator, 0, rank, &agreement.lane) != MPI_SUCCESS) agreement.lane = MPI_COMM_NULL;
+  if (agreement.lane != MPI_COMM_NULL) native.Comm_set_errhandler(agreement.lane, MPI_ERRORS_RETURN);
+}
+
+}  // namespace internal
+
+bool may_be() noexcept {
+  static const bool answer = settings().all_ranks && !runtime::is_job_on_several_nodes();
+  return answer && runtime::start();
+}
+
+void end() noexcept {
+  internal::Agreements& them = internal::agreements();
+  for (const auto& agreement : them.all) {
+    if (agreement->lane != MPI_COMM_NULL) native.Comm_free(&agreement->lane);
+  }
+  if (them.has_keyval) native.Comm_free_keyval(&them.keyval);
+  them.has_keyval = false;
+}
+
+}  // namespace gapless::mpi::by_messages
