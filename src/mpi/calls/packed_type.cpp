@@ -48,6 +48,11 @@ bool is_split(std::size_t bytes, End end) noexcept {
 #endif
 }
 
+bool is_in_one_piece_if_contiguous(std::size_t bytes) noexcept {
+  constexpr std::size_t longest_piece = 32 << 10;  // btl_sm_max_send_size
+  return static_cast<double>(bytes) > model::profile().host.eager_bytes && bytes <= longest_piece;
+}
+
 MadeType make_packed_type(std::size_t bytes, bool split) noexcept {
   if (split) return split_types.get(bytes);
   MadeType made;

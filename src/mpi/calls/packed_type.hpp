@@ -49,6 +49,9 @@ constexpr bool is_long_enough_to_be_cut(std::size_t bytes) noexcept {
   return bytes > shortest_piece;
 }
 
+/// Does the library send contiguous bytes in one piece, and others in two?
+bool is_in_one_piece_if_contiguous(std::size_t bytes) noexcept;
+
 enum class End { send, receive };
 
 /// Are packed bytes in host memory split at that end of a message? In GPU memory none are: only contiguous messages go

@@ -22,7 +22,7 @@ template <class Row, auto exchange, class Count>
   Sending<Count> out(memory, count, datatype, false);
   const auto raise = [&](int code) { return raise_on_communicator(communicator, code); };
   if (headers::are_looked_for() && in.packs()) out.offer(communicator, destination, send_tag, true, false);
-  if (library_loses_unaligned_elements && in.packs()) out.send_contiguous();
+  if (library_loses_unaligned_elements && in.packs()) out.send_in_one_piece();
   int code = MPI_SUCCESS;
   if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return raise(code);
   if (in.is_opaque() && (code = in.fill(Row::name)) != MPI_SUCCESS) return raise(code);

@@ -194,9 +194,10 @@ class Side {
     if (packs() && !call) correct(call, peer_number(communicator, destination), message_->scheme());
   }
 
-  /// Sends the message as contiguous bytes, whatever is sooner. A message that goes by header stays one.
-  void send_contiguous() noexcept {
-    if (owner_ != Owner::ours || offer_) return;
+  /// Sends the message as contiguous bytes, whatever is sooner, if it arrives in one piece then. A message that goes by
+  /// header stays one.
+  void send_in_one_piece() noexcept {
+    if (owner_ != Owner::ours || offer_ || !is_in_one_piece_if_contiguous(buffer_size())) return;
     if (!packs()) message_.emplace(user_.buffer, side, transfer::Scheme::packed);
     may_split_ = false;
     if (must_stay_whole()) message_.reset();

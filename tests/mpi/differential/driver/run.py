@@ -161,7 +161,8 @@ class Tester:
             finding.native |= again[False][finding.case]
             finding.verdict = self.verdict_on(finding, again[True][finding.case])
             finding.gapless |= again[True][finding.case]
-            if finding.verdict == "once":
+            # An erroneous program may end by what others have left in the library.
+            if finding.verdict == "once" and finding.family not in judge.ERRONEOUS:
                 self.confirm_behind_others(finding, sequence[: sequence.index(finding.case) + 1])
             finding.plan = self.plan_of(finding.case)
         for finding in findings[MOST_CONFIRMED:]:
