@@ -6,6 +6,8 @@
 // rank of the job must run gapless for that, which `gapless run` vouches for (GAPLESS_ALL_RANKS).
 #pragma once
 
+#include <bit>
+
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi::by_messages {
@@ -30,7 +32,7 @@ struct Agreement {
   bool is_by_messages = false;
   MPI_Comm lane = MPI_COMM_NULL;
 
-  bool is_due() noexcept { return (++exchanges & (exchanges - 1)) == 0; }
+  bool is_due() noexcept { return std::has_single_bit(++exchanges); }
 };
 
 /// Null where there can be none.
