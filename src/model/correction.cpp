@@ -4,15 +4,6 @@
 
 namespace gapless::model {
 
-float Correction::Times::median() const noexcept {
-  const std::size_t known = std::min<std::size_t>(count, fewest);
-  if (known == 0) return 0;
-  std::array<float, fewest> sorted = last;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(known / 2);
-  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(known));
-  return *middle;
-}
-
 Correction::Turn Correction::next() noexcept {
   if (--until_trial_ == 0) {
     until_trial_ = messages_until_trial();
@@ -25,20 +16,17 @@ Correction::Turn Correction::next() noexcept {
 
 /// A trial takes so much longer than a message the usual way; spread over this many, that is a part in `period`.
 std::uint32_t Correction::messages_until_trial() noexcept {
-  const float used = times(in_use_).median(), tried = times(opposite(in_use_)).median();
+  const float used = times(in_use_).median(0), tried = times(opposite(in_use_)).median(0);
   if (used <= 0 || tried <= 0) return before_other;
   constexpr float most = 1 << 20;
   return static_cast<std::uint32_t>(std::clamp((tried / used - 1) * period, static_cast<float>(period), most));
 }
 
 void Correction::note(Way way, float ns) noexcept {
-  Times& of_way = times(way);
-  of_way.last[of_way.count % fewest] = ns;
-  // What has wrapped still counts as enough.
-  of_way.count = of_way.count + 1 == 2 * fewest ? fewest : of_way.count + 1;
+  times(way).add(ns);
   const Way tried = opposite(in_use_);
   if (!times(in_use_).are_enough() || !times(tried).are_enough()) return;
-  if (times(tried).median() < margin * times(in_use_).median()) in_use_ = tried;
+  if (times(tried).median(0) < margin * times(in_use_).median(0)) in_use_ = tried;
 }
 
 }  // namespace gapless::model

@@ -7,7 +7,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+
+#include "model/recent.hpp"
 
 namespace gapless::model {
 
@@ -34,13 +37,7 @@ class Correction {
   Way in_use() const noexcept { return in_use_; }
 
  private:
-  struct Times {
-    std::array<float, fewest> last{};
-    std::uint32_t count = 0;
-
-    bool are_enough() const noexcept { return count >= fewest; }
-    float median() const noexcept;
-  };
+  using Times = Recent<fewest>;
 
   Times& times(Way way) noexcept { return times_[static_cast<std::size_t>(way)]; }
   static Way opposite(Way way) noexcept { return way == Way::predicted ? Way::other : Way::predicted; }

@@ -5,21 +5,6 @@
 
 namespace gapless::model {
 
-float Trials::Compared::median() const noexcept {
-  const std::size_t known = std::min<std::size_t>(count, fewest);
-  if (known == 0) return 1;
-  std::array<float, fewest> sorted = last;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(known / 2);
-  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(known));
-  return *middle;
-}
-
-void Trials::Compared::add(float times) noexcept {
-  last[count % fewest] = times;
-  // What has wrapped still counts as enough.
-  count = count + 1 == 2 * fewest ? fewest : count + 1;
-}
-
 Trials::Trials(std::span<const double> predicted_ns) noexcept {
   const auto known = predicted_ns.first(std::min(predicted_ns.size(), most_ways));
   const auto least = std::ranges::min_element(known);
@@ -58,9 +43,9 @@ void Trials::begin_run() noexcept {
     if (way == in_use_ || left == 0) continue;
     if (left > 1) {
       --left;
-    } else if (may_try && (running_ == in_use_ || compared_[way].count < fewest_comparisons)) {
+    } else if (may_try && (running_ == in_use_ || compared_[way].times.count() < fewest_comparisons)) {
       running_ = static_cast<std::uint8_t>(way);
-      fewest_comparisons = compared_[way].count;
+      fewest_comparisons = compared_[way].times.count();
     }
   }
 }
@@ -75,7 +60,7 @@ void Trials::end_run() noexcept {
   const float before_ns = usual_ns_;
   usual_ns_ = ns;
   if (tried_ns_ > 0 && before_ns > 0 && ns > 0) {
-    compared_[tried_].add(tried_ns_ / std::min(before_ns, ns));
+    compared_[tried_].times.add(tried_ns_ / std::min(before_ns, ns));
     compare();
   }
   tried_ns_ = 0;
@@ -84,14 +69,12 @@ void Trials::end_run() noexcept {
 void Trials::compare() noexcept {
   Compared& tried = compared_[tried_];
   tried.runs_until_trial = runs_between(tried);
-  if (tried.count >= fewest && tried.median() < margin) leave_for(tried_);
+  if (tried.times.are_enough() && tried.median() < margin) leave_for(tried_);
 }
 
 void Trials::leave_for(std::uint8_t way) noexcept {
   const float times = compared_[way].median();
-  for (Compared& each : compared_) {
-    for (float& last : each.last) last /= times;
-  }
+  for (Compared& each : compared_) each.times.divide_by(times);
   compared_[way] = {};
   compared_[in_use_] = {.runs_until_trial = 1};
   in_use_ = way;
@@ -102,7 +85,7 @@ void Trials::leave_for(std::uint8_t way) noexcept {
 std::uint32_t Trials::runs_between(const Compared& way) noexcept {
   constexpr float share = 16 * (most_ways - 1), too_slow_to_hurry = 1.5F;
   const float slower = way.median() - 1;
-  if (way.count < fewest && slower < too_slow_to_hurry - 1) return 1;
+  if (!way.times.are_enough() && slower < too_slow_to_hurry - 1) return 1;
   return static_cast<std::uint32_t>(std::clamp(slower * share, share / 2, static_cast<float>(most_runs)));
 }
 

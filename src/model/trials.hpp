@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <span>
 
+#include "model/recent.hpp"
+
 namespace gapless::model {
 
 class Trials {
@@ -45,12 +47,10 @@ class Trials {
  private:
   /// Of a way beside the one in use.
   struct Compared {
-    std::array<float, fewest> last{};  ///< its costs as multiples of the usual ones
-    std::uint32_t count = 0;
+    Recent<fewest> times{};              ///< its costs as multiples of the usual ones
     std::uint32_t runs_until_trial = 0;  ///< 0: never
 
-    float median() const noexcept;
-    void add(float times) noexcept;
+    float median() const noexcept { return times.median(1); }
   };
 
   void begin_run() noexcept;

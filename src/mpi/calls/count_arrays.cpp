@@ -50,11 +50,12 @@ int own_rank(MPI_Comm communicator) noexcept {
 
 Neighbors::Neighbors(MPI_Comm communicator) noexcept : communicator_(communicator) {
   if (communicator == MPI_COMM_NULL) return;
-  int topology = MPI_UNDEFINED, weighted = 0;
-  native.Topo_test(communicator, &topology);
-  if (topology == MPI_CART) look_at_grid();
-  if (topology == MPI_GRAPH) look_at_graph();
-  if (topology == MPI_DIST_GRAPH) native.Dist_graph_neighbors_count(communicator, &sources_, &destinations_, &weighted);
+  int weighted = 0;
+  native.Topo_test(communicator, &topology_);
+  if (topology_ == MPI_CART) look_at_grid();
+  if (topology_ == MPI_GRAPH) look_at_graph();
+  if (topology_ == MPI_DIST_GRAPH)
+    native.Dist_graph_neighbors_count(communicator, &sources_, &destinations_, &weighted);
 }
 
 // Neighbours come in pairs, one for each dimension: the one before and the one behind.
@@ -62,13 +63,14 @@ void Neighbors::look_at_grid() noexcept {
   int dimensions = 0;
   native.Cartdim_get(communicator_, &dimensions);
   sources_ = destinations_ = 2 * dimensions;
-  are_many_ = dimensions > most_dimensions;
+  are_twins_ = are_many_ = dimensions > most_dimensions;  // as far as is known
   if (are_many_) return;
   std::array<int, most_dimensions> extents{}, are_periodic{}, place{};
   if (native.Cart_get(communicator_, dimensions, extents.data(), are_periodic.data(), place.data()) != MPI_SUCCESS)
     return;
   for (int d = 0; d < dimensions; ++d) {
     const auto i = static_cast<std::size_t>(d);
+    are_twins_ |= are_periodic[i] != 0 && extents[i] <= 2;
     if (are_periodic[i] != 0) continue;
     if (place[i] == 0) missing_ |= std::uint64_t{1} << (2 * d);
     if (place[i] == extents[i] - 1) missing_ |= std::uint64_t{2} << (2 * d);
@@ -86,6 +88,25 @@ bool Neighbors::is_missing(int neighbor) const noexcept {
   int before = MPI_PROC_NULL, behind = MPI_PROC_NULL;
   native.Cart_shift(communicator_, neighbor / 2, 1, &before, &behind);
   return (neighbor % 2 == 0 ? before : behind) == MPI_PROC_NULL;
+}
+
+Neighbors::Ranks Neighbors::ranks() const {
+  Ranks ranks;
+  ranks.sources.resize(static_cast<std::size_t>(sources_));
+  ranks.destinations.resize(static_cast<std::size_t>(destinations_));
+  int* const sources = ranks.sources.data();
+  if (topology_ == MPI_DIST_GRAPH) {
+    std::vector<int> weights(ranks.sources.size() + ranks.destinations.size());
+    native.Dist_graph_neighbors(communicator_, sources_, sources, weights.data(), destinations_,
+                                ranks.destinations.data(), weights.data() + ranks.sources.size());
+    return ranks;
+  }
+  if (topology_ == MPI_GRAPH) native.Graph_neighbors(communicator_, rank_in(communicator_), sources_, sources);
+  for (int d = 0; topology_ == MPI_CART && 2 * d < sources_; ++d) {
+    native.Cart_shift(communicator_, d, 1, sources + 2 * d, sources + 2 * d + 1);
+  }
+  ranks.destinations = ranks.sources;
+  return ranks;
 }
 
 bool is_root(MPI_Comm communicator, int root) noexcept {

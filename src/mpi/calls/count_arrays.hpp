@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "mpi/table/abi.hpp"
 
@@ -32,6 +33,14 @@ class Neighbors {
   int count(CountsOf what) const noexcept { return what == CountsOf::sources ? sources_ : destinations_; }
   /// Is there no process at that end of an edge, beyond the border of a grid? Nothing moves then, whatever is counted.
   bool is_missing(int neighbor) const noexcept;
+  /// Are the neighbours before and behind in a grid one process, whose messages nobody tells apart? All ranks of the
+  /// grid say the same.
+  bool are_twins() const noexcept { return are_twins_; }
+  /// Their ranks, in the order of the arrays; MPI_PROC_NULL for those that are missing. Throws std::bad_alloc.
+  struct Ranks {
+    std::vector<int> sources, destinations;
+  };
+  Ranks ranks() const;
 
  private:
   /// Of grids with more, the library is asked about each neighbour.
@@ -41,9 +50,11 @@ class Neighbors {
   void look_at_graph() noexcept;
 
   MPI_Comm communicator_{};
+  int topology_ = MPI_UNDEFINED;
   int sources_ = 0, destinations_ = 0;
   std::uint64_t missing_ = 0;  ///< a bit for each neighbour
-  bool are_many_ = false;      ///< in a grid of more dimensions: `missing_` tells nothing
+  bool are_twins_ = false;
+  bool are_many_ = false;  ///< in a grid of more dimensions: `missing_` tells nothing
 };
 
 /// Is this process the one for which a buffer that matters at the root only matters?

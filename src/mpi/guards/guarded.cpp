@@ -160,9 +160,8 @@ struct Guard<Row, int (*)(Arguments...)> {
   static std::optional<int> exchange_by_messages(const CallFacts& facts, const Tuple& all) noexcept {
     const std::array<MemoryArgument, View::memories> memories = View::memories_of(all);
     const MemoryArgument &out = memories[0], &in = memories[1];
-    if (out.is_in_place()) return std::nullopt;
-    const MPI_Comm lane = by_messages::agree(facts.communicator, is_of_neighbors(out.kind),
-                                             [&] { return by_messages::gains(facts, out); });
+    if (out.is_in_place() || (is_of_neighbors(out.kind) && facts.neighbors().are_twins())) return std::nullopt;
+    const MPI_Comm lane = by_messages::agree(facts.communicator, [&] { return by_messages::gains(facts, out); });
     if (lane == MPI_COMM_NULL) return std::nullopt;
     const int code = by_messages::exchange(facts, out, in, lane);
     return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);

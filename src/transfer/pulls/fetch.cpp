@@ -1,11 +1,9 @@
 #include "transfer/pulls/fetch.hpp"
 
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <optional>
 

@@ -1,12 +1,10 @@
 #include "transfer/pulls/offer.hpp"
 
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <utility>

@@ -88,7 +88,6 @@ class PullOffer {
   model::Pair pair_ = model::Pair::peer_gpu;
   schemes::DirectOffer copy_;  ///< what nobody has fetched
   bool is_to_be_awaited_ = false, is_to_be_offered_ = false, is_released_ = false, is_copied_ = false, is_over_ = false;
-  unsigned polls_ = 0;
   Result result_ = Result::ok;
   Clock::time_point begun_{}, looked_{};
 };

@@ -1,10 +1,8 @@
 #include "transfer/rings/incoming.hpp"
 
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "fabric/registry.hpp"
 #include "transfer/blocking.hpp"

@@ -1,12 +1,10 @@
 #include "transfer/rings/outgoing.hpp"
 
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>

@@ -1,12 +1,10 @@
 #include "transfer/schemes/slots.hpp"
 
 #include <sched.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 
 #include "fabric/registry.hpp"

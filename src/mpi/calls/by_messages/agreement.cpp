@@ -43,26 +43,11 @@ int forget(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-bool have_twins(MPI_Comm communicator) {
-  int topology = MPI_UNDEFINED, dimensions = 0;
-  native.Topo_test(communicator, &topology);
-  if (topology != MPI_CART) return false;
-  native.Cartdim_get(communicator, &dimensions);
-  const auto count = static_cast<std::size_t>(dimensions);
-  std::vector<int> extents(count), are_periodic(count), place(count);
-  native.Cart_get(communicator, dimensions, extents.data(), are_periodic.data(), place.data());
-  for (std::size_t d = 0; d < count; ++d) {
-    if (are_periodic[d] != 0 && extents[d] <= 2) return true;
-  }
-  return false;
-}
-
 /// Throws std::bad_alloc.
 Agreement* make(MPI_Comm communicator) {
   int is_inter = 1;
   if (native.Comm_test_inter(communicator, &is_inter) != MPI_SUCCESS || is_inter != 0) return nullptr;
   auto made = std::make_unique<Agreement>();
-  made->has_twins = have_twins(communicator);
   Agreements& them = agreements();
   const std::lock_guard lock(them.mutex);
   if (native.Comm_set_attr(communicator, them.keyval, made.get()) != MPI_SUCCESS) return nullptr;

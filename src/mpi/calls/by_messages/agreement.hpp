@@ -16,9 +16,9 @@ namespace gapless::mpi::by_messages {
 bool may_be() noexcept;
 
 /// The communicator on which the messages of this exchange go; MPI_COMM_NULL: it is the library's. Collective.
-/// `among_neighbors`: of the communicator's topology. `gains`: is it this rank's wish?
+/// `gains`: is it this rank's wish?
 template <class Gains>
-MPI_Comm agree(MPI_Comm communicator, bool among_neighbors, Gains gains) noexcept;
+MPI_Comm agree(MPI_Comm communicator, Gains gains) noexcept;
 
 /// The library works, and the job ends. Collective.
 void end() noexcept;
@@ -28,7 +28,6 @@ namespace internal {
 /// What the ranks of a communicator have agreed upon.
 struct Agreement {
   unsigned exchanges = 0;
-  bool has_twins = false;  ///< neighbours of a grid that are one process, whose messages nobody tells apart
   bool is_by_messages = false;
   MPI_Comm lane = MPI_COMM_NULL;
 
@@ -42,9 +41,9 @@ void agree_anew(Agreement& agreement, MPI_Comm communicator, bool gains) noexcep
 }  // namespace internal
 
 template <class Gains>
-MPI_Comm agree(MPI_Comm communicator, bool among_neighbors, Gains gains) noexcept {
+MPI_Comm agree(MPI_Comm communicator, Gains gains) noexcept {
   internal::Agreement* const agreement = internal::of(communicator);
-  if (agreement == nullptr || (among_neighbors && agreement->has_twins)) return MPI_COMM_NULL;
+  if (agreement == nullptr) return MPI_COMM_NULL;
   if (agreement->is_due()) internal::agree_anew(*agreement, communicator, gains());
   return agreement->is_by_messages ? agreement->lane : MPI_COMM_NULL;
 }

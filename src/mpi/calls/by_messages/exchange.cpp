@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <exception>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "device/device.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/entry_points.hpp"
-#include "mpi/table/native.hpp"
 
 namespace gapless::mpi::by_messages {
 namespace {
@@ -20,48 +20,13 @@ constinit std::atomic<std::uint64_t> exchanges{0};
 /// Below, a packed part for each peer in the library's exchange takes no longer: `bench/halo.py`, 64^3 and 128^3.
 constexpr MPI_Count least_bytes = 512 << 10;
 
-struct Peers {
-  std::vector<int> sources, destinations;
-};
-
-Peers neighbors_of(MPI_Comm communicator) {
-  Peers peers;
-  int topology = MPI_UNDEFINED, count = 0, sources = 0, is_weighted = 0;
-  native.Topo_test(communicator, &topology);
-  if (topology == MPI_CART) {
-    native.Cartdim_get(communicator, &count);
-    for (int d = 0; d < count; ++d) {
-      int before = MPI_PROC_NULL, behind = MPI_PROC_NULL;
-      native.Cart_shift(communicator, d, 1, &before, &behind);
-      peers.sources.insert(peers.sources.end(), {before, behind});
-    }
-    peers.destinations = peers.sources;
-  } else if (topology == MPI_GRAPH) {
-    int rank = 0;
-    native.Comm_rank(communicator, &rank);
-    native.Graph_neighbors_count(communicator, rank, &count);
-    peers.sources.resize(static_cast<std::size_t>(count));
-    native.Graph_neighbors(communicator, rank, count, peers.sources.data());
-    peers.destinations = peers.sources;
-  } else if (topology == MPI_DIST_GRAPH) {
-    native.Dist_graph_neighbors_count(communicator, &sources, &count, &is_weighted);
-    peers.sources.resize(static_cast<std::size_t>(sources));
-    peers.destinations.resize(static_cast<std::size_t>(count));
-    std::vector<int> weights(peers.sources.size() + peers.destinations.size());
-    native.Dist_graph_neighbors(communicator, sources, peers.sources.data(), weights.data(), count,
-                                peers.destinations.data(), weights.data() + peers.sources.size());
-  }
-  return peers;
-}
-
-Peers peers_of_call(const CallFacts& call, const MemoryArgument& out) {
-  if (is_of_neighbors(out.kind)) return neighbors_of(call.communicator);
-  int size = 0;
-  native.Comm_size(call.communicator, &size);
-  Peers peers;
-  for (int rank = 0; rank < size; ++rank) peers.sources.push_back(rank);
-  peers.destinations = peers.sources;
-  return peers;
+Neighbors::Ranks peers_of_call(const CallFacts& call, const MemoryArgument& out) {
+  if (is_of_neighbors(out.kind)) return call.neighbors().ranks();
+  Neighbors::Ranks all;
+  all.sources.resize(peers_in(call, out.kind));
+  std::iota(all.sources.begin(), all.sources.end(), 0);
+  all.destinations = all.sources;
+  return all;
 }
 
 /// The messages of one exchange. Those that are under way when an error ends it early are let go of.
@@ -151,7 +116,7 @@ bool gains(const CallFacts& call, const MemoryArgument& out) noexcept {
 
 int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in, MPI_Comm lane) noexcept {
   try {
-    const Peers peers = peers_of_call(call, out);
+    const Neighbors::Ranks peers = peers_of_call(call, out);
     std::vector<Part> sent, received;
     list_parts(call, out, sent);
     list_parts(call, in, received);
