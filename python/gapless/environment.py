@@ -186,8 +186,8 @@ def markdown() -> str:
         "",
         "Generated from `python/gapless/environment.py` by `make docs`. None has to be set. All are read once, by the",
         "first MPI call. A value that is not listed here is ignored, and one line on stderr says so; so does one about",
-        "a name that begins with `GAPLESS_` and is not listed. `gapless info` shows both, and `gapless variables` prints",
-        "what stands here. `gapless run` passes the variables that are set on to remote ranks.",
+        "a name that begins with `GAPLESS_` and is not listed. `gapless info` shows both. `gapless run` passes the",
+        "variables that are set on to remote ranks. `gapless variables` prints what stands here.",
     ]
     for title, developers in (("For users", False), ("For developers", True)):
         lines += ["", f"## {title}", "", "| variable | values | default | meaning |", "|---|---|---|---|"]
