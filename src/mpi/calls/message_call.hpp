@@ -160,8 +160,8 @@ struct MessageArguments {
       out.correct(timed, communicator(arguments), std::get<place<Kind::destination>>(arguments));
   }
 
-  /// In these modes a message may go by header: synchronous sends end with their receive, and buffered ones need
-  /// nothing of the peer.
+  /// In these modes a message may go by header. Synchronous sends may not, for they end with their receive; nor
+  /// buffered ones, for they need nothing of the peer.
   static constexpr std::string_view name = Row::name;
   static constexpr bool is_standard_or_ready = name.starts_with("MPI_Send") || name.starts_with("MPI_Isend") ||
                                                name.starts_with("MPI_Rsend") || name.starts_with("MPI_Irsend");

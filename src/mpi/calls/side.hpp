@@ -1,5 +1,15 @@
 // One side of a point-to-point call: the memory, count and datatype that the library is given in place of the
 // program's.
+//
+// A side is made from the call's arguments and decides what the library gets:
+//   the program's own buffer     the library does the message best. A receive of that kind may still have to look for a
+//                                header: where the message lies (contiguous), or in its blocks (scattered)
+//   packed bytes                 `message_` packs before the library's call, or unpacks after it
+//   a header                     of a send: `offer_` says by which ways the receiver fetches the message
+//   bytes                        of a receive into an opaque datatype: the library unpacks them afterwards
+// A send goes: constructor, [weigh_request], offer, [correct], prepare, the library's call, sent. A receive goes:
+// constructor, [weigh_request], prepare, the library's call, finish_call; or unpack_in and has_unpacked, where several
+// messages are completed by one batch.
 #pragma once
 
 #include <sched.h>
@@ -37,12 +47,12 @@
 
 namespace gapless::mpi {
 
-/// A message that is too long, of which the library says so in its status alone: it has called the handler before,
-/// where it has noticed, and MPICH returns MPI_SUCCESS if the handler has returned.
+/// The code for a message that is too long where the error handler must not be called again: the library has called it
+/// already, and MPICH returns MPI_SUCCESS once the handler has returned.
 inline constexpr int raised_already = MPI_ERR_TRUNCATE;
 
-/// When does a receive look whether a header has come? Once a peer has called for the process's attention is for those
-/// that the library may as well be left alone with until then.
+/// When does a receive look whether a header has come? `once_called` is for receives that may be the library's alone
+/// until a peer has called for this process's attention (transfer/headers/attention.hpp).
 enum class Looks : std::uint8_t { always, once_called };
 
 /// Count is int or MPI_Count.
@@ -57,7 +67,7 @@ class Side {
       looks_ = looks == Looks::always || idle || !unattended_.begin();
       if (looks_) transfer::headers::answer_calls();
     }
-    // What a header may land in must be known, and what goes out need not.
+    // A header may land in the memory of a receive that looks, so its datatype has to be known; a send can wait.
     const auto analysis = looks_ ? Analysis::now : Analysis::when_it_pays;
     if (!idle) user_ = identify(memory, count, datatype, Purpose::message, analysis);
     owner_ = owner_of(user_);
@@ -74,25 +84,28 @@ class Side {
   }
 
   bool packs() const noexcept { return message_.has_value(); }
-  /// Is received as bytes that the library unpacks, for a header may land in what gapless does not understand?
+  /// Is it a receive into a datatype that gapless does not understand, which may take a header? The message is then
+  /// received as bytes, and the library unpacks them.
   bool is_opaque() const noexcept { return opaque_bytes_ != 0; }
-  /// Is there more to do than the library's call? A contiguous receive may take a header.
+  /// Is there more to do than the library's call? Also for a contiguous receive that may take a header.
   bool takes_part() const noexcept {
     return packs() || landing_ != nullptr || scattered_ || offer_.has_value() || matched_.has_value() || is_opaque() ||
            unattended_;
   }
 
-  /// Of a message that gets a request. Comes before offer() and prepare().
+  /// Leaves a message that gets a request to the library where packing gains less than the request costs. To be called
+  /// before offer() and prepare().
   void weigh_request() noexcept {
     gets_request_ = true;
     if (!message_ || message_->scheme() != transfer::Scheme::packed || is_lost_in_pieces()) return;
     if (!transfer::is_worth_a_request(user_.buffer) && (may_go_unattended() || look_at_scattered())) message_.reset();
   }
 
-  /// Sends a header in the message's place, if that is sooner, the peer listens and it can be had now. `whole`: all is
-  /// packed before the call, for the call waits for the peer. `may_stay`: the memory may be read until complete() or
-  /// its kin. `timed`: of a blocking call that only sends. `packed_later`: so many bytes of GPU memory may wait, to be
-  /// packed together with those of others.
+  /// Sends a header in the message's place, if that is sooner, the peer listens, and slots or segments are free now.
+  /// `whole`: all is packed before the library's call, which waits for the peer. `may_stay`: the program's memory may
+  /// be read until complete() or complete_alone(). `timed`: where the send's time is kept; null unless the call is
+  /// blocking and only sends. `packed_later`: up to so many bytes of GPU memory are packed later, together with other
+  /// messages.
   void offer(MPI_Comm communicator, int destination, int tag, bool whole, bool may_stay,
              std::optional<transfer::CorrectedSend>* timed = nullptr, std::size_t packed_later = 0) noexcept {
     if (owner_ != Owner::ours) return;
@@ -133,14 +146,14 @@ class Side {
     return user_.is_gpu_memory() ? transfer::choose_direct(user_.buffer, model::Pair::peer_gpu)
                                  : transfer::choose_slots(user_.buffer, true);
   }
-  /// Where the header of each of them is to be.
+  /// Where the header of each message of a persistent send is to be.
   const void* header_place() noexcept {
     const void* const place = &offer_.emplace().header();
     offer_.reset();
     return place;
   }
-  /// Offers one message, of which GPU memory is packed by pack_in(). False, and it goes as packed bytes, where that
-  /// cannot be had now.
+  /// Offers one message of a persistent send; GPU memory is packed by pack_in(). False where slots or segments are not
+  /// free now: the message goes as packed bytes.
   bool offer_started(const headers::Listener& listener, int tag) noexcept {
     constexpr std::size_t all_later = std::numeric_limits<std::size_t>::max();
     const transfer::headers::Envelope envelope{listener.communicator, tag};
@@ -149,9 +162,9 @@ class Side {
     if (!is_offered) offer_.reset();
     return is_offered;
   }
-  /// That message is complete.
+  /// The message that offer_started() has offered is complete.
   void forget_offer() noexcept { offer_.reset(); }
-  /// What is received has been matched before.
+  /// A probe has matched the message, and perhaps put it back as a message to this process.
   void has_been_matched(const headers::Matched& matched) noexcept {
     matched_.reset();
     if (!matched.was_put_back) return;
@@ -172,8 +185,8 @@ class Side {
   /// Does the message need its memory beyond the library's call?
   bool goes_on() const noexcept { return offer_ && offer_->goes_on(); }
   bool is_under_way() noexcept { return goes_on() && offer_->is_under_way(); }
-  /// Until it does not: MPI_SUCCESS, or the error that is to be raised. The library makes progress meanwhile: the
-  /// receiver may wait in a call for something else that this process has sent.
+  /// Waits until the message does not need its memory any more. MPI_SUCCESS, or the error that is to be raised. The
+  /// library makes progress meanwhile: the receiver may wait in a call for something else that this process has sent.
   int complete() noexcept {
     constexpr unsigned looks = 16;  // take about as long as the library's progress
     for (unsigned times = 1; is_under_way(); ++times) {
@@ -183,19 +196,19 @@ class Side {
     }
     return !goes_on() || offer_->wait() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
   }
-  /// The same without waiting for the receiver.
+  /// The same without waiting for the receiver: what nobody has fetched is copied.
   int complete_alone() noexcept {
     return !goes_on() || offer_->complete_alone() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
   }
 
-  /// Lets the times of earlier sends have a say in the scheme, and times this one. Of a blocking call that is not
-  /// offered; comes before prepare().
+  /// Chooses the scheme by the times of earlier sends as well, and times this one. For a blocking send without a
+  /// header; to be called before prepare().
   void correct(std::optional<transfer::CorrectedSend>& call, MPI_Comm communicator, int destination) noexcept {
     if (packs() && !call) correct(call, peer_number(communicator, destination), message_->scheme());
   }
 
-  /// Sends the message as contiguous bytes, whatever is sooner, if it arrives in one piece then. A message that goes by
-  /// header stays one.
+  /// Sends the message as contiguous bytes, even if another way is sooner, provided that contiguous bytes arrive in one
+  /// piece. A message that goes by header keeps its header.
   void send_in_one_piece() noexcept {
     if (owner_ != Owner::ours || offer_ || !is_in_one_piece_if_contiguous(buffer_size())) return;
     if (!packs()) message_.emplace(user_.buffer, side, transfer::Scheme::packed);
@@ -216,12 +229,12 @@ class Side {
     return packs() && message_->joins_batches() && message_->packed_size() <= most_bytes;
   }
   std::size_t packed_size() const noexcept { return offer_ ? offer_->bytes_to_pack() : message_->packed_size(); }
-  /// The same of a message that is packed each time that it is sent.
+  /// Gets the packed memory of a persistent send, which is packed at each start. Results as of prepare().
   bool reserve(const char* function, int& code) noexcept {
     return prepare_by([](transfer::Operation& message) { return message.reserve(); }, function, code);
   }
-  /// Packs what the memory holds now, together with others. What is in memory of the peer already, or
-  /// goes to the library as it is, is not. Precondition: reserve() was true.
+  /// Packs what the memory holds now, in a batch with other messages. Does nothing for a message that is in the peer's
+  /// memory already, or that the library gets as it is. Precondition: reserve() was true.
   void pack_in(transfer::Batch& batch) noexcept {
     if (offer_ && offer_->is_to_be_prepared()) return offer_->pack_in(batch);
     if (!offer_ && packs()) message_->start_in(batch);
@@ -231,14 +244,14 @@ class Side {
     split();
     sent();
   }
-  /// Packs without others, and waits.
+  /// Packs this message alone, and waits.
   transfer::Result pack_alone() noexcept {
     const transfer::Result result = offer_ ? offer_->pack_alone() : message_->wait(message_->start());
     if (result == transfer::Result::ok) is_packed();
     return result;
   }
 
-  /// Does unpacking into host memory take longer than to ask the library once more what has arrived?
+  /// Does unpacking into host memory take longer than asking the library once more what has arrived?
   bool takes_long_to_unpack() const noexcept {
     constexpr std::size_t some_microseconds = 4096;  // bytes
     return takes_part() && !user_.is_gpu_memory() && buffer_size() >= some_microseconds;
@@ -248,10 +261,11 @@ class Side {
   bool has_fetched() const noexcept { return has_fetched_ || matched_.has_value(); }
   const headers::Matched* matched() const noexcept { return matched_ ? &*matched_ : nullptr; }
 
-  /// For calls of which the library does not tell how much they have received: host memory is left to the library, and
-  /// GPU memory packed, so that unpack_whole() leaves as it was what does not arrive. Comes before and after prepare().
+  /// For calls of which the library does not tell how much they have received. Host memory is left to the library. GPU
+  /// memory is packed before the receive, so that unpack_whole() leaves what does not arrive as it was. To be called
+  /// before prepare() and after it.
   void expect_no_status() noexcept {
-    // Nobody could say whether what was scattered is as long as a header.
+    // Without the length that arrived, a header among scattered bytes could not be told from a message.
     may_scatter_ = false;
     if (scattered_) message_.emplace(user_.buffer, side, transfer::Scheme::packed);
     scattered_.end();
@@ -292,7 +306,7 @@ class Side {
     return packs() ? packed_type_->handle() : datatype_;
   }
 
-  /// The library has received: unpacks that once the batch has run, and has the status tell of no more than is
+  /// The library has received: puts the unpacking into the batch, and has the status tell of no more bytes than are
   /// unpacked. MPI_SUCCESS, or the error that is to be raised.
   int unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept {
     if (!status.is_set() || status.source() == MPI_PROC_NULL) return MPI_SUCCESS;
@@ -316,7 +330,7 @@ class Side {
     return MPI_ERR_TYPE;
   }
 
-  /// The batch has run: what a header has offered is let go of.
+  /// The batch has run: gives back what a header has offered, and has the library unpack what came as bytes.
   void has_unpacked() noexcept {
     if (fetch_) fetch_->end();
     fetch_.reset();
@@ -331,7 +345,7 @@ class Side {
     if (code != MPI_SUCCESS) {
       if (matched_ && status.is_set()) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
       status.deliver();
-      // What was put back fails on a communicator of our own.
+      // A message that was put back failed on a communicator of gapless, whose handler is not the program's.
       return matched_ ? raise(code) : code;
     }
     transfer::Batch batch;
@@ -365,7 +379,8 @@ class Side {
   bool is_too_short_for_header() const noexcept {
     return user_.is_described() && static_cast<std::size_t>(user_.buffer.size()) < header_bytes;
   }
-  /// May the library have the memory itself, so that nobody looks at what comes? A receive is counted then.
+  /// May the library have the program's memory itself, so that nobody looks at what comes? If so, a receive is counted
+  /// as unattended.
   bool may_go_unattended() noexcept {
     if (end == End::send || !headers::are_looked_for() || is_too_short_for_header()) return true;
     return !looks_ && unattended_.begin();
@@ -390,8 +405,9 @@ class Side {
     constexpr auto length = static_cast<layout::Offset>(header_bytes);
     return !type.has_long_doubles && type.elements != nullptr && type.elements->whole(length) == length;
   }
-  /// A contiguous receive lands where the program wants it, header or not. As what the program says, if a header is
-  /// whole elements of it, for the library then finds the mistakes of the program; else as bytes.
+  /// A contiguous receive that may take a header lands in the program's memory either way. The library gets the
+  /// program's datatype if a header is whole elements of it, for then the library finds the program's mistakes; else
+  /// the library gets bytes.
   void look_at_contiguous() noexcept {
     if (packs() || owner_ != Owner::library || !takes_header_of(user_.buffer) || !is_contiguous(user_.buffer)) return;
     if (!user_.buffer.location.is_cpu_addressable()) return;
@@ -405,8 +421,8 @@ class Side {
     datatype_ = MPI_BYTE;
   }
 
-  /// May the library scatter what comes, so that a header would be gathered from there? The library takes it for whole
-  /// elements of what the program says, and the message that follows overwrites its bytes.
+  /// May the library scatter what comes into the program's blocks, so that a header would be gathered from there? To
+  /// the library a header is whole elements of the datatype; the message that is fetched overwrites them.
   bool look_at_scattered() noexcept {
     const transfer::Described& type = *user_.buffer.type;
     const bool is_understood = owner_ == Owner::ours && user_.buffer.location.is_cpu_addressable();
@@ -431,7 +447,8 @@ class Side {
                              all > static_cast<MPI_Count>(std::numeric_limits<Count>::max());
     if (!is_too_long && all >= static_cast<MPI_Count>(header_bytes)) opaque_bytes_ = static_cast<std::size_t>(all);
   }
-  /// Where the bytes land, described as what they are. False where there is no memory.
+  /// Makes room for the bytes of an opaque receive, and describes it as a buffer of bytes. False where there is no
+  /// memory.
   bool reserve_bytes() noexcept {
     try {
       bytes_ = transfer::PoolBuffer(device::MemoryKind::host, -1, opaque_bytes_);
@@ -462,6 +479,7 @@ class Side {
     if (is_opaque()) arrived_ = code == MPI_SUCCESS ? decision.bytes : 0;
     return code;
   }
+  /// The same where the library does not tell how much has arrived.
   int fetch_unseen(const char* function) noexcept {
     const transfer::headers::Header header = take_header();
     transfer::Batch batch;
@@ -471,7 +489,7 @@ class Side {
     has_unpacked();
     return code == MPI_SUCCESS && unpacked != transfer::Result::ok ? gpu_failure(function, unpacked) : code;
   }
-  /// What was put back does not fit.
+  /// A message that was put back is longer than the program's buffer: lets go of what its header offers.
   int refuse(ReceivedStatus& status) noexcept {
     if (transfer::headers::is_header(landing(), header_bytes)) {
       transfer::Batch nothing;
@@ -513,7 +531,7 @@ class Side {
         return MPI_SUCCESS;
     }
   }
-  /// The header that has landed. Its place has none any more, so that it is not taken twice.
+  /// The header that has landed. Its nonce is wiped out in memory, so that it is not taken twice.
   transfer::headers::Header take_header() noexcept {
     transfer::headers::Header header;
     std::memcpy(&header, landing(), sizeof header);
@@ -566,9 +584,9 @@ class Side {
     return is_long_enough_to_be_cut(message_->packed_size()) && !type_cache::find(datatype_)->may_be_cut;
   }
 
-  // MPICH receives whole basic elements of short messages only, and tells of a part of one that a message ends with,
-  // but in jobs of one process. Open MPI receives the part. (MPI_Get_elements is not asked: MPICH 5.0.2 divides by zero
-  // for some datatypes with pairs.)
+  /// How many of the bytes that arrived are unpacked. Of short messages MPICH receives whole basic elements only, and
+  /// returns an error for a message that ends inside of one, except in jobs of one process. Open MPI receives the part.
+  /// (MPI_Get_elements is not asked: MPICH 5.0.2 divides by zero for some datatypes with pairs.)
   std::size_t bytes_to_unpack(std::size_t received) const noexcept {
 #if defined(GAPLESS_VARIANT_OPENMPI)
     return received;
@@ -590,7 +608,7 @@ class Side {
   std::optional<PackedType<Count>> packed_type_;
   std::optional<transfer::headers::Offers> offer_;
   std::optional<transfer::headers::Fetch> fetch_;
-  std::optional<std::array<std::byte, transfer::headers::Header::size>> scratch_;  ///< for what does not fit
+  std::optional<std::array<std::byte, transfer::headers::Header::size>> scratch_;  ///< for a header that does not fit
   std::byte* landing_ = nullptr;  ///< of a contiguous receive that may take a header
   std::optional<headers::Matched> matched_;
   transfer::PoolBuffer bytes_;    ///< what arrives for a datatype that is not understood
@@ -601,8 +619,8 @@ class Side {
   bool may_scatter_ = true;
   bool may_split_ = true;  ///< packed bytes, as packed_type.hpp has them
   bool gets_request_ = false;
-  bool looks_ = false;                        ///< a receive, at what comes: it may be a header
-  transfer::headers::Unattended unattended_;  ///< a receive that does not, as long as it is the library's own
+  bool looks_ = false;                        ///< this receive looks at what comes, which may be a header
+  transfer::headers::Unattended unattended_;  ///< counts a receive that does not look, while it is the library's own
   bool has_fetched_ = false;
 };
 
