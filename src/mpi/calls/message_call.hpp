@@ -118,7 +118,7 @@ struct MessageArguments {
     static bool prepare(const char*, int&) noexcept { return true; }
   };
 
-  /// That side of the call, made in the place where it is to live.
+  /// The call's side of that kind. `make` makes it, in the place where it is to live.
   template <Kind side, class Make>
   static decltype(auto) make_side(const Tuple& arguments, Make make) noexcept {
     return make(std::get<place<side>>(arguments), std::get<place<side> + 1>(arguments),
