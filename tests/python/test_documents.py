@@ -4,12 +4,17 @@ import re
 
 import pytest
 
+from gapless.command.cli import parser
 from gapless.documents.__main__ import documents, replaced
 
 LINK = re.compile(r"\]\(([^)#:]*)(?:#([^):]*))?\)")
 # A path in backticks, alone or before a command's arguments; it may be a pattern, as in `src/device/*.hpp`.
 FOLDERS = ("src", "tests", "bench", "python", "docs", "examples", "include", "cmake", "requirements")
 PATH = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[^`\s]*)[^`]*`")
+# A command of gapless, in backticks or in a block of code.
+COMMAND = re.compile(r"`gapless ([a-z]+)")
+CODE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND_OF_CODE = re.compile(r"^[^#\n]*\bgapless ([a-z]+)", re.MULTILINE)
 # What is no path from the top, though it may look like one to its author.
 PART = re.compile(r"`((?![./~]|build/|bin/|gapless/)[\w-]+/[\w./-]+\.\w+)`")
 
@@ -44,6 +49,16 @@ def test_paths_in_documents_exist(root):
             assert list(root.glob(target.rstrip("/"))), f"{path} names {target}"
         for part in PART.findall(text):
             assert part.startswith(FOLDERS), f"{path} names {part}, which does not begin at the top"
+
+
+def test_commands_in_documents_exist(root):
+    known = set(re.findall(r"^    ([a-z]+)\b", parser().format_help(), re.MULTILINE))
+    assert {"run", "exec", "info"} <= known
+    for path in read_by_people(root):
+        text = path.read_text()
+        in_code = [word for block in CODE.findall(text) for word in COMMAND_OF_CODE.findall(block)]
+        for command in [*COMMAND.findall(text), *in_code]:
+            assert command in known, f"{path} names gapless {command}"
 
 
 def test_a_path_is_told_from_other_words_in_backticks():
