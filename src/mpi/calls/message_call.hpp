@@ -12,7 +12,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "mpi/calls/side.hpp"
+#include "mpi/calls/sides/receiving.hpp"
+#include "mpi/calls/sides/sending.hpp"
 #include "mpi/headers/stashed_receives.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/table/rows.hpp"

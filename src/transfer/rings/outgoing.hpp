@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "transfer/headers/exported_pool.hpp"
+#include "transfer/headers/exported/exported_pool.hpp"
 #include "transfer/headers/inbox.hpp"
 #include "transfer/message.hpp"
 #include "transfer/rings/sections.hpp"

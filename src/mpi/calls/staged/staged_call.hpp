@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "mpi/calls/staged/one_sided.hpp"
+#include "mpi/calls/one_sided/one_sided.hpp"
 #include "mpi/calls/staged/split_access.hpp"
 #include "mpi/calls/staged/staged_memory.hpp"
 #include "mpi/calls/staged/staged_request.hpp"
