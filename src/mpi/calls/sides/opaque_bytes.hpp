@@ -33,7 +33,7 @@ class OpaqueBytes {
   std::size_t size() const noexcept { return size_; }
   std::byte* data() noexcept { return memory_.data(); }
 
-  /// Where the bytes land; `user` describes that. False where there is no memory.
+  /// Makes room for the bytes, and has `user` describe that as a buffer of bytes. False where there is no memory.
   bool reserve(UserBuffer& user) noexcept {
     try {
       memory_ = transfer::PoolBuffer(device::MemoryKind::host, -1, size_);

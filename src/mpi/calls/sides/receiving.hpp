@@ -18,19 +18,19 @@
 #include "mpi/lifetime/runtime.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/headers/attention.hpp"
-#include "transfer/headers/fetch.hpp"
 #include "transfer/headers/exported/introductions.hpp"
+#include "transfer/headers/fetch.hpp"
 #include "transfer/headers/lost_slots.hpp"
 #include "transfer/packing.hpp"
 
 namespace gapless::mpi {
 
-/// A message that is too long, of which the library says so in its status alone: it has called the handler before,
-/// where it has noticed, and MPICH returns MPI_SUCCESS if the handler has returned.
+/// The code for a message that is too long where the error handler must not be called again: the library has called it
+/// already, and MPICH returns MPI_SUCCESS once the handler has returned.
 inline constexpr int raised_already = MPI_ERR_TRUNCATE;
 
-/// When does a receive look whether a header has come? Once a peer has called for the process's attention is for those
-/// that the library may as well be left alone with until then.
+/// When does a receive look whether a header has come? `once_called` is for receives that may be the library's alone
+/// until a peer has called for this process's attention (transfer/headers/attention.hpp).
 enum class Looks : std::uint8_t { always, once_called };
 
 template <class Count>
@@ -49,7 +49,7 @@ class Receiving : public Side<Count> {
       looks_ = looks == Looks::always || idle || !unattended_.begin();
       if (looks_) transfer::headers::answer_calls();
     }
-    // What a header may land in must be known.
+    // A header may land in the memory of a receive that looks, so its datatype has to be known.
     if (!idle) this->look_at_arguments(looks_ ? Analysis::now : Analysis::when_it_pays);
     if (owner_ == Owner::ours) message_.emplace(user_.buffer, side);
     if (message_ && message_->scheme() == transfer::Scheme::native) {
@@ -63,20 +63,22 @@ class Receiving : public Side<Count> {
     if (packs() || is_too_short_for_header()) unattended_.end();
   }
 
-  /// Is received as bytes that the library unpacks, for a header may land in what gapless does not understand?
+  /// Is it a receive into a datatype that gapless does not understand, which may take a header? The message is then
+  /// received as bytes, and the library unpacks them.
   bool is_opaque() const noexcept { return static_cast<bool>(opaque_); }
-  /// Is there more to do than the library's call? A contiguous receive may take a header.
+  /// Is there more to do than the library's call? Also for a contiguous receive that may take a header.
   bool takes_part() const noexcept {
     return packs() || landing_ != nullptr || scattered_ || matched_.has_value() || is_opaque() || unattended_;
   }
 
-  /// Of a message that gets a request. Comes before prepare().
+  /// Leaves a message that gets a request to the library where unpacking gains less than the request costs. To be
+  /// called before prepare().
   void weigh_request() noexcept {
     if (!message_ || message_->scheme() != transfer::Scheme::packed || is_lost_in_pieces()) return;
     if (!transfer::is_worth_a_request(user_.buffer) && (may_go_unattended() || look_at_scattered())) message_.reset();
   }
 
-  /// What is received has been matched before.
+  /// A probe has matched the message, and perhaps put it back as a message to this process.
   void has_been_matched(const headers::Matched& matched) noexcept {
     matched_.reset();
     if (!matched.was_put_back) return;
@@ -105,7 +107,7 @@ class Receiving : public Side<Count> {
   }
   MPI_Datatype datatype() const noexcept { return scratch_ || is_opaque() ? MPI_BYTE : Base::datatype(); }
 
-  /// Does unpacking into host memory take longer than to ask the library once more what has arrived?
+  /// Does unpacking into host memory take longer than asking the library once more what has arrived?
   bool takes_long_to_unpack() const noexcept {
     constexpr std::size_t some_microseconds = 4096;  // bytes
     return takes_part() && !user_.is_gpu_memory() && room() >= some_microseconds;
@@ -113,10 +115,11 @@ class Receiving : public Side<Count> {
   /// Has the message come by header? Then the status is not what the library says.
   bool has_fetched() const noexcept { return has_fetched_ || matched_.has_value(); }
 
-  /// For calls of which the library does not tell how much they have received: host memory is left to the library, and
-  /// GPU memory packed, so that unpack_whole() leaves as it was what does not arrive. Comes before and after prepare().
+  /// For calls of which the library does not tell how much they have received. Host memory is left to the library. GPU
+  /// memory is packed before the receive, so that unpack_whole() leaves what does not arrive as it was. To be called
+  /// before prepare() and after it.
   void expect_no_status() noexcept {
-    // Nobody could say whether what was scattered is as long as a header.
+    // Without the length that arrived, a header among scattered bytes could not be told from a message.
     may_scatter_ = false;
     if (scattered_) unpack_from_packed();
     scattered_.end();
@@ -141,7 +144,7 @@ class Receiving : public Side<Count> {
     return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
   }
 
-  /// The library has received: unpacks that once the batch has run, and has the status tell of no more than is
+  /// The library has received: puts the unpacking into the batch, and has the status tell of no more bytes than are
   /// unpacked. MPI_SUCCESS, or the error that is to be raised.
   int unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept {
     if (!status.is_set() || status.source() == MPI_PROC_NULL) return MPI_SUCCESS;
@@ -165,7 +168,7 @@ class Receiving : public Side<Count> {
     return MPI_ERR_TYPE;
   }
 
-  /// The batch has run: what a header has offered is let go of.
+  /// The batch has run: gives back what a header has offered, and has the library unpack what came as bytes.
   void has_unpacked() noexcept {
     if (fetch_) fetch_->end();
     fetch_.reset();
@@ -179,7 +182,7 @@ class Receiving : public Side<Count> {
     if (code != MPI_SUCCESS) {
       if (matched_ && status.is_set()) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
       status.deliver();
-      // What was put back fails on a communicator of our own.
+      // A message that was put back failed on a communicator of gapless, whose handler is not the program's.
       return matched_ ? raise(code) : code;
     }
     transfer::Batch batch;
@@ -227,8 +230,9 @@ class Receiving : public Side<Count> {
     constexpr auto length = static_cast<layout::Offset>(header_bytes);
     return !type.has_long_doubles && type.elements != nullptr && type.elements->whole(length) == length;
   }
-  /// A contiguous receive lands where the program wants it, header or not. As what the program says, if a header is
-  /// whole elements of it, for the library then finds the mistakes of the program; else as bytes.
+  /// A contiguous receive that may take a header lands in the program's memory either way. The library gets the
+  /// program's datatype if a header is whole elements of it, for then the library finds the program's mistakes; else
+  /// the library gets bytes.
   void look_at_contiguous() noexcept {
     if (packs() || owner_ != Owner::library || !takes_header_of(user_.buffer) || !is_contiguous(user_.buffer)) return;
     if (!user_.buffer.location.is_cpu_addressable()) return;
@@ -242,8 +246,8 @@ class Receiving : public Side<Count> {
     datatype_ = MPI_BYTE;
   }
 
-  /// May the library scatter what comes, so that a header would be gathered from there? The library takes it for whole
-  /// elements of what the program says, and the message that follows overwrites its bytes.
+  /// May the library scatter what comes into the program's blocks, so that a header would be gathered from there? To
+  /// the library a header is whole elements of the datatype; the message that is fetched overwrites them.
   bool look_at_scattered() noexcept {
     const transfer::Described& type = *user_.buffer.type;
     const bool is_understood = owner_ == Owner::ours && user_.buffer.location.is_cpu_addressable();
@@ -271,6 +275,7 @@ class Receiving : public Side<Count> {
     if (is_opaque()) opaque_.have_arrived(code == MPI_SUCCESS ? decision.bytes : 0);
     return code;
   }
+  /// The same where the library does not tell how much has arrived.
   int fetch_unseen(const char* function) noexcept {
     const transfer::headers::Header header = take_header();
     transfer::Batch batch;
@@ -280,7 +285,7 @@ class Receiving : public Side<Count> {
     has_unpacked();
     return code == MPI_SUCCESS && unpacked != transfer::Result::ok ? gpu_failure(function, unpacked) : code;
   }
-  /// What was put back does not fit.
+  /// A message that was put back is longer than the program's buffer: lets go of what its header offers.
   int refuse(ReceivedStatus& status) noexcept {
     if (transfer::headers::is_header(landing(), header_bytes)) {
       transfer::Batch nothing;
@@ -321,7 +326,7 @@ class Receiving : public Side<Count> {
         return MPI_SUCCESS;
     }
   }
-  /// The header that has landed. Its place has none any more, so that it is not taken twice.
+  /// The header that has landed. Its nonce is wiped out in memory, so that it is not taken twice.
   transfer::headers::Header take_header() noexcept {
     transfer::headers::Header header;
     std::memcpy(&header, landing(), sizeof header);
@@ -358,9 +363,9 @@ class Receiving : public Side<Count> {
     return true;
   }
 
-  // MPICH receives whole basic elements of short messages only, and tells of a part of one that a message ends with,
-  // but in jobs of one process. Open MPI receives the part. (MPI_Get_elements is not asked: MPICH 5.0.2 divides by zero
-  // for some datatypes with pairs.)
+  /// How many of the bytes that arrived are unpacked. Of short messages MPICH receives whole basic elements only, and
+  /// returns an error for a message that ends inside of one, except in jobs of one process. Open MPI receives the part.
+  /// (MPI_Get_elements is not asked: MPICH 5.0.2 divides by zero for some datatypes with pairs.)
   std::size_t bytes_to_unpack(std::size_t received) const noexcept {
 #if defined(GAPLESS_VARIANT_OPENMPI)
     return received;

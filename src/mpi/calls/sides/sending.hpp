@@ -1,5 +1,5 @@
-// The side of a point-to-point call that sends: its message goes as the program gave it, as packed bytes, or as a header
-// by which the receiver fetches it.
+// The side of a point-to-point call that sends: its message goes as the program gave it, as packed bytes, or as a
+// header by which the receiver fetches it.
 #pragma once
 
 #include <sched.h>
@@ -39,17 +39,19 @@ class Sending : public Side<Count> {
   /// Is there more to do than the library's call?
   bool takes_part() const noexcept { return packs() || offer_.has_value(); }
 
-  /// Of a message that gets a request. Comes before offer() and prepare().
+  /// Leaves a message that gets a request to the library where packing gains less than the request costs. To be called
+  /// before offer() and prepare().
   void weigh_request() noexcept {
     gets_request_ = true;
     const bool is_packed = message_ && message_->scheme() == transfer::Scheme::packed;
     if (is_packed && !transfer::is_worth_a_request(user_.buffer)) message_.reset();
   }
 
-  /// Sends a header in the message's place, if that is sooner, the peer listens and it can be had now. `whole`: all is
-  /// packed before the call, for the call waits for the peer. `may_stay`: the memory may be read until complete() or
-  /// its kin. `timed`: of a blocking call that only sends. `packed_later`: so many bytes of GPU memory may wait, to be
-  /// packed together with those of others.
+  /// Sends a header in the message's place, if that is sooner, the peer listens, and slots or segments are free now.
+  /// `whole`: all is packed before the library's call, which waits for the peer. `may_stay`: the program's memory may
+  /// be read until complete() or complete_alone(). `timed`: where the send's time is kept; null unless the call is
+  /// blocking and only sends. `packed_later`: up to so many bytes of GPU memory are packed later, together with other
+  /// messages.
   void offer(MPI_Comm communicator, int destination, int tag, bool whole, bool may_stay,
              std::optional<transfer::CorrectedSend>* timed = nullptr, std::size_t packed_later = 0) noexcept {
     if (owner_ != Owner::ours) return;
@@ -90,14 +92,14 @@ class Sending : public Side<Count> {
     return user_.is_gpu_memory() ? transfer::choose_direct(user_.buffer, model::Pair::peer_gpu)
                                  : transfer::choose_slots(user_.buffer, true);
   }
-  /// Where the header of each of them is to be.
+  /// Where the header of each message of a persistent send is to be.
   const void* header_place() noexcept {
     const void* const place = &offer_.emplace().header();
     offer_.reset();
     return place;
   }
-  /// Offers one message, of which GPU memory is packed by pack_in(). False, and it goes as packed bytes, where that
-  /// cannot be had now.
+  /// Offers one message of a persistent send; GPU memory is packed by pack_in(). False where slots or segments are not
+  /// free now: the message goes as packed bytes.
   bool offer_started(const headers::Listener& listener, int tag) noexcept {
     constexpr std::size_t all_later = std::numeric_limits<std::size_t>::max();
     const transfer::headers::Envelope envelope{listener.communicator, tag};
@@ -106,7 +108,7 @@ class Sending : public Side<Count> {
     if (!is_offered) offer_.reset();
     return is_offered;
   }
-  /// That message is complete.
+  /// The message that offer_started() has offered is complete.
   void forget_offer() noexcept { offer_.reset(); }
   /// The library has taken what offer() has put in the message's place.
   void sent() noexcept {
@@ -117,8 +119,8 @@ class Sending : public Side<Count> {
   /// Does the message need its memory beyond the library's call?
   bool goes_on() const noexcept { return offer_ && offer_->goes_on(); }
   bool is_under_way() noexcept { return goes_on() && offer_->is_under_way(); }
-  /// Until it does not: MPI_SUCCESS, or the error that is to be raised. The library makes progress meanwhile: the
-  /// receiver may wait in a call for something else that this process has sent.
+  /// Waits until the message does not need its memory any more. MPI_SUCCESS, or the error that is to be raised. The
+  /// library makes progress meanwhile: the receiver may wait in a call for something else that this process has sent.
   int complete() noexcept {
     constexpr unsigned looks = 16;  // take about as long as the library's progress
     for (unsigned times = 1; is_under_way(); ++times) {
@@ -128,19 +130,19 @@ class Sending : public Side<Count> {
     }
     return !goes_on() || offer_->wait() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
   }
-  /// The same without waiting for the receiver.
+  /// The same without waiting for the receiver: what nobody has fetched is copied.
   int complete_alone() noexcept {
     return !goes_on() || offer_->complete_alone() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
   }
 
-  /// Lets the times of earlier sends have a say in the scheme, and times this one. Of a blocking call that is not
-  /// offered; comes before prepare().
+  /// Chooses the scheme by the times of earlier sends as well, and times this one. For a blocking send without a
+  /// header; to be called before prepare().
   void correct(std::optional<transfer::CorrectedSend>& call, MPI_Comm communicator, int destination) noexcept {
     if (packs() && !call) correct(call, peer_number(communicator, destination), message_->scheme());
   }
 
-  /// Sends the message as contiguous bytes, whatever is sooner, if it arrives in one piece then. A message that goes by
-  /// header stays one.
+  /// Sends the message as contiguous bytes, even if another way is sooner, provided that contiguous bytes arrive in one
+  /// piece. A message that goes by header keeps its header.
   void send_in_one_piece() noexcept {
     if (owner_ != Owner::ours || offer_ || !is_in_one_piece_if_contiguous(described_size())) return;
     may_split_ = false;
@@ -161,8 +163,8 @@ class Sending : public Side<Count> {
   std::size_t packed_size() const noexcept { return offer_ ? offer_->bytes_to_pack() : message_->packed_size(); }
   /// In place of prepare(), of a message that is packed later, once or each time that it is sent.
   bool reserve(const char* function, int& code) noexcept { return prepare_by(reserve_memory, function, code); }
-  /// Packs what the memory holds now, together with others. What is in memory of the peer already, or
-  /// goes to the library as it is, is not. Precondition: reserve() was true.
+  /// Packs what the memory holds now, in a batch with other messages. Does nothing for a message that is in the peer's
+  /// memory already, or that the library gets as it is. Precondition: reserve() was true.
   void pack_in(transfer::Batch& batch) noexcept {
     if (offer_ && offer_->is_to_be_prepared()) return offer_->pack_in(batch);
     if (!offer_ && packs()) message_->start_in(batch);
@@ -172,7 +174,7 @@ class Sending : public Side<Count> {
     split();
     sent();
   }
-  /// Packs without others, and waits.
+  /// Packs this message alone, and waits.
   transfer::Result pack_alone() noexcept {
     const transfer::Result result = offer_ ? offer_->pack_alone() : start_and_wait(*message_);
     if (result == transfer::Result::ok) is_packed();
@@ -182,9 +184,7 @@ class Sending : public Side<Count> {
   void* memory() noexcept {
     return offer_ ? const_cast<transfer::headers::Header*>(&offer_->header()) : Base::memory();
   }
-  Count count() const noexcept {
-    return offer_ ? static_cast<Count>(transfer::headers::Header::size) : Base::count();
-  }
+  Count count() const noexcept { return offer_ ? static_cast<Count>(transfer::headers::Header::size) : Base::count(); }
   MPI_Datatype datatype() const noexcept { return offer_ ? MPI_BYTE : Base::datatype(); }
 
  private:

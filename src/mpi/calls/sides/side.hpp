@@ -1,5 +1,9 @@
 // What both sides of a point-to-point call have in common: the memory, count and datatype of the program, the operation
 // that packs or unpacks them where that is sooner, and what the library is given in their place.
+//
+// Order of calls, in brackets what not every call needs. A send: constructor, [weigh_request], offer, [correct],
+// prepare, the library's call, sent. A receive: constructor, [weigh_request], prepare, the library's call, finish_call;
+// or unpack_in and has_unpacked, where one batch completes several messages.
 #pragma once
 
 #include <cstddef>
