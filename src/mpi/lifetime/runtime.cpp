@@ -14,7 +14,7 @@
 #include "mpi/calls/packed_type.hpp"
 #include "mpi/calls/staged/byte_types.hpp"
 #include "mpi/calls/staged/one_sided.hpp"
-#include "mpi/calls/staged/split_access.hpp"
+#include "mpi/calls/staged/files/split_access.hpp"
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/headers/speaking.hpp"
