@@ -102,6 +102,12 @@ const Pair pairs[] = {
     {"all, nonblocking", GAPLESS_LATER(File_iwrite_all), GAPLESS_LATER(File_iread_all)},
 };
 
+#if defined(OPEN_MPI)
+constexpr bool converts_later = true;
+#else  // MPICH 5.0.2 frees what it has converted before that is in the file
+constexpr bool converts_later = false;
+#endif
+
 /// The library's own call of host memory: as the program's would be, or of packed ints, since MPICH 5.0.2 writes behind
 /// its buffers where it converts several elements with gaps.
 int natively(const Access& access, MPI_File file, void* memory, MPI_Datatype type, bool is_packed) {
@@ -124,6 +130,7 @@ std::vector<std::byte> expect_same_files(const std::string& representation) {
   std::vector<std::byte> last;
   for_datatypes([&](MPI_Datatype type) {
     for (const auto& [name, write, read] : pairs) {
+      if (is_converted && !converts_later && std::string(name).ends_with("nonblocking")) continue;
       SCOPED_TRACE(representation + ", " + name);
       TwoMemories host;
       OnGpu sent(host.sent), received(host.received);

@@ -8,6 +8,7 @@
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/packing.hpp"
+#include "transfer/report/statistics.hpp"
 
 namespace gapless::mpi {
 
