@@ -145,6 +145,8 @@ void expect_launches(long since, long wanted) {
 
 class LongFiles : public testing::Test {
  protected:
+  void through_a_view_with_holes(int etype_ints, int first, long pieces_wanted);
+
   const Owned type_{strided(100, 2, 3)};
   const std::vector<int> mine_ = spread(rank()), other_ = spread(size() + rank());
   const MPI_Offset part_ = static_cast<MPI_Offset>(rank()) * ints_packed;
@@ -205,9 +207,15 @@ TEST_F(LongFiles, AreRead) {
 }
 
 /// Etypes of 300 ints, of which no piece of a power of two is a whole number, alternate with those of other ranks.
-TEST_F(LongFiles, ThroughAViewWithHoles) {
-  constexpr int etype_ints = 300, etypes = ints_packed / etype_ints, first = 7;
-  constexpr auto etype_bytes = static_cast<MPI_Aint>(etype_ints * sizeof(int));
+TEST_F(LongFiles, ThroughAViewWithHoles) { through_a_view_with_holes(300, 7, pieces); }
+
+/// Each is a piece.
+TEST_F(LongFiles, ThroughAViewOfLongEtypes) { through_a_view_with_holes(300'000, 1, 4); }
+
+void LongFiles::through_a_view_with_holes(int etype_ints, int first, long pieces_wanted) {
+  const int etypes = ints_packed / etype_ints;
+  const auto etype_bytes = static_cast<MPI_Aint>(sizeof(int)) * etype_ints;
+  const bool is_long = etype_ints > piece_ints;
   MPI_Datatype made;
   MPI_Type_contiguous(etype_ints, MPI_INT, &made);
   const Owned etype(made);
@@ -222,8 +230,10 @@ TEST_F(LongFiles, ThroughAViewWithHoles) {
     for (int turn = 0; turn < size(); ++turn) {
       MPI_Barrier(MPI_COMM_WORLD);
       if (turn != rank()) continue;
-      const MemoryForAPiece little(goes_in_pieces(by));
+      const MemoryForAPiece little(goes_in_pieces(by) && !is_long);
+      const long before = launches();
       EXPECT_EQ(MPI_SUCCESS, write(by, file, first, written.at(), count, type_, &status));
+      expect_launches(before, goes_in_pieces(by) ? pieces_wanted : 1);
     }
     EXPECT_EQ(ints_packed, ints_in(status));
     if (is_by_pointer(by)) {
@@ -232,7 +242,7 @@ TEST_F(LongFiles, ThroughAViewWithHoles) {
     MPI_File_sync(file);
     MPI_Barrier(MPI_COMM_WORLD);
     {
-      const MemoryForAPiece little(goes_in_pieces(by));
+      const MemoryForAPiece little(goes_in_pieces(by) && !is_long);
       EXPECT_EQ(MPI_SUCCESS, read(by, file, first, got.at(), count, type_, &status));
     }
     EXPECT_EQ(ints_packed, ints_in(status));
@@ -392,6 +402,7 @@ TEST_F(FaultyFiles, ThatMayNotGrow) {
   EXPECT_TRUE(same_bytes(bytes_of(wanted), bytes_of(got)));
 }
 
+/// In the first piece, in the third of a write, and when what has been read is unpacked.
 TEST_F(LongFiles, AfterAFailureOfTheGpu) {
   if (!gpu_fails_on_request()) GTEST_SKIP() << "a real GPU does not fail on request";
   const File file(MPI_COMM_SELF);
@@ -405,7 +416,19 @@ TEST_F(LongFiles, AfterAFailureOfTheGpu) {
     EXPECT_NE(MPI_SUCCESS, read(by, file, 0, memory.at(), count, type_, MPI_STATUS_IGNORE));
     EXPECT_TRUE(same_bytes(bytes_of(mine_), memory.bytes()));
   }
+  MPI_Status status;
+  fail_next("run", 1, 2);
+  EXPECT_NE(MPI_SUCCESS, write(By::offset, file, 0, memory.at(), count, type_, &status));
+  EXPECT_EQ(2 * piece_ints, ints_in(status));
+  std::vector<int> wanted = packed(mine_);
+  wanted.resize(2 * piece_ints);
+  EXPECT_TRUE(same_bytes(bytes_of(wanted), file.bytes()));
+  OnGpu other(bytes_of(other_));
+  fail_next("run", 1, 1);
+  EXPECT_NE(MPI_SUCCESS, read(By::offset, file, 0, other.at(), count, type_, MPI_STATUS_IGNORE));
+  EXPECT_TRUE(same_bytes(bytes_of(other_), other.bytes()));
   EXPECT_EQ(MPI_SUCCESS, write(By::offset, file, 0, memory.at(), count, type_, MPI_STATUS_IGNORE));
+  EXPECT_TRUE(same_bytes(bytes_of(packed(mine_)), file.bytes()));
 }
 
 /// One call's bytes lie together, whichever comes first.
