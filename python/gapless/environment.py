@@ -139,7 +139,8 @@ VARIABLES = (
         "page-locked memory is kept, four times as much GPU memory, and sixteen times as much host memory, which the "
         "kernel takes back where it is short. Page-locked memory, used or not, is five times as much in all, or 8 MiB; "
         "messages that find none of it go through segments (pipelined). Where messages go direct, as much GPU "
-        "memory is exported beside it.",
+        "memory is exported beside it. Long file access from GPU memory goes in pieces of a quarter of it, between 1 "
+        "and 16 MiB.",
     ),
     Variable(
         "GAPLESS_FABRIC",

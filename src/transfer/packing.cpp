@@ -21,36 +21,38 @@ constexpr Offset long_piece_bytes = Offset{32} << 20;
 /// Where there is little page-locked memory.
 constexpr Offset short_piece_bytes = Offset{1} << 20;
 
-/// One call's two memories.
+/// One call's two memories, and packed bytes [begin, end) that move between them.
 struct Packing {
   const Buffer& buffer;
-  std::byte* packed;
+  Offset begin, end;
+  std::byte* packed;  ///< where packed byte `begin` is
   Location packed_location;
   Direction direction;
 
   bool packs() const noexcept { return direction == Direction::pack; }
-  Job job(Offset begin, Offset end, void* to) const noexcept {
-    return {buffer.type->layout.get(), {buffer.count, buffer.type->extent}, begin, end, direction, buffer.memory, to};
+  std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - begin); }
+  Job job(Offset from, Offset to, void* at) const noexcept {
+    return {buffer.type->layout.get(), {buffer.count, buffer.type->extent}, from, to, direction, buffer.memory, at};
   }
-  /// Packed bytes [begin, end), between the user's buffer and pinned memory.
-  Result run_piece(Offset begin, Offset end, std::byte* pinned) const noexcept {
-    const Job piece = job(begin, end, pinned);
+  /// Packed bytes [from, to), between the user's buffer and pinned memory.
+  Result run_piece(Offset from, Offset to, std::byte* pinned) const noexcept {
+    const Job piece = job(from, to, pinned);
     return buffer.location.is_cpu_addressable() ? run_on_host(piece)
                                                 : run_on_gpu(piece, buffer.location.device, MemoryKind::pinned);
   }
   /// The same bytes, between pinned and packed memory.
-  Result copy_piece(Offset begin, Offset end, std::byte* pinned) const noexcept {
-    std::byte* destination = packs() ? packed + begin : pinned;
-    const std::byte* source = packs() ? pinned : packed + begin;
-    const auto bytes = static_cast<std::size_t>(end - begin);
-    if (!packed_location.is_cpu_addressable()) return copy_on_gpu(destination, source, bytes, packed_location.device);
-    std::memcpy(destination, source, bytes);
+  Result copy_piece(Offset from, Offset to, std::byte* pinned) const noexcept {
+    std::byte* destination = packs() ? packed + (from - begin) : pinned;
+    const std::byte* source = packs() ? pinned : packed + (from - begin);
+    const auto length = static_cast<std::size_t>(to - from);
+    if (!packed_location.is_cpu_addressable()) return copy_on_gpu(destination, source, length, packed_location.device);
+    std::memcpy(destination, source, length);
     return Result::ok;
   }
 };
 
 Result move_in_pieces(const Packing& packing) noexcept {
-  const Offset size = packing.buffer.size();
+  const Offset size = packing.end - packing.begin;
   const Location& on_gpu =
       packing.buffer.location.is_cpu_addressable() ? packing.packed_location : packing.buffer.location;
   Offset piece_bytes = std::min(size, long_piece_bytes);
@@ -60,8 +62,8 @@ Result move_in_pieces(const Packing& packing) noexcept {
     pinned = PoolBuffer::indispensable(on_gpu.device, static_cast<std::size_t>(piece_bytes));
   }
   if (!pinned) return device::runtime() == nullptr ? Result::device_failed : Result::out_of_memory;
-  for (Offset begin = 0; begin < size; begin += piece_bytes) {
-    const Offset end = std::min(size, begin + piece_bytes);
+  for (Offset begin = packing.begin; begin < packing.end; begin += piece_bytes) {
+    const Offset end = std::min(packing.end, begin + piece_bytes);
     const auto first = packing.packs() ? &Packing::run_piece : &Packing::copy_piece;
     const auto second = packing.packs() ? &Packing::copy_piece : &Packing::run_piece;
     for (const auto step : {first, second}) {
@@ -71,16 +73,15 @@ Result move_in_pieces(const Packing& packing) noexcept {
   return Result::ok;
 }
 
+bool is_on_host(const Packing& packing) noexcept {
+  return packing.buffer.location.is_cpu_addressable() && packing.packed_location.is_cpu_addressable();
+}
+
 Result move(const Packing& packing) noexcept {
   const Buffer& buffer = packing.buffer;
   const Location& packed_location = packing.packed_location;
-  const auto bytes = static_cast<std::size_t>(buffer.size());
-  const Job job = packing.job(0, buffer.size(), packing.packed);
-  if (buffer.location.is_cpu_addressable() && packed_location.is_cpu_addressable()) {
-    record(Scheme::packed, bytes);
-    return run_on_host(job);
-  }
-  record(Scheme::oneshot, bytes);
+  const Job job = packing.job(packing.begin, packing.end, packing.packed);
+  if (is_on_host(packing)) return run_on_host(job);
   const int device = buffer.location.device;
   if (!buffer.location.is_cpu_addressable() && packed_location.is_gpu_addressable(device)) {
     return run_on_gpu(job, device, packed_location.kind);
@@ -88,20 +89,30 @@ Result move(const Packing& packing) noexcept {
   return move_in_pieces(packing);
 }
 
+Result move_whole(Direction direction, const Buffer& buffer, void* packed, Location packed_location) noexcept {
+  const Packing packing{buffer, 0, buffer.size(), static_cast<std::byte*>(packed), packed_location, direction};
+  record(is_on_host(packing) ? Scheme::packed : Scheme::oneshot, packing.bytes());
+  return move(packing);
+}
+
 }  // namespace
 
 Result pack(const Buffer& buffer, void* packed, Location packed_location) noexcept {
-  return move({buffer, static_cast<std::byte*>(packed), packed_location, Direction::pack});
+  return move_whole(Direction::pack, buffer, packed, packed_location);
 }
 
 Result unpack(const Buffer& buffer, const void* packed, Location packed_location) noexcept {
-  auto* const bytes = static_cast<std::byte*>(const_cast<void*>(packed));
-  return move({buffer, bytes, packed_location, Direction::unpack});
+  return move_whole(Direction::unpack, buffer, const_cast<void*>(packed), packed_location);
+}
+
+Result move_range(Direction direction, const Buffer& buffer, Offset begin, Offset end, void* packed,
+                  Location packed_location) noexcept {
+  return move({buffer, begin, end, static_cast<std::byte*>(packed), packed_location, direction});
 }
 
 Result gather(const Buffer& buffer, std::span<std::byte> first_bytes) noexcept {
-  const Packing packing{buffer, first_bytes.data(), {}, Direction::pack};
-  return run_on_host(packing.job(0, static_cast<Offset>(first_bytes.size()), first_bytes.data()));
+  const Packing packing{buffer, 0, static_cast<Offset>(first_bytes.size()), first_bytes.data(), {}, Direction::pack};
+  return run_on_host(packing.job(packing.begin, packing.end, packing.packed));
 }
 
 }  // namespace gapless::transfer

@@ -41,7 +41,7 @@
                                       row(ompi_mpi_double) row(ompi_mpi_float) row(ompi_mpi_long)                     \
                                           row(ompi_mpi_long_long_int) row(ompi_mpi_unsigned)                          \
                                               row(ompi_mpi_unsigned_long) row(ompi_mpi_int32_t) row(ompi_mpi_int64_t) \
-                                                  row(ompi_mpi_uint64_t)
+                                                  row(ompi_mpi_uint64_t) row(ompi_mpi_file_null)
 
 namespace gapless::mpi {
 struct OpenMpiData {

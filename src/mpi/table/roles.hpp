@@ -46,19 +46,22 @@ namespace gapless::mpi::table {
 
 // One place each, but for requests: count and array. A role that ends in _place is the address of the handle, which the
 // function may set to null; new_ ones are the addresses of handles that it makes.
-#define GAPLESS_OTHER_ROLES(X)                                 \
-  X(target) /* rank, displacement, n, t of a window */         \
-  X(target_rank)                                               \
-  X(communicator) X(communicator_place) X(new_communicator)    \
-  X(window) X(window_place) X(new_window)                      \
-  X(file) X(file_place) X(new_file)                            \
-  X(session) X(session_place) X(new_session)                   \
-  X(group) X(group_place) X(new_group)                         \
-  X(message) X(message_place) X(new_message)                   \
-  X(request) X(request_place) X(requests)                      \
-  X(new_request) X(new_persistent_request)                     \
-  X(datatype_place) X(operation)                               \
-  X(destination) X(source) X(root) X(tag) X(send_tag) X(receive_tag) \
+#define GAPLESS_OTHER_ROLES(X)                                                                  \
+  X(target) /* rank, displacement, n, t of a window */                                          \
+  X(target_rank)                                                                                \
+  X(communicator) X(communicator_place) X(new_communicator)                                     \
+  X(window) X(window_place) X(new_window)                                                       \
+  X(file) X(file_place) X(new_file)                                                             \
+  X(file_offset)     /* where in the file, in etypes of its view */                             \
+  X(file_pointer)    /* a file whose individual pointer says where, and moves */                \
+  X(collective_file) /* a file whose processes all make the call */                             \
+  X(session) X(session_place) X(new_session)                                                    \
+  X(group) X(group_place) X(new_group)                                                          \
+  X(message) X(message_place) X(new_message)                                                    \
+  X(request) X(request_place) X(requests)                                                       \
+  X(new_request) X(new_persistent_request)                                                      \
+  X(datatype_place) X(operation)                                                                \
+  X(destination) X(source) X(root) X(tag) X(send_tag) X(receive_tag)                            \
   X(status) X(statuses)
 // clang-format on
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/allocations.hpp"
+#include "support/files.hpp"
 #include "support/same_as_on_host.hpp"
 
 namespace gapless::test {
@@ -233,6 +234,26 @@ TEST_F(WithoutMemory, NothingGoesToAFile) {
     MPI_File_close(&file);
   }
   if (rank() == 0) MPI_File_delete(shared.c_str(), MPI_INFO_NULL);
+}
+
+/// Not even one piece of a call that would go in pieces, which is left whole to nobody.
+TEST_F(WithoutMemory, NothingOfALongCallGoesToAFile) {
+  const File file(MPI_COMM_SELF);
+  constexpr int parts = 64;
+  const std::vector<std::byte> bytes = field(parts, 0);
+  OnGpu memory(bytes);
+  {
+    const NoAlignedMemory none(long_buffer / 2);
+    for (const bool writes : {true, false}) {
+      const int code = writes ? MPI_File_write_at(file, 0, memory.at(), parts * count, MPI_INT, MPI_STATUS_IGNORE)
+                              : MPI_File_read_at(file, 0, memory.at(), parts * count, MPI_INT, MPI_STATUS_IGNORE);
+      EXPECT_EQ(MPI_ERR_NO_MEM, error_class(code));
+    }
+  }
+  EXPECT_TRUE(file.bytes().empty());
+  EXPECT_TRUE(same_bytes(bytes, memory.bytes()));
+  EXPECT_EQ(MPI_SUCCESS, MPI_File_write_at(file, 0, memory.at(), parts * count, MPI_INT, MPI_STATUS_IGNORE));
+  EXPECT_TRUE(same_bytes(bytes, file.bytes()));
 }
 
 }  // namespace

@@ -216,8 +216,8 @@ bool gpu_fails_on_request() { return std::getenv("GAPLESS_DEVICE_PLUGIN") != nul
 
 long gpu_count(const char* what) { return in_plugin<long(const char*)>("simulated_device_count")(what); }
 
-void fail_next(const char* operation, long times) {
-  in_plugin<int(const char*, long, long)>("simulated_device_fail")(operation, 0, times);
+void fail_next(const char* operation, long times, long successes) {
+  in_plugin<int(const char*, long, long)>("simulated_device_fail")(operation, successes, times);
 }
 
 }  // namespace gapless::test

@@ -68,6 +68,8 @@ struct CallFacts {
   /// Made to be started often, so analysing its datatypes pays at once.
   bool is_persistent = false;
   bool has_file = false;
+  /// Of a file: the library converts elements between memory and file.
+  bool converts = false;
   MPI_Comm communicator{};
   int root = 0;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "base/per_thread.hpp"
@@ -40,6 +41,7 @@ void StagedParts::clear() noexcept {
 }
 
 StagedArgument::~StagedArgument() {
+  if (joined_ != MPI_DATATYPE_NULL) native.Type_free(&joined_);
   if (parts_.users.capacity() == 0 || parts_.users.capacity() > SpareParts::most_parts) return;
   parts_.clear();
   try {
@@ -162,8 +164,17 @@ Result StagedArgument::allocate() noexcept {
 }
 
 void* StagedArgument::memory() const noexcept {
-  const std::byte* first = span_ > 0 ? spread_.data() : packed_.data();
-  return const_cast<void*>(address_of(first, static_cast<std::intptr_t>(-first_byte_)));
+  return const_cast<void*>(address_of(first_byte(), static_cast<std::intptr_t>(-first_byte_)));
+}
+
+// MPICH 5.0.2 converts in memory that is too short for several elements with gaps, or for one behind a gap.
+MPI_Datatype StagedArgument::join() noexcept {
+  const Part& part = parts_.named.front();
+  const auto place = static_cast<MPI_Aint>(-first_byte_);
+  if (part.count > std::numeric_limits<int>::max()) return MPI_DATATYPE_NULL;
+  const int count = static_cast<int>(part.count);
+  if (native.Type_create_struct(1, &count, &place, &part.datatype, &joined_) != MPI_SUCCESS) return MPI_DATATYPE_NULL;
+  return native.Type_commit(&joined_) == MPI_SUCCESS ? joined_ : MPI_DATATYPE_NULL;
 }
 
 /// The only part, as it lies in host memory with its gaps.

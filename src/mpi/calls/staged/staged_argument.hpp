@@ -60,6 +60,11 @@ class StagedArgument {
 
   /// What the library is given for the first part; part i lies offset(i) bytes behind it.
   void* memory() const noexcept;
+  /// Of the only part, whose datatype is kept: do its elements follow each other from its address on?
+  bool is_contiguous_from_its_address() const noexcept { return span_ == 0 && first_byte_ == 0; }
+  /// One datatype of all its elements, which begins where first_byte() is; MPI_DATATYPE_NULL if the library makes none.
+  MPI_Datatype join() noexcept;
+  void* first_byte() const noexcept { return span_ > 0 ? spread_.data() : packed_.data(); }
   layout::Offset offset(std::size_t i) const noexcept { return parts_.offsets[i]; }
   std::size_t part_count() const noexcept { return parts_.users.size(); }
   const UserBuffer& part(std::size_t i) const noexcept { return parts_.users[i]; }
@@ -99,7 +104,8 @@ class StagedArgument {
   layout::Offset first_byte_ = 0;  ///< of a datatype that is kept: where the first byte named lies
   layout::Offset span_ = 0;        ///< bytes from there to the last, if it has gaps
   transfer::PoolBuffer packed_;
-  transfer::PoolBuffer spread_;  ///< operands of a datatype that is kept, with its gaps
+  transfer::PoolBuffer spread_;  ///< elements of a datatype that is kept, with its gaps
+  MPI_Datatype joined_ = MPI_DATATYPE_NULL;
   device::Location location_;
   int gpu_ = -1;
   int gpu_of_library_ = -1;   ///< that of all parts, where the library reads it

@@ -11,8 +11,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "mpi/calls/files/file_pieces.hpp"
+#include "mpi/calls/files/file_view.hpp"
+#include "mpi/calls/files/split_access.hpp"
 #include "mpi/calls/one_sided/one_sided.hpp"
-#include "mpi/calls/staged/split_access.hpp"
 #include "mpi/calls/staged/staged_memory.hpp"
 #include "mpi/calls/staged/staged_request.hpp"
 #include "mpi/table/rows.hpp"
@@ -53,6 +55,14 @@ consteval bool keeps_datatypes() {
   using enum table::Kind;
   return has_role<Row>(operation) || has_role<Row>(packed_in) || has_role<Row>(packed_out) ||
          (has_role<Row>(window) && has_role<Row>(send_one));
+}
+
+/// May a call of that row be made as several (files/file_pieces.hpp)? One by the shared file pointer may not.
+template <class Row>
+consteval bool may_go_in_pieces() {
+  using enum table::Kind;
+  return staging_of<Row>() == Staging::blocking && has_role<Row>(file) && !has_role<Row>(collective_file) &&
+         (has_role<Row>(file_offset) || has_role<Row>(file_pointer));
 }
 
 /// Is noncontiguous host memory packed where that pays?
@@ -145,7 +155,7 @@ class CallView {
       if (with.counts != nullptr) counts = static_cast<std::remove_reference_t<decltype(counts)>>(with.counts);
     }
     if constexpr (has_role<Row>(table::Kind::file)) {
-      if (with.is_empty) std::get<static_cast<std::size_t>(role.places[1])>(all) = 0;
+      if (with.is_empty || with.is_one) std::get<static_cast<std::size_t>(role.places[1])>(all) = with.is_empty ? 0 : 1;
     }
     if (!with.is_staged || (with.keeps_shape && with.memory == nullptr)) return;
     std::get<static_cast<std::size_t>(role.places[0])>(all) = with.memory;
@@ -166,6 +176,16 @@ class CallView {
     return all;
   }
 
+  static void substitute(Tuple& all, const FilePiece& piece) noexcept {
+    constexpr table::Role role = memory_role<0>;
+    std::get<static_cast<std::size_t>(role.places[0])>(all) = piece.memory;
+    std::get<static_cast<std::size_t>(role.places[1])>(all) = piece.bytes;
+    std::get<datatype_place<0>>(all) = MPI_BYTE;
+    std::get<place<table::Kind::status>>(all) = piece.status;
+    if constexpr (has_role<Row>(table::Kind::file_offset))
+      std::get<place<table::Kind::file_offset>>(all) += piece.etypes;
+  }
+
  private:
   template <std::size_t i>
   static constexpr auto datatype_place =
@@ -183,6 +203,9 @@ class StagedCall {
     } else if constexpr (staging_of<Row>() != Staging::blocking) {
       return start(facts, all);
     } else {
+      if constexpr (may_go_in_pieces<Row>()) {
+        if (const std::optional<int> code = in_pieces(all)) return *code;
+      }
       StagedMemory memory;
       if (const std::optional<int> over = prepare(memory, facts, all)) return *over;
       memory.pack();
@@ -206,10 +229,27 @@ class StagedCall {
 
   /// The result of a call that is over then: nothing is to be staged, or cannot be.
   static std::optional<int> prepare(StagedMemory& memory, const CallFacts& facts, const Tuple& all) noexcept {
-    const auto verdict = memory.prepare(facts, View::memories_of(all));
+    CallFacts call = facts;
+    if constexpr (has_role<Row>(table::Kind::file))
+      call.keeps_datatypes = call.converts = view_of(std::get<View::template place<table::Kind::file>>(all)).converts;
+    const auto verdict = memory.prepare(call, View::memories_of(all));
     if (verdict == StagedMemory::Verdict::as_it_is) return std::apply(Row::native_function(), all);
     if (verdict == StagedMemory::Verdict::failed) return table::raise<Row>(memory.code(), all);
     return std::nullopt;
+  }
+
+  /// Nothing where the call goes whole.
+  static std::optional<int> in_pieces(const Tuple& all) noexcept {
+    FilePieces pieces({Row::name, std::get<View::template place<table::Kind::file>>(all), View::template memory<0>(all),
+                       std::get<View::template place<table::Kind::status>>(all),
+                       has_role<Row>(table::Kind::file_pointer)});
+    if (!pieces.are_due()) return std::nullopt;
+    const auto move_one = [](const void* call, const FilePiece& piece) {
+      Tuple arguments = *static_cast<const Tuple*>(call);
+      View::substitute(arguments, piece);
+      return std::apply(Row::native_function(), arguments);
+    };
+    return pieces.run(move_one, &all);
   }
 
   static int begin(const CallFacts& facts, const Tuple& all) noexcept {

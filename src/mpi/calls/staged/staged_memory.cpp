@@ -126,12 +126,18 @@ bool StagedMemory::separate_own_part(std::span<const MemoryArgument> arguments) 
 
 /// False if a displacement is more than its type can say.
 bool StagedMemory::make_substitute(std::size_t i, const MemoryArgument& argument) {
-  const StagedArgument& staged = staged_[i];
+  StagedArgument& staged = staged_[i];
   const bool keeps_datatype = call_.keeps_datatypes;
   Substitute& made = substitutes_[i];
   made.is_staged = true;
   made.memory = staged.memory();
   made.datatype = keeps_datatype ? argument.datatype : staged.shared_datatype(argument.datatype);
+  if (call_.converts && !staged.is_contiguous_from_its_address()) {
+    made.datatype = staged.join();
+    made.memory = staged.first_byte();
+    made.is_one = true;
+    return made.datatype != MPI_DATATYPE_NULL;
+  }
   if (has_datatypes(argument.kind)) made.datatypes = staged.datatypes();
   if (!has_displacements(argument.kind) && !has_datatypes(argument.kind)) return true;
   return argument.displacements.is_wide() ? make_displacements<std::int64_t>(i, argument)

@@ -16,6 +16,7 @@ struct Substitute {
   bool is_staged = false;
   bool keeps_shape = false;  ///< it lies in `memory` as the program's does
   bool is_empty = false;     ///< nothing is read or written of the program's
+  bool is_one = false;       ///< one element of `datatype` in the place of all of the program's
   void* memory = nullptr;
   const void* counts = nullptr;             ///< an array of the type the program gave one of, or null: the program's
   const void* displacements = nullptr;      ///< an array of the type the program gave one of, or null
