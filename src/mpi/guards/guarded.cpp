@@ -167,7 +167,12 @@ struct Guard<Row, int (*)(Arguments...)> {
     const int kind = is_librarys ? -1 : by_messages::kind_of(out);
     if (kind < 0) return by_library(facts, all, arguments...);
     const by_messages::Exchange exchange(facts.communicator, kind, [&] { return by_messages::wish_of(facts, out); });
-    if (exchange.lane() == MPI_COMM_NULL) return by_library(facts, all, arguments...);
+    if (exchange.lane() == MPI_COMM_NULL) {
+      if (!exchange.is_timed()) return by_library(facts, all, arguments...);
+      CallFacts packing = facts;
+      packing.packs_gaps = true;
+      return StagedCall<Row, Arguments...>::run(packing, arguments...);
+    }
     const int code = by_messages::exchange(facts, out, in, exchange.lane());
     return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
   }

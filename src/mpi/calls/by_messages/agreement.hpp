@@ -39,6 +39,8 @@ class Exchange {
 
   /// The communicator of its messages; MPI_COMM_NULL: it is the library's.
   MPI_Comm lane() const noexcept { return lane_; }
+  /// Are the library's exchange of packed bytes and messages being compared?
+  bool is_timed() const noexcept { return timed_ != nullptr; }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -68,6 +68,8 @@ struct CallFacts {
   /// Made to be started often, so analysing its datatypes pays at once.
   bool is_persistent = false;
   bool has_file = false;
+  /// Noncontiguous host memory is packed, whatever the model says of that.
+  bool packs_gaps = false;
   MPI_Comm communicator{};
   int root = 0;
 
