@@ -21,9 +21,9 @@ void AgreedWay::decide(Wish wish, float library_ns, float other_ns) noexcept {
   is_timed_ = wish == Wish::sooner;
   if (!is_timed_) {
     least_ = {};
-    return go(wish == Wish::other ? Way::other : Way::library);
+    return take(wish == Wish::other ? Way::other : Way::library);
   }
-  go(sooner(library_ns, other_ns));
+  take(sooner(library_ns, other_ns));
 }
 
 AgreedWay::Way AgreedWay::sooner(float library_ns, float other_ns) const noexcept {
@@ -36,7 +36,7 @@ AgreedWay::Way AgreedWay::sooner(float library_ns, float other_ns) const noexcep
   return is_tried == (best == Way::library) ? Way::other : Way::library;
 }
 
-void AgreedWay::go(Way way) noexcept {
+void AgreedWay::take(Way way) noexcept {
   is_first_ = calls_ <= 1 || way != way_;
   way_ = way;
   Least& least = of(way);

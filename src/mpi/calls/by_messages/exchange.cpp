@@ -64,7 +64,8 @@ class Bytes {
     // Messages between GPUs of several nodes are the library's.
     if (on_gpu_ >= least_bytes && !runtime::is_job_on_several_nodes()) return Wish::other;
     if (gaining_ == 0 || 2 * gaining_ < all_) return Wish::library;
-    return transfer::is_any_forced() ? Wish::other : Wish::sooner;
+    const bool is_corrected = !transfer::is_any_forced() && settings().model != "fixed";
+    return is_corrected ? Wish::sooner : Wish::other;
   }
 
  private:
