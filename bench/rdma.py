@@ -6,9 +6,9 @@
 Columns of a 128 x 4096 array of ints between two processes, by each scheme of Wu et al., 2003, packed in one piece, as
 predicted (chosen), and contiguous memory of as many bytes: latency and bandwidth, and the ablations (segment unpack,
 list posting, new buffers). Several pairs of processes one after the other, for what the costs were at the start of one,
-and where its memory lies, holds for all its rows. Then MPI_Alltoall of a struct of doubling blocks between eight ranks under
-MPICH: by the library alone, by the library of bytes packed before, by gapless as it chooses, and as messages by each
-scheme. Every row's bytes are verified. Posts, copies and registrations are those of one message, of both sides
+and where its memory lies, holds for all its rows. Then MPI_Alltoall of a struct of doubling blocks between eight ranks
+under MPICH: by the library alone, by the library of bytes packed before, by gapless as it chooses, and as messages by
+each scheme. Every row's bytes are verified. Posts, copies and registrations are those of one message, of both sides
 together. Fabrics in software prove what is moved and how often, not how fast hardware would be.
 """
 
