@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Runs the RDMA benchmark over the fabrics at hand; prints the tables, writes bench/results/rdma.json and the figures.
 
-    bench/rdma.py BUILD_DIRECTORY [--fabric NAME] [--repetitions N] [--messages N] [--ranks N] [--no-write]
+    bench/rdma.py BUILD_DIRECTORY [--fabric NAME] [--runs N] [--rounds N] [--messages N] [--ranks N] [--no-write]
 
 Columns of a 128 x 4096 array of ints between two processes, by each scheme of Wu et al., 2003, packed in one piece, as
 predicted (chosen), and contiguous memory of as many bytes: latency and bandwidth, and the ablations (segment unpack,
-list posting, new buffers). Then MPI_Alltoall of a struct of doubling blocks between eight ranks under MPICH: by the
-library, by gapless, and as messages by each scheme. Every row's bytes are verified. Posts, copies and registrations are
-those of one message, of both sides together. Fabrics in software prove what is moved and how often, not how fast
-hardware would be.
+list posting, new buffers). Several pairs of processes one after the other, for what the costs were at the start of one,
+and where its memory lies, holds for all its rows. Then MPI_Alltoall of a struct of doubling blocks between eight ranks
+under MPICH: by the library alone, by the library of bytes packed before, by gapless as it chooses, and as messages by
+each scheme. Every row's bytes are verified. Posts, copies and registrations are those of one message, of both sides
+together. Fabrics in software prove what is moved and how often, not how fast hardware would be.
 """
 
 import json
@@ -38,8 +39,18 @@ def lines_of(command, **options):
     return [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
 
 
-def run(build, fabric, repetitions, messages):
-    return lines_of([str(build / "bin" / "rdma"), fabric, str(repetitions), str(messages)])
+def run(build, fabric, rounds, messages):
+    return lines_of([str(build / "bin" / "rdma"), fabric, str(rounds), str(messages)])
+
+
+def merged(runs):
+    """Rows of several runs as if they were one, with the counts of the last one."""
+    rows = []
+    for same in zip(*runs, strict=True):
+        rounds = [value for row in same for value in row["rounds"]]
+        moved_by = statistics.mode(row["moved_by"] for row in same)
+        rows.append(same[-1] | {"value": statistics.median(rounds), "rounds": rounds, "moved_by": moved_by})
+    return rows
 
 
 def run_alltoall(build, fabric, ranks):
@@ -47,6 +58,7 @@ def run_alltoall(build, fabric, ranks):
     prefix = _launch.prefix_of(build, "mpich")
     settings = {
         "LD_PRELOAD": f"{build}/lib/libgapless.so",
+        "GAPLESS_ALL_RANKS": "1",
         "GAPLESS_FABRIC": fabric,
         "GAPLESS_FABRIC_NEIGHBOURS": "1",
     }
@@ -102,14 +114,14 @@ def slower_than_fastest(group):
     """By how much what is chosen is slower than the fastest way. Half of the rounds say which that is, and the other
     half compare the two, so that no way is the fastest by luck."""
     first = {scheme: in_rounds(row, 0) for scheme, row in group.items()}
-    return slower_than(group, fastest(first)["scheme"])
+    return slower_than(group, "chosen", fastest(first)["scheme"], slice(1, None, 2))
 
 
-def slower_than(group, scheme):
-    """In the median of the rounds of the second half; each round is a comparison of its own."""
-    chosen, other = (group[which]["rounds"][1::2] for which in ("chosen", scheme))
-    is_rate = group[scheme]["measure"] == "bandwidth"
-    return statistics.median(b / a if is_rate else a / b for a, b in zip(chosen, other, strict=True))
+def slower_than(group, which, other, rounds=slice(None)):
+    """By how much one way is slower than another in the median of the rounds: each is a comparison of its own."""
+    pairs = zip(group[which]["rounds"][rounds], group[other]["rounds"][rounds], strict=True)
+    is_rate = group[other]["measure"] == "bandwidth"
+    return statistics.median(b / a if is_rate else a / b for a, b in pairs)
 
 
 def chosen_bar(measured, fabric):
@@ -131,7 +143,7 @@ def chosen_bar(measured, fabric):
 def packed_bar(measured, fabric):
     """Packed in one piece is what the MPI library would carry."""
     pairs = [
-        (slower_than(group, "packed"), measure, columns)
+        (slower_than(group, "chosen", "packed"), measure, columns)
         for measure in ("latency", "bandwidth")
         for columns, group in groups(measured, "usual", measure)
     ]
@@ -174,7 +186,7 @@ def counted_bars(measured, fabric):
 
 def alltoall_bar(measured, fabric):
     pairs = [
-        (times_slower(group["gapless"], group["library"]), columns)
+        (slower_than(group, "gapless", "library"), columns)
         for variant in dict.fromkeys(row["variant"] for row in measured)
         for columns, group in groups(measured, variant, "alltoall")
     ]
@@ -216,8 +228,11 @@ def bounds_of(measured):
 def main():
     parser = _arguments.parser(__doc__)
     parser.add_argument("--fabric", action="append", help="verbs, or a provider of libfabric (tcp and shm)")
-    parser.add_argument("--repetitions", type=int, default=61, metavar="N", help="ping-pongs a row (61)")
-    parser.add_argument("--messages", type=int, default=310, metavar="N", help="messages a row of bandwidth (310)")
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="pairs of processes (5)")
+    parser.add_argument(
+        "--rounds", type=int, default=13, metavar="N", help="of a run, in which all ways take turns (13)"
+    )
+    parser.add_argument("--messages", type=int, default=10, metavar="N", help="of a round of bandwidth (10)")
     parser.add_argument("--ranks", type=int, default=8, metavar="N", help="ranks of the exchange (8)")
     options = parser.parse_args()
     build = options.build.resolve()
@@ -226,7 +241,8 @@ def main():
             sys.exit(f"{program} is not built in {options.build}")
     rows, bars = [], []
     for fabric in options.fabric or ["tcp", "shm"]:
-        measured = run(build, fabric, options.repetitions, options.messages)
+        runs = [run(build, fabric, options.rounds, options.messages) for _ in range(options.runs)]
+        measured = merged(runs)
         if fabric != "verbs":  # messages of MPI go by libfabric's providers
             measured += run_alltoall(build, fabric, options.ranks)
         for variant in dict.fromkeys(row["variant"] for row in measured):
@@ -234,7 +250,7 @@ def main():
                 print_table(measured, variant, measure)
         bounds = bounds_of(measured)
         rows += [as_row(row, bounds) for row in measured]
-        bars += [chosen_bar(measured, fabric), packed_bar(measured, fabric), *counted_bars(measured, fabric)]
+        bars += [chosen_bar(measured, fabric), packed_bar(measured, fabric), *counted_bars(sum(runs, []), fabric)]
         bars += alltoall_bar(measured, fabric)
     result = report("rdma", rows, bars, not options.no_write)
     if not options.no_write:

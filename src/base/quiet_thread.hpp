@@ -10,13 +10,15 @@
 
 namespace gapless {
 
-/// A thread that takes no signals, for those are the business of the program's threads. Not joinable if there cannot be
-/// one.
+/// A thread that takes no signals, for those are the business of the program's threads, but for what its own
+/// instructions raise: a program may handle accesses to its memory, and a fault that is blocked ends the process. Not
+/// joinable if there cannot be one.
 template <class Work>
 std::thread start_quiet_thread(Work work) noexcept {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  sigset_t others, before;
+  sigfillset(&others);
+  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&others, own);
+  pthread_sigmask(SIG_SETMASK, &others, &before);
   std::thread thread;
   try {
     thread = std::thread(std::move(work));

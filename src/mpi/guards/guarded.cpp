@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -117,12 +116,13 @@ bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument) n
   return saving_ns <= 0;
 }
 
-/// Does each process exchange a part of its own datatype with each other, or with each neighbour?
+/// Does each process exchange a part with each other, or one of its own datatype with each neighbour?
 template <class Row>
 consteval bool is_exchange() {
-  int with_datatypes = 0;
-  for (const table::Role& role : Row::argument_roles) with_datatypes += has_datatypes(role.kind) ? 1 : 0;
-  return staging_of<Row>() == Staging::blocking && with_datatypes == 2;
+  const auto sends = [](Kind kind) { return place_of(Row::argument_roles, kind) != table::nowhere; };
+  const bool exchanges = sends(Kind::send_to_all) || sends(Kind::send_to_all_v) || sends(Kind::send_to_all_w) ||
+                         sends(Kind::send_to_neighbors_w);
+  return staging_of<Row>() == Staging::blocking && exchanges && memory_count<Row>() == 2;
 }
 
 template <class Row, class Function>
@@ -135,10 +135,17 @@ struct Guard<Row, int (*)(Arguments...)> {
     const Tuple all(arguments...);
     const CallFacts facts = View::facts(all);
     if constexpr (is_exchange<Row>()) {
-      if (by_messages::may_be()) [[unlikely]] {
-        if (const std::optional<int> code = exchange_by_messages(facts, all)) return *code;
-      }
+      if (by_messages::may_be()) [[unlikely]]
+        return exchange(facts, all, arguments...);
     }
+    return by_library(facts, all, arguments...);
+  }
+
+ private:
+  using View = CallView<Row, Arguments...>;
+  using Tuple = std::tuple<Arguments...>;
+
+  static int by_library(const CallFacts& facts, const Tuple& all, Arguments... arguments) {
     if (device::in_use()) [[unlikely]] {
       const int gpu = gpu_of_call(facts, View::memories_of(all));
       if (gpu >= 0 && !runtime::library_reads_gpu_memory()) return with_gpu_memory(facts, gpu, arguments...);
@@ -152,18 +159,21 @@ struct Guard<Row, int (*)(Arguments...)> {
     return Row::native_function()(arguments...);
   }
 
- private:
-  using View = CallView<Row, Arguments...>;
-  using Tuple = std::tuple<Arguments...>;
-
-  /// Nothing where the exchange is the library's.
-  static std::optional<int> exchange_by_messages(const CallFacts& facts, const Tuple& all) noexcept {
+  /// By messages, where all ranks have agreed on that.
+  [[gnu::noinline]] static int exchange(const CallFacts& facts, const Tuple& all, Arguments... arguments) {
     const std::array<MemoryArgument, View::memories> memories = View::memories_of(all);
     const MemoryArgument &out = memories[0], &in = memories[1];
-    if (out.is_in_place() || (is_of_neighbors(out.kind) && facts.neighbors().are_twins())) return std::nullopt;
-    const MPI_Comm lane = by_messages::agree(facts.communicator, [&] { return by_messages::gains(facts, out); });
-    if (lane == MPI_COMM_NULL) return std::nullopt;
-    const int code = by_messages::exchange(facts, out, in, lane);
+    const bool is_librarys = out.is_in_place() || (is_of_neighbors(out.kind) && facts.neighbors().are_twins());
+    const int kind = is_librarys ? -1 : by_messages::kind_of(out);
+    if (kind < 0) return by_library(facts, all, arguments...);
+    const by_messages::Exchange exchange(facts.communicator, kind, [&] { return by_messages::wish_of(facts, out); });
+    if (exchange.lane() == MPI_COMM_NULL) {
+      if (!exchange.is_timed()) return by_library(facts, all, arguments...);
+      CallFacts packing = facts;
+      packing.packs_gaps = true;
+      return StagedCall<Row, Arguments...>::run(packing, arguments...);
+    }
+    const int code = by_messages::exchange(facts, out, in, exchange.lane());
     return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
   }
 

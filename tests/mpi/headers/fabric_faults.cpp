@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "headers/fabric_messages.hpp"
@@ -201,6 +203,51 @@ TEST_F(FabricFaults, APeerThatDiesInAMessage) {
   const int code = is_sender() ? MPI_Send(memory.data(), 1, type, receiver, tag, MPI_COMM_WORLD)
                                : MPI_Recv(memory.data(), 1, type, sender, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   if (code != MPI_SUCCESS && !dies) survive();
+  ADD_FAILURE() << "nobody has died";
+}
+
+/// Has the process ended, as end_process() does that?
+bool has_ended(int process) {
+  std::ifstream name("/proc/" + std::to_string(process) + "/comm");
+  std::string text;
+  std::getline(name, text);
+  return text == "sh";
+}
+
+/// The receiver has the header and dies before it replies: the call that waits for the reply ends in an error.
+TEST_F(FabricFaults, AReceiverThatDiesBeforeItsReply) {
+  if (setting("GAPLESS_TEST_WHO_DIES") != "replying receiver") return;
+  if (!is_sender()) {
+    MPI_Probe(sender, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    ::unsetenv("LD_PRELOAD");
+    end_process(0);
+  }
+  const Side from(256, 300, 400, 1);
+  const ReturnErrors world(MPI_COMM_WORLD);
+  if (MPI_Send(from.values.data(), 1, from.type, receiver, tag, MPI_COMM_WORLD) != MPI_SUCCESS) survive();
+  ADD_FAILURE() << "nobody has died";
+}
+
+/// The sender dies once its header has left, before the receiver replies: the receive ends in an error.
+TEST_F(FabricFaults, ASenderThatDiesBeforeTheReply) {
+  if (setting("GAPLESS_TEST_WHO_DIES") != "offering sender") return;
+  if (is_sender()) {
+    const Side from(256, 300, 400, 1);
+    const int process = ::getpid();
+    MPI_Request request;
+    MPI_Isend(from.values.data(), 1, from.type, receiver, tag, MPI_COMM_WORLD, &request);
+    MPI_Send(&process, 1, MPI_INT, receiver, tag + 1, MPI_COMM_WORLD);
+    ::unsetenv("LD_PRELOAD");
+    end_process(0);
+  }
+  int process = 0;
+  MPI_Recv(&process, 1, MPI_INT, sender, tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  while (!has_ended(process)) ::usleep(1000);
+  Side to(256, 300, 512, -1);
+  const ReturnErrors world(MPI_COMM_WORLD);
+  const int code = MPI_Recv(to.values.data(), 1, to.type, sender, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  EXPECT_TRUE(std::vector<int>(to.values.size(), -1) == to.values);
+  if (code != MPI_SUCCESS && !HasFailure()) survive();
   ADD_FAILURE() << "nobody has died";
 }
 

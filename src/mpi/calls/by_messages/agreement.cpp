@@ -1,6 +1,8 @@
 #include "mpi/calls/by_messages/agreement.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -11,9 +13,14 @@
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/headers/speakers.hpp"
+#include "transfer/rdma/rendezvous/service.hpp"
 
 namespace gapless::mpi::by_messages {
 namespace internal {
+
+using model::AgreedWay;
+using Way = AgreedWay::Way;
+
 namespace {
 
 /// All of this process, in the order in which they were made, which is the same on all of their ranks.
@@ -77,13 +84,24 @@ Agreement* of(MPI_Comm communicator) noexcept {
   }
 }
 
-void agree_anew(Agreement& agreement, MPI_Comm communicator, bool gains) noexcept {
+model::AgreedWay* way_of(Agreement& agreement, int kind) noexcept {
+  try {
+    return &agreement.ways[kind];
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+void vote(Agreement& agreement, AgreedWay& way, MPI_Comm communicator, Wish wish) noexcept {
   const bool may = headers::are_looked_for() && !runtime::library_reads_gpu_memory();
-  enum { refused, wished, answers };
-  int told[answers] = {may ? 0 : 1, gains ? 1 : 0}, heard[answers] = {1, 0};
-  const int code = native.Allreduce(told, heard, answers, MPI_INT, MPI_MAX, communicator);
-  agreement.is_by_messages = code == MPI_SUCCESS && heard[refused] == 0 && heard[wished] != 0;
-  if (!agreement.is_by_messages || agreement.lane != MPI_COMM_NULL) return;
+  enum { refused, wished, by_library, by_messages, answers };
+  const float told[answers] = {may ? 0.0F : 1.0F, static_cast<float>(wish), way.least_ns(Way::library),
+                               way.least_ns(Way::other)};
+  float heard[answers] = {1, 0, 0, 0};
+  const int code = native.Allreduce(told, heard, answers, MPI_FLOAT, MPI_MAX, communicator);
+  if (code != MPI_SUCCESS || heard[refused] != 0) return way.decide(Wish::library, 0, 0);
+  way.decide(static_cast<Wish>(heard[wished]), heard[by_library], heard[by_messages]);
+  if (way.way() == Way::library || agreement.lane != MPI_COMM_NULL) return;
   int rank = 0;
   native.Comm_rank(communicator, &rank);
   // A duplicate would call the program's copy callbacks.
@@ -94,8 +112,21 @@ void agree_anew(Agreement& agreement, MPI_Comm communicator, bool gains) noexcep
 }  // namespace internal
 
 bool may_be() noexcept {
-  static const bool answer = settings().all_ranks && !runtime::is_job_on_several_nodes();
+  static const bool answer =
+      settings().all_ranks && (!runtime::is_job_on_several_nodes() || transfer::rdma::is_wanted());
   return answer && runtime::start();
+}
+
+int kind_of(const MemoryArgument& out) noexcept {
+  using enum table::Kind;
+  if (out.kind == send_to_neighbors_w) return 0;
+  if (out.kind == send_to_all_w) return 1;
+  if (!transfer::rdma::is_wanted()) return -1;
+  if (out.kind == send_to_all_v) return 2;
+  std::int64_t bytes = 0;
+  const bool is_too_much = __builtin_mul_overflow(out.counts[0], runtime::size_of(out.datatype), &bytes);
+  if (is_too_much || bytes < transfer::rdma::least_bytes) return -1;
+  return 2 + std::bit_width(static_cast<std::uint64_t>(bytes));
 }
 
 void end() noexcept {

@@ -1,24 +1,54 @@
 // Whether an exchange among all ranks of a communicator goes by messages: an agreement of these ranks.
 //
 // The library's exchange takes GPU memory through host memory, and messages between GPUs of a node go from one to the
-// other. All ranks must go the same way, and what each has in hand is known to itself alone. So they tell each other,
-// at the first, second, fourth, eighth ... exchange on a communicator, and go that way until the next of these. Every
-// rank of the job must run gapless for that, which `gapless run` vouches for (GAPLESS_ALL_RANKS).
+// other; between nodes it moves noncontiguous memory packed, and messages go by the schemes of a fabric. All ranks must
+// go the same way, and what each has in hand is known to itself alone. So they vote, at rare exchanges of one kind on a
+// communicator (model/agreed_way.hpp). Every rank of the job must run gapless for that, which `gapless run` vouches for
+// (GAPLESS_ALL_RANKS).
 #pragma once
 
-#include <bit>
+#include <chrono>
+#include <map>
 
+#include "model/agreed_way.hpp"
+#include "mpi/calls/staged/memory_argument.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi::by_messages {
 
+using Wish = model::AgreedWay::Wish;
+
 /// May exchanges go by messages in this job? The same on all ranks.
 bool may_be() noexcept;
 
-/// The communicator on which the messages of this exchange go; MPI_COMM_NULL: it is the library's. Collective.
-/// `gains`: is it this rank's wish?
-template <class Gains>
-MPI_Comm agree(MPI_Comm communicator, Gains gains) noexcept;
+/// Of which exchanges an agreement is: a number that all ranks have in common for one exchange. Negative: the exchange
+/// is the library's, on all ranks. Those of MPI_Alltoall are of a size, which all ranks know.
+int kind_of(const MemoryArgument& out) noexcept;
+
+/// One exchange: where its messages go, and how long it takes, as long as this lives.
+class Exchange {
+ public:
+  /// Collective. `wish()` is asked where there is a vote.
+  template <class AskWish>
+  Exchange(MPI_Comm communicator, int kind, AskWish wish) noexcept;
+  ~Exchange() {
+    if (timed_ != nullptr) timed_->note(std::chrono::duration<float, std::nano>(Clock::now() - begun_).count());
+  }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  /// The communicator of its messages; MPI_COMM_NULL: it is the library's.
+  MPI_Comm lane() const noexcept { return lane_; }
+  /// Are the library's exchange of packed bytes and messages being compared?
+  bool is_timed() const noexcept { return timed_ != nullptr; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  MPI_Comm lane_ = MPI_COMM_NULL;
+  model::AgreedWay* timed_ = nullptr;
+  Clock::time_point begun_;
+};
 
 /// The library works, and the job ends. Collective.
 void end() noexcept;
@@ -27,25 +57,28 @@ namespace internal {
 
 /// What the ranks of a communicator have agreed upon.
 struct Agreement {
-  unsigned exchanges = 0;
-  bool is_by_messages = false;
+  std::map<int, model::AgreedWay> ways;  ///< by kind
   MPI_Comm lane = MPI_COMM_NULL;
-
-  bool is_due() noexcept { return std::has_single_bit(++exchanges); }
 };
 
 /// Null where there can be none.
 Agreement* of(MPI_Comm communicator) noexcept;
-void agree_anew(Agreement& agreement, MPI_Comm communicator, bool gains) noexcept;
+/// That kind's, null without memory.
+model::AgreedWay* way_of(Agreement& agreement, int kind) noexcept;
+void vote(Agreement& agreement, model::AgreedWay& way, MPI_Comm communicator, Wish wish) noexcept;
 
 }  // namespace internal
 
-template <class Gains>
-MPI_Comm agree(MPI_Comm communicator, Gains gains) noexcept {
+template <class AskWish>
+Exchange::Exchange(MPI_Comm communicator, int kind, AskWish wish) noexcept {
   internal::Agreement* const agreement = internal::of(communicator);
-  if (agreement == nullptr) return MPI_COMM_NULL;
-  if (agreement->is_due()) internal::agree_anew(*agreement, communicator, gains());
-  return agreement->is_by_messages ? agreement->lane : MPI_COMM_NULL;
+  model::AgreedWay* const way = agreement == nullptr ? nullptr : internal::way_of(*agreement, kind);
+  if (way == nullptr) return;
+  if (way->is_vote_due()) internal::vote(*agreement, *way, communicator, wish());
+  if (way->way() == model::AgreedWay::Way::other) lane_ = agreement->lane;
+  if (!way->is_timed()) return;
+  timed_ = way;
+  begun_ = Clock::now();
 }
 
 }  // namespace gapless::mpi::by_messages

@@ -92,6 +92,12 @@ void list_parts(const CallFacts& call, const MemoryArgument& argument, std::vect
   }
 }
 
+void list_parts_by_peer(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts) {
+  if (!is_for_each(argument.kind) || is_of_neighbors(argument.kind)) return list_parts(call, argument, parts);
+  parts.clear();
+  visit_parts_for_each(argument, peers_in(call, argument.kind), [&parts](const Part& part) { parts.push_back(part); });
+}
+
 AddressRange addresses_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
   AddressRange range;
   visit_parts(call, argument, [&range](const Part& part) {

@@ -70,6 +70,8 @@ struct CallFacts {
   bool has_file = false;
   /// Of a file: the library converts elements between memory and file.
   bool converts = false;
+  /// Noncontiguous host memory is packed, whatever the model says of that.
+  bool packs_gaps = false;
   MPI_Comm communicator{};
   int root = 0;
 
@@ -101,6 +103,9 @@ std::size_t peers_in(const CallFacts& call, table::Kind kind) noexcept;
 
 /// In the order of the call's counts, in the place of what is in `parts`. Throws std::bad_alloc.
 void list_parts(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts);
+
+/// The same with a part for each peer also where the call has one count for all of them.
+void list_parts_by_peer(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts);
 
 /// Addresses from the first byte of an argument to behind the last, by the library's word on its datatypes.
 struct AddressRange {

@@ -78,17 +78,18 @@ void StagedArgument::describe(const Part& part, Analysis analysis, bool library_
                   !type_cache::find(part.datatype)->may_be_cut;
 }
 
-void StagedArgument::choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory, bool meets_contiguous) {
+void StagedArgument::choose(table::Kind kind, const CallFacts& call, bool may_pack_host_memory,
+                            bool meets_contiguous) {
   const bool may_pack = may_pack_host_memory && is_described_ && !is_opaque_;
-  if (runtime::library_reads_gpu_memory() && may_pack && !keep_datatypes && bytes_ > 0 && !is_contiguous()) {
+  if (runtime::library_reads_gpu_memory() && may_pack && !call.keeps_datatypes && bytes_ > 0 && !is_contiguous()) {
     gpu_of_library_ = transfer::gpu_of_all(parts_.packed);
     is_staged_ = gpu_of_library_ >= 0 && choose_datatypes(false);
     if (is_staged_) return;
   }
   if (is_opaque_ || (gpu_ < 0 && (!may_pack_host_memory || !is_described_))) return;
   if (gpu_ < 0 && (stays_whole_ && !is_received(kind))) return;
-  if (gpu_ < 0 && !is_worth_packing(meets_contiguous)) return;
-  is_staged_ = choose_datatypes(keep_datatypes);
+  if (gpu_ < 0 && !is_worth_packing(call, meets_contiguous)) return;
+  is_staged_ = choose_datatypes(call.keeps_datatypes);
 }
 
 bool StagedArgument::is_contiguous() const noexcept {
@@ -98,7 +99,7 @@ bool StagedArgument::is_contiguous() const noexcept {
   return bytes_ > 0 && std::ranges::none_of(parts_.packed, has_gaps);
 }
 
-bool StagedArgument::is_worth_packing(bool meets_contiguous) const noexcept {
+bool StagedArgument::is_worth_packing(const CallFacts& call, bool meets_contiguous) const noexcept {
   if (transfer::is_forced(transfer::Scheme::native)) return false;
   const model::HostProfile& host = model::profile().host;
   double saving_ns = 0;
@@ -113,7 +114,7 @@ bool StagedArgument::is_worth_packing(bool meets_contiguous) const noexcept {
       saving_ns += meets_contiguous ? model::saving_to_contiguous_ns(amount) : model::message_saving_ns(amount);
     any |= has_gaps;
   }
-  return any && (saving_ns > 0 || transfer::is_forced(transfer::Scheme::packed));
+  return any && (saving_ns > 0 || call.packs_gaps || transfer::is_forced(transfer::Scheme::packed));
 }
 
 bool StagedArgument::choose_datatypes(bool keep) {

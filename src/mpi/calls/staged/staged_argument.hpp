@@ -44,7 +44,7 @@ class StagedArgument {
   void describe(const CallFacts& call, const MemoryArgument& argument, Analysis analysis);
   /// Decides whether they are to be staged; `meets_contiguous`: the memory at the other end has no gaps, as far as is
   /// known. Throws std::bad_alloc.
-  void choose(table::Kind kind, bool keep_datatypes, bool may_pack_host_memory, bool meets_contiguous);
+  void choose(table::Kind kind, const CallFacts& call, bool may_pack_host_memory, bool meets_contiguous);
   /// Are there bytes, and no gaps among them?
   bool is_contiguous() const noexcept;
   /// -1 if no part is GPU memory that the library cannot read.
@@ -92,7 +92,7 @@ class StagedArgument {
   static constexpr auto nowhere = static_cast<std::size_t>(-1);
 
   void describe(const Part& part, Analysis analysis, bool library_reads_gpu);
-  bool is_worth_packing(bool meets_contiguous) const noexcept;
+  bool is_worth_packing(const CallFacts& call, bool meets_contiguous) const noexcept;
   bool choose_datatypes(bool keep);
   void measure_span() noexcept;
   transfer::Buffer spread() const noexcept;

@@ -79,7 +79,7 @@ StagedMemory::Verdict StagedMemory::stage(std::size_t i, const MemoryArgument& a
   StagedArgument& staged = staged_[i];
   // What peers have at the other end is most likely what this process has there.
   const bool meets_contiguous = i < 2 && staged_[1 - i].is_contiguous();
-  staged.choose(argument.kind, call_.keeps_datatypes, may_pack_host_memory(call_), meets_contiguous);
+  staged.choose(argument.kind, call_, may_pack_host_memory(call_), meets_contiguous);
   const auto unserved = [&] {
     code_ = unserved_gpu_memory(call_.name, staged.gpu());
     return without_staging(i, argument);

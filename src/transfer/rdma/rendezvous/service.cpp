@@ -45,7 +45,7 @@ void start(int rank, int size) noexcept try {
   if (endpoint != nullptr) {
     // Of the farthest pair that the job has.
     const auto profile = model::fabric_profile(settings().fabric, model::profile().pair, measured_fabrics());
-    auto made = std::make_unique<Transfers>(std::move(endpoint), profile, rank, size);
+    auto made = std::make_unique<Transfers>(std::move(endpoint), profile, rank, size, has_nodes.load());
     if (made->is_usable()) {
       service.store(made.release());
       // libfabric ends after this.

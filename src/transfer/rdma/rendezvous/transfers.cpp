@@ -24,11 +24,12 @@ constexpr std::chrono::microseconds busy_look{50};
 }  // namespace
 
 Transfers::Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::FabricProfile& profile, int rank,
-                     int size)
+                     int size, bool has_nodes)
     : endpoint_(std::move(endpoint)),
       peers_(static_cast<std::size_t>(size)),
       corrected_(settings().model != "fixed"),
-      rank_(rank) {
+      rank_(rank),
+      has_nodes_(has_nodes) {
   Options options;
   options.profile = profile;
   options.stall_limit = stall_limit;
@@ -44,8 +45,8 @@ Peer* Transfers::peer_of(int rank) noexcept {
   if (peer.index >= 0) return &peer;
   peer.index = endpoint_->open_peer();
   if (peer.index < 0) return nullptr;
-  // It is alive: it is about to be sent to, or has sent a header.
-  peer.is_neighbour = fabric::registry::find(rank).has_value();
+  // Whoever has sent a header may have ended since then, and is not found.
+  peer.is_neighbour = !has_nodes_ || fabric::registry::find(rank).has_value();
   return &peer;
 }
 

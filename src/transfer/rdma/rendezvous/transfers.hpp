@@ -52,8 +52,10 @@ struct Peer {
 /// Thread-safe, but for its construction.
 class Transfers {
  public:
-  /// Throws std::bad_alloc. is_usable() says whether the fabric gives what is needed.
-  Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::FabricProfile& profile, int rank, int size);
+  /// `has_nodes`: there are peers on other nodes. Throws std::bad_alloc. is_usable() says whether the fabric gives what
+  /// is needed.
+  Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::FabricProfile& profile, int rank, int size,
+            bool has_nodes);
 
   bool is_usable() const noexcept {
     return channel_->ok() && !address_.empty() && address_.size() <= most_address_bytes;
@@ -103,6 +105,7 @@ class Transfers {
   Clock::time_point looked_at_ = Clock::now();  ///< when peers were last looked for
   std::uint64_t copied_out_ = 0;
   int rank_;
+  bool has_nodes_;
   bool is_stopping_ = false;
   std::thread thread_;
 };

@@ -1,13 +1,15 @@
 // MPI_Alltoall of a struct whose blocks double in length, from one int to as many as the row says, with gaps of one int
-// (Wu et al., 2003, 8.3): by the library alone, by gapless, and the same exchange as messages by each scheme over the
-// fabric that GAPLESS_FABRIC names. All ways are timed in turn within one job. One line of JSON for each row.
+// (Wu et al., 2003, 8.3): by the library alone, by the library of bytes that gapless has packed, by gapless as it
+// chooses with the fabric that GAPLESS_FABRIC names, and the same exchange as messages by each scheme over that. All
+// ways are timed in turn within one job, in another order in each round. One line of JSON for each row.
 #include <mpi.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
+#include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -16,7 +18,9 @@
 namespace gapless::bench {
 namespace {
 
-constexpr int tag = 5, samples = 5, calls = 5;
+constexpr int tag = 5, calls = 3;
+/// The ranks have timed both of the ways that gapless may go.
+constexpr int settling_calls = 9;
 int rank, processes;
 
 /// Of libgapless-core, which is loaded with gapless.
@@ -77,6 +81,7 @@ struct Way {
   bool is_native, is_collective;
 };
 constexpr Way ways[] = {{"library", "", true, true},
+                        {"packed", "packed", false, true},
                         {"gapless", "", false, true},
                         {"chosen", "", false, false},
                         {"fabric-pipelined", "fabric-pipelined", false, false},
@@ -92,20 +97,28 @@ class Exchange {
         to_(from_.size()),
         requests_(2 * static_cast<std::size_t>(processes)) {
     for (std::size_t i = 0; i < from_.size(); ++i) from_[i] = value(rank, i);
+    // What ranks agree upon is a communicator's.
+    for (MPI_Comm& communicator : communicators_) MPI_Comm_dup(MPI_COMM_WORLD, &communicator);
   }
+  ~Exchange() {
+    for (MPI_Comm& communicator : communicators_) MPI_Comm_free(&communicator);
+  }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
 
   std::uint64_t bytes() const { return struct_.ints.size() * sizeof(int); }
 
   void run(const Way& way) {
+    const MPI_Comm communicator = communicators_[&way - ways];
     const auto all = way.is_native ? GAPLESS_BENCH_NATIVE(Alltoall) : &MPI_Alltoall;
     if (way.is_collective) {
-      all(from_.data(), 1, struct_.type, to_.data(), 1, struct_.type, MPI_COMM_WORLD);
+      all(from_.data(), 1, struct_.type, to_.data(), 1, struct_.type, communicator);
       return;
     }
     for (int i = 0; i < processes; ++i) {
       const int source = (rank + i) % processes, destination = (rank - i + processes) % processes;
-      MPI_Irecv(&to_[place(source)], 1, struct_.type, source, tag, MPI_COMM_WORLD, &requests_[index(i)]);
-      MPI_Isend(&from_[place(destination)], 1, struct_.type, destination, tag, MPI_COMM_WORLD,
+      MPI_Irecv(&to_[place(source)], 1, struct_.type, source, tag, communicator, &requests_[index(i)]);
+      MPI_Isend(&from_[place(destination)], 1, struct_.type, destination, tag, communicator,
                 &requests_[index(processes + i)]);
     }
     MPI_Waitall(2 * processes, requests_.data(), MPI_STATUSES_IGNORE);
@@ -132,6 +145,7 @@ class Exchange {
   Struct struct_;
   std::vector<int> from_, to_;
   std::vector<MPI_Request> requests_;
+  MPI_Comm communicators_[std::size(ways)];  ///< by way
 };
 
 /// That of the slowest process.
@@ -144,7 +158,14 @@ double seconds_of(Exchange& exchange, const Way& way) {
   return slowest;
 }
 
-void report(const Way& way, int last, Exchange& exchange, double seconds, const Counts& before, const Counts& after) {
+/// What the last round has taken.
+struct Taken {
+  std::vector<double> seconds;  ///< of each round
+  Counts before, after;
+};
+
+void report(const Way& way, int last, const Exchange& exchange, const Taken& taken) {
+  const auto &before = taken.before, &after = taken.after;
   std::uint64_t mine[] = {after.posts - before.posts, after.lists - before.lists,
                           after.notifications - before.notifications, after.copied_bytes - before.copied_bytes,
                           after.registrations - before.registrations};
@@ -153,36 +174,49 @@ void report(const Way& way, int last, Exchange& exchange, double seconds, const 
   if (rank != 0) return;
   const double messages = static_cast<double>(calls) * processes * (processes - 1);
   const auto each = [&](int i) { return static_cast<double>(all[i]) / messages; };
+  std::vector<double> sorted = taken.seconds;
+  std::sort(sorted.begin(), sorted.end());
+  std::string values;
+  for (const double seconds : taken.seconds) values += (values.empty() ? "" : ", ") + std::to_string(seconds * 1e6);
   std::printf(
       "{\"measure\": \"alltoall\", \"scheme\": \"%s\", \"columns\": %d, \"bytes\": %llu, \"ranks\": %d, "
       "\"value\": %.2f, \"posts\": %.2f, \"lists\": %.2f, \"notifications\": %.2f, \"copies\": %.3f, "
-      "\"registrations\": %.2f}\n",
-      way.name, last, static_cast<unsigned long long>(exchange.bytes()), processes, seconds * 1e6, each(0), each(1),
-      each(2), each(3) / static_cast<double>(exchange.bytes()), each(4));
+      "\"registrations\": %.2f, \"rounds\": [%s]}\n",
+      way.name, last, static_cast<unsigned long long>(exchange.bytes()), processes, sorted[sorted.size() / 2] * 1e6,
+      each(0), each(1), each(2), each(3) / static_cast<double>(exchange.bytes()), each(4), values.c_str());
   std::fflush(stdout);
+}
+
+void verify_and_settle(Exchange& exchange, const Way& way) {
+  if (!exchange.is_right(way)) {
+    std::fprintf(stderr, "rdma_alltoall: wrong bytes by %s\n", way.name);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  for (int i = 0; i < settling_calls; ++i) exchange.run(way);
 }
 
 void measure(int last) {
   Exchange exchange(last);
-  std::vector<double> times[std::size(ways)];
-  for (int sample = -1; sample < samples; ++sample) {
-    for (std::size_t i = 0; i < std::size(ways); ++i) {
+  Taken all[std::size(ways)];
+  std::size_t order[std::size(ways)];
+  std::iota(std::begin(order), std::end(order), std::size_t{0});
+  std::minstd_rand random;
+  // Short exchanges vary more.
+  const int rounds = last <= 16384 ? 45 : 15;
+  for (int round = -1; round < rounds; ++round) {
+    std::shuffle(std::begin(order), std::end(order), random);
+    for (const std::size_t i : order) {
       force(ways[i].scheme);
-      if (sample < 0) {
-        if (!exchange.is_right(ways[i])) {
-          std::fprintf(stderr, "rdma_alltoall: wrong bytes by %s\n", ways[i].name);
-          MPI_Abort(MPI_COMM_WORLD, 1);
-        }
+      if (round < 0) {
+        verify_and_settle(exchange, ways[i]);
         continue;
       }
-      const Counts before = counts();
-      times[i].push_back(seconds_of(exchange, ways[i]));
-      if (sample + 1 < samples) continue;
-      const Counts after = counts();
-      std::sort(times[i].begin(), times[i].end());
-      report(ways[i], last, exchange, times[i][times[i].size() / 2], before, after);
+      all[i].before = counts();
+      all[i].seconds.push_back(seconds_of(exchange, ways[i]));
+      all[i].after = counts();
     }
   }
+  for (std::size_t i = 0; i < std::size(ways); ++i) report(ways[i], last, exchange, all[i]);
 }
 
 }  // namespace
