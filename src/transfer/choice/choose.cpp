@@ -151,6 +151,18 @@ std::span<const char* const> scheme_names() noexcept {
   return names;
 }
 
+/// GPU memory goes by a fabric as packed bytes in page-locked memory: what is compared is how these move. A library
+/// that reads GPU memory has its own way to the network.
+bool is_sooner_by_fabric_from_gpu(const Buffer& buffer) noexcept {
+  if (schemes::device.applies(buffer)) return false;
+  constexpr Scheme by_library = Scheme::oneshot;
+  const double library_ns = predict_message_ns(by_library, buffer) -
+                            predict_movement_ns(by_library, buffer, Side::sender) -
+                            predict_movement_ns(by_library, buffer, Side::receiver);
+  const auto bytes = static_cast<std::uint64_t>(buffer.size());
+  return rdma::is_sooner_than_others({bytes, 1, bytes, bytes}, library_ns);
+}
+
 double predict_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept {
   return is_measured(buffer) ? measured_ns(scheme, buffer) : schemes::of(scheme).predict_ns(buffer, side);
 }
@@ -230,6 +242,7 @@ bool choose_fabric(const Buffer& buffer) noexcept {
   if (!rdma::is_wanted() || buffer.size() < rdma::least_bytes) return false;
   const int what = forced().load(std::memory_order_relaxed);
   if (what != no_scheme) return what >= static_cast<int>(Scheme::fabric_pipelined);
+  if (!buffer.location.is_cpu_addressable()) return is_sooner_by_fabric_from_gpu(buffer);
   const double library_ns =
       std::min(predict_message_ns(Scheme::native, buffer), predict_message_ns(Scheme::packed, buffer));
   return rdma::is_sooner_than_others(

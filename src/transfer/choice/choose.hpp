@@ -39,8 +39,8 @@ bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept;
 /// host memory one side's time beside the library's own way, of GPU memory the whole message's.
 double predict_in_node_ns(Scheme scheme, const Buffer& buffer, model::Pair pair) noexcept;
 Scheme choose_in_node(const Buffer& buffer, model::Pair pair) noexcept;
-/// Is a noncontiguous buffer in host memory offered to the fabric that the settings ask for? As forced, else as
-/// predicted.
+/// Is a buffer offered to the fabric that the settings ask for: a noncontiguous one in host memory, or any in GPU
+/// memory? As forced, else as predicted.
 bool choose_fabric(const Buffer& buffer) noexcept;
 /// What choose() says where the peer cannot be reached by the fabric.
 Scheme choose_without_fabric(const Buffer& buffer, Side side) noexcept;

@@ -57,7 +57,7 @@ class Sending : public Side<Count> {
     if (owner_ != Owner::ours) return;
     const bool is_on_host = !user_.is_gpu_memory();
     const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer, gets_request_);
-    const bool may_take_fabric = is_on_host && transfer::choose_fabric(user_.buffer);
+    const bool may_take_fabric = transfer::choose_fabric(user_.buffer);
     if (is_on_host && !may_take_slots && !may_take_fabric) return;
     const auto [inbox, number] = headers::find_listener(communicator, destination, speaks());
     if (may_take_fabric && inbox != nullptr && may_stay && offer_.emplace().secure_fabric(user_.buffer, *inbox)) {
@@ -65,7 +65,8 @@ class Sending : public Side<Count> {
       return message_.reset();
     }
     offer_.reset();
-    if (may_take_fabric && transfer::choose_without_fabric(user_.buffer, side) == transfer::Scheme::native)
+    if (is_on_host && may_take_fabric &&
+        transfer::choose_without_fabric(user_.buffer, side) == transfer::Scheme::native)
       message_.reset();
     if (inbox == nullptr) return;
     if (inbox->is_remote() || (is_on_host && !may_take_slots)) return;

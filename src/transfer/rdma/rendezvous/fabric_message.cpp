@@ -6,6 +6,8 @@
 #include "base/settings.hpp"
 #include "layout/algebra/canonical.hpp"
 #include "layout/algebra/facts.hpp"
+#include "transfer/choice/choose.hpp"
+#include "transfer/packing.hpp"
 #include "transfer/report/report.hpp"
 
 namespace gapless::transfer::rdma {
@@ -23,6 +25,13 @@ Memory memory_of_buffer(const Buffer& buffer, std::uint64_t bytes) {
   }
   memory.blocks.bytes = bytes;
   return memory;
+}
+
+/// Packed bytes in host memory. Throws std::bad_alloc.
+Memory packed_memory(std::byte* packed, std::uint64_t bytes) {
+  const auto size = static_cast<layout::Offset>(bytes);
+  const layout::LayoutPointer contiguous = layout::block(0, size);
+  return memory_of(contiguous, layout::facts_of(*contiguous), {1, size}, packed);
 }
 
 std::span<const std::byte> address_of(const FabricWay& way) noexcept {
@@ -47,9 +56,14 @@ transfer::Result fetch(const FabricWay& way, const Memory& memory, const Buffer*
 bool FabricOffer::secure(const Buffer& buffer, const headers::Inbox& inbox, headers::Header& header) noexcept try {
   const headers::Speaker& receiver = inbox.speaker();
   if (fabric_kind() == 0 || receiver.fabric != fabric_kind() || buffer.size() < least_bytes) return false;
-  if (!inbox.is_remote() && !settings().fabric_neighbours) return false;
+  if (receiver.rank == own_rank()) return false;
+  // Between GPUs of a node messages go direct, unless a scheme is forced.
+  const bool may_take_neighbours =
+      settings().fabric_neighbours && (buffer.location.is_cpu_addressable() || is_any_forced());
+  if (!inbox.is_remote() && !may_take_neighbours) return false;
   const auto bytes = static_cast<std::uint64_t>(buffer.size());
-  transfer_ = begin_send(receiver.rank, memory_of_buffer(buffer, bytes));
+  transfer_ = buffer.location.is_cpu_addressable() ? begin_send(receiver.rank, memory_of_buffer(buffer, bytes))
+                                                   : begin_packed(buffer, receiver.rank);
   if (transfer_ == nullptr) return false;
   FabricWay way;
   way.offer = offer_of(*transfer_);
@@ -62,6 +76,15 @@ bool FabricOffer::secure(const Buffer& buffer, const headers::Inbox& inbox, head
   return false;
 } catch (const std::exception&) {
   return false;
+}
+
+OwnedTransfer FabricOffer::begin_packed(const Buffer& buffer, int rank) {
+  const layout::Offset bytes = buffer.size();
+  packed_ = PoolBuffer(device::MemoryKind::pinned, buffer.location.device, static_cast<std::size_t>(bytes));
+  if (!packed_ ||
+      move_range(pack::Direction::pack, buffer, 0, bytes, packed_.data(), packed_.location()) != transfer::Result::ok)
+    return nullptr;
+  return begin_send(rank, packed_memory(packed_.data(), static_cast<std::uint64_t>(bytes)));
 }
 
 bool FabricOffer::is_under_way() noexcept {
@@ -85,9 +108,7 @@ transfer::Result fetch_by_fabric(const FabricWay& way, const Buffer& into) noexc
 }
 
 transfer::Result fetch_by_fabric(const FabricWay& way, std::byte* into) noexcept try {
-  const auto bytes = static_cast<layout::Offset>(way.offer.blocks.bytes);
-  const layout::LayoutPointer contiguous = layout::block(0, bytes);
-  return fetch(way, memory_of(contiguous, layout::facts_of(*contiguous), {1, bytes}, into));
+  return fetch(way, packed_memory(into, way.offer.blocks.bytes));
 } catch (const std::exception&) {
   return transfer::Result::peer_failed;
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "transfer/buffers/buffers.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
@@ -31,7 +32,8 @@ class FabricOffer {
   FabricOffer(const FabricOffer&) = delete;
   FabricOffer& operator=(const FabricOffer&) = delete;
 
-  /// Adds to the header what the process of that inbox fetches the buffer by. False where that cannot be had now.
+  /// Adds to the header what the process of that inbox fetches the buffer by. GPU memory is packed before, into
+  /// page-locked memory, which goes in its place. False where that cannot be had now.
   bool secure(const Buffer& buffer, const headers::Inbox& inbox, headers::Header& header) noexcept;
   /// The header has been sent.
   void release() noexcept { is_released_ = true; }
@@ -44,6 +46,10 @@ class FabricOffer {
   transfer::Result complete_alone() noexcept;
 
  private:
+  /// Begins to send GPU memory, as packed bytes. Throws std::bad_alloc.
+  OwnedTransfer begin_packed(const Buffer& buffer, int rank);
+
+  PoolBuffer packed_;  ///< of GPU memory: needed as long as the transfer
   OwnedTransfer transfer_;
   bool is_released_ = false;
 };
