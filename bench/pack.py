@@ -17,9 +17,9 @@ import subprocess
 import sys
 
 import _arguments
-import _pack_bars
-import _pack_tables
-from _pack_rows import parse
+from _pack import bars as pack_bars
+from _pack import tables as pack_tables
+from _pack.rows import parse
 from _report import SOURCE, name_for, report
 
 
@@ -77,19 +77,19 @@ def main():
     else:
         output = measure_all(options.build.resolve(), options.table, options.quick, options.peer, options.processes)
     machine, rows = parse(output)
-    _pack_tables.print_tables(rows)
+    pack_tables.print_tables(rows)
     write = not (options.no_write or options.quick or options.table)
     if options.peer:
         benchmark, bars = "pack_beside_libraries", []
         names = [peer.partition("=")[0] for peer in options.peer]
         rows = [row for row in rows if any(name in row["peers"] for name in names)]
     else:
-        benchmark, bars = "pack", _pack_bars.evaluate(rows)
+        benchmark, bars = "pack", pack_bars.evaluate(rows)
     result = report(benchmark, rows, bars, write, machine, name_for(benchmark, machine), options.commit)
     if options.plot:
-        import _pack_plots
+        from _pack import plots
 
-        _pack_plots.draw(result, SOURCE / "docs" / "figures")
+        plots.draw(result, SOURCE / "docs" / "figures")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 /* Packs one face of a 3-D array and unpacks it into the opposite ghost layer of another: what a halo exchange does on
- * both sides of its communication, here without any. */
+ * both sides of its communication, here without any.
+ *
+ *   cc pack_face.c -IPREFIX/include -LPREFIX/lib -lgapless-core -Wl,-rpath,PREFIX/lib */
 #include <gapless/gapless.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,10 @@
 /* Endpoints: MPI ranks for threads, on any MPI library (Dinan et al., Enabling communication concurrency through
- * flexible MPI endpoints, IJHPCA 28(4), 2014). The functions are in libgapless.so, which is
- * linked or preloaded; what an endpoints communicator serves, and what it refuses, stands in docs/endpoints.md.
+ * flexible MPI endpoints, IJHPCA 28(4), 2014). The functions are in libgapless.so, which is linked before the MPI
+ * library:
+ *
+ *   mpicc app.c -IPREFIX/include -LPREFIX/lib -Wl,--no-as-needed -lgapless -Wl,-rpath,PREFIX/lib
+ *
+ * What an endpoints communicator serves, and what it refuses, stands in docs/endpoints.md.
  */
 #ifndef GAPLESS_ENDPOINTS_H
 #define GAPLESS_ENDPOINTS_H

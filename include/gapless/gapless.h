@@ -4,6 +4,9 @@
  * on the host or a GPU. A type says which bytes of memory are meant and in which order (MPI 5.0, chapter 5,
  * "Datatypes"); packing moves any byte range of that order to or from a contiguous buffer.
  *
+ * Library:  libgapless-core, which needs no MPI:
+ *           cc app.c -IPREFIX/include -LPREFIX/lib -lgapless-core -Wl,-rpath,PREFIX/lib
+ *
  * Units:    sizes, extents and true bounds are bytes; strides and displacements are bytes where the name says so, else
  *           elements of the child.
  *

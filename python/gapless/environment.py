@@ -1,4 +1,4 @@
-"""Every environment variable of gapless, as documented: docs/environment.md is generated from this table.
+"""Every environment variable of gapless, as documented: `gapless variables` and docs/environment.md say this table.
 
 The library reads them by the table in src/base/settings.cpp; a test compares names and accepted values with these.
 """
@@ -188,7 +188,7 @@ def markdown() -> str:
         "Generated from `python/gapless/environment.py` by `make docs`. None has to be set. All are read once, by the",
         "first MPI call. A value that is not listed here is ignored, and one line on stderr says so; so does one about",
         "a name that begins with `GAPLESS_` and is not listed. `gapless info` shows both. `gapless run` passes the",
-        "variables that are set on to remote ranks.",
+        "variables that are set on to remote ranks. `gapless variables` prints what stands here.",
     ]
     for title, developers in (("For users", False), ("For developers", True)):
         lines += ["", f"## {title}", "", "| variable | values | default | meaning |", "|---|---|---|---|"]

@@ -37,7 +37,7 @@ inline Oracle found_oracle() noexcept {
 /// Can any pointer of this process be a GPU's? False, in two loads, where no driver is in the process.
 inline bool in_use() noexcept { return internal::found_oracle() != internal::Oracle::nobody; }
 
-/// The same without a call: true also as long as nobody has asked in_use().
+/// A quicker question, without a call: true also as long as nobody has asked in_use().
 inline bool may_be_in_use() noexcept {
   return internal::oracle.load(std::memory_order_acquire) != internal::Oracle::nobody;
 }

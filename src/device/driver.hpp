@@ -21,8 +21,8 @@ struct AddressRange {
   std::size_t bytes = 0;
 };
 
-/// The same, and around which addresses it is true as long as this pointer's memory stays allocated; none where the
-/// driver does not say.
+/// Says as well for which addresses around the pointer the answer holds while the pointer's memory stays allocated; for
+/// none where the driver does not say.
 Location locate(const void* pointer, AddressRange& allocation) noexcept;
 
 }  // namespace gapless::device::driver

@@ -50,9 +50,9 @@ class OpenedMemory {
   /// Maps the memory for `device`, if it is not yet; this process's own is there already. Empty where that is refused,
   /// with the reason in `status`. What the owner had at the same addresses before has been freed, and is unmapped.
   Use use(const MemoryHandle& handle, int device, Status& status) noexcept;
-  /// That process has freed these allocations.
+  /// Unmaps what process `process` has freed: its allocations of these numbers.
   void owner_has_freed(std::int64_t process, std::span<const std::uint64_t> numbers) noexcept;
-  /// That process has ended, or is not to be met again.
+  /// Unmaps all memory of process `process`, which has ended or is not to be met again.
   void owner_has_ended(std::int64_t process) noexcept;
 
   /// Does a mapping of that memory stay after its use?

@@ -102,7 +102,7 @@ struct Communicator {
   std::vector<std::shared_ptr<Endpoint>> unclaimed;  ///< those that have no handle yet
   std::mutex mutex;                                  ///< of `unclaimed` and `agreements`
 
-  /// Those that have begun, by their keys (communicators/agreement.hpp).
+  /// The agreements that have begun, by their keys (communicators/agreement.hpp).
   std::vector<std::pair<std::vector<std::uint64_t>, std::shared_ptr<Agreement>>> agreements;
 };
 
@@ -125,7 +125,7 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  /// Of what follows, and of taking messages out of the lane. No other endpoint's thread takes it to send a message.
+  /// Guards what follows, and taking messages out of the lane. No other endpoint's thread takes it to send a message.
   Lock lock;
   Matching matching;
   MessagePool pool;
@@ -154,7 +154,7 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   unsigned collectives = 0, persistent_collectives = 0;  ///< how many it has begun
   std::shared_ptr<const Topology> topology;              ///< null: none
 
-  /// That others wait for, though the handle is freed. Precondition: both locks are held.
+  /// Is anything under way that others wait for, though the handle is freed? Precondition: both locks are held.
   bool has_work() const noexcept {
     return !schedules.empty() || !active.empty() || !stalled.empty() || lending.is_linked() || matching.has_posted();
   }
@@ -207,7 +207,7 @@ inline Endpoint* find_even_freed(MPI_Comm handle) noexcept {
   return here == 0 ? nullptr : internal::find_past_first(key);
 }
 extern Endpoint& freed_endpoint;
-/// The same, but null for one that has been freed.
+/// The endpoint of a handle; null for any other communicator, and for a handle that has been freed.
 Endpoint* find(MPI_Comm handle) noexcept;
 /// Keeps an endpoint that may be freed meanwhile.
 std::shared_ptr<Endpoint> share(Endpoint& endpoint) noexcept;

@@ -12,10 +12,10 @@ namespace gapless::mpi::endpoints {
 /// each pair: both must be literals.
 int code_with_text(int error_class, const char* function, const char* why) noexcept;
 
-/// The same for a call that endpoints do not serve.
+/// The error code of a call that endpoints do not serve, not yet raised.
 int unserved(const char* function) noexcept;
 
-/// The same for a call on an endpoint's handle that was freed.
+/// The error code of a call on an endpoint's handle that was freed, not yet raised.
 int code_of_freed(const char* function) noexcept;
 
 /// The result of `call()`. Where memory ends there, MPI_ERR_NO_MEM is raised without an object.

@@ -25,7 +25,7 @@ void load_inner() noexcept {
 #define GAPLESS_TAKE_intercepted(name) GAPLESS_TAKE(name)
 #define GAPLESS_TAKE_guarded(name) GAPLESS_TAKE(name)
 #define GAPLESS_TAKE_waiting(name) GAPLESS_TAKE(name)
-#define GAPLESS_TAKE_refused(name)
+#define GAPLESS_TAKE_endpoints(name)
 #define GAPLESS_TAKE_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_TAKE_##mark(name)
 #include "mpi/table/functions.def"

@@ -43,7 +43,7 @@ struct InnerOf;
 #define GAPLESS_INNER_intercepted(name) GAPLESS_INNER(name)
 #define GAPLESS_INNER_guarded(name) GAPLESS_INNER(name)
 #define GAPLESS_INNER_waiting(name) GAPLESS_INNER(name)
-#define GAPLESS_INNER_refused(name) GAPLESS_INNER(name)
+#define GAPLESS_INNER_endpoints(name) GAPLESS_INNER(name)
 #define GAPLESS_INNER_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_INNER_##mark(name)
 #include "mpi/table/functions.def"
@@ -281,7 +281,7 @@ std::vector<gapless_variant_entry> all_entries() {
 #define GAPLESS_WRAP_intercepted(name) GAPLESS_WRAP(name)
 #define GAPLESS_WRAP_guarded(name) GAPLESS_WRAP(name)
 #define GAPLESS_WRAP_waiting(name) GAPLESS_WRAP(name)
-#define GAPLESS_WRAP_refused(name) GAPLESS_WRAP(name)
+#define GAPLESS_WRAP_endpoints(name) GAPLESS_WRAP(name)
 #define GAPLESS_WRAP_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_WRAP_##mark(name)
 #include "mpi/table/functions.def"

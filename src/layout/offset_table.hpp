@@ -30,7 +30,7 @@ class OffsetTable {
   explicit OffsetTable(std::span<const Offset> values);
   /// In runs if that takes less than half of the memory.
   static OffsetTable compressed(std::span<const Offset> values);
-  /// The same lists without a copy, in runs only if told to.
+  /// Takes over the list without a copy, every entry by itself unless `compressed`.
   static OffsetTable taking(std::vector<std::int32_t>&& values, bool compressed);
   /// Precondition: the runs follow each other, from entry 0 on, and have one stride.
   static OffsetTable of_runs(std::span<const OffsetRun> runs);
@@ -63,7 +63,7 @@ class OffsetTable {
   /// Of tables with runs: the entry that each run begins with and, at the end, size(); and each run's first offset.
   const OffsetTable& run_firsts() const noexcept;
   const OffsetTable& run_offsets() const noexcept;
-  /// The same list, every entry by itself.
+  /// A table of the same offsets, with every entry by itself.
   OffsetTable expanded() const;
 
   std::size_t memory_bytes() const noexcept;

@@ -142,7 +142,7 @@ inline constexpr GpuCosts hopper_costs = {
     .split_row_picoseconds = 1'000,
 };
 
-/// Those in use.
+/// The numbers in use, on every GPU.
 inline constexpr GpuTuning gpu_tuning = hopper;
 inline constexpr GpuCosts gpu_costs = hopper_costs;
 

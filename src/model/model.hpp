@@ -51,7 +51,7 @@ Profile& profile() noexcept;
 /// What one side saves by packing a noncontiguous message in host memory instead of leaving it to the library, and what
 /// MPI_Pack or MPI_Unpack saves by our engine, in nanoseconds; negative where the library is faster. Thread-safe.
 double message_saving_ns(const Amount& amount) noexcept;
-/// The same of a receive, whose message comes packed or is contiguous where it comes from.
+/// What a receive saves by unpacking a message that comes in one piece: packed, or from contiguous memory.
 double received_saving_ns(const Amount& amount) noexcept;
 /// What one side saves, where the other side's buffer is contiguous.
 double saving_to_contiguous_ns(const Amount& amount) noexcept;

@@ -105,7 +105,7 @@ void add_table(const json& table, std::span<const char* const> schemes, Measured
   tables[quantity - 1]->emplace(table_of(table));
 }
 
-/// Host memory is chosen for by comparing the two, so a profile that knows of one alone would choose blindly.
+/// In host memory native and packed are compared with each other, so a profile must have both or neither.
 void check_host(const Measured& measured) {
   for (std::size_t pair = 0; pair < pair_names.size(); ++pair) {
     const Ways& ways = measured.of(Memory::host, static_cast<Pair>(pair));
@@ -115,7 +115,8 @@ void check_host(const Measured& measured) {
   }
 }
 
-/// Slots are of host memory, and the tables of another scheme are compared with; GPU memory goes direct within a node.
+/// Slots carry host memory within a node, and are compared with native and packed; direct carries GPU memory within a
+/// node.
 void check_by_header(const Measured& measured) {
   for (std::size_t i = 0; i < pair_names.size(); ++i) {
     const auto pair = static_cast<Pair>(i);
@@ -163,7 +164,7 @@ json checked_profile(std::string_view text, const Machine& machine) {
   return profile;
 }
 
-/// Whatever the path names, reading it ends.
+/// Reads no more than a limit and does not wait, so that it comes to an end whatever the path names.
 std::string text_of_file(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) throw ProfileError("it cannot be opened");

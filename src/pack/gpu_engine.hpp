@@ -44,12 +44,12 @@ class GpuEngine {
   /// that has them done soonest. Buffers must stay valid until the ticket is not under way, layouts only until the call
   /// returns. Any number of tickets may be under way; each must be polled or waited for until it is not.
   virtual Ticket submit(std::span<const Job> jobs, int device, Reach reach) noexcept = 0;
-  /// The same of copies between two layouts; both memories must be addressable by `device`, and only its own is
-  /// written.
+  /// Begins copies between two layouts in the same way; both memories must be addressable by `device`, and only its own
+  /// is written.
   virtual Ticket submit(std::span<const PairJob> jobs, int device) noexcept = 0;
   /// Looks, without waiting, whether the jobs are done, or have failed; nothing uses their buffers any more then.
   virtual void poll(Ticket& ticket) noexcept = 0;
-  /// Returns when they are; the status is the ticket's.
+  /// Returns when the jobs are done, or have failed; the status is the ticket's.
   virtual device::Status wait(Ticket& ticket) noexcept = 0;
   device::Status run_and_wait(std::span<const Job> jobs, int device, Reach reach) noexcept {
     Ticket ticket = submit(jobs, device, reach);
@@ -62,8 +62,8 @@ class GpuEngine {
   virtual void force_engine(const char* name) noexcept = 0;
 };
 
-/// That of the plugin behind device::runtime(), or nullptr with the reason in why_no_gpu_engine(). Looked for on first
-/// call.
+/// The engine of the plugin behind device::runtime(), or nullptr with the reason in why_no_gpu_engine(). Looked for on
+/// the first call.
 GpuEngine* gpu_engine() noexcept;
 
 /// A sentence; empty where there is an engine.

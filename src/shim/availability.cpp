@@ -213,10 +213,10 @@ class Object {
   const std::uint32_t* hash_ = nullptr;
 };
 
-/// Where an MPI library was found. Kept from question to question, since a program may ask for hundreds of functions.
+/// Where the MPI library lies. Kept from one question to the next, since a program may ask for hundreds of functions.
 struct Found {
   std::uintptr_t base, dynamic;
-  ElfW(Off) sections;  ///< differs between files, so tells whether another one has come to lie there
+  ElfW(Off) sections;  ///< where the file's section headers are: another file that is mapped there has another number
 } found;
 
 bool is_mapped(std::uintptr_t address) {
@@ -261,7 +261,7 @@ bool find_library(Found& library) {
 
 /// Lets [begin, end) be written, or no longer; returns whether the system agreed.
 bool protect(std::uintptr_t begin, std::uintptr_t end, int protection) {
-  // The size of a page is not known here; the wrong ones are refused.
+  // The size of a page is not known here, and the system refuses addresses that begin no page.
   for (std::uintptr_t page = 4096; page <= 65536; page *= 4) {
     const std::uintptr_t start = begin & ~(page - 1);
     if (system_call(SYS_mprotect, start, end - start, protection, 0) == 0) return true;

@@ -20,7 +20,7 @@ namespace {
 #define GAPLESS_NAME_intercepted(name) "PMPI_" #name,
 #define GAPLESS_NAME_guarded(name) "PMPI_" #name,
 #define GAPLESS_NAME_waiting(name) "PMPI_" #name,
-#define GAPLESS_NAME_refused(name) "PMPI_" #name,
+#define GAPLESS_NAME_endpoints(name) "PMPI_" #name,
 #define GAPLESS_NAME_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_NAME_##mark(name)
 #define GAPLESS_EXTENSION(name, ...) "PMPIX_" #name,

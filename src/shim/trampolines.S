@@ -249,7 +249,7 @@ gapless_shim_slots:
 #define EXPORT_intercepted(name, since) EXPORT_##since MPI_##name; export_always PMPI_##name;
 #define EXPORT_guarded(name, since) EXPORT_intercepted(name, since)
 #define EXPORT_waiting(name, since) EXPORT_intercepted(name, since)
-#define EXPORT_refused(name, since) EXPORT_intercepted(name, since)
+#define EXPORT_endpoints(name, since) EXPORT_intercepted(name, since)
 #define GAPLESS_FUNCTION(name, mark, since, roles) EXPORT_##mark(name, since)
 #include "mpi/table/functions.def"
 #define GAPLESS_EXTENSION(name, ...) export_if_available MPIX_##name; export_if_available PMPIX_##name;

@@ -3,17 +3,14 @@
 import os
 import re
 import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from oversubscribed import ENVIRONMENT  # noqa: E402  (found through the line above)
 
 SHIM = os.environ["GAPLESS_TEST_SHIM"]
-# Open MPI 4 reads the one name of the mapping, and Open MPI 5 the other.
-ENVIRONMENT = {
-    "MPIR_CVAR_POLLS_BEFORE_YIELD": "10",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
 PACKED = {"LD_PRELOAD": SHIM, "GAPLESS_STATISTICS": 1, "GAPLESS_SCHEME": "packed"}
 
 

@@ -4,11 +4,29 @@ import re
 
 import pytest
 
+from gapless.command.cli import parser
 from gapless.documents.__main__ import documents, replaced
 
-LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#:]*)(?:#([^):]*))?\)")
 # A path in backticks, alone or before a command's arguments; it may be a pattern, as in `src/device/*.hpp`.
-PATH = re.compile(r"`((?:src|tests|bench|python|docs)/[^`\s]*)[^`]*`")
+FOLDERS = ("src", "tests", "bench", "python", "docs", "examples", "include", "cmake", "requirements")
+PATH = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[^`\s]*)[^`]*`")
+# A command of gapless, in backticks or in a block of code.
+COMMAND = re.compile(r"`gapless ([a-z]+)")
+CODE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND_OF_CODE = re.compile(r"^[^#\n]*\bgapless ([a-z]+)", re.MULTILINE)
+# What is no path from the top, though it may look like one to its author.
+PART = re.compile(r"`((?![./~]|build/|bin/|gapless/)[\w-]+/[\w./-]+\.\w+)`")
+
+
+def read_by_people(root):
+    return [root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").rglob("*.md")]
+
+
+def anchors(text: str) -> set[str]:
+    """What headings are linked by, as GitHub and GitLab name them."""
+    headings = [line.lstrip("#").strip().lower() for line in text.splitlines() if line.startswith("#")]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}
 
 
 def test_generated_documents_are_up_to_date(root):
@@ -17,20 +35,39 @@ def test_generated_documents_are_up_to_date(root):
 
 
 def test_links_between_documents_lead_somewhere(root):
-    for path in [*root.glob("*.md"), *(root / "docs").rglob("*.md")]:
-        for target in LINK.findall(path.read_text()):
-            assert (path.parent / target).exists(), f"{path} links to {target}"
+    for path in read_by_people(root):
+        for target, anchor in LINK.findall(path.read_text()):
+            linked = path.parent / target if target else path
+            assert linked.exists(), f"{path} links to {target}"
+            assert not anchor or anchor in anchors(linked.read_text()), f"{path} links to {target}#{anchor}"
 
 
 def test_paths_in_documents_exist(root):
-    for path in [root / "CONTRIBUTING.md", *(root / "docs").rglob("*.md")]:
-        for target in PATH.findall(path.read_text()):
+    for path in read_by_people(root):
+        text = path.read_text()
+        for target in PATH.findall(text):
             assert list(root.glob(target.rstrip("/"))), f"{path} names {target}"
+        for part in PART.findall(text):
+            assert part.startswith(FOLDERS), f"{path} names {part}, which does not begin at the top"
+
+
+def test_commands_in_documents_exist(root):
+    known = set(re.findall(r"^    ([a-z]+)\b", parser().format_help(), re.MULTILINE))
+    assert {"run", "exec", "info"} <= known
+    for path in read_by_people(root):
+        text = path.read_text()
+        in_code = [word for block in CODE.findall(text) for word in COMMAND_OF_CODE.findall(block)]
+        for command in [*COMMAND.findall(text), *in_code]:
+            assert command in known, f"{path} names gapless {command}"
 
 
 def test_a_path_is_told_from_other_words_in_backticks():
     text = "`src/mpi`, `python/gapless/*.py` and `bench/pack.py BUILD`, but neither `make test` nor src/base"
     assert PATH.findall(text) == ["src/mpi", "python/gapless/*.py", "bench/pack.py"]
+
+
+def test_headings_are_linked_by_their_words():
+    assert anchors("# One `word`\ntext\n### It's here, then\n") == {"one-word", "its-here-then"}
 
 
 def test_text_between_markers_is_exchanged_and_nothing_else():

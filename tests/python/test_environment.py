@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from conftest import LIBRARIES, for_each_mpi
+from conftest import LIBRARIES, for_each_mpi, is_mistake
 from gapless import environment
 
 ROW = re.compile(r'^ *\{"(GAPLESS\w*)",((?:\s*"[^"]*")+),', re.MULTILINE)
@@ -42,6 +42,23 @@ def test_every_name_in_the_sources_is_documented(root):
 def test_our_variables_are_read_in_one_place_and_by_the_shim(root):
     files = [path for path in (root / "src").rglob("*") if path.is_file() and LITERAL.search(path.read_text())]
     assert {str(path.relative_to(root / "src")) for path in files} == READERS
+
+
+def test_the_command_says_what_each_variable_does(gapless):
+    done = gapless("variables")
+    assert (done.returncode, done.stderr) == (0, "")
+    headings = [line.partition("=")[0] for line in done.stdout.splitlines() if line.startswith("GAPLESS")]
+    assert headings == [variable.name for variable in environment.VARIABLES]
+    words = done.stdout.split()
+    for variable in environment.VARIABLES:
+        assert set(variable.meaning.split()) <= set(words)
+
+
+def test_the_command_says_what_one_variable_does(gapless):
+    done = gapless("variables", "GAPLESS_GPU")
+    assert done.stdout.startswith("GAPLESS_GPU=0|1  (default: 1)\n    0: never ask")
+    assert done.stdout.count("GAPLESS_") == 1
+    assert is_mistake(gapless("variables", "GAPLESS_SHEME"), 2)
 
 
 def test_there_is_an_mpi_to_test_with():

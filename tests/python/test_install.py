@@ -1,4 +1,4 @@
-"""An installation works on its own: the command finds its modules and libraries, and C programs find the header."""
+"""An installation works on its own: the command finds its modules and libraries, and C programs find the headers."""
 
 import os
 import subprocess
@@ -25,6 +25,13 @@ def test_what_is_installed(prefix):
     assert {"libgapless.so", "libgapless-core.so"} <= names
     assert any(name in names for name in ("libgapless-mpich.so", "libgapless-openmpi.so", "libgapless-abi.so"))
     assert not any("simulated" in name or "test" in name for name in names)
+
+
+def test_every_header_is_installed(prefix, root):
+    """Those of Fortran, too."""
+    headers = {path.name for path in (root / "include" / "gapless").iterdir()}
+    assert {"gapless.h", "endpoints.h", "endpoints.fh", "endpoints.f90"} <= headers
+    assert {path.name for path in (prefix / "include" / "gapless").iterdir()} == headers
 
 
 def test_the_command_uses_the_installed_libraries(prefix):

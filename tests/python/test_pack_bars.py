@@ -9,9 +9,9 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
 
-import _pack_bars  # noqa: E402  (found through the line above)
-import _pack_rows  # noqa: E402
-import _report  # noqa: E402
+import _report  # noqa: E402  (found through the line above)
+from _pack import bars as pack_bars  # noqa: E402
+from _pack import rows as pack_rows  # noqa: E402
 
 LINES = """
 {"machine": "a GPU", "multiprocessors": 1}
@@ -25,12 +25,12 @@ def row(table, value, bound=None, size=64 << 20, peers=None, **case):
 
 
 def strided(length, value, bound, hand):
-    peers = {_pack_rows.HAND: hand}
+    peers = {pack_rows.HAND: hand}
     return row("block_lengths", value, bound, peers=peers, layout=f"vector, {length} B every 512 B")
 
 
 def test_the_program_speaks_of_a_machine_and_rows():
-    machine, rows = _pack_rows.parse(LINES)
+    machine, rows = pack_rows.parse(LINES)
     assert machine == "a GPU"
     assert rows[0]["case"] == {"table": "large", "layout": "x", "bytes": 64 << 20}
     assert "table" not in rows[0]
@@ -46,27 +46,27 @@ def test_the_program_speaks_of_a_machine_and_rows():
     ],
 )
 def test_large_packs_are_held_against_the_bound_or_against_what_memory_can_do(value, hand, holds):
-    bar = _pack_bars.large([row("large", value, bound=100, peers={_pack_rows.HAND: hand, _pack_rows.COPY: 95})])
+    bar = pack_bars.large([row("large", value, bound=100, peers={pack_rows.HAND: hand, pack_rows.COPY: 95})])
     assert bar["holds"] is holds
 
 
 def test_medium_packs_pay_for_starting_a_kernel_as_a_copy_does():
-    peers = {_pack_rows.HAND: 49, _pack_rows.COPY: 50}
-    assert _pack_bars.medium([row("large", 41, bound=100, size=1 << 20, peers=peers)])["holds"]
-    assert not _pack_bars.medium([row("large", 39, bound=100, size=1 << 20, peers=peers)])["holds"]
+    peers = {pack_rows.HAND: 49, pack_rows.COPY: 50}
+    assert pack_bars.medium([row("large", 41, bound=100, size=1 << 20, peers=peers)])["holds"]
+    assert not pack_bars.medium([row("large", 39, bound=100, size=1 << 20, peers=peers)])["holds"]
 
 
 def test_host_memory_has_a_bar_for_each_direction():
     rows = [row("one_shot", 94, bound=100), row("one_shot", 92, bound=100, direction="unpack")]
-    into, out_of = _pack_bars.one_shot(rows)
+    into, out_of = pack_bars.one_shot(rows)
     assert into["holds"] and not out_of["holds"]
 
 
 def test_odd_lengths_are_compared_with_both_neighbours():
     rows = [strided(8, 90, 100, 90), strided(16, 80, 100, 80)]
-    assert _pack_bars.block_lengths([*rows, strided(12, 77, 100, 90)])["holds"]
-    assert not _pack_bars.block_lengths([*rows, strided(12, 75, 100, 90)])["holds"]
-    assert _pack_bars.block_lengths(rows) is None  # nothing to judge is no success
+    assert pack_bars.block_lengths([*rows, strided(12, 77, 100, 90)])["holds"]
+    assert not pack_bars.block_lengths([*rows, strided(12, 75, 100, 90)])["holds"]
+    assert pack_bars.block_lengths(rows) is None  # nothing to judge is no success
 
 
 @pytest.mark.parametrize("direction, value, holds", [("pack", 75, True), ("pack", 70, False), ("unpack", 75, False)])
@@ -74,22 +74,22 @@ def test_rows_of_five_to_seven_words_may_be_read_a_little_slower(direction, valu
     rows = [strided(length, rate, 100, 90) for length, rate in ((16, 85), (20, value), (32, 90))]
     for one in rows:
         one["case"]["direction"] = direction
-    assert _pack_bars.block_lengths(rows)["holds"] is holds
+    assert pack_bars.block_lengths(rows)["holds"] is holds
 
 
 def test_one_slow_construction_fails_the_bar_and_is_named():
     good = row("constructions", 100, peers={"hvector": 99}, layout="good")
     bad = row("constructions", 100, peers={"hvector": 94}, layout="bad")
-    bar = _pack_bars.constructions([good, bad])
+    bar = pack_bars.constructions([good, bad])
     assert not bar["holds"]
     assert "1 of 2 hold" in bar["figure"] and "bad" in bar["figure"]
 
 
 def test_vendor_calls_count_only_where_a_kernel_can_beat_them():
-    peers = {"cudaMemcpy2DAsync": 9.0, "cudaMemcpyAsync of as many bytes": 5.0, _pack_rows.HAND: 8.0}
-    assert _pack_bars.vendor([row("types", 8.5, peers=peers)])["holds"]
-    assert not _pack_bars.vendor([row("types", 9.5, peers=peers)])["holds"]
-    assert _pack_bars.vendor([row("types", 9.5, peers={**peers, _pack_rows.HAND: 9.2})]) is None
+    peers = {"cudaMemcpy2DAsync": 9.0, "cudaMemcpyAsync of as many bytes": 5.0, pack_rows.HAND: 8.0}
+    assert pack_bars.vendor([row("types", 8.5, peers=peers)])["holds"]
+    assert not pack_bars.vendor([row("types", 9.5, peers=peers)])["holds"]
+    assert pack_bars.vendor([row("types", 9.5, peers={**peers, pack_rows.HAND: 9.2})]) is None
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_vendor_calls_count_only_where_a_kernel_can_beat_them():
 )
 def test_latencies_are_times_so_smaller_is_better(resident, size, value, holds):
     peers = {"empty kernel, completion polled": 7.0}
-    bars = _pack_bars.latency([row("latency", value, size=size, peers=peers, resident=resident)])
+    bars = pack_bars.latency([row("latency", value, size=size, peers=peers, resident=resident)])
     assert [bar["holds"] for bar in bars if bar] == [holds]
 
 
@@ -122,4 +122,4 @@ def test_beside_a_busy_program_the_better_engine_counts(order, holds):
         return row("contention", own, peers={"both together": both}, engine=engine, order=order, user="a kernel")
 
     rows = [busy("gapless", 104, 220), busy("kernel", 100, 200), busy("copy engine", 120, 230)]
-    assert _pack_bars.contention(rows)["holds"] is holds
+    assert pack_bars.contention(rows)["holds"] is holds

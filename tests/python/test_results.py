@@ -1,4 +1,4 @@
-"""Benchmark results: bars that do not hold are listed, and what cannot be read is named."""
+"""Benchmark results: targets that are missed are listed, and what cannot be read is named."""
 
 import json
 
@@ -32,7 +32,7 @@ def test_check_lists_what_does_not_hold(folder, capsys):
     assert bench.check(folder) == 1
     assert capsys.readouterr().out.splitlines() == [
         "pack on a machine: faster: asks >= 2, measured 1.5",
-        "1 of 2 bars hold",
+        "1 of 2 targets are met",
     ]
 
 
@@ -40,7 +40,13 @@ def test_check_succeeds_when_all_hold(folder, capsys):
     held = {**RESULT, "bars": RESULT["bars"][:1]}
     (folder / "a" / "pack.json").write_text(json.dumps(held))
     assert bench.check(folder) == 0
-    assert capsys.readouterr().out == "1 of 1 bars hold\n"
+    assert capsys.readouterr().out == "1 of 1 targets are met\n"
+
+
+def test_every_benchmark_is_listed_with_what_it_measures(gapless, root):
+    listed = dict(line.split("  ", 1) for line in gapless("bench", "--list").stdout.splitlines())
+    assert {name.strip() for name in listed} == bench.benchmarks(root / "bench").keys()
+    assert all(len(what.strip()) > 20 for what in listed.values())
 
 
 @pytest.mark.parametrize("text, word", [("{", "not JSON"), ('{"benchmark": "x"}', "lacks machine")])

@@ -22,7 +22,7 @@ HANDLES = {
     "request": "MPI_Request",
     "group": "MPI_Group",
 }
-MARKS = {"intercepted", "guarded", "waiting", "passed", "refused"}
+MARKS = {"intercepted", "guarded", "waiting", "passed", "endpoints"}
 # Untyped pointers that are no choice buffers: attributes, callbacks' state, addresses of pointers, and addresses that
 # are computed with or given back, but neither read nor written.
 NOT_BUFFERS = re.compile(r"attribute_val|attr_val|extra_state|logical_(true|false)|baseptr|buffer_addr|location")

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "simulated_gpu.hpp"
-#include "transfer/headers/exported_pool.hpp"
+#include "transfer/headers/exported/exported_pool.hpp"
 
 namespace gapless::transfer::headers {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "strided_message.hpp"
 #include "transfer/buffers/buffers.hpp"
-#include "transfer/headers/introductions.hpp"
+#include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/pulls/fetch.hpp"
 #include "transfer/pulls/offer.hpp"

@@ -330,7 +330,11 @@ def main(text: str) -> int:
     if measuring.rank != 0:
         follow(measuring)
     elif measuring.size < 2:
-        print("gapless: a calibration needs two processes: --mpirun 'mpirun -n 2'", file=sys.stderr)
+        print(
+            f"gapless: a calibration needs two processes that {work['mpi']} knows of: start them by that library's own "
+            "launcher (--mpirun 'mpirun -n 2'), or name another library (--library)",
+            file=sys.stderr,
+        )
         status = 2
     else:
         try:

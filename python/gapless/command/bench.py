@@ -1,5 +1,6 @@
 """`gapless bench`: run one benchmark, or check what all committed results say."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,12 @@ from gapless.errors import UserError
 def benchmarks(folder: Path) -> dict[str, Path]:
     """The scripts of bench/ that can be run by name; those that start with _ are shared by others."""
     return {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
+
+
+def question(path: Path) -> str:
+    """What a benchmark measures: the first paragraph of its docstring."""
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    return " ".join(text.partition("\n\n")[0].split())
 
 
 def build_directory() -> Path:
@@ -27,7 +34,8 @@ def bench(arguments) -> int:
         return check(folder / "results")
     known = benchmarks(folder)
     if arguments.list:
-        print("\n".join(known))
+        width = max(map(len, known), default=0)
+        print("\n".join(f"{name:<{width}}  {question(path)}" for name, path in known.items()))
         return 0
     if arguments.name is None:
         raise UserError("bench needs the name of a benchmark, --list or --check", 2)
@@ -52,5 +60,5 @@ def check(folder: Path) -> int:
             f"asks {bar['asks']}, measured {results.shown(bar['figure'])}"
         )
     total = sum(len(result["bars"]) for result in loaded)
-    print(f"{total - len(failing)} of {total} bars hold")
+    print(f"{total - len(failing)} of {total} targets are met")
     return 1 if failing else 0

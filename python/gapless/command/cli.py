@@ -6,7 +6,7 @@ import sys
 
 from gapless import __version__
 from gapless.calibration import calibrate
-from gapless.command import bench, explain, info, launch, report
+from gapless.command import bench, explain, info, launch, report, variables
 from gapless.errors import UserError
 
 
@@ -55,6 +55,9 @@ def parser() -> Parser:
         "command", nargs="?", metavar="CMD", help="an MPI program; without it, the MPIs of this environment"
     )
 
+    sub = command("variables", variables.variables, "say what each environment variable of gapless does")
+    sub.add_argument("name", nargs="?", metavar="NAME", help="say it of this one, for example GAPLESS_SCHEME")
+
     sub = command("explain", explain.explain, "say what a datatype is, how it is moved and what that costs")
     sub.add_argument("type", help='for example "vector(1024, 1, 4, int)"')
     sub.add_argument("--count", type=positive, default=1, help="how many of it one call moves")
@@ -71,8 +74,8 @@ def parser() -> Parser:
     sub.add_argument("--html", metavar="FILE", help="write a page with plots instead of text")
 
     sub = command("bench", bench.bench, "run a benchmark of the checkout, or check the committed results")
-    sub.add_argument("--check", action="store_true", help="list the bars that do not hold over all committed results")
-    sub.add_argument("--list", action="store_true", help="list the benchmarks")
+    sub.add_argument("--check", action="store_true", help="print the targets that committed results miss")
+    sub.add_argument("--list", action="store_true", help="say which benchmarks there are, and what each measures")
     sub.add_argument("name", nargs="?", help="a benchmark, or all")
     sub.add_argument("options", nargs=argparse.REMAINDER, help="what the benchmark itself understands")
     return top

@@ -155,7 +155,7 @@ def figures(text: str, count: int) -> dict:
         "longest_block": facts.longest_block,
         "alignment": facts.alignment,
         "injective": bool(facts.injective),
-        "plan_bytes": facts.memory_bytes,
+        "memory_bytes": facts.memory_bytes,
         "count": count,
         "packed_bytes": traffic.packed_bytes,
         "lines_touched": traffic.lines_touched,
@@ -188,7 +188,7 @@ def explain(arguments) -> int:
         ("blocks", blocks),
         ("alignment", f"{f['alignment']} B: the widest word a copy may use"),
         ("unpack", "in parallel: no byte is named twice" if f["injective"] else "in order: a byte may be named twice"),
-        ("plan", f"{f['plan_bytes']} B"),
+        ("memory", f"{f['memory_bytes']} B of lists and modes describe the type"),
         (
             f"traffic, count {f['count']}",
             f"{f['packed_bytes']} B packed, {LINE} B lines touched: {f['lines_touched']}, so "

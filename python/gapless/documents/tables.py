@@ -121,19 +121,24 @@ def readme(results: list[dict]) -> str:
 
 
 def targets_table(results: list[dict]) -> str:
-    """What each benchmark asks, and what was measured: one row a target. Result files call targets bars."""
-    rows = [
-        [
-            f"{result['benchmark']}: {target['name']}",
-            target["asks"],
-            shown(target["figure"]),
-            "yes" if target["holds"] else "**no**",
-            f"{machine_name(result)}, {result['commit']}",
+    """What each benchmark asks, and what was measured: one row a target, those that are missed first. Result files
+    call targets bars."""
+    heads = ["question", "target", "measured", "machine, commit"]
+    parts = []
+    for title, is_met in (("Missed", False), ("Met", True)):
+        rows = [
+            [
+                f"{result['benchmark']}: {target['name']}",
+                target["asks"],
+                shown(target["figure"]),
+                f"{machine_name(result)}, {result['commit']}",
+            ]
+            for result in results
+            for target in result["bars"]
+            if target["holds"] == is_met
         ]
-        for result in results
-        for target in result["bars"]
-    ]
-    return markdown(["question", "target", "measured", "met", "machine, commit"], rows)
+        parts.append(f"## {title}: {len(rows)}\n\n" + markdown(heads, rows))
+    return "\n\n".join(parts)
 
 
 def gpu_classes_table(results: list[dict]) -> str:

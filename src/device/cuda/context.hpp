@@ -62,7 +62,7 @@ class InContext {
  public:
   explicit InContext(int device) noexcept;
 
-  /// Of what else may be called only if it is cudaSuccess.
+  /// Whether the object could be made. The other functions may be called only if it is cudaSuccess.
   cudaError_t error() const noexcept { return error_; }
   Context& context() const noexcept { return *place_->context; }
   /// The calling thread's lane; nullptr with the reason in `error`.

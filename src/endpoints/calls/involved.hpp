@@ -22,10 +22,10 @@ inline MPI_Status* at(MPI_Status* statuses, int place) noexcept {
   return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + place;
 }
 
-/// MPI_UNDEFINED, where all requests are null or inactive, is none.
+/// How many requests were completed; 0 for MPI_UNDEFINED, where all of them are null or inactive.
 inline int how_many(int completed) noexcept { return completed > 0 ? completed : 0; }
 
-/// Those of a call's requests that are of endpoints, and what the library is to see.
+/// Which of a call's requests are of endpoints, and what the library is to see in their place.
 class Involved {
  public:
   Involved(int count, const MPI_Request* requests) : count_(count) {

@@ -54,7 +54,7 @@ class Blocking {
     return operation_.code;
   }
   const Operation& operation() const noexcept { return operation_; }
-  /// For the end of a call that failed elsewhere.
+  /// Cancels the operation, where another part of the call has failed.
   void give_up() {
     if (!begun_) return;
     operation_.cancel();
@@ -171,7 +171,7 @@ int exchange(Endpoint& endpoint, const Data& out, int destination, int send_tag,
   return raise(endpoint, code != MPI_SUCCESS ? code : received);
 }
 
-/// The receive gets the buffer's bytes after they are sent from a copy.
+/// Sends a packed copy of the buffer, so that the receive may overwrite the buffer at once.
 int exchange_in_place(Endpoint& endpoint, const Data& data, int destination, int send_tag, int source, int receive_tag,
                       MPI_Status* status) {
   Operation whole;
@@ -183,7 +183,7 @@ int exchange_in_place(Endpoint& endpoint, const Data& data, int destination, int
                   status);
 }
 
-/// One look for a message; it is taken out if `takes`.
+/// Looks once for a message that a probe would find, and takes it out of the queue if `takes`. Null if there is none.
 Message* look_for(Endpoint& endpoint, int source, int tag, bool takes, Envelope& envelope, MPI_Count& bytes) {
   progress(endpoint);
   const std::lock_guard lock(endpoint.lock);

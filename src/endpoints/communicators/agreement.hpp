@@ -63,7 +63,7 @@ std::shared_ptr<Agreement> agree(Endpoint& endpoint, const AgreementKey& key, in
   return agreement;
 }
 
-/// Of all endpoints of the communicator in this process.
+/// An agreement of all endpoints of the communicator in this process.
 template <class Work>
 std::shared_ptr<Agreement> agree(Endpoint& endpoint, Work work) {
   return agree(endpoint, next_turn(endpoint), endpoint.communicator->local_count(), work);

@@ -18,7 +18,7 @@ int assemble(const std::shared_ptr<Communicator>& communicator, int processes);
 
 /// A communicator of this process alone, from which handles are made.
 int make_handle(MPI_Comm* handle) noexcept;
-/// The same, with the error handler of another.
+/// Such a communicator with the error handler of `like`.
 int make_handle_like(MPI_Comm like, MPI_Comm* handle) noexcept;
 /// Gives an endpoint its handle. An error code.
 int claim(Communicator& communicator, int local, MPI_Comm handle);

@@ -21,7 +21,7 @@ int free_handle(MPI_Comm* handle) noexcept;
 void set_redirect(gapless_redirect redirect) noexcept;
 /// Where every function leads once there are endpoints. Precondition: load_inner().
 const std::vector<gapless_variant_entry>& wrapped_entries();
-/// The same, where threads attach to endpoints.
+/// Where every function leads once threads may attach to endpoints.
 const std::vector<gapless_variant_entry>& entries_of_threads();
 /// From here on calls go to entries_of_threads().
 void translate_worlds();

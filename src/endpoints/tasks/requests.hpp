@@ -31,16 +31,16 @@ struct alignas(128) Request {
 /// A request for one message, whose operation is new; null if there is no memory. Whoever starts the operation has the
 /// request keep the endpoint.
 Request* acquire(Endpoint& endpoint) noexcept;
-/// The request of sends that were complete at once, all the same.
+/// The one request that all sends share which were complete at once.
 MPI_Request of_sent() noexcept;
 /// The operation is over: the handle may be lent to another, and the endpoint may end.
 void release(Request& request) noexcept;
-/// The same, but the endpoint is still kept; returns that one, null if there is none.
+/// Like release(), but the endpoint stays kept. Returns the endpoint, null if there is none.
 Endpoint* release_alone(Request& request) noexcept;
 
 /// Makes the request of a task, which belongs to it from then on. An error code, or success.
 int make(Task* task, MPI_Request* request) noexcept;
-/// The same of a persistent request, which is not active yet.
+/// Makes the persistent request of a task; it is not active yet. An error code, or success.
 int make_persistent(Task* task, MPI_Request* request) noexcept;
 /// The program wants no more of it; what is under way still ends.
 void abandon(Request& request) noexcept;

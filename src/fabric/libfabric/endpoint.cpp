@@ -32,7 +32,7 @@ using Owned = std::unique_ptr<Object, Close>;
 
 constexpr std::size_t most_outstanding = 512, most_entries = 64;
 
-/// What an operation's completion is told by. Providers may use the first part for themselves.
+/// What libfabric hands back when an operation is complete. The first part is the provider's to use.
 struct Operation {
   fi_context2 provider;
   std::uint64_t context;
@@ -49,7 +49,7 @@ Limits limits_of(const fi_info& info) noexcept {
   const std::uint64_t order = FI_ORDER_WAW | FI_ORDER_RMA_WAW;
   limits.is_ordered =
       (transmit.msg_order & order) == order && info.ep_attr->max_order_waw_size >= limits.operation_bytes;
-  // Providers that need pages to be there when memory is registered keep them.
+  // A provider that wants pages to be there when memory is registered pins them, and does not see a new mapping there.
   limits.follows_mappings = (mode & (FI_MR_ALLOCATED | FI_MR_LOCAL)) == 0;
   return limits;
 }

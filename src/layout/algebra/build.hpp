@@ -41,7 +41,7 @@ Layout recognise(RunList&& list);
 /// child at each of the offsets, by algebra alone: modes and periods are looked for in the offsets, not in the runs.
 Layout index_of(const Layout& child, std::span<const Offset> offsets);
 
-/// The same for offsets in runs of one stride, which is all the structure that is looked for. Preconditions: as
+/// child at offsets that are given as runs of one stride; no other structure is looked for. Preconditions: as
 /// OffsetTable::of_runs; neither the runs nor the child are empty.
 Layout index_of(const Layout& child, std::span<const OffsetRun> runs);
 

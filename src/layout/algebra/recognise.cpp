@@ -24,7 +24,7 @@ struct StridedPrefix {
   std::size_t runs = 1;  ///< whole runs of the list that the blocks fill; 0 if they end inside one
 };
 
-/// Used again from one nest to the next.
+/// Memory that is used again from one search for a nest to the next.
 struct Room {
   std::vector<Mode> modes;  ///< of the nest found
   std::vector<Offset> blocks;
@@ -40,8 +40,8 @@ StridedPrefix prefix_of_runs(const List& list, Room& room) {
   return prefix;
 }
 
-/// The same where blocks may touch: if a group of blocks ends where the next one begins, the list shows one run of
-/// double length, never triple, because blocks inside a mode have gaps between them.
+/// The same where blocks may touch. If a group of blocks ends where the next one begins, the list has one run of double
+/// length in their place. It has none of triple length, because blocks inside a mode have gaps between them.
 StridedPrefix prefix_of_halves(const List& list, Room& room) {
   const Offset length = list.length(0);
   std::vector<Offset>& blocks = room.blocks;
@@ -88,7 +88,7 @@ Lengths lengths_of(const List& list) {
   return lengths;
 }
 
-/// The modes of a list that is one nest of them.
+/// The modes of the nest that the whole list is; none if it is no single nest.
 std::optional<std::vector<Mode>> whole_nest(const List& list, const Lengths& lengths) {
   const Offset length = list.length(0);
   if (lengths.shortest != length || lengths.longest / 2 > length) return std::nullopt;
@@ -106,13 +106,14 @@ Layout strided(Segment first, std::span<const Mode> modes) {
 
 struct Period {
   std::size_t repetitions = 1;
-  std::size_t runs = 0;    ///< runs of the list that one period begins
+  std::size_t runs = 0;    ///< runs from the beginning of one period to that of the next
   bool is_joined = false;  ///< a period's last run is fused with the next period's first
 };
 
-/// The most repetitions of one smaller function that the list consists of. The list is the sequence length, gap,
-/// length, gap … length; it repeats either run by run, or, where each repetition's end touches the next one's
-/// beginning, from gap to gap, the first and last run being the two halves of the joined ones.
+/// The smallest function that makes the list when repeated. The list is the sequence length, gap, length, gap … length.
+/// It repeats run by run; or, where each repetition ends at the beginning of the next, from gap to gap: then the last
+/// run of one repetition and the first of the next are joined to one run, of which the list's last and first run are
+/// the two parts.
 Period find_period(const List& list) {
   const std::size_t count = list.size();
   const auto length = [&](std::size_t i) { return list.length(i); };
@@ -171,7 +172,7 @@ Layout as_index(const List& list, std::size_t group, Layout child) {
   return as_index(OffsetTable::compressed(relative_offsets(list, group)), std::move(child));
 }
 
-/// A few parts are worth their memory at any length, because engines run them as loops; many are only if they are long.
+/// Engines run parts as loops, so a few parts are worth their memory at any length, and many only if they are long.
 constexpr std::size_t weight_of_parts(std::size_t count) { return count <= 16 ? 8 * count : 64 * count; }
 
 /// What a layout's description weighs, in list entries of 4 bytes.
@@ -181,7 +182,7 @@ std::size_t weight(const Layout& layout) {
   return sum + weight_of_parts(layout.parts.size());
 }
 
-/// The same of so many blocks of one length at listed offsets.
+/// What a list of so many blocks of one length weighs.
 constexpr std::size_t weight_of_blocks(std::size_t count) { return count + 2; }
 
 /// Shorter lists stay runs: they may be the fields of a record, which engines move one by one.
@@ -224,7 +225,7 @@ class Recogniser {
       one.append({list.offset(period.runs), list.back().length});
       stride += list.back().length;
     }
-    // With steps of its own, so that the form is that of the smaller list alone.
+    // With a budget of its own, so that the form of a period does not depend on how often it is repeated.
     Layout layout = build::recognise(std::move(one));
     repeat_in_place(layout, static_cast<Offset>(period.repetitions), stride);
     return layout;
@@ -307,7 +308,7 @@ class Recogniser {
 
   /// The list as strided parts, if these are few and long enough to weigh less than `limit`.
   static std::optional<Layout> as_parts(const List& list, std::size_t limit) {
-    // Long lists have many parts mostly, so these are counted first.
+    // Most long lists have too many parts, so parts are counted before any is made.
     Room room;
     std::size_t parts = 0;
     for (std::size_t i = 0; i < list.size(); i += strided_prefix(list.from(i), room).runs) {

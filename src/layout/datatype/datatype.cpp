@@ -17,7 +17,7 @@ void require_count(Offset count, std::size_t argument, const char* what) {
   if (count < 0) throw ArgumentError(what, argument);
 }
 
-/// Of the list that is the first argument.
+/// Throws if one of the block lengths, a constructor's first list, is negative.
 void require_block_lengths(Numbers lengths) {
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     if (lengths[i] < 0) throw ArgumentError("negative block length", 0, i);
@@ -131,7 +131,7 @@ class BlockList {
     return index(child_.layout, offsets);
   }
 
-  /// Of more elements than are worth being listed, one by one, even for a while.
+  /// For blocks of more children than should be listed one by one, even for a while.
   template <class LengthOf, class DisplacementOf>
   LayoutPointer as_long_runs(LengthOf length, DisplacementOf displacement) const {
     std::vector<OffsetRun> runs;
@@ -222,7 +222,8 @@ Datatype hindexed_block(Offset block_length, Numbers displacements_bytes, const 
 
 namespace {
 
-/// Fields that are contiguous however often they repeat: a list of runs. Kinds and which of them each field is.
+/// The fields of a struct as a list of runs, where each field is contiguous however often it is repeated. `kinds` are
+/// the different datatypes, and `kind_of` says which one each field has.
 class FieldList {
  public:
   FieldList(std::span<const Datatype* const> kinds, std::span<const std::uint32_t> kind_of)

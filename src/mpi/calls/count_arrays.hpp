@@ -24,9 +24,9 @@ int own_rank(MPI_Comm communicator) noexcept;
 /// The neighbours of this process, as the library tells of them: to be asked for once a call.
 class Neighbors {
  public:
-  /// None.
+  /// No neighbours.
   Neighbors() noexcept = default;
-  /// Those in the communicator's topology; none where it has no topology.
+  /// The neighbours in the communicator's topology; none where it has no topology.
   explicit Neighbors(MPI_Comm communicator) noexcept;
 
   /// Precondition: `what` is sources or destinations.

@@ -12,7 +12,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "mpi/calls/side.hpp"
+#include "mpi/calls/sides/receiving.hpp"
+#include "mpi/calls/sides/sending.hpp"
 #include "mpi/headers/stashed_receives.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/table/rows.hpp"
@@ -118,7 +119,7 @@ struct MessageArguments {
     static bool prepare(const char*, int&) noexcept { return true; }
   };
 
-  /// That side of the call, made in the place where it is to live.
+  /// The call's side of that kind. `make` makes it, in the place where it is to live.
   template <Kind side, class Make>
   static decltype(auto) make_side(const Tuple& arguments, Make make) noexcept {
     return make(std::get<place<side>>(arguments), std::get<place<side> + 1>(arguments),
@@ -160,8 +161,8 @@ struct MessageArguments {
       out.correct(timed, communicator(arguments), std::get<place<Kind::destination>>(arguments));
   }
 
-  /// In these modes a message may go by header: synchronous sends end with their receive, and buffered ones need
-  /// nothing of the peer.
+  /// In these modes a message may go by header. Synchronous sends may not, for they end with their receive; nor
+  /// buffered ones, for they need nothing of the peer.
   static constexpr std::string_view name = Row::name;
   static constexpr bool is_standard_or_ready = name.starts_with("MPI_Send") || name.starts_with("MPI_Isend") ||
                                                name.starts_with("MPI_Rsend") || name.starts_with("MPI_Irsend");

@@ -43,8 +43,7 @@ inline bool goes_straight_through(const void* memory, MPI_Count count, MPI_Datat
   return !device::in_use() || !is_gpu_memory(address_of(memory, record->first_byte));
 }
 
-/// The same of what can be told without a call: true only if the buffer, of at most `most_bytes`, goes straight
-/// through.
+/// A quicker question, which asks nobody: true only if the buffer has at most `most_bytes` and goes straight through.
 template <Purpose purpose>
 inline bool goes_straight_through_at_a_glance(MPI_Count count, MPI_Datatype datatype, MPI_Count most_bytes) noexcept {
   constexpr auto one_is_native =

@@ -1,9 +1,9 @@
 // The library's own description of a datatype (MPI 5.0, 5.1.13), rebuilt with the constructors of layout/datatype.hpp.
 //
-// Bounds come from the library at every level: how a struct's extent is padded is its business and differs. Size and
-// true bounds come from both, and where they disagree the type is not ours, so a misunderstanding costs speed and never
-// data. True bounds may be wider, though, than what is named: MPICH counts the empty blocks of a struct, and lets some
-// darrays begin at 0.
+// Lower bound and extent come from the library at every level, for libraries differ in how they pad a struct. Size and
+// true bounds are computed here and asked of the library; a type of which the two disagree is opaque, so that a
+// misunderstanding costs speed and never data. The library's true bounds may be wider than the named bytes: MPICH
+// counts the empty blocks of a struct, and lets some darrays begin at 0.
 #include "mpi/datatypes/decode.hpp"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ Bounds bounds_of(MPI_Datatype handle) {
   return bounds;
 }
 
-// A value with an index behind it: the index ends where the type's bytes end.
+// A value and behind it an index, which ends where the type's bytes end.
 Datatype pair_type(Offset value_size, Offset index_size, const Bounds& bounds) {
   return layout::pair(value_size, index_size, bounds.true_extent - index_size, bounds.extent);
 }
@@ -106,12 +106,13 @@ Datatype darray_type(const Contents& contents, const Datatype& child) {
                         order_of(contents.integer(rest + 3 * dimensions)), child);
 }
 
-// The types of a constructor's arguments, each that differs once.
+// The datatypes that a constructor was given. Equal ones are kept once (`kinds`), and `kind_of` says which one each
+// child is.
 class Children {
  public:
   void reserve(std::size_t count) { kind_of_.reserve(count); }
   void add(const Decoded& child) {
-    // The same few take turns mostly.
+    // Mostly the same few types take turns, and are found here without the map.
     auto& place = places_[(reinterpret_cast<std::uintptr_t>(&child) >> 4) % places_.size()];
     if (place >= kinds_.size() || kinds_[place] != &child.datatype) {
       const auto [kind, is_new] = kind_of_child_.try_emplace(&child.datatype, kinds_.size());
@@ -127,7 +128,7 @@ class Children {
   std::size_t size() const noexcept { return kind_of_.size(); }
   const Decoded& operator[](std::size_t i) const noexcept { return *decoded_[kind_of_[i]]; }
   std::span<const Decoded* const> all() const noexcept { return decoded_; }
-  /// Of the datatypes, and which of them each child is.
+  /// The different datatypes, and for each child the number of its own among them.
   std::span<const Datatype* const> kinds() const noexcept { return kinds_; }
   std::span<const std::uint32_t> kind_of() const noexcept { return kind_of_; }
 
@@ -208,7 +209,7 @@ Offset widest_element_of(const Children& children) {
   return widest;
 }
 
-// Only the diagnosis of a program's mistake needs them, so they may not take much.
+// Elements are needed only to diagnose a message that ends inside of one, so of longer structs none are kept.
 constexpr std::size_t most_fields_with_elements = 4096;
 
 ElementsPointer elements_of(int combiner, const Contents& contents, const Children& children, const Bounds& bounds) {
@@ -254,7 +255,7 @@ Offset aligned_element_of(int combiner, const Contents& contents, const Children
   return aligned_element_of_fields(contents.numbers(1, children.size()), children);
 }
 
-/// Follows the children of short descriptions, as far as it takes no time.
+/// Estimates the longest list in a datatype. Looks at no more than 16 types, and does not read long lists.
 class EntryCounter {
  public:
   double count(MPI_Datatype handle) {
@@ -281,8 +282,8 @@ class EntryCounter {
   int visits_ = 0;
 };
 
-/// Decodes a type and those it is made of, each once, however often they occur, where the library says that they are
-/// the same. Open MPI does not always, so their number has an end, too.
+/// Decodes a type and those it is made of. A type that occurs often is decoded once if the library gives it one handle
+/// each time. Open MPI does not always do so, hence the limit on the number of types.
 class Decoder {
  public:
   const Decoded& decode(MPI_Datatype handle) {
@@ -301,12 +302,12 @@ class Decoder {
   static constexpr std::size_t most_types = std::size_t{1} << 16;
   static constexpr std::size_t few = 32;
 
-  /// The same few take turns in the fields of a struct.
+  /// Of a child: mostly the same few types take turns in the fields of a struct, and are found here without the map.
   const Decoded& decode_again(MPI_Datatype handle) {
     auto& [known, decoded] = recent_[place_of<few>(handle)];
     if (decoded == nullptr || known != handle) {
       const Decoded& found = decode(handle);
-      // Decoding it may have used the same place.
+      // decode() may have come back here and changed the same place, so both parts of it are set.
       known = handle;
       decoded = &found;
     }
@@ -334,7 +335,7 @@ class Decoder {
 
   std::unordered_map<std::uintptr_t, Decoded> known_;
   std::array<std::pair<MPI_Datatype, const Decoded*>, few> recent_{};
-  // Open MPI makes some of the types it gives out anew, and the next one at the same address once that is freed: a
+  // Open MPI makes new handles for some of the types it gives out, and reuses an address once its handle is freed. So a
   // handle says which type is meant only while all are kept.
   std::deque<Contents> held_;
   int depth_ = 0;

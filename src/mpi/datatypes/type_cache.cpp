@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "layout/algebra/facts.hpp"
-#include "mpi/calls/packed_type.hpp"
+#include "mpi/calls/sides/packed_type.hpp"
 #include "mpi/datatypes/contents.hpp"
 #include "mpi/datatypes/decode.hpp"
 #include "mpi/lifetime/runtime.hpp"

@@ -7,7 +7,7 @@
 
 namespace gapless::mpi {
 
-/// Those that the library has. May throw std::bad_alloc.
+/// Adds entry points for the extensions that the library has. May throw std::bad_alloc.
 void add_extensions(gapless_find_symbol find, void* context, std::vector<gapless_variant_entry>& entries);
 
 }  // namespace gapless::mpi

@@ -206,7 +206,7 @@ void add_guarded_entries(std::vector<gapless_variant_entry>& entries) {
 #define GAPLESS_ADD_intercepted(name)
 #define GAPLESS_ADD_guarded(name) GAPLESS_IF_DECLARED(name, add<table::rows::name>(entries, #name);)
 #define GAPLESS_ADD_waiting(name) GAPLESS_IF_DECLARED(name, add_waiting<table::rows::name>(entries, #name);)
-#define GAPLESS_ADD_refused(name)
+#define GAPLESS_ADD_endpoints(name)
 #define GAPLESS_ADD_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_ADD_##mark(name)
 #include "mpi/table/functions.def"

@@ -43,7 +43,7 @@ int begin_to_send(const void* memory, Count count, MPI_Datatype datatype, int de
   }
 }
 
-/// The same as the program's call, if what it receives is stashed: false where nothing is.
+/// Carries out the program's call if the message that it receives is stashed; false if none is.
 template <class Count, class Finish>
 bool receive_stashed(const void* sent, Count sent_count, MPI_Datatype sent_type, int destination, int send_tag,
                      void* memory, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm communicator,

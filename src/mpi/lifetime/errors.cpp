@@ -64,7 +64,8 @@ int truncated_message() noexcept {
 }
 
 int peer_failure() noexcept {
-  return code_for("", Cause::peer_failed, "the sender of a message has ended before all of it was there");
+  return code_for("", Cause::peer_failed,
+                  "the process at the other end of a message has ended before the message was complete");
 }
 
 int gpu_failure(const char* function, transfer::Result result) noexcept {

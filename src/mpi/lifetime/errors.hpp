@@ -1,5 +1,6 @@
 // Errors of this layer become MPI errors: an error code with text, raised through the handler of the call's own object,
-// so that a program sees what it would see of its library. Nothing here is reached unless GPU memory is involved.
+// so that a program sees what it would see of its library. Nothing here is reached unless GPU memory or a header is
+// involved: all other errors are the library's own.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ int refused_elsewhere(const char* function) noexcept;
 /// The error code, not yet raised, for a message that came by header and is too long.
 int truncated_message() noexcept;
 
-/// The error code, not yet raised, for a message by header whose sender has ended.
+/// The error code, not yet raised, for a message by header whose other process has ended.
 int peer_failure() noexcept;
 
 /// The error code, not yet raised, for GPU data that could not be moved in `function`. Precondition: result != ok.

@@ -11,10 +11,10 @@
 
 #include "base/settings.hpp"
 #include "mpi/calls/by_messages/agreement.hpp"
-#include "mpi/calls/packed_type.hpp"
+#include "mpi/calls/files/split_access.hpp"
+#include "mpi/calls/one_sided/one_sided.hpp"
+#include "mpi/calls/sides/packed_type.hpp"
 #include "mpi/calls/staged/byte_types.hpp"
-#include "mpi/calls/staged/files/split_access.hpp"
-#include "mpi/calls/staged/one_sided.hpp"
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/headers/speaking.hpp"

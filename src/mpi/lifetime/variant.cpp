@@ -27,7 +27,7 @@ void add_intercepted_entries(std::vector<gapless_variant_entry>& entries) {
                       if (native.name != nullptr) entries.push_back({#name, reinterpret_cast<void*>(entry::name)});)
 #define GAPLESS_ADD_guarded(name)
 #define GAPLESS_ADD_waiting(name)
-#define GAPLESS_ADD_refused(name)
+#define GAPLESS_ADD_endpoints(name)
 #define GAPLESS_ADD_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_ADD_##mark(name)
 #include "mpi/table/functions.def"

@@ -26,7 +26,8 @@ std::int64_t gapless_measure_reach(const gapless_measured_shape* shape);
 /// `native` takes is the library's own function. 0: the scheme does not carry this message. Negative: an MPI error.
 double gapless_measure_message(const char* scheme, const gapless_measured_shape* shape, void* memory, int first,
                                int second, int round_trips);
-/// The same of MPI_Pack, or MPI_Unpack, within this process; `scheme` is native or packed, and the memory the host's.
+/// Nanoseconds of one MPI_Pack, or MPI_Unpack, within this process, in the mean of `times`; `scheme` is native or
+/// packed, and the memory the host's. 0 and negative numbers as above.
 double gapless_measure_pack(const char* scheme, const gapless_measured_shape* shape, void* memory, void* packed,
                             int unpacks, int times);
 }

@@ -120,7 +120,7 @@ class Claims {
   /// Before complete(): request `i` alone has been completed.
   void unpack(int i, Statuses& statuses) noexcept;
 
-  /// The same for a call that completes nothing: it only says that request `i` is complete.
+  /// Like complete(), for a call that only says that request `i` is complete, and does not complete it.
   int look(int i, int code, ReceivedStatus& status) noexcept {
     Pending* pending = any_ ? pending_[i] : nullptr;
     if (pending == nullptr || code != MPI_SUCCESS) {

@@ -8,9 +8,10 @@
 #include <utility>
 #include <variant>
 
-#include "mpi/calls/side.hpp"
+#include "mpi/calls/sides/receiving.hpp"
+#include "mpi/calls/sides/sending.hpp"
 #include "mpi/lifetime/errors.hpp"
-#include "mpi/requests/partitions.hpp"
+#include "mpi/requests/partitioned/partitions.hpp"
 #include "mpi/requests/work.hpp"
 
 namespace gapless::mpi::requests {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "mpi/calls/received_status.hpp"
+#include "mpi/calls/sides/received_status.hpp"
 
 namespace gapless::mpi {
 

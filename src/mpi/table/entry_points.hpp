@@ -20,14 +20,14 @@ namespace entry {
 #define GAPLESS_ENTRY_intercepted(name) GAPLESS_IF_DECLARED(name, extern const decltype(Native::name) name;)
 #define GAPLESS_ENTRY_guarded(name)
 #define GAPLESS_ENTRY_waiting(name)
-#define GAPLESS_ENTRY_refused(name)
+#define GAPLESS_ENTRY_endpoints(name)
 #define GAPLESS_ENTRY_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_ENTRY_##mark(name)
 #include "mpi/table/functions.def"
 #undef GAPLESS_ENTRY_intercepted
 #undef GAPLESS_ENTRY_guarded
 #undef GAPLESS_ENTRY_waiting
-#undef GAPLESS_ENTRY_refused
+#undef GAPLESS_ENTRY_endpoints
 #undef GAPLESS_ENTRY_passed
 
 }  // namespace entry
@@ -37,7 +37,7 @@ namespace entry {
 #define GAPLESS_NAME_intercepted(name) GAPLESS_NAME(name)
 #define GAPLESS_NAME_guarded(name)
 #define GAPLESS_NAME_waiting(name)
-#define GAPLESS_NAME_refused(name)
+#define GAPLESS_NAME_endpoints(name)
 #define GAPLESS_NAME_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_NAME_##mark(name)
 #include "mpi/table/functions.def"
@@ -45,7 +45,7 @@ namespace entry {
 #undef GAPLESS_NAME_intercepted
 #undef GAPLESS_NAME_guarded
 #undef GAPLESS_NAME_waiting
-#undef GAPLESS_NAME_refused
+#undef GAPLESS_NAME_endpoints
 #undef GAPLESS_NAME_passed
 
 }  // namespace gapless::mpi

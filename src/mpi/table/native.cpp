@@ -46,7 +46,7 @@ const char* load_native(gapless_find_symbol find, void* context) noexcept {
 #define GAPLESS_LOAD_intercepted(name) GAPLESS_LOAD(name, optional)
 #define GAPLESS_LOAD_guarded(name) GAPLESS_LOAD(name, optional)
 #define GAPLESS_LOAD_waiting(name) GAPLESS_LOAD(name, optional)
-#define GAPLESS_LOAD_refused(name) GAPLESS_LOAD(name, optional)
+#define GAPLESS_LOAD_endpoints(name) GAPLESS_LOAD(name, optional)
 #define GAPLESS_LOAD_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_LOAD_##mark(name)
 #include "mpi/table/functions.def"

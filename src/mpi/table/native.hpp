@@ -12,7 +12,7 @@ struct Native {
 #define GAPLESS_NATIVE_intercepted(name) GAPLESS_NATIVE_MEMBER(name)
 #define GAPLESS_NATIVE_guarded(name) GAPLESS_NATIVE_MEMBER(name)
 #define GAPLESS_NATIVE_waiting(name) GAPLESS_NATIVE_MEMBER(name)
-#define GAPLESS_NATIVE_refused(name) GAPLESS_NATIVE_MEMBER(name)
+#define GAPLESS_NATIVE_endpoints(name) GAPLESS_NATIVE_MEMBER(name)
 #define GAPLESS_NATIVE_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_NATIVE_##mark(name)
 #include "mpi/table/functions.def"
@@ -22,7 +22,7 @@ struct Native {
 #undef GAPLESS_NATIVE_intercepted
 #undef GAPLESS_NATIVE_guarded
 #undef GAPLESS_NATIVE_waiting
-#undef GAPLESS_NATIVE_refused
+#undef GAPLESS_NATIVE_endpoints
 #undef GAPLESS_NATIVE_passed
 
   /// The library's own word on whether it takes GPU pointers (MPIX_Query_cuda_support); null if it has no such

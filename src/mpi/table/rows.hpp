@@ -24,7 +24,7 @@ using namespace vocabulary;  // NOLINT: the rows are written in it
 #define GAPLESS_ROW_intercepted(function, roles) GAPLESS_IF_DECLARED(function, GAPLESS_ROW(function, roles))
 #define GAPLESS_ROW_guarded(function, roles) GAPLESS_IF_DECLARED(function, GAPLESS_ROW(function, roles))
 #define GAPLESS_ROW_waiting(function, roles) GAPLESS_IF_DECLARED(function, GAPLESS_ROW(function, roles))
-#define GAPLESS_ROW_refused(function, roles) GAPLESS_IF_DECLARED(function, GAPLESS_ROW(function, roles))
+#define GAPLESS_ROW_endpoints(function, roles) GAPLESS_IF_DECLARED(function, GAPLESS_ROW(function, roles))
 #define GAPLESS_ROW_passed(function, roles)
 #define GAPLESS_FUNCTION(function, mark, since, roles) GAPLESS_ROW_##mark(function, roles)
 #include "mpi/table/functions.def"
@@ -32,7 +32,7 @@ using namespace vocabulary;  // NOLINT: the rows are written in it
 #undef GAPLESS_ROW_intercepted
 #undef GAPLESS_ROW_guarded
 #undef GAPLESS_ROW_waiting
-#undef GAPLESS_ROW_refused
+#undef GAPLESS_ROW_endpoints
 #undef GAPLESS_ROW_passed
 
 }  // namespace rows

@@ -36,7 +36,8 @@ Kernels::Rows* rows_kernel(const Kernels& kernels, Direction direction, Offset l
 /// Entries that a list's runs have on average where each is worth a loop of its own.
 constexpr std::size_t long_run = 64;
 
-/// Moves pieces of one job. `memory` is always where offset 0 of the piece lies, `packed` where its first byte goes.
+/// Moves pieces of one job. In all functions `memory` is where offset 0 of the piece lies, and `packed` where its first
+/// packed byte lies.
 class Mover {
  public:
   Mover(const Kernels& kernels, Direction direction) noexcept : kernels_(kernels), direction_(direction) {}
@@ -91,7 +92,7 @@ class Mover {
     for (layout::Segment run; cursor.next(run); packed += run.length) bytes(memory + run.offset, packed, run.length);
   }
 
-  /// The first `top` levels, with `count` repetitions of the last of them.
+  /// Whole pieces: the first `top` levels of the plan, with `count` repetitions of the outermost of them.
   void whole(const Plan& plan, int top, Offset count, char* memory, char* packed) const {
     if (plan.layout->core == Core::block) return strided(make_nest(plan, top, count, dense()), memory, packed);
     if (top <= 1) {
@@ -138,7 +139,7 @@ class Mover {
          packed + (packs ? parts.rest_destination : parts.rest_source));
   }
 
-  /// A transpose, and the first `depth` loops around it.
+  /// A transpose in the first `depth` of the loops around it.
   void transposes(const Transpose& tiles, int depth, const char* source, char* destination) const {
     if (depth == 0) {
       return kernels_.transpose[tiles.log2_length].run(tiles.rows, tiles.columns, tiles.source_stride,
@@ -236,7 +237,7 @@ class Mover {
     }
   }
 
-  /// Each run of an index core as one repetition of the child.
+  /// Entries [first, last) of an index core, each run of them as one loop over the child.
   void long_runs(const Layout& layout, Offset first, Offset last, char* memory, char* packed) const {
     const Layout& child = *layout.child;
     for (std::size_t i = layout.offsets.run_of(first); first < last; ++i) {
@@ -369,8 +370,8 @@ bool is_one_nest(const Job& job) noexcept {
 
 }  // namespace
 
-// The commonest jobs, one whole row of blocks, go straight to their loop: here every instruction of preparation would
-// show, and every jump taken.
+// The commonest job, one whole row of blocks, goes straight to its loop: for a small one every instruction before the
+// first byte counts, and every jump taken.
 [[gnu::aligned(64)]] void run(const Job& job) {
   const Kernels* table = chosen_kernels.load(std::memory_order_relaxed);
   const Layout& layout = *job.layout;

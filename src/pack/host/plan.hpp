@@ -33,15 +33,17 @@ struct Plan {
 /// Precondition: neither the layout nor the repetition is empty.
 bool make_plan(const Layout& layout, Mode outer, Plan& plan) noexcept;
 
-/// The nest that moves the first `top` levels of a plan whose core is a block, `count` repetitions of the last of them.
+/// Which side of a nest has the packed bytes.
 enum class Dense : std::uint8_t { destination, source };
+/// The nest that moves the first `top` levels of a plan whose core is a block, with `count` repetitions of the
+/// outermost.
 Nest make_nest(const Plan& plan, int top, Offset count, Dense dense) noexcept;
 
-/// The same for one whole layout whose core is a block: nothing of it is cut, so it needs no plan.
-/// Precondition: it has fewer than max_loops modes.
+/// The nest that moves one whole layout whose core is a block: nothing is cut, so no plan is needed. Precondition: the
+/// layout has fewer than max_loops modes.
 Nest make_nest(const Layout& layout, Dense dense) noexcept;
 
-/// Does no two iterations of the nest touch one byte of the side that is not dense? Exact for loops that nest.
+/// Do no two iterations of the nest touch the same byte of the side that is not dense? Exact for loops that nest.
 bool is_injective(const Nest& nest, Dense dense) noexcept;
 
 /// A nest that is a transpose of elements of 1, 2, 4, 8 or 16 bytes, at `rows` neighbouring places on one side and

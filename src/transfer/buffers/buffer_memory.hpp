@@ -26,7 +26,7 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-/// Of that kind, in the context that the calling thread uses now.
+/// Where memory of that kind is allocated now: in the context that the calling thread uses.
 Place place_now(device::MemoryKind kind, int device) noexcept;
 /// Is the place's context there?
 bool is_there(const Place& place) noexcept;
@@ -36,11 +36,11 @@ bool is_there(const Place& place) noexcept;
 std::byte* allocate(const Place& place, std::size_t capacity, bool is_indispensable) noexcept;
 void release(const Place& place, std::byte* memory, std::size_t capacity) noexcept;
 
-/// The GPU is told nothing of what `release` is given once its context is gone; nor need it be given then. The process
-/// has so many buffers less, of so many bytes.
+/// Memory whose context is gone need not be released, and a release does not reach the GPU then: counts that the
+/// process has so many buffers less, of so many bytes.
 void forget(const Place& place, std::size_t buffers, std::size_t bytes) noexcept;
 
-/// Used or kept.
+/// How many buffers there are, used or kept.
 std::size_t existing_buffers() noexcept;
 
 /// Page-locked bytes of pool buffers, used or kept.

@@ -31,7 +31,7 @@ std::atomic<std::size_t>& limit() noexcept {
   return bytes;
 }
 
-/// Of all threads.
+/// Bytes of unused buffers in the pools of all threads.
 constinit std::atomic<std::size_t> kept_by_threads{0};
 
 std::size_t class_of(std::size_t bytes) noexcept {
@@ -63,14 +63,15 @@ struct Pool {
 // Static destructors and functions that exit() calls may send messages, too, after the thread's objects are gone.
 constinit thread_local bool have_ended = false;
 
-/// Host buffers of objects on the thread's stack. A call has two at most. Those of frames that have been left stay
-/// until the thread is above them, or has another object in the same place, so there are as many of them as places.
+/// A host buffer of an object on the thread's stack. A call has two at most. A buffer whose frame an error handler has
+/// left by longjmp is taken back once the thread is above that frame, or has another object in the same place; so there
+/// are no more of them than places.
 struct Watched {
   const void* owner;
   std::byte* data;
   std::size_t capacity;
 };
-/// Few bytes in the static block of thread-local storage.
+/// A pointer and numbers alone, for room in the static block of thread-local storage is scarce.
 struct WatchList {
   Watched* entries;
   std::uint32_t count, room;
@@ -247,7 +248,7 @@ PoolBuffer::~PoolBuffer() {
   if (data_ != nullptr && stop_watching()) give_back();
 }
 
-// A watched buffer that is moved from is gone from there, so both objects are looked at anew.
+// A watched buffer is known by the address of its object, so moving one changes what is watched of both objects.
 
 PoolBuffer::PoolBuffer(PoolBuffer&& other) noexcept {
   if (!other.stop_watching()) other.data_ = nullptr;

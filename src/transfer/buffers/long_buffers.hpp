@@ -15,16 +15,16 @@ struct Buffer {
   std::size_t capacity = 0;
 };
 
-/// One that is kept, or is allocated; no memory if there is none to be had.
+/// A buffer that was kept, or is allocated; its memory is null if there is none to be had.
 Buffer take(const buffer_memory::Place& place, std::size_t bytes) noexcept;
-/// Keeps it, or releases it.
+/// Gives a buffer back: it is kept, or released.
 void give(const buffer_memory::Place& place, const Buffer& buffer) noexcept;
 
 /// Releases all that are kept, of one kind or of any.
 void drop(device::MemoryKind kind) noexcept;
 void drop_all() noexcept;
 
-/// Of that kind.
+/// Bytes of the buffers that are kept, of one kind of memory.
 std::size_t kept_bytes(device::MemoryKind kind) noexcept;
 
 }  // namespace gapless::transfer::long_buffers

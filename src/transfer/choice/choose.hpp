@@ -39,9 +39,10 @@ bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept;
 /// host memory one side's time beside the library's own way, of GPU memory the whole message's.
 double predict_in_node_ns(Scheme scheme, const Buffer& buffer, model::Pair pair) noexcept;
 Scheme choose_in_node(const Buffer& buffer, model::Pair pair) noexcept;
-/// The same by the fabric that the settings ask for.
+/// Is a noncontiguous buffer in host memory offered to the fabric that the settings ask for? As forced, else as
+/// predicted.
 bool choose_fabric(const Buffer& buffer) noexcept;
-/// choose() where the peer cannot be reached by it.
+/// What choose() says where the peer cannot be reached by the fabric.
 Scheme choose_without_fabric(const Buffer& buffer, Side side) noexcept;
 
 /// Is it a scheme that two processes agree on by a header?

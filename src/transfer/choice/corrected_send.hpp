@@ -11,19 +11,19 @@ namespace gapless::transfer {
 
 class CorrectedSend {
  public:
-  /// Of a buffer for which `predicted` was chosen; `peer` tells apart whom it goes to. Takes some ten nanoseconds; a
-  /// thread's first one allocates the thread's table.
+  /// A send of a buffer for which `predicted` was chosen; `peer` tells apart whom it goes to. Takes some ten
+  /// nanoseconds; a thread's first one allocates the thread's table.
   CorrectedSend(const Buffer& buffer, Scheme predicted, std::uint64_t peer) noexcept;
-  /// Of one that goes by that scheme in any case, and is only reported.
+  /// A send that goes by that scheme in any case, and is only reported.
   CorrectedSend(const Buffer& buffer, Scheme scheme) noexcept;
 
   /// Replaces what the report predicts of such messages.
   void expect(double ns) noexcept { expected_ns_ = ns; }
-  /// The one that is to be used.
+  /// The scheme that is to be used.
   Scheme scheme() const noexcept { return scheme_; }
   /// The call has ended well.
   void end() noexcept;
-  /// The same, after that time.
+  /// The call has ended well, and took that time.
   void end(double ns) noexcept;
 
  private:

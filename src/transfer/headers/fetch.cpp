@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "transfer/headers/introductions.hpp"
+#include "transfer/headers/exported/introductions.hpp"
 #include "transfer/rdma/rendezvous/fabric_message.hpp"
 #include "transfer/schemes/slots.hpp"
 

@@ -30,7 +30,7 @@ class Fetch {
   }
 
  private:
-  /// Of all offers but the one that was taken.
+  /// Lets go of all offers of a header but the one that was taken.
   static void release_others(const Header& header, WayKind taken) noexcept;
   Result move(const Header& header, const Decision& decision, const Buffer& into, std::byte* landing,
               Batch& batch) noexcept;

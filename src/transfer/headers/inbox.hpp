@@ -135,11 +135,11 @@ class Inbox {
   bool is_remote() const noexcept { return remote_.rank >= 0; }
   const Speaker& speaker() const noexcept { return is_remote() ? remote_ : head().speaker; }
 
-  // Of those that are not remote.
+  // Preconditions of the following: not remote.
   InboxHead& head() const noexcept { return *reinterpret_cast<InboxHead*>(segment_.data()); }
   std::byte* slot(unsigned index) const noexcept { return segment_.data() + inbox_head_bytes + index * slot_bytes; }
 
-  // Of a peer's.
+  // Used in the inbox of a peer.
 
   /// Where this process has introduced its exported pool; introduction_count where it has not.
   std::atomic<unsigned> introduction{introduction_count};

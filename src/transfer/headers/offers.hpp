@@ -48,7 +48,7 @@ class Offers {
   }
   Result pack_alone() noexcept { return pull_.is_there() ? pull_.await() : direct_.pack_alone(); }
 
-  /// Of what goes direct.
+  /// What a message that goes direct is predicted to take.
   double predicted_ns() const noexcept { return pull_.is_there() ? pull_.predicted_ns() : direct_.predicted_ns(); }
 
   const Header& header() const noexcept { return header_; }
@@ -56,9 +56,9 @@ class Offers {
   /// Is the memory needed beyond the call that sends the header, until one of those three says that it is not?
   bool goes_on() const noexcept { return fabric_ || pull_.is_there() || direct_.ring() != nullptr; }
   bool is_under_way() noexcept;
-  /// ok, or a failure. Precondition: goes_on().
+  /// Waits until the memory is not needed any more: ok, or a failure. Precondition: goes_on().
   Result wait() noexcept;
-  /// The same without waiting for the receiver.
+  /// Like wait(), but what the receiver has not begun to fetch is copied.
   Result complete_alone() noexcept;
 
  private:

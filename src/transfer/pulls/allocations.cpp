@@ -7,7 +7,7 @@
 
 #include "device/device.hpp"
 #include "device/exported_memory.hpp"
-#include "transfer/headers/introductions.hpp"
+#include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
 
 namespace gapless::transfer::pulls {

@@ -3,7 +3,7 @@
 // Mapping takes the driver milliseconds, and memory that is mapped in a peer is not free when the program has freed it.
 // So a peer is told of an allocation once several messages to that peer have come out of it, and of none that the peer
 // would not keep mapped (device::OpenedMemory). It tries beside the messages, as with exported memory
-// (headers/introductions.hpp), and is told what has been freed.
+// (headers/exported/introductions.hpp), and is told what has been freed.
 #pragma once
 
 #include <cstdint>

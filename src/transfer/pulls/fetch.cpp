@@ -9,7 +9,7 @@
 
 #include "fabric/registry.hpp"
 #include "transfer/blocking.hpp"
-#include "transfer/headers/introductions.hpp"
+#include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/pulls/allocations.hpp"
 #include "transfer/report/report.hpp"

@@ -16,7 +16,7 @@
 #include "model/model.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/choice/choose.hpp"
-#include "transfer/headers/introductions.hpp"
+#include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/pulls/allocations.hpp"
 #include "transfer/report/report.hpp"

@@ -19,7 +19,7 @@ bool report_wanted() noexcept;
 
 /// A movement of that many packed bytes, of which the time may be unknown.
 void report_moved(const Buffer& buffer, Side side, Scheme scheme, std::size_t bytes, double ns) noexcept;
-/// The same where the prediction is known to the caller; not finite where nothing was predicted.
+/// A movement of which the caller knows the prediction; that is not finite where nothing was predicted.
 void report_moved(const Buffer& buffer, Side side, Scheme scheme, std::size_t bytes, double ns,
                   double predicted_ns) noexcept;
 /// A blocking call that has sent, and what was predicted of the message; not finite where nothing was.

@@ -54,7 +54,7 @@ std::string summary();
 /// For tests and tools: scheme_count numbers each, in the order of transfer::Scheme.
 extern "C" void gapless_transfer_statistics(std::uint64_t* messages, std::uint64_t* bytes);
 extern "C" std::uint64_t gapless_transfer_analyses();
-/// Those of endpoints that have been freed: four numbers, in the order of transfer::EndpointMessages.
+/// Messages of endpoints that have been freed: four numbers, in the order of transfer::EndpointMessages.
 extern "C" void gapless_endpoint_statistics(std::uint64_t* messages);
 /// Both zero until MPI has ended.
 extern "C" void gapless_transfer_leftovers(std::uint64_t* requests, std::uint64_t* buffers);

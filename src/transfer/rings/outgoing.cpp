@@ -30,7 +30,7 @@ class Outgoing {
   std::mutex mutex;       ///< guards all below; whoever has it drives
   bool is_there = false;  ///< else the place is free
   bool is_started = false;
-  bool is_detached = false;  ///< ends by itself
+  bool is_detached = false;  ///< its owner has let go of it: it is freed when it is over
   bool is_over = false;      ///< the receiver needs the ring no more
   Result result = Result::ok;
 
@@ -42,8 +42,8 @@ class Outgoing {
   pid_t receiver = 0;  ///< its process
   Sections sections;
   layout::LayoutPointer layout;  ///< the program may free its datatype
-  PoolBuffer copy;               ///< of what is not packed yet
-  pack::Job rest{};              ///< the message, to be copied from
+  PoolBuffer copy;               ///< what was not packed yet when the message was copied out
+  pack::Job rest{};              ///< the whole message; copy_out() makes its own job from that
   int device = -1;
   std::uint64_t context = 0;
   Clock::time_point begun, looked_for;
@@ -72,16 +72,17 @@ constexpr std::chrono::milliseconds patience{20}, receivers_look{100};
 constexpr std::chrono::microseconds busy_look{50};
 
 constinit std::atomic<std::uint64_t> copied_out{0};
-/// The thread keeps no buffers, for it does not end with MPI.
+/// Is it the helping thread? That keeps no buffers in its pools, for it does not end with MPI.
 constinit thread_local bool is_helper = false;
 
-/// All of this process, and the thread that helps them.
+/// All outgoing messages of this process, and the thread that helps them.
 class Service {
  public:
   /// False where there is no thread.
   bool start() noexcept;
   /// A free place, locked by the caller; null where there is none.
   Outgoing* take(std::unique_lock<std::mutex>& lock) noexcept;
+  /// A place has been taken: the thread helps from now on.
   void took() noexcept;
   void freed() noexcept { active_.fetch_sub(1, std::memory_order_relaxed); }
   bool are_any() const noexcept { return active_.load(std::memory_order_relaxed) != 0; }
@@ -168,14 +169,15 @@ void Service::work() noexcept {
 
 }  // namespace
 
-// The GPU's work ends within the call, for a ticket is its thread's.
+// Packs what there is room for, and ends what is fetched. The GPU's work is waited for within the call, since a ticket
+// belongs to the thread that got it.
 void Outgoing::drive() noexcept {
   if (is_over) return;
   if (result == Result::ok) pack();
   if (fetched() == sections.total() || !is_receiver_there()) end();
 }
 
-/// As long as the ring has room.
+/// Packs sections as long as the ring has room.
 void Outgoing::pack() noexcept {
   if (!device::runtime()->has_context(context)) return fail(Result::device_failed);
   for (;;) {
@@ -187,7 +189,7 @@ void Outgoing::pack() noexcept {
   }
 }
 
-/// The receiver is told, and takes the ring as the sender's then.
+/// Tells the receiver that no more sections come.
 void Outgoing::fail(Result how) noexcept {
   sections.end_all();
   words->packed.store(RingWords::has_failed, std::memory_order_release);
@@ -203,7 +205,8 @@ bool Outgoing::is_receiver_there() noexcept {
   return false;
 }
 
-/// Precondition: no section is under way.
+/// Packs what is left of the message into memory of gapless's own, from which the later sections come. False where
+/// there is no memory. Precondition: no section is under way.
 bool Outgoing::copy_out() noexcept try {
   const layout::Offset from = sections.next_byte();
   if (from >= rest.end) return true;
@@ -308,7 +311,7 @@ Result complete_alone(Outgoing& outgoing) noexcept {
       const std::lock_guard lock(outgoing.mutex);
       outgoing.drive();
       if (!outgoing.needs_memory()) return outgoing.result;
-      // What its receiver has begun to fetch comes to its end without an MPI call of either.
+      // A receiver that has begun to fetch goes on until it has all, whatever MPI call either process is in.
       if (outgoing.fetched() == 0 && outgoing.copy_out()) return Result::ok;
     }
     ::sched_yield();

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "transfer/headers/exported_pool.hpp"
+#include "transfer/headers/exported/exported_pool.hpp"
 #include "transfer/headers/inbox.hpp"
 #include "transfer/message.hpp"
 #include "transfer/rings/sections.hpp"
@@ -32,25 +32,25 @@ using OwnedOutgoing = std::unique_ptr<Outgoing, EndOutgoing>;
 /// packed yet. Null if there is none now. Precondition: pool.is_there() for the buffer's GPU.
 OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool,
                     std::size_t section_bytes) noexcept;
-/// What its receiver is told, and where the ring is.
+/// The ring as its receiver is told of it, and the segments that it lies in.
 const Ring& ring_of(const Outgoing& outgoing) noexcept;
 headers::SegmentRun run_of(const Outgoing& outgoing) noexcept;
-/// Packs what the ring has room for, from now on.
+/// From now on the message is packed as far as the ring has room.
 void start(Outgoing& outgoing) noexcept;
 /// Its header is not sent: nobody fetches it.
 void withdraw(OwnedOutgoing& outgoing) noexcept;
 
-/// Goes on, without waiting for the receiver. ok, or a failure, once the bytes are not needed any more; where nobody
-/// has fetched any for long, they are copied out.
+/// Packs what the ring has room for, without waiting for the receiver. `under_way` while the program's memory is
+/// needed, then ok or a failure. A message that nobody has begun to fetch for a while is copied out.
 Result poll(Outgoing& outgoing) noexcept;
-/// The same until they are not needed.
+/// The same, until the program's memory is not needed any more.
 Result wait(Outgoing& outgoing) noexcept;
-/// Has them not needed any more at once, where nobody has fetched any.
+/// The same for a caller that must not wait for a receiver who has not begun to fetch: copies the message out at once.
 Result complete_alone(Outgoing& outgoing) noexcept;
 
-/// Goes on with all of this process. Costs a load where there is none.
+/// Packs for all outgoing messages of this process. Costs a load where there is none.
 void drive_all() noexcept;
-/// Waits for what is copied out, while its receivers may still fetch it: `has_ended(rank)` says who cannot.
+/// Waits until all messages are fetched. `has_ended(rank)` says which receivers cannot fetch any more.
 void drain(bool (*has_ended)(int rank)) noexcept;
 
 }  // namespace gapless::transfer::rings

@@ -6,7 +6,7 @@
 #include "model/gpu.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/choice/choose.hpp"
-#include "transfer/headers/introductions.hpp"
+#include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/report/statistics.hpp"
 #include "transfer/rings/incoming.hpp"

@@ -8,7 +8,7 @@
 
 #include "device/opened_memory.hpp"
 #include "model/measured.hpp"
-#include "transfer/headers/exported_pool.hpp"
+#include "transfer/headers/exported/exported_pool.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
 #include "transfer/operation.hpp"

@@ -60,7 +60,7 @@ class SlotsOffer {
 /// for a sender that is still packing; peer_failed if that has ended.
 Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, const Buffer& into,
                         std::size_t bytes) noexcept;
-/// The same into contiguous memory. `bytes` may be 0: frees the slots.
+/// Fetches into contiguous memory. `bytes` may be 0, which only frees the slots.
 Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, std::byte* into,
                         std::size_t bytes) noexcept;
 

@@ -17,6 +17,10 @@ import subprocess
 import sys
 import tarfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "support"))
+
+from oversubscribed import ENVIRONMENT  # noqa: E402  (found through the line above)
+
 VERSION = "4.1.2"
 TIME_LIMIT = 400
 
@@ -33,15 +37,6 @@ def left_out(mpi: str, ranks: int) -> list[str]:
 def included(mpi: str, ranks: int) -> list[str]:
     """Modules that both runs are limited to, if any are named."""
     return AT_ONE_RANK[mpi] if ranks == 1 else []
-
-
-ENVIRONMENT = {
-    "MPIR_CVAR_POLLS_BEFORE_YIELD": "10",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
 
 
 def test_directory(cache: pathlib.Path, python: pathlib.Path) -> pathlib.Path:

@@ -27,7 +27,7 @@ thread_local int depth = 0;
 #define GAPLESS_FORWARD_intercepted GAPLESS_FORWARD
 #define GAPLESS_FORWARD_guarded GAPLESS_FORWARD
 #define GAPLESS_FORWARD_waiting GAPLESS_FORWARD
-#define GAPLESS_FORWARD_refused(name)
+#define GAPLESS_FORWARD_endpoints(name)
 #define GAPLESS_FORWARD_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_FORWARD_##mark(name)
 #include "mpi/table/functions.def"
@@ -43,7 +43,7 @@ struct Row {
 #define GAPLESS_ROW_intercepted(name) {#name, "PMPI_" #name, &forward_##name, &native_##name, &count_##name},
 #define GAPLESS_ROW_guarded GAPLESS_ROW_intercepted
 #define GAPLESS_ROW_waiting GAPLESS_ROW_intercepted
-#define GAPLESS_ROW_refused(name)
+#define GAPLESS_ROW_endpoints(name)
 #define GAPLESS_ROW_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_ROW_##mark(name)
 const Row rows[] = {

@@ -8,7 +8,7 @@
 
 #include "base/per_thread.hpp"
 #include "model/model.hpp"
-#include "mpi/calls/packed_type.hpp"
+#include "mpi/calls/sides/packed_type.hpp"
 #include "mpi/calls/staged/staged_memory.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"

@@ -11,10 +11,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "mpi/calls/staged/files/file_pieces.hpp"
-#include "mpi/calls/staged/files/file_view.hpp"
-#include "mpi/calls/staged/files/split_access.hpp"
-#include "mpi/calls/staged/one_sided.hpp"
+#include "mpi/calls/files/file_pieces.hpp"
+#include "mpi/calls/files/file_view.hpp"
+#include "mpi/calls/files/split_access.hpp"
+#include "mpi/calls/one_sided/one_sided.hpp"
 #include "mpi/calls/staged/staged_memory.hpp"
 #include "mpi/calls/staged/staged_request.hpp"
 #include "mpi/table/rows.hpp"

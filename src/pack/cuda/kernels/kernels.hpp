@@ -16,11 +16,11 @@ namespace gapless::pack::gpu {
 /// anything.
 cudaError_t launch(const Launch& work, const Queue& queue, const Completion& completion = {}) noexcept;
 
-/// The same for a batch in parameters, and for one of so many tiles in a table; each is always one kernel.
+/// Issues a batch that travels in parameters, or one of so many tiles that travels in a table. Always one kernel.
 cudaError_t launch(const BatchPart& part, const Queue& queue, const Completion& completion) noexcept;
 cudaError_t launch(const BatchTable& batch, std::uint32_t tiles, const Queue& queue) noexcept;
 
-/// The same for a pair job.
+/// Issues a pair job, or a batch of them.
 cudaError_t launch(const PairLaunch& work, const Queue& queue, const Completion& completion = {}) noexcept;
 cudaError_t launch(const PairBatch& batch, const Queue& queue, const Completion& completion = {}) noexcept;
 

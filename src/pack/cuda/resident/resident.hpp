@@ -68,7 +68,7 @@ enum class ResidentResult : std::uint8_t { done, unavailable };
 /// The resident kernel of one context. Forgotten, not destroyed: its end calls no CUDA function.
 class Resident;
 
-/// That of the current context, of `device`. Throws std::bad_alloc.
+/// The resident kernel of the current context, which is one of `device`. Throws std::bad_alloc.
 std::shared_ptr<Resident> make_resident(int device);
 
 /// Runs the nest of so many bytes in the current context, whose resident kernel is given, and waits for it.

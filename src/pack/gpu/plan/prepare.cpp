@@ -21,7 +21,7 @@ struct Request {
   const Shape& shape;
   const Descriptor* descriptor;
   std::uintptr_t memory;  ///< address of layout offset 0
-  std::uintptr_t packed;  ///< address packed byte 0 has or would have
+  std::uintptr_t packed;  ///< address of packed byte 0, also where the job begins behind it
   std::uint64_t begin, end;
   bool unpack;
 
@@ -91,7 +91,7 @@ void note_transposition(const Request& request, Numbers& numbers) {
     if (magnitude(shape.modes[i].stride) < magnitude(shape.modes[across].stride)) across = i;
     elements *= shape.modes[i].count;
   }
-  // Planes between the two modes are visited whole, which wastes most of a visit to a part.
+  // A regime of two orders visits whole planes of the two modes, so a job of a part of them would waste most visits.
   const bool is_whole_job = numbers.bytes == elements * shape.length;
   if (across == 0 || (across > 1 && !is_whole_job)) return;
   numbers.across_mode = across;
@@ -156,17 +156,17 @@ Tree tree_of(const Request& request, int shift) {
           shift};
 }
 
-/// How many words a thread should have in flight: 1 or `most`, with which there would be at least `few` tiles.
+/// How many words a thread should have in flight: `most` if at least `few` tiles are left then, else 1.
 int spread_words(std::uint64_t words, int most, std::uint64_t few) {
   return words < few * static_cast<std::uint64_t>(most * threads_per_block) ? 1 : most;
 }
 
-/// Does the job read rows that lie in lines of their own?
+/// Does the job read rows so far apart that no two of them share a line of memory?
 bool reads_own_lines(const Request& request) {
   return !request.unpack && request.shape.mean_distance >= tuning.line_bytes;
 }
 
-/// Of a row's words, those that lie in one line of memory, on average.
+/// How many words of a row lie in one line of memory, on average.
 Offset words_in_line(const Shape& shape, int shift) {
   const Offset lines_in_row = (shape.length + tuning.line_bytes - 1) / tuning.line_bytes * tuning.line_bytes;
   const Offset spanned = std::max(shape.length, std::min(shape.mean_distance, lines_in_row));
@@ -177,7 +177,7 @@ Offset words_in_line(const Shape& shape, int shift) {
 /// multiprocessor: fewer do not fill it, more get in each other's way.
 int words_in_flight(const Shape& shape, const Range& range, int shift) {
   const Offset words_per_line = words_in_line(shape, shift);
-  // A table's entry has to be read before the word, so that more must be in flight.
+  // A word has to wait until its entry in the table is read: twice as many are in flight.
   const Offset wanted = shape.table_mode >= 0 ? words_per_line * 2 : words_per_line;
   const int fitting = wanted < tuning.two_words_in_flight_from ? 1 : wanted < tuning.four_words_in_flight_from ? 2 : 4;
   int words = std::min(fitting, most_words_per_thread(std::size_t{1} << shift, shape.table_mode >= 0));
@@ -185,8 +185,8 @@ int words_in_flight(const Shape& shape, const Range& range, int shift) {
   return words;
 }
 
-/// Reading rows that lie in lines of their own, a load of a whole warp should touch 8 lines: narrower words then make
-/// up for what threads cannot be had fewer of.
+/// A warp's load that reads rows in lines of their own should touch 8 lines. Wide words make it touch more, for the
+/// number of its threads is fixed; so words are made narrower.
 int nest_word_shift(const Request& request) {
   const Shape& shape = request.shape;
   int shift = request.word_shift();
@@ -195,8 +195,8 @@ int nest_word_shift(const Request& request) {
   return shift;
 }
 
-/// Reading rows of few words, each in lines of its own, is faster by a twentieth to a seventh if lines near each other
-/// are read at a time: blocks are scheduled anywhere, the tiles of a block together.
+/// Rows of few words, each in lines of its own, are read faster by a twentieth to a seventh if neighbouring lines are
+/// read at a time. Blocks run in any order and the tiles of one block together: so a block gets several tiles.
 int tiles_in_block(const Request& request, std::uint64_t tiles, int shift) {
   const Shape& shape = request.shape;
   const Offset words = shape.length >> shift;
@@ -303,7 +303,7 @@ void cut(TransposeWork& work, std::uint32_t side) {
   work.across_tiles = make_divider((work.across + side - 1) / side);
 }
 
-/// Fills in what the regimes for two orders share.
+/// Fills in what the transpose and interleaved regimes share.
 void put_planes(const Request& request, const Numbers& numbers, Planes& work) {
   work.range = range_of(request, numbers.word_shift);
   work.range.memory = request.origin();
@@ -372,7 +372,7 @@ Launch segments_work_of(const Request& request, const RunTable& runs) {
   work.tiles_per_list = make_divider(static_cast<std::uint32_t>(tiles.per_list));
   work.first_tile = static_cast<std::uint32_t>(tiles.first);
   work.tile_count = static_cast<std::uint32_t>(tiles.last - tiles.first + 1);
-  // Single words far apart do not repay fetching their sectors twice.
+  // Fetching ahead reads each sector twice, which single words far apart do not repay.
   work.is_prefetched =
       request.unpack && (shape.mean_run > sector_bytes || shape.mean_distance < far_apart * shape.mean_run);
   work.repetitions.word_shift = 0;

@@ -43,7 +43,7 @@ using Delays = std::array<std::int64_t, engine_count>;
 /// The engine that is expected to be done first. `forced` is taken if it can do it.
 Engine choose_engine(const Movement& movement, const Delays& delays, std::optional<Engine> forced = {}) noexcept;
 
-/// The same where nobody waits: kernel or copies.
+/// The engine for a movement that nobody waits for: kernel or copies.
 Engine choose_issued_engine(const Movement& movement, std::optional<Engine> forced = {}) noexcept;
 
 /// kernel, ahead or dma; nothing for other words.

@@ -74,7 +74,7 @@ struct Kernels {
   /// For i in [first, last): run i, ends[i] - ends[i - 1] bytes long, from memory + offsets[i] to the next packed
   /// bytes.
   void (*gather_runs)(List offsets, List ends, Offset first, Offset last, const char* memory, char* packed);
-  /// The same the other way.
+  /// The other way round: from the next packed bytes to memory + offsets[i].
   void (*scatter_runs)(List offsets, List ends, Offset first, Offset last, char* memory, const char* packed);
 
   /// Entries [first, last), of which the first is in run `run`. Up to expansion_slack entries more are written.

@@ -6,9 +6,14 @@ import os
 import signal
 import struct
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))
+
+from oversubscribed import ENVIRONMENT  # noqa: E402  (found through the line above)
 
 # The layout of job.hpp.
 FIELDS = ("state", "case", "stage", "checks", "detail", "packed", "under_gapless", "process")
@@ -20,14 +25,6 @@ STARTING, RUNNING, DONE, SIGNAL, HEAP_DAMAGED, LEFT_EARLY = range(6)
 SECONDS_TO_START = 120
 SECONDS_WITHOUT_PROGRESS = 30
 
-# More ranks than cores: waiting ranks must give way. Everything else is as the libraries have it by themselves.
-ENVIRONMENT = {
-    "MPIR_CVAR_POLLS_BEFORE_YIELD": "10",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
 # Without copies from process to process, messages go in pieces through shared memory.
 IN_PIECES = {"MPIR_CVAR_CH4_CMA_ENABLE": "0", "OMPI_MCA_smsc": "^cma,knem,xpmem"}
 

@@ -1,4 +1,4 @@
-#include "mpi/calls/staged/files/split_access.hpp"
+#include "mpi/calls/files/split_access.hpp"
 
 #include <atomic>
 #include <cstddef>

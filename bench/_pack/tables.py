@@ -1,6 +1,6 @@
 """Prints the rows of the GPU packing benchmark, a table for each question."""
 
-from _pack_rows import COPY, HAND, label, of_table, size
+from _pack.rows import COPY, HAND, label, of_table, size
 
 TITLES = {
     "ceilings": "What the machine can do at best",

@@ -1,4 +1,4 @@
-#include "transfer/headers/exported_pool.hpp"
+#include "transfer/headers/exported/exported_pool.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "mpi/requests/partitions.hpp"
+#include "mpi/requests/partitioned/partitions.hpp"
 
 #include <new>
 

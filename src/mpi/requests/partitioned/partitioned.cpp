@@ -6,7 +6,7 @@
 #include "mpi/calls/message_call.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/outstanding.hpp"
-#include "mpi/requests/partitions.hpp"
+#include "mpi/requests/partitioned/partitions.hpp"
 #include "mpi/table/entry_points.hpp"
 
 #if GAPLESS_DECLARED_Psend_init

@@ -1,4 +1,4 @@
-#include "mpi/calls/received_status.hpp"
+#include "mpi/calls/sides/received_status.hpp"
 
 #include "mpi/table/native.hpp"
 

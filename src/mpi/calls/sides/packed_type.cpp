@@ -1,5 +1,5 @@
 // Datatypes for packed bytes that no count of MPI_PACKED names: split ones, and more bytes than an int counts.
-#include "mpi/calls/packed_type.hpp"
+#include "mpi/calls/sides/packed_type.hpp"
 
 #include "model/model.hpp"
 #include "mpi/lifetime/runtime.hpp"

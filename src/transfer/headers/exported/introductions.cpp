@@ -1,4 +1,4 @@
-#include "transfer/headers/introductions.hpp"
+#include "transfer/headers/exported/introductions.hpp"
 
 #include <atomic>
 #include <mutex>

@@ -2,7 +2,7 @@
 
 import re
 
-from _pack_rows import HAND, LAUNCH, of_table, size
+from _pack.rows import HAND, LAUNCH, of_table, size
 from _plots import pyplot
 
 RESIDENT = {

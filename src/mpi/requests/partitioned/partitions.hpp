@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "mpi/calls/packed_type.hpp"
+#include "mpi/calls/sides/packed_type.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "transfer/buffers/buffers.hpp"
 

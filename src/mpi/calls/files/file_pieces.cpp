@@ -1,9 +1,9 @@
-#include "mpi/calls/staged/files/file_pieces.hpp"
+#include "mpi/calls/files/file_pieces.hpp"
 
 #include <algorithm>
 #include <limits>
 
-#include "mpi/calls/staged/files/file_view.hpp"
+#include "mpi/calls/files/file_view.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"

@@ -5,7 +5,7 @@ reads, stores of parts of a sector), the kernel written by hand for that one lay
 within 5 % of it is enough, and the figure says how many rows held only so.
 """
 
-from _pack_rows import COPY, HAND, LAUNCH, label, of_table, size
+from _pack.rows import COPY, HAND, LAUNCH, label, of_table, size
 
 MEBIBYTE = 1 << 20
 

@@ -1,4 +1,4 @@
-#include "mpi/calls/staged/files/file_view.hpp"
+#include "mpi/calls/files/file_view.hpp"
 
 #include <string_view>
 

@@ -1,4 +1,4 @@
-#include "mpi/calls/staged/one_sided.hpp"
+#include "mpi/calls/one_sided/one_sided.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -1,0 +1,19 @@
+"""`gapless variables`: what each environment variable does, from the table that docs/environment.md is made from."""
+
+import textwrap
+
+from gapless.environment import VARIABLES, Variable
+from gapless.errors import UserError
+
+
+def variables(arguments) -> int:
+    chosen = [v for v in VARIABLES if arguments.name in (None, v.name)]
+    if not chosen:
+        raise UserError(f"there is no variable {arguments.name}; there are: {', '.join(v.name for v in VARIABLES)}", 2)
+    print("\n\n".join(map(described, chosen)))
+    return 0
+
+
+def described(variable: Variable) -> str:
+    heading = f"{variable.name}={variable.values.replace(', ', '|')}  (default: {variable.default})"
+    return heading + "\n" + textwrap.fill(variable.meaning, 100, initial_indent="    ", subsequent_indent="    ")

@@ -1,0 +1,69 @@
+// Bytes received for a datatype that gapless does not understand. A header may land in such a receive, so it lands in
+// memory of gapless, and the library unpacks what has arrived.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <limits>
+#include <memory>
+
+#include "device/location.hpp"
+#include "layout/datatype/datatype.hpp"
+#include "mpi/calls/by_library.hpp"
+#include "mpi/calls/user_buffer.hpp"
+#include "mpi/table/native.hpp"
+#include "transfer/buffers/buffers.hpp"
+#include "transfer/headers/header.hpp"
+
+namespace gapless::mpi {
+
+class OpaqueBytes {
+ public:
+  /// Takes part in the receive of that many elements, if it has room for a header. Count is int or MPI_Count.
+  template <class Count>
+  void begin(Count count, MPI_Datatype datatype) noexcept {
+    MPI_Count size = 0, all = 0;
+    native.Type_size_x(datatype, &size);
+    const bool is_too_long = __builtin_mul_overflow(size, static_cast<MPI_Count>(count), &all) ||
+                             all > static_cast<MPI_Count>(std::numeric_limits<Count>::max());
+    if (!is_too_long && all >= static_cast<MPI_Count>(transfer::headers::Header::size))
+      size_ = static_cast<std::size_t>(all);
+  }
+  explicit operator bool() const noexcept { return size_ != 0; }
+  std::size_t size() const noexcept { return size_; }
+  std::byte* data() noexcept { return memory_.data(); }
+
+  /// Makes room for the bytes, and has `user` describe that as a buffer of bytes. False where there is no memory.
+  bool reserve(UserBuffer& user) noexcept {
+    try {
+      memory_ = transfer::PoolBuffer(device::MemoryKind::host, -1, size_);
+      if (!memory_) return false;
+      const auto size = static_cast<layout::Offset>(size_);
+      auto described = std::make_shared<transfer::Described>();
+      described->layout = layout::named(size, size).layout;
+      described->facts = layout::facts_of(*described->layout);
+      described->extent = size;
+      described->contiguous_repeats = true;
+      user.description = std::move(described);
+      user.buffer = {user.description.get(), 1, memory_.data(), {}};
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  /// So many bytes are there, to be unpacked.
+  void have_arrived(std::size_t bytes) noexcept { arrived_ = bytes; }
+  /// Has the library unpack them.
+  void unpack(void* memory, MPI_Datatype datatype) noexcept {
+    if (arrived_ != 0) static_cast<void>(by_library::unpack(memory_.data(), arrived_, memory, datatype));
+    arrived_ = 0;
+  }
+
+ private:
+  transfer::PoolBuffer memory_;
+  std::size_t size_ = 0;
+  std::size_t arrived_ = 0;
+};
+
+}  // namespace gapless::mpi

@@ -1,0 +1,394 @@
+// The side of a point-to-point call that receives: what comes is unpacked from packed bytes, or is a header, and then
+// fetched. A header may land in packed bytes, in the program's own memory, or in memory of its own.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "mpi/calls/sides/opaque_bytes.hpp"
+#include "mpi/calls/sides/received_status.hpp"
+#include "mpi/calls/sides/scattered.hpp"
+#include "mpi/calls/sides/side.hpp"
+#include "mpi/headers/matched.hpp"
+#include "mpi/headers/speaking.hpp"
+#include "mpi/lifetime/runtime.hpp"
+#include "transfer/choice/choose.hpp"
+#include "transfer/headers/attention.hpp"
+#include "transfer/headers/exported/introductions.hpp"
+#include "transfer/headers/fetch.hpp"
+#include "transfer/headers/lost_slots.hpp"
+#include "transfer/packing.hpp"
+
+namespace gapless::mpi {
+
+/// The code for a message that is too long where the error handler must not be called again: the library has called it
+/// already, and MPICH returns MPI_SUCCESS once the handler has returned.
+inline constexpr int raised_already = MPI_ERR_TRUNCATE;
+
+/// When does a receive look whether a header has come? `once_called` is for receives that may be the library's alone
+/// until a peer has called for this process's attention (transfer/headers/attention.hpp).
+enum class Looks : std::uint8_t { always, once_called };
+
+template <class Count>
+class Receiving : public Side<Count> {
+  using Base = Side<Count>;
+  using Base::described_size, Base::user_, Base::owner_, Base::message_, Base::packed_type_;
+  using Base::memory_, Base::count_, Base::datatype_;
+
+ public:
+  using Base::packs;
+
+  /// `idle` when the peer is MPI_PROC_NULL: nothing is unpacked.
+  Receiving(const void* memory, Count count, MPI_Datatype datatype, bool idle, Looks looks = Looks::always) noexcept
+      : Base(memory, count, datatype) {
+    if (headers::are_looked_for()) {
+      looks_ = looks == Looks::always || idle || !unattended_.begin();
+      if (looks_) transfer::headers::answer_calls();
+    }
+    // A header may land in the memory of a receive that looks, so its datatype has to be known.
+    if (!idle) this->look_at_arguments(looks_ ? Analysis::now : Analysis::when_it_pays);
+    if (owner_ == Owner::ours) message_.emplace(user_.buffer, side);
+    if (message_ && message_->scheme() == transfer::Scheme::native) {
+      message_.reset();
+      if (is_lost_in_pieces() || (takes_header_of(user_.buffer) && !look_at_scattered())) unpack_from_packed();
+    }
+    if (looks_) {
+      look_at_contiguous();
+      if (user_.opaque && !user_.is_gpu_memory() && count_ > 0) opaque_.begin(count_, datatype_);
+    }
+    if (packs() || is_too_short_for_header()) unattended_.end();
+  }
+
+  /// Is it a receive into a datatype that gapless does not understand, which may take a header? The message is then
+  /// received as bytes, and the library unpacks them.
+  bool is_opaque() const noexcept { return static_cast<bool>(opaque_); }
+  /// Is there more to do than the library's call? Also for a contiguous receive that may take a header.
+  bool takes_part() const noexcept {
+    return packs() || landing_ != nullptr || scattered_ || matched_.has_value() || is_opaque() || unattended_;
+  }
+
+  /// Leaves a message that gets a request to the library where unpacking gains less than the request costs. To be
+  /// called before prepare().
+  void weigh_request() noexcept {
+    if (!message_ || message_->scheme() != transfer::Scheme::packed || is_lost_in_pieces()) return;
+    if (!transfer::is_worth_a_request(user_.buffer) && (may_go_unattended() || look_at_scattered())) message_.reset();
+  }
+
+  /// A probe has matched the message, and perhaps put it back as a message to this process.
+  void has_been_matched(const headers::Matched& matched) noexcept {
+    matched_.reset();
+    if (!matched.was_put_back) return;
+    matched_ = matched;
+    if (room() < header_bytes) scratch_.emplace();
+  }
+  /// A persistent receive starts again.
+  void forget_match() noexcept {
+    matched_.reset();
+    scratch_.reset();
+  }
+  const headers::Matched* matched() const noexcept { return matched_ ? &*matched_ : nullptr; }
+
+  /// False if the call must fail, with the error code in `code`.
+  bool prepare(const char* function, int& code) noexcept { return prepare_by(start_and_wait, function, code); }
+  /// The same of a persistent receive.
+  bool reserve(const char* function, int& code) noexcept { return prepare_by(reserve_memory, function, code); }
+
+  void* memory() noexcept {
+    if (scratch_) return scratch_->data();
+    return is_opaque() ? opaque_.data() : Base::memory();
+  }
+  Count count() const noexcept {
+    if (scratch_) return static_cast<Count>(header_bytes);
+    return is_opaque() ? static_cast<Count>(opaque_.size()) : Base::count();
+  }
+  MPI_Datatype datatype() const noexcept { return scratch_ || is_opaque() ? MPI_BYTE : Base::datatype(); }
+
+  /// Does unpacking into host memory take longer than asking the library once more what has arrived?
+  bool takes_long_to_unpack() const noexcept {
+    constexpr std::size_t some_microseconds = 4096;  // bytes
+    return takes_part() && !user_.is_gpu_memory() && room() >= some_microseconds;
+  }
+  /// Has the message come by header? Then the status is not what the library says.
+  bool has_fetched() const noexcept { return has_fetched_ || matched_.has_value(); }
+
+  /// For calls of which the library does not tell how much they have received. Host memory is left to the library. GPU
+  /// memory is packed before the receive, so that unpack_whole() leaves what does not arrive as it was. To be called
+  /// before prepare() and after it.
+  void expect_no_status() noexcept {
+    // Without the length that arrived, a header among scattered bytes could not be told from a message.
+    may_scatter_ = false;
+    if (scattered_) unpack_from_packed();
+    scattered_.end();
+    if (!user_.is_gpu_memory() && !headers::are_looked_for()) message_.reset();
+  }
+  int fill(const char* function) noexcept {
+    if (is_opaque()) return by_library::pack(memory_, count_, datatype_, opaque_.data());
+    const transfer::Result result = transfer::pack(user_.buffer, memory(), message_->packed_location());
+    return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
+  }
+  int unpack_whole(const char* function) noexcept {
+    opaque_.have_arrived(opaque_.size());
+    if (takes_header_of(user_.buffer)) {
+      if (packs()) packed_type_->join(memory(), message_->packed_size() == header_bytes ? header_bytes : 0);
+      if (transfer::headers::is_header(landing(), header_bytes)) return fetch_unseen(function);
+    }
+    if (!packs()) {
+      has_unpacked();
+      return MPI_SUCCESS;
+    }
+    const transfer::Result result = message_->wait(message_->finish(message_->packed_size()));
+    return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
+  }
+
+  /// The library has received: puts the unpacking into the batch, and has the status tell of no more bytes than are
+  /// unpacked. MPI_SUCCESS, or the error that is to be raised.
+  int unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept {
+    if (!status.is_set() || status.source() == MPI_PROC_NULL) return MPI_SUCCESS;
+    if (matched_) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
+    const std::size_t received = status.bytes();
+    has_fetched_ = false;
+    if (user_.is_gpu_memory() && headers::are_looked_for())
+      transfer::headers::answer_introductions(user_.buffer.location.device);
+    if (scratch_) return refuse(status);
+    if (scattered_ && received == header_bytes) return unpack_scattered(batch, status);
+    if (!packs() && landing_ == nullptr) return MPI_SUCCESS;
+    if (received > room()) return raised_already;
+    if (is_opaque()) opaque_.have_arrived(received);
+    if (packs()) packed_type_->join(memory(), received);
+    if (transfer::headers::is_header(landing(), received)) return fetch(batch, status);
+    if (!packs() && !lands_as_bytes_) return MPI_SUCCESS;
+    const std::size_t whole = bytes_to_unpack(received);
+    if (packs()) message_->finish_in(batch, whole);
+    if (whole == received || runtime::is_alone()) return MPI_SUCCESS;
+    status.set_bytes(whole);
+    return MPI_ERR_TYPE;
+  }
+
+  /// The batch has run: gives back what a header has offered, and has the library unpack what came as bytes.
+  void has_unpacked() noexcept {
+    if (fetch_) fetch_->end();
+    fetch_.reset();
+    if (scattered_) message_.reset();
+    opaque_.unpack(memory_, datatype_);
+  }
+
+  /// The end of a receive that the library answered with `code`. `raise` raises an error of ours.
+  template <class Raise>
+  int finish_call(ReceivedStatus& status, int code, const char* function, Raise raise) noexcept {
+    if (code != MPI_SUCCESS) {
+      if (matched_ && status.is_set()) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
+      status.deliver();
+      // A message that was put back failed on a communicator of gapless, whose handler is not the program's.
+      return matched_ ? raise(code) : code;
+    }
+    transfer::Batch batch;
+    code = unpack_in(batch, status);
+    const transfer::Result result = batch.run();
+    has_unpacked();
+    if (transfer::headers::may_be_lost()) [[unlikely]]
+      headers::take_back_lost_slots();
+    if (result != transfer::Result::ok) code = gpu_failure(function, result);
+    status.deliver();
+    return code == MPI_SUCCESS || code == raised_already ? code : raise(code);
+  }
+
+ private:
+  static constexpr transfer::Side side = transfer::Side::receiver;
+  static constexpr std::size_t header_bytes = transfer::headers::Header::size;
+
+  void unpack_from_packed() noexcept { message_.emplace(user_.buffer, side, transfer::Scheme::packed); }
+
+  /// Bytes that fit.
+  std::size_t room() const noexcept { return user_.is_described() ? described_size() : opaque_.size(); }
+  /// Where a header would be.
+  void* landing() noexcept {
+    if (scratch_) return scratch_->data();
+    return packs() ? message_->packed_data() : landing_;
+  }
+
+  bool takes_header_of(const transfer::Buffer& buffer) const noexcept {
+    return looks_ && buffer.type != nullptr && static_cast<std::size_t>(buffer.size()) >= header_bytes;
+  }
+  bool is_too_short_for_header() const noexcept { return user_.is_described() && described_size() < header_bytes; }
+  /// May the library have the memory itself, so that nobody looks at what comes? The receive is counted then.
+  bool may_go_unattended() noexcept {
+    if (!headers::are_looked_for() || is_too_short_for_header()) return true;
+    return !looks_ && unattended_.begin();
+  }
+  /// May the library lose parts of what it receives into that memory by itself?
+  bool is_lost_in_pieces() const noexcept {
+    return user_.is_described() && user_.buffer.type->is_lost_in_pieces && is_long_enough_to_be_cut(room()) &&
+           !transfer::is_forced(transfer::Scheme::native);
+  }
+
+  /// Is a header whole elements of the datatype, so that the library receives it as such?
+  static bool takes_header_as_elements(const transfer::Described& type) noexcept {
+    constexpr auto length = static_cast<layout::Offset>(header_bytes);
+    return !type.has_long_doubles && type.elements != nullptr && type.elements->whole(length) == length;
+  }
+  /// A contiguous receive that may take a header lands in the program's memory either way. The library gets the
+  /// program's datatype if a header is whole elements of it, for then the library finds the program's mistakes; else
+  /// the library gets bytes.
+  void look_at_contiguous() noexcept {
+    if (packs() || owner_ != Owner::library || !takes_header_of(user_.buffer) || !is_contiguous(user_.buffer)) return;
+    if (!user_.buffer.location.is_cpu_addressable()) return;
+    const transfer::Described& type = *user_.buffer.type;
+    landing_ = static_cast<std::byte*>(const_cast<void*>(address_of(user_.buffer.memory, type.layout->base)));
+    if (takes_header_as_elements(type)) return;
+    if (room() > static_cast<std::size_t>(std::numeric_limits<Count>::max())) return;
+    lands_as_bytes_ = true;
+    memory_ = landing_;
+    count_ = static_cast<Count>(room());
+    datatype_ = MPI_BYTE;
+  }
+
+  /// May the library scatter what comes into the program's blocks, so that a header would be gathered from there? To
+  /// the library a header is whole elements of the datatype; the message that is fetched overwrites them.
+  bool look_at_scattered() noexcept {
+    const transfer::Described& type = *user_.buffer.type;
+    const bool is_understood = owner_ == Owner::ours && user_.buffer.location.is_cpu_addressable();
+    if (!may_scatter_ || !is_understood || !takes_header_of(user_.buffer) || !takes_header_as_elements(type))
+      return false;
+    return scattered_.begin(address_of(user_.buffer.memory, type.facts.true_lower_bound));
+  }
+  /// As many bytes as a header has have come: is it one?
+  int unpack_scattered(transfer::Batch& batch, ReceivedStatus& status) noexcept {
+    int code = MPI_ERR_NO_MEM;
+    if (transfer::gather(user_.buffer, scratch_.emplace()) == transfer::Result::ok)
+      code = transfer::headers::is_header(landing(), header_bytes) ? fetch(batch, status) : int{MPI_SUCCESS};
+    scratch_.reset();
+    return code;
+  }
+
+  /// A header has landed: fetches what it offers. MPI_SUCCESS, or the error that is to be raised.
+  int fetch(transfer::Batch& batch, ReceivedStatus& status) noexcept {
+    has_fetched_ = true;
+    const transfer::headers::Header header = take_header();
+    const std::size_t whole = header.bytes() <= room() ? bytes_to_unpack(header.bytes()) : 0;
+    const transfer::headers::Decision decision = decide(header, whole);
+    const int code = fetch(batch, header, decision);
+    status.set_bytes(decision.outcome == transfer::headers::Outcome::truncated ? room() : decision.bytes);
+    if (is_opaque()) opaque_.have_arrived(code == MPI_SUCCESS ? decision.bytes : 0);
+    return code;
+  }
+  /// The same where the library does not tell how much has arrived.
+  int fetch_unseen(const char* function) noexcept {
+    const transfer::headers::Header header = take_header();
+    transfer::Batch batch;
+    const int code = fetch(batch, header, decide(header, header.bytes()));
+    if (is_opaque()) opaque_.have_arrived(code == MPI_SUCCESS ? header.bytes() : 0);
+    const transfer::Result unpacked = batch.run();
+    has_unpacked();
+    return code == MPI_SUCCESS && unpacked != transfer::Result::ok ? gpu_failure(function, unpacked) : code;
+  }
+  /// A message that was put back is longer than the program's buffer: lets go of what its header offers.
+  int refuse(ReceivedStatus& status) noexcept {
+    if (transfer::headers::is_header(landing(), header_bytes)) {
+      transfer::Batch nothing;
+      static_cast<void>(fetch(nothing, take_header(), {.outcome = transfer::headers::Outcome::truncated}));
+    }
+    has_fetched_ = true;
+    status.set_bytes(room());
+    return truncated_message();
+  }
+  transfer::headers::Decision decide(const transfer::headers::Header& header, std::size_t whole) const noexcept {
+    return transfer::headers::decide(transfer::headers::facts_of(header),
+                                     {.room = room(),
+                                      .whole = whole,
+                                      .is_on_gpu = !user_.buffer.location.is_cpu_addressable(),
+                                      .ways = transfer::headers::ways_of_receiver()});
+  }
+  int fetch(transfer::Batch& batch, const transfer::headers::Header& header,
+            const transfer::headers::Decision& decision) noexcept {
+    if (scattered_ && decision.goes_by_packed_memory) {
+      // The GPU that unpacks does not reach the program's memory.
+      unpack_from_packed();
+      if (message_->reserve() != transfer::Result::ok) {
+        message_.reset();
+        static_cast<void>(fetch(batch, header, {.outcome = transfer::headers::Outcome::truncated}));
+        return MPI_ERR_NO_MEM;
+      }
+    }
+    transfer::Operation* const packed = message_ ? &*message_ : nullptr;
+    auto* const landed = static_cast<std::byte*>(packed != nullptr ? packed->packed_data() : landing());
+    const transfer::Result result = fetch_.emplace().begin(header, decision, user_.buffer, landed, packed, batch);
+    if (result != transfer::Result::ok) return peer_failure();
+    switch (decision.outcome) {
+      case transfer::headers::Outcome::truncated:
+        return truncated_message();
+      case transfer::headers::Outcome::partial:
+        return MPI_ERR_TYPE;
+      default:
+        return MPI_SUCCESS;
+    }
+  }
+  /// The header that has landed. Its nonce is wiped out in memory, so that it is not taken twice.
+  transfer::headers::Header take_header() noexcept {
+    transfer::headers::Header header;
+    std::memcpy(&header, landing(), sizeof header);
+    std::memset(landing(), 0, sizeof(transfer::headers::Nonce));
+    return header;
+  }
+
+  template <class Prepare>
+  bool prepare_by(Prepare prepare, const char* function, int& code) noexcept {
+    if (!this->is_served(function, code)) return false;
+    if (is_opaque()) {
+      if (!opaque_.reserve(user_)) {
+        code = MPI_ERR_NO_MEM;  // what the library received by itself could be a header
+        return false;
+      }
+      landing_ = opaque_.data();
+    }
+    if (!packs()) {
+      if (counts_native_messages) record_native(count_, datatype_);
+      return true;
+    }
+    const transfer::Result result = this->prepare_packed(prepare, End::receive, true);
+    if (result == transfer::Result::ok) return true;
+    if (user_.is_gpu_memory()) {
+      code = gpu_failure(function, result);
+      return false;
+    }
+    if (!may_go_unattended()) {
+      code = MPI_ERR_NO_MEM;  // what the library received by itself could be a header
+      return false;
+    }
+    // No host memory to unpack from: the library has its own way without.
+    message_.reset();
+    return true;
+  }
+
+  /// How many of the bytes that arrived are unpacked. Of short messages MPICH receives whole basic elements only, and
+  /// returns an error for a message that ends inside of one, except in jobs of one process. Open MPI receives the part.
+  /// (MPI_Get_elements is not asked: MPICH 5.0.2 divides by zero for some datatypes with pairs.)
+  std::size_t bytes_to_unpack(std::size_t received) const noexcept {
+#if defined(GAPLESS_VARIANT_OPENMPI)
+    return received;
+#else
+    constexpr std::size_t longest_diagnosed = 8192;
+    const bool is_short = received <= longest_diagnosed;
+    const layout::ElementsPointer& elements = user_.buffer.type->elements;
+    if (!is_short || elements == nullptr || received == room()) return received;
+    return static_cast<std::size_t>(elements->whole(static_cast<layout::Offset>(received)));
+#endif
+  }
+
+  std::optional<transfer::headers::Fetch> fetch_;
+  std::optional<std::array<std::byte, header_bytes>> scratch_;  ///< for a header that has no other place
+  std::byte* landing_ = nullptr;  ///< of a receive that is not packed and may take a header
+  std::optional<headers::Matched> matched_;
+  OpaqueBytes opaque_;
+  Scattered scattered_;  ///< a noncontiguous receive of the library's own that may take a header
+  bool may_scatter_ = true;
+  bool lands_as_bytes_ = false;
+  bool looks_ = false;                        ///< at what comes: it may be a header
+  transfer::headers::Unattended unattended_;  ///< a receive that does not look, as long as it is the library's own
+  bool has_fetched_ = false;
+};
+
+}  // namespace gapless::mpi

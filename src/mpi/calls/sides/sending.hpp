@@ -1,0 +1,241 @@
+// The side of a point-to-point call that sends: its message goes as the program gave it, as packed bytes, or as a
+// header by which the receiver fetches it.
+#pragma once
+
+#include <sched.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "model/model.hpp"
+#include "mpi/calls/sides/side.hpp"
+#include "mpi/headers/speaking.hpp"
+#include "mpi/lifetime/runtime.hpp"
+#include "transfer/choice/choose.hpp"
+#include "transfer/choice/corrected_send.hpp"
+#include "transfer/headers/offers.hpp"
+
+namespace gapless::mpi {
+
+template <class Count>
+class Sending : public Side<Count> {
+  using Base = Side<Count>;
+  using Base::described_size, Base::user_, Base::owner_, Base::message_, Base::packed_type_;
+
+ public:
+  using Base::packs;
+
+  /// `idle` when the peer is MPI_PROC_NULL: nothing is packed.
+  Sending(const void* memory, Count count, MPI_Datatype datatype, bool idle) noexcept : Base(memory, count, datatype) {
+    if (idle) return;
+    this->look_at_arguments(Analysis::when_it_pays);
+    if (owner_ != Owner::ours) return;
+    message_.emplace(user_.buffer, side);
+    leave_what_is_the_librarys();
+  }
+
+  /// Is there more to do than the library's call?
+  bool takes_part() const noexcept { return packs() || offer_.has_value(); }
+
+  /// Leaves a message that gets a request to the library where packing gains less than the request costs. To be called
+  /// before offer() and prepare().
+  void weigh_request() noexcept {
+    gets_request_ = true;
+    const bool is_packed = message_ && message_->scheme() == transfer::Scheme::packed;
+    if (is_packed && !transfer::is_worth_a_request(user_.buffer)) message_.reset();
+  }
+
+  /// Sends a header in the message's place, if that is sooner, the peer listens, and slots or segments are free now.
+  /// `whole`: all is packed before the library's call, which waits for the peer. `may_stay`: the program's memory may
+  /// be read until complete() or complete_alone(). `timed`: where the send's time is kept; null unless the call is
+  /// blocking and only sends. `packed_later`: up to so many bytes of GPU memory are packed later, together with other
+  /// messages.
+  void offer(MPI_Comm communicator, int destination, int tag, bool whole, bool may_stay,
+             std::optional<transfer::CorrectedSend>* timed = nullptr, std::size_t packed_later = 0) noexcept {
+    if (owner_ != Owner::ours) return;
+    const bool is_on_host = !user_.is_gpu_memory();
+    const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer, gets_request_);
+    const bool may_take_fabric = is_on_host && transfer::choose_fabric(user_.buffer);
+    if (is_on_host && !may_take_slots && !may_take_fabric) return;
+    const auto [inbox, number] = headers::find_listener(communicator, destination, speaks());
+    if (may_take_fabric && inbox != nullptr && may_stay && offer_.emplace().secure_fabric(user_.buffer, *inbox)) {
+      packed_type_.reset();
+      return message_.reset();
+    }
+    offer_.reset();
+    if (may_take_fabric && transfer::choose_without_fabric(user_.buffer, side) == transfer::Scheme::native)
+      message_.reset();
+    if (inbox == nullptr) return;
+    if (inbox->is_remote() || (is_on_host && !may_take_slots)) return;
+    if (is_on_host && timed != nullptr) {
+      correct(*timed, peer_number(communicator, destination), transfer::Scheme::slots);
+      if ((*timed)->scheme() != transfer::Scheme::slots) return;
+    }
+    if (!is_on_host && timed != nullptr) timed->emplace(user_.buffer, transfer::Scheme::direct);
+    if (!offer_.emplace().secure(user_.buffer, *inbox, {number, tag}, may_stay, packed_later)) {
+      if (timed != nullptr) timed->reset();
+      return offer_.reset();
+    }
+    if (!is_on_host && timed != nullptr && transfer::report_wanted()) (*timed)->expect(offer_->predicted_ns());
+    if (whole) offer_->pack();
+    packed_type_.reset();
+    message_.reset();
+  }
+  headers::Speaks speaks() const noexcept {
+    return user_.is_gpu_memory() ? headers::Speaks::to_itself_too : headers::Speaks::to_others;
+  }
+  /// Of a persistent send: may its messages go by header, each as it is started?
+  bool may_be_offered() const noexcept {
+    if (owner_ != Owner::ours) return false;
+    return user_.is_gpu_memory() ? transfer::choose_direct(user_.buffer, model::Pair::peer_gpu)
+                                 : transfer::choose_slots(user_.buffer, true);
+  }
+  /// Where the header of each message of a persistent send is to be.
+  const void* header_place() noexcept {
+    const void* const place = &offer_.emplace().header();
+    offer_.reset();
+    return place;
+  }
+  /// Offers one message of a persistent send; GPU memory is packed by pack_in(). False where slots or segments are not
+  /// free now: the message goes as packed bytes.
+  bool offer_started(const headers::Listener& listener, int tag) noexcept {
+    constexpr std::size_t all_later = std::numeric_limits<std::size_t>::max();
+    const transfer::headers::Envelope envelope{listener.communicator, tag};
+    const bool is_offered =
+        listener.inbox != nullptr && offer_.emplace().secure(user_.buffer, *listener.inbox, envelope, true, all_later);
+    if (!is_offered) offer_.reset();
+    return is_offered;
+  }
+  /// The message that offer_started() has offered is complete.
+  void forget_offer() noexcept { offer_.reset(); }
+  /// The library has taken what offer() has put in the message's place.
+  void sent() noexcept {
+    if (offer_) offer_->release();
+  }
+  /// Does a header go in the message's place?
+  bool is_by_header() const noexcept { return offer_.has_value(); }
+  /// Does the message need its memory beyond the library's call?
+  bool goes_on() const noexcept { return offer_ && offer_->goes_on(); }
+  bool is_under_way() noexcept { return goes_on() && offer_->is_under_way(); }
+  /// Waits until the message does not need its memory any more. MPI_SUCCESS, or the error that is to be raised. The
+  /// library makes progress meanwhile: the receiver may wait in a call for something else that this process has sent.
+  int complete() noexcept {
+    constexpr unsigned looks = 16;  // take about as long as the library's progress
+    for (unsigned times = 1; is_under_way(); ++times) {
+      if (times % looks != 0) continue;
+      runtime::make_progress();
+      ::sched_yield();
+    }
+    return !goes_on() || offer_->wait() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
+  }
+  /// The same without waiting for the receiver: what nobody has fetched is copied.
+  int complete_alone() noexcept {
+    return !goes_on() || offer_->complete_alone() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
+  }
+
+  /// Chooses the scheme by the times of earlier sends as well, and times this one. For a blocking send without a
+  /// header; to be called before prepare().
+  void correct(std::optional<transfer::CorrectedSend>& call, MPI_Comm communicator, int destination) noexcept {
+    if (packs() && !call) correct(call, peer_number(communicator, destination), message_->scheme());
+  }
+
+  /// Sends the message as contiguous bytes, even if another way is sooner, provided that contiguous bytes arrive in one
+  /// piece. A message that goes by header keeps its header.
+  void send_in_one_piece() noexcept {
+    if (owner_ != Owner::ours || offer_ || !is_in_one_piece_if_contiguous(described_size())) return;
+    may_split_ = false;
+    if (!packs()) pack_by(transfer::Scheme::packed);
+  }
+
+  /// Packs. False if the call must fail, with the error code in `code`.
+  bool prepare(const char* function, int& code) noexcept {
+    if (!prepare_by(start_and_wait, function, code)) return false;
+    split();
+    return true;
+  }
+  /// Can packing wait, to be done together with that of others?
+  bool may_wait(std::size_t most_bytes) const noexcept {
+    if (offer_) return offer_->is_to_be_prepared();
+    return packs() && message_->joins_batches() && message_->packed_size() <= most_bytes;
+  }
+  std::size_t packed_size() const noexcept { return offer_ ? offer_->bytes_to_pack() : message_->packed_size(); }
+  /// In place of prepare(), of a message that is packed later, once or each time that it is sent.
+  bool reserve(const char* function, int& code) noexcept { return prepare_by(reserve_memory, function, code); }
+  /// Packs what the memory holds now, in a batch with other messages. Does nothing for a message that is in the peer's
+  /// memory already, or that the library gets as it is. Precondition: reserve() was true.
+  void pack_in(transfer::Batch& batch) noexcept {
+    if (offer_ && offer_->is_to_be_prepared()) return offer_->pack_in(batch);
+    if (!offer_ && packs()) message_->start_in(batch);
+  }
+  /// The batch has been packed, and the message leaves.
+  void is_packed() noexcept {
+    split();
+    sent();
+  }
+  /// Packs this message alone, and waits.
+  transfer::Result pack_alone() noexcept {
+    const transfer::Result result = offer_ ? offer_->pack_alone() : start_and_wait(*message_);
+    if (result == transfer::Result::ok) is_packed();
+    return result;
+  }
+
+  void* memory() noexcept {
+    return offer_ ? const_cast<transfer::headers::Header*>(&offer_->header()) : Base::memory();
+  }
+  Count count() const noexcept { return offer_ ? static_cast<Count>(transfer::headers::Header::size) : Base::count(); }
+  MPI_Datatype datatype() const noexcept { return offer_ ? MPI_BYTE : Base::datatype(); }
+
+ private:
+  static constexpr transfer::Side side = transfer::Side::sender;
+
+  static std::uint64_t peer_number(MPI_Comm communicator, int destination) noexcept {
+    return static_cast<std::uint64_t>(number_of(communicator)) << 16 ^ static_cast<std::uint64_t>(destination);
+  }
+
+  void pack_by(transfer::Scheme scheme) noexcept {
+    message_.emplace(user_.buffer, side, scheme);
+    leave_what_is_the_librarys();
+  }
+  void leave_what_is_the_librarys() noexcept {
+    if (message_->scheme() == transfer::Scheme::native || must_stay_whole()) message_.reset();
+  }
+  void correct(std::optional<transfer::CorrectedSend>& call, std::uint64_t peer, transfer::Scheme predicted) noexcept {
+    const transfer::Scheme scheme = call.emplace(user_.buffer, predicted, peer).scheme();
+    if (scheme == transfer::Scheme::slots || (message_ && scheme == message_->scheme())) return;
+    pack_by(scheme);
+  }
+  /// Would the library cut the packed bytes where the receiver cannot put them together?
+  bool must_stay_whole() const noexcept {
+    if (user_.is_gpu_memory()) return false;
+    return is_long_enough_to_be_cut(message_->packed_size()) && !type_cache::find(this->datatype_)->may_be_cut;
+  }
+
+  template <class Prepare>
+  bool prepare_by(Prepare prepare, const char* function, int& code) noexcept {
+    if (!this->is_served(function, code)) return false;
+    if (!packs()) {
+      if (counts_native_messages && !offer_) record_native(this->count_, this->datatype_);
+      return true;
+    }
+    const transfer::Result result = this->prepare_packed(prepare, End::send, may_split_);
+    if (result == transfer::Result::ok) return true;
+    if (user_.is_gpu_memory()) {
+      code = gpu_failure(function, result);
+      return false;
+    }
+    // No host memory to pack into: the library has its own way without.
+    message_.reset();
+    return true;
+  }
+  void split() noexcept {
+    if (packs() && !offer_) packed_type_->split(memory());
+  }
+
+  std::optional<transfer::headers::Offers> offer_;
+  bool may_split_ = true;  ///< packed bytes, as packed_type.hpp has them
+  bool gets_request_ = false;
+};
+
+}  // namespace gapless::mpi

@@ -1,0 +1,77 @@
+// What both sides of a point-to-point call have in common: the memory, count and datatype of the program, the operation
+// that packs or unpacks them where that is sooner, and what the library is given in their place.
+//
+// Order of calls, in brackets what not every call needs. A send: constructor, [weigh_request], offer, [correct],
+// prepare, the library's call, sent. A receive: constructor, [weigh_request], prepare, the library's call, finish_call;
+// or unpack_in and has_unpacked, where one batch completes several messages.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "mpi/calls/sides/packed_type.hpp"
+#include "mpi/calls/user_buffer.hpp"
+#include "mpi/lifetime/errors.hpp"
+#include "transfer/operation.hpp"
+
+namespace gapless::mpi {
+
+/// Count is int or MPI_Count.
+template <class Count>
+class Side {
+ public:
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+
+  bool packs() const noexcept { return message_.has_value(); }
+  void* memory() noexcept { return packs() ? message_->packed_data() : memory_; }
+  Count count() const noexcept { return packs() ? packed_type_->count() : count_; }
+  MPI_Datatype datatype() const noexcept { return packs() ? packed_type_->handle() : datatype_; }
+
+ protected:
+  Side(const void* memory, Count count, MPI_Datatype datatype) noexcept
+      : memory_(const_cast<void*>(memory)), count_(count), datatype_(datatype) {}
+  ~Side() = default;
+
+  /// Finds out what the arguments name, and whose business that is.
+  void look_at_arguments(Analysis analysis) noexcept {
+    user_ = identify(memory_, count_, datatype_, Purpose::message, analysis);
+    owner_ = owner_of(user_);
+  }
+
+  /// Bytes of data. 0 where the datatype is not understood.
+  std::size_t described_size() const noexcept {
+    return user_.is_described() ? static_cast<std::size_t>(user_.buffer.size()) : 0;
+  }
+
+  /// False, with the error code in `code`, where neither gapless nor the library can read the memory.
+  bool is_served(const char* function, int& code) const noexcept {
+    if (owner_ != Owner::unserved) return true;
+    code = unserved_gpu_memory(function, user_.buffer.location.device);
+    return false;
+  }
+
+  /// Has `prepare` make the operation ready, and then the datatype of its packed bytes. Precondition: packs().
+  template <class Prepare>
+  transfer::Result prepare_packed(Prepare prepare, End end, bool may_split) noexcept {
+    const transfer::Result result = prepare(*message_);
+    if (result != transfer::Result::ok) return result;
+    const bool is_on_gpu = message_->packed_location().kind == device::MemoryKind::device;
+    packed_type_.emplace(message_->packed_size(), end, is_on_gpu || !may_split);
+    return packed_type_->is_usable() ? transfer::Result::ok : transfer::Result::out_of_memory;
+  }
+
+  void* memory_;
+  Count count_;
+  MPI_Datatype datatype_;
+  UserBuffer user_;
+  Owner owner_ = Owner::library;
+  std::optional<transfer::Operation> message_;  ///< none where the library moves what the program gave
+  std::optional<PackedType<Count>> packed_type_;
+};
+
+/// How an operation is made ready: with all that is packed before the call, or with memory alone, to be packed later.
+inline transfer::Result start_and_wait(transfer::Operation& message) noexcept { return message.wait(message.start()); }
+inline transfer::Result reserve_memory(transfer::Operation& message) noexcept { return message.reserve(); }
+
+}  // namespace gapless::mpi

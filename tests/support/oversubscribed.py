@@ -1,0 +1,14 @@
+"""The environment of jobs that have more ranks than the machine has cores: a rank that waits gives way to others.
+
+Everything else is as the MPI libraries have it by themselves. Open MPI 4 reads the one name of the mapping, and Open
+MPI 5 the other.
+"""
+
+ENVIRONMENT = {
+    "MPIR_CVAR_POLLS_BEFORE_YIELD": "10",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
