@@ -149,8 +149,8 @@ VARIABLES = (
         "off",
         "The libfabric provider that noncontiguous messages of 16 KiB and more go by where that is predicted to be "
         "sooner than packing them, between processes that all ask for the same one; GPU memory goes by it packed, "
-        "contiguous or not, unless the MPI library reads GPU memory itself. Where it cannot be opened, the process says "
-        "so once, and messages go other ways. Processes of different nodes use the fabric under `gapless run` "
+        "contiguous or not, unless the MPI library reads GPU memory itself. Where it cannot be opened, the process "
+        "says so once, and messages go other ways. Processes of different nodes use the fabric under `gapless run` "
         "(GAPLESS_ALL_RANKS), those of one node only where GAPLESS_FABRIC_NEIGHBOURS=1 says so.",
     ),
     Variable(
