@@ -123,6 +123,7 @@ int kind_of(const MemoryArgument& out) noexcept {
   if (out.kind == send_to_all_w) return 1;
   if (!transfer::rdma::is_wanted()) return -1;
   if (out.kind == send_to_all_v) return 2;
+  if (out.counts[0] <= 0 || !runtime::is_usable(out.datatype)) return -1;
   std::int64_t bytes = 0;
   const bool is_too_much = __builtin_mul_overflow(out.counts[0], runtime::size_of(out.datatype), &bytes);
   if (is_too_much || bytes < transfer::rdma::least_bytes) return -1;

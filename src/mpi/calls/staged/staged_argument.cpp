@@ -78,8 +78,7 @@ void StagedArgument::describe(const Part& part, Analysis analysis, bool library_
                   !type_cache::find(part.datatype)->may_be_cut;
 }
 
-void StagedArgument::choose(table::Kind kind, const CallFacts& call, bool may_pack_host_memory,
-                            bool meets_contiguous) {
+void StagedArgument::choose(table::Kind kind, const CallFacts& call, bool may_pack_host_memory, bool meets_contiguous) {
   const bool may_pack = may_pack_host_memory && is_described_ && !is_opaque_;
   if (runtime::library_reads_gpu_memory() && may_pack && !call.keeps_datatypes && bytes_ > 0 && !is_contiguous()) {
     gpu_of_library_ = transfer::gpu_of_all(parts_.packed);
