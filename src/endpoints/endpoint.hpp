@@ -206,8 +206,15 @@ inline Endpoint* find_even_freed(MPI_Comm handle) noexcept {
   if (here == key) return first.endpoint.load(std::memory_order_acquire);
   return here == 0 ? nullptr : internal::find_past_first(key);
 }
+/// One look: true only if `find_even_freed` finds nothing. Makes no call, so that who asks has no registers to save.
+inline bool is_surely_no_endpoint(MPI_Comm handle) noexcept {
+  const std::uintptr_t key = number_of(handle);
+  const internal::Slot& first = internal::table[internal::first_of(key)];
+  const std::uintptr_t here = first.key.load(std::memory_order_acquire);
+  return here == 0 || (here == key && first.endpoint.load(std::memory_order_acquire) == nullptr);
+}
 extern Endpoint& freed_endpoint;
-/// The same, but null for one that has been freed.
+/// The same as `find_even_freed`, but null for one that has been freed.
 Endpoint* find(MPI_Comm handle) noexcept;
 /// Keeps an endpoint that may be freed meanwhile.
 std::shared_ptr<Endpoint> share(Endpoint& endpoint) noexcept;

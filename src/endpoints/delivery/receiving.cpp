@@ -140,7 +140,7 @@ bool take_bytes(Endpoint& endpoint, const RingReader& ring, const Cell& cell, co
     message->attached = cell.attached;
     message->loan = cell.loan;
   }
-  if (here != 0) std::memcpy(message->data(), packed, static_cast<std::size_t>(here));
+  copy_bytes(message->data(), packed, static_cast<std::size_t>(here));
   endpoint.matching.add(*message);
   return true;
 }
