@@ -54,6 +54,12 @@ struct InnerOf;
         static constexpr Answer answer = Answer::served;      \
         static constexpr auto function = &calls::name;        \
       };)
+/// Calls that are about one group.
+template <class Row>
+constexpr bool is_inside = false;
+#define ENDPOINTS_SERVED_INSIDE(name) \
+  ENDPOINTS_SERVED(name)              \
+  GAPLESS_IF_DECLARED(name, template <> constexpr bool is_inside<table::rows::name> = true;)
 #define ENDPOINTS_HANDLE(name) \
   GAPLESS_IF_DECLARED(         \
       name, template <> struct Treatment<table::rows::name> { static constexpr Answer answer = Answer::handle; };)
@@ -205,6 +211,9 @@ struct Wrapped<Row, int (*)(Arguments...)> {
   }
 
   static int carry_out(Endpoint& endpoint, Arguments... arguments) noexcept {
+    if constexpr (is_inside<Row>) {
+      if (endpoint.sides.is_inter()) return calls::raise(endpoint, unserved(Row::name));
+    }
     if constexpr (Treatment<Row>::answer == Answer::served) {
       try {
         return Treatment<Row>::function(endpoint, arguments...);

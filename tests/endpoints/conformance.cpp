@@ -15,6 +15,7 @@
 #include "conformance_calls.hpp"
 #include "conformance_communicators.hpp"
 #include "gapless/endpoints.h"
+#include "intercommunicators.hpp"
 #include "support/allocations.hpp"
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
@@ -284,6 +285,17 @@ TEST(Collectives, OfOneProcessSendNoMessages) {
   std::printf("allocations in %d rounds of 4 collectives on 3 endpoints: %llu\n", rounds,
               static_cast<unsigned long long>(after - before));
   EXPECT_LT(after - before, 100U);
+}
+
+/// What is expected is what the library gives to processes.
+TEST(Intercommunicators, OfProcessesAreAsExpected) {
+  if (size() > 1) EXPECT_EQ(0, wrong_between_parts(MPI_COMM_WORLD));
+}
+
+TEST(Intercommunicators, AreRightForAnyNumberOfEndpoints) {
+  const auto wrong = [](MPI_Comm comm) { return size(comm) > 1 ? wrong_between_parts(comm) : 0; };
+  for (const int each : {1, 2, 3}) EXPECT_EQ(0, on_endpoints(each, wrong)) << each;
+  EXPECT_EQ(0, on_endpoints(rank() % 2 == 0 ? 3 : 1, wrong));
 }
 
 TEST(Conformance, EndpointsGetWhatProcessesGet) {
