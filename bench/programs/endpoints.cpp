@@ -363,8 +363,7 @@ int main(int argc, char** argv) {
     using Init = int (*)(int*, char***, int, int, int*);
     extension<Init>("MPIX_Init_endpoints")(&argc, &argv, 1, MPI_THREAD_SINGLE, &level);
   } else {
-    MPI_Init_thread(&argc, &argv, way == "processes" ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE,
-                    &level);
+    MPI_Init_thread(&argc, &argv, way == "processes" ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &level);
   }
   if (way == "memcpy") {
     copies(argc, argv);

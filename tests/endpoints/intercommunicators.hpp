@@ -1,5 +1,5 @@
-// Intercommunicators of two parts of a communicator, of processes or of endpoints. Who is where and what comes from whom
-// is told by arithmetic of ranks.
+// Intercommunicators of two parts of a communicator, of processes or of endpoints. Who is where and what comes from
+// whom is told by arithmetic of ranks.
 #pragma once
 
 #include <mpi.h>
@@ -94,7 +94,8 @@ inline int wrong_messages(MPI_Comm inter, int me, const std::vector<int>& here, 
   for (MPI_Request& request : kept) MPI_Request_free(&request);
   MPI_Status status;
   MPI_Sendrecv(&me, 1, MPI_INT, partner, 6, &got[1], 1, MPI_INT, partner, 6, inter, &status);
-  wrong += got[0] != expected || got[1] != expected || statuses[0].MPI_SOURCE != partner || status.MPI_SOURCE != partner;
+  wrong +=
+      got[0] != expected || got[1] != expected || statuses[0].MPI_SOURCE != partner || status.MPI_SOURCE != partner;
   return wrong;
 }
 

@@ -1,6 +1,6 @@
-// Intercommunicators of endpoints (MPI 5.0, 7.6): two groups whose members send to each other. Below, all of them are the
-// ranks of one communicator, first those of one group and then those of the other; MPI_Intercomm_merge makes another one
-// of the same ranks. Collectives between groups are not served.
+// Intercommunicators of endpoints (MPI 5.0, 7.6): two groups whose members send to each other. Below, all of them are
+// the ranks of one communicator, first those of one group and then those of the other; MPI_Intercomm_merge makes
+// another one of the same ranks. Collectives between groups are not served.
 #include <algorithm>
 #include <functional>
 #include <vector>
@@ -45,8 +45,8 @@ std::vector<Resident> residents_of(const Communicator& communicator) {
   }
   std::vector<Resident> residents;
   for (std::size_t rank = 0; rank < communicator.places.size(); ++rank)
-    residents.push_back({processes[static_cast<std::size_t>(communicator.places[rank].process)],
-                         communicator.identities[rank]});
+    residents.push_back(
+        {processes[static_cast<std::size_t>(communicator.places[rank].process)], communicator.identities[rank]});
   return residents;
 }
 
@@ -117,8 +117,7 @@ int make_between(Endpoint& endpoint, const std::vector<Resident>& mine, const st
   AgreementKey key;
   for (const Resident& one : all) key.insert(key.end(), {one.identity.process, one.identity.number});
   const int here = world_rank();
-  const auto arriving =
-      std::count_if(all.begin(), all.end(), [&](const Resident& one) { return one.process == here; });
+  const auto arriving = std::count_if(all.begin(), all.end(), [&](const Resident& one) { return one.process == here; });
   const auto agreement = agree(endpoint, agreements_between(), key, static_cast<int>(arriving), [&](Agreement& agreed) {
     agreed.code = make_of_residents(MPI_COMM_WORLD, here, all, tag_of(key), agreed.made.emplace_back());
   });
