@@ -152,7 +152,7 @@ inline int wrong_between_parts(MPI_Comm whole) {
     MPI_Comm_free(&half);
     MPI_Comm_free(&inter);
     wrong += wrong_in_intercommunicator(copy, whole, parts);
-    for (const int high_side : {0, 1}) wrong += wrong_in_merged(copy, whole, parts, high_side);
+    wrong += wrong_in_merged(copy, whole, parts, alternate ? 0 : 1);
     MPI_Comm_disconnect(&copy);
   }
   return wrong;
