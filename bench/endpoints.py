@@ -5,8 +5,9 @@
 
 Measured are: messages of T pairs between two processes of T endpoints, between 2 T processes, and between two processes
 whose T threads share a rank; messages, latency and queue depths between endpoints of a process; MPI_Allreduce; and what
-MPI_Comm_rank of MPI_COMM_WORLD costs before and after the first endpoints. Processes run the library alone. Wants 2 T
-cores that are otherwise idle; T goes up to half the cores. Writes bench/results/endpoints.json.
+MPI_Comm_rank of MPI_COMM_WORLD costs before and after the first endpoints, and the library's own beside it. Processes
+run the library alone. Wants 2 T cores that are otherwise idle; T goes up to half the cores. Writes
+bench/results/endpoints.json.
 """
 
 import json
@@ -36,7 +37,7 @@ class Figures:
         self.values: dict[tuple, float] = {}
 
     def measure(self, processes: int, what: str, way: str, *words):
-        alone = way in ("processes", "threads", "alone", "memcpy")
+        alone = way in ("processes", "threads", "memcpy")
         settings = [] if alone else [f"LD_PRELOAD={self.build}/lib/libgapless.so"]
         program = [self.build / "bin" / f"endpoints_{self.mpi}", what, way, *words]
         command = [f"{self.prefix}/bin/mpiexec", "-n", processes, *LAUNCH[self.mpi], "env", *settings, *program]
@@ -76,7 +77,7 @@ def measure_all(figures: Figures, counts: list[int], sizes: list[int], depths: l
     figures.measure(2, "depth", "processes", "own", *depths)
     figures.measure(1, "depth", "inside", "own", *depths)
     figures.measure(1, "depth", "inside", "other", *depths)
-    for way in ("alone", "dynamic", "static"):
+    for way in ("dynamic", "static"):
         figures.measure(1, "calls", way)
 
 

@@ -62,6 +62,12 @@ struct TagFormat {
   int source_of(int encoded) const noexcept { return encoded >> (user_bits + 2); }
 };
 
+/// Those that have begun, by their keys (communicators/agreement.hpp).
+struct Agreements {
+  std::mutex mutex;
+  std::vector<std::pair<std::vector<std::uint64_t>, std::shared_ptr<Agreement>>> begun;
+};
+
 /// What the endpoints of one communicator in this process share.
 struct Communicator {
   Communicator() = default;
@@ -100,10 +106,16 @@ struct Communicator {
   bool has_strangers = false;                        ///< endpoints that have no inbox here
   std::vector<pid_t> attached;                       ///< by process, where this node's can read each other's memory
   std::vector<std::shared_ptr<Endpoint>> unclaimed;  ///< those that have no handle yet
-  std::mutex mutex;                                  ///< of `unclaimed` and `agreements`
+  std::mutex mutex;                                  ///< of `unclaimed`
+  Agreements agreements;                             ///< of its endpoints
+};
 
-  /// The agreements that have begun, by their keys (communicators/agreement.hpp).
-  std::vector<std::pair<std::vector<std::uint64_t>, std::shared_ptr<Agreement>>> agreements;
+/// The groups of an intercommunicator. Its `Communicator` has the ranks of both, those of one group before the other's,
+/// and the program knows each by its place in its group. Of any other communicator there is one group.
+struct Sides {
+  int first_local = 0, first_remote = 0;  ///< where they begin among the ranks of both
+  int remote_size = 0;                    ///< 0: this is no intercommunicator
+  bool is_inter() const noexcept { return remote_size != 0; }
 };
 
 /// What comes from another endpoint of the node.
@@ -117,7 +129,8 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   MPI_Comm handle = MPI_COMM_NULL;
   std::shared_ptr<Communicator> communicator;
   int local = 0;
-  int rank = 0;
+  int rank = 0;  ///< among those of both groups, if this is an intercommunicator's
+  Sides sides;
   std::uint64_t agreements = 0;  ///< how many of all endpoints it has entered
 
   Endpoint() = default;
@@ -177,6 +190,14 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   }
   MPI_Comm lane() const noexcept { return communicator->lanes[static_cast<std::size_t>(local)]; }
   bool has_peers() const noexcept { return communicator->has_peers(); }
+  int local_size() const noexcept { return communicator->size() - sides.remote_size; }
+  /// How many ranks a message can name.
+  int peers() const noexcept { return sides.is_inter() ? sides.remote_size : communicator->size(); }
+  /// The members of the endpoint's own group, or of the remote one, by rank.
+  std::vector<Identity> members(bool remote) const {
+    const auto first = communicator->identities.begin() + (remote ? sides.first_remote : sides.first_local);
+    return {first, first + (remote ? sides.remote_size : local_size())};
+  }
 };
 
 namespace internal {
@@ -205,6 +226,13 @@ inline Endpoint* find_even_freed(MPI_Comm handle) noexcept {
   const std::uintptr_t here = first.key.load(std::memory_order_acquire);
   if (here == key) return first.endpoint.load(std::memory_order_acquire);
   return here == 0 ? nullptr : internal::find_past_first(key);
+}
+/// One look: true only if `find_even_freed` finds nothing. Makes no call, so that who asks has no registers to save.
+inline bool is_surely_no_endpoint(MPI_Comm handle) noexcept {
+  const std::uintptr_t key = number_of(handle);
+  const internal::Slot& first = internal::table[internal::first_of(key)];
+  const std::uintptr_t here = first.key.load(std::memory_order_acquire);
+  return here == 0 || (here == key && first.endpoint.load(std::memory_order_acquire) == nullptr);
 }
 extern Endpoint& freed_endpoint;
 /// The endpoint of a handle; null for any other communicator, and for a handle that has been freed.

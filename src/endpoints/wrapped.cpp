@@ -54,6 +54,12 @@ struct InnerOf;
         static constexpr Answer answer = Answer::served;      \
         static constexpr auto function = &calls::name;        \
       };)
+/// Calls that are about one group.
+template <class Row>
+constexpr bool is_inside = false;
+#define ENDPOINTS_SERVED_INSIDE(name) \
+  ENDPOINTS_SERVED(name)              \
+  GAPLESS_IF_DECLARED(name, template <> constexpr bool is_inside<table::rows::name> = true;)
 #define ENDPOINTS_HANDLE(name) \
   GAPLESS_IF_DECLARED(         \
       name, template <> struct Treatment<table::rows::name> { static constexpr Answer answer = Answer::handle; };)
@@ -72,18 +78,32 @@ constexpr void for_each_role(Look look) {
   (std::make_index_sequence<Row::argument_roles.size()>{});
 }
 
+/// `look(communicator)` for each that a call names.
+template <class Row, class Arguments, class Look>
+void for_each_communicator(const Arguments& arguments, Look look) noexcept {
+  for_each_role<Row>([&](auto i) {
+    constexpr table::Role role = Row::argument_roles[i];
+    if constexpr (role.kind == Kind::communicator) {
+      look(std::get<role.places[0]>(arguments));
+    } else if constexpr (role.kind == Kind::communicator_place) {
+      if (std::get<role.places[0]>(arguments) != nullptr) look(*std::get<role.places[0]>(arguments));
+    }
+  });
+}
+
+template <class Row, class Arguments>
+bool is_surely_about_others(const Arguments& arguments) noexcept {
+  bool are_others = true;
+  for_each_communicator<Row>(arguments, [&](MPI_Comm one) { are_others = are_others && is_surely_no_endpoint(one); });
+  return are_others;
+}
+
 /// The endpoint that a call is about; null if none of its communicators is one's. `freed_endpoint` if one was freed.
 template <class Row, class Arguments>
 Endpoint* endpoint_of(const Arguments& arguments) noexcept {
   Endpoint* found = nullptr;
-  for_each_role<Row>([&](auto i) {
-    constexpr table::Role role = Row::argument_roles[i];
-    if constexpr (role.kind == Kind::communicator) {
-      if (found == nullptr) found = find_even_freed(std::get<role.places[0]>(arguments));
-    } else if constexpr (role.kind == Kind::communicator_place) {
-      if (found == nullptr && std::get<role.places[0]>(arguments) != nullptr)
-        found = find_even_freed(*std::get<role.places[0]>(arguments));
-    }
+  for_each_communicator<Row>(arguments, [&](MPI_Comm one) {
+    if (found == nullptr) found = find_even_freed(one);
   });
   return found;
 }
@@ -144,13 +164,12 @@ struct Wrapped;
 
 template <class Row, class... Arguments>
 struct Wrapped<Row, int (*)(Arguments...)> {
+  /// Hands its arguments on as they came, so that nothing is saved or moved for a call that is about others.
   static int call(Arguments... arguments) {
-    Endpoint* const endpoint = endpoint_of<Row>(std::tie(arguments...));
-    if (endpoint != nullptr) [[unlikely]]
-      return call_on(*endpoint, arguments...);
-    if (!has_outstanding_operations()) [[likely]]
-      return pass_on(arguments...);
-    const InLibrary meanwhile;
+    if (!is_surely_about_others<Row>(std::tie(arguments...))) [[unlikely]]
+      return call_on_any(arguments...);
+    if (has_outstanding_operations()) [[unlikely]]
+      return pass_on_meanwhile(arguments...);
     return pass_on(arguments...);
   }
 
@@ -174,17 +193,27 @@ struct Wrapped<Row, int (*)(Arguments...)> {
     return raise_without_object(code_of_freed(Row::name));
   }
 
-  [[gnu::noinline]] static int call_on(Endpoint& endpoint, Arguments... arguments) noexcept {
-    if (&endpoint == &freed_endpoint) return call_on_freed(arguments...);
+  [[gnu::noinline]] static int pass_on_meanwhile(Arguments... arguments) {
+    const InLibrary meanwhile;
+    return pass_on(arguments...);
+  }
+
+  [[gnu::noinline]] static int call_on_any(Arguments... arguments) {
+    Endpoint* const endpoint = endpoint_of<Row>(std::tie(arguments...));
+    if (endpoint == nullptr) return pass_on_meanwhile(arguments...);
+    if (endpoint == &freed_endpoint) return call_on_freed(arguments...);
     if constexpr (place_of(Row::argument_roles, Kind::communicator_place) != nowhere) {
-      const BeingFreed meanwhile(endpoint.handle);
-      return carry_out(endpoint, arguments...);
+      const BeingFreed meanwhile(endpoint->handle);
+      return carry_out(*endpoint, arguments...);
     } else {
-      return carry_out(endpoint, arguments...);
+      return carry_out(*endpoint, arguments...);
     }
   }
 
   static int carry_out(Endpoint& endpoint, Arguments... arguments) noexcept {
+    if constexpr (is_inside<Row>) {
+      if (endpoint.sides.is_inter()) return calls::raise(endpoint, unserved(Row::name));
+    }
     if constexpr (Treatment<Row>::answer == Answer::served) {
       try {
         return Treatment<Row>::function(endpoint, arguments...);

@@ -15,6 +15,8 @@
 #include "conformance_calls.hpp"
 #include "conformance_communicators.hpp"
 #include "gapless/endpoints.h"
+#include "intercommunicators.hpp"
+#include "on_endpoints.hpp"
 #include "support/allocations.hpp"
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
@@ -284,6 +286,44 @@ TEST(Collectives, OfOneProcessSendNoMessages) {
   std::printf("allocations in %d rounds of 4 collectives on 3 endpoints: %llu\n", rounds,
               static_cast<unsigned long long>(after - before));
   EXPECT_LT(after - before, 100U);
+}
+
+/// What is expected is what the library gives to processes.
+TEST(Intercommunicators, OfProcessesAreAsExpected) {
+  if (size() > 1) EXPECT_EQ(0, wrong_between_parts(MPI_COMM_WORLD));
+}
+
+TEST(Intercommunicators, AreRightForAnyNumberOfEndpoints) {
+  const auto wrong = [](MPI_Comm comm) { return size(comm) > 1 ? wrong_between_parts(comm) : 0; };
+  for (const int each : {1, 2, 3}) EXPECT_EQ(0, on_endpoints(each, wrong)) << each;
+  EXPECT_EQ(0, on_endpoints(rank() % 2 == 0 ? 3 : 1, wrong));
+}
+
+/// The leaders meet in a communicator of processes, for the groups have none of endpoints in common.
+TEST(Intercommunicators, OfEndpointsThatWereMadeApart) {
+  if (size() < 2) return;
+  const int side = rank() % 2, remote = (size() + side) / 2 * 2;
+  MPI_Comm half;
+  MPI_Comm_split(MPI_COMM_WORLD, side, 0, &half);
+  EXPECT_EQ(0, Endpoints(each(2), half).run([&](MPI_Comm comm) {
+    MPI_Comm inter, merged;
+    MPI_Intercomm_create(comm, 0, MPI_COMM_WORLD, 1 - side, 9, &inter);
+    int wrong = 0, found = 0, sent = 1000 * side + rank(comm);
+    MPI_Comm_remote_size(inter, &found);
+    wrong += found != remote || size(inter) != size(comm) || rank(inter) != rank(comm);
+    for (int to = 0; to < found; ++to) MPI_Send(&sent, 1, MPI_INT, to, 0, inter);
+    for (int from = 0; from < found; ++from) {
+      int got = -1;
+      MPI_Recv(&got, 1, MPI_INT, from, 0, inter, MPI_STATUS_IGNORE);
+      wrong += got != 1000 * (1 - side) + from;
+    }
+    MPI_Intercomm_merge(inter, side, &merged);
+    wrong += size(merged) != 2 * size() || rank(merged) != rank(comm) + (side == 0 ? 0 : remote);
+    MPI_Comm_free(&merged);
+    MPI_Comm_free(&inter);
+    return wrong;
+  }));
+  MPI_Comm_free(&half);
 }
 
 TEST(Conformance, EndpointsGetWhatProcessesGet) {

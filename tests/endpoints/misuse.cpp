@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gapless/endpoints.h"
+#include "on_endpoints.hpp"
 #include "support/environment.hpp"
 
 namespace gapless::test {
@@ -250,6 +251,58 @@ TEST(Misuse, AnIntercommunicatorAsParent) {
   EXPECT_EQ(MPI_COMM_NULL, handle);
   MPI_Comm_free(&inter);
   MPI_Comm_free(&half);
+}
+
+int differs(int expected_class, int code) { return expected_class != error_class(code); }
+
+/// Of making them from endpoints. A mistake that both groups make, or all of one, so that nobody waits for others.
+int wrong_in_making(MPI_Comm comm, MPI_Comm half) {
+  const int other = 1 - rank(comm) % 2;
+  int wrong = 0, number = 0;
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Comm made = MPI_COMM_NULL;
+  wrong += differs(MPI_ERR_COMM, MPI_Comm_remote_size(comm, &number));
+  wrong += differs(MPI_ERR_COMM, MPI_Comm_remote_group(comm, &group));
+  wrong += differs(MPI_ERR_COMM, MPI_Intercomm_merge(comm, 0, &made));
+  wrong += differs(MPI_ERR_RANK, MPI_Intercomm_create(half, size(half), comm, other, 0, &made));
+  wrong += differs(MPI_ERR_ARG, MPI_Intercomm_create(half, 0, comm, other, 0, nullptr));
+  wrong += differs(MPI_ERR_RANK, MPI_Intercomm_create(half, 0, comm, size(comm), 0, &made));  // the leader's alone
+  wrong += differs(MPI_ERR_GROUP, MPI_Intercomm_create(comm, 0, comm, 0, 0, &made));
+  wrong += differs(MPI_ERR_UNSUPPORTED_OPERATION, MPI_Intercomm_create(MPI_COMM_SELF, 0, comm, 0, 0, &made));
+  return wrong + (made != MPI_COMM_NULL) + (group != MPI_GROUP_NULL);
+}
+
+int wrong_in_using(MPI_Comm inter) {
+  int wrong = 0, number = 0, remote = 0, dimension = 1, period = 0;
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Comm_remote_size(inter, &remote);
+  for (const int code :
+       {MPI_Barrier(inter), MPI_Ibarrier(inter, &request), MPI_Bcast(&number, 1, MPI_INT, 0, inter),
+        MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_INT, MPI_SUM, inter), MPI_Comm_split(inter, 0, 0, &made),
+        MPI_Comm_create(inter, MPI_GROUP_EMPTY, &made), MPI_Cart_create(inter, 1, &dimension, &period, 0, &made),
+        MPI_Intercomm_create(inter, 0, inter, 0, 0, &made)})
+    wrong += differs(MPI_ERR_UNSUPPORTED_OPERATION, code);
+  wrong += differs(MPI_ERR_COMM, MPIX_Comm_create_endpoints(inter, 1, MPI_INFO_NULL, &made));
+  wrong += differs(MPI_ERR_RANK, MPI_Send(&number, 1, MPI_INT, remote, 0, inter));
+  wrong += differs(MPI_ERR_RANK, MPI_Recv(&number, 1, MPI_INT, remote, 0, inter, MPI_STATUS_IGNORE));
+  wrong += differs(MPI_ERR_ARG, MPI_Intercomm_merge(inter, 0, nullptr));
+  return wrong + (made != MPI_COMM_NULL) + (request != MPI_REQUEST_NULL);
+}
+
+TEST(Misuse, OfIntercommunicatorsOfEndpoints) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_WORLD), returned_here(MPI_COMM_SELF);
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              MPI_Comm half, inter;
+              MPI_Comm_split(comm, rank(comm) % 2, 0, &half);
+              int wrong = wrong_in_making(comm, half);
+              MPI_Intercomm_create(half, 0, comm, 1 - rank(comm) % 2, 0, &inter);
+              wrong += wrong_in_using(inter);
+              MPI_Comm_free(&inter);
+              MPI_Comm_free(&half);
+              return wrong;
+            }));
 }
 
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)

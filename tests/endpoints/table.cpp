@@ -80,7 +80,7 @@ std::set<std::string> of_groups() {
 }
 
 struct Tally {
-  int refused = 0;
+  std::set<std::string> refused;
   std::set<std::string> past_us;  ///< not exported, so the library's answer
 };
 
@@ -98,7 +98,7 @@ void look_at(const char* name, bool is_exported, Function function, Handle handl
       for (const int code : codes_of<roles, kind, place>(function, handle)) {
         EXPECT_EQ(MPI_ERR_UNSUPPORTED_OPERATION, error_class(code)) << name;
         EXPECT_EQ(0U, raised.find("MPI_" + std::string(name) + ":")) << name << ": " << raised;
-        ++tally.refused;
+        tally.refused.insert(name);
       }
     }
   }
@@ -143,7 +143,8 @@ TEST(Table, NoFunctionFallsThrough) {
   MPI_Comm_set_errhandler(endpoint, handler);
   Tally tally;
   walk<Kind::communicator, Kind::communicator_place>(endpoint, treated(), tally);
-  EXPECT_LT(12, tally.refused);
+  for (const char* name : {"Comm_spawn", "Comm_accept", "File_open", "Win_create", "Win_allocate"})
+    EXPECT_TRUE(tally.refused.contains(name)) << name;
   // Handle conversions, and the handler that the library keeps under the handle.
   for (const std::string& name : tally.past_us) {
     const std::set<std::string> right{"Comm_c2f", "Comm_toint", "Errhandler_get", "Errhandler_set"};
@@ -171,7 +172,7 @@ TEST(Table, NoFunctionTakesAGroupOfEndpointsForOneOfProcesses) {
   for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) MPI_Comm_set_errhandler(comm, handler);
   Tally tally;
   walk<Kind::group, Kind::group_place>(group, of_groups(), tally);
-  EXPECT_LE(4, tally.refused);
+  EXPECT_LE(4U, tally.refused.size());
   for (const std::string& name : tally.past_us) {
     const std::set<std::string> right{"Group_c2f", "Group_toint"};
     EXPECT_TRUE(right.contains(name)) << name;

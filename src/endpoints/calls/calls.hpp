@@ -36,7 +36,8 @@ ENDPOINTS_REPLACED(ENDPOINTS_DECLARE)
 /// Raises the code through the endpoint's error handler. Returns it.
 int raise(const Endpoint& endpoint, int code) noexcept;
 
-int check_send(const Endpoint& endpoint, int destination, int tag) noexcept;
-int check_receive(const Endpoint& endpoint, int source, int tag) noexcept;
+// An error class, or success. A peer that is right becomes its rank among those of the `Communicator`.
+int check_send(const Endpoint& endpoint, int& destination, int tag) noexcept;
+int check_receive(const Endpoint& endpoint, int& source, int tag) noexcept;
 
 }  // namespace gapless::mpi::endpoints::calls

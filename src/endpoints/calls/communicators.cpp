@@ -22,9 +22,15 @@ static_assert(MPIX_ALIASED != MPI_IDENT && MPIX_ALIASED != MPI_CONGRUENT && MPIX
 
 namespace {
 
-int compare(const Communicator& a, const Communicator& b) {
-  const int result = groups::compare(a.identities, b.identities);
-  return result == MPI_IDENT ? MPI_CONGRUENT : result;
+int compare(const Endpoint& a, const Endpoint& b) {
+  if (a.sides.is_inter() != b.sides.is_inter()) return MPI_UNEQUAL;
+  int result = MPI_CONGRUENT;
+  for (const bool remote : {false, true}) {
+    const int of_groups = groups::compare(a.members(remote), b.members(remote));
+    if (of_groups == MPI_UNEQUAL) return MPI_UNEQUAL;
+    if (of_groups == MPI_SIMILAR) result = MPI_SIMILAR;
+  }
+  return result;
 }
 
 /// With a communicator of processes: the same only where each process has one endpoint, which is the process itself.
@@ -33,7 +39,7 @@ int compare_with_processes(const Endpoint& endpoint, MPI_Comm other, int* result
   const bool are_processes = std::all_of(communicator.identities.begin(), communicator.identities.end(),
                                          [](const Identity& identity) { return identity.number == 0; });
   *result = MPI_UNEQUAL;
-  if (!are_processes) return MPI_SUCCESS;
+  if (!are_processes || endpoint.sides.is_inter()) return MPI_SUCCESS;
   if (!communicator.has_peers()) return inner.Comm_compare(endpoint.handle, other, result);
   const int code = inner.Comm_compare(communicator.base, other, result);
   // Ranks may be in another order than in the base, which has the processes in the order of an older communicator.
@@ -53,12 +59,23 @@ int get_attribute(Endpoint& endpoint, MPI_Comm handle, int key, void* value, int
 }  // namespace
 
 int Comm_rank(Endpoint& endpoint, MPI_Comm, int* rank) {
-  *rank = endpoint.rank;
+  *rank = endpoint.rank - endpoint.sides.first_local;
   return MPI_SUCCESS;
 }
 
 int Comm_size(Endpoint& endpoint, MPI_Comm, int* size) {
-  *size = endpoint.communicator->size();
+  *size = endpoint.local_size();
+  return MPI_SUCCESS;
+}
+
+int Comm_remote_size(Endpoint& endpoint, MPI_Comm, int* size) {
+  if (!endpoint.sides.is_inter()) return raise(endpoint, MPI_ERR_COMM);
+  *size = endpoint.sides.remote_size;
+  return MPI_SUCCESS;
+}
+
+int Comm_test_inter(Endpoint& endpoint, MPI_Comm, int* flag) {
+  *flag = endpoint.sides.is_inter() ? 1 : 0;
   return MPI_SUCCESS;
 }
 
@@ -70,7 +87,7 @@ int Comm_compare(Endpoint&, MPI_Comm first, MPI_Comm second, int* result) {
   if (a == b) {
     *result = MPI_IDENT;
   } else {
-    *result = a->communicator == b->communicator ? MPIX_ALIASED : compare(*a->communicator, *b->communicator);
+    *result = a->communicator == b->communicator ? MPIX_ALIASED : compare(*a, *b);
   }
   return MPI_SUCCESS;
 }

@@ -143,8 +143,15 @@ int select_ranges(Library library, MPI_Group handle, int count, int ranges[][3],
 
 int Comm_group(Endpoint& endpoint, MPI_Comm, MPI_Group* made) {
   if (made == nullptr) return raise(endpoint, MPI_ERR_ARG);
-  const Members& members = endpoint.communicator->identities;
-  return raise(endpoint, groups::make({members, members[static_cast<std::size_t>(endpoint.rank)]}, made));
+  const Identity& self = endpoint.communicator->identities[static_cast<std::size_t>(endpoint.rank)];
+  return raise(endpoint, groups::make({endpoint.members(false), self}, made));
+}
+
+int Comm_remote_group(Endpoint& endpoint, MPI_Comm, MPI_Group* made) {
+  if (!endpoint.sides.is_inter()) return raise(endpoint, MPI_ERR_COMM);
+  if (made == nullptr) return raise(endpoint, MPI_ERR_ARG);
+  const Identity& self = endpoint.communicator->identities[static_cast<std::size_t>(endpoint.rank)];
+  return raise(endpoint, groups::make({endpoint.members(true), self}, made));
 }
 
 int Group_free(MPI_Group* handle) {

@@ -95,8 +95,9 @@ class Involved {
     if (request->task == nullptr) return;
     ours_.push_back({place, request});
     Endpoint* const endpoint = request->endpoint;
-    if (endpoint != nullptr && std::find(endpoints_.rbegin(), endpoints_.rend(), endpoint) == endpoints_.rend())
-      endpoints_.push_back(endpoint);
+    if (endpoint == nullptr || endpoint == last_) return;
+    last_ = endpoint;
+    if (std::find(endpoints_.begin(), endpoints_.end(), endpoint) == endpoints_.end()) endpoints_.push_back(endpoint);
   }
 
   /// Kept by the thread, so that a call costs no allocation.
@@ -114,6 +115,7 @@ class Involved {
   std::vector<Ours>& ours_ = scratch_.ours;
   std::vector<MPI_Request>& others_ = scratch_.others;
   std::vector<Endpoint*>& endpoints_ = scratch_.endpoints;
+  Endpoint* last_ = nullptr;  ///< that was looked at
   bool has_others_ = false;
   bool is_mistaken_ = false;
 };

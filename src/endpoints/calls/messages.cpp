@@ -18,15 +18,19 @@ int raise(const Endpoint& endpoint, int code) noexcept {
   return endpoint.is_freed ? raise_without_object(code) : raise_on_communicator(endpoint.handle, code);
 }
 
-int check_send(const Endpoint& endpoint, int destination, int tag) noexcept {
-  if (destination != MPI_PROC_NULL && (destination < 0 || destination >= endpoint.communicator->size()))
-    return MPI_ERR_RANK;
+int check_send(const Endpoint& endpoint, int& destination, int tag) noexcept {
+  if (destination != MPI_PROC_NULL) {
+    if (destination < 0 || destination >= endpoint.peers()) return MPI_ERR_RANK;
+    destination += endpoint.sides.first_remote;
+  }
   return tag < 0 || tag > endpoint.communicator->format.upper_bound() ? MPI_ERR_TAG : MPI_SUCCESS;
 }
 
-int check_receive(const Endpoint& endpoint, int source, int tag) noexcept {
-  const bool any = source == MPI_ANY_SOURCE || source == MPI_PROC_NULL;
-  if (!any && (source < 0 || source >= endpoint.communicator->size())) return MPI_ERR_RANK;
+int check_receive(const Endpoint& endpoint, int& source, int tag) noexcept {
+  if (source != MPI_ANY_SOURCE && source != MPI_PROC_NULL) {
+    if (source < 0 || source >= endpoint.peers()) return MPI_ERR_RANK;
+    source += endpoint.sides.first_remote;
+  }
   return tag != MPI_ANY_TAG && (tag < 0 || tag > endpoint.communicator->format.upper_bound()) ? MPI_ERR_TAG
                                                                                               : MPI_SUCCESS;
 }
@@ -215,7 +219,7 @@ int probe(Endpoint& endpoint, int source, int tag, int* flag, MPI_Message* taken
     patience.wait();
   }
   if (flag != nullptr) *flag = 1;
-  set_status(status, envelope.source, envelope.tag, bytes, false);
+  set_status(status, envelope.source - endpoint.sides.first_remote, envelope.tag, bytes, false);
   return taken == nullptr ? MPI_SUCCESS : raise(endpoint, messages::make(endpoint, found, taken));
 }
 

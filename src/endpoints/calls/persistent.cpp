@@ -31,7 +31,7 @@ struct Ends {
   int to, send_tag, from, receive_tag;
 };
 
-int start_exchange(Endpoint& endpoint, const Data& out, const Data& in, bool in_place, const Ends& ends,
+int start_exchange(Endpoint& endpoint, const Data& out, const Data& in, bool in_place, Ends ends,
                    MPI_Request* request) {
   int code = check_send(endpoint, ends.to, ends.send_tag);
   if (code == MPI_SUCCESS) code = check_receive(endpoint, ends.from, ends.receive_tag);

@@ -13,19 +13,17 @@ Agreement::~Agreement() {
   }
 }
 
-std::shared_ptr<Agreement> arrive_at_agreement(Endpoint& endpoint, const AgreementKey& key, int expected,
-                                               bool& is_last) {
-  Communicator& communicator = *endpoint.communicator;
-  const std::lock_guard lock(communicator.mutex);
-  auto& all = communicator.agreements;
-  auto found = std::find_if(all.begin(), all.end(), [&](const auto& entry) { return entry.first == key; });
-  if (found == all.end()) {
-    all.emplace_back(key, std::make_shared<Agreement>());
-    found = all.end() - 1;
+std::shared_ptr<Agreement> arrive_at_agreement(Agreements& all, const AgreementKey& key, int expected, bool& is_last) {
+  const std::lock_guard lock(all.mutex);
+  auto& begun = all.begun;
+  auto found = std::find_if(begun.begin(), begun.end(), [&](const auto& entry) { return entry.first == key; });
+  if (found == begun.end()) {
+    begun.emplace_back(key, std::make_shared<Agreement>());
+    found = begun.end() - 1;
   }
   auto agreement = found->second;
   is_last = ++agreement->arrived == expected;
-  if (is_last) all.erase(found);
+  if (is_last) begun.erase(found);
   return agreement;
 }
 

@@ -35,8 +35,7 @@ using AgreementKey = std::vector<std::uint64_t>;
 inline AgreementKey next_turn(Endpoint& endpoint) { return {endpoint.agreements++}; }
 
 /// Arrives. `is_last`: the `expected`-th to do so, which has to carry it out.
-std::shared_ptr<Agreement> arrive_at_agreement(Endpoint& endpoint, const AgreementKey& key, int expected,
-                                               bool& is_last);
+std::shared_ptr<Agreement> arrive_at_agreement(Agreements& all, const AgreementKey& key, int expected, bool& is_last);
 
 /// Does what was agreed on, `work(agreement)`. Where memory ends there, the code says so.
 template <class Work>
@@ -51,9 +50,10 @@ void carry_out(Agreement& agreement, Work work) noexcept {
 
 /// `work(agreement)`, which may wait in the library, is done by one endpoint; returns when it is.
 template <class Work>
-std::shared_ptr<Agreement> agree(Endpoint& endpoint, const AgreementKey& key, int expected, Work work) {
+std::shared_ptr<Agreement> agree(Endpoint& endpoint, Agreements& all, const AgreementKey& key, int expected,
+                                 Work work) {
   bool is_last = false;
-  const auto agreement = arrive_at_agreement(endpoint, key, expected, is_last);
+  const auto agreement = arrive_at_agreement(all, key, expected, is_last);
   if (!is_last) {
     drive_until(endpoint, [&] { return agreement->done.load(std::memory_order_acquire); });
     return agreement;
@@ -66,7 +66,8 @@ std::shared_ptr<Agreement> agree(Endpoint& endpoint, const AgreementKey& key, in
 /// An agreement of all endpoints of the communicator in this process.
 template <class Work>
 std::shared_ptr<Agreement> agree(Endpoint& endpoint, Work work) {
-  return agree(endpoint, next_turn(endpoint), endpoint.communicator->local_count(), work);
+  Communicator& communicator = *endpoint.communicator;
+  return agree(endpoint, communicator.agreements, next_turn(endpoint), communicator.local_count(), work);
 }
 
 }  // namespace gapless::mpi::endpoints

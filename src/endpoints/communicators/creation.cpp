@@ -164,6 +164,7 @@ int create_from_processes(MPI_Comm parent, int my_count, MPI_Info info, MPI_Comm
 
 /// Ranks follow the order of the parent's, and live where those live.
 int create_from_endpoints(Endpoint& parent, int my_count, MPI_Info info, MPI_Comm* handles) {
+  if (parent.sides.is_inter()) return calls::raise(parent, MPI_ERR_COMM);
   const Communicator& whole = *parent.communicator;
   Handles mine_made;
   const Wish my_wish = wish_of(parent.handle, my_count, info, handles, mine_made);

@@ -67,35 +67,42 @@ int group_tag(const Communicator& whole, const std::vector<int>& members, int ta
 
 }  // namespace
 
-int make_part(const Communicator& whole, const std::vector<Member>& members, int tag,
-              std::shared_ptr<Communicator>& made) {
+int make_of_residents(MPI_Comm base, int process, const std::vector<Resident>& members, int tag,
+                      std::shared_ptr<Communicator>& made) {
   std::vector<int> processes;
-  for (const Member& member : members) processes.push_back(whole.places[static_cast<std::size_t>(member.rank)].process);
+  for (const Resident& member : members) processes.push_back(member.process);
   std::sort(processes.begin(), processes.end());
   processes.erase(std::unique(processes.begin(), processes.end()), processes.end());
-  const auto mine = std::lower_bound(processes.begin(), processes.end(), whole.process);
-  if (mine == processes.end() || *mine != whole.process) return MPI_SUCCESS;
+  const auto mine = std::lower_bound(processes.begin(), processes.end(), process);
+  if (mine == processes.end() || *mine != process) return MPI_SUCCESS;
 
   made = std::make_shared<Communicator>();
   made->process = static_cast<int>(mine - processes.begin());
   std::vector<int> used(processes.size(), 0);
-  for (const Member& member : members) {
-    const int before = whole.places[static_cast<std::size_t>(member.rank)].process;
-    const auto process = std::lower_bound(processes.begin(), processes.end(), before) - processes.begin();
-    made->places.push_back({static_cast<int>(process), used[static_cast<std::size_t>(process)]++});
+  for (const Resident& member : members) {
+    const auto place = std::lower_bound(processes.begin(), processes.end(), member.process) - processes.begin();
+    made->places.push_back({static_cast<int>(place), used[static_cast<std::size_t>(place)]++});
     made->identities.push_back(member.identity);
   }
   if (processes.size() > 1) {
     MPI_Group all, some;
-    native.Comm_group(whole.base, &all);
+    native.Comm_group(base, &all);
     native.Group_incl(all, static_cast<int>(processes.size()), processes.data(), &some);
-    const int code = inner.Comm_create_group(whole.base, some, tag, &made->base);
+    const int code = inner.Comm_create_group(base, some, tag, &made->base);
     native.Group_free(&some);
     native.Group_free(&all);
     if (code != MPI_SUCCESS) return code;
     inner.Comm_set_errhandler(made->base, MPI_ERRORS_RETURN);
   }
   return assemble(made, static_cast<int>(processes.size()));
+}
+
+int make_part(const Communicator& whole, const std::vector<Member>& members, int tag,
+              std::shared_ptr<Communicator>& made) {
+  std::vector<Resident> residents;
+  for (const Member& member : members)
+    residents.push_back({whole.places[static_cast<std::size_t>(member.rank)].process, member.identity});
+  return make_of_residents(whole.base, whole.process, residents, tag, made);
 }
 
 int split(Endpoint& endpoint, const Choice& mine, MPI_Comm* made) {
@@ -118,13 +125,13 @@ int split(Endpoint& endpoint, const Choice& mine, MPI_Comm* made) {
 }
 
 int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, MPI_Comm* made) {
-  const Communicator& whole = *endpoint.communicator;
+  Communicator& whole = *endpoint.communicator;
   AgreementKey key{static_cast<std::uint64_t>(tag)};
   key.insert(key.end(), members.begin(), members.end());
   const auto mine = std::count_if(members.begin(), members.end(), [&](int rank) {
     return whole.places[static_cast<std::size_t>(rank)].process == whole.process;
   });
-  const auto agreement = agree(endpoint, key, static_cast<int>(mine), [&](Agreement& all) {
+  const auto agreement = agree(endpoint, whole.agreements, key, static_cast<int>(mine), [&](Agreement& all) {
     all.code =
         make_part(whole, with_identities(whole, members), group_tag(whole, members, tag), all.made.emplace_back());
   });
@@ -149,7 +156,10 @@ int duplicate_handle(const Endpoint& endpoint, const MPI_Info* info, MPI_Comm* h
 
 int claim_duplicate(const Endpoint& endpoint, const Agreement& agreement, MPI_Comm handle) {
   const int code = claim(*agreement.made[0], endpoint.local, handle);
-  if (code == MPI_SUCCESS) find(handle)->topology = endpoint.topology;
+  if (code != MPI_SUCCESS) return code;
+  Endpoint& made = *find(handle);
+  made.topology = endpoint.topology;
+  made.sides = endpoint.sides;
   return code;
 }
 
@@ -164,10 +174,10 @@ int duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made) {
 }
 
 std::function<bool(int& code)> begin_duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* handle) {
-  const Communicator& whole = *endpoint.communicator;
+  Communicator& whole = *endpoint.communicator;
   bool is_last = false;
   const AgreementKey turn = next_turn(endpoint);
-  const auto agreement = arrive_at_agreement(endpoint, turn, whole.local_count(), is_last);
+  const auto agreement = arrive_at_agreement(whole.agreements, turn, whole.local_count(), is_last);
   if (is_last) {
     const int tag = first_duplicate_tag + static_cast<int>(turn[0] % (first_group_tag - first_duplicate_tag));
     const auto make = [&whole, tag, all = agreement.get()] {

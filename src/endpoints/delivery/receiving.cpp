@@ -13,7 +13,7 @@ namespace {
 
 /// What a receive learns of its message. Returns how many bytes it takes.
 MPI_Count note_message(Operation& receive, const Envelope& envelope, MPI_Count bytes) noexcept {
-  receive.source = envelope.source;
+  receive.source = envelope.source - receive.endpoint->sides.first_remote;
   receive.tag = envelope.tag;
   if (bytes > receive.bytes) receive.code = MPI_ERR_TRUNCATE;
   return std::min(bytes, receive.bytes);
@@ -140,7 +140,7 @@ bool take_bytes(Endpoint& endpoint, const RingReader& ring, const Cell& cell, co
     message->attached = cell.attached;
     message->loan = cell.loan;
   }
-  if (here != 0) std::memcpy(message->data(), packed, static_cast<std::size_t>(here));
+  copy_bytes(message->data(), packed, static_cast<std::size_t>(here));
   endpoint.matching.add(*message);
   return true;
 }

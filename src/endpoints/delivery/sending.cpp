@@ -21,10 +21,7 @@ void look_whether_moved(Operation& operation) noexcept {
   finish_moving(operation, code);
 }
 
-/// The ring to an endpoint that shares memory; null if there is no memory for one.
-RingWriter* ring_to(Endpoint& from, int inbox) noexcept {
-  RingWriter& ring = from.outgoing[static_cast<std::size_t>(inbox)];
-  if (ring.is_open()) return &ring;
+[[gnu::noinline]] RingWriter* open_ring(Endpoint& from, RingWriter& ring, int inbox) noexcept {
   Inboxes& inboxes = from.communicator->inboxes;
   if (!ring.is_refused && inboxes.begin_ring(from.inbox_number(), inbox)) {
     ring.open(inboxes.ring(from.inbox_number(), inbox), inboxes.head(inbox).is_closed);
@@ -32,6 +29,12 @@ RingWriter* ring_to(Endpoint& from, int inbox) noexcept {
   }
   ring.is_refused = true;
   return nullptr;
+}
+
+/// The ring to an endpoint that shares memory; null if there is no memory for one.
+inline RingWriter* ring_to(Endpoint& from, int inbox) noexcept {
+  RingWriter& ring = from.outgoing[static_cast<std::size_t>(inbox)];
+  return ring.is_open() ? &ring : open_ring(from, ring, inbox);
 }
 
 void describe(Cell& cell, Operation& send) noexcept {
@@ -246,7 +249,7 @@ bool send_at_once(Endpoint& from, const Data& data, int destination, int tag, Co
   room.cell->way = Way::copied;
   ++from.sent.copied;
   room.cell->bytes = bytes;
-  if (bytes != 0) std::memcpy(room.memory, run, static_cast<std::size_t>(bytes));
+  copy_bytes(room.memory, run, static_cast<std::size_t>(bytes));
   ring->publish(*room.cell);
   return true;
 }
