@@ -114,7 +114,7 @@ using namespace table::vocabulary;  // NOLINT: the rows are written in it
 #define LOOK_AT(name) look_at<roles_of::name, kind, place>(#name, true, &MPI_##name, handle, served, tally);
 #define LOOK_AT_intercepted(name) LOOK_AT(name)
 #define LOOK_AT_guarded(name) LOOK_AT(name)
-#define LOOK_AT_refused(name) LOOK_AT(name)
+#define LOOK_AT_endpoints(name) LOOK_AT(name)
 #define LOOK_AT_waiting(name) LOOK_AT(name)
 #define LOOK_AT_passed(name) look_at<roles_of::name, kind, place>(#name, false, nullptr, handle, served, tally);
 
