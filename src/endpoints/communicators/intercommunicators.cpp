@@ -12,6 +12,8 @@
 #include "endpoints/communicators/static_world.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
+#include "mpi/calls/count_arrays.hpp"
+#include "mpi/headers/speaking.hpp"
 
 namespace gapless::mpi::endpoints {
 namespace {
@@ -24,25 +26,11 @@ Agreements& agreements_between() {
   return all;
 }
 
-int world_rank() noexcept {
-  int rank = 0;
-  native.Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
-
 /// The endpoints of a communicator, by rank, with their processes in the world; MPI_UNDEFINED: not there.
 std::vector<Resident> residents_of(const Communicator& communicator) {
-  std::vector<int> processes(communicator.ranks.size(), world_rank());
-  if (communicator.has_peers()) {
-    std::vector<int> numbers(processes.size());
-    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int>(i);
-    MPI_Group base, world;
-    native.Comm_group(communicator.base, &base);
-    native.Comm_group(MPI_COMM_WORLD, &world);
-    native.Group_translate_ranks(base, static_cast<int>(numbers.size()), numbers.data(), world, processes.data());
-    native.Group_free(&world);
-    native.Group_free(&base);
-  }
+  std::vector<int> processes =
+      communicator.has_peers() ? headers::world_ranks_of(communicator.base) : std::vector{own_rank(MPI_COMM_WORLD)};
+  processes.resize(communicator.ranks.size(), MPI_UNDEFINED);
   std::vector<Resident> residents;
   for (std::size_t rank = 0; rank < communicator.places.size(); ++rank)
     residents.push_back(
@@ -116,7 +104,7 @@ int make_between(Endpoint& endpoint, const std::vector<Resident>& mine, const st
   all.insert(all.end(), is_first ? theirs.begin() : mine.begin(), is_first ? theirs.end() : mine.end());
   AgreementKey key;
   for (const Resident& one : all) key.insert(key.end(), {one.identity.process, one.identity.number});
-  const int here = world_rank();
+  const int here = own_rank(MPI_COMM_WORLD);
   const auto arriving = std::count_if(all.begin(), all.end(), [&](const Resident& one) { return one.process == here; });
   const auto agreement = agree(endpoint, agreements_between(), key, static_cast<int>(arriving), [&](Agreement& agreed) {
     agreed.code = make_of_residents(MPI_COMM_WORLD, here, all, tag_of(key), agreed.made.emplace_back());

@@ -76,6 +76,12 @@ enum class Analysis : std::uint8_t { when_it_pays, now };
 UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose = Purpose::message,
                     Analysis analysis = Analysis::when_it_pays) noexcept;
 
+/// Can the CPU copy all of the one straight into the other?
+inline bool can_be_copied_on_host(const UserBuffer& from, const UserBuffer& to) noexcept {
+  return from.is_described() && to.is_described() && from.buffer.size() == to.buffer.size() &&
+         from.buffer.location.is_cpu_addressable() && to.buffer.location.is_cpu_addressable();
+}
+
 /// Whose business one side of a message is.
 enum class Owner {
   library,   ///< the call goes to the library as it came

@@ -22,9 +22,6 @@
 namespace gapless::mpi::headers {
 namespace {
 
-/// Of a communicator's ranks, those in MPI_COMM_WORLD; negative for a process that is not in it.
-using WorldRanks = std::vector<int>;
-
 int keyval;
 
 /// A duplicate has its own, made when it is first asked for.
@@ -73,24 +70,9 @@ bool is_intracommunicator(MPI_Comm communicator) noexcept {
   return native.Comm_test_inter(communicator, &is_inter) == MPI_SUCCESS && is_inter == 0;
 }
 
-void translate(MPI_Comm communicator, WorldRanks& ranks) {
-  MPI_Group own, world;
-  if (native.Comm_group(communicator, &own) != MPI_SUCCESS) return;
-  if (native.Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
-    int size = 0;
-    native.Group_size(own, &size);
-    WorldRanks from(static_cast<std::size_t>(size));
-    std::iota(from.begin(), from.end(), 0);
-    ranks.resize(from.size());
-    if (native.Group_translate_ranks(own, size, from.data(), world, ranks.data()) != MPI_SUCCESS) ranks.clear();
-    native.Group_free(&world);
-  }
-  native.Group_free(&own);
-}
-
 /// A communicator that has been used.
 struct Known {
-  WorldRanks ranks;
+  std::vector<int> ranks;    ///< in MPI_COMM_WORLD; negative for a process that is not in it
   std::uint32_t number = 0;  ///< that no other communicator of this process ever has
 };
 
@@ -132,8 +114,7 @@ std::optional<Place> look_up(MPI_Comm communicator, int rank) noexcept {
 Place translate_first(MPI_Comm communicator, int rank) noexcept {
   try {
     if (!is_intracommunicator(communicator)) return {};
-    WorldRanks ranks;
-    translate(communicator, ranks);
+    std::vector<int> ranks = world_ranks_of(communicator);
     {
       const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
       Known known{std::move(ranks), ++table().last_number};
@@ -147,6 +128,23 @@ Place translate_first(MPI_Comm communicator, int rank) noexcept {
 }
 
 }  // namespace
+
+std::vector<int> world_ranks_of(MPI_Comm communicator) {
+  std::vector<int> ranks;
+  MPI_Group own, world;
+  if (native.Comm_group(communicator, &own) != MPI_SUCCESS) return ranks;
+  if (native.Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+    int size = 0;
+    native.Group_size(own, &size);
+    std::vector<int> from(static_cast<std::size_t>(size));
+    std::iota(from.begin(), from.end(), 0);
+    ranks.resize(from.size());
+    if (native.Group_translate_ranks(own, size, from.data(), world, ranks.data()) != MPI_SUCCESS) ranks.clear();
+    native.Group_free(&world);
+  }
+  native.Group_free(&own);
+  return ranks;
+}
 
 namespace {
 

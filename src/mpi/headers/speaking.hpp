@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "mpi/table/abi.hpp"
 #include "transfer/headers/speakers.hpp"
@@ -28,6 +29,10 @@ struct Listener {
   transfer::headers::Inbox* inbox = nullptr;  ///< null where it may not
   std::uint32_t communicator = 0;             ///< for transfer::headers::Envelope
 };
+
+/// The ranks in MPI_COMM_WORLD of a communicator's processes, MPI_UNDEFINED for those that are not there; none where
+/// the library refuses. Throws std::bad_alloc.
+std::vector<int> world_ranks_of(MPI_Comm communicator);
 
 /// A rank of a communicator.
 struct Place {

@@ -41,9 +41,7 @@ Neighbors::Ranks peers_of_call(const CallFacts& call, const MemoryArgument& out)
 bool copy_own(const Part& from, const Part& to) noexcept {
   const UserBuffer out = identify(from.memory, from.count, from.datatype, Purpose::message, Analysis::now);
   const UserBuffer in = identify(to.memory, to.count, to.datatype, Purpose::message, Analysis::now);
-  if (!out.is_described() || !in.is_described() || out.buffer.size() != in.buffer.size()) return false;
-  if (!out.buffer.location.is_cpu_addressable() || !in.buffer.location.is_cpu_addressable()) return false;
-  return transfer::copy_on_host(out.buffer, in.buffer) == transfer::Result::ok;
+  return can_be_copied_on_host(out, in) && transfer::copy_on_host(out.buffer, in.buffer) == transfer::Result::ok;
 }
 
 /// What a rank has to send, by what it gains.

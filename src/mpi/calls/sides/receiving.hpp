@@ -344,23 +344,9 @@ class Receiving : public Side<Count> {
       }
       landing_ = opaque_.data();
     }
-    if (!packs()) {
-      if (counts_native_messages) record_native(count_, datatype_);
-      return true;
-    }
-    const transfer::Result result = this->prepare_packed(prepare, End::receive, true);
-    if (result == transfer::Result::ok) return true;
-    if (user_.is_gpu_memory()) {
-      code = gpu_failure(function, result);
-      return false;
-    }
-    if (!may_go_unattended()) {
-      code = MPI_ERR_NO_MEM;  // what the library received by itself could be a header
-      return false;
-    }
-    // No host memory to unpack from: the library has its own way without.
-    message_.reset();
-    return true;
+    // What the library received by itself could be a header.
+    const auto may_be_native = [this] { return may_go_unattended(); };
+    return this->prepare_packed(prepare, End::receive, true, may_be_native, function, code);
   }
 
   /// How many of the bytes that arrived are unpacked. Of short messages MPICH receives whole basic elements only, and

@@ -216,19 +216,9 @@ class Sending : public Side<Count> {
   template <class Prepare>
   bool prepare_by(Prepare prepare, const char* function, int& code) noexcept {
     if (!this->is_served(function, code)) return false;
-    if (!packs()) {
-      if (counts_native_messages && !offer_) record_native(this->count_, this->datatype_);
-      return true;
-    }
-    const transfer::Result result = this->prepare_packed(prepare, End::send, may_split_);
-    if (result == transfer::Result::ok) return true;
-    if (user_.is_gpu_memory()) {
-      code = gpu_failure(function, result);
-      return false;
-    }
-    // No host memory to pack into: the library has its own way without.
-    message_.reset();
-    return true;
+    if (offer_) return true;
+    const auto may_be_native = [] { return true; };
+    return this->prepare_packed(prepare, End::send, may_split_, may_be_native, function, code);
   }
   void split() noexcept {
     if (packs() && !offer_) packed_type_->split(memory());

@@ -51,14 +51,30 @@ class Side {
     return false;
   }
 
-  /// Has `prepare` make the operation ready, and then the datatype of its packed bytes. Precondition: packs().
-  template <class Prepare>
-  transfer::Result prepare_packed(Prepare prepare, End end, bool may_split) noexcept {
-    const transfer::Result result = prepare(*message_);
-    if (result != transfer::Result::ok) return result;
-    const bool is_on_gpu = message_->packed_location().kind == device::MemoryKind::device;
-    packed_type_.emplace(message_->packed_size(), end, is_on_gpu || !may_split);
-    return packed_type_->is_usable() ? transfer::Result::ok : transfer::Result::out_of_memory;
+  /// Has `prepare` make the operation ready, if there is one, and makes the datatype of its packed bytes. Without host
+  /// memory for them the library has its own way, if `may_be_native()`. False if the call must fail, with the error
+  /// code in `code`.
+  template <class Prepare, class MayBeNative>
+  bool prepare_packed(Prepare prepare, End end, bool may_split, MayBeNative may_be_native, const char* function,
+                      int& code) noexcept {
+    if (!packs()) {
+      if (counts_native_messages) record_native(count_, datatype_);
+      return true;
+    }
+    transfer::Result result = prepare(*message_);
+    if (result == transfer::Result::ok) {
+      const bool is_on_gpu = message_->packed_location().kind == device::MemoryKind::device;
+      packed_type_.emplace(message_->packed_size(), end, is_on_gpu || !may_split);
+      if (packed_type_->is_usable()) return true;
+      result = transfer::Result::out_of_memory;
+    }
+    const bool is_on_host = !user_.is_gpu_memory();
+    if (is_on_host && may_be_native()) {
+      message_.reset();
+      return true;
+    }
+    code = is_on_host ? MPI_ERR_NO_MEM : gpu_failure(function, result);
+    return false;
   }
 
   void* memory_;

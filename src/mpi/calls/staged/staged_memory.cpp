@@ -106,8 +106,7 @@ bool StagedMemory::separate_own_part(std::span<const MemoryArgument> arguments) 
   if (own < 0) return false;
   const auto part = static_cast<std::size_t>(own);
   const UserBuffer &from = staged_[0].part(part), &to = staged_[1].part(part);
-  if (!from.is_described() || !to.is_described() || from.buffer.size() != to.buffer.size()) return false;
-  if (!from.buffer.location.is_cpu_addressable() || !to.buffer.location.is_cpu_addressable()) return false;
+  if (!can_be_copied_on_host(from, to)) return false;
   if (transfer::is_contiguous(from.buffer) && transfer::is_contiguous(to.buffer)) return false;
   const bool is_long = from.buffer.size() >= shortest_own_part || transfer::is_forced(transfer::Scheme::packed);
   if (!is_long || transfer::is_forced(transfer::Scheme::native)) return false;

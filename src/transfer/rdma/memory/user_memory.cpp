@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "layout/algebra/canonical.hpp"
+
 namespace gapless::transfer::rdma {
 namespace {
 
@@ -35,6 +37,12 @@ Blocks blocks_of(const layout::Facts& facts, const layout::Layout& layout, layou
 
 Memory memory_of(const layout::LayoutPointer& layout, const layout::Facts& facts, layout::Mode outer, void* origin) {
   return {layout, outer, static_cast<std::byte*>(origin), blocks_of(facts, *layout, outer)};
+}
+
+Memory packed_memory(std::byte* packed, std::uint64_t bytes) {
+  const auto size = static_cast<layout::Offset>(bytes);
+  const layout::LayoutPointer contiguous = layout::block(0, size);
+  return memory_of(contiguous, layout::facts_of(*contiguous), {1, size}, packed);
 }
 
 bool UserMemory::acquire(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most) noexcept try {

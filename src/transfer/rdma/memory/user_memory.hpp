@@ -25,6 +25,8 @@ struct Memory {
 Blocks blocks_of(const layout::Facts& facts, const layout::Layout& layout, layout::Mode outer) noexcept;
 /// All of it.
 Memory memory_of(const layout::LayoutPointer& layout, const layout::Facts& facts, layout::Mode outer, void* origin);
+/// Packed bytes. Throws std::bad_alloc.
+Memory packed_memory(std::byte* packed, std::uint64_t bytes);
 
 class UserMemory {
  public:

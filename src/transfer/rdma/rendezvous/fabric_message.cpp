@@ -4,8 +4,6 @@
 #include <exception>
 
 #include "base/settings.hpp"
-#include "layout/algebra/canonical.hpp"
-#include "layout/algebra/facts.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/packing.hpp"
 #include "transfer/report/report.hpp"
@@ -25,13 +23,6 @@ Memory memory_of_buffer(const Buffer& buffer, std::uint64_t bytes) {
   }
   memory.blocks.bytes = bytes;
   return memory;
-}
-
-/// Packed bytes in host memory. Throws std::bad_alloc.
-Memory packed_memory(std::byte* packed, std::uint64_t bytes) {
-  const auto size = static_cast<layout::Offset>(bytes);
-  const layout::LayoutPointer contiguous = layout::block(0, size);
-  return memory_of(contiguous, layout::facts_of(*contiguous), {1, size}, packed);
 }
 
 std::span<const std::byte> address_of(const FabricWay& way) noexcept {

@@ -9,8 +9,6 @@
 #include "base/quiet_thread.hpp"
 #include "base/settings.hpp"
 #include "fabric/registry.hpp"
-#include "layout/algebra/canonical.hpp"
-#include "layout/algebra/facts.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/rdma/scheme.hpp"
 
@@ -139,8 +137,7 @@ bool Transfers::copy_out(Transfer& transfer) noexcept try {
   const layout::Offset bytes = transfer.memory.size();
   std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
   if (copy == nullptr) return false;
-  const layout::LayoutPointer contiguous = layout::block(0, bytes);
-  const Memory memory = memory_of(contiguous, layout::facts_of(*contiguous), {1, bytes}, copy.get());
+  const Memory memory = packed_memory(copy.get(), static_cast<std::uint64_t>(bytes));
   if (run_on_host({transfer.memory.layout.get(), transfer.memory.outer, 0, bytes, pack::Direction::pack,
                    transfer.memory.origin, copy.get()}) != transfer::Result::ok)
     return false;
