@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -273,16 +274,27 @@ int wrong_in_making(MPI_Comm comm, MPI_Comm half) {
 }
 
 int wrong_in_using(MPI_Comm inter) {
-  int wrong = 0, number = 0, remote = 0, dimension = 1, period = 0;
+  int wrong = 0, number = 0, sum = 0, remote = 0, dimension = 1, period = 0;
   MPI_Comm made = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Comm_remote_size(inter, &remote);
+  std::vector<int> numbers(static_cast<std::size_t>(remote));
   for (const int code :
-       {MPI_Barrier(inter), MPI_Ibarrier(inter, &request), MPI_Bcast(&number, 1, MPI_INT, 0, inter),
-        MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_INT, MPI_SUM, inter), MPI_Comm_split(inter, 0, 0, &made),
+       {MPI_Scan(&number, &number, 1, MPI_INT, MPI_SUM, inter), MPI_Comm_split(inter, 0, 0, &made),
         MPI_Comm_create(inter, MPI_GROUP_EMPTY, &made), MPI_Cart_create(inter, 1, &dimension, &period, 0, &made),
         MPI_Intercomm_create(inter, 0, inter, 0, 0, &made)})
     wrong += differs(MPI_ERR_UNSUPPORTED_OPERATION, code);
+  // All ranks make each of these mistakes, so that nobody waits for others.
+  for (const int root : {remote, -1000}) {
+    wrong += differs(MPI_ERR_ROOT, MPI_Bcast(&number, 1, MPI_INT, root, inter));
+    wrong += differs(MPI_ERR_ROOT, MPI_Gather(&number, 1, MPI_INT, numbers.data(), 1, MPI_INT, root, inter));
+    wrong += differs(MPI_ERR_ROOT, MPI_Ireduce(&number, &sum, 1, MPI_INT, MPI_SUM, root, inter, &request));
+  }
+  wrong += differs(MPI_ERR_BUFFER, MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_INT, MPI_SUM, inter));
+  wrong += differs(MPI_ERR_BUFFER, MPI_Allgather(MPI_IN_PLACE, 0, MPI_INT, numbers.data(), 1, MPI_INT, inter));
+  wrong += differs(MPI_ERR_BUFFER, MPI_Alltoall(MPI_IN_PLACE, 0, MPI_INT, numbers.data(), 1, MPI_INT, inter));
+  wrong += differs(MPI_ERR_BUFFER, MPI_Scatter(numbers.data(), 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, 0, inter));
+  wrong += differs(MPI_ERR_OP, MPI_Allreduce(&number, &sum, 1, MPI_INT, MPI_OP_NULL, inter));
   wrong += differs(MPI_ERR_COMM, MPIX_Comm_create_endpoints(inter, 1, MPI_INFO_NULL, &made));
   wrong += differs(MPI_ERR_RANK, MPI_Send(&number, 1, MPI_INT, remote, 0, inter));
   wrong += differs(MPI_ERR_RANK, MPI_Recv(&number, 1, MPI_INT, remote, 0, inter, MPI_STATUS_IGNORE));

@@ -143,9 +143,19 @@ int Intercomm_create(Endpoint& endpoint, MPI_Comm local, int local_leader, MPI_C
 int Intercomm_merge(Endpoint& endpoint, MPI_Comm, int high, MPI_Comm* made) {
   if (!endpoint.sides.is_inter()) return raise(endpoint, MPI_ERR_COMM);
   if (made == nullptr) return raise(endpoint, MPI_ERR_ARG);
+  const int mine = high != 0 ? 1 : 0, all = endpoint.communicator->size();
+  std::vector<int> theirs(static_cast<std::size_t>(endpoint.peers()));
+  const int code = Allgather(endpoint, &mine, 1, MPI_INT, theirs.data(), 1, MPI_INT, endpoint.handle);
+  if (code != MPI_SUCCESS) return code;
   // Where both groups say the same, those come first that are first in the communicator of both.
-  const int all = endpoint.communicator->size();
-  return raise(endpoint, split(endpoint, {0, endpoint.rank + (high != 0 ? all : 0)}, made));
+  std::vector<Choice> choices;
+  for (int rank = 0; rank < all; ++rank) {
+    const int place = rank - endpoint.sides.first_remote;
+    const bool is_remote = place >= 0 && place < endpoint.peers();
+    const int is_high = is_remote ? theirs[static_cast<std::size_t>(place)] : mine;
+    choices.push_back({0, rank + is_high * all});
+  }
+  return raise(endpoint, split_as_chosen(endpoint, choices, made));
 }
 
 }  // namespace calls
