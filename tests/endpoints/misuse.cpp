@@ -317,6 +317,61 @@ TEST(Misuse, OfIntercommunicatorsOfEndpoints) {
             }));
 }
 
+/// How often handlers of a communicator are told of errors.
+template <int which>
+struct Told {
+  static inline std::atomic<int> times = 0;
+  static void handle(MPI_Comm*, int*, ...) { ++times; }
+  Told() { MPI_Comm_create_errhandler(handle, &handler); }
+  ~Told() { MPI_Errhandler_free(&handler); }
+  MPI_Errhandler handler;
+};
+
+/// Only MPI_COMM_WORLD has the processes of both groups, but the program's call is about the local group's
+/// communicator.
+TEST(Misuse, AnIntercommunicatorThatTheLibraryHasNoCommunicatorsFor) {
+  if (!has_threads() || size() < 2) return;
+  constexpr std::size_t many = 4000;
+  const ReturnErrors returned_here(MPI_COMM_SELF);
+  const Told<0> of_world;
+  const Told<1> of_half;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, of_world.handler);
+  std::atomic<int> ran_out = 0;
+  EXPECT_EQ(0, on_endpoints(each(2), [&](MPI_Comm comm) {
+              const int side = rank(comm) % 2;
+              int wrong = 0, has_none = 0;
+              MPI_Comm half, inter = MPI_COMM_NULL;
+              MPI_Comm_split(comm, side, 0, &half);
+              MPI_Comm_set_errhandler(half, of_half.handler);
+              std::vector<MPI_Comm> copies;
+              for (MPI_Comm copy; rank(comm) == 0 && copies.size() < many && MPI_Comm_dup(MPI_COMM_SELF, &copy) == 0;)
+                copies.push_back(copy);
+              if (rank(comm) == 0) has_none = copies.size() < many ? 1 : 0;
+              MPI_Bcast(&has_none, 1, MPI_INT, 0, comm);
+              const auto create = [&] { return MPI_Intercomm_create(half, 0, comm, 1 - side, 0, &inter); };
+              if (has_none != 0) {
+                wrong += differs(MPI_ERR_OTHER, create());
+                wrong += inter != MPI_COMM_NULL;
+                MPI_Barrier(comm);
+              }
+              ran_out = has_none;
+              for (MPI_Comm& copy : copies) MPI_Comm_free(&copy);
+              MPI_Barrier(comm);
+              wrong += differs(MPI_SUCCESS, create());
+              MPI_Comm_free(&inter);
+              MPI_Comm_free(&half);
+              return wrong;
+            }));
+  RecordProperty("ran_out", ran_out);
+  EXPECT_EQ(ran_out != 0 ? 2 : 0, Told<1>::times);
+  EXPECT_EQ(0, Told<0>::times);
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+  EXPECT_EQ(of_world.handler, handler);
+  MPI_Errhandler_free(&handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
 TEST(Misuse, OfAttachedBuffers) {
   if (!has_threads()) return;
