@@ -41,10 +41,14 @@ void describe(Cell& cell, Operation& send) noexcept {
   cell.tag = send.envelope.tag;
   cell.context = send.envelope.context;
   cell.way = send.way;
-  cell.bytes = send.bytes;
-  cell.sender = &send;
-  cell.loan = static_cast<std::uint8_t>(send.loan);
-  cell.attached = send.packed != nullptr ? send.packed.get() : send.run;
+  if (send.way == Way::copied) {
+    cell.number = static_cast<std::uint16_t>(send.bytes);
+  } else if (send.way == Way::lent) {
+    cell.lent = {&send, send.bytes};
+  } else if (send.way == Way::attached) {
+    cell.number = static_cast<std::uint16_t>(send.loan);
+    cell.attached = {send.packed != nullptr ? send.packed.get() : send.run, send.bytes};
+  }
 }
 
 /// Others can be, once the receiver has taken their bytes.
@@ -248,7 +252,7 @@ bool send_at_once(Endpoint& from, const Data& data, int destination, int tag, Co
   room.cell->context = context;
   room.cell->way = Way::copied;
   ++from.sent.copied;
-  room.cell->bytes = bytes;
+  room.cell->number = static_cast<std::uint16_t>(bytes);
   copy_bytes(room.memory, run, static_cast<std::size_t>(bytes));
   ring->publish(*room.cell);
   return true;
