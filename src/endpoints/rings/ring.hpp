@@ -7,6 +7,7 @@
 // them, for the processes of a node map them at different ones.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -69,6 +70,9 @@ struct RingMemory {
   alignas(64) std::array<Cell, cell_count> cells;
   std::array<std::byte, beside_bytes> beside;
 
+  /// How many of as many bytes as a message has are fetched for the next one, which mostly is of the same length.
+  static constexpr std::uint32_t most_fetched = 1024;
+
   static std::uint32_t rounded(MPI_Count bytes) noexcept { return (static_cast<std::uint32_t>(bytes) + 63) / 64 * 64; }
   /// Numbers are counted from this one. Tests do, to see them wrap around; 0 is how memory of zeros begins.
   void begin(std::uint32_t first) noexcept;
@@ -111,9 +115,7 @@ class RingWriter {
   /// The reader sees the claimed cell.
   void publish(Cell& cell) noexcept {
     cell.turn.store(++written_, std::memory_order_release);
-    // The reader's processor has the cells of the last time around; getting one back takes as long as some messages.
-    constexpr std::uint32_t ahead = 16;
-    fetch_to_write(&memory_->cells[(written_ + ahead) % RingMemory::cell_count]);
+    if (written_ % block == 0) own_cells_ahead();
   }
 
   /// One of the ring's loans, pending; -1 if all are under way.
@@ -128,7 +130,9 @@ class RingWriter {
   int stalled = 0;          ///< sends that wait for room, in their order
 
  private:
+  static constexpr std::uint32_t block = 16;  ///< cells, some lines
   Room claim_beside(Cell& cell, MPI_Count bytes) noexcept;
+  void own_cells_ahead() noexcept;
 
   RingMemory* memory_ = nullptr;
   const std::atomic<bool>* closed_ = nullptr;
@@ -166,6 +170,11 @@ class RingReader {
     constexpr std::uint32_t in_line = 64 / sizeof(Cell), ahead = 4 * in_line;
     for (std::uint32_t more = taken == 1 ? in_line : ahead; more <= ahead; more += in_line)
       __builtin_prefetch(&memory_->cells[(read_ + more) % RingMemory::cell_count], 0);
+    const Cell& first = memory_->cells[read_ % RingMemory::cell_count];
+    if (first.way != Way::copied || Cell::holds(first.number)) return;
+    const std::uint32_t length = std::min(RingMemory::rounded(first.number), RingMemory::most_fetched);
+    for (std::uint32_t at = 0; at < length; at += 64)
+      __builtin_prefetch(&memory_->beside[(first.end_beside + at) % RingMemory::beside_bytes], 0);
   }
 
  private:
