@@ -294,7 +294,6 @@ int wrong_in_using(MPI_Comm inter) {
   wrong += differs(MPI_ERR_BUFFER, MPI_Allgather(MPI_IN_PLACE, 0, MPI_INT, numbers.data(), 1, MPI_INT, inter));
   wrong += differs(MPI_ERR_BUFFER, MPI_Alltoall(MPI_IN_PLACE, 0, MPI_INT, numbers.data(), 1, MPI_INT, inter));
   wrong += differs(MPI_ERR_BUFFER, MPI_Scatter(numbers.data(), 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, 0, inter));
-  wrong += differs(MPI_ERR_OP, MPI_Allreduce(&number, &sum, 1, MPI_INT, MPI_OP_NULL, inter));
   wrong += differs(MPI_ERR_COMM, MPIX_Comm_create_endpoints(inter, 1, MPI_INFO_NULL, &made));
   wrong += differs(MPI_ERR_RANK, MPI_Send(&number, 1, MPI_INT, remote, 0, inter));
   wrong += differs(MPI_ERR_RANK, MPI_Recv(&number, 1, MPI_INT, remote, 0, inter, MPI_STATUS_IGNORE));
