@@ -56,7 +56,7 @@ int RingWriter::claim_loan() noexcept {
   if (free_loans_ == 0) return -1;
   const int number = std::countr_zero(free_loans_);
   free_loans_ &= free_loans_ - 1;
-  memory_->loans[static_cast<std::size_t>(number)].store(Loan::pending, std::memory_order_relaxed);
+  loan(number).begin();
   return number;
 }
 

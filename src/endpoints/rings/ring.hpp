@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "endpoints/delivery/matching.hpp"
+#include "endpoints/rings/loan.hpp"
 
 namespace gapless::mpi::endpoints {
 
@@ -53,9 +54,6 @@ struct alignas(32) Cell {
 };
 static_assert(sizeof(Cell) == 32 && most_copied_aside <= std::numeric_limits<std::uint16_t>::max());
 
-/// Of bytes that the reader takes from another process's memory: how far that is.
-enum class Loan : std::uint8_t { pending, taken, failed };
-
 /// The memory of a ring: zeros at first.
 struct RingMemory {
   static constexpr std::uint32_t cell_count = 512;
@@ -66,8 +64,8 @@ struct RingMemory {
   // divide 2^32.
   alignas(64) std::atomic<std::uint32_t> cells_read;
   std::atomic<std::uint32_t> end_read;
-  alignas(64) std::array<std::atomic<Loan>, loan_count> loans;
-  alignas(64) std::array<Cell, cell_count> cells;
+  std::array<Loan, loan_count> loans;
+  std::array<Cell, cell_count> cells;
   std::array<std::byte, beside_bytes> beside;
 
   /// How many of as many bytes as a message has are fetched for the next one, which mostly is of the same length.
@@ -120,9 +118,7 @@ class RingWriter {
 
   /// One of the ring's loans, pending; -1 if all are under way.
   int claim_loan() noexcept;
-  Loan loan(int number) const noexcept {
-    return memory_->loans[static_cast<std::size_t>(number)].load(std::memory_order_acquire);
-  }
+  Loan& loan(int number) const noexcept { return memory_->loans[static_cast<std::size_t>(number)]; }
   void end_loan(int number) noexcept { free_loans_ |= std::uint64_t{1} << number; }
 
   bool is_refused = false;  ///< there is no memory for it
@@ -157,9 +153,7 @@ class RingReader {
     if (cell.holds(cell.number)) return cell.inside;
     return &memory_->beside[(cell.end_beside - RingMemory::rounded(cell.number)) % RingMemory::beside_bytes];
   }
-  void end_loan(int number, Loan outcome) noexcept {
-    memory_->loans[static_cast<std::size_t>(number)].store(outcome, std::memory_order_release);
-  }
+  Loan& loan(int number) const noexcept { return memory_->loans[static_cast<std::size_t>(number)]; }
   /// Done with the first message, whose bytes may be written over.
   void pop() noexcept {
     memory_->end_read.store(memory_->cells[read_ % RingMemory::cell_count].end_beside, std::memory_order_release);
