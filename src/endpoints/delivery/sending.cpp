@@ -299,15 +299,16 @@ namespace {
 
 /// Copies a piece of what the reader has offered, if any is left.
 void give_piece(const Operation& send, Loan& loan) noexcept {
-  const Loan::Piece piece = loan.next_to_give();
+  Endpoint& endpoint = *send.endpoint;
+  const Loan::Piece piece = endpoint.gives_pieces ? loan.next_to_give() : Loan::Piece{};
   if (piece.bytes == 0) return;
-  const Endpoint& endpoint = *send.endpoint;
   const Communicator& communicator = *endpoint.communicator;
   const auto inbox = static_cast<std::size_t>(send.ring - endpoint.outgoing.data());
   const auto rank = static_cast<std::size_t>(communicator.ranks_of_inboxes[inbox]);
   const auto process = static_cast<std::size_t>(communicator.places[rank].process);
-  loan.end_piece(fabric::write_attached(communicator.attached[process], lent_bytes(send) + piece.begin,
-                                        loan.to + piece.begin, static_cast<std::size_t>(piece.bytes)));
+  endpoint.gives_pieces = fabric::write_attached(communicator.attached[process], lent_bytes(send) + piece.begin,
+                                                 loan.to + piece.begin, static_cast<std::size_t>(piece.bytes));
+  loan.end_piece(endpoint.gives_pieces);
 }
 
 }  // namespace
@@ -323,6 +324,7 @@ void look_at_loans(Endpoint& endpoint) noexcept {
       give_piece(send, loan);
       continue;
     }
+    endpoint.sent.by_both += loan.has_given() ? 1 : 0;
     send.ring->end_loan(send.loan);
     send.remove();
     if (state != Loan::State::taken) send.code = is_closed ? MPI_ERR_COMM : MPI_ERR_OTHER;

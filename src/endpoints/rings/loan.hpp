@@ -34,6 +34,9 @@ struct alignas(64) Loan {
     const MPI_Count first = next.load(std::memory_order_acquire);
     return first != not_offered && first < pieces() ? begin_piece() : Piece{};
   }
+  bool has_given() const noexcept {
+    return given.load(std::memory_order_relaxed) != 0 && !is_refused.load(std::memory_order_relaxed);
+  }
   void end_piece(bool is_written) noexcept {
     if (!is_written) is_refused.store(true, std::memory_order_relaxed);
     given.fetch_add(1, std::memory_order_release);
