@@ -35,18 +35,16 @@ inline void give_way(unsigned rounds) {
   }
 }
 
-/// Gives way now and then, for threads that wait may be more than there are cores. At first, for some microseconds,
-/// there is neither: on some processors a pause takes as long as half a message, and most that a thread waits for are
-/// there by then.
+/// Gives way now and then, for threads that wait may be more than there are cores. In the first microsecond there is no
+/// pause: on some processors it takes as long as half a message, and most that a thread waits for are there by then.
 class Patience {
  public:
   void wait() {
-    constexpr unsigned rounds_at_once = 96;
+    constexpr unsigned rounds_at_once = 64;
     if (++rounds_ % 4096 == 0) progress_of_all();
-    if (rounds_ <= rounds_at_once) return;
     if (rounds_ % 64 == 0) {
       give_way(rounds_);
-    } else {
+    } else if (rounds_ > rounds_at_once) {
       pause();
     }
   }
