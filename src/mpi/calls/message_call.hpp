@@ -65,7 +65,9 @@ struct MessageArguments {
       const auto count = std::get<in + 1>(arguments);
       const TypeRecord* record = type_cache::find_in_table(std::get<in + 2>(arguments));
       constexpr auto header_bytes = static_cast<std::int64_t>(transfer::headers::Header::size);
-      const bool is_short = record != nullptr && record->plain && record->size != 0 && count < header_bytes &&
+      const bool is_native =
+          record != nullptr && (record->plain || (count == 1 && record->one_is_native_in_message));
+      const bool is_short = is_native && record->size != 0 && count < header_bytes &&
                             record->size * static_cast<std::int64_t>(count) < header_bytes;
       if (!is_short || counts_native_messages || headers::are_stashed()) return false;
       return !device::in_use() || !is_gpu_memory(address_of(std::get<in>(arguments), record->first_byte));
