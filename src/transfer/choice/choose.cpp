@@ -8,6 +8,7 @@
 
 #include "base/settings.hpp"
 #include "model/model.hpp"
+#include "transfer/choice/host_trial.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
 #include "transfer/schemes/direct.hpp"
 #include "transfer/schemes/scheme.hpp"
@@ -152,6 +153,11 @@ bool predict_worth_of_a_request(const Buffer& buffer) noexcept {
 
 /// Precondition: host memory.
 HostChoice host_choice(const Buffer& buffer) noexcept {
+  if (const HostWay way = host_way(); way != HostWay::predicted) [[unlikely]] {
+    const bool is_packed = way == HostWay::packed && !is_contiguous(buffer);
+    const Scheme scheme = is_packed ? Scheme::packed : Scheme::native;
+    return {scheme, scheme, false, false, true};
+  }
   const auto version = static_cast<std::uint16_t>(forced_version.load(std::memory_order_relaxed) +
                                                   model::profile_changes());
   const ChoiceMemo& memo = buffer.type->host_choice;
