@@ -65,6 +65,14 @@ Result Message::start(const Reply& reply, const layout::LayoutPointer& peer_layo
   return result_ == Result::under_way ? advance() : result_;
 }
 
+void Message::lose(const Reply& reply) noexcept {
+  reply_ = reply;
+  is_started_ = true;
+  // Of a segment that no receiver waits for at first.
+  static_cast<void>(channel_.notify(*this, {peer_number(), Immediate::segment_modulus - 1, 0}));
+  fail(Result::failed);
+}
+
 Result Message::advance() noexcept {
   if (result_ != Result::under_way || (role_ == Role::sender && !is_started_)) return result_;
   const Result result = of(scheme()).advance(*this);

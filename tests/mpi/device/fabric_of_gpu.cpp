@@ -146,6 +146,60 @@ TEST_F(FabricOfGpu, NobodyReadsTheMemoryOfACompleteSend) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/// Has a send complete that nobody receives yet.
+void send_alone(const Side& from) {
+  PlacedSide placed(from, true);
+  MPI_Request request;
+  int index = -1;
+  MPI_Isend(placed.memory(), 1, from.type, receiver, tag, MPI_COMM_WORLD, &request);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitany(1, &request, &index, MPI_STATUS_IGNORE));
+}
+
+// Where the receiver's memory is registered nobody copies, and packed bytes that wait for it are copied no more often.
+TEST_F(FabricOfGpu, ASendThatNobodyTakesIsCompleteAndNotCopied) {
+  if (!takes_part() || !uses_fabric()) return;
+  const Side from(256, 300, 400, 1);
+  for (const Scheme scheme : {pipelined, gather_write, multi_write}) {
+    force(scheme_names[scheme]);
+    const Counts before = counts();
+    if (is_sender()) {
+      send_alone(from);
+      MPI_Send(nullptr, 0, MPI_INT, receiver, tag + 1, MPI_COMM_WORLD);
+    } else {
+      MPI_Recv(nullptr, 0, MPI_INT, sender, tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      Side to(256, 300, 512, -1);
+      MPI_Status status{};
+      receive(to, By::blocking, status);
+      EXPECT_TRUE(to.after(from.packed()) == to.values);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!is_sender()) continue;
+    const std::uint64_t once = scheme == pipelined ? from.packed().size() * sizeof(int) : 0;
+    EXPECT_EQ(before.copied_bytes + once, counts().copied_bytes) << scheme_names[scheme];
+    EXPECT_EQ(before.copied_out, counts().copied_out);
+  }
+}
+
+// A send that is complete does not keep the program from resetting its GPU, with which the packed bytes go.
+TEST_F(FabricOfGpu, WhatIsLostWithTheGpuIsAnErrorOfTheReceiver) {
+  if (!takes_part() || !uses_fabric()) return;
+  const Side from(256, 300, 400, 1);
+  if (is_sender()) {
+    send_alone(from);
+    reset_gpu();
+    MPI_Send(nullptr, 0, MPI_INT, receiver, tag + 1, MPI_COMM_WORLD);
+  } else {
+    MPI_Recv(nullptr, 0, MPI_INT, sender, tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    Side to(256, 300, 512, -1);
+    const ReturnErrors world(MPI_COMM_WORLD);
+    EXPECT_EQ(MPI_ERR_OTHER, error_class(MPI_Recv(to.values.data(), 1, to.type, sender, tag, MPI_COMM_WORLD,
+                                                  MPI_STATUS_IGNORE)));
+    EXPECT_TRUE(std::vector<int>(to.values.size(), -1) == to.values);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  pass(contiguous, true, true, false);
+}
+
 TEST_F(FabricOfGpu, WhatCannotBePackedForTheFabricGoesAnotherWay) {
   if (!takes_part() || !uses_fabric()) return;
   const Side from(256, 300, 400, 1);

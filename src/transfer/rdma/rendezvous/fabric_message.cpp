@@ -42,6 +42,17 @@ transfer::Result fetch(const FabricWay& way, const Memory& memory, const Buffer*
   return result;
 }
 
+/// Begins to send GPU memory, as packed bytes.
+OwnedTransfer begin_packed(const Buffer& buffer, int rank) noexcept {
+  const layout::Offset bytes = buffer.size();
+  OwnedTransfer transfer = begin_packed_send(rank, buffer.location.device, static_cast<std::size_t>(bytes));
+  if (transfer == nullptr) return transfer;
+  const PoolBuffer& packed = packed_of(*transfer);
+  if (move_range(pack::Direction::pack, buffer, 0, bytes, packed.data(), packed.location()) != transfer::Result::ok)
+    withdraw(transfer);
+  return transfer;
+}
+
 }  // namespace
 
 bool FabricOffer::secure(const Buffer& buffer, const headers::Inbox& inbox, headers::Header& header) noexcept try {
@@ -67,15 +78,6 @@ bool FabricOffer::secure(const Buffer& buffer, const headers::Inbox& inbox, head
   return false;
 } catch (const std::exception&) {
   return false;
-}
-
-OwnedTransfer FabricOffer::begin_packed(const Buffer& buffer, int rank) {
-  const layout::Offset bytes = buffer.size();
-  packed_ = PoolBuffer(device::MemoryKind::pinned, buffer.location.device, static_cast<std::size_t>(bytes));
-  if (!packed_ ||
-      move_range(pack::Direction::pack, buffer, 0, bytes, packed_.data(), packed_.location()) != transfer::Result::ok)
-    return nullptr;
-  return begin_send(rank, packed_memory(packed_.data(), static_cast<std::uint64_t>(bytes)));
 }
 
 bool FabricOffer::is_under_way() noexcept {

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transfer/buffers/buffers.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
@@ -38,7 +37,7 @@ class FabricOffer {
   /// The header has been sent.
   void release() noexcept { is_released_ = true; }
 
-  /// Is the program's memory still needed? Where nobody has taken the message for long, it is not any more.
+  /// Is the program's memory still needed, or is it worth polling? Where nobody has taken the message for long, neither.
   bool is_under_way() noexcept;
   /// Until it is not.
   transfer::Result wait() noexcept;
@@ -46,10 +45,6 @@ class FabricOffer {
   transfer::Result complete_alone() noexcept;
 
  private:
-  /// Begins to send GPU memory, as packed bytes. Throws std::bad_alloc.
-  OwnedTransfer begin_packed(const Buffer& buffer, int rank);
-
-  PoolBuffer packed_;  ///< of GPU memory: needed as long as the transfer
   OwnedTransfer transfer_;
   bool is_released_ = false;
 };

@@ -84,6 +84,9 @@ void Transfers::open_letter(Transfer& transfer) noexcept {
   } else if (letter.is_declined) {
     transfer.is_declined = true;
     transfer.message->decline();
+  } else if (transfer.packed && !transfer.packed.is_there()) {
+    // The program may reset its GPU once a send is complete, and page-locked memory goes with that.
+    transfer.message->lose(letter.reply);
   } else {
     transfer.message->start(letter.reply, letter.layout, letter.outer);
   }
@@ -188,7 +191,7 @@ void Transfers::progress() noexcept {
       continue;
     }
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (transfer->is_detached) delete transfer;
+    if (transfer->is_detached) destroy(transfer);
   }
 }
 

@@ -84,6 +84,13 @@ OwnedTransfer begin_send(int rank, const Memory& memory) noexcept {
   return OwnedTransfer(all != nullptr ? all->send(rank, memory) : nullptr);
 }
 
+OwnedTransfer begin_packed_send(int rank, int device, std::size_t bytes) noexcept {
+  Transfers* const all = service.load();
+  return OwnedTransfer(all != nullptr ? all->send_packed(rank, device, bytes) : nullptr);
+}
+
+const PoolBuffer& packed_of(const Transfer& transfer) noexcept { return transfer.packed; }
+
 const Offer& offer_of(const Transfer& transfer) noexcept { return transfer.offer; }
 
 void withdraw(OwnedTransfer& transfer) noexcept {

@@ -33,6 +33,7 @@ Transfers::Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::Fa
   options.stall_limit = stall_limit;
   channel_ = std::make_unique<Channel>(*endpoint_, options);
   active_.reserve(512);
+  packed_before_.reserve(512);
   const int first = endpoint_->open_peer();
   address_ = endpoint_->local_address(first);
 }
@@ -73,19 +74,33 @@ bool Transfers::is_sooner_than_others(const Blocks& blocks, double others_ns) co
   return rdma::is_sooner_than_others(ends, options.profile, others_ns);
 }
 
-Transfer* Transfers::send(int rank, const Memory& memory) noexcept {
+Transfer* Transfers::send(int rank, const Memory& memory, PoolBuffer packed) noexcept {
   std::unique_ptr<Transfer> transfer(new (std::nothrow) Transfer);
   const std::lock_guard lock(mutex_);
   Peer* const peer = peer_of(rank);
   if (transfer == nullptr || peer == nullptr || is_stopping_) return nullptr;
   transfer->rank = rank;
   transfer->memory = memory;
+  transfer->packed = std::move(packed);
   transfer->message = channel_->send(peer->index, memory);
   if (transfer->message == nullptr) return nullptr;
   transfer->offer = transfer->message->offer();
   if (enlist(transfer.get())) return transfer.release();
   transfer->message->decline();
   channel_->end(transfer->message);
+  return nullptr;
+}
+
+Transfer* Transfers::send_packed(int rank, int device, std::size_t bytes) noexcept try {
+  {
+    const std::lock_guard lock(mutex_);
+    packed_before_.clear();
+  }
+  PoolBuffer packed(device::MemoryKind::pinned, device, bytes);
+  if (!packed) return nullptr;
+  const Memory memory = packed_memory(packed.data(), bytes);
+  return send(rank, memory, std::move(packed));
+} catch (const std::bad_alloc&) {
   return nullptr;
 }
 
@@ -120,7 +135,7 @@ transfer::Result Transfers::poll(Transfer& transfer) noexcept {
   const std::lock_guard lock(mutex_);
   if (!transfer.is_over) progress();
   if (transfer.is_over) return transfer.result;
-  return transfer.copy != nullptr ? transfer::Result::ok : transfer::Result::under_way;
+  return transfer.is_complete ? transfer::Result::ok : transfer::Result::under_way;
 }
 
 transfer::Result Transfers::wait(Transfer& transfer) noexcept {
@@ -132,7 +147,11 @@ transfer::Result Transfers::wait(Transfer& transfer) noexcept {
   }
 }
 
-/// Precondition: nobody has taken it.
+/// Has the program's memory no longer needed, if that can be. Precondition: nobody has taken the message.
+bool Transfers::complete(Transfer& transfer) noexcept {
+  return transfer.is_complete = transfer.packed || copy_out(transfer);
+}
+
 bool Transfers::copy_out(Transfer& transfer) noexcept try {
   const layout::Offset bytes = transfer.memory.size();
   std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
@@ -156,10 +175,10 @@ transfer::Result Transfers::complete_alone(Transfer& transfer) noexcept {
       const std::lock_guard lock(mutex_);
       progress();
       if (transfer.is_over) return transfer.result;
-      if (transfer.copy != nullptr) return transfer::Result::ok;
+      if (transfer.is_complete) return transfer::Result::ok;
       // What its receiver has taken comes to its end without an MPI call of either.
       const bool is_taken = transfer.message->is_started() || transfer.message->has_mail();
-      if (!is_taken && copy_out(transfer)) return transfer::Result::ok;
+      if (!is_taken && complete(transfer)) return transfer::Result::ok;
     }
     ::sched_yield();
   }
@@ -172,7 +191,7 @@ void Transfers::withdraw(Transfer* transfer) noexcept {
     transfer->message->decline();
     channel_->end(transfer->message);
   }
-  delete transfer;
+  destroy(transfer);
 }
 
 void Transfers::end(Transfer* transfer) noexcept {
@@ -183,10 +202,16 @@ void Transfers::end(Transfer* transfer) noexcept {
   }
   const std::lock_guard lock(mutex_);
   if (transfer->is_over) {
-    delete transfer;
+    destroy(transfer);
   } else {
     transfer->is_detached = true;
   }
+}
+
+void Transfers::destroy(Transfer* transfer) noexcept {
+  if (transfer->packed && packed_before_.size() < packed_before_.capacity())
+    packed_before_.push_back(std::move(transfer->packed));
+  delete transfer;
 }
 
 void Transfers::drain(bool (*has_ended)(int rank)) noexcept {
@@ -198,7 +223,7 @@ void Transfers::drain(bool (*has_ended)(int rank)) noexcept {
         const bool is_taken = transfer->role == Role::receiver || transfer->message->is_started();
         return is_taken || !has_ended(transfer->rank);
       });
-      if (!may_go_on) return;
+      if (!may_go_on) return packed_before_.clear();
     }
     ::sched_yield();
   }

@@ -31,8 +31,10 @@ struct Transfer {
   bool is_declined = false;
   bool is_detached = false;  ///< ends by itself
   bool is_over = false;
+  bool is_complete = false;  ///< a sender's, before it is over: its bytes are in memory of its own
   transfer::Result result = transfer::Result::under_way;
   std::unique_ptr<std::byte[]> copy;
+  PoolBuffer packed;  ///< of a GPU
   std::optional<CorrectedReceives::Turn> turn;  ///< a receiver's, where the scheme is not forced
   Taken taken;
   Clock::time_point begun = Clock::now();
@@ -64,7 +66,8 @@ class Transfers {
   std::span<const std::byte> address() const noexcept { return address_; }
   bool is_sooner_than_others(const Blocks& blocks, double others_ns) const noexcept;
 
-  Transfer* send(int rank, const Memory& memory) noexcept;
+  Transfer* send(int rank, const Memory& memory, PoolBuffer packed = {}) noexcept;
+  Transfer* send_packed(int rank, int device, std::size_t bytes) noexcept;
   Transfer* receive(int rank, std::span<const std::byte> address, const Offer& offer, const Memory* memory) noexcept;
   void withdraw(Transfer* transfer) noexcept;
   transfer::Result poll(Transfer& transfer) noexcept;
@@ -83,6 +86,8 @@ class Transfers {
   Message* choose_and_receive(Peer& peer, Transfer& transfer) noexcept;
   void open_letter(Transfer& transfer) noexcept;
   bool copy_out(Transfer& transfer) noexcept;
+  bool complete(Transfer& transfer) noexcept;
+  void destroy(Transfer* transfer) noexcept;
   void look_for_the_gone() noexcept;
   bool may_get_free() const noexcept;
   bool step(Transfer& transfer) noexcept;
@@ -101,6 +106,8 @@ class Transfers {
   LayoutNumbers numbers_;
   CorrectedReceives corrected_;
   std::vector<Transfer*> active_;
+  /// Of messages that are over. A buffer goes to the pool of the thread that destroys it, which is to be one that sends.
+  std::vector<PoolBuffer> packed_before_;
   Clock::time_point finished_{};                ///< when the last message was over
   Clock::time_point looked_at_ = Clock::now();  ///< when peers were last looked for
   std::uint64_t copied_out_ = 0;
