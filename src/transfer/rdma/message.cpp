@@ -17,7 +17,7 @@ void Message::open(int peer, const Memory& memory, Role role) noexcept {
   peer_ = peer;
   role_ = role;
   memory_ = memory;
-  offer_ = {memory.blocks, number_, channel_.information_for(number_)};
+  offer_ = {memory.blocks, number_, schemes_of(memory, role), channel_.information_for(number_)};
   reply_ = {};
   result_ = memory.blocks.bytes == 0 ? Result::ok : Result::under_way;
   is_started_ = has_mail_ = false;
