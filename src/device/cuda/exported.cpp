@@ -88,7 +88,6 @@ void CudaRuntime::close_memory(int device, void* base) noexcept {
 }
 
 Status CudaRuntime::export_to_devices(const void* address, std::size_t bytes, int device, int* descriptor) noexcept {
-  *descriptor = -1;
 #if CUDA_VERSION >= 11070
   using Function = decltype(&cuMemGetHandleForAddressRange);
   static const auto handle_of = driver_function<Function>("cuMemGetHandleForAddressRange");
@@ -100,6 +99,7 @@ Status CudaRuntime::export_to_devices(const void* address, std::size_t bytes, in
     if (error == CUDA_SUCCESS) return Status::ok;
   }
 #endif
+  *descriptor = -1;
   return unsupported("GPU memory cannot be had as a dma-buf");
 }
 
