@@ -258,18 +258,18 @@ TEST_F(FabricFaults, ASenderThatDiesBeforeTheReply) {
 /// gapless's thread does not keep up.
 TEST_F(FabricFaults, ALauncherEndsWhoWaitsForADeadPeer) {
   const std::string_view who = setting("GAPLESS_TEST_WHO_DIES");
-  if (who != "killed sender" && who != "killed receiver") return;
+  if (who != "sender by signal" && who != "receiver by signal") return;
   const Side from(256, 300, 400, 1);
   int process = ::getpid();
   if (is_sender()) {
     MPI_Request request;
     MPI_Isend(from.values.data(), 1, from.type, receiver, tag, MPI_COMM_WORLD, &request);
     MPI_Send(&process, 1, MPI_INT, receiver, tag + 1, MPI_COMM_WORLD);
-    if (who == "killed sender") std::raise(SIGKILL);
+    if (who == "sender by signal") std::raise(SIGKILL);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   } else {
     MPI_Recv(&process, 1, MPI_INT, sender, tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (who == "killed receiver") std::raise(SIGKILL);
+    if (who == "receiver by signal") std::raise(SIGKILL);
     while (::kill(process, 0) == 0) ::usleep(1000);
     Side to(256, 300, 512, -1);
     MPI_Recv(to.values.data(), 1, to.type, sender, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
