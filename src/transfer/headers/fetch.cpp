@@ -3,7 +3,6 @@
 #include <cstddef>
 
 #include "transfer/headers/exported/introductions.hpp"
-#include "transfer/rdma/rendezvous/fabric_message.hpp"
 #include "transfer/schemes/slots.hpp"
 
 namespace gapless::transfer::headers {
@@ -54,7 +53,9 @@ Result Fetch::move(const Header& header, const Decision& decision, const Buffer&
   if (const auto way = header.way<FabricWay>(); way && decision.way == WayKind::fabric) {
     // All of the message, or none. What of an element is left over at its end lands too.
     if (way->offer.blocks.bytes != header.bytes()) return Result::peer_failed;
-    return lands ? rdma::fetch_by_fabric(*way, landing) : rdma::fetch_by_fabric(*way, into);
+    if (!lands) return rdma::fetch_by_fabric(*way, into);
+    const Result result = fabric_.begin(*way, into, bytes, batch);
+    return fabric_.is_there() ? result : rdma::fetch_by_fabric(*way, landing);
   }
   return Result::peer_failed;
 }
@@ -64,7 +65,7 @@ Result Fetch::begin(const Header& header, const Decision& decision, const Buffer
   release_others(header, decision.way);
   if (decision.outcome == Outcome::truncated) return Result::ok;
   const Result result = move(header, decision, into, landing, batch);
-  if (decision.goes_by_packed_memory && packed != nullptr) {
+  if (decision.goes_by_packed_memory && packed != nullptr && !fabric_.is_there()) {
     packed->finish_in(batch, result == Result::ok ? static_cast<std::size_t>(decision.bytes) : 0);
   }
   return result;
