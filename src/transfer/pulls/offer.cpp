@@ -112,6 +112,8 @@ bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t 
   is_to_be_awaited_ = is_awaited_later;
   is_to_be_offered_ = is_awaited_last;
   inbox_ = &inbox;
+  told_ = mapped->told;
+  told_->offers.fetch_add(1, std::memory_order_relaxed);
   buffer_ = buffer;
   pair_ = mapped->pair;
   begun_ = Clock::now();
@@ -125,6 +127,7 @@ void PullOffer::offer_now() noexcept {
   result_ = await_default_stream(buffer_.location.device);
   // Words whose header may be under way without a message are never used again.
   is_over_ = result_ != Result::ok;
+  if (is_over_) let_go();
   words_->state.store(is_over_ ? State::free : State::offered, std::memory_order_release);
 }
 
@@ -143,6 +146,13 @@ void PullOffer::withdraw() noexcept {
   words_->state.store(State::free, std::memory_order_release);
   leave_words(words_);
   words_ = nullptr;
+  let_go();
+}
+
+/// The program may free its memory from now on.
+void PullOffer::let_go() noexcept {
+  if (told_ != nullptr) told_->offers.fetch_sub(1, std::memory_order_relaxed);
+  told_ = nullptr;
 }
 
 double PullOffer::predicted_ns() const noexcept { return predict_in_node_ns(Scheme::direct, buffer_, pair_); }
@@ -151,6 +161,7 @@ Result PullOffer::end(Result result) noexcept {
   is_over_ = true;
   result_ = result;
   leave_words(words_);
+  let_go();
   return result;
 }
 

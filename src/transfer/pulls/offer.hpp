@@ -76,10 +76,12 @@ class PullOffer {
 
   Result go_on(Clock::duration patience) noexcept;
   void copy_out() noexcept;
+  void let_go() noexcept;
   Result end(Result result) noexcept;
 
   headers::PullWords* words_ = nullptr;
   headers::Inbox* inbox_ = nullptr;
+  headers::ToldAllocation* told_ = nullptr;  ///< where the message lies
   Buffer buffer_{};
   model::Pair pair_ = model::Pair::peer_gpu;
   schemes::DirectOffer copy_;  ///< what nobody has fetched
