@@ -16,6 +16,7 @@
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
+#include "transfer/operation.hpp"
 #include "transfer/pulls/combined.hpp"
 
 namespace gapless::transfer::pulls {
@@ -104,6 +105,28 @@ TEST_F(Combined, PartsOfSeveralAllocationsAreReadByOneLaunch) {
   EXPECT_EQ(0, gpu_.count("copies"));
   EXPECT_EQ(0, gpu_.count("allocations"));
   EXPECT_EQ(Result::ok, offer.poll());
+  expect_arrived(packed_bytes);
+}
+
+TEST_F(Combined, WhatIsUnpackedBesideCopiesJoinsTheirLaunch) {
+  const Described half{layout::repeat(layout::block(0, block), blocks / 2, stride),
+                       layout::facts_of(*layout::repeat(layout::block(0, block), blocks / 2, stride)), 0};
+  const auto half_of = [&](void* memory, layout::Offset which) {
+    std::byte* const first = static_cast<std::byte*>(memory) + which * (blocks / 2) * stride;
+    return Buffer{&half, 1, first, {device::MemoryKind::device, 0}};
+  };
+  Operation arrived(half_of(in_, 1), Side::receiver, Scheme::oneshot);
+  ASSERT_EQ(Result::ok, arrived.reserve());
+  for (std::size_t i = 0; i < packed_bytes / 2; ++i) {
+    const std::size_t in_all = packed_bytes / 2 + i;
+    arrived.packed_data()[i] = std::byte{value(in_all / block * stride + in_all % block)};
+  }
+  Batch batch;
+  batch.add(copying(half_of(out_, 0), half_of(in_, 0)), 0);
+  arrived.finish_in(batch, arrived.packed_size());
+  gpu_.reset_counts();
+  EXPECT_EQ(Result::ok, batch.run());
+  EXPECT_EQ(1, gpu_.count("launches"));
   expect_arrived(packed_bytes);
 }
 
