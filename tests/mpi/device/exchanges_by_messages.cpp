@@ -408,6 +408,49 @@ TEST_F(Exchanges, ThatAreTheLibrarys) {
   MPI_Comm_free(&all);
 }
 
+/// Between neighbours in a ring, of whom each receives less than is sent, or whose GPU refuses: an error of that rank
+/// alone, and the next exchange is right again.
+TEST_F(Exchanges, ThatFailAtOneRank) {
+  const int behind = (rank() + 1) % size(), before = (rank() + size() - 1) % size();
+  MPI_Comm ring;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &before, MPI_UNWEIGHTED, 1, &behind, MPI_UNWEIGHTED, MPI_INFO_NULL,
+                                 0, &ring);
+  MPI_Comm_set_errhandler(ring, MPI_ERRORS_RETURN);
+  constexpr int length = 6000;
+  const Owned type(strided(length, 1, 2));
+  const int one = 1;
+  const MPI_Aint here = 0;
+  const MPI_Datatype sent = type;
+  const auto values_of = [](int of_rank, int round) { return counting(2 * length, of_rank * 1'000'000 + round); };
+  Ints out(values_of(rank(), 0), true), in(std::vector<int>(2 * length, none), true);
+  const bool may_fail = may_be_combined() && gpu_fails_on_request();
+  for (int round = 0; round < rounds_before + 4; ++round) {
+    out.set(values_of(rank(), round));
+    in.set(std::vector<int>(2 * length, none));
+    const bool fails = may_fail && round == rounds_before && rank() == 0;
+    const bool is_short = may_fail && round == rounds_before + 2 && rank() == 0;
+    if (fails) fail_next("run");
+    const Owned shorter(strided(length - 1, 1, 2));
+    const MPI_Datatype received = is_short ? shorter : type;
+    const int code = MPI_Neighbor_alltoallw(out.data(), &one, &here, &sent, in.data(), &one, &here, &received, ring);
+    if (fails || is_short) {
+      int error_class = MPI_SUCCESS;
+      MPI_Error_class(code, &error_class);
+      EXPECT_NE(MPI_SUCCESS, error_class) << "round " << round;
+      if (is_short) {
+        EXPECT_EQ(MPI_ERR_TRUNCATE, error_class);
+      }
+      continue;
+    }
+    EXPECT_EQ(MPI_SUCCESS, code) << "round " << round;
+    const std::vector<int> sent_values = values_of(before, round);
+    std::vector<int> wanted(2 * length, none);
+    for (std::size_t i = 0; i < 2 * length; i += 2) wanted[i] = sent_values[i];
+    EXPECT_TRUE(wanted == in.values()) << "round " << round;
+  }
+  MPI_Comm_free(&ring);
+}
+
 /// What cannot be begun is the caller's mistake, on all ranks.
 TEST_F(Exchanges, WithMistakes) {
   MPI_Comm all;
