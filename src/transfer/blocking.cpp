@@ -51,12 +51,8 @@ Result run_on_gpu(std::span<const pack::PairJob> jobs, int device) noexcept {
 }
 
 pack::PairJob copying(const Buffer& from, const Buffer& into) noexcept {
-  return {from.type->layout.get(),
-          {from.count, from.type->extent},
-          from.memory,
-          into.type->layout.get(),
-          {into.count, into.type->extent},
-          into.memory};
+  return {from.type->layout.get(), {from.count, from.type->extent}, from.memory,
+          into.type->layout.get(), {into.count, into.type->extent}, into.memory};
 }
 
 Result wait_for_default_stream(int device, bool& was_idle) noexcept {

@@ -18,8 +18,8 @@ std::intptr_t first_byte_of(const TypeRecord& record, MPI_Datatype datatype) noe
   return code == MPI_SUCCESS ? static_cast<std::intptr_t>(lower) : 0;
 }
 
-UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose,
-                    Analysis analysis, device::Locator* locator) noexcept {
+UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose, Analysis analysis,
+                    device::Locator* locator) noexcept {
   const auto locate = [locator](const void* address) {
     if (!device::in_use()) return device::Location{};
     return locator != nullptr ? locator->locate(address) : device::locate(address);

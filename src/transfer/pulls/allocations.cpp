@@ -44,8 +44,8 @@ void tell_of_freed() noexcept {
   }
 }
 
-/// The number of the allocation that the address lies in. The driver is not asked about one that cannot have been freed,
-/// for messages are still read there.
+/// The number of the allocation that the address lies in. The driver is not asked about one that cannot have been
+/// freed, for messages are still read there.
 std::uint64_t number_of(const headers::ToldAllocations& told, const void* address) noexcept {
   const auto place = reinterpret_cast<std::uintptr_t>(address);
   for (const ToldAllocation& each : told.all) {

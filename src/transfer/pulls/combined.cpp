@@ -52,13 +52,9 @@ bool take(std::span<const std::byte>& bytes, T* values, std::size_t count) noexc
 }
 
 void append_part(std::vector<std::byte>& bytes, const Buffer& part, const Strided& layout, std::uint32_t memory) {
-  const PartHead head{reinterpret_cast<std::uintptr_t>(part.memory),
-                      part.count,
-                      part.type->extent,
-                      layout.base,
-                      layout.length,
-                      memory,
-                      static_cast<std::uint32_t>(layout.mode_count)};
+  const PartHead head{
+      reinterpret_cast<std::uintptr_t>(part.memory), part.count, part.type->extent, layout.base, layout.length, memory,
+      static_cast<std::uint32_t>(layout.mode_count)};
   append(bytes, &head, 1);
   append(bytes, layout.modes.data(), static_cast<std::size_t>(layout.mode_count));
 }
@@ -103,8 +99,7 @@ std::size_t longest_description(std::size_t parts) noexcept {
   return sizeof(Head) + parts * of_a_part;
 }
 
-bool CombinedOffer::secure(std::span<const Buffer> parts, headers::Inbox& inbox,
-                           std::vector<std::byte>& description) {
+bool CombinedOffer::secure(std::span<const Buffer> parts, headers::Inbox& inbox, std::vector<std::byte>& description) {
   const int device = parts.front().location.device;
   Allocations allocations(inbox);
   std::vector<std::byte> described;

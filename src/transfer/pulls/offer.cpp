@@ -100,10 +100,11 @@ bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t 
   std::uint32_t number = 0;
   PullWords* const words = take_words(number);
   if (words == nullptr) return false;
-  const PulledWay way{{reinterpret_cast<std::uintptr_t>(buffer.memory), buffer.count, buffer.type->extent, *description},
-                      mapped->handle,
-                      headers::own_rank(),
-                      number};
+  const PulledWay way{
+      {reinterpret_cast<std::uintptr_t>(buffer.memory), buffer.count, buffer.type->extent, *description},
+      mapped->handle,
+      headers::own_rank(),
+      number};
   if (!header.add(way)) {
     leave_words(words);
     return false;

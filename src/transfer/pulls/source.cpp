@@ -11,13 +11,8 @@ namespace gapless::transfer::pulls {
 using layout::Offset;
 
 pack::Job unpacking(const Buffer& into, Offset bytes, void* packed) noexcept {
-  return {into.type->layout.get(),
-          {into.count, into.type->extent},
-          0,
-          bytes,
-          pack::Direction::unpack,
-          into.memory,
-          packed};
+  return {
+      into.type->layout.get(), {into.count, into.type->extent}, 0, bytes, pack::Direction::unpack, into.memory, packed};
 }
 
 bool open(const Place& place, const device::MemoryHandle& allocation, int device, device::OpenedMemory::Use& use,

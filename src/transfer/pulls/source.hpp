@@ -25,12 +25,7 @@ struct Source {
   }
   /// Copies all of it. Precondition: the buffer has its size.
   pack::PairJob into(const Buffer& buffer) const noexcept {
-    return {layout.get(),
-            outer,
-            memory,
-            buffer.type->layout.get(),
-            {buffer.count, buffer.type->extent},
-            buffer.memory};
+    return {layout.get(), outer, memory, buffer.type->layout.get(), {buffer.count, buffer.type->extent}, buffer.memory};
   }
 };
 

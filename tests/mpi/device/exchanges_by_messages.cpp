@@ -1,6 +1,6 @@
-// Exchanges of GPU memory by messages, which all ranks agree upon: who goes which way, and that every part arrives where
-// it belongs, among neighbours that are the same process several times over. What one process has for another is one
-// message, and all that a process receives one launch.
+// Exchanges of GPU memory by messages, which all ranks agree upon: who goes which way, and that every part arrives
+// where it belongs, among neighbours that are the same process several times over. What one process has for another is
+// one message, and all that a process receives one launch.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -179,9 +179,8 @@ TEST_F(Exchanges, AHaloIsOneMessageAndOneLaunch) {
     const std::uint64_t descriptions = combined(), parts = combined_parts(), sent = direct_messages();
     const long launches = is_counted ? gpu_count("launches") : 0, copies = is_counted ? gpu_count("copies") : 0;
     int* const values = static_cast<int*>(box.data());
-    ASSERT_EQ(MPI_SUCCESS,
-              MPI_Neighbor_alltoallw(values, ones.data(), here.data(), halo.sent.data(), values + 1, ones.data(),
-                                     shifted.data(), halo.received.data(), graph));
+    ASSERT_EQ(MPI_SUCCESS, MPI_Neighbor_alltoallw(values, ones.data(), here.data(), halo.sent.data(), values + 1,
+                                                  ones.data(), shifted.data(), halo.received.data(), graph));
     if (is_counted) {
       EXPECT_EQ(launches + 1, gpu_count("launches")) << "round " << round;
       EXPECT_EQ(copies, gpu_count("copies")) << "round " << round;
@@ -333,7 +332,8 @@ TEST_F(Exchanges, OfPartsThatAreNotStrided) {
     for (std::size_t k = 0; k < ranks; ++k) {
       const std::vector<int> sent = values_of(static_cast<int>(k), round);
       for (int i = 0; i < length; ++i) {
-        const auto place = static_cast<std::size_t>(types[k] == list ? displacements[static_cast<std::size_t>(i)] : 2 * i);
+        const auto place =
+            static_cast<std::size_t>(types[k] == list ? displacements[static_cast<std::size_t>(i)] : 2 * i);
         wanted[k * span + place] = sent[static_cast<std::size_t>(rank()) * span + place];
       }
     }

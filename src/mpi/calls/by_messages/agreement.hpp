@@ -28,8 +28,8 @@ int kind_of(const MemoryArgument& out) noexcept;
 /// One exchange: where its messages go, and how long it takes, as long as this lives.
 class Exchange {
  public:
-  /// Collective. `wish(are_combined)` is asked where there is a vote: have parts been sent combined lately, if any could
-  /// have been?
+  /// Collective. `wish(are_combined)` is asked where there is a vote: have parts been sent combined lately, if any
+  /// could have been?
   template <class AskWish>
   Exchange(MPI_Comm communicator, int kind, AskWish wish) noexcept;
   ~Exchange() {

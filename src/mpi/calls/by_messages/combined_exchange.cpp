@@ -58,8 +58,7 @@ class Side {
     buffers_.reserve(order.size());
     for (const std::size_t k : order) {
       const Part& part = side.parts[k];
-      UserBuffer user =
-          identify(part.memory, part.count, part.datatype, Purpose::message, Analysis::now, &locator);
+      UserBuffer user = identify(part.memory, part.count, part.datatype, Purpose::message, Analysis::now, &locator);
       if (!user.is_described()) {
         if (const int code = mistake_in(part, user); code != MPI_SUCCESS) return code;
         if (is_empty(part)) continue;

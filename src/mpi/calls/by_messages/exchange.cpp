@@ -138,7 +138,8 @@ int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgum
     list_parts_by_peer(call, in, received.parts);
     exchanges.fetch_add(1, std::memory_order_relaxed);
     // Without a fabric all ranks are of one node.
-    if (!transfer::rdma::is_wanted()) return exchange_combined(call.name, agreed.lane(), sent, received, agreed.in_vain());
+    if (!transfer::rdma::is_wanted())
+      return exchange_combined(call.name, agreed.lane(), sent, received, agreed.in_vain());
     return exchange_in_messages(call, agreed.lane(), !is_of_neighbors(out.kind), sent, received);
   } catch (const std::exception&) {
     return MPI_ERR_NO_MEM;

@@ -17,8 +17,8 @@ constexpr int most_levels = static_cast<int>(std::size(SmallPair{}.levels));
 /// Nothing where it has too many modes.
 std::optional<PairWork<SmallPair>> small(const PairWork<RefinedPair>& work) {
   if (work.places.level_count > most_levels) return {};
-  PairWork<SmallPair> result{work.word_count, work.word_shift, work.words_per_thread,
-                             {work.places.origin, work.places.level_count, {}}};
+  PairWork<SmallPair> result{
+      work.word_count, work.word_shift, work.words_per_thread, {work.places.origin, work.places.level_count, {}}};
   std::copy_n(work.places.levels, most_levels, result.places.levels);
   return result;
 }

@@ -40,11 +40,10 @@ struct CachedPair {
 
 const CachedPair& cached_pair(const PairJob& job) {
   constexpr unsigned slot_bits = 8;  // a halo has 26 pairs, which should seldom meet
-  const auto mix = (reinterpret_cast<std::uintptr_t>(job.source) +
-                    3 * reinterpret_cast<std::uintptr_t>(job.destination)) *
-                   std::uint64_t{0x9e3779b97f4a7c15u};
-  CachedPair& cached =
-      of_this_thread<std::array<CachedPair, std::size_t{1} << slot_bits>>()[mix >> (64 - slot_bits)];
+  const auto mix =
+      (reinterpret_cast<std::uintptr_t>(job.source) + 3 * reinterpret_cast<std::uintptr_t>(job.destination)) *
+      std::uint64_t{0x9e3779b97f4a7c15u};
+  CachedPair& cached = of_this_thread<std::array<CachedPair, std::size_t{1} << slot_bits>>()[mix >> (64 - slot_bits)];
   if (cached.is_for(job)) return cached;
   cached = {};
   cached.injective = layout::is_injective(*job.destination, job.destination_outer);
@@ -176,8 +175,8 @@ PlannedPair two_sides(Planner& planner, const PairJob& job, int device) {
   if (from && to) {
     planned.launch = PairWork<NestPair>{words, shift, pair_words_per_thread(words), {origin, *from, *to}};
   } else {
-    planned.launch =
-        PairWork<AnyPair>{words, shift, pair_words_per_thread(words), {origin, any_side(source), any_side(destination)}};
+    planned.launch = PairWork<AnyPair>{
+        words, shift, pair_words_per_thread(words), {origin, any_side(source), any_side(destination)}};
   }
   return planned;
 }
