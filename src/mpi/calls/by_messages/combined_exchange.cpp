@@ -16,6 +16,7 @@
 #include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
+#include "mpi/requests/claims.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/blocking.hpp"
@@ -111,7 +112,8 @@ struct Outgoing {
 struct Incoming {
   const Group* group;
   CombinedFetch fetch;
-  std::vector<std::byte> description;
+  std::unique_ptr<std::byte[]> description;
+  std::size_t bytes = 0;  ///< of it; 0: the parts are messages of their own
 };
 
 class Exchange {
@@ -151,7 +153,8 @@ class Exchange {
       if (group.peer == own_) continue;
       Incoming& each = incoming_.emplace_back();
       each.group = &group;
-      each.description.resize(transfer::pulls::longest_description(group.count));
+      each.bytes = transfer::pulls::longest_description(group.count);
+      each.description = std::make_unique_for_overwrite<std::byte[]>(each.bytes);
     }
     for (const Group& group : out_.groups()) {
       if (group.peer == own_) continue;
@@ -201,8 +204,8 @@ class Exchange {
   int post() {
     MPI_Request* request = requests_.data();
     for (Incoming& each : incoming_) {
-      const int code = native.Irecv(each.description.data(), static_cast<int>(each.description.size()), MPI_BYTE,
-                                    each.group->peer, tag, lane_, request++);
+      const int code = native.Irecv(each.description.get(), static_cast<int>(each.bytes), MPI_BYTE, each.group->peer,
+                                    tag, lane_, request++);
       if (code != MPI_SUCCESS) return code;
     }
     for (Outgoing& each : outgoing_) {
@@ -245,25 +248,28 @@ class Exchange {
 
   int receive_descriptions() {
     const int code = native.Waitall(static_cast<int>(requests_.size()), requests_.data(), statuses_.data());
+    const bool in_statuses = requests::tells_in_statuses(code);
     for (std::size_t k = 0; k < incoming_.size(); ++k) {
-      if (code != MPI_SUCCESS && statuses_[k].MPI_ERROR != MPI_SUCCESS) continue;
+      Incoming& each = incoming_[k];
+      each.bytes = 0;
+      if (code != MPI_SUCCESS && (!in_statuses || statuses_[k].MPI_ERROR != MPI_SUCCESS)) continue;
       MPI_Count bytes = 0;
       native.Get_elements_x(&statuses_[k], MPI_BYTE, &bytes);
-      incoming_[k].description.resize(static_cast<std::size_t>(bytes));
-      if (bytes == 0) note(receive(*incoming_[k].group));
+      each.bytes = static_cast<std::size_t>(bytes);
+      if (bytes == 0) note(receive(*each.group));
     }
     return code;
   }
 
   void fetch() {
     for (Incoming& each : incoming_) {
-      if (!each.description.empty()) fetch(each);
+      if (each.bytes != 0) fetch(each);
     }
     run_jobs();
     for (Incoming& each : incoming_) each.fetch.end();
   }
   void fetch(Incoming& each) {
-    Result result = each.fetch.read(each.description, each.group->count);
+    Result result = each.fetch.read({each.description.get(), each.bytes}, each.group->count);
     if (result == Result::ok) result = wait_for([&] { return each.fetch.poll(); });
     note(result);
     for (std::size_t k = 0; result == Result::ok && k < each.group->count; ++k) note(copy(each, k));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "base/per_thread.hpp"
 #include "layout/algebra/canonical.hpp"
@@ -39,12 +40,18 @@ struct CachedPair {
 };
 
 const CachedPair& cached_pair(const PairJob& job) {
-  constexpr unsigned slot_bits = 8;  // a halo has 26 pairs, which should seldom meet
+  // A halo has 26 pairs, which should seldom be in each other's way.
+  constexpr unsigned set_bits = 7;
+  using Set = std::array<CachedPair, 2>;
   const auto mix =
       (reinterpret_cast<std::uintptr_t>(job.source) + 3 * reinterpret_cast<std::uintptr_t>(job.destination)) *
       std::uint64_t{0x9e3779b97f4a7c15u};
-  CachedPair& cached = of_this_thread<std::array<CachedPair, std::size_t{1} << slot_bits>>()[mix >> (64 - slot_bits)];
-  if (cached.is_for(job)) return cached;
+  Set& set = of_this_thread<std::array<Set, std::size_t{1} << set_bits>>()[mix >> (64 - set_bits)];
+  for (const CachedPair& cached : set) {
+    if (cached.is_for(job)) return cached;
+  }
+  set[1] = std::move(set[0]);
+  CachedPair& cached = set[0];
   cached = {};
   cached.injective = layout::is_injective(*job.destination, job.destination_outer);
   if (job.source->is_strided() && job.destination->is_strided()) {
