@@ -28,10 +28,10 @@ VARIABLES = (
         "GAPLESS_ALL_RANKS",
         "0, 1",
         "1 under gapless run, else 0",
-        "1: every process of the job runs gapless. Then MPI_Alltoallw and MPI_Neighbor_alltoallw of much GPU memory go "
-        "from GPU to GPU on one node, exchanges between nodes go by a fabric (GAPLESS_FABRIC) where that is sooner, "
-        "and MPI_Win_create on GPU memory that the MPI library cannot read fails at all processes, and not only where "
-        "the memory is.",
+        "1: every process of the job runs gapless. Then MPI_Alltoallv, MPI_Alltoallw and their neighbourhood forms of "
+        "GPU memory go from GPU to GPU on one node, exchanges between nodes go by a fabric (GAPLESS_FABRIC) "
+        "where that is sooner, and MPI_Win_create on GPU memory that the MPI library cannot read fails at all "
+        "processes, and not only where the memory is.",
     ),
     Variable(
         "GAPLESS_HEADERS",

@@ -140,12 +140,12 @@ std::uint64_t trial_key(const CallFacts& call, std::span<const MemoryArgument> a
   return bytes >= least_bytes ? key | 1 : 0;
 }
 
-/// Does each process exchange a part with each other, or one of its own datatype with each neighbour?
+/// Does each process exchange a part with each other, or one of its own length with each neighbour?
 template <class Row>
 consteval bool is_exchange() {
   const auto sends = [](Kind kind) { return place_of(Row::argument_roles, kind) != table::nowhere; };
   const bool exchanges = sends(Kind::send_to_all) || sends(Kind::send_to_all_v) || sends(Kind::send_to_all_w) ||
-                         sends(Kind::send_to_neighbors_w);
+                         sends(Kind::send_to_neighbors_v) || sends(Kind::send_to_neighbors_w);
   return staging_of<Row>() == Staging::blocking && exchanges && memory_count<Row>() == 2;
 }
 
@@ -210,14 +210,15 @@ struct Guard<Row, int (*)(Arguments...)> {
     const bool is_librarys = out.is_in_place() || (is_of_neighbors(out.kind) && facts.neighbors().are_twins());
     const int kind = is_librarys ? -1 : by_messages::kind_of(out);
     if (kind < 0) return by_library(facts, all, arguments...);
-    const by_messages::Exchange exchange(facts.communicator, kind, [&] { return by_messages::wish_of(facts, out); });
+    const by_messages::Exchange exchange(
+        facts.communicator, kind, [&](bool are_combined) { return by_messages::wish_of(facts, out, are_combined); });
     if (exchange.lane() == MPI_COMM_NULL) {
       if (!exchange.is_timed()) return by_library(facts, all, arguments...);
       CallFacts packing = facts;
       packing.packs_gaps = true;
       return StagedCall<Row, Arguments...>::run(packing, arguments...);
     }
-    const int code = by_messages::exchange(facts, out, in, exchange.lane());
+    const int code = by_messages::exchange(facts, out, in, exchange);
     return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
   }
 

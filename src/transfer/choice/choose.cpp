@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/settings.hpp"
@@ -26,6 +27,10 @@ static_assert(static_cast<std::size_t>(Scheme::native) == model::native_way);
 static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && scheme_count <= model::most_ways);
 static_assert(static_cast<std::size_t>(Scheme::slots) == model::slots_way);
 static_assert(static_cast<std::size_t>(Scheme::direct) == model::direct_way);
+
+/// Those that one process takes by itself; the others never apply to a buffer alone.
+constexpr std::span schemes_of_one_process = std::span(every_scheme).first<6>();
+static_assert(schemes_of_one_process.back() == Scheme::device);
 
 constexpr int no_scheme = -1;
 
@@ -71,7 +76,7 @@ double measured_ns(Scheme scheme, const Buffer& buffer) noexcept { return predic
 /// they save, and `packed` knows of the tables itself.
 bool is_measured(const Buffer& buffer) noexcept {
   if (model::profile().measured == nullptr || buffer.location.is_cpu_addressable()) return false;
-  return std::ranges::any_of(every_scheme, [&](Scheme scheme) {
+  return std::ranges::any_of(schemes_of_one_process, [&](Scheme scheme) {
     return measured_way(scheme, buffer)->is_known() && schemes::of(scheme).applies(buffer);
   });
 }
@@ -81,7 +86,7 @@ std::optional<Scheme> least(const Buffer& buffer, Side side, std::optional<Schem
   const bool by_tables = is_measured(buffer);
   std::optional<Scheme> best;
   double least_ns = model::never_ns;
-  for (const Scheme scheme : every_scheme) {
+  for (const Scheme scheme : schemes_of_one_process) {
     if (scheme == without || !schemes::of(scheme).applies(buffer)) continue;
     const double ns = by_tables ? measured_ns(scheme, buffer) : schemes::of(scheme).predict_ns(buffer, side);
     if (ns >= least_ns) continue;
@@ -109,10 +114,6 @@ bool may_take_slots(const Buffer& buffer) noexcept {
   return bytes >= schemes::least_slots_bytes && bytes <= schemes::most_slots_bytes;
 }
 
-bool may_go_direct(const Buffer& buffer) noexcept {
-  return static_cast<std::size_t>(buffer.size()) >= schemes::least_direct_bytes;
-}
-
 /// All that is asked of a message in host memory, other than whether it goes by a fabric.
 struct HostChoice {
   Scheme sent, received;
@@ -136,8 +137,8 @@ struct HostChoice {
 
 /// By the scheme that was forced where the memory allows it, else by the least prediction.
 Scheme forced_or_least(const Buffer& buffer, Side side) noexcept {
-  for (const Scheme scheme : every_scheme) {
-    if (is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
+  for (const Scheme scheme : schemes_of_one_process) {
+    if (is_any_forced() && is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
   }
   return least(buffer, side, std::nullopt).value_or(Scheme::native);
 }
@@ -270,6 +271,10 @@ bool is_worth_a_request(const Buffer& buffer) noexcept {
 bool choose_slots(const Buffer& buffer, bool gets_request) noexcept {
   const HostChoice choice = host_choice(buffer);
   return gets_request ? choice.request_goes_by_slots : choice.goes_by_slots;
+}
+
+bool may_go_direct(const Buffer& buffer) noexcept {
+  return static_cast<std::size_t>(buffer.size()) >= schemes::least_direct_bytes;
 }
 
 bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept {

@@ -115,6 +115,8 @@ struct ToldAllocation {
   unsigned sends = 0;        ///< from it, to that peer
   std::uint64_t last_send = 0;
   bool is_told = false, is_refused = false;
+  /// Messages that may be read there until they are complete: it is not freed before.
+  std::atomic<unsigned> offers{0};
   device::MemoryHandle handle;
   std::atomic<unsigned> introduction{introduction_count};
 };
