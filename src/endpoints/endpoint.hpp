@@ -150,6 +150,7 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   std::vector<int> heard;            ///< the inboxes from which anything has come
   std::uint32_t entered = 0;         ///< how many writers of its inbox have been looked at
   bool waits_for_lane = false;       ///< for the bytes of a message that a ring has told of
+  bool gives_pieces = true;          ///< of what it has lent, until the system refuses
   transfer::EndpointMessages sent;
   unsigned rounds = 0, idle_rounds = 0, busy_rounds = 0;  ///< of progress; the last two in a row
   int receives_under_way = 0;                             ///< of those that outlive their calls

@@ -4,16 +4,30 @@
 
 namespace gapless::fabric {
 
-bool read_attached(pid_t process, const void* from, void* to, std::size_t bytes) noexcept {
-  // One call moves at most 2 GiB, and may move less.
+namespace {
+
+/// One call moves at most 2 GiB, and may move less.
+bool move_all(decltype(::process_vm_readv)& move, pid_t process, std::byte* here, std::byte* there,
+              std::size_t bytes) noexcept {
   for (std::size_t done = 0; done < bytes;) {
-    iovec local{static_cast<std::byte*>(to) + done, bytes - done};
-    iovec remote{const_cast<std::byte*>(static_cast<const std::byte*>(from) + done), bytes - done};
-    const ssize_t moved = ::process_vm_readv(process, &local, 1, &remote, 1, 0);
+    const iovec local{here + done, bytes - done}, remote{there + done, bytes - done};
+    const ssize_t moved = move(process, &local, 1, &remote, 1, 0);
     if (moved <= 0) return false;
     done += static_cast<std::size_t>(moved);
   }
   return true;
+}
+
+std::byte* bytes_at(const void* memory) noexcept { return static_cast<std::byte*>(const_cast<void*>(memory)); }
+
+}  // namespace
+
+bool read_attached(pid_t process, const void* from, void* to, std::size_t bytes) noexcept {
+  return move_all(::process_vm_readv, process, bytes_at(to), bytes_at(from), bytes);
+}
+
+bool write_attached(pid_t process, const void* from, void* to, std::size_t bytes) noexcept {
+  return move_all(::process_vm_writev, process, bytes_at(from), bytes_at(to), bytes);
 }
 
 }  // namespace gapless::fabric

@@ -13,5 +13,7 @@ namespace gapless::fabric {
 /// Copies `bytes` bytes at the address `from` in `process`. False if they cannot be read: what is at `to` is undefined.
 /// A system call; thread-safe.
 bool read_attached(pid_t process, const void* from, void* to, std::size_t bytes) noexcept;
+/// The other way: to the address `to` in `process`.
+bool write_attached(pid_t process, const void* from, void* to, std::size_t bytes) noexcept;
 
 }  // namespace gapless::fabric

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives_between_groups.hpp"
 #include "conformance_calls.hpp"
 #include "conformance_communicators.hpp"
 #include "gapless/endpoints.h"
@@ -183,6 +185,8 @@ Run run(MPI_Comm comm) {
     communicators_of_groups(comm, trace);
     part("duplicates under way");
     duplicates_under_way(comm, trace);
+    part("collectives between groups");
+    collectives_between_groups(comm, pair, op, trace);
   }
   MPI_Op_free(&op);
   MPI_Type_free(&pair);
@@ -297,6 +301,34 @@ TEST(Intercommunicators, AreRightForAnyNumberOfEndpoints) {
   const auto wrong = [](MPI_Comm comm) { return size(comm) > 1 ? wrong_between_parts(comm) : 0; };
   for (const int each : {1, 2, 3}) EXPECT_EQ(0, on_endpoints(each, wrong)) << each;
   EXPECT_EQ(0, on_endpoints(rank() % 2 == 0 ? 3 : 1, wrong));
+}
+
+/// A barrier lets nobody go before all of the other group have come.
+TEST(Intercommunicators, BarriersWaitForTheOtherGroup) {
+  constexpr int rounds = 200, locals = 3;
+  std::array<std::atomic<int>, 2> come{};
+  EXPECT_EQ(0, on_endpoints(locals, [&](MPI_Comm comm) {
+              const int side = rank(comm) % 2;
+              int wrong = 0, others = 0;
+              for (int local = 0; local < locals; ++local) others += (rank() * locals + local) % 2 != side;
+              MPI_Comm half, inter;
+              MPI_Comm_split(comm, side, 0, &half);
+              MPI_Intercomm_create(half, 0, comm, 1 - side, 0, &inter);
+              for (int round = 1; round <= rounds; ++round) {
+                MPI_Request request = MPI_REQUEST_NULL;
+                ++come[static_cast<std::size_t>(side)];
+                if (round % 2 == 0) {
+                  MPI_Barrier(inter);
+                } else {
+                  MPI_Ibarrier(inter, &request);
+                  MPI_Wait(&request, MPI_STATUS_IGNORE);
+                }
+                wrong += come[static_cast<std::size_t>(1 - side)] < round * others;
+              }
+              MPI_Comm_free(&inter);
+              MPI_Comm_free(&half);
+              return wrong;
+            }));
 }
 
 /// The leaders meet in a communicator of processes, for the groups have none of endpoints in common.

@@ -244,7 +244,7 @@ TEST(Rings, ThatAreFullHoldNobodyUpForEver) {
 TEST(Rings, AreReadWhileTheirNumbersWrapAround) {
   using mpi::endpoints::Cell;
   using mpi::endpoints::RingMemory;
-  for (const std::uint32_t first : {0u, 0u - 1000, 0u - 256, 0u - 70000}) {
+  for (const std::uint32_t first : {0u, 0u - 1000, 0u - RingMemory::cell_count, 0u - 70000}) {
     constexpr int count = 100000;
     const std::atomic<bool> closed{false};
     const auto memory = std::make_unique<RingMemory>();
@@ -263,7 +263,7 @@ TEST(Rings, AreReadWhileTheirNumbersWrapAround) {
           continue;
         }
         room.cell->tag = i++;
-        room.cell->bytes = bytes;
+        room.cell->number = static_cast<std::uint16_t>(bytes);
         std::fill_n(room.memory, bytes, static_cast<std::byte>(i));
         to.publish(*room.cell);
       }
@@ -275,11 +275,11 @@ TEST(Rings, AreReadWhileTheirNumbersWrapAround) {
         std::this_thread::yield();
         continue;
       }
-      wrong += cell->tag != i || cell->bytes != bytes_of(i);
+      wrong += cell->tag != i || cell->number != bytes_of(i);
       const std::byte* const bytes = from.bytes_of(*cell);
       ++i;
       wrong +=
-          !std::all_of(bytes, bytes + cell->bytes, [&](std::byte one) { return one == static_cast<std::byte>(i); });
+          !std::all_of(bytes, bytes + cell->number, [&](std::byte one) { return one == static_cast<std::byte>(i); });
       from.pop();
     }
     writer.join();

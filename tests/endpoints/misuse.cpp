@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -273,16 +274,26 @@ int wrong_in_making(MPI_Comm comm, MPI_Comm half) {
 }
 
 int wrong_in_using(MPI_Comm inter) {
-  int wrong = 0, number = 0, remote = 0, dimension = 1, period = 0;
+  int wrong = 0, number = 0, sum = 0, remote = 0, dimension = 1, period = 0;
   MPI_Comm made = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Comm_remote_size(inter, &remote);
+  std::vector<int> numbers(static_cast<std::size_t>(remote));
   for (const int code :
-       {MPI_Barrier(inter), MPI_Ibarrier(inter, &request), MPI_Bcast(&number, 1, MPI_INT, 0, inter),
-        MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_INT, MPI_SUM, inter), MPI_Comm_split(inter, 0, 0, &made),
+       {MPI_Scan(&number, &number, 1, MPI_INT, MPI_SUM, inter), MPI_Comm_split(inter, 0, 0, &made),
         MPI_Comm_create(inter, MPI_GROUP_EMPTY, &made), MPI_Cart_create(inter, 1, &dimension, &period, 0, &made),
         MPI_Intercomm_create(inter, 0, inter, 0, 0, &made)})
     wrong += differs(MPI_ERR_UNSUPPORTED_OPERATION, code);
+  // All ranks make each of these mistakes, so that nobody waits for others.
+  for (const int root : {remote, -1000}) {
+    wrong += differs(MPI_ERR_ROOT, MPI_Bcast(&number, 1, MPI_INT, root, inter));
+    wrong += differs(MPI_ERR_ROOT, MPI_Gather(&number, 1, MPI_INT, numbers.data(), 1, MPI_INT, root, inter));
+    wrong += differs(MPI_ERR_ROOT, MPI_Ireduce(&number, &sum, 1, MPI_INT, MPI_SUM, root, inter, &request));
+  }
+  wrong += differs(MPI_ERR_BUFFER, MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_INT, MPI_SUM, inter));
+  wrong += differs(MPI_ERR_BUFFER, MPI_Allgather(MPI_IN_PLACE, 0, MPI_INT, numbers.data(), 1, MPI_INT, inter));
+  wrong += differs(MPI_ERR_BUFFER, MPI_Alltoall(MPI_IN_PLACE, 0, MPI_INT, numbers.data(), 1, MPI_INT, inter));
+  wrong += differs(MPI_ERR_BUFFER, MPI_Scatter(numbers.data(), 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, 0, inter));
   wrong += differs(MPI_ERR_COMM, MPIX_Comm_create_endpoints(inter, 1, MPI_INFO_NULL, &made));
   wrong += differs(MPI_ERR_RANK, MPI_Send(&number, 1, MPI_INT, remote, 0, inter));
   wrong += differs(MPI_ERR_RANK, MPI_Recv(&number, 1, MPI_INT, remote, 0, inter, MPI_STATUS_IGNORE));
@@ -303,6 +314,61 @@ TEST(Misuse, OfIntercommunicatorsOfEndpoints) {
               MPI_Comm_free(&half);
               return wrong;
             }));
+}
+
+/// How often handlers of a communicator are told of errors.
+template <int which>
+struct Told {
+  static inline std::atomic<int> times = 0;
+  static void handle(MPI_Comm*, int*, ...) { ++times; }
+  Told() { MPI_Comm_create_errhandler(handle, &handler); }
+  ~Told() { MPI_Errhandler_free(&handler); }
+  MPI_Errhandler handler;
+};
+
+/// Only MPI_COMM_WORLD has the processes of both groups, but the program's call is about the local group's
+/// communicator.
+TEST(Misuse, AnIntercommunicatorThatTheLibraryHasNoCommunicatorsFor) {
+  if (!has_threads() || size() < 2) return;
+  constexpr std::size_t many = 4000;
+  const ReturnErrors returned_here(MPI_COMM_SELF);
+  const Told<0> of_world;
+  const Told<1> of_half;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, of_world.handler);
+  std::atomic<int> ran_out = 0;
+  EXPECT_EQ(0, on_endpoints(each(2), [&](MPI_Comm comm) {
+              const int side = rank(comm) % 2;
+              int wrong = 0, has_none = 0;
+              MPI_Comm half, inter = MPI_COMM_NULL;
+              MPI_Comm_split(comm, side, 0, &half);
+              MPI_Comm_set_errhandler(half, of_half.handler);
+              std::vector<MPI_Comm> copies;
+              for (MPI_Comm copy; rank(comm) == 0 && copies.size() < many && MPI_Comm_dup(MPI_COMM_SELF, &copy) == 0;)
+                copies.push_back(copy);
+              if (rank(comm) == 0) has_none = copies.size() < many ? 1 : 0;
+              MPI_Bcast(&has_none, 1, MPI_INT, 0, comm);
+              const auto create = [&] { return MPI_Intercomm_create(half, 0, comm, 1 - side, 0, &inter); };
+              if (has_none != 0) {
+                wrong += differs(MPI_ERR_OTHER, create());
+                wrong += inter != MPI_COMM_NULL;
+                MPI_Barrier(comm);
+              }
+              ran_out = has_none;
+              for (MPI_Comm& copy : copies) MPI_Comm_free(&copy);
+              MPI_Barrier(comm);
+              wrong += differs(MPI_SUCCESS, create());
+              MPI_Comm_free(&inter);
+              MPI_Comm_free(&half);
+              return wrong;
+            }));
+  RecordProperty("ran_out", ran_out);
+  EXPECT_EQ(ran_out != 0 ? 2 : 0, Told<1>::times);
+  EXPECT_EQ(0, Told<0>::times);
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+  EXPECT_EQ(of_world.handler, handler);
+  MPI_Errhandler_free(&handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)

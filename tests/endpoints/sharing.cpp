@@ -26,7 +26,7 @@ namespace {
 
 /// In the order of transfer::EndpointMessages.
 struct Counts {
-  std::uint64_t copied = 0, lent = 0, attached = 0, by_library = 0;
+  std::uint64_t copied = 0, lent = 0, attached = 0, by_library = 0, by_both = 0;
   bool operator==(const Counts&) const = default;
 };
 std::ostream& operator<<(std::ostream& out, const Counts& counts) {
@@ -158,11 +158,37 @@ void check(Ways ways) {
   EXPECT_EQ(0, on_endpoints(each(each_process), exchange));
   const Counts after = counts_so_far();
   const Counts sent{after.copied - before.copied, after.lent - before.lent, after.attached - before.attached,
-                    after.by_library - before.by_library};
+                    after.by_library - before.by_library, 0};  // how many are copied by both depends on the time
   EXPECT_EQ(expected_counts(ways), sent);
   void* memory = nullptr;
   int bytes = 0;
   MPI_Buffer_detach(&memory, &bytes);
+}
+
+/// Long messages to the next process, each told of by its number. Ends when the sender has copied a part of one, or
+/// after so many.
+int wrong_long_messages(int most) {
+  constexpr int length = 300001;
+  int wrong = 0;
+  for (int number = 0; number < most; ++number) {
+    const Counts before = counts_so_far();
+    wrong += on_endpoints(each(1), [number](MPI_Comm comm) {
+      const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;
+      std::vector<int> out(length), in(length + 1, -7);
+      for (int i = 0; i < length; ++i) out[static_cast<std::size_t>(i)] = word(me, to, number, i);
+      MPI_Request request;
+      MPI_Irecv(in.data(), length, MPI_INT, from, 0, comm, &request);
+      MPI_Send(out.data(), length, MPI_INT, to, 0, comm);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      int differing = in.back() != -7;
+      for (int i = 0; i < length; ++i) differing += in[static_cast<std::size_t>(i)] != word(from, me, number, i);
+      return differing;
+    });
+    int copied_by_both = counts_so_far().by_both > before.by_both ? 1 : 0, anywhere = 0;
+    MPI_Allreduce(&copied_by_both, &anywhere, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (anywhere != 0) break;
+  }
+  return wrong;
 }
 
 /// From now on the system call ends in EPERM for this thread and those that it starts. False where filters are refused.
@@ -187,6 +213,14 @@ TEST(Messages, GoThroughMemoryBetweenProcessesOfANode) {
   check({});
 }
 
+TEST(Messages, OfMuchMemoryAreCopiedByBothProcesses) {
+  if (!are_headers_wanted() || size() < 2) GTEST_SKIP() << "no other process's memory is read";
+  EXPECT_EQ(0, wrong_long_messages(2000));
+  std::uint64_t here = counts_so_far().by_both, anywhere = 0;
+  MPI_Allreduce(&here, &anywhere, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+  EXPECT_LT(0U, anywhere);
+}
+
 TEST(Messages, GoByTheLibraryWhereHeadersAreNotWanted) {
   if (are_headers_wanted()) GTEST_SKIP() << "GAPLESS_HEADERS is not 0";
   check({.memory = false, .attach = false});
@@ -197,6 +231,14 @@ TEST(Messages, GoByTheLibraryWhereHeadersAreNotWanted) {
 #define SKIP_WITHOUT_FILTER(call)                                 \
   if (!are_headers_wanted()) GTEST_SKIP() << "GAPLESS_HEADERS=0"; \
   if (!forbid(call)) GTEST_SKIP() << "the system takes no seccomp filter"
+
+TEST(Refusals, OfWritesLeaveLongMessagesToTheReceiver) {
+  SKIP_WITHOUT_FILTER(SYS_process_vm_writev);
+  const std::uint64_t before = counts_so_far().by_both;
+  check({});
+  EXPECT_EQ(0, wrong_long_messages(20));
+  EXPECT_EQ(before, counts_so_far().by_both);
+}
 
 TEST(Refusals, OfAttachLeaveLongMessagesToTheLibrary) {
   SKIP_WITHOUT_FILTER(SYS_process_vm_readv);

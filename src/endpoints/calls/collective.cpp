@@ -9,14 +9,15 @@ namespace {
 
 using plans::Array, plans::DataOf, plans::Reduction;
 
-/// What a plan's arguments become: the same buffers with datatypes that live as long as the schedule.
+/// What a plan's arguments become: the same buffers with datatypes that live as long as the schedule. Arguments are not
+/// looked at where `used` is false.
 struct Own {
   Schedule& schedule;
 
-  Data data(const void* memory, MPI_Count count, MPI_Datatype type) const {
-    return {memory, count, memory == MPI_IN_PLACE ? type : schedule.own(type)};
+  Data data(const void* memory, MPI_Count count, MPI_Datatype type, bool used) const {
+    return {memory, count, !used || memory == MPI_IN_PLACE ? type : schedule.own(type)};
   }
-  /// `each` elements for each rank. Not looked at where `used` is false.
+  /// `each` elements for each rank.
   DataOf regular(const void* memory, MPI_Count each, MPI_Datatype type, bool used) const {
     if (!used) return {};
     const Array all(memory, schedule.own(type));
@@ -37,8 +38,9 @@ struct Own {
       return Data{address_of(memory, static_cast<std::intptr_t>(places[rank])), counts[rank], owner->own(types[rank])};
     };
   }
-  Reduction reduction(const void* operand, void* result, MPI_Count count, MPI_Datatype type, MPI_Op operation) const {
-    return {operand, result, count, schedule.own(type), operation};
+  Reduction reduction(const void* operand, void* result, MPI_Count count, MPI_Datatype type, MPI_Op operation,
+                      bool used = true) const {
+    return {operand, result, count, used ? schedule.own(type) : type, operation};
   }
 };
 
@@ -46,7 +48,7 @@ void to_all(Schedule& schedule, const void* from, MPI_Count count, MPI_Datatype 
   if (from == MPI_IN_PLACE)
     return plans::exchange(
         schedule, [&](int) { return in(schedule.rank()); }, in, true);
-  const Data mine = Own{schedule}.data(from, count, type);
+  const Data mine = Own{schedule}.data(from, count, type, true);
   plans::exchange(
       schedule, [&](int) { return mine; }, in, false);
 }
@@ -98,7 +100,11 @@ Code reduce_in_levels(Endpoint& endpoint, const Reduction& reduction, int root) 
   return together::reduce(endpoint, operand, result, count, datatype, operation, root);
 }
 
-bool is_at(const Schedule& schedule, int root) noexcept { return schedule.rank() == root; }
+using plans::has_part, plans::is_root;
+
+bool is_concerned(const Schedule& schedule, int root) noexcept {
+  return is_root(schedule, root) || has_part(schedule, root);
+}
 
 }  // namespace
 
@@ -114,63 +120,66 @@ GAPLESS_IF_DECLARED(
     })
 
 // f: from, t: to; n, c: counts; d: displacements; y: datatypes.
-#define ENDPOINTS_COLLECTIVES(suffix, Count, Place)                                                                    \
-  ENDPOINTS_FORMS_IN_LEVELS(Bcast, Ibcast, suffix, (void* f, Count n, MPI_Datatype y, int root),                       \
-                            broadcast_in_levels(e, {f, n, y}, root), plans::broadcast(s, Own{s}.data(f, n, y), root))  \
-  ENDPOINTS_FORMS(                                                                                                     \
-      Gather, Igather, suffix, (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty, int root), \
-      plans::gather(s, Own{s}.data(f, n, y), f == MPI_IN_PLACE, root, Own{s}.regular(t, tn, ty, is_at(s, root))))      \
-  ENDPOINTS_FORMS(                                                                                                     \
-      Gatherv, Igatherv, suffix,                                                                                       \
-      (const void* f, Count n, MPI_Datatype y, void* t, const Count* tc, const Place* td, MPI_Datatype ty, int root),  \
-      plans::gather(s, Own{s}.data(f, n, y), f == MPI_IN_PLACE, root,                                                  \
-                    Own{s}.irregular(t, tc, td, ty, is_at(s, root))))                                                  \
-  ENDPOINTS_FORMS(                                                                                                     \
-      Scatter, Iscatter, suffix,                                                                                       \
-      (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty, int root),                          \
-      plans::scatter(s, Own{s}.regular(f, n, y, is_at(s, root)), t == MPI_IN_PLACE, root, Own{s}.data(t, tn, ty)))     \
-  ENDPOINTS_FORMS(                                                                                                     \
-      Scatterv, Iscatterv, suffix,                                                                                     \
-      (const void* f, const Count* c, const Place* d, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty, int root),   \
-      plans::scatter(s, Own{s}.irregular(f, c, d, y, is_at(s, root)), t == MPI_IN_PLACE, root,                         \
-                     Own{s}.data(t, tn, ty)))                                                                          \
-  ENDPOINTS_FORMS_IN_LEVELS(                                                                                           \
-      Allgather, Iallgather, suffix, (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),     \
-      gather_to_all_in_levels(e, {f, n, y}, {t, tn, ty}), to_all(s, f, n, y, Own{s}.regular(t, tn, ty, true)))         \
-  ENDPOINTS_FORMS(                                                                                                     \
-      Allgatherv, Iallgatherv, suffix,                                                                                 \
-      (const void* f, Count n, MPI_Datatype y, void* t, const Count* tc, const Place* td, MPI_Datatype ty),            \
-      to_all(s, f, n, y, Own{s}.irregular(t, tc, td, ty, true)))                                                       \
-  ENDPOINTS_FORMS_IN_LEVELS(                                                                                           \
-      Alltoall, Ialltoall, suffix, (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),       \
-      all_to_all_in_levels(e, {f, n, y}, {t, tn, ty}),                                                                 \
-      all_to_all(s, f == MPI_IN_PLACE, Own{s}.regular(f, n, y, f != MPI_IN_PLACE), Own{s}.regular(t, tn, ty, true)))   \
-  ENDPOINTS_FORMS(Alltoallv, Ialltoallv, suffix,                                                                       \
-                  (const void* f, const Count* c, const Place* d, MPI_Datatype y, void* t, const Count* tc,            \
-                   const Place* td, MPI_Datatype ty),                                                                  \
-                  all_to_all(s, f == MPI_IN_PLACE, Own{s}.irregular(f, c, d, y, f != MPI_IN_PLACE),                    \
-                             Own{s}.irregular(t, tc, td, ty, true)))                                                   \
-  ENDPOINTS_FORMS(Alltoallw, Ialltoallw, suffix,                                                                       \
-                  (const void* f, const Count* c, const Place* d, const MPI_Datatype* y, void* t, const Count* tc,     \
-                   const Place* td, const MPI_Datatype* ty),                                                           \
-                  all_to_all(s, f == MPI_IN_PLACE, Own{s}.each_of_its_type(f, c, d, y, f != MPI_IN_PLACE),             \
-                             Own{s}.each_of_its_type(t, tc, td, ty, true)))                                            \
-  ENDPOINTS_FORMS_IN_LEVELS(                                                                                           \
-      Reduce, Ireduce, suffix, (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op, int root),                 \
-      reduce_in_levels(e, {f, t, n, y, op}, root), plans::reduce(s, Own{s}.reduction(f, t, n, y, op), root))           \
-  ENDPOINTS_FORMS_IN_LEVELS(Allreduce, Iallreduce, suffix,                                                             \
-                            (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                              \
-                            reduce_in_levels(e, {f, t, n, y, op}, together::everyone),                                 \
-                            plans::reduce_to_all(s, Own{s}.reduction(f, t, n, y, op)))                                 \
-  ENDPOINTS_FORMS(                                                                                                     \
-      Reduce_scatter, Ireduce_scatter, suffix, (const void* f, void* t, const Count* c, MPI_Datatype y, MPI_Op op),    \
-      plans::reduce_and_scatter(s, Own{s}.reduction(f, t, 0, y, op), [c](int rank) { return MPI_Count{c[rank]}; }))    \
-  ENDPOINTS_FORMS(Reduce_scatter_block, Ireduce_scatter_block, suffix,                                                 \
-                  (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                                        \
-                  plans::reduce_and_scatter(s, Own{s}.reduction(f, t, 0, y, op), [n](int) { return MPI_Count{n}; }))   \
-  ENDPOINTS_FORMS(Scan, Iscan, suffix, (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                   \
-                  plans::scan(s, Own{s}.reduction(f, t, n, y, op), true))                                              \
-  ENDPOINTS_FORMS(Exscan, Iexscan, suffix, (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),               \
+#define ENDPOINTS_COLLECTIVES(suffix, Count, Place)                                                                   \
+  ENDPOINTS_FORMS_IN_LEVELS(Bcast, Ibcast, suffix, (void* f, Count n, MPI_Datatype y, int root),                      \
+                            broadcast_in_levels(e, {f, n, y}, root),                                                  \
+                            plans::broadcast(s, Own{s}.data(f, n, y, is_concerned(s, root)), root))                   \
+  ENDPOINTS_FORMS(Gather, Igather, suffix,                                                                            \
+                  (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty, int root),             \
+                  plans::gather(s, Own{s}.data(f, n, y, has_part(s, root)), f == MPI_IN_PLACE, root,                  \
+                                Own{s}.regular(t, tn, ty, is_root(s, root))))                                         \
+  ENDPOINTS_FORMS(                                                                                                    \
+      Gatherv, Igatherv, suffix,                                                                                      \
+      (const void* f, Count n, MPI_Datatype y, void* t, const Count* tc, const Place* td, MPI_Datatype ty, int root), \
+      plans::gather(s, Own{s}.data(f, n, y, has_part(s, root)), f == MPI_IN_PLACE, root,                              \
+                    Own{s}.irregular(t, tc, td, ty, is_root(s, root))))                                               \
+  ENDPOINTS_FORMS(Scatter, Iscatter, suffix,                                                                          \
+                  (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty, int root),             \
+                  plans::scatter(s, Own{s}.regular(f, n, y, is_root(s, root)), t == MPI_IN_PLACE, root,               \
+                                 Own{s}.data(t, tn, ty, has_part(s, root))))                                          \
+  ENDPOINTS_FORMS(                                                                                                    \
+      Scatterv, Iscatterv, suffix,                                                                                    \
+      (const void* f, const Count* c, const Place* d, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty, int root),  \
+      plans::scatter(s, Own{s}.irregular(f, c, d, y, is_root(s, root)), t == MPI_IN_PLACE, root,                      \
+                     Own{s}.data(t, tn, ty, has_part(s, root))))                                                      \
+  ENDPOINTS_FORMS_IN_LEVELS(                                                                                          \
+      Allgather, Iallgather, suffix, (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),    \
+      gather_to_all_in_levels(e, {f, n, y}, {t, tn, ty}), to_all(s, f, n, y, Own{s}.regular(t, tn, ty, true)))        \
+  ENDPOINTS_FORMS(                                                                                                    \
+      Allgatherv, Iallgatherv, suffix,                                                                                \
+      (const void* f, Count n, MPI_Datatype y, void* t, const Count* tc, const Place* td, MPI_Datatype ty),           \
+      to_all(s, f, n, y, Own{s}.irregular(t, tc, td, ty, true)))                                                      \
+  ENDPOINTS_FORMS_IN_LEVELS(                                                                                          \
+      Alltoall, Ialltoall, suffix, (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),      \
+      all_to_all_in_levels(e, {f, n, y}, {t, tn, ty}),                                                                \
+      all_to_all(s, f == MPI_IN_PLACE, Own{s}.regular(f, n, y, f != MPI_IN_PLACE), Own{s}.regular(t, tn, ty, true)))  \
+  ENDPOINTS_FORMS(Alltoallv, Ialltoallv, suffix,                                                                      \
+                  (const void* f, const Count* c, const Place* d, MPI_Datatype y, void* t, const Count* tc,           \
+                   const Place* td, MPI_Datatype ty),                                                                 \
+                  all_to_all(s, f == MPI_IN_PLACE, Own{s}.irregular(f, c, d, y, f != MPI_IN_PLACE),                   \
+                             Own{s}.irregular(t, tc, td, ty, true)))                                                  \
+  ENDPOINTS_FORMS(Alltoallw, Ialltoallw, suffix,                                                                      \
+                  (const void* f, const Count* c, const Place* d, const MPI_Datatype* y, void* t, const Count* tc,    \
+                   const Place* td, const MPI_Datatype* ty),                                                          \
+                  all_to_all(s, f == MPI_IN_PLACE, Own{s}.each_of_its_type(f, c, d, y, f != MPI_IN_PLACE),            \
+                             Own{s}.each_of_its_type(t, tc, td, ty, true)))                                           \
+  ENDPOINTS_FORMS_IN_LEVELS(Reduce, Ireduce, suffix,                                                                  \
+                            (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op, int root),                   \
+                            reduce_in_levels(e, {f, t, n, y, op}, root),                                              \
+                            plans::reduce(s, Own{s}.reduction(f, t, n, y, op, is_concerned(s, root)), root))          \
+  ENDPOINTS_FORMS_IN_LEVELS(Allreduce, Iallreduce, suffix,                                                            \
+                            (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                             \
+                            reduce_in_levels(e, {f, t, n, y, op}, together::everyone),                                \
+                            plans::reduce_to_all(s, Own{s}.reduction(f, t, n, y, op)))                                \
+  ENDPOINTS_FORMS(                                                                                                    \
+      Reduce_scatter, Ireduce_scatter, suffix, (const void* f, void* t, const Count* c, MPI_Datatype y, MPI_Op op),   \
+      plans::reduce_and_scatter(s, Own{s}.reduction(f, t, 0, y, op), [c](int rank) { return MPI_Count{c[rank]}; }))   \
+  ENDPOINTS_FORMS(Reduce_scatter_block, Ireduce_scatter_block, suffix,                                                \
+                  (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                                       \
+                  plans::reduce_and_scatter(s, Own{s}.reduction(f, t, 0, y, op), [n](int) { return MPI_Count{n}; }))  \
+  ENDPOINTS_FORMS(Scan, Iscan, suffix, (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                  \
+                  plans::scan(s, Own{s}.reduction(f, t, n, y, op), true))                                             \
+  ENDPOINTS_FORMS(Exscan, Iexscan, suffix, (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),              \
                   plans::scan(s, Own{s}.reduction(f, t, n, y, op), false))
 
 ENDPOINTS_COLLECTIVES(, int, int)

@@ -178,8 +178,7 @@ int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
       return inner.Waitany(count, requests, index, status);
     }
     int code = MPI_SUCCESS;
-    for (Patience patience; !look_for_any(involved, count, requests, index, status, code); patience.wait())
-      involved.drive();
+    involved.wait_until([&] { return look_for_any(involved, count, requests, index, status, code); });
     return code;
   });
 }
@@ -243,9 +242,7 @@ int Waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI
       return inner.Waitsome(count, requests, completed, indices, statuses);
     }
     int code = MPI_SUCCESS;
-    for (Patience patience; !look_for_some(involved, count, requests, completed, indices, statuses, code);
-         patience.wait())
-      involved.drive();
+    involved.wait_until([&] { return look_for_some(involved, count, requests, completed, indices, statuses, code); });
     return code;
   });
 }

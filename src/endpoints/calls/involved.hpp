@@ -55,11 +55,14 @@ class Involved {
   bool are_done() const noexcept { return std::all_of(ours_.begin(), ours_.end(), std::mem_fn(&Ours::is_done)); }
   void wait() const {
     std::size_t done = 0;
-    for (Patience patience;; patience.wait()) {
+    wait_until([&] {
       while (done < ours_.size() && ours_[done].is_done()) ++done;
-      if (done == ours_.size()) return;
-      drive();
-    }
+      return done == ours_.size();
+    });
+  }
+  template <class Condition>
+  void wait_until(Condition is_met) const {
+    repeat_until([&] { drive(); }, is_met);
   }
   /// The library's part, as `call(requests)`; what became of them is the program's.
   template <class Call>

@@ -11,10 +11,22 @@ namespace {
 
 Data token() noexcept { return {nullptr, 0, MPI_BYTE}; }
 
-bool is_root(Schedule& schedule, int root) noexcept {
-  const bool is_rank = root >= 0 && root < schedule.size();
-  if (!is_rank) schedule.fail(MPI_ERR_ROOT);
-  return is_rank;
+/// Has this rank anything to do in a collective with that root? The others of the root's group have not.
+bool takes_part(Schedule& schedule, int root) noexcept {
+  if (schedule.is_between_groups() && root == MPI_PROC_NULL) return false;
+  if (!is_root(schedule, root) && (root < 0 || root >= schedule.peers())) schedule.fail(MPI_ERR_ROOT);
+  return schedule.mistake() == MPI_SUCCESS;
+}
+
+/// The rank itself is among those whom it exchanges with.
+bool is_itself(const Schedule& schedule, int peer) noexcept {
+  return !schedule.is_between_groups() && peer == schedule.rank();
+}
+
+bool refuses_in_place(Schedule& schedule, bool in_place) noexcept {
+  const bool is_refused = in_place && schedule.is_between_groups();
+  if (is_refused) schedule.fail(MPI_ERR_BUFFER);
+  return is_refused;
 }
 
 bool is_null(MPI_Op operation) noexcept {
@@ -32,8 +44,11 @@ bool is_possible(Schedule& schedule, const Reduction& reduction) noexcept {
   return schedule.mistake() == MPI_SUCCESS;
 }
 
-/// Where rank 0 has the result; null if there is no memory.
-Elements* reduce_to_first(Schedule& schedule, const Data& mine, MPI_Op operation) {
+/// Where rank 0 of the group has the result; null if there is no memory.
+Elements* reduce_to_first(Schedule& schedule, const Reduction& reduction, MPI_Count count) {
+  if (refuses_in_place(schedule, reduction.operand == MPI_IN_PLACE)) return nullptr;
+  const void* const operand = reduction.operand == MPI_IN_PLACE ? reduction.result : reduction.operand;
+  const Data mine{operand, count, reduction.datatype};
   Elements* sum = schedule.elements(mine.count, mine.datatype);
   Elements* other = schedule.elements(mine.count, mine.datatype);
   if (schedule.mistake() != MPI_SUCCESS) return nullptr;
@@ -46,14 +61,43 @@ Elements* reduce_to_first(Schedule& schedule, const Data& mine, MPI_Op operation
     if (schedule.rank() + mask >= schedule.size()) continue;
     schedule.receive(other->data(), schedule.rank() + mask);
     schedule.fence();
-    schedule.combine(sum->data(), other->data(), operation);
+    schedule.combine(sum->data(), other->data(), reduction.operation);
     std::swap(sum, other);
   }
   schedule.fence();
   return sum;
 }
 
+/// From one rank of the group to all of the group.
+void spread(Schedule& schedule, const Data& data, int root) {
+  const int size = schedule.size();
+  const int mine = (schedule.rank() - root + size) % size;
+  int mask = 1;
+  while (mask < size && (mine & mask) == 0) mask <<= 1;
+  if (mask < size) {
+    schedule.receive(data, (mine - mask + root) % size);
+    schedule.fence();
+  }
+  for (mask >>= 1; mask > 0; mask >>= 1) {
+    if (mine + mask < size) schedule.send(data, (mine + mask + root) % size);
+  }
+}
+
+/// The leaders of both groups give each other what their groups have.
+void exchange_between_leaders(Schedule& schedule, const Data& out, const Data& in) {
+  if (schedule.rank() != 0) return;
+  schedule.receive_from_peer(in, 0);
+  schedule.send_to_peer(out, 0);
+  schedule.fence();
+}
+
 }  // namespace
+
+bool is_root(const Schedule& schedule, int root) noexcept {
+  return schedule.is_between_groups() ? root == MPI_ROOT : root == schedule.rank();
+}
+
+bool has_part(const Schedule& schedule, int root) noexcept { return !schedule.is_between_groups() || root >= 0; }
 
 Array::Array(const void* start, MPI_Datatype type) noexcept : memory(start), datatype(type) {
   MPI_Count lower_bound = 0;
@@ -71,50 +115,56 @@ void barrier(Schedule& schedule) {
     schedule.send(token(), (schedule.rank() + step) % size);
     schedule.fence();
   }
+  if (!schedule.is_between_groups()) return;
+  exchange_between_leaders(schedule, token(), token());
+  spread(schedule, token(), 0);
 }
 
 void broadcast(Schedule& schedule, const Data& data, int root) {
-  if (!is_root(schedule, root)) return;
-  const int size = schedule.size();
-  const int mine = (schedule.rank() - root + size) % size;
-  int mask = 1;
-  while (mask < size && (mine & mask) == 0) mask <<= 1;
-  if (mask < size) {
-    schedule.receive(data, (mine - mask + root) % size);
-    schedule.fence();
-  }
-  for (mask >>= 1; mask > 0; mask >>= 1) {
-    if (mine + mask < size) schedule.send(data, (mine + mask + root) % size);
-  }
+  if (!takes_part(schedule, root)) return;
+  if (!schedule.is_between_groups()) return spread(schedule, data, root);
+  if (is_root(schedule, root)) return schedule.send_to_peer(data, 0);
+  if (schedule.rank() == 0) schedule.receive_from_peer(data, root);
+  schedule.fence();
+  spread(schedule, data, 0);
 }
 
 void gather(Schedule& schedule, const Data& mine, bool in_place, int root, const DataOf& in) {
-  if (!is_root(schedule, root)) return;
-  if (schedule.rank() != root) return schedule.send(mine, root);
-  for (int rank = 0; rank < schedule.size(); ++rank) {
-    if (rank != root) schedule.receive(in(rank), rank);
+  if (!takes_part(schedule, root)) return;
+  if (!is_root(schedule, root)) return in_place ? schedule.fail(MPI_ERR_BUFFER) : schedule.send_to_peer(mine, root);
+  for (int rank = 0; rank < schedule.peers(); ++rank) {
+    if (!is_itself(schedule, rank)) schedule.receive_from_peer(in(rank), rank);
   }
-  if (!in_place) schedule.copy(mine, in(root));
+  if (is_itself(schedule, root) && !in_place) schedule.copy(mine, in(root));
 }
 
 void scatter(Schedule& schedule, const DataOf& out, bool in_place, int root, const Data& mine) {
-  if (!is_root(schedule, root)) return;
-  if (schedule.rank() != root) return schedule.receive(mine, root);
-  for (int rank = 0; rank < schedule.size(); ++rank) {
-    if (rank != root) schedule.send(out(rank), rank);
+  if (!takes_part(schedule, root)) return;
+  if (!is_root(schedule, root))
+    return in_place ? schedule.fail(MPI_ERR_BUFFER) : schedule.receive_from_peer(mine, root);
+  for (int rank = 0; rank < schedule.peers(); ++rank) {
+    if (!is_itself(schedule, rank)) schedule.send_to_peer(out(rank), rank);
   }
-  if (!in_place) schedule.copy(out(root), mine);
+  if (is_itself(schedule, root) && !in_place) schedule.copy(out(root), mine);
 }
 
 void exchange(Schedule& schedule, const DataOf& out, const DataOf& in, bool in_place) {
-  const int size = schedule.size(), rank = schedule.rank();
-  for (int step = 1; step < size; ++step)
-    schedule.receive(in((rank - step + size) % size), (rank - step + size) % size);
-  for (int step = 1; step < size; ++step) schedule.send(out((rank + step) % size), (rank + step) % size);
-  if (!in_place) schedule.copy(out(rank), in(rank));
+  if (refuses_in_place(schedule, in_place)) return;
+  const int peers = schedule.peers(), rank = schedule.rank();
+  const int first = schedule.is_between_groups() ? 0 : 1;
+  for (int step = first; step < peers; ++step) {
+    const int peer = (rank + peers - step) % peers;
+    schedule.receive_from_peer(in(peer), peer);
+  }
+  for (int step = first; step < peers; ++step) {
+    const int peer = (rank + step) % peers;
+    schedule.send_to_peer(out(peer), peer);
+  }
+  if (is_itself(schedule, rank) && !in_place) schedule.copy(out(rank), in(rank));
 }
 
 void exchange_in_place(Schedule& schedule, const DataOf& in) {
+  if (refuses_in_place(schedule, true)) return;
   std::vector<Data> copies;
   for (int peer = 0; peer < schedule.size(); ++peer) {
     const Data data = in(peer);
@@ -130,24 +180,32 @@ void exchange_in_place(Schedule& schedule, const DataOf& in) {
 }
 
 void reduce(Schedule& schedule, const Reduction& reduction, int root) {
-  if (!is_root(schedule, root) || !is_possible(schedule, reduction)) return;
-  const void* const operand = reduction.operand == MPI_IN_PLACE ? reduction.result : reduction.operand;
+  if (!takes_part(schedule, root) || !is_possible(schedule, reduction)) return;
   const Data at_root{reduction.result, reduction.count, reduction.datatype};
-  const Elements* sum = reduce_to_first(schedule, {operand, reduction.count, reduction.datatype}, reduction.operation);
+  const bool gets_result = is_root(schedule, root);
+  if (gets_result && schedule.is_between_groups()) return schedule.receive_from_peer(at_root, 0);
+  const Elements* sum = reduce_to_first(schedule, reduction, reduction.count);
   if (sum == nullptr) return;
-  if (schedule.rank() == 0 && root == 0) {
+  if (schedule.rank() == 0 && gets_result) {
     schedule.copy(sum->data(), at_root);
   } else if (schedule.rank() == 0) {
-    schedule.send(sum->data(), root);
-  } else if (schedule.rank() == root) {
-    schedule.receive(at_root, 0);
+    schedule.send_to_peer(sum->data(), root);
+  } else if (gets_result) {
+    schedule.receive_from_peer(at_root, 0);
   }
 }
 
 void reduce_to_all(Schedule& schedule, const Reduction& reduction) {
-  reduce(schedule, reduction, 0);
-  schedule.fence();
-  broadcast(schedule, {reduction.result, reduction.count, reduction.datatype}, 0);
+  if (!is_possible(schedule, reduction)) return;
+  const Data result{reduction.result, reduction.count, reduction.datatype};
+  const Elements* sum = reduce_to_first(schedule, reduction, reduction.count);
+  if (sum == nullptr) return;
+  if (schedule.is_between_groups()) {
+    exchange_between_leaders(schedule, sum->data(), result);
+  } else if (schedule.rank() == 0) {
+    schedule.copy(sum->data(), result);
+  }
+  spread(schedule, result, 0);
 }
 
 void reduce_and_scatter(Schedule& schedule, const Reduction& reduction, const std::function<MPI_Count(int)>& counts) {
@@ -159,12 +217,20 @@ void reduce_and_scatter(Schedule& schedule, const Reduction& reduction, const st
     all += counts(rank);
   }
   if (!is_possible(schedule, reduction)) return;
-  const void* const operand = reduction.operand == MPI_IN_PLACE ? reduction.result : reduction.operand;
-  const Elements* sum = reduce_to_first(schedule, {operand, all, reduction.datatype}, reduction.operation);
+  const Elements* sum = reduce_to_first(schedule, reduction, all);
   if (sum == nullptr) return;
+  if (schedule.is_between_groups()) {
+    const Elements* of_others = schedule.elements(all, reduction.datatype);
+    if (schedule.mistake() != MPI_SUCCESS) return;
+    exchange_between_leaders(schedule, sum->data(), of_others->data());
+    sum = of_others;
+  }
   const Array sums(sum->data().memory, reduction.datatype);
-  scatter(schedule, [&](int rank) { return sums.part(firsts[static_cast<std::size_t>(rank)], counts(rank)); }, false, 0,
-          {reduction.result, counts(schedule.rank()), reduction.datatype});
+  const Data mine{reduction.result, counts(schedule.rank()), reduction.datatype};
+  if (schedule.rank() != 0) return schedule.receive(mine, 0);
+  for (int rank = 1; rank < schedule.size(); ++rank)
+    schedule.send(sums.part(firsts[static_cast<std::size_t>(rank)], counts(rank)), rank);
+  schedule.copy(sums.part(0, counts(0)), mine);
 }
 
 void scan(Schedule& schedule, const Reduction& reduction, bool inclusive) {

@@ -2,6 +2,10 @@
 // blocking, nonblocking and persistent forms. Endpoints of one process copy from buffer to buffer.
 //
 // Reductions combine neighbouring ranges of ranks only, so operations that do not commute get their order.
+//
+// On an intercommunicator (MPI 5.0, 6.2.2) each group gets what the other one has. Parts of single ranks go directly
+// from rank to rank. What a whole group gives or gets passes through the leaders, rank 0 of each group, and through the
+// same trees within the group. Nothing can be in place there.
 #pragma once
 
 #include <functional>
@@ -23,11 +27,17 @@ struct Array {
   Data part(MPI_Count first, MPI_Count count) const noexcept;
 };
 
+// What the program's argument `root` says of this rank: on an intercommunicator MPI_ROOT at the root, MPI_PROC_NULL at
+// the others of its group, and the root's rank in the other group.
+bool is_root(const Schedule& schedule, int root) noexcept;
+/// The rank gives something to the root or gets something from it.
+bool has_part(const Schedule& schedule, int root) noexcept;
+
 void barrier(Schedule& schedule);
 void broadcast(Schedule& schedule, const Data& data, int root);
 void gather(Schedule& schedule, const Data& mine, bool in_place, int root, const DataOf& in);
 void scatter(Schedule& schedule, const DataOf& out, bool in_place, int root, const Data& mine);
-/// Every rank sends `out(peer)` to each and receives `in(peer)` from each; in place, not to and from itself.
+/// Every rank sends `out(peer)` to each peer and receives `in(peer)` from each; in place, not to and from itself.
 void exchange(Schedule& schedule, const DataOf& out, const DataOf& in, bool in_place);
 /// What is received takes the place of what is sent.
 void exchange_in_place(Schedule& schedule, const DataOf& in);

@@ -1,8 +1,9 @@
 // Intercommunicators of endpoints (MPI 5.0, 7.6): two groups whose members send to each other. Below, all of them are
 // the ranks of one communicator, first those of one group and then those of the other; MPI_Intercomm_merge makes
-// another one of the same ranks. Collectives between groups are not served.
+// another one of the same ranks.
 #include <algorithm>
 #include <functional>
+#include <mutex>
 #include <vector>
 
 #include "endpoints/calls/calls.hpp"
@@ -95,6 +96,32 @@ int tag_of(const AgreementKey& key) noexcept {
   return static_cast<int>(mixed >> (64 - 15));
 }
 
+/// Errors of MPI_COMM_WORLD are returned while any of these lives. The program's call is about other communicators, so
+/// their error handler is told. Errors that other threads of the program make on MPI_COMM_WORLD meanwhile are returned,
+/// too.
+class WorldReturnsErrors {
+ public:
+  WorldReturnsErrors() noexcept {
+    const std::lock_guard lock(mutex);
+    if (living++ != 0) return;
+    inner.Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+    inner.Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  }
+  ~WorldReturnsErrors() {
+    const std::lock_guard lock(mutex);
+    if (--living != 0) return;
+    inner.Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    native.Errhandler_free(&handler);
+  }
+  WorldReturnsErrors(const WorldReturnsErrors&) = delete;
+  WorldReturnsErrors& operator=(const WorldReturnsErrors&) = delete;
+
+ private:
+  static inline std::mutex mutex;
+  static inline int living = 0;
+  static inline MPI_Errhandler handler{};  ///< the program's
+};
+
 /// All endpoints of both groups call. Those of one process agree, whichever group they are in.
 int make_between(Endpoint& endpoint, const std::vector<Resident>& mine, const std::vector<Resident>& theirs,
                  MPI_Comm* made) {
@@ -107,6 +134,7 @@ int make_between(Endpoint& endpoint, const std::vector<Resident>& mine, const st
   const int here = own_rank(MPI_COMM_WORLD);
   const auto arriving = std::count_if(all.begin(), all.end(), [&](const Resident& one) { return one.process == here; });
   const auto agreement = agree(endpoint, agreements_between(), key, static_cast<int>(arriving), [&](Agreement& agreed) {
+    const WorldReturnsErrors meanwhile;
     agreed.code = make_of_residents(MPI_COMM_WORLD, here, all, tag_of(key), agreed.made.emplace_back());
   });
   if (agreement->code != MPI_SUCCESS) return agreement->code;
@@ -143,9 +171,19 @@ int Intercomm_create(Endpoint& endpoint, MPI_Comm local, int local_leader, MPI_C
 int Intercomm_merge(Endpoint& endpoint, MPI_Comm, int high, MPI_Comm* made) {
   if (!endpoint.sides.is_inter()) return raise(endpoint, MPI_ERR_COMM);
   if (made == nullptr) return raise(endpoint, MPI_ERR_ARG);
+  const int mine = high != 0 ? 1 : 0, all = endpoint.communicator->size();
+  std::vector<int> theirs(static_cast<std::size_t>(endpoint.peers()));
+  const int code = Allgather(endpoint, &mine, 1, MPI_INT, theirs.data(), 1, MPI_INT, endpoint.handle);
+  if (code != MPI_SUCCESS) return code;
   // Where both groups say the same, those come first that are first in the communicator of both.
-  const int all = endpoint.communicator->size();
-  return raise(endpoint, split(endpoint, {0, endpoint.rank + (high != 0 ? all : 0)}, made));
+  std::vector<Choice> choices;
+  for (int rank = 0; rank < all; ++rank) {
+    const int place = rank - endpoint.sides.first_remote;
+    const bool is_remote = place >= 0 && place < endpoint.peers();
+    const int is_high = is_remote ? theirs[static_cast<std::size_t>(place)] : mine;
+    choices.push_back({0, rank + is_high * all});
+  }
+  return raise(endpoint, split_as_chosen(endpoint, choices, made));
 }
 
 }  // namespace calls

@@ -110,7 +110,11 @@ int split(Endpoint& endpoint, const Choice& mine, MPI_Comm* made) {
   std::vector<Choice> choices(whole.places.size());
   const int code =
       calls::Allgather(endpoint, &mine, sizeof mine, MPI_BYTE, choices.data(), sizeof mine, MPI_BYTE, endpoint.handle);
-  if (code != MPI_SUCCESS) return code;
+  return code == MPI_SUCCESS ? split_as_chosen(endpoint, choices, made) : code;
+}
+
+int split_as_chosen(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_Comm* made) {
+  const Communicator& whole = *endpoint.communicator;
   for (const Choice& choice : choices) {
     if (choice.mistake != MPI_SUCCESS) return choice.mistake;
   }
@@ -118,8 +122,9 @@ int split(Endpoint& endpoint, const Choice& mine, MPI_Comm* made) {
   const auto agreement = agree(endpoint, [&](Agreement& all) { make_parts(whole, members, all); });
   *made = MPI_COMM_NULL;
   if (agreement->code != MPI_SUCCESS) return agreement->code;
-  if (mine.colour == MPI_UNDEFINED) return MPI_SUCCESS;
-  const auto group = members.find(mine.colour);
+  const int colour = choices[static_cast<std::size_t>(endpoint.rank)].colour;
+  if (colour == MPI_UNDEFINED) return MPI_SUCCESS;
+  const auto group = members.find(colour);
   Communicator& part = *agreement->made[static_cast<std::size_t>(std::distance(members.begin(), group))];
   return claim_part(endpoint, part, local_of(part, group->second, endpoint.rank), made);
 }

@@ -41,6 +41,8 @@ int make_part(const Communicator& whole, const std::vector<Member>& members, int
 
 /// Collective over the endpoints. `made`: MPI_COMM_NULL for those without a colour.
 int split(Endpoint& endpoint, const Choice& mine, MPI_Comm* made);
+/// The same where every endpoint knows what all have chosen, by rank.
+int split_as_chosen(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_Comm* made);
 /// Collective over the endpoints. `info`: the duplicate's; null: the same.
 int duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made);
 /// Collective over `members`, ranks of the communicator in their new order, of which the caller is one.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <thread>
 
 #include "fabric/attached_memory.hpp"
 #include "mpi/calls/staged/byte_types.hpp"
@@ -96,13 +97,31 @@ int copy_between(const Operation& from, const Operation& to) noexcept {
   return code != MPI_SUCCESS ? code : unpack_first(to, packed.get(), bytes);
 }
 
-int copy_from_process(pid_t process, const std::byte* from, const Operation& to, MPI_Count bytes) noexcept {
+namespace {
+
+/// Both processes copy, where there are enough bytes.
+bool copy_with_sender(pid_t process, const std::byte* from, std::byte* to, MPI_Count bytes, Loan& loan) noexcept {
+  const auto read = [&](Loan::Piece piece) {
+    return fabric::read_attached(process, from + piece.begin, to + piece.begin, static_cast<std::size_t>(piece.bytes));
+  };
+  if (!Loan::is_shared_out(bytes)) return read({0, bytes});
+  loan.offer(to, bytes);
+  bool is_read = true;
+  MPI_Count taken = 0;
+  for (Loan::Piece piece; (piece = loan.begin_piece()).bytes != 0; ++taken) is_read = read(piece) && is_read;
+  // The sender is in the middle of one piece at most.
+  for (unsigned rounds = 1; !loan.are_copied(taken); ++rounds) rounds % 64 == 0 ? std::this_thread::yield() : pause();
+  return is_read && (!loan.is_refused.load(std::memory_order_relaxed) || read({0, bytes}));
+}
+
+}  // namespace
+
+int copy_from_process(pid_t process, const std::byte* from, const Operation& to, MPI_Count bytes, Loan& loan) noexcept {
   if (bytes == 0) return MPI_SUCCESS;
-  const auto length = static_cast<std::size_t>(bytes);
-  if (is_one_run(to)) return fabric::read_attached(process, from, to.run, length) ? MPI_SUCCESS : MPI_ERR_OTHER;
+  if (is_one_run(to)) return copy_with_sender(process, from, to.run, bytes, loan) ? MPI_SUCCESS : MPI_ERR_OTHER;
   const auto packed = allocate(bytes);
   if (packed == nullptr) return MPI_ERR_NO_MEM;
-  if (!fabric::read_attached(process, from, packed.get(), length)) return MPI_ERR_OTHER;
+  if (!copy_with_sender(process, from, packed.get(), bytes, loan)) return MPI_ERR_OTHER;
   return unpack_first(to, packed.get(), bytes);
 }
 

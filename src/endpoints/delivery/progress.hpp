@@ -35,16 +35,18 @@ inline void give_way(unsigned rounds) {
   }
 }
 
-/// Gives way now and then, for threads that wait may be more than there are cores. At first there is no pause: on some
-/// processors it takes as long as half a message, and most that a thread waits for are there by then.
+/// Gives way now and then, for threads that wait may be more than there are cores. At first, for some microseconds,
+/// there is neither: on some processors a pause takes as long as half a message, and most that a thread waits for are
+/// there by then.
 class Patience {
  public:
   void wait() {
-    constexpr unsigned rounds_at_once = 16;
+    constexpr unsigned rounds_at_once = 96;
     if (++rounds_ % 4096 == 0) progress_of_all();
+    if (rounds_ <= rounds_at_once) return;
     if (rounds_ % 64 == 0) {
       give_way(rounds_);
-    } else if (rounds_ > rounds_at_once) {
+    } else {
       pause();
     }
   }
@@ -53,9 +55,19 @@ class Patience {
   unsigned rounds_ = 0;
 };
 
+/// Calls `drive()` until the condition is met, and looks at once after each call whether that was enough.
+template <class Drive, class Condition>
+void repeat_until(Drive drive, Condition is_met) {
+  if (is_met()) return;
+  for (Patience patience;; patience.wait()) {
+    drive();
+    if (is_met()) return;
+  }
+}
+
 template <class Condition>
 void drive_until(Endpoint& endpoint, Condition is_met) {
-  for (Patience patience; !is_met(); patience.wait()) progress(endpoint);
+  repeat_until([&] { progress(endpoint); }, is_met);
 }
 
 inline void drive_until_done(const Task& task) {

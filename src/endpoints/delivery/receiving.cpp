@@ -83,9 +83,11 @@ void receive_attached(Operation& receive, const Envelope& envelope, MPI_Count by
   const Communicator& communicator = *endpoint.communicator;
   const int process = communicator.places[static_cast<std::size_t>(envelope.source)].process;
   const MPI_Count taken = note_message(receive, envelope, bytes);
+  Loan& shared = endpoint.from(envelope.source).ring.loan(loan);
   const int code =
-      copy_from_process(communicator.attached[static_cast<std::size_t>(process)], attached, receive, taken);
-  endpoint.from(envelope.source).ring.end_loan(loan, code == MPI_ERR_OTHER ? Loan::failed : Loan::taken);
+      copy_from_process(communicator.attached[static_cast<std::size_t>(process)], attached, receive, taken, shared);
+  const bool has_failed = code == MPI_ERR_OTHER;
+  shared.state.store(has_failed ? Loan::State::failed : Loan::State::taken, std::memory_order_release);
   finish_receive(receive, taken, code);
 }
 
@@ -116,29 +118,35 @@ void match_remote(Endpoint& endpoint, Message& message, bool is_short) {
   endpoint.matching.add(message);
 }
 
+/// Of a message that this process can read.
+MPI_Count bytes_in(const Cell& cell) noexcept {
+  return cell.way == Way::copied ? cell.number : cell.way == Way::lent ? cell.lent.bytes : cell.attached.bytes;
+}
+
 /// A message that this process can read finds its receive, or joins those that nobody waits for. False if there
 /// is no memory.
 bool take_bytes(Endpoint& endpoint, const RingReader& ring, const Cell& cell, const Envelope& envelope) noexcept {
-  Operation* const lender = cell.way == Way::lent ? cell.sender : nullptr;
-  const MPI_Count here = cell.way == Way::copied ? cell.bytes : 0;
+  Operation* const lender = cell.way == Way::lent ? cell.lent.address : nullptr;
+  const MPI_Count here = cell.way == Way::copied ? cell.number : 0;
+  const MPI_Count bytes = bytes_in(cell);
   const std::byte* const packed = here != 0 ? ring.bytes_of(cell) : nullptr;
   if (Posted* posted = endpoint.matching.take_posted(envelope)) {
     auto& receive = static_cast<Operation&>(*posted);
     if (cell.way == Way::attached) {
-      receive_attached(receive, envelope, cell.bytes, cell.attached, cell.loan);
+      receive_attached(receive, envelope, bytes, cell.attached.address, cell.number);
     } else {
-      receive_here(receive, envelope, cell.bytes, packed, lender);
+      receive_here(receive, envelope, bytes, packed, lender);
     }
     return true;
   }
   Message* const message = endpoint.pool.take(here);
   if (message == nullptr) return false;
   message->envelope = envelope;
-  message->bytes = cell.bytes;
+  message->bytes = bytes;
   message->sender = lender;
   if (cell.way == Way::attached) {
-    message->attached = cell.attached;
-    message->loan = cell.loan;
+    message->attached = cell.attached.address;
+    message->loan = cell.number;
   }
   copy_bytes(message->data(), packed, static_cast<std::size_t>(here));
   endpoint.matching.add(*message);
@@ -230,7 +238,7 @@ bool empty_rings(Endpoint& endpoint) {
     for (int taken = 0; taken < most_at_once; ++taken) {
       const Cell* const cell = incoming.ring.front();
       if (cell == nullptr) break;
-      if (taken > 0) incoming.ring.fetch_ahead();
+      if (taken > 0) incoming.ring.fetch_ahead(taken);
       if (!take_in(endpoint, incoming, *cell)) break;
       incoming.ring.pop();
       found = true;

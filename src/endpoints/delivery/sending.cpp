@@ -6,6 +6,7 @@
 #include "endpoints/delivery/bytes.hpp"
 #include "endpoints/delivery/operation.hpp"
 #include "endpoints/inner.hpp"
+#include "fabric/attached_memory.hpp"
 #include "mpi/calls/staged/byte_types.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -37,14 +38,23 @@ inline RingWriter* ring_to(Endpoint& from, int inbox) noexcept {
   return ring.is_open() ? &ring : open_ring(from, ring, inbox);
 }
 
+/// What another process takes.
+const std::byte* lent_bytes(const Operation& send) noexcept {
+  return send.packed != nullptr ? send.packed.get() : send.run;
+}
+
 void describe(Cell& cell, Operation& send) noexcept {
   cell.tag = send.envelope.tag;
   cell.context = send.envelope.context;
   cell.way = send.way;
-  cell.bytes = send.bytes;
-  cell.sender = &send;
-  cell.loan = static_cast<std::uint8_t>(send.loan);
-  cell.attached = send.packed != nullptr ? send.packed.get() : send.run;
+  if (send.way == Way::copied) {
+    cell.number = static_cast<std::uint16_t>(send.bytes);
+  } else if (send.way == Way::lent) {
+    cell.lent = {&send, send.bytes};
+  } else if (send.way == Way::attached) {
+    cell.number = static_cast<std::uint16_t>(send.loan);
+    cell.attached = {lent_bytes(send), send.bytes};
+  }
 }
 
 /// Others can be, once the receiver has taken their bytes.
@@ -248,7 +258,7 @@ bool send_at_once(Endpoint& from, const Data& data, int destination, int tag, Co
   room.cell->context = context;
   room.cell->way = Way::copied;
   ++from.sent.copied;
-  room.cell->bytes = bytes;
+  room.cell->number = static_cast<std::uint16_t>(bytes);
   copy_bytes(room.memory, run, static_cast<std::size_t>(bytes));
   ring->publish(*room.cell);
   return true;
@@ -285,16 +295,39 @@ void send_stalled(Endpoint& endpoint) noexcept {
   });
 }
 
+namespace {
+
+/// Copies a piece of what the reader has offered, if any is left.
+void give_piece(const Operation& send, Loan& loan) noexcept {
+  Endpoint& endpoint = *send.endpoint;
+  const Loan::Piece piece = endpoint.gives_pieces ? loan.next_to_give() : Loan::Piece{};
+  if (piece.bytes == 0) return;
+  const Communicator& communicator = *endpoint.communicator;
+  const auto inbox = static_cast<std::size_t>(send.ring - endpoint.outgoing.data());
+  const auto rank = static_cast<std::size_t>(communicator.ranks_of_inboxes[inbox]);
+  const auto process = static_cast<std::size_t>(communicator.places[rank].process);
+  endpoint.gives_pieces = fabric::write_attached(communicator.attached[process], lent_bytes(send) + piece.begin,
+                                                 loan.to + piece.begin, static_cast<std::size_t>(piece.bytes));
+  loan.end_piece(endpoint.gives_pieces);
+}
+
+}  // namespace
+
 void look_at_loans(Endpoint& endpoint) noexcept {
   for (Link* next = endpoint.lending.next; next != &endpoint.lending;) {
     auto& send = static_cast<Operation&>(static_cast<Posted&>(*next));
     next = next->next;
     const bool is_closed = send.ring->is_closed();
-    const Loan loan = send.ring->loan(send.loan);
-    if (loan == Loan::pending && !is_closed) continue;
+    Loan& loan = send.ring->loan(send.loan);
+    const Loan::State state = loan.state.load(std::memory_order_acquire);
+    if (state == Loan::State::pending && !is_closed) {
+      give_piece(send, loan);
+      continue;
+    }
+    endpoint.sent.by_both += loan.has_given() ? 1 : 0;
     send.ring->end_loan(send.loan);
     send.remove();
-    if (loan != Loan::taken) send.code = is_closed ? MPI_ERR_COMM : MPI_ERR_OTHER;
+    if (state != Loan::State::taken) send.code = is_closed ? MPI_ERR_COMM : MPI_ERR_OTHER;
     complete(send);
   }
 }

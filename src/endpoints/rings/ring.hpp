@@ -1,17 +1,21 @@
 // How messages go from one endpoint to another of its node: a ring of cells that the one writes and the other reads.
 //
-// Each cell is a cache line. It holds the envelope and a very short message; a short one lies beside the cells, in
-// memory that is used in the same order. Of a long one the cell says where else its bytes are. Writer and reader share
-// no lock, and change no common word: a cell's turn says that it is written, and the reader says now and then how far
-// it has read. Rings have no addresses in them, for the processes of a node map them at different ones.
+// A cell holds the envelope and a very short message; a short one lies beside the cells, in memory that is used in the
+// same order. Of a long one the cell says where else its bytes are. Two cells are a cache line, so a reader that is
+// behind gets two messages at a time from the writer's processor. Writer and reader share no lock, and change no common
+// word: a cell's turn says that it is written, and the reader says how far it has read. Rings have no addresses in
+// them, for the processes of a node map them at different ones.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "endpoints/delivery/matching.hpp"
+#include "endpoints/rings/loan.hpp"
 
 namespace gapless::mpi::endpoints {
 
@@ -26,28 +30,33 @@ enum class Way : std::uint8_t {
   by_library,  ///< as the next message of this sender on the receiver's lane
 };
 
-struct alignas(64) Cell {
+/// Bytes that the sender has, and how many.
+template <class Address>
+struct Elsewhere {
+  Address* address;
+  MPI_Count bytes;
+};
+
+struct alignas(32) Cell {
   std::atomic<std::uint32_t> turn;  ///< the number of its message among the ring's, from 1, once that is written
   std::int32_t tag;
+  std::uint32_t end_beside;  ///< how much of the memory beside the cells is used once this message is
   Context context : 8;
   Way way;
-  std::uint8_t loan;          ///< of attached bytes: which of the ring's
-  std::uint32_t end_beside;   ///< how much of the memory beside the cells is used once this message is
-  Operation* sender;          ///< of lent bytes
-  const std::byte* attached;  ///< where attached bytes lie in the sender's process
-  MPI_Count bytes;
-  std::byte inside[24];
+  std::uint16_t number;  ///< of bytes that are copied; of attached ones, which of the ring's loans they are
+  union {
+    std::byte inside[16];
+    Elsewhere<Operation> lent;
+    Elsewhere<const std::byte> attached;  ///< the address is the sender's process's
+  };
 
   static bool holds(MPI_Count length) noexcept { return length <= static_cast<MPI_Count>(sizeof inside); }
 };
-static_assert(sizeof(Cell) == 64);
-
-/// Of bytes that the reader takes from another process's memory: how far that is.
-enum class Loan : std::uint8_t { pending, taken, failed };
+static_assert(sizeof(Cell) == 32 && most_copied_aside <= std::numeric_limits<std::uint16_t>::max());
 
 /// The memory of a ring: zeros at first.
 struct RingMemory {
-  static constexpr std::uint32_t cell_count = 256;
+  static constexpr std::uint32_t cell_count = 512;
   static constexpr std::uint32_t beside_bytes = 64 << 10;
   static constexpr int loan_count = 64;
 
@@ -55,9 +64,12 @@ struct RingMemory {
   // divide 2^32.
   alignas(64) std::atomic<std::uint32_t> cells_read;
   std::atomic<std::uint32_t> end_read;
-  alignas(64) std::array<std::atomic<Loan>, loan_count> loans;
+  std::array<Loan, loan_count> loans;
   std::array<Cell, cell_count> cells;
   std::array<std::byte, beside_bytes> beside;
+
+  /// How many of as many bytes as a message has are fetched for the next one, which mostly is of the same length.
+  static constexpr std::uint32_t most_fetched = 1024;
 
   static std::uint32_t rounded(MPI_Count bytes) noexcept { return (static_cast<std::uint32_t>(bytes) + 63) / 64 * 64; }
   /// Numbers are counted from this one. Tests do, to see them wrap around; 0 is how memory of zeros begins.
@@ -101,16 +113,12 @@ class RingWriter {
   /// The reader sees the claimed cell.
   void publish(Cell& cell) noexcept {
     cell.turn.store(++written_, std::memory_order_release);
-    // The reader's processor has the cells of the last time around; getting one back takes as long as some messages.
-    constexpr std::uint32_t ahead = 8;
-    fetch_to_write(&memory_->cells[(written_ + ahead) % RingMemory::cell_count]);
+    if (written_ % block == 0) own_cells_ahead();
   }
 
   /// One of the ring's loans, pending; -1 if all are under way.
   int claim_loan() noexcept;
-  Loan loan(int number) const noexcept {
-    return memory_->loans[static_cast<std::size_t>(number)].load(std::memory_order_acquire);
-  }
+  Loan& loan(int number) const noexcept { return memory_->loans[static_cast<std::size_t>(number)]; }
   void end_loan(int number) noexcept { free_loans_ |= std::uint64_t{1} << number; }
 
   bool is_refused = false;  ///< there is no memory for it
@@ -118,7 +126,9 @@ class RingWriter {
   int stalled = 0;          ///< sends that wait for room, in their order
 
  private:
+  static constexpr std::uint32_t block = 16;  ///< cells, some lines
   Room claim_beside(Cell& cell, MPI_Count bytes) noexcept;
+  void own_cells_ahead() noexcept;
 
   RingMemory* memory_ = nullptr;
   const std::atomic<bool>* closed_ = nullptr;
@@ -138,22 +148,27 @@ class RingReader {
     const Cell& cell = memory_->cells[read_ % RingMemory::cell_count];
     return cell.turn.load(std::memory_order_acquire) == read_ + 1 ? &cell : nullptr;
   }
+  /// Of copied bytes.
   const std::byte* bytes_of(const Cell& cell) const noexcept {
-    if (cell.holds(cell.bytes)) return cell.inside;
-    return &memory_->beside[(cell.end_beside - RingMemory::rounded(cell.bytes)) % RingMemory::beside_bytes];
+    if (cell.holds(cell.number)) return cell.inside;
+    return &memory_->beside[(cell.end_beside - RingMemory::rounded(cell.number)) % RingMemory::beside_bytes];
   }
-  void end_loan(int number, Loan outcome) noexcept {
-    memory_->loans[static_cast<std::size_t>(number)].store(outcome, std::memory_order_release);
-  }
+  Loan& loan(int number) const noexcept { return memory_->loans[static_cast<std::size_t>(number)]; }
   /// Done with the first message, whose bytes may be written over.
   void pop() noexcept {
     memory_->end_read.store(memory_->cells[read_ % RingMemory::cell_count].end_beside, std::memory_order_release);
     memory_->cells_read.store(++read_, std::memory_order_release);
   }
-  /// Where several messages come in a row, those behind them are there already.
-  void fetch_ahead() const noexcept {
-    constexpr std::uint32_t ahead = 3;
-    __builtin_prefetch(&memory_->cells[(read_ + ahead) % RingMemory::cell_count], 0);
+  /// Where several messages come in a row, those behind them are there already. `taken`: how many have come so far.
+  void fetch_ahead(int taken) const noexcept {
+    constexpr std::uint32_t in_line = 64 / sizeof(Cell), ahead = 4 * in_line;
+    for (std::uint32_t more = taken == 1 ? in_line : ahead; more <= ahead; more += in_line)
+      __builtin_prefetch(&memory_->cells[(read_ + more) % RingMemory::cell_count], 0);
+    const Cell& first = memory_->cells[read_ % RingMemory::cell_count];
+    if (first.way != Way::copied || Cell::holds(first.number)) return;
+    const std::uint32_t length = std::min(RingMemory::rounded(first.number), RingMemory::most_fetched);
+    for (std::uint32_t at = 0; at < length; at += 64)
+      __builtin_prefetch(&memory_->beside[(first.end_beside + at) % RingMemory::beside_bytes], 0);
   }
 
  private:

@@ -33,9 +33,15 @@ class Schedule : public Task {
   Schedule(Endpoint& of, bool outlives);
   ~Schedule() override;
 
-  // Steps. Peers are ranks; `tell` is of the one receive that the schedule's status tells of.
-  void send(const Data& data, int to) { send(data, to, tag_, Context::collective, Mode::standard); }
-  void receive(const Data& data, int from) { receive(data, from, tag_, Context::collective, false); }
+  // Steps. Within the endpoint's own group.
+  void send(const Data& data, int to) { send_in_collective(data, to + endpoint->sides.first_local); }
+  void receive(const Data& data, int from) { receive_in_collective(data, from + endpoint->sides.first_local); }
+  // To and from those whom a message can name: the remote group of an intercommunicator, else the own one.
+  void send_to_peer(const Data& data, int to) { send_in_collective(data, to + endpoint->sides.first_remote); }
+  void receive_from_peer(const Data& data, int from) {
+    receive_in_collective(data, from + endpoint->sides.first_remote);
+  }
+  // Ranks are those of the `Communicator`; `tell` is of the one receive that the schedule's status tells of.
   void send(const Data& data, int to, int tag, Context context, Mode mode);
   void receive(const Data& data, int from, int tag, Context context, bool tell);
   void copy(const Data& from, const Data& to);
@@ -56,8 +62,10 @@ class Schedule : public Task {
   int mistake() const noexcept { return mistake_; }
   /// What the messages of this collective are told from those of others by.
   void set_tag(int tag) noexcept { tag_ = tag; }
-  int size() const noexcept { return endpoint->communicator->size(); }
-  int rank() const noexcept { return endpoint->rank; }
+  bool is_between_groups() const noexcept { return endpoint->sides.is_inter(); }
+  int size() const noexcept { return endpoint->local_size(); }  ///< of the own group
+  int rank() const noexcept { return endpoint->rank - endpoint->sides.first_local; }
+  int peers() const noexcept { return endpoint->peers(); }
 
   /// Runs it in this call. Its code.
   int run();
@@ -78,6 +86,8 @@ class Schedule : public Task {
     MPI_Op operation{};
     std::function<bool(int& code)> is_over{};
   };
+  void send_in_collective(const Data& data, int to) { send(data, to, tag_, Context::collective, Mode::standard); }
+  void receive_in_collective(const Data& data, int from) { receive(data, from, tag_, Context::collective, false); }
   void restart();
   void take(const Step& step);
   void start_message(const Step& step);
