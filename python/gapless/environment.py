@@ -75,8 +75,8 @@ VARIABLES = (
         "GAPLESS_MODEL",
         "corrected, fixed",
         "corrected",
-        "fixed: choose by predictions alone. corrected: time some of the blocking messages, and leave a scheme that "
-        "turns out to be slower than the next best one.",
+        "fixed: choose by predictions alone. corrected: time some of the blocking messages and of the exchanges, and "
+        "leave a scheme that turns out to be slower than another one.",
     ),
     Variable(
         "GAPLESS_REPORT",
