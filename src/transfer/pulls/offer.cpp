@@ -185,6 +185,17 @@ void PullOffer::copy_out() noexcept {
   put_off(*inbox_);
 }
 
+/// Since a call has begun to wait for the peer, of which all that it is offered by then is a part: what the program
+/// does between sending and waiting is none of the peer's fault, and of many messages nobody waits for each in turn.
+PullOffer::Clock::duration PullOffer::waited(Clock::time_point now) const noexcept {
+  auto since = inbox_->pulls_awaited_since.load(std::memory_order_relaxed);
+  if (since < begun_.time_since_epoch().count()) {
+    since = now.time_since_epoch().count();
+    inbox_->pulls_awaited_since.store(since, std::memory_order_relaxed);
+  }
+  return now.time_since_epoch() - Clock::duration(since);
+}
+
 Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
   if (is_over_) return result_;
   if (!is_copied_) {
@@ -198,7 +209,7 @@ Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
     }
     const auto now = Clock::now();
     if (!watch_.is_there(*inbox_, now)) return end(Result::peer_failed);
-    if (state == State::offered && now - begun_ >= longest_wait) copy_out();
+    if (state == State::offered && waited(now) >= longest_wait) copy_out();
     if (!is_copied_) return Result::under_way;
   }
   if (copy_.ring() == nullptr) return end(Result::ok);

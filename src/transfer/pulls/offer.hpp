@@ -76,6 +76,7 @@ class PullOffer {
 
   Result go_on(Clock::duration patience) noexcept;
   void copy_out() noexcept;
+  Clock::duration waited(Clock::time_point now) const noexcept;
   void let_go() noexcept;
   Result end(Result result) noexcept;
 
