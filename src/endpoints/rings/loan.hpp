@@ -19,7 +19,7 @@ struct alignas(64) Loan {
   struct Piece {
     MPI_Count begin, bytes;  ///< 0 bytes: there is none
   };
-  static constexpr MPI_Count piece_bytes = 64 << 10;
+  static constexpr MPI_Count piece_bytes = 32 << 10;
   static bool is_shared_out(MPI_Count bytes) noexcept { return bytes >= 2 * piece_bytes; }
 
   // The writer's.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -220,19 +221,19 @@ int combine_with_others(const Call& call, std::span<std::byte*> sums, int place,
   int code = MPI_SUCCESS;
   for (int step = 1; step < together; ++step) note(code, send(call, sums[0], rank_at((place + step) % together)));
   std::swap(sums[0], sums[static_cast<std::size_t>(place)]);
-  std::array<Operation, most_together> receives;
+  std::array<std::optional<Operation>, most_together> receives;
   for (int other = 0; other < together; ++other) {
     const auto at = static_cast<std::size_t>(other);
-    if (other != place) begin_receive(call, receives[at], sums[at], rank_at(other));
+    if (other != place) begin_receive(call, receives[at].emplace(), sums[at], rank_at(other));
   }
   for (int other = 0; other < together; ++other) {
     const auto at = static_cast<std::size_t>(other);
-    if (other == place) continue;
-    drive_until_done(receives[at]);
-    note(code, receives[at].code);
+    if (receives[at]) {
+      drive_until_done(*receives[at]);
+      note(code, receives[at]->code);
+    }
+    if (other != 0 && code == MPI_SUCCESS) note(code, call.elements.combine(sums[at], sums[0], call.count));
   }
-  for (int other = 1; other < together && code == MPI_SUCCESS; ++other)
-    note(code, call.elements.combine(sums[static_cast<std::size_t>(other)], sums[0], call.count));
   return code;
 }
 
