@@ -28,10 +28,10 @@ VARIABLES = (
         "GAPLESS_ALL_RANKS",
         "0, 1",
         "1 under gapless run, else 0",
-        "1: every process of the job runs gapless. Then MPI_Alltoallw and MPI_Neighbor_alltoallw of much GPU memory go "
-        "from GPU to GPU on one node, exchanges between nodes go by a fabric (GAPLESS_FABRIC) where that is sooner, "
-        "and MPI_Win_create on GPU memory that the MPI library cannot read fails at all processes, and not only where "
-        "the memory is.",
+        "1: every process of the job runs gapless. Then MPI_Alltoallv, MPI_Alltoallw and their neighbourhood forms of "
+        "GPU memory go from GPU to GPU on one node, exchanges between nodes go by a fabric (GAPLESS_FABRIC) "
+        "where that is sooner, and MPI_Win_create on GPU memory that the MPI library cannot read fails at all "
+        "processes, and not only where the memory is.",
     ),
     Variable(
         "GAPLESS_HEADERS",
@@ -75,8 +75,8 @@ VARIABLES = (
         "GAPLESS_MODEL",
         "corrected, fixed",
         "corrected",
-        "fixed: choose by predictions alone. corrected: time some of the blocking messages, and leave a scheme that "
-        "turns out to be slower than the next best one.",
+        "fixed: choose by predictions alone. corrected: time some of the blocking messages and of the exchanges, and "
+        "leave a scheme that turns out to be slower than another one.",
     ),
     Variable(
         "GAPLESS_REPORT",
@@ -140,7 +140,8 @@ VARIABLES = (
         "page-locked memory is kept, four times as much GPU memory, and sixteen times as much host memory, which the "
         "kernel takes back where it is short. Page-locked memory, used or not, is five times as much in all, or 8 MiB; "
         "messages that find none of it go through segments (pipelined). Where messages go direct, as much GPU "
-        "memory is exported beside it. Long file access from GPU memory goes in pieces of a quarter of it, between 1 "
+        "memory is exported beside it; where a fabric reaches GPU memory, four times as much is registered. Long file "
+        "access from GPU memory goes in pieces of a quarter of it, between 1 "
         "and 16 MiB.",
     ),
     Variable(
@@ -149,7 +150,8 @@ VARIABLES = (
         "off",
         "The libfabric provider that noncontiguous messages of 16 KiB and more go by where that is predicted to be "
         "sooner than packing them, between processes that all ask for the same one; GPU memory goes by it packed, "
-        "contiguous or not, unless the MPI library reads GPU memory itself. Where it cannot be opened, the process "
+        "contiguous or not, unless the MPI library reads GPU memory itself, and without host memory on its way where "
+        "the provider reaches GPU memory (FI_HMEM). Where it cannot be opened, the process "
         "says so once, and messages go other ways. Processes of different nodes use the fabric under `gapless run` "
         "(GAPLESS_ALL_RANKS), those of one node only where GAPLESS_FABRIC_NEIGHBOURS=1 says so.",
     ),
@@ -164,7 +166,7 @@ VARIABLES = (
         "a number of milliseconds",
         "50",
         "How long a send by a fabric leaves its bytes in the program's memory while nobody receives it. Then they are "
-        "copied, and the send is complete.",
+        "copied, unless a GPU has packed them, and the send is complete.",
     ),
     Variable(
         "GAPLESS_DEVICE_PLUGIN",

@@ -27,8 +27,8 @@ transfer::Described described(const layout::Datatype& datatype) {
 }
 
 void use_profile_of(const char* library) {
-  model::profile().host = std::strcmp(library, "Open MPI") == 0 ? model::open_mpi_on_host : model::mpich_on_host;
-  model::profile().measured = transfer::named_profile(library);
+  model::change_profile().host = std::strcmp(library, "Open MPI") == 0 ? model::open_mpi_on_host : model::mpich_on_host;
+  model::change_profile().measured = transfer::named_profile(library);
 }
 
 device::Location location_of(bool is_on_gpu) noexcept {

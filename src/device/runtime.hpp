@@ -77,10 +77,16 @@ class Runtime {
   virtual Status open_memory(const MemoryHandle& handle, int device, void** base) noexcept = 0;
   /// Unmaps it. Nothing may be under way there.
   virtual void close_memory(int device, void* base) noexcept = 0;
+
+  /// A file descriptor (dma-buf) by which other devices of the machine reach GPU memory, for the caller to close;
+  /// unsupported where there is none. Preconditions: whole pages of the host, of one allocation.
+  virtual Status export_to_devices(const void* address, std::size_t bytes, int device, int* descriptor) noexcept = 0;
+  /// What other devices have written to the GPU's memory by now, its work sees from now on.
+  virtual Status flush_writes_of_devices(int device) noexcept = 0;
 };
 
 }  // namespace gapless::device
 
 /// What a plugin exports. `interface_version` must equal gapless_device_interface_version, else it returns null.
 extern "C" gapless::device::Runtime* gapless_device_open(int interface_version);
-inline constexpr int gapless_device_interface_version = 8;
+inline constexpr int gapless_device_interface_version = 9;

@@ -2,16 +2,15 @@
 #include "model/model.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 namespace gapless::model {
 
-Profile& profile() noexcept {
-  static constinit Profile profile;
-  return profile;
-}
-
 namespace {
+
+constinit Profile in_use;
+constinit std::atomic<std::uint32_t> changes{0};
 
 /// What one side saves by that way, where it is measured beside the library's own.
 std::optional<double> measured_saving_ns(std::size_t way, const Amount& amount) noexcept {
@@ -24,6 +23,15 @@ std::optional<double> measured_saving_ns(std::size_t way, const Amount& amount) 
 }
 
 }  // namespace
+
+const Profile& profile() noexcept { return in_use; }
+
+Profile& change_profile() noexcept {
+  changes.fetch_add(1, std::memory_order_relaxed);
+  return in_use;
+}
+
+std::uint32_t profile_changes() noexcept { return changes.load(std::memory_order_relaxed); }
 
 double message_saving_ns(const Amount& amount) noexcept {
   const std::optional<double> measured = measured_saving_ns(packed_way, amount);

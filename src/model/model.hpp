@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "model/gpu.hpp"
 #include "model/host.hpp"
@@ -45,8 +46,12 @@ struct Profile {
   Pair pair = Pair::same_node;         ///< what pairs of processes of this job are, as far as is known
 };
 
-/// The profile in use. Written only while no message is under way.
-Profile& profile() noexcept;
+/// The profile in use.
+const Profile& profile() noexcept;
+/// The same, to be written once, and only while no message is under way.
+Profile& change_profile() noexcept;
+/// How often it may have changed: what was predicted stays right until then.
+std::uint32_t profile_changes() noexcept;
 
 /// What one side saves by packing a noncontiguous message in host memory instead of leaving it to the library, and what
 /// MPI_Pack or MPI_Unpack saves by our engine, in nanoseconds; negative where the library is faster. Thread-safe.

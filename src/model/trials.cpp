@@ -21,7 +21,7 @@ Trials::Turn Trials::next() noexcept {
     end_run();
     begin_run();
   }
-  const bool is_timed = ++begun_ > run / 2;
+  const bool is_timed = ++begun_ > run / 2 && is_watched_;
   return {running_, is_timed, number_};
 }
 
@@ -48,6 +48,8 @@ void Trials::begin_run() noexcept {
       fewest_comparisons = compared_[way].times.count();
     }
   }
+  const auto is_next = [](const Compared& way) { return way.runs_until_trial == 1; };
+  is_watched_ = running_ != in_use_ || tried_ns_ > 0 || std::ranges::any_of(compared_, is_next);
 }
 
 void Trials::end_run() noexcept {

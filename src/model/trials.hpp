@@ -4,7 +4,7 @@
 // run's cost is the mean of its later half, for its first messages share the machine with those before them. Between
 // two runs the usual way, another way may be tried for one run, and is compared with the cheaper one of the two: what
 // disturbs the machine for longer disturbs all three, and what disturbs a run the usual way does not speak for the
-// other. The median of a few such comparisons decides. The slower a way is, the longer until it is tried again, so that
+// other. No other runs are timed. The median of a few such comparisons decides. The slower a way is, the longer until it is tried again, so that
 // all trials together take about a sixteenth of the time.
 #pragma once
 
@@ -61,6 +61,7 @@ class Trials {
 
   std::array<Compared, most_ways> compared_{};
   std::uint8_t in_use_ = 0, running_ = 0, tried_ = 0;
+  bool is_watched_ = false;  ///< is this run compared with another?
   std::uint16_t number_ = 0;
   std::uint32_t begun_ = 0, noted_ = 0;  ///< messages of this run
   float total_ns_ = 0;

@@ -43,6 +43,18 @@ Result run_on_gpu(const Job& job, int device, MemoryKind packed) noexcept {
   return result_of(engine->run_and_wait(std::span(&job, 1), device, reach_of(job.direction, packed)));
 }
 
+Result run_on_gpu(std::span<const pack::PairJob> jobs, int device) noexcept {
+  pack::GpuEngine* const engine = pack::gpu_engine();
+  if (engine == nullptr) return Result::device_failed;
+  pack::Ticket ticket = engine->submit(jobs, device);
+  return result_of(ticket.is_under_way() ? engine->wait(ticket) : ticket.status);
+}
+
+pack::PairJob copying(const Buffer& from, const Buffer& into) noexcept {
+  return {from.type->layout.get(), {from.count, from.type->extent}, from.memory,
+          into.type->layout.get(), {into.count, into.type->extent}, into.memory};
+}
+
 Result wait_for_default_stream(int device, bool& was_idle) noexcept {
   device::Runtime* const runtime = device::runtime();
   was_idle = runtime != nullptr && (settings().resident == "ready" || runtime->is_idle(device, nullptr));

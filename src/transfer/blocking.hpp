@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "pack/gpu_engine.hpp"
 #include "transfer/message.hpp"
@@ -15,6 +16,10 @@ pack::Reach reach_of(pack::Direction direction, device::MemoryKind packed) noexc
 
 Result run_on_host(const pack::Job& job) noexcept;
 Result run_on_gpu(const pack::Job& job, int device, device::MemoryKind packed) noexcept;
+/// Copies between two layouts, in as few launches as there can be.
+Result run_on_gpu(std::span<const pack::PairJob> jobs, int device) noexcept;
+/// The copy of all of one buffer into another. Precondition: they have the same size.
+pack::PairJob copying(const Buffer& from, const Buffer& into) noexcept;
 /// Returns when the GPU has done all that the program has issued to its default stream. `was_idle`: it had before, or
 /// the program has said that its buffers are ready.
 Result wait_for_default_stream(int device, bool& was_idle) noexcept;

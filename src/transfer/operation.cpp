@@ -1,8 +1,12 @@
 #include "transfer/operation.hpp"
 
+#include <exception>
+#include <optional>
 #include <span>
 #include <utility>
 
+#include "layout/algebra/canonical.hpp"
+#include "model/gpu.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/report/statistics.hpp"
@@ -110,7 +114,38 @@ void Batch::await_default_stream(int device) noexcept {
   awaited_device_ = device;
 }
 
+namespace {
+
+/// The unpacking as a copy from one layout to another; nothing where it is of a part of the layout, or is long enough
+/// for a launch of its own.
+std::optional<pack::PairJob> as_pair(const pack::Job& job) {
+  const layout::Offset size = job.layout->size * job.outer.count;
+  const bool is_whole = job.begin == 0 && job.end == size;
+  if (job.direction != pack::Direction::unpack || !is_whole || size > model::gpu_tuning.largest_batched_job) return {};
+  static const layout::LayoutPointer& byte = *new layout::LayoutPointer(layout::block(0, 1));
+  return pack::PairJob{byte.get(), {size, 1}, job.packed, job.layout, job.outer, job.memory};
+}
+
+}  // namespace
+
+/// What is unpacked beside copies between two layouts joins them, in one launch.
+void Batch::join_jobs() noexcept try {
+  std::size_t left = 0;
+  for (const pack::Job& job : std::span(jobs_).first(count_)) {
+    const auto pair = pair_count_ < pairs_.size() ? as_pair(job) : std::nullopt;
+    if (pair) {
+      pairs_[pair_count_++] = *pair;
+    } else {
+      jobs_[left++] = job;
+    }
+  }
+  count_ = left;
+} catch (const std::exception&) {
+  // They have a launch of their own. Some may be in both lists, and are unpacked twice.
+}
+
 Result Batch::run() noexcept {
+  if (count_ != 0 && pair_count_ != 0) join_jobs();
   if (awaited_device_ >= 0) note(wait_for_default_stream(std::exchange(awaited_device_, -1)));
   if (is_empty()) return result_;
   const auto jobs = std::span(jobs_).first(std::exchange(count_, 0));

@@ -42,10 +42,11 @@ class Batch {
     if (result_ == Result::ok) result_ = result;
   }
 
+  void join_jobs() noexcept;
   bool is_empty() const noexcept { return count_ == 0 && pair_count_ == 0; }
 
   std::array<pack::Job, most_jobs> jobs_;
-  std::array<pack::PairJob, most_jobs> pairs_;
+  std::array<pack::PairJob, 2 * most_jobs> pairs_;  ///< with room for all jobs
   std::size_t count_ = 0, pair_count_ = 0;
   int device_ = -1;
   int awaited_device_ = -1;

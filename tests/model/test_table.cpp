@@ -93,7 +93,7 @@ TEST(Way, IsTheSumOfItsStagesUnlessTheWholeIsMeasured) {
 
 class Prediction : public ::testing::Test {
  protected:
-  void TearDown() override { model::profile() = {}; }
+  void TearDown() override { model::change_profile() = {}; }
 };
 
 TEST_F(Prediction, TablesOfTheJobsPairTakeThePlaceOfTheBuiltInCosts) {
@@ -107,10 +107,10 @@ TEST_F(Prediction, TablesOfTheJobsPairTakeThePlaceOfTheBuiltInCosts) {
   on_node[model::packed_way].message = constant(1400);
   on_node[model::native_way].pack = constant(50);
   on_node[model::packed_way].pack = constant(30);
-  model::profile().measured = &measured;
+  model::change_profile().measured = &measured;
   EXPECT_NEAR(model::message_saving_ns(amount), -200, 1e-9);
   EXPECT_NEAR(model::pack_saving_ns(amount), 20, 1e-9);
-  model::profile().pair = model::Pair::other_node;
+  model::change_profile().pair = model::Pair::other_node;
   EXPECT_EQ(model::message_saving_ns(amount), built_in);
   EXPECT_EQ(model::pack_saving_ns(amount), model::mpich_on_host.pack.of(amount));
 }

@@ -1,4 +1,7 @@
 // Copies between two layouts, on every plugin, against plain lists of offsets.
+#include <deque>
+#include <vector>
+
 #include "runtime_test.hpp"
 
 namespace gapless::tests {
@@ -109,6 +112,35 @@ TEST_P(PairTest, TransposesWithoutABuffer) {
   Side source(*runtime_, random, columns, 1, false, 0),
       destination(*runtime_, random, rows(n * 4, m, n * 4 + 16), 1, false, 0);
   ASSERT_NO_FATAL_FAILURE(copy(source, destination));
+}
+
+/// More than one launch takes: rows of any length and alignment, and rows of rows, among them.
+TEST_P(PairTest, ManyAtOnce) {
+  RandomLayouts random(test_seed());
+  std::deque<Side> sources, destinations;
+  std::vector<PairJob> jobs;
+  for (int i = 0; i < 70; ++i) {
+    const Offset length = i % 3 == 0 ? random.number(1, 5000) : 4 * random.number(1, 12), count = random.number(1, 40);
+    const Sample from = i % 3 == 0 ? row(length) : rows(length, count, length + 8);
+    const Sample into = i % 3 == 0 ? row(length) : rows(length, count, length + 4 * random.number(1, 9));
+    const Side& source = sources.emplace_back(*runtime_, random, from, 1, false, 0);
+    const Side& destination = destinations.emplace_back(*runtime_, random, into, 1, false, 0);
+    jobs.push_back({source.sample.layout.get(),
+                    {1, 0},
+                    source.pointer(),
+                    destination.sample.layout.get(),
+                    {1, 0},
+                    destination.pointer()});
+  }
+  pack::Ticket ticket = engine_->submit(jobs, 0);
+  expect_ok(ticket.is_under_way() ? engine_->wait(ticket) : ticket.status);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const Side& source = sources[i];
+    Side& destination = destinations[i];
+    for (std::size_t k = 0; k < source.map.size(); ++k)
+      destination.bytes[destination.origin + destination.map[k]] = source.bytes[source.origin + source.map[k]];
+    ASSERT_EQ(destination.memory.contents(), destination.bytes) << "copy " << i;
+  }
 }
 
 TEST_P(PairTest, NothingIsCopiedAndNothingTouched) {

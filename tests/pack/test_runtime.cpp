@@ -1,5 +1,7 @@
 // One set of tests for every plugin: the simulated GPU always, a real one where there is one. Device memory is filled
 // and read through the plugin alone, and expected contents come from plain lists of offsets.
+#include <unistd.h>
+
 #include <functional>
 #include <thread>
 
@@ -212,6 +214,21 @@ TEST_P(RuntimeTest, WhatCannotBeDoneIsSaid) {
   EXPECT_STRNE(runtime_->last_error(), "");
   EXPECT_EQ(runtime_->allocate(MemoryKind::device, 0, std::size_t{1} << 50, &pointer), Status::out_of_memory);
   EXPECT_STRNE(runtime_->last_error(), "");
+}
+
+// Which machines have dma-bufs is not known beforehand; whatever the answer is, it is a whole one.
+TEST_P(RuntimeTest, OtherDevicesGetADescriptorOrNone) {
+  constexpr std::size_t page = std::size_t{2} << 20;
+  const Memory memory(*runtime_, MemoryKind::device, page);
+  int descriptor = 0;
+  const Status status = runtime_->export_to_devices(memory.pointer(), page, 0, &descriptor);
+  if (status == Status::ok) {
+    EXPECT_EQ(::close(descriptor), 0);
+  } else {
+    EXPECT_EQ(status, Status::unsupported);
+    EXPECT_EQ(descriptor, -1);
+  }
+  expect_ok(runtime_->flush_writes_of_devices(0));
 }
 
 TEST_P(RuntimeTest, AnotherInterfaceVersionIsRefused) {

@@ -61,6 +61,16 @@ def test_commands_in_documents_exist(root):
             assert command in known, f"{path} names gapless {command}"
 
 
+def test_every_word_of_a_file_name_is_in_the_glossary(root):
+    glossary = (root / "docs/concepts.md").read_text().lower()
+    known = set(re.findall(r"[a-z0-9]+", glossary))
+    names = {file.stem for file in (root / "src").rglob("*.*") if file.suffix != ".txt"}
+    words = {word for name in names for word in name.split("_")}
+    assert len(words) > 100
+    missing = {word for word in words if not known & {word, word + "s", word.removesuffix("s")}}
+    assert missing == set()
+
+
 def test_a_path_is_told_from_other_words_in_backticks():
     text = "`src/mpi`, `python/gapless/*.py` and `bench/pack.py BUILD`, but neither `make test` nor src/base"
     assert PATH.findall(text) == ["src/mpi", "python/gapless/*.py", "bench/pack.py"]

@@ -54,13 +54,13 @@ std::string choices() {
   };
   for (const auto& [name, host] :
        {std::pair{"MPICH", model::mpich_on_host}, std::pair{"Open MPI", model::open_mpi_on_host}}) {
-    model::profile() = {};
-    model::profile().host = host;
+    model::change_profile() = {};
+    model::change_profile().host = host;
     line((std::string(name) + " message").c_str(), MemoryKind::host, Side::sender, true);
     line((std::string(name) + " receive").c_str(), MemoryKind::host, Side::receiver, true);
     line((std::string(name) + " pack").c_str(), MemoryKind::host, Side::sender, false);
   }
-  model::profile() = {};
+  model::change_profile() = {};
   line("GPU sender", MemoryKind::device, Side::sender, true);
   line("GPU receiver", MemoryKind::device, Side::receiver, true);
   return text.str();

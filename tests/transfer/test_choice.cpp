@@ -24,7 +24,7 @@ class Choice : public ::testing::Test {
  protected:
   void TearDown() override {
     transfer::force_scheme(std::nullopt);
-    model::profile() = {};
+    model::change_profile() = {};
   }
   Scheme choose(const transfer::Described& type, MemoryKind kind, Side side = Side::sender, layout::Offset count = 1) {
     return transfer::choose({&type, count, nullptr, Location{kind, kind == MemoryKind::host ? -1 : 0}}, side);
@@ -61,8 +61,8 @@ TEST_F(Choice, HostMemoryFollowsTheSumOfSavings) {
     EXPECT_EQ(choose(ten_rows_of_two, MemoryKind::host, Side::receiver, 3), Scheme::packed) << what;
   };
   constexpr model::Saving never = {.start_ns = -1, .row_ns = 0, .block_ns = 0, .byte_ns = 0};
-  model::HostProfile& host = model::profile().host;
-  host = {.eager_bytes = 1e9,
+  const auto host = []() -> model::HostProfile& { return model::change_profile().host; };
+  host() = {.eager_bytes = 1e9,
           .eager = {-25, 1, 0, 0},
           .rendezvous = never,
           .received = never,
@@ -72,11 +72,11 @@ TEST_F(Choice, HostMemoryFollowsTheSumOfSavings) {
           .pack = never,
           .first_uses = {}};
   expect_from_the_third_on("10 rows each");
-  host.eager = {-50, 0, 1, 0};
+  host().eager = {-50, 0, 1, 0};
   expect_from_the_third_on("20 blocks each");
-  host.eager = {-150, 0, 0, 1};
+  host().eager = {-150, 0, 0, 1};
   expect_from_the_third_on("60 bytes each");
-  host = {.eager_bytes = 120,
+  host() = {.eager_bytes = 120,
           .eager = never,
           .rendezvous = {1, 0, 0, 0},
           .received = {1, 0, 0, 0},
@@ -89,15 +89,15 @@ TEST_F(Choice, HostMemoryFollowsTheSumOfSavings) {
 }
 
 TEST_F(Choice, RequestsAreWorthMoreThanTheyAdd) {
-  model::HostProfile& host = model::profile().host;
-  host.eager_bytes = 1e9;
-  host.eager = {-1000, 0, 1.5, 0};
+  const auto host = []() -> model::HostProfile& { return model::change_profile().host; };
+  host().eager_bytes = 1e9;
+  host().eager = {-1000, 0, 1.5, 0};
   const auto is_worth_it = [&] {
     return transfer::is_worth_a_request({&small_blocks_, 1, nullptr, Location{MemoryKind::host, -1}});
   };
-  host.request_ns = 499;
+  host().request_ns = 499;
   EXPECT_TRUE(is_worth_it());
-  host.request_ns = 500;
+  host().request_ns = 500;
   EXPECT_FALSE(is_worth_it());
   transfer::force_scheme(Scheme::packed);
   EXPECT_TRUE(is_worth_it());
@@ -106,13 +106,13 @@ TEST_F(Choice, RequestsAreWorthMoreThanTheyAdd) {
 /// A part saves what a message does, to a contiguous buffer or another, but for what a part adds.
 TEST_F(Choice, PartsOfCollectivesSaveLessThanMessages) {
   const transfer::Buffer part{&small_blocks_, 1, nullptr, {}};
-  model::HostProfile& host = model::profile().host;
-  host.eager_bytes = 0;
-  host.rendezvous = {-500, 0, 1, 0};
-  host.to_contiguous = {-400, 0, 1, 0};
-  host.part_ns = 100;
+  const auto host = []() -> model::HostProfile& { return model::change_profile().host; };
+  host().eager_bytes = 0;
+  host().rendezvous = {-500, 0, 1, 0};
+  host().to_contiguous = {-400, 0, 1, 0};
+  host().part_ns = 100;
   EXPECT_EQ(500, transfer::part_saving_ns(part));
-  host.to_contiguous = {-600, 0, 1, 0};
+  host().to_contiguous = {-600, 0, 1, 0};
   EXPECT_EQ(400, transfer::part_saving_ns(part));
   transfer::force_scheme(Scheme::packed);
   EXPECT_EQ(model::never_ns, transfer::part_saving_ns(part));
@@ -124,7 +124,7 @@ TEST_F(Choice, PackingHasASavingOfItsOwn) {
   const auto choose_packing = [](const transfer::Described& type, layout::Offset count) {
     return transfer::choose_packing({&type, count, nullptr, Location{}});
   };
-  model::profile().host.pack = {-1500, 0, 1, 0};
+  model::change_profile().host.pack = {-1500, 0, 1, 0};
   EXPECT_EQ(choose_packing(small_blocks_, 1), Scheme::native);
   EXPECT_EQ(choose_packing(small_blocks_, 2), Scheme::packed);
   EXPECT_EQ(choose_packing(contiguous_, 1000), Scheme::native);
@@ -145,7 +145,7 @@ TEST_F(Choice, OfTheLibrariesMeasured) {
   const auto transpose = described(layout::contiguous(256, layout::resized(layout::vector(256, 1, 256, real), 0, 8)));
   const auto pair_of_blocks = described(layout::vector(2, 32, 64, real));
 
-  model::profile().host = model::open_mpi_on_host;
+  model::change_profile().host = model::open_mpi_on_host;
   EXPECT_EQ(choose(column, MemoryKind::host), Scheme::packed);
   EXPECT_EQ(choose(pair_of_blocks, MemoryKind::host), Scheme::native);
   EXPECT_EQ(choose(plane, MemoryKind::host), Scheme::native);
@@ -154,11 +154,34 @@ TEST_F(Choice, OfTheLibrariesMeasured) {
   EXPECT_EQ(choose(transpose, MemoryKind::host), Scheme::packed);
   EXPECT_EQ(choose(large_blocks_, MemoryKind::host), Scheme::native);
 
-  model::profile().host = model::mpich_on_host;
+  model::change_profile().host = model::mpich_on_host;
   for (const auto* type : {&column, &plane, &column_of_a_field, &short_rows, &transpose, &pair_of_blocks}) {
     EXPECT_EQ(choose(*type, MemoryKind::host), Scheme::packed);
   }
   EXPECT_EQ(choose(large_blocks_, MemoryKind::host), Scheme::native);
+}
+
+/// Equal messages ask the model once; another count, a scheme that is forced and a profile that changes are noticed.
+TEST_F(Choice, IsRememberedUntilWhatItRestsOnChanges) {
+  const auto column = described(layout::vector(64, 1, 66, layout::named(8, 8)));
+  model::change_profile().host = model::open_mpi_on_host;
+  EXPECT_EQ(choose(column, MemoryKind::host), Scheme::packed);
+  // Behind the model's back: a choice that is remembered does not see it.
+  constexpr model::Saving never = {.start_ns = -1, .row_ns = 0, .block_ns = 0, .byte_ns = 0};
+  model::HostProfile& host = model::change_profile().host;
+  EXPECT_EQ(choose(column, MemoryKind::host), Scheme::packed);
+  host.eager = host.rendezvous = never;
+  EXPECT_EQ(choose(column, MemoryKind::host), Scheme::packed);
+  EXPECT_EQ(choose(column, MemoryKind::host, Side::sender, 2), Scheme::native);
+  EXPECT_EQ(choose(column, MemoryKind::host), Scheme::native);
+  model::change_profile().host = model::open_mpi_on_host;
+  EXPECT_EQ(choose(column, MemoryKind::host), Scheme::packed);
+  transfer::force_scheme(Scheme::native);
+  EXPECT_EQ(choose(column, MemoryKind::host), Scheme::native);
+  transfer::force_scheme(std::nullopt);
+  EXPECT_EQ(choose(column, MemoryKind::host), Scheme::packed);
+  const transfer::Described copy = column;
+  EXPECT_EQ(choose(copy, MemoryKind::host), Scheme::packed);
 }
 
 TEST_F(Choice, GpuMemoryNeverGoesNative) {
@@ -209,7 +232,7 @@ TEST_F(Choice, GpuMemoryGoesDirectWhereThatIsSooner) {
   // Two processes take turns on one GPU.
   EXPECT_FALSE(goes_direct(64 << 10, model::Pair::same_gpu));
   EXPECT_TRUE(goes_direct(4 << 20, model::Pair::same_gpu));
-  model::profile().gpu.change_process_ns = 1e9;
+  model::change_profile().gpu.change_process_ns = 1e9;
   EXPECT_FALSE(goes_direct(4 << 20, model::Pair::same_gpu));
   transfer::force_scheme(Scheme::direct);
   EXPECT_TRUE(goes_direct(1 << 10, model::Pair::same_gpu));
@@ -224,7 +247,7 @@ TEST_F(Choice, TablesOfSlotsTakeThePlaceOfTheSums) {
   model::Measured measured;
   model::Ways& ways =
       measured.ways[static_cast<std::size_t>(model::Memory::host)][static_cast<std::size_t>(model::Pair::same_node)];
-  model::profile().measured = &measured;
+  model::change_profile().measured = &measured;
   const transfer::Buffer buffer{&small_blocks_, 1, nullptr, Location{}};
   const auto chosen = [&] { return transfer::choose_in_node(buffer, model::Pair::same_node); };
   ways[model::native_way].message = at(8000, 9000);
@@ -237,13 +260,14 @@ TEST_F(Choice, TablesOfSlotsTakeThePlaceOfTheSums) {
   EXPECT_NEAR(transfer::predict_in_node_ns(Scheme::slots, buffer, model::Pair::same_node), -2000.5, 1e-6);
   EXPECT_NEAR(transfer::predict_in_node_ns(Scheme::packed, buffer, model::Pair::same_node), -2000, 1e-6);
   ways[model::slots_way].message = at(8000, 5001);
+  model::change_profile();
   EXPECT_FALSE(transfer::choose_slots(buffer));
   EXPECT_EQ(chosen(), Scheme::packed);
   // A request costs both the same, and the library's own way nothing.
   ways[model::slots_way].message = at(8000, 4000);
-  model::profile().host.request_ns = 2499;
+  model::change_profile().host.request_ns = 2499;
   EXPECT_TRUE(transfer::choose_slots(buffer, true));
-  model::profile().host.request_ns = 2501;
+  model::change_profile().host.request_ns = 2501;
   EXPECT_FALSE(transfer::choose_slots(buffer, true));
   EXPECT_TRUE(transfer::choose_slots(buffer));
 }
@@ -254,7 +278,7 @@ TEST_F(Choice, TablesOfDirectAreThoseOfTheirPair) {
     return measured.ways[static_cast<std::size_t>(model::Memory::gpu)][static_cast<std::size_t>(pair)]
                         [static_cast<std::size_t>(scheme)];
   };
-  model::profile().measured = &measured;
+  model::change_profile().measured = &measured;
   const transfer::Buffer buffer{&small_blocks_, 1, nullptr, Location{MemoryKind::device, 0}};
   for (const model::Pair pair : {model::Pair::same_gpu, model::Pair::peer_gpu}) {
     for (const Scheme scheme : {Scheme::oneshot, Scheme::staged, Scheme::pipelined})
@@ -271,7 +295,7 @@ TEST_F(Choice, TablesOfDirectAreThoseOfTheirPair) {
 }
 
 TEST_F(Choice, FollowsTheModelsCosts) {
-  model::profile().gpu.mapped_read_bytes_per_ns = 1;
+  model::change_profile().gpu.mapped_read_bytes_per_ns = 1;
   EXPECT_EQ(choose(large_blocks_, MemoryKind::device, Side::receiver), Scheme::staged);
   EXPECT_EQ(choose(large_blocks_, MemoryKind::device, Side::sender), Scheme::oneshot);
   EXPECT_EQ(choose(contiguous_, MemoryKind::device, Side::receiver), Scheme::oneshot);

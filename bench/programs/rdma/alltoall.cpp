@@ -35,9 +35,9 @@ void force(const char* scheme) {
   if (function != nullptr) function(scheme);
 }
 
-/// The first numbers of gapless_fabric_counts().
+/// The first numbers of gapless_fabric_counts(), and room for the others.
 struct Counts {
-  std::uint64_t posts, lists, posted_bytes, notifications, copied_bytes, registrations, others[3];
+  std::uint64_t posts, lists, posted_bytes, notifications, copied_bytes, registrations, others[10];
 };
 
 Counts counts() {

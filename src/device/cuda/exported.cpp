@@ -1,4 +1,5 @@
-// Memory of other processes: the runtime's IPC handles, which name whole allocations of cudaMalloc.
+// GPU memory for others. Processes: the runtime's IPC handles, which name whole allocations of cudaMalloc. Devices of
+// the machine: dma-buf descriptors (GPUDirect RDMA).
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
@@ -84,6 +85,36 @@ void CudaRuntime::close_memory(int device, void* base) noexcept {
   if (const cudaError_t error = cudaIpcCloseMemHandle(base); error != cudaSuccess) {
     failed("closing another process's GPU memory", error);
   }
+}
+
+Status CudaRuntime::export_to_devices(const void* address, std::size_t bytes, int device, int* descriptor) noexcept {
+#if CUDA_VERSION >= 11070
+  using Function = decltype(&cuMemGetHandleForAddressRange);
+  static const auto handle_of = driver_function<Function>("cuMemGetHandleForAddressRange");
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
+  if (handle_of != nullptr) {
+    const CUresult error =
+        handle_of(descriptor, reinterpret_cast<CUdeviceptr>(address), bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+    if (error == CUDA_SUCCESS) return Status::ok;
+  }
+#endif
+  *descriptor = -1;
+  return unsupported("GPU memory cannot be had as a dma-buf");
+}
+
+Status CudaRuntime::flush_writes_of_devices(int device) noexcept {
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
+  const OutsideCapture outside;
+  const cudaError_t error = cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
+                                                               cudaFlushGPUDirectRDMAWritesToOwner);
+  // Where there is no such flush, a kernel's launch is one.
+  if (error == cudaErrorNotSupported) {
+    cudaGetLastError();
+    return Status::ok;
+  }
+  return result("waiting for other devices' writes to GPU memory", error);
 }
 
 }  // namespace gapless::device::cuda

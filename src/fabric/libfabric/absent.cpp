@@ -3,7 +3,7 @@
 
 namespace gapless::fabric {
 
-std::unique_ptr<Endpoint> open_libfabric(const std::string&, std::string& why) noexcept {
+std::unique_ptr<Endpoint> open_libfabric(const std::string&, std::string& why, bool) noexcept {
   why = "built without rdma/fabric.h";
   return nullptr;
 }

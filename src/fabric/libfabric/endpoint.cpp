@@ -136,24 +136,24 @@ class LibfabricEndpoint final : public Endpoint {
   }
 
   Status register_memory(void* memory, std::size_t bytes, Region& region) noexcept override {
-    const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
-    constexpr std::uint64_t access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
     fid_mr* registered = nullptr;
-    if (fi_mr_reg(domain_.get(), memory, bytes, access, 0, next_key_++, 0, &registered, nullptr) != 0) {
-      return Status::refused;
-    }
-    const bool is_bound = (mode & FI_MR_ENDPOINT) == 0 ||
-                          (fi_mr_bind(registered, &endpoint_->fid, 0) == 0 && fi_mr_enable(registered) == 0);
-    if (!is_bound || fi_mr_key(registered) == FI_KEY_NOTAVAIL) {
-      fi_close(&registered->fid);
-      return Status::refused;
-    }
-    region.memory = static_cast<std::byte*>(memory);
-    region.bytes = bytes;
-    region.address = (mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uintptr_t>(memory) : 0;
-    region.key = fi_mr_key(registered);
-    region.handle = registered;
-    return Status::ok;
+    const int error = fi_mr_reg(domain_.get(), memory, bytes, access, 0, next_key_++, 0, &registered, nullptr);
+    return error == 0 ? adopt(registered, memory, bytes, region) : Status::refused;
+  }
+
+  Status register_gpu_memory(void* memory, std::size_t bytes, int device, Region& region) noexcept override {
+    if ((info_->caps & FI_HMEM) == 0) return Status::refused;
+    const iovec all{memory, bytes};
+    fi_mr_attr attributes{};
+    attributes.mr_iov = &all;
+    attributes.iov_count = 1;
+    attributes.access = access;
+    attributes.requested_key = next_key_++;
+    attributes.iface = FI_HMEM_CUDA;
+    attributes.device.cuda = device;
+    fid_mr* registered = nullptr;
+    const int error = fi_mr_regattr(domain_.get(), &attributes, 0, &registered);
+    return error == 0 ? adopt(registered, memory, bytes, region) : Status::refused;
   }
 
   void deregister(Region& region) noexcept override {
@@ -187,6 +187,25 @@ class LibfabricEndpoint final : public Endpoint {
   void stop() noexcept override { endpoint_.reset(); }
 
  private:
+  static constexpr std::uint64_t access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+  /// What the provider has registered becomes the region.
+  Status adopt(fid_mr* registered, void* memory, std::size_t bytes, Region& region) noexcept {
+    const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
+    const bool is_bound = (mode & FI_MR_ENDPOINT) == 0 ||
+                          (fi_mr_bind(registered, &endpoint_->fid, 0) == 0 && fi_mr_enable(registered) == 0);
+    if (!is_bound || fi_mr_key(registered) == FI_KEY_NOTAVAIL) {
+      fi_close(&registered->fid);
+      return Status::refused;
+    }
+    region.memory = static_cast<std::byte*>(memory);
+    region.bytes = bytes;
+    region.address = (mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uintptr_t>(memory) : 0;
+    region.key = fi_mr_key(registered);
+    region.handle = registered;
+    return Status::ok;
+  }
+
   ssize_t issue(fi_addr_t peer, const Post& post, bool has_more) noexcept {
     std::array<iovec, most_entries> pieces;
     std::array<void*, most_entries> descriptors;
@@ -258,10 +277,10 @@ class LibfabricEndpoint final : public Endpoint {
 
 }  // namespace
 
-std::unique_ptr<Endpoint> open_libfabric(const std::string& provider, std::string& why) noexcept try {
+std::unique_ptr<Endpoint> open_libfabric(const std::string& provider, std::string& why, bool with_gpus) noexcept try {
   const Library* library = libfabric::library(why);
   if (library == nullptr) return nullptr;
-  Info info = libfabric::find_provider(*library, provider, why);
+  Info info = libfabric::find_provider(*library, provider, with_gpus, why);
   if (info == nullptr) return nullptr;
   auto endpoint = std::make_unique<LibfabricEndpoint>(*library, std::move(info));
   const char* missing = endpoint->open();

@@ -13,7 +13,9 @@
 namespace gapless::fabric {
 
 /// `provider` is a name that libfabric knows ("tcp", "shm", "verbs", "cxi", "efa"); empty: the first that will do.
-/// Null if there is none, and `why` says why.
-std::unique_ptr<Endpoint> open_libfabric(const std::string& provider, std::string& why) noexcept;
+/// Null if there is none, and `why` says why. `with_gpus`: one that reaches GPU memory too, if the provider can
+/// (FI_HMEM).
+std::unique_ptr<Endpoint> open_libfabric(const std::string& provider, std::string& why,
+                                         bool with_gpus = false) noexcept;
 
 }  // namespace gapless::fabric

@@ -52,6 +52,17 @@ void ask(fi_info& hints) noexcept {
   hints.tx_attr->op_flags = FI_DELIVERY_COMPLETE;
 }
 
+/// Null if there is none.
+Info first_of(const Library& library, fi_info& hints, const std::string& provider) noexcept {
+  fi_info* found = nullptr;
+  // Freed with the hints.
+  if (!provider.empty() && hints.fabric_attr->prov_name == nullptr)
+    hints.fabric_attr->prov_name = strdup(provider.c_str());
+  const int error = library.getinfo(header_version, nullptr, nullptr, 0, &hints, &found);
+  const Info list(error == 0 ? found : nullptr, {&library});
+  return {list != nullptr ? library.dupinfo(list.get()) : nullptr, {&library}};
+}
+
 }  // namespace
 
 const Library* library(std::string& why) noexcept {
@@ -62,23 +73,26 @@ const Library* library(std::string& why) noexcept {
   return nullptr;
 }
 
-Info find_provider(const Library& library, const std::string& provider, std::string& why) noexcept {
-  const Info hints(library.dupinfo(nullptr), {&library});
-  fi_info* found = nullptr;
+Info find_provider(const Library& library, const std::string& provider, bool with_gpus, std::string& why) noexcept {
+  Info hints(library.dupinfo(nullptr), {&library});
   if (hints == nullptr) {
     why = "no memory";
-    return {nullptr, {&library}};
+    return hints;
   }
   ask(*hints);
-  // Freed with the hints.
-  if (!provider.empty()) hints->fabric_attr->prov_name = strdup(provider.c_str());
-  const int error = library.getinfo(header_version, nullptr, nullptr, 0, hints.get(), &found);
-  const Info list(found, {&library});
-  if (error != 0 || found == nullptr) {
+  Info found = first_of(library, *hints, provider);
+  if (found == nullptr) {
     why = "libfabric has no provider " + (provider.empty() ? "with remote memory access" : provider);
-    return {nullptr, {&library}};
+    return found;
   }
-  return {library.dupinfo(found), {&library}};
+  if (!with_gpus) return found;
+  // The same one: processes with and without a GPU have to reach each other.
+  hints->caps |= FI_HMEM;
+  hints->domain_attr->mr_mode |= FI_MR_HMEM;
+  Info for_gpus = first_of(library, *hints, found->fabric_attr->prov_name);
+  const bool is_same = for_gpus != nullptr && for_gpus->addr_format == found->addr_format &&
+                       std::strcmp(for_gpus->domain_attr->name, found->domain_attr->name) == 0;
+  return is_same ? std::move(for_gpus) : std::move(found);
 }
 
 }  // namespace gapless::fabric::libfabric

@@ -26,7 +26,8 @@ struct FreeInfo {
 };
 using Info = std::unique_ptr<fi_info, FreeInfo>;
 
-/// The first description of that provider that gapless can work with; null, and `why`.
-Info find_provider(const Library& library, const std::string& provider, std::string& why) noexcept;
+/// The first description of that provider that gapless can work with; null, and `why`. `with_gpus`: one that takes GPU
+/// memory, if the provider has that.
+Info find_provider(const Library& library, const std::string& provider, bool with_gpus, std::string& why) noexcept;
 
 }  // namespace gapless::fabric::libfabric

@@ -107,6 +107,11 @@ class Endpoint {
 
   /// Makes memory reachable: for peers, and for local pieces.
   virtual Status register_memory(void* memory, std::size_t bytes, Region& region) noexcept = 0;
+  /// The same of a GPU's memory, whole pages of one allocation; refused by fabrics that do not reach such memory.
+  virtual Status register_gpu_memory(void* memory, std::size_t bytes, int device, Region& region) noexcept {
+    static_cast<void>(memory), static_cast<void>(bytes), static_cast<void>(device), static_cast<void>(region);
+    return Status::refused;
+  }
   /// From now on peers reach it no more. A region that is not registered is left alone.
   virtual void deregister(Region& region) noexcept = 0;
 

@@ -51,6 +51,13 @@ Status LoopbackEndpoint::register_memory(void* memory, std::size_t bytes, Region
   return Status::ok;
 }
 
+Status LoopbackEndpoint::register_gpu_memory(void* memory, std::size_t bytes, int, Region& region) noexcept {
+  ++gpu_attempts_;
+  if (faults.gpu_registrations_left == 0) return Status::refused;
+  --faults.gpu_registrations_left;
+  return register_memory(memory, bytes, region);
+}
+
 void LoopbackEndpoint::deregister(Region& region) noexcept {
   const std::lock_guard lock(network_.mutex_);
   if (region.handle != nullptr) regions_.erase(region.key);

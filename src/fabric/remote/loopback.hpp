@@ -19,6 +19,7 @@ namespace gapless::fabric {
 /// What goes wrong, from now on.
 struct LoopbackFaults {
   std::size_t registrations_left = std::numeric_limits<std::size_t>::max();  ///< later ones are refused
+  std::size_t gpu_registrations_left = 0;
   std::size_t largest_registration = std::numeric_limits<std::size_t>::max();
   std::size_t operations_left = std::numeric_limits<std::size_t>::max();  ///< later ones fail
   bool stalls = false;                                                    ///< operations are taken, and never done
@@ -52,6 +53,7 @@ class LoopbackEndpoint final : public Endpoint {
   std::vector<std::byte> local_address(int peer) noexcept override;
   Status connect(int peer, std::span<const std::byte> address) noexcept override;
   Status register_memory(void* memory, std::size_t bytes, Region& region) noexcept override;
+  Status register_gpu_memory(void* memory, std::size_t bytes, int device, Region& region) noexcept override;
   void deregister(Region& region) noexcept override;
   Posted post(int peer, std::span<const Post> list) noexcept override;
   std::size_t poll(std::span<Completion> completions) noexcept override;
@@ -60,6 +62,7 @@ class LoopbackEndpoint final : public Endpoint {
   LoopbackFaults faults;
 
   std::size_t regions() const noexcept { return regions_.size(); }     ///< registered now
+  std::size_t gpu_attempts() const noexcept { return gpu_attempts_; }  ///< to register a GPU's memory
   std::size_t misuses() const noexcept { return misuses_; }            ///< operations beyond the limits
   std::size_t most_entries() const noexcept { return most_entries_; }  ///< of any operation so far
   std::size_t queued() const noexcept { return queue_.size(); }
@@ -84,7 +87,7 @@ class LoopbackEndpoint final : public Endpoint {
   std::uint64_t next_key_ = 1;
   std::deque<Operation> queue_;
   std::deque<Completion> completions_;
-  std::size_t misuses_ = 0, most_entries_ = 0;
+  std::size_t misuses_ = 0, most_entries_ = 0, gpu_attempts_ = 0;
 };
 
 /// Outlives its endpoints.

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <new>
 
+#include "device/device.hpp"
 #include "fabric/verbs/connection.hpp"
+#include "fabric/verbs/gpu_memory.hpp"
 #include "fabric/verbs/verbs.hpp"
 
 namespace gapless::fabric {
@@ -33,6 +35,7 @@ class VerbsEndpoint final : public Endpoint {
  public:
   explicit VerbsEndpoint(std::unique_ptr<Device> device)
       : device_(std::move(device)),
+        gpu_memory_(device_->library),
         contexts_(device_->limits.outstanding),
         requests_(device_->limits.outstanding),
         pieces_(device_->limits.outstanding * verbs::most_entries) {
@@ -67,15 +70,13 @@ class VerbsEndpoint final : public Endpoint {
   }
 
   Status register_memory(void* memory, std::size_t bytes, Region& region) noexcept override {
-    constexpr int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
-    ibv_mr* registered = device_->library.reg_mr(device_->domain, memory, bytes, access);
-    if (registered == nullptr) return Status::refused;
-    region.memory = static_cast<std::byte*>(memory);
-    region.bytes = bytes;
-    region.address = reinterpret_cast<std::uintptr_t>(memory);
-    region.key = registered->rkey;
-    region.handle = registered;
-    return Status::ok;
+    return adopt(device_->library.reg_mr(device_->domain, memory, bytes, access), memory, bytes, region);
+  }
+
+  Status register_gpu_memory(void* memory, std::size_t bytes, int device, Region& region) noexcept override {
+    device::Runtime* const runtime = device::runtime();
+    if (runtime == nullptr) return Status::refused;
+    return adopt(gpu_memory_.add(device_->domain, *runtime, memory, bytes, device, access), memory, bytes, region);
   }
 
   void deregister(Region& region) noexcept override {
@@ -119,6 +120,19 @@ class VerbsEndpoint final : public Endpoint {
   }
 
  private:
+  static constexpr int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+
+  /// What is registered, if anything, becomes the region.
+  static Status adopt(ibv_mr* registered, void* memory, std::size_t bytes, Region& region) noexcept {
+    if (registered == nullptr) return Status::refused;
+    region.memory = static_cast<std::byte*>(memory);
+    region.bytes = bytes;
+    region.address = reinterpret_cast<std::uintptr_t>(memory);
+    region.key = registered->rkey;
+    region.handle = registered;
+    return Status::ok;
+  }
+
   /// As the i-th of the list. It gets the place that is free after those before it.
   void write_request(std::size_t i, const Post& post) noexcept {
     const std::size_t place = free_[free_.size() - 1 - i];
@@ -161,6 +175,7 @@ class VerbsEndpoint final : public Endpoint {
   }
 
   std::unique_ptr<Device> device_;  // closed last
+  verbs::GpuMemory gpu_memory_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::uint64_t> contexts_;  ///< of operations under way, by place
   std::vector<std::size_t> free_;        ///< places

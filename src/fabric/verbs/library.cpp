@@ -32,6 +32,7 @@ Library load() noexcept {
   void* handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (handle == nullptr) handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr || !find_all(handle, library)) return {};
+  static_cast<void>(find(handle, "ibv_reg_dmabuf_mr", library.reg_dmabuf_mr));
   return library;
 }
 

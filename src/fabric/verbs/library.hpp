@@ -3,6 +3,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace gapless::fabric::verbs {
@@ -19,6 +21,9 @@ struct Library {
   decltype(&::ibv_alloc_pd) alloc_pd = nullptr;
   decltype(&::ibv_dealloc_pd) dealloc_pd = nullptr;
   decltype(&::ibv_reg_mr) reg_mr = nullptr;
+  /// Null before libibverbs 34.
+  ibv_mr* (*reg_dmabuf_mr)(ibv_pd* domain, std::uint64_t offset, std::size_t bytes, std::uint64_t address,
+                           int descriptor, int access) = nullptr;
   decltype(&::ibv_dereg_mr) dereg_mr = nullptr;
   decltype(&::ibv_create_cq) create_cq = nullptr;
   decltype(&::ibv_destroy_cq) destroy_cq = nullptr;

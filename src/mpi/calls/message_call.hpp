@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -17,6 +18,7 @@
 #include "mpi/headers/stashed_receives.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/table/rows.hpp"
+#include "transfer/choice/host_trial.hpp"
 
 namespace gapless::mpi {
 
@@ -65,7 +67,9 @@ struct MessageArguments {
       const auto count = std::get<in + 1>(arguments);
       const TypeRecord* record = type_cache::find_in_table(std::get<in + 2>(arguments));
       constexpr auto header_bytes = static_cast<std::int64_t>(transfer::headers::Header::size);
-      const bool is_short = record != nullptr && record->plain && record->size != 0 && count < header_bytes &&
+      const bool is_native =
+          record != nullptr && (record->plain || (count == 1 && record->one_is_native_in_message));
+      const bool is_short = is_native && record->size != 0 && count < header_bytes &&
                             record->size * static_cast<std::int64_t>(count) < header_bytes;
       if (!is_short || counts_native_messages || headers::are_stashed()) return false;
       return !device::in_use() || !is_gpu_memory(address_of(std::get<in>(arguments), record->first_byte));
@@ -152,6 +156,20 @@ struct MessageArguments {
       std::get<place<side> + 1>(arguments) = with.count();
       std::get<place<side> + 2>(arguments) = with.datatype();
     }
+  }
+
+  /// Tells apart messages that are not alike, whatever memory they lie in.
+  static std::uint64_t key_of(const Tuple& arguments) noexcept {
+    std::uint64_t key = number_of(communicator(arguments));
+    const auto add = [&key](auto value) { key = transfer::mix(key, static_cast<std::uint64_t>(value)); };
+    const auto add_side = [&]<Kind side, Kind peer>() {
+      add(std::get<place<side> + 1>(arguments));
+      add(number_of(std::get<place<side> + 2>(arguments)));
+      if constexpr (has<peer>) add(std::get<place<peer>>(arguments));
+    };
+    if constexpr (has<Kind::send>) add_side.template operator()<Kind::send, Kind::destination>();
+    if constexpr (has<Kind::receive>) add_side.template operator()<Kind::receive, Kind::source>();
+    return key;
   }
 
   /// Of calls that only send: what an exchange takes is mostly the other message.
@@ -278,8 +296,28 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     return in.finish_call(status, MPI_SUCCESS, Row::name, [&](int error) { return table::raise<Row>(error, all); });
   }
 
+  static constexpr bool is_exchange = Base::template has<Kind::send> && Base::template has<Kind::receive>;
+
   // Kept out of line, so that a call that goes straight through is a look-up and a jump.
   [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
+    if constexpr (is_exchange) {
+      if (!device::in_use()) return try_ways(arguments...);
+    }
+    return serve(nullptr, arguments...);
+  }
+
+  /// An exchange in host memory goes the way that its kind has been seen to go best.
+  static int try_ways(Arguments... arguments) {
+    transfer::HostTrial trial(Base::key_of(Tuple(arguments...)));
+    const transfer::HostWayScope scope(trial.way());
+    bool is_left_alone = false;
+    const int code = serve(&is_left_alone, arguments...);
+    if (code != MPI_SUCCESS) return code;
+    is_left_alone && trial.way() == transfer::HostWay::predicted ? trial.was_left_alone() : trial.end();
+    return code;
+  }
+
+  static int serve([[maybe_unused]] bool* is_left_alone, Arguments... arguments) {
     Tuple all(arguments...);
     if constexpr (Base::template has<Kind::status>) {
       int done = MPI_SUCCESS;
@@ -293,6 +331,9 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     std::optional<transfer::CorrectedSend> timed;
     Base::offer(all, out, true, &timed);
     Base::correct(all, out, timed);
+    if constexpr (is_exchange) {
+      if (is_left_alone != nullptr) *is_left_alone = !out.takes_part() && !in.packs();
+    }
     ErrorObject object = table::error_object<Row>(all);
     Base::take_message(all, in, object);
     int code = MPI_SUCCESS;

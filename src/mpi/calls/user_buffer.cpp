@@ -18,8 +18,12 @@ std::intptr_t first_byte_of(const TypeRecord& record, MPI_Datatype datatype) noe
   return code == MPI_SUCCESS ? static_cast<std::intptr_t>(lower) : 0;
 }
 
-UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose,
-                    Analysis analysis) noexcept {
+UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose, Analysis analysis,
+                    device::Locator* locator) noexcept {
+  const auto locate = [locator](const void* address) {
+    if (!device::in_use()) return device::Location{};
+    return locator != nullptr ? locator->locate(address) : device::locate(address);
+  };
   UserBuffer user;
   if (count <= 0) return user;
   const TypeRecord* record = analysis == Analysis::now ? type_cache::find(datatype)
@@ -29,16 +33,14 @@ UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, 
   const transfer::Described* described = record->is_predefined ? record->described.get() : user.description.get();
   user.opaque = record->opaque;
   if (described == nullptr) {
-    if (user.opaque && device::in_use())
-      user.buffer.location = device::locate(address_of(memory, first_byte_of(*record, datatype)));
+    if (user.opaque) user.buffer.location = locate(address_of(memory, first_byte_of(*record, datatype)));
     return user;
   }
   layout::Offset size = 0;
   if (__builtin_mul_overflow(described->layout->size, static_cast<layout::Offset>(count), &size)) return user;
   const void* address = address_of(memory, record->first_byte);
   if (is_null_with_displacement(address)) return user;
-  user.buffer = {described, count, const_cast<void*>(memory),
-                 device::in_use() ? device::locate(address) : device::Location{}};
+  user.buffer = {described, count, const_cast<void*>(memory), locate(address)};
   return user;
 }
 

@@ -3,8 +3,10 @@
 // is in use and datatypes are plain, a guard is a test, a look-up for each datatype and a jump.
 #include "mpi/guards/guarded.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -18,6 +20,7 @@
 #include "mpi/requests/deferred.hpp"
 #include "mpi/table/rows.hpp"
 #include "transfer/choice/choose.hpp"
+#include "transfer/choice/host_trial.hpp"
 
 namespace gapless::mpi {
 namespace {
@@ -116,12 +119,33 @@ bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument) n
   return saving_ns <= 0;
 }
 
-/// Does each process exchange a part with each other, or one of its own datatype with each neighbour?
+/// Of an exchange of parts that have a datatype each, with enough noncontiguous bytes in host memory that what it takes
+/// is worth comparing: tells apart exchanges that are not alike. Else 0.
+std::uint64_t trial_key(const CallFacts& call, std::span<const MemoryArgument> arguments) noexcept {
+  constexpr MPI_Count least_bytes = 16384;
+  std::uint64_t key = number_of(call.communicator);
+  MPI_Count bytes = 0;
+  for (const MemoryArgument& argument : arguments) {
+    if (!has_datatypes(argument.kind) || argument.is_in_place()) return 0;
+    const auto entries = peers_in(call, argument.kind);
+    for (std::size_t k = 0; k < entries; ++k) {
+      const MPI_Count count = argument.counts[k];
+      if (count <= 0) continue;
+      const TypeRecord* const record = type_cache::find_in_table(argument.datatypes[k]);
+      if (record == nullptr) return 0;
+      if (!record->plain) bytes += record->size * count;
+      key = transfer::mix(transfer::mix(key, number_of(argument.datatypes[k])), static_cast<std::uint64_t>(count));
+    }
+  }
+  return bytes >= least_bytes ? key | 1 : 0;
+}
+
+/// Does each process exchange a part with each other, or one of its own length with each neighbour?
 template <class Row>
 consteval bool is_exchange() {
   const auto sends = [](Kind kind) { return place_of(Row::argument_roles, kind) != table::nowhere; };
   const bool exchanges = sends(Kind::send_to_all) || sends(Kind::send_to_all_v) || sends(Kind::send_to_all_w) ||
-                         sends(Kind::send_to_neighbors_w);
+                         sends(Kind::send_to_neighbors_v) || sends(Kind::send_to_neighbors_w);
   return staging_of<Row>() == Staging::blocking && exchanges && memory_count<Row>() == 2;
 }
 
@@ -151,12 +175,32 @@ struct Guard<Row, int (*)(Arguments...)> {
       if (gpu >= 0 && !runtime::library_reads_gpu_memory()) return with_gpu_memory(facts, gpu, arguments...);
     }
     if constexpr (packs_host_memory<Row>()) {
-      for (const MemoryArgument& argument : View::memories_of(all)) {
-        if (!is_left_to_library(facts, argument)) [[unlikely]]
-          return StagedCall<Row, Arguments...>::run(facts, arguments...);
+      const auto memories = View::memories_of(all);
+      const bool is_left =
+          std::ranges::all_of(memories, [&](const auto& argument) { return is_left_to_library(facts, argument); });
+      if constexpr (is_exchange<Row>()) {
+        const std::uint64_t key = device::in_use() ? 0 : trial_key(facts, memories);
+        if (key != 0) [[unlikely]]
+          return try_ways(key, is_left, facts, arguments...);
       }
+      if (!is_left) [[unlikely]]
+        return StagedCall<Row, Arguments...>::run(facts, arguments...);
     }
     return Row::native_function()(arguments...);
+  }
+
+  /// Packed or left to the library, as its kind has been seen to go best.
+  [[gnu::noinline]] static int try_ways(std::uint64_t key, bool is_left, const CallFacts& facts,
+                                        Arguments... arguments) {
+    using transfer::HostWay;
+    transfer::HostTrial trial(key);
+    CallFacts packing = facts;
+    packing.packs_gaps = trial.way() == HostWay::packed;
+    const bool packs = trial.way() == HostWay::predicted ? !is_left : packing.packs_gaps;
+    const int code =
+        packs ? StagedCall<Row, Arguments...>::run(packing, arguments...) : Row::native_function()(arguments...);
+    if (code == MPI_SUCCESS) trial.end();
+    return code;
   }
 
   /// By messages, where all ranks have agreed on that.
@@ -166,14 +210,15 @@ struct Guard<Row, int (*)(Arguments...)> {
     const bool is_librarys = out.is_in_place() || (is_of_neighbors(out.kind) && facts.neighbors().are_twins());
     const int kind = is_librarys ? -1 : by_messages::kind_of(out);
     if (kind < 0) return by_library(facts, all, arguments...);
-    const by_messages::Exchange exchange(facts.communicator, kind, [&] { return by_messages::wish_of(facts, out); });
+    const by_messages::Exchange exchange(
+        facts.communicator, kind, [&](bool are_combined) { return by_messages::wish_of(facts, out, are_combined); });
     if (exchange.lane() == MPI_COMM_NULL) {
       if (!exchange.is_timed()) return by_library(facts, all, arguments...);
       CallFacts packing = facts;
       packing.packs_gaps = true;
       return StagedCall<Row, Arguments...>::run(packing, arguments...);
     }
-    const int code = by_messages::exchange(facts, out, in, exchange.lane());
+    const int code = by_messages::exchange(facts, out, in, exchange);
     return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
   }
 

@@ -39,7 +39,7 @@ void set_library_profile() noexcept {
 #else
   constexpr const model::HostProfile& built_in = model::mpich_on_host;
 #endif
-  if (runtime::is_job_on_several_nodes()) model::profile().pair = model::Pair::other_node;
+  if (runtime::is_job_on_several_nodes()) model::change_profile().pair = model::Pair::other_node;
   transfer::use_profile(built_in, runtime::library_version().data());
 }
 

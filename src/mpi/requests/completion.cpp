@@ -1,5 +1,6 @@
 // The calls that complete requests. Each lets the library complete them, errors included, and then ends what is pending
 // for those that are ours: messages are unpacked, packed buffers let go.
+#include "mpi/calls/burst.hpp"
 #include "mpi/headers/matched.hpp"
 #include "mpi/requests/arrivals.hpp"
 #include "mpi/requests/claims.hpp"
@@ -197,18 +198,20 @@ looked_at::Receive* look_at(const MPI_Request* request) noexcept {
 // Entry points: while nothing is outstanding, a load and a jump.
 
 int wait(MPI_Request* request, MPI_Status* status) {
+  burst::abandon();
   if (are_none()) return native.Wait(request, status);
   if (looked_at::Receive* receive = look_at(request)) return looked_at::wait(*receive, request, status);
   return wait_slowly(request, status);
 }
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
+  burst::abandon();
   if (are_none()) return native.Test(request, flag, status);
   if (looked_at::Receive* receive = look_at(request)) return looked_at::test(*receive, request, flag, status);
   return test_slowly(request, flag, status);
 }
 
-int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) {
+int wait_for_all(int count, MPI_Request* requests, MPI_Status* statuses) {
   if (are_none()) return native.Waitall(count, requests, statuses);
   if (looked_at::can_wait_for_all(count, requests)) {
     start_deferred();
@@ -217,22 +220,34 @@ int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) {
   return wait_all_slowly(count, requests, statuses);
 }
 
+int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) {
+  if (!burst::is_open()) [[likely]]
+    return wait_for_all(count, requests, statuses);
+  const int code = wait_for_all(count, requests, statuses);
+  code == MPI_SUCCESS ? burst::end(count) : burst::abandon();
+  return code;
+}
+
 int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  burst::abandon();
   return are_none() ? native.Testall(count, requests, flag, statuses)
                     : test_all_slowly(count, requests, flag, statuses);
 }
 
 int wait_any(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  burst::abandon();
   return are_none() ? native.Waitany(count, requests, index, status) : wait_any_slowly(count, requests, index, status);
 }
 
 int test_any(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  burst::abandon();
   return are_none() ? native.Testany(count, requests, index, flag, status)
                     : test_any_slowly(count, requests, index, flag, status);
 }
 
 template <auto function>
 int complete_some(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
+  burst::abandon();
   return are_none() ? (native.*function)(count, requests, completed, indices, statuses)
                     : complete_some_slowly<function>(count, requests, completed, indices, statuses);
 }

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "mpi/calls/burst.hpp"
 #include "mpi/calls/message_call.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/looked_at.hpp"
@@ -181,6 +182,16 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   }
 
   [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
+    if constexpr (life == Life::once) {
+      if (!device::in_use()) {
+        const burst::Message message(Base::key_of(Tuple(arguments...)));
+        return serve(arguments...);
+      }
+    }
+    return serve(arguments...);
+  }
+
+  static int serve(Arguments... arguments) {
     Tuple all(arguments...);
     if constexpr (life == Life::once) {
       int done = MPI_SUCCESS;
@@ -206,6 +217,9 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     if constexpr (life == Life::once && sends) {
       const bool packs_later = may_stay && requests::may_defer();
       Base::offer(all, out_of(mine), may_stay, nullptr, packs_later ? requests::most_deferred_bytes : 0);
+    }
+    if constexpr (life == Life::once) {
+      if (is_chosen(mine)) burst::Message::is_chosen();
     }
     pending->error_object = table::error_object<Row>(all);
     if constexpr (!sends) Base::take_message(all, mine, pending->error_object);
@@ -257,6 +271,17 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
           return pending->template make<Sides>(a...);
         }
       });
+    }
+  }
+
+  /// Does any side not go as the program gave it, other than to see whether a header comes?
+  static bool is_chosen(Sides& mine) noexcept {
+    if constexpr (sends && receives) {
+      return mine.out.takes_part() || mine.in.packs();
+    } else if constexpr (sends) {
+      return mine.takes_part();
+    } else {
+      return mine.packs();
     }
   }
 

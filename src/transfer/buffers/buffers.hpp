@@ -36,6 +36,8 @@ class PoolBuffer {
   std::byte* data() const noexcept { return data_; }
   device::MemoryKind kind() const noexcept { return place_.kind; }
   device::Location location() const noexcept { return {place_.kind, place_.device}; }
+  /// False once the GPU's context that the memory belonged to is gone, and the memory with it.
+  bool is_there() const noexcept { return buffer_memory::is_there(place_); }
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
  private:

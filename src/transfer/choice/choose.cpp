@@ -4,10 +4,12 @@
 #include <array>
 #include <atomic>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/settings.hpp"
 #include "model/model.hpp"
+#include "transfer/choice/host_trial.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
 #include "transfer/schemes/direct.hpp"
 #include "transfer/schemes/scheme.hpp"
@@ -26,6 +28,10 @@ static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && s
 static_assert(static_cast<std::size_t>(Scheme::slots) == model::slots_way);
 static_assert(static_cast<std::size_t>(Scheme::direct) == model::direct_way);
 
+/// Those that one process takes by itself; the others never apply to a buffer alone.
+constexpr std::span schemes_of_one_process = std::span(every_scheme).first<6>();
+static_assert(schemes_of_one_process.back() == Scheme::device);
+
 constexpr int no_scheme = -1;
 
 int number_of(std::string_view scheme_name) noexcept {
@@ -38,6 +44,13 @@ int number_of(std::string_view scheme_name) noexcept {
 std::atomic<int>& forced() noexcept {
   static std::atomic<int> scheme = number_of(settings().scheme);
   return scheme;
+}
+
+constinit std::atomic<std::uint16_t> forced_version{0};
+
+void force(int scheme) noexcept {
+  forced().store(scheme, std::memory_order_relaxed);
+  forced_version.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// What is measured of a scheme for messages of such memory; null without a profile file.
@@ -63,7 +76,7 @@ double measured_ns(Scheme scheme, const Buffer& buffer) noexcept { return predic
 /// they save, and `packed` knows of the tables itself.
 bool is_measured(const Buffer& buffer) noexcept {
   if (model::profile().measured == nullptr || buffer.location.is_cpu_addressable()) return false;
-  return std::ranges::any_of(every_scheme, [&](Scheme scheme) {
+  return std::ranges::any_of(schemes_of_one_process, [&](Scheme scheme) {
     return measured_way(scheme, buffer)->is_known() && schemes::of(scheme).applies(buffer);
   });
 }
@@ -73,7 +86,7 @@ std::optional<Scheme> least(const Buffer& buffer, Side side, std::optional<Schem
   const bool by_tables = is_measured(buffer);
   std::optional<Scheme> best;
   double least_ns = model::never_ns;
-  for (const Scheme scheme : every_scheme) {
+  for (const Scheme scheme : schemes_of_one_process) {
     if (scheme == without || !schemes::of(scheme).applies(buffer)) continue;
     const double ns = by_tables ? measured_ns(scheme, buffer) : schemes::of(scheme).predict_ns(buffer, side);
     if (ns >= least_ns) continue;
@@ -101,8 +114,60 @@ bool may_take_slots(const Buffer& buffer) noexcept {
   return bytes >= schemes::least_slots_bytes && bytes <= schemes::most_slots_bytes;
 }
 
-bool may_go_direct(const Buffer& buffer) noexcept {
-  return static_cast<std::size_t>(buffer.size()) >= schemes::least_direct_bytes;
+/// All that is asked of a message in host memory, other than whether it goes by a fabric.
+struct HostChoice {
+  Scheme sent, received;
+  bool goes_by_slots, request_goes_by_slots, is_worth_a_request;
+
+  static constexpr unsigned scheme_bits = 4;
+  static_assert(scheme_count <= 1U << scheme_bits && 2 * scheme_bits + 3 <= ChoiceMemo::bits);
+
+  std::uint16_t packed() const noexcept {
+    const unsigned flags = unsigned{goes_by_slots} | unsigned{request_goes_by_slots} << 1 |
+                           unsigned{is_worth_a_request} << 2;
+    const unsigned schemes = static_cast<unsigned>(sent) | static_cast<unsigned>(received) << scheme_bits;
+    return static_cast<std::uint16_t>(schemes << 3 | flags);
+  }
+  static HostChoice of(std::uint16_t packed) noexcept {
+    constexpr unsigned mask = (1U << scheme_bits) - 1;
+    return {static_cast<Scheme>(packed >> 3 & mask), static_cast<Scheme>(packed >> (3 + scheme_bits) & mask),
+            (packed & 1) != 0, (packed & 2) != 0, (packed & 4) != 0};
+  }
+};
+
+/// By the scheme that was forced where the memory allows it, else by the least prediction.
+Scheme forced_or_least(const Buffer& buffer, Side side) noexcept {
+  for (const Scheme scheme : schemes_of_one_process) {
+    if (is_any_forced() && is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
+  }
+  return least(buffer, side, std::nullopt).value_or(Scheme::native);
+}
+
+bool predict_slots(const Buffer& buffer, bool gets_request) noexcept {
+  if (is_any_forced()) return is_forced(Scheme::slots);
+  return may_take_slots(buffer) && model::slots_saving_ns(amount_of(buffer), gets_request) > 0;
+}
+
+bool predict_worth_of_a_request(const Buffer& buffer) noexcept {
+  return is_any_forced() || model::message_saving_ns(amount_of(buffer)) > model::profile().host.request_ns;
+}
+
+/// Precondition: host memory.
+HostChoice host_choice(const Buffer& buffer) noexcept {
+  if (const HostWay way = host_way(); way != HostWay::predicted) [[unlikely]] {
+    const bool is_packed = way == HostWay::packed && !is_contiguous(buffer);
+    const Scheme scheme = is_packed ? Scheme::packed : Scheme::native;
+    return {scheme, scheme, false, false, true};
+  }
+  const auto version = static_cast<std::uint16_t>(forced_version.load(std::memory_order_relaxed) +
+                                                  model::profile_changes());
+  const ChoiceMemo& memo = buffer.type->host_choice;
+  if (const auto known = memo.find(buffer.count, version)) return HostChoice::of(*known);
+  const HostChoice choice{forced_or_least(buffer, Side::sender), forced_or_least(buffer, Side::receiver),
+                          predict_slots(buffer, false), predict_slots(buffer, true),
+                          predict_worth_of_a_request(buffer)};
+  memo.keep(buffer.count, version, choice.packed());
+  return choice;
 }
 
 }  // namespace
@@ -120,7 +185,7 @@ bool is_forced(Scheme scheme) noexcept {
 bool is_any_forced() noexcept { return forced().load(std::memory_order_relaxed) != no_scheme; }
 
 void force_scheme(std::optional<Scheme> scheme) noexcept {
-  forced().store(scheme ? static_cast<int>(*scheme) : no_scheme, std::memory_order_relaxed);
+  force(scheme ? static_cast<int>(*scheme) : no_scheme);
 }
 
 bool is_contiguous(const Buffer& buffer) noexcept {
@@ -169,15 +234,15 @@ double predict_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept {
 
 Scheme choose(const Buffer& buffer, Side side) noexcept {
   // A message that may go by a fabric is no business of the library's, whoever its peer is.
-  if (!is_any_forced() && schemes::packed.applies(buffer) && choose_fabric(buffer)) return Scheme::packed;
+  if (rdma::is_wanted() && !is_any_forced() && schemes::packed.applies(buffer) && choose_fabric(buffer))
+    return Scheme::packed;
   return choose_without_fabric(buffer, side);
 }
 
 Scheme choose_without_fabric(const Buffer& buffer, Side side) noexcept {
-  for (const Scheme scheme : every_scheme) {
-    if (is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
-  }
-  return least(buffer, side, std::nullopt).value_or(Scheme::native);
+  if (!buffer.location.is_cpu_addressable()) return forced_or_least(buffer, side);
+  const HostChoice choice = host_choice(buffer);
+  return side == Side::sender ? choice.sent : choice.received;
 }
 
 double predict_movement_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept {
@@ -200,12 +265,16 @@ std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) no
 }
 
 bool is_worth_a_request(const Buffer& buffer) noexcept {
-  return is_any_forced() || model::message_saving_ns(amount_of(buffer)) > model::profile().host.request_ns;
+  return host_choice(buffer).is_worth_a_request;
 }
 
 bool choose_slots(const Buffer& buffer, bool gets_request) noexcept {
-  if (is_any_forced()) return is_forced(Scheme::slots);
-  return may_take_slots(buffer) && model::slots_saving_ns(amount_of(buffer), gets_request) > 0;
+  const HostChoice choice = host_choice(buffer);
+  return gets_request ? choice.request_goes_by_slots : choice.goes_by_slots;
+}
+
+bool may_go_direct(const Buffer& buffer) noexcept {
+  return static_cast<std::size_t>(buffer.size()) >= schemes::least_direct_bytes;
 }
 
 bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept {
@@ -258,6 +327,5 @@ Scheme choose_packing(const Buffer& buffer) noexcept {
 }  // namespace gapless::transfer
 
 extern "C" void gapless_transfer_force_scheme(const char* name) {
-  gapless::transfer::forced().store(gapless::transfer::number_of(name != nullptr ? name : ""),
-                                    std::memory_order_relaxed);
+  gapless::transfer::force(gapless::transfer::number_of(name != nullptr ? name : ""));
 }

@@ -8,6 +8,7 @@
 #include "base/settings.hpp"
 #include "model/correction.hpp"
 #include "transfer/choice/choose.hpp"
+#include "transfer/choice/host_trial.hpp"
 #include "transfer/report/report.hpp"
 
 namespace gapless::transfer {
@@ -33,11 +34,6 @@ using Kinds = std::array<Kind, 64>;
 std::atomic<bool>& is_on() noexcept {
   static std::atomic<bool> on = settings().model != "fixed";
   return on;
-}
-
-constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) noexcept {
-  hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
-  return hash ^ (hash >> 32);
 }
 
 /// Never 0. A layout's address may be another layout's later, which its size mostly tells.
@@ -101,6 +97,8 @@ void CorrectedSend::end(double ns) noexcept {
   const auto way = scheme_ == kind->predicted ? Correction::Way::predicted : Correction::Way::other;
   kind->correction.note(way, static_cast<float>(ns));
 }
+
+bool is_corrected() noexcept { return is_on().load(std::memory_order_relaxed); }
 
 void set_correction(bool on) noexcept { is_on().store(on, std::memory_order_relaxed); }
 

@@ -38,6 +38,8 @@ class CorrectedSend {
   Clock::time_point begin_{};
 };
 
+/// Do measurements of this run have a say? As GAPLESS_MODEL says.
+bool is_corrected() noexcept;
 /// Replaces what GAPLESS_MODEL said. For tests.
 void set_correction(bool is_on) noexcept;
 

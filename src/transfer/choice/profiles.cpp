@@ -57,9 +57,9 @@ std::size_t write(const std::string& text, char* buffer, std::size_t size) noexc
 }  // namespace
 
 void use_profile(const model::HostProfile& built_in, std::string_view version_text) noexcept {
-  model::profile().host = built_in;
+  model::change_profile().host = built_in;
   try {
-    model::profile().measured = find_measured(version_text);
+    model::change_profile().measured = find_measured(version_text);
   } catch (const std::exception&) {
     // No memory, or a file system that fails: the built-in profile serves.
   }

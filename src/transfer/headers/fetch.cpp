@@ -3,7 +3,6 @@
 #include <cstddef>
 
 #include "transfer/headers/exported/introductions.hpp"
-#include "transfer/rdma/rendezvous/fabric_message.hpp"
 #include "transfer/schemes/slots.hpp"
 
 namespace gapless::transfer::headers {
@@ -26,17 +25,19 @@ WaySet ways_of_receiver() noexcept {
 SenderFacts facts_of(const Header& header) noexcept { return {header.bytes(), header.ways()}; }
 
 void Fetch::release_others(const Header& header, WayKind taken) noexcept {
-  std::byte* const nowhere = nullptr;
-  if (taken != WayKind::slots) {
+  const WaySet offered = header.ways();
+  const auto is_left = [&](WayKind kind) { return kind != taken && offered.has(kind); };
+  if (is_left(WayKind::slots)) {
+    std::byte* const nowhere = nullptr;
     if (const auto way = header.way<SlotsWay>()) static_cast<void>(fetch_from_slots(header, *way, nowhere, 0));
   }
-  if (taken != WayKind::exported) {
+  if (is_left(WayKind::exported)) {
     if (const auto way = header.way<ExportedWay>()) schemes::release_exported(*way);
   }
-  if (taken != WayKind::pulled) {
+  if (is_left(WayKind::pulled)) {
     if (const auto way = header.way<PulledWay>()) pulls::release_pulled(header, *way);
   }
-  if (taken != WayKind::fabric) {
+  if (is_left(WayKind::fabric)) {
     if (const auto way = header.way<FabricWay>()) rdma::refuse_by_fabric(*way);
   }
 }
@@ -45,16 +46,30 @@ Result Fetch::move(const Header& header, const Decision& decision, const Buffer&
                    Batch& batch) noexcept {
   const bool lands = decision.goes_by_packed_memory;
   const auto bytes = static_cast<std::size_t>(decision.bytes);
-  if (const auto way = header.way<SlotsWay>(); way && decision.way == WayKind::slots)
-    return lands ? fetch_from_slots(header, *way, landing, bytes) : fetch_from_slots(header, *way, into, bytes);
-  if (const auto way = header.way<ExportedWay>(); way && decision.way == WayKind::exported)
-    return lands ? direct_.copy(header, *way, landing, bytes) : direct_.begin(header, *way, into, bytes, batch);
-  if (const auto way = header.way<PulledWay>(); way && decision.way == WayKind::pulled)
-    return lands ? pull_.copy(header, *way, landing, bytes) : pull_.begin(header, *way, into, bytes, batch);
-  if (const auto way = header.way<FabricWay>(); way && decision.way == WayKind::fabric) {
-    // All of the message, or none. What of an element is left over at its end lands too.
-    if (way->offer.blocks.bytes != header.bytes()) return Result::peer_failed;
-    return lands ? rdma::fetch_by_fabric(*way, landing) : rdma::fetch_by_fabric(*way, into);
+  switch (decision.way) {
+    case WayKind::slots:
+      if (const auto way = header.way<SlotsWay>())
+        return lands ? fetch_from_slots(header, *way, landing, bytes) : fetch_from_slots(header, *way, into, bytes);
+      break;
+    case WayKind::exported:
+      if (const auto way = header.way<ExportedWay>())
+        return lands ? direct_.copy(header, *way, landing, bytes) : direct_.begin(header, *way, into, bytes, batch);
+      break;
+    case WayKind::pulled:
+      if (const auto way = header.way<PulledWay>())
+        return lands ? pull_.copy(header, *way, landing, bytes) : pull_.begin(header, *way, into, bytes, batch);
+      break;
+    case WayKind::fabric:
+      if (const auto way = header.way<FabricWay>()) {
+        // All of the message, or none. What of an element is left over at its end lands too.
+        if (way->offer.blocks.bytes != header.bytes()) break;
+        if (!lands) return rdma::fetch_by_fabric(*way, into);
+        const Result result = fabric_.begin(*way, into, bytes, batch);
+        return fabric_.is_there() ? result : rdma::fetch_by_fabric(*way, landing);
+      }
+      break;
+    case WayKind::none:
+      break;
   }
   return Result::peer_failed;
 }
@@ -64,7 +79,7 @@ Result Fetch::begin(const Header& header, const Decision& decision, const Buffer
   release_others(header, decision.way);
   if (decision.outcome == Outcome::truncated) return Result::ok;
   const Result result = move(header, decision, into, landing, batch);
-  if (decision.goes_by_packed_memory && packed != nullptr) {
+  if (decision.goes_by_packed_memory && packed != nullptr && !fabric_.is_there()) {
     packed->finish_in(batch, result == Result::ok ? static_cast<std::size_t>(decision.bytes) : 0);
   }
   return result;

@@ -6,6 +6,7 @@
 #include "transfer/headers/header.hpp"
 #include "transfer/operation.hpp"
 #include "transfer/pulls/fetch.hpp"
+#include "transfer/rdma/rendezvous/fabric_message.hpp"
 #include "transfer/schemes/direct.hpp"
 
 namespace gapless::transfer::headers {
@@ -27,6 +28,7 @@ class Fetch {
   void end() noexcept {
     direct_.end();
     pull_.end();
+    fabric_.end();
   }
 
  private:
@@ -37,6 +39,7 @@ class Fetch {
 
   schemes::DirectFetch direct_;
   pulls::PullFetch pull_;
+  rdma::FabricFetch fabric_;
 };
 
 }  // namespace gapless::transfer::headers

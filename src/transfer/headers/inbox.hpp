@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -115,6 +116,8 @@ struct ToldAllocation {
   unsigned sends = 0;        ///< from it, to that peer
   std::uint64_t last_send = 0;
   bool is_told = false, is_refused = false;
+  /// Messages that may be read there until they are complete: it is not freed before.
+  std::atomic<unsigned> offers{0};
   device::MemoryHandle handle;
   std::atomic<unsigned> introduction{introduction_count};
 };
@@ -146,6 +149,8 @@ class Inbox {
   ToldAllocations told;
   /// Messages that this process packs before it offers that peer its memory again, and how many the next time.
   std::atomic<std::uint32_t> pulls_put_off{0}, next_put_off{0};
+  /// When this process began to wait for that peer to read messages, of those that it has offered before.
+  std::atomic<std::chrono::steady_clock::rep> pulls_awaited_since{0};
   std::atomic<std::uint32_t> freed_seen{0};  ///< how many of the peer's freed allocations are unmapped here
 
   /// Makes sure that slots can be written. False where there is no memory for them.

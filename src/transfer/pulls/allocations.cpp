@@ -44,17 +44,29 @@ void tell_of_freed() noexcept {
   }
 }
 
-/// Its entry, or that of another that has not been sent from for longest.
-ToldAllocation& entry_of(headers::ToldAllocations& told, std::uint64_t number) noexcept {
-  ToldAllocation* oldest = &told.all.front();
-  for (ToldAllocation& each : told.all) {
-    if (each.number == number) return each;
-    if (each.last_send < oldest->last_send) oldest = &each;
+/// The number of the allocation that the address lies in. The driver is not asked about one that cannot have been
+/// freed, for messages are still read there.
+std::uint64_t number_of(const headers::ToldAllocations& told, const void* address) noexcept {
+  const auto place = reinterpret_cast<std::uintptr_t>(address);
+  for (const ToldAllocation& each : told.all) {
+    if (each.offers.load(std::memory_order_relaxed) != 0 && each.handle.contains(place)) return each.number;
   }
+  return device::runtime()->allocation_number(address);
+}
+
+/// Its entry, or that of another that has not been sent from for longest; null where all are in use.
+ToldAllocation* entry_of(headers::ToldAllocations& told, std::uint64_t number) noexcept {
+  ToldAllocation* oldest = nullptr;
+  for (ToldAllocation& each : told.all) {
+    if (each.number == number) return &each;
+    if (each.offers.load(std::memory_order_relaxed) != 0) continue;
+    if (oldest == nullptr || each.last_send < oldest->last_send) oldest = &each;
+  }
+  if (oldest == nullptr) return nullptr;
   oldest->number = number;
   oldest->sends = 0;
   oldest->is_told = oldest->is_refused = false;
-  return *oldest;
+  return oldest;
 }
 
 /// False where the peer is not to be told of it.
@@ -67,10 +79,11 @@ bool can_be_told(ToldAllocation& allocation, const void* address) noexcept {
 }  // namespace
 
 std::optional<MappedAllocation> mapped_by(Inbox& peer, const void* address) noexcept {
-  const std::uint64_t number = device::runtime()->allocation_number(address);
-  if (number == 0) return {};
   const std::lock_guard lock(peer.told.mutex);
-  ToldAllocation& allocation = entry_of(peer.told, number);
+  const std::uint64_t number = number_of(peer.told, address);
+  ToldAllocation* const entry = number != 0 ? entry_of(peer.told, number) : nullptr;
+  if (entry == nullptr) return {};
+  ToldAllocation& allocation = *entry;
   allocation.last_send = ++peer.told.sends;
   if (allocation.is_refused) return {};
   if (!allocation.is_told) {
@@ -82,7 +95,7 @@ std::optional<MappedAllocation> mapped_by(Inbox& peer, const void* address) noex
   const Answer answer = headers::introduce(peer, allocation.introduction, allocation.handle);
   allocation.is_refused = answer.kind == Answer::Kind::refused;
   if (answer.kind != Answer::Kind::accepted) return {};
-  return MappedAllocation{allocation.handle, answer.pair};
+  return MappedAllocation{allocation.handle, answer.pair, entry};
 }
 
 void unmap_freed(Inbox& owner) noexcept {

@@ -18,6 +18,7 @@ namespace gapless::transfer::pulls {
 struct MappedAllocation {
   device::MemoryHandle handle;
   model::Pair pair;  ///< how both processes' GPUs lie to each other
+  headers::ToldAllocation* told;
 };
 
 /// The allocation that the address lies in, where the peer of that inbox has mapped it. Else nothing; counts the

@@ -2,13 +2,10 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <optional>
 
 #include "fabric/registry.hpp"
-#include "transfer/blocking.hpp"
 #include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/pulls/allocations.hpp"
@@ -59,50 +56,6 @@ Claim claim(PullWords& words, pid_t sender, ExportedWay& copy) noexcept {
 
 }  // namespace
 
-bool PullFetch::open(const PulledWay& way, int device) noexcept {
-  const Understood* const source = device < 0 ? nullptr : understand(way.layout);
-  const auto span = source != nullptr ? span_of(source->facts, way.count, way.extent) : std::nullopt;
-  if (!span || __builtin_mul_overflow(source->layout->size, way.count, &size_)) return false;
-  const std::uint64_t first = way.address + static_cast<std::uint64_t>(span->first);
-  const auto bytes = static_cast<std::uint64_t>(span->last) - static_cast<std::uint64_t>(span->first);
-  if (!way.memory.contains(first) || bytes > way.memory.bytes - (first - way.memory.base)) return false;
-  device::Status status = device::Status::failed;
-  use_ = headers::opened_memory().use(way.memory, device, status);
-  if (!use_) return false;
-  layout_ = source->layout;
-  outer_ = {way.count, way.extent};
-  memory_ = static_cast<std::byte*>(use_.at(first)) - span->first;
-  return true;
-}
-
-pack::Job PullFetch::packing(Offset begin, Offset end, void* packed) const noexcept {
-  return {layout_.get(), outer_, begin, end, pack::Direction::pack, memory_, packed};
-}
-
-/// With both ends noncontiguous one kernel goes from one layout to the other; a message that is shorter than the
-/// receive goes through memory of this GPU.
-Result PullFetch::begin_noncontiguous(const Buffer& into, Offset bytes, Batch& batch) noexcept {
-  const int device = into.location.device;
-  if (bytes == into.size() && bytes == size_) {
-    batch.add({layout_.get(), outer_, memory_, into.type->layout.get(), {into.count, into.type->extent}, into.memory},
-              device);
-    return Result::ok;
-  }
-  between_ = PoolBuffer(device::MemoryKind::device, device, static_cast<std::size_t>(bytes));
-  if (!between_) return Result::out_of_memory;
-  const Result packed = run_on_gpu(packing(0, bytes, between_.data()), device, device::MemoryKind::device);
-  if (packed != Result::ok) return packed;
-  batch.add({into.type->layout.get(),
-             {into.count, into.type->extent},
-             0,
-             bytes,
-             pack::Direction::unpack,
-             into.memory,
-             between_.data()},
-            device, pack::Reach::this_gpu);
-  return Result::ok;
-}
-
 Result PullFetch::begin(const Header& header, const PulledWay& way, const Buffer& into, std::size_t bytes,
                         Batch& batch) noexcept {
   PullWords* const words = words_of(way);
@@ -115,23 +68,19 @@ Result PullFetch::begin(const Header& header, const PulledWay& way, const Buffer
   record(Scheme::direct, bytes);
   if (report_wanted()) report_moved(into, Side::receiver, Scheme::direct, bytes, untimed_ns);
   if (bytes == 0) return Result::ok;
-  if (!open(way, into.location.device)) return Result::peer_failed;
+  const int device = into.location.device;
+  if (!open(way, way.memory, device, use_, source_)) return Result::peer_failed;
   fetched.fetch_add(1, std::memory_order_relaxed);
   const auto end = static_cast<Offset>(bytes);
-  const bool is_source_contiguous = size_ == layout_->size && layout_->is_contiguous();
-  if (!is_source_contiguous && !is_contiguous(into)) return begin_noncontiguous(into, end, batch);
-  if (is_source_contiguous) {
-    batch.add({into.type->layout.get(),
-               {into.count, into.type->extent},
-               0,
-               end,
-               pack::Direction::unpack,
-               into.memory,
-               memory_ + layout_->base},
-              into.location.device, pack::Reach::this_gpu);
-  } else {
+  if (source_.is_contiguous()) {
+    batch.add(unpacking(into, end, source_.memory + source_.layout->base), device, pack::Reach::this_gpu);
+  } else if (is_contiguous(into)) {
     auto* const packed = static_cast<std::byte*>(into.memory) + into.type->layout->base;
-    batch.add(packing(0, end, packed), into.location.device, pack::Reach::this_gpu);
+    batch.add(source_.packing(0, end, packed), device, pack::Reach::this_gpu);
+  } else if (end == into.size() && end == source_.size) {
+    batch.add(source_.into(into), device);
+  } else {
+    return copy_first(source_, into, end);
   }
   return Result::ok;
 }
@@ -147,23 +96,13 @@ Result PullFetch::copy(const Header& header, const PulledWay& way, std::byte* in
   words_ = words;
   record(Scheme::direct, bytes);
   if (bytes == 0) return Result::ok;
-  if (!open(way, device)) return Result::peer_failed;
+  if (!open(way, way.memory, device, use_, source_)) return Result::peer_failed;
   fetched.fetch_add(1, std::memory_order_relaxed);
-  constexpr std::size_t piece = std::size_t{4} << 20;
-  between_ = PoolBuffer(device::MemoryKind::device, device, std::min(piece, bytes));
-  Result result = between_ ? Result::ok : Result::out_of_memory;
-  for (std::size_t at = 0; result == Result::ok && at < bytes; at += piece) {
-    const std::size_t end = std::min(at + piece, bytes);
-    result = run_on_gpu(packing(static_cast<Offset>(at), static_cast<Offset>(end), between_.data()), device,
-                        device::MemoryKind::device);
-    if (result == Result::ok) result = copy_on_gpu(into + at, between_.data(), end - at, device);
-  }
-  return result;
+  return copy_packed(source_, device, into, bytes);
 }
 
 void PullFetch::end() noexcept {
   use_.end();
-  between_ = {};
   copied_.end();
   if (words_ != nullptr) words_->state.store(State::done, std::memory_order_release);
   words_ = nullptr;

@@ -4,10 +4,10 @@
 #include <cstddef>
 
 #include "device/opened_memory.hpp"
-#include "transfer/buffers/buffers.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/operation.hpp"
 #include "transfer/pulls/offer.hpp"
+#include "transfer/pulls/source.hpp"
 #include "transfer/schemes/direct.hpp"
 
 namespace gapless::transfer::pulls {
@@ -30,19 +30,9 @@ class PullFetch {
   void end() noexcept;
 
  private:
-  /// Where the message lies for that GPU, as if it were this process's. False after a failure.
-  bool open(const PulledWay& way, int device) noexcept;
-  Result begin_noncontiguous(const Buffer& into, layout::Offset bytes, Batch& batch) noexcept;
-  /// Packs bytes [begin, end) of the sender's memory.
-  pack::Job packing(layout::Offset begin, layout::Offset end, void* packed) const noexcept;
-
   device::OpenedMemory::Use use_;
   headers::PullWords* words_ = nullptr;
-  layout::LayoutPointer layout_;  ///< the sender's
-  layout::Mode outer_{};
-  layout::Offset size_ = 0;
-  std::byte* memory_ = nullptr;
-  PoolBuffer between_;
+  Source source_;
   schemes::DirectFetch copied_;  ///< where the sender has not waited
 };
 

@@ -11,7 +11,6 @@
 
 #include "base/settings.hpp"
 #include "device/device.hpp"
-#include "fabric/registry.hpp"
 #include "model/gpu.hpp"
 #include "model/model.hpp"
 #include "transfer/blocking.hpp"
@@ -37,37 +36,11 @@ namespace {
 
 /// What is packed at once costs its receiver little; what would go through a ring keeps a thread busy.
 constexpr std::chrono::microseconds usual_patience{200}, least_long_patience{20'000};
-constexpr std::chrono::milliseconds receivers_look{100};
 
-constinit std::array<std::atomic<bool>, headers::pull_count> are_attached{};  ///< words that an offer goes on with
-constinit std::atomic<unsigned> next_words{0};
 /// Had a default stream nothing to do when it was asked last? To ask takes longer than to send a header, so a program
 /// whose streams are idle sends the header first.
 constinit std::atomic<bool> was_idle{false};
 constinit std::atomic<std::uint64_t> copied_out{0};
-
-/// Words that nobody uses; null where there are none.
-PullWords* take_words(std::uint32_t& number) noexcept {
-  headers::InboxHead& own = headers::own_inbox().head();
-  const unsigned first = next_words.load(std::memory_order_relaxed);
-  for (unsigned i = 0; i < headers::pull_count; ++i) {
-    number = (first + i) % headers::pull_count;
-    if (are_attached[number].load(std::memory_order_relaxed)) continue;
-    if (are_attached[number].exchange(true, std::memory_order_acquire)) continue;
-    const State state = own.pulls[number].state.load(std::memory_order_acquire);
-    if (state == State::free || state == State::done) {
-      next_words.store(number + 1, std::memory_order_relaxed);
-      return &own.pulls[number];
-    }
-    are_attached[number].store(false, std::memory_order_release);  // a copy waits for its receiver
-  }
-  return nullptr;
-}
-
-void leave_words(PullWords* words) noexcept {
-  are_attached[static_cast<std::size_t>(words - headers::own_inbox().head().pulls)].store(false,
-                                                                                          std::memory_order_release);
-}
 
 /// Is the next message packed, for that peer has let the last ones wait? Not where a scheme is forced.
 bool is_put_off(headers::Inbox& inbox) noexcept {
@@ -99,15 +72,6 @@ bool is_chosen(const Buffer& buffer, model::Pair pair) noexcept {
   return static_cast<std::size_t>(buffer.size()) >= schemes::least_direct_bytes;
 }
 
-bool is_within(const Buffer& buffer, const device::MemoryHandle& allocation) noexcept {
-  const auto span = span_of(buffer.type->facts, buffer.count, buffer.type->extent);
-  if (!span) return false;
-  const auto origin = reinterpret_cast<std::uintptr_t>(buffer.memory);
-  const std::uint64_t first = origin + static_cast<std::uint64_t>(span->first);
-  const std::uint64_t bytes = static_cast<std::uint64_t>(span->last) - static_cast<std::uint64_t>(span->first);
-  return allocation.contains(first) && bytes <= allocation.bytes - (first - allocation.base);
-}
-
 }  // namespace
 
 PullOffer::~PullOffer() {
@@ -117,13 +81,6 @@ PullOffer::~PullOffer() {
   } else {
     withdraw();
   }
-}
-
-/// Short blocks far apart reach a link's speed only once they are packed.
-bool PullOffer::may_be_pulled(const Buffer& buffer) const noexcept {
-  if (!settings().pull || !buffer.type->layout->is_strided()) return false;
-  return buffer.type->facts.longest_block >= gpu_tuning.shortest_long_pulled_block ||
-         buffer.size() < gpu_tuning.long_pull;
 }
 
 bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later,
@@ -143,10 +100,11 @@ bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t 
   std::uint32_t number = 0;
   PullWords* const words = take_words(number);
   if (words == nullptr) return false;
-  const PulledWay way{mapped->handle,      reinterpret_cast<std::uintptr_t>(buffer.memory),
-                      buffer.count,        buffer.type->extent,
-                      headers::own_rank(), number,
-                      *description};
+  const PulledWay way{
+      {reinterpret_cast<std::uintptr_t>(buffer.memory), buffer.count, buffer.type->extent, *description},
+      mapped->handle,
+      headers::own_rank(),
+      number};
   if (!header.add(way)) {
     leave_words(words);
     return false;
@@ -155,9 +113,12 @@ bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t 
   is_to_be_awaited_ = is_awaited_later;
   is_to_be_offered_ = is_awaited_last;
   inbox_ = &inbox;
+  told_ = mapped->told;
+  told_->offers.fetch_add(1, std::memory_order_relaxed);
   buffer_ = buffer;
   pair_ = mapped->pair;
-  begun_ = looked_ = Clock::now();
+  begun_ = Clock::now();
+  watch_.begin(begun_);
   words->state.store(is_awaited_last ? State::awaiting : State::offered, std::memory_order_release);
   return true;
 }
@@ -167,6 +128,7 @@ void PullOffer::offer_now() noexcept {
   result_ = await_default_stream(buffer_.location.device);
   // Words whose header may be under way without a message are never used again.
   is_over_ = result_ != Result::ok;
+  if (is_over_) let_go();
   words_->state.store(is_over_ ? State::free : State::offered, std::memory_order_release);
 }
 
@@ -185,6 +147,13 @@ void PullOffer::withdraw() noexcept {
   words_->state.store(State::free, std::memory_order_release);
   leave_words(words_);
   words_ = nullptr;
+  let_go();
+}
+
+/// The program may free its memory from now on.
+void PullOffer::let_go() noexcept {
+  if (told_ != nullptr) told_->offers.fetch_sub(1, std::memory_order_relaxed);
+  told_ = nullptr;
 }
 
 double PullOffer::predicted_ns() const noexcept { return predict_in_node_ns(Scheme::direct, buffer_, pair_); }
@@ -193,13 +162,8 @@ Result PullOffer::end(Result result) noexcept {
   is_over_ = true;
   result_ = result;
   leave_words(words_);
+  let_go();
   return result;
-}
-
-bool PullOffer::is_receiver_there(Clock::time_point now) noexcept {
-  if (now - looked_ < receivers_look) return true;
-  looked_ = now;
-  return !fabric::registry::has_ended(inbox_->speaker().process);
 }
 
 /// Claims the message back, and offers it packed. Where there is no memory for that, it stays offered as it is.
@@ -221,6 +185,17 @@ void PullOffer::copy_out() noexcept {
   put_off(*inbox_);
 }
 
+/// Since a call has begun to wait for the peer, of which all that it is offered by then is a part: what the program
+/// does between sending and waiting is none of the peer's fault, and of many messages nobody waits for each in turn.
+PullOffer::Clock::duration PullOffer::waited(Clock::time_point now) const noexcept {
+  auto since = inbox_->pulls_awaited_since.load(std::memory_order_relaxed);
+  if (since < begun_.time_since_epoch().count()) {
+    since = now.time_since_epoch().count();
+    inbox_->pulls_awaited_since.store(since, std::memory_order_relaxed);
+  }
+  return now.time_since_epoch() - Clock::duration(since);
+}
+
 Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
   if (is_over_) return result_;
   if (!is_copied_) {
@@ -233,8 +208,8 @@ Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
       return end(Result::ok);
     }
     const auto now = Clock::now();
-    if (!is_receiver_there(now)) return end(Result::peer_failed);
-    if (state == State::offered && now - begun_ >= longest_wait) copy_out();
+    if (!watch_.is_there(*inbox_, now)) return end(Result::peer_failed);
+    if (state == State::offered && waited(now) >= longest_wait) copy_out();
     if (!is_copied_) return Result::under_way;
   }
   if (copy_.ring() == nullptr) return end(Result::ok);

@@ -20,20 +20,18 @@
 #include "transfer/headers/inbox.hpp"
 #include "transfer/message.hpp"
 #include "transfer/operation.hpp"
+#include "transfer/pulls/offering.hpp"
 #include "transfer/pulls/strided.hpp"
 #include "transfer/schemes/direct.hpp"
 
 namespace gapless::transfer::pulls {
 
 /// In a header: memory of the sender's program, and how the message lies there.
-struct PulledWay {
+struct PulledWay : Place {
   static constexpr headers::WayKind kind = headers::WayKind::pulled;
   device::MemoryHandle memory;
-  std::uint64_t address = 0;  ///< the sender's, that the layout's offsets are relative to
-  std::int64_t count = 0, extent = 0;
   std::int32_t rank = -1;   ///< whose inbox has the words
   std::uint32_t words = 0;  ///< which
-  Strided layout;
 };
 
 /// One message on its sender's side. Once it is released, its destructor waits until the memory is not needed.
@@ -74,22 +72,24 @@ class PullOffer {
   Result complete_alone() noexcept;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = ReceiverWatch::Clock;
 
-  bool may_be_pulled(const Buffer& buffer) const noexcept;
   Result go_on(Clock::duration patience) noexcept;
   void copy_out() noexcept;
-  bool is_receiver_there(Clock::time_point now) noexcept;
+  Clock::duration waited(Clock::time_point now) const noexcept;
+  void let_go() noexcept;
   Result end(Result result) noexcept;
 
   headers::PullWords* words_ = nullptr;
   headers::Inbox* inbox_ = nullptr;
+  headers::ToldAllocation* told_ = nullptr;  ///< where the message lies
   Buffer buffer_{};
   model::Pair pair_ = model::Pair::peer_gpu;
   schemes::DirectOffer copy_;  ///< what nobody has fetched
   bool is_to_be_awaited_ = false, is_to_be_offered_ = false, is_released_ = false, is_copied_ = false, is_over_ = false;
   Result result_ = Result::ok;
-  Clock::time_point begun_{}, looked_{};
+  Clock::time_point begun_{};
+  ReceiverWatch watch_;
 };
 
 }  // namespace gapless::transfer::pulls

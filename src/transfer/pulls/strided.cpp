@@ -47,13 +47,13 @@ const Understood* understand(const Strided& description) noexcept try {
   const bool is_one = description.length > 0 && description.mode_count >= 0 &&
                       description.mode_count <= static_cast<Offset>(Strided::most_modes);
   if (!is_one) return nullptr;
-  constexpr std::size_t places = 64;
+  constexpr unsigned place_bits = 8;  // a halo has 26 layouts, which should seldom meet
   // Whatever the numbers are: another process has written them.
   const auto number = [](Offset value) { return static_cast<std::uint64_t>(value); };
   std::uint64_t hash = number(description.base) ^ number(description.length) << 20;
   for (const Mode& mode : description.modes)
     hash = (hash ^ (number(mode.count) + 3 * number(mode.stride))) * 0x9e3779b97f4a7c15u;
-  Cached& cached = of_this_thread<std::array<Cached, places>>()[hash >> 58];
+  Cached& cached = of_this_thread<std::array<Cached, std::size_t{1} << place_bits>>()[hash >> (64 - place_bits)];
   if (cached.understood.layout != nullptr && std::memcmp(&cached.description, &description, sizeof description) == 0)
     return &cached.understood;
   LayoutPointer layout = build(description);

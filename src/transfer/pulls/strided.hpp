@@ -20,6 +20,13 @@ struct Strided {
   std::array<layout::Mode, most_modes> modes{};  ///< innermost first; zeros beyond mode_count
 };
 
+/// Where a message lies in its sender's memory.
+struct Place {
+  std::uint64_t address = 0;  ///< the sender's, that the layout's offsets are relative to
+  std::int64_t count = 0, extent = 0;
+  Strided layout;
+};
+
 /// Nothing for layouts that are not strided, or have more modes.
 std::optional<Strided> describe(const layout::Layout& layout) noexcept;
 

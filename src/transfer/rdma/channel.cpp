@@ -53,6 +53,7 @@ Message* Channel::receive(int peer, const Memory& memory, const Offer& offer, un
   Message* message = open(peer, memory, Role::receiver);
   if (message == nullptr) return nullptr;
   message->offer_ = offer;
+  allowed &= offer.schemes & schemes_of(memory, Role::receiver);
   const Ends ends{offer.blocks, memory.blocks, limits(),
                   segment_bytes_for(offer.blocks.bytes, staging_.segment_bytes(), options_.profile)};
   for (; allowed != 0 && message->result_ == Result::under_way;) {

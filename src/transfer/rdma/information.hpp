@@ -37,7 +37,8 @@ struct PoolInformation {
 
 struct Offer {
   Blocks blocks;
-  std::uint32_t transfer = 0;  ///< the sender's number of this message
+  std::uint32_t transfer = 0;   ///< the sender's number of this message
+  std::uint32_t schemes = ~0u;  ///< bits by Scheme: those that its memory can go by
   PoolInformation pool;
 };
 

@@ -17,7 +17,7 @@ void Message::open(int peer, const Memory& memory, Role role) noexcept {
   peer_ = peer;
   role_ = role;
   memory_ = memory;
-  offer_ = {memory.blocks, number_, channel_.information_for(number_)};
+  offer_ = {memory.blocks, number_, schemes_of(memory, role), channel_.information_for(number_)};
   reply_ = {};
   result_ = memory.blocks.bytes == 0 ? Result::ok : Result::under_way;
   is_started_ = has_mail_ = false;
@@ -63,6 +63,14 @@ Result Message::start(const Reply& reply, const layout::LayoutPointer& peer_layo
   is_started_ = true;
   result_ = of(scheme()).start(*this);
   return result_ == Result::under_way ? advance() : result_;
+}
+
+void Message::lose(const Reply& reply) noexcept {
+  reply_ = reply;
+  is_started_ = true;
+  // Of a segment that no receiver waits for at first.
+  static_cast<void>(channel_.notify(*this, {peer_number(), Immediate::segment_modulus - 1, 0}));
+  fail(Result::failed);
 }
 
 Result Message::advance() noexcept {

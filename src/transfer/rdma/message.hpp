@@ -62,6 +62,8 @@ class Message {
     is_started_ = true;
     result_ = Result::ok;
   }
+  /// Sender: the receiver has replied, and the bytes are not there any more. The message fails at both sides.
+  void lose(const Reply& reply) noexcept;
   /// Sender: the same bytes are elsewhere. Precondition: not has_mail(), not is_started().
   void move_to(const Memory& memory) noexcept { memory_ = memory; }
 

@@ -1,5 +1,7 @@
 // Pipelined (BC-SPUP, Wu et al., 2003, section 4): both sides copy, segment by segment, so that packing, moving and
-// unpacking overlap. It needs no memory of the program registered, so it is what everything else falls back to.
+// unpacking overlap. It needs no memory of the program registered, so it is what everything else falls back to. Packed
+// bytes in GPU memory, which are registered, are written from where they lie.
+#include "transfer/rdma/channel.hpp"
 #include "transfer/rdma/segments.hpp"
 
 namespace gapless::transfer::rdma {
@@ -14,9 +16,13 @@ class Pipelined final : public Base {
   }
 
   Result accept(Message& message) const noexcept override { return segments::lend(message); }
-  Result start(Message&) const noexcept override { return Result::under_way; }
+  Result start(Message& message) const noexcept override {
+    if (message.memory_.region != nullptr) message.user_memory_.acquire(message.memory_, {}, 1);
+    return Result::under_way;
+  }
   Result advance(Message& message) const noexcept override {
-    return message.role_ == Role::sender ? segments::send(message, true) : segments::take(message);
+    return message.role_ == Role::sender ? segments::send(message, !message.user_memory_.is_held())
+                                         : segments::take(message);
   }
 };
 

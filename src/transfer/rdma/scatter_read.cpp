@@ -92,7 +92,9 @@ class ScatterRead final : public Base {
     return Result::under_way;
   }
 
-  Result start(Message&) const noexcept override { return Result::under_way; }
+  Result start(Message& message) const noexcept override {
+    return message.memory_.region == nullptr ? Result::under_way : Result::failed;
+  }
 
   Result advance(Message& message) const noexcept override {
     return message.role_ == Role::sender ? send(message) : receive(message);

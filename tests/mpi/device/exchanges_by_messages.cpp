@@ -1,18 +1,22 @@
-// MPI_Alltoallw and MPI_Neighbor_alltoallw of GPU memory by messages, which all ranks agree upon: who goes which way,
-// and that every part arrives where it belongs, among neighbours that are the same process several times over.
+// Exchanges of GPU memory by messages, which all ranks agree upon: who goes which way, and that every part arrives
+// where it belongs, among neighbours that are the same process several times over. What one process has for another is
+// one message, and all that a process receives one launch.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "support/environment.hpp"
 #include "support/gpu.hpp"
+#include "support/ints.hpp"
 #include "support/layouts.hpp"
 #include "support/statistics.hpp"
 
@@ -28,6 +32,23 @@ std::uint64_t by_messages() {
 
 /// Has every rank gapless, and somebody to send to?
 bool may_go_by_messages() { return under_gapless() && std::getenv("GAPLESS_ALL_RANKS") != nullptr && size() > 1; }
+
+std::uint64_t counted(const char* name) {
+  const auto function = reinterpret_cast<std::uint64_t (*)()>(core_function(name));
+  return function != nullptr ? function() : 0;
+}
+std::uint64_t combined() { return counted("gapless_combined_received"); }
+std::uint64_t combined_parts() { return counted("gapless_combined_parts"); }
+
+/// Do parts go combined, in a run where peers may map memory, once they have?
+bool may_be_combined() {
+  const char *scheme = std::getenv("GAPLESS_SCHEME"), *setting = std::getenv("GAPLESS_PULL");
+  return may_go_by_messages() && (scheme == nullptr || std::string_view(scheme) == "direct") &&
+         (setting == nullptr || std::string_view(setting) != "0") &&
+         std::getenv("GAPLESS_TEST_SIMULATED_FAIL") == nullptr;
+}
+/// Exchanges after which peers have mapped what they are told of.
+constexpr int rounds_before = 8;
 
 /// Every second int of that many, in places of their own for each part.
 struct Side {
@@ -71,6 +92,106 @@ class Exchanges : public testing::Test {
  protected:
   const Owned gaps_{strided(ints, 1, 2)};
 };
+
+/// The faces, edges and corners of a box of ints, from inside to its halo: to the rank behind where the first dimension
+/// changes, as 18 of 26 parts do, else to itself. Two of the parts are rows, of which nothing is strided.
+class Halo {
+ public:
+  static constexpr int size = 16, full = size + 2, parts = 26;
+
+  Halo() : behind_((rank() + 1) % test::size()), before_((rank() + test::size() - 1) % test::size()) {
+    for (int direction = 0; direction < 27; ++direction) {
+      const int d[3] = {direction / 9 - 1, direction / 3 % 3 - 1, direction % 3 - 1};
+      if (d[0] == 0 && d[1] == 0 && d[2] == 0) continue;
+      const int full_box[3] = {full, full, full};
+      int length[3], give[3], take[3];
+      for (int i = 0; i < 3; ++i) {
+        length[i] = d[i] != 0 ? 1 : size;
+        give[i] = d[i] > 0 ? size : 1;
+        take[i] = d[i] < 0 ? size + 1 : d[i] > 0 ? 0 : 1;
+      }
+      MPI_Datatype type;
+      for (const bool sends : {true, false}) {
+        MPI_Type_create_subarray(3, full_box, length, sends ? give : take, MPI_ORDER_C, MPI_INT, &type);
+        MPI_Type_commit(&type);
+        (sends ? sent : received).push_back(type);
+      }
+      destinations.push_back(d[0] != 0 ? behind_ : rank());
+      sources.push_back(d[0] != 0 ? before_ : rank());
+    }
+  }
+  ~Halo() {
+    for (auto* const types : {&sent, &received})
+      for (MPI_Datatype& type : *types) MPI_Type_free(&type);
+  }
+  Halo(const Halo&) = delete;
+  Halo& operator=(const Halo&) = delete;
+
+  static int value(int of_rank, int x, int y, int z, int round) {
+    return (((of_rank * full + x) * full + y) * full + z) * 16 + round;
+  }
+  static std::size_t at(int x, int y, int z) { return static_cast<std::size_t>((x * full + y) * full + z); }
+  static bool is_inside(int i) { return i >= 1 && i <= size; }
+
+  std::vector<int> before_exchange(int round) const {
+    std::vector<int> values(full * full * full, none);
+    each([&](int x, int y, int z) {
+      if (is_inside(x) && is_inside(y) && is_inside(z)) values[at(x, y, z)] = value(rank(), x, y, z, round);
+    });
+    return values;
+  }
+  /// Every point of the halo has come from the opposite side of the box, of this rank or of the one before.
+  std::vector<int> after_exchange(int round) const {
+    std::vector<int> values(full * full * full, none);
+    const auto opposite = [](int i) { return i == 0 ? size : i == size + 1 ? 1 : i; };
+    each([&](int x, int y, int z) {
+      values[at(x, y, z)] = value(is_inside(x) ? rank() : before_, opposite(x), opposite(y), opposite(z), round);
+    });
+    return values;
+  }
+
+  std::vector<int> destinations, sources;
+  std::vector<MPI_Datatype> sent, received;
+
+ private:
+  template <class Visit>
+  static void each(Visit visit) {
+    for (int x = 0; x < full; ++x)
+      for (int y = 0; y < full; ++y)
+        for (int z = 0; z < full; ++z) visit(x, y, z);
+  }
+
+  int behind_, before_;
+};
+
+TEST_F(Exchanges, AHaloIsOneMessageAndOneLaunch) {
+  const Halo halo;
+  MPI_Comm graph;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, Halo::parts, halo.sources.data(), MPI_UNWEIGHTED, Halo::parts,
+                                 halo.destinations.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+  const std::vector<int> ones(Halo::parts, 1);
+  // Open MPI takes no single address for both buffers.
+  const std::vector<MPI_Aint> here(Halo::parts, 0), shifted(Halo::parts, -static_cast<MPI_Aint>(sizeof(int)));
+  Ints box(halo.before_exchange(0), true);
+  for (int round = 0; round < rounds_before + 4; ++round) {
+    box.set(halo.before_exchange(round));
+    const bool is_counted = round >= rounds_before && may_be_combined() && gpu_fails_on_request();
+    const std::uint64_t descriptions = combined(), parts = combined_parts(), sent = direct_messages();
+    const long launches = is_counted ? gpu_count("launches") : 0, copies = is_counted ? gpu_count("copies") : 0;
+    int* const values = static_cast<int*>(box.data());
+    ASSERT_EQ(MPI_SUCCESS, MPI_Neighbor_alltoallw(values, ones.data(), here.data(), halo.sent.data(), values + 1,
+                                                  ones.data(), shifted.data(), halo.received.data(), graph));
+    if (is_counted) {
+      EXPECT_EQ(launches + 1, gpu_count("launches")) << "round " << round;
+      EXPECT_EQ(copies, gpu_count("copies")) << "round " << round;
+      EXPECT_EQ(descriptions + 1, combined()) << "round " << round;
+      EXPECT_EQ(parts + 18, combined_parts()) << "round " << round;
+      EXPECT_EQ(sent + 18 + 18 + 8, direct_messages()) << "round " << round;
+    }
+    ASSERT_TRUE(halo.after_exchange(round) == box.values()) << "round " << round;
+  }
+  MPI_Comm_free(&graph);
+}
 
 /// To the rank behind three times and to itself twice, from the rank before and itself.
 TEST_F(Exchanges, AmongNeighboursThatAreOneProcess) {
@@ -132,13 +253,115 @@ TEST_F(Exchanges, OfSomeRanksWithHostMemory) {
   void* const from = out.memory();
   void* const to = in.memory();
   const std::uint64_t messages_before = by_messages();
-  for (int times = 0; times < 3; ++times) {
+  for (int times = 0; times < rounds_before + 2; ++times) {
     MPI_Alltoallw(from, counts.data(), places.data(), types.data(), to, counts.data(), places.data(), types.data(),
                   all);
   }
   EXPECT_EQ(wanted.host, in.found());
   if (may_go_by_messages()) {
-    EXPECT_EQ(messages_before + 3, by_messages());
+    EXPECT_EQ(messages_before + rounds_before + 2, by_messages());
+  }
+  MPI_Comm_free(&all);
+}
+
+/// Rows of different lengths, many of them to one rank: more than one launch takes, and more than one allocation.
+TEST_F(Exchanges, OfManyPartsForOneNeighbour) {
+  constexpr int parts = 70;
+  const int behind = (rank() + 1) % size(), before = (rank() + size() - 1) % size();
+  const std::vector<int> destinations(parts, behind), sources(parts, before);
+  MPI_Comm graph;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, parts, sources.data(), MPI_UNWEIGHTED, parts, destinations.data(),
+                                 MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+  std::vector<int> counts, places;
+  int ints_in_all = 0;
+  for (int k = 0; k < parts; ++k) {
+    counts.push_back(k % 7 == 0 ? 0 : 20 * k + 1);
+    places.push_back(ints_in_all);
+    ints_in_all += counts.back() + 3;
+  }
+  const auto values_of = [&](int of_rank, int round) {
+    return counting(static_cast<std::size_t>(ints_in_all), of_rank * 1'000'000 + round);
+  };
+  Ints out(values_of(rank(), 0), true);
+  const std::uint64_t parts_before = combined_parts();
+  for (int round = 0; round < rounds_before + 2; ++round) {
+    out.set(values_of(rank(), round));
+    std::vector<int> wanted(static_cast<std::size_t>(ints_in_all), none);
+    Ints in(wanted, true);
+    ASSERT_EQ(MPI_SUCCESS, MPI_Neighbor_alltoallv(out.data(), counts.data(), places.data(), MPI_INT, in.data(),
+                                                  counts.data(), places.data(), MPI_INT, graph));
+    const std::vector<int> sent = values_of(before, round);
+    for (int k = 0; k < parts; ++k)
+      std::copy_n(sent.begin() + places[static_cast<std::size_t>(k)], counts[static_cast<std::size_t>(k)],
+                  wanted.begin() + places[static_cast<std::size_t>(k)]);
+    ASSERT_TRUE(wanted == in.values()) << "round " << round;
+  }
+  if (may_be_combined()) {
+    EXPECT_LE(parts_before + 60, combined_parts());
+  }
+  MPI_Comm_free(&graph);
+}
+
+/// A list cannot be read in one pass: then all that goes to that rank are messages of their own, and to others not.
+TEST_F(Exchanges, OfPartsThatAreNotStrided) {
+  MPI_Comm all;
+  MPI_Comm_dup(MPI_COMM_WORLD, &all);
+  constexpr int length = 3000;
+  std::vector<int> displacements;
+  for (int k = 0; k < length; ++k) displacements.push_back(2 * k + (k * k % 3 == 1 ? 1 : 0));
+  MPI_Datatype list;
+  MPI_Type_create_indexed_block(length, 1, displacements.data(), MPI_INT, &list);
+  MPI_Type_commit(&list);
+  const Owned strided_ints(strided(length, 1, 2));
+  const auto ranks = static_cast<std::size_t>(size());
+  constexpr std::size_t span = 2 * length + 2;
+  // Between a rank and the next one, in both directions, there are lists.
+  std::vector<MPI_Datatype> types(ranks, strided_ints);
+  types[static_cast<std::size_t>((rank() + 1) % size())] = list;
+  types[static_cast<std::size_t>((rank() + size() - 1) % size())] = list;
+  std::vector<int> counts(ranks, 1), places;
+  for (std::size_t k = 0; k < ranks; ++k) places.push_back(static_cast<int>(k * span * sizeof(int)));
+  const auto values_of = [&](int of_rank, int round) { return counting(ranks * span, of_rank * 1'000'000 + round); };
+  Ints out(values_of(rank(), 0), true);
+  for (int round = 0; round < rounds_before; ++round) {
+    out.set(values_of(rank(), round));
+    std::vector<int> wanted(ranks * span, none);
+    Ints in(wanted, true);
+    ASSERT_EQ(MPI_SUCCESS, MPI_Alltoallw(out.data(), counts.data(), places.data(), types.data(), in.data(),
+                                         counts.data(), places.data(), types.data(), all));
+    for (std::size_t k = 0; k < ranks; ++k) {
+      const std::vector<int> sent = values_of(static_cast<int>(k), round);
+      for (int i = 0; i < length; ++i) {
+        const auto place =
+            static_cast<std::size_t>(types[k] == list ? displacements[static_cast<std::size_t>(i)] : 2 * i);
+        wanted[k * span + place] = sent[static_cast<std::size_t>(rank()) * span + place];
+      }
+    }
+    ASSERT_TRUE(wanted == in.values()) << "round " << round;
+  }
+  MPI_Type_free(&list);
+  MPI_Comm_free(&all);
+}
+
+/// Memory that is allocated for each exchange is told to nobody.
+TEST_F(Exchanges, OfMemoryThatIsAllocatedAnew) {
+  MPI_Comm all;
+  MPI_Comm_dup(MPI_COMM_WORLD, &all);
+  const auto ranks = static_cast<std::size_t>(size());
+  std::vector<int> counts(ranks, 5000), places;
+  for (std::size_t k = 0; k < ranks; ++k) places.push_back(static_cast<int>(5001 * k));
+  const auto values_of = [&](int of_rank, int round) { return counting(ranks * 5001, of_rank * 1'000'000 + round); };
+  for (int round = 0; round < rounds_before; ++round) {
+    Ints out(values_of(rank(), round), true);
+    std::vector<int> wanted(ranks * 5001, none);
+    Ints in(wanted, true);
+    ASSERT_EQ(MPI_SUCCESS, MPI_Alltoallv(out.data(), counts.data(), places.data(), MPI_INT, in.data(), counts.data(),
+                                         places.data(), MPI_INT, all));
+    for (std::size_t k = 0; k < ranks; ++k) {
+      const std::vector<int> sent = values_of(static_cast<int>(k), round);
+      std::copy_n(sent.begin() + 5001 * rank(), 5000, wanted.begin() + static_cast<std::ptrdiff_t>(5001 * k));
+    }
+    ASSERT_TRUE(wanted == in.values()) << "round " << round;
   }
   MPI_Comm_free(&all);
 }
@@ -183,6 +406,49 @@ TEST_F(Exchanges, ThatAreTheLibrarys) {
   for (std::size_t k = 0; k < ranks; ++k) EXPECT_EQ(first_of(static_cast<int>(k), rank(), 0, 0), in.found()[k * 64]);
   EXPECT_EQ(messages_before, by_messages());
   MPI_Comm_free(&all);
+}
+
+/// Between neighbours in a ring, of whom each receives less than is sent, or whose GPU refuses: an error of that rank
+/// alone, and the next exchange is right again.
+TEST_F(Exchanges, ThatFailAtOneRank) {
+  const int behind = (rank() + 1) % size(), before = (rank() + size() - 1) % size();
+  MPI_Comm ring;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &before, MPI_UNWEIGHTED, 1, &behind, MPI_UNWEIGHTED, MPI_INFO_NULL,
+                                 0, &ring);
+  MPI_Comm_set_errhandler(ring, MPI_ERRORS_RETURN);
+  constexpr int length = 6000;
+  const Owned type(strided(length, 1, 2));
+  const int one = 1;
+  const MPI_Aint here = 0;
+  const MPI_Datatype sent = type;
+  const auto values_of = [](int of_rank, int round) { return counting(2 * length, of_rank * 1'000'000 + round); };
+  Ints out(values_of(rank(), 0), true), in(std::vector<int>(2 * length, none), true);
+  const bool may_fail = may_be_combined() && gpu_fails_on_request();
+  for (int round = 0; round < rounds_before + 4; ++round) {
+    out.set(values_of(rank(), round));
+    in.set(std::vector<int>(2 * length, none));
+    const bool fails = may_fail && round == rounds_before && rank() == 0;
+    const bool is_short = may_fail && round == rounds_before + 2 && rank() == 0;
+    if (fails) fail_next("run");
+    const Owned shorter(strided(length - 1, 1, 2));
+    const MPI_Datatype received = is_short ? shorter : type;
+    const int code = MPI_Neighbor_alltoallw(out.data(), &one, &here, &sent, in.data(), &one, &here, &received, ring);
+    if (fails || is_short) {
+      int error_class = MPI_SUCCESS;
+      MPI_Error_class(code, &error_class);
+      EXPECT_NE(MPI_SUCCESS, error_class) << "round " << round;
+      if (is_short) {
+        EXPECT_EQ(MPI_ERR_TRUNCATE, error_class);
+      }
+      continue;
+    }
+    EXPECT_EQ(MPI_SUCCESS, code) << "round " << round;
+    const std::vector<int> sent_values = values_of(before, round);
+    std::vector<int> wanted(2 * length, none);
+    for (std::size_t i = 0; i < 2 * length; i += 2) wanted[i] = sent_values[i];
+    EXPECT_TRUE(wanted == in.values()) << "round " << round;
+  }
+  MPI_Comm_free(&ring);
 }
 
 /// What cannot be begun is the caller's mistake, on all ranks.

@@ -33,6 +33,9 @@ inline int any_source() { return setting("GAPLESS_TEST_NODES").empty() ? MPI_ANY
 /// Does a send that nobody takes copy its bytes out at once?
 inline bool is_impatient() { return setting("GAPLESS_FABRIC_PATIENCE") == "0"; }
 
+/// Does the fabric reach GPU memory?
+inline bool reaches_gpus() { return setting("GAPLESS_TEST_GPU_PROVIDER") == "reaches"; }
+
 inline void force(const char* scheme) {
   const auto function = reinterpret_cast<void (*)(const char*)>(core_function("gapless_transfer_force_scheme"));
   if (function != nullptr) function(scheme);
@@ -41,7 +44,7 @@ inline void force(const char* scheme) {
 /// The numbers of gapless_fabric_counts().
 struct Counts {
   std::uint64_t posts, lists, posted_bytes, notifications, copied_bytes, registrations, copied_out, abandoned,
-      completions;
+      completions, gpu_bytes;
 };
 inline Counts counts() {
   Counts now{};

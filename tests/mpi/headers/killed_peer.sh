@@ -1,13 +1,17 @@
 #!/bin/sh
-# killed_peer.sh [--survivor] COMMAND...: runs a job one of whose ranks dies in the middle of a message. The job must end by
-# itself within its limit, with an error, and leave neither a process nor a file of gapless behind. With --survivor the
-# launcher leaves the other rank alone, which must say in the file GAPLESS_TEST_SURVIVOR that it has come to its end: the
-# launcher may be gone by then, and what it would print lost.
+# killed_peer.sh [--survivor] [--within SECONDS] COMMAND...: runs a job one of whose ranks dies in the middle of a message.
+# The job must end by itself within its limit, 50 s unless another one is given, with an error, and leave neither a process
+# nor a file of gapless behind. With --survivor the launcher leaves the other rank alone, which must say in the file
+# GAPLESS_TEST_SURVIVOR that it has come to its end: the launcher may be gone by then, and what it would print lost.
 limit=50
 is_survived=
 if [ "$1" = --survivor ]; then
   is_survived=yes
   shift
+fi
+if [ "$1" = --within ]; then
+  limit=$2
+  shift 2
 fi
 GAPLESS_TEST_KILLED_PEER=$$
 GAPLESS_TEST_SURVIVOR=$(mktemp)

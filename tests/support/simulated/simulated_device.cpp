@@ -38,9 +38,9 @@ SimulatedMemory& memory() {
   return *instance;
 }
 
-constexpr std::array<const char*, 11> counter_names = {
+constexpr std::array<const char*, 12> counter_names = {
     "launches",      "launches_of_high_priority", "copies", "synchronisations", "allocations", "uploads",
-    "table_uploads", "default_stream_waits",      "polls",  "locates",          "queries"};
+    "table_uploads", "default_stream_waits",      "polls",  "locates",          "queries",     "flushes"};
 std::array<std::atomic<long>, counter_names.size()> counters;
 
 std::atomic<long>& counter(const char* name) {
@@ -376,6 +376,14 @@ class SimulatedRuntime final : public device::Runtime {
     streams().finish_all();
     memory().close(base);
   }
+  Status export_to_devices(const void*, std::size_t, int, int* descriptor) noexcept override {
+    *descriptor = -1;
+    return Status::unsupported;
+  }
+  Status flush_writes_of_devices(int) noexcept override {
+    ++counter("flushes");
+    return fails_now("flush") ? Status::failed : Status::ok;
+  }
 };
 
 SimulatedRuntime& runtime() {
@@ -525,6 +533,11 @@ EXPORTED void simulated_device_reset(int device) {
   streams().finish_all();
   memory().release_all(device);
   contexts().replace(device);
+}
+
+EXPORTED void* simulated_device_alias(const void* device_memory, size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(device_memory);
+  return memory().owner(address, bytes) < 0 ? nullptr : reinterpret_cast<void*>(memory().alias(address));
 }
 
 EXPORTED int simulated_device_write(void* device_memory, const void* host, size_t bytes) {

@@ -23,6 +23,10 @@ void simulated_device_free(void* pointer);
  * and gives it another context. */
 void simulated_device_reset(int device);
 
+/* Where another device of the machine reads and writes that memory; NULL when it is not all allocated. Waits for no
+ * work. */
+void* simulated_device_alias(const void* device_memory, size_t bytes);
+
 /* Move bytes between host arrays and device memory, after waiting for all work, like cudaMemcpy. Return 0, or -1 when
  * the device memory named is not all allocated. */
 int simulated_device_write(void* device_memory, const void* host, size_t bytes);
@@ -30,7 +34,8 @@ int simulated_device_read(void* host, const void* device_memory, size_t bytes);
 
 /* What was done since the start or simulated_device_reset_counts: "launches", of them "launches_of_high_priority" of
  * the program's, "copies", "synchronisations", "allocations", "uploads" of descriptions, "table_uploads" of batches,
- * "default_stream_waits", "polls" (runs that were waited for), "locates". -1 for any other name. */
+ * "default_stream_waits", "polls" (runs that were waited for), "locates", "flushes" of other devices' writes. -1 for
+ * any other name. */
 long simulated_device_count(const char* what);
 void simulated_device_reset_counts(void);
 
@@ -41,10 +46,10 @@ size_t simulated_device_bytes_in_use(void);
  * "dma", by the simulation's own clock. Returns -1 for an unknown engine. */
 int simulated_device_delay(const char* engine, long long nanoseconds);
 
-/* Makes the operation "allocate", "upload", "stream", "copy", "run", "synchronize", "enable_peer", "export" or "open"
- * (of other processes' memory) fail, after `successes` more successes, `failures` times (-1: for ever). The environment
- * variable GAPLESS_TEST_SIMULATED_FAIL does the same at start: operation:successes:failures, several separated by
- * commas. Returns -1 for an unknown operation. */
+/* Makes the operation "allocate", "upload", "stream", "copy", "run", "synchronize", "enable_peer", "export", "open"
+ * (of other processes' memory) or "flush" fail, after `successes` more successes, `failures` times (-1: for ever). The
+ * environment variable GAPLESS_TEST_SIMULATED_FAIL does the same at start: operation:successes:failures, several
+ * separated by commas. Returns -1 for an unknown operation. */
 int simulated_device_fail(const char* operation, long successes, long failures);
 
 #ifdef __cplusplus

@@ -119,15 +119,25 @@ bool may_be() noexcept {
 
 int kind_of(const MemoryArgument& out) noexcept {
   using enum table::Kind;
-  if (out.kind == send_to_neighbors_w) return 0;
-  if (out.kind == send_to_all_w) return 1;
+  enum { neighbors_w, neighbors_v, all_w, all_v, of_sizes };
+  switch (out.kind) {
+    case send_to_neighbors_w:
+      return neighbors_w;
+    case send_to_neighbors_v:
+      return neighbors_v;
+    case send_to_all_w:
+      return all_w;
+    case send_to_all_v:
+      return all_v;
+    default:
+      break;
+  }
   if (!transfer::rdma::is_wanted()) return -1;
-  if (out.kind == send_to_all_v) return 2;
   if (out.counts[0] <= 0 || !runtime::is_usable(out.datatype)) return -1;
   std::int64_t bytes = 0;
   const bool is_too_much = __builtin_mul_overflow(out.counts[0], runtime::size_of(out.datatype), &bytes);
   if (is_too_much || bytes < transfer::rdma::least_bytes) return -1;
-  return 2 + std::bit_width(static_cast<std::uint64_t>(bytes));
+  return of_sizes + std::bit_width(static_cast<std::uint64_t>(bytes));
 }
 
 void end() noexcept {

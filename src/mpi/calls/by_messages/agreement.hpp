@@ -28,7 +28,8 @@ int kind_of(const MemoryArgument& out) noexcept;
 /// One exchange: where its messages go, and how long it takes, as long as this lives.
 class Exchange {
  public:
-  /// Collective. `wish()` is asked where there is a vote.
+  /// Collective. `wish(are_combined)` is asked where there is a vote: have parts been sent combined lately, if any
+  /// could have been?
   template <class AskWish>
   Exchange(MPI_Comm communicator, int kind, AskWish wish) noexcept;
   ~Exchange() {
@@ -39,13 +40,18 @@ class Exchange {
 
   /// The communicator of its messages; MPI_COMM_NULL: it is the library's.
   MPI_Comm lane() const noexcept { return lane_; }
+  /// Of exchanges on that communicator: combined_exchange.hpp. Precondition: there is a lane.
+  unsigned& in_vain() const noexcept { return *in_vain_; }
   /// Are the library's exchange of packed bytes and messages being compared?
   bool is_timed() const noexcept { return timed_ != nullptr; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  static constexpr unsigned most_in_vain = 8;
+
   MPI_Comm lane_ = MPI_COMM_NULL;
+  unsigned* in_vain_ = nullptr;
   model::AgreedWay* timed_ = nullptr;
   Clock::time_point begun_;
 };
@@ -59,6 +65,7 @@ namespace internal {
 struct Agreement {
   std::map<int, model::AgreedWay> ways;  ///< by kind
   MPI_Comm lane = MPI_COMM_NULL;
+  unsigned in_vain = 0;
 };
 
 /// Null where there can be none.
@@ -74,7 +81,8 @@ Exchange::Exchange(MPI_Comm communicator, int kind, AskWish wish) noexcept {
   internal::Agreement* const agreement = internal::of(communicator);
   model::AgreedWay* const way = agreement == nullptr ? nullptr : internal::way_of(*agreement, kind);
   if (way == nullptr) return;
-  if (way->is_vote_due()) internal::vote(*agreement, *way, communicator, wish());
+  if (way->is_vote_due()) internal::vote(*agreement, *way, communicator, wish(agreement->in_vain < most_in_vain));
+  in_vain_ = &agreement->in_vain;
   if (way->way() == model::AgreedWay::Way::other) lane_ = agreement->lane;
   if (!way->is_timed()) return;
   timed_ = way;

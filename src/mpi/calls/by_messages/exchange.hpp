@@ -1,5 +1,5 @@
-// MPI_Alltoall, MPI_Alltoallv, MPI_Alltoallw and MPI_Neighbor_alltoallw by messages, each part a message of its own,
-// which goes from GPU to GPU, or by a fabric.
+// MPI_Alltoall, MPI_Alltoallv, MPI_Alltoallw, MPI_Neighbor_alltoallv and MPI_Neighbor_alltoallw by messages: all that
+// one process has for another combined, from GPU to GPU, or each part a message of its own, by a fabric.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,12 @@ namespace gapless::mpi::by_messages {
 
 /// What this rank wants of an exchange. `other`: it has so much GPU memory to send, or a scheme of a fabric is forced;
 /// `sooner`: most of what it has to send to other nodes is predicted to arrive sooner by a fabric than packed.
-Wish wish_of(const CallFacts& call, const MemoryArgument& out) noexcept;
+/// `are_combined`: as far as has been seen, peers map what they are told of.
+Wish wish_of(const CallFacts& call, const MemoryArgument& out, bool are_combined) noexcept;
 
-/// The exchange, on a communicator of the same ranks: MPI_SUCCESS, or the error that is to be raised.
-int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in, MPI_Comm lane) noexcept;
+/// Makes the exchange, which has a lane: MPI_SUCCESS, or the error that is to be raised.
+int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in,
+             const Exchange& agreed) noexcept;
 
 }  // namespace gapless::mpi::by_messages
 

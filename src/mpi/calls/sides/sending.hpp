@@ -58,7 +58,8 @@ class Sending : public Side<Count> {
     const bool is_on_host = !user_.is_gpu_memory();
     const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer, gets_request_);
     const bool may_take_fabric = transfer::choose_fabric(user_.buffer);
-    if (is_on_host && !may_take_slots && !may_take_fabric) return;
+    const bool may_take_header = is_on_host ? may_take_slots : transfer::may_go_direct(user_.buffer);
+    if (!may_take_header && !may_take_fabric) return;
     const auto [inbox, number] = headers::find_listener(communicator, destination, speaks());
     if (may_take_fabric && inbox != nullptr && may_stay && offer_.emplace().secure_fabric(user_.buffer, *inbox)) {
       packed_type_.reset();

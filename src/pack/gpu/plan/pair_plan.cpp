@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "base/per_thread.hpp"
 #include "layout/algebra/canonical.hpp"
@@ -15,12 +16,6 @@ namespace gapless::pack::gpu {
 namespace {
 
 constexpr Offset limit32 = Offset{1} << 31;
-
-/// Words that are read over a link all at once take little longer than one.
-int words_per_thread(std::uint64_t words) {
-  constexpr std::uint64_t tile_words = most_pair_words_per_thread * threads_per_block;
-  return words < model::gpu_tuning.few_pair_tiles * tile_words ? 1 : most_pair_words_per_thread;
-}
 
 layout::LayoutPointer repeated(const Layout& layout, Mode outer) {
   // Not owned: the result lives no longer than the caller's layout.
@@ -45,12 +40,18 @@ struct CachedPair {
 };
 
 const CachedPair& cached_pair(const PairJob& job) {
-  constexpr std::size_t slots = 16;
+  // A halo has 26 pairs, which should seldom be in each other's way.
+  constexpr unsigned set_bits = 7;
+  using Set = std::array<CachedPair, 2>;
   const auto mix =
-      (reinterpret_cast<std::uintptr_t>(job.source) + 3 * reinterpret_cast<std::uintptr_t>(job.destination)) /
-      alignof(Layout) / 4;
-  CachedPair& cached = of_this_thread<std::array<CachedPair, slots>>()[mix % slots];
-  if (cached.is_for(job)) return cached;
+      (reinterpret_cast<std::uintptr_t>(job.source) + 3 * reinterpret_cast<std::uintptr_t>(job.destination)) *
+      std::uint64_t{0x9e3779b97f4a7c15u};
+  Set& set = of_this_thread<std::array<Set, std::size_t{1} << set_bits>>()[mix >> (64 - set_bits)];
+  for (const CachedPair& cached : set) {
+    if (cached.is_for(job)) return cached;
+  }
+  set[1] = std::move(set[0]);
+  CachedPair& cached = set[0];
   cached = {};
   cached.injective = layout::is_injective(*job.destination, job.destination_outer);
   if (job.source->is_strided() && job.destination->is_strided()) {
@@ -85,7 +86,7 @@ PairLaunch refined(const PairJob& job, const layout::PairedStrided& common) {
   const int shift = std::min(largest_word_shift, std::countr_zero(bits));
   if (common.modes.size() + 1 > max_levels || !fits_32_bits(common, size >> shift)) return {};
   const std::uint64_t words = unsigned_(size >> shift);
-  PairWork<RefinedPair> work{words, shift, words_per_thread(words), {origin, 1, {}}};
+  PairWork<RefinedPair> work{words, shift, pair_words_per_thread(words), {origin, 1, {}}};
   RefinedPair& pair = work.places;
   pair.levels[0] = {make_divider(static_cast<std::uint32_t>(common.length >> shift)), 1 << shift, 1 << shift};
   for (const auto& mode : common.modes) {
@@ -179,10 +180,10 @@ PlannedPair two_sides(Planner& planner, const PairJob& job, int device) {
   PlannedPair planned{{}, source.planned.descriptor, destination.planned.descriptor, false};
   const auto from = narrow_nest(source, words), to = narrow_nest(destination, words);
   if (from && to) {
-    planned.launch = PairWork<NestPair>{words, shift, words_per_thread(words), {origin, *from, *to}};
+    planned.launch = PairWork<NestPair>{words, shift, pair_words_per_thread(words), {origin, *from, *to}};
   } else {
-    planned.launch =
-        PairWork<AnyPair>{words, shift, words_per_thread(words), {origin, any_side(source), any_side(destination)}};
+    planned.launch = PairWork<AnyPair>{
+        words, shift, pair_words_per_thread(words), {origin, any_side(source), any_side(destination)}};
   }
   return planned;
 }
@@ -200,6 +201,11 @@ PlannedPair ordered(Planner& planner, const PairJob& job, int device) {
 }
 
 }  // namespace
+
+int pair_words_per_thread(std::uint64_t words) noexcept {
+  constexpr std::uint64_t tile_words = most_pair_words_per_thread * threads_per_block;
+  return words < model::gpu_tuning.few_pair_tiles * tile_words ? 1 : most_pair_words_per_thread;
+}
 
 PlannedPair plan_pair(Planner& planner, const PairJob& job, int device) {
   if (job.source->size * job.source_outer.count == 0) return {};

@@ -17,6 +17,9 @@ struct PlannedPair {
   bool out_of_memory = false;
 };
 
+/// Words that are read over a link all at once take little longer than one.
+int pair_words_per_thread(std::uint64_t words) noexcept;
+
 /// For the calling thread; a pair planned before costs no allocation. Throws std::bad_alloc.
 PlannedPair plan_pair(Planner& planner, const PairJob& job, int device);
 

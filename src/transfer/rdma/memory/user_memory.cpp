@@ -47,6 +47,10 @@ Memory packed_memory(std::byte* packed, std::uint64_t bytes) {
 
 bool UserMemory::acquire(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most) noexcept try {
   release();
+  if (memory.region != nullptr) {
+    regions_.push_back(memory.region);  // which the cache does not know, and leaves alone
+    return true;
+  }
   regions_.reserve(most);
   return acquire_blocks(memory, cost, most);
 } catch (const std::bad_alloc&) {

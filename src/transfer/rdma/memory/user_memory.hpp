@@ -17,6 +17,8 @@ struct Memory {
   layout::Mode outer{1, 0};  ///< count and extent
   std::byte* origin = nullptr;
   Blocks blocks;
+  /// Of contiguous GPU memory, which is registered already, and which the CPU does not reach.
+  const fabric::Region* region = nullptr;
 
   layout::Offset size() const noexcept { return static_cast<layout::Offset>(blocks.bytes); }
 };
@@ -30,12 +32,14 @@ Memory packed_memory(std::byte* packed, std::uint64_t bytes);
 
 class UserMemory {
  public:
-  explicit UserMemory(fabric::RegistrationCache& cache) noexcept : cache_(cache) {}
+  /// Throws std::bad_alloc.
+  explicit UserMemory(fabric::RegistrationCache& cache) : cache_(cache) { regions_.reserve(1); }
   ~UserMemory() { release(); }
   UserMemory(const UserMemory&) = delete;
   UserMemory& operator=(const UserMemory&) = delete;
 
-  /// Registers all blocks, in `most` regions or fewer. False if that is refused; then nothing is held.
+  /// Registers all blocks, in `most` regions or fewer. False if that is refused; then nothing is held. Memory that is
+  /// registered already is never refused, and stays registered.
   bool acquire(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most) noexcept;
   void release() noexcept;
   /// As release(), and no peer reaches the memory any more.

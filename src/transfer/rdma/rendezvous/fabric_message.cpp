@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "base/settings.hpp"
+#include "transfer/blocking.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/packing.hpp"
 #include "transfer/report/report.hpp"
@@ -29,17 +30,31 @@ std::span<const std::byte> address_of(const FabricWay& way) noexcept {
   return std::span(way.address).first(std::min<std::size_t>(way.address_bytes, most_address_bytes));
 }
 
+void report(const Buffer& into, const Transfer& transfer, const FabricWay& way) noexcept {
+  if (!report_wanted()) return;
+  const Taken& taken = taken_by(transfer);
+  report_moved(into, Side::receiver, taken.scheme, static_cast<std::size_t>(way.offer.blocks.bytes), taken.ns,
+               taken.predicted_ns);
+}
+
 /// `into`, if any, is what the report tells of.
 transfer::Result fetch(const FabricWay& way, const Memory& memory, const Buffer* into = nullptr) noexcept {
   const OwnedTransfer transfer = begin_receive(way.rank, address_of(way), way.offer, memory);
   if (transfer == nullptr) return transfer::Result::peer_failed;
   const transfer::Result result = wait(*transfer);
-  if (result == transfer::Result::ok && into != nullptr && report_wanted()) {
-    const Taken& taken = taken_by(*transfer);
-    report_moved(*into, Side::receiver, taken.scheme, static_cast<std::size_t>(way.offer.blocks.bytes), taken.ns,
-                 taken.predicted_ns);
-  }
+  if (result == transfer::Result::ok && into != nullptr) report(*into, *transfer, way);
   return result;
+}
+
+/// Begins to send GPU memory, as packed bytes.
+OwnedTransfer begin_packed(const Buffer& buffer, int rank) noexcept {
+  const layout::Offset bytes = buffer.size();
+  OwnedTransfer transfer = begin_packed_send(rank, buffer.location.device, static_cast<std::size_t>(bytes));
+  if (transfer == nullptr) return transfer;
+  const PoolBuffer& packed = packed_of(*transfer);
+  if (move_range(pack::Direction::pack, buffer, 0, bytes, packed.data(), packed.location()) != transfer::Result::ok)
+    withdraw(transfer);
+  return transfer;
 }
 
 }  // namespace
@@ -69,15 +84,6 @@ bool FabricOffer::secure(const Buffer& buffer, const headers::Inbox& inbox, head
   return false;
 }
 
-OwnedTransfer FabricOffer::begin_packed(const Buffer& buffer, int rank) {
-  const layout::Offset bytes = buffer.size();
-  packed_ = PoolBuffer(device::MemoryKind::pinned, buffer.location.device, static_cast<std::size_t>(bytes));
-  if (!packed_ ||
-      move_range(pack::Direction::pack, buffer, 0, bytes, packed_.data(), packed_.location()) != transfer::Result::ok)
-    return nullptr;
-  return begin_send(rank, packed_memory(packed_.data(), static_cast<std::uint64_t>(bytes)));
-}
-
 bool FabricOffer::is_under_way() noexcept {
   if (transfer_ == nullptr || !is_released_) return false;
   if (poll(*transfer_) != transfer::Result::under_way) return false;
@@ -90,6 +96,27 @@ transfer::Result FabricOffer::wait() noexcept {
 
 transfer::Result FabricOffer::complete_alone() noexcept {
   return transfer_ != nullptr && is_released_ ? rdma::complete_alone(*transfer_) : transfer::Result::ok;
+}
+
+transfer::Result FabricFetch::begin(const FabricWay& way, const Buffer& into, std::size_t bytes,
+                                    Batch& batch) noexcept {
+  const int device = into.location.device;
+  transfer_ = begin_receive_on_gpu(way.rank, address_of(way), way.offer, device);
+  if (transfer_ == nullptr) return transfer::Result::peer_failed;
+  const transfer::Result result = wait(*transfer_);
+  if (result != transfer::Result::ok) return result;
+  if (const auto flushed = device::runtime()->flush_writes_of_devices(device); flushed != device::Status::ok)
+    return result_of(flushed);
+  const pack::Job unpacking{into.type->layout.get(),
+                            {into.count, into.type->extent},
+                            0,
+                            static_cast<layout::Offset>(bytes),
+                            pack::Direction::unpack,
+                            into.memory,
+                            packed_of(*transfer_).data()};
+  if (bytes != 0) batch.add(unpacking, device, pack::Reach::this_gpu);
+  report(into, *transfer_, way);
+  return transfer::Result::ok;
 }
 
 transfer::Result fetch_by_fabric(const FabricWay& way, const Buffer& into) noexcept try {

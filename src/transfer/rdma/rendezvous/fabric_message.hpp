@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transfer/buffers/buffers.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
+#include "transfer/operation.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
 
 namespace gapless::transfer::rdma {
@@ -38,7 +38,8 @@ class FabricOffer {
   /// The header has been sent.
   void release() noexcept { is_released_ = true; }
 
-  /// Is the program's memory still needed? Where nobody has taken the message for long, it is not any more.
+  /// Is the program's memory still needed, or is it worth polling? Where nobody has taken the message for long,
+  /// neither.
   bool is_under_way() noexcept;
   /// Until it is not.
   transfer::Result wait() noexcept;
@@ -46,12 +47,23 @@ class FabricOffer {
   transfer::Result complete_alone() noexcept;
 
  private:
-  /// Begins to send GPU memory, as packed bytes. Throws std::bad_alloc.
-  OwnedTransfer begin_packed(const Buffer& buffer, int rank);
-
-  PoolBuffer packed_;  ///< of GPU memory: needed as long as the transfer
   OwnedTransfer transfer_;
   bool is_released_ = false;
+};
+
+/// Fetches messages of GPU memory through memory of the GPU that the fabric writes to, where it does. What a message
+/// has taken until the batch has run is given back by end(), or by the destructor.
+class FabricFetch {
+ public:
+  /// All of the message is fetched, and the batch unpacks the first `bytes` of it. Nothing happens, and is_there() says
+  /// so, where it has to go another way.
+  transfer::Result begin(const FabricWay& way, const Buffer& into, std::size_t bytes, Batch& batch) noexcept;
+  bool is_there() const noexcept { return transfer_ != nullptr; }
+  /// The batch has run.
+  void end() noexcept { transfer_.reset(); }
+
+ private:
+  OwnedTransfer transfer_;
 };
 
 /// Fetches a message of `bytes` bytes, all of it. peer_failed: nothing more will come.

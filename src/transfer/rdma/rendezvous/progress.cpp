@@ -35,11 +35,18 @@ unsigned allowed_schemes() noexcept {
 
 }  // namespace
 
+/// May the sender's bytes be written to contiguous memory here without a copy? Many blocks take fewer operations where
+/// they are copied together.
+bool Transfers::goes_straight(const Offer& offer) const noexcept {
+  constexpr unsigned straight = 1u << static_cast<unsigned>(Scheme::multi_write);
+  return offer.blocks.count == 1 && (allowed_schemes() & straight) != 0 && channel_->limits().has_immediates;
+}
+
 /// The receiver's choice, and what it takes. Null where that cannot be had now.
 Message* Transfers::choose_and_receive(Peer& peer, Transfer& transfer) noexcept {
   constexpr unsigned always = 1u << static_cast<unsigned>(Scheme::pipelined);
   const unsigned forced = allowed_schemes();
-  unsigned allowed = forced;
+  unsigned allowed = forced & transfer.offer.schemes & schemes_of(transfer.memory, Role::receiver);
   if (!fits_in_letter(transfer.memory.layout, address_.size(), numbers_, peer.layouts))
     allowed &= ~(1u << static_cast<unsigned>(Scheme::multi_write));
   if (forced == ~0u && !transfer.turn) {
@@ -84,6 +91,9 @@ void Transfers::open_letter(Transfer& transfer) noexcept {
   } else if (letter.is_declined) {
     transfer.is_declined = true;
     transfer.message->decline();
+  } else if (transfer.packed && !transfer.packed.buffer.is_there()) {
+    // The program may reset its GPU once a send is complete, and the packed bytes go with that.
+    transfer.message->lose(letter.reply);
   } else {
     transfer.message->start(letter.reply, letter.layout, letter.outer);
   }
@@ -153,6 +163,7 @@ void Transfers::finish(Transfer& transfer, Result result) noexcept {
   const Scheme scheme = transfer.message->scheme();
   if (result == Result::ok && !transfer.is_declined) {
     record(counted_as(scheme), static_cast<std::size_t>(transfer.offer.blocks.bytes));
+    if (transfer.packed.is_on_gpu()) gpu_bytes_ += transfer.offer.blocks.bytes;
     transfer.taken.scheme = counted_as(scheme);
     const Clock::time_point now = Clock::now();
     const auto ns_since = [now](Clock::time_point then) {
@@ -188,7 +199,7 @@ void Transfers::progress() noexcept {
       continue;
     }
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (transfer->is_detached) delete transfer;
+    if (transfer->is_detached) destroy(transfer);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/settings.hpp"
+#include "device/device.hpp"
 #include "fabric/libfabric/libfabric.hpp"
 #include "model/model.hpp"
 #include "transfer/choice/profiles.hpp"
@@ -41,7 +42,7 @@ bool is_wanted() noexcept {
 void start(int rank, int size) noexcept try {
   if (!is_wanted() || service.load() != nullptr || size < 2) return;
   std::string why;
-  auto endpoint = fabric::open_libfabric(std::string(settings().fabric), why);
+  auto endpoint = fabric::open_libfabric(std::string(settings().fabric), why, device::in_use());
   if (endpoint != nullptr) {
     // Of the farthest pair that the job has.
     const auto profile = model::fabric_profile(settings().fabric, model::profile().pair, measured_fabrics());
@@ -84,6 +85,13 @@ OwnedTransfer begin_send(int rank, const Memory& memory) noexcept {
   return OwnedTransfer(all != nullptr ? all->send(rank, memory) : nullptr);
 }
 
+OwnedTransfer begin_packed_send(int rank, int device, std::size_t bytes) noexcept {
+  Transfers* const all = service.load();
+  return OwnedTransfer(all != nullptr ? all->send_packed(rank, device, bytes) : nullptr);
+}
+
+const PoolBuffer& packed_of(const Transfer& transfer) noexcept { return transfer.packed.buffer; }
+
 const Offer& offer_of(const Transfer& transfer) noexcept { return transfer.offer; }
 
 void withdraw(OwnedTransfer& transfer) noexcept {
@@ -94,6 +102,12 @@ OwnedTransfer begin_receive(int rank, std::span<const std::byte> address, const 
                             const Memory& memory) noexcept {
   Transfers* const all = service.load();
   return OwnedTransfer(all != nullptr ? all->receive(rank, address, offer, &memory) : nullptr);
+}
+
+OwnedTransfer begin_receive_on_gpu(int rank, std::span<const std::byte> address, const Offer& offer,
+                                   int device) noexcept {
+  Transfers* const all = service.load();
+  return OwnedTransfer(all != nullptr ? all->receive_on_gpu(rank, address, offer, device) : nullptr);
 }
 
 void decline(int rank, std::span<const std::byte> address, const Offer& offer) noexcept {

@@ -6,7 +6,8 @@
 // comes to its end whatever MPI call the program is in, or none.
 //
 // A message that nobody has taken for a while is copied out: its sender is complete, and the copy waits for the
-// receiver. So no sender waits for a receiver that waits for something else.
+// receiver. So no sender waits for a receiver that waits for something else. Packed bytes of a GPU are the message's
+// own from the beginning, and are not copied.
 //
 // All functions are thread-safe; nothing throws.
 #pragma once
@@ -19,6 +20,7 @@
 #include <memory>
 #include <span>
 
+#include "transfer/buffers/buffers.hpp"
 #include "transfer/message.hpp"
 #include "transfer/rdma/channel.hpp"
 #include "transfer/rdma/rendezvous/letter.hpp"
@@ -62,12 +64,21 @@ using OwnedTransfer = std::unique_ptr<Transfer, EndTransfer>;
 
 /// A message to that rank; null if that cannot be had now.
 OwnedTransfer begin_send(int rank, const Memory& memory) noexcept;
+/// The same of packed bytes of that GPU, which are to be written to packed_of() before the header is sent.
+OwnedTransfer begin_packed_send(int rank, int device, std::size_t bytes) noexcept;
+/// Memory for packed bytes of a GPU, as long as the transfer: the GPU's own where the fabric reaches that, else
+/// page-locked. Empty where a transfer has none of its own.
+const PoolBuffer& packed_of(const Transfer& transfer) noexcept;
 const Offer& offer_of(const Transfer& transfer) noexcept;
 /// Its header has not been sent.
 void withdraw(OwnedTransfer& transfer) noexcept;
 /// A message from that rank into `memory`, of the size that is offered. Null: without memory.
 OwnedTransfer begin_receive(int rank, std::span<const std::byte> address, const Offer& offer,
                             const Memory& memory) noexcept;
+/// The same into packed_of(), in that GPU's memory. Null where the fabric does not reach it, or the sender's bytes do
+/// not go straight there.
+OwnedTransfer begin_receive_on_gpu(int rank, std::span<const std::byte> address, const Offer& offer,
+                                   int device) noexcept;
 /// Tells the sender that its message is not wanted.
 void decline(int rank, std::span<const std::byte> address, const Offer& offer) noexcept;
 
@@ -80,7 +91,7 @@ struct Taken {
 /// Precondition: poll() or wait() has said ok.
 const Taken& taken_by(const Transfer& transfer) noexcept;
 
-/// Polls; ok or a failure once it is over, or, of a send, once its bytes are copied out.
+/// Polls; ok or a failure once it is over, or, of a send, once it is complete alone.
 transfer::Result poll(Transfer& transfer) noexcept;
 /// Waits until poll() says so, a send no longer than its patience.
 transfer::Result wait(Transfer& transfer) noexcept;
@@ -100,6 +111,7 @@ enum class Counted : std::uint8_t {
   copied_out,
   abandoned,
   completions,  ///< of posts and notifications
+  gpu_bytes,    ///< of messages that were written straight from GPU memory of this process, or to it
   count
 };
 

@@ -31,6 +31,7 @@ Transfers::Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::Fa
   Options options;
   options.profile = profile;
   options.stall_limit = stall_limit;
+  packed_ = std::make_unique<PackedBuffers>(*endpoint_);
   channel_ = std::make_unique<Channel>(*endpoint_, options);
   active_.reserve(512);
   const int first = endpoint_->open_peer();
@@ -73,34 +74,79 @@ bool Transfers::is_sooner_than_others(const Blocks& blocks, double others_ns) co
   return rdma::is_sooner_than_others(ends, options.profile, others_ns);
 }
 
-Transfer* Transfers::send(int rank, const Memory& memory) noexcept {
+/// Gives the transfer its memory, and what is the transfer's own of that.
+void Transfers::hold(Transfer& transfer, const Memory& memory, PackedBytes&& packed) noexcept {
+  transfer.packed = std::move(packed);
+  transfer.memory = memory;
+  if (transfer.packed.is_on_gpu()) transfer.memory.region = &transfer.packed.region;
+}
+
+Transfer* Transfers::send(int rank, const Memory& memory, PackedBytes packed) noexcept {
   std::unique_ptr<Transfer> transfer(new (std::nothrow) Transfer);
   const std::lock_guard lock(mutex_);
   Peer* const peer = peer_of(rank);
-  if (transfer == nullptr || peer == nullptr || is_stopping_) return nullptr;
+  if (transfer == nullptr || peer == nullptr || is_stopping_) {
+    packed_->give(std::move(packed), false);
+    return nullptr;
+  }
   transfer->rank = rank;
-  transfer->memory = memory;
-  transfer->message = channel_->send(peer->index, memory);
-  if (transfer->message == nullptr) return nullptr;
-  transfer->offer = transfer->message->offer();
-  if (enlist(transfer.get())) return transfer.release();
-  transfer->message->decline();
-  channel_->end(transfer->message);
+  hold(*transfer, memory, std::move(packed));
+  transfer->message = channel_->send(peer->index, transfer->memory);
+  if (transfer->message != nullptr) {
+    transfer->offer = transfer->message->offer();
+    if (enlist(transfer.get())) return transfer.release();
+    transfer->message->decline();
+    channel_->end(transfer->message);
+  }
+  destroy(transfer.release());
   return nullptr;
 }
 
-Transfer* Transfers::receive(int rank, std::span<const std::byte> address, const Offer& offer,
-                             const Memory* memory) noexcept {
+PackedBytes Transfers::take_packed(int device, std::size_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  return packed_->take(device, bytes);
+}
+
+Transfer* Transfers::send_packed(int rank, int device, std::size_t bytes) noexcept try {
+  Memory memory = packed_memory(nullptr, bytes);
+  PackedBytes packed = take_packed(device, bytes);
+  if (!packed) packed.buffer = PoolBuffer(device::MemoryKind::pinned, device, bytes);
+  if (!packed) return nullptr;
+  memory.origin = packed.buffer.data();
+  return send(rank, memory, std::move(packed));
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+Transfer* Transfers::receive(int rank, std::span<const std::byte> address, const Offer& offer, const Memory* memory,
+                             PackedBytes packed) noexcept {
   std::unique_ptr<Transfer> transfer(new (std::nothrow) Transfer);
   const std::lock_guard lock(mutex_);
   Peer* const peer = peer_of(rank);
-  if (transfer == nullptr || peer == nullptr || is_stopping_ || !connect(*peer, address)) return nullptr;
+  if (transfer == nullptr || peer == nullptr || is_stopping_ || !connect(*peer, address)) {
+    packed_->give(std::move(packed), false);
+    return nullptr;
+  }
   transfer->rank = rank;
   transfer->role = Role::receiver;
   transfer->offer = offer;
   transfer->is_declined = memory == nullptr;
-  if (memory != nullptr) transfer->memory = *memory;
-  return enlist(transfer.get()) ? transfer.release() : nullptr;
+  if (memory != nullptr) hold(*transfer, *memory, std::move(packed));
+  if (enlist(transfer.get())) return transfer.release();
+  destroy(transfer.release());
+  return nullptr;
+}
+
+Transfer* Transfers::receive_on_gpu(int rank, std::span<const std::byte> address, const Offer& offer,
+                                    int device) noexcept try {
+  if (!goes_straight(offer)) return nullptr;
+  Memory memory = packed_memory(nullptr, offer.blocks.bytes);
+  PackedBytes packed = take_packed(device, static_cast<std::size_t>(offer.blocks.bytes));
+  if (!packed) return nullptr;
+  memory.origin = packed.buffer.data();
+  return receive(rank, address, offer, &memory, std::move(packed));
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 void Transfers::work() noexcept {
@@ -120,7 +166,7 @@ transfer::Result Transfers::poll(Transfer& transfer) noexcept {
   const std::lock_guard lock(mutex_);
   if (!transfer.is_over) progress();
   if (transfer.is_over) return transfer.result;
-  return transfer.copy != nullptr ? transfer::Result::ok : transfer::Result::under_way;
+  return transfer.is_complete ? transfer::Result::ok : transfer::Result::under_way;
 }
 
 transfer::Result Transfers::wait(Transfer& transfer) noexcept {
@@ -132,7 +178,11 @@ transfer::Result Transfers::wait(Transfer& transfer) noexcept {
   }
 }
 
-/// Precondition: nobody has taken it.
+/// Has the program's memory no longer needed, if that can be. Precondition: nobody has taken the message.
+bool Transfers::complete(Transfer& transfer) noexcept {
+  return transfer.is_complete = static_cast<bool>(transfer.packed) || copy_out(transfer);
+}
+
 bool Transfers::copy_out(Transfer& transfer) noexcept try {
   const layout::Offset bytes = transfer.memory.size();
   std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
@@ -156,10 +206,10 @@ transfer::Result Transfers::complete_alone(Transfer& transfer) noexcept {
       const std::lock_guard lock(mutex_);
       progress();
       if (transfer.is_over) return transfer.result;
-      if (transfer.copy != nullptr) return transfer::Result::ok;
+      if (transfer.is_complete) return transfer::Result::ok;
       // What its receiver has taken comes to its end without an MPI call of either.
       const bool is_taken = transfer.message->is_started() || transfer.message->has_mail();
-      if (!is_taken && copy_out(transfer)) return transfer::Result::ok;
+      if (!is_taken && complete(transfer)) return transfer::Result::ok;
     }
     ::sched_yield();
   }
@@ -172,7 +222,7 @@ void Transfers::withdraw(Transfer* transfer) noexcept {
     transfer->message->decline();
     channel_->end(transfer->message);
   }
-  delete transfer;
+  destroy(transfer);
 }
 
 void Transfers::end(Transfer* transfer) noexcept {
@@ -183,10 +233,15 @@ void Transfers::end(Transfer* transfer) noexcept {
   }
   const std::lock_guard lock(mutex_);
   if (transfer->is_over) {
-    delete transfer;
+    destroy(transfer);
   } else {
     transfer->is_detached = true;
   }
+}
+
+void Transfers::destroy(Transfer* transfer) noexcept {
+  packed_->give(std::move(transfer->packed), transfer->result == transfer::Result::peer_failed);
+  delete transfer;
 }
 
 void Transfers::drain(bool (*has_ended)(int rank)) noexcept {
@@ -198,7 +253,7 @@ void Transfers::drain(bool (*has_ended)(int rank)) noexcept {
         const bool is_taken = transfer->role == Role::receiver || transfer->message->is_started();
         return is_taken || !has_ended(transfer->rank);
       });
-      if (!may_go_on) return;
+      if (!may_go_on) return packed_->clear();
     }
     ::sched_yield();
   }
@@ -222,10 +277,11 @@ void Transfers::count(std::uint64_t* counts) noexcept {
   set(Counted::posted_bytes, all.posted_bytes);
   set(Counted::notifications, all.notifications);
   set(Counted::copied_bytes, all.copied_bytes);
-  set(Counted::registrations, channel_->registrations().registrations());
+  set(Counted::registrations, channel_->registrations().registrations() + packed_->registrations());
   set(Counted::copied_out, copied_out_);
   set(Counted::abandoned, all.abandoned_segments);
   set(Counted::completions, all.completions);
+  set(Counted::gpu_bytes, gpu_bytes_);
 }
 
 }  // namespace gapless::transfer::rdma

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "transfer/rdma/memory/packed_buffers.hpp"
 #include "transfer/rdma/rendezvous/corrected_receives.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
 
@@ -31,8 +32,10 @@ struct Transfer {
   bool is_declined = false;
   bool is_detached = false;  ///< ends by itself
   bool is_over = false;
+  bool is_complete = false;  ///< a sender's, before it is over: its bytes are in memory of its own
   transfer::Result result = transfer::Result::under_way;
   std::unique_ptr<std::byte[]> copy;
+  PackedBytes packed;                           ///< of a GPU
   std::optional<CorrectedReceives::Turn> turn;  ///< a receiver's, where the scheme is not forced
   Taken taken;
   Clock::time_point begun = Clock::now();
@@ -64,8 +67,11 @@ class Transfers {
   std::span<const std::byte> address() const noexcept { return address_; }
   bool is_sooner_than_others(const Blocks& blocks, double others_ns) const noexcept;
 
-  Transfer* send(int rank, const Memory& memory) noexcept;
-  Transfer* receive(int rank, std::span<const std::byte> address, const Offer& offer, const Memory* memory) noexcept;
+  Transfer* send(int rank, const Memory& memory, PackedBytes packed = {}) noexcept;
+  Transfer* send_packed(int rank, int device, std::size_t bytes) noexcept;
+  Transfer* receive(int rank, std::span<const std::byte> address, const Offer& offer, const Memory* memory,
+                    PackedBytes packed = {}) noexcept;
+  Transfer* receive_on_gpu(int rank, std::span<const std::byte> address, const Offer& offer, int device) noexcept;
   void withdraw(Transfer* transfer) noexcept;
   transfer::Result poll(Transfer& transfer) noexcept;
   transfer::Result wait(Transfer& transfer) noexcept;
@@ -80,9 +86,14 @@ class Transfers {
   bool connect(Peer& peer, std::span<const std::byte> address) noexcept;
   bool enlist(Transfer* transfer) noexcept;
   void accept(Transfer& transfer) noexcept;
+  bool goes_straight(const Offer& offer) const noexcept;
   Message* choose_and_receive(Peer& peer, Transfer& transfer) noexcept;
   void open_letter(Transfer& transfer) noexcept;
   bool copy_out(Transfer& transfer) noexcept;
+  bool complete(Transfer& transfer) noexcept;
+  PackedBytes take_packed(int device, std::size_t bytes) noexcept;
+  static void hold(Transfer& transfer, const Memory& memory, PackedBytes&& packed) noexcept;
+  void destroy(Transfer* transfer) noexcept;
   void look_for_the_gone() noexcept;
   bool may_get_free() const noexcept;
   bool step(Transfer& transfer) noexcept;
@@ -95,6 +106,7 @@ class Transfers {
   std::mutex mutex_;  ///< guards all below that changes, and the endpoint
   std::condition_variable begun_;
   std::unique_ptr<fabric::Endpoint> endpoint_;
+  std::unique_ptr<PackedBuffers> packed_;
   std::unique_ptr<Channel> channel_;
   std::vector<Peer> peers_;
   std::vector<std::byte> address_;
@@ -103,7 +115,7 @@ class Transfers {
   std::vector<Transfer*> active_;
   Clock::time_point finished_{};                ///< when the last message was over
   Clock::time_point looked_at_ = Clock::now();  ///< when peers were last looked for
-  std::uint64_t copied_out_ = 0;
+  std::uint64_t copied_out_ = 0, gpu_bytes_ = 0;
   int rank_;
   bool has_nodes_;
   bool is_stopping_ = false;

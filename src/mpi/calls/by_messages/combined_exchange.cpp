@@ -1,0 +1,354 @@
+#include "mpi/calls/by_messages/combined_exchange.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <new>
+#include <span>
+#include <vector>
+
+#include "layout/layout.hpp"
+#include "mpi/calls/by_library.hpp"
+#include "mpi/calls/user_buffer.hpp"
+#include "mpi/headers/speaking.hpp"
+#include "mpi/lifetime/errors.hpp"
+#include "mpi/lifetime/runtime.hpp"
+#include "mpi/requests/claims.hpp"
+#include "mpi/requests/deferred.hpp"
+#include "mpi/table/native.hpp"
+#include "transfer/blocking.hpp"
+#include "transfer/headers/exported/introductions.hpp"
+#include "transfer/packing.hpp"
+#include "transfer/parts.hpp"
+#include "transfer/pulls/combined.hpp"
+#include "transfer/report/statistics.hpp"
+
+namespace gapless::mpi::by_messages {
+namespace {
+
+using transfer::Buffer;
+using transfer::Result;
+using transfer::pulls::CombinedFetch;
+using transfer::pulls::CombinedOffer;
+
+constexpr int tag = 1;  ///< of descriptions
+
+/// The parts of one process, of those of a side.
+struct Group {
+  int peer;
+  std::size_t first, count;
+};
+
+/// One side's parts that are not empty, by the process at their other end.
+class Side {
+ public:
+  /// From this process itself on, so that not all ranks send to the same one at first. MPI_SUCCESS, or the program's
+  /// mistake.
+  int look_at(const PartsOfSide& side, int own, int ranks, device::Locator& locator) {
+    std::vector<std::size_t> order;
+    order.reserve(side.size());
+    for (std::size_t k = 0; k < side.size(); ++k) {
+      if (side.peers[k] != MPI_PROC_NULL && side.parts[k].count != 0) order.push_back(k);
+    }
+    const auto distance = [&](std::size_t k) { return (side.peers[k] - own + ranks) % ranks; };
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return distance(a) < distance(b); });
+    users_.reserve(order.size());
+    buffers_.reserve(order.size());
+    for (const std::size_t k : order) {
+      const Part& part = side.parts[k];
+      UserBuffer user = identify(part.memory, part.count, part.datatype, Purpose::message, Analysis::now, &locator);
+      if (!user.is_described()) {
+        if (const int code = mistake_in(part, user); code != MPI_SUCCESS) return code;
+        if (is_empty(part)) continue;
+      }
+      if (groups_.empty() || groups_.back().peer != side.peers[k]) groups_.push_back({side.peers[k], users_.size(), 0});
+      ++groups_.back().count;
+      buffers_.push_back(user.buffer);
+      users_.push_back(std::move(user));
+      parts_.push_back(&part);
+    }
+    return MPI_SUCCESS;
+  }
+
+  const std::vector<Group>& groups() const noexcept { return groups_; }
+  const Group* group_of(int peer) const noexcept {
+    const auto found = std::ranges::find(groups_, peer, &Group::peer);
+    return found != groups_.end() ? &*found : nullptr;
+  }
+  std::span<const Buffer> buffers(const Group& group) const noexcept {
+    return std::span(buffers_).subspan(group.first, group.count);
+  }
+  bool are_described(const Group& group) const noexcept {
+    return std::ranges::all_of(buffers(group), [](const Buffer& buffer) { return buffer.type != nullptr; });
+  }
+  const UserBuffer& user(std::size_t i) const noexcept { return users_[i]; }
+  const Part& part(std::size_t i) const noexcept { return *parts_[i]; }
+
+ private:
+  /// What the library would find.
+  static int mistake_in(const Part& part, const UserBuffer& user) noexcept {
+    if (part.count < 0) return MPI_ERR_COUNT;
+    if (user.opaque) return MPI_SUCCESS;
+    if (!runtime::is_usable(part.datatype)) return MPI_ERR_TYPE;
+    return runtime::size_of(part.datatype) == 0 ? MPI_SUCCESS : MPI_ERR_BUFFER;
+  }
+
+  std::vector<Group> groups_;
+  std::vector<UserBuffer> users_;
+  std::vector<Buffer> buffers_;
+  std::vector<const Part*> parts_;
+};
+
+struct Outgoing {
+  const Group* group;
+  CombinedOffer offer;
+  std::vector<std::byte> description;  ///< empty: the parts are messages of their own
+  bool is_combined = false;
+};
+
+struct Incoming {
+  const Group* group;
+  CombinedFetch fetch;
+  std::unique_ptr<std::byte[]> description;
+  std::size_t bytes = 0;  ///< of it; 0: the parts are messages of their own
+};
+
+class Exchange {
+ public:
+  Exchange(const char* function, MPI_Comm lane) noexcept : function_(function), lane_(lane), messages_(lane) {}
+
+  int run(const PartsOfSide& sent, const PartsOfSide& received, unsigned& in_vain) {
+    int ranks = 1;
+    native.Comm_rank(lane_, &own_);
+    native.Comm_size(lane_, &ranks);
+    device::Locator locator;
+    if (const int code = out_.look_at(sent, own_, ranks, locator); code != MPI_SUCCESS) return code;
+    if (const int code = in_.look_at(received, own_, ranks, locator); code != MPI_SUCCESS) return code;
+    prepare();
+    in_vain = is_any_refused_ && std::ranges::none_of(outgoing_, &Outgoing::is_combined) ? in_vain + 1 : 0;
+    note(post());
+    offer();
+    note(receive_descriptions());
+    fetch();
+    note(messages_.finish());
+    wait_for_receivers();
+    return code_;
+  }
+
+ private:
+  void note(int code) noexcept {
+    if (code_ == MPI_SUCCESS) code_ = code;
+  }
+  void note(Result result) noexcept {
+    if (result == Result::peer_failed) return note(peer_failure());
+    if (result != Result::ok) note(gpu_failure(function_, result));
+  }
+
+  /// All that needs memory, before any other process counts on this one.
+  void prepare() {
+    for (const Group& group : in_.groups()) {
+      if (group.peer == own_) continue;
+      Incoming& each = incoming_.emplace_back();
+      each.group = &group;
+      each.bytes = transfer::pulls::longest_description(group.count);
+      each.description = std::make_unique_for_overwrite<std::byte[]>(each.bytes);
+    }
+    for (const Group& group : out_.groups()) {
+      if (group.peer == own_) continue;
+      Outgoing& each = outgoing_.emplace_back();
+      each.group = &group;
+      transfer::headers::Inbox* const inbox =
+          transfer::headers::find_inbox(headers::find_place(lane_, group.peer).rank);
+      if (inbox == nullptr || inbox->is_remote() || !out_.are_described(group)) continue;
+      each.is_combined = each.offer.secure(out_.buffers(group), *inbox, each.description);
+      if (each.is_combined) continue;
+      each.description.clear();
+      is_any_refused_ |= std::ranges::all_of(out_.buffers(group), [](const Buffer& buffer) {
+        return !buffer.location.is_cpu_addressable() && transfer::pulls::may_be_pulled(buffer);
+      });
+    }
+    requests_.resize(incoming_.size() + outgoing_.size(), MPI_REQUEST_NULL);
+    statuses_.resize(requests_.size());
+    has_own_jobs_ = copy_own();
+  }
+
+  /// What this process exchanges with itself, as jobs. False if these are messages.
+  bool copy_own() {
+    const Group *const out = out_.group_of(own_), *const in = in_.group_of(own_);
+    if (out == nullptr && in == nullptr) return true;
+    if (out == nullptr || in == nullptr || out->count != in->count) return false;
+    if (!out_.are_described(*out) || !in_.are_described(*in)) return false;
+    const auto from = out_.buffers(*out), into = in_.buffers(*in);
+    const bool is_on_host = into.front().location.is_cpu_addressable();
+    const int device = into.front().location.device;
+    const auto is_there = [&](const device::Location& location) {
+      return is_on_host ? location.is_cpu_addressable() : location.is_gpu_addressable(device);
+    };
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      const bool can_be_copied = is_there(from[k].location) && is_there(into[k].location);
+      if (!can_be_copied || from[k].size() != into[k].size()) return false;
+    }
+    for (std::size_t k = 0; is_on_host && k < from.size(); ++k) note(transfer::copy_on_host(from[k], into[k]));
+    for (std::size_t k = 0; !is_on_host && k < from.size(); ++k) {
+      transfer::record(transfer::Scheme::direct, static_cast<std::size_t>(into[k].size()));
+      jobs_.push_back(transfer::copying(from[k], into[k]));
+    }
+    device_ = device;
+    return true;
+  }
+
+  /// Begins to receive descriptions, and sends those of this process, and what goes as messages.
+  int post() {
+    MPI_Request* request = requests_.data();
+    for (Incoming& each : incoming_) {
+      const int code = native.Irecv(each.description.get(), static_cast<int>(each.bytes), MPI_BYTE, each.group->peer,
+                                    tag, lane_, request++);
+      if (code != MPI_SUCCESS) return code;
+    }
+    for (Outgoing& each : outgoing_) {
+      const int code = native.Isend(each.description.data(), static_cast<int>(each.description.size()), MPI_BYTE,
+                                    each.group->peer, tag, lane_, request++);
+      if (code != MPI_SUCCESS) return code;
+      if (!each.is_combined) note(send(*each.group));
+    }
+    if (!has_own_jobs_) {
+      if (const Group* const group = in_.group_of(own_)) note(receive(*group));
+      if (const Group* const group = out_.group_of(own_)) note(send(*group));
+    }
+    requests::start_deferred();
+    return MPI_SUCCESS;
+  }
+  int send(const Group& group) {
+    int code = MPI_SUCCESS;
+    for (std::size_t i = group.first; code == MPI_SUCCESS && i < group.first + group.count; ++i)
+      code = messages_.send(out_.part(i), group.peer);
+    return code;
+  }
+  int receive(const Group& group) {
+    int code = MPI_SUCCESS;
+    for (std::size_t i = group.first; code == MPI_SUCCESS && i < group.first + group.count; ++i)
+      code = messages_.receive(in_.part(i), group.peer);
+    return code;
+  }
+
+  /// The descriptions are under way while the default stream is asked.
+  void offer() noexcept {
+    int device = -1;
+    Result result = Result::ok;
+    for (Outgoing& each : outgoing_) {
+      if (!each.is_combined) continue;
+      if (each.offer.device() != device) result = transfer::wait_for_default_stream(each.offer.device());
+      device = each.offer.device();
+      result == Result::ok ? each.offer.offer() : each.offer.fail();
+    }
+  }
+
+  int receive_descriptions() {
+    const int code = native.Waitall(static_cast<int>(requests_.size()), requests_.data(), statuses_.data());
+    const bool in_statuses = requests::tells_in_statuses(code);
+    for (std::size_t k = 0; k < incoming_.size(); ++k) {
+      Incoming& each = incoming_[k];
+      each.bytes = 0;
+      if (code != MPI_SUCCESS && (!in_statuses || statuses_[k].MPI_ERROR != MPI_SUCCESS)) continue;
+      MPI_Count bytes = 0;
+      native.Get_elements_x(&statuses_[k], MPI_BYTE, &bytes);
+      each.bytes = static_cast<std::size_t>(bytes);
+      if (bytes == 0) note(receive(*each.group));
+    }
+    return code;
+  }
+
+  void fetch() {
+    for (Incoming& each : incoming_) {
+      if (each.bytes != 0) fetch(each);
+    }
+    run_jobs();
+    for (Incoming& each : incoming_) each.fetch.end();
+  }
+  void fetch(Incoming& each) {
+    Result result = each.fetch.read({each.description.get(), each.bytes}, each.group->count);
+    if (result == Result::ok) result = wait_for([&] { return each.fetch.poll(); });
+    note(result);
+    for (std::size_t k = 0; result == Result::ok && k < each.group->count; ++k) note(copy(each, k));
+  }
+
+  /// MPI_SUCCESS, or the error that is to be raised.
+  int copy(Incoming& each, std::size_t k) {
+    const UserBuffer& user = in_.user(each.group->first + k);
+    const Part& part = in_.part(each.group->first + k);
+    const int device = user.is_gpu_memory() ? user.buffer.location.device : transfer::headers::accepting_device();
+    if (device != device_) run_jobs();  // before mappings for that GPU end
+    device_ = device;
+    const layout::Offset bytes = each.fetch.size_of(k, device);
+    const layout::Offset room = user.is_described() ? user.buffer.size() : runtime::size_of(part.datatype) * part.count;
+    if (bytes < 0) return peer_failure();
+    if (bytes > room) return truncated_message();
+    if (user.is_gpu_memory() && !user.is_described()) return unserved_gpu_memory(function_, device);
+    if (!user.is_gpu_memory()) return copy_to_host(each, k, static_cast<std::size_t>(bytes));
+    const Result result = each.fetch.copy(k, user.buffer, jobs_);
+    return result == Result::ok ? MPI_SUCCESS : gpu_failure(function_, result);
+  }
+  int copy_to_host(Incoming& each, std::size_t k, std::size_t bytes) {
+    const std::unique_ptr<std::byte[]> packed(new (std::nothrow) std::byte[bytes]);
+    if (packed == nullptr) return MPI_ERR_NO_MEM;
+    Result result = each.fetch.copy(k, packed.get());
+    const UserBuffer& user = in_.user(each.group->first + k);
+    const Part& part = in_.part(each.group->first + k);
+    if (result == Result::ok && !user.is_described())
+      return by_library::unpack(packed.get(), bytes, const_cast<void*>(part.memory), part.datatype);
+    if (result == Result::ok) {
+      result = transfer::move_range(pack::Direction::unpack, user.buffer, 0, static_cast<layout::Offset>(bytes),
+                                    packed.get(), {});
+    }
+    return result == Result::ok ? MPI_SUCCESS : gpu_failure(function_, result);
+  }
+  void run_jobs() noexcept {
+    if (!jobs_.empty()) note(transfer::run_on_gpu(jobs_, device_));
+    jobs_.clear();
+  }
+
+  void wait_for_receivers() noexcept {
+    for (Outgoing& each : outgoing_) {
+      if (each.is_combined) note(wait_for([&] { return each.offer.poll(); }));
+    }
+  }
+  /// The library makes progress meanwhile: other ranks may wait for what it has still to send.
+  template <class Poll>
+  static Result wait_for(Poll poll) noexcept {
+    constexpr unsigned looks = 16;  // take about as long as the library's progress
+    Result result = poll();
+    for (unsigned times = 1; result == Result::under_way; ++times, result = poll()) {
+      if (times % looks != 0) continue;
+      runtime::make_progress();
+      ::sched_yield();
+    }
+    return result;
+  }
+
+  const char* function_;
+  MPI_Comm lane_;
+  int own_ = 0;
+  int code_ = MPI_SUCCESS;
+  Side out_, in_;
+  std::deque<Outgoing> outgoing_;
+  std::deque<Incoming> incoming_;
+  std::vector<MPI_Request> requests_;  ///< of descriptions, first those that are received
+  std::vector<MPI_Status> statuses_;
+  std::vector<pack::PairJob> jobs_;  ///< all of one GPU
+  int device_ = -1;
+  bool has_own_jobs_ = false;
+  bool is_any_refused_ = false;  ///< that could have been read in one pass
+  Messages messages_;
+};
+
+}  // namespace
+
+int exchange_combined(const char* function, MPI_Comm lane, const PartsOfSide& sent, const PartsOfSide& received,
+                      unsigned& in_vain) {
+  return Exchange(function, lane).run(sent, received, in_vain);
+}
+
+}  // namespace gapless::mpi::by_messages

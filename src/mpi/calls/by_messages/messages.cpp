@@ -1,0 +1,59 @@
+#include "mpi/calls/by_messages/messages.hpp"
+
+#include <limits>
+
+#include "mpi/lifetime/runtime.hpp"
+#include "mpi/table/entry_points.hpp"
+
+namespace gapless::mpi::by_messages {
+namespace {
+
+constexpr int tag = 0;
+
+bool fits(MPI_Count count) noexcept { return count <= std::numeric_limits<int>::max(); }
+
+}  // namespace
+
+bool is_empty(const Part& part) noexcept {
+  return part.count == 0 || (runtime::is_usable(part.datatype) && runtime::size_of(part.datatype) == 0);
+}
+
+Messages::~Messages() {
+  for (MPI_Request& request : requests_) {
+    if (request == MPI_REQUEST_NULL) continue;
+    entry::Cancel(&request);
+    entry::Request_free(&request);
+  }
+}
+
+int Messages::send(const Part& part, int peer) {
+  MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
+  if (fits(part.count))
+    return entry::Isend(part.memory, static_cast<int>(part.count), part.datatype, peer, tag, lane_, &request);
+  int code = MPI_ERR_COUNT;
+  GAPLESS_IF_DECLARED(Isend_c,
+                      code = entry::Isend_c(part.memory, part.count, part.datatype, peer, tag, lane_, &request);)
+  return code;
+}
+
+int Messages::receive(const Part& part, int peer) {
+  MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
+  void* const memory = const_cast<void*>(part.memory);
+  if (fits(part.count))
+    return entry::Irecv(memory, static_cast<int>(part.count), part.datatype, peer, tag, lane_, &request);
+  int code = MPI_ERR_COUNT;
+  GAPLESS_IF_DECLARED(Irecv_c, code = entry::Irecv_c(memory, part.count, part.datatype, peer, tag, lane_, &request);)
+  return code;
+}
+
+int Messages::finish() {
+  std::vector<MPI_Status> statuses(requests_.size());
+  const int code = entry::Waitall(static_cast<int>(requests_.size()), requests_.data(), statuses.data());
+  if (code == MPI_SUCCESS) return code;
+  for (const MPI_Status& status : statuses) {
+    if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING) return status.MPI_ERROR;
+  }
+  return code;
+}
+
+}  // namespace gapless::mpi::by_messages

@@ -1,0 +1,64 @@
+// Messages in host memory whose way is not only predicted: what equal ones have taken in this run has a say
+// (model/trials.hpp). What is tried is a call that exchanges, or all messages that a thread starts until it waits for
+// them: a whole whose time is the program's, whoever of both ends the work falls to. Tried are the ways as predicted,
+// all left to the library, and all packed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "model/trials.hpp"
+
+namespace gapless::transfer {
+
+enum class HostWay : std::uint8_t { predicted, native, packed };
+inline constexpr std::size_t host_way_count = 3;
+
+/// While one lives, choices for host memory of this thread are that way. Where a scheme is forced, as that says.
+class HostWayScope {
+ public:
+  explicit HostWayScope(HostWay way) noexcept;
+  ~HostWayScope();
+  HostWayScope(const HostWayScope&) = delete;
+  HostWayScope& operator=(const HostWayScope&) = delete;
+
+ private:
+  HostWay before_;
+};
+
+/// Of this thread, as the innermost scope says.
+HostWay host_way() noexcept;
+
+/// One such whole. Each thread finds out for itself.
+class HostTrial {
+ public:
+  /// `key` tells apart what is not alike. Takes some ten nanoseconds; a thread's first one allocates its table.
+  explicit HostTrial(std::uint64_t key) noexcept;
+
+  HostWay way() const noexcept { return static_cast<HostWay>(turn_.way); }
+  /// It has ended well. `whole` names all of it, where the key names its beginning: what has begun alike and is not the
+  /// same tells nothing.
+  void end(std::uint64_t whole = 0) noexcept;
+  /// The same, and it took that time.
+  void end(double ns, std::uint64_t whole) noexcept;
+  /// All of it goes to the library as it is, though no trial says so: to be called in place of end(). What is so
+  /// `left_alone_until_tried_no_more` times is tried no more. (The first uses of a datatype are the library's.)
+  void was_left_alone() noexcept;
+
+  static constexpr unsigned left_alone_until_tried_no_more = 64;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::uint64_t key_ = 0;  ///< 0: not tried
+  model::Trials::Turn turn_{};
+  Clock::time_point begin_{};
+};
+
+/// Adds a value to a key.
+constexpr std::uint64_t mix(std::uint64_t key, std::uint64_t value) noexcept {
+  key = (key ^ value) * 0x9e3779b97f4a7c15U;
+  return key ^ (key >> 32);
+}
+
+}  // namespace gapless::transfer

@@ -1,0 +1,62 @@
+// How long a sender leaves a message to a receiver that does not come: from when it begins to wait, and for all
+// messages that it has offered by then together. The sender is its own peer here.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "strided_message.hpp"
+#include "transfer/buffers/buffers.hpp"
+#include "transfer/headers/speakers.hpp"
+#include "transfer/pulls/offer.hpp"
+
+namespace gapless::transfer::pulls {
+namespace {
+
+constexpr std::chrono::milliseconds patience{20};
+
+class Patience : public tests::StridedMessage {
+ protected:
+  static void SetUpTestSuite() {
+    ::setenv("PMIX_NAMESPACE", ("test-of-patience-" + std::to_string(::getpid())).c_str(), 1);
+    ::setenv("GAPLESS_PULL_PATIENCE", std::to_string(std::chrono::microseconds(patience).count()).c_str(), 1);
+    headers::listen(0, 2);
+  }
+  Patience() {
+    make_places();
+    // A peer is told of an allocation once several messages have come out of it.
+    for (int times = 0; times < 3; ++times) {
+      PullOffer early;
+      if (offers(early)) early.withdraw();
+    }
+  }
+  ~Patience() override { drain_pools(); }
+
+  bool offers(PullOffer& offer) {
+    headers::Header header(headers::own_inbox().speaker().nonce, tests::packed_bytes, ::getpid());
+    return offer.secure(buffer(out_), headers::own_inbox(), 0, header);
+  }
+  static void let_it_run_out() { std::this_thread::sleep_for(2 * patience); }
+};
+
+TEST_F(Patience, BeginsWhenTheSenderWaitsAndIsForAllMessagesTogether) {
+  PullOffer first, second;
+  ASSERT_TRUE(offers(first));
+  first.release();
+  ASSERT_TRUE(offers(second));
+  second.release();
+  let_it_run_out();
+  const std::uint64_t before = gapless_pulls_copied_out();
+  EXPECT_EQ(Result::under_way, first.poll());
+  EXPECT_EQ(before, gapless_pulls_copied_out());
+  let_it_run_out();
+  EXPECT_EQ(Result::ok, first.poll());
+  EXPECT_EQ(Result::ok, second.poll());
+  EXPECT_EQ(before + 2, gapless_pulls_copied_out());
+}
+
+}  // namespace
+}  // namespace gapless::transfer::pulls
