@@ -135,6 +135,34 @@ inline void nonblocking_between(const Between& b, MPI_Datatype pair, MPI_Op op, 
   for (const auto& result : results) note(trace, result);
 }
 
+/// Persistent ones, started several times.
+inline void persistent_between(const Between& b, MPI_Datatype pair, MPI_Op op, Trace& trace) {
+#if MPI_VERSION >= 4
+  const int argument = b.root_argument(0, 0), out = Between::length(b.side), in = Between::length(1 - b.side);
+  std::vector<int> mine = b.mine;
+  std::vector<std::vector<int>> results(4, b.empty());
+  std::array<MPI_Request, 4> requests;
+  MPI_Allreduce_init(mine.data(), results[0].data(), 20, pair, op, b.inter, MPI_INFO_NULL, &requests[0]);
+  MPI_Gather_init(mine.data(), 7, MPI_INT, results[1].data(), 7, MPI_INT, argument, b.inter, MPI_INFO_NULL,
+                  &requests[1]);
+  MPI_Alltoall_init(mine.data(), out, MPI_INT, results[2].data(), in, MPI_INT, b.inter, MPI_INFO_NULL, &requests[2]);
+  MPI_Reduce_scatter_block_init(mine.data(), results[3].data(), b.there, pair, op, b.inter, MPI_INFO_NULL,
+                                &requests[3]);
+  for (int round = 0; round < 3; ++round) {
+    std::iota(mine.begin(), mine.end(), 10000 * b.side + 1000 * b.me + round);
+    MPI_Startall(4, requests.data());
+    MPI_Waitall(4, requests.data(), MPI_STATUSES_IGNORE);
+    for (const auto& result : results) note(trace, result);
+  }
+  for (MPI_Request& request : requests) MPI_Request_free(&request);
+#else
+  static_cast<void>(b);
+  static_cast<void>(pair);
+  static_cast<void>(op);
+  static_cast<void>(trace);
+#endif
+}
+
 /// On intercommunicators of both kinds of parts of a communicator of at least two ranks.
 inline void collectives_between_groups(MPI_Comm whole, MPI_Datatype pair, MPI_Op op, Trace& trace) {
   for (const bool alternate : {false, true}) {
@@ -152,6 +180,7 @@ inline void collectives_between_groups(MPI_Comm whole, MPI_Datatype pair, MPI_Op
     exchanges_between(b, trace);
     sums_between(b, pair, op, trace);
     nonblocking_between(b, pair, op, trace);
+    persistent_between(b, pair, op, trace);
     MPI_Comm_free(&inter);
     MPI_Comm_free(&half);
   }
