@@ -288,5 +288,37 @@ TEST(Rings, AreReadWhileTheirNumbersWrapAround) {
   }
 }
 
+/// Reader and writer copy every byte of an offer once, and only then is the offer copied.
+TEST(Loans, AreCopiedByBothSides) {
+  using mpi::endpoints::Loan;
+  Loan loan{};
+  for (const MPI_Count bytes : {2 * Loan::piece_bytes, 2 * Loan::piece_bytes + 1, 40 * Loan::piece_bytes - 3}) {
+    EXPECT_TRUE(Loan::is_shared_out(bytes));
+    for (int round = 0; round < 200; ++round) {
+      std::vector<char> copies(static_cast<std::size_t>(bytes), 0);
+      const auto copy = [&](Loan::Piece piece) {
+        for (MPI_Count i = 0; i < piece.bytes; ++i) ++copies[static_cast<std::size_t>(piece.begin + i)];
+      };
+      loan.begin();
+      EXPECT_EQ(0, loan.next_to_give().bytes);
+      std::thread writer([&] {
+        while (loan.state.load(std::memory_order_acquire) == Loan::State::pending) {
+          const Loan::Piece piece = loan.next_to_give();
+          if (piece.bytes == 0) continue;
+          copy(piece);
+          loan.end_piece(true);
+        }
+      });
+      loan.offer(nullptr, bytes);
+      MPI_Count taken = 0;
+      for (Loan::Piece piece; (piece = loan.begin_piece()).bytes != 0; ++taken) copy(piece);
+      while (!loan.are_copied(taken)) std::this_thread::yield();
+      EXPECT_TRUE(std::all_of(copies.begin(), copies.end(), [](char times) { return times == 1; }));
+      loan.state.store(Loan::State::taken, std::memory_order_release);
+      writer.join();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gapless::test
