@@ -343,6 +343,34 @@ TEST_F(Exchanges, OfPartsThatAreNotStrided) {
   MPI_Comm_free(&all);
 }
 
+/// Packed bytes, as MPI_Pack makes them, of GPU memory and of one rank's host memory.
+TEST_F(Exchanges, OfPackedBytes) {
+  MPI_Comm all;
+  MPI_Comm_dup(MPI_COMM_WORLD, &all);
+  const auto ranks = static_cast<std::size_t>(size());
+  constexpr std::size_t span = 4096;
+  constexpr int bytes = span * sizeof(int);
+  std::vector<int> counts(ranks, bytes), places;
+  for (std::size_t k = 0; k < ranks; ++k) places.push_back(bytes * static_cast<int>(k));
+  const auto values_of = [&](int of_rank, int round) { return counting(ranks * span, of_rank * 1'000'000 + round); };
+  const bool is_on_gpu = rank() != 1;
+  Ints out(values_of(rank(), 0), is_on_gpu);
+  for (int round = 0; round < rounds_before + 2; ++round) {
+    out.set(values_of(rank(), round));
+    std::vector<int> wanted(ranks * span, none);
+    Ints in(wanted, is_on_gpu);
+    ASSERT_EQ(MPI_SUCCESS, MPI_Alltoallv(out.data(), counts.data(), places.data(), MPI_PACKED, in.data(), counts.data(),
+                                         places.data(), MPI_PACKED, all));
+    for (std::size_t k = 0; k < ranks; ++k) {
+      const std::vector<int> sent = values_of(static_cast<int>(k), round);
+      std::copy_n(sent.begin() + static_cast<std::ptrdiff_t>(span) * rank(), span,
+                  wanted.begin() + static_cast<std::ptrdiff_t>(span * k));
+    }
+    ASSERT_TRUE(wanted == in.values()) << "round " << round;
+  }
+  MPI_Comm_free(&all);
+}
+
 /// Memory that is allocated for each exchange is told to nobody.
 TEST_F(Exchanges, OfMemoryThatIsAllocatedAnew) {
   MPI_Comm all;
@@ -472,6 +500,16 @@ TEST_F(Exchanges, WithMistakes) {
   int error_class = MPI_SUCCESS;
   MPI_Error_class(code, &error_class);
   EXPECT_EQ(MPI_ERR_TYPE, error_class);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Alltoallw(from, counts.data(), places.data(), types.data(), to, counts.data(),
+                                       places.data(), types.data(), all));
+  // Open MPI reads there.
+  if (may_go_by_messages()) {
+    EXPECT_NE(MPI_SUCCESS, MPI_Alltoallw(nullptr, counts.data(), places.data(), types.data(), to, counts.data(),
+                                         places.data(), types.data(), all));
+  }
+  const std::vector<int> negative(ranks, -1);
+  EXPECT_NE(MPI_SUCCESS, MPI_Alltoallw(from, negative.data(), places.data(), types.data(), to, counts.data(),
+                                       places.data(), types.data(), all));
   EXPECT_EQ(MPI_SUCCESS, MPI_Alltoallw(from, counts.data(), places.data(), types.data(), to, counts.data(),
                                        places.data(), types.data(), all));
   EXPECT_EQ(wanted.host, in.found());

@@ -88,12 +88,13 @@ class Side {
   const Part& part(std::size_t i) const noexcept { return *parts_[i]; }
 
  private:
-  /// What the library would find.
+  /// What the library would find. A part that is not understood is none.
   static int mistake_in(const Part& part, const UserBuffer& user) noexcept {
     if (part.count < 0) return MPI_ERR_COUNT;
     if (user.opaque) return MPI_SUCCESS;
     if (!runtime::is_usable(part.datatype)) return MPI_ERR_TYPE;
-    return runtime::size_of(part.datatype) == 0 ? MPI_SUCCESS : MPI_ERR_BUFFER;
+    const bool is_nowhere = is_null_with_displacement(part.memory) && runtime::size_of(part.datatype) != 0;
+    return is_nowhere ? MPI_ERR_BUFFER : MPI_SUCCESS;
   }
 
   std::vector<Group> groups_;
