@@ -4,8 +4,8 @@
 // run's cost is the mean of its later half, for its first messages share the machine with those before them. Between
 // two runs the usual way, another way may be tried for one run, and is compared with the cheaper one of the two: what
 // disturbs the machine for longer disturbs all three, and what disturbs a run the usual way does not speak for the
-// other. No other runs are timed. The median of a few such comparisons decides. The slower a way is, the longer until it is tried again, so that
-// all trials together take about a sixteenth of the time.
+// other. No other runs are timed. The median of a few such comparisons decides. The slower a way is, the longer until
+// it is tried again, so that all trials together take about a sixteenth of the time.
 #pragma once
 
 #include <array>

@@ -63,28 +63,28 @@ TEST_F(Choice, HostMemoryFollowsTheSumOfSavings) {
   constexpr model::Saving never = {.start_ns = -1, .row_ns = 0, .block_ns = 0, .byte_ns = 0};
   const auto host = []() -> model::HostProfile& { return model::change_profile().host; };
   host() = {.eager_bytes = 1e9,
-          .eager = {-25, 1, 0, 0},
-          .rendezvous = never,
-          .received = never,
-          .to_contiguous = never,
-          .eager_slots = never,
-          .rendezvous_slots = never,
-          .pack = never,
-          .first_uses = {}};
+            .eager = {-25, 1, 0, 0},
+            .rendezvous = never,
+            .received = never,
+            .to_contiguous = never,
+            .eager_slots = never,
+            .rendezvous_slots = never,
+            .pack = never,
+            .first_uses = {}};
   expect_from_the_third_on("10 rows each");
   host().eager = {-50, 0, 1, 0};
   expect_from_the_third_on("20 blocks each");
   host().eager = {-150, 0, 0, 1};
   expect_from_the_third_on("60 bytes each");
   host() = {.eager_bytes = 120,
-          .eager = never,
-          .rendezvous = {1, 0, 0, 0},
-          .received = {1, 0, 0, 0},
-          .to_contiguous = never,
-          .eager_slots = never,
-          .rendezvous_slots = never,
-          .pack = never,
-          .first_uses = {}};
+            .eager = never,
+            .rendezvous = {1, 0, 0, 0},
+            .received = {1, 0, 0, 0},
+            .to_contiguous = never,
+            .eager_slots = never,
+            .rendezvous_slots = never,
+            .pack = never,
+            .first_uses = {}};
   expect_from_the_third_on("more than the eager limit");
 }
 

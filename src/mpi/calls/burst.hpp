@@ -1,5 +1,5 @@
-// All nonblocking messages that a thread starts until it calls MPI_Waitall, tried as one (transfer/choice/host_trial.hpp):
-// what each of them takes nobody can tell, for they overlap.
+// All nonblocking messages that a thread starts until it calls MPI_Waitall, tried as one
+// (transfer/choice/host_trial.hpp): what each of them takes nobody can tell, for they overlap.
 #pragma once
 
 #include <cstdint>

@@ -67,8 +67,7 @@ struct MessageArguments {
       const auto count = std::get<in + 1>(arguments);
       const TypeRecord* record = type_cache::find_in_table(std::get<in + 2>(arguments));
       constexpr auto header_bytes = static_cast<std::int64_t>(transfer::headers::Header::size);
-      const bool is_native =
-          record != nullptr && (record->plain || (count == 1 && record->one_is_native_in_message));
+      const bool is_native = record != nullptr && (record->plain || (count == 1 && record->one_is_native_in_message));
       const bool is_short = is_native && record->size != 0 && count < header_bytes &&
                             record->size * static_cast<std::int64_t>(count) < header_bytes;
       if (!is_short || counts_native_messages || headers::are_stashed()) return false;
@@ -313,7 +312,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     bool is_left_alone = false;
     const int code = serve(&is_left_alone, arguments...);
     if (code != MPI_SUCCESS) return code;
-    is_left_alone && trial.way() == transfer::HostWay::predicted ? trial.was_left_alone() : trial.end();
+    is_left_alone&& trial.way() == transfer::HostWay::predicted ? trial.was_left_alone() : trial.end();
     return code;
   }
 

@@ -123,8 +123,8 @@ struct HostChoice {
   static_assert(scheme_count <= 1U << scheme_bits && 2 * scheme_bits + 3 <= ChoiceMemo::bits);
 
   std::uint16_t packed() const noexcept {
-    const unsigned flags = unsigned{goes_by_slots} | unsigned{request_goes_by_slots} << 1 |
-                           unsigned{is_worth_a_request} << 2;
+    const unsigned flags =
+        unsigned{goes_by_slots} | unsigned{request_goes_by_slots} << 1 | unsigned{is_worth_a_request} << 2;
     const unsigned schemes = static_cast<unsigned>(sent) | static_cast<unsigned>(received) << scheme_bits;
     return static_cast<std::uint16_t>(schemes << 3 | flags);
   }
@@ -159,8 +159,8 @@ HostChoice host_choice(const Buffer& buffer) noexcept {
     const Scheme scheme = is_packed ? Scheme::packed : Scheme::native;
     return {scheme, scheme, false, false, true};
   }
-  const auto version = static_cast<std::uint16_t>(forced_version.load(std::memory_order_relaxed) +
-                                                  model::profile_changes());
+  const auto version =
+      static_cast<std::uint16_t>(forced_version.load(std::memory_order_relaxed) + model::profile_changes());
   const ChoiceMemo& memo = buffer.type->host_choice;
   if (const auto known = memo.find(buffer.count, version)) return HostChoice::of(*known);
   const HostChoice choice{forced_or_least(buffer, Side::sender), forced_or_least(buffer, Side::receiver),
@@ -184,9 +184,7 @@ bool is_forced(Scheme scheme) noexcept {
 
 bool is_any_forced() noexcept { return forced().load(std::memory_order_relaxed) != no_scheme; }
 
-void force_scheme(std::optional<Scheme> scheme) noexcept {
-  force(scheme ? static_cast<int>(*scheme) : no_scheme);
-}
+void force_scheme(std::optional<Scheme> scheme) noexcept { force(scheme ? static_cast<int>(*scheme) : no_scheme); }
 
 bool is_contiguous(const Buffer& buffer) noexcept {
   return buffer.type->contiguous_repeats || (buffer.count == 1 && buffer.type->layout->is_contiguous());
@@ -264,9 +262,7 @@ std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) no
   return least(buffer, side, best);
 }
 
-bool is_worth_a_request(const Buffer& buffer) noexcept {
-  return host_choice(buffer).is_worth_a_request;
-}
+bool is_worth_a_request(const Buffer& buffer) noexcept { return host_choice(buffer).is_worth_a_request; }
 
 bool choose_slots(const Buffer& buffer, bool gets_request) noexcept {
   const HostChoice choice = host_choice(buffer);

@@ -70,8 +70,7 @@ HostTrial::HostTrial(std::uint64_t key) noexcept {
 }
 
 void HostTrial::end(std::uint64_t whole) noexcept {
-  if (key_ != 0 && turn_.is_timed)
-    end(std::chrono::duration<double, std::nano>(Clock::now() - begin_).count(), whole);
+  if (key_ != 0 && turn_.is_timed) end(std::chrono::duration<double, std::nano>(Clock::now() - begin_).count(), whole);
 }
 
 void HostTrial::end(double ns, std::uint64_t whole) noexcept {
