@@ -7,11 +7,13 @@ Each scheme is forced, and "chosen" is what gapless chooses; "ready" is the same
 library alone" is without gapless. With --aware, the same on an Open MPI that reads GPU memory, whose contiguous
 messages are what others are compared with, and where peers run too: "by hand" packs by the driver's two-dimensional
 copies and sends contiguous messages, and "copy" is a copy of as many contiguous bytes within a GPU. Each is a job of
-its own. Writes bench/results/messages_<memory>.json.
+its own; all jobs run in turn, several rounds, and the medians of the rounds are reported. Writes
+bench/results/messages_<memory>.json.
 """
 
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 
@@ -59,6 +61,12 @@ def run(build, mpi, prefix, memory, way, cases):
     if wrong or (result.returncode != 0 and way not in WITHOUT_GAPLESS):
         sys.exit(f"{mpi}, {way}: {', '.join(wrong) or f'ended with {result.returncode}'}")
     return {(line["bytes"], line["block"]): line["us"] for line in lines}
+
+
+def median_of(rounds):
+    """Of each case, over the rounds that have it."""
+    cases = {case for us in rounds for case in us}
+    return {case: statistics.median(us[case] for us in rounds if case in us) for case in cases}
 
 
 def text_of(bytes_):
@@ -164,6 +172,7 @@ def main():
     parser.add_argument("--scheme", action="append", help="forced; several may be given")
     parser.add_argument("--alone", action="store_true", help="the library without gapless, too")
     parser.add_argument("--aware", type=pathlib.Path, metavar="PREFIX", help="of an Open MPI that reads GPU memory")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--most-bytes", type=int, default=SIZES[-1])
     options = parser.parse_args()
     build = options.build.resolve()
@@ -178,12 +187,15 @@ def main():
     ]
     if options.aware:
         libraries.append((AWARE, "openmpi", options.aware.resolve(), [*schemes, "device", ALONE, BY_HAND, COPY]))
+    jobs = [(name, mpi, prefix, way) for name, mpi, prefix, peers in libraries for way in [CHOSEN, *peers]]
+    rounds = {(name, way): [] for name, _, _, way in jobs}
+    for _ in range(options.rounds):
+        for name, mpi, prefix, way in jobs:
+            rounds[name, way].append(run(build, mpi, prefix, options.memory, way, asked_of(way, cases)))
     rows, all_measured = [], []
-    for name, mpi, prefix, peers in libraries:
+    for name, _, _, peers in libraries:
         ways = [CHOSEN, *peers]
-        measured = {}
-        for way in ways:
-            measured[way] = run(build, mpi, prefix, options.memory, way, asked_of(way, cases))
+        measured = {way: median_of(rounds[name, way]) for way in ways}
         all_measured.append((name, measured))
         print(f"{name}, {options.memory} memory")
         print(table(measured, cases, ways))
