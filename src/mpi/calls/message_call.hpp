@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -180,15 +179,13 @@ struct MessageArguments {
 
   /// In these modes a message may go by header. Synchronous sends may not, for they end with their receive; nor
   /// buffered ones, for they need nothing of the peer.
-  static constexpr std::string_view name = Row::name;
-  static constexpr bool is_standard_or_ready = name.starts_with("MPI_Send") || name.starts_with("MPI_Isend") ||
-                                               name.starts_with("MPI_Rsend") || name.starts_with("MPI_Irsend");
+  static constexpr bool is_standard_or_ready = has<Kind::send> && !has<Kind::synchronous> && !has<Kind::buffered>;
 
   /// Has the side of a message that is sent go by header where that may be. `may_stay`: Side::offer().
   static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out, [[maybe_unused]] bool may_stay,
                     [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr,
                     [[maybe_unused]] std::size_t packed_later = 0) noexcept {
-    if constexpr (has<Kind::send> && is_standard_or_ready) {
+    if constexpr (is_standard_or_ready) {
       if (headers::are_looked_for()) {
         constexpr Kind tag = has<Kind::receive> ? Kind::send_tag : Kind::tag;
         out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments),

@@ -62,6 +62,8 @@ namespace gapless::mpi::table {
   X(new_request) X(new_persistent_request)                                                      \
   X(datatype_place) X(operation)                                                                \
   X(destination) X(source) X(root) X(tag) X(send_tag) X(receive_tag)                            \
+  X(synchronous) /* a destination whose receive ends the send */                                \
+  X(buffered)    /* a destination of which the send needs nothing */                            \
   X(status) X(statuses)
 // clang-format on
 
