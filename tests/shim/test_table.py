@@ -153,6 +153,8 @@ ROLES = {
     "status": (r"MPI_Status ?\*",),
     "statuses": (r"MPI_Status ?(\*array_of_statuses|array_of_statuses ?\[\])",),
     "destination": (r"int dest$",),
+    "synchronous": (r"int dest$",),
+    "buffered": (r"int dest$",),
     "source": (r"int (source|dest)$",),  # MPICH declares MPI_Precv_init's as dest
     "root": (r"int root$",),
     "tag": (r"int tag$",),

@@ -4,9 +4,6 @@
 #include <bit>
 #include <cstring>
 #include <new>
-#include <optional>
-#include <span>
-#include <utility>
 
 #include "endpoints/calls/forms.hpp"
 #include "endpoints/calls/plans.hpp"
@@ -28,16 +25,14 @@ bool is_built_in(MPI_Op operation) noexcept {
 }
 
 /// Longer operands are combined in two levels: every round of the other way copies them.
-constexpr std::size_t most_exchanged = 2048;
-/// How many ranks exchange their sums in a round of the other way.
-constexpr int most_together = 4;
+constexpr std::size_t most_doubled = 2048;
 
 /// Elements of a datatype that is one run of bytes, so that an address and their number tell them.
 struct Elements {
   MPI_Datatype datatype;
   MPI_Op operation;
   MPI_Count size;           ///< of one
-  Combine by_us = nullptr;  ///< for operands of no more than `most_exchanged` bytes
+  Combine by_us = nullptr;  ///< for operands of no more than `most_doubled` bytes
 
   /// into = into op with
   int combine(const std::byte* with, std::byte* into, MPI_Count count) const noexcept {
@@ -199,89 +194,54 @@ int send(const Call& call, const std::byte* sum, int to) {
   return operation.code;
 }
 
-void begin_receive(const Call& call, Operation& receive, std::byte* sum, int from) {
-  receive.receives = true;
-  receive.code = set_buffer(receive, call.endpoint, {sum, call.bytes(), MPI_BYTE});
-  if (receive.code != MPI_SUCCESS) return receive.done.store(true);
-  start_receive(receive, from, call.tag, Context::collective);
-}
-
 int receive(const Call& call, std::byte* sum, int from) {
   Operation operation;
-  begin_receive(call, operation, sum, from);
+  operation.receives = true;
+  if (const int code = set_buffer(operation, call.endpoint, {sum, call.bytes(), MPI_BYTE}); code != MPI_SUCCESS)
+    return code;
+  start_receive(operation, from, call.tag, Context::collective);
   drive_until_done(operation);
   return operation.code;
 }
 
-/// Sums of the members of one round, of which the first is this rank's own and becomes that of all. `place`: its own
-/// among them. All members combine them in one order, so all have the same bits.
-template <class RankAt>
-int combine_with_others(const Call& call, std::span<std::byte*> sums, int place, RankAt rank_at) {
-  const int together = static_cast<int>(sums.size());
-  int code = MPI_SUCCESS;
-  for (int step = 1; step < together; ++step) note(code, send(call, sums[0], rank_at((place + step) % together)));
-  std::swap(sums[0], sums[static_cast<std::size_t>(place)]);
-  std::array<std::optional<Operation>, most_together> receives;
-  for (int other = 0; other < together; ++other) {
-    const auto at = static_cast<std::size_t>(other);
-    if (other != place) begin_receive(call, receives[at].emplace(), sums[at], rank_at(other));
-  }
-  for (int other = 0; other < together; ++other) {
-    const auto at = static_cast<std::size_t>(other);
-    if (receives[at]) {
-      drive_until_done(*receives[at]);
-      note(code, receives[at]->code);
-    }
-    if (other != 0 && code == MPI_SUCCESS) note(code, call.elements.combine(sums[at], sums[0], call.count));
-  }
-  return code;
-}
-
-/// Recursive multiplying (Ruefenacht et al., Parallel Computing 69, 2017). Of a number of ranks that is a power of two,
-/// each exchanges its sum with three others in every round, in a last one with one if no more are left, and each round
-/// has four times as many ranks in a sum. Three messages at a time take little longer than one, so that is sooner than
-/// twice as many rounds. Ranks beyond such a number have a neighbour who takes part for them.
-int reduce_by_multiplying(const Call& call, const std::byte* operand, std::byte* result) {
+/// Of a number of ranks that is a power of two, each exchanges its sum with one of twice as far in every round, so all
+/// have the same at the end. Ranks beyond such a number have a neighbour who takes part for them.
+int reduce_by_doubling(const Call& call, const std::byte* operand, std::byte* result) {
   const int size = call.endpoint.communicator->size(), rank = call.endpoint.rank;
   const int members = static_cast<int>(std::bit_floor(static_cast<unsigned>(size))), represented = size - members;
   const bool is_paired = rank < 2 * represented, is_represented = is_paired && rank % 2 != 0;
-  const auto length = static_cast<std::size_t>(call.bytes());
-  alignas(64) std::array<std::byte, most_together * most_exchanged> memory;
-  std::array<std::byte*, most_together> sums;
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = &memory[i * most_exchanged];
-  std::memcpy(sums[0], operand, length);
+  alignas(64) std::array<std::byte, most_doubled> sum, other;
+  std::memcpy(sum.data(), operand, static_cast<std::size_t>(call.bytes()));
   int code = MPI_SUCCESS;
+  const auto take = [&](int from) {
+    note(code, receive(call, other.data(), from));
+    if (code == MPI_SUCCESS) note(code, call.elements.combine(other.data(), sum.data(), call.count));
+  };
   if (is_represented) {
-    note(code, send(call, sums[0], rank - 1));
+    note(code, send(call, sum.data(), rank - 1));
     // An operation that is not for the datatype is a mistake on every rank.
-    std::memcpy(sums[1], operand, length);
-    note(code, call.elements.combine(sums[0], sums[1], call.count));
-    note(code, receive(call, sums[0], rank - 1));
+    std::memcpy(other.data(), operand, static_cast<std::size_t>(call.bytes()));
+    note(code, call.elements.combine(sum.data(), other.data(), call.count));
+    note(code, receive(call, sum.data(), rank - 1));
   } else {
-    if (is_paired) {
-      note(code, receive(call, sums[1], rank + 1));
-      if (code == MPI_SUCCESS) note(code, call.elements.combine(sums[1], sums[0], call.count));
-    }
+    if (is_paired) take(rank + 1);
     const int member = is_paired ? rank / 2 : rank - represented;
-    for (int distance = 1, together; distance < members; distance *= together) {
-      together = members / distance >= most_together ? most_together : 2;
-      const int place = member / distance % together;
-      const auto rank_at = [&](int other) {
-        const int peer = member + (other - place) * distance;
-        return peer < represented ? 2 * peer : peer + represented;
-      };
-      note(code, combine_with_others(call, {sums.data(), static_cast<std::size_t>(together)}, place, rank_at));
+    for (int distance = 1; distance < members; distance *= 2) {
+      const int peer = member ^ distance;
+      const int peer_rank = peer < represented ? 2 * peer : peer + represented;
+      note(code, send(call, sum.data(), peer_rank));
+      take(peer_rank);
     }
-    if (is_paired) note(code, send(call, sums[0], rank + 1));
+    if (is_paired) note(code, send(call, sum.data(), rank + 1));
   }
-  if (code == MPI_SUCCESS && call.gets_result()) std::memcpy(result, sums[0], length);
+  if (code == MPI_SUCCESS && call.gets_result())
+    std::memcpy(result, sum.data(), static_cast<std::size_t>(call.bytes()));
   return code;
 }
 
 /// Is a message to any of the processes' endpoints as cheap as a look at a seat?
-bool serves_multiplying(const Communicator& communicator, MPI_Count bytes) noexcept {
-  return communicator.spans_processes() && !communicator.has_strangers &&
-         bytes <= static_cast<MPI_Count>(most_exchanged);
+bool serves_doubling(const Communicator& communicator, MPI_Count bytes) noexcept {
+  return communicator.spans_processes() && !communicator.has_strangers && bytes <= static_cast<MPI_Count>(most_doubled);
 }
 
 }  // namespace
@@ -298,9 +258,9 @@ bool serves_reduction(const Communicator& communicator, MPI_Count count, MPI_Dat
 int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count count, MPI_Datatype datatype,
            MPI_Op operation, int root) {
   const MPI_Count size = type_cache::find(datatype)->size;
-  const bool multiplies = serves_multiplying(*endpoint.communicator, count * size);
-  const int tag = multiplies ? calls::next_tag(endpoint, calls::Form::one_time) : 0;
-  const bool is_short = count * size <= static_cast<MPI_Count>(most_exchanged);
+  const bool doubles = serves_doubling(*endpoint.communicator, count * size);
+  const int tag = doubles ? calls::next_tag(endpoint, calls::Form::one_time) : 0;
+  const bool is_short = count * size <= static_cast<MPI_Count>(most_doubled);
   const Elements elements{datatype, operation, size, is_short ? combining(operation, datatype) : nullptr};
   const Call call{endpoint, elements, count, root, tag};
   if (operand == MPI_IN_PLACE) operand = result;
@@ -312,7 +272,7 @@ int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count coun
   const HostBuffer& to = is_apart ? aside : from;
   if (from.code() != MPI_SUCCESS || to.code() != MPI_SUCCESS)
     return from.code() != MPI_SUCCESS ? from.code() : to.code();
-  const auto way = multiplies                                ? reduce_by_multiplying
+  const auto way = doubles                                   ? reduce_by_doubling
                    : call.bytes() <= most_combined_by_leader ? reduce_by_leader
                                                              : reduce_in_slices;
   const int code = way(call, from.memory(), to.memory());
