@@ -11,6 +11,8 @@ from gapless import _library, locate
 
 # Between gapless's own libraries and tools of one version; no program may use them.
 INTERNAL = {
+    "gapless_combined_parts",
+    "gapless_combined_received",
     "gapless_endpoint_statistics",
     "gapless_fabric_counts",
     "gapless_profile_fault",
