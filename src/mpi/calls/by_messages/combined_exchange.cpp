@@ -223,16 +223,20 @@ class Exchange {
     return MPI_SUCCESS;
   }
   int send(const Group& group) {
-    int code = MPI_SUCCESS;
-    for (std::size_t i = group.first; code == MPI_SUCCESS && i < group.first + group.count; ++i)
-      code = messages_.send(out_.part(i), group.peer);
-    return code;
+    int first_code = MPI_SUCCESS;
+    for (std::size_t i = group.first; i < group.first + group.count; ++i) {
+      const int code = messages_.send(out_.part(i), group.peer);
+      if (first_code == MPI_SUCCESS) first_code = code;
+    }
+    return first_code;
   }
   int receive(const Group& group) {
-    int code = MPI_SUCCESS;
-    for (std::size_t i = group.first; code == MPI_SUCCESS && i < group.first + group.count; ++i)
-      code = messages_.receive(in_.part(i), group.peer);
-    return code;
+    int first_code = MPI_SUCCESS;
+    for (std::size_t i = group.first; i < group.first + group.count; ++i) {
+      const int code = messages_.receive(in_.part(i), group.peer);
+      if (first_code == MPI_SUCCESS) first_code = code;
+    }
+    return first_code;
   }
 
   /// The descriptions are under way while the default stream is asked.
@@ -263,6 +267,7 @@ class Exchange {
   }
 
   void fetch() {
+    if (code_ != MPI_SUCCESS) jobs_.clear();  // what this process exchanges with itself is not half a result
     for (Incoming& each : incoming_) {
       if (each.bytes != 0) fetch(each);
     }

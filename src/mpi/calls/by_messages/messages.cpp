@@ -1,5 +1,6 @@
 #include "mpi/calls/by_messages/messages.hpp"
 
+#include <cstdint>
 #include <limits>
 
 #include "mpi/lifetime/runtime.hpp"
@@ -26,23 +27,40 @@ Messages::~Messages() {
   }
 }
 
+std::byte* Messages::in_place_of(const Part& part, int& bytes) {
+  if (!runtime::is_usable(part.datatype)) return nullptr;
+  const MPI_Count size = runtime::size_of(part.datatype) * part.count;
+  if (size <= 0 || !fits(size)) return nullptr;
+  bytes = static_cast<int>(size);
+  return placeholders_.emplace_back().reserve(0, static_cast<std::intptr_t>(size));
+}
+
 int Messages::send(const Part& part, int peer) {
   MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
-  if (fits(part.count))
-    return entry::Isend(part.memory, static_cast<int>(part.count), part.datatype, peer, tag, lane_, &request);
-  int code = MPI_ERR_COUNT;
-  GAPLESS_IF_DECLARED(Isend_c,
-                      code = entry::Isend_c(part.memory, part.count, part.datatype, peer, tag, lane_, &request);)
+  int code = MPI_ERR_COUNT, bytes = 0;
+  if (fits(part.count)) {
+    code = entry::Isend(part.memory, static_cast<int>(part.count), part.datatype, peer, tag, lane_, &request);
+  } else {
+    GAPLESS_IF_DECLARED(Isend_c,
+                        code = entry::Isend_c(part.memory, part.count, part.datatype, peer, tag, lane_, &request);)
+  }
+  if (code == MPI_SUCCESS) return code;
+  if (const std::byte* instead = in_place_of(part, bytes))
+    native.Isend(instead, bytes, MPI_BYTE, peer, tag, lane_, &request);
   return code;
 }
 
 int Messages::receive(const Part& part, int peer) {
   MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
   void* const memory = const_cast<void*>(part.memory);
-  if (fits(part.count))
-    return entry::Irecv(memory, static_cast<int>(part.count), part.datatype, peer, tag, lane_, &request);
-  int code = MPI_ERR_COUNT;
-  GAPLESS_IF_DECLARED(Irecv_c, code = entry::Irecv_c(memory, part.count, part.datatype, peer, tag, lane_, &request);)
+  int code = MPI_ERR_COUNT, bytes = 0;
+  if (fits(part.count)) {
+    code = entry::Irecv(memory, static_cast<int>(part.count), part.datatype, peer, tag, lane_, &request);
+  } else {
+    GAPLESS_IF_DECLARED(Irecv_c, code = entry::Irecv_c(memory, part.count, part.datatype, peer, tag, lane_, &request);)
+  }
+  if (code == MPI_SUCCESS) return code;
+  if (std::byte* instead = in_place_of(part, bytes)) native.Irecv(instead, bytes, MPI_BYTE, peer, tag, lane_, &request);
   return code;
 }
 

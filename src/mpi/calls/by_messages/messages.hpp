@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <vector>
 
 #include "mpi/calls/staged/memory_argument.hpp"
 #include "mpi/table/abi.hpp"
+#include "transfer/buffers/placeholder.hpp"
 
 namespace gapless::mpi::by_messages {
 
@@ -28,7 +30,8 @@ class Messages {
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
 
-  // MPI_SUCCESS, or the error that is to be raised. They throw std::bad_alloc.
+  // MPI_SUCCESS, or the error that is to be raised. They throw std::bad_alloc. The other end waits for a message that
+  // cannot be packed or unpacked here, so a placeholder goes or comes in its place.
 
   int send(const Part& part, int peer);
   int receive(const Part& part, int peer);
@@ -36,8 +39,12 @@ class Messages {
   int finish();
 
  private:
+  /// A placeholder of as many bytes, if the part's datatype has a size, and nowhere otherwise.
+  std::byte* in_place_of(const Part& part, int& bytes);
+
   MPI_Comm lane_;
   std::vector<MPI_Request> requests_;
+  std::deque<transfer::Placeholder> placeholders_;
 };
 
 }  // namespace gapless::mpi::by_messages
