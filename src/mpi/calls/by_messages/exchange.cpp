@@ -86,18 +86,15 @@ class Bytes {
   bool can_be_combined_;
 };
 
-/// Those of one side, from the `first` on, so that not all ranks send to the same one at first; all of them, for the
-/// other ranks wait for those behind one that fails. The first error.
+/// Those of one side, from the `first` on, so that not all ranks send to the same one at first.
 template <class Begin>
 int begin_each(const PartsOfSide& side, std::size_t first, Begin begin) {
-  int first_code = MPI_SUCCESS;
   for (std::size_t i = 0; i < side.size(); ++i) {
     const std::size_t k = (first + i) % side.size();
     if (side.peers[k] == MPI_PROC_NULL || is_empty(side.parts[k])) continue;
-    const int code = begin(side.parts[k], side.peers[k]);
-    if (first_code == MPI_SUCCESS) first_code = code;
+    if (const int code = begin(side.parts[k], side.peers[k]); code != MPI_SUCCESS) return code;
   }
-  return first_code;
+  return MPI_SUCCESS;
 }
 
 /// Each part a message.
@@ -109,11 +106,9 @@ int exchange_in_messages(const CallFacts& call, MPI_Comm lane, bool is_among_all
     sent.parts[own].count = received.parts[own].count = 0;
   const auto receive = [&](const Part& part, int peer) { return messages.receive(part, peer); };
   const auto send = [&](const Part& part, int peer) { return messages.send(part, peer); };
-  int code = begin_each(received, own, receive);
-  const int sending = begin_each(sent, own, send);
-  const int finishing = messages.finish();
-  if (code == MPI_SUCCESS) code = sending;
-  return code == MPI_SUCCESS ? finishing : code;
+  if (const int code = begin_each(received, own, receive); code != MPI_SUCCESS) return code;
+  if (const int code = begin_each(sent, own, send); code != MPI_SUCCESS) return code;
+  return messages.finish();
 }
 
 }  // namespace
