@@ -5,8 +5,7 @@ namespace gapless::mpi::burst {
 [[gnu::tls_model("initial-exec")]] constinit thread_local State state;
 
 transfer::HostWay Message::join(std::uint64_t key) noexcept {
-  if (!state.is_open) {
-    state.is_open = true;
+  if (!is_open()) {
     state.is_chosen = false;
     state.whole = 0;
     state.trial.emplace(key);
@@ -16,10 +15,12 @@ transfer::HostWay Message::join(std::uint64_t key) noexcept {
 }
 
 void end(int count) noexcept {
-  state.is_open = false;
-  const bool is_left_alone = state.trial->way() == transfer::HostWay::predicted && !state.is_chosen;
-  if (is_left_alone) return state.trial->was_left_alone();
-  state.trial->end(transfer::mix(state.whole, static_cast<std::uint64_t>(count)));
+  if (state.trial->way() == transfer::HostWay::predicted && !state.is_chosen) {
+    state.trial->was_left_alone();
+  } else {
+    state.trial->end(transfer::mix(state.whole, static_cast<std::uint64_t>(count)));
+  }
+  state.trial.reset();
 }
 
 }  // namespace gapless::mpi::burst

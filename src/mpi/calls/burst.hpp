@@ -11,21 +11,17 @@ namespace gapless::mpi::burst {
 
 /// Of one thread.
 struct State {
-  bool is_open = false;
-  bool is_chosen = false;   ///< does any message not go as the program gave it?
-  std::uint64_t whole = 0;  ///< names all its messages
-  std::optional<transfer::HostTrial> trial;
+  std::optional<transfer::HostTrial> trial;  ///< none where no burst is open
+  bool is_chosen = false;                    ///< does any message not go as the program gave it?
+  std::uint64_t whole = 0;                   ///< names all its messages
 };
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local State state;
 
-inline bool is_open() noexcept { return state.is_open; }
+inline bool is_open() noexcept { return state.trial.has_value(); }
 /// MPI_Waitall of so many requests has ended well.
 void end(int count) noexcept;
 /// A call has completed requests of which other calls may complete more: nothing is learnt of the burst.
-inline void abandon() noexcept {
-  if (state.is_open) [[unlikely]]
-    state.is_open = false;
-}
+inline void abandon() noexcept { state.trial.reset(); }
 
 /// A message that is being started; its way is chosen while this lives.
 class Message {

@@ -309,7 +309,11 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     bool is_left_alone = false;
     const int code = serve(&is_left_alone, arguments...);
     if (code != MPI_SUCCESS) return code;
-    is_left_alone&& trial.way() == transfer::HostWay::predicted ? trial.was_left_alone() : trial.end();
+    if (is_left_alone && trial.way() == transfer::HostWay::predicted) {
+      trial.was_left_alone();
+    } else {
+      trial.end();
+    }
     return code;
   }
 

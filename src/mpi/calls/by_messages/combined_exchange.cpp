@@ -213,30 +213,21 @@ class Exchange {
       const int code = native.Isend(each.description.data(), static_cast<int>(each.description.size()), MPI_BYTE,
                                     each.group->peer, tag, lane_, request++);
       if (code != MPI_SUCCESS) return code;
-      if (!each.is_combined) note(send(*each.group));
+      if (!each.is_combined) send(*each.group);
     }
     if (!has_own_jobs_) {
-      if (const Group* const group = in_.group_of(own_)) note(receive(*group));
-      if (const Group* const group = out_.group_of(own_)) note(send(*group));
+      if (const Group* const group = in_.group_of(own_)) receive(*group);
+      if (const Group* const group = out_.group_of(own_)) send(*group);
     }
     requests::start_deferred();
     return MPI_SUCCESS;
   }
-  int send(const Group& group) {
-    int first_code = MPI_SUCCESS;
-    for (std::size_t i = group.first; i < group.first + group.count; ++i) {
-      const int code = messages_.send(out_.part(i), group.peer);
-      if (first_code == MPI_SUCCESS) first_code = code;
-    }
-    return first_code;
+  // All parts, for the other end waits for those behind one that fails.
+  void send(const Group& group) {
+    for (std::size_t k = 0; k < group.count; ++k) note(messages_.send(out_.part(group.first + k), group.peer));
   }
-  int receive(const Group& group) {
-    int first_code = MPI_SUCCESS;
-    for (std::size_t i = group.first; i < group.first + group.count; ++i) {
-      const int code = messages_.receive(in_.part(i), group.peer);
-      if (first_code == MPI_SUCCESS) first_code = code;
-    }
-    return first_code;
+  void receive(const Group& group) {
+    for (std::size_t k = 0; k < group.count; ++k) note(messages_.receive(in_.part(group.first + k), group.peer));
   }
 
   /// The descriptions are under way while the default stream is asked.
@@ -261,7 +252,7 @@ class Exchange {
       MPI_Count bytes = 0;
       native.Get_elements_x(&statuses_[k], MPI_BYTE, &bytes);
       each.bytes = static_cast<std::size_t>(bytes);
-      if (bytes == 0) note(receive(*each.group));
+      if (bytes == 0) receive(*each.group);
     }
     return code;
   }
