@@ -8,6 +8,7 @@
 
 #include "device/exported_memory.hpp"
 #include "device/opened_memory.hpp"
+#include "refusing_runtime.hpp"
 
 namespace gapless::tests {
 namespace {
@@ -18,8 +19,9 @@ using device::OpenedMemory;
 using device::Status;
 
 /// One GPU of 1000 bytes, its owner, and what peers have mapped of it.
-class Books final : public device::Runtime {
+class Books final : public RefusingRuntime {
  public:
+  using RefusingRuntime::allocate;
   static constexpr std::size_t all = 1000;
 
   /// 0 where there is no room: mapped allocations take theirs although they are freed.
@@ -72,24 +74,6 @@ class Books final : public device::Runtime {
   }
   std::uint64_t context(int) noexcept override { return context_; }
   bool has_context(std::uint64_t number) noexcept override { return number == context_; }
-
-  // Not asked for here.
-  const char* name() const noexcept override { return "books"; }
-  int device_count() noexcept override { return 1; }
-  std::string describe(int) override { return {}; }
-  const char* last_error() noexcept override { return ""; }
-  device::Location locate(const void*) noexcept override { return {}; }
-  Status allocate(device::MemoryKind, int, std::size_t, void**) noexcept override { return Status::failed; }
-  void release(device::MemoryKind, int, void*) noexcept override {}
-  void* stream(int) noexcept override { return nullptr; }
-  Status follow_default_stream(int, void*) noexcept override { return Status::failed; }
-  Status copy(void*, const void*, std::size_t, int, void*) noexcept override { return Status::failed; }
-  Status synchronize(int, void*) noexcept override { return Status::failed; }
-  bool is_idle(int, void*) noexcept override { return true; }
-  Status enable_peer(int, int) noexcept override { return Status::failed; }
-  std::uint64_t gpu_number(int) noexcept override { return 0; }
-  Status export_to_devices(const void*, std::size_t, int, int*) noexcept override { return Status::failed; }
-  Status flush_writes_of_devices(int) noexcept override { return Status::failed; }
 
   static constexpr std::int64_t process = 4711;
   int exports = 0, opens = 0;

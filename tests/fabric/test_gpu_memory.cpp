@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "fabric/verbs/gpu_memory.hpp"
+#include "refusing_runtime.hpp"
 
 namespace gapless::fabric::verbs {
 namespace {
@@ -29,7 +30,7 @@ ibv_mr* add_address(ibv_pd*, void*, std::size_t, int) {
 }
 
 /// A GPU whose memory can be exported, or not.
-class Gpu final : public device::Runtime {
+class Gpu final : public tests::RefusingRuntime {
  public:
   bool exports = true;
 
@@ -37,30 +38,6 @@ class Gpu final : public device::Runtime {
     *descriptor = exports ? ::open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
     return exports ? device::Status::ok : device::Status::unsupported;
   }
-
-  // Not asked.
-  using Status = device::Status;
-  const char* name() const noexcept override { return ""; }
-  int device_count() noexcept override { return 1; }
-  std::string describe(int) override { return {}; }
-  const char* last_error() noexcept override { return ""; }
-  device::Location locate(const void*) noexcept override { return {}; }
-  std::uint64_t context(int) noexcept override { return 0; }
-  bool has_context(std::uint64_t) noexcept override { return false; }
-  Status allocate(device::MemoryKind, int, std::size_t, void**) noexcept override { return Status::failed; }
-  void release(device::MemoryKind, int, void*) noexcept override {}
-  void* stream(int) noexcept override { return nullptr; }
-  Status follow_default_stream(int, void*) noexcept override { return Status::failed; }
-  Status copy(void*, const void*, std::size_t, int, void*) noexcept override { return Status::failed; }
-  Status synchronize(int, void*) noexcept override { return Status::failed; }
-  bool is_idle(int, void*) noexcept override { return true; }
-  Status enable_peer(int, int) noexcept override { return Status::failed; }
-  std::uint64_t gpu_number(int) noexcept override { return 0; }
-  std::uint64_t allocation_number(const void*) noexcept override { return 0; }
-  Status export_memory(const void*, device::MemoryHandle&) noexcept override { return Status::failed; }
-  Status open_memory(const device::MemoryHandle&, int, void**) noexcept override { return Status::failed; }
-  void close_memory(int, void*) noexcept override {}
-  Status flush_writes_of_devices(int) noexcept override { return Status::failed; }
 };
 
 class RegisteredGpuMemory : public testing::Test {
