@@ -99,12 +99,13 @@ Location Locator::locate(const void* pointer) noexcept {
     const Allocation& allocation = cached_[(found_ - age) % most_cached];
     if (address - allocation.begin < allocation.bytes) return allocation.location;
   }
-  return locate_by(pointer, [this](const void* unknown) {
-    driver::AddressRange range;
-    const Location location = driver::locate(unknown, range);
-    if (range.bytes != 0) cached_[found_++ % most_cached] = {range.begin, range.bytes, location};
-    return location;
-  });
+  driver::AddressRange allocation;
+  const Location location =
+      locate_by(pointer, [&allocation](const void* unknown) { return driver::locate(unknown, allocation); });
+  // Where the allocation is not known, nothing is known of its other addresses.
+  if (allocation.bytes == 0 && location.kind == MemoryKind::device) allocation = {address, 1};
+  if (allocation.bytes != 0) cached_[found_++ % most_cached] = {allocation.begin, allocation.bytes, location};
+  return location;
 }
 
 Runtime* runtime() noexcept {

@@ -47,12 +47,15 @@ inline bool may_be_in_use() noexcept {
 /// Runtime::locate says all.
 Location locate(const void* pointer) noexcept;
 
-/// Locates the pointers of one call of the program. Lives no longer than the call: what the program gives to it stays
-/// allocated until then, so what the driver says of one pointer into an allocation holds for all the others.
+/// Locates the pointers of one call of the program, or of several operations under way. It remembers for no longer than
+/// that: what the program gives to them stays allocated until they end, so what the driver says of one pointer into an
+/// allocation holds for all the others.
 class Locator {
  public:
   /// What device::locate says.
   Location locate(const void* pointer) noexcept;
+  /// The memory may be freed from now on.
+  void forget() noexcept { found_ = 0; }
 
  private:
   struct Allocation {
@@ -62,7 +65,7 @@ class Locator {
   };
   static constexpr unsigned most_cached = 8;
 
-  std::array<Allocation, most_cached> cached_;  ///< the newest takes the oldest's place
+  std::array<Allocation, most_cached> cached_{};  ///< the newest takes the oldest's place
   unsigned found_ = 0;                          ///< how many there were
 };
 

@@ -47,13 +47,14 @@ struct MessageArguments {
   }
 
   /// Does that side go to the library as it came? The question that every call asks first, in a few nanoseconds.
-  template <Kind side>
-  static bool is_native(const Tuple& arguments) noexcept {
+  template <Kind side, class IsOnGpu = decltype(&is_gpu_memory)>
+  static bool is_native(const Tuple& arguments, IsOnGpu is_on_gpu = is_gpu_memory) noexcept {
     if constexpr (has<side>) {
       if (is_idle<side>(arguments)) return true;
       if (side == Kind::receive && headers::are_looked_for()) return is_below_headers(arguments);
-      return goes_straight_through<Purpose::message>(
-          std::get<place<side>>(arguments), std::get<place<side> + 1>(arguments), std::get<place<side> + 2>(arguments));
+      return goes_straight_through<Purpose::message>(std::get<place<side>>(arguments),
+                                                     std::get<place<side> + 1>(arguments),
+                                                     std::get<place<side> + 2>(arguments), is_on_gpu);
     } else {
       return true;
     }

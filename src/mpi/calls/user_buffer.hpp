@@ -31,16 +31,17 @@ inline bool is_null_with_displacement(const void* address) noexcept {
 }
 
 /// The question every call asks first, and mostly the last one: a few nanoseconds, and a question to the driver where a
-/// GPU is in use.
-template <Purpose purpose>
-inline bool goes_straight_through(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
+/// GPU is in use, by `is_on_gpu(address)`.
+template <Purpose purpose, class IsOnGpu = decltype(&is_gpu_memory)>
+inline bool goes_straight_through(const void* memory, MPI_Count count, MPI_Datatype datatype,
+                                  IsOnGpu is_on_gpu = is_gpu_memory) noexcept {
   constexpr auto one_is_native =
       purpose == Purpose::message ? &TypeRecord::one_is_native_in_message : &TypeRecord::one_is_native_in_packing;
   if (counts_native_messages) return false;
   const TypeRecord* record = type_cache::find_for_use(memory, count, datatype, purpose);
   const bool is_native = record->plain || (count == 1 && record->*one_is_native);
   if (!is_native) return false;
-  return !device::in_use() || !is_gpu_memory(address_of(memory, record->first_byte));
+  return !device::in_use() || !is_on_gpu(address_of(memory, record->first_byte));
 }
 
 /// A quicker question, which asks nobody: true only if the buffer has at most `most_bytes` and goes straight through.

@@ -8,7 +8,8 @@
 
 namespace gapless::mpi::requests {
 
-std::size_t internal::deferred = 0;
+constinit std::size_t internal::deferred = 0;
+constinit bool internal::is_anything_shared = false;
 
 namespace {
 
@@ -21,12 +22,9 @@ struct Send {
 // In program order; `internal::deferred` of them.
 constinit std::array<Send, 32> sends{};
 constinit std::size_t bytes_to_pack = 0;
+device::Locator locator;
 
-}  // namespace
-
-bool may_defer() noexcept { return !runtime::is_multithreaded(); }
-
-void internal::start_deferred() noexcept {
+void pack_and_start() noexcept {
   // An error handler of the program, called while sends are started, may send.
   const std::array<Send, 32> leaving = sends;
   const auto all = std::span(leaving).first(internal::deferred);
@@ -42,6 +40,24 @@ void internal::start_deferred() noexcept {
   }
 }
 
+}  // namespace
+
+bool may_defer() noexcept { return !runtime::is_multithreaded(); }
+
+void internal::end_sharing() noexcept {
+  is_anything_shared = false;
+  locator.forget();
+  if (deferred != 0) pack_and_start();
+}
+
+device::Locator* shared_locator() noexcept {
+  if (runtime::is_multithreaded() || !device::in_use()) return nullptr;
+  internal::is_anything_shared = true;
+  return &locator;
+}
+
+void forget_locations() noexcept { locator.forget(); }
+
 bool is_deferred_to(MPI_Comm communicator, int destination) noexcept {
   for (const Send& send : std::span(sends).first(internal::deferred)) {
     if (send.communicator == communicator && send.destination == destination) return true;
@@ -51,6 +67,7 @@ bool is_deferred_to(MPI_Comm communicator, int destination) noexcept {
 
 void defer(Pending* pending, MPI_Comm communicator, int destination, std::size_t bytes) noexcept {
   if (bytes_to_pack + bytes > most_deferred_bytes) start_deferred();
+  internal::is_anything_shared = true;
   sends[internal::deferred++] = {pending, communicator, destination};
   bytes_to_pack += bytes;
   if (internal::deferred == sends.size()) start_deferred();

@@ -1,4 +1,5 @@
-// Sends whose packing waits, so that those of one exchange are packed by one launch.
+// What calls that start operations share, as long as a program makes no others: sends whose packing waits, so that
+// those of one exchange are packed by one launch, and what the driver has said of their memory.
 //
 // A small message out of GPU memory does not leave in MPI_Isend, but in the next call that is not the start of another
 // operation, or once there are enough of them. Its handle is that of the library's persistent request on the packed
@@ -8,10 +9,14 @@
 // Every call that may wait for another process, or looks whether something is complete, starts what is deferred first:
 // one load while nothing is. That is enough where one thread at a time calls MPI. With MPI_THREAD_MULTIPLE nothing is
 // deferred: another thread may be waiting inside the library already, for an answer to the message.
+//
+// Memory that is given to an operation stays allocated until a call has told the program that the operation is complete
+// (MPI 4.1, 3.7.2), and no such call is among these.
 #pragma once
 
 #include <cstddef>
 
+#include "device/device.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi::requests {
@@ -23,7 +28,8 @@ inline constexpr std::size_t most_deferred_bytes = std::size_t{256} << 10;
 
 namespace internal {
 extern std::size_t deferred;
-void start_deferred() noexcept;
+extern bool is_anything_shared;  ///< deferred sends, or locations
+void end_sharing() noexcept;
 }  // namespace internal
 
 inline bool are_none_deferred() noexcept { return internal::deferred == 0; }
@@ -31,11 +37,23 @@ inline bool are_none_deferred() noexcept { return internal::deferred == 0; }
 /// May sends be deferred in this program?
 bool may_defer() noexcept;
 
-/// Packs and starts all that is deferred. A failure is told by the call that completes its request.
+/// Packs and starts all that is deferred, and forgets locations. A failure is told by the call that completes its
+/// request.
 inline void start_deferred() noexcept {
-  if (!are_none_deferred()) [[unlikely]]
-    internal::start_deferred();
+  if (internal::is_anything_shared) [[unlikely]]
+    internal::end_sharing();
 }
+
+/// Locates the memory of an operation that is being started and ends in a later call. Null where nothing may be shared.
+device::Locator* shared_locator() noexcept;
+/// Does the memory of such an operation lie on a GPU?
+inline bool is_on_gpu(const void* address) noexcept {
+  device::Locator* const locator = shared_locator();
+  const device::Location location = locator != nullptr ? locator->locate(address) : device::locate(address);
+  return location.kind == device::MemoryKind::device;
+}
+/// An operation whose memory has been located is not started: its memory may be freed at once.
+void forget_locations() noexcept;
 
 /// Is a send to that destination deferred?
 bool is_deferred_to(MPI_Comm communicator, int destination) noexcept;

@@ -10,6 +10,7 @@
 
 #include "mpi/headers/matched.hpp"
 #include "mpi/lifetime/runtime.hpp"
+#include "mpi/requests/deferred.hpp"
 #include "mpi/requests/looked_at.hpp"
 #include "transfer/headers/lost_slots.hpp"
 
@@ -106,6 +107,8 @@ void release(Pending* pending) noexcept {
   pending->clear();
   pending->is_claimed = pending->is_unpacked = pending->is_told = pending->is_persistent = false;
   pending->frees_request = pending->is_settled = false;
+  // While nothing is outstanding, requests are completed without a look at what is shared.
+  if (are_none()) forget_locations();
   const Lock lock;
   push(table().unused, pending);
 }

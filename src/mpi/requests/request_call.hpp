@@ -75,7 +75,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     const Tuple all(arguments...);
     // A persistent request is made to be started often, so the analysis of its datatype pays at once.
     if constexpr (life == Life::persistent) type_cache::find(std::get<Base::template place<side> + 2>(all));
-    if (Base::template is_native<Kind::send>(all) && Base::template is_native<Kind::receive>(all)) [[likely]] {
+    if (is_native<Kind::send>(all) && is_native<Kind::receive>(all)) [[likely]] {
       if constexpr (leaves_now) {
         if (!requests::are_none_deferred()) [[unlikely]]
           return call_behind_deferred(arguments...);
@@ -92,6 +92,15 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   }
 
  private:
+  template <Kind one>
+  static bool is_native(const Tuple& all) noexcept {
+    if constexpr (life == Life::once) {
+      return Base::template is_native<one>(all, requests::is_on_gpu);
+    } else {
+      return Base::template is_native<one>(all);
+    }
+  }
+
   /// A send that leaves in this call, unless it is deferred.
   static constexpr bool leaves_now = life == Life::once && sends;
 
@@ -187,6 +196,12 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
         const burst::Message message(Base::key_of(Tuple(arguments...)));
         return serve(arguments...);
       }
+      const int code = serve(arguments...);
+      const Tuple all(arguments...);
+      const bool is_started =
+          code == MPI_SUCCESS && *std::get<Base::template place<Kind::new_request>>(all) != MPI_REQUEST_NULL;
+      if (!is_started) requests::forget_locations();
+      return code;
     }
     return serve(arguments...);
   }
@@ -265,10 +280,12 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       });
     } else {
       return Base::template make_side<side>(all, [pending](auto... a) -> Sides& {
-        if constexpr (receives && life == Life::once) {
-          return pending->template make<Sides>(a..., Base::looks);
-        } else {
+        if constexpr (life == Life::persistent) {
           return pending->template make<Sides>(a...);
+        } else if constexpr (receives) {
+          return pending->template make<Sides>(a..., Base::looks, requests::shared_locator());
+        } else {
+          return pending->template make<Sides>(a..., requests::shared_locator());
         }
       });
     }

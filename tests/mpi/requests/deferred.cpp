@@ -244,6 +244,43 @@ TEST_F(Deferred, EveryCallThatCompletesRequestsCompletesThem) {
   }
 }
 
+/// Memory of operations under way stays where it is: calls that only start some ask once, and anew after any other.
+TEST_F(Deferred, MemoryIsLocatedOnceUntilACallMayHaveCompletedSomething) {
+  if (!gpu_fails_on_request()) GTEST_SKIP() << "only the simulated GPU counts questions";
+  const ReturnErrors errors(world_);
+  Ints field(values_of(rank(), 0), true);
+  const auto send_field = [&](int destination, int tag) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Isend(field.data(), 1, type_, destination, tag, world_, &request);
+    return request;
+  };
+  const auto questions_for = [](auto start) {
+    const long before = gpu_count("locates");
+    start();
+    return gpu_count("locates") - before;
+  };
+  std::vector<MPI_Request> first = {receive(0), send_field(after(), 0)};
+  complete(first, 2);  // the first one finds out more
+  incoming_.clear();
+  for (int how = 0; how < 8; ++how) {
+    SCOPED_TRACE(how);
+    std::vector<MPI_Request> requests = {receive(0), receive(1), receive(2)};
+    EXPECT_EQ(1, questions_for([&] {
+                for (int tag = 0; tag < 3; ++tag) requests.push_back(send_field(after(), tag));
+              }));
+    EXPECT_EQ(1, questions_for([&] {
+                send_field(size(), 0);
+                requests.push_back(send_field(MPI_PROC_NULL, 0));
+                requests.push_back(send_field(after(), 3));
+              }))
+        << "memory of a send that is refused may be freed";
+    requests.push_back(receive(3));
+    complete(requests, how);
+    for (const std::unique_ptr<std::vector<int>>& arrived : incoming_) EXPECT_EQ(sent_by(before(), 0), *arrived);
+    incoming_.clear();
+  }
+}
+
 TEST_F(Deferred, RequestsMayBeFreedAndCancelled) {
   MPI_Request requests[] = {receive(1), receive(2), send(0, 1), send(1, 2)};
   EXPECT_EQ(MPI_SUCCESS, MPI_Request_free(&requests[2]));

@@ -42,15 +42,17 @@ class Receiving : public Side<Count> {
  public:
   using Base::packs;
 
-  /// `idle` when the peer is MPI_PROC_NULL: nothing is unpacked.
-  Receiving(const void* memory, Count count, MPI_Datatype datatype, bool idle, Looks looks = Looks::always) noexcept
+  /// `idle` when the peer is MPI_PROC_NULL: nothing is unpacked. `locator` is that of operations under way, if there is
+  /// one.
+  Receiving(const void* memory, Count count, MPI_Datatype datatype, bool idle, Looks looks = Looks::always,
+            device::Locator* locator = nullptr) noexcept
       : Base(memory, count, datatype) {
     if (headers::are_looked_for()) {
       looks_ = looks == Looks::always || idle || !unattended_.begin();
       if (looks_) transfer::headers::answer_calls();
     }
     // A header may land in the memory of a receive that looks, so its datatype has to be known.
-    if (!idle) this->look_at_arguments(looks_ ? Analysis::now : Analysis::when_it_pays);
+    if (!idle) this->look_at_arguments(looks_ ? Analysis::now : Analysis::when_it_pays, locator);
     if (owner_ == Owner::ours) message_.emplace(user_.buffer, side);
     if (message_ && message_->scheme() == transfer::Scheme::native) {
       message_.reset();

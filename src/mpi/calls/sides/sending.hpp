@@ -27,10 +27,13 @@ class Sending : public Side<Count> {
  public:
   using Base::packs;
 
-  /// `idle` when the peer is MPI_PROC_NULL: nothing is packed.
-  Sending(const void* memory, Count count, MPI_Datatype datatype, bool idle) noexcept : Base(memory, count, datatype) {
+  /// `idle` when the peer is MPI_PROC_NULL: nothing is packed. `locator` is that of operations under way, if there is
+  /// one.
+  Sending(const void* memory, Count count, MPI_Datatype datatype, bool idle,
+          device::Locator* locator = nullptr) noexcept
+      : Base(memory, count, datatype) {
     if (idle) return;
-    this->look_at_arguments(Analysis::when_it_pays);
+    this->look_at_arguments(Analysis::when_it_pays, locator);
     if (owner_ != Owner::ours) return;
     message_.emplace(user_.buffer, side);
     leave_what_is_the_librarys();

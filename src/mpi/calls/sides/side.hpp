@@ -34,8 +34,8 @@ class Side {
   ~Side() = default;
 
   /// Finds out what the arguments name, and whose business that is.
-  void look_at_arguments(Analysis analysis) noexcept {
-    user_ = identify(memory_, count_, datatype_, Purpose::message, analysis);
+  void look_at_arguments(Analysis analysis, device::Locator* locator) noexcept {
+    user_ = identify(memory_, count_, datatype_, Purpose::message, analysis, locator);
     owner_ = owner_of(user_);
   }
 
