@@ -2,6 +2,8 @@
 // the library's own symbol, interleaved in one process; run it with gapless preloaded. With --gpu the process holds a
 // CUDA context, so gapless has to find out of every buffer that it is host memory; how depends on where the buffer
 // lies. Prints one JSON line per call and kind of memory, and with --gpu what one question to the driver takes there.
+// Messages of 1 KiB, which the process sends to itself by the library's own symbols, may be headers (docs/messages.md):
+// gapless has a look at each.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -29,12 +31,23 @@ MPI_Datatype contiguous_type() {
   return type;
 }
 
-std::vector<Pair> pairs(int* data, char* packed) {
+struct Buffers {
+  int data[16];
+  char packed[64];
+  char long_message[1024];
+};
+
+std::vector<Pair> pairs(Buffers& buffers) {
+  int* const data = buffers.data;
+  char* const packed = buffers.packed;
+  char* const long_message = buffers.long_message;
   const auto native_send = GAPLESS_BENCH_NATIVE(Send);
   const auto native_recv = GAPLESS_BENCH_NATIVE(Recv);
   const auto native_pack = GAPLESS_BENCH_NATIVE(Pack);
   const auto native_isend = GAPLESS_BENCH_NATIVE(Isend);
   const auto native_sendrecv = GAPLESS_BENCH_NATIVE(Sendrecv);
+  const auto native_irecv = GAPLESS_BENCH_NATIVE(Irecv);
+  const auto native_wait = GAPLESS_BENCH_NATIVE(Wait);
   const MPI_Datatype derived = contiguous_type();
   const auto send = [=](auto function, MPI_Datatype type) {
     return [=] { function(data, 1, type, MPI_PROC_NULL, 1, MPI_COMM_WORLD); };
@@ -61,6 +74,24 @@ std::vector<Pair> pairs(int* data, char* packed) {
                MPI_STATUS_IGNORE);
     };
   };
+  constexpr int bytes = sizeof buffers.long_message;
+  static char sent[bytes];
+  const auto long_recv = [=](auto receive) {
+    return [=] {
+      MPI_Request request;
+      native_isend(sent, bytes, MPI_BYTE, 0, 1, MPI_COMM_SELF, &request);
+      receive(long_message, bytes, MPI_BYTE, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+      native_wait(&request, MPI_STATUS_IGNORE);
+    };
+  };
+  const auto long_irecv = [=](auto receive, auto wait) {
+    return [=] {
+      MPI_Request request;
+      receive(long_message, bytes, MPI_BYTE, 0, 1, MPI_COMM_SELF, &request);
+      native_send(sent, bytes, MPI_BYTE, 0, 1, MPI_COMM_SELF);
+      wait(&request, MPI_STATUS_IGNORE);
+    };
+  };
   return {
       {"MPI_Send of MPI_INT", 1, send(&MPI_Send, MPI_INT), send(native_send, MPI_INT)},
       {"MPI_Send of a contiguous type", 1, send(&MPI_Send, derived), send(native_send, derived)},
@@ -68,13 +99,10 @@ std::vector<Pair> pairs(int* data, char* packed) {
       {"MPI_Sendrecv of MPI_INT", 2, sendrecv(&MPI_Sendrecv), sendrecv(native_sendrecv)},
       {"MPI_Pack of MPI_INT", 2, pack(&MPI_Pack), pack(native_pack)},
       {"MPI_Isend of MPI_INT and MPI_Wait", 1, isend(&MPI_Isend), isend(native_isend)},
+      {"MPI_Recv of 1 KiB", 1, long_recv(&MPI_Recv), long_recv(native_recv)},
+      {"MPI_Irecv of 1 KiB and MPI_Wait", 1, long_irecv(&MPI_Irecv, &MPI_Wait), long_irecv(native_irecv, native_wait)},
   };
 }
-
-struct Buffers {
-  int data[16];
-  char packed[64];
-};
 
 constexpr int samples = 151;
 constexpr double seconds_per_sample = 2e-4;
@@ -98,7 +126,7 @@ double query_of(void* buffer) {
 
 void measure_calls(const char* memory, Buffers& buffers, bool uses_gpu) {
   const double query = uses_gpu ? query_of(&buffers) : 0;
-  for (const Pair& pair : pairs(buffers.data, buffers.packed)) {
+  for (const Pair& pair : pairs(buffers)) {
     pair.interposed();  // the first call finds the library, which would mislead the calibration
     const auto timings =
         gapless::bench::measure({{"gapless", pair.interposed}, {"native", pair.native}}, samples, seconds_per_sample);

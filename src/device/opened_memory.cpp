@@ -1,7 +1,5 @@
 #include "device/opened_memory.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <exception>
 #include <utility>
@@ -62,7 +60,7 @@ OpenedMemory::Use OpenedMemory::use_own(const MemoryHandle& handle, int device, 
 }
 
 OpenedMemory::Use OpenedMemory::use(const MemoryHandle& handle, int device, Status& status) noexcept {
-  if (handle.process == ::getpid()) return use_own(handle, device, status);
+  if (handle.process == process_) return use_own(handle, device, status);
   const std::lock_guard lock(mutex_);
   Mapping* mapping = find(handle, device);
   if (mapping == nullptr) {

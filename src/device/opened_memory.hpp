@@ -5,6 +5,8 @@
 // most: it could all be freed and allocated again. A larger allocation is unmapped after each use.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -86,6 +88,7 @@ class OpenedMemory {
   void trim(std::int64_t process) noexcept;
 
   Runtime& runtime_;
+  const pid_t process_ = ::getpid();  ///< this one
   std::mutex mutex_;
   std::vector<Mapping> mappings_;
   std::uint64_t clock_ = 0;

@@ -6,7 +6,7 @@
 
 #include "base/per_thread.hpp"
 #include "base/settings.hpp"
-#include "model/correction.hpp"
+#include "model/corrections/correction.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/choice/host_trial.hpp"
 #include "transfer/report/report.hpp"

@@ -1,5 +1,6 @@
 // A blocking send whose scheme is not only predicted: what sends of that kind have taken in this run has a say
-// (model/correction.hpp). Receives are left to predictions, for their times are mostly those of waiting for the sender.
+// (model/corrections/correction.hpp). Receives are left to predictions, for their times are mostly those of waiting for
+// the sender.
 #pragma once
 
 #include <chrono>

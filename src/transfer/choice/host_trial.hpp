@@ -1,13 +1,13 @@
 // Messages in host memory whose way is not only predicted: what equal ones have taken in this run has a say
-// (model/trials.hpp). What is tried is a call that exchanges, or all messages that a thread starts until it waits for
-// them: a whole whose time is the program's, whoever of both ends the work falls to. Tried are the ways as predicted,
-// all left to the library, and all packed.
+// (model/corrections/trials.hpp). What is tried is a call that exchanges, or all messages that a thread starts until it
+// waits for them: a whole whose time is the program's, whoever of both ends the work falls to. Tried are the ways as
+// predicted, all left to the library, and all packed.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 
-#include "model/trials.hpp"
+#include "model/corrections/trials.hpp"
 
 namespace gapless::transfer {
 

@@ -1,20 +1,27 @@
 #include "transfer/headers/offers.hpp"
 
-#include <unistd.h>
+#include "transfer/headers/speakers.hpp"
 
 namespace gapless::transfer::headers {
+namespace {
+
+Header header_for(const Buffer& buffer, const Inbox& inbox) noexcept {
+  return {inbox.speaker().nonce, static_cast<std::uint64_t>(buffer.size()), internal::own_process};
+}
+
+}  // namespace
 
 bool Offers::secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay,
                     std::size_t packed_later) noexcept {
   if (inbox.is_remote()) return false;
-  header_ = Header(inbox.speaker().nonce, static_cast<std::uint64_t>(buffer.size()), ::getpid());
+  header_ = header_for(buffer, inbox);
   if (buffer.location.is_cpu_addressable()) return slots_.secure(buffer, inbox, header_, envelope);
   if (may_stay && pull_.secure(buffer, inbox, packed_later, header_)) return true;
   return direct_.secure(buffer, inbox, may_stay, packed_later, header_);
 }
 
 bool Offers::secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept {
-  header_ = Header(inbox.speaker().nonce, static_cast<std::uint64_t>(buffer.size()), ::getpid());
+  header_ = header_for(buffer, inbox);
   if (fabric_.emplace().secure(buffer, inbox, header_)) return true;
   fabric_.reset();
   return false;

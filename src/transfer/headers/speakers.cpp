@@ -23,6 +23,7 @@ namespace gapless::transfer::headers {
 
 constinit std::atomic<bool> internal::listening{false};
 constinit Nonce internal::own_nonce{};
+constinit std::int32_t internal::own_process = -1;
 
 namespace {
 
@@ -66,7 +67,7 @@ bool make_inbox(Job& mine) noexcept {
   internal::own_nonce = nonce;
   head.speaker.fabric = rdma::fabric_kind();
   head.speaker.rank = mine.rank;
-  head.speaker.process = ::getpid();
+  head.speaker.process = internal::own_process = ::getpid();
   head.free_slots.store(~std::uint64_t{0}, std::memory_order_relaxed);
   head.is_called.store(is_wanted_at_once(), std::memory_order_relaxed);
   head.is_attentive.store(is_wanted_at_once(), std::memory_order_relaxed);

@@ -16,7 +16,8 @@ namespace gapless::transfer::headers {
 
 namespace internal {
 extern std::atomic<bool> listening;
-extern Nonce own_nonce;  ///< stays once this process listens
+extern Nonce own_nonce;           ///< stays once this process listens
+extern std::int32_t own_process;  ///< its number, from then on
 }  // namespace internal
 
 /// Is it wanted that this process speaks headers?

@@ -3,14 +3,14 @@
 // The library's exchange takes GPU memory through host memory, and messages between GPUs of a node go from one to the
 // other; between nodes it moves noncontiguous memory packed, and messages go by the schemes of a fabric. All ranks must
 // go the same way, and what each has in hand is known to itself alone. So they vote, at rare exchanges of one kind on a
-// communicator (model/agreed_way.hpp). Every rank of the job must run gapless for that, which `gapless run` vouches for
-// (GAPLESS_ALL_RANKS).
+// communicator (model/corrections/agreed_way.hpp). Every rank of the job must run gapless for that, which `gapless run`
+// vouches for (GAPLESS_ALL_RANKS).
 #pragma once
 
 #include <chrono>
 #include <map>
 
-#include "model/agreed_way.hpp"
+#include "model/corrections/agreed_way.hpp"
 #include "mpi/calls/staged/memory_argument.hpp"
 #include "mpi/table/abi.hpp"
 

@@ -1,12 +1,12 @@
 // Receives by a fabric whose scheme is not only predicted: what messages of that kind have taken in this run has a say
-// (model/trials.hpp). A kind is a layout at the receiver, the sender's blocks, and the peer, so that each pair of
-// processes finds out for itself.
+// (model/corrections/trials.hpp). A kind is a layout at the receiver, the sender's blocks, and the peer, so that each
+// pair of processes finds out for itself.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-#include "model/trials.hpp"
+#include "model/corrections/trials.hpp"
 #include "transfer/rdma/scheme.hpp"
 
 namespace gapless::transfer::rdma {

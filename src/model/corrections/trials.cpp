@@ -1,4 +1,4 @@
-#include "model/trials.hpp"
+#include "model/corrections/trials.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Which way messages go, and which are timed, with times that are injected.
 #include <gtest/gtest.h>
 
-#include "model/correction.hpp"
+#include "model/corrections/correction.hpp"
 
 namespace gapless::tests {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "model/recent.hpp"
+#include "model/corrections/recent.hpp"
 
 namespace gapless::model {
 

@@ -1,4 +1,4 @@
-#include "model/agreed_way.hpp"
+#include "model/corrections/agreed_way.hpp"
 
 #include <algorithm>
 #include <bit>

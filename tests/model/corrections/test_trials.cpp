@@ -5,7 +5,7 @@
 #include <deque>
 #include <limits>
 
-#include "model/trials.hpp"
+#include "model/corrections/trials.hpp"
 
 namespace gapless::tests {
 namespace {

@@ -1,4 +1,4 @@
-#include "model/correction.hpp"
+#include "model/corrections/correction.hpp"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "model/agreed_way.hpp"
+#include "model/corrections/agreed_way.hpp"
 
 namespace gapless::tests {
 namespace {

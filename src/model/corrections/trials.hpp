@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-#include "model/recent.hpp"
+#include "model/corrections/recent.hpp"
 
 namespace gapless::model {
 
