@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gapless/endpoints.h"
+#include "intercommunicators.hpp"
 #include "on_endpoints.hpp"
 #include "support/environment.hpp"
 
@@ -105,6 +106,61 @@ TEST(Split, ByANamedResource) {
               wrong += MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_UNGUIDED, 0, info, &other) != MPI_SUCCESS;
               wrong += other != MPI_COMM_NULL;
               MPI_Info_free(&info);
+              return wrong;
+            }));
+}
+#endif
+
+#ifdef OMPI_MAJOR_VERSION
+/// The library knows more places of processes than MPI has names for.
+TEST(Split, ByATypeOfTheLibrarysOwn) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              const int me = rank(comm), all = size(comm);
+              MPI_Comm host, alone;
+              int wrong = MPI_Comm_split_type(comm, OMPI_COMM_TYPE_HOST, -me, MPI_INFO_NULL, &host) != MPI_SUCCESS;
+              wrong += size(host) != all || rank(host) != all - 1 - me;
+              MPI_Comm_free(&host);
+              const int mine = me == 0 ? int{OMPI_COMM_TYPE_HOST} : int{MPI_UNDEFINED};
+              wrong += MPI_Comm_split_type(comm, mine, 0, MPI_INFO_NULL, &alone) != MPI_SUCCESS;
+              wrong += (alone != MPI_COMM_NULL) != (me == 0);
+              if (alone == MPI_COMM_NULL) return wrong;
+              wrong += size(alone) != 1;
+              MPI_Comm_free(&alone);
+              return wrong;
+            }));
+}
+#endif
+
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+/// Their members have no communicator any more when they make one of the group.
+TEST(Groups, MakeCommunicatorsByThemselves) {
+  const ReturnErrors returned(MPI_COMM_WORLD), returned_here(MPI_COMM_SELF);
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              const int me = rank(comm), all = size(comm);
+              const Parts parts{all, true};
+              const std::vector<int> here = parts.of(me % 2), there = parts.of(1 - me % 2);
+              MPI_Group everyone, mine, theirs;
+              MPI_Comm_group(comm, &everyone);
+              MPI_Group_incl(everyone, static_cast<int>(here.size()), here.data(), &mine);
+              MPI_Group_incl(everyone, static_cast<int>(there.size()), there.data(), &theirs);
+              MPI_Comm made, inter, other;
+              int wrong = 0;
+              wrong += MPI_Comm_create_from_group(mine, "mine", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made) != MPI_SUCCESS;
+              std::vector<int> found(here.size(), -1);
+              MPI_Allgather(&me, 1, MPI_INT, found.data(), 1, MPI_INT, made);
+              wrong += found != here || rank(made) != place_in(here, me);
+              wrong += error_class(MPI_Send(&me, 1, MPI_INT, all, 0, made)) != MPI_ERR_RANK;  // is returned
+              MPI_Comm_free(&made);
+              const bool leads = me == here.back();
+              wrong += MPI_Intercomm_create_from_groups(mine, static_cast<int>(here.size()) - 1,
+                                                        leads ? theirs : MPI_GROUP_NULL,
+                                                        leads ? static_cast<int>(there.size()) - 1 : -1, "both",
+                                                        MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter) != MPI_SUCCESS;
+              wrong += wrong_between(inter, comm, here, there);
+              MPI_Comm_free(&inter);
+              wrong += error_class(MPI_Comm_create_from_group(theirs, "not mine", MPI_INFO_NULL, MPI_ERRORS_RETURN,
+                                                              &other)) != MPI_ERR_GROUP;
+              for (MPI_Group* group : {&everyone, &mine, &theirs}) MPI_Group_free(group);
               return wrong;
             }));
 }

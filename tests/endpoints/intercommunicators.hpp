@@ -99,9 +99,9 @@ inline int wrong_messages(MPI_Comm inter, int me, const std::vector<int>& here, 
   return wrong;
 }
 
-inline int wrong_in_intercommunicator(MPI_Comm inter, MPI_Comm whole, const Parts& parts) {
+/// The two groups are those ranks of the whole, of which the caller is one.
+inline int wrong_between(MPI_Comm inter, MPI_Comm whole, const std::vector<int>& here, const std::vector<int>& there) {
   const int me = rank(whole);
-  const std::vector<int> here = parts.of(parts.side_of(me)), there = parts.of(1 - parts.side_of(me));
   int is_inter = 0, remote = 0, wrong = 0;
   MPI_Group local_group, remote_group;
   MPI_Comm_test_inter(inter, &is_inter);
@@ -111,7 +111,87 @@ inline int wrong_in_intercommunicator(MPI_Comm inter, MPI_Comm whole, const Part
   MPI_Comm_group(inter, &local_group);
   MPI_Comm_remote_group(inter, &remote_group);
   wrong += wrong_in_group(local_group, whole, here) + wrong_in_group(remote_group, whole, there);
-  return wrong + wrong_messages(inter, me, here, there);
+  std::vector<int> heard(there.size(), -1);
+  MPI_Allgather(&me, 1, MPI_INT, heard.data(), 1, MPI_INT, inter);
+  return wrong + (heard != there) + wrong_messages(inter, me, here, there);
+}
+
+inline int wrong_in_intercommunicator(MPI_Comm inter, MPI_Comm whole, const Parts& parts) {
+  const int side = parts.side_of(rank(whole));
+  return wrong_between(inter, whole, parts.of(side), parts.of(1 - side));
+}
+
+/// Frees what has been made of an intercommunicator: one of those ranks, or none.
+inline int wrong_in_part(MPI_Comm made, MPI_Comm whole, const std::vector<int>& here, const std::vector<int>& there) {
+  if (made == MPI_COMM_NULL || here.empty() || there.empty()) {
+    const bool is_right = made == MPI_COMM_NULL && (here.empty() || there.empty());
+    if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
+    return is_right ? 0 : 1;
+  }
+  int wrong = wrong_between(made, whole, here, there);
+  MPI_Comm copy;
+  MPI_Comm_dup(made, &copy);
+  MPI_Comm_free(&made);
+  wrong += wrong_between(copy, whole, here, there);
+  MPI_Comm_free(&copy);
+  return wrong;
+}
+
+/// By colour: two that both groups may have, and one that a single rank has; in the order of keys; and one rank that
+/// says none.
+inline int wrong_in_split(MPI_Comm inter, MPI_Comm whole, const Parts& parts) {
+  const int me = rank(whole), side = parts.side_of(me);
+  const auto colour = [&](int rank) {
+    if (rank == 0 && parts.all > 4) return int{MPI_UNDEFINED};
+    return rank == parts.all - 1 && parts.all > 2 ? 7 : rank / 2 % 2;
+  };
+  const auto of_mine = [&](int of_side) {
+    std::vector<int> members = parts.of(of_side);
+    std::erase_if(members, [&](int rank) { return colour(me) == MPI_UNDEFINED || colour(rank) != colour(me); });
+    std::reverse(members.begin(), members.end());
+    return members;
+  };
+  MPI_Comm made;
+  MPI_Comm_split(inter, colour(me), -me, &made);
+  return wrong_in_part(made, whole, of_mine(side), of_mine(1 - side));
+}
+
+/// All processes of the tests are of one node, so that everyone has the other group there.
+inline int wrong_in_split_type(MPI_Comm inter, MPI_Comm whole, const Parts& parts) {
+  const int me = rank(whole), side = parts.side_of(me);
+  std::vector<int> here = parts.of(side), there = parts.of(1 - side);
+  std::reverse(here.begin(), here.end());
+  std::reverse(there.begin(), there.end());
+  MPI_Comm made;
+  MPI_Comm_split_type(inter, MPI_COMM_TYPE_SHARED, -me, MPI_INFO_NULL, &made);
+  return wrong_in_part(made, whole, here, there);
+}
+
+/// Of every other member of each group, backwards; and of none in one of the groups.
+inline int wrong_in_create(MPI_Comm inter, MPI_Comm whole, const Parts& parts) {
+  const int me = rank(whole), side = parts.side_of(me);
+  int wrong = 0;
+  for (const int empty_side : {-1, 0, 1}) {
+    const auto chosen = [&](int of_side) {
+      std::vector<int> members;
+      const std::vector<int> all = parts.of(of_side);
+      for (std::size_t k = 0; of_side != empty_side && k < all.size(); k += 2) members.insert(members.begin(), all[k]);
+      return members;
+    };
+    const std::vector<int> here = chosen(side), there = chosen(1 - side);
+    std::vector<int> ranks;
+    for (const int member : here) ranks.push_back(place_in(parts.of(side), member));
+    MPI_Group local, some;
+    MPI_Comm_group(inter, &local);
+    MPI_Group_incl(local, static_cast<int>(ranks.size()), ranks.data(), &some);
+    MPI_Comm made;
+    MPI_Comm_create(inter, some, &made);
+    const bool is_in = place_in(here, me) < static_cast<int>(here.size());
+    wrong += wrong_in_part(made, whole, is_in ? here : std::vector<int>{}, there);
+    if (some != MPI_GROUP_EMPTY) MPI_Group_free(&some);
+    MPI_Group_free(&local);
+  }
+  return wrong;
 }
 
 /// The part that says `high` comes behind the other.
@@ -153,6 +233,7 @@ inline int wrong_between_parts(MPI_Comm whole) {
     MPI_Comm_free(&inter);
     wrong += wrong_in_intercommunicator(copy, whole, parts);
     wrong += wrong_in_merged(copy, whole, parts, alternate ? 0 : 1);
+    wrong += wrong_in_split(copy, whole, parts) + wrong_in_create(copy, whole, parts);
     MPI_Comm_disconnect(&copy);
   }
   return wrong;

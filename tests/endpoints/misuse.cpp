@@ -280,9 +280,8 @@ int wrong_in_using(MPI_Comm inter) {
   MPI_Comm_remote_size(inter, &remote);
   std::vector<int> numbers(static_cast<std::size_t>(remote));
   for (const int code :
-       {MPI_Scan(&number, &number, 1, MPI_INT, MPI_SUM, inter), MPI_Comm_split(inter, 0, 0, &made),
-        MPI_Comm_create(inter, MPI_GROUP_EMPTY, &made), MPI_Cart_create(inter, 1, &dimension, &period, 0, &made),
-        MPI_Intercomm_create(inter, 0, inter, 0, 0, &made)})
+       {MPI_Scan(&number, &number, 1, MPI_INT, MPI_SUM, inter), MPI_Comm_create_group(inter, MPI_GROUP_EMPTY, 0, &made),
+        MPI_Cart_create(inter, 1, &dimension, &period, 0, &made), MPI_Intercomm_create(inter, 0, inter, 0, 0, &made)})
     wrong += differs(MPI_ERR_UNSUPPORTED_OPERATION, code);
   // All ranks make each of these mistakes, so that nobody waits for others.
   for (const int root : {remote, -1000}) {
@@ -298,6 +297,11 @@ int wrong_in_using(MPI_Comm inter) {
   wrong += differs(MPI_ERR_RANK, MPI_Send(&number, 1, MPI_INT, remote, 0, inter));
   wrong += differs(MPI_ERR_RANK, MPI_Recv(&number, 1, MPI_INT, remote, 0, inter, MPI_STATUS_IGNORE));
   wrong += differs(MPI_ERR_ARG, MPI_Intercomm_merge(inter, 0, nullptr));
+  MPI_Group theirs = MPI_GROUP_EMPTY;
+  MPI_Comm_remote_group(inter, &theirs);
+  wrong += differs(MPI_ERR_GROUP, MPI_Comm_create(inter, theirs, &made));
+  MPI_Group_free(&theirs);
+  wrong += differs(MPI_ERR_ARG, MPI_Comm_split(inter, -1, 0, &made));
   return wrong + (made != MPI_COMM_NULL) + (request != MPI_REQUEST_NULL);
 }
 

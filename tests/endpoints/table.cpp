@@ -76,6 +76,7 @@ std::set<std::string> of_groups() {
   for (const char* name : {"size", "rank", "translate_ranks", "compare", "union", "intersection", "difference", "incl",
                            "excl", "range_incl", "range_excl", "free"})
     names.insert(std::string("Group_") + name);
+  names.insert({"Comm_create_from_group", "Intercomm_create_from_groups"});
   return names;
 }
 

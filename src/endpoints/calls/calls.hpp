@@ -12,7 +12,8 @@
   X(Request_get_status) X(Request_get_status_all) \
   X(Request_get_status_any) X(Request_get_status_some) X(Cancel) X(Start) X(Startall) X(Request_free) X(Mrecv) X(Mrecv_c) X(Imrecv) X(Imrecv_c) X(Finalize) \
   X(Group_size) X(Group_rank) X(Group_translate_ranks) X(Group_compare) X(Group_union) X(Group_intersection) \
-  X(Group_difference) X(Group_incl) X(Group_excl) X(Group_range_incl) X(Group_range_excl) X(Group_free)
+  X(Group_difference) X(Group_incl) X(Group_excl) X(Group_range_incl) X(Group_range_excl) X(Group_free) \
+  X(Comm_create_from_group) X(Intercomm_create_from_groups)
 // clang-format on
 
 namespace gapless::mpi::endpoints::calls {

@@ -141,9 +141,10 @@ bool asks_for_shared_memory(MPI_Info info) noexcept {
   return is_there != 0 && std::strcmp(value, "mpi_shared_memory") == 0;
 }
 
-enum class Split { by_node, into_nothing, unserved };
+enum class Split { by_node, into_nothing, by_library };
 
-/// By hardware that nobody has named, and by process sets, nothing is known to split by.
+/// By hardware that nobody has named, and by process sets, nothing is known to split by. The library has types of its
+/// own.
 Split split_of(int type, MPI_Info info) noexcept {
   if (type == MPI_COMM_TYPE_SHARED) return Split::by_node;
   if (type == MPI_UNDEFINED) return Split::into_nothing;
@@ -155,17 +156,33 @@ Split split_of(int type, MPI_Info info) noexcept {
   if (type == MPI_COMM_TYPE_RESOURCE_GUIDED) return asks_for_shared_memory(info) ? Split::by_node : Split::into_nothing;
 #endif
   static_cast<void>(info);
-  return Split::unserved;
+  return Split::by_library;
+}
+
+/// The type that all endpoints say which say any, of both groups of an intercommunicator.
+int agree_on_type(Endpoint& endpoint, int& type) {
+  static_assert(MPI_UNDEFINED < 0);
+  int heard = type;
+  int code = Allreduce(endpoint, &type, &heard, 1, MPI_INT, MPI_MAX, endpoint.handle);
+  type = std::max(type, heard);
+  if (code != MPI_SUCCESS || !endpoint.sides.is_inter()) return code;
+  // That was the other group's, which hears of it, and says what it has heard of this one.
+  const int theirs = heard;
+  code = Allreduce(endpoint, &theirs, &heard, 1, MPI_INT, MPI_MAX, endpoint.handle);
+  type = std::max(type, heard);
+  return code;
 }
 
 }  // namespace
 
 int Comm_split_type(Endpoint& endpoint, MPI_Comm, int type, int key, MPI_Info info, MPI_Comm* made) {
+  const bool takes_part = split_of(type, info) != Split::into_nothing;
+  if (const int code = agree_on_type(endpoint, type); code != MPI_SUCCESS) return code;
   const Split how = split_of(type, info);
-  if (how == Split::unserved) return raise(endpoint, unserved("MPI_Comm_split_type"));
-  int node = 0;
-  int code = find_node(endpoint, node);
-  if (code == MPI_SUCCESS) code = split(endpoint, {how == Split::by_node ? node : MPI_UNDEFINED, key}, made);
+  int place = MPI_UNDEFINED, code = MPI_SUCCESS;
+  if (type != MPI_UNDEFINED)
+    code = find_place(endpoint, how == Split::by_library ? type : int{MPI_COMM_TYPE_SHARED}, info, place);
+  if (code == MPI_SUCCESS) code = split(endpoint, {takes_part ? place : MPI_UNDEFINED, key}, made);
   return raise(endpoint, code);
 }
 
@@ -176,19 +193,19 @@ int Comm_split(Endpoint& endpoint, MPI_Comm, int colour, int key, MPI_Comm* made
 
 namespace {
 
-/// The ranks of the members of a group that the program gives, and the endpoint's place among them, or MPI_UNDEFINED.
-/// An error class.
+/// The ranks of the members of a group that the program gives, all of the endpoint's own, and the endpoint's place
+/// among them, or MPI_UNDEFINED. An error class.
 int look_at_group(const Endpoint& endpoint, MPI_Group handle, std::vector<int>& members, int& place) {
   place = MPI_UNDEFINED;
   if (handle == MPI_GROUP_EMPTY) return MPI_SUCCESS;
   const auto group = groups::find(handle);
   if (group == nullptr) return MPI_ERR_GROUP;
-  const std::vector<Identity>& all = endpoint.communicator->identities;
+  const std::vector<Identity> all = endpoint.members(false);
   for (const Identity& member : group->members) {
     members.push_back(groups::rank_of(all, member));
     if (members.back() == MPI_UNDEFINED) return MPI_ERR_GROUP;
   }
-  place = groups::rank_of(group->members, all[static_cast<std::size_t>(endpoint.rank)]);
+  place = groups::rank_of(group->members, all[static_cast<std::size_t>(endpoint.rank - endpoint.sides.first_local)]);
   return MPI_SUCCESS;
 }
 
@@ -198,9 +215,9 @@ int Comm_create(Endpoint& endpoint, MPI_Comm, MPI_Group group, MPI_Comm* made) {
   std::vector<int> members;
   Choice mine;
   mine.mistake = made == nullptr ? MPI_ERR_ARG : look_at_group(endpoint, group, members, mine.key);
-  // Groups have no member in common unless they are the same.
+  // Groups have no member in common unless they are the same. Of an intercommunicator each side has one.
   if (mine.mistake == MPI_SUCCESS && mine.key != MPI_UNDEFINED)
-    mine.colour = *std::min_element(members.begin(), members.end());
+    mine.colour = endpoint.sides.is_inter() ? 0 : *std::min_element(members.begin(), members.end());
   return raise(endpoint, split(endpoint, mine, made));
 }
 

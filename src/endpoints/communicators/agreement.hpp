@@ -48,19 +48,26 @@ void carry_out(Agreement& agreement, Work work) noexcept {
   agreement.done.store(true, std::memory_order_release);
 }
 
-/// `work(agreement)`, which may wait in the library, is done by one endpoint; returns when it is.
-template <class Work>
-std::shared_ptr<Agreement> agree(Endpoint& endpoint, Agreements& all, const AgreementKey& key, int expected,
-                                 Work work) {
+/// `work(agreement)`, which may wait in the library, is done by one endpoint; returns when it is. The others `drive()`
+/// messages.
+template <class Drive, class Work>
+std::shared_ptr<Agreement> agree_driving(Drive drive, Agreements& all, const AgreementKey& key, int expected,
+                                         Work work) {
   bool is_last = false;
   const auto agreement = arrive_at_agreement(all, key, expected, is_last);
   if (!is_last) {
-    drive_until(endpoint, [&] { return agreement->done.load(std::memory_order_acquire); });
+    repeat_until(drive, [&] { return agreement->done.load(std::memory_order_acquire); });
     return agreement;
   }
   const InLibrary meanwhile;
   carry_out(*agreement, work);
   return agreement;
+}
+
+template <class Work>
+std::shared_ptr<Agreement> agree(Endpoint& endpoint, Agreements& all, const AgreementKey& key, int expected,
+                                 Work work) {
+  return agree_driving([&] { progress(endpoint); }, all, key, expected, work);
 }
 
 /// An agreement of all endpoints of the communicator in this process.

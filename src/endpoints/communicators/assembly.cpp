@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <unordered_map>
 
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
@@ -116,6 +117,30 @@ std::uint64_t identity_of_process() {
 std::uint64_t next_number(std::uint64_t count) {
   static std::atomic<std::uint64_t> next{1};
   return next.fetch_add(count);
+}
+
+namespace {
+
+struct WorldRanks {
+  std::mutex mutex;
+  std::unordered_map<std::uint64_t, int> all;  ///< by a process's identity
+};
+WorldRanks& world_ranks() {
+  static auto& one = *new WorldRanks;
+  return one;
+}
+
+}  // namespace
+
+void note_world_rank(std::uint64_t process, int rank) {
+  const std::lock_guard lock(world_ranks().mutex);
+  world_ranks().all.insert_or_assign(process, rank);
+}
+
+int world_rank_of(std::uint64_t process) noexcept {
+  const std::lock_guard lock(world_ranks().mutex);
+  const auto found = world_ranks().all.find(process);
+  return found == world_ranks().all.end() ? MPI_UNDEFINED : found->second;
 }
 
 int assemble(const std::shared_ptr<Communicator>& communicator, int processes) {

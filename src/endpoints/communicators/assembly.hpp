@@ -12,6 +12,11 @@ std::uint64_t identity_of_process();
 /// The first of `count` numbers that no other endpoint of this process has.
 std::uint64_t next_number(std::uint64_t count);
 
+/// Where the process of that identity is in MPI_COMM_WORLD, from when any communicator was made there that this process
+/// has part in; MPI_UNDEFINED: nowhere, or not known.
+int world_rank_of(std::uint64_t process) noexcept;
+void note_world_rank(std::uint64_t process, int rank);
+
 /// Fills in everything from `base`, `process`, `places` and `identities`, and waits for the other processes. An error
 /// code.
 int assemble(const std::shared_ptr<Communicator>& communicator, int processes);

@@ -11,6 +11,7 @@
 #include "endpoints/communicators/static_world.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
+#include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/errors.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -131,6 +132,9 @@ int make_first(MPI_Comm parent, const std::vector<Wish>& wishes, std::shared_ptr
                                                   : identity(wishes[process], local));
     }
   }
+  const std::vector<int> ranks = headers::world_ranks_of(parent);
+  for (std::size_t process = 0; process < ranks.size(); ++process)
+    note_world_rank(wishes[process].process, ranks[process]);
   if (wishes.size() > 1) {
     if (const int code = inner.Comm_split(parent, 0, made->process, &made->base); code != MPI_SUCCESS) return code;
     inner.Comm_set_errhandler(made->base, MPI_ERRORS_RETURN);

@@ -1,14 +1,17 @@
-// Intercommunicators of endpoints (MPI 5.0, 7.6): two groups whose members send to each other. Below, all of them are
-// the ranks of one communicator, first those of one group and then those of the other; MPI_Intercomm_merge makes
+// Communicators of endpoints that may have none in common before: of a group alone (MPI 5.0, 7.4.2), and
+// intercommunicators (7.6), of two groups whose members send to each other. Below, all members of an intercommunicator
+// are the ranks of one communicator, first those of one group and then those of the other; MPI_Intercomm_merge makes
 // another one of the same ranks.
 #include <algorithm>
 #include <functional>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/communicators/agreement.hpp"
 #include "endpoints/communicators/assembly.hpp"
+#include "endpoints/communicators/groups.hpp"
 #include "endpoints/communicators/parts.hpp"
 #include "endpoints/communicators/static_world.hpp"
 #include "endpoints/errors.hpp"
@@ -20,6 +23,8 @@ namespace gapless::mpi::endpoints {
 namespace {
 
 constexpr const char* create_name = "MPI_Intercomm_create";
+constexpr const char* of_group_name = "MPI_Comm_create_from_group";
+constexpr const char* of_groups_name = "MPI_Intercomm_create_from_groups";
 
 /// Agreements of endpoints that have no communicator in common yet.
 Agreements& agreements_between() {
@@ -36,6 +41,12 @@ std::vector<Resident> residents_of(const Communicator& communicator) {
   for (std::size_t rank = 0; rank < communicator.places.size(); ++rank)
     residents.push_back(
         {processes[static_cast<std::size_t>(communicator.places[rank].process)], communicator.identities[rank]});
+  return residents;
+}
+
+std::vector<Resident> residents_of(const Group& group) {
+  std::vector<Resident> residents;
+  for (const Identity& member : group.members) residents.push_back({world_rank_of(member.process), member});
   return residents;
 }
 
@@ -76,17 +87,22 @@ int learn_of_others(Endpoint& endpoint, int root, int code, std::vector<Resident
 
 bool is_before(const Resident& a, const Resident& b) noexcept { return a.identity < b.identity; }
 
+int not_in_world(const char* function) noexcept {
+  return code_with_text(MPI_ERR_UNSUPPORTED_OPERATION, function, "not all processes are in MPI_COMM_WORLD");
+}
+
+bool are_all_in_world(const std::vector<Resident>& members) noexcept {
+  return std::ranges::none_of(members, [](const Resident& one) { return one.process == MPI_UNDEFINED; });
+}
+
 /// Can there be an intercommunicator of these groups? An error class.
-int check_groups(const std::vector<Resident>& mine, const std::vector<Resident>& theirs) {
+int check_groups(const char* function, const std::vector<Resident>& mine, const std::vector<Resident>& theirs) {
   for (const Resident& other : theirs) {
     const bool is_in_both =
         std::any_of(mine.begin(), mine.end(), [&](const Resident& one) { return one.identity == other.identity; });
     if (is_in_both) return MPI_ERR_GROUP;
   }
-  const auto is_elsewhere = [](const Resident& one) { return one.process == MPI_UNDEFINED; };
-  if (std::any_of(mine.begin(), mine.end(), is_elsewhere) || std::any_of(theirs.begin(), theirs.end(), is_elsewhere))
-    return code_with_text(MPI_ERR_UNSUPPORTED_OPERATION, create_name, "not all processes are in MPI_COMM_WORLD");
-  return MPI_SUCCESS;
+  return are_all_in_world(mine) && are_all_in_world(theirs) ? MPI_SUCCESS : not_in_world(function);
 }
 
 /// What the library tells apart those by that are made at a time in the same processes.
@@ -122,6 +138,37 @@ class WorldReturnsErrors {
   static inline MPI_Errhandler handler{};  ///< the program's
 };
 
+/// The communicator of all of these, each of which calls; those of one process agree. `word` tells it apart from others
+/// of the same members.
+template <class Drive>
+std::shared_ptr<Agreement> make_in_world(Drive drive, const char* word, const std::vector<Resident>& all) {
+  AgreementKey key{std::hash<std::string_view>{}(word)};
+  for (const Resident& one : all) key.insert(key.end(), {one.identity.process, one.identity.number});
+  const int here = own_rank(MPI_COMM_WORLD);
+  const auto arriving = std::count_if(all.begin(), all.end(), [&](const Resident& one) { return one.process == here; });
+  return agree_driving(drive, agreements_between(), key, static_cast<int>(arriving), [&](Agreement& agreed) {
+    const WorldReturnsErrors meanwhile;
+    agreed.code = make_of_residents(MPI_COMM_WORLD, here, all, tag_of(key), agreed.made.emplace_back());
+  });
+}
+
+/// All members of the group call. An error code, not raised.
+int make_of_group_alone(const char* function, const Group& group, const char* word, MPI_Errhandler handler,
+                        MPI_Comm* made) {
+  const std::vector<Resident> members = residents_of(group);
+  const int place = groups::rank_of(group.members, group.self);
+  if (made == nullptr || word == nullptr) return MPI_ERR_ARG;
+  *made = MPI_COMM_NULL;
+  if (place == MPI_UNDEFINED) return MPI_ERR_GROUP;
+  if (!are_all_in_world(members)) return not_in_world(function);
+  const auto agreement = make_in_world(progress_of_all, word, members);
+  if (agreement->code != MPI_SUCCESS) return agreement->code;
+  if (const int code = make_handle(made); code != MPI_SUCCESS) return code;
+  Communicator& all = *agreement->made[0];
+  inner.Comm_set_errhandler(*made, handler);
+  return claim(all, all.places[static_cast<std::size_t>(place)].local, *made);
+}
+
 /// All endpoints of both groups call. Those of one process agree, whichever group they are in.
 int make_between(Endpoint& endpoint, const std::vector<Resident>& mine, const std::vector<Resident>& theirs,
                  MPI_Comm* made) {
@@ -129,14 +176,8 @@ int make_between(Endpoint& endpoint, const std::vector<Resident>& mine, const st
                                   *std::min_element(theirs.begin(), theirs.end(), is_before));
   std::vector<Resident> all = is_first ? mine : theirs;
   all.insert(all.end(), is_first ? theirs.begin() : mine.begin(), is_first ? theirs.end() : mine.end());
-  AgreementKey key;
-  for (const Resident& one : all) key.insert(key.end(), {one.identity.process, one.identity.number});
-  const int here = own_rank(MPI_COMM_WORLD);
-  const auto arriving = std::count_if(all.begin(), all.end(), [&](const Resident& one) { return one.process == here; });
-  const auto agreement = agree(endpoint, agreements_between(), key, static_cast<int>(arriving), [&](Agreement& agreed) {
-    const WorldReturnsErrors meanwhile;
-    agreed.code = make_of_residents(MPI_COMM_WORLD, here, all, tag_of(key), agreed.made.emplace_back());
-  });
+  for (const Resident& one : all) note_world_rank(one.identity.process, one.process);
+  const auto agreement = make_in_world([&] { progress(endpoint); }, "", all);
   if (agreement->code != MPI_SUCCESS) return agreement->code;
   const int mine_begin = is_first ? 0 : static_cast<int>(theirs.size());
   const int theirs_begin = is_first ? static_cast<int>(mine.size()) : 0;
@@ -163,7 +204,7 @@ int Intercomm_create(Endpoint& endpoint, MPI_Comm local, int local_leader, MPI_C
   int code = MPI_SUCCESS;
   if (endpoint.rank == local_leader) code = ask_other_leader(mine, peers, remote_leader, tag, theirs);
   code = learn_of_others(endpoint, local_leader, code, theirs);
-  if (code == MPI_SUCCESS) code = check_groups(mine, theirs);
+  if (code == MPI_SUCCESS) code = check_groups(create_name, mine, theirs);
   if (code == MPI_SUCCESS) code = make_between(endpoint, mine, theirs, made);
   return raise(endpoint, code);
 }
@@ -185,6 +226,75 @@ int Intercomm_merge(Endpoint& endpoint, MPI_Comm, int high, MPI_Comm* made) {
   }
   return raise(endpoint, split_as_chosen(endpoint, choices, made));
 }
+
+namespace {
+
+/// The library's call, which is about groups of processes.
+template <class Call>
+int call_library(Call call, MPI_Comm* made) {
+  const InLibrary meanwhile;
+  const int code = call();
+  if (code == MPI_SUCCESS && made != nullptr) reuse(*made);
+  return code;
+}
+
+int raised(int code) noexcept { return code == MPI_SUCCESS ? code : raise_without_object(code); }
+
+/// What the leader of the local group knows of the other one. An error class.
+int look_at_remote_group(MPI_Group remote, int leader, std::vector<Resident>& theirs) {
+  const auto group = groups::find(remote);
+  if (group == nullptr) return MPI_ERR_GROUP;
+  theirs = residents_of(*group);
+  return leader >= 0 && leader < static_cast<int>(theirs.size()) ? MPI_SUCCESS : MPI_ERR_RANK;
+}
+
+/// The members of the local group meet in a communicator of their own.
+int create_from_groups(const Group& local, int local_leader, MPI_Group remote, int remote_leader, const char* word,
+                       MPI_Errhandler handler, MPI_Comm* made) {
+  if (local_leader < 0 || local_leader >= static_cast<int>(local.members.size())) return MPI_ERR_RANK;
+  MPI_Comm meeting = MPI_COMM_NULL;
+  if (made == nullptr) return MPI_ERR_ARG;
+  *made = MPI_COMM_NULL;
+  int code = make_of_group_alone(of_groups_name, local, word, handler, &meeting);
+  if (code != MPI_SUCCESS) return code;
+  Endpoint& endpoint = *find(meeting);
+  const std::vector<Resident> mine = residents_of(local);
+  std::vector<Resident> theirs;
+  if (endpoint.rank == local_leader) code = look_at_remote_group(remote, remote_leader, theirs);
+  code = learn_of_others(endpoint, local_leader, code, theirs);
+  if (code == MPI_SUCCESS) code = check_groups(of_groups_name, mine, theirs);
+  if (code == MPI_SUCCESS) code = make_between(endpoint, mine, theirs, made);
+  const int freed = Comm_free(endpoint, &meeting);
+  return code == MPI_SUCCESS ? freed : code;
+}
+
+}  // namespace
+
+GAPLESS_IF_DECLARED(
+    Comm_create_from_group, int Comm_create_from_group(MPI_Group group, const char* word, MPI_Info info,
+                                                       MPI_Errhandler handler, MPI_Comm* made) {
+      const auto found = groups::find(group);
+      if (found == nullptr)
+        return call_library([&] { return inner.Comm_create_from_group(group, word, info, handler, made); }, made);
+      return guarded([&] { return raised(make_of_group_alone(of_group_name, *found, word, handler, made)); });
+    })
+
+GAPLESS_IF_DECLARED(
+    Intercomm_create_from_groups,
+    int Intercomm_create_from_groups(MPI_Group local, int local_leader, MPI_Group remote, int remote_leader,
+                                     const char* word, MPI_Info info, MPI_Errhandler handler, MPI_Comm* made) {
+      const auto found = groups::find(local);
+      if (found == nullptr && groups::find(remote) != nullptr) return raised(unserved(of_groups_name));
+      if (found == nullptr) {
+        const auto call = [&] {
+          return inner.Intercomm_create_from_groups(local, local_leader, remote, remote_leader, word, info, handler,
+                                                    made);
+        };
+        return call_library(call, made);
+      }
+      return guarded(
+          [&] { return raised(create_from_groups(*found, local_leader, remote, remote_leader, word, handler, made)); });
+    })
 
 }  // namespace calls
 }  // namespace gapless::mpi::endpoints

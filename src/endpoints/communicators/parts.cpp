@@ -105,28 +105,79 @@ int make_part(const Communicator& whole, const std::vector<Member>& members, int
   return make_of_residents(whole.base, whole.process, residents, tag, made);
 }
 
-int split(Endpoint& endpoint, const Choice& mine, MPI_Comm* made) {
-  const Communicator& whole = *endpoint.communicator;
-  std::vector<Choice> choices(whole.places.size());
-  const int code =
-      calls::Allgather(endpoint, &mine, sizeof mine, MPI_BYTE, choices.data(), sizeof mine, MPI_BYTE, endpoint.handle);
-  return code == MPI_SUCCESS ? split_as_chosen(endpoint, choices, made) : code;
+namespace {
+
+/// What all endpoints of both groups have chosen: each group hears the other, whose first then tells it what it has
+/// said itself.
+int hear_both_groups(Endpoint& endpoint, const Choice& mine, std::vector<Choice>& choices) {
+  const Sides& sides = endpoint.sides;
+  Choice* const here = choices.data() + sides.first_local;
+  Choice* const there = choices.data() + sides.first_remote;
+  int code = calls::Allgather(endpoint, &mine, sizeof mine, MPI_BYTE, there, sizeof mine, MPI_BYTE, endpoint.handle);
+  const bool is_first_group = sides.first_local == 0, is_first = endpoint.rank == sides.first_local;
+  for (const bool first_group_hears : {true, false}) {
+    const bool hears = is_first_group == first_group_hears;
+    const int root = hears ? 0 : is_first ? int{MPI_ROOT} : int{MPI_PROC_NULL};
+    const auto bytes = static_cast<int>(sizeof mine) * (hears ? endpoint.local_size() : sides.remote_size);
+    if (code == MPI_SUCCESS)
+      code = calls::Bcast(endpoint, hears ? here : there, bytes, MPI_BYTE, root, endpoint.handle);
+  }
+  return code;
 }
 
-int split_as_chosen(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_Comm* made) {
+int mistake_in(const std::vector<Choice>& choices) noexcept {
+  const auto found = std::ranges::find_if(choices, [](const Choice& one) { return one.mistake != MPI_SUCCESS; });
+  return found == choices.end() ? MPI_SUCCESS : found->mistake;
+}
+
+/// The parts of all colours, of which each endpoint gets its own, if it is in any.
+int make_and_claim(Endpoint& endpoint, const std::map<int, std::vector<int>>& members, MPI_Comm* made) {
   const Communicator& whole = *endpoint.communicator;
-  for (const Choice& choice : choices) {
-    if (choice.mistake != MPI_SUCCESS) return choice.mistake;
-  }
-  const auto members = sort_by_colour(choices);
   const auto agreement = agree(endpoint, [&](Agreement& all) { make_parts(whole, members, all); });
   *made = MPI_COMM_NULL;
   if (agreement->code != MPI_SUCCESS) return agreement->code;
-  const int colour = choices[static_cast<std::size_t>(endpoint.rank)].colour;
-  if (colour == MPI_UNDEFINED) return MPI_SUCCESS;
-  const auto group = members.find(colour);
-  Communicator& part = *agreement->made[static_cast<std::size_t>(std::distance(members.begin(), group))];
-  return claim_part(endpoint, part, local_of(part, group->second, endpoint.rank), made);
+  std::size_t number = 0;
+  for (const auto& [colour, ranks] : members) {
+    Communicator* const part = agreement->made[number++].get();
+    if (std::ranges::find(ranks, endpoint.rank) == ranks.end()) continue;
+    return claim_part(endpoint, *part, local_of(*part, ranks, endpoint.rank), made);
+  }
+  return MPI_SUCCESS;
+}
+
+int split_between(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_Comm* made) {
+  auto members = sort_by_colour(choices);
+  const Sides& sides = endpoint.sides;
+  const int first_of_second = std::max(sides.first_local, sides.first_remote);
+  const auto is_in_first = [&](int rank) { return rank < first_of_second; };
+  for (auto& [colour, ranks] : members) std::ranges::stable_partition(ranks, is_in_first);
+  std::erase_if(members,
+                [&](const auto& part) { return !is_in_first(part.second.front()) || is_in_first(part.second.back()); });
+  const int code = make_and_claim(endpoint, members, made);
+  if (code != MPI_SUCCESS || *made == MPI_COMM_NULL) return code;
+  const std::vector<int>& ranks = members.at(choices[static_cast<std::size_t>(endpoint.rank)].colour);
+  const auto in_first = static_cast<int>(std::ranges::count_if(ranks, is_in_first));
+  const auto in_second = static_cast<int>(ranks.size()) - in_first;
+  find(*made)->sides = is_in_first(endpoint.rank) ? Sides{0, in_first, in_second} : Sides{in_first, 0, in_first};
+  return code;
+}
+
+}  // namespace
+
+int split(Endpoint& endpoint, const Choice& mine, MPI_Comm* made) {
+  std::vector<Choice> choices(endpoint.communicator->places.size());
+  const int code = endpoint.sides.is_inter() ? hear_both_groups(endpoint, mine, choices)
+                                             : calls::Allgather(endpoint, &mine, sizeof mine, MPI_BYTE, choices.data(),
+                                                                sizeof mine, MPI_BYTE, endpoint.handle);
+  if (code != MPI_SUCCESS) return code;
+  if (!endpoint.sides.is_inter()) return split_as_chosen(endpoint, choices, made);
+  const int mistake = mistake_in(choices);
+  return mistake == MPI_SUCCESS ? split_between(endpoint, choices, made) : mistake;
+}
+
+int split_as_chosen(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_Comm* made) {
+  const int mistake = mistake_in(choices);
+  return mistake == MPI_SUCCESS ? make_and_claim(endpoint, sort_by_colour(choices), made) : mistake;
 }
 
 int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, MPI_Comm* made) {
@@ -200,18 +251,19 @@ std::function<bool(int& code)> begin_duplicate(Endpoint& endpoint, const MPI_Inf
   };
 }
 
-int find_node(Endpoint& endpoint, int& node) {
+int find_place(Endpoint& endpoint, int type, MPI_Info info, int& place) {
   const Communicator& whole = *endpoint.communicator;
   const auto agreement = agree(endpoint, [&](Agreement& all) {
     MPI_Comm together = MPI_COMM_NULL;
     all.number = whole.process;
     if (!whole.has_peers()) return;
-    all.code = inner.Comm_split_type(whole.base, MPI_COMM_TYPE_SHARED, whole.process, MPI_INFO_NULL, &together);
-    if (all.code != MPI_SUCCESS) return;
+    all.code = inner.Comm_split_type(whole.base, type, whole.process, info, &together);
+    if (together == MPI_COMM_NULL) all.number = MPI_UNDEFINED;
+    if (all.code != MPI_SUCCESS || together == MPI_COMM_NULL) return;
     all.code = inner.Bcast(&all.number, 1, MPI_INT, 0, together);
     inner.Comm_free(&together);
   });
-  node = agreement->number;
+  place = agreement->number;
   return agreement->code;
 }
 

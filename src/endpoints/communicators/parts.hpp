@@ -39,9 +39,10 @@ int make_of_residents(MPI_Comm base, int process, const std::vector<Resident>& m
 int make_part(const Communicator& whole, const std::vector<Member>& members, int tag,
               std::shared_ptr<Communicator>& made);
 
-/// Collective over the endpoints. `made`: MPI_COMM_NULL for those without a colour.
+/// Collective over the endpoints. `made`: MPI_COMM_NULL for those without a colour. Of an intercommunicator, whose
+/// parts are intercommunicators, also for those with a colour that nobody in the other group has.
 int split(Endpoint& endpoint, const Choice& mine, MPI_Comm* made);
-/// The same where every endpoint knows what all have chosen, by rank.
+/// The same within one group, or both taken together, where every endpoint knows what all have chosen, by rank.
 int split_as_chosen(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_Comm* made);
 /// Collective over the endpoints. `info`: the duplicate's; null: the same.
 int duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made);
@@ -53,8 +54,9 @@ int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, 
 /// Returns a function that tells whether all is done, with the code; after that the handle is good.
 std::function<bool(int& code)> begin_duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* handle);
 
-/// A number that endpoints have in common where the library says that their processes share memory. Collective over the
-/// endpoints.
-int find_node(Endpoint& endpoint, int& node);
+/// A number that endpoints have in common where MPI_Comm_split_type of their processes, which knows the hardware, puts
+/// these together; MPI_UNDEFINED where it puts a process nowhere. Collective over the endpoints, which all say the
+/// same.
+int find_place(Endpoint& endpoint, int type, MPI_Info info, int& place);
 
 }  // namespace gapless::mpi::endpoints

@@ -211,7 +211,8 @@ struct Guard<Row, int (*)(Arguments...)> {
     const int kind = is_librarys ? -1 : by_messages::kind_of(out);
     if (kind < 0) return by_library(facts, all, arguments...);
     const by_messages::Exchange exchange(
-        facts.communicator, kind, [&](bool are_combined) { return by_messages::wish_of(facts, out, are_combined); });
+        facts.communicator, kind, [&](bool are_combined) { return by_messages::wish_of(facts, out, are_combined); },
+        [&](auto& exchanged) { return by_messages::reserve(facts, out, exchanged); });
     if (exchange.lane() == MPI_COMM_NULL) {
       if (!exchange.is_timed()) return by_library(facts, all, arguments...);
       CallFacts packing = facts;

@@ -4,8 +4,9 @@
 
 namespace gapless::transfer {
 
-Placeholder::~Placeholder() {
+void Placeholder::release() noexcept {
   if (mapping_ != nullptr) munmap(mapping_, bytes_);
+  mapping_ = nullptr;
 }
 
 std::byte* Placeholder::reserve(std::intptr_t begin, std::intptr_t end) noexcept {

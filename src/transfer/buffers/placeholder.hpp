@@ -11,13 +11,15 @@ namespace gapless::transfer {
 class Placeholder {
  public:
   Placeholder() noexcept = default;
-  ~Placeholder();
+  ~Placeholder() { release(); }
   Placeholder(const Placeholder&) = delete;
   Placeholder& operator=(const Placeholder&) = delete;
 
   /// Reserves as many addresses as there are from `begin` to `end`, of the same alignment. Null if the system has none
-  /// left. To be called once.
+  /// left. Precondition: it has none.
   std::byte* reserve(std::intptr_t begin, std::intptr_t end) noexcept;
+  /// Gives them back, if there are any.
+  void release() noexcept;
 
  private:
   void* mapping_ = nullptr;

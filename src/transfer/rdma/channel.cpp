@@ -112,9 +112,14 @@ Message* Channel::find(std::uint32_t number) noexcept {
 
 void Channel::take(const Completion& completion) noexcept {
   if (completion.kind == Completion::Kind::posted) {
-    ++counts_.completions;
+    const auto tag = static_cast<std::uint32_t>(completion.context);
     Message* message = find(static_cast<std::uint32_t>(completion.context >> 32));
-    if (message != nullptr) message->posted(static_cast<std::uint32_t>(completion.context), completion.status);
+    if (tag == Message::touch_tag) {
+      if (message != nullptr) message->touched(completion.status);
+      return;
+    }
+    ++counts_.completions;
+    if (message != nullptr) message->posted(tag, completion.status);
     return;
   }
   const Immediate immediate = Immediate::decoded(completion.immediate);
@@ -170,8 +175,33 @@ Result Channel::post(Message& message, PostList& list) noexcept {
   return Result::ok;
 }
 
+namespace {
+
+const PoolInformation& pool_of_peer(const Message& message) noexcept {
+  return message.role_ == Role::sender ? message.reply_.pool : message.offer_.pool;
+}
+
+}  // namespace
+
+void Channel::touch(Message& message) noexcept {
+  const fabric::Piece bell{staging_.bell(), Staging::bell_bytes, &staging_.region()};
+  fabric::Post post;
+  post.remote = pool_of_peer(message).bell;
+  post.key = pool_of_peer(message).key;
+  post.local = {&bell, 1};
+  post.context = message.context(Message::touch_tag);
+  const fabric::Posted posted = endpoint_.post(message.peer_, {&post, 1});
+  const bool has_room = counts_.posts + counts_.notifications - counts_.completions < limits().outstanding;
+  if (posted.count == 1) {
+    message.is_touching_ = true;
+    message.untaken_ = 0;
+  } else if (posted.status != Status::again || (has_room && ++message.untaken_ >= options_.most_untaken)) {
+    message.touched(Status::peer_failed);
+  }
+}
+
 bool Channel::notify(Message& message, Immediate immediate) noexcept {
-  const PoolInformation& pool = message.role_ == Role::sender ? message.reply_.pool : message.offer_.pool;
+  const PoolInformation& pool = pool_of_peer(message);
   const fabric::Piece bell{staging_.bell(), Staging::bell_bytes, &staging_.region()};
   return post_alone(message, bell, pool.bell, pool.key, immediate);
 }

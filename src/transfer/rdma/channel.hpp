@@ -30,6 +30,12 @@ struct Options {
   model::FabricProfile profile{};
   /// A message that has got no further for so long ends in an error; 0: never.
   std::chrono::nanoseconds stall_limit{0};
+  /// The peer of a message that has got no further for so long is touched, again and again: a fabric tells of a dead
+  /// peer where something is to go there. 0: never.
+  std::chrono::nanoseconds touch_after{0};
+  /// A peer that the fabric takes nothing for so often in a row, though its queue has room, is gone: libfabric's tcp
+  /// tries for ever to connect to a process that has ended.
+  unsigned most_untaken = 10;
 };
 
 /// All that has been done so far.
@@ -93,6 +99,8 @@ class Channel {
   Result post(Message& message, PostList& list) noexcept;
   /// Sends an immediate alone; false if the queue is full. Failures end the message.
   bool notify(Message& message, Immediate immediate) noexcept;
+  /// Writes to the peer's bell, which says nothing to the peer; the completion says whether there is one.
+  void touch(Message& message) noexcept;
   PoolInformation information_for(std::uint32_t number) const noexcept {
     return staging_.information(number & (most_messages - 1));
   }

@@ -1,6 +1,7 @@
 #include "transfer/rdma/message.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "pack/host/engine.hpp"
 #include "transfer/rdma/channel.hpp"
@@ -24,7 +25,7 @@ void Message::open(int peer, const Memory& memory, Role role) noexcept {
   list_.clear();
   slots_.fill({});
   next_ = finished_ = outstanding_ = to_notify_ = 0;
-  is_told_ = false;
+  is_told_ = is_touching_ = is_peer_lost_ = false;
   moved_at_ = {};
 }
 
@@ -77,16 +78,26 @@ Result Message::advance() noexcept {
   if (result_ != Result::under_way || (role_ == Role::sender && !is_started_)) return result_;
   const Result result = of(scheme()).advance(*this);
   if (result_ == Result::under_way) result_ = result;
-  const auto limit = channel_.options().stall_limit;
-  if (result_ != Result::under_way || limit.count() == 0) return result_;
-  const auto now = std::chrono::steady_clock::now();
-  if (has_moved_ || moved_at_ == std::chrono::steady_clock::time_point{}) {
-    moved_at_ = now;
-  } else if (now - moved_at_ > limit) {
-    result_ = Result::timed_out;
-  }
-  has_moved_ = false;
+  if (result_ == Result::under_way) look_at_clock();
   return result_;
+}
+
+/// Of a message that waits for the peer, with nothing of its own under way, no fabric says that the peer is gone.
+void Message::look_at_clock() noexcept {
+  const auto limit = channel_.options().stall_limit, touch_after = channel_.options().touch_after;
+  if (limit.count() == 0 && touch_after.count() == 0) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (std::exchange(has_moved_, false) || moved_at_ == std::chrono::steady_clock::time_point{}) {
+    moved_at_ = touched_at_ = now;
+    untaken_ = 0;
+  } else if (limit.count() != 0 && now - moved_at_ > limit) {
+    result_ = Result::timed_out;
+  } else if (is_peer_lost_ && now - moved_at_ > touch_after) {
+    result_ = Result::peer_failed;
+  } else if (touch_after.count() != 0 && !is_touching_ && now - touched_at_ > touch_after) {
+    touched_at_ = now;
+    channel_.touch(*this);
+  }
 }
 
 void Message::posted(std::uint32_t tag, fabric::Status status) noexcept {

@@ -82,6 +82,11 @@ class Message {
     if (result_ == Result::under_way || result_ == Result::ok) result_ = result;
   }
   void posted(std::uint32_t tag, fabric::Status status) noexcept;
+  /// What has become of Channel::touch(). That is no step of the message, and nothing waits for it.
+  void touched(fabric::Status status) noexcept {
+    is_touching_ = false;
+    is_peer_lost_ |= status != fabric::Status::ok;
+  }
   void arrived(Immediate immediate) noexcept;
   std::uint64_t context(std::uint32_t tag) const noexcept { return std::uint64_t{number_} << 32 | tag; }
 
@@ -125,11 +130,16 @@ class Message {
   std::optional<layout::PairCursor> pairs_;
   std::optional<layout::PairedRun> held_;  ///< a run that did not go into the last list
 
+  void look_at_clock() noexcept;
+
   bool has_moved_ = false;  ///< since the last look at the clock
-  std::chrono::steady_clock::time_point moved_at_;
+  bool is_touching_ = false;
+  bool is_peer_lost_ = false;  ///< what it has sent before may still arrive
+  unsigned untaken_ = 0;       ///< touches in a row that the fabric has not taken
+  std::chrono::steady_clock::time_point moved_at_, touched_at_;
 
   /// Tags of posts that belong to no segment.
-  static constexpr std::uint32_t notification_tag = 0xffff;
+  static constexpr std::uint32_t notification_tag = 0xffff, touch_tag = 0xfffe;
 };
 
 }  // namespace gapless::transfer::rdma

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "headers/fabric_messages.hpp"
+#include "support/allocations.hpp"
 
 namespace gapless::test {
 namespace {
@@ -246,6 +248,58 @@ TEST_F(FabricExchanges, GoAsPredictedAndAreTimed) {
   MPI_Comm_free(&all);
 }
 
+/// An exchange in which one rank may fail for want of memory, after which it is no other rank's business what that one
+/// has received. The others come to an end all the same, with what the others have sent. The rank's code.
+template <class Deprive>
+int exchange_without_memory(Call call, const Blocks& blocks, int poor, MPI_Comm communicator, Deprive deprive) {
+  Parts out(blocks, size()), in(blocks, size()), wanted(blocks, size());
+  for (int k = 0; k < size(); ++k) {
+    out.fill(k, rank(), k);
+    if (k != poor) wanted.fill(k, k, rank());
+  }
+  const int code = rank() == poor ? deprive([&] { return exchange(call, out, in, communicator); })
+                                  : exchange(call, out, in, communicator);
+  if (rank() == poor) return code;
+  EXPECT_EQ(MPI_SUCCESS, code);
+  const auto theirs = in.ints.begin() + poor * blocks.extent();
+  std::copy(wanted.ints.begin() + poor * blocks.extent(), wanted.ints.begin() + (poor + 1) * blocks.extent(), theirs);
+  EXPECT_TRUE(wanted.ints == in.ints);
+  return code;
+}
+
+/// No rank waits for one that lacks any memory on the way to and in the first exchanges of a communicator; and the
+/// ranks stay in step.
+TEST_F(FabricExchanges, WithoutAnyOneAllocation) {
+  bool is_refused = true;
+  int most = 0;
+  for (unsigned after = 0; is_refused; ++after) {
+    MPI_Comm all;
+    MPI_Comm_dup(MPI_COMM_WORLD, &all);
+    MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
+    int was_refused = 0;
+    for (const bool is_first : {true, false}) {
+      const int poor = static_cast<int>(after) % size();
+      const int code = exchange_without_memory(Call::alltoallv, rows, poor, all, [&](auto make) {
+        const NoNew none(after);
+        const int done = make();
+        was_refused |= NoNew::is_refused() ? 1 : 0;
+        return done;
+      });
+      const int error = error_class(code);  // a message that cannot be begun is a peer's failure to who fetches it
+      EXPECT_TRUE(code == MPI_SUCCESS || error == MPI_ERR_NO_MEM || error == MPI_ERR_OTHER) << error << is_first;
+    }
+    expect_right(Call::alltoallw, Parts(rows, size()), Parts(rows, size()), all);
+    expect_right(Call::alltoall, Parts(rows, size()), Parts(rows, size()), all);
+    MPI_Comm_free(&all);
+    MPI_Allreduce(MPI_IN_PLACE, &was_refused, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    is_refused = was_refused != 0;
+    most += is_refused ? 1 : 0;
+  }
+  if (is_agreed()) {
+    EXPECT_LE(5, most);
+  }
+}
+
 /// What cannot be begun is the caller's mistake, on all ranks.
 TEST_F(FabricExchanges, WithMistakes) {
   MPI_Comm all;
@@ -259,6 +313,14 @@ TEST_F(FabricExchanges, WithMistakes) {
   EXPECT_EQ(MPI_ERR_TYPE,
             error_class(MPI_Alltoall(out.ints.data(), 1, MPI_DATATYPE_NULL, in.ints.data(), 1, in.type, all)));
   EXPECT_EQ(MPI_ERR_COUNT, error_class(MPI_Alltoall(out.ints.data(), -1, out.type, in.ints.data(), -1, in.type, all)));
+  // Of one part alone: no other one has been sent before it is found.
+  std::vector<MPI_Datatype> last_is_none = out.types();
+  last_is_none.back() = MPI_DATATYPE_NULL;
+  const Counted before;
+  EXPECT_EQ(MPI_ERR_TYPE, error_class(MPI_Alltoallw(out.ints.data(), out.counts.data(), out.byte_places().data(),
+                                                    last_is_none.data(), in.ints.data(), in.counts.data(),
+                                                    in.byte_places().data(), in.types().data(), all)));
+  expect_by_fabric(before, 1, 0);
   expect_right(Call::alltoallw, out, in, all);
   expect_right(Call::alltoall, out, in, all);
   MPI_Comm_free(&all);

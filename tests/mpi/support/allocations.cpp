@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
+#include <new>
 #include <utility>
 
 extern "C" {
@@ -19,8 +21,16 @@ constinit std::atomic<std::uint64_t> count{0};
 constexpr std::size_t no_size = static_cast<std::size_t>(-1);
 constinit std::atomic<std::size_t> refused_from{no_size};
 constinit thread_local bool refuses_next = false;
+constexpr unsigned no_number = static_cast<unsigned>(-1);
+constinit thread_local unsigned news_until_refused = no_number;
 
 [[maybe_unused]] bool is_refused() { return std::exchange(refuses_next, false); }
+
+/// Is this request by `new` to be refused?
+[[maybe_unused]] bool is_new_refused() {
+  if (news_until_refused == no_number) return false;
+  return news_until_refused-- == 0;
+}
 
 [[maybe_unused]] void* counted(void* block) {
   count.fetch_add(1, std::memory_order_relaxed);
@@ -48,6 +58,16 @@ int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
 }
 
 }  // extern "C"
+
+// libstdc++'s others end in these. Each is freed as malloc's memory.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return is_new_refused() ? nullptr : malloc(bytes);
+}
+void* operator new(std::size_t bytes) {
+  void* const block = is_new_refused() ? nullptr : malloc(bytes);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
 #endif
 
 namespace gapless::test {
@@ -56,6 +76,10 @@ NoAlignedMemory::NoAlignedMemory(std::size_t from_bytes) { refused_from = from_b
 NoAlignedMemory::~NoAlignedMemory() { refused_from = no_size; }
 
 void refuse_next_allocation() { refuses_next = true; }
+
+NoNew::NoNew(unsigned after) { news_until_refused = after; }
+NoNew::~NoNew() { news_until_refused = no_number; }
+bool NoNew::is_refused() { return news_until_refused == no_number; }
 
 std::uint64_t allocations() { return count.load(std::memory_order_relaxed); }
 

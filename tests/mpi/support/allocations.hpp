@@ -22,4 +22,16 @@ class NoAlignedMemory {
 /// Refuses the calling thread's next request for heap memory of any kind.
 void refuse_next_allocation();
 
+/// While one lives, one request of the calling thread by C++'s `new` is refused, after so many that are not. MPI
+/// libraries are written in C.
+class NoNew {
+ public:
+  explicit NoNew(unsigned after);
+  ~NoNew();
+  NoNew(const NoNew&) = delete;
+  NoNew& operator=(const NoNew&) = delete;
+  /// Has it been refused?
+  static bool is_refused();
+};
+
 }  // namespace gapless::test

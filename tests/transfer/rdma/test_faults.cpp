@@ -1,4 +1,7 @@
 // What goes wrong between two processes ends in an error or in a slower scheme, and nothing is given twice.
+#include <chrono>
+#include <functional>
+
 #include "pair.hpp"
 
 namespace gapless::tests {
@@ -155,6 +158,83 @@ TEST(Faults, APeerThatDiesMidwayEndsTheMessage) {
           staging.available(Role::sender) + staging.available(Role::receiver) + channel.counts().abandoned_segments,
           2 * options.segments);
     }
+  }
+}
+
+Options touching() {
+  Options options;
+  options.touch_after = std::chrono::milliseconds(5);
+  options.segment_bytes = 4096;
+  options.window = 2;
+  return options;
+}
+
+/// Longer than peers need to be touched and missed, and shorter than anybody waits for a test.
+bool is_over_in_time(const std::function<bool()>& is_over) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!is_over()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+  }
+  return true;
+}
+
+/// Nothing of the survivor's is under way that could fail: a receiver waits for the first byte, a sender for the window
+/// to be given back.
+TEST(Faults, APeerThatDiesWhileNothingIsUnderWayIsMissed) {
+  for (const Scheme scheme : every_scheme) {
+    for (const bool sender_dies : {false, true}) {
+      Pair pair({}, touching());
+      Arena from(vector_sample(128, 4096, 8192), 1, 0, 1), to(vector_sample(128, 4096, 4096 * 3), 1, 0, 2);
+      auto* out = pair.sender->send(pair.left_peer, from.memory());
+      auto* in = pair.receiver->receive(pair.right_peer, to.memory(), out->offer(), only(scheme));
+      if (!sender_dies) {
+        out->start(in->reply(), to.layout(), to.outer());
+        const bool waits = is_over_in_time([&] {
+          pair.sender->progress();
+          static_cast<void>(out->advance());
+          return out->is_quiet() || out->result() != Result::under_way;
+        });
+        ASSERT_TRUE(waits && (out->result() == Result::under_way || scheme == Scheme::multi_write)) << name(scheme);
+      }
+      (sender_dies ? pair.left : pair.right).faults.is_dead = true;
+      auto* survivor = sender_dies ? in : out;
+      Channel& channel = sender_dies ? *pair.receiver : *pair.sender;
+      EXPECT_TRUE(is_over_in_time([&] {
+        channel.progress();
+        return survivor->advance() != Result::under_way;
+      })) << name(scheme)
+          << sender_dies;
+      // A sender by multi-write needs nothing more of a receiver that has all bytes.
+      const bool is_done = scheme == Scheme::multi_write && survivor->result() == Result::ok;
+      EXPECT_TRUE(survivor->result() == Result::peer_failed || is_done) << name(scheme) << sender_dies;
+      channel.end(survivor);
+    }
+  }
+}
+
+TEST(Faults, APeerThatIsSlowIsWaitedFor) {
+  for (const Scheme scheme : every_scheme) {
+    Pair pair({}, touching());
+    Message128 message;
+    auto* out = pair.sender->send(pair.left_peer, message.from.memory());
+    auto* in = pair.receiver->receive(pair.right_peer, message.to.memory(), out->offer(), only(scheme));
+    const auto later = std::chrono::steady_clock::now() + 10 * touching().touch_after;
+    while (std::chrono::steady_clock::now() < later) {
+      pair.receiver->progress();
+      ASSERT_EQ(in->advance(), Result::under_way);
+    }
+    out->start(in->reply(), message.to.layout(), message.to.outer());
+    EXPECT_TRUE(is_over_in_time([&] {
+      pair.sender->progress();
+      pair.receiver->progress();
+      const bool is_sent = out->advance() != Result::under_way, is_received = in->advance() != Result::under_way;
+      return is_sent && is_received && out->is_quiet() && in->is_quiet();
+    }));
+    EXPECT_EQ(out->result(), Result::ok) << name(scheme);
+    EXPECT_EQ(in->result(), Result::ok) << name(scheme);
+    EXPECT_TRUE(message.to.bytes() == message.expected) << name(scheme);
+    pair.sender->end(out);
+    pair.receiver->end(in);
   }
 }
 

@@ -1,6 +1,5 @@
 #include "mpi/calls/by_messages/agreement.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <exception>
@@ -30,6 +29,13 @@ struct Agreements {
   int keyval = 0;
   std::vector<std::unique_ptr<Agreement>> all;
 };
+/// Of communicators on which a rank has had no memory for an agreement.
+Agreement& no_agreement() noexcept {
+  static Agreement instance;
+  instance.is_over = true;
+  return instance;
+}
+
 Agreements& agreements() noexcept {
   static Agreements& instance = *new Agreements;
   return instance;
@@ -44,21 +50,45 @@ int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
 int forget(MPI_Comm, int, void* value, void*) {
   Agreements& them = agreements();
   auto* const agreement = static_cast<Agreement*>(value);
+  if (agreement == &no_agreement()) return MPI_SUCCESS;
   if (agreement->lane != MPI_COMM_NULL) native.Comm_free(&agreement->lane);
   const std::lock_guard lock(them.mutex);
   std::erase_if(them.all, [agreement](const auto& one) { return one.get() == agreement; });
   return MPI_SUCCESS;
 }
 
+/// What one rank tells all others in a vote. Of each number the largest counts.
+struct Ballot {
+  static constexpr float none = 0, now = 1, for_good = 2;
+  float refusal = none, wish = 0, by_library_ns = 0, by_messages_ns = 0;
+
+  /// What all ranks come to.
+  Ballot cast(MPI_Comm communicator) const noexcept {
+    constexpr int numbers = sizeof(Ballot) / sizeof(float);
+    Ballot heard;
+    const int code = native.Allreduce(this, &heard, numbers, MPI_FLOAT, MPI_MAX, communicator);
+    return code == MPI_SUCCESS ? heard : Ballot{.refusal = now};
+  }
+};
+
+/// This rank alone has no memory: the others, for which it is the first vote as well, are told.
+void refuse(MPI_Comm communicator) noexcept {
+  static_cast<void>(Ballot{.refusal = Ballot::for_good}.cast(communicator));
+}
+
 /// Throws std::bad_alloc.
 Agreement* make(MPI_Comm communicator) {
-  int is_inter = 1;
-  if (native.Comm_test_inter(communicator, &is_inter) != MPI_SUCCESS || is_inter != 0) return nullptr;
-  auto made = std::make_unique<Agreement>();
   Agreements& them = agreements();
   const std::lock_guard lock(them.mutex);
-  if (native.Comm_set_attr(communicator, them.keyval, made.get()) != MPI_SUCCESS) return nullptr;
-  return them.all.emplace_back(std::move(made)).get();
+  Agreement* const made = them.all.emplace_back(std::make_unique<Agreement>()).get();
+  if (native.Comm_set_attr(communicator, them.keyval, made) == MPI_SUCCESS) return made;
+  them.all.pop_back();
+  return nullptr;
+}
+
+bool is_between_groups(MPI_Comm communicator) noexcept {
+  int is_inter = 1;
+  return native.Comm_test_inter(communicator, &is_inter) != MPI_SUCCESS || is_inter != 0;
 }
 
 bool has_keyval() noexcept {
@@ -77,30 +107,35 @@ Agreement* of(MPI_Comm communicator) noexcept {
   int is_there = 0;
   if (native.Comm_get_attr(communicator, agreements().keyval, &value, &is_there) != MPI_SUCCESS) return nullptr;
   if (is_there != 0) return static_cast<Agreement*>(value);
+  if (is_between_groups(communicator)) return nullptr;
   try {
     return make(communicator);
   } catch (const std::exception&) {
+    refuse(communicator);
+    native.Comm_set_attr(communicator, agreements().keyval, &no_agreement());
     return nullptr;
   }
 }
 
-model::AgreedWay* way_of(Agreement& agreement, int kind) noexcept {
+AgreedWay* way_of(Agreement& agreement, MPI_Comm communicator, int kind) noexcept {
+  if (agreement.is_over) return nullptr;
   try {
     return &agreement.ways[kind];
   } catch (const std::exception&) {
+    refuse(communicator);
+    agreement.is_over = true;
     return nullptr;
   }
 }
 
-void vote(Agreement& agreement, AgreedWay& way, MPI_Comm communicator, Wish wish) noexcept {
-  const bool may = headers::are_looked_for() && !runtime::library_reads_gpu_memory();
-  enum { refused, wished, by_library, by_messages, answers };
-  const float told[answers] = {may ? 0.0F : 1.0F, static_cast<float>(wish), way.least_ns(Way::library),
-                               way.least_ns(Way::other)};
-  float heard[answers] = {1, 0, 0, 0};
-  const int code = native.Allreduce(told, heard, answers, MPI_FLOAT, MPI_MAX, communicator);
-  if (code != MPI_SUCCESS || heard[refused] != 0) return way.decide(Wish::library, 0, 0);
-  way.decide(static_cast<Wish>(heard[wished]), heard[by_library], heard[by_messages]);
+void vote(Agreement& agreement, AgreedWay& way, MPI_Comm communicator, Wish wish, bool can) noexcept {
+  const bool may = can && headers::are_looked_for() && !runtime::library_reads_gpu_memory();
+  const Ballot told{may ? Ballot::none : Ballot::now, static_cast<float>(wish), way.least_ns(Way::library),
+                    way.least_ns(Way::other)};
+  const Ballot heard = told.cast(communicator);
+  agreement.is_over = heard.refusal == Ballot::for_good;
+  if (heard.refusal != Ballot::none) return way.decide(Wish::library, 0, 0);
+  way.decide(static_cast<Wish>(heard.wish), heard.by_library_ns, heard.by_messages_ns);
   if (way.way() == Way::library || agreement.lane != MPI_COMM_NULL) return;
   int rank = 0;
   native.Comm_rank(communicator, &rank);
@@ -117,9 +152,14 @@ bool may_be() noexcept {
   return answer && runtime::start();
 }
 
+namespace {
+enum { neighbors_w, neighbors_v, all_w, all_v, of_sizes };
+}
+
+bool is_kind_of_neighbors(int kind) noexcept { return kind == neighbors_w || kind == neighbors_v; }
+
 int kind_of(const MemoryArgument& out) noexcept {
   using enum table::Kind;
-  enum { neighbors_w, neighbors_v, all_w, all_v, of_sizes };
   switch (out.kind) {
     case send_to_neighbors_w:
       return neighbors_w;

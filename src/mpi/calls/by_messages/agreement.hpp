@@ -11,6 +11,7 @@
 #include <map>
 
 #include "model/corrections/agreed_way.hpp"
+#include "mpi/calls/by_messages/messages.hpp"
 #include "mpi/calls/staged/memory_argument.hpp"
 #include "mpi/table/abi.hpp"
 
@@ -24,14 +25,38 @@ bool may_be() noexcept;
 /// Of which exchanges an agreement is: a number that all ranks have in common for one exchange. Negative: the exchange
 /// is the library's, on all ranks. Those of MPI_Alltoall are of a size, which all ranks know.
 int kind_of(const MemoryArgument& out) noexcept;
+/// Is it one that kind_of() says of exchanges with neighbours?
+bool is_kind_of_neighbors(int kind) noexcept;
+
+namespace internal {
+
+/// What the ranks of a communicator have agreed upon.
+struct Agreement {
+  std::map<int, model::AgreedWay> ways;  ///< by kind
+  MPI_Comm lane = MPI_COMM_NULL;
+  unsigned in_vain = 0;
+  bool is_over = false;  ///< a rank has no memory for it: all exchanges are the library's
+  Exchanged among_all, among_neighbors;
+
+  Exchanged& exchanged_of(int kind) noexcept { return is_kind_of_neighbors(kind) ? among_neighbors : among_all; }
+};
+
+/// Null where there can be none, on all ranks.
+Agreement* of(MPI_Comm communicator) noexcept;
+/// That kind's; null where a rank has no memory for it, on all ranks.
+model::AgreedWay* way_of(Agreement& agreement, MPI_Comm communicator, int kind) noexcept;
+/// `can`: this rank has what it needs for the exchange.
+void vote(Agreement& agreement, model::AgreedWay& way, MPI_Comm communicator, Wish wish, bool can) noexcept;
+
+}  // namespace internal
 
 /// One exchange: where its messages go, and how long it takes, as long as this lives.
 class Exchange {
  public:
-  /// Collective. `wish(are_combined)` is asked where there is a vote: have parts been sent combined lately, if any
-  /// could have been?
-  template <class AskWish>
-  Exchange(MPI_Comm communicator, int kind, AskWish wish) noexcept;
+  /// Collective. Where there is a vote, `reserve(exchanged)` gets what the exchange needs, and `wish(are_combined)` is
+  /// asked: have parts been sent combined lately, if any could have been?
+  template <class AskWish, class Reserve>
+  Exchange(MPI_Comm communicator, int kind, AskWish wish, Reserve reserve) noexcept;
   ~Exchange() {
     if (timed_ != nullptr) timed_->note(std::chrono::duration<float, std::nano>(Clock::now() - begun_).count());
   }
@@ -41,7 +66,9 @@ class Exchange {
   /// The communicator of its messages; MPI_COMM_NULL: it is the library's.
   MPI_Comm lane() const noexcept { return lane_; }
   /// Of exchanges on that communicator: combined_exchange.hpp. Precondition: there is a lane.
-  unsigned& in_vain() const noexcept { return *in_vain_; }
+  unsigned& in_vain() const noexcept { return agreement_->in_vain; }
+  /// What was reserved before the vote. Precondition: there is a lane.
+  Exchanged& exchanged() const noexcept { return agreement_->exchanged_of(kind_); }
   /// Are the library's exchange of packed bytes and messages being compared?
   bool is_timed() const noexcept { return timed_ != nullptr; }
 
@@ -51,7 +78,8 @@ class Exchange {
   static constexpr unsigned most_in_vain = 8;
 
   MPI_Comm lane_ = MPI_COMM_NULL;
-  unsigned* in_vain_ = nullptr;
+  internal::Agreement* agreement_ = nullptr;
+  int kind_;
   model::AgreedWay* timed_ = nullptr;
   Clock::time_point begun_;
 };
@@ -59,31 +87,18 @@ class Exchange {
 /// The library works, and the job ends. Collective.
 void end() noexcept;
 
-namespace internal {
-
-/// What the ranks of a communicator have agreed upon.
-struct Agreement {
-  std::map<int, model::AgreedWay> ways;  ///< by kind
-  MPI_Comm lane = MPI_COMM_NULL;
-  unsigned in_vain = 0;
-};
-
-/// Null where there can be none.
-Agreement* of(MPI_Comm communicator) noexcept;
-/// That kind's, null without memory.
-model::AgreedWay* way_of(Agreement& agreement, int kind) noexcept;
-void vote(Agreement& agreement, model::AgreedWay& way, MPI_Comm communicator, Wish wish) noexcept;
-
-}  // namespace internal
-
-template <class AskWish>
-Exchange::Exchange(MPI_Comm communicator, int kind, AskWish wish) noexcept {
-  internal::Agreement* const agreement = internal::of(communicator);
-  model::AgreedWay* const way = agreement == nullptr ? nullptr : internal::way_of(*agreement, kind);
+template <class AskWish, class Reserve>
+Exchange::Exchange(MPI_Comm communicator, int kind, AskWish wish, Reserve reserve) noexcept : kind_(kind) {
+  agreement_ = internal::of(communicator);
+  if (agreement_ == nullptr) return;
+  model::AgreedWay* const way = internal::way_of(*agreement_, communicator, kind);
   if (way == nullptr) return;
-  if (way->is_vote_due()) internal::vote(*agreement, *way, communicator, wish(agreement->in_vain < most_in_vain));
-  in_vain_ = &agreement->in_vain;
-  if (way->way() == model::AgreedWay::Way::other) lane_ = agreement->lane;
+  if (way->is_vote_due()) {
+    const bool can = reserve(agreement_->exchanged_of(kind));
+    internal::vote(*agreement_, *way, communicator, wish(agreement_->in_vain < most_in_vain), can);
+  }
+  if (agreement_->is_over) return;
+  if (way->way() == model::AgreedWay::Way::other) lane_ = agreement_->lane;
   if (!way->is_timed()) return;
   timed_ = way;
   begun_ = Clock::now();

@@ -88,15 +88,6 @@ class Side {
   const Part& part(std::size_t i) const noexcept { return *parts_[i]; }
 
  private:
-  /// What the library would find. A part that is not understood is none.
-  static int mistake_in(const Part& part, const UserBuffer& user) noexcept {
-    if (part.count < 0) return MPI_ERR_COUNT;
-    if (user.opaque) return MPI_SUCCESS;
-    if (!runtime::is_usable(part.datatype)) return MPI_ERR_TYPE;
-    const bool is_nowhere = is_null_with_displacement(part.memory) && runtime::size_of(part.datatype) != 0;
-    return is_nowhere ? MPI_ERR_BUFFER : MPI_SUCCESS;
-  }
-
   std::vector<Group> groups_;
   std::vector<UserBuffer> users_;
   std::vector<Buffer> buffers_;
@@ -119,7 +110,8 @@ struct Incoming {
 
 class Exchange {
  public:
-  Exchange(const char* function, MPI_Comm lane) noexcept : function_(function), lane_(lane), messages_(lane) {}
+  Exchange(const char* function, MPI_Comm lane, Messages& messages) noexcept
+      : function_(function), lane_(lane), messages_(messages) {}
 
   int run(const PartsOfSide& sent, const PartsOfSide& received, unsigned& in_vain) {
     int ranks = 1;
@@ -338,14 +330,13 @@ class Exchange {
   int device_ = -1;
   bool has_own_jobs_ = false;
   bool is_any_refused_ = false;  ///< that could have been read in one pass
-  Messages messages_;
+  Messages& messages_;
 };
 
 }  // namespace
 
-int exchange_combined(const char* function, MPI_Comm lane, const PartsOfSide& sent, const PartsOfSide& received,
-                      unsigned& in_vain) {
-  return Exchange(function, lane).run(sent, received, in_vain);
+int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, unsigned& in_vain) {
+  return Exchange(function, lane, exchanged.messages).run(exchanged.sent, exchanged.received, in_vain);
 }
 
 }  // namespace gapless::mpi::by_messages

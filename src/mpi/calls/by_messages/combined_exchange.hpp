@@ -10,10 +10,9 @@
 
 namespace gapless::mpi::by_messages {
 
-/// `lane` has all ranks of the exchange. `in_vain` counts exchanges in a row in which parts of GPU memory that could be
-/// read in one pass were sent as messages of their own, for no peer has mapped them. MPI_SUCCESS, or the error that is
-/// to be raised. Throws std::bad_alloc.
-int exchange_combined(const char* function, MPI_Comm lane, const PartsOfSide& sent, const PartsOfSide& received,
-                      unsigned& in_vain);
+/// `lane` has all ranks of the exchange, which `exchanged` describes. `in_vain` counts exchanges in a row in which
+/// parts of GPU memory that could be read in one pass were sent as messages of their own, for no peer has mapped them.
+/// MPI_SUCCESS, or the error that is to be raised. Throws std::bad_alloc.
+int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, unsigned& in_vain);
 
 }  // namespace gapless::mpi::by_messages

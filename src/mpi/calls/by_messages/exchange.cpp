@@ -1,8 +1,10 @@
 #include "mpi/calls/by_messages/exchange.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <iterator>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -86,29 +88,47 @@ class Bytes {
   bool can_be_combined_;
 };
 
-/// Those of one side, from the `first` on, so that not all ranks send to the same one at first.
-template <class Begin>
-int begin_each(const PartsOfSide& side, std::size_t first, Begin begin) {
-  for (std::size_t i = 0; i < side.size(); ++i) {
-    const std::size_t k = (first + i) % side.size();
-    if (side.peers[k] == MPI_PROC_NULL || is_empty(side.parts[k])) continue;
-    if (const int code = begin(side.parts[k], side.peers[k]); code != MPI_SUCCESS) return code;
+/// The first mistake of the program in one side's parts, before any other rank is sent anything.
+int first_mistake_in(const PartsOfSide& side) noexcept {
+  for (std::size_t k = 0; k < side.size(); ++k) {
+    const Part& part = side.parts[k];
+    if (side.peers[k] == MPI_PROC_NULL || part.count == 0) continue;
+    const UserBuffer user = identify(part.memory, part.count, part.datatype, Purpose::message, Analysis::now);
+    if (user.is_described()) continue;
+    if (const int code = mistake_in(part, user); code != MPI_SUCCESS) return code;
   }
   return MPI_SUCCESS;
 }
 
+/// Those of one side, from the `first` on, so that not all ranks send to the same one at first; all of them, for the
+/// other ranks wait for those behind one that fails. The first error.
+template <class Begin>
+int begin_each(const PartsOfSide& side, std::size_t first, Begin begin) noexcept {
+  int first_code = MPI_SUCCESS;
+  for (std::size_t i = 0; i < side.size(); ++i) {
+    const std::size_t k = (first + i) % side.size();
+    if (side.peers[k] == MPI_PROC_NULL || is_empty(side.parts[k])) continue;
+    const int code = begin(side.parts[k], side.peers[k]);
+    if (first_code == MPI_SUCCESS) first_code = code;
+  }
+  return first_code;
+}
+
 /// Each part a message.
-int exchange_in_messages(const CallFacts& call, MPI_Comm lane, bool is_among_all, PartsOfSide& sent,
-                         PartsOfSide& received) {
-  Messages messages(lane);
+int exchange_in_messages(const CallFacts& call, MPI_Comm lane, bool is_among_all, Exchanged& exchanged) noexcept {
+  auto& [sent, received, messages, is_there] = exchanged;
+  for (const PartsOfSide* side : {&received, &sent}) {
+    if (const int code = first_mistake_in(*side); code != MPI_SUCCESS) return code;
+  }
   const auto own = is_among_all ? static_cast<std::size_t>(own_rank(call.communicator)) : 0;
   if (is_among_all && copy_own(sent.parts[own], received.parts[own]))
     sent.parts[own].count = received.parts[own].count = 0;
+  messages.begin(lane);
   const auto receive = [&](const Part& part, int peer) { return messages.receive(part, peer); };
   const auto send = [&](const Part& part, int peer) { return messages.send(part, peer); };
-  if (const int code = begin_each(received, own, receive); code != MPI_SUCCESS) return code;
-  if (const int code = begin_each(sent, own, send); code != MPI_SUCCESS) return code;
-  return messages.finish();
+  const int codes[] = {begin_each(received, own, receive), begin_each(sent, own, send), messages.finish()};
+  const int* const first = std::ranges::find_if(codes, [](int code) { return code != MPI_SUCCESS; });
+  return first != std::end(codes) ? *first : MPI_SUCCESS;
 }
 
 }  // namespace
@@ -129,19 +149,34 @@ Wish wish_of(const CallFacts& call, const MemoryArgument& out, bool are_combined
   }
 }
 
+bool reserve(const CallFacts& call, const MemoryArgument& out, Exchanged& exchanged) noexcept try {
+  if (exchanged.is_there) return true;
+  Neighbors::Ranks peers = peers_of_call(call, out);
+  exchanged.sent.parts.reserve(peers.destinations.size());
+  exchanged.received.parts.reserve(peers.sources.size());
+  exchanged.messages.reserve(peers.destinations.size() + peers.sources.size());
+  exchanged.sent.peers = std::move(peers.destinations);
+  exchanged.received.peers = std::move(peers.sources);
+  return exchanged.is_there = true;
+} catch (const std::exception&) {
+  return false;
+}
+
 int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in,
              const Exchange& agreed) noexcept {
+  Exchanged& exchanged = agreed.exchanged();
   try {
-    Neighbors::Ranks peers = peers_of_call(call, out);
-    PartsOfSide sent{{}, std::move(peers.destinations)}, received{{}, std::move(peers.sources)};
-    list_parts_by_peer(call, out, sent.parts);
-    list_parts_by_peer(call, in, received.parts);
+    list_parts_by_peer(call, out, exchanged.sent.parts);
+    list_parts_by_peer(call, in, exchanged.received.parts);
     exchanges.fetch_add(1, std::memory_order_relaxed);
     // Without a fabric all ranks are of one node.
-    if (!transfer::rdma::is_wanted())
-      return exchange_combined(call.name, agreed.lane(), sent, received, agreed.in_vain());
-    return exchange_in_messages(call, agreed.lane(), !is_of_neighbors(out.kind), sent, received);
+    if (!transfer::rdma::is_wanted()) {
+      exchanged.messages.begin(agreed.lane());
+      return exchange_combined(call.name, agreed.lane(), exchanged, agreed.in_vain());
+    }
+    return exchange_in_messages(call, agreed.lane(), !is_of_neighbors(out.kind), exchanged);
   } catch (const std::exception&) {
+    exchanged.messages.let_go();
     return MPI_ERR_NO_MEM;
   }
 }

@@ -14,6 +14,10 @@ namespace gapless::mpi::by_messages {
 /// `are_combined`: as far as has been seen, peers map what they are told of.
 Wish wish_of(const CallFacts& call, const MemoryArgument& out, bool are_combined) noexcept;
 
+/// Gets what exchanges of that communicator and kind need, so that no rank is left without memory for one. False if
+/// that is not to be had.
+bool reserve(const CallFacts& call, const MemoryArgument& out, Exchanged& exchanged) noexcept;
+
 /// Makes the exchange, which has a lane: MPI_SUCCESS, or the error that is to be raised.
 int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in,
              const Exchange& agreed) noexcept;

@@ -1,7 +1,10 @@
 #include "mpi/calls/by_messages/messages.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/entry_points.hpp"
@@ -13,65 +16,117 @@ constexpr int tag = 0;
 
 bool fits(MPI_Count count) noexcept { return count <= std::numeric_limits<int>::max(); }
 
+/// The calls of gapless.
+struct Ours {
+  static int send(const void* memory, MPI_Count count, MPI_Datatype datatype, int peer, MPI_Comm lane,
+                  MPI_Request* request) noexcept {
+    if (fits(count)) return entry::Isend(memory, static_cast<int>(count), datatype, peer, tag, lane, request);
+    GAPLESS_IF_DECLARED(Isend_c, return entry::Isend_c(memory, count, datatype, peer, tag, lane, request);)
+    return MPI_ERR_COUNT;
+  }
+  static int receive(void* memory, MPI_Count count, MPI_Datatype datatype, int peer, MPI_Comm lane,
+                     MPI_Request* request) noexcept {
+    if (fits(count)) return entry::Irecv(memory, static_cast<int>(count), datatype, peer, tag, lane, request);
+    GAPLESS_IF_DECLARED(Irecv_c, return entry::Irecv_c(memory, count, datatype, peer, tag, lane, request);)
+    return MPI_ERR_COUNT;
+  }
+};
+
+/// The library's, which need no memory of gapless.
+struct Library {
+  static int send(const void* memory, MPI_Count bytes, int peer, MPI_Comm lane, MPI_Request* request) noexcept {
+    if (fits(bytes)) return native.Isend(memory, static_cast<int>(bytes), MPI_BYTE, peer, tag, lane, request);
+    GAPLESS_IF_DECLARED(Isend_c, return native.Isend_c(memory, bytes, MPI_BYTE, peer, tag, lane, request);)
+    return MPI_ERR_COUNT;
+  }
+  static int receive(void* memory, MPI_Count bytes, int peer, MPI_Comm lane, MPI_Request* request) noexcept {
+    if (fits(bytes)) return native.Irecv(memory, static_cast<int>(bytes), MPI_BYTE, peer, tag, lane, request);
+    GAPLESS_IF_DECLARED(Irecv_c, return native.Irecv_c(memory, bytes, MPI_BYTE, peer, tag, lane, request);)
+    return MPI_ERR_COUNT;
+  }
+};
+
 }  // namespace
 
 bool is_empty(const Part& part) noexcept {
   return part.count == 0 || (runtime::is_usable(part.datatype) && runtime::size_of(part.datatype) == 0);
 }
 
-Messages::~Messages() {
-  for (MPI_Request& request : requests_) {
-    if (request == MPI_REQUEST_NULL) continue;
-    entry::Cancel(&request);
-    entry::Request_free(&request);
-  }
+int mistake_in(const Part& part, const UserBuffer& user) noexcept {
+  if (part.count < 0) return MPI_ERR_COUNT;
+  if (user.opaque) return MPI_SUCCESS;
+  if (!runtime::is_usable(part.datatype)) return MPI_ERR_TYPE;
+  const bool is_nowhere = is_null_with_displacement(part.memory) && runtime::size_of(part.datatype) != 0;
+  return is_nowhere ? MPI_ERR_BUFFER : MPI_SUCCESS;
 }
 
-std::byte* Messages::in_place_of(const Part& part, int& bytes) {
+void Messages::reserve(std::size_t most) {
+  if (most <= most_) return;
+  auto requests = std::make_unique<MPI_Request[]>(most);
+  placeholders_ = std::make_unique<transfer::Placeholder[]>(most);
+  requests_ = std::move(requests);
+  most_ = most;
+}
+
+std::byte* Messages::in_place_of(const Part& part, MPI_Count& bytes) noexcept {
   if (!runtime::is_usable(part.datatype)) return nullptr;
-  const MPI_Count size = runtime::size_of(part.datatype) * part.count;
-  if (size <= 0 || !fits(size)) return nullptr;
-  bytes = static_cast<int>(size);
-  return placeholders_.emplace_back().reserve(0, static_cast<std::intptr_t>(size));
+  if (__builtin_mul_overflow(runtime::size_of(part.datatype), part.count, &bytes) || bytes <= 0) return nullptr;
+  return placeholders_[count_ - 1].reserve(0, static_cast<std::intptr_t>(bytes));
 }
 
-int Messages::send(const Part& part, int peer) {
-  MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
-  int code = MPI_ERR_COUNT, bytes = 0;
-  if (fits(part.count)) {
-    code = entry::Isend(part.memory, static_cast<int>(part.count), part.datatype, peer, tag, lane_, &request);
-  } else {
-    GAPLESS_IF_DECLARED(Isend_c,
-                        code = entry::Isend_c(part.memory, part.count, part.datatype, peer, tag, lane_, &request);)
-  }
+int Messages::send(const Part& part, int peer) noexcept {
+  MPI_Request& request = next();
+  const int code = Ours::send(part.memory, part.count, part.datatype, peer, lane_, &request);
   if (code == MPI_SUCCESS) return code;
-  if (const std::byte* instead = in_place_of(part, bytes))
-    native.Isend(instead, bytes, MPI_BYTE, peer, tag, lane_, &request);
+  MPI_Count bytes = 0;
+  if (const std::byte* instead = in_place_of(part, bytes)) Library::send(instead, bytes, peer, lane_, &request);
   return code;
 }
 
-int Messages::receive(const Part& part, int peer) {
-  MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
+int Messages::receive(const Part& part, int peer) noexcept {
+  MPI_Request& request = next();
   void* const memory = const_cast<void*>(part.memory);
-  int code = MPI_ERR_COUNT, bytes = 0;
-  if (fits(part.count)) {
-    code = entry::Irecv(memory, static_cast<int>(part.count), part.datatype, peer, tag, lane_, &request);
-  } else {
-    GAPLESS_IF_DECLARED(Irecv_c, code = entry::Irecv_c(memory, part.count, part.datatype, peer, tag, lane_, &request);)
-  }
-  if (code == MPI_SUCCESS) return code;
-  if (std::byte* instead = in_place_of(part, bytes)) native.Irecv(instead, bytes, MPI_BYTE, peer, tag, lane_, &request);
+  const int code = Ours::receive(memory, part.count, part.datatype, peer, lane_, &request);
+  if (code == MPI_SUCCESS || request != MPI_REQUEST_NULL) return code;  // the library may have begun it all the same
+  MPI_Count bytes = 0;
+  std::byte* const instead = in_place_of(part, bytes);
+  // A header that comes is looked at, so that its sender has its memory back.
+  const bool is_begun =
+      instead != nullptr &&
+      (Ours::receive(instead, bytes, MPI_BYTE, peer, lane_, &request) == MPI_SUCCESS || request != MPI_REQUEST_NULL);
+  if (instead != nullptr && !is_begun) Library::receive(instead, bytes, peer, lane_, &request);
   return code;
 }
 
-int Messages::finish() {
-  std::vector<MPI_Status> statuses(requests_.size());
-  const int code = entry::Waitall(static_cast<int>(requests_.size()), requests_.data(), statuses.data());
-  if (code == MPI_SUCCESS) return code;
-  for (const MPI_Status& status : statuses) {
-    if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING) return status.MPI_ERROR;
+int Messages::finish() noexcept {
+  int first_code = MPI_SUCCESS;
+  std::array<MPI_Status, at_a_time> statuses;
+  for (std::size_t done = 0; done < count_; done += at_a_time) {
+    const std::size_t count = std::min(at_a_time, count_ - done);
+    const int code = entry::Waitall(static_cast<int>(count), requests_.get() + done, statuses.data());
+    if (code == MPI_SUCCESS || first_code != MPI_SUCCESS) continue;
+    first_code = code;
+    for (std::size_t k = 0; k < count; ++k) {
+      const int one = statuses[k].MPI_ERROR;
+      if (one == MPI_SUCCESS || one == MPI_ERR_PENDING) continue;
+      first_code = one;
+      break;
+    }
   }
-  return code;
+  let_go();
+  return first_code;
+}
+
+void Messages::let_go() noexcept {
+  for (std::size_t k = 0; k < count_; ++k) {
+    MPI_Request& request = requests_[k];
+    if (request != MPI_REQUEST_NULL) {
+      entry::Cancel(&request);
+      entry::Request_free(&request);
+    }
+    placeholders_[k].release();
+  }
+  count_ = 0;
 }
 
 }  // namespace gapless::mpi::by_messages

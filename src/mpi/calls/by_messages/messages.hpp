@@ -1,11 +1,13 @@
 // Messages of one exchange, each part a message of its own.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
-#include <deque>
+#include <memory>
 #include <vector>
 
 #include "mpi/calls/staged/memory_argument.hpp"
+#include "mpi/calls/user_buffer.hpp"
 #include "mpi/table/abi.hpp"
 #include "transfer/buffers/placeholder.hpp"
 
@@ -22,29 +24,54 @@ struct PartsOfSide {
 /// A part of no bytes is none at the other end either.
 bool is_empty(const Part& part) noexcept;
 
-/// Those that are under way when an error ends the exchange early are let go of.
+/// What the library would find wrong with a part that is not described: MPI_SUCCESS, or the error that is to be raised.
+/// A datatype that is not understood is no mistake.
+int mistake_in(const Part& part, const UserBuffer& user) noexcept;
+
+/// Needs no memory from begin() on. The other end waits for a message that cannot be packed or unpacked here, so a
+/// placeholder goes or comes in its place.
 class Messages {
  public:
-  explicit Messages(MPI_Comm lane) noexcept : lane_(lane) {}
-  ~Messages();
+  Messages() noexcept = default;
+  ~Messages() { let_go(); }
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
 
-  // MPI_SUCCESS, or the error that is to be raised. They throw std::bad_alloc. The other end waits for a message that
-  // cannot be packed or unpacked here, so a placeholder goes or comes in its place.
+  /// For so many messages of an exchange. Throws std::bad_alloc.
+  void reserve(std::size_t most);
 
-  int send(const Part& part, int peer);
-  int receive(const Part& part, int peer);
+  /// Of one exchange, whose messages go there.
+  void begin(MPI_Comm lane) noexcept {
+    let_go();
+    lane_ = lane;
+  }
+  // MPI_SUCCESS, or the error that is to be raised. Precondition: there are no more than reserved.
+  int send(const Part& part, int peer) noexcept;
+  int receive(const Part& part, int peer) noexcept;
   /// Waits for all.
-  int finish();
+  int finish() noexcept;
+  /// Of an exchange that ends early: those that are under way.
+  void let_go() noexcept;
 
  private:
-  /// A placeholder of as many bytes, if the part's datatype has a size, and nowhere otherwise.
-  std::byte* in_place_of(const Part& part, int& bytes);
+  /// As many as a call completes without memory of its own.
+  static constexpr std::size_t at_a_time = 64;
 
-  MPI_Comm lane_;
-  std::vector<MPI_Request> requests_;
-  std::deque<transfer::Placeholder> placeholders_;
+  MPI_Request& next() noexcept { return requests_[count_++] = MPI_REQUEST_NULL; }
+  /// Memory of as many bytes for the last message, if the part's datatype has a size, and nowhere otherwise.
+  std::byte* in_place_of(const Part& part, MPI_Count& bytes) noexcept;
+
+  MPI_Comm lane_ = MPI_COMM_NULL;
+  std::size_t most_ = 0, count_ = 0;
+  std::unique_ptr<MPI_Request[]> requests_;
+  std::unique_ptr<transfer::Placeholder[]> placeholders_;
+};
+
+/// What a rank knows of its exchanges of one kind, and has memory for, before any other rank counts on its messages.
+struct Exchanged {
+  PartsOfSide sent, received;  ///< the peers stay, the parts are a call's
+  Messages messages;
+  bool is_there = false;
 };
 
 }  // namespace gapless::mpi::by_messages

@@ -40,7 +40,10 @@ void report(const Buffer& into, const Transfer& transfer, const FabricWay& way) 
 /// `into`, if any, is what the report tells of.
 transfer::Result fetch(const FabricWay& way, const Memory& memory, const Buffer* into = nullptr) noexcept {
   const OwnedTransfer transfer = begin_receive(way.rank, address_of(way), way.offer, memory);
-  if (transfer == nullptr) return transfer::Result::peer_failed;
+  if (transfer == nullptr) {
+    decline(way.rank, address_of(way), way.offer);  // else the sender waits for somebody to take it
+    return transfer::Result::peer_failed;
+  }
   const transfer::Result result = wait(*transfer);
   if (result == transfer::Result::ok && into != nullptr) report(*into, *transfer, way);
   return result;

@@ -100,7 +100,7 @@ void Transfers::open_letter(Transfer& transfer) noexcept {
 }
 
 /// Peers that have ended answer no more, and software fabrics do not always say so. Of other nodes' peers only the
-/// fabric knows, and the limit of a stall.
+/// fabric knows, which messages ask for that (Options::touch_after), and the limit of a stall.
 void Transfers::look_for_the_gone() noexcept {
   const Clock::time_point now = Clock::now();
   if (active_.empty() || now - looked_at_ < between_looks) return;

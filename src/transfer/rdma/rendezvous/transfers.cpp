@@ -15,7 +15,7 @@
 namespace gapless::transfer::rdma {
 namespace {
 
-constexpr std::chrono::seconds stall_limit{60};
+constexpr std::chrono::seconds stall_limit{60}, touch_after{1};
 constexpr std::chrono::milliseconds idle_look{10};
 constexpr std::chrono::microseconds busy_look{50};
 
@@ -31,6 +31,7 @@ Transfers::Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::Fa
   Options options;
   options.profile = profile;
   options.stall_limit = stall_limit;
+  options.touch_after = touch_after;
   packed_ = std::make_unique<PackedBuffers>(*endpoint_);
   channel_ = std::make_unique<Channel>(*endpoint_, options);
   active_.reserve(512);
