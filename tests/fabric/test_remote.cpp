@@ -74,8 +74,11 @@ TEST_F(Cache, WhatIsHeldIsNeverEvicted) {
   const Region* second = cache.acquire(page(1), 1);
   EXPECT_TRUE(first->covers(page(0), 4096));
   EXPECT_EQ(endpoint.regions(), 2u);
+  EXPECT_EQ(cache.held(), 2u);
   cache.release(second);
+  EXPECT_EQ(cache.held(), 1u);
   cache.release(first);
+  EXPECT_EQ(cache.held(), 0u);
   EXPECT_EQ(endpoint.regions(), 1u);
 }
 
@@ -94,7 +97,9 @@ TEST_F(Cache, WhatIsRevokedIsReachedByNobodyThoughOthersHoldIt) {
   cache.revoke(first);
   EXPECT_EQ(endpoint.regions(), 0u);
   EXPECT_NE(cache.acquire(page(0), 1), second);
+  EXPECT_EQ(cache.held(), 2u);
   cache.release(second);
+  EXPECT_EQ(cache.held(), 1u);
   EXPECT_EQ(cache.size(), 1u);
 }
 

@@ -64,6 +64,11 @@ void RegistrationCache::revoke(const Region* region) noexcept {
   release(region);
 }
 
+std::size_t RegistrationCache::held() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.users > 0; }));
+}
+
 RegistrationCache::Entries::iterator RegistrationCache::find(const Region* region) noexcept {
   return std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return &entry.region == region; });
 }

@@ -35,6 +35,8 @@ class RegistrationCache {
   /// Calls of register_memory that succeeded.
   std::uint64_t registrations() const noexcept { return registrations_; }
   std::size_t size() const noexcept { return entries_.size(); }
+  /// Regions that have not been released.
+  std::size_t held() const noexcept;
 
  private:
   struct Entry {

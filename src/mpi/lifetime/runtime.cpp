@@ -78,8 +78,8 @@ void print_statistics() noexcept {
 void end() noexcept {
   if (!working.exchange(false)) return;
   transfer::drain_pools();
-  transfer::record_leftovers(
-      {requests::how_many() + one_sided::how_many() + split_access::how_many(), transfer::existing_buffers()});
+  transfer::record_leftovers({requests::how_many() + one_sided::how_many() + split_access::how_many(),
+                              transfer::existing_buffers(), transfer::rdma::held_registrations()});
   if (transfer::statistics_wanted()) print_statistics();
   if (transfer::report_wanted()) transfer::write_report(rank_in_world(), library_version().data());
   type_cache::clear_table();

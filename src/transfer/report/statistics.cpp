@@ -15,7 +15,7 @@ constinit std::atomic<std::uint64_t> analyses{0};
 constinit std::array<std::atomic<std::uint64_t>, 5> endpoint_messages;
 constexpr std::array<const char*, 5> endpoint_ways{"copied", "lent", "attached", "by the library",
                                                    "of these copied by both processes"};
-constinit std::atomic<std::uint64_t> requests_left{0}, buffers_left{0};
+constinit std::atomic<std::uint64_t> requests_left{0}, buffers_left{0}, registrations_left{0};
 
 std::string counted(std::uint64_t number, const char* what) {
   return std::to_string(number) + ' ' + what + (number == 1 ? "" : "s");
@@ -43,6 +43,7 @@ void record(const EndpointMessages& messages) noexcept {
 void record_leftovers(const Leftovers& left) noexcept {
   requests_left.store(left.requests, std::memory_order_relaxed);
   buffers_left.store(left.buffers, std::memory_order_relaxed);
+  registrations_left.store(left.registrations, std::memory_order_relaxed);
 }
 
 std::array<Count, scheme_count> statistics() noexcept {
@@ -71,7 +72,11 @@ std::string summary() {
   }
   const std::uint64_t requests = requests_left.load(std::memory_order_relaxed);
   const std::uint64_t buffers = buffers_left.load(std::memory_order_relaxed);
-  if (requests + buffers != 0) text += "; left: " + counted(requests, "request") + ", " + counted(buffers, "buffer");
+  const std::uint64_t registrations = registrations_left.load(std::memory_order_relaxed);
+  if (requests + buffers + registrations != 0) {
+    text += "; left: " + counted(requests, "request") + ", " + counted(buffers, "buffer") + ", " +
+            counted(registrations, "registration");
+  }
   return text;
 }
 
@@ -93,7 +98,9 @@ extern "C" void gapless_endpoint_statistics(std::uint64_t* messages) {
   for (const auto& number : gapless::transfer::endpoint_messages) *messages++ = number.load(std::memory_order_relaxed);
 }
 
-extern "C" void gapless_transfer_leftovers(std::uint64_t* requests, std::uint64_t* buffers) {
+extern "C" void gapless_transfer_leftovers(std::uint64_t* requests, std::uint64_t* buffers,
+                                           std::uint64_t* registrations) {
   *requests = gapless::transfer::requests_left.load(std::memory_order_relaxed);
   *buffers = gapless::transfer::buffers_left.load(std::memory_order_relaxed);
+  *registrations = gapless::transfer::registrations_left.load(std::memory_order_relaxed);
 }

@@ -38,8 +38,9 @@ void record(const EndpointMessages& messages) noexcept;
 
 /// What should not be left when MPI ends.
 struct Leftovers {
-  std::uint64_t requests = 0;  ///< that the program has not completed, or not freed
-  std::uint64_t buffers = 0;   ///< of packed bytes, in use or kept by a thread that has not ended
+  std::uint64_t requests = 0;       ///< that the program has not completed, or not freed
+  std::uint64_t buffers = 0;        ///< of packed bytes, in use or kept by a thread that has not ended
+  std::uint64_t registrations = 0;  ///< with a fabric, of memory that a message holds
 };
 void record_leftovers(const Leftovers& left) noexcept;
 
@@ -57,5 +58,6 @@ extern "C" void gapless_transfer_statistics(std::uint64_t* messages, std::uint64
 extern "C" std::uint64_t gapless_transfer_analyses();
 /// Messages of endpoints that have been freed: five numbers, in the order of transfer::EndpointMessages.
 extern "C" void gapless_endpoint_statistics(std::uint64_t* messages);
-/// Both zero until MPI has ended.
-extern "C" void gapless_transfer_leftovers(std::uint64_t* requests, std::uint64_t* buffers);
+/// All zero until MPI has ended.
+extern "C" void gapless_transfer_leftovers(std::uint64_t* requests, std::uint64_t* buffers,
+                                           std::uint64_t* registrations);

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
+#include "support/packs_something.hpp"
 
 namespace gapless::test {
 namespace {
@@ -18,6 +20,7 @@ std::vector<int> of(int rank) { return counting(36, 100 * (rank + 1)); }
 std::vector<int> arrived_from(int rank) { return placed(untouched, picked(of(rank), blocks, 2, 3), 2, 3); }
 
 TEST(Collectives, Bcast) {
+  const PacksSomething packs(static_cast<std::uint64_t>(size()));
   const Owned type(strided(blocks, 2, 3));
   for (int root = 0; root < size(); ++root) {
     std::vector<int> memory = rank() == root ? of(root) : untouched;
@@ -27,6 +30,7 @@ TEST(Collectives, Bcast) {
 }
 
 TEST(Collectives, Allgather) {
+  const PacksSomething packs(2);
   const Owned type(strided(blocks, 2, 3));
   std::vector<int> source = of(rank());
   std::vector<int> destination(36 * static_cast<std::size_t>(size()), -1);
@@ -37,6 +41,7 @@ TEST(Collectives, Allgather) {
 
 /// The transpose of a distributed matrix: rows out, columns in.
 TEST(Collectives, Alltoallw) {
+  const PacksSomething packs;
   const int ranks = size();
   const auto n = static_cast<std::size_t>(ranks);
   const Owned type(strided(blocks, 2, 3));
@@ -56,6 +61,7 @@ TEST(Collectives, Alltoallw) {
 }
 
 TEST(Collectives, GatherAndScatterBetweenStridedAndContiguous) {
+  const PacksSomething packs(2);
   const Owned type(strided(blocks, 2, 3));
   std::vector<int> source = of(rank());
   std::vector<int> gathered(24 * static_cast<std::size_t>(size()), -1);

@@ -14,6 +14,7 @@
 
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
+#include "support/packs_something.hpp"
 
 namespace gapless::test {
 namespace {
@@ -48,6 +49,7 @@ std::vector<Particle> particles(std::size_t count, int first) {
 }
 
 void expect_particles_arrive(int from, int to) {
+  const PacksSomething packs;
   const Owned type(particle_type());
   for (const std::size_t count : {1, 200, 300, 700, 3000, 50000}) {
     const std::vector<Particle> sent = particles(count, rank());
@@ -68,6 +70,7 @@ TEST(Pieces, OfParticlesToMyNeighbour) {
 
 /// Pairs of 12 bytes, of which every second one's value would lie at no multiple of 8.
 TEST(Pieces, OfPairs) {
+  const PacksSomething packs;
   struct Pair {
     double value;
     int index;
@@ -128,6 +131,7 @@ MPI_Datatype wide_type(const Wide& wide, int doubles, int count) {
 }
 
 void expect_wide_numbers_arrive(int from, int to, MPI_Comm communicator) {
+  const PacksSomething packs;
   for (const Wide& wide : wide_numbers()) {
     for (const int doubles : {0, 1}) {
       for (const int count : {20, 300, 520, 1100, 5000, 40000}) {

@@ -12,6 +12,7 @@
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
 #include "support/messages.hpp"
+#include "support/packs_something.hpp"
 
 namespace gapless::test {
 namespace {
@@ -45,6 +46,7 @@ void expect_exchange(MPI_Comm communicator, SendMode mode, ReceiveWay way, int b
 class Modes : public testing::TestWithParam<std::tuple<int, int>> {};
 
 TEST_P(Modes, StridedDataArrives) {
+  const PacksSomething packs(4);
   const auto [mode, way] = GetParam();
   for (int blocks : {1, 16, 3000})
     expect_exchange(MPI_COMM_WORLD, static_cast<SendMode>(mode), static_cast<ReceiveWay>(way), blocks);
@@ -62,11 +64,13 @@ INSTANTIATE_TEST_SUITE_P(PointToPoint, Modes,
 
 /// Around every threshold there is: header size, eager limits, pool classes, and several MiB.
 TEST(Sizes, AllArriveWhole) {
+  const PacksSomething packs(20);
   for (int ints : {1, 62, 63, 64, 1023, 1024, 1025, 16384, 16385, 65536, 2 << 20})
     expect_exchange(MPI_COMM_WORLD, SendMode::send, ReceiveWay::recv, ints);
 }
 
 TEST(Sizes, Message251BytesIsAMessageLikeAnyOther) {
+  const PacksSomething packs(2);
   MPI_Datatype every_third;
   MPI_Type_vector(251, 1, 3, MPI_BYTE, &every_third);
   const Owned type(every_third);
@@ -97,6 +101,7 @@ MPI_Status receive_short(int sent, std::vector<int>& destination) {
 }
 
 TEST(ShortMessages, LeaveTheRestUntouchedAndTheStatusRight) {
+  const PacksSomething packs(6);
   for (int sent : {0, 1, 9, 10}) {
     std::vector<int> destination;
     const MPI_Status status = receive_short(sent, destination);
@@ -109,6 +114,7 @@ TEST(ShortMessages, LeaveTheRestUntouchedAndTheStatusRight) {
 }
 
 TEST(ShortMessages, OfPartOfATypeHaveElementsButNoCount) {
+  const PacksSomething packs;
   const Owned pair(strided(2, 2, 3));  // 4 ints
   const int partner = partner_in(MPI_COMM_WORLD);
   std::vector<int> source = counting(6, 1);
@@ -173,6 +179,7 @@ TEST(NoProcess, NothingIsSentNothingReceived) {
 }
 
 TEST(Wildcards, TellWhoSentWhat) {
+  const PacksSomething packs;
   const Owned type(strided(4, 2, 3));
   const int me = rank();
   std::vector<int> source = from(me, 12);
@@ -193,6 +200,7 @@ TEST(Wildcards, TellWhoSentWhat) {
 }
 
 TEST(Status, MayBeIgnored) {
+  const PacksSomething packs(2);
   const Owned type(strided(4, 2, 3));
   std::vector<int> source = counting(12);
   std::vector<int> destination(12, -1);
@@ -202,6 +210,7 @@ TEST(Status, MayBeIgnored) {
 }
 
 TEST(SendAndReceive, ShiftARingAndReplace) {
+  const PacksSomething packs(4);
   const Owned type(strided(40, 2, 3));
   const int right = (rank() + 1) % size();
   const int left = (rank() + size() - 1) % size();
@@ -219,6 +228,7 @@ TEST(SendAndReceive, ShiftARingAndReplace) {
 }
 
 TEST(SendAndReceive, OneSideMayBeContiguousOrAbsent) {
+  const PacksSomething packs;
   const Owned type(strided(40, 2, 3));
   const int right = (rank() + 1) % size();
   const int left = (rank() + size() - 1) % size();
@@ -237,6 +247,7 @@ TEST(SendAndReceive, OneSideMayBeContiguousOrAbsent) {
 }
 
 TEST(Communicators, DuplicatesSplitsAndGrids) {
+  const PacksSomething packs(14);
   MPI_Comm duplicate, split, grid;
   MPI_Comm_dup(MPI_COMM_WORLD, &duplicate);
   MPI_Comm_split(MPI_COMM_WORLD, rank() / 2, -rank(), &split);
@@ -254,6 +265,7 @@ TEST(Communicators, DuplicatesSplitsAndGrids) {
 
 TEST(Communicators, Intercommunicators) {
   if (size() < 2) GTEST_SKIP() << "an intercommunicator takes two groups";
+  const PacksSomething packs(2);
   MPI_Comm half, both;
   const int color = rank() % 2;
   MPI_Comm_split(MPI_COMM_WORLD, color, rank(), &half);
@@ -273,6 +285,7 @@ TEST(Communicators, Intercommunicators) {
 
 /// Messages on one tag arrive in the order they were sent, whether packed by gapless or passed through.
 TEST(Order, IsKeptAmongContiguousAndStridedMessages) {
+  const PacksSomething packs(40);
   constexpr int messages = 60;
   const Owned type(strided(8, 2, 3));
   const int partner = partner_in(MPI_COMM_WORLD);
@@ -303,6 +316,7 @@ TEST(Order, IsKeptAmongContiguousAndStridedMessages) {
 }
 
 TEST(Bottom, AbsoluteAddressesWork) {
+  const PacksSomething packs(3);
   std::vector<int> first = from(rank(), 4);
   std::vector<int> second = from(rank(), 8);
   MPI_Aint places[2];
@@ -331,6 +345,7 @@ TEST(Bottom, AbsoluteAddressesWork) {
 
 #if MPI_VERSION >= 4 && !defined(OPEN_MPI)
 TEST(LargeCounts, TheSameInLargeCountForm) {
+  const PacksSomething packs(6);
   MPI_Datatype vector;
   MPI_Type_vector_c(300, 2, 3, MPI_INT, &vector);
   const Owned type(vector);

@@ -10,6 +10,7 @@
 
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
+#include "support/packs_something.hpp"
 
 namespace gapless::test {
 namespace {
@@ -92,16 +93,19 @@ TEST_P(Truncation, OfNoncontiguousMessagesByNoncontiguousReceives) {
 
 TEST_P(Truncation, OfPackedMessagesByNoncontiguousReceives) {
   if (size() == 1) GTEST_SKIP() << "a blocking send to oneself waits for the receive";
+  const PacksSomething packs(lengths.size());
   for (const int bytes : lengths) truncate(bytes, pairs_of_bytes, pairs_of_bytes, true);
 }
 
 TEST_P(Truncation, OfPackedMessagesByContiguousReceives) {
   if (size() == 1) GTEST_SKIP() << "a blocking send to oneself waits for the receive";
+  const PacksSomething packs(lengths.size());
   for (const int bytes : lengths) truncate(bytes, pairs_of_bytes, together, true);
 }
 
 /// A receive that is truncated takes nothing from the one behind it.
 TEST_P(Truncation, LeavesTheNextMessageWhole) {
+  const PacksSomething packs(lengths.size());
   const int to = (rank() + 1) % size(), from = (rank() + size() - 1) % size();
   for (const int bytes : lengths) {
     truncate(bytes, together, pairs_of_bytes, false);

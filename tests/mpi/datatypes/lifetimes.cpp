@@ -11,6 +11,7 @@
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
 #include "support/messages.hpp"
+#include "support/packs_something.hpp"
 
 namespace gapless::test {
 namespace {
@@ -28,6 +29,7 @@ std::vector<int> pack_all(const std::vector<int>& values, MPI_Datatype type) {
 
 /// Libraries hand out a freed handle again at once: nothing known about the old type may be believed of the new one.
 TEST(Lifetimes, ReusedHandlesAreNewTypes) {
+  const PacksSomething packs(100);
   const std::vector<int> values = counting(400);
   for (int round = 0; round < 300; ++round) {
     const int blocks = 1 + round % 7;
@@ -42,6 +44,7 @@ TEST(Lifetimes, ReusedHandlesAreNewTypes) {
 
 /// The attribute callbacks of a program may use the datatype that ends, before or after gapless has forgotten it.
 TEST(Lifetimes, DeleteCallbacksMayUseTheDatatype) {
+  const PacksSomething packs(100);
   static const std::vector<int> values = counting(400);
   static int wrong;
   wrong = 0;
@@ -70,6 +73,7 @@ TEST(Lifetimes, DeleteCallbacksMayUseTheDatatype) {
 }
 
 TEST(Lifetimes, DeleteCallbacksMayFail) {
+  const PacksSomething packs(40);
   const auto fail = [](MPI_Datatype, int, void*, void*) -> int { return MPI_ERR_OTHER; };
   ReturnErrors world(MPI_COMM_WORLD), self(MPI_COMM_SELF);
   int keyval;
@@ -88,6 +92,7 @@ TEST(Lifetimes, DeleteCallbacksMayFail) {
 }
 
 TEST(Lifetimes, TypesMayBeFreedStraightAfterSending) {
+  const PacksSomething packs(4);
   std::vector<int> source = counting(3000);
   std::vector<int> destination(3000, -1);
   MPI_Datatype type = strided(1000, 2, 3);
@@ -110,6 +115,7 @@ TEST(Lifetimes, TypesMayBeFreedStraightAfterSending) {
 }
 
 TEST(Lifetimes, ChildrenMayBeFreedBeforeTheirParents) {
+  const PacksSomething packs;
   MPI_Datatype child = strided(3, 1, 2);
   MPI_Datatype parent, copy;
   MPI_Type_contiguous(4, child, &parent);
@@ -121,6 +127,7 @@ TEST(Lifetimes, ChildrenMayBeFreedBeforeTheirParents) {
 }
 
 TEST(Lifetimes, ATypeHasNoAttributesButTheProgramsOwn) {
+  const PacksSomething packs;
   int keyval;
   MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &keyval, nullptr);
   const Owned type(strided(3, 1, 2));
@@ -141,6 +148,7 @@ TEST(Lifetimes, ATypeHasNoAttributesButTheProgramsOwn) {
 }
 
 TEST(Lifetimes, CommunicatorAttributesAreLeftAlone) {
+  const PacksSomething packs(2);
   int keyval;
   MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &keyval, nullptr);
   MPI_Comm own, copy;
@@ -163,6 +171,7 @@ TEST(Lifetimes, CommunicatorAttributesAreLeftAlone) {
 }
 
 TEST(Lifetimes, PersistentOperationsStartAgainAndAgain) {
+  const PacksSomething packs(10);
   const Owned type(strided(50, 2, 3));
   std::vector<int> source(150), destination(150, -1);
   MPI_Request requests[2];

@@ -98,6 +98,7 @@ TEST(PersistentCollectives, OfEveryKind) {
   GAPLESS_EXPECT_SAME(Scan, s, r, 100, MPI_INT, MPI_MAX, world);
   GAPLESS_EXPECT_SAME(Exscan, s, r, 100, MPI_INT, MPI_MAX, world);
   GAPLESS_EXPECT_SAME(Reduce_scatter_block, s, r, 9, MPI_INT, MPI_MAX, world);
+  GAPLESS_EXPECT_SAME(Reduce_scatter, s, r, n.data(), MPI_INT, MPI_MAX, world);
 }
 
 TEST(PersistentCollectives, OfNeighbours) {
@@ -111,6 +112,10 @@ TEST(PersistentCollectives, OfNeighbours) {
   const MPI_Datatype in[] = {none, gaps};
   GAPLESS_EXPECT_SAME(Neighbor_alltoallw, s, pair, edges, types, r, pair, halos, in, line);
   GAPLESS_EXPECT_SAME(Neighbor_allgather, s, 1, gaps, r, 1, gaps, line);
+  const int firsts[] = {0, 7};
+  GAPLESS_EXPECT_SAME(Neighbor_allgatherv, s, 1, gaps, r, pair, firsts, none, line);
+  GAPLESS_EXPECT_SAME(Neighbor_alltoall, s, 1, none, r, 1, gaps, line);
+  GAPLESS_EXPECT_SAME(Neighbor_alltoallv, s, pair, firsts, gaps, r, pair, firsts, none, line);
   MPI_Comm_free(&line);
 }
 

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "headers/direct_messages.hpp"
+#include "headers/killed_peers.hpp"
 
 namespace gapless::test {
 namespace {
@@ -432,6 +434,29 @@ TEST_F(Direct, ContextsThatEndBetweenMessages) {
   introduce();
   pass(20'000, send, receive);
   pass(long_block_counts.back(), send, receive);
+}
+
+/// In a run of its own (killed_peer.sh): the receiver dies before it reads a message in its sender's memory, and the
+/// send that waits for that ends in an error.
+TEST_F(Direct, KilledPeer) {
+  if (who_dies() != "receiver") return;
+  // So a launcher ends those that are left, before it kills them.
+  std::signal(SIGTERM, SIG_IGN);
+  Strided message(20'000);
+  void* const memory = message.memory.data();
+  // Once a few messages have come out of a memory, the next ones are read there.
+  for (int times = 0; times < 8; ++times) {
+    if (sends()) send(memory, message.type, MPI_COMM_WORLD, partner());
+    if (!sends()) receive(memory, message.type, MPI_COMM_WORLD, partner(), MPI_STATUS_IGNORE);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!sends()) {
+    MPI_Probe(partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    std::raise(SIGKILL);
+  }
+  expect_peer_failure(MPI_Send(memory, 1, message.type, partner(), tag, MPI_COMM_WORLD));
+  if (!HasFailure()) survive();
+  ADD_FAILURE() << "nobody has died";
 }
 
 }  // namespace

@@ -53,7 +53,6 @@ inline Counts counts() {
   return now;
 }
 inline std::uint64_t messages_by(Scheme scheme) { return internal::messages_by(8 + scheme, 8 + scheme); }
-inline std::uint64_t fabric_messages() { return internal::messages_by(8, 11); }
 
 inline bool is_sender() { return rank() == 0; }
 inline bool takes_part() { return size() == 2; }

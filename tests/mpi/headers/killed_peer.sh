@@ -3,6 +3,19 @@
 # The job must end by itself within its limit, 50 s unless another one is given, with an error, and leave neither a process
 # nor a file of gapless behind. With --survivor the launcher leaves the other rank alone, which must say in the file
 # GAPLESS_TEST_SURVIVOR that it has come to its end: the launcher may be gone by then, and what it would print lost.
+# killed_peer.sh --rank COMMAND...: what such a job's launcher starts as one rank. The launcher hears of a rank that has
+# died only when another one has survived, and so leaves that alone.
+if [ "$1" = --rank ]; then
+  shift
+  "$@"
+  status=$?
+  tenths=500
+  while [ ! -s "$GAPLESS_TEST_SURVIVOR" ] && [ "$tenths" -gt 0 ]; do
+    sleep 0.1
+    tenths=$((tenths - 1))
+  done
+  exit "$status"
+fi
 limit=50
 is_survived=
 if [ "$1" = --survivor ]; then

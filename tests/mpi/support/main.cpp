@@ -70,8 +70,8 @@ int main(int argc, char** argv) {
   const int this_rank = rank();
   MPI_Finalize();
   const gapless::test::Leftovers left = gapless::test::leftovers();
-  if (left.requests + left.buffers == 0) return failed;
-  std::cerr << "[rank " << this_rank << "] gapless is left with " << left.requests << " requests and " << left.buffers
-            << " buffers\n";
+  if (left.requests + left.buffers + left.registrations == 0) return failed;
+  std::cerr << "[rank " << this_rank << "] gapless is left with " << left.requests << " requests, " << left.buffers
+            << " buffers and " << left.registrations << " registrations\n";
   return 1;
 }

@@ -62,13 +62,13 @@ inline std::uint64_t analyses() {
 
 /// What gapless still holds after MPI_Finalize; nothing without gapless.
 struct Leftovers {
-  std::uint64_t requests = 0, buffers = 0;
+  std::uint64_t requests = 0, buffers = 0, registrations = 0;
 };
 inline Leftovers leftovers() {
   Leftovers left;
-  const auto function =
-      reinterpret_cast<void (*)(std::uint64_t*, std::uint64_t*)>(core_function("gapless_transfer_leftovers"));
-  if (function != nullptr) function(&left.requests, &left.buffers);
+  const auto function = reinterpret_cast<void (*)(std::uint64_t*, std::uint64_t*, std::uint64_t*)>(
+      core_function("gapless_transfer_leftovers"));
+  if (function != nullptr) function(&left.requests, &left.buffers, &left.registrations);
   return left;
 }
 
@@ -94,6 +94,7 @@ inline std::uint64_t pipelined_messages() { return internal::messages_by(4, 4); 
 inline std::uint64_t device_messages() { return internal::messages_by(5, 5); }
 inline std::uint64_t slots_messages() { return internal::messages_by(6, 6); }
 inline std::uint64_t direct_messages() { return internal::messages_by(7, 7); }
+inline std::uint64_t fabric_messages() { return internal::messages_by(8, 11); }
 /// How many were packed by a GPU.
 inline std::uint64_t gpu_messages() { return internal::messages_by(2, 5) + direct_messages(); }
 

@@ -55,7 +55,9 @@ TEST_F(PackedBuffersTest, InUseAreNotGivenAway) {
   PackedBytes one = buffers_.take(0, 20000), other = buffers_.take(0, 20000), elsewhere = buffers_.take(1, 20000);
   EXPECT_NE(one.buffer.data(), other.buffer.data());
   EXPECT_EQ(elsewhere.buffer.location().device, 1);
+  EXPECT_EQ(buffers_.held(), 3u);
   for (PackedBytes* each : {&one, &other, &elsewhere}) buffers_.give(std::move(*each), false);
+  EXPECT_EQ(buffers_.held(), 0u);
 }
 
 TEST_F(PackedBuffersTest, AreNotTakenByWhatNeedsMuchLess) {

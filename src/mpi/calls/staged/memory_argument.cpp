@@ -66,7 +66,7 @@ MPI_Count sum_of(const Integers& counts, std::size_t entries) noexcept {
 template <class Visit>
 void visit_parts(const CallFacts& call, const MemoryArgument& argument, Visit visit) {
   const Kind kind = argument.kind;
-  if (kind == Kind::operand_of_all_v)
+  if (kind == Kind::operand_of_all_v || (kind == Kind::result_v && argument.holds_operand))
     return visit(Part{argument.memory, sum_of(argument.counts, peers_in(call, kind)), argument.datatype});
   if (kind == Kind::result_v) {
     int rank = 0;
@@ -75,7 +75,8 @@ void visit_parts(const CallFacts& call, const MemoryArgument& argument, Visit vi
   }
   const bool one_datatype = !has_datatypes(kind);
   if (one_datatype && !has_displacements(kind) && !is_of_neighbors(kind)) {
-    const MPI_Count shares = is_for_each(kind) ? static_cast<MPI_Count>(peers_in(call, kind)) : 1;
+    const bool has_shares = is_for_each(kind) || argument.holds_operand;
+    const MPI_Count shares = has_shares ? static_cast<MPI_Count>(peers_in(call, kind)) : 1;
     return visit(Part{argument.memory, argument.counts[0] * shares, argument.datatype});
   }
   one_datatype ? visit_parts_for_each(argument, peers_in(call, kind), visit)

@@ -47,6 +47,7 @@ class Integers {
 struct MemoryArgument {
   table::Kind kind{};
   bool only_at_root = false;
+  bool holds_operand = false;  ///< of a result: what is scattered is reduced from there (MPI_IN_PLACE)
   const void* memory = nullptr;
   Integers counts;
   Integers displacements;

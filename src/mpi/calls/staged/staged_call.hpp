@@ -141,10 +141,13 @@ class CallView {
     return argument;
   }
   static std::array<MemoryArgument, memories> memories_of(const Tuple& all) noexcept {
-    return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    auto made = [&]<std::size_t... i>(std::index_sequence<i...>) {
       return std::array<MemoryArgument, memories>{memory<i>(all)...};
     }
     (std::make_index_sequence<memories>());
+    if constexpr (has_role<Row>(table::Kind::operand_of_all) || has_role<Row>(table::Kind::operand_of_all_v))
+      made[1].holds_operand = made[0].is_in_place();
+    return made;
   }
 
   template <std::size_t i>

@@ -30,6 +30,7 @@ PackedBytes PackedBuffers::take(int device, std::size_t bytes) noexcept {
   if (best == free_.end()) return make_room(whole_pages) ? make(device, whole_pages) : PackedBytes{};
   PackedBytes packed = std::move(*best);
   free_.erase(best);
+  ++held_;
   return packed;
 }
 
@@ -53,6 +54,7 @@ PackedBytes PackedBuffers::make(int device, std::size_t bytes) noexcept {
   gpus_ = Gpus::reached;
   ++registrations_;
   registered_bytes_ += bytes;
+  ++held_;
   return packed;
 }
 
@@ -64,6 +66,7 @@ void PackedBuffers::deregister(PackedBytes& packed) noexcept {
 
 void PackedBuffers::give(PackedBytes&& packed, bool is_reached) noexcept {
   if (!packed) return;
+  held_ -= packed.is_on_gpu() ? 1 : 0;
   const bool has_place = free_.size() < free_.capacity();
   if (is_reached || !has_place) deregister(packed);
   if (has_place) free_.push_back(std::move(packed));

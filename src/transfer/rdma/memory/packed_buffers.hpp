@@ -43,6 +43,8 @@ class PackedBuffers {
 
   /// Buffers registered so far.
   std::uint64_t registrations() const noexcept { return registrations_; }
+  /// Registered buffers that have not been given back.
+  std::size_t held() const noexcept { return held_; }
 
  private:
   enum class Gpus : std::uint8_t { untried, reached, refused };
@@ -54,6 +56,7 @@ class PackedBuffers {
   fabric::Endpoint& endpoint_;
   std::vector<PackedBytes> free_;  ///< the one given last is the last
   std::size_t registered_bytes_ = 0;
+  std::size_t held_ = 0;
   std::uint64_t registrations_ = 0;
   Gpus gpus_ = Gpus::untried;
 };

@@ -63,6 +63,11 @@ void drain(bool (*has_ended)(int rank)) noexcept {
   if (Transfers* all = service.load()) all->drain(has_ended);
 }
 
+std::uint64_t held_registrations() noexcept {
+  Transfers* const all = service.load();
+  return all != nullptr ? all->held_registrations() : 0;
+}
+
 void stop() noexcept {
   if (Transfers* all = service.load()) all->stop();
 }

@@ -40,6 +40,8 @@ void start(int rank, int size) noexcept;
 /// Waits for messages that are copied out, while their receivers may still take them: `has_ended(rank)` says who
 /// cannot.
 void drain(bool (*has_ended)(int rank)) noexcept;
+/// Registrations of memory that messages hold: after drain(), those of messages that can never be over.
+std::uint64_t held_registrations() noexcept;
 /// Ends the thread, and closes the fabric. Nothing can be sent or received from now on.
 void stop() noexcept;
 

@@ -269,6 +269,11 @@ void Transfers::stop() noexcept {
   if (thread_.joinable()) thread_.join();
 }
 
+std::uint64_t Transfers::held_registrations() noexcept {
+  const std::lock_guard lock(mutex_);
+  return channel_->registrations().held() + packed_->held();
+}
+
 void Transfers::count(std::uint64_t* counts) noexcept {
   const std::lock_guard lock(mutex_);
   const Counts& all = channel_->counts();

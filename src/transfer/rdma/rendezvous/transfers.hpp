@@ -80,6 +80,7 @@ class Transfers {
   void drain(bool (*has_ended)(int rank)) noexcept;
   void stop() noexcept;
   void count(std::uint64_t* counts) noexcept;
+  std::uint64_t held_registrations() noexcept;
 
  private:
   Peer* peer_of(int rank) noexcept;
