@@ -32,10 +32,12 @@ int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
 
 /// Errors of no communicator are returned while it lives: those go to the handlers of MPI_COMM_WORLD or MPI_COMM_SELF.
 /// A handler that ends the process is left alone: it would end the process in the program's own call as well, and under
-/// MPICH it may be none at all, which cannot be set again.
+/// MPICH it may be none at all, which cannot be set again. There is one at a time, or it would take another thread's
+/// MPI_ERRORS_RETURN for the program's.
 class NobodyIsTold {
  public:
-  NobodyIsTold() noexcept {
+  NobodyIsTold() noexcept : lock_(one_at_a_time(), std::defer_lock) {
+    if (runtime::is_multithreaded()) lock_.lock();
     for (Place& place : places_) {
       if (native.Comm_get_errhandler(place.communicator, &place.handler) != MPI_SUCCESS) continue;
       place.is_changed = place.handler != MPI_ERRORS_ARE_FATAL;
@@ -58,16 +60,25 @@ class NobodyIsTold {
     MPI_Errhandler handler{};
     bool is_changed = false;
   };
+  // Never destroyed, as the table below.
+  static std::mutex& one_at_a_time() noexcept {
+    static std::mutex& instance = *new std::mutex;
+    return instance;
+  }
+  std::unique_lock<std::mutex> lock_;
   Place places_[2] = {{MPI_COMM_WORLD}, {MPI_COMM_SELF}};
 };
 
-/// Is it a communicator, and no intercommunicator? The program hears of a handle that is none from the call that it
-/// makes, and once. Open MPI reads through a handle before it doubts it, so the null one is not shown to it.
-bool is_intracommunicator(MPI_Comm communicator) noexcept {
+/// Is it a communicator, and neither an intercommunicator nor one of MPICH's whose ranks are threads, of which the
+/// group tells the processes? The program hears of a handle that is none from the call that it makes, and once. Open
+/// MPI reads through a handle before it doubts it, so the null one is not shown to it.
+bool has_processes_as_ranks(MPI_Comm communicator) noexcept {
   if (number_of(communicator) == 0) return false;
   const NobodyIsTold meanwhile;
-  int is_inter = 1;
-  return native.Comm_test_inter(communicator, &is_inter) == MPI_SUCCESS && is_inter == 0;
+  int is_other = 1;
+  if (native.Comm_test_inter(communicator, &is_other) != MPI_SUCCESS || is_other != 0) return false;
+  if (native.test_threads_communicator == nullptr) return true;
+  return native.test_threads_communicator(communicator, &is_other) == MPI_SUCCESS && is_other == 0;
 }
 
 /// A communicator that has been used.
@@ -113,7 +124,7 @@ std::optional<Place> look_up(MPI_Comm communicator, int rank) noexcept {
 
 Place translate_first(MPI_Comm communicator, int rank) noexcept {
   try {
-    if (!is_intracommunicator(communicator)) return {};
+    if (!has_processes_as_ranks(communicator)) return {};
     std::vector<int> ranks = world_ranks_of(communicator);
     {
       const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();

@@ -56,6 +56,8 @@ const char* load_native(gapless_find_symbol find, void* context) noexcept {
 #include "mpi/table/used_functions.def"
   native.query_cuda_support = reinterpret_cast<int (*)()>(find("MPIX_Query_cuda_support", context));
   native.query_gpu_support = reinterpret_cast<int (*)(int, int*)>(find("MPIX_GPU_query_support", context));
+  native.test_threads_communicator =
+      reinterpret_cast<int (*)(MPI_Comm, int*)>(find("PMPIX_Comm_test_threadcomm", context));
 #if defined(MPI_UNWEIGHTED)
   unweighted = MPI_UNWEIGHTED;
 #else

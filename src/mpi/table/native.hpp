@@ -30,6 +30,8 @@ struct Native {
   int (*query_cuda_support)() = nullptr;
   /// The same in MPICH and its kin (MPIX_GPU_query_support): a kind of GPU, and where the answer goes.
   int (*query_gpu_support)(int, int*) = nullptr;
+  /// Whether the ranks of a communicator are threads, in MPICH (MPIX_Comm_test_threadcomm).
+  int (*test_threads_communicator)(MPI_Comm, int*) = nullptr;
 };
 
 extern Native native;

@@ -1,6 +1,7 @@
 // Several threads send and receive strided data at once, with types of their own and with shared ones; or one after the
 // other, and complete each other's requests.
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -11,8 +12,10 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <mutex>
 #include <numeric>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -245,6 +248,91 @@ TEST(Threads, ShareAPartitionedMessage) {
     EXPECT_TRUE(placed(std::vector<int>(span, -1), sent, 1, 3) == incoming);
   }
   for (MPI_Request& request : requests) MPI_Request_free(&request);
+}
+
+/// A function that the MPI library may have, by its name.
+template <typename Function>
+Function* found(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+/// Rank k of MPICH's communicators of threads is no process k: a header for that process would be lost.
+TEST(Threads, AreRanksOfACommunicator) {
+  constexpr int blocks = 1000, each = 2, tag = 7;
+  auto* const create = found<int(MPI_Comm, int, MPI_Comm*)>("MPIX_Threadcomm_init");
+  auto* const enter = found<int(MPI_Comm)>("MPIX_Threadcomm_start");
+  auto* const leave = found<int(MPI_Comm)>("MPIX_Threadcomm_finish");
+  auto* const free = found<int(MPI_Comm*)>("MPIX_Threadcomm_free");
+  if (create == nullptr || size() > 2) GTEST_SKIP() << "takes a library with communicators of threads, and few ranks";
+  const Owned type(strided(blocks, 1, 2));
+  const auto exchange = [&type](MPI_Comm communicator, int from, int to, int value) {
+    const std::vector<int> source = counting(2 * blocks, value);
+    if (rank(communicator) == from) MPI_Send(source.data(), 1, type, to, tag, communicator);
+    if (rank(communicator) != to) return false;
+    std::vector<int> incoming(source.size(), -1);
+    MPI_Recv(incoming.data(), 1, type, from, tag, communicator, MPI_STATUS_IGNORE);
+    return incoming != placed(std::vector<int>(source.size(), -1), picked(source, blocks, 1, 2), 1, 2);
+  };
+  // From here on headers are spoken between the processes.
+  std::atomic<int> wrong = 0;
+  const std::uint64_t before = slots_messages();
+  for (int round = 0; size() > 1 && round < 100; ++round)
+    wrong += exchange(MPI_COMM_WORLD, round % 2, 1 - round % 2, round);
+  const char* scheme = std::getenv("GAPLESS_SCHEME");
+  if (size() > 1 && scheme != nullptr && std::string_view(scheme) == "slots") {
+    EXPECT_LT(before, slots_messages());
+  }
+  MPI_Comm communicator = MPI_COMM_NULL;
+  EXPECT_EQ(MPI_SUCCESS, create(MPI_COMM_WORLD, each, &communicator));
+  std::vector<std::thread> all;
+  for (int thread = 0; thread < each; ++thread) {
+    all.emplace_back([&] {
+      enter(communicator);
+      for (int round = 0; round < 10; ++round) {
+        for (int from = 0; from < each * size(); ++from) {
+          for (int to = 0; to < each * size(); ++to) {
+            if (from != to) wrong += exchange(communicator, from, to, 1000 * round + 10 * from + to);
+          }
+        }
+      }
+      leave(communicator);
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+  free(&communicator);
+  EXPECT_EQ(0, wrong);
+}
+
+void ignore(MPI_Comm*, int*, ...) {}
+
+/// Threads that send on an intercommunicator at the same time leave the program's error handler where it is.
+TEST(Threads, SendBetweenGroups) {
+  constexpr int blocks = 500;
+  if (size() < 2) GTEST_SKIP() << "an intercommunicator takes two groups";
+  MPI_Comm group, between;
+  MPI_Comm_split(MPI_COMM_WORLD, rank() % 2, rank(), &group);
+  MPI_Intercomm_create(group, 0, MPI_COMM_WORLD, 1 - rank() % 2, 0, &between);
+  MPI_Errhandler mine, before, after;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
+  MPI_Comm_create_errhandler(ignore, &mine);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, mine);
+  const Owned type(strided(blocks, 1, 2));
+  std::atomic<int> wrong = 0;
+  in_threads([&](int thread) {
+    for (int round = 0; round < 5 * rounds; ++round) {
+      const std::vector<int> outgoing = counting(2 * blocks, round + thread);
+      std::vector<int> incoming(outgoing.size(), -1);
+      MPI_Sendrecv(outgoing.data(), 1, type, rank() / 2, thread, incoming.data(), 1, type, rank() / 2, thread, between,
+                   MPI_STATUS_IGNORE);
+      wrong += incoming != placed(std::vector<int>(outgoing.size(), -1), picked(outgoing, blocks, 1, 2), 1, 2);
+    }
+  });
+  EXPECT_EQ(0, wrong);
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &after);
+  EXPECT_EQ(mine, after);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, before);
+  for (MPI_Errhandler* handler : {&after, &mine, &before}) MPI_Errhandler_free(handler);
+  for (MPI_Comm* communicator : {&between, &group}) MPI_Comm_free(communicator);
 }
 
 }  // namespace
