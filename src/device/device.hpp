@@ -66,7 +66,7 @@ class Locator {
   static constexpr unsigned most_cached = 8;
 
   std::array<Allocation, most_cached> cached_{};  ///< the newest takes the oldest's place
-  unsigned found_ = 0;                          ///< how many there were
+  unsigned found_ = 0;                            ///< how many there were
 };
 
 /// The loaded plugin, or nullptr with the reason in why_unavailable(). Loads it on first call.

@@ -233,7 +233,8 @@ inline int wrong_between_parts(MPI_Comm whole) {
     MPI_Comm_free(&inter);
     wrong += wrong_in_intercommunicator(copy, whole, parts);
     wrong += wrong_in_merged(copy, whole, parts, alternate ? 0 : 1);
-    wrong += wrong_in_split(copy, whole, parts) + wrong_in_create(copy, whole, parts);
+    wrong += wrong_in_split(copy, whole, parts) + wrong_in_split_type(copy, whole, parts);
+    wrong += wrong_in_create(copy, whole, parts);
     MPI_Comm_disconnect(&copy);
   }
   return wrong;
