@@ -108,9 +108,10 @@ def pass_through_bars(rows):
 
 
 def header_bars(rows):
-    """Receives from 480 bytes on may be headers, which gapless looks for in a process that does not use a GPU as well."""
+    """Receives from 480 bytes on may be headers, which gapless looks for."""
     for call, limit in MAY_BE_HEADERS.items():
-        values = [row["value"] for row in rows if row["case"].get("call") == call and row["case"]["process"] != WITH_GPU]
+        mine = [row for row in rows if row["case"].get("call") == call and row["case"]["process"] != WITH_GPU]
+        values = [row["value"] for row in mine]
         if values:
             yield {
                 "name": f"{call}, which may be a header",

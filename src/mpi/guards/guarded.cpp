@@ -92,13 +92,15 @@ const TypeRecord& record_of(const CallFacts& call, const void* memory, MPI_Count
                             : *type_cache::find_for_use(memory, count, datatype, Purpose::message);
 }
 
-// Is there nothing in host memory that is worth packing, by the most that each part saves? One look-up for each
-// datatype.
-bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument) noexcept {
+// Is there nothing that is worth packing, of host memory by the most that each part saves? `on_gpu`: the call touches
+// GPU memory, which has other prices. One look-up for each datatype.
+bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument, bool on_gpu) noexcept {
   if (!matters_here(call, argument)) return true;
   if (!has_datatypes(argument.kind)) {
     const MPI_Count count = argument.counts.is_array() ? 2 : argument.counts[0];
-    return count <= 0 || is_plain(record_of(call, argument.memory, count, argument.datatype), count);
+    if (count <= 0) return true;
+    const TypeRecord& record = record_of(call, argument.memory, count, argument.datatype);
+    return on_gpu ? record.plain : is_plain(record, count);
   }
   const auto entries = peers_in(call, argument.kind);
   float saving_ns = 0;
@@ -108,8 +110,7 @@ bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument) n
     if (count <= 0) continue;
     const TypeRecord& record = record_of(call, memory, count, argument.datatypes[k]);
     if (record.plain) continue;
-    // GPU memory has other prices.
-    if (count > 1 || (device::in_use() && !record.one_is_native_in_message)) return false;
+    if (on_gpu || count > 1 || (device::in_use() && !record.one_is_native_in_message)) return false;
     saving_ns += record.part_saving_ns;
     // What a process exchanges with itself is not the library's because messages are.
     if (is_exchanged_with_self(argument.kind) && is_worth_copying_here(record, count) &&
@@ -170,14 +171,15 @@ struct Guard<Row, int (*)(Arguments...)> {
   using Tuple = std::tuple<Arguments...>;
 
   static int by_library(const CallFacts& facts, const Tuple& all, Arguments... arguments) {
+    int gpu = -1;
     if (device::in_use()) [[unlikely]] {
-      const int gpu = gpu_of_call(facts, View::memories_of(all));
+      gpu = gpu_of_call(facts, View::memories_of(all));
       if (gpu >= 0 && !runtime::library_reads_gpu_memory()) return with_gpu_memory(facts, gpu, arguments...);
     }
     if constexpr (packs_host_memory<Row>()) {
       const auto memories = View::memories_of(all);
-      const bool is_left =
-          std::ranges::all_of(memories, [&](const auto& argument) { return is_left_to_library(facts, argument); });
+      const bool is_left = std::ranges::all_of(
+          memories, [&](const auto& argument) { return is_left_to_library(facts, argument, gpu >= 0); });
       if constexpr (is_exchange<Row>()) {
         const std::uint64_t key = device::in_use() ? 0 : trial_key(facts, memories);
         if (key != 0) [[unlikely]]
