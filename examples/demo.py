@@ -157,15 +157,19 @@ def print_line(name: str, what: str, without: list[float | None], with_gapless: 
     print(f"{name:<17} {what:<28} {cells[0]:>22} {cells[1]:>22} {ratio:>8}")
 
 
+LEAST_TURNS = 3
+
+
 def measure(rows: list[Row], seconds: float, most: int) -> int:
-    """How many turns each row had in the time, at least one. A row that failed is not run again."""
+    """How many turns each row had: for so many seconds, and at least as many as a median needs, but never more than
+    `most`. A row that failed is not run again."""
     began = time.monotonic()
     for row in rows:
         row.count()
     counted = time.monotonic()
     for turn in range(most):
         now = time.monotonic()
-        if turn > 0 and now - began + (now - counted) / turn > seconds:
+        if turn >= LEAST_TURNS and now - began + (now - counted) / turn > seconds:
             return turn
         for row in rows:
             if not any(run.microseconds is None for run in row.plain + row.ours):
@@ -204,7 +208,7 @@ def main() -> int:
     print(
         f"3-D halo exchange, {arguments.ranks} ranks of {arguments.size}^3 doubles, radius {arguments.radius}, "
         f"26 neighbours, every halo point checked.\nRuns without and with gapless take turns for "
-        f"{arguments.seconds:.0f} seconds.\n",
+        f"{arguments.seconds:.0f} seconds, {LEAST_TURNS} times at least.\n",
         flush=True,
     )
     turns = measure(rows, arguments.seconds, arguments.turns)
