@@ -56,7 +56,10 @@ device::Locator* shared_locator() noexcept {
   return &locator;
 }
 
-void forget_locations() noexcept { locator.forget(); }
+void forget_locations() noexcept {
+  // Where several threads call MPI nothing is shared, and none of them writes here.
+  if (internal::is_anything_shared) locator.forget();
+}
 
 bool is_deferred_to(MPI_Comm communicator, int destination) noexcept {
   for (const Send& send : std::span(sends).first(internal::deferred)) {

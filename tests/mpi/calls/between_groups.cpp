@@ -103,15 +103,8 @@ TEST_F(BetweenGroups, ThatReduce) {
 /// An operation of the program's own is called with the program's datatype, gaps included.
 TEST_F(BetweenGroups, ThatReduceDatatypesWithGaps) {
   const Uses all{true, true, true};
-  const Owned gaps(strided(3, 2, 4));
-  MPI_Op sum;
-  MPI_Op_create(
-      [](void* in, void* inout, int* count, MPI_Datatype*) {
-        for (int i = 0; i < *count * 12; ++i) {
-          if (i % 4 < 2) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
-        }
-      },
-      1, &sum);
+  const Owned gaps(three_pairs());
+  MPI_Op sum = sum_of_three_pairs();
   const int each = 12 / local_;
   const Counts shares(std::vector<int>(static_cast<std::size_t>(local_), each));
   GAPLESS_EXPECT_BLOCKING(all, Allreduce, Allreduce, s, r, 7, gaps, sum, both_);

@@ -173,15 +173,8 @@ TEST_F(Collectives, ThatReduce) {
 
 /// An operation of the program's own is called with the program's datatype, gaps included.
 TEST_F(Collectives, ThatReduceDatatypesWithGaps) {
-  const Owned gaps(strided(3, 2, 4));
-  MPI_Op sum;
-  MPI_Op_create(
-      [](void* in, void* inout, int* count, MPI_Datatype*) {
-        for (int i = 0; i < *count * 12; ++i) {
-          if (i % 4 < 2) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
-        }
-      },
-      1, &sum);
+  const Owned gaps(three_pairs());
+  MPI_Op sum = sum_of_three_pairs();
   expect_same_as_on_host("Allreduce",
                          [&](void* s, void* r) { return MPI_Allreduce(s, r, 7, gaps, sum, MPI_COMM_WORLD); });
   expect_same_as_on_host("Reduce",

@@ -37,6 +37,20 @@ struct TwoMemories {
   }
 };
 
+/// A datatype with gaps, and an operation of the program's own that adds what is in its data and leaves the gaps.
+inline MPI_Datatype three_pairs() { return strided(3, 2, 4); }
+inline MPI_Op sum_of_three_pairs() {
+  MPI_Op sum;
+  MPI_Op_create(
+      [](void* in, void* inout, int* count, MPI_Datatype*) {
+        for (int i = 0; i < *count * 12; ++i) {
+          if (i % 4 < 2) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
+        }
+      },
+      1, &sum);
+  return sum;
+}
+
 /// Runs `native` on host memory, and `call` on GPU memory with the same bytes, sends, receives or both from there.
 inline void expect_same_as_on_host(const std::string& what, const HostOrGpuCall& native, const HostOrGpuCall& call) {
   TwoMemories wanted;
