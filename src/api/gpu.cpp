@@ -18,11 +18,8 @@ const char* last_error() noexcept { return device::runtime()->last_error(); }
 
 void locate(const void* one, const void* other, device::Location& of_one, device::Location& of_other,
             device::Locator* of_call) noexcept {
-  const auto ask = [of_call](const void* pointer) {
-    return of_call != nullptr ? of_call->locate(pointer) : device::locate(pointer);
-  };
-  of_one = ask(one);
-  of_other = ask(other);
+  of_one = device::locate(one, of_call);
+  of_other = device::locate(other, of_call);
   if (placement_of(of_one).on_gpu) locate_exactly(other, of_other);
   if (placement_of(of_other).on_gpu) locate_exactly(one, of_one);
 }

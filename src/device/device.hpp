@@ -69,6 +69,11 @@ class Locator {
   unsigned found_ = 0;                            ///< how many there were
 };
 
+/// By the locator, where there is one.
+inline Location locate(const void* pointer, Locator* locator) noexcept {
+  return locator != nullptr ? locator->locate(pointer) : locate(pointer);
+}
+
 /// The loaded plugin, or nullptr with the reason in why_unavailable(). Loads it on first call.
 Runtime* runtime() noexcept;
 

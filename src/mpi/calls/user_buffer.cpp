@@ -22,7 +22,7 @@ UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, 
                     device::Locator* locator) noexcept {
   const auto locate = [locator](const void* address) {
     if (!device::in_use()) return device::Location{};
-    return locator != nullptr ? locator->locate(address) : device::locate(address);
+    return device::locate(address, locator);
   };
   UserBuffer user;
   if (count <= 0) return user;

@@ -48,9 +48,7 @@ inline void start_deferred() noexcept {
 device::Locator* shared_locator() noexcept;
 /// Does the memory of such an operation lie on a GPU?
 inline bool is_on_gpu(const void* address) noexcept {
-  device::Locator* const locator = shared_locator();
-  const device::Location location = locator != nullptr ? locator->locate(address) : device::locate(address);
-  return location.kind == device::MemoryKind::device;
+  return device::locate(address, shared_locator()).kind == device::MemoryKind::device;
 }
 /// An operation whose memory has been located is not started: its memory may be freed at once.
 void forget_locations() noexcept;

@@ -6,7 +6,7 @@ namespace gapless::transfer::headers {
 namespace {
 
 Header header_for(const Buffer& buffer, const Inbox& inbox) noexcept {
-  return {inbox.speaker().nonce, static_cast<std::uint64_t>(buffer.size()), internal::own_process};
+  return {inbox.speaker().nonce, static_cast<std::uint64_t>(buffer.size()), own_process()};
 }
 
 }  // namespace

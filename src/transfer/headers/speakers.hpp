@@ -40,6 +40,8 @@ inline bool is_listening() noexcept { return internal::listening.load(std::memor
 /// Thread-safe. A rank that is not there is looked for again now and then, for it may not have started yet.
 Inbox* find_inbox(int rank) noexcept;
 
+/// This process's number, without a system call. Precondition: is_listening().
+inline std::int32_t own_process() noexcept { return internal::own_process; }
 /// This process's own. Precondition: is_listening().
 Inbox& own_inbox() noexcept;
 int own_rank() noexcept;
