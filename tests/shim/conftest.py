@@ -25,6 +25,9 @@ ANY_USER_AND_MACHINE = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "OMPI_MCA_osc": "^ucx",  # complains on stderr where there is no network
+    # What Open MPI chooses by itself where there is no network; to look for networks takes a second of each start.
+    "OMPI_MCA_pml": "ob1",
+    "OMPI_MCA_btl": "^ofi",
 }
 
 

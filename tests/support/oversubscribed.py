@@ -1,7 +1,7 @@
 """The environment of jobs that have more ranks than the machine has cores: a rank that waits gives way to others.
 
-Everything else is as the MPI libraries have it by themselves. Open MPI 4 reads the one name of the mapping, and Open
-MPI 5 the other.
+Everything else is as the MPI libraries have it by themselves, without a network: to look for networks takes Open MPI a
+second of each start. Open MPI 4 reads the one name of the mapping, and Open MPI 5 the other.
 """
 
 ENVIRONMENT = {
@@ -9,6 +9,8 @@ ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_pml": "ob1",
+    "OMPI_MCA_btl": "^ofi",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }

@@ -26,6 +26,11 @@ class Recent {
   /// How many were added; once there are enough, between one and two times as many.
   std::uint32_t count() const noexcept { return count_; }
   /// `none` before the first.
+  float greatest(float none) const noexcept {
+    const auto known = static_cast<std::ptrdiff_t>(std::min<std::size_t>(count_, most));
+    return known == 0 ? none : *std::max_element(last_.begin(), last_.begin() + known);
+  }
+  /// `none` before the first.
   float median(float none) const noexcept {
     const std::size_t known = std::min<std::size_t>(count_, most);
     if (known == 0) return none;

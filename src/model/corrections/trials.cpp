@@ -62,16 +62,21 @@ void Trials::end_run() noexcept {
   const float before_ns = usual_ns_;
   usual_ns_ = ns;
   if (tried_ns_ > 0 && before_ns > 0 && ns > 0) {
-    compared_[tried_].times.add(tried_ns_ / std::min(before_ns, ns));
-    compare();
+    compare(tried_ns_ / std::min(before_ns, ns));
   }
   tried_ns_ = 0;
 }
 
-void Trials::compare() noexcept {
+void Trials::compare(float times) noexcept {
   Compared& tried = compared_[tried_];
-  tried.runs_until_trial = runs_between(tried);
-  if (tried.times.are_enough() && tried.median() < margin) leave_for(tried_);
+  tried.times.add(times);
+  tried.runs_until_trial = runs_between(tried, times);
+  if (tried.is_better()) leave_for(tried_);
+}
+
+bool Trials::Compared::is_better() const noexcept {
+  if (times.are_enough()) return times.median(1) < margin;
+  return times.count() >= 2 && times.greatest(1) < clear;
 }
 
 void Trials::leave_for(std::uint8_t way) noexcept {
@@ -83,12 +88,20 @@ void Trials::leave_for(std::uint8_t way) noexcept {
   usual_ns_ = 0;
 }
 
-/// A trial takes so much longer than a run the usual way; spread over so many, all trials take a part in sixteen.
-std::uint32_t Trials::runs_between(const Compared& way) noexcept {
-  constexpr float share = 16 * (most_ways - 1), too_slow_to_hurry = 1.5F;
+/// A trial takes so much longer than a run the usual way; spread over so many, all trials take a part in sixteen. A way
+/// that was slower and is not is tried again at once.
+std::uint32_t Trials::runs_between(Compared& way, float last) noexcept {
+  constexpr float share = 16 * (most_ways - 1), too_slow_to_hurry = 1.5F, slow = 1.1F;
   const float slower = way.median() - 1;
-  if (!way.times.are_enough() && slower < too_slow_to_hurry - 1) return 1;
-  return static_cast<std::uint32_t>(std::clamp(slower * share, share / 2, static_cast<float>(most_runs)));
+  const bool hurries = way.median() < (way.times.count() < 2 ? too_slow_to_hurry : slow);
+  if (!way.times.are_enough() && hurries) return 1;
+  if (last < margin) {
+    way.doublings = 0;
+    return 1;
+  }
+  const auto doubled = static_cast<float>(1U << way.doublings);
+  if (way.times.are_enough() && way.doublings < most_doublings) ++way.doublings;
+  return static_cast<std::uint32_t>(std::clamp(doubled * slower * share, doubled * share / 2, static_cast<float>(most_runs)));
 }
 
 }  // namespace gapless::model

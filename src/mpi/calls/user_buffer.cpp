@@ -37,7 +37,7 @@ UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, 
     return user;
   }
   layout::Offset size = 0;
-  if (__builtin_mul_overflow(described->layout->size, static_cast<layout::Offset>(count), &size)) return user;
+  if (__builtin_mul_overflow(record->size, static_cast<layout::Offset>(count), &size)) return user;
   const void* address = address_of(memory, record->first_byte);
   if (is_null_with_displacement(address)) return user;
   user.buffer = {described, count, const_cast<void*>(memory), locate(address)};
