@@ -222,6 +222,13 @@ struct MessageArguments {
     }
   }
 
+  /// Tells the receiving side whom the message is from.
+  static void name_source([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& in) noexcept {
+    if constexpr (has<Kind::source> && has<Kind::receive>) {
+      if (device::in_use()) in.comes_from(communicator(arguments), std::get<place<Kind::source>>(arguments));
+    }
+  }
+
   /// Of a call that receives a matched message: what is known of that.
   static void take_message([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& in,
                            [[maybe_unused]] ErrorObject& object) noexcept {
@@ -329,6 +336,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     }
     auto out = Base::make_out(all);
     auto in = Base::make_in(all);
+    Base::name_source(all, in);
     std::optional<transfer::CorrectedSend> timed;
     Base::offer(all, out, true, &timed);
     Base::correct(all, out, timed);

@@ -163,7 +163,7 @@ namespace {
 bool has_nodes() noexcept { return settings().all_ranks && runtime::is_job_on_several_nodes(); }
 
 void listen() noexcept {
-  if (!transfer::headers::are_wanted() || runtime::library_reads_gpu_memory()) return;
+  if (!transfer::headers::are_wanted()) return;
   MPI_Comm parent = MPI_COMM_NULL;
   int rank = 0, size = 0;
   if (native.Comm_get_parent(&parent) != MPI_SUCCESS || parent != MPI_COMM_NULL) return;
@@ -230,6 +230,12 @@ Listener listener_at(const Place& place, Speaks speaks) noexcept {
   if (!inbox->is_remote() && !transfer::headers::is_attentive_when_called(inbox->head())) return {};
   // Of several threads nobody knows whose message leaves first.
   return {inbox, runtime::is_multithreaded() ? 0 : place.communicator};
+}
+
+bool is_neighbour(MPI_Comm communicator, int rank) noexcept {
+  const Place place = find_place(communicator, rank);
+  const transfer::headers::Inbox* const inbox = place.rank < 0 ? nullptr : transfer::headers::find_inbox(place.rank);
+  return inbox != nullptr && !inbox->is_remote();
 }
 
 Listener find_listener(MPI_Comm communicator, int destination, Speaks speaks) noexcept {

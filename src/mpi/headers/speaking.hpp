@@ -11,10 +11,9 @@
 namespace gapless::mpi::headers {
 
 /// Called at the end of MPI_Init, before the program can have posted a receive. The process does not listen where
-/// headers are not wanted, gapless does not work, the process was spawned, or the MPI library itself writes to GPU
-/// memory, where a header could not be looked at. Where GAPLESS_ALL_RANKS vouches for all ranks, the job runs on
-/// several nodes, and a fabric is asked for, all ranks tell each other how they are spoken to. MPI_SUCCESS, or how that
-/// failed.
+/// headers are not wanted, gapless does not work, or the process was spawned. Where GAPLESS_ALL_RANKS vouches for all
+/// ranks, the job runs on several nodes, and a fabric is asked for, all ranks tell each other how they are spoken to.
+/// MPI_SUCCESS, or how that failed.
 int start(bool works) noexcept;
 /// Called before MPI_Finalize: waits for messages that others have still to fetch.
 void finish() noexcept;
@@ -45,6 +44,9 @@ Place find_place(MPI_Comm communicator, int rank) noexcept;
 enum class Speaks : std::uint8_t { to_others, to_itself_too };
 /// The listener there, as find_listener() has it.
 Listener listener_at(const Place& place, Speaks speaks) noexcept;
+
+/// Is that rank of the communicator a process of this node that takes headers, and so may send them?
+bool is_neighbour(MPI_Comm communicator, int rank) noexcept;
 
 /// The listener behind that rank of the communicator. None on intercommunicators, outside MPI_COMM_WORLD, without
 /// gapless or elsewhere, or while that process is not attentive. The ranks of a communicator are translated once.

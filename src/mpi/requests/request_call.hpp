@@ -219,6 +219,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     requests::Pending* pending = requests::acquire();
     if (pending == nullptr) return table::raise<Row>(MPI_ERR_NO_MEM, all);
     Sides& mine = make(pending, all);
+    if constexpr (receives) Base::name_source(all, in_of(mine));
     if constexpr (life == Life::once) mine.weigh_request();
     // What a probe has taken out of the library is matched by the start of any persistent receive.
     const bool may_be_stashed = life == Life::persistent && receives && headers::are_looked_for();
@@ -305,6 +306,14 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   static auto& out_of(Sides& mine) noexcept {
     if constexpr (receives) {
       return mine.out;
+    } else {
+      return mine;
+    }
+  }
+
+  static auto& in_of(Sides& mine) noexcept {
+    if constexpr (sends) {
+      return mine.in;
     } else {
       return mine;
     }

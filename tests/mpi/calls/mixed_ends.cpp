@@ -121,7 +121,7 @@ void exchange_ends(SendMode mode, ReceiveWay way, const Side& out, const Side& i
   MPI_Count bytes = 0;
   MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
   EXPECT_EQ(in.shape.offsets.size(), static_cast<std::size_t>(bytes));
-  if (!out.shape.offsets.empty()) {
+  if (!out.shape.offsets.empty() && !library_reads_gpu()) {
     EXPECT_LE(by_gpu + from_gpu + to_gpu, gpu_messages());
   }
   if (is_everything_packed()) {

@@ -167,7 +167,8 @@ TEST_F(Direct, ContiguousEnds) {
         std::ranges::copy(wanted, gathered.begin());
         EXPECT_TRUE((is_gathered ? gathered : arrived(wanted, gathered.size())) == incoming.values());
       }
-      EXPECT_EQ(before + (goes_direct() ? 1 : 0), direct_messages());
+      const bool is_librarys = !is_gathered && library_reads_gpu();
+      EXPECT_EQ(before + (goes_direct() && !is_librarys ? 1 : 0), direct_messages());
     }
   }
 }
@@ -356,7 +357,8 @@ TEST_F(Direct, Truncation) {
         code = MPI_Mrecv(incoming.data(), 1, MPI_INT, &found, MPI_STATUS_IGNORE);
       }
       EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
-      if (goes_direct()) {
+      // A library that writes to GPU memory puts the header there.
+      if (goes_direct() && !(times % 3 == 1 && library_reads_gpu())) {
         EXPECT_TRUE(std::vector<int>(message.values.size(), -1) == incoming.values());
       }
     }

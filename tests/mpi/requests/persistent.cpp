@@ -235,7 +235,8 @@ TEST(Persistent, StartsAllocateNothing) {
                                 ? allocations_of_kernels(outgoing.data(), incoming.data(), type)
                                 : std::uint64_t{0};
     if (are_copied) kernels += allocations_of_copies(outgoing.data());
-    if (under_gapless()) {
+    // What a copy asks for is not known where the library makes those of MPI_Pack.
+    if (under_gapless() && !(are_copied && library_reads_gpu())) {
       // The library's pools may still grow, now and then.
       EXPECT_LE(starts, library + kernels + many_rounds / 100);
     }

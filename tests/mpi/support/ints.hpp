@@ -14,6 +14,8 @@ namespace gapless::test {
 
 /// Does this run have a GPU, simulated or (GAPLESS_TEST_GPU=1) real?
 inline bool has_gpu() { return gpu_fails_on_request() || std::getenv("GAPLESS_TEST_GPU") != nullptr; }
+/// Does the MPI library read GPU memory itself, so that contiguous messages of it are the library's?
+inline bool library_reads_gpu() { return std::getenv("GAPLESS_GPU_AWARE") != nullptr; }
 
 /// Where the two ends of a message are.
 struct Ends {

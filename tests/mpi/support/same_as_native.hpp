@@ -98,7 +98,7 @@ class SameAsNative : public testing::Test {
 
   bool packs(const Uses& uses, const Ends& ends) const {
     if (!has_gpu() && !is_everything_packed()) return false;
-    const bool packs_all = has_gpu() && std::getenv("GAPLESS_GPU_AWARE") == nullptr;
+    const bool packs_all = has_gpu() && !library_reads_gpu();
     // Else the operation of a reduction is called with the program's datatype.
     if (!under_gapless() || (!packs_all && uses.is_reduction)) return false;
     return (uses.sent && (packs_all || has_sent_gaps_) && (!has_gpu() || ends.from_gpu)) ||

@@ -66,12 +66,13 @@ class Bytes {
     }
   }
   Wish wish() const noexcept {
+    const bool is_corrected = !transfer::is_any_forced() && settings().model != "fixed";
+    const Wish gaining = is_corrected ? Wish::sooner : Wish::other;
     // Messages between GPUs of several nodes are the library's.
     const layout::Offset least = can_be_combined_ ? least_combined_bytes : least_bytes;
-    if (on_gpu_ >= least && !runtime::is_job_on_several_nodes()) return Wish::other;
-    if (gaining_ == 0 || 2 * gaining_ < all_) return Wish::library;
-    const bool is_corrected = !transfer::is_any_forced() && settings().model != "fixed";
-    return is_corrected ? Wish::sooner : Wish::other;
+    if (on_gpu_ >= least && !runtime::is_job_on_several_nodes())
+      return runtime::library_reads_gpu_memory() ? gaining : Wish::other;
+    return gaining_ == 0 || 2 * gaining_ < all_ ? Wish::library : gaining;
   }
 
  private:

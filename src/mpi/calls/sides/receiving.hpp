@@ -1,5 +1,6 @@
 // The side of a point-to-point call that receives: what comes is unpacked from packed bytes, or is a header, and then
-// fetched. A header may land in packed bytes, in the program's own memory, or in memory of its own.
+// fetched. A header may land in packed bytes, in the program's own memory, or in memory of its own; under a library
+// that reads GPU memory in that, too (gpu_landing.hpp).
 #pragma once
 
 #include <array>
@@ -9,6 +10,7 @@
 #include <limits>
 #include <optional>
 
+#include "mpi/calls/sides/gpu_landing.hpp"
 #include "mpi/calls/sides/opaque_bytes.hpp"
 #include "mpi/calls/sides/received_status.hpp"
 #include "mpi/calls/sides/scattered.hpp"
@@ -60,7 +62,7 @@ class Receiving : public Side<Count> {
     }
     if (looks_) {
       look_at_contiguous();
-      if (user_.opaque && !user_.is_gpu_memory() && count_ > 0) opaque_.begin(count_, datatype_);
+      if (user_.opaque && owner_ == Owner::library && count_ > 0) opaque_.begin(count_, datatype_);
     }
     if (packs() || is_too_short_for_header()) unattended_.end();
   }
@@ -71,6 +73,16 @@ class Receiving : public Side<Count> {
   /// Is there more to do than the library's call? Also for a contiguous receive that may take a header.
   bool takes_part() const noexcept {
     return packs() || landing_ != nullptr || scattered_ || matched_.has_value() || is_opaque() || unattended_;
+  }
+
+  /// The message is that process's. To be called before prepare().
+  void comes_from(MPI_Comm communicator, int source) noexcept {
+    if (!looks_ || !message_ || message_->scheme() != transfer::Scheme::device) return;
+    if (transfer::is_any_forced() && !transfer::is_forced(transfer::Scheme::direct)) return;
+    expects_header_ = gpu_landing::expects_header(communicator, source);
+    if (!expects_header_) return;
+    const auto on_host = transfer::next_best(user_.buffer, side, transfer::Scheme::device);
+    if (on_host) message_.emplace(user_.buffer, side, *on_host);
   }
 
   /// Leaves a message that gets a request to the library where unpacking gains less than the request costs. To be
@@ -136,7 +148,14 @@ class Receiving : public Side<Count> {
     opaque_.have_arrived(opaque_.size());
     if (takes_header_of(user_.buffer)) {
       if (packs()) packed_type_->join(memory(), message_->packed_size() == header_bytes ? header_bytes : 0);
-      if (transfer::headers::is_header(landing(), header_bytes)) return fetch_unseen(function);
+      void* const landed = landing();
+      const bool is_on_gpu = lands_on_gpu();
+      if (has_header(header_bytes)) {
+        if (is_on_gpu) gpu_landing::wipe(landed, user_.buffer.location.device);
+        const int code = fetch_unseen(function);
+        if (is_on_gpu) scratch_.reset();
+        return code;
+      }
     }
     if (!packs()) {
       has_unpacked();
@@ -161,7 +180,12 @@ class Receiving : public Side<Count> {
     if (received > room()) return raised_already;
     if (is_opaque()) opaque_.have_arrived(received);
     if (packs()) packed_type_->join(memory(), received);
-    if (transfer::headers::is_header(landing(), received)) return fetch(batch, status);
+    const bool is_on_gpu = lands_on_gpu();
+    if (has_header(received)) {
+      const int code = fetch(batch, status);
+      if (is_on_gpu) scratch_.reset();
+      return code;
+    }
     if (!packs() && !lands_as_bytes_) return MPI_SUCCESS;
     const std::size_t whole = bytes_to_unpack(received);
     if (packs()) message_->finish_in(batch, whole);
@@ -175,6 +199,7 @@ class Receiving : public Side<Count> {
     if (fetch_) fetch_->end();
     fetch_.reset();
     if (scattered_) message_.reset();
+    beside_.reset();
     opaque_.unpack(memory_, datatype_);
   }
 
@@ -212,6 +237,26 @@ class Receiving : public Side<Count> {
     return packs() ? message_->packed_data() : landing_;
   }
 
+  /// Does what arrives land where the CPU does not reach it?
+  bool lands_on_gpu() const noexcept {
+    if (scratch_ || is_opaque()) return false;
+    return packs() ? !message_->packed_location().is_cpu_addressable() : landing_ != nullptr && user_.is_gpu_memory();
+  }
+  /// Has a header landed, with that many bytes? One in GPU memory is copied to `scratch_` until it is taken.
+  bool has_header(std::size_t received) noexcept {
+    bool is_there = false;
+    if (!lands_on_gpu()) {
+      is_there = transfer::headers::is_header(landing(), received);
+    } else if (received == header_bytes) {
+      const void* const landed = landing();
+      const bool is_copied = gpu_landing::copy_out(landed, user_.buffer.location.device, scratch_.emplace());
+      is_there = is_copied && transfer::headers::is_header(scratch_->data(), received);
+      if (!is_there) scratch_.reset();
+    }
+    if (expects_header_ || (is_there && user_.is_gpu_memory())) gpu_landing::note(is_there);
+    return is_there;
+  }
+
   bool takes_header_of(const transfer::Buffer& buffer) const noexcept {
     return looks_ && buffer.type != nullptr && static_cast<std::size_t>(buffer.size()) >= header_bytes;
   }
@@ -237,7 +282,6 @@ class Receiving : public Side<Count> {
   /// the library gets bytes.
   void look_at_contiguous() noexcept {
     if (packs() || owner_ != Owner::library || !takes_header_of(user_.buffer) || !is_contiguous(user_.buffer)) return;
-    if (!user_.buffer.location.is_cpu_addressable()) return;
     const transfer::Described& type = *user_.buffer.type;
     landing_ = static_cast<std::byte*>(const_cast<void*>(address_of(user_.buffer.memory, type.layout->base)));
     if (takes_header_as_elements(type)) return;
@@ -315,7 +359,17 @@ class Receiving : public Side<Count> {
         return MPI_ERR_NO_MEM;
       }
     }
-    transfer::Operation* const packed = message_ ? &*message_ : nullptr;
+    transfer::Operation* packed = message_ ? &*message_ : nullptr;
+    if (decision.goes_by_packed_memory && lacks_host_memory()) {
+      packed = &beside_.emplace(
+          user_.buffer, side,
+          transfer::next_best(user_.buffer, side, transfer::Scheme::device).value_or(transfer::Scheme::staged));
+      if (packed->reserve() != transfer::Result::ok) {
+        beside_.reset();
+        static_cast<void>(fetch(batch, header, {.outcome = transfer::headers::Outcome::truncated}));
+        return MPI_ERR_NO_MEM;
+      }
+    }
     auto* const landed = static_cast<std::byte*>(packed != nullptr ? packed->packed_data() : landing());
     const transfer::Result result = fetch_.emplace().begin(header, decision, user_.buffer, landed, packed, batch);
     if (result != transfer::Result::ok) return peer_failure();
@@ -327,6 +381,10 @@ class Receiving : public Side<Count> {
       default:
         return MPI_SUCCESS;
     }
+  }
+  /// Are there no packed bytes that the CPU reaches, of a receive into GPU memory?
+  bool lacks_host_memory() const noexcept {
+    return user_.is_gpu_memory() && !(packs() && message_->packed_location().is_cpu_addressable());
   }
   /// The header that has landed. Its nonce is wiped out in memory, so that it is not taken twice.
   transfer::headers::Header take_header() noexcept {
@@ -368,11 +426,14 @@ class Receiving : public Side<Count> {
 
   std::optional<transfer::headers::Fetch> fetch_;
   std::optional<std::array<std::byte, header_bytes>> scratch_;  ///< for a header that has no other place
+  std::optional<transfer::Operation>
+      beside_;                    ///< host memory for what a header offers, where none is under the receive
   std::byte* landing_ = nullptr;  ///< of a receive that is not packed and may take a header
   std::optional<headers::Matched> matched_;
   OpaqueBytes opaque_;
   Scattered scattered_;  ///< a noncontiguous receive of the library's own that may take a header
   bool may_scatter_ = true;
+  bool expects_header_ = false;  ///< of a receive into GPU memory under a library that reads that
   bool lands_as_bytes_ = false;
   bool looks_ = false;                        ///< at what comes: it may be a header
   transfer::headers::Unattended unattended_;  ///< a receive that does not look, as long as it is the library's own

@@ -1,0 +1,50 @@
+// Headers under a library that reads GPU memory itself. What a receive gets may land in GPU memory there, where the CPU
+// cannot see whether a header has come: one is copied out. That takes longer than the header saves a short message, so
+// a noncontiguous receive from a process that may send headers has its packed bytes in host memory instead, as long as
+// headers do come.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "mpi/headers/speaking.hpp"
+#include "transfer/blocking.hpp"
+#include "transfer/headers/header.hpp"
+
+namespace gapless::mpi::gpu_landing {
+
+namespace internal {
+/// Messages in a row that came as they are where a header was expected: of a peer that cannot export its memory, say.
+inline constinit std::atomic<std::uint32_t> disappointments{0};
+inline constexpr std::uint32_t most_disappointments = 16;
+}  // namespace internal
+
+/// Is a message from that process expected as a header? Any thread.
+inline bool expects_header(MPI_Comm communicator, int source) noexcept {
+  if (internal::disappointments.load(std::memory_order_relaxed) >= internal::most_disappointments) return false;
+  return headers::is_neighbour(communicator, source);
+}
+
+/// Where a header was expected, one has come, or the message itself; or a header has come where none was expected.
+inline void note(bool is_header) noexcept {
+  const std::uint32_t before = internal::disappointments.load(std::memory_order_relaxed);
+  const std::uint32_t after = is_header ? 0 : before + 1;
+  if (after != before) internal::disappointments.store(after, std::memory_order_relaxed);
+}
+
+using HeaderBytes = std::array<std::byte, transfer::headers::Header::size>;
+
+/// Copies as many bytes as a header has out of GPU memory. False after a failure.
+inline bool copy_out(const void* landing, int device, HeaderBytes& into) noexcept {
+  return transfer::copy_on_gpu(into.data(), landing, into.size(), device) == transfer::Result::ok;
+}
+
+/// Wipes out the nonce of a header there, so that it is not taken twice.
+inline void wipe(void* landing, int device) noexcept {
+  constexpr transfer::headers::Nonce nothing{};
+  static_cast<void>(transfer::copy_on_gpu(landing, nothing.data(), nothing.size(), device));
+}
+
+}  // namespace gapless::mpi::gpu_landing
