@@ -108,6 +108,10 @@ double direct_message_ns(const GpuProfile& gpu, Pair pair, std::size_t bytes) no
          static_cast<double>(bytes) * (1 / gpu.pack_bytes_per_ns + 1 / unpack_bytes_per_ns);
 }
 
+double gpu_message_ns(const GpuProfile& gpu, Pair pair, std::size_t bytes) noexcept {
+  return static_cast<double>(bytes) / (pair == Pair::same_gpu ? gpu.pack_bytes_per_ns : gpu.peer_bytes_per_ns);
+}
+
 double host_message_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
   return static_cast<double>(bytes) / gpu.host_message_bytes_per_ns;
 }

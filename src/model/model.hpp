@@ -82,6 +82,8 @@ double device_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
 /// A whole message from GPU to GPU: packed in the memory of one, and unpacked from there by the other. Of a pair that
 /// is of no GPUs, never.
 double direct_message_ns(const GpuProfile& gpu, Pair pair, std::size_t bytes) noexcept;
+/// What an MPI library that reads GPU memory takes for the bytes of a message from GPU to GPU.
+double gpu_message_ns(const GpuProfile& gpu, Pair pair, std::size_t bytes) noexcept;
 /// What the MPI library takes for a message through host memory, one side of it.
 double host_message_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
 /// Page-locked memory that is allocated for one message.

@@ -106,7 +106,9 @@ double message_between_gpus_ns(Scheme scheme, const Buffer& buffer, model::Pair 
   if (is_measured(buffer)) return predict_message_ns(scheme, buffer);
   // Others are predicted but for what they have in common, where the library knows no GPU memory: its message.
   const double host_ns = library_reads_gpu_memory() ? 0 : model::host_message_ns(model::profile().gpu, bytes);
-  return 2 * (predict_ns(scheme, buffer, Side::sender) + host_ns);
+  const double library_ns =
+      scheme == Scheme::device ? model::gpu_message_ns(model::profile().gpu, pair, bytes) : 2 * host_ns;
+  return 2 * predict_ns(scheme, buffer, Side::sender) + library_ns;
 }
 
 bool may_take_slots(const Buffer& buffer) noexcept {

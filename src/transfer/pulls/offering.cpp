@@ -6,6 +6,7 @@
 #include "base/settings.hpp"
 #include "fabric/registry.hpp"
 #include "model/gpu.hpp"
+#include "transfer/choice/choose.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/pulls/strided.hpp"
 
@@ -45,6 +46,7 @@ void leave_words(PullWords* words) noexcept {
 }
 
 bool may_be_pulled(const Buffer& buffer) noexcept {
+  if (library_reads_gpu_memory()) return false;
   if (!settings().pull || !buffer.type->layout->is_strided()) return false;
   return buffer.type->facts.longest_block >= gpu_tuning.shortest_long_pulled_block ||
          buffer.size() < gpu_tuning.long_pull;

@@ -45,7 +45,7 @@ bool may_be_combined() {
   const char *scheme = std::getenv("GAPLESS_SCHEME"), *setting = std::getenv("GAPLESS_PULL");
   return may_go_by_messages() && (scheme == nullptr || std::string_view(scheme) == "direct") &&
          (setting == nullptr || std::string_view(setting) != "0") &&
-         std::getenv("GAPLESS_TEST_SIMULATED_FAIL") == nullptr;
+         std::getenv("GAPLESS_TEST_SIMULATED_FAIL") == nullptr && !library_reads_gpu();
 }
 /// Exchanges after which peers have mapped what they are told of.
 constexpr int rounds_before = 8;

@@ -48,11 +48,11 @@ bool is_forced() { return pulls() && std::getenv("GAPLESS_SCHEME") != nullptr; }
 /// Places of ints in memory, as a program says them to MPI.
 struct Shape {
   std::string name;
-  MPI_Datatype type;          ///< committed; for the test's end to free
-  int count;                  ///< of it
-  int origin;                 ///< index of the int that MPI is given the address of
-  std::vector<int> places;    ///< index of each int, in packed order
-  bool may_be_pulled = true;  ///< strided, and no message of the library's
+  MPI_Datatype type;        ///< committed; for the test's end to free
+  int count;                ///< of it
+  int origin;               ///< index of the int that MPI is given the address of
+  std::vector<int> places;  ///< index of each int, in packed order
+  bool is_strided = true;
 };
 
 constexpr int resized_length = 4;
@@ -77,7 +77,6 @@ std::vector<Shape> shapes_of(const Amount& amount) {
   MPI_Datatype type, inner;
   MPI_Type_dup(MPI_INT, &type);
   add("contiguous", type, n, 7, [](int k) { return 7 + k; });
-  shapes.back().may_be_pulled = !library_reads_gpu();
   add("pairs", strided(n / 2, 2, 5), 1, 0, [](int k) { return k / 2 * 5 + k % 2; });
   MPI_Type_vector(n, 1, 3, MPI_INT, &type);
   add("single ints", type, 1, 3, [](int k) { return 3 + 3 * k; });
@@ -100,7 +99,7 @@ std::vector<Shape> shapes_of(const Amount& amount) {
   for (int k = 0; k < n / 2; ++k) displacements[static_cast<std::size_t>(k)] = 4 * k + (k * k % 3 == 1 ? 1 : 0);
   MPI_Type_create_indexed_block(n / 2, 2, displacements.data(), MPI_INT, &type);
   add("list", type, 1, 0, [&](int k) { return displacements[static_cast<std::size_t>(k / 2)] + k % 2; });
-  shapes.back().may_be_pulled = false;
+  shapes.back().is_strided = false;
   return shapes;
 }
 
@@ -185,7 +184,7 @@ class Pulls : public testing::Test {
       EXPECT_TRUE(memory_.with(into, senders_first, from, from.places.size()) == memory_.found())
           << from.name << " to " << into.name << ", " << from.places.size();
       if (is_forced() || !pulls()) {
-        EXPECT_EQ(before + (pulls() && from.may_be_pulled ? 1 : 0), offered())
+        EXPECT_EQ(before + (pulls() && from.is_strided ? 1 : 0), offered())
             << from.name << " to " << into.name << ", " << from.places.size();
       }
       memory_.set(receivers_first);
@@ -379,8 +378,7 @@ TEST_F(Pulls, UnexpectedMessagesPileUp) {
   }
 }
 
-/// What does not fit is an error of the receiver alone, and nothing of its memory changes, unless the library puts the
-/// header there.
+/// What does not fit is an error of the receiver alone, and nothing of its memory changes.
 TEST_F(Pulls, Truncation) {
   if (!has_partner()) return;
   for (const Amount& amount : amounts) {
@@ -393,7 +391,7 @@ TEST_F(Pulls, Truncation) {
         const int code =
             MPI_Recv(memory_.at(shape), amount.ints - 1, MPI_INT, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
-        if (pulls() && !library_reads_gpu()) {
+        if (pulls()) {
           EXPECT_TRUE(counting(memory_ints, receivers_first) == memory_.found());
         }
         memory_.set(receivers_first);

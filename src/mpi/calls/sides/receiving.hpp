@@ -79,7 +79,8 @@ class Receiving : public Side<Count> {
   void comes_from(MPI_Comm communicator, int source) noexcept {
     if (!looks_ || !message_ || message_->scheme() != transfer::Scheme::device) return;
     if (transfer::is_any_forced() && !transfer::is_forced(transfer::Scheme::direct)) return;
-    expects_header_ = gpu_landing::expects_header(communicator, source);
+    expects_header_ = transfer::choose_direct(user_.buffer, model::Pair::peer_gpu) &&
+                      gpu_landing::expects_header(communicator, source);
     if (!expects_header_) return;
     const auto on_host = transfer::next_best(user_.buffer, side, transfer::Scheme::device);
     if (on_host) message_.emplace(user_.buffer, side, *on_host);
