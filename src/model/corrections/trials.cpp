@@ -101,7 +101,8 @@ std::uint32_t Trials::runs_between(Compared& way, float last) noexcept {
   }
   const auto doubled = static_cast<float>(1U << way.doublings);
   if (way.times.are_enough() && way.doublings < most_doublings) ++way.doublings;
-  return static_cast<std::uint32_t>(std::clamp(doubled * slower * share, doubled * share / 2, static_cast<float>(most_runs)));
+  return static_cast<std::uint32_t>(
+      std::clamp(doubled * slower * share, doubled * share / 2, static_cast<float>(most_runs)));
 }
 
 }  // namespace gapless::model
