@@ -112,7 +112,7 @@ double median(std::vector<double> values) {
 void measure(const Case& what) {
   if (what.name.find(wanted_case) == std::string::npos) return;
   constexpr double sample_seconds = 0.003;
-  constexpr int first_uses = 40;    // until the datatype is analysed
+  constexpr int first_uses = 40;     // until the datatype is analysed
   constexpr int first_chosen = 300;  // until the choice is settled too
   const std::vector<Way> ways = all_ways();
   std::vector<char> sent(what.sent_bytes), received(what.received_bytes), wanted;
