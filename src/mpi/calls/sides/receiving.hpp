@@ -427,9 +427,8 @@ class Receiving : public Side<Count> {
 
   std::optional<transfer::headers::Fetch> fetch_;
   std::optional<std::array<std::byte, header_bytes>> scratch_;  ///< for a header that has no other place
-  std::optional<transfer::Operation>
-      beside_;                    ///< host memory for what a header offers, where none is under the receive
-  std::byte* landing_ = nullptr;  ///< of a receive that is not packed and may take a header
+  std::optional<transfer::Operation> beside_;  ///< packed bytes on the host where GPU memory lies under the receive
+  std::byte* landing_ = nullptr;               ///< of a receive that is not packed and may take a header
   std::optional<headers::Matched> matched_;
   OpaqueBytes opaque_;
   Scattered scattered_;  ///< a noncontiguous receive of the library's own that may take a header
