@@ -189,7 +189,7 @@ function(gapless_killed_neighbour_run program who how)
     add_test(NAME mpi.${name}.${mpi}.np2.${how} COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/headers/killed_peer.sh --survivor
       ${GAPLESS_TEST_PREFIX_${mpi}}/bin/mpiexec -n 2 sh ${CMAKE_CURRENT_SOURCE_DIR}/headers/killed_peer.sh --rank
       env LD_PRELOAD=$<TARGET_FILE:gapless-shim> GAPLESS_TEST_EXPECT=1 GAPLESS_SCHEME=${how} "GAPLESS_TEST_WHO_DIES=${who}" ${ARGN}
-      $<TARGET_FILE:mpi-${program}-${mpi}> --gtest_filter=*.KilledPeer)
+      $<TARGET_FILE:mpi-${program}-${mpi}> --gtest_filter=*.KilledPeer*)
     set_tests_properties(mpi.${name}.${mpi}.np2.${how} PROPERTIES
       LABELS "mpi;gapless" TIMEOUT 60 PROCESSORS 2 ENVIRONMENT "${GAPLESS_TEST_MPI_ENVIRONMENT}")
   endforeach()

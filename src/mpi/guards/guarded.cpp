@@ -141,13 +141,15 @@ std::uint64_t trial_key(const CallFacts& call, std::span<const MemoryArgument> a
   return bytes >= least_bytes ? key | 1 : 0;
 }
 
-/// Does each process exchange a part with each other, or one of its own length with each neighbour?
+/// Does each process exchange a part with each other, or one of its own length with each neighbour? Where there is a
+/// root, as of MPI_Scatterv, the others send nothing, and errors that the root alone is told of must not wait for them.
 template <class Row>
 consteval bool is_exchange() {
   const auto sends = [](Kind kind) { return place_of(Row::argument_roles, kind) != table::nowhere; };
   const bool exchanges = sends(Kind::send_to_all) || sends(Kind::send_to_all_v) || sends(Kind::send_to_all_w) ||
                          sends(Kind::send_to_neighbors_v) || sends(Kind::send_to_neighbors_w);
-  return staging_of<Row>() == Staging::blocking && exchanges && memory_count<Row>() == 2;
+  const bool has_root = place_of(Row::argument_roles, Kind::root) != table::nowhere;
+  return staging_of<Row>() == Staging::blocking && exchanges && !has_root && memory_count<Row>() == 2;
 }
 
 template <class Row, class Function>

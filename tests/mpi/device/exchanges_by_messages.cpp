@@ -516,5 +516,18 @@ TEST_F(Exchanges, WithMistakes) {
   MPI_Comm_free(&all);
 }
 
+/// MPI_Scatterv names a part for each rank, too, but the other ranks need not hear of its root's mistakes.
+TEST_F(Exchanges, AMistakeOfTheRootAloneWaitsForNobody) {
+  const ReturnErrors guard(MPI_COMM_WORLD);
+  if (rank() == 0) {
+    const auto ranks = static_cast<std::size_t>(test::size());
+    const std::vector<int> counts(ranks, 1), places(ranks, 0), sent(ranks, 0);
+    int received = 0;
+    EXPECT_EQ(MPI_ERR_TYPE, error_class(MPI_Scatterv(sent.data(), counts.data(), places.data(), MPI_DATATYPE_NULL,
+                                                     &received, 1, MPI_INT, 0, MPI_COMM_WORLD)));
+  }
+  EXPECT_EQ(MPI_SUCCESS, MPI_Barrier(MPI_COMM_WORLD));
+}
+
 }  // namespace
 }  // namespace gapless::test
