@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "src" / "mpi" / "table"))  # functions.py, which reads the table
+sys.path.append(str(Path(__file__).parents[1] / "support"))
+
+from oversubscribed import ENVIRONMENT  # noqa: E402  (found through the line above)
 
 SHIM = Path(os.environ["GAPLESS_TEST_SHIM"])
 PROGRAMS = Path(os.environ["GAPLESS_TEST_PROGRAMS"])
@@ -18,17 +21,8 @@ PREFIXES = {
     "abi": Path(os.environ["MPICH_PREFIX"]),
     "openmpi": Path(os.environ["OPENMPI_PREFIX"]),
 }
-ANY_USER_AND_MACHINE = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_osc": "^ucx",  # complains on stderr where there is no network
-    # What Open MPI chooses by itself where there is no network; to look for networks takes a second of each start.
-    "OMPI_MCA_pml": "ob1",
-    "OMPI_MCA_btl": "^ofi",
-}
+# UCX complains on stderr where there is no network.
+ANY_USER_AND_MACHINE = {**ENVIRONMENT, "OMPI_MCA_osc": "^ucx"}
 
 
 def run(*command, status=0, **environment) -> subprocess.CompletedProcess:

@@ -61,9 +61,7 @@ void Trials::end_run() noexcept {
   }
   const float before_ns = usual_ns_;
   usual_ns_ = ns;
-  if (tried_ns_ > 0 && before_ns > 0 && ns > 0) {
-    compare(tried_ns_ / std::min(before_ns, ns));
-  }
+  if (tried_ns_ > 0 && before_ns > 0 && ns > 0) compare(tried_ns_ / std::min(before_ns, ns));
   tried_ns_ = 0;
 }
 
@@ -71,6 +69,11 @@ void Trials::compare(float times) noexcept {
   Compared& tried = compared_[tried_];
   tried.times.add(times);
   tried.runs_until_trial = runs_between(tried, times);
+  if (times < margin) {
+    tried.doublings = 0;
+  } else if (tried.times.are_enough() && tried.doublings < most_doublings) {
+    ++tried.doublings;
+  }
   if (tried.is_better()) leave_for(tried_);
 }
 
@@ -90,17 +93,12 @@ void Trials::leave_for(std::uint8_t way) noexcept {
 
 /// A trial takes so much longer than a run the usual way; spread over so many, all trials take a part in sixteen. A way
 /// that was slower and is not is tried again at once.
-std::uint32_t Trials::runs_between(Compared& way, float last) noexcept {
+std::uint32_t Trials::runs_between(const Compared& way, float last) noexcept {
   constexpr float share = 16 * (most_ways - 1), too_slow_to_hurry = 1.5F, slow = 1.1F;
   const float slower = way.median() - 1;
   const bool hurries = way.median() < (way.times.count() < 2 ? too_slow_to_hurry : slow);
-  if (!way.times.are_enough() && hurries) return 1;
-  if (last < margin) {
-    way.doublings = 0;
-    return 1;
-  }
+  if ((!way.times.are_enough() && hurries) || last < margin) return 1;
   const auto doubled = static_cast<float>(1U << way.doublings);
-  if (way.times.are_enough() && way.doublings < most_doublings) ++way.doublings;
   return static_cast<std::uint32_t>(
       std::clamp(doubled * slower * share, doubled * share / 2, static_cast<float>(most_runs)));
 }

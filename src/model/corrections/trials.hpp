@@ -63,7 +63,7 @@ class Trials {
   /// What the way that was tried has taken as a multiple of the usual way.
   void compare(float times) noexcept;
   void leave_for(std::uint8_t way) noexcept;
-  static std::uint32_t runs_between(Compared& way, float last) noexcept;
+  static std::uint32_t runs_between(const Compared& way, float last) noexcept;
 
   std::array<Compared, most_ways> compared_{};
   std::uint8_t in_use_ = 0, running_ = 0, tried_ = 0;

@@ -225,7 +225,7 @@ struct MessageArguments {
   /// Tells the receiving side whom the message is from.
   static void name_source([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& in) noexcept {
     if constexpr (has<Kind::source> && has<Kind::receive>) {
-      if (device::in_use()) in.comes_from(communicator(arguments), std::get<place<Kind::source>>(arguments));
+      in.comes_from(communicator(arguments), std::get<place<Kind::source>>(arguments));
     }
   }
 

@@ -26,7 +26,7 @@ template <class Row, auto exchange, class Count>
   if (pending == nullptr) return raise_on_communicator(communicator, MPI_ERR_NO_MEM);
   auto& both = pending->make<requests::Exchange<Count>>(memory, count, datatype, destination == MPI_PROC_NULL, memory,
                                                         count, datatype, source == MPI_PROC_NULL);
-  if (device::in_use()) both.in.comes_from(communicator, source);
+  both.in.comes_from(communicator, source);
   if (both.in.packs()) both.out.offer(communicator, destination, send_tag, true, false);
   int code = MPI_SUCCESS;
   const bool fails =

@@ -19,7 +19,7 @@ template <class Row, auto exchange, class Count>
                                receive_tag, communicator, finish, done))
     return done;
   Receiving<Count> in(memory, count, datatype, false, Looks::once_called);
-  if (device::in_use()) in.comes_from(communicator, source);
+  in.comes_from(communicator, source);
   Sending<Count> out(memory, count, datatype, false);
   const auto raise = [&](int code) { return raise_on_communicator(communicator, code); };
   if (headers::are_looked_for() && in.packs()) out.offer(communicator, destination, send_tag, true, false);

@@ -153,9 +153,7 @@ class Receiving : public Side<Count> {
       const bool is_on_gpu = lands_on_gpu();
       if (has_header(header_bytes)) {
         if (is_on_gpu) gpu_landing::wipe(landed, user_.buffer.location.device);
-        const int code = fetch_unseen(function);
-        if (is_on_gpu) scratch_.reset();
-        return code;
+        return fetch_unseen(function);
       }
     }
     if (!packs()) {
@@ -181,12 +179,7 @@ class Receiving : public Side<Count> {
     if (received > room()) return raised_already;
     if (is_opaque()) opaque_.have_arrived(received);
     if (packs()) packed_type_->join(memory(), received);
-    const bool is_on_gpu = lands_on_gpu();
-    if (has_header(received)) {
-      const int code = fetch(batch, status);
-      if (is_on_gpu) scratch_.reset();
-      return code;
-    }
+    if (has_header(received)) return fetch(batch, status);
     if (!packs() && !lands_as_bytes_) return MPI_SUCCESS;
     const std::size_t whole = bytes_to_unpack(received);
     if (packs()) message_->finish_in(batch, whole);
@@ -392,6 +385,7 @@ class Receiving : public Side<Count> {
     transfer::headers::Header header;
     std::memcpy(&header, landing(), sizeof header);
     std::memset(landing(), 0, sizeof(transfer::headers::Nonce));
+    if (!matched_) scratch_.reset();  // only looked at there: nothing else lands there
     return header;
   }
 
