@@ -17,6 +17,15 @@ ENDPOINTS ?= ON
 
 export PATH := $(CURDIR)/build/env/bin:$(PATH):/usr/local/cuda/bin
 export PYTHONPATH := $(CURDIR)/python
+# Where the machine has ccache, another checkout of the same sources compiles nothing again, wherever it lies.
+ifneq ($(shell command -v ccache),)
+export CMAKE_C_COMPILER_LAUNCHER ?= ccache
+export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
+export CMAKE_CUDA_COMPILER_LAUNCHER ?= ccache
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_NOHASHDIR ?= 1
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros,include_file_mtime,include_file_ctime
+endif
 # The bundled Open MPI is run by whoever runs make, which in containers is root, on however many cores there are.
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
