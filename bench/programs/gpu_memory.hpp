@@ -41,11 +41,14 @@ class Memory {
 
   void* data() { return on_gpu_ ? reinterpret_cast<void*>(address_) : host_.data(); }
   std::vector<unsigned char>& contents() { return host_; }
-  void write() {
-    if (on_gpu_) driver("cuMemcpyHtoD_v2", address_, static_cast<const void*>(host_.data()), host_.size());
+  void write() { write(host_.size()); }
+  void read() { read(host_.size()); }
+  /// The contents' first bytes go into the memory, or come from there.
+  void write(std::size_t bytes) {
+    if (on_gpu_) driver("cuMemcpyHtoD_v2", address_, static_cast<const void*>(host_.data()), bytes);
   }
-  void read() {
-    if (on_gpu_) driver("cuMemcpyDtoH_v2", static_cast<void*>(host_.data()), address_, host_.size());
+  void read(std::size_t bytes) {
+    if (on_gpu_) driver("cuMemcpyDtoH_v2", static_cast<void*>(host_.data()), address_, bytes);
   }
 
  private:

@@ -5,7 +5,8 @@
 //
 // `datatype` leaves the vector to MPI. `by_hand` is a careful program of GPUs: the driver's two-dimensional copy packs
 // into GPU memory, a contiguous message goes from there, and another such copy unpacks. `copy` is no message: the
-// driver copies as many contiguous bytes within the GPU.
+// driver copies as many contiguous bytes within the GPU. All messages come out of one allocation and go into another,
+// as in programs that allocate their fields once.
 #include <mpi.h>
 
 #include <algorithm>
@@ -68,8 +69,8 @@ unsigned char value(std::size_t i, int from) {
 }
 
 /// Every byte of the other's blocks has come, and no other byte.
-void check(std::vector<unsigned char>& received, std::size_t block) {
-  for (std::size_t i = 0; i < received.size(); ++i) {
+void check(const std::vector<unsigned char>& received, std::size_t extent, std::size_t block) {
+  for (std::size_t i = 0; i < extent; ++i) {
     const bool is_named = block == 0 || i / block % 2 == 0;
     if (received[i] != (is_named ? value(i, other) : 0xee)) give_up("wrong data");
   }
@@ -77,15 +78,19 @@ void check(std::vector<unsigned char>& received, std::size_t block) {
 
 enum class Way { datatype, by_hand, copy };
 
+/// How many bytes of memory a message needs, of `bytes` bytes in blocks of `block` bytes.
+std::size_t extent_of(std::size_t bytes, std::size_t block) { return block == 0 ? bytes : 2 * bytes; }
+
+/// Allocated once.
+struct Memories {
+  Memory sent, received, packed;
+};
+
 /// The two halves of an exchange of `bytes` bytes in blocks of `block` bytes, as much apart, by one way.
 class Messages {
  public:
-  Messages(Way way, bool on_gpu, std::size_t bytes, std::size_t block)
-      : way_(way),
-        bytes_(static_cast<int>(bytes)),
-        block_(block),
-        type_(type_of(bytes, block)),
-        packed_(on_gpu, way == Way::by_hand ? bytes : 1) {}
+  Messages(Way way, Memory& packed, std::size_t bytes, std::size_t block)
+      : way_(way), bytes_(static_cast<int>(bytes)), block_(block), type_(type_of(bytes, block)), packed_(packed) {}
   ~Messages() { MPI_Type_free(&type_); }
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
@@ -110,17 +115,17 @@ class Messages {
   int bytes_;
   std::size_t block_;
   MPI_Datatype type_;
-  Memory packed_;
+  Memory& packed_;
 };
 
-void run(bool on_gpu, Way way, std::size_t bytes, std::size_t block) {
-  const std::size_t extent = block == 0 ? bytes : 2 * bytes;
-  Memory sent(on_gpu, extent), received(on_gpu, extent);
+void run(Memories& memories, Way way, std::size_t bytes, std::size_t block) {
+  const std::size_t extent = extent_of(bytes, block);
+  Memory &sent = memories.sent, &received = memories.received;
   for (std::size_t i = 0; i < extent; ++i) sent.contents()[i] = value(i, rank);
-  std::fill(received.contents().begin(), received.contents().end(), static_cast<unsigned char>(0xee));
-  sent.write();
-  received.write();
-  Messages messages(way, on_gpu, bytes, block);
+  std::fill_n(received.contents().begin(), extent, static_cast<unsigned char>(0xee));
+  sent.write(extent);
+  received.write(extent);
+  Messages messages(way, memories.packed, bytes, block);
   const auto round_trip = [&] {
     if (way == Way::copy) {
       for (int half = 0; half < 2; ++half) copy_blocks(received.data(), bytes, sent.data(), bytes, bytes, 1);
@@ -146,8 +151,8 @@ void run(bool on_gpu, Way way, std::size_t bytes, std::size_t block) {
     samples.push_back((MPI_Wtime() - begin) / 2);
   }
   std::nth_element(samples.begin(), samples.begin() + rounds / 2, samples.end());
-  received.read();
-  if (way != Way::copy) check(received.contents(), block);
+  received.read(extent);
+  if (way != Way::copy) check(received.contents(), extent, block);
   if (rank != 0) return;
   std::printf("{\"bytes\": %zu, \"block\": %zu, \"us\": %.2f, \"first_us\": %.2f}\n", bytes, block,
               samples[static_cast<std::size_t>(rounds / 2)] * 1e6, first / 2 * 1e6);
@@ -170,10 +175,18 @@ int main(int argc, char** argv) {
   const std::string_view named = argc > 2 ? argv[2] : "";
   const Way way = named == "copy" ? Way::copy : named == "by_hand" ? Way::by_hand : Way::datatype;
   if (way != Way::datatype && !on_gpu) give_up("only in GPU memory");
-  for (int i = 3; i < argc; ++i) {
+  struct Row {
     std::size_t bytes = 0, block = 0;
-    if (std::sscanf(argv[i], "%zu:%zu", &bytes, &block) != 2) give_up("what is BYTES:BLOCK?");
-    run(on_gpu, way, bytes, block);
+  };
+  std::vector<Row> rows(static_cast<std::size_t>(std::max(argc - 3, 0)));
+  std::size_t most = 1;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (std::sscanf(argv[i + 3], "%zu:%zu", &rows[i].bytes, &rows[i].block) != 2) give_up("what is BYTES:BLOCK?");
+    most = std::max(most, extent_of(rows[i].bytes, rows[i].block));
+  }
+  {
+    Memories memories{{on_gpu, most}, {on_gpu, most}, {on_gpu, way == Way::by_hand ? most : 1}};
+    for (const Row& row : rows) run(memories, way, row.bytes, row.block);
   }
   MPI_Finalize();
 }

@@ -19,6 +19,7 @@ using internal::Oracle;
 
 std::atomic<Runtime*> loaded{nullptr};
 std::atomic<bool> device_pointer_seen{false};
+std::atomic<void (*)(const void*) noexcept> watcher{nullptr};
 
 /// The empty string for none.
 const char* plugin_override() noexcept { return settings().device_plugin.data(); }
@@ -55,9 +56,10 @@ inline Location locate_by(const void* pointer, const AskDriver& ask_driver) noex
   if (oracle == Oracle::nobody || pointer == nullptr || is_surely_host(pointer)) return {};
   const Location location =
       oracle == Oracle::driver ? ask_driver(pointer) : loaded.load(std::memory_order_acquire)->locate(pointer);
-  if (location.kind == MemoryKind::device && !device_pointer_seen.load(std::memory_order_relaxed)) {
-    device_pointer_seen.store(true, std::memory_order_relaxed);
-  }
+  if (location.kind != MemoryKind::device) return location;
+  if (!device_pointer_seen.load(std::memory_order_relaxed)) device_pointer_seen.store(true, std::memory_order_relaxed);
+  if (const auto watch = watcher.load(std::memory_order_relaxed)) [[unlikely]]
+    watch(pointer);
   return location;
 }
 
@@ -91,6 +93,8 @@ Oracle look() noexcept {
 Location locate(const void* pointer) noexcept {
   return locate_by(pointer, [](const void* unknown) { return driver::locate(unknown); });
 }
+
+void watch_gpu_memory(void (*watch)(const void*) noexcept) noexcept { watcher.store(watch, std::memory_order_relaxed); }
 
 Location Locator::locate(const void* pointer) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);

@@ -47,6 +47,9 @@ inline bool may_be_in_use() noexcept {
 /// Runtime::locate says all.
 Location locate(const void* pointer) noexcept;
 
+/// From now on `watch` is told of each pointer to GPU memory that is located, before anybody else.
+void watch_gpu_memory(void (*watch)(const void*) noexcept) noexcept;
+
 /// Locates the pointers of one call of the program, or of several operations under way. It remembers for no longer than
 /// that: what the program gives to them stays allocated until they end, so what the driver says of one pointer into an
 /// allocation holds for all the others.

@@ -15,6 +15,7 @@ INTERNAL = {
     "gapless_combined_received",
     "gapless_endpoint_statistics",
     "gapless_fabric_counts",
+    "gapless_freed_calls",
     "gapless_profile_fault",
     "gapless_profile_library",
     "gapless_profile_path",

@@ -185,13 +185,13 @@ struct MessageArguments {
   /// Has the side of a message that is sent go by header where that may be. `may_stay`: Side::offer().
   static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out, [[maybe_unused]] bool may_stay,
                     [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr,
-                    [[maybe_unused]] std::size_t packed_later = 0) noexcept {
+                    [[maybe_unused]] transfer::headers::Later later = {}) noexcept {
     if constexpr (is_standard_or_ready) {
       if (headers::are_looked_for()) {
         constexpr Kind tag = has<Kind::receive> ? Kind::send_tag : Kind::tag;
         out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments),
                   std::get<place<tag>>(arguments), has<Kind::receive>, may_stay, has<Kind::receive> ? nullptr : timed,
-                  packed_later);
+                  later);
       }
     }
   }

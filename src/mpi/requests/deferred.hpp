@@ -18,6 +18,7 @@
 
 #include "device/device.hpp"
 #include "mpi/table/abi.hpp"
+#include "transfer/headers/offers.hpp"
 
 namespace gapless::mpi::requests {
 
@@ -25,6 +26,9 @@ class Pending;
 
 /// Larger messages start at once, and so do all once they are more together.
 inline constexpr std::size_t most_deferred_bytes = std::size_t{256} << 10;
+/// What a peer reads where it lies, and nobody packs, waits with messages that wait already, up to that length: to ask
+/// the driver about each takes as long as the peer does for a megabyte.
+inline constexpr std::size_t most_awaited_bytes = std::size_t{16} << 20;
 
 namespace internal {
 extern std::size_t deferred;
@@ -36,6 +40,10 @@ inline bool are_none_deferred() noexcept { return internal::deferred == 0; }
 
 /// May sends be deferred in this program?
 bool may_defer() noexcept;
+/// What is deferred of the next send. Precondition: may_defer().
+inline transfer::headers::Later later() noexcept {
+  return {most_deferred_bytes, are_none_deferred() ? most_deferred_bytes : most_awaited_bytes};
+}
 
 /// Packs and starts all that is deferred, and forgets locations. A failure is told by the call that completes its
 /// request.

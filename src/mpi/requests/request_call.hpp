@@ -231,8 +231,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     // stays.
     constexpr bool may_stay = !receives && PersistentOf<Row>::is_there;
     if constexpr (life == Life::once && sends) {
-      const bool packs_later = may_stay && requests::may_defer();
-      Base::offer(all, out_of(mine), may_stay, nullptr, packs_later ? requests::most_deferred_bytes : 0);
+      const bool may_defer = may_stay && requests::may_defer();
+      Base::offer(all, out_of(mine), may_stay, nullptr, may_defer ? requests::later() : transfer::headers::Later{});
     }
     if constexpr (life == Life::once) {
       if (is_chosen(mine)) burst::Message::is_chosen();

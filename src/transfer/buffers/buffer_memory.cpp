@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "device/device.hpp"
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/buffers/long_buffers.hpp"
 
@@ -50,6 +51,8 @@ std::byte* allocate_by_runtime(const Place& place, std::size_t bytes) noexcept {
   if (runtime == nullptr || runtime->allocate(place.kind, place.device, bytes, &memory) != device::Status::ok) {
     return nullptr;
   }
+  // The MPI library may be given it, as the program's memory is.
+  if (place.kind == MemoryKind::device) static_cast<void>(device::locate(memory));
   return static_cast<std::byte*>(memory);
 }
 

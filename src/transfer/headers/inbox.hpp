@@ -86,7 +86,7 @@ struct Speaker {
 };
 
 struct InboxHead {
-  static constexpr std::uint64_t magic_of_version_6 = 0x6761706c65737306u;
+  static constexpr std::uint64_t magic_of_version_7 = 0x6761706c65737307u;
 
   std::uint64_t magic;
   Speaker speaker;
@@ -103,6 +103,8 @@ struct InboxHead {
   RingWords rings[ring_count];
   PullWords pulls[pull_count];
   FreedAllocations freed;
+  std::atomic<std::uint32_t> freed_calls;     ///< how often peers have called to have unmapped what they have freed
+  std::atomic<std::uint32_t> freed_answered;  ///< how many of the calls are answered (headers/exported/freed.hpp)
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

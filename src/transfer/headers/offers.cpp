@@ -11,13 +11,12 @@ Header header_for(const Buffer& buffer, const Inbox& inbox) noexcept {
 
 }  // namespace
 
-bool Offers::secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay,
-                    std::size_t packed_later) noexcept {
+bool Offers::secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay, Later later) noexcept {
   if (inbox.is_remote()) return false;
   header_ = header_for(buffer, inbox);
   if (buffer.location.is_cpu_addressable()) return slots_.secure(buffer, inbox, header_, envelope);
-  if (may_stay && pull_.secure(buffer, inbox, packed_later, header_)) return true;
-  return direct_.secure(buffer, inbox, may_stay, packed_later, header_);
+  if (may_stay && pull_.secure(buffer, inbox, later.awaited, header_)) return true;
+  return direct_.secure(buffer, inbox, may_stay, later.packed, header_);
 }
 
 bool Offers::secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept {

@@ -15,15 +15,19 @@
 
 namespace gapless::transfer::headers {
 
+/// What is left to Offers::pack_in(), of a message of so many bytes at most: packing it, or waiting for the work of the
+/// program's default stream on it.
+struct Later {
+  std::size_t packed = 0, awaited = 0;
+};
+
 /// One message. Unless it is released, its destructor takes every offer back.
 class Offers {
  public:
   /// Offers what the buffer can go by to the process of that inbox, if it is of this node. False, and nothing is
   /// offered, where that is nothing, or cannot be had now. `may_stay`: the memory may be needed until wait() has
-  /// returned. What is to be done first with GPU memory of no more than `packed_later` bytes, if anything, is left to
-  /// pack_in().
-  bool secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay,
-              std::size_t packed_later) noexcept;
+  /// returned. `later`: of GPU memory.
+  bool secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay, Later later) noexcept;
   /// Offers it by a fabric alone, to a process of any node: the memory is needed until wait() has returned.
   bool secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept;
   /// Packs what is not yet, or begins to.

@@ -1,19 +1,16 @@
 #include "transfer/pulls/allocations.hpp"
 
-#include <algorithm>
-#include <array>
 #include <atomic>
-#include <span>
+#include <mutex>
 
 #include "device/device.hpp"
-#include "device/exported_memory.hpp"
+#include "transfer/headers/exported/freed.hpp"
 #include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
 
 namespace gapless::transfer::pulls {
 
 using headers::Answer;
-using headers::FreedAllocations;
 using headers::Inbox;
 using headers::ToldAllocation;
 
@@ -21,28 +18,6 @@ namespace {
 
 /// A program that allocates anew for each message gains nothing.
 constexpr unsigned sends_before = 3;
-
-// Never destroyed: messages may be sent while the process ends.
-device::ExportedMemory& exported() noexcept {
-  static device::ExportedMemory& instance = *new device::ExportedMemory(*device::runtime());
-  return instance;
-}
-
-/// Tells all peers what the program has freed.
-void tell_of_freed() noexcept {
-  static std::mutex& mutex = *new std::mutex;
-  const std::lock_guard lock(mutex);
-  std::array<std::uint64_t, FreedAllocations::kept> numbers;
-  FreedAllocations& told = headers::own_inbox().head().freed;
-  for (std::size_t found = numbers.size(); found == numbers.size();) {
-    found = exported().take_freed(numbers);
-    for (const std::uint64_t number : std::span(numbers).first(found)) {
-      const std::uint32_t count = told.count.load(std::memory_order_relaxed);
-      told.numbers[count % FreedAllocations::kept].store(number, std::memory_order_relaxed);
-      told.count.store(count + 1, std::memory_order_release);
-    }
-  }
-}
 
 /// The number of the allocation that the address lies in. The driver is not asked about one that cannot have been
 /// freed, for messages are still read there.
@@ -70,10 +45,12 @@ ToldAllocation* entry_of(headers::ToldAllocations& told, std::uint64_t number) n
 }
 
 /// False where the peer is not to be told of it.
-bool can_be_told(ToldAllocation& allocation, const void* address) noexcept {
-  tell_of_freed();
-  return exported().handle_of(address, allocation.handle) == device::Status::ok &&
-         device::OpenedMemory::keeps(allocation.handle);
+bool can_be_told(Inbox& peer, ToldAllocation& allocation, const void* address) noexcept {
+  headers::tell_of_freed();
+  const bool can = headers::exported_memory().handle_of(address, allocation.handle) == device::Status::ok &&
+                   device::OpenedMemory::keeps(allocation.handle);
+  if (can) headers::expect_mapping_by(peer);
+  return can;
 }
 
 }  // namespace
@@ -88,7 +65,7 @@ std::optional<MappedAllocation> mapped_by(Inbox& peer, const void* address) noex
   if (allocation.is_refused) return {};
   if (!allocation.is_told) {
     if (++allocation.sends < sends_before) return {};
-    allocation.is_told = can_be_told(allocation, address);
+    allocation.is_told = can_be_told(peer, allocation, address);
     allocation.is_refused = !allocation.is_told;
     if (allocation.is_refused) return {};
   }
@@ -96,18 +73,6 @@ std::optional<MappedAllocation> mapped_by(Inbox& peer, const void* address) noex
   allocation.is_refused = answer.kind == Answer::Kind::refused;
   if (answer.kind != Answer::Kind::accepted) return {};
   return MappedAllocation{allocation.handle, answer.pair, entry};
-}
-
-void unmap_freed(Inbox& owner) noexcept {
-  const FreedAllocations& freed = owner.head().freed;
-  const std::uint32_t count = freed.count.load(std::memory_order_acquire);
-  const std::uint32_t seen = owner.freed_seen.exchange(count, std::memory_order_relaxed);
-  if (seen == count) return;
-  std::array<std::uint64_t, FreedAllocations::kept> numbers;
-  const std::uint32_t found = std::min(count - seen, FreedAllocations::kept);
-  for (std::uint32_t i = 0; i < found; ++i)
-    numbers[i] = freed.numbers[(count - 1 - i) % FreedAllocations::kept].load(std::memory_order_relaxed);
-  headers::opened_memory().owner_has_freed(owner.speaker().process, std::span(numbers).first(found));
 }
 
 }  // namespace gapless::transfer::pulls

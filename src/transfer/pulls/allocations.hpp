@@ -3,7 +3,7 @@
 // Mapping takes the driver milliseconds, and memory that is mapped in a peer is not free when the program has freed it.
 // So a peer is told of an allocation once several messages to that peer have come out of it, and of none that the peer
 // would not keep mapped (device::OpenedMemory). It tries beside the messages, as with exported memory
-// (headers/exported/introductions.hpp), and is told what has been freed.
+// (headers/exported/introductions.hpp), and is told what has been freed (headers/exported/freed.hpp).
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,6 @@ struct MappedAllocation {
 /// The allocation that the address lies in, where the peer of that inbox has mapped it. Else nothing; counts the
 /// message, and may tell the peer. Thread-safe. Precondition: is_listening().
 std::optional<MappedAllocation> mapped_by(headers::Inbox& peer, const void* address) noexcept;
-
-/// Unmaps what the process of that inbox has freed since the last time. Two loads where there is nothing.
-void unmap_freed(headers::Inbox& owner) noexcept;
 
 }  // namespace gapless::transfer::pulls
 

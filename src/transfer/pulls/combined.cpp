@@ -7,6 +7,7 @@
 
 #include "fabric/registry.hpp"
 #include "transfer/choice/choose.hpp"
+#include "transfer/headers/exported/freed.hpp"
 #include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/pulls/allocations.hpp"
@@ -158,7 +159,7 @@ Result CombinedFetch::read(std::span<const std::byte> description, std::size_t p
   if (!take(description, &head, 1) || head.parts != parts || head.memories > parts) return Result::peer_failed;
   headers::Inbox* const owner = headers::find_inbox(head.rank);
   if (owner == nullptr || owner->is_remote()) return Result::peer_failed;
-  unmap_freed(*owner);
+  headers::unmap_freed(*owner);
   words_ = &owner->head().pulls[head.words % headers::pull_count];
   process_ = owner->speaker().process;
   memories_.resize(head.memories);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "fabric/registry.hpp"
+#include "transfer/headers/exported/freed.hpp"
 #include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/pulls/allocations.hpp"
@@ -30,7 +31,7 @@ constinit std::atomic<std::uint64_t> received{0}, fetched{0};
 PullWords* words_of(const PulledWay& way) noexcept {
   headers::Inbox* const owner = headers::find_inbox(way.rank);
   if (owner == nullptr || owner->is_remote()) return nullptr;
-  unmap_freed(*owner);
+  headers::unmap_freed(*owner);
   return &owner->head().pulls[way.words % headers::pull_count];
 }
 

@@ -46,7 +46,6 @@ void leave_words(PullWords* words) noexcept {
 }
 
 bool may_be_pulled(const Buffer& buffer) noexcept {
-  if (library_reads_gpu_memory()) return false;
   if (!settings().pull || !buffer.type->layout->is_strided()) return false;
   return buffer.type->facts.longest_block >= gpu_tuning.shortest_long_pulled_block ||
          buffer.size() < gpu_tuning.long_pull;

@@ -17,8 +17,7 @@ headers::PullWords* take_words(std::uint32_t& number) noexcept;
 void leave_words(headers::PullWords* words) noexcept;
 
 /// Is one pass from where the buffer lies as good as packing it first? Short blocks far apart reach a link's speed only
-/// once they are packed. Not where GAPLESS_PULL forbids it, nor where the MPI library maps peers' memory itself, for of
-/// two mappings of one allocation in a process the second is refused.
+/// once they are packed. Not where GAPLESS_PULL forbids it.
 bool may_be_pulled(const Buffer& buffer) noexcept;
 /// Does all of the buffer lie in that allocation?
 bool is_within(const Buffer& buffer, const device::MemoryHandle& allocation) noexcept;

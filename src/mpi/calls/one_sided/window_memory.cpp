@@ -14,9 +14,10 @@ namespace {
 constexpr int no_gpu = -1;
 
 int unreadable_gpu(const void* memory, MPI_Aint bytes) noexcept {
-  if (bytes <= 0 || !device::in_use() || runtime::library_reads_gpu_memory()) return no_gpu;
+  if (bytes <= 0 || !device::in_use()) return no_gpu;
   const device::Location location = device::locate(memory);
-  return location.kind == device::MemoryKind::device ? location.device : no_gpu;
+  const bool is_on_gpu = location.kind == device::MemoryKind::device;
+  return is_on_gpu && !runtime::library_reads_gpu_memory() ? location.device : no_gpu;
 }
 
 template <auto create, class Unit>

@@ -53,10 +53,9 @@ class Sending : public Side<Count> {
   /// Sends a header in the message's place, if that is sooner, the peer listens, and slots or segments are free now.
   /// `whole`: all is packed before the library's call, which waits for the peer. `may_stay`: the program's memory may
   /// be read until complete() or complete_alone(). `timed`: where the send's time is kept; null unless the call is
-  /// blocking and only sends. `packed_later`: up to so many bytes of GPU memory are packed later, together with other
-  /// messages.
+  /// blocking and only sends. `later`: what is done together with other messages.
   void offer(MPI_Comm communicator, int destination, int tag, bool whole, bool may_stay,
-             std::optional<transfer::CorrectedSend>* timed = nullptr, std::size_t packed_later = 0) noexcept {
+             std::optional<transfer::CorrectedSend>* timed = nullptr, transfer::headers::Later later = {}) noexcept {
     if (owner_ != Owner::ours) return;
     const bool is_on_host = !user_.is_gpu_memory();
     const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer, gets_request_);
@@ -79,7 +78,7 @@ class Sending : public Side<Count> {
       if ((*timed)->scheme() != transfer::Scheme::slots) return;
     }
     if (!is_on_host && timed != nullptr) timed->emplace(user_.buffer, transfer::Scheme::direct);
-    if (!offer_.emplace().secure(user_.buffer, *inbox, {number, tag}, may_stay, packed_later)) {
+    if (!offer_.emplace().secure(user_.buffer, *inbox, {number, tag}, may_stay, later)) {
       if (timed != nullptr) timed->reset();
       return offer_.reset();
     }
@@ -106,10 +105,10 @@ class Sending : public Side<Count> {
   /// Offers one message of a persistent send; GPU memory is packed by pack_in(). False where slots or segments are not
   /// free now: the message goes as packed bytes.
   bool offer_started(const headers::Listener& listener, int tag) noexcept {
-    constexpr std::size_t all_later = std::numeric_limits<std::size_t>::max();
+    constexpr std::size_t any = std::numeric_limits<std::size_t>::max();
     const transfer::headers::Envelope envelope{listener.communicator, tag};
     const bool is_offered =
-        listener.inbox != nullptr && offer_.emplace().secure(user_.buffer, *listener.inbox, envelope, true, all_later);
+        listener.inbox != nullptr && offer_.emplace().secure(user_.buffer, *listener.inbox, envelope, true, {any, any});
     if (!is_offered) offer_.reset();
     return is_offered;
   }

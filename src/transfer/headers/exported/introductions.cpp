@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "device/device.hpp"
+#include "transfer/headers/exported/freed.hpp"
 #include "transfer/headers/speakers.hpp"
 
 namespace gapless::transfer::headers {
@@ -57,11 +58,12 @@ bool can_map(const Introduction& introduction, int device) noexcept {
   for (Introduction& introduction : head.introductions) {
     if (introduction.state.load(std::memory_order_acquire) != State::asked) continue;
     // The segments are let go of in their owner's inbox, which is looked for again if it is not found yet.
-    if (find_inbox(introduction.rank) == nullptr) {
+    Inbox* const owner = find_inbox(introduction.rank);
+    if (owner == nullptr) {
       all = head.asked.load(std::memory_order_relaxed) - 1;
       continue;
     }
-    const bool can = can_map(introduction, device);
+    const bool can = answer_calls_of(*owner) && can_map(introduction, device);
     introduction.is_of_the_same_gpu = introduction.handle.gpu == device::runtime()->gpu_number(device) ? 1 : 0;
     if (can) note_device(device);
     introduction.state.store(can ? State::accepted : State::refused, std::memory_order_release);

@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
-#include "headers/direct_messages.hpp"
 #include "headers/killed_peers.hpp"
+#include "headers/on_gpu/direct_messages.hpp"
 
 namespace gapless::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "headers/direct_messages.hpp"
+#include "headers/on_gpu/direct_messages.hpp"
 
 namespace gapless::test {
 namespace {
