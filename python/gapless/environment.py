@@ -47,7 +47,7 @@ VARIABLES = (
         "1",
         "0: no process of the node maps GPU memory that the program has allocated; messages that go direct are packed "
         "into memory of gapless's own. With 1, a process reads messages straight out of the program's memory, once a "
-        "few have come from the same allocation, unless the MPI library reads GPU memory: it may map the same.",
+        "few have come from the same allocation.",
     ),
     Variable(
         "GAPLESS_PULL_PATIENCE",
