@@ -34,6 +34,12 @@ class Prediction(ctypes.Structure):
     _fields_ = [("scheme", c_char_p), ("ns", c_double * 2), ("is_chosen", c_int * 2)]
 
 
+class Outline(ctypes.Structure):
+    """gapless_outline: the kernel that a GPU would be given."""
+
+    _fields_ = [("regime", c_char_p), ("reason", c_char_p), ("word_bytes", c_int)]
+
+
 FABRIC_WAYS = 5  # packed, and the schemes by a fabric
 SCHEMES = len(next(v for v in VARIABLES if v.name == "GAPLESS_SCHEME").values.split(", "))
 
@@ -122,6 +128,17 @@ def library() -> ctypes.CDLL:
     for name in ("gapless_error_string", "gapless_last_error", "gapless_version"):
         getattr(loaded, name).restype = c_char_p
     return loaded
+
+
+def outline(text: str, count: int, direction: int) -> Outline | None:
+    """The kernel for `count` of a type, which needs no GPU; None where there is no plugin, or nothing to be moved."""
+    path = locate.find(locate.PLUGIN)
+    if path is None:
+        return None
+    library()  # which the plugin is linked with
+    result = Outline()
+    found = ctypes.CDLL(str(path)).gapless_gpu_outline(text.encode(), c_int64(count), direction, ctypes.byref(result))
+    return result if found else None
 
 
 def call(name: str, *arguments) -> None:

@@ -10,6 +10,7 @@ CHECKOUT = PACKAGE.parent.parent  # holds bin/, build/ and bench/ where the pack
 
 SHIM = "libgapless.so"
 CORE = "libgapless-core.so"
+PLUGIN = "libgapless-cuda.so"
 
 
 def is_checkout() -> bool:

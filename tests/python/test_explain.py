@@ -5,6 +5,7 @@ import json
 import pytest
 
 from conftest import is_mistake
+from gapless import locate
 from gapless.command.explain import tree
 
 
@@ -43,6 +44,25 @@ def test_the_way_of_messages(gapless):
     assert gpu["chosen"] == min(gpu["ns"], key=gpu["ns"].get) and set(gpu["ns"]) == {"oneshot", "staged", "pipelined"}
     assert explained(gapless, "int")["messages"]["host, MPICH"]["sender"] == {"chosen": "native", "ns": {"native": 0}}
     assert explained(gapless, "vector(0, 1, 4, int)")["messages"]["GPU"]["sender"] == {"chosen": None, "ns": {}}
+
+
+KERNELS = [  # type, regime and word to pack and to unpack
+    ("vector(16, 4096, 8192, byte)", ("nest", 16), ("nest", 16)),
+    ("vector(100000, 7, 64, byte)", ("shifted", 1), ("sectors", 1)),
+    ("contiguous(100, int)", ("contiguous", 16), ("contiguous", 16)),
+    ("hvector(4, 1, 2, int)", ("nest", 2), ("ordered", 2)),
+]
+
+
+@pytest.mark.parametrize("text, packs, unpacks", KERNELS)
+def test_the_kernels_of_a_gpu(gapless, text, packs, unpacks):
+    if locate.find(locate.PLUGIN) is None:
+        pytest.skip("the CUDA plugin is not built")
+    found = explained(gapless, text)["kernels"]
+    for direction, expected in ("pack", packs), ("unpack", unpacks):
+        assert (found[direction]["regime"], found[direction]["word_bytes"]) == expected, direction
+        assert found[direction]["reason"] in gapless("explain", text).stdout
+    assert explained(gapless, "vector(0, 1, 4, int)")["kernels"] == {}
 
 
 def test_the_way_by_a_fabric(gapless):

@@ -93,6 +93,21 @@ def predictions(datatype: Datatype, count: int) -> dict:
     return result
 
 
+def kernels(text: str, count: int) -> dict:
+    """The GPU's kernel for each direction; empty where the CUDA plugin is not built, or nothing moves."""
+    directions = {"pack": _library.PACK, "unpack": _library.UNPACK}
+    found = {name: _library.outline(text, count, direction) for name, direction in directions.items()}
+    return {
+        name: {"regime": one.regime.decode(), "word_bytes": one.word_bytes, "reason": one.reason.decode()}
+        for name, one in found.items()
+        if one is not None
+    }
+
+
+def kernel(found: dict) -> str:
+    return f"{found['regime']}, aligned to {found['word_bytes']} B: {found['reason']}"
+
+
 def named_profile() -> str:
     """What predictions are made from: the file of GAPLESS_PROFILE, for the library that it is of."""
     path = os.environ.get("GAPLESS_PROFILE", "")
@@ -160,6 +175,7 @@ def figures(text: str, count: int) -> dict:
         "packed_bytes": traffic.packed_bytes,
         "lines_touched": traffic.lines_touched,
         "useful_share": traffic.packed_bytes / moved if moved else 1.0,
+        "kernels": kernels(text, count),
         "profile": named_profile(),
         "messages": predictions(datatype, count),
         "in_node": in_node_predictions(datatype, count),
@@ -195,6 +211,7 @@ def explain(arguments) -> int:
             f"{100 * f['useful_share']:.0f} % of what memory moves is data",
         ),
     ]
+    rows += [(f"GPU, to {direction}", kernel(found)) for direction, found in f["kernels"].items()]
     rows.append(("profile", f["profile"]))
     for memory, sides in f["messages"].items():
         sent, received = way(sides["sender"]), way(sides["receiver"])

@@ -389,6 +389,10 @@ Launch segments_work(const Request& request) {
 
 }  // namespace
 
+Regime regime_of(const Job& job, const Shape& shape, std::optional<Regime> forced) noexcept {
+  return choose_regime(numbers_of(request_of(job, shape, nullptr)), forced);
+}
+
 Launch prepare(const Job& job, const Shape& shape, const Descriptor* descriptor,
                std::optional<Regime> forced) noexcept {
   if (job.begin >= job.end) return {};

@@ -4,6 +4,21 @@
 
 namespace gapless::pack::gpu {
 
+const char* name(Regime regime) noexcept {
+  switch (regime) {
+    case Regime::contiguous:
+      return "contiguous";
+    case Regime::ordered:
+      return "ordered";
+    default:
+      break;
+  }
+  for (const auto& [known, named] : named_regimes) {
+    if (named == regime) return known.data();
+  }
+  return "";
+}
+
 std::optional<Regime> regime_named(std::string_view name) noexcept {
   for (const auto& [known, regime] : named_regimes) {
     if (known == name) return regime;

@@ -25,6 +25,8 @@ enum class Regime : std::uint8_t {
 /// What a layout is to kernels.
 enum class Kind : std::uint8_t { contiguous, nest, segments, tree };
 
+const char* name(Regime regime) noexcept;
+
 /// The regimes that may be asked for by name.
 inline constexpr std::array<std::pair<std::string_view, Regime>, 7> named_regimes{{{"nest", Regime::nest},
                                                                                    {"shifted", Regime::shifted},
