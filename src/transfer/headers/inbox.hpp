@@ -103,8 +103,10 @@ struct InboxHead {
   RingWords rings[ring_count];
   PullWords pulls[pull_count];
   FreedAllocations freed;
+  // Of headers/exported/freed.hpp.
+  std::atomic<bool> answers_calls;            ///< from before this process maps anything of another's
   std::atomic<std::uint32_t> freed_calls;     ///< how often peers have called to have unmapped what they have freed
-  std::atomic<std::uint32_t> freed_answered;  ///< how many of the calls are answered (headers/exported/freed.hpp)
+  std::atomic<std::uint32_t> freed_answered;  ///< how many of the calls are answered
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

@@ -72,6 +72,7 @@ bool has_answered(const Inbox& peer, std::uint32_t call) noexcept {
 }
 
 void wait_for(const Inbox& peer) noexcept {
+  if (!peer.head().answers_calls.load(std::memory_order_acquire)) return;  // it has mapped nothing
   const std::uint32_t call = peer.head().freed_calls.load(std::memory_order_relaxed);
   for (const auto end = Clock::now() + longest_wait; !has_answered(peer, call);) {
     if (Clock::now() > end || fabric::registry::has_ended(peer.speaker().process)) return;
@@ -116,6 +117,7 @@ bool has_thread() noexcept {
     std::thread thread = start_quiet_thread([] { answer_calls(); });
     if (!thread.joinable()) return false;
     thread.detach();
+    own_inbox().head().answers_calls.store(true, std::memory_order_release);
     return true;
   }();
   return answer;
