@@ -65,6 +65,16 @@ def test_the_kernels_of_a_gpu(gapless, text, packs, unpacks):
     assert explained(gapless, "vector(0, 1, 4, int)")["kernels"] == {}
 
 
+@pytest.mark.parametrize("forced", ["tree", "segments"])
+def test_a_regime_that_is_forced_is_the_one_shown(gapless, forced):
+    if locate.find(locate.PLUGIN) is None:
+        pytest.skip("the CUDA plugin is not built")
+    text = "indexed([3,5,1,9], [0,9,20,40], int)"
+    done = gapless("explain", "--json", text, GAPLESS_GPU_REGIME=forced)
+    assert json.loads(done.stdout)["kernels"]["pack"]["regime"] == forced
+    assert explained(gapless, text)["kernels"]["pack"]["regime"] == "nest"
+
+
 def test_the_way_by_a_fabric(gapless):
     long_blocks = explained(gapless, "vector(8, 131072, 262144, byte)")["fabric"]
     # 8 operations of 5 us each and 0.4 ns a byte: nothing is copied.

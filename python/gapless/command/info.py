@@ -14,8 +14,6 @@ from gapless.calibration import profile
 from gapless.command import launch
 from gapless.errors import UserError
 
-PLUGIN = "libgapless-cuda.so"
-
 
 def output_of(command: list[str]) -> str | None:
     try:
@@ -43,7 +41,7 @@ def probe(library: Path) -> dict:
 
 def gapless_rows() -> dict[str, str]:
     rows = {"version": __version__}
-    for what, name in (("preloaded library", locate.SHIM), ("core", locate.CORE), ("CUDA plugin", PLUGIN)):
+    for what, name in (("preloaded library", locate.SHIM), ("core", locate.CORE), ("CUDA plugin", locate.PLUGIN)):
         rows[what] = str(locate.find(name) or f"{name} is not built")
     if why := not_preloadable():
         rows["problem"] = why
@@ -90,8 +88,8 @@ def gpu_rows() -> dict[str, str]:
     for device in range(count.value):
         driver.cuDeviceGetName(name, len(name), device)
         rows[f"GPU {device}"] = name.value.decode()
-    if locate.find(PLUGIN) is None:
-        rows["GPU support"] = f"off: {PLUGIN} is not built (it needs nvcc)"
+    if locate.find(locate.PLUGIN) is None:
+        rows["GPU support"] = f"off: {locate.PLUGIN} is not built (it needs nvcc)"
     return rows
 
 

@@ -18,7 +18,6 @@
 
 #include "device/device.hpp"
 #include "mpi/table/abi.hpp"
-#include "transfer/headers/offers.hpp"
 
 namespace gapless::mpi::requests {
 
@@ -40,10 +39,6 @@ inline bool are_none_deferred() noexcept { return internal::deferred == 0; }
 
 /// May sends be deferred in this program?
 bool may_defer() noexcept;
-/// What is deferred of the next send. Precondition: may_defer().
-inline transfer::headers::Later later() noexcept {
-  return {most_deferred_bytes, are_none_deferred() ? most_deferred_bytes : most_awaited_bytes};
-}
 
 /// Packs and starts all that is deferred, and forgets locations. A failure is told by the call that completes its
 /// request.

@@ -185,6 +185,13 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     return code;
   }
 
+  /// What of a message is left to be done with others.
+  static transfer::headers::Later later() noexcept {
+    if (!requests::may_defer()) return {};
+    const bool others_wait = !requests::are_none_deferred();
+    return {requests::most_deferred_bytes, others_wait ? requests::most_awaited_bytes : requests::most_deferred_bytes};
+  }
+
   /// Is packing to wait for that of other sends?
   static bool may_wait(const Sides& mine) noexcept {
     return mine.may_wait(requests::most_deferred_bytes) && requests::may_defer();
@@ -231,8 +238,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     // stays.
     constexpr bool may_stay = !receives && PersistentOf<Row>::is_there;
     if constexpr (life == Life::once && sends) {
-      const bool may_defer = may_stay && requests::may_defer();
-      Base::offer(all, out_of(mine), may_stay, nullptr, may_defer ? requests::later() : transfer::headers::Later{});
+      Base::offer(all, out_of(mine), may_stay, nullptr, may_stay ? later() : transfer::headers::Later{});
     }
     if constexpr (life == Life::once) {
       if (is_chosen(mine)) burst::Message::is_chosen();

@@ -16,6 +16,7 @@
 
 #include "headers/fabric_messages.hpp"
 #include "headers/killed_peers.hpp"
+#include "support/cancelled.hpp"
 
 namespace gapless::test {
 namespace {
@@ -29,16 +30,13 @@ TEST_F(FabricFaults, CancelledReceivesAndSends) {
   Side to(256, 300, 512, -1);
   MPI_Request request;
   MPI_Status status;
-  int is_cancelled = 0;
+  int flag = 0;
   if (!is_sender()) {
     MPI_Irecv(to.values.data(), 1, to.type, sender, tag + 2, MPI_COMM_WORLD, &request);
-    MPI_Cancel(&request);
-    MPI_Wait(&request, &status);
-    MPI_Test_cancelled(&status, &is_cancelled);
-    EXPECT_NE(0, is_cancelled);
+    EXPECT_NE(0, is_cancelled(&request));
     EXPECT_TRUE(std::vector<int>(to.values.size(), -1) == to.values);
-    MPI_Recv(&is_cancelled, 1, MPI_INT, sender, tag + 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (is_cancelled == 0) {
+    MPI_Recv(&flag, 1, MPI_INT, sender, tag + 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (flag == 0) {
       receive(to, By::blocking, status);
       EXPECT_TRUE(to.after(from.packed()) == to.values);
     }
@@ -47,13 +45,11 @@ TEST_F(FabricFaults, CancelledReceivesAndSends) {
     std::vector<int> values = from.values;
     MPI_Isend(values.data(), 1, from.type, receiver, tag, MPI_COMM_WORLD, &request);
     if (uses_fabric()) {
-      MPI_Cancel(&request);
-      MPI_Wait(&request, &status);
-      MPI_Test_cancelled(&status, &is_cancelled);
+      flag = is_cancelled(&request);
       values.assign(values.size(), -7);
-      MPI_Send(&is_cancelled, 1, MPI_INT, receiver, tag + 3, MPI_COMM_WORLD);
+      MPI_Send(&flag, 1, MPI_INT, receiver, tag + 3, MPI_COMM_WORLD);
     } else {
-      MPI_Send(&is_cancelled, 1, MPI_INT, receiver, tag + 3, MPI_COMM_WORLD);
+      MPI_Send(&flag, 1, MPI_INT, receiver, tag + 3, MPI_COMM_WORLD);
       MPI_Wait(&request, &status);
     }
   }

@@ -8,13 +8,9 @@
 
 namespace gapless::pack::gpu {
 
-namespace {
-
 layout::LayoutPointer form_for(const layout::Layout& layout, std::optional<Regime> forced) {
   return forced == Regime::tree ? nullptr : kernel_form(layout, forced == Regime::segments);
 }
-
-}  // namespace
 
 Descriptor::Descriptor(std::shared_ptr<DescriptorMemory> memory, int device, const layout::Layout& layout,
                        std::optional<Regime> forced)

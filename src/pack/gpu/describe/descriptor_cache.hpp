@@ -20,6 +20,10 @@
 
 namespace gapless::pack::gpu {
 
+/// The form in which kernels get a layout where that regime is forced; nullptr if they get it as it is. Throws
+/// std::bad_alloc.
+layout::LayoutPointer form_for(const layout::Layout& layout, std::optional<Regime> forced);
+
 /// Bytes on their way to GPU memory.
 struct Upload {
   void* bytes = nullptr;    ///< null when it could not be made

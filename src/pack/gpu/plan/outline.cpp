@@ -4,17 +4,18 @@
 #include <bit>
 
 #include "layout/algebra/facts.hpp"
-#include "pack/gpu/describe/form.hpp"
 #include "pack/gpu/plan/plan.hpp"
 
 namespace gapless::pack::gpu {
 namespace {
 
+/// As Planner::plan() has it, without a descriptor in GPU memory.
 Shape shape_without_gpu(const Layout& layout, Mode outer) {
-  if (!needs_descriptor(layout)) return shape_of(layout, outer, {});
-  const layout::LayoutPointer form = kernel_form(layout);
+  const bool as_tree = forced_regime() == Regime::tree;
+  if (!as_tree && !needs_descriptor(layout)) return shape_of(layout, outer, {});
+  const layout::LayoutPointer form = form_for(layout, forced_regime());
   const Layout& described = form ? *form : layout;
-  return shape_of(described, outer, serialise(described).alignment_bits);
+  return shape_of(described, outer, serialise(described).alignment_bits, as_tree);
 }
 
 }  // namespace

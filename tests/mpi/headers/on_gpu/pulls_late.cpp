@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "headers/on_gpu/pull_messages.hpp"
+#include "support/cancelled.hpp"
 
 namespace gapless::test {
 namespace {
@@ -90,23 +91,20 @@ TEST_F(Pulls, SendsThatAreFreedOrCancelled) {
   for (int times = 0; times < 80; ++times) {
     use(amounts[static_cast<std::size_t>(times % 2)]);
     const Shape& shape = shapes_[1];
-    int is_cancelled = 0;
+    int flag = 0;
     if (sends()) {
       MPI_Request request;
-      MPI_Status status;
       MPI_Isend(memory_.at(shape), 1, shape.type, partner(), tag, MPI_COMM_WORLD, &request);
       if (times % 4 < 2) {
         MPI_Request_free(&request);
       } else {
-        MPI_Cancel(&request);
-        MPI_Wait(&request, &status);
-        MPI_Test_cancelled(&status, &is_cancelled);
+        flag = is_cancelled(&request);
       }
-      MPI_Send(&is_cancelled, 1, MPI_INT, partner(), tag + 3, MPI_COMM_WORLD);
+      MPI_Send(&flag, 1, MPI_INT, partner(), tag + 3, MPI_COMM_WORLD);
       MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else {
-      MPI_Recv(&is_cancelled, 1, MPI_INT, partner(), tag + 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      if (is_cancelled == 0) {
+      MPI_Recv(&flag, 1, MPI_INT, partner(), tag + 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (flag == 0) {
         receive(memory_.at(shape), 1, shape.type, MPI_STATUS_IGNORE);
         EXPECT_TRUE(memory_.with(shape, senders_first, shape, shape.places.size()) == memory_.found());
         memory_.set(receivers_first);
