@@ -63,10 +63,7 @@ TypeRecord* new_record() {
 /// A small description ends when its record describes another datatype, since ending it takes longer than the library
 /// takes to free a datatype.
 void recycle(TypeRecord* record) noexcept {
-  constexpr std::size_t small = 16384;
-  if (record->described != nullptr && layout::memory_bytes(*record->described->layout) > small) {
-    record->described.reset();
-  }
+  if (record->is_large) record->described.reset();
   Records& all = records();
   const std::lock_guard lock(all.mutex);
   all.unused.push_back(record);
@@ -113,7 +110,7 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
   record.part_saving_ns = 0;
   record.first_byte = 0;
   record.size = 0;
-  record.takes_headers = false;
+  record.takes_headers = record.is_large = false;
   record.described.reset();
   const auto decoded = decode(handle);
   record.opaque = !decoded;
@@ -141,6 +138,8 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
   record.one_is_native_in_packing = transfer::choose_packing(one) == transfer::Scheme::native;
   record.part_saving_ns = record.plain ? 0 : static_cast<float>(transfer::part_saving_ns(one));
   record.first_byte = described.facts.true_lower_bound;
+  constexpr std::size_t small = 16384;
+  record.is_large = layout::memory_bytes(*described.layout) > small;
   record.described = std::make_shared<const Described>(std::move(described));
 }
 
@@ -192,12 +191,13 @@ class NothingNew {
   bool before_;
 };
 
-inline void leave_table(std::uintptr_t number) noexcept {
+/// Reads no other datatype's record: one that was not used for long is in no cache.
+inline void leave_table(std::uintptr_t number, const TypeRecord* record) noexcept {
 #pragma GCC unroll 4
   for (auto& way : set_of(number)) {
-    TypeRecord* record = way.load(std::memory_order_acquire);
-    if (record == nullptr || record->handle.load(std::memory_order_acquire) != number) continue;
-    way.compare_exchange_strong(record, nullptr, std::memory_order_release, std::memory_order_relaxed);
+    TypeRecord* found = way.load(std::memory_order_relaxed);
+    if (found == nullptr || found != record) continue;
+    way.compare_exchange_strong(found, nullptr, std::memory_order_release, std::memory_order_relaxed);
   }
 }
 
@@ -205,9 +205,10 @@ inline void leave_table(std::uintptr_t number) noexcept {
 int free_type(MPI_Datatype* datatype) {
   const NothingNew while_it_ends;
   const std::uintptr_t number = datatype == nullptr ? TypeRecord::no_handle : number_of(*datatype);
+  const TypeRecord* record = datatype == nullptr ? nullptr : find_in_table(*datatype);
   const int code = native.Type_free(datatype);
   if (code == MPI_SUCCESS) {
-    leave_table(number);
+    leave_table(number, record);
     early_uses::forget(number);
   }
   return code;
@@ -237,7 +238,7 @@ void clear_table() noexcept {
 
 int forget(MPI_Datatype, int, void* value, void*) {
   auto* record = static_cast<TypeRecord*>(value);
-  leave_table(record->handle.load(std::memory_order_acquire));
+  leave_table(record->handle.load(std::memory_order_acquire), record);
   record->handle.store(TypeRecord::no_handle, std::memory_order_release);
   recycle(record);
   return MPI_SUCCESS;

@@ -42,6 +42,8 @@ struct TypeRecord {
   std::intptr_t first_byte = 0;
   /// Valid and not empty, but not understood: in GPU memory it cannot be served.
   bool opaque = false;
+  /// Its description takes so much memory that it ends with the datatype.
+  bool is_large = false;
   /// May the library cut packed bytes of this type anywhere? See library_may_cut().
   bool may_be_cut = true;
   /// Null: the type is the library's business (invalid, not committed, opaque, or empty).
