@@ -20,6 +20,7 @@
 #include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/session.hpp"
 #include "mpi/requests/deferred.hpp"
+#include "mpi/requests/looked_at.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/native.hpp"
@@ -137,9 +138,15 @@ bool start_in_sessions() noexcept {
   return open_sessions > 0 && session::open(private_communicator);
 }
 
+/// The delete callback of the attribute that a datatype's record is.
+int end_datatype(MPI_Datatype handle, int keyval, void* record, void* extra_state) {
+  requests::looked_at::outlive(handle, static_cast<const TypeRecord*>(record)->size);
+  return type_cache::forget(handle, keyval, record, extra_state);
+}
+
 bool set_up() noexcept {
   if (has_world() ? !start_in_world() : !start_in_sessions()) return false;
-  return native.Type_create_keyval(type_cache::copy_nothing, type_cache::forget, &type_keyval_, nullptr) == MPI_SUCCESS;
+  return native.Type_create_keyval(type_cache::copy_nothing, end_datatype, &type_keyval_, nullptr) == MPI_SUCCESS;
 }
 
 }  // namespace

@@ -4,13 +4,22 @@
 
 namespace gapless::mpi::requests::looked_at {
 
-constinit std::array<Receive, std::size_t{1} << internal::bits> internal::table{};
+constinit std::array<internal::Set, std::size_t{1} << internal::set_bits> internal::table{};
 constinit std::size_t internal::used = 0;
 
 namespace {
 
 constexpr const char* function = "MPI_Irecv";
 constexpr int most_at_once = 64;
+
+template <class Function>
+void for_each(Function function) noexcept {
+  for (internal::Set& set : internal::table) {
+    for (Receive& each : set) {
+      if (each.landing != nullptr) function(each);
+    }
+  }
+}
 
 void remove(Receive& receive) noexcept {
   receive.landing = nullptr;
@@ -54,12 +63,14 @@ bool make_pending(const Receive& receive) noexcept {
 }  // namespace
 
 int add(const Receive& receive) noexcept {
-  Receive& place = place_of(receive.handle);
-  if (place.landing != nullptr) return make_pending(receive) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-  place = receive;
-  ++internal::used;
-  count_outstanding(1);
-  return MPI_SUCCESS;
+  for (Receive& place : set_of(receive.handle)) {
+    if (place.landing != nullptr) continue;
+    place = receive;
+    ++internal::used;
+    count_outstanding(1);
+    return MPI_SUCCESS;
+  }
+  return make_pending(receive) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
 void promote(MPI_Request handle) noexcept {
@@ -68,9 +79,17 @@ void promote(MPI_Request handle) noexcept {
 }
 
 void promote_all() noexcept {
-  for (Receive& each : internal::table) {
-    if (each.landing != nullptr) promote(each.handle);
-  }
+  for_each([](Receive& each) { promote(each.handle); });
+}
+
+void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept {
+  if (!are_any()) return;
+  for_each([&](Receive& each) {
+    if (each.datatype != datatype) return;
+    each.memory = const_cast<void*>(each.landing);
+    each.count = static_cast<MPI_Count>(each.count * bytes);
+    each.datatype = MPI_BYTE;
+  });
 }
 
 int wait(Receive& receive, MPI_Request* request, MPI_Status* status) noexcept {

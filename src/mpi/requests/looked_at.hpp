@@ -1,6 +1,6 @@
-// Nonblocking receives that are the library's own but for one look: contiguous ones of predefined datatypes, into which
-// a header may land. Wait, Waitall and Test look at the first bytes that came; most often that is all. One that any
-// other call asks for becomes a pending message like others. In programs with several threads all are.
+// Nonblocking receives that are the library's own but for one look: contiguous ones, into which a header may land.
+// Wait, Waitall and Test look at the first bytes that came; most often that is all. One that any other call asks for
+// becomes a pending message like others. In programs with several threads all are.
 #pragma once
 
 #include <array>
@@ -22,21 +22,25 @@ struct Receive {
 };
 
 namespace internal {
-inline constexpr unsigned bits = 8;
-extern std::array<Receive, std::size_t{1} << bits> table;
+inline constexpr std::size_t ways = 4;
+inline constexpr unsigned set_bits = 6;
+using Set = std::array<Receive, ways>;
+extern std::array<Set, std::size_t{1} << set_bits> table;
 extern std::size_t used;
 }  // namespace internal
 
 inline bool are_any() noexcept { return internal::used != 0; }
 
-inline Receive& place_of(MPI_Request handle) noexcept {
+inline internal::Set& set_of(MPI_Request handle) noexcept {
   return internal::table[(static_cast<std::uint64_t>(number_of(handle)) * 0x9e3779b97f4a7c15u) >>
-                         (64 - internal::bits)];
+                         (64 - internal::set_bits)];
 }
 /// Null if it is none.
 inline Receive* find(MPI_Request handle) noexcept {
-  Receive& place = place_of(handle);
-  return place.landing != nullptr && place.handle == handle ? &place : nullptr;
+  for (Receive& place : set_of(handle)) {
+    if (place.landing != nullptr && place.handle == handle) return &place;
+  }
+  return nullptr;
 }
 
 /// The library has begun a receive. MPI_SUCCESS, or MPI_ERR_NO_MEM.
@@ -44,6 +48,8 @@ int add(const Receive& receive) noexcept;
 /// Has it become a pending message, if it was one here. Without memory for that it stays.
 void promote(MPI_Request handle) noexcept;
 void promote_all() noexcept;
+/// The datatype ends, one of which has so many bytes: what is received of it goes on as bytes.
+void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept;
 
 // The calls, for one that find() has found.
 int wait(Receive& receive, MPI_Request* request, MPI_Status* status) noexcept;

@@ -84,7 +84,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     }
     if constexpr (may_need_a_look) {
       if (const TypeRecord* record = Base::is_looked_at(all)) {
-        if (record->is_predefined && !runtime::is_multithreaded()) [[likely]]
+        if (!runtime::is_multithreaded()) [[likely]]
           return call_with_a_look(*record, all);
       }
     }

@@ -46,9 +46,12 @@ TEST(SlotsContiguous, Receivers) {
   }
 }
 
-/// Contiguous receives under all calls that complete them, into which headers land, and messages of other sizes.
-TEST(SlotsContiguous, NonblockingReceivers) {
-  constexpr int blocks = 1000, each = blocks * length, pairs = 5;
+/// What the receives below name: so many numbers by a predefined datatype, or by one of the program's, which may end
+/// while they are under way.
+enum class Named { predefined, derived, freed };
+
+void receive_by_all_ways(Named named, int pairs) {
+  constexpr int blocks = 1000, each = blocks * length;
   const Strided message(blocks);
   const std::vector<int> packed = message.packed(blocks);
   for (int by = 0; by < completing_ways; ++by) {
@@ -56,18 +59,25 @@ TEST(SlotsContiguous, NonblockingReceivers) {
     if (!has_partner()) return;
     const auto way = static_cast<Completing>(by);
     const std::uint64_t before = slots_messages();
-    std::vector<MPI_Request> requests(2 * pairs);
-    std::vector<std::vector<int>> incoming(2 * pairs, std::vector<int>(each + 1, -1));
+    const auto messages = 2 * static_cast<std::size_t>(pairs);
+    std::vector<MPI_Request> requests(messages);
+    std::vector<std::vector<int>> incoming(messages, std::vector<int>(each + 1, -1));
     if (sends()) {
       for (int k = 0; k < pairs; ++k) {
         MPI_Send(message.values.data(), 1, message.type, partner(), 2 * k, MPI_COMM_WORLD);
         MPI_Send(packed.data(), k, MPI_INT, partner(), 2 * k + 1, MPI_COMM_WORLD);
       }
     } else {
+      MPI_Datatype derived;
+      MPI_Type_contiguous(each + 1, MPI_INT, &derived);
+      MPI_Type_commit(&derived);
       for (int k = 0; k < 2 * pairs; ++k) {
         const auto at = static_cast<std::size_t>(k);
-        MPI_Irecv(incoming[at].data(), each + 1, MPI_INT, partner(), k, MPI_COMM_WORLD, &requests[at]);
+        const bool is_predefined = named == Named::predefined;
+        MPI_Irecv(incoming[at].data(), is_predefined ? each + 1 : 1, is_predefined ? MPI_INT : derived, partner(), k,
+                  MPI_COMM_WORLD, &requests[at]);
       }
+      if (named == Named::freed) MPI_Type_free(&derived);
       const int failed = complete(way, requests, [&](int k, const MPI_Status& status) {
         const int sent = k % 2 == 0 ? each : k / 2;
         int count = -1;
@@ -82,12 +92,23 @@ TEST(SlotsContiguous, NonblockingReceivers) {
         EXPECT_TRUE(std::equal(packed.begin(), packed.begin() + sent, incoming[at].begin())) << name(way) << ' ' << k;
         EXPECT_EQ(-1, incoming[at][static_cast<std::size_t>(sent)]);
       }
+      if (named != Named::freed) MPI_Type_free(&derived);
     }
     if (uses_slots()) {
-      EXPECT_EQ(before + pairs, slots_messages());
+      EXPECT_EQ(before + static_cast<unsigned>(pairs), slots_messages());
     }
   }
 }
+
+/// Contiguous receives under all calls that complete them, into which headers land, and messages of other sizes.
+TEST(SlotsContiguous, NonblockingReceivers) { receive_by_all_ways(Named::predefined, 5); }
+
+TEST(SlotsContiguous, NonblockingReceiversOfADerivedDatatype) { receive_by_all_ways(Named::derived, 5); }
+
+/// More than are looked at at once without being pending messages.
+TEST(SlotsContiguous, MoreReceiversThanAreWaitedForAtOnce) { receive_by_all_ways(Named::predefined, 40); }
+
+TEST(SlotsContiguous, DatatypesFreedBeforeTheReceiversEnd) { receive_by_all_ways(Named::freed, 5); }
 
 /// One of several that are waited for at once is too long.
 TEST(SlotsContiguous, ReceiversWaitedForTogether) {
