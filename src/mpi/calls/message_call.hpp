@@ -47,27 +47,27 @@ struct MessageArguments {
   }
 
   /// Does that side go to the library as it came? The question that every call asks first, in a few nanoseconds.
-  template <Kind side, class IsOnGpu = decltype(&is_gpu_memory)>
+  template <Kind side, Purpose purpose = Purpose::message, class IsOnGpu = decltype(&is_gpu_memory)>
   static bool is_native(const Tuple& arguments, IsOnGpu is_on_gpu = is_gpu_memory) noexcept {
     if constexpr (has<side>) {
       if (is_idle<side>(arguments)) return true;
-      if (side == Kind::receive && headers::are_looked_for()) return is_below_headers(arguments);
-      return goes_straight_through<Purpose::message>(std::get<place<side>>(arguments),
-                                                     std::get<place<side> + 1>(arguments),
-                                                     std::get<place<side> + 2>(arguments), is_on_gpu);
+      if (side == Kind::receive && headers::are_looked_for()) return is_below_headers<purpose>(arguments);
+      return goes_straight_through<purpose>(std::get<place<side>>(arguments), std::get<place<side> + 1>(arguments),
+                                            std::get<place<side> + 2>(arguments), is_on_gpu);
     } else {
       return true;
     }
   }
 
   /// Does a receive go to the library as it came, although headers come: for it is too short for one?
+  template <Purpose purpose>
   static bool is_below_headers(const Tuple& arguments) noexcept {
     if constexpr (has<Kind::source>) {
       constexpr int in = place<Kind::receive>;
       const auto count = std::get<in + 1>(arguments);
       const TypeRecord* record = type_cache::find_in_table(std::get<in + 2>(arguments));
       constexpr auto header_bytes = static_cast<std::int64_t>(transfer::headers::Header::size);
-      const bool is_native = record != nullptr && (record->plain || (count == 1 && record->one_is_native_in_message));
+      const bool is_native = record != nullptr && (record->plain || (count == 1 && record->one_is_native<purpose>()));
       const bool is_short = is_native && record->size != 0 && count < header_bytes &&
                             record->size * static_cast<std::int64_t>(count) < header_bytes;
       if (!is_short || counts_native_messages || headers::are_stashed()) return false;

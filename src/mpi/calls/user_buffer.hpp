@@ -35,11 +35,9 @@ inline bool is_null_with_displacement(const void* address) noexcept {
 template <Purpose purpose, class IsOnGpu = decltype(&is_gpu_memory)>
 inline bool goes_straight_through(const void* memory, MPI_Count count, MPI_Datatype datatype,
                                   IsOnGpu is_on_gpu = is_gpu_memory) noexcept {
-  constexpr auto one_is_native =
-      purpose == Purpose::message ? &TypeRecord::one_is_native_in_message : &TypeRecord::one_is_native_in_packing;
   if (counts_native_messages) return false;
   const TypeRecord* record = type_cache::find_for_use(memory, count, datatype, purpose);
-  const bool is_native = record->plain || (count == 1 && record->*one_is_native);
+  const bool is_native = record->plain || (count == 1 && record->one_is_native<purpose>());
   if (!is_native) return false;
   return !device::in_use() || !is_on_gpu(address_of(memory, record->first_byte));
 }
@@ -47,12 +45,10 @@ inline bool goes_straight_through(const void* memory, MPI_Count count, MPI_Datat
 /// A quicker question, which asks nobody: true only if the buffer has at most `most_bytes` and goes straight through.
 template <Purpose purpose>
 inline bool goes_straight_through_at_a_glance(MPI_Count count, MPI_Datatype datatype, MPI_Count most_bytes) noexcept {
-  constexpr auto one_is_native =
-      purpose == Purpose::message ? &TypeRecord::one_is_native_in_message : &TypeRecord::one_is_native_in_packing;
   if (counts_native_messages || device::may_be_in_use()) return false;
   const TypeRecord* record = type_cache::find_in_table(datatype);
   if (record == nullptr) return early_uses::count_use(count, datatype, most_bytes);
-  return record->plain || (count == 1 && record->*one_is_native);
+  return record->plain || (count == 1 && record->one_is_native<purpose>());
 }
 
 /// Where the first byte of a buffer of that datatype lies, from its address, also if the datatype is not understood.

@@ -21,8 +21,8 @@ namespace gapless::mpi {
 
 struct TypeRecord;
 
-/// What a datatype is used for.
-enum class Purpose : std::uint8_t { message, packing };
+/// What a datatype is used for: in a message under a call that blocks, or under a request of one use, or in MPI_Pack.
+enum class Purpose : std::uint8_t { message, request, packing };
 
 namespace early_uses {
 

@@ -106,7 +106,8 @@ bool are_aligned(const Described& described, const Decoded& decoded) {
 }
 
 void describe(MPI_Datatype handle, TypeRecord& record) {
-  record.plain = record.one_is_native_in_message = record.one_is_native_in_packing = true;
+  record.plain = record.one_is_native_in_message = record.one_is_native_in_request = record.one_is_native_in_packing =
+      true;
   record.part_saving_ns = 0;
   record.first_byte = 0;
   record.size = 0;
@@ -128,9 +129,12 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
       library_loses_unaligned_elements && !described.contiguous_repeats && !are_aligned(described, *decoded);
   record.plain = described.contiguous_repeats;
   const transfer::Buffer one{&described, 1, nullptr, {}};
-  const bool may_go_by_slots = transfer::headers::is_listening() && transfer::choose_slots(one);
-  record.one_is_native_in_message = transfer::choose(one, transfer::Side::sender) == transfer::Scheme::native &&
-                                    !may_go_by_slots && !described.is_lost_in_pieces;
+  const bool is_native = transfer::choose(one, transfer::Side::sender) == transfer::Scheme::native;
+  const bool is_listening = transfer::headers::is_listening(), is_whole = !described.is_lost_in_pieces;
+  record.one_is_native_in_message = is_native && is_whole && !(is_listening && transfer::choose_slots(one));
+  record.one_is_native_in_request =
+      is_whole && (is_native || !(transfer::is_worth_a_request(one) || transfer::choose_fabric(one))) &&
+      !(is_listening && transfer::choose_slots(one, true));
   constexpr auto header_bytes = static_cast<layout::Offset>(transfer::headers::Header::size);
   record.size = described.layout->size;
   record.takes_headers = record.plain && !described.has_long_doubles && described.elements != nullptr &&

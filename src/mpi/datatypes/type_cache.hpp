@@ -26,8 +26,9 @@ struct TypeRecord {
   std::atomic<std::uintptr_t> handle;
   /// Buffers of this type in host memory go to the library as they are: contiguous, or not ours.
   bool plain = true;
-  /// A single one of this type in host memory is better left to the library: in a message, and by MPI_Pack.
+  /// A single one of this type in host memory is better left to the library.
   bool one_is_native_in_message = true;
+  bool one_is_native_in_request = true;
   bool one_is_native_in_packing = true;
   /// What a collective saves at most by packing one of this type; 0 where it is plain.
   float part_saving_ns = 0;
@@ -50,6 +51,12 @@ struct TypeRecord {
   std::shared_ptr<const transfer::Described> described;
 
   static constexpr std::uintptr_t no_handle = ~std::uintptr_t{0};
+  template <Purpose purpose>
+  bool one_is_native() const noexcept {
+    if constexpr (purpose == Purpose::request) return one_is_native_in_request;
+    if constexpr (purpose == Purpose::packing) return one_is_native_in_packing;
+    return one_is_native_in_message;
+  }
   explicit TypeRecord(std::uintptr_t number = no_handle) noexcept : handle(number) {}
 };
 

@@ -95,7 +95,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   template <Kind one>
   static bool is_native(const Tuple& all) noexcept {
     if constexpr (life == Life::once) {
-      return Base::template is_native<one>(all, requests::is_on_gpu);
+      return Base::template is_native<one, Purpose::request>(all, requests::is_on_gpu);
     } else {
       return Base::template is_native<one>(all);
     }
