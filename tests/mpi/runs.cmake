@@ -20,7 +20,7 @@
 #                      that wait for their receivers as long as they usually do
 #   predicted          the same where the model chooses it, with little memory
 #   aware              the CPU may touch the GPU's memory, so that the library reads it, and is said to, and messages are packed
-#                      there; aware_direct: the same, from GPU to GPU
+#                      there; aware_direct: the same, from GPU to GPU; aware_predicted: as the model chooses
 function(gapless_register_mpi_run name mpi ranks how timeout)
   set(target mpi-${name}-${mpi})
   set(launch ${GAPLESS_TEST_PREFIX_${mpi}}/bin/mpiexec -n ${ranks} ${GAPLESS_TEST_RUNNER})
@@ -68,7 +68,7 @@ function(gapless_register_mpi_run name mpi ranks how timeout)
     set(labels mpi gapless)
   endif()
   if(how MATCHES
-     "^(simulated(_threads|_tcp)?|reaches|refuses|pipelined|aware|((usual|aware)_)?direct|predicted|unmapped|unexported)$")
+     "^(simulated(_threads|_tcp)?|reaches|refuses|pipelined|aware|((usual|aware)_)?direct|(aware_)?predicted|unmapped|unexported)$")
     if(NOT TARGET gapless-simulated-device)
       return()
     endif()

@@ -10,6 +10,7 @@ namespace gapless::mpi::requests {
 
 constinit std::size_t internal::deferred = 0;
 constinit bool internal::is_anything_shared = false;
+constinit bool internal::are_any_unpacked = false;
 
 namespace {
 
@@ -45,7 +46,7 @@ void pack_and_start() noexcept {
 bool may_defer() noexcept { return !runtime::is_multithreaded(); }
 
 void internal::end_sharing() noexcept {
-  is_anything_shared = false;
+  is_anything_shared = are_any_unpacked = false;
   locator.forget();
   if (deferred != 0) pack_and_start();
 }

@@ -32,6 +32,7 @@ inline constexpr std::size_t most_awaited_bytes = std::size_t{16} << 20;
 namespace internal {
 extern std::size_t deferred;
 extern bool is_anything_shared;  ///< deferred sends, or locations
+extern bool are_any_unpacked;    ///< receives of this exchange by a GPU; only where anything is shared
 void end_sharing() noexcept;
 }  // namespace internal
 
@@ -55,6 +56,11 @@ inline bool is_on_gpu(const void* address) noexcept {
 }
 /// An operation whose memory has been located is not started: its memory may be freed at once.
 void forget_locations() noexcept;
+
+/// A receive that is being started will be unpacked by a GPU. Precondition: shared_locator() was not null.
+inline void note_unpacked() noexcept { internal::are_any_unpacked = true; }
+/// Has such a one been started, since the last call that may have completed something?
+inline bool are_any_unpacked() noexcept { return internal::are_any_unpacked; }
 
 /// Is a send to that destination deferred?
 bool is_deferred_to(MPI_Comm communicator, int destination) noexcept;

@@ -192,6 +192,18 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     return {requests::most_deferred_bytes, others_wait ? requests::most_awaited_bytes : requests::most_deferred_bytes};
   }
 
+  /// A library that reads GPU memory takes some microseconds for each message there, however short.
+  static void join_others([[maybe_unused]] Sides& mine) noexcept {
+    if (!runtime::library_reads_gpu_memory() || !requests::may_defer()) return;
+    if constexpr (PersistentOf<Row>::is_there) {
+      if (!requests::are_none_deferred()) mine.join_others();
+    }
+    if constexpr (receives && !sends) {
+      if (requests::are_any_unpacked()) mine.join_others();
+      if (mine.is_unpacked_on_gpu()) requests::note_unpacked();
+    }
+  }
+
   /// Is packing to wait for that of other sends?
   static bool may_wait(const Sides& mine) noexcept {
     return mine.may_wait(requests::most_deferred_bytes) && requests::may_defer();
@@ -240,6 +252,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     if constexpr (life == Life::once && sends) {
       Base::offer(all, out_of(mine), may_stay, nullptr, may_stay ? later() : transfer::headers::Later{});
     }
+    if constexpr (life == Life::once) join_others(mine);
     if constexpr (life == Life::once) {
       if (is_chosen(mine)) burst::Message::is_chosen();
     }

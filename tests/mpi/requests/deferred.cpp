@@ -5,8 +5,11 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/environment.hpp"
@@ -174,6 +177,51 @@ TEST_F(Deferred, SendsThatNeedNoPackingDoNotEndTheGathering) {
   EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(6, requests, MPI_STATUSES_IGNORE));
   EXPECT_EQ(start + one_launch(), launches());
   expect_received();
+}
+
+/// Contiguous messages of GPU memory are the business of a library that reads it. Short ones join those that one kernel
+/// packs, or unpacks, in any case; alone they do not.
+TEST_F(Deferred, ShortContiguousOnesJoinUnderALibraryThatReadsGpuMemory) {
+  constexpr std::size_t ints[] = {1, 500, 100'000};
+  constexpr std::uint64_t short_ones = 2;
+  const bool joins = gpu_fails_on_request() && library_reads_gpu() && std::getenv("GAPLESS_SCHEME") == nullptr;
+  // How many messages went through host memory, and how many launches there were.
+  const auto exchange = [&](bool strided_first, bool has_contiguous) {
+    const std::uint64_t messages = oneshot_messages();
+    const long start = launches();
+    std::vector<Ints> sent, received;
+    std::vector<MPI_Request> requests;
+    const auto begin = [&](std::size_t bytes_in_ints, MPI_Datatype type, int count, int tag) {
+      received.emplace_back(std::vector<int>(bytes_in_ints, -1), true);
+      MPI_Irecv(received.back().data(), count, type, before(), tag, world_, &requests.emplace_back());
+      sent.emplace_back(counting(bytes_in_ints, 100 * rank() + tag), true);
+    };
+    sent.reserve(4);
+    received.reserve(4);
+    if (strided_first) begin(span, type_, 1, 0);
+    for (int k = 0; has_contiguous && k < 3; ++k) begin(ints[k], MPI_INT, static_cast<int>(ints[k]), 1 + k);
+    std::size_t next = 0;
+    const auto send_next = [&](MPI_Datatype type, int count, int tag) {
+      MPI_Isend(sent[next++].data(), count, type, after(), tag, world_, &requests.emplace_back());
+    };
+    if (strided_first) send_next(type_, 1, 0);
+    for (int k = 0; has_contiguous && k < 3; ++k) send_next(MPI_INT, static_cast<int>(ints[k]), 1 + k);
+    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    std::size_t k = 0;
+    if (strided_first) {
+      const std::vector<int> came = picked(counting(span, 100 * before()), blocks, length, stride);
+      EXPECT_EQ(placed(std::vector<int>(span, -1), came, length, stride), received[k++].values());
+    }
+    for (int tag = 1; k < received.size(); ++k, ++tag)
+      EXPECT_EQ(counting(received[k].values().size(), 100 * before() + tag), received[k].values());
+    return std::pair(oneshot_messages() - messages, launches() - start);
+  };
+  const auto strided_alone = exchange(true, false), contiguous_alone = exchange(false, true),
+             both = exchange(true, true);
+  if (!joins) return;
+  EXPECT_EQ(std::pair(std::uint64_t{0}, 0L), contiguous_alone);
+  EXPECT_EQ(strided_alone.first + 2 * short_ones, both.first);
+  EXPECT_EQ(strided_alone.second, both.second);
 }
 
 /// Completes all of the requests, each time by other calls.

@@ -90,6 +90,7 @@ inline std::uint64_t messages_by(int first, int last) {
 /// How many messages were packed on the host so far; 0 without gapless.
 inline std::uint64_t packed_messages() { return internal::messages_by(1, 1); }
 /// How many of GPU memory went through segments, and how many were packed in GPU memory.
+inline std::uint64_t oneshot_messages() { return internal::messages_by(2, 2); }
 inline std::uint64_t pipelined_messages() { return internal::messages_by(4, 4); }
 inline std::uint64_t device_messages() { return internal::messages_by(5, 5); }
 inline std::uint64_t slots_messages() { return internal::messages_by(6, 6); }

@@ -50,6 +50,11 @@ class Sending : public Side<Count> {
     if (is_packed && !transfer::is_worth_a_request(user_.buffer)) message_.reset();
   }
 
+  /// Other sends wait to be packed: goes with them, if the library takes longer. To be called after offer().
+  void join_others() noexcept {
+    if (this->gains_by_joining()) this->join(side);
+  }
+
   /// Sends a header in the message's place, if that is sooner, the peer listens, and slots or segments are free now.
   /// `whole`: all is packed before the library's call, which waits for the peer. `may_stay`: the program's memory may
   /// be read until complete() or complete_alone(). `timed`: where the send's time is kept; null unless the call is

@@ -9,9 +9,11 @@
 #include <cstddef>
 #include <optional>
 
+#include "model/gpu.hpp"
 #include "mpi/calls/sides/packed_type.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/lifetime/errors.hpp"
+#include "transfer/choice/choose.hpp"
 #include "transfer/operation.hpp"
 
 namespace gapless::mpi {
@@ -37,6 +39,18 @@ class Side {
   void look_at_arguments(Analysis analysis, device::Locator* locator) noexcept {
     user_ = identify(memory_, count_, datatype_, Purpose::message, analysis, locator);
     owner_ = owner_of(user_);
+  }
+
+  /// Is it contiguous GPU memory that a library that reads such memory takes longer for than for host memory, so that
+  /// it is worth packing beside others that one kernel packs, or unpacks, in any case?
+  bool gains_by_joining() const noexcept {
+    if (owner_ != Owner::library || !user_.is_gpu_memory() || !user_.is_described()) return false;
+    const auto most_bytes = static_cast<std::size_t>(model::gpu_tuning.longest_joining);
+    return described_size() <= most_bytes && !transfer::is_any_forced();
+  }
+  void join(transfer::Side side) noexcept {
+    owner_ = Owner::ours;
+    message_.emplace(user_.buffer, side, transfer::Scheme::oneshot);
   }
 
   /// Bytes of data. 0 where the datatype is not understood.
