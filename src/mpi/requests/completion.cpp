@@ -188,17 +188,17 @@ int get_status_some(int count, const MPI_Request* requests, int* completed, int*
 }
 #endif
 
-/// A receive that needs but a look, and nobody waits for what is deferred. Null if it is none.
+/// A receive that needs but a look. Null if it is none.
 looked_at::Receive* look_at(const MPI_Request* request) noexcept {
-  if (!looked_at::are_any() || request == nullptr) return nullptr;
-  start_deferred();
-  return looked_at::find(*request);
+  return looked_at::are_any() && request != nullptr ? looked_at::find(*request) : nullptr;
 }
 
-// Entry points: while nothing is outstanding, a load and a jump.
+// Entry points: while nothing is outstanding, two loads and a jump. What is complete may have been the library's own,
+// and its memory be freed: locations are forgotten either way.
 
 int wait(MPI_Request* request, MPI_Status* status) {
   burst::abandon();
+  start_deferred();
   if (are_none()) return native.Wait(request, status);
   if (looked_at::Receive* receive = look_at(request)) return looked_at::wait(*receive, request, status);
   return wait_slowly(request, status);
@@ -206,17 +206,16 @@ int wait(MPI_Request* request, MPI_Status* status) {
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
   burst::abandon();
+  start_deferred();
   if (are_none()) return native.Test(request, flag, status);
   if (looked_at::Receive* receive = look_at(request)) return looked_at::test(*receive, request, flag, status);
   return test_slowly(request, flag, status);
 }
 
 int wait_for_all(int count, MPI_Request* requests, MPI_Status* statuses) {
+  start_deferred();
   if (are_none()) return native.Waitall(count, requests, statuses);
-  if (looked_at::can_wait_for_all(count, requests)) {
-    start_deferred();
-    return looked_at::wait_all(count, requests, statuses);
-  }
+  if (looked_at::can_wait_for_all(count, requests)) return looked_at::wait_all(count, requests, statuses);
   return wait_all_slowly(count, requests, statuses);
 }
 
@@ -230,17 +229,20 @@ int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) {
 
 int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   burst::abandon();
+  start_deferred();
   return are_none() ? native.Testall(count, requests, flag, statuses)
                     : test_all_slowly(count, requests, flag, statuses);
 }
 
 int wait_any(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   burst::abandon();
+  start_deferred();
   return are_none() ? native.Waitany(count, requests, index, status) : wait_any_slowly(count, requests, index, status);
 }
 
 int test_any(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   burst::abandon();
+  start_deferred();
   return are_none() ? native.Testany(count, requests, index, flag, status)
                     : test_any_slowly(count, requests, index, flag, status);
 }
@@ -248,11 +250,13 @@ int test_any(int count, MPI_Request* requests, int* index, int* flag, MPI_Status
 template <auto function>
 int complete_some(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
   burst::abandon();
+  start_deferred();
   return are_none() ? (native.*function)(count, requests, completed, indices, statuses)
                     : complete_some_slowly<function>(count, requests, completed, indices, statuses);
 }
 
 int get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  start_deferred();
   return are_none() ? native.Request_get_status(request, flag, status) : get_status_slowly(request, flag, status);
 }
 

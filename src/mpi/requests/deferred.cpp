@@ -10,7 +10,7 @@ namespace gapless::mpi::requests {
 
 constinit std::size_t internal::deferred = 0;
 constinit bool internal::is_anything_shared = false;
-constinit bool internal::are_any_unpacked = false;
+constinit Gathered gathered_sends, gathered_receives;
 
 namespace {
 
@@ -46,9 +46,15 @@ void pack_and_start() noexcept {
 bool may_defer() noexcept { return !runtime::is_multithreaded(); }
 
 void internal::end_sharing() noexcept {
-  is_anything_shared = are_any_unpacked = false;
+  is_anything_shared = false;
+  gathered_sends.end();
+  gathered_receives.end();
   locator.forget();
   if (deferred != 0) pack_and_start();
+}
+
+void start_deferred_so_far() noexcept {
+  if (internal::deferred != 0) pack_and_start();
 }
 
 device::Locator* shared_locator() noexcept {
@@ -70,11 +76,11 @@ bool is_deferred_to(MPI_Comm communicator, int destination) noexcept {
 }
 
 void defer(Pending* pending, MPI_Comm communicator, int destination, std::size_t bytes) noexcept {
-  if (bytes_to_pack + bytes > most_deferred_bytes) start_deferred();
+  if (bytes_to_pack + bytes > most_deferred_bytes) start_deferred_so_far();
   internal::is_anything_shared = true;
   sends[internal::deferred++] = {pending, communicator, destination};
   bytes_to_pack += bytes;
-  if (internal::deferred == sends.size()) start_deferred();
+  if (internal::deferred == sends.size()) start_deferred_so_far();
 }
 
 }  // namespace gapless::mpi::requests

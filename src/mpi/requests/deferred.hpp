@@ -29,10 +29,23 @@ inline constexpr std::size_t most_deferred_bytes = std::size_t{256} << 10;
 /// the driver about each takes as long as the peer does for a megabyte.
 inline constexpr std::size_t most_awaited_bytes = std::size_t{16} << 20;
 
+/// Operations out of GPU memory, or into it, that are started in a row, as far as one kernel packs or unpacks them, or
+/// could. What a program starts in a row is expected to be what it started the last time.
+struct Gathered {
+  unsigned now = 0, last_time = 0;
+
+  /// Are there others beside the one that is being started?
+  bool are_others() const noexcept { return now > 0 || last_time > 1; }
+  void add_one() noexcept { ++now; }
+  void end() noexcept {
+    if (now > 0) last_time = now;
+    now = 0;
+  }
+};
+
 namespace internal {
 extern std::size_t deferred;
 extern bool is_anything_shared;  ///< deferred sends, or locations
-extern bool are_any_unpacked;    ///< receives of this exchange by a GPU; only where anything is shared
 void end_sharing() noexcept;
 }  // namespace internal
 
@@ -48,6 +61,9 @@ inline void start_deferred() noexcept {
     internal::end_sharing();
 }
 
+/// The same amid operations that are being started: locations stay.
+void start_deferred_so_far() noexcept;
+
 /// Locates the memory of an operation that is being started and ends in a later call. Null where nothing may be shared.
 device::Locator* shared_locator() noexcept;
 /// Does the memory of such an operation lie on a GPU?
@@ -57,10 +73,8 @@ inline bool is_on_gpu(const void* address) noexcept {
 /// An operation whose memory has been located is not started: its memory may be freed at once.
 void forget_locations() noexcept;
 
-/// A receive that is being started will be unpacked by a GPU. Precondition: shared_locator() was not null.
-inline void note_unpacked() noexcept { internal::are_any_unpacked = true; }
-/// Has such a one been started, since the last call that may have completed something?
-inline bool are_any_unpacked() noexcept { return internal::are_any_unpacked; }
+/// Precondition of their use: shared_locator() was not null.
+extern Gathered gathered_sends, gathered_receives;
 
 /// Is a send to that destination deferred?
 bool is_deferred_to(MPI_Comm communicator, int destination) noexcept;

@@ -141,7 +141,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       if constexpr (PersistentOf<Row>::is_there) {
         if (requests::Pending* pending = requests::acquire()) return defer(pending, all, 0);
       }
-      requests::start_deferred();
+      requests::start_deferred_so_far();
     }
     return Row::native_function()(arguments...);
   }
@@ -192,16 +192,16 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     return {requests::most_deferred_bytes, others_wait ? requests::most_awaited_bytes : requests::most_deferred_bytes};
   }
 
-  /// A library that reads GPU memory takes some microseconds for each message there, however short.
-  static void join_others([[maybe_unused]] Sides& mine) noexcept {
-    if (!runtime::library_reads_gpu_memory() || !requests::may_defer()) return;
-    if constexpr (PersistentOf<Row>::is_there) {
-      if (!requests::are_none_deferred()) mine.join_others();
-    }
-    if constexpr (receives && !sends) {
-      if (requests::are_any_unpacked()) mine.join_others();
-      if (mine.is_unpacked_on_gpu()) requests::note_unpacked();
-    }
+  /// Short messages of GPU memory that the library would move one by one go with others of their kind.
+  static void gather([[maybe_unused]] Sides& mine) noexcept {
+    if (!device::in_use() || !requests::may_defer()) return;
+    if constexpr (PersistentOf<Row>::is_there) gather(mine, requests::gathered_sends);
+    if constexpr (receives && !sends) gather(mine, requests::gathered_receives);
+  }
+  static void gather(Sides& mine, requests::Gathered& gathered) noexcept {
+    const bool may_join = mine.may_join();
+    if (may_join && gathered.are_others()) mine.join_others();
+    if (may_join || mine.is_gathered(requests::most_deferred_bytes)) gathered.add_one();
   }
 
   /// Is packing to wait for that of other sends?
@@ -252,7 +252,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     if constexpr (life == Life::once && sends) {
       Base::offer(all, out_of(mine), may_stay, nullptr, may_stay ? later() : transfer::headers::Later{});
     }
-    if constexpr (life == Life::once) join_others(mine);
+    if constexpr (life == Life::once) gather(mine);
     if constexpr (life == Life::once) {
       if (is_chosen(mine)) burst::Message::is_chosen();
     }
@@ -270,7 +270,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       }
     }
     if constexpr (leaves_now) {
-      if (!requests::are_none_deferred() && is_behind_deferred(all)) requests::start_deferred();
+      if (!requests::are_none_deferred() && is_behind_deferred(all)) requests::start_deferred_so_far();
     }
     if constexpr (PersistentOf<Row>::is_there) {
       if (mine.goes_on()) return start_persistent(pending, mine, all);

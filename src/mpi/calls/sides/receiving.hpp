@@ -93,17 +93,15 @@ class Receiving : public Side<Count> {
     if (!transfer::is_worth_a_request(user_.buffer) && (may_go_unattended() || look_at_scattered())) message_.reset();
   }
 
-  /// Other receives are unpacked at their end: goes with them, if the library takes longer. To be called before
-  /// prepare().
+  /// Goes with others. To be called before prepare(). Precondition: may_join().
   void join_others() noexcept {
-    if (!this->gains_by_joining() || is_opaque()) return;
     this->join(side);
     landing_ = nullptr;
     lands_as_bytes_ = false;
     unattended_.end();
   }
-  /// Is a GPU to unpack it?
-  bool is_unpacked_on_gpu() const noexcept { return packs() && user_.is_gpu_memory(); }
+  /// Does a GPU unpack it, with others if there are others?
+  bool is_gathered(std::size_t) const noexcept { return packs() && user_.is_gpu_memory(); }
 
   /// A probe has matched the message, and perhaps put it back as a message to this process.
   void has_been_matched(const headers::Matched& matched) noexcept {

@@ -50,10 +50,10 @@ class Sending : public Side<Count> {
     if (is_packed && !transfer::is_worth_a_request(user_.buffer)) message_.reset();
   }
 
-  /// Other sends wait to be packed: goes with them, if the library takes longer. To be called after offer().
-  void join_others() noexcept {
-    if (this->gains_by_joining()) this->join(side);
-  }
+  /// Goes with others. To be called after offer(). Precondition: may_join().
+  void join_others() noexcept { this->join(side); }
+  /// Does a GPU pack it, with others if there are others?
+  bool is_gathered(std::size_t most_bytes) const noexcept { return user_.is_gpu_memory() && may_wait(most_bytes); }
 
   /// Sends a header in the message's place, if that is sooner, the peer listens, and slots or segments are free now.
   /// `whole`: all is packed before the library's call, which waits for the peer. `may_stay`: the program's memory may

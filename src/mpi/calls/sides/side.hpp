@@ -13,6 +13,7 @@
 #include "mpi/calls/sides/packed_type.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/lifetime/errors.hpp"
+#include "mpi/lifetime/runtime.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/operation.hpp"
 
@@ -26,6 +27,14 @@ class Side {
   Side& operator=(const Side&) = delete;
 
   bool packs() const noexcept { return message_.has_value(); }
+  /// Is it contiguous GPU memory that a library that reads such memory takes longer for than for host memory, so that
+  /// it may go through host memory where one kernel packs it, or unpacks it, with others?
+  bool may_join() const noexcept {
+    const auto most_bytes = static_cast<std::size_t>(model::gpu_tuning.longest_joining);
+    return owner_ == Owner::library && user_.is_gpu_memory() && user_.is_described() &&
+           described_size() <= most_bytes && runtime::library_reads_gpu_memory() && !transfer::is_any_forced();
+  }
+
   void* memory() noexcept { return packs() ? message_->packed_data() : memory_; }
   Count count() const noexcept { return packs() ? packed_type_->count() : count_; }
   MPI_Datatype datatype() const noexcept { return packs() ? packed_type_->handle() : datatype_; }
@@ -35,22 +44,15 @@ class Side {
       : memory_(const_cast<void*>(memory)), count_(count), datatype_(datatype) {}
   ~Side() = default;
 
+  void join(transfer::Side side) noexcept {
+    owner_ = Owner::ours;
+    message_.emplace(user_.buffer, side, transfer::Scheme::oneshot);
+  }
+
   /// Finds out what the arguments name, and whose business that is.
   void look_at_arguments(Analysis analysis, device::Locator* locator) noexcept {
     user_ = identify(memory_, count_, datatype_, Purpose::message, analysis, locator);
     owner_ = owner_of(user_);
-  }
-
-  /// Is it contiguous GPU memory that a library that reads such memory takes longer for than for host memory, so that
-  /// it is worth packing beside others that one kernel packs, or unpacks, in any case?
-  bool gains_by_joining() const noexcept {
-    if (owner_ != Owner::library || !user_.is_gpu_memory() || !user_.is_described()) return false;
-    const auto most_bytes = static_cast<std::size_t>(model::gpu_tuning.longest_joining);
-    return described_size() <= most_bytes && !transfer::is_any_forced();
-  }
-  void join(transfer::Side side) noexcept {
-    owner_ = Owner::ours;
-    message_.emplace(user_.buffer, side, transfer::Scheme::oneshot);
   }
 
   /// Bytes of data. 0 where the datatype is not understood.
