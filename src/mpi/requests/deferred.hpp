@@ -45,7 +45,7 @@ struct Gathered {
 
 namespace internal {
 extern std::size_t deferred;
-extern bool is_anything_shared;  ///< deferred sends, or locations
+extern bool is_anything_shared;  ///< deferred sends, locations, or what is gathered
 void end_sharing() noexcept;
 }  // namespace internal
 
@@ -73,8 +73,13 @@ inline bool is_on_gpu(const void* address) noexcept {
 /// An operation whose memory has been located is not started: its memory may be freed at once.
 void forget_locations() noexcept;
 
-/// Precondition of their use: shared_locator() was not null.
+/// Of programs that may defer sends.
 extern Gathered gathered_sends, gathered_receives;
+/// One more is being started.
+inline void count(Gathered& gathered) noexcept {
+  gathered.add_one();
+  internal::is_anything_shared = true;
+}
 
 /// Is a send to that destination deferred?
 bool is_deferred_to(MPI_Comm communicator, int destination) noexcept;

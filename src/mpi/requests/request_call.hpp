@@ -195,13 +195,14 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   /// Short messages of GPU memory that the library would move one by one go with others of their kind.
   static void gather([[maybe_unused]] Sides& mine) noexcept {
     if (!device::in_use() || !requests::may_defer()) return;
-    if constexpr (PersistentOf<Row>::is_there) gather(mine, requests::gathered_sends);
+    constexpr bool may_wait = PersistentOf<Row>::is_there || life == Life::persistent;
+    if constexpr (may_wait && sends && !receives) gather(mine, requests::gathered_sends);
     if constexpr (receives && !sends) gather(mine, requests::gathered_receives);
   }
   static void gather(Sides& mine, requests::Gathered& gathered) noexcept {
     const bool may_join = mine.may_join();
     if (may_join && gathered.are_others()) mine.join_others();
-    if (may_join || mine.is_gathered(requests::most_deferred_bytes)) gathered.add_one();
+    if (may_join || mine.is_gathered(requests::most_deferred_bytes)) requests::count(gathered);
   }
 
   /// Is packing to wait for that of other sends?
@@ -252,7 +253,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     if constexpr (life == Life::once && sends) {
       Base::offer(all, out_of(mine), may_stay, nullptr, may_stay ? later() : transfer::headers::Later{});
     }
-    if constexpr (life == Life::once) gather(mine);
+    gather(mine);
     if constexpr (life == Life::once) {
       if (is_chosen(mine)) burst::Message::is_chosen();
     }
