@@ -18,12 +18,27 @@ enum class Completing {
   wait_some,
   test_some,
   get_status,
+  // From MPI 4.1 on:
+  get_status_all,
+  get_status_any,
+  get_status_some,
 };
-inline constexpr int completing_ways = 9;
+#define GAPLESS_TEST_MPI_4_1 (MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1))
+inline constexpr int completing_ways = GAPLESS_TEST_MPI_4_1 ? 12 : 9;
 
 inline const char* name(Completing way) {
-  static constexpr const char* names[completing_ways] = {
-      "Wait", "Test", "Waitall", "Testall", "Waitany", "Testany", "Waitsome", "Testsome", "RequestGetStatus"};
+  static constexpr const char* names[] = {"Wait",
+                                          "Test",
+                                          "Waitall",
+                                          "Testall",
+                                          "Waitany",
+                                          "Testany",
+                                          "Waitsome",
+                                          "Testsome",
+                                          "RequestGetStatus",
+                                          "RequestGetStatusAll",
+                                          "RequestGetStatusAny",
+                                          "RequestGetStatusSome"};
   return names[static_cast<int>(way)];
 }
 
@@ -98,6 +113,36 @@ inline int complete(Completing way, std::vector<MPI_Request>& requests, const On
         check(MPI_Wait(&requests[i], MPI_STATUS_IGNORE));
       }
       break;
+#if GAPLESS_TEST_MPI_4_1
+    case Completing::get_status_all:
+      while (flag == 0) check(MPI_Request_get_status_all(all, requests.data(), &flag, statuses.data()));
+      tell();
+      check(MPI_Waitall(all, requests.data(), MPI_STATUSES_IGNORE));
+      break;
+    case Completing::get_status_any:
+      while (done < all) {
+        check(MPI_Request_get_status_any(all, requests.data(), &index, &flag, &statuses[0]));
+        if (flag == 0) continue;
+        if (index == MPI_UNDEFINED) return failed + 1;
+        is_complete(index, statuses[0]);
+        check(MPI_Wait(&requests[static_cast<std::size_t>(index)], MPI_STATUS_IGNORE));
+        ++done;
+      }
+      break;
+    case Completing::get_status_some:
+      while (done < all) {
+        int some = 0;
+        check(MPI_Request_get_status_some(all, requests.data(), &some, indices.data(), statuses.data()));
+        if (some == MPI_UNDEFINED) return failed + 1;
+        tell_some(some);
+        for (int k = 0; k < some; ++k)
+          check(MPI_Wait(&requests[static_cast<std::size_t>(indices[static_cast<std::size_t>(k)])], MPI_STATUS_IGNORE));
+      }
+      break;
+#else
+    default:
+      return failed + 1;
+#endif
   }
   return failed;
 }
