@@ -311,5 +311,42 @@ TEST(Windows, OnGpuMemoryAreRefusedByAll) {
   MPI_Win_free(&window);
 }
 
+/// Memory is attached by one process alone, so its mistake is its own.
+TEST(Windows, DynamicOnesTakeHostMemoryAlone) {
+  MPI_Win window = MPI_WIN_NULL;
+  ASSERT_EQ(MPI_SUCCESS, MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window));
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  TwoMemories memories;
+  OnGpu sent(memories.sent), received(memories.sent);
+  if (under_gapless()) {
+    EXPECT_NE(MPI_SUCCESS, MPI_Win_attach(window, sent.at(), 64));
+  }
+  std::vector<std::byte> memory(memories.sent.size());
+  ASSERT_EQ(MPI_SUCCESS, MPI_Win_attach(window, memory.data(), static_cast<MPI_Aint>(memory.size())));
+  MPI_Aint mine = 0;
+  std::vector<MPI_Aint> places(static_cast<std::size_t>(size()));
+  MPI_Get_address(memory.data(), &mine);
+  MPI_Allgather(&mine, 1, MPI_AINT, places.data(), 1, MPI_AINT, MPI_COMM_WORLD);
+  const int target = (rank() + 1) % size();
+  const MPI_Aint there = places[static_cast<std::size_t>(target)];
+  const Owned pairs(three_pairs());
+  MPI_Win_fence(0, window);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Put(sent.at(), 5, pairs, target, there, 30, MPI_INT, window));
+  MPI_Win_fence(0, window);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Get(received.at(), 5, pairs, target, there, 30, MPI_INT, window));
+  MPI_Win_fence(0, window);
+  // What was put there and what came back are the same numbers at the same places.
+  EXPECT_TRUE(same_bytes(memories.sent, received.bytes()));
+  std::vector<int> arrived(30), wanted;
+  std::memcpy(arrived.data(), memory.data(), 30 * sizeof(int));
+  const int before = (rank() + size() - 1) % size();
+  for (int k = 0; k < 60; ++k) {
+    if (k % 4 < 2) wanted.push_back(k + 10'000 * before);
+  }
+  EXPECT_EQ(wanted, arrived);
+  MPI_Win_detach(window, memory.data());
+  MPI_Win_free(&window);
+}
+
 }  // namespace
 }  // namespace gapless::test
