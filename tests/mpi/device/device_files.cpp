@@ -67,18 +67,24 @@ MPI_Offset part(int n, MPI_Datatype type) {
     MPI_File_seek_shared(file, 0, MPI_SEEK_SET);                              \
     return GAPLESS_CALL(name)(file, memory, n, type, &status);                \
   }
-#define GAPLESS_ORDERED_SPLIT(name)                                                      \
+#define GAPLESS_ORDERED_SPLIT(name, begin)                                               \
   [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) {            \
     MPI_Status status;                                                                   \
     MPI_File_seek_shared(file, 0, MPI_SEEK_SET);                                         \
-    const int code = GAPLESS_CALL(name##_begin)(file, memory, n, type);                  \
+    const int code = GAPLESS_CALL(name##begin)(file, memory, n, type);                   \
     return code != MPI_SUCCESS ? code : GAPLESS_CALL(name##_end)(file, memory, &status); \
   }
-#define GAPLESS_SPLIT(name)                                                              \
+#define GAPLESS_SPLIT_AT(name, begin)                                                    \
+  [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) {            \
+    MPI_Status status;                                                                   \
+    const int code = GAPLESS_CALL(name##begin)(file, part(n, type), memory, n, type);    \
+    return code != MPI_SUCCESS ? code : GAPLESS_CALL(name##_end)(file, memory, &status); \
+  }
+#define GAPLESS_SPLIT(name, begin)                                                       \
   [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) {            \
     MPI_Status status;                                                                   \
     MPI_File_seek(file, part(n, type), MPI_SEEK_SET);                                    \
-    const int code = GAPLESS_CALL(name##_begin)(file, memory, n, type);                  \
+    const int code = GAPLESS_CALL(name##begin)(file, memory, n, type);                   \
     return code != MPI_SUCCESS ? code : GAPLESS_CALL(name##_end)(file, memory, &status); \
   }
 #define GAPLESS_LATER(name)                                                              \
@@ -88,6 +94,26 @@ MPI_Offset part(int n, MPI_Datatype type) {
     const int code = GAPLESS_CALL(name)(file, memory, n, type, &request);                \
     return code != MPI_SUCCESS ? code : GAPLESS_CALL(Wait)(&request, MPI_STATUS_IGNORE); \
   }
+#define GAPLESS_LATER_AT(name)                                                           \
+  [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) {            \
+    MPI_Request request;                                                                 \
+    const int code = GAPLESS_CALL(name)(file, part(n, type), memory, n, type, &request); \
+    return code != MPI_SUCCESS ? code : GAPLESS_CALL(Wait)(&request, MPI_STATUS_IGNORE); \
+  }
+#define GAPLESS_SHARED_LATER(name)                                                     \
+  [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) {          \
+    int code = MPI_SUCCESS;                                                            \
+    MPI_File_seek_shared(file, 0, MPI_SEEK_SET);                                       \
+    for (int turn = 0; turn < size(); ++turn) {                                        \
+      MPI_Barrier(MPI_COMM_WORLD);                                                     \
+      if (turn != rank()) continue;                                                    \
+      MPI_Request request;                                                             \
+      code = GAPLESS_CALL(name)(file, memory, n, type, &request);                      \
+      if (code == MPI_SUCCESS) code = GAPLESS_CALL(Wait)(&request, MPI_STATUS_IGNORE); \
+    }                                                                                  \
+    MPI_Barrier(MPI_COMM_WORLD);                                                       \
+    return code;                                                                       \
+  }
 
 const Pair pairs[] = {
     {"at", GAPLESS_AT(File_write_at), GAPLESS_AT(File_read_at)},
@@ -96,10 +122,34 @@ const Pair pairs[] = {
     {"all", GAPLESS_HERE(File_write_all), GAPLESS_HERE(File_read_all)},
     {"shared", GAPLESS_SHARED(File_write_shared), GAPLESS_SHARED(File_read_shared)},
     {"ordered", GAPLESS_ORDERED(File_write_ordered), GAPLESS_ORDERED(File_read_ordered)},
-    {"all, split", GAPLESS_SPLIT(File_write_all), GAPLESS_SPLIT(File_read_all)},
-    {"ordered, split", GAPLESS_ORDERED_SPLIT(File_write_ordered), GAPLESS_ORDERED_SPLIT(File_read_ordered)},
+    {"at all, split", GAPLESS_SPLIT_AT(File_write_at_all, _begin), GAPLESS_SPLIT_AT(File_read_at_all, _begin)},
+    {"all, split", GAPLESS_SPLIT(File_write_all, _begin), GAPLESS_SPLIT(File_read_all, _begin)},
+    {"ordered, split", GAPLESS_ORDERED_SPLIT(File_write_ordered, _begin),
+     GAPLESS_ORDERED_SPLIT(File_read_ordered, _begin)},
+    {"at, nonblocking", GAPLESS_LATER_AT(File_iwrite_at), GAPLESS_LATER_AT(File_iread_at)},
+    {"at all, nonblocking", GAPLESS_LATER_AT(File_iwrite_at_all), GAPLESS_LATER_AT(File_iread_at_all)},
     {"nonblocking", GAPLESS_LATER(File_iwrite), GAPLESS_LATER(File_iread)},
     {"all, nonblocking", GAPLESS_LATER(File_iwrite_all), GAPLESS_LATER(File_iread_all)},
+    {"shared, nonblocking", GAPLESS_SHARED_LATER(File_iwrite_shared), GAPLESS_SHARED_LATER(File_iread_shared)},
+#if !defined(OPEN_MPI)  // which lacks calls of large counts
+    {"large, at", GAPLESS_AT(File_write_at_c), GAPLESS_AT(File_read_at_c)},
+    {"large, at all", GAPLESS_AT(File_write_at_all_c), GAPLESS_AT(File_read_at_all_c)},
+    {"large, individual", GAPLESS_HERE(File_write_c), GAPLESS_HERE(File_read_c)},
+    {"large, all", GAPLESS_HERE(File_write_all_c), GAPLESS_HERE(File_read_all_c)},
+    {"large, shared", GAPLESS_SHARED(File_write_shared_c), GAPLESS_SHARED(File_read_shared_c)},
+    {"large, ordered", GAPLESS_ORDERED(File_write_ordered_c), GAPLESS_ORDERED(File_read_ordered_c)},
+    {"large, at all, split", GAPLESS_SPLIT_AT(File_write_at_all, _begin_c),
+     GAPLESS_SPLIT_AT(File_read_at_all, _begin_c)},
+    {"large, all, split", GAPLESS_SPLIT(File_write_all, _begin_c), GAPLESS_SPLIT(File_read_all, _begin_c)},
+    {"large, ordered, split", GAPLESS_ORDERED_SPLIT(File_write_ordered, _begin_c),
+     GAPLESS_ORDERED_SPLIT(File_read_ordered, _begin_c)},
+    {"large, at, nonblocking", GAPLESS_LATER_AT(File_iwrite_at_c), GAPLESS_LATER_AT(File_iread_at_c)},
+    {"large, at all, nonblocking", GAPLESS_LATER_AT(File_iwrite_at_all_c), GAPLESS_LATER_AT(File_iread_at_all_c)},
+    {"large, nonblocking", GAPLESS_LATER(File_iwrite_c), GAPLESS_LATER(File_iread_c)},
+    {"large, all, nonblocking", GAPLESS_LATER(File_iwrite_all_c), GAPLESS_LATER(File_iread_all_c)},
+    {"large, shared, nonblocking", GAPLESS_SHARED_LATER(File_iwrite_shared_c),
+     GAPLESS_SHARED_LATER(File_iread_shared_c)},
+#endif
 };
 
 #if defined(OPEN_MPI)
@@ -130,6 +180,8 @@ std::vector<std::byte> expect_same_files(const std::string& representation) {
   std::vector<std::byte> last;
   for_datatypes([&](MPI_Datatype type) {
     for (const auto& [name, write, read] : pairs) {
+      // Ranks that share cores take long; which call is which is seen with two.
+      if (size() > 2 && std::string(name).starts_with("large")) continue;
       if (is_converted && !converts_later && std::string(name).ends_with("nonblocking")) continue;
       SCOPED_TRACE(representation + ", " + name);
       TwoMemories host;
