@@ -37,6 +37,23 @@ MPI_Offset part(int n, MPI_Datatype type) {
 }
 
 #define GAPLESS_CALL(name) (is_native ? GAPLESS_TEST_NATIVE(name) : MPI_##name)
+/// The end of a call that has begun an operation with that code.
+int completed(int code, MPI_Request& request, bool is_native) {
+  return code != MPI_SUCCESS ? code : GAPLESS_CALL(Wait)(&request, MPI_STATUS_IGNORE);
+}
+
+/// By the shared pointer, one rank after the other, or nobody knows who comes first.
+int in_turns(MPI_File file, const std::function<int()>& access) {
+  int code = MPI_SUCCESS;
+  MPI_File_seek_shared(file, 0, MPI_SEEK_SET);
+  for (int turn = 0; turn < size(); ++turn) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (turn == rank()) code = access();
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  return code;
+}
+
 #define GAPLESS_AT(name)                                                      \
   [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) { \
     MPI_Status status;                                                        \
@@ -48,18 +65,12 @@ MPI_Offset part(int n, MPI_Datatype type) {
     MPI_File_seek(file, part(n, type), MPI_SEEK_SET);                         \
     return GAPLESS_CALL(name)(file, memory, n, type, &status);                \
   }
-// One rank after the other, or nobody knows who comes first.
-#define GAPLESS_SHARED(name)                                                         \
-  [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) {        \
-    int code = MPI_SUCCESS;                                                          \
-    MPI_Status status;                                                               \
-    MPI_File_seek_shared(file, 0, MPI_SEEK_SET);                                     \
-    for (int turn = 0; turn < size(); ++turn) {                                      \
-      MPI_Barrier(MPI_COMM_WORLD);                                                   \
-      if (turn == rank()) code = GAPLESS_CALL(name)(file, memory, n, type, &status); \
-    }                                                                                \
-    MPI_Barrier(MPI_COMM_WORLD);                                                     \
-    return code;                                                                     \
+#define GAPLESS_SHARED(name)                                                  \
+  [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) { \
+    return in_turns(file, [&] {                                               \
+      MPI_Status status;                                                      \
+      return GAPLESS_CALL(name)(file, memory, n, type, &status);              \
+    });                                                                       \
   }
 #define GAPLESS_ORDERED(name)                                                 \
   [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) { \
@@ -87,32 +98,24 @@ MPI_Offset part(int n, MPI_Datatype type) {
     const int code = GAPLESS_CALL(name##begin)(file, memory, n, type);                   \
     return code != MPI_SUCCESS ? code : GAPLESS_CALL(name##_end)(file, memory, &status); \
   }
-#define GAPLESS_LATER(name)                                                              \
-  [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) {            \
-    MPI_Request request;                                                                 \
-    MPI_File_seek(file, part(n, type), MPI_SEEK_SET);                                    \
-    const int code = GAPLESS_CALL(name)(file, memory, n, type, &request);                \
-    return code != MPI_SUCCESS ? code : GAPLESS_CALL(Wait)(&request, MPI_STATUS_IGNORE); \
+#define GAPLESS_LATER(name)                                                                    \
+  [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) {                  \
+    MPI_Request request;                                                                       \
+    MPI_File_seek(file, part(n, type), MPI_SEEK_SET);                                          \
+    return completed(GAPLESS_CALL(name)(file, memory, n, type, &request), request, is_native); \
   }
 #define GAPLESS_LATER_AT(name)                                                           \
   [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) {            \
     MPI_Request request;                                                                 \
     const int code = GAPLESS_CALL(name)(file, part(n, type), memory, n, type, &request); \
-    return code != MPI_SUCCESS ? code : GAPLESS_CALL(Wait)(&request, MPI_STATUS_IGNORE); \
+    return completed(code, request, is_native);                                          \
   }
-#define GAPLESS_SHARED_LATER(name)                                                     \
-  [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) {          \
-    int code = MPI_SUCCESS;                                                            \
-    MPI_File_seek_shared(file, 0, MPI_SEEK_SET);                                       \
-    for (int turn = 0; turn < size(); ++turn) {                                        \
-      MPI_Barrier(MPI_COMM_WORLD);                                                     \
-      if (turn != rank()) continue;                                                    \
-      MPI_Request request;                                                             \
-      code = GAPLESS_CALL(name)(file, memory, n, type, &request);                      \
-      if (code == MPI_SUCCESS) code = GAPLESS_CALL(Wait)(&request, MPI_STATUS_IGNORE); \
-    }                                                                                  \
-    MPI_Barrier(MPI_COMM_WORLD);                                                       \
-    return code;                                                                       \
+#define GAPLESS_SHARED_LATER(name)                                                               \
+  [](MPI_File file, void* memory, int n, MPI_Datatype type, bool is_native) {                    \
+    return in_turns(file, [&] {                                                                  \
+      MPI_Request request;                                                                       \
+      return completed(GAPLESS_CALL(name)(file, memory, n, type, &request), request, is_native); \
+    });                                                                                          \
   }
 
 const Pair pairs[] = {
