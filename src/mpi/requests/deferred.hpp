@@ -36,7 +36,6 @@ struct Gathered {
 
   /// Are there others beside the one that is being started?
   bool are_others() const noexcept { return now > 0 || last_time > 1; }
-  void add_one() noexcept { ++now; }
   void end() noexcept {
     if (now > 0) last_time = now;
     now = 0;
@@ -77,7 +76,7 @@ void forget_locations() noexcept;
 extern Gathered gathered_sends, gathered_receives;
 /// One more is being started.
 inline void count(Gathered& gathered) noexcept {
-  gathered.add_one();
+  ++gathered.now;
   internal::is_anything_shared = true;
 }
 
