@@ -13,17 +13,50 @@ namespace {
 
 constinit thread_local HostWay in_force [[gnu::tls_model("initial-exec")]] = HostWay::predicted;
 
+using Clock = HostTrial::Clock;
+
+double ns_between(Clock::time_point begin, Clock::time_point end) noexcept {
+  return std::chrono::duration<double, std::nano>(end - begin).count();
+}
+
+/// What is predicted is first; how much the others are thought to take is not known.
+model::Trials new_trials() noexcept {
+  constexpr std::array<double, host_way_count> first_predicted{1, 2, 2};
+  return model::Trials(first_predicted);
+}
+
 /// Wholes that are alike.
 struct Kind {
   std::uint64_t key = 0, whole = 0;
   unsigned left_alone = 0;  ///< times
+  bool is_most = false;     ///< of what the thread does, by some way
   model::Trials trials{};
+
+  /// Of one that took `ns`, and was followed by the next whole `until_next_ns` after it had begun.
+  void note(const model::Trials::Turn& turn, double ns, double until_next_ns, std::uint64_t name) noexcept {
+    if (std::exchange(whole, name) != name) return;
+    if (const bool takes_most = 2 * ns > until_next_ns; takes_most && !is_most) {
+      is_most = true;
+      trials = new_trials();
+      return;
+    }
+    trials.note(turn, static_cast<float>(is_most ? until_next_ns : ns));
+  }
+};
+
+/// A timed one that has ended, while the thread has begun no other.
+struct Ended {
+  std::uint64_t key = 0, whole = 0;  ///< key 0: none
+  model::Trials::Turn turn{};
+  Clock::time_point begin{};
+  double ns = 0;
 };
 
 /// Of one thread: a halo of 26 faces, edges and corners, each side by side with others, has room.
 struct Kinds {
   static constexpr std::size_t count = 256, looks = 4;
   std::array<Kind, count> all;
+  Ended last;
 
   Kind& find(std::uint64_t key) noexcept {
     const std::size_t first = (key >> 8) % count;
@@ -36,10 +69,14 @@ struct Kinds {
         break;
       }
     }
-    // What is predicted is first; how much the others are thought to take is not known.
-    constexpr std::array<double, host_way_count> first_predicted{1, 2, 2};
-    *unused = {.key = key, .trials = model::Trials(first_predicted)};
+    *unused = {.key = key, .trials = new_trials()};
     return *unused;
+  }
+
+  void note_last(Clock::time_point now) noexcept {
+    // Should another kind have taken the place, the one that has ended begins anew.
+    find(last.key).note(last.turn, last.ns, ns_between(last.begin, now), last.whole);
+    last.key = 0;
   }
 };
 
@@ -62,22 +99,21 @@ HostTrial::HostTrial(std::uint64_t key) noexcept {
   if (!is_corrected() || is_any_forced()) return;
   Kinds* const all = kinds();
   if (all == nullptr) return;
+  const bool is_last_awaited = all->last.key != 0;
+  if (is_last_awaited) all->note_last(begin_ = Clock::now());
   Kind& kind = all->find(key | 1);
   if (kind.left_alone >= left_alone_until_tried_no_more) return;
   key_ = key | 1;
   turn_ = kind.trials.next();
-  if (turn_.is_timed) begin_ = Clock::now();
+  if (turn_.is_timed && !is_last_awaited) begin_ = Clock::now();
 }
 
 void HostTrial::end(std::uint64_t whole) noexcept {
-  if (key_ != 0 && turn_.is_timed) end(std::chrono::duration<double, std::nano>(Clock::now() - begin_).count(), whole);
+  if (key_ != 0 && turn_.is_timed) kinds()->last = {key_, whole, turn_, begin_, ns_between(begin_, Clock::now())};
 }
 
-void HostTrial::end(double ns, std::uint64_t whole) noexcept {
-  if (key_ == 0 || !turn_.is_timed) return;
-  // Should another kind have taken the place, this one begins anew.
-  Kind& kind = kinds()->find(key_);
-  if (std::exchange(kind.whole, whole) == whole) kind.trials.note(turn_, static_cast<float>(ns));
+void HostTrial::end(double ns, double until_next_ns, std::uint64_t whole) noexcept {
+  if (key_ != 0 && turn_.is_timed) kinds()->find(key_).note(turn_, ns, until_next_ns, whole);
 }
 
 void HostTrial::was_left_alone() noexcept {

@@ -2,6 +2,10 @@
 // (model/corrections/trials.hpp). What is tried is a call that exchanges, or all messages that a thread starts until it
 // waits for them: a whole whose time is the program's, whoever of both ends the work falls to. Tried are the ways as
 // predicted, all left to the library, and all packed.
+//
+// What sends alone is over sooner the more of the work is left to the receiver, for whom the program then waits in some
+// other call. So where such wholes take most of a thread's time, what counts is the time from the beginning of one to
+// that of the next, of any kind; elsewhere that would be time the program computes, and it is the whole's own.
 #pragma once
 
 #include <chrono>
@@ -32,6 +36,8 @@ HostWay host_way() noexcept;
 /// One such whole. Each thread finds out for itself.
 class HostTrial {
  public:
+  using Clock = std::chrono::steady_clock;
+
   /// `key` tells apart what is not alike. Takes some ten nanoseconds; a thread's first one allocates its table.
   explicit HostTrial(std::uint64_t key) noexcept;
 
@@ -39,8 +45,8 @@ class HostTrial {
   /// It has ended well. `whole` names all of it, where the key names its beginning: what has begun alike and is not the
   /// same tells nothing.
   void end(std::uint64_t whole = 0) noexcept;
-  /// The same, and it took that time.
-  void end(double ns, std::uint64_t whole) noexcept;
+  /// The same, with times that are not measured: its own, and that from its beginning to the next one's.
+  void end(double ns, double until_next_ns, std::uint64_t whole) noexcept;
   /// All of it goes to the library as it is, though no trial says so: to be called in place of end(). What is so
   /// `left_alone_until_tried_no_more` times is tried no more. (The first uses of a datatype are the library's.)
   void was_left_alone() noexcept;
@@ -48,8 +54,6 @@ class HostTrial {
   static constexpr unsigned left_alone_until_tried_no_more = 64;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   std::uint64_t key_ = 0;  ///< 0: not tried
   model::Trials::Turn turn_{};
   Clock::time_point begin_{};

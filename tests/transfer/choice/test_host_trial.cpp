@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <thread>
 
 #include "layout/datatype/datatype.hpp"
@@ -23,22 +24,28 @@ class HostTrials : public ::testing::Test {
   }
 };
 
-/// How many of so many exchanges go each way, of which one takes that long.
 using Ways = std::array<int, transfer::host_way_count>;
-Ways exchange(int times, std::uint64_t key, const std::array<double, 3>& ns, std::uint64_t whole = 0) {
+using Times = std::array<double, transfer::host_way_count>;
+
+/// How many of so many exchanges go each way, of which one takes that long, and is followed by the next after so long.
+Ways exchange(int times, std::uint64_t key, const Times& ns, const Times& until_next_ns, std::uint64_t whole = 0) {
   Ways ways{};
   for (int i = 0; i < times; ++i) {
     HostTrial trial(key);
     const auto way = static_cast<std::size_t>(trial.way());
     ++ways[way];
-    trial.end(ns[way], whole);
+    trial.end(ns[way], until_next_ns[way], whole);
   }
   return ways;
 }
 
+/// The same of exchanges that the program does nothing between.
+Ways exchange(int times, std::uint64_t key, const Times& ns, std::uint64_t whole = 0) {
+  return exchange(times, key, ns, ns, whole);
+}
+
 constexpr std::size_t predicted = 0, native = 1, packed = 2;
-constexpr std::array<double, 3> packing_is_best{1000, 1000, 500}, library_is_best{1000, 600, 1500},
-    model_is_best{1000, 2000, 3000};
+constexpr Times packing_is_best{1000, 1000, 500}, library_is_best{1000, 600, 1500}, model_is_best{1000, 2000, 3000};
 
 TEST_F(HostTrials, TheWayThatTakesTheLeastIsTaken) {
   exchange(2000, 11 << 8, packing_is_best);
@@ -47,6 +54,38 @@ TEST_F(HostTrials, TheWayThatTakesTheLeastIsTaken) {
   EXPECT_GT(exchange(1000, 12 << 8, library_is_best)[native], 900);
   exchange(2000, 13 << 8, model_is_best);
   EXPECT_GT(exchange(10000, 13 << 8, model_is_best)[predicted], 9000);
+}
+
+/// As predicted, a send is over at once, and then its receiver is waited for.
+TEST_F(HostTrials, WhereTheyTakeMostOfTheTimeWhatIsWaitedForAfterwardsCounts) {
+  constexpr Times sent{100, 600, 1500}, received{1000, 700, 1600};
+  exchange(2000, 71 << 8, sent, received);
+  EXPECT_GT(exchange(1000, 71 << 8, sent, received)[native], 900);
+}
+
+TEST_F(HostTrials, WhatTheProgramComputesBetweenDoesNotCount) {
+  constexpr Times sent{1000, 600, 1500}, with_computing{21000, 22000, 21500};
+  exchange(2000, 72 << 8, sent, with_computing);
+  EXPECT_GT(exchange(1000, 72 << 8, sent, with_computing)[native], 900);
+}
+
+TEST_F(HostTrials, TheTimeUntilTheNextIsThatToTheNextTrialOfAnyKind) {
+  const auto spend = [](std::chrono::microseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  };
+  // Natively the call itself takes all of the time; otherwise longer is waited for the receiver after it.
+  Ways ways{};
+  for (int i = 0; i < 1500; ++i) {
+    HostTrial trial(73 << 8);
+    const bool is_native = trial.way() == HostWay::native;
+    ++ways[static_cast<std::size_t>(trial.way())];
+    spend(std::chrono::microseconds(is_native ? 40 : 10));
+    trial.end();
+    if (!is_native) spend(std::chrono::microseconds(150));
+  }
+  EXPECT_GT(ways[native], 750);
 }
 
 TEST_F(HostTrials, OneKindSaysNothingOfAnother) {
