@@ -95,6 +95,11 @@ Result move_whole(Direction direction, const Buffer& buffer, void* packed, Locat
   return move(packing);
 }
 
+Result move_first(Direction direction, const Buffer& buffer, std::byte* packed, std::size_t bytes) noexcept {
+  const Packing packing{buffer, 0, static_cast<Offset>(bytes), packed, {}, direction};
+  return run_on_host(packing.job(packing.begin, packing.end, packing.packed));
+}
+
 }  // namespace
 
 Result pack(const Buffer& buffer, void* packed, Location packed_location) noexcept {
@@ -111,8 +116,11 @@ Result move_range(Direction direction, const Buffer& buffer, Offset begin, Offse
 }
 
 Result gather(const Buffer& buffer, std::span<std::byte> first_bytes) noexcept {
-  const Packing packing{buffer, 0, static_cast<Offset>(first_bytes.size()), first_bytes.data(), {}, Direction::pack};
-  return run_on_host(packing.job(packing.begin, packing.end, packing.packed));
+  return move_first(Direction::pack, buffer, first_bytes.data(), first_bytes.size());
+}
+
+Result scatter(const Buffer& buffer, std::span<const std::byte> first_bytes) noexcept {
+  return move_first(Direction::unpack, buffer, const_cast<std::byte*>(first_bytes.data()), first_bytes.size());
 }
 
 }  // namespace gapless::transfer

@@ -21,5 +21,7 @@ Result move_range(pack::Direction direction, const Buffer& buffer, layout::Offse
 
 /// Packs the first bytes of a buffer that the CPU reaches, which no statistics count. Precondition: it has so many.
 Result gather(const Buffer& buffer, std::span<std::byte> first_bytes) noexcept;
+/// Unpacks as many.
+Result scatter(const Buffer& buffer, std::span<const std::byte> first_bytes) noexcept;
 
 }  // namespace gapless::transfer

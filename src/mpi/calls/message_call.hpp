@@ -101,14 +101,35 @@ struct MessageArguments {
     const TypeRecord* record = type_cache::find_in_table(std::get<place<Kind::receive> + 2>(all));
     const bool is_plain = record != nullptr && record->takes_headers && !counts_native_messages &&
                           !headers::are_stashed() && !device::in_use();
-    constexpr auto header_bytes = static_cast<std::int64_t>(transfer::headers::Header::size);
-    // Of shorter ones nothing may be read, and a wrong count is the library's business.
-    std::int64_t bytes = 0;
-    const auto count = static_cast<std::int64_t>(std::get<place<Kind::receive> + 1>(all));
-    const bool is_long = is_plain && !__builtin_mul_overflow(record->size, count, &bytes) && bytes >= header_bytes;
-    if (!is_long || !headers::are_looked_for()) return nullptr;
+    if (!is_plain || bytes_of_long(*record, all) == 0 || !headers::are_looked_for()) return nullptr;
     transfer::headers::answer_calls();
     return record;
+  }
+  /// The same of a noncontiguous message that is the library's, without a GPU in use: a header is scattered into its
+  /// blocks. Where headers come, long messages are unpacked while others arrive, which is not done here.
+  static const TypeRecord* is_looked_at_in_blocks(const Tuple& all) noexcept {
+    constexpr int in = place<Kind::receive>;
+    const TypeRecord* record = type_cache::find_in_table(std::get<in + 2>(all));
+    void* const memory = std::get<in>(all);
+    const bool is_scattered = record != nullptr && record->bytes_of_scattered_header != 0 && memory != nullptr &&
+                              !counts_native_messages && !headers::are_stashed() && headers::are_looked_for();
+    const std::int64_t bytes = is_scattered ? bytes_of_long(*record, all) : 0;
+    if (bytes == 0 || (bytes >= static_cast<std::int64_t>(long_to_unpack) && Scattered::got_header())) return nullptr;
+    const transfer::Buffer buffer{record->described.get(), std::get<in + 1>(all), memory, {}};
+    const transfer::Scheme scheme = transfer::choose(buffer, transfer::Side::receiver);
+    const bool is_the_librarys = scheme == transfer::Scheme::native ||
+                                 (scheme == transfer::Scheme::packed && !transfer::is_worth_a_request(buffer));
+    if (!is_the_librarys) return nullptr;
+    transfer::headers::answer_calls();
+    return record;
+  }
+  /// Of a receive, whether it is one that a header may come for: its bytes, or 0. Of shorter ones nothing may be read,
+  /// and a wrong count is the library's business.
+  static std::int64_t bytes_of_long(const TypeRecord& record, const Tuple& all) noexcept {
+    constexpr auto header_bytes = static_cast<std::int64_t>(transfer::headers::Header::size);
+    const auto count = static_cast<std::int64_t>(std::get<place<Kind::receive> + 1>(all));
+    std::int64_t bytes = 0;
+    return !__builtin_mul_overflow(record.size, count, &bytes) && bytes >= header_bytes ? bytes : 0;
   }
 
   template <Kind side>

@@ -105,6 +105,14 @@ bool are_aligned(const Described& described, const Decoded& decoded) {
   return begin == size;
 }
 
+/// Where packed bytes begin at the first byte of memory: how many lie together there, as far as a nonce.
+std::uint8_t first_bytes_together(const layout::Layout& layout, layout::Offset first_byte) {
+  constexpr auto most = static_cast<layout::Offset>(sizeof(transfer::headers::Nonce));
+  layout::Offset bytes = 0;
+  while (bytes < std::min(most, layout.size) && layout::offset_of(layout, bytes) == first_byte + bytes) ++bytes;
+  return static_cast<std::uint8_t>(bytes);
+}
+
 void describe(MPI_Datatype handle, TypeRecord& record) {
   record.plain = record.one_is_native_in_message = record.one_is_native_in_request = record.one_is_native_in_packing =
       true;
@@ -112,6 +120,7 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
   record.first_byte = 0;
   record.size = 0;
   record.takes_headers = record.is_large = false;
+  record.bytes_of_scattered_header = 0;
   record.described.reset();
   const auto decoded = decode(handle);
   record.opaque = !decoded;
@@ -137,8 +146,11 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
       !(is_listening && transfer::choose_slots(one, true));
   constexpr auto header_bytes = static_cast<layout::Offset>(transfer::headers::Header::size);
   record.size = described.layout->size;
-  record.takes_headers = record.plain && !described.has_long_doubles && described.elements != nullptr &&
-                         described.elements->whole(header_bytes) == header_bytes;
+  const bool takes_headers = !described.has_long_doubles && described.elements != nullptr &&
+                             described.elements->whole(header_bytes) == header_bytes;
+  record.takes_headers = takes_headers && record.plain;
+  if (takes_headers && !record.plain && is_whole)
+    record.bytes_of_scattered_header = first_bytes_together(*described.layout, described.facts.true_lower_bound);
   record.one_is_native_in_packing = transfer::choose_packing(one) == transfer::Scheme::native;
   record.part_saving_ns = record.plain ? 0 : static_cast<float>(transfer::part_saving_ns(one));
   record.first_byte = described.facts.true_lower_bound;

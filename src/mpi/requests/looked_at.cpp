@@ -1,6 +1,11 @@
 #include "mpi/requests/looked_at.hpp"
 
+#include <new>
+#include <optional>
+#include <utility>
+
 #include "mpi/requests/outstanding.hpp"
+#include "transfer/packing.hpp"
 
 namespace gapless::mpi::requests::looked_at {
 
@@ -12,6 +17,8 @@ namespace {
 constexpr const char* function = "MPI_Irecv";
 constexpr int most_at_once = 64;
 
+constinit std::uint64_t so_far = 0;
+
 template <class Function>
 void for_each(Function function) noexcept {
   for (internal::Set& set : internal::table) {
@@ -21,37 +28,78 @@ void for_each(Function function) noexcept {
   }
 }
 
-void remove(Receive& receive) noexcept {
-  receive.landing = nullptr;
+Receive remove(Receive& place) noexcept {
+  const Receive receive = place;
+  place.landing = nullptr;
   --internal::used;
   count_outstanding(-1);
+  return receive;
+}
+
+UserBuffer buffer_of(const Receive& receive) noexcept {
+  const auto& described = receive.blocks->described;
+  return {.buffer = {described.get(), receive.count, receive.memory, {}}, .description = described};
+}
+
+[[gnu::noinline]] bool has_scattered_header(const Receive& receive) noexcept {
+  std::array<std::byte, transfer::headers::Header::size> bytes;
+  return transfer::gather(buffer_of(receive).buffer, bytes) == transfer::Result::ok &&
+         transfer::headers::is_header(bytes.data(), bytes.size());
 }
 
 bool has_header(const Receive& receive) noexcept {
-  return transfer::headers::is_header(receive.landing, transfer::headers::Header::size);
+  const Blocks* const blocks = receive.blocks;
+  if (blocks == nullptr) return transfer::headers::is_header(receive.landing, transfer::headers::Header::size);
+  const bool is_there =
+      transfer::headers::begins_header(receive.landing, blocks->bytes_there) && has_scattered_header(receive);
+  Scattered::note(is_there);
+  return is_there;
+}
+
+/// Makes what ends it like any other, by `make(arguments of a side)`; its blocks are not needed then.
+template <class Make>
+Receiving<MPI_Count>& make_side(const Receive& receive, Make make) noexcept {
+  Receiving<MPI_Count>& side = make(receive.memory, receive.count, receive.datatype, receive.blocks != nullptr);
+  if (receive.blocks != nullptr) {
+    side.goes_on_scattered(buffer_of(receive), std::move(receive.blocks->place));
+    release(receive.blocks);
+  }
+  return side;
 }
 
 /// A header has landed. MPI_SUCCESS, or the error, raised by `raise`.
 template <class Raise>
 [[gnu::noinline]] int fetch(const Receive& receive, MPI_Status* wanted, Raise raise) noexcept {
-  Receiving<MPI_Count> in(receive.memory, receive.count, receive.datatype, false);
+  std::optional<Receiving<MPI_Count>> in;
+  make_side(
+      receive, [&in](auto... arguments) -> auto& { return in.emplace(arguments...); });
   const bool is_wanted = wanted != MPI_STATUS_IGNORE && wanted != nullptr;
   MPI_Status filled{};
   if (is_wanted) filled = *wanted;
   ReceivedStatus status(filled, is_wanted ? wanted : nullptr);
   status.set_bytes(transfer::headers::Header::size);
-  return in.finish_call(status, MPI_SUCCESS, function, raise);
+  return in->finish_call(status, MPI_SUCCESS, function, raise);
 }
 
-int fetch_alone(const Receive& receive, MPI_Status* wanted) noexcept {
-  return fetch(receive, wanted,
-               [&](int code) { return raise_on(ErrorObject::of_communicator(receive.communicator), code); });
+/// The library has ended one that was taken out: fetches what it got by header, if it `is_good`.
+template <class Raise>
+int finish(const Receive& receive, bool is_good, MPI_Status* wanted, Raise raise) noexcept {
+  if (is_good && has_header(receive)) return fetch(receive, wanted, raise);
+  if (receive.blocks != nullptr) release(receive.blocks);
+  return MPI_SUCCESS;
+}
+
+int finish_alone(const Receive& receive, int code, MPI_Status* wanted) noexcept {
+  const auto raise = [&](int error) { return raise_on(ErrorObject::of_communicator(receive.communicator), error); };
+  const int ours = finish(receive, code == MPI_SUCCESS, wanted, raise);
+  return code == MPI_SUCCESS ? ours : code;
 }
 
 bool make_pending(const Receive& receive) noexcept {
-  Pending* pending = acquire();
+  Pending* pending = requests::acquire();
   if (pending == nullptr) return false;
-  auto& side = pending->make<Receiving<MPI_Count>>(receive.memory, receive.count, receive.datatype, false);
+  Receiving<MPI_Count>& side = make_side(
+      receive, [pending](auto... arguments) -> auto& { return pending->make<Receiving<MPI_Count>>(arguments...); });
   int code = MPI_SUCCESS;
   static_cast<void>(side.prepare(function, code));  // there is nothing to be had for it
   pending->function = function;
@@ -60,13 +108,33 @@ bool make_pending(const Receive& receive) noexcept {
   return true;
 }
 
+// Never destroyed: requests may be completed while the process ends.
+constinit Blocks* unused = nullptr;
+
 }  // namespace
+
+Blocks* acquire(const TypeRecord& record, const void* landing) noexcept {
+  Blocks* blocks = unused;
+  if (blocks == nullptr) blocks = unused = new (std::nothrow) Blocks;
+  if (blocks == nullptr || !blocks->place.begin(landing)) return nullptr;
+  unused = blocks->next;
+  blocks->described = record.described;
+  blocks->bytes_there = record.bytes_of_scattered_header;
+  return blocks;
+}
+
+void release(Blocks* blocks) noexcept {
+  blocks->place.end();
+  blocks->described.reset();
+  blocks->next = std::exchange(unused, blocks);
+}
 
 int add(const Receive& receive) noexcept {
   for (Receive& place : set_of(receive.handle)) {
     if (place.landing != nullptr) continue;
     place = receive;
     ++internal::used;
+    ++so_far;
     count_outstanding(1);
     return MPI_SUCCESS;
   }
@@ -85,7 +153,7 @@ void promote_all() noexcept {
 void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept {
   if (!are_any()) return;
   for_each([&](Receive& each) {
-    if (each.datatype != datatype) return;
+    if (each.blocks != nullptr || each.datatype != datatype) return;
     each.memory = const_cast<void*>(each.landing);
     each.count = static_cast<MPI_Count>(each.count * bytes);
     each.datatype = MPI_BYTE;
@@ -95,17 +163,13 @@ void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept {
 int wait(Receive& receive, MPI_Request* request, MPI_Status* status) noexcept {
   const int code = native.Wait(request, status);
   if (code != MPI_SUCCESS && *request != MPI_REQUEST_NULL) return code;
-  const Receive arrived = receive;
-  remove(receive);
-  return code == MPI_SUCCESS && has_header(arrived) ? fetch_alone(arrived, status) : code;
+  return finish_alone(remove(receive), code, status);
 }
 
 int test(Receive& receive, MPI_Request* request, int* flag, MPI_Status* status) noexcept {
   const int code = native.Test(request, flag, status);
   if (*request != MPI_REQUEST_NULL) return code;
-  const Receive arrived = receive;
-  remove(receive);
-  return code == MPI_SUCCESS && has_header(arrived) ? fetch_alone(arrived, status) : code;
+  return finish_alone(remove(receive), code, status);
 }
 
 bool can_wait_for_all(int count, const MPI_Request* requests) noexcept {
@@ -122,10 +186,9 @@ int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept {
   for (int i = 0; i < count; ++i) {
     // What has failed has no header, and what is not complete stays.
     if (receives[i] == nullptr || requests[i] != MPI_REQUEST_NULL) continue;
-    const Receive arrived = *receives[i];
-    remove(*receives[i]);
-    if (!has_header(arrived)) continue;
-    const int ours = fetch(arrived, has_statuses ? statuses + i : MPI_STATUS_IGNORE, [](int error) { return error; });
+    const Receive arrived = remove(*receives[i]);
+    const int ours =
+        finish(arrived, true, has_statuses ? statuses + i : MPI_STATUS_IGNORE, [](int error) { return error; });
     if (ours == MPI_SUCCESS) continue;
     if (first == MPI_SUCCESS && code == MPI_SUCCESS) {
       for (int k = 0; has_statuses && k < count; ++k) statuses[k].MPI_ERROR = MPI_SUCCESS;
@@ -138,3 +201,5 @@ int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept {
 }
 
 }  // namespace gapless::mpi::requests::looked_at
+
+std::uint64_t gapless_receives_looked_at() { return gapless::mpi::requests::looked_at::so_far; }

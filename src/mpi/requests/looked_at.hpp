@@ -1,16 +1,30 @@
-// Nonblocking receives that are the library's own but for one look: contiguous ones, into which a header may land.
-// Wait, Waitall and Test look at the first bytes that came; most often that is all. One that any other call asks for
-// becomes a pending message like others. In programs with several threads all are.
+// Nonblocking receives that are the library's own but for one look: contiguous ones, into which a header may land, and
+// noncontiguous ones, into whose blocks the library may scatter it. Wait, Waitall and Test look at the first bytes that
+// came; most often that is all. One that any other call asks for becomes a pending message like others. In programs
+// with several threads all are.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
+#include "mpi/calls/sides/scattered.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi::requests::looked_at {
+
+/// What is kept of a noncontiguous one, from before the library begins it.
+struct Blocks {
+  std::shared_ptr<const transfer::Described> described;  ///< the datatype may end before the receive does
+  Scattered place;
+  std::uint8_t bytes_there = 0;  ///< of a header, at the first byte that is received
+  Blocks* next = nullptr;        ///< of those that are unused
+};
+/// Null where the receive must become a pending message.
+Blocks* acquire(const TypeRecord& record, const void* landing) noexcept;
+void release(Blocks* blocks) noexcept;
 
 struct Receive {
   MPI_Request handle;  ///< none of ours where `landing` is null
@@ -19,6 +33,7 @@ struct Receive {
   MPI_Datatype datatype;
   MPI_Comm communicator;
   const void* landing = nullptr;  ///< the first byte that is received
+  Blocks* blocks = nullptr;       ///< null where the memory is contiguous
 };
 
 namespace internal {
@@ -48,7 +63,7 @@ int add(const Receive& receive) noexcept;
 /// Has it become a pending message, if it was one here. Without memory for that it stays.
 void promote(MPI_Request handle) noexcept;
 void promote_all() noexcept;
-/// The datatype ends, one of which has so many bytes: what is received of it goes on as bytes.
+/// The datatype ends, one of which has so many bytes: what is received of it contiguous goes on as bytes.
 void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept;
 
 // The calls, for one that find() has found.
@@ -59,3 +74,6 @@ bool can_wait_for_all(int count, const MPI_Request* requests) noexcept;
 int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept;
 
 }  // namespace gapless::mpi::requests::looked_at
+
+/// How many receives have been these so far. For tests.
+extern "C" [[gnu::visibility("default")]] std::uint64_t gapless_receives_looked_at();

@@ -118,7 +118,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   /// A receive that a look at its end may be enough for.
   static constexpr bool may_need_a_look = life == Life::once && receives && !sends && Base::template has<Kind::source>;
 
-  static int call_with_a_look(const TypeRecord& record, const Tuple& all) noexcept {
+  static int call_with_a_look(const TypeRecord& record, const Tuple& all,
+                              requests::looked_at::Blocks* blocks = nullptr) noexcept {
     constexpr int in = Base::template place<Kind::receive>;
     void* const memory = std::get<in>(all);
     MPI_Request& request = *std::get<Base::template place<Kind::new_request>>(all);
@@ -127,10 +128,11 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     int code = Base::call_library(all);
     if (code != MPI_SUCCESS || request == MPI_REQUEST_NULL) {
       if (code == MPI_SUCCESS) request = before;
+      if (blocks != nullptr) requests::looked_at::release(blocks);
       return code;
     }
     code = requests::looked_at::add({request, memory, std::get<in + 1>(all), std::get<in + 2>(all),
-                                     Base::communicator(all), address_of(memory, record.first_byte)});
+                                     Base::communicator(all), address_of(memory, record.first_byte), blocks});
     return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
   }
 
@@ -213,7 +215,16 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
     if constexpr (life == Life::once) {
       if (!device::in_use()) {
-        const burst::Message message(Base::key_of(Tuple(arguments...)));
+        const Tuple all(arguments...);
+        const burst::Message message(Base::key_of(all));
+        if constexpr (may_need_a_look) {
+          if (runtime::is_multithreaded()) return serve(arguments...);
+          if (const TypeRecord* record = Base::is_looked_at_in_blocks(all)) {
+            const void* const first_byte = address_of(std::get<Base::template place<side>>(all), record->first_byte);
+            if (auto* const blocks = requests::looked_at::acquire(*record, first_byte))
+              return call_with_a_look(*record, all, blocks);
+          }
+        }
         return serve(arguments...);
       }
       const int code = serve(arguments...);

@@ -53,6 +53,11 @@ bool has_ended() noexcept;
 /// whether all ranks receive nothing more, those of other nodes too.
 void end(bool (*have_all_ended)()) noexcept;
 
+/// Are these few bytes those that a header to this process begins with? Precondition: no more than a nonce has.
+inline bool begins_header(const void* received, std::size_t bytes) noexcept {
+  return is_listening() && std::memcmp(received, internal::own_nonce.data(), bytes) == 0;
+}
+
 /// Is what was received, `bytes` bytes, a header?
 inline bool is_header(const void* received, std::size_t bytes) noexcept {
   if (bytes != Header::size || !is_listening()) return false;

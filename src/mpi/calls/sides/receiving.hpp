@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "mpi/calls/sides/gpu_landing.hpp"
 #include "mpi/calls/sides/opaque_bytes.hpp"
@@ -30,6 +31,9 @@ namespace gapless::mpi {
 /// The code for a message that is too long where the error handler must not be called again: the library has called it
 /// already, and MPICH returns MPI_SUCCESS once the handler has returned.
 inline constexpr int raised_already = MPI_ERR_TRUNCATE;
+
+/// To unpack so many bytes into host memory takes longer than asking the library once more what has arrived.
+inline constexpr std::size_t long_to_unpack = 4096;
 
 /// When does a receive look whether a header has come? `once_called` is for receives that may be the library's alone
 /// until a peer has called for this process's attention (transfer/headers/attention.hpp).
@@ -117,6 +121,14 @@ class Receiving : public Side<Count> {
   }
   const headers::Matched* matched() const noexcept { return matched_ ? &*matched_ : nullptr; }
 
+  /// Is a receive of that buffer, which the library has begun as it came. To be called before prepare(), of a side that
+  /// was made idle.
+  void goes_on_scattered(UserBuffer user, Scattered place) noexcept {
+    user_ = std::move(user);
+    owner_ = Owner::ours;
+    scattered_ = std::move(place);
+  }
+
   /// False if the call must fail, with the error code in `code`.
   bool prepare(const char* function, int& code) noexcept { return prepare_by(start_and_wait, function, code); }
   /// The same of a persistent receive.
@@ -132,10 +144,8 @@ class Receiving : public Side<Count> {
   }
   MPI_Datatype datatype() const noexcept { return scratch_ || is_opaque() ? MPI_BYTE : Base::datatype(); }
 
-  /// Does unpacking into host memory take longer than asking the library once more what has arrived?
   bool takes_long_to_unpack() const noexcept {
-    constexpr std::size_t some_microseconds = 4096;  // bytes
-    return takes_part() && !user_.is_gpu_memory() && room() >= some_microseconds;
+    return takes_part() && !user_.is_gpu_memory() && room() >= long_to_unpack;
   }
   /// Has the message come by header? Then the status is not what the library says.
   bool has_fetched() const noexcept { return has_fetched_ || matched_.has_value(); }
@@ -184,7 +194,7 @@ class Receiving : public Side<Count> {
     if (user_.is_gpu_memory() && headers::are_looked_for())
       transfer::headers::answer_introductions(user_.buffer.location.device);
     if (scratch_) return refuse(status);
-    if (scattered_ && received == header_bytes) return unpack_scattered(batch, status);
+    if (scattered_) return received == header_bytes ? unpack_scattered(batch, status) : has_come_scattered();
     if (!packs() && landing_ == nullptr) return MPI_SUCCESS;
     if (received > room()) return raised_already;
     if (is_opaque()) opaque_.have_arrived(received);
@@ -305,11 +315,20 @@ class Receiving : public Side<Count> {
       return false;
     return scattered_.begin(address_of(user_.buffer.memory, type.facts.true_lower_bound));
   }
-  /// As many bytes as a header has have come: is it one?
+  static int has_come_scattered() noexcept {
+    Scattered::note(false);
+    return MPI_SUCCESS;
+  }
+  /// As many bytes as a header has have come: is it one? Then its nonce is wiped out in the program's memory too.
   int unpack_scattered(transfer::Batch& batch, ReceivedStatus& status) noexcept {
+    constexpr std::array<std::byte, sizeof(transfer::headers::Nonce)> nothing{};
     int code = MPI_ERR_NO_MEM;
-    if (transfer::gather(user_.buffer, scratch_.emplace()) == transfer::Result::ok)
-      code = transfer::headers::is_header(landing(), header_bytes) ? fetch(batch, status) : int{MPI_SUCCESS};
+    if (transfer::gather(user_.buffer, scratch_.emplace()) == transfer::Result::ok) {
+      const bool is_header = transfer::headers::is_header(landing(), header_bytes);
+      Scattered::note(is_header);
+      if (is_header) static_cast<void>(transfer::scatter(user_.buffer, nothing));
+      code = is_header ? fetch(batch, status) : int{MPI_SUCCESS};
+    }
     scratch_.reset();
     return code;
   }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace gapless::mpi {
 
@@ -15,8 +16,12 @@ class Scattered {
  public:
   Scattered() noexcept = default;
   ~Scattered() { end(); }
-  Scattered(const Scattered&) = delete;
-  Scattered& operator=(const Scattered&) = delete;
+  Scattered(Scattered&& other) noexcept : place_(std::exchange(other.place_, nullptr)) {}
+  Scattered& operator=(Scattered&& other) noexcept {
+    end();
+    place_ = std::exchange(other.place_, nullptr);
+    return *this;
+  }
 
   /// Is it one?
   explicit operator bool() const noexcept { return place_ != nullptr; }
@@ -34,6 +39,12 @@ class Scattered {
     place_ = nullptr;
   }
 
+  /// Did the last one get a header?
+  static bool got_header() noexcept { return got_header_.load(std::memory_order_relaxed); }
+  static void note(bool header) noexcept {
+    if (header != got_header()) got_header_.store(header, std::memory_order_relaxed);
+  }
+
  private:
   using Place = std::atomic<std::uint8_t>;
   static constexpr unsigned bits = 10;
@@ -41,6 +52,7 @@ class Scattered {
     return static_cast<std::size_t>((reinterpret_cast<std::uintptr_t>(address) * 0x9e3779b97f4a7c15u) >> (64 - bits));
   }
   inline static constinit std::array<Place, std::size_t{1} << bits> places{};
+  inline static constinit std::atomic<bool> got_header_{false};
   Place* place_ = nullptr;
 };
 
