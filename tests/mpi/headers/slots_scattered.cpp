@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 #include "headers/partners.hpp"
@@ -122,6 +123,31 @@ std::uint64_t looked_at() {
   return function != nullptr ? function() : 0;
 }
 
+/// Are headers spoken here, whatever is chosen?
+bool may_speak() { return may_choose_slots() || uses_slots(); }
+
+/// While it lives, the sender's messages go by slots, and the receiver's are the library's.
+class ScatteredSlots {
+ public:
+  ScatteredSlots() { force(sends() ? "slots" : "native"); }
+  ~ScatteredSlots() { force(std::getenv("GAPLESS_SCHEME")); }
+  ScatteredSlots(const ScatteredSlots&) = delete;
+  ScatteredSlots& operator=(const ScatteredSlots&) = delete;
+
+ private:
+  static void force(const char* scheme) {
+    const auto function = reinterpret_cast<void (*)(const char*)>(core_function("gapless_transfer_force_scheme"));
+    if (function != nullptr) function(scheme);
+  }
+};
+
+/// A persistent request has the datatype analysed at once, where the first uses of others are the library's.
+void analyse(MPI_Datatype type) {
+  MPI_Request request;
+  MPI_Send_init(nullptr, 0, type, MPI_PROC_NULL, tag, MPI_COMM_WORLD, &request);
+  MPI_Request_free(&request);
+}
+
 /// Of so many numbers, in two blocks.
 struct TwoBlocks {
   int first, second;
@@ -146,16 +172,17 @@ struct TwoBlocks {
 /// Headers, and messages of other sizes. `frees`: the datatype ends while its receives are under way.
 void receive_by_all_ways(int first_block, int blocks, bool frees) {
   constexpr int pairs = 5;
+  const ScatteredSlots forced;
   const int each = blocks * length;
   const TwoBlocks memory{first_block, each + 1 - first_block};
   const Strided message(blocks);
   const std::vector<int> packed = message.packed(blocks);
+  analyse(message.type);
   for (int by = 0; by < completing_ways; ++by) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (!has_partner()) return;
     const auto way = static_cast<Completing>(by);
-    const std::uint64_t slots_before = slots_messages(), looked_at_before = looked_at(),
-                        packed_before = packed_messages();
+    const std::uint64_t slots_before = slots_messages(), looked_at_before = looked_at();
     if (sends()) {
       for (int k = 0; k < pairs; ++k) {
         MPI_Send(message.values.data(), 1, message.type, partner(), 2 * k, MPI_COMM_WORLD);
@@ -183,14 +210,13 @@ void receive_by_all_ways(int first_block, int blocks, bool frees) {
         EXPECT_TRUE(memory.holding({packed.begin(), packed.begin() + sent(k)}) == incoming[static_cast<std::size_t>(k)])
             << name(way) << ' ' << k;
       if (!frees) MPI_Type_free(&named);
-      // The first use of a datatype has it analysed, and where headers have come long messages are no matter of a look.
+      // But for the first use of the datatype, and for places that are taken for one another's.
       const bool is_long = each * sizeof(int) >= 4096;
-      if (may_choose_slots() && !is_long) {
-        EXPECT_LE(looked_at_before + 2 * pairs - 1, looked_at());
-        EXPECT_EQ(packed_before, packed_messages());
+      if (may_speak() && !is_long) {
+        EXPECT_LE(looked_at_before + pairs, looked_at());
       }
     }
-    if (uses_slots()) {
+    if (may_speak()) {
       EXPECT_EQ(slots_before + pairs, slots_messages());
     }
   }
@@ -216,7 +242,9 @@ TEST(SlotsScattered, AHeaderOfAMessageThatDoesNotFitIsNotTakenTwice) {
   if (!has_partner()) return;
   const ReturnErrors world(MPI_COMM_WORLD);
   const ReturnErrors self(MPI_COMM_SELF);
+  const ScatteredSlots forced;
   const Strided message(some_blocks);
+  analyse(message.type);
   const TwoBlocks memory{100, some_blocks * length - 101};
   const Owned type = memory.type();
   std::vector<int> incoming = memory.empty();
@@ -237,7 +265,7 @@ TEST(SlotsScattered, AHeaderOfAMessageThatDoesNotFitIsNotTakenTwice) {
     }
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  pass(131'072, send, receive);
+  pass(131'072, send, receive, MPI_COMM_WORLD, -1);
 }
 
 }  // namespace
