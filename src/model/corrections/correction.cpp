@@ -14,19 +14,27 @@ Correction::Turn Correction::next() noexcept {
   return {in_use_, true};
 }
 
-/// A trial takes so much longer than a message the usual way; spread over this many, that is a part in `period`.
+/// A trial takes the program so much longer than a message the usual way; spread over this many, that is a part in
+/// `period`.
 std::uint32_t Correction::messages_until_trial() noexcept {
-  const float used = times(in_use_).median(0), tried = times(opposite(in_use_)).median(0);
+  const float used = cost(in_use_).until_next.median(0), tried = cost(opposite(in_use_)).until_next.median(0);
   if (used <= 0 || tried <= 0) return before_other;
   constexpr float most = 1 << 20;
   return static_cast<std::uint32_t>(std::clamp((tried / used - 1) * period, static_cast<float>(period), most));
 }
 
-void Correction::note(Way way, float ns) noexcept {
-  times(way).add(ns);
+bool Correction::is_better(Way tried) noexcept {
+  const Cost &one = cost(tried), &used = cost(in_use_);
+  const float one_ns = one.until_next.median(0), used_ns = used.until_next.median(0);
+  if (one_ns < margin * used_ns) return true;
+  return margin * one_ns <= used_ns && one.own.median(0) < margin * used.own.median(0);
+}
+
+void Correction::note(Way way, float ns, float until_next_ns) noexcept {
+  cost(way).own.add(ns);
+  cost(way).until_next.add(until_next_ns);
   const Way tried = opposite(in_use_);
-  if (!times(in_use_).are_enough() || !times(tried).are_enough()) return;
-  if (times(tried).median(0) < margin * times(in_use_).median(0)) in_use_ = tried;
+  if (cost(in_use_).own.are_enough() && cost(tried).own.are_enough() && is_better(tried)) in_use_ = tried;
 }
 
 }  // namespace gapless::model

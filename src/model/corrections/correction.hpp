@@ -4,6 +4,10 @@
 // The way in use is timed now and then. The other way is tried seldom: the slower it is, the longer until it is tried
 // again, so that trying costs about a sixty-fourth of the time of all messages. Medians of the last times decide, for a
 // message may wait for its peer.
+//
+// A send may be over before its message is, which the program then waits for in another call. So the time from one
+// message to the next has the first word; where both ways take about as much, for the program does something else most
+// of the time, that of the call decides.
 #pragma once
 
 #include <array>
@@ -30,8 +34,8 @@ class Correction {
 
   /// Counts a message, and says which way it goes. Some nanoseconds; no allocation.
   Turn next() noexcept;
-  /// What a timed message took.
-  void note(Way way, float ns) noexcept;
+  /// What a timed message took, and after how long since its beginning the next one began.
+  void note(Way way, float ns, float until_next_ns) noexcept;
 
   /// The way that messages go which are no trial.
   Way in_use() const noexcept { return in_use_; }
@@ -39,11 +43,17 @@ class Correction {
  private:
   using Times = Recent<fewest>;
 
-  Times& times(Way way) noexcept { return times_[static_cast<std::size_t>(way)]; }
+  /// Of one way.
+  struct Cost {
+    Times own{}, until_next{};
+  };
+
+  Cost& cost(Way way) noexcept { return costs_[static_cast<std::size_t>(way)]; }
   static Way opposite(Way way) noexcept { return way == Way::predicted ? Way::other : Way::predicted; }
+  bool is_better(Way tried) noexcept;
   std::uint32_t messages_until_trial() noexcept;
 
-  std::array<Times, 2> times_{};
+  std::array<Cost, 2> costs_{};
   std::uint32_t until_timed_ = period;
   std::uint32_t until_trial_ = before_other;
   Way in_use_ = Way::predicted;

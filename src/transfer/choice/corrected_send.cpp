@@ -19,13 +19,31 @@ using model::Correction;
 /// Shorter messages take so little that counting them would be felt.
 constexpr layout::Offset shortest_corrected = 1024;
 
+using Clock = CorrectedSend::Clock;
+
+float ns_between(Clock::time_point begin, Clock::time_point end) noexcept {
+  return std::chrono::duration<float, std::nano>(end - begin).count();
+}
+
 /// Sends of one kind.
 struct Kind {
   std::uint64_t key = 0;
   Scheme predicted = Scheme::native, other = Scheme::native;
   Correction correction{};
+  // Of a timed one that has ended, while no other has begun.
+  bool is_next_awaited = false;
+  Correction::Way last_way{};
+  Clock::time_point last_begin{};
+  float last_ns = 0;
 
   Scheme scheme(Correction::Way way) const noexcept { return way == Correction::Way::predicted ? predicted : other; }
+  Correction::Way way(Scheme scheme) const noexcept {
+    return scheme == predicted ? Correction::Way::predicted : Correction::Way::other;
+  }
+  void note_last(Clock::time_point now) noexcept {
+    is_next_awaited = false;
+    correction.note(last_way, last_ns, ns_between(last_begin, now));
+  }
 };
 
 /// Of one thread. A kind gives way to another one of the same place.
@@ -42,6 +60,12 @@ std::uint64_t key_of(const Buffer& buffer, std::uint64_t peer) noexcept {
   key = mix(key, static_cast<std::uint64_t>(buffer.size()));
   key = mix(key, static_cast<std::uint64_t>(buffer.location.device));
   return mix(key, peer) | 1;
+}
+
+/// Beside what is thought to be the best: host memory may always be left to the library.
+Scheme other_than(Scheme predicted, const Buffer& buffer) noexcept {
+  if (buffer.location.is_cpu_addressable() && predicted != Scheme::native) return Scheme::native;
+  return next_best(buffer, Side::sender, predicted).value_or(predicted);
 }
 
 /// Null where there is no memory.
@@ -62,11 +86,10 @@ CorrectedSend::CorrectedSend(const Buffer& buffer, Scheme predicted, std::uint64
     const std::uint64_t key = key_of(buffer, peer);
     if (Kind* const kind = find(key); kind != nullptr) {
       if (kind->key != key || kind->predicted != predicted) {
-        *kind = {.key = key,
-                 .predicted = predicted,
-                 .other = next_best(buffer, Side::sender, predicted).value_or(predicted)};
+        *kind = {.key = key, .predicted = predicted, .other = other_than(predicted, buffer)};
       }
       if (kind->other != predicted) {
+        if (kind->is_next_awaited) kind->note_last(Clock::now());
         const Correction::Turn turn = kind->correction.next();
         scheme_ = kind->scheme(turn.way);
         is_timed_ = turn.is_timed;
@@ -83,19 +106,27 @@ CorrectedSend::CorrectedSend(const Buffer& buffer, Scheme scheme) noexcept
 }
 
 void CorrectedSend::end() noexcept {
-  if (is_timed_ || is_reported_) end(std::chrono::duration<double, std::nano>(Clock::now() - begin_).count());
+  if (!is_timed_ && !is_reported_) return;
+  const float ns = ns_between(begin_, Clock::now());
+  report(static_cast<double>(ns));
+  Kind* const kind = is_timed_ ? find(key_) : nullptr;
+  if (kind == nullptr || kind->key != key_) return;
+  kind->is_next_awaited = true;
+  kind->last_way = kind->way(scheme_);
+  kind->last_begin = begin_;
+  kind->last_ns = ns;
 }
 
-void CorrectedSend::end(double ns) noexcept {
-  if (is_reported_) {
-    const double predicted_ns = expected_ns_ ? *expected_ns_ : predict_message_ns(scheme_, buffer_);
-    report_send(buffer_, scheme_, ns, predicted_ns);
-  }
-  if (!is_timed_) return;
-  Kind* const kind = find(key_);
+void CorrectedSend::end(double ns, double until_next_ns) noexcept {
+  report(ns);
+  Kind* const kind = is_timed_ ? find(key_) : nullptr;
   if (kind == nullptr || kind->key != key_) return;
-  const auto way = scheme_ == kind->predicted ? Correction::Way::predicted : Correction::Way::other;
-  kind->correction.note(way, static_cast<float>(ns));
+  kind->correction.note(kind->way(scheme_), static_cast<float>(ns), static_cast<float>(until_next_ns));
+}
+
+void CorrectedSend::report(double ns) const noexcept {
+  if (!is_reported_) return;
+  report_send(buffer_, scheme_, ns, expected_ns_ ? *expected_ns_ : predict_message_ns(scheme_, buffer_));
 }
 
 bool is_corrected() noexcept { return is_on().load(std::memory_order_relaxed); }

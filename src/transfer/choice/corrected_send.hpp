@@ -12,6 +12,8 @@ namespace gapless::transfer {
 
 class CorrectedSend {
  public:
+  using Clock = std::chrono::steady_clock;
+
   /// A send of a buffer for which `predicted` was chosen; `peer` tells apart whom it goes to. Takes some ten
   /// nanoseconds; a thread's first one allocates the thread's table.
   CorrectedSend(const Buffer& buffer, Scheme predicted, std::uint64_t peer) noexcept;
@@ -22,13 +24,13 @@ class CorrectedSend {
   void expect(double ns) noexcept { expected_ns_ = ns; }
   /// The scheme that is to be used.
   Scheme scheme() const noexcept { return scheme_; }
-  /// The call has ended well.
+  /// The call has ended well. What it took is noted when the next of its kind begins.
   void end() noexcept;
-  /// The call has ended well, and took that time.
-  void end(double ns) noexcept;
+  /// The same with times that are not measured: its own, and that from its beginning to the next one's.
+  void end(double ns, double until_next_ns) noexcept;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  void report(double ns) const noexcept;
 
   const Buffer& buffer_;
   std::uint64_t key_ = 0;

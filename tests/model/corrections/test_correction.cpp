@@ -1,6 +1,8 @@
 // Which way messages go, and which are timed, with times that are injected.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "model/corrections/correction.hpp"
 
 namespace gapless::tests {
@@ -24,7 +26,7 @@ struct Program {
       total_ns += static_cast<double>(ns);
       trials += turn.way != correction.in_use() ? 1 : 0;
       timed += turn.is_timed ? 1 : 0;
-      if (turn.is_timed) correction.note(turn.way, ns);
+      if (turn.is_timed) correction.note(turn.way, ns, ns);
     }
   }
 };
@@ -79,24 +81,46 @@ TEST(Correction, TryingASlowWayCostsLittle) {
 
 TEST(Correction, AFewMessagesThatWaitForTheirPeersDecideNothing) {
   Correction correction;
+  const auto note = [&](Way way, float ns) { correction.note(way, ns, ns); };
   for (std::size_t i = 0; i < Correction::fewest; ++i) {
-    correction.note(Way::predicted, i < 3 ? 1e6F : 100);
-    correction.note(Way::other, i < 3 ? 1 : 120);
+    note(Way::predicted, i < 3 ? 1e6F : 100);
+    note(Way::other, i < 3 ? 1 : 120);
   }
   EXPECT_EQ(correction.in_use(), Way::predicted);
 }
 
 TEST(Correction, FewTimesDecideNothing) {
   Correction correction;
+  const auto note = [&](Way way, float ns) { correction.note(way, ns, ns); };
   for (std::size_t i = 0; i + 1 < Correction::fewest; ++i) {
-    correction.note(Way::predicted, 100);
-    correction.note(Way::other, 1);
+    note(Way::predicted, 100);
+    note(Way::other, 1);
   }
   EXPECT_EQ(correction.in_use(), Way::predicted);
-  correction.note(Way::other, 1);
+  note(Way::other, 1);
   EXPECT_EQ(correction.in_use(), Way::predicted);
-  correction.note(Way::predicted, 100);
+  note(Way::predicted, 100);
   EXPECT_EQ(correction.in_use(), Way::other);
+}
+
+/// Of each way, the time of the call and that until the next one.
+Way after(std::array<float, 2> predicted, std::array<float, 2> other) {
+  Correction correction;
+  for (std::size_t i = 0; i < Correction::fewest; ++i) {
+    correction.note(Way::predicted, predicted[0], predicted[1]);
+    correction.note(Way::other, other[0], other[1]);
+  }
+  return correction.in_use();
+}
+
+TEST(Correction, WhatIsOverSoonerAndWaitedForLongerIsLeft) {
+  EXPECT_EQ(after({10, 100}, {40, 70}), Way::other);
+  EXPECT_EQ(after({40, 70}, {10, 100}), Way::predicted);
+}
+
+TEST(Correction, WhereTheProgramDoesSomethingElseTheCallDecides) {
+  EXPECT_EQ(after({40, 10000}, {10, 10300}), Way::other);
+  EXPECT_EQ(after({10, 10300}, {40, 10000}), Way::predicted);
 }
 
 }  // namespace

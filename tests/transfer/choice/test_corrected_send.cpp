@@ -1,6 +1,7 @@
 // Which scheme sends take after others have been timed, with times that are injected.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <thread>
 
@@ -30,7 +31,8 @@ class Corrected : public ::testing::Test {
     for (int i = 0; i < messages; ++i) {
       CorrectedSend sending(buffer, Scheme::packed, peer);
       ++ways[sending.scheme()];
-      sending.end(sending.scheme() == Scheme::packed ? packed_ns : native_ns);
+      const double ns = sending.scheme() == Scheme::packed ? packed_ns : native_ns;
+      sending.end(ns, ns);
     }
     return ways;
   }
@@ -49,6 +51,28 @@ TEST_F(Corrected, ASchemeThatIsSlowerThanNativeIsLeftForThatPeerAlone) {
 
 TEST_F(Corrected, ASchemeThatIsFasterStays) { EXPECT_LT(send(10000, 500, 5000, 3)[Scheme::native], 50); }
 
+/// Packed sends are over at once, and their receiver is waited for afterwards.
+TEST_F(Corrected, TheTimeUntilTheNextOneIsThatToTheNextOfItsKind) {
+  const layout::Datatype vector = layout::vector(1000, 8, 64, layout::named(1, 1));
+  const transfer::Described type{vector.layout, layout::facts_of(*vector.layout), vector.extent(), false};
+  const transfer::Buffer buffer{&type, 1, nullptr, {}};
+  const auto spend = [](std::chrono::microseconds time) {
+    const auto end = CorrectedSend::Clock::now() + time;
+    while (CorrectedSend::Clock::now() < end) {
+    }
+  };
+  int native = 0;
+  for (int i = 0; i < 2000; ++i) {
+    CorrectedSend sending(buffer, Scheme::packed, 8);
+    const bool is_native = sending.scheme() == Scheme::native;
+    native += is_native ? 1 : 0;
+    spend(std::chrono::microseconds(is_native ? 20 : 5));
+    sending.end();
+    if (!is_native) spend(std::chrono::microseconds(95));
+  }
+  EXPECT_GT(native, 500);
+}
+
 TEST_F(Corrected, EveryThreadFindsOutForItself) {
   send(4000, 900, 500, 4);
   std::thread([&] { EXPECT_EQ(send(200, 900, 500, 4)[Scheme::native], 0); }).join();
@@ -62,7 +86,7 @@ TEST_F(Corrected, ShortMessagesAndForcedSchemesAreLeftAlone) {
   for (int i = 0; i < 4000; ++i) {
     CorrectedSend sending(buffer, Scheme::packed, 5);
     EXPECT_EQ(sending.scheme(), Scheme::packed);
-    sending.end(i);
+    sending.end(i, i);
   }
   transfer::force_scheme(Scheme::packed);
   EXPECT_EQ(send(4000, 900, 1, 6)[Scheme::native], 0);
