@@ -6,8 +6,8 @@
 // least counts: a message that is left alone is never slower than without gapless. What slots save follows the ratios
 // that a prototype had to both libraries (1.05 to 2 of Open MPI, 1.4 to 40 of MPICH), but for MPICH's short messages:
 // of 1 KiB slots are 0.5 us slower than the library, of 2 to 4 KiB as fast, of 8 KiB several times faster (columns of
-// ints, round trips); and for those of Open MPI, of 2 KiB 0.4 us slower a side (edges of a halo, Zen 5). Of these only
-// the sign decides.
+// ints, round trips); and for those of Open MPI, of 2 KiB 0.4 us slower a side (edges of a halo, Zen 5), of 4 KiB up to 0.9 us slower and
+// never faster (columns of ints, EPYC). Of these only the sign decides.
 #pragma once
 
 namespace gapless::model {
@@ -102,7 +102,7 @@ inline constexpr HostProfile open_mpi_on_host = {
     .received = {.start_ns = -1100, .row_ns = 2.5, .block_ns = 0, .byte_ns = -0.0375},
     .to_contiguous = {.start_ns = -1100, .row_ns = 2.5, .block_ns = 0, .byte_ns = -0.0375},
     .eager_slots = {.start_ns = -400, .row_ns = 4, .block_ns = 1.6, .byte_ns = 0},
-    .rendezvous_slots = {.start_ns = 340, .row_ns = 2.5, .block_ns = 0, .byte_ns = 0.01},
+    .rendezvous_slots = {.start_ns = -930, .row_ns = 2.5, .block_ns = 0, .byte_ns = 0.13},
     .pack = {.start_ns = -40, .row_ns = 4.5, .block_ns = 0.15, .byte_ns = 0.01},
     .first_uses = {.start_ns = 40, .byte_ns = 0.08},
     .request_ns = 400,
