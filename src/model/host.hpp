@@ -6,8 +6,8 @@
 // least counts: a message that is left alone is never slower than without gapless. What slots save follows the ratios
 // that a prototype had to both libraries (1.05 to 2 of Open MPI, 1.4 to 40 of MPICH), but for MPICH's short messages:
 // of 1 KiB slots are 0.5 us slower than the library, of 2 to 4 KiB as fast, of 8 KiB several times faster (columns of
-// ints, round trips); and for those of Open MPI, of 2 KiB 0.4 us slower a side (edges of a halo, Zen 5), of 4 KiB up to 0.9 us slower and
-// never faster (columns of ints, EPYC). Of these only the sign decides.
+// ints, round trips); and for those of Open MPI, of 2 KiB 0.4 us slower a side (edges of a halo, Zen 5), of 4 KiB up to
+// 0.9 us slower and never faster (columns of ints, EPYC). Of these only the sign decides.
 #pragma once
 
 namespace gapless::model {

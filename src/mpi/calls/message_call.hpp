@@ -114,7 +114,7 @@ struct MessageArguments {
     const bool is_scattered = record != nullptr && record->bytes_of_scattered_header != 0 && memory != nullptr &&
                               !counts_native_messages && !headers::are_stashed() && headers::are_looked_for();
     const std::int64_t bytes = is_scattered ? bytes_of_long(*record, all) : 0;
-    if (bytes == 0 || (bytes >= static_cast<std::int64_t>(long_to_unpack) && Scattered::got_header())) return nullptr;
+    if (bytes == 0 || (bytes >= static_cast<std::int64_t>(long_to_unpack) && Scattered::get_headers())) return nullptr;
     const transfer::Buffer buffer{record->described.get(), std::get<in + 1>(all), memory, {}};
     const transfer::Scheme scheme = transfer::choose(buffer, transfer::Side::receiver);
     const bool is_the_librarys = scheme == transfer::Scheme::native ||

@@ -39,10 +39,12 @@ class Scattered {
     place_ = nullptr;
   }
 
-  /// Did the last one get a header?
-  static bool got_header() noexcept { return got_header_.load(std::memory_order_relaxed); }
+  /// Did any of the last ones get a header? Of a window the first few may, and others go packed when slots are short.
+  static bool get_headers() noexcept { return without_header.load(std::memory_order_relaxed) < most_without_header; }
   static void note(bool header) noexcept {
-    if (header != got_header()) got_header_.store(header, std::memory_order_relaxed);
+    const unsigned before = without_header.load(std::memory_order_relaxed);
+    const unsigned now = header ? 0 : before + 1;
+    if (now != before && now <= most_without_header) without_header.store(now, std::memory_order_relaxed);
   }
 
  private:
@@ -52,7 +54,8 @@ class Scattered {
     return static_cast<std::size_t>((reinterpret_cast<std::uintptr_t>(address) * 0x9e3779b97f4a7c15u) >> (64 - bits));
   }
   inline static constinit std::array<Place, std::size_t{1} << bits> places{};
-  inline static constinit std::atomic<bool> got_header_{false};
+  static constexpr unsigned most_without_header = 64;
+  inline static constinit std::atomic<unsigned> without_header{most_without_header};  ///< in a row
   Place* place_ = nullptr;
 };
 
