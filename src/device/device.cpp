@@ -90,6 +90,8 @@ Oracle look() noexcept {
 
 }  // namespace internal
 
+bool has_met_gpu_memory() noexcept { return device_pointer_seen.load(std::memory_order_relaxed); }
+
 Location locate(const void* pointer) noexcept {
   return locate_by(pointer, [](const void* unknown) { return driver::locate(unknown); });
 }

@@ -42,6 +42,10 @@ inline bool may_be_in_use() noexcept {
   return internal::oracle.load(std::memory_order_acquire) != internal::Oracle::nobody;
 }
 
+/// Has any pointer that was located been one to GPU memory? Until then a program on a machine with GPUs may be one that
+/// uses none.
+bool has_met_gpu_memory() noexcept;
+
 /// Where the pointer's memory is. Never fails: what the driver does not know is host memory. Memory of the program's
 /// own that it has page-locked (cudaHostRegister) may be called ordinary host memory, which is true and not all;
 /// Runtime::locate says all.

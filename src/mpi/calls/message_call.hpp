@@ -326,7 +326,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   // Kept out of line, so that a call that goes straight through is a look-up and a jump.
   [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
     if constexpr (is_exchange) {
-      if (!device::in_use()) return try_ways(arguments...);
+      if (!device::has_met_gpu_memory()) return try_ways(arguments...);
     }
     return serve(nullptr, arguments...);
   }

@@ -183,7 +183,7 @@ struct Guard<Row, int (*)(Arguments...)> {
       const bool is_left = std::ranges::all_of(
           memories, [&](const auto& argument) { return is_left_to_library(facts, argument, gpu >= 0); });
       if constexpr (is_exchange<Row>()) {
-        const std::uint64_t key = device::in_use() ? 0 : trial_key(facts, memories);
+        const std::uint64_t key = device::has_met_gpu_memory() ? 0 : trial_key(facts, memories);
         if (key != 0) [[unlikely]]
           return try_ways(key, is_left, facts, arguments...);
       }

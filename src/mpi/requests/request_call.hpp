@@ -2,6 +2,7 @@
 // a message, and those that make a persistent request.
 #pragma once
 
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -214,25 +215,28 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
 
   [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
     if constexpr (life == Life::once) {
-      if (!device::in_use()) {
-        const Tuple all(arguments...);
-        const burst::Message message(Base::key_of(all));
-        if constexpr (may_need_a_look) {
-          if (runtime::is_multithreaded()) return serve(arguments...);
-          if (const TypeRecord* record = Base::is_looked_at_in_blocks(all)) {
-            const void* const first_byte = address_of(std::get<Base::template place<side>>(all), record->first_byte);
-            if (auto* const blocks = requests::looked_at::acquire(*record, first_byte))
-              return call_with_a_look(*record, all, blocks);
-          }
-        }
-        return serve(arguments...);
-      }
-      const int code = serve(arguments...);
       const Tuple all(arguments...);
+      std::optional<burst::Message> message;
+      if (!device::has_met_gpu_memory()) message.emplace(Base::key_of(all));
+      if (!device::in_use()) return serve_on_host(all, arguments...);
+      const int code = serve(arguments...);
       const bool is_started =
           code == MPI_SUCCESS && *std::get<Base::template place<Kind::new_request>>(all) != MPI_REQUEST_NULL;
       if (!is_started) requests::forget_locations();
       return code;
+    } else {
+      return serve(arguments...);
+    }
+  }
+
+  static int serve_on_host([[maybe_unused]] const Tuple& all, Arguments... arguments) {
+    if constexpr (may_need_a_look) {
+      const TypeRecord* record = runtime::is_multithreaded() ? nullptr : Base::is_looked_at_in_blocks(all);
+      if (record != nullptr) {
+        const void* const first_byte = address_of(std::get<Base::template place<side>>(all), record->first_byte);
+        if (auto* const blocks = requests::looked_at::acquire(*record, first_byte))
+          return call_with_a_look(*record, all, blocks);
+      }
     }
     return serve(arguments...);
   }
