@@ -138,7 +138,9 @@ int add(const Receive& receive) noexcept {
     count_outstanding(1);
     return MPI_SUCCESS;
   }
-  return make_pending(receive) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  if (make_pending(receive)) return MPI_SUCCESS;
+  if (receive.blocks != nullptr) release(receive.blocks);
+  return MPI_ERR_NO_MEM;
 }
 
 void promote(MPI_Request handle) noexcept {
