@@ -78,6 +78,12 @@ Kind* find(std::uint64_t key) noexcept {
   }
 }
 
+/// Null where another kind has taken its place, too.
+Kind* find_still(std::uint64_t key) noexcept {
+  Kind* const kind = find(key);
+  return kind != nullptr && kind->key == key ? kind : nullptr;
+}
+
 }  // namespace
 
 CorrectedSend::CorrectedSend(const Buffer& buffer, Scheme predicted, std::uint64_t peer) noexcept
@@ -109,8 +115,8 @@ void CorrectedSend::end() noexcept {
   if (!is_timed_ && !is_reported_) return;
   const float ns = ns_between(begin_, Clock::now());
   report(static_cast<double>(ns));
-  Kind* const kind = is_timed_ ? find(key_) : nullptr;
-  if (kind == nullptr || kind->key != key_) return;
+  Kind* const kind = is_timed_ ? find_still(key_) : nullptr;
+  if (kind == nullptr) return;
   kind->is_next_awaited = true;
   kind->last_way = kind->way(scheme_);
   kind->last_begin = begin_;
@@ -119,9 +125,8 @@ void CorrectedSend::end() noexcept {
 
 void CorrectedSend::end(double ns, double until_next_ns) noexcept {
   report(ns);
-  Kind* const kind = is_timed_ ? find(key_) : nullptr;
-  if (kind == nullptr || kind->key != key_) return;
-  kind->correction.note(kind->way(scheme_), static_cast<float>(ns), static_cast<float>(until_next_ns));
+  if (Kind* const kind = is_timed_ ? find_still(key_) : nullptr)
+    kind->correction.note(kind->way(scheme_), static_cast<float>(ns), static_cast<float>(until_next_ns));
 }
 
 void CorrectedSend::report(double ns) const noexcept {
