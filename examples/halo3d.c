@@ -41,7 +41,8 @@ struct grid {
   MPI_Comm comm;
   int rank, processes;
   int dims[3], coordinates[3];
-  int full[3]; /* points of the local array with its halo */
+  int full[3];               /* points of the local array with its halo */
+  int64_t* last_coordinates; /* of each point along the last dimension, in the whole grid */
   struct neighbour neighbours[neighbours];
   MPI_Comm graph;                       /* the neighbours again, as `--mode neighbor` knows them */
   MPI_Request requests[2 * neighbours]; /* of `--mode persistent` */
@@ -153,6 +154,7 @@ static void make_grid(const struct options* options, struct grid* grid) {
 }
 
 static void free_grid(struct grid* grid) {
+  free(grid->last_coordinates);
   for (int n = 0; n < neighbours; ++n) {
     MPI_Type_free(&grid->neighbours[n].send);
     MPI_Type_free(&grid->neighbours[n].receive);
@@ -278,37 +280,34 @@ static double exchange_pack(struct grid* grid, struct packed* packed, double* fi
   return packed_at - start + MPI_Wtime() - received_at;
 }
 
-/* The value of a local point (halo included) as its owner computed it. */
-static double expected(const struct options* options, const struct grid* grid, const int local[3], int iteration) {
-  int64_t id = 0;
-  for (int i = 0; i < 3; ++i) {
-    const int64_t points = (int64_t)grid->dims[i] * options->size;
-    const int64_t global = (int64_t)grid->coordinates[i] * options->size + local[i] - options->radius;
-    id = id * points + (global + points) % points;
-  }
-  return (double)(id * 16 + iteration % 16);
+/* Where the local points of a dimension, halo included, lie in the periodic grid of all processes' points. */
+static int64_t global_coordinate(const struct options* options, const struct grid* grid, int dimension, int local) {
+  const int64_t points = (int64_t)grid->dims[dimension] * options->size;
+  const int64_t global = (int64_t)grid->coordinates[dimension] * options->size + local - options->radius;
+  return (global + points) % points;
 }
 
-static int is_halo(const struct options* options, const int local[3]) {
-  for (int i = 0; i < 3; ++i)
-    if (local[i] < options->radius || local[i] >= options->size + options->radius) return 1;
-  return 0;
+static int is_inside(const struct options* options, int local) {
+  return local >= options->radius && local < options->size + options->radius;
 }
 
-/* Fills the box with this iteration's values and the halo with a value no point has; or counts the wrong points. */
+/* Fills the box with this iteration's values and the halo with a value no point has; or counts the wrong points. A
+ * point's value is made from its number in the whole grid, as its owner computes it. */
 static int64_t visit(const struct options* options, const struct grid* grid, double* field, int iteration, int check) {
   int64_t wrong = 0;
-  double* point = field;
-  int local[3];
-  for (local[0] = 0; local[0] < grid->full[0]; ++local[0])
-    for (local[1] = 0; local[1] < grid->full[1]; ++local[1])
-      for (local[2] = 0; local[2] < grid->full[2]; ++local[2], ++point) {
-        const double value = expected(options, grid, local, iteration);
+  for (int i = 0; i < grid->full[0]; ++i)
+    for (int j = 0; j < grid->full[1]; ++j) {
+      const int64_t plane = global_coordinate(options, grid, 0, i) * grid->dims[1] * options->size;
+      const int64_t row = (plane + global_coordinate(options, grid, 1, j)) * grid->dims[2] * options->size;
+      const int is_row_inside = is_inside(options, i) && is_inside(options, j);
+      for (int k = 0; k < grid->full[2]; ++k, ++field) {
+        const double value = (double)((row + grid->last_coordinates[k]) * 16 + iteration % 16);
         if (check)
-          wrong += *point != value;
+          wrong += *field != value;
         else
-          *point = is_halo(options, local) ? -1.0 : value;
+          *field = is_row_inside && is_inside(options, k) ? value : -1.0;
       }
+    }
   return wrong;
 }
 
@@ -406,6 +405,9 @@ int main(int argc, char** argv) {
   double* times = malloc(sizeof(double) * (size_t)options.iterations);
   double least_packing = 0;
   if (!host || !times) fail("out of memory");
+  grid.last_coordinates = malloc(sizeof(int64_t) * (size_t)grid.full[2]);
+  if (!grid.last_coordinates) fail("out of memory");
+  for (int k = 0; k < grid.full[2]; ++k) grid.last_coordinates[k] = global_coordinate(&options, &grid, 2, k);
   make_requests(&grid, field);
   make_graph(&grid);
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "endpoints/delivery/matching.hpp"
 #include "endpoints/lock.hpp"
 #include "endpoints/rings/inboxes.hpp"
@@ -212,9 +213,7 @@ struct Slot {
 inline constexpr int table_bits = 15;
 extern std::array<Slot, std::size_t{1} << table_bits> table;
 
-inline std::size_t first_of(std::uintptr_t key) noexcept {
-  return (static_cast<std::uint64_t>(key) * 0x9e3779b97f4a7c15u) >> (64 - table_bits);
-}
+inline std::size_t first_of(std::uintptr_t key) noexcept { return place_of(key, table_bits); }
 Endpoint* find_past_first(std::uintptr_t key) noexcept;
 
 }  // namespace internal

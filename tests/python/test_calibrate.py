@@ -30,6 +30,17 @@ def calibrate(gapless, tmp_path):
     return call
 
 
+@pytest.fixture
+def must_calibrate(calibrate):
+    """The same, which must succeed; else the launcher's words say why it did not."""
+
+    def call(kind):
+        done = calibrate(kind)
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+    return call
+
+
 def times(value):
     if isinstance(value, list):
         for inner in value:
@@ -97,8 +108,8 @@ def test_a_profile_among_the_users_configuration_is_found(gapless, hello, tmp_pa
 
 
 @for_each_library
-def test_what_was_measured_before_is_not_measured_again(calibrate, tmp_path, kind, compiler, abi, name):
-    assert calibrate(kind).returncode == 0
+def test_what_was_measured_before_is_not_measured_again(must_calibrate, tmp_path, kind, compiler, abi, name):
+    must_calibrate(kind)
     profile = json.loads((tmp_path / "profile.json").read_text())
     grid = worker.axes(2)
     cells = worker.cells([("host", "same node", 1)], grid)
@@ -107,14 +118,14 @@ def test_what_was_measured_before_is_not_measured_again(calibrate, tmp_path, kin
     identity = {"library": profile["library"], "gpu": profile["gpu"]}
     unfinished = tmp_path / "profile.json.part"
     unfinished.write_text(json.dumps({"version": 1, "identity": identity, "cells": kept}))
-    assert calibrate(kind).returncode == 0
+    must_calibrate(kind)
     again = json.loads((tmp_path / "profile.json").read_text())
     assert {t for table in again["tables"] for t in times(table["ns"])} > {12345.0}
     assert not unfinished.exists()
     # What is of another library, or no file of ours, is measured anew.
     for text in ("x", json.dumps({"version": 1, "identity": {"library": "other", "gpu": None}, "cells": kept})):
         unfinished.write_text(text)
-        assert calibrate(kind).returncode == 0
+        must_calibrate(kind)
         again = json.loads((tmp_path / "profile.json").read_text())
         assert 12345.0 not in {t for table in again["tables"] for t in times(table["ns"])}
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/communicators/agreement.hpp"
 #include "endpoints/communicators/assembly.hpp"
@@ -108,7 +109,7 @@ int check_groups(const char* function, const std::vector<Resident>& mine, const 
 /// What the library tells apart those by that are made at a time in the same processes.
 int tag_of(const AgreementKey& key) noexcept {
   std::uint64_t mixed = 0;
-  for (const std::uint64_t number : key) mixed = (mixed ^ number) * 0x9e3779b97f4a7c15u;
+  for (const std::uint64_t number : key) mixed = mix(mixed, number);
   return static_cast<int>(mixed >> (64 - 15));
 }
 

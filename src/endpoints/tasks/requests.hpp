@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "endpoints/delivery/operation.hpp"
 
 namespace gapless::mpi::endpoints::requests {
@@ -52,9 +53,7 @@ struct Table {
     std::atomic<Request*> request{nullptr};
   };
   explicit Table(unsigned size_bits) : bits(size_bits), entries(std::size_t{1} << size_bits) {}
-  std::size_t first_of(std::uintptr_t key) const noexcept {
-    return (static_cast<std::uint64_t>(key) * 0x9e3779b97f4a7c15u) >> (64 - bits);
-  }
+  std::size_t first_of(std::uintptr_t key) const noexcept { return place_of(key, bits); }
   void enter(Request& request) noexcept;
   const unsigned bits;
   std::vector<Entry> entries;

@@ -1,5 +1,7 @@
 #include "mpi/calls/burst.hpp"
 
+#include "base/hash.hpp"
+
 namespace gapless::mpi::burst {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local State state;
@@ -10,7 +12,7 @@ transfer::HostWay Message::join(std::uint64_t key) noexcept {
     state.whole = 0;
     state.trial.emplace(key);
   }
-  state.whole = transfer::mix(state.whole, key);
+  state.whole = mix(state.whole, key);
   return state.trial->way();
 }
 
@@ -18,7 +20,7 @@ void end(int count) noexcept {
   if (state.trial->way() == transfer::HostWay::predicted && !state.is_chosen) {
     state.trial->was_left_alone();
   } else {
-    state.trial->end(transfer::mix(state.whole, static_cast<std::uint64_t>(count)));
+    state.trial->end(mix(state.whole, static_cast<std::uint64_t>(count)));
   }
   state.trial.reset();
 }

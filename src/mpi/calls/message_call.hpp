@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/hash.hpp"
 #include "mpi/calls/sides/receiving.hpp"
 #include "mpi/calls/sides/sending.hpp"
 #include "mpi/headers/stashed_receives.hpp"
@@ -97,17 +98,22 @@ struct MessageArguments {
 
   /// Does a header that comes in the message's place land where the program wants its contiguous message, so that the
   /// library receives as it was asked, and a look at the first bytes tells the two apart? Then the datatype's record.
-  static const TypeRecord* is_looked_at(const Tuple& all) noexcept {
-    const TypeRecord* record = type_cache::find_in_table(std::get<place<Kind::receive> + 2>(all));
-    const bool is_plain = record != nullptr && record->takes_headers && !counts_native_messages &&
-                          !headers::are_stashed() && !device::in_use();
+  /// Of memory beside a GPU, `is_on_gpu(address)` is asked.
+  template <class IsOnGpu>
+  static const TypeRecord* is_looked_at(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
+    constexpr int in = place<Kind::receive>;
+    const TypeRecord* record = type_cache::find_in_table(std::get<in + 2>(all));
+    const bool is_plain =
+        record != nullptr && record->takes_headers && !counts_native_messages && !headers::are_stashed();
     if (!is_plain || bytes_of_long(*record, all) == 0 || !headers::are_looked_for()) return nullptr;
+    if (device::in_use() && is_on_gpu(address_of(std::get<in>(all), record->first_byte))) return nullptr;
     transfer::headers::answer_calls();
     return record;
   }
-  /// The same of a noncontiguous message that is the library's, without a GPU in use: a header is scattered into its
-  /// blocks. Where headers come, long messages are unpacked while others arrive, which is not done here.
-  static const TypeRecord* is_looked_at_in_blocks(const Tuple& all) noexcept {
+  /// The same of a noncontiguous message in host memory that is the library's: a header is scattered into its blocks.
+  /// Where headers come, long messages are unpacked while others arrive, which is not done here.
+  template <class IsOnGpu>
+  static const TypeRecord* is_looked_at_in_blocks(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
     constexpr int in = place<Kind::receive>;
     const TypeRecord* record = type_cache::find_in_table(std::get<in + 2>(all));
     void* const memory = std::get<in>(all);
@@ -115,6 +121,7 @@ struct MessageArguments {
                               !counts_native_messages && !headers::are_stashed() && headers::are_looked_for();
     const std::int64_t bytes = is_scattered ? bytes_of_long(*record, all) : 0;
     if (bytes == 0 || (bytes >= static_cast<std::int64_t>(long_to_unpack) && Scattered::get_headers())) return nullptr;
+    if (device::in_use() && is_on_gpu(address_of(memory, record->first_byte))) return nullptr;
     const transfer::Buffer buffer{record->described.get(), std::get<in + 1>(all), memory, {}};
     const transfer::Scheme scheme = transfer::choose(buffer, transfer::Side::receiver);
     const bool is_the_librarys = scheme == transfer::Scheme::native ||
@@ -181,7 +188,7 @@ struct MessageArguments {
   /// Tells apart messages that are not alike, whatever memory they lie in.
   static std::uint64_t key_of(const Tuple& arguments) noexcept {
     std::uint64_t key = number_of(communicator(arguments));
-    const auto add = [&key](auto value) { key = transfer::mix(key, static_cast<std::uint64_t>(value)); };
+    const auto add = [&key](auto value) { key = mix(key, static_cast<std::uint64_t>(value)); };
     const auto add_side = [&]<Kind side, Kind peer>() {
       add(std::get<place<side> + 1>(arguments));
       add(number_of(std::get<place<side> + 2>(arguments)));
@@ -294,7 +301,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     if (is_native) [[likely]]
       return Row::native_function()(arguments...);
     if constexpr (only_receives) {
-      if (const TypeRecord* record = Base::is_looked_at(all)) [[likely]] {
+      if (const TypeRecord* record = Base::is_looked_at(all, is_gpu_memory)) [[likely]] {
         const int code = Row::native_function()(arguments...);
         const void* landing = address_of(std::get<Base::template place<Kind::receive>>(all), record->first_byte);
         if (code == MPI_SUCCESS && transfer::headers::is_header(landing, transfer::headers::Header::size)) [[unlikely]]

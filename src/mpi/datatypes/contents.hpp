@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "layout/datatype/numbers.hpp"
 #include "mpi/table/abi.hpp"
 
@@ -49,13 +50,11 @@ bool is_predefined_combiner(int combiner) noexcept;
 /// Does the type exist without having been constructed, and so for as long as the library?
 bool is_predefined(MPI_Datatype handle) noexcept;
 
-/// Where a handle lies in a small table that is keyed by handles: they differ in their low bits (MPICH), or in the
-/// middle (Open MPI, where they are addresses).
+/// Where a handle lies in a table of that many places.
 template <std::size_t size>
 std::size_t place_of(MPI_Datatype handle) noexcept {
   static_assert(std::has_single_bit(size));
-  return static_cast<std::size_t>((std::uint64_t{number_of(handle)} * 0x9e3779b97f4a7c15u) >>
-                                  (64 - std::countr_zero(size)));
+  return gapless::place_of(number_of(handle), std::countr_zero(size));
 }
 
 /// So many values, which the library fills: millions of them are not written twice.

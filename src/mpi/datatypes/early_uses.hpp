@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/hash.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi {
@@ -38,9 +39,7 @@ struct alignas(64) Set {
 };
 extern std::array<Set, std::size_t{1} << set_bits> sets;
 
-inline Set& set_of(std::uintptr_t number) noexcept {
-  return sets[(static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15u) >> (64 - set_bits)];
-}
+inline Set& set_of(std::uintptr_t number) noexcept { return sets[place_of(number, set_bits)]; }
 
 /// For the end of a datatype.
 inline void forget(std::uintptr_t number) noexcept {

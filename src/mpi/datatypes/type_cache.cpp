@@ -144,10 +144,8 @@ void describe(MPI_Datatype handle, TypeRecord& record) {
   record.one_is_native_in_request =
       is_whole && (is_native || !(transfer::is_worth_a_request(one) || transfer::choose_fabric(one))) &&
       !(is_listening && transfer::choose_slots(one, true));
-  constexpr auto header_bytes = static_cast<layout::Offset>(transfer::headers::Header::size);
   record.size = described.layout->size;
-  const bool takes_headers = !described.has_long_doubles && described.elements != nullptr &&
-                             described.elements->whole(header_bytes) == header_bytes;
+  const bool takes_headers = takes_header_as_elements(described);
   record.takes_headers = takes_headers && record.plain;
   if (takes_headers && !record.plain && is_whole)
     record.bytes_of_scattered_header = first_bytes_together(*described.layout, described.facts.true_lower_bound);

@@ -15,8 +15,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/hash.hpp"
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/table/abi.hpp"
+#include "transfer/headers/header.hpp"
 #include "transfer/message.hpp"
 
 namespace gapless::mpi {
@@ -63,6 +65,12 @@ struct TypeRecord {
   explicit TypeRecord(std::uintptr_t number = no_handle) noexcept : handle(number) {}
 };
 
+/// Is a header whole elements of the datatype, so that the library receives it as such?
+inline bool takes_header_as_elements(const transfer::Described& type) noexcept {
+  constexpr auto length = static_cast<layout::Offset>(transfer::headers::Header::size);
+  return !type.has_long_doubles && type.elements != nullptr && type.elements->whole(length) == length;
+}
+
 namespace type_cache {
 
 inline constexpr std::size_t ways = 4;
@@ -70,10 +78,7 @@ inline constexpr std::size_t set_bits = 8;
 using Set = std::array<std::atomic<TypeRecord*>, ways>;
 alignas(64) extern std::array<Set, std::size_t{1} << set_bits> sets;
 
-inline Set& set_of(std::uintptr_t number) noexcept {
-  // Fibonacci hashing: handles differ in their low bits (MPICH) or in the middle (pointers).
-  return sets[(static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15u) >> (64 - set_bits)];
-}
+inline Set& set_of(std::uintptr_t number) noexcept { return sets[place_of(number, set_bits)]; }
 
 /// The record of a datatype, valid while the datatype is, if the table holds it; else null.
 inline const TypeRecord* find_in_table(MPI_Datatype handle) noexcept {

@@ -2,13 +2,12 @@
 
 #include <cstdint>
 
+#include "base/hash.hpp"
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi {
 
-TypesBySize::Set& TypesBySize::set_of(std::size_t bytes) noexcept {
-  return sets_[(static_cast<std::uint64_t>(bytes) * 0x9e3779b97f4a7c15u) >> (64 - set_bits)];
-}
+TypesBySize::Set& TypesBySize::set_of(std::size_t bytes) noexcept { return sets_[place_of(bytes, set_bits)]; }
 
 const TypesBySize::Slot* TypesBySize::find(std::size_t bytes) noexcept {
   for (const Slot& slot : set_of(bytes)) {

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "device/device.hpp"
 #include "mpi/calls/by_messages/agreement.hpp"
 #include "mpi/calls/by_messages/exchange.hpp"
@@ -135,7 +136,7 @@ std::uint64_t trial_key(const CallFacts& call, std::span<const MemoryArgument> a
       const TypeRecord* const record = type_cache::find_in_table(argument.datatypes[k]);
       if (record == nullptr) return 0;
       if (!record->plain) bytes += record->size * count;
-      key = transfer::mix(transfer::mix(key, number_of(argument.datatypes[k])), static_cast<std::uint64_t>(count));
+      key = mix(mix(key, number_of(argument.datatypes[k])), static_cast<std::uint64_t>(count));
     }
   }
   return bytes >= least_bytes ? key | 1 : 0;

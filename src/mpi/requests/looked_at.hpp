@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/hash.hpp"
 #include "mpi/calls/sides/scattered.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/table/native.hpp"
@@ -47,8 +48,7 @@ extern std::size_t used;
 inline bool are_any() noexcept { return internal::used != 0; }
 
 inline internal::Set& set_of(MPI_Request handle) noexcept {
-  return internal::table[(static_cast<std::uint64_t>(number_of(handle)) * 0x9e3779b97f4a7c15u) >>
-                         (64 - internal::set_bits)];
+  return internal::table[place_of(number_of(handle), internal::set_bits)];
 }
 /// Null if it is none.
 inline Receive* find(MPI_Request handle) noexcept {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/hash.hpp"
 #include "mpi/headers/matched.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/requests/deferred.hpp"
@@ -51,9 +52,7 @@ class Lock {
   bool locks_;
 };
 
-Pending*& bucket_of(MPI_Request handle) noexcept {
-  return table().buckets[(static_cast<std::uint64_t>(number_of(handle)) * 0x9e3779b97f4a7c15u) >> (64 - bucket_bits)];
-}
+Pending*& bucket_of(MPI_Request handle) noexcept { return table().buckets[place_of(number_of(handle), bucket_bits)]; }
 
 void push(Pending*& list, Pending* pending) noexcept {
   pending->next = list;

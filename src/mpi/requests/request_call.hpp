@@ -84,7 +84,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       return Row::native_function()(arguments...);
     }
     if constexpr (may_need_a_look) {
-      if (const TypeRecord* record = Base::is_looked_at(all)) {
+      if (const TypeRecord* record = Base::is_looked_at(all, requests::is_on_gpu)) {
         if (!runtime::is_multithreaded()) [[likely]]
           return call_with_a_look(*record, all);
       }
@@ -218,20 +218,20 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       const Tuple all(arguments...);
       std::optional<burst::Message> message;
       if (!device::has_met_gpu_memory()) message.emplace(Base::key_of(all));
-      if (!device::in_use()) return serve_on_host(all, arguments...);
-      const int code = serve(arguments...);
+      const int code = serve_once(all, arguments...);
       const bool is_started =
           code == MPI_SUCCESS && *std::get<Base::template place<Kind::new_request>>(all) != MPI_REQUEST_NULL;
-      if (!is_started) requests::forget_locations();
+      if (!is_started && device::in_use()) requests::forget_locations();
       return code;
     } else {
       return serve(arguments...);
     }
   }
 
-  static int serve_on_host([[maybe_unused]] const Tuple& all, Arguments... arguments) {
+  static int serve_once([[maybe_unused]] const Tuple& all, Arguments... arguments) {
     if constexpr (may_need_a_look) {
-      const TypeRecord* record = runtime::is_multithreaded() ? nullptr : Base::is_looked_at_in_blocks(all);
+      const TypeRecord* record =
+          runtime::is_multithreaded() ? nullptr : Base::is_looked_at_in_blocks(all, requests::is_on_gpu);
       if (record != nullptr) {
         const void* const first_byte = address_of(std::get<Base::template place<side>>(all), record->first_byte);
         if (auto* const blocks = requests::looked_at::acquire(*record, first_byte))

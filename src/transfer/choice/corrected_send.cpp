@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 
+#include "base/hash.hpp"
 #include "base/per_thread.hpp"
 #include "base/settings.hpp"
 #include "model/corrections/correction.hpp"
@@ -20,10 +21,6 @@ using model::Correction;
 constexpr layout::Offset shortest_corrected = 1024;
 
 using Clock = CorrectedSend::Clock;
-
-float ns_between(Clock::time_point begin, Clock::time_point end) noexcept {
-  return std::chrono::duration<float, std::nano>(end - begin).count();
-}
 
 /// Sends of one kind.
 struct Kind {
@@ -42,7 +39,7 @@ struct Kind {
   }
   void note_last(Clock::time_point now) noexcept {
     is_next_awaited = false;
-    correction.note(last_way, last_ns, ns_between(last_begin, now));
+    correction.note(last_way, last_ns, static_cast<float>(ns_between(last_begin, now)));
   }
 };
 
@@ -113,14 +110,14 @@ CorrectedSend::CorrectedSend(const Buffer& buffer, Scheme scheme) noexcept
 
 void CorrectedSend::end() noexcept {
   if (!is_timed_ && !is_reported_) return;
-  const float ns = ns_between(begin_, Clock::now());
-  report(static_cast<double>(ns));
+  const double ns = ns_between(begin_, Clock::now());
+  report(ns);
   Kind* const kind = is_timed_ ? find_still(key_) : nullptr;
   if (kind == nullptr) return;
   kind->is_next_awaited = true;
   kind->last_way = kind->way(scheme_);
   kind->last_begin = begin_;
-  kind->last_ns = ns;
+  kind->last_ns = static_cast<float>(ns);
 }
 
 void CorrectedSend::end(double ns, double until_next_ns) noexcept {

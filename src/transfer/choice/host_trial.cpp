@@ -15,10 +15,6 @@ constinit thread_local HostWay in_force [[gnu::tls_model("initial-exec")]] = Hos
 
 using Clock = HostTrial::Clock;
 
-double ns_between(Clock::time_point begin, Clock::time_point end) noexcept {
-  return std::chrono::duration<double, std::nano>(end - begin).count();
-}
-
 /// What is predicted is first; how much the others are thought to take is not known.
 model::Trials new_trials() noexcept {
   constexpr std::array<double, host_way_count> first_predicted{1, 2, 2};

@@ -33,6 +33,11 @@ class HostWayScope {
 /// Of this thread, as the innermost scope says.
 HostWay host_way() noexcept;
 
+inline double ns_between(std::chrono::steady_clock::time_point begin,
+                         std::chrono::steady_clock::time_point end) noexcept {
+  return std::chrono::duration<double, std::nano>(end - begin).count();
+}
+
 /// One such whole. Each thread finds out for itself.
 class HostTrial {
  public:
@@ -58,11 +63,5 @@ class HostTrial {
   model::Trials::Turn turn_{};
   Clock::time_point begin_{};
 };
-
-/// Adds a value to a key.
-constexpr std::uint64_t mix(std::uint64_t key, std::uint64_t value) noexcept {
-  key = (key ^ value) * 0x9e3779b97f4a7c15U;
-  return key ^ (key >> 32);
-}
 
 }  // namespace gapless::transfer

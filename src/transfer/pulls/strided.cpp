@@ -5,6 +5,7 @@
 #include <exception>
 #include <type_traits>
 
+#include "base/hash.hpp"
 #include "base/per_thread.hpp"
 #include "layout/algebra/canonical.hpp"
 
@@ -51,8 +52,7 @@ const Understood* understand(const Strided& description) noexcept try {
   // Whatever the numbers are: another process has written them.
   const auto number = [](Offset value) { return static_cast<std::uint64_t>(value); };
   std::uint64_t hash = number(description.base) ^ number(description.length) << 20;
-  for (const Mode& mode : description.modes)
-    hash = (hash ^ (number(mode.count) + 3 * number(mode.stride))) * 0x9e3779b97f4a7c15u;
+  for (const Mode& mode : description.modes) hash = mix(hash, number(mode.count) + 3 * number(mode.stride));
   Cached& cached = of_this_thread<std::array<Cached, std::size_t{1} << place_bits>>()[hash >> (64 - place_bits)];
   if (cached.understood.layout != nullptr && std::memcmp(&cached.description, &description, sizeof description) == 0)
     return &cached.understood;

@@ -1,6 +1,7 @@
 """Runs mpi4py's own test suite on one rank and writes down what became of each test.
 
-A line of JSON when a test starts and one when it ends, so that a crash names its test: a start without an end.
+A line of JSON when a test starts and one when it ends, so that a crash names its test: a start without an end. The last
+line says that the suite has come to its end.
 """
 
 import json
@@ -54,4 +55,7 @@ sys.path.insert(0, test_directory)
 sys.argv = [str(pathlib.Path(test_directory, "main.py")), *sys.argv[3:]]
 suite = __import__("main")
 suite.__file__ = sys.argv[0]
-suite.main(module=None, testRunner=unittest.TextTestRunner(resultclass=Recorder))
+try:
+    suite.main(module=None, testRunner=unittest.TextTestRunner(resultclass=Recorder))
+finally:
+    log.write(json.dumps({"end": True}) + "\n")

@@ -286,11 +286,6 @@ class Receiving : public Side<Count> {
            !transfer::is_forced(transfer::Scheme::native);
   }
 
-  /// Is a header whole elements of the datatype, so that the library receives it as such?
-  static bool takes_header_as_elements(const transfer::Described& type) noexcept {
-    constexpr auto length = static_cast<layout::Offset>(header_bytes);
-    return !type.has_long_doubles && type.elements != nullptr && type.elements->whole(length) == length;
-  }
   /// A contiguous receive that may take a header lands in the program's memory either way. The library gets the
   /// program's datatype if a header is whole elements of it, for then the library finds the program's mistakes; else
   /// the library gets bytes.

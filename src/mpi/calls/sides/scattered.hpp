@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/hash.hpp"
+
 namespace gapless::mpi {
 
 /// One receive. Any thread.
@@ -28,7 +30,7 @@ class Scattered {
   /// False if another one may be under way whose first byte is the same.
   bool begin(const void* first_byte) noexcept {
     end();
-    Place& place = places[hash(first_byte)];
+    Place& place = places[place_of(reinterpret_cast<std::uintptr_t>(first_byte), bits)];
     Place::value_type nobody = 0;
     if (!place.compare_exchange_strong(nobody, 1, std::memory_order_relaxed)) return false;
     place_ = &place;
@@ -50,9 +52,6 @@ class Scattered {
  private:
   using Place = std::atomic<std::uint8_t>;
   static constexpr unsigned bits = 10;
-  static std::size_t hash(const void* address) noexcept {
-    return static_cast<std::size_t>((reinterpret_cast<std::uintptr_t>(address) * 0x9e3779b97f4a7c15u) >> (64 - bits));
-  }
   inline static constinit std::array<Place, std::size_t{1} << bits> places{};
   static constexpr unsigned most_without_header = 64;
   inline static constinit std::atomic<unsigned> without_header{most_without_header};  ///< in a row

@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/hash.hpp"
 #include "base/per_thread.hpp"
 #include "layout/algebra/canonical.hpp"
 #include "layout/algebra/facts.hpp"
@@ -43,10 +44,9 @@ const CachedPair& cached_pair(const PairJob& job) {
   // A halo has 26 pairs, which should seldom be in each other's way.
   constexpr unsigned set_bits = 7;
   using Set = std::array<CachedPair, 2>;
-  const auto mix =
-      (reinterpret_cast<std::uintptr_t>(job.source) + 3 * reinterpret_cast<std::uintptr_t>(job.destination)) *
-      std::uint64_t{0x9e3779b97f4a7c15u};
-  Set& set = of_this_thread<std::array<Set, std::size_t{1} << set_bits>>()[mix >> (64 - set_bits)];
+  const std::uintptr_t both =
+      reinterpret_cast<std::uintptr_t>(job.source) + 3 * reinterpret_cast<std::uintptr_t>(job.destination);
+  Set& set = of_this_thread<std::array<Set, std::size_t{1} << set_bits>>()[place_of(both, set_bits)];
   for (const CachedPair& cached : set) {
     if (cached.is_for(job)) return cached;
   }

@@ -2,13 +2,10 @@
 
 #include <limits>
 
+#include "base/hash.hpp"
+
 namespace gapless::transfer::rdma {
 namespace {
-
-constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) noexcept {
-  hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
-  return hash ^ (hash >> 32);
-}
 
 /// Never 0. A layout's address may be another layout's later, which the blocks mostly tell.
 std::uint64_t key_of(const Ends& ends, const void* layout, int rank) noexcept {
