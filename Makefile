@@ -1,4 +1,5 @@
-# Everything from nothing: `make demo`, `make test`. Needs python3 and make; the rest goes into build/.
+# Everything from nothing: `make demo`, `make test`. Needs python3 and make; tools and MPI libraries go into build/, and
+# requirements/system.sh installs missing system packages by apt-get, as root or by sudo -n.
 # `make help` lists the targets. With an MPI of your own: cmake --preset default && cmake --build --preset default.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c

@@ -28,10 +28,11 @@ VARIABLES = (
         "GAPLESS_ALL_RANKS",
         "0, 1",
         "1 under gapless run, else 0",
-        "1: every process of the job runs gapless. Then MPI_Alltoallv, MPI_Alltoallw and their neighbourhood forms of "
-        "GPU memory go from GPU to GPU on one node, exchanges between nodes go by a fabric (GAPLESS_FABRIC) "
-        "where that is sooner, and MPI_Win_create on GPU memory that the MPI library cannot read fails at all "
-        "processes, and not only where the memory is.",
+        "1: a promise that every process of the job runs gapless; where it does not hold, processes wait for ever. "
+        "Then MPI_Alltoallv, MPI_Alltoallw and their neighbourhood forms of GPU memory go from GPU to GPU in a job on "
+        "one node, messages and exchanges between nodes go by a fabric (GAPLESS_FABRIC) where that is sooner, and "
+        "MPI_Win_create on GPU memory that the MPI library cannot read fails at all processes, and not only where the "
+        "memory is.",
     ),
     Variable(
         "GAPLESS_HEADERS",
@@ -98,16 +99,16 @@ VARIABLES = (
         "auto",
         "Whether the MPI library takes addresses in GPU memory. auto: the library is asked (MPIX_Query_cuda_support, "
         "MPIX_GPU_query_support). 0: packed bytes go through host memory, whatever the library says. 1: it is believed "
-        "to, and a library that does not will crash.",
+        "to do so, and a library that does not will crash.",
     ),
     Variable(
         "GAPLESS_RESIDENT",
         "0, 1, ready",
         "0",
-        "1: keep a kernel on the GPU that takes small messages without a launch. It occupies 16 multiprocessors in "
-        "part, and retires after a millisecond without work. Needs "
-        "compute capability 9.0. ready: the same for a program that waits for its GPU work before it passes a buffer "
-        "to MPI, as CUDA-aware MPI libraries require: it is not asked each time whether its default stream is idle.",
+        "1: keep a kernel on the GPU that takes small messages without a launch. The kernel occupies 16 "
+        "multiprocessors in part, and ends after a millisecond without work. The GPU needs compute capability 9.0. "
+        "ready: the same, for a program that waits for its GPU work before it passes a buffer to MPI, as CUDA-aware "
+        "MPI libraries require. gapless then does not ask at each message whether the default stream is idle.",
     ),
     Variable(
         "GAPLESS_GPU_REGIME",
@@ -135,25 +136,24 @@ VARIABLES = (
         "GAPLESS_POOL_BYTES",
         "a number of bytes",
         "67108864",
-        "The most that the unused pool buffers of a process up to 16 MiB may occupy, in host memory, page-locked "
-        "memory and GPU memory together; what exceeds the limit is freed at once. Of longer buffers four times as much "
-        "page-locked memory is kept, four times as much GPU memory, and sixteen times as much host memory, which the "
-        "kernel takes back where it is short. Page-locked memory, used or not, is five times as much in all, or 8 MiB; "
-        "messages that find none of it go through segments (pipelined). Where messages go direct, as much GPU "
-        "memory is exported beside it; where a fabric reaches GPU memory, four times as much is registered. Long file "
-        "access from GPU memory goes in pieces of a quarter of it, between 1 "
-        "and 16 MiB.",
+        "N, the most bytes that a process keeps in unused buffers of up to 16 MiB, in host, page-locked and GPU memory "
+        "together. A buffer that would exceed N is freed at once. Other limits follow from N. Of longer buffers the "
+        "process keeps at most 4 N of page-locked memory, 4 N of GPU memory, and 16 N of host memory, which the system "
+        "takes back where memory is short. Page-locked memory, in use or not, is at most 5 N, and at least 8 MiB; "
+        "messages that find no page-locked memory go through segments (pipelined). Where messages go direct, N more of "
+        "GPU memory is exported. Where a fabric reaches GPU memory, 4 N of it is registered. Long file access from GPU "
+        "memory goes in pieces of N / 4, but of 1 MiB at least and 16 MiB at most.",
     ),
     Variable(
         "GAPLESS_FABRIC",
         "off, tcp, shm, verbs, efa, cxi",
         "off",
-        "The libfabric provider that noncontiguous messages of 16 KiB and more go by where that is predicted to be "
-        "sooner than packing them, between processes that all ask for the same one; GPU memory goes by it packed, "
-        "contiguous or not, unless the MPI library reads GPU memory itself, and without host memory on its way where "
-        "the provider reaches GPU memory (FI_HMEM). Where it cannot be opened, the process "
-        "says so once, and messages go other ways. Processes of different nodes use the fabric under `gapless run` "
-        "(GAPLESS_ALL_RANKS), those of one node only where GAPLESS_FABRIC_NEIGHBOURS=1 says so.",
+        "A libfabric provider, between processes that all ask for the same one. Noncontiguous host messages of 16 KiB "
+        "and more go by the provider where that is predicted to be sooner than packing them. GPU memory goes packed, "
+        "contiguous or not, unless the MPI library reads GPU memory itself; no host memory is on the way where the "
+        "provider reaches GPU memory (FI_HMEM). Where the provider cannot be opened, the process says so once, and "
+        "messages go other ways. Processes of different nodes use the fabric under `gapless run` (GAPLESS_ALL_RANKS), "
+        "processes of one node where GAPLESS_FABRIC_NEIGHBOURS=1 says so.",
     ),
     Variable(
         "GAPLESS_FABRIC_NEIGHBOURS",
@@ -189,10 +189,12 @@ def markdown() -> str:
     lines = [
         "# Environment variables",
         "",
-        "Generated from `python/gapless/environment.py` by `make docs`. None has to be set. All are read once, by the",
-        "first MPI call. A value that is not listed here is ignored, and one line on stderr says so; so does one about",
-        "a name that begins with `GAPLESS_` and is not listed. `gapless info` shows both. `gapless run` passes the",
-        "variables that are set on to remote ranks. `gapless variables` prints what stands here.",
+        "`make docs` generates this page from `python/gapless/environment.py`; `gapless variables` prints the same. No",
+        "variable has to be set. A process reads the variables once, at its first call of MPI or of the C API.",
+        "",
+        "Two mistakes are ignored, with one line on stderr: a value that is not listed here, and a name that begins",
+        "with `GAPLESS_` and is not listed here. `gapless info` shows both mistakes. `gapless run` has the launcher",
+        "pass the variables that are set to the ranks on other nodes.",
     ]
     for title, developers in (("For users", False), ("For developers", True)):
         lines += ["", f"## {title}", "", "| variable | values | default | meaning |", "|---|---|---|---|"]

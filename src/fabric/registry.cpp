@@ -73,15 +73,14 @@ std::uint64_t find_job() noexcept {
   std::array<char, 64> name_space{};
   if (::readlink("/proc/self/ns/pid", name_space.data(), name_space.size() - 1) < 0) return 0;
   hash.add(name_space.data());
-  if (const char* job = std::getenv("PMIX_NAMESPACE")) {
-    hash.add(job);
-    return hash.value();
-  }
-  // Hydra and Slurm have one process on a node for each job, which made the connection that the ranks talk to it by.
+  const char* const job = std::getenv("PMIX_NAMESPACE");
+  if (job != nullptr) hash.add(job);
+  // Hydra and Slurm have one process on a node for each job, which made the connection that the ranks talk to it by. Of
+  // a job that is started within another one the name is the outer job's.
   const char* connection = std::getenv("PMI_FD");
   const pid_t launcher = connection == nullptr ? 0 : process_behind(std::atoi(connection));
   const std::uint64_t start = launcher <= 0 ? 0 : start_of(launcher);
-  if (start == 0) return 0;
+  if (start == 0) return job == nullptr ? 0 : hash.value();
   std::array<char, 64> text;
   std::snprintf(text.data(), text.size(), "%ld %" PRIu64, static_cast<long>(launcher), start);
   hash.add(text.data());

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gapless.documents import messages, results, tables
+from gapless.documents import costs, gpu_latency, messages, results, tables
 
 ORIGIN = {"machine": {"name": "a machine"}, "commit": "abc", "date": "2026-01-01"}
 BARS = [
@@ -109,6 +109,10 @@ ALL = [
     messages.host_messages_table,
     messages.endpoints_table,
     messages.rdma_table,
+    tables.node_messages_table,
+    costs.costs_table,
+    costs.costs_sentences,
+    gpu_latency.gpu_latency_table,
 ]
 
 
@@ -160,8 +164,8 @@ def test_gpu_messages_are_shown_beside_every_way():
         "",
         "| bytes | blocks of | gapless | oneshot | direct |",
         "| --- | --- | --- | --- | --- |",
-        "| 64 KiB | contiguous | **12.3** | 12.3 |  |",
-        "| 64 KiB | 64 B | **1234** |  | 9.88 |",
+        "| 64 KiB | contiguous | **12.3** | **12.3** |  |",
+        "| 64 KiB | 64 B | 1234 |  | **9.88** |",
     ]
 
 
@@ -173,6 +177,101 @@ def test_host_messages_are_shown_by_library():
     table = messages.host_messages_table([of("host_messages", *rows)])
     assert table.count("| halo | **1.50** | 3.00 |") == 2
     assert "openmpi (a machine, commit abc)" in table
+
+
+def node_message(message, library, value, native):
+    return {"case": {"library": library, "message": message}, "value": value, "unit": "us", "peers": {"native": native}}
+
+
+def test_messages_in_a_node_are_shown_by_kind():
+    rows = [
+        node_message("latency, columns, 1", "mpich", 2.0, 1.0),
+        node_message("latency, columns, 2", "mpich", 1.0, 8.0),
+        node_message("latency, plain, 8", "openmpi", 1.0, 0.9),
+    ]
+    lines = tables.node_messages_table([of("host_messages", *rows)]).splitlines()
+    assert lines[0] == "| messages in a node (a machine), times the speed of the library alone | MPICH | Open MPI |"
+    assert "| columns, one at a time | 2.00 (0.50 to 8.00) |  |" in lines
+    assert "| contiguous, one at a time |  | 0.90 (0.90 to 0.90) |" in lines
+
+
+def test_what_reads_as_the_best_of_a_row_is_bold():
+    assert tables.with_best_in_bold(["1.0", "", "1.0", "2.0"], [1.01, None, 1.04, 2.0]) == [
+        "**1.0**",
+        "",
+        "**1.0**",
+        "2.0",
+    ]
+    assert tables.with_best_in_bold(["3", "4"], [3, 4], max) == ["3", "**4**"]
+    assert tables.with_best_in_bold([""], [None]) == [""]
+
+
+def test_a_copy_wins_no_row():
+    case = {"library": "x", "memory": "gpu", "bytes": 1024, "block": 0}
+    row = {"case": case, "value": 20.0, "unit": "us", "peers": {"by hand": 10.0, "copy": 5.0}}
+    assert "| 1 KiB | contiguous | 20.0 | **10.0** | 5.00 |" in messages.gpu_messages_table([of("messages", row)])
+    large = {"table": "large", "layout": "x", "direction": "pack", "bytes": 64 << 20}
+    peers = {"copy of the same traffic": 9, "yaksa": 3}
+    row = {"case": large, "value": 4, "unit": "GB/s", "bound": 8, "peers": peers}
+    table = tables.gpu_classes_table([of("pack", row)])
+    assert "| layout |  | gapless | of the bound | yaksa | copy of the same traffic |" in table
+    assert "| x | pack | **4** | 0.50 | 3 | 9 |" in table
+
+
+def test_forms_of_halos_without_a_target_are_compared_with_the_best_by_hand():
+    def row(form, value):
+        case = {"library": "mpich", "form": form, "points": 64, "width": 1}
+        return {"case": case, "value": value, "unit": "us", "peers": {"a": 20.0, "b": 10.0}}
+
+    result = of("halo", row("Startall", 5.0), row("Startall", 15.0), row("Isend", 40.0))
+    result["bars"] = [{"name": "halos by Isend, mpich", "asks": "", "figure": "", "holds": False}]
+    assert messages.gpu_halos_table([result]).endswith("times the best by hand: *Startall* 0.5 to 1.5.")
+
+
+def overhead(call, process, value, memory="stack", library="mpich"):
+    case = {"call": call, "memory": memory, "library": library, "process": process}
+    return {"case": case, "value": value, "unit": "ns more a call", "bound": 0, "peers": {}}
+
+
+def test_what_it_costs_where_it_does_not_help():
+    made = {"case": {"create, commit, free": "vector", "library": "mpich"}, "value": 105, "bound": 100, "peers": {}}
+    rows = [
+        overhead("MPI_Send", costs.WITHOUT_GPU, 2.44),
+        overhead("MPI_Pack", costs.WITHOUT_GPU, 6),
+        overhead("MPI_Recv of 1 KiB", costs.WITHOUT_GPU, 16.4),
+        overhead("MPI_Pack", costs.WITH_GPU, 18),
+        overhead("MPI_Pack", costs.WITH_GPU, 274, memory=costs.OWN_PAGES),
+        overhead("MPI_Recv of 1 KiB", costs.WITH_GPU, 999),
+        made,
+    ]
+    loaded = [of("mpi_overhead", *rows), of("host_messages", node_message("latency, plain, 8", "mpich", 1.0, 0.9))]
+    table = costs.costs_table(loaded)
+    assert "| a call, no GPU in the machine | 2.4 to 6.0 ns |  |" in table
+    assert "pages of its own (large arrays) | 274 ns |  |" in table
+    assert "| a datatype made and freed | 1.05 to 1.05 times |  |" in table
+    words = " ".join(costs.costs_sentences(loaded).split())
+    assert "takes 2.4 to 6.0 ns more, and a receive of 1 KiB 16 ns more." in words
+    assert "takes 18 ns more, and up to 274 ns where" in words
+    assert "999" not in words
+    assert words.endswith("reach, of the library's speed, one at a time 0.90 (0.90 at worst).")
+
+
+def test_gpu_calls_are_shown_beside_an_empty_kernel():
+    empty = {gpu_latency.EMPTY_KERNEL: 10.0}
+    case = {"table": "latency", "layout": "x", "resident": "no", "bytes": 1024}
+    halo = {"table": "halo", "layout": "y", "largest face": "4096 B"}
+    rows = [{"case": case, "value": value, "unit": "us", "peers": empty} for value in (9.0, 9.5)]
+    rows += [{"case": halo, "value": 11.0, "unit": "us", "peers": {**empty, "26 calls": 180}}]
+    table = gpu_latency.gpu_latency_table([of("pack", *rows)])
+    assert "| `MPI_Pack`, `MPI_Unpack` of GPU memory | 0.90–0.95 |" in table
+    assert "| faces up to" not in table and "| one batch / E | 1.10 |" in table
+    assert "| 26 calls / E | 18 |" in table
+
+
+def test_numbers_of_endpoints_have_no_exponents():
+    case = {"library": "mpich", "what": "allreduce", "way": "endpoints", "ranks": 2, "size": 8}
+    row = {"case": case, "value": 1.02e-3, "unit": "s", "peers": {"processes": 2.5e-4}}
+    assert "| us | 1020 | **250** |" in messages.endpoints_table([of("endpoints", row)])
 
 
 def test_endpoints_are_shown_in_their_units():

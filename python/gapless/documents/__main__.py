@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from gapless import environment, locate
-from gapless.documents import messages, results, tables
+from gapless.documents import costs, gpu_latency, messages, results, tables
 
 BEGIN = "<!-- generated: {name} -->"
 END = "<!-- end -->"
@@ -23,8 +23,12 @@ def documents(checkout: Path) -> dict[Path, str]:
     """Every generated or partly generated document, as it should be."""
     loaded = results.load(checkout / "bench" / "results")
     filled = {
-        "README.md": {"results": tables.readme(loaded)},
-        "docs/performance.md": {"types": tables.types_table(loaded)},
+        "README.md": {"results": tables.readme(loaded), "costs": costs.costs_sentences(loaded)},
+        "docs/performance.md": {
+            "gpu latency": gpu_latency.gpu_latency_table(loaded),
+            "costs": costs.costs_table(loaded),
+            "types": tables.types_table(loaded),
+        },
         "docs/messages.md": {
             "host messages": messages.host_messages_table(loaded),
             "gpu messages": messages.gpu_messages_table(loaded),

@@ -1,14 +1,11 @@
 """The tables of the documentation that tell how long messages take, and what endpoints reach."""
 
+from functools import partial
+
 from gapless.documents.results import machine_name
-from gapless.documents.tables import NOT_MEASURED, markdown, rows_of
+from gapless.documents.tables import NOT_MEASURED, markdown, rows_of, size_text, with_best_in_bold
 
-
-def size_text(number: float) -> str:
-    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
-        if number >= unit and number % unit == 0:
-            return f"{number / unit:.0f} {name}"
-    return f"{number:.0f} B"
+YARDSTICKS = ("copy", "memcpy")  # what messages are compared with and cannot be, so that no row is won by them
 
 
 def microseconds(value: float | None) -> str:
@@ -21,12 +18,19 @@ def microseconds(value: float | None) -> str:
 def table_beside_peers(found: list[tuple[dict, dict]], heads: list[str], cells_of) -> str:
     """One line a row: the cells that name it, gapless's time, and that of each other way."""
     peers = list(dict.fromkeys(peer for _, row in found for peer in row["peers"]))
-    lines = [
-        [*cells_of(row["case"]), f"**{microseconds(row['value'])}**"]
-        + [microseconds(row["peers"].get(peer)) for peer in peers]
-        for _, row in found
-    ]
+    lines = [[*cells_of(row["case"]), *beside_peers(row, peers, microseconds, min)] for _, row in found]
     return markdown([*heads, "gapless", *peers], lines)
+
+
+def beside_peers(row: dict, peers: list[str], text_of, best) -> list[str]:
+    """gapless's figure and each peer's, the best of them bold."""
+    values = [row["value"], *(row["peers"].get(peer) for peer in peers)]
+    texts = [text_of(value) for value in values]
+    judged = [0, *(i for i, peer in enumerate(peers, 1) if peer not in YARDSTICKS)]
+    marked = with_best_in_bold([texts[i] for i in judged], [values[i] for i in judged], best)
+    for i, text in zip(judged, marked, strict=True):
+        texts[i] = text
+    return texts
 
 
 def gpu_messages_table(results: list[dict]) -> str:
@@ -55,7 +59,19 @@ def gpu_halos_table(results: list[dict]) -> str:
         ["library", "form", "box"],
         lambda case: [case["library"], case["form"], f"{case['points']}³, {case['width']} wide"],
     )
-    return f"{machine_name(found[0][0])}, commit {found[0][0]['commit']}, microseconds:\n\n{cells}"
+    origin = f"{machine_name(found[0][0])}, commit {found[0][0]['commit']}, microseconds:"
+    return "\n\n".join(filter(None, (origin, cells, forms_without_target(results))))
+
+
+def forms_without_target(results: list[dict]) -> str:
+    """How many times the best time by hand the forms take of which nothing is asked."""
+    asked = " ".join(bar["name"] for result in results if result["benchmark"] == "halo" for bar in result["bars"])
+    ratios: dict[str, list[float]] = {}
+    for _, row in rows_of(results, "halo"):
+        if row["case"]["form"] not in asked and row["peers"]:
+            ratios.setdefault(row["case"]["form"], []).append(row["value"] / min(row["peers"].values()))
+    said = [f"*{form}* {min(of):.2g} to {max(of):.2g}" for form, of in ratios.items()]
+    return f"Forms without a target, times the best by hand: {'; '.join(said)}." if said else ""
 
 
 def host_messages_table(results: list[dict]) -> str:
@@ -108,6 +124,12 @@ def rdma_cell(row: dict | None) -> str:
     return "" if row is None else f"{microseconds(row['value'])} ({row['posts']:g}, {row['copies']:g})"
 
 
+def three_digits(scale: float, value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{scale * value:.0f}" if scale * value >= 1000 else f"{scale * value:.3g}"
+
+
 def endpoints_table(results: list[dict]) -> str:
     """What endpoints reach, beside processes, threads that share a rank, and a copy."""
     scales = {"messages/s": (1e-6, "million a second"), "s": (1e6, "us"), "ns": (1, "ns")}
@@ -119,10 +141,8 @@ def endpoints_table(results: list[dict]) -> str:
     for _, row in found:
         case, (scale, unit) = row["case"], scales[row["unit"]]
         name = f"{case['what']}, {case['way']}"
-        values = [row["value"], *(row["peers"].get(peer) for peer in peers)]
-        numbers = ["" if value is None else f"{scale * value:.3g}" for value in values]
-        lines.append(
-            [case["library"], name, str(case["ranks"]), str(case["size"]), unit, f"**{numbers[0]}**", *numbers[1:]]
-        )
+        best = max if row["unit"] == "messages/s" else min
+        numbers = beside_peers(row, peers, partial(three_digits, scale), best)
+        lines.append([case["library"], name, str(case["ranks"]), str(case["size"]), unit, *numbers])
     heads = ["library", "what", "endpoints a process", "bytes or depth", "", "endpoints", *peers]
     return f"On {machine_name(found[0][0])}, commit {found[0][0]['commit']}:\n\n" + markdown(heads, lines)

@@ -5,7 +5,8 @@ import statistics
 from gapless.documents.results import machine_name, shown
 
 BESIDE_LIBRARIES = "pack_beside_libraries"  # the GPU benchmark with other libraries
-NOT_MEASURED = "Not measured yet."
+NOT_MEASURED = "Not measured."
+LIBRARIES = {"mpich": "MPICH", "openmpi": "Open MPI"}
 
 HOST_LAYOUTS = {
     "vector, 8 B every 16 B x 65536, double": "every other double of 1 MiB",
@@ -22,11 +23,30 @@ GPU_FACES = {
     "subarray 256x256x1 of 256x256x256, 8 B elements": "a double of every row",
 }
 HALO = "26 regions of 128^3 floats"
+# What the names of host messages of a kind begin with.
+NODE_MESSAGES = {
+    "columns, one at a time": ("latency, columns",),
+    "columns, 32 under way": ("bandwidth, columns",),
+    "26 pieces of a halo, `MPI_Sendrecv`": ("halo, Sendrecv",),
+    "26 pieces of a halo, `MPI_Isend` and `MPI_Irecv`": ("halo, Isend",),
+    "`MPI_Alltoallw` of subarrays": ("Alltoallw",),
+    "contiguous, one at a time": ("latency, contiguous", "latency, plain"),
+    "contiguous, 32 under way": ("bandwidth, contiguous",),
+}
 
 
 def markdown(heads: list[str], rows: list[list[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def with_best_in_bold(texts: list[str], values: list[float | None], best=min) -> list[str]:
+    """Cells of one row; those that read as the best one does are all bold."""
+    known = [(value, text) for value, text in zip(values, texts, strict=True) if value is not None]
+    if not known:
+        return texts
+    winner = best(known)[1]
+    return [f"**{text}**" if text == winner else text for text in texts]
 
 
 def rows_of(results: list[dict], benchmark: str) -> list[tuple[dict, dict]]:
@@ -57,7 +77,8 @@ def table_of_host(result: dict) -> str:
     for library in libraries:
         for row in found:
             if row["case"]["library"] == library:
-                cells[row["case"]["layout"]] += [f"{row['peers'][library]:.1f}", f"**{row['value']:.1f}**"]
+                rates = [row["peers"][library], row["value"]]
+                cells[row["case"]["layout"]] += with_best_in_bold([f"{rate:.1f}" for rate in rates], rates, max)
     return markdown(heads, list(cells.values()))
 
 
@@ -75,9 +96,13 @@ def gpu_table(results: list[dict]) -> str:
     rows = []
     for _, row in found:
         vendor = max(row["peers"].get(call, 0) for call in ("cudaMemcpy2DAsync", "cudaMemcpy3DAsync"))
-        theirs = [f"{row['peers'][name]:.0f}" if name in row["peers"] else "" for name in others]
-        rows.append([GPU_FACES[row["case"]["layout"]], f"{vendor:.0f}", *theirs, f"**{row['value']:.0f}**"])
+        rates = [vendor, *(row["peers"].get(name) for name in others), row["value"]]
+        rows.append([GPU_FACES[row["case"]["layout"]], *with_best_in_bold(list(map(rate_text, rates)), rates, max)])
     return markdown([*heads, "gapless"], rows)
+
+
+def rate_text(rate: float | None) -> str:
+    return "" if rate is None else f"{rate:.0f}"
 
 
 def is_other(peer: str) -> bool:
@@ -117,7 +142,39 @@ def readme(results: list[dict]) -> str:
     targets = [bar for result in results for bar in result["bars"]]
     met = sum(target["holds"] for target in targets)
     link = f"{met} of the {len(targets)} targets that gapless sets itself are met: [every target](docs/results.md)."
-    return "\n\n".join((host_table(results), gpu_table(results), halo_sentence(results), link))
+    parts = (node_messages_table, host_table, gpu_table, halo_sentence)
+    return "\n\n".join((*(part(results) for part in parts), link))
+
+
+def node_messages_table(results: list[dict]) -> str:
+    """How many times the library's speed messages in host memory have between two processes of a node."""
+    found = rows_of(results, "host_messages")
+    if not found:
+        return NOT_MEASURED
+    libraries = [name for name in LIBRARIES if any(row["case"]["library"] == name for _, row in found)]
+    heads = [f"messages in a node ({machines(found)}), times the speed of the library alone"]
+    rows = []
+    for kind, beginnings in NODE_MESSAGES.items():
+        of_kind = [row for _, row in found if row["case"]["message"].startswith(beginnings)]
+        gains = [gains_of(row for row in of_kind if row["case"]["library"] == name) for name in libraries]
+        rows.append([kind, *map(mean_and_range, gains)])
+    return markdown([*heads, *(LIBRARIES[name] for name in libraries)], rows)
+
+
+def gains_of(rows) -> list[float]:
+    return [row["peers"]["native"] / row["value"] for row in rows]
+
+
+def mean_and_range(ratios: list[float]) -> str:
+    """The geometric mean, and the worst and the best."""
+    return f"{statistics.geometric_mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else ""
+
+
+def size_text(number: float) -> str:
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if number >= unit and number % unit == 0:
+            return f"{number / unit:.0f} {name}"
+    return f"{number:.0f} B"
 
 
 def targets_table(results: list[dict]) -> str:
@@ -150,17 +207,16 @@ def gpu_classes_table(results: list[dict]) -> str:
         if not largest:
             continue
         peers = list(dict.fromkeys(name for row in largest for name in row["peers"]))
+        contestants = [name for name in peers if not name.startswith("copy")]
+        peers = [*contestants, *(name for name in peers if name not in contestants)]
         heads = ["layout", "", "gapless", "of the bound", *peers]
-        cells = [
-            [
-                row["case"]["layout"],
-                row["case"]["direction"],
-                f"**{row['value']:.0f}**",
-                f"{row['value'] / row['bound']:.2f}",
-                *(f"{row['peers'][name]:.0f}" if name in row["peers"] else "" for name in peers),
-            ]
-            for row in largest
-        ]
+        cells = []
+        for row in largest:
+            rates = [row["value"], *(row["peers"].get(name) for name in contestants)]
+            ours, *theirs = with_best_in_bold(list(map(rate_text, rates)), rates, max)
+            copies = [rate_text(row["peers"].get(name)) for name in peers[len(contestants) :]]
+            fraction = f"{row['value'] / row['bound']:.2f}"
+            cells.append([row["case"]["layout"], row["case"]["direction"], ours, fraction, *theirs, *copies])
         origin = f"{machine_name(result)}, {result['date']}, commit {result['commit']}, GB/s of packed bytes:"
         tables.append(origin + "\n\n" + markdown(heads, cells))
     return "\n\n".join(tables) or NOT_MEASURED

@@ -15,6 +15,7 @@
 #include "base/hash.hpp"
 #include "mpi/calls/sides/receiving.hpp"
 #include "mpi/calls/sides/sending.hpp"
+#include "mpi/headers/posting.hpp"
 #include "mpi/headers/stashed_receives.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/table/rows.hpp"
@@ -237,8 +238,9 @@ struct MessageArguments {
       const MPI_Datatype datatype = std::get<in + 2>(arguments);
       if constexpr (has<Kind::send>) {
         constexpr int out = place<Kind::send>;
+        constexpr auto how = has<Kind::new_request> ? headers::Beside::returns_at_once : headers::Beside::waits;
         return headers::receive_stashed(
-            std::get<out>(arguments), std::get<out + 1>(arguments), std::get<out + 2>(arguments),
+            how, std::get<out>(arguments), std::get<out + 1>(arguments), std::get<out + 2>(arguments),
             std::get<place<Kind::destination>>(arguments), std::get<place<Kind::send_tag>>(arguments), memory, count,
             datatype, source, std::get<place<Kind::receive_tag>>(arguments), communicator(arguments), finish, code);
       } else {
@@ -295,13 +297,19 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
 
   static int call(Arguments... arguments) {
     requests::start_deferred();
+    if constexpr (may_find_stashed) {
+      if (headers::do_threads_probe()) [[unlikely]]
+        return call_by_request(arguments...);
+    }
     const Tuple all(arguments...);
     const bool is_native = Base::template is_native<Kind::send>(all) &&
                            (Base::template is_native<Kind::receive>(all) || Base::is_unattended(all));
     if (is_native) [[likely]]
       return Row::native_function()(arguments...);
     if constexpr (only_receives) {
-      if (const TypeRecord* record = Base::is_looked_at(all, is_gpu_memory)) [[likely]] {
+      const TypeRecord* record = Base::is_looked_at(all, is_gpu_memory);
+      // Another thread may free a datatype of the program's own meanwhile.
+      if (record != nullptr && (record->is_predefined || !runtime::is_multithreaded())) [[likely]] {
         const int code = Row::native_function()(arguments...);
         const void* landing = address_of(std::get<Base::template place<Kind::receive>>(all), record->first_byte);
         if (code == MPI_SUCCESS && transfer::headers::is_header(landing, transfer::headers::Header::size)) [[unlikely]]
@@ -315,6 +323,16 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
  private:
   static constexpr bool only_receives = Base::template has<Kind::source> && Base::template has<Kind::status> &&
                                         !Base::template has<Kind::send> && Base::template has<Kind::receive>;
+
+  static constexpr bool may_find_stashed =
+      Base::template has<Kind::source> && Base::template has<Kind::status> && Base::template has<Kind::receive>;
+  [[gnu::noinline]] static int call_by_request(Arguments... arguments) {
+    if constexpr (only_receives) {
+      return headers::receive_by_request(arguments...);
+    } else {
+      return headers::exchange_by_request(arguments...);
+    }
+  }
 
   /// The header has landed.
   [[gnu::noinline]] static int fetch(Arguments... arguments) {

@@ -11,12 +11,19 @@ namespace {
 template <class Row, auto exchange, class Count>
 [[gnu::noinline]] int replace_slowly(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag,
                                      int source, int receive_tag, MPI_Comm communicator, MPI_Status* wanted) {
+  if (headers::do_threads_probe()) [[unlikely]] {
+    const auto receive = [&] {
+      return headers::receive_by_request(memory, count, datatype, source, receive_tag, communicator, wanted);
+    };
+    return headers::send_beside(headers::Beside::waits_and_replaces, memory, count, datatype, destination, send_tag,
+                                communicator, receive);
+  }
   int done = MPI_SUCCESS;
   const auto finish = [wanted](MPI_Message message, void* into, Count room, MPI_Datatype type) {
     return headers::receive(message, into, room, type, wanted);
   };
-  if (headers::receive_stashed(memory, count, datatype, destination, send_tag, memory, count, datatype, source,
-                               receive_tag, communicator, finish, done))
+  if (headers::receive_stashed(headers::Beside::waits_and_replaces, memory, count, datatype, destination, send_tag,
+                               memory, count, datatype, source, receive_tag, communicator, finish, done))
     return done;
   Receiving<Count> in(memory, count, datatype, false, Looks::once_called);
   in.comes_from(communicator, source);

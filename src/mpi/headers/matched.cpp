@@ -7,7 +7,9 @@
 #include <exception>
 #include <list>
 #include <mutex>
+#include <thread>
 
+#include "mpi/headers/posting.hpp"
 #include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
@@ -26,6 +28,7 @@ using transfer::headers::Header;
 
 /// A message to oneself: the library may read its bytes until it is received.
 struct Parcel {
+  ~Parcel() { transfer::headers::wipe(bytes.data()); }
   alignas(16) std::array<std::byte, Header::size> bytes{};
   MPI_Request request = MPI_REQUEST_NULL;
 };
@@ -103,10 +106,8 @@ void deliver(const MPI_Status& status, MPI_Status* wanted) noexcept {
 
 /// A message has been found by a probe that leaves it: stashes it if it may be a header, with all that its source has
 /// sent before. False if it is not there any more.
-bool look_behind(MPI_Comm communicator, MPI_Status& found) {
+bool look_behind(Messages& all, MPI_Comm communicator, MPI_Status& found) {
   if (!has_headers_length(found)) return true;
-  Messages& all = messages();
-  const std::lock_guard lock(all.mutex);
   for (;;) {
     Matched next;
     next.communicator = communicator;
@@ -122,27 +123,43 @@ bool look_behind(MPI_Comm communicator, MPI_Status& found) {
   }
 }
 
-bool probe_stash(int source, int tag, MPI_Comm communicator, MPI_Status* wanted) noexcept {
-  if (!are_stashed()) return false;
-  const std::lock_guard lock(messages().mutex);
+int no_memory(MPI_Comm communicator) noexcept { return raise_on_communicator(communicator, MPI_ERR_NO_MEM); }
+
+/// Takes a message out of the stash. Precondition: this thread has locked it.
+std::optional<Matched> take_out(int source, int tag, MPI_Comm communicator) noexcept {
   const auto found = find_stashed(source, tag, communicator);
-  if (found == messages().stash.end()) return false;
-  deliver(found->status, wanted);
-  return true;
+  if (found == messages().stash.end()) return std::nullopt;
+  Matched result = *found;
+  messages().stash.erase(found);
+  count_stash();
+  return result;
 }
 
-int no_memory(MPI_Comm communicator) noexcept { return raise_on_communicator(communicator, MPI_ERR_NO_MEM); }
+/// Locks the messages where there are threads: a handler that the library calls may probe, or never return.
+std::unique_lock<std::mutex> lock_among_threads() noexcept {
+  return runtime::is_multithreaded() ? std::unique_lock(messages().mutex)
+                                     : std::unique_lock(messages().mutex, std::defer_lock);
+}
+
+// From the look at the stash to the library's answer other threads stash nothing: that would be older than what the
+// library finds.
 
 /// Finds a message by `ask(status, is_there)`, the library's function, unless one is stashed.
 template <class Ask>
 int probe_by(int source, int tag, MPI_Comm communicator, int& is_there, MPI_Status* wanted, Ask ask) noexcept {
+  Messages& all = messages();
+  const Stashing stashing;
+  const std::unique_lock lock = lock_among_threads();
   is_there = 1;
-  if (probe_stash(source, tag, communicator, wanted)) return MPI_SUCCESS;
+  if (const auto stashed = find_stashed(source, tag, communicator); stashed != all.stash.end()) {
+    deliver(stashed->status, wanted);
+    return MPI_SUCCESS;
+  }
   try {
     MPI_Status status{};
     const int code = ask(status, is_there);
     if (code != MPI_SUCCESS || is_there == 0) return code;
-    is_there = look_behind(communicator, status) ? 1 : 0;
+    is_there = look_behind(all, communicator, status) ? 1 : 0;
     if (is_there != 0) deliver(status, wanted);
     return MPI_SUCCESS;
   } catch (const std::exception&) {
@@ -150,23 +167,39 @@ int probe_by(int source, int tag, MPI_Comm communicator, int& is_there, MPI_Stat
   }
 }
 
+int probe_once(int source, int tag, MPI_Comm communicator, int& is_there, MPI_Status* wanted) noexcept {
+  return probe_by(source, tag, communicator, is_there, wanted, [&](MPI_Status& status, int& found) {
+    return native.Iprobe(source, tag, communicator, &found, &status);
+  });
+}
+
+/// Asks until `ask(is_there)` has found something. Another thread may stash what this one waits for, which the library
+/// would then wait for in vain: so where there are threads, none waits inside the library.
+template <class Ask>
+int ask_until_there(Ask ask) noexcept {
+  for (;;) {
+    int is_there = 0;
+    const int code = ask(is_there);
+    if (code != MPI_SUCCESS || is_there != 0) return code;
+    std::this_thread::yield();
+  }
+}
+
 int probe(int source, int tag, MPI_Comm communicator, MPI_Status* wanted) {
   requests::start_deferred();
   if (!are_looked_for()) return native.Probe(source, tag, communicator, wanted);
-  const auto ask = [&](MPI_Status& status, int&) { return native.Probe(source, tag, communicator, &status); };
-  int code = MPI_SUCCESS;
-  // Another thread may receive what has been found.
-  for (int is_there = 0; code == MPI_SUCCESS && is_there == 0;)
-    code = probe_by(source, tag, communicator, is_there, wanted, ask);
-  return code;
+  const bool polls = runtime::is_multithreaded();
+  const auto wait = [&](MPI_Status& status, int&) { return native.Probe(source, tag, communicator, &status); };
+  return ask_until_there([&](int& found) {
+    return polls ? probe_once(source, tag, communicator, found, wanted)
+                 : probe_by(source, tag, communicator, found, wanted, wait);
+  });
 }
 
 int probe_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Status* wanted) {
   requests::start_deferred();
   if (!are_looked_for()) return native.Iprobe(source, tag, communicator, flag, wanted);
-  return probe_by(source, tag, communicator, *flag, wanted, [&](MPI_Status& status, int& is_there) {
-    return native.Iprobe(source, tag, communicator, &is_there, &status);
-  });
+  return probe_once(source, tag, communicator, *flag, wanted);
 }
 
 void hand_out(const Matched& matched, MPI_Message* message, MPI_Status* wanted) noexcept {
@@ -180,29 +213,36 @@ template <class Ask>
 int match_by(int source, int tag, MPI_Comm communicator, int& is_there, MPI_Message* message, MPI_Status* wanted,
              Ask ask) noexcept {
   is_there = 1;
-  if (const auto stashed = take_stashed(source, tag, communicator)) {
-    hand_out(*stashed, message, wanted);
-    return MPI_SUCCESS;
-  }
+  const Stashing stashing;
+  std::unique_lock lock = lock_among_threads();
   try {
-    Matched matched;
-    matched.communicator = communicator;
-    const int code = ask(matched, is_there);
-    if (code != MPI_SUCCESS || is_there == 0) return code;
-    {
-      const std::lock_guard lock(messages().mutex);
-      look_at(messages(), matched);
+    std::optional<Matched> matched = take_out(source, tag, communicator);
+    if (!matched) {
+      matched.emplace().communicator = communicator;
+      const int code = ask(*matched, is_there);
+      if (code != MPI_SUCCESS || is_there == 0) return code;
+      look_at(messages(), *matched);
     }
-    hand_out(matched, message, wanted);
+    if (lock.owns_lock()) lock.unlock();
+    hand_out(*matched, message, wanted);
     return MPI_SUCCESS;
   } catch (const std::exception&) {
     return no_memory(communicator);
   }
 }
 
+int match_once(int source, int tag, MPI_Comm communicator, int& is_there, MPI_Message* message,
+               MPI_Status* wanted) noexcept {
+  return match_by(source, tag, communicator, is_there, message, wanted, [&](Matched& matched, int& found) {
+    return native.Improbe(source, tag, communicator, &found, &matched.handle, &matched.status);
+  });
+}
+
 int match(int source, int tag, MPI_Comm communicator, MPI_Message* message, MPI_Status* wanted) {
   requests::start_deferred();
   if (!are_looked_for()) return native.Mprobe(source, tag, communicator, message, wanted);
+  if (runtime::is_multithreaded())
+    return ask_until_there([&](int& found) { return match_once(source, tag, communicator, found, message, wanted); });
   int is_there = 1;
   return match_by(source, tag, communicator, is_there, message, wanted, [&](Matched& matched, int&) {
     return native.Mprobe(source, tag, communicator, &matched.handle, &matched.status);
@@ -212,9 +252,7 @@ int match(int source, int tag, MPI_Comm communicator, MPI_Message* message, MPI_
 int match_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Message* message, MPI_Status* wanted) {
   requests::start_deferred();
   if (!are_looked_for()) return native.Improbe(source, tag, communicator, flag, message, wanted);
-  return match_by(source, tag, communicator, *flag, message, wanted, [&](Matched& matched, int& is_there) {
-    return native.Improbe(source, tag, communicator, &is_there, &matched.handle, &matched.status);
-  });
+  return match_once(source, tag, communicator, *flag, message, wanted);
 }
 
 }  // namespace
@@ -222,12 +260,7 @@ int match_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Message
 std::optional<Matched> take_stashed(int source, int tag, MPI_Comm communicator) noexcept {
   if (!are_stashed()) return std::nullopt;
   const std::lock_guard lock(messages().mutex);
-  const auto found = find_stashed(source, tag, communicator);
-  if (found == messages().stash.end()) return std::nullopt;
-  Matched result = *found;
-  messages().stash.erase(found);
-  count_stash();
-  return result;
+  return take_out(source, tag, communicator);
 }
 
 void give(const Matched& matched) noexcept {

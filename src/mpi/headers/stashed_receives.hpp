@@ -2,9 +2,11 @@
 // and where it sends as well, a send beside it.
 #pragma once
 
+#include <cstdint>
 #include <tuple>
 #include <type_traits>
 
+#include "mpi/headers/copied_send.hpp"
 #include "mpi/headers/matched.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/roles.hpp"
@@ -43,26 +45,39 @@ int begin_to_send(const void* memory, Count count, MPI_Datatype datatype, int de
   }
 }
 
+/// Of a call that receives a stashed message and sends as well: does it wait, and is what it sends replaced by what it
+/// receives?
+enum class Beside : std::uint8_t { waits, waits_and_replaces, returns_at_once };
+
+/// Sends while `receive()` receives. MPI_SUCCESS, or an error that has been raised.
+template <class Count, class Receive>
+int send_beside(Beside how, const void* memory, Count count, MPI_Datatype datatype, int destination, int tag,
+                MPI_Comm communicator, Receive receive) noexcept {
+  CopiedSend copied;
+  MPI_Request sending = MPI_REQUEST_NULL;
+  int code = how == Beside::waits
+                 ? begin_to_send(memory, count, datatype, destination, tag, communicator, &sending)
+                 : copied.begin(memory, static_cast<MPI_Count>(count), datatype, destination, tag, communicator);
+  if (code != MPI_SUCCESS) return code;
+  code = receive();
+  int sent_code = MPI_SUCCESS;
+  if (how == Beside::waits) sent_code = entry::Wait(&sending, MPI_STATUS_IGNORE);
+  if (how == Beside::waits_and_replaces) sent_code = copied.wait();
+  if (how == Beside::returns_at_once) copied.leave();
+  return code == MPI_SUCCESS ? sent_code : code;
+}
+
 /// Carries out the program's call if the message that it receives is stashed; false if none is.
 template <class Count, class Finish>
-bool receive_stashed(const void* sent, Count sent_count, MPI_Datatype sent_type, int destination, int send_tag,
-                     void* memory, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm communicator,
-                     Finish finish, int& code) noexcept {
+bool receive_stashed(Beside how, const void* sent, Count sent_count, MPI_Datatype sent_type, int destination,
+                     int send_tag, void* memory, Count count, MPI_Datatype datatype, int source, int tag,
+                     MPI_Comm communicator, Finish finish, int& code) noexcept {
   auto matched = take_stashed(source, tag, communicator);
   if (!matched) return false;
   matched->was_stashed = true;
   give(*matched);
-  MPI_Request sending = MPI_REQUEST_NULL;
-  code = begin_to_send(sent, sent_count, sent_type, destination, send_tag, communicator, &sending);
-  // Memory that is replaced is sent before it is written.
-  const bool is_replaced = sent == memory;
-  if (code == MPI_SUCCESS && is_replaced) code = entry::Wait(&sending, MPI_STATUS_IGNORE);
-  if (code != MPI_SUCCESS) return true;
-  code = finish(matched->handle, memory, count, datatype);
-  if (!is_replaced) {
-    const int sent_code = entry::Wait(&sending, MPI_STATUS_IGNORE);
-    if (code == MPI_SUCCESS) code = sent_code;
-  }
+  code = send_beside(how, sent, sent_count, sent_type, destination, send_tag, communicator,
+                     [&] { return finish(matched->handle, memory, count, datatype); });
   return true;
 }
 

@@ -97,9 +97,7 @@ class Claims {
     }
     const int ours = code == MPI_SUCCESS ? pending->finish(status) : MPI_SUCCESS;
     if (code != MPI_SUCCESS) status.deliver();
-    object_ = pending->error_object;
-    note_untold(*pending, ours);
-    if (is_array_ && tells_world_of(ours)) object_ = ErrorObject::of_communicator(MPI_COMM_WORLD);
+    note_error(*pending, ours, is_array_);
     if (pending->is_persistent) {
       pending->forget_outcome();
       put_persistent_back(pending, requests_ + i);
@@ -130,10 +128,8 @@ class Claims {
       status.deliver();
       return code;
     }
-    object_ = pending->error_object;
     const int ours = pending->finish(status);
-    note_untold(*pending, ours);
-    if (tells_world_of(ours)) object_ = ErrorObject::of_communicator(MPI_COMM_WORLD);
+    note_error(*pending, ours, true);
     if (ours != MPI_SUCCESS && pending->is_persistent) pending->note_failure();
     // The library may take the persistent request under it for inactive from now on.
     if (pending->frees_request) pending->settle(ours);
@@ -149,16 +145,18 @@ class Claims {
     return MPI_UNDEFINED;
   }
 
-  /// Raises an error of ours where those of the last message go. One that a call has told of before, which only looked
-  /// at the request, is returned.
+  /// Raises an error of ours where those of the first message go that has one. One that a call has told of before,
+  /// which only looked at the request, is returned.
   int raise(int code) const noexcept { return is_untold_ ? raise_on(object_, code) : code; }
   int raised(int before, int after) const noexcept {
     return after == before || after == raised_already ? after : raise(after);
   }
 
  private:
-  void note_untold(Pending& pending, int code) noexcept {
-    if (code != MPI_SUCCESS && !std::exchange(pending.is_told, true)) is_untold_ = true;
+  void note_error(Pending& pending, int code, bool may_tell_world) noexcept {
+    if (code == MPI_SUCCESS || std::exchange(pending.is_told, true) || std::exchange(is_untold_, true)) return;
+    const bool tells_world = may_tell_world && tells_world_of(code);
+    object_ = tells_world ? ErrorObject::of_communicator(MPI_COMM_WORLD) : pending.error_object;
   }
   /// What is pending for a request that the library may have completed; null if it has not, or nothing is.
   Pending* completed(int i) noexcept {
@@ -204,7 +202,9 @@ class Statuses {
   void set_library_error(int i, int code) noexcept { own_[i].MPI_ERROR = code; }
   ReceivedStatus of(int i) noexcept { return {own_[i], wanted_ == nullptr ? nullptr : wanted_ + i}; }
   int error_of(int i) noexcept { return own_[i].MPI_ERROR; }
+  /// Whether status `i` has been delivered or is yet to be.
   void set_error(int i, int code) noexcept {
+    own_[i].MPI_ERROR = code;
     if (wanted_ != nullptr) wanted_[i].MPI_ERROR = code;
   }
 

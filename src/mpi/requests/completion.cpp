@@ -134,12 +134,13 @@ template <auto function>
 #if GAPLESS_DECLARED_Request_get_status_all
 template <class IndexOf>
 int look_at_several(Claims& claims, Statuses& statuses, int completed, int code, IndexOf index_of) noexcept {
-  int result = code;
+  int first = code;
   for (int k = 0; k < completed; ++k) {
     ReceivedStatus status = statuses.of(k);
-    result = claims.raised(result, claims.look(index_of(k), result, status));
+    const int result = claims.look(index_of(k), code, status);
+    if (first == code) first = claims.raised(code, result);
   }
-  return result;
+  return first;
 }
 
 int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* wanted) {
@@ -285,7 +286,11 @@ int cancel(MPI_Request* request) {
 template <auto function>
 int free_communicator(MPI_Comm* communicator) {
   start_deferred();
-  if (!are_none() && communicator != nullptr) forget_communicator(*communicator);
+  if (!are_none() && communicator != nullptr) {
+    // A library may wait until it has no request of the communicator any more, and these are kept for it here.
+    if (function == &Native::Comm_disconnect) complete_freed_of(*communicator);
+    forget_communicator(*communicator);
+  }
   if (headers::are_stashed() && communicator != nullptr) headers::forget_messages(*communicator);
   return (native.*function)(communicator);
 }

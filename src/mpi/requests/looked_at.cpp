@@ -43,8 +43,10 @@ UserBuffer buffer_of(const Receive& receive) noexcept {
 
 [[gnu::noinline]] bool has_scattered_header(const Receive& receive) noexcept {
   std::array<std::byte, transfer::headers::Header::size> bytes;
-  return transfer::gather(buffer_of(receive).buffer, bytes) == transfer::Result::ok &&
-         transfer::headers::is_header(bytes.data(), bytes.size());
+  const bool is_there = transfer::gather(buffer_of(receive).buffer, bytes) == transfer::Result::ok &&
+                        transfer::headers::is_header(bytes.data(), bytes.size());
+  transfer::headers::wipe(bytes.data());
+  return is_there;
 }
 
 bool has_header(const Receive& receive) noexcept {

@@ -65,19 +65,42 @@ void unlink(Pending*& list, Pending* pending) noexcept {
   *link = pending->next;
 }
 
-/// The first freed request that is complete, taken off the list, with its status; any, without one, if they are to be
-/// waited for.
-Pending* take_freed(bool any, ReceivedStatus& status) noexcept {
+/// The first freed request of those that are wanted, taken off the list: one that is complete, with its status; or any,
+/// without one, if it is to be waited for.
+template <class IsWanted>
+Pending* take_freed(bool waits, ReceivedStatus& status, IsWanted is_wanted) noexcept {
   const Lock lock;
   for (Pending* pending = table().freed; pending != nullptr; pending = pending->next) {
     int is_complete = 0;
-    if (!any && pending->is_under_way()) continue;
-    if (!any) native.Request_get_status(pending->handle, &is_complete, status.get());
-    if (!any && is_complete == 0) continue;
+    if (!is_wanted(*pending) || (!waits && pending->is_under_way())) continue;
+    if (!waits) native.Request_get_status(pending->handle, &is_complete, status.get());
+    if (!waits && is_complete == 0) continue;
     unlink(table().freed, pending);
     return pending;
   }
   return nullptr;
+}
+
+template <class IsWanted>
+void complete_freed(bool waits, IsWanted is_wanted) noexcept {
+  for (;;) {
+    ReceivedStatus status(MPI_STATUS_IGNORE);
+    Pending* pending = take_freed(waits, status, is_wanted);
+    if (pending == nullptr) return;
+    // The status of a persistent request is told once: MPICH ends what is under way when it is asked for it.
+    native.Wait(&pending->handle, waits ? status.get() : MPI_STATUS_IGNORE);
+    static_cast<void>(pending->finish(status));
+    if (pending->stood_in_for != MPI_REQUEST_NULL)
+      pending->handle = std::exchange(pending->stood_in_for, MPI_REQUEST_NULL);
+    if (pending->is_persistent || pending->frees_request) native.Request_free(&pending->handle);
+    internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
+    release(pending);
+  }
+}
+
+bool is_of(const Pending& pending, MPI_Comm communicator) noexcept {
+  const ErrorObject& object = pending.error_object;
+  return object.kind == ErrorObject::Kind::communicator && object.communicator == communicator;
 }
 
 }  // namespace
@@ -177,20 +200,19 @@ void adopt(Pending* pending) noexcept {
   push(table().freed, pending);
 }
 
+void add_freed(Pending* pending, MPI_Request handle) noexcept {
+  pending->handle = handle;
+  const Lock lock;
+  push(table().freed, pending);
+  internal::outstanding.fetch_add(1, std::memory_order_relaxed);
+}
+
 void complete_freed(bool all) noexcept {
-  for (;;) {
-    ReceivedStatus status(MPI_STATUS_IGNORE);
-    Pending* pending = take_freed(all, status);
-    if (pending == nullptr) return;
-    // The status of a persistent request is told once: MPICH ends what is under way when it is asked for it.
-    native.Wait(&pending->handle, all ? status.get() : MPI_STATUS_IGNORE);
-    static_cast<void>(pending->finish(status));
-    if (pending->stood_in_for != MPI_REQUEST_NULL)
-      pending->handle = std::exchange(pending->stood_in_for, MPI_REQUEST_NULL);
-    if (pending->is_persistent || pending->frees_request) native.Request_free(&pending->handle);
-    internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
-    release(pending);
-  }
+  complete_freed(all, [](const Pending&) { return true; });
+}
+
+void complete_freed_of(MPI_Comm communicator) noexcept {
+  complete_freed(true, [communicator](const Pending& pending) { return is_of(pending, communicator); });
 }
 
 void forget_communicator(MPI_Comm communicator) noexcept {
@@ -198,8 +220,7 @@ void forget_communicator(MPI_Comm communicator) noexcept {
   const Lock lock;
   const auto forget_in = [communicator](Pending* list) {
     for (Pending* pending = list; pending != nullptr; pending = pending->next) {
-      ErrorObject& object = pending->error_object;
-      if (object.kind == ErrorObject::Kind::communicator && object.communicator == communicator) object = {};
+      if (is_of(*pending, communicator)) pending->error_object = {};
     }
   };
   for (Pending* list : table().buckets) forget_in(list);

@@ -64,8 +64,12 @@ void end(Pending* pending) noexcept;
 /// The program has freed the request of a claimed message, which goes on if it is under way: its handle is kept here
 /// instead.
 void adopt(Pending* pending) noexcept;
+/// The same of a message that the program has never had a request for.
+void add_freed(Pending* pending, MPI_Request handle) noexcept;
 /// Completes freed requests, those that are complete or all, which may wait for their peers.
 void complete_freed(bool all) noexcept;
+/// Waits for those of a communicator.
+void complete_freed_of(MPI_Comm communicator) noexcept;
 
 /// The program frees that communicator: errors of its outstanding messages go to no object's handler.
 void forget_communicator(MPI_Comm communicator) noexcept;

@@ -36,6 +36,7 @@ int start_packed(Pending* pending, MPI_Request* request) noexcept {
 
 int start(MPI_Request* request) {
   start_deferred();
+  const headers::Posting posting;
   Pending* pending = are_none() || request == nullptr ? nullptr : persistent_of(*request);
   if (pending == nullptr) return native.Start(request);
   transfer::Batch batch;
@@ -77,6 +78,7 @@ int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
 
 int start_all(int count, MPI_Request* requests) {
   start_deferred();
+  const headers::Posting posting;
   return are_none() || requests == nullptr ? native.Startall(count, requests) : start_all_slowly(count, requests);
 }
 

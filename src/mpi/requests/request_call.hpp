@@ -73,6 +73,22 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
                                    std::conditional_t<sends, Sending<Count>, Receiving<Count>>>;
 
   static int call(Arguments... arguments) {
+    if constexpr (may_find_stashed) {
+      if (headers::do_threads_probe()) [[unlikely]]
+        return call_beside_probes(arguments...);
+    }
+    return post(arguments...);
+  }
+
+ private:
+  /// Is it a receive that is given to the library now, and may match what a probe has stashed?
+  static constexpr bool may_find_stashed = life == Life::once && receives && Base::template has<Kind::source>;
+  [[gnu::noinline]] static int call_beside_probes(Arguments... arguments) {
+    const headers::Posting posting;
+    return post(arguments...);
+  }
+
+  static int post(Arguments... arguments) {
     const Tuple all(arguments...);
     // A persistent request is made to be started often, so the analysis of its datatype pays at once.
     if constexpr (life == Life::persistent) type_cache::find(std::get<Base::template place<side> + 2>(all));
@@ -92,12 +108,15 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     return call_slowly(arguments...);
   }
 
- private:
   template <Kind one>
   static bool is_native(const Tuple& all) noexcept {
     if constexpr (life == Life::once) {
       return Base::template is_native<one, Purpose::request>(all, requests::is_on_gpu);
     } else {
+      if constexpr (one == Kind::receive && receives) {
+        // What a probe has taken out of the library by the time it starts matches a receive of any length.
+        if (headers::are_looked_for()) return Base::template is_idle<one>(all);
+      }
       return Base::template is_native<one>(all);
     }
   }

@@ -6,6 +6,8 @@
 // that no message of a program has but by 32 bytes' chance.
 #pragma once
 
+#include <string.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -109,5 +111,9 @@ class Header {
   Nonce end_{};
 };
 static_assert(sizeof(Header) == Header::size && std::is_trivially_copyable_v<Header>);
+
+/// Wipes the nonce that a copy of a header begins with, so that whatever receives into that memory later, and gets
+/// nothing, finds no header there.
+inline void wipe(void* copy) noexcept { ::explicit_bzero(copy, sizeof(Nonce)); }
 
 }  // namespace gapless::transfer::headers

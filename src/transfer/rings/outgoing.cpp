@@ -1,6 +1,7 @@
 #include "transfer/rings/outgoing.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -115,7 +116,11 @@ bool Service::start() noexcept try {
   if (is_stopping_) return false;
   thread_ = start_quiet_thread([this] { work(); });
   if (!thread_.joinable()) return false;
-  std::atexit([] { service().stop(); });
+  // A child of fork() has not that thread.
+  static const pid_t owner = ::getpid();
+  std::atexit([] {
+    if (::getpid() == owner) service().stop();
+  });
   is_used.store(true, std::memory_order_release);
   return true;
 } catch (const std::exception&) {

@@ -50,6 +50,51 @@ TEST(SlotsFaults, Truncation) {
   pass(131'072, send, receive);
 }
 
+int told = 0;
+void tell(MPI_Comm*, int*, ...) { ++told; }
+
+/// Only the communicator of the message that is too long is told, and the others' statuses say that they are well.
+TEST(SlotsFaults, OneOfSeveralThatIsTooLong) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!has_partner()) return;
+  constexpr int blocks = 20'000;
+  const ReturnErrors world(MPI_COMM_WORLD), self(MPI_COMM_SELF);  // what MPICH tells of statuses
+  const Strided message(blocks);
+  const Owned half(strided(blocks / 2, length, stride));
+  MPI_Comm first, second, pair;
+  MPI_Comm_split(MPI_COMM_WORLD, rank() / 2, 0, &pair);
+  MPI_Comm_dup(pair, &first);
+  MPI_Comm_dup(pair, &second);
+  MPI_Errhandler counts;
+  MPI_Comm_create_errhandler(tell, &counts);
+  MPI_Comm_set_errhandler(first, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(second, counts);
+  const int peer = rank(pair) ^ 1;
+  if (sends()) {
+    for (const MPI_Comm communicator : {first, second})
+      MPI_Send(message.values.data(), 1, message.type, peer, tag, communicator);
+  } else {
+    std::vector<int> short_one(message.values.size(), -1), good = short_one;
+    std::array<MPI_Request, 2> requests;
+    std::array<MPI_Status, 2> statuses;
+    for (MPI_Status& status : statuses) status.MPI_ERROR = 77;
+    MPI_Irecv(short_one.data(), 1, half, peer, tag, first, &requests[0]);
+    MPI_Irecv(good.data(), 1, message.type, peer, tag, second, &requests[1]);
+    EXPECT_EQ(MPI_ERR_IN_STATUS, error_class(MPI_Waitall(2, requests.data(), statuses.data())));
+    EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(statuses[0].MPI_ERROR));
+    // A library may return before all are complete, and says so.
+    if (statuses[1].MPI_ERROR == MPI_ERR_PENDING) {
+      EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+    } else {
+      EXPECT_EQ(MPI_SUCCESS, statuses[1].MPI_ERROR);
+    }
+    EXPECT_TRUE(placed(std::vector<int>(good.size(), -1), message.packed(blocks), length, stride) == good);
+    EXPECT_EQ(0, told);
+  }
+  MPI_Errhandler_free(&counts);
+  for (MPI_Comm* each : {&first, &second, &pair}) MPI_Comm_free(each);
+}
+
 /// Messages that nobody receives yet take all slots, and then go packed: nothing waits, and all arrive in order.
 TEST(SlotsFaults, UnexpectedMessagesPileUp) {
   MPI_Barrier(MPI_COMM_WORLD);

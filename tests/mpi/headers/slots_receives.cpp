@@ -245,8 +245,24 @@ TEST(Slots, DatatypesThatAreNotUnderstood) {
     MPI_Mprobe(from, tag, communicator, &message, MPI_STATUS_IGNORE);
     EXPECT_EQ(MPI_SUCCESS, MPI_Mrecv(memory, 1, Deep(type), &message, status));
   };
+  // The datatypes are freed before the receives end, and others take their handles.
+  const Receive freed = [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+    MPI_Request request;
+    MPI_Irecv(memory, 1, Deep(type), from, tag, communicator, &request);
+    const Owned other(strided(3, 1, 2));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, status));
+  };
+  const Receive freed_before = [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from,
+                                  MPI_Status* status) {
+    MPI_Request request;
+    MPI_Recv_init(memory, 1, Deep(type), from, tag, communicator, &request);
+    const Owned other(strided(3, 1, 2));
+    MPI_Start(&request);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, status));
+    MPI_Request_free(&request);
+  };
   for (const int blocks : {128, 20'000}) {
-    for (const Receive& each : {recv, wait, started, matched}) pass(blocks, send, each);
+    for (const Receive& each : {recv, wait, started, matched, freed, freed_before}) pass(blocks, send, each);
   }
   // What is no header is left to the library.
   const Send deep_send = [](const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {

@@ -236,6 +236,25 @@ TEST(SlotsScattered, DatatypesFreedBeforeTheReceiversEnd) {
   receive_by_all_ways(1000, many_blocks, true);
 }
 
+/// A persistent receive into the same memory that is not started is in nobody's way.
+TEST(SlotsScattered, PersistentReceiversOfTheSameMemory) {
+  const ScatteredSlots forced;
+  const Strided message(many_blocks);
+  analyse(message.type);
+  const Receive by_request = [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+    MPI_Request persistent, request;
+    MPI_Recv_init(memory, 1, type, from, tag + 1, communicator, &persistent);
+    MPI_Irecv(memory, 1, type, from, tag, communicator, &request);
+    MPI_Wait(&request, status);
+    MPI_Request_free(&persistent);
+  };
+  const std::uint64_t packed = packed_messages();
+  for (int times = 0; times < 3; ++times) pass(many_blocks, send, by_request, MPI_COMM_WORLD, -1);
+  if (has_partner() && !sends() && may_speak()) {
+    EXPECT_EQ(packed, packed_messages());
+  }
+}
+
 /// Nothing is fetched of a message that does not fit; its header is not taken for that of the next one, which is empty.
 TEST(SlotsScattered, AHeaderOfAMessageThatDoesNotFitIsNotTakenTwice) {
   MPI_Barrier(MPI_COMM_WORLD);

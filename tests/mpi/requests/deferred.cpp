@@ -167,6 +167,33 @@ TEST_F(Deferred, SendsOfEveryKindLeaveInProgramOrder) {
   MPI_Buffer_detach(&detached, &bytes);
 }
 
+/// To detach a buffer is to wait for the message in it, for which the receiver has no place before it has the others.
+TEST_F(Deferred, LeaveBeforeABufferIsDetached) {
+  constexpr int tag = 3;
+  if (size() < 2 || rank() > 1) return;
+  const std::vector<int> large = counting(1 << 20, 1);
+  const int count = static_cast<int>(large.size());
+  if (rank() == 0) {
+    const int room = count * static_cast<int>(sizeof(int)) + MPI_BSEND_OVERHEAD;
+    std::vector<char> buffer(static_cast<std::size_t>(room));
+    MPI_Buffer_attach(buffer.data(), room);
+    MPI_Bsend(large.data(), count, MPI_INT, 1, tag + 1, world_);
+    MPI_Request request = send(0, tag);
+    void* detached = nullptr;
+    int bytes = 0;
+    MPI_Buffer_detach(&detached, &bytes);
+    EXPECT_EQ(buffer.data(), detached);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Request request = receive(tag);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    std::vector<int> incoming(large.size(), -1);
+    MPI_Recv(incoming.data(), count, MPI_INT, 0, tag + 1, world_, MPI_STATUS_IGNORE);
+    EXPECT_TRUE(large == incoming);
+    expect_received();
+  }
+}
+
 TEST_F(Deferred, SendsThatNeedNoPackingDoNotEndTheGathering) {
   const std::vector<int> plain = sent_by(rank(), 1);
   MPI_Request requests[] = {receive(1), receive(1), receive(1), send(0, 1), MPI_REQUEST_NULL, MPI_REQUEST_NULL};

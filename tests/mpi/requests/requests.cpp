@@ -226,6 +226,24 @@ TEST(Requests, ThatAreFreedComplete) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/// To disconnect is to wait for all that is under way.
+TEST(Requests, ThatAreFreedAreWaitedForByDisconnect) {
+  for (const int ints : {100, 300'000}) {
+    MPI_Comm communicator;
+    MPI_Comm_dup(MPI_COMM_WORLD, &communicator);
+    const Owned type(strided(ints, 1, 3));
+    const std::vector<int> outgoing = counting(3 * static_cast<std::size_t>(ints), rank());
+    std::vector<int> incoming(outgoing.size(), -1);
+    MPI_Request sending;
+    MPI_Isend(outgoing.data(), 1, type, Ring::after(), 1, communicator, &sending);
+    MPI_Request_free(&sending);
+    MPI_Recv(incoming.data(), 1, type, Ring::before(), 1, communicator, MPI_STATUS_IGNORE);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Comm_disconnect(&communicator));
+    const std::vector<int> sent = counting(outgoing.size(), Ring::before());
+    EXPECT_EQ(placed(std::vector<int>(incoming.size(), -1), picked(sent, ints, 1, 3), 1, 3), incoming) << ints;
+  }
+}
+
 TEST(Requests, ThatAreCancelledReceiveNothing) {
   std::vector<int> memory(300, -1);
   const Owned type(strided(100, 1, 3));

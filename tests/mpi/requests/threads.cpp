@@ -60,6 +60,36 @@ TEST(Threads, ShareAType) {
 }
 
 /// Every thread creates, uses and frees types of its own, so handles change hands between threads.
+/// Each thread probes for messages of its own tag. A probe of another thread may take them out of the library, to look
+/// behind a message of the same process that came later.
+TEST(Threads, ProbeForTheirOwnTags) {
+  const int length = 2, stride = 5, blocks = 200;
+  const Owned type(strided(blocks, length, stride));
+  std::atomic<int> wrong = 0;
+  in_threads([&](int thread) {
+    const auto size = static_cast<std::size_t>(blocks * stride);
+    for (int round = 0; round < rounds; ++round) {
+      const std::vector<int> mine = counting(size, 100000 * rank() + 1000 * thread + round);
+      std::vector<int> incoming(size, -1);
+      MPI_Request request;
+      MPI_Status status;
+      MPI_Isend(mine.data(), 1, type, partner(), thread, MPI_COMM_WORLD, &request);
+      if (round % 2 == 0) {
+        MPI_Probe(partner(), thread, MPI_COMM_WORLD, &status);
+        MPI_Recv(incoming.data(), 1, type, partner(), thread, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      } else {
+        MPI_Message message;
+        MPI_Mprobe(partner(), thread, MPI_COMM_WORLD, &message, &status);
+        MPI_Mrecv(incoming.data(), 1, type, &message, MPI_STATUS_IGNORE);
+      }
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      const std::vector<int> theirs = counting(size, 100000 * partner() + 1000 * thread + round);
+      wrong += incoming != placed(std::vector<int>(size, -1), picked(theirs, blocks, length, stride), length, stride);
+    }
+  });
+  EXPECT_EQ(0, wrong);
+}
+
 TEST(Threads, MakeAndFreeTheirOwnTypes) {
   std::atomic<int> wrong = 0;
   in_threads([&](int thread) {

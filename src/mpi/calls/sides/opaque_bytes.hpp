@@ -19,15 +19,27 @@ namespace gapless::mpi {
 
 class OpaqueBytes {
  public:
-  /// Takes part in the receive of that many elements, if it has room for a header. Count is int or MPI_Count.
+  OpaqueBytes() noexcept = default;
+  ~OpaqueBytes() {
+    if (datatype_ != MPI_DATATYPE_NULL) native.Type_free(&datatype_);
+  }
+  OpaqueBytes(const OpaqueBytes&) = delete;
+  OpaqueBytes& operator=(const OpaqueBytes&) = delete;
+
+  /// Takes part in the receive of that many elements, if it has room for a header. Count is int or MPI_Count. The
+  /// program may free the datatype as soon as the receive has begun.
   template <class Count>
   void begin(Count count, MPI_Datatype datatype) noexcept {
     MPI_Count size = 0, all = 0;
     native.Type_size_x(datatype, &size);
     const bool is_too_long = __builtin_mul_overflow(size, static_cast<MPI_Count>(count), &all) ||
                              all > static_cast<MPI_Count>(std::numeric_limits<Count>::max());
-    if (!is_too_long && all >= static_cast<MPI_Count>(transfer::headers::Header::size))
-      size_ = static_cast<std::size_t>(all);
+    if (is_too_long || all < static_cast<MPI_Count>(transfer::headers::Header::size)) return;
+    size_ = static_cast<std::size_t>(all);
+    if (native.Type_contiguous(1, datatype, &datatype_) != MPI_SUCCESS ||
+        native.Type_commit(&datatype_) != MPI_SUCCESS) {
+      datatype_ = MPI_DATATYPE_NULL;
+    }
   }
   explicit operator bool() const noexcept { return size_ != 0; }
   std::size_t size() const noexcept { return size_; }
@@ -35,6 +47,7 @@ class OpaqueBytes {
 
   /// Makes room for the bytes, and has `user` describe that as a buffer of bytes. False where there is no memory.
   bool reserve(UserBuffer& user) noexcept {
+    if (datatype_ == MPI_DATATYPE_NULL) return false;
     try {
       memory_ = transfer::PoolBuffer(device::MemoryKind::host, -1, size_);
       if (!memory_) return false;
@@ -55,13 +68,14 @@ class OpaqueBytes {
   /// So many bytes are there, to be unpacked.
   void have_arrived(std::size_t bytes) noexcept { arrived_ = bytes; }
   /// Has the library unpack them.
-  void unpack(void* memory, MPI_Datatype datatype) noexcept {
-    if (arrived_ != 0) static_cast<void>(by_library::unpack(memory_.data(), arrived_, memory, datatype));
+  void unpack(void* memory) noexcept {
+    if (arrived_ != 0) static_cast<void>(by_library::unpack(memory_.data(), arrived_, memory, datatype_));
     arrived_ = 0;
   }
 
  private:
   transfer::PoolBuffer memory_;
+  MPI_Datatype datatype_ = MPI_DATATYPE_NULL;  ///< of one element
   std::size_t size_ = 0;
   std::size_t arrived_ = 0;
 };

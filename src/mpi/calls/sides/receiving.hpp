@@ -132,7 +132,10 @@ class Receiving : public Side<Count> {
   /// False if the call must fail, with the error code in `code`.
   bool prepare(const char* function, int& code) noexcept { return prepare_by(start_and_wait, function, code); }
   /// The same of a persistent receive.
-  bool reserve(const char* function, int& code) noexcept { return prepare_by(reserve_memory, function, code); }
+  bool reserve(const char* function, int& code) noexcept {
+    if (scattered_ && !scattered_.persist()) unpack_from_packed();
+    return prepare_by(reserve_memory, function, code);
+  }
 
   void* memory() noexcept {
     if (scratch_) return scratch_->data();
@@ -214,7 +217,7 @@ class Receiving : public Side<Count> {
     fetch_.reset();
     if (scattered_) message_.reset();
     beside_.reset();
-    opaque_.unpack(memory_, datatype_);
+    opaque_.unpack(memory_);
   }
 
   /// The end of a receive that the library answered with `code`. `raise` raises an error of ours.
@@ -408,7 +411,8 @@ class Receiving : public Side<Count> {
   transfer::headers::Header take_header() noexcept {
     transfer::headers::Header header;
     std::memcpy(&header, landing(), sizeof header);
-    std::memset(landing(), 0, sizeof(transfer::headers::Nonce));
+    transfer::headers::wipe(landing());
+    transfer::headers::wipe(&header);
     if (!matched_) scratch_.reset();  // only looked at there: nothing else lands there
     return header;
   }

@@ -1,5 +1,7 @@
 #include "transfer/rdma/rendezvous/service.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -49,8 +51,11 @@ void start(int rank, int size) noexcept try {
     auto made = std::make_unique<Transfers>(std::move(endpoint), profile, rank, size, has_nodes.load());
     if (made->is_usable()) {
       service.store(made.release());
-      // libfabric ends after this.
-      std::atexit([] { service.load()->stop(); });
+      // libfabric ends after this. A child of fork() has none of the threads.
+      static const pid_t owner = ::getpid();
+      std::atexit([] {
+        if (::getpid() == owner) service.load()->stop();
+      });
       return;
     }
     why = "no memory can be registered";

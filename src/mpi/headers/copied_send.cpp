@@ -1,0 +1,114 @@
+#include "mpi/headers/copied_send.hpp"
+
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "mpi/calls/sides/packed_type.hpp"
+#include "mpi/calls/user_buffer.hpp"
+#include "mpi/lifetime/errors.hpp"
+#include "mpi/requests/deferred.hpp"
+#include "mpi/requests/outstanding.hpp"
+#include "mpi/requests/pending.hpp"
+#include "mpi/table/entry_points.hpp"
+#include "mpi/table/native.hpp"
+
+namespace gapless::mpi::headers {
+namespace {
+
+/// Keeps the bytes until they are sent.
+class Kept : public requests::Work {
+ public:
+  Kept(transfer::PoolBuffer bytes, transfer::PoolBuffer memory) noexcept
+      : bytes_(std::move(bytes)), memory_(std::move(memory)) {}
+  int finish(ReceivedStatus&) noexcept override { return MPI_SUCCESS; }
+
+ private:
+  transfer::PoolBuffer bytes_, memory_;
+};
+
+/// Count is int or MPI_Count.
+template <auto pack, auto isend, class Count>
+int pack_and_send(const void* memory, MPI_Count count, MPI_Datatype datatype, std::byte* bytes, MPI_Count size,
+                  int destination, int tag, MPI_Comm communicator, MPI_Request* request) noexcept {
+  Count position = 0;
+  const int code =
+      (*pack)(memory, static_cast<Count>(count), datatype, bytes, static_cast<Count>(size), &position, communicator);
+  if (code != MPI_SUCCESS) return code;
+  return (native.*isend)(bytes, static_cast<Count>(size), MPI_PACKED, destination, tag, communicator, request);
+}
+
+}  // namespace
+
+int CopiedSend::begin(const void* memory, MPI_Count count, MPI_Datatype datatype, int destination, int tag,
+                      MPI_Comm communicator) noexcept {
+  requests::start_deferred();
+  communicator_ = communicator;
+  const auto raise = [communicator](int code) { return raise_on_communicator(communicator, code); };
+  MPI_Count size = 0, all = 0;
+  native.Type_size_x(datatype, &size);
+  if (destination == MPI_PROC_NULL || size <= 0 || count <= 0)
+    return native.Isend(nullptr, 0, MPI_PACKED, destination, tag, communicator, &request_);
+  if (__builtin_mul_overflow(size, count, &all)) return raise(MPI_ERR_COUNT);
+  bytes_ = transfer::PoolBuffer(device::MemoryKind::host, -1, static_cast<std::size_t>(all));
+  if (!bytes_) return raise(MPI_ERR_NO_MEM);
+  if (is_long_enough_to_be_cut(static_cast<std::size_t>(all)) && !type_cache::find(datatype)->may_be_cut)
+    return begin_whole(memory, count, datatype, destination, tag);
+  if (all <= std::numeric_limits<int>::max()) {
+    return pack_and_send<&entry::Pack, &Native::Isend, int>(memory, count, datatype, bytes_.data(), all, destination,
+                                                            tag, communicator, &request_);
+  }
+  GAPLESS_IF_DECLARED(Isend_c,
+                      return pack_and_send<&entry::Pack_c, &Native::Isend_c, MPI_Count>(
+                          memory, count, datatype, bytes_.data(), all, destination, tag, communicator, &request_);)
+  return raise(MPI_ERR_COUNT);
+}
+
+/// Of a datatype whose packed bytes the library would cut where the receiver cannot put them together: the copy is one
+/// of the memory's, and sent as that.
+int CopiedSend::begin_whole(const void* memory, MPI_Count count, MPI_Datatype datatype, int destination,
+                            int tag) noexcept {
+  const auto raise = [this](int code) { return raise_on_communicator(communicator_, code); };
+  MPI_Count lower = 0, extent = 0, true_lower = 0, true_extent = 0;
+  native.Type_get_extent_x(datatype, &lower, &extent);
+  native.Type_get_true_extent_x(datatype, &true_lower, &true_extent);
+  MPI_Count span = 0;
+  if (count > std::numeric_limits<int>::max() || __builtin_mul_overflow(std::abs(extent), count - 1, &span))
+    return raise(MPI_ERR_COUNT);
+  const MPI_Count first = true_lower + (extent < 0 ? -span : 0);
+  memory_ = transfer::PoolBuffer(device::MemoryKind::host, -1, static_cast<std::size_t>(span + true_extent));
+  if (!memory_) return raise(MPI_ERR_NO_MEM);
+  void* const copy = const_cast<void*>(address_of(memory_.data(), static_cast<std::intptr_t>(-first)));
+  const int elements = static_cast<int>(count);
+  MPI_Count size = 0;
+  native.Type_size_x(datatype, &size);
+  const int bytes = static_cast<int>(size * count);
+  int position = 0;
+  int code = entry::Pack(memory, elements, datatype, bytes_.data(), bytes, &position, communicator_);
+  position = 0;
+  if (code == MPI_SUCCESS)
+    code = entry::Unpack(bytes_.data(), bytes, &position, copy, elements, datatype, communicator_);
+  if (code != MPI_SUCCESS) return code;
+  return native.Isend(copy, elements, datatype, destination, tag, communicator_, &request_);
+}
+
+int CopiedSend::wait() noexcept { return native.Wait(&request_, MPI_STATUS_IGNORE); }
+
+void CopiedSend::leave() noexcept {
+  requests::Pending* const pending = requests::acquire();
+  auto* const kept = pending != nullptr ? new (std::nothrow) Kept(std::move(bytes_), std::move(memory_)) : nullptr;
+  if (kept == nullptr) {
+    // The library reads the bytes as long as it sends them: without memory to remember them by, the call waits.
+    if (pending != nullptr) requests::release(pending);
+    static_cast<void>(wait());
+    return;
+  }
+  pending->make<std::unique_ptr<requests::Work>>(kept);
+  pending->error_object = ErrorObject::of_communicator(communicator_);
+  requests::add_freed(pending, request_);
+}
+
+}  // namespace gapless::mpi::headers

@@ -1,0 +1,29 @@
+// A send whose bytes are copied first, for a call that receives a stashed message and sends as well: the program's
+// memory is written, or the call returns, before the library has sent them.
+#pragma once
+
+#include "mpi/table/abi.hpp"
+#include "transfer/buffers/buffers.hpp"
+
+namespace gapless::mpi::headers {
+
+class CopiedSend {
+ public:
+  /// Copies and begins to send. MPI_SUCCESS, or an error that has been raised on the communicator.
+  int begin(const void* memory, MPI_Count count, MPI_Datatype datatype, int destination, int tag,
+            MPI_Comm communicator) noexcept;
+  /// Precondition of both: begin() has succeeded. Each ends the send, and comes once.
+  int wait() noexcept;
+  /// Goes on after the call, and ends by itself.
+  void leave() noexcept;
+
+ private:
+  int begin_whole(const void* memory, MPI_Count count, MPI_Datatype datatype, int destination, int tag) noexcept;
+
+  transfer::PoolBuffer bytes_;   ///< packed
+  transfer::PoolBuffer memory_;  ///< of bytes that have to lie as in the program's memory
+  MPI_Comm communicator_ = MPI_COMM_NULL;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
+}  // namespace gapless::mpi::headers

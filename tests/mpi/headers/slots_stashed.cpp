@@ -1,0 +1,146 @@
+// What a probe takes out of the library to look behind it, the message of a header and all that its sender has sent
+// before, is received by every call that may match it.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "headers/slot_messages.hpp"
+#include "support/environment.hpp"
+#include "support/layouts.hpp"
+
+namespace gapless::test {
+namespace {
+
+constexpr int first_tag = 5, probed_tag = 7, reply_tag = 9, blocks = 1000;
+
+/// A message that is longer than what libraries send before their receiver has come.
+std::vector<int> long_message(int from) { return counting(1 << 20, from); }
+
+class SlotsStashed : public testing::Test {
+ protected:
+  void SetUp() override {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!has_partner()) GTEST_SKIP() << "the last of an odd number of ranks has no partner";
+  }
+  void send_probed() { MPI_Send(message_.values.data(), 1, message_.type, partner(), probed_tag, MPI_COMM_WORLD); }
+  static void probe() { MPI_Probe(partner(), probed_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE); }
+  void expect_probed(const std::vector<int>& incoming) const {
+    EXPECT_TRUE(placed(std::vector<int>(incoming.size(), -1), message_.packed(blocks), length, stride) == incoming);
+  }
+
+  Strided message_{blocks};
+};
+
+/// Too short for a header, and made before anything is stashed.
+TEST_F(SlotsStashed, ShortPersistentReceivesFindIt) {
+  constexpr int sent = 42;
+  if (sends()) {
+    MPI_Send(&sent, 1, MPI_INT, partner(), first_tag, MPI_COMM_WORLD);
+    send_probed();
+    return;
+  }
+  int received = -1;
+  MPI_Request request;
+  MPI_Status status;
+  MPI_Recv_init(&received, 1, MPI_INT, partner(), first_tag, MPI_COMM_WORLD, &request);
+  probe();
+  MPI_Start(&request);
+  std::vector<int> incoming(message_.values.size(), -1);
+  MPI_Recv(incoming.data(), 1, message_.type, partner(), probed_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Wait(&request, &status);
+  EXPECT_EQ(sent, received);
+  EXPECT_EQ(first_tag, status.MPI_TAG);
+  EXPECT_EQ(partner(), status.MPI_SOURCE);
+  MPI_Request_free(&request);
+  expect_probed(incoming);
+}
+
+/// The sender of what is received takes the reply only later: a call under a request must not wait for that.
+TEST_F(SlotsStashed, ExchangesUnderARequestReturnAtOnce) {
+  constexpr int go_on = 11;
+  for (const bool replaces : {false, true}) {
+    SCOPED_TRACE(replaces);
+    const std::vector<int> reply = long_message(rank());
+    if (sends()) {
+      send_probed();
+      MPI_Recv(nullptr, 0, MPI_INT, partner(), go_on, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      std::vector<int> incoming(reply.size(), -1);
+      MPI_Recv(incoming.data(), static_cast<int>(incoming.size()), MPI_INT, partner(), reply_tag, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+      EXPECT_TRUE(long_message(partner()) == incoming);
+      continue;
+    }
+    probe();
+    MPI_Request request;
+    std::vector<int> incoming(message_.values.size(), -1), both = reply;
+    if (replaces) {
+      MPI_Isendrecv_replace(both.data(), static_cast<int>(both.size()), MPI_INT, partner(), reply_tag, partner(),
+                            probed_tag, MPI_COMM_WORLD, &request);
+    } else {
+      MPI_Isendrecv(reply.data(), static_cast<int>(reply.size()), MPI_INT, partner(), reply_tag, incoming.data(), 1,
+                    message_.type, partner(), probed_tag, MPI_COMM_WORLD, &request);
+    }
+    MPI_Send(nullptr, 0, MPI_INT, partner(), go_on, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (replaces) {
+      std::vector<int> wanted = reply;
+      const std::vector<int> packed = message_.packed(blocks);
+      std::copy(packed.begin(), packed.end(), wanted.begin());
+      EXPECT_TRUE(wanted == both);
+    } else {
+      expect_probed(incoming);
+    }
+  }
+}
+
+/// A long message that has been stashed too is received only after what is replaced has been sent.
+TEST_F(SlotsStashed, ReplacementsReceiveWhileTheySend) {
+  const std::vector<int> older = long_message(1), reply = long_message(2);
+  const int count = static_cast<int>(older.size());
+  if (sends()) {
+    MPI_Request request;
+    MPI_Isend(older.data(), count, MPI_INT, partner(), first_tag, MPI_COMM_WORLD, &request);
+    send_probed();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    std::vector<int> incoming(reply.size(), -1);
+    MPI_Recv(incoming.data(), count, MPI_INT, partner(), reply_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    EXPECT_TRUE(reply == incoming);
+    return;
+  }
+  probe();
+  std::vector<int> both = reply, incoming(message_.values.size(), -1);
+  MPI_Status status;
+  MPI_Sendrecv_replace(both.data(), count, MPI_INT, partner(), reply_tag, partner(), first_tag, MPI_COMM_WORLD,
+                       &status);
+  EXPECT_EQ(first_tag, status.MPI_TAG);
+  EXPECT_TRUE(older == both);
+  MPI_Recv(incoming.data(), 1, message_.type, partner(), probed_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  expect_probed(incoming);
+}
+
+/// Another request than the program's receives it.
+TEST_F(SlotsStashed, PersistentReceivesOfAnyLengthAreStartedOften) {
+  for (int times = 0; times < 3; ++times) {
+    if (sends()) {
+      send_probed();
+      MPI_Recv(nullptr, 0, MPI_INT, partner(), reply_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      continue;
+    }
+    std::vector<int> incoming(message_.values.size(), -1);
+    MPI_Request request;
+    MPI_Recv_init(incoming.data(), 1, message_.type, partner(), probed_tag, MPI_COMM_WORLD, &request);
+    probe();
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect_probed(incoming);
+    MPI_Request_free(&request);
+    MPI_Send(nullptr, 0, MPI_INT, partner(), reply_tag, MPI_COMM_WORLD);
+  }
+}
+
+}  // namespace
+}  // namespace gapless::test
