@@ -185,7 +185,7 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=min(4, max(2, os.cpu_count() or 2)))
     parser.add_argument("--size", type=int, default=64, help="points per dimension and rank")
     parser.add_argument("--radius", type=int, default=2)
-    parser.add_argument("--iterations", type=int, default=300)
+    parser.add_argument("--iterations", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=90, help="how long to go on")
     parser.add_argument("--turns", type=int, default=1000, help="the most runs of each kind")
     parser.add_argument("--gpu-is-present", action="store_true", help="only exit with 0 if there is a GPU, else with 1")
