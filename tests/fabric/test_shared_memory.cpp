@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +115,24 @@ TEST_F(Registry, AnEntryEndsWithItsProcess) {
   EXPECT_TRUE(in_child(job.c_str(), [] { return !registry::enter(3); })) << "a rank is one process";
   EXPECT_TRUE(in_child((job + "-other").c_str(), [] { return !registry::find(3); }));
   entered.kill();
+  EXPECT_TRUE(in_child(job.c_str(), [] { return !registry::find(3); }));
+}
+
+/// Launchers that a process of a job starts hand that job's name to their own jobs.
+TEST_F(Registry, JobsInsideAJobAreToldApart) {
+  const std::string job = "test-inside-" + std::to_string(::getpid());
+  const auto has_launcher = [] {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return false;
+    ::setenv("PMI_FD", std::to_string(ends[0]).c_str(), 1);
+    return true;
+  };
+  const Child first([&] {
+    ::setenv("PMIX_NAMESPACE", job.c_str(), 1);
+    return has_launcher() && registry::enter(3) && registry::find(3) == ::getpid();
+  });
+  EXPECT_TRUE(first.went_well());
+  EXPECT_TRUE(in_child(job.c_str(), [=] { return has_launcher() && !registry::find(3) && registry::enter(3); }));
   EXPECT_TRUE(in_child(job.c_str(), [] { return !registry::find(3); }));
 }
 

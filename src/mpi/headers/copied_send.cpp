@@ -4,7 +4,6 @@
 #include <limits>
 #include <memory>
 #include <new>
-#include <type_traits>
 #include <utility>
 
 #include "mpi/calls/sides/packed_type.hpp"
@@ -72,20 +71,18 @@ int CopiedSend::begin(const void* memory, MPI_Count count, MPI_Datatype datatype
 int CopiedSend::begin_whole(const void* memory, MPI_Count count, MPI_Datatype datatype, int destination,
                             int tag) noexcept {
   const auto raise = [this](int code) { return raise_on_communicator(communicator_, code); };
-  MPI_Count lower = 0, extent = 0, true_lower = 0, true_extent = 0;
+  MPI_Count size = 0, lower = 0, extent = 0, true_lower = 0, true_extent = 0;
   native.Type_get_extent_x(datatype, &lower, &extent);
   native.Type_get_true_extent_x(datatype, &true_lower, &true_extent);
+  native.Type_size_x(datatype, &size);
+  constexpr MPI_Count most = std::numeric_limits<int>::max();
   MPI_Count span = 0;
-  if (count > std::numeric_limits<int>::max() || __builtin_mul_overflow(std::abs(extent), count - 1, &span))
-    return raise(MPI_ERR_COUNT);
+  if (count > most / size || __builtin_mul_overflow(std::abs(extent), count - 1, &span)) return raise(MPI_ERR_COUNT);
   const MPI_Count first = true_lower + (extent < 0 ? -span : 0);
   memory_ = transfer::PoolBuffer(device::MemoryKind::host, -1, static_cast<std::size_t>(span + true_extent));
   if (!memory_) return raise(MPI_ERR_NO_MEM);
   void* const copy = const_cast<void*>(address_of(memory_.data(), static_cast<std::intptr_t>(-first)));
-  const int elements = static_cast<int>(count);
-  MPI_Count size = 0;
-  native.Type_size_x(datatype, &size);
-  const int bytes = static_cast<int>(size * count);
+  const int elements = static_cast<int>(count), bytes = static_cast<int>(size * count);
   int position = 0;
   int code = entry::Pack(memory, elements, datatype, bytes_.data(), bytes, &position, communicator_);
   position = 0;

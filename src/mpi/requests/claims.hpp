@@ -100,7 +100,6 @@ class Claims {
     note_error(*pending, ours, is_array_);
     if (pending->is_persistent) {
       pending->forget_outcome();
-      put_persistent_back(pending, requests_ + i);
     } else {
       // Of a call that completes, so the program's handle may change.
       const_cast<MPI_Request&>(requests_[i]) = MPI_REQUEST_NULL;

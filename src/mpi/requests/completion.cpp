@@ -272,7 +272,7 @@ int free_request(MPI_Request* request) {
 }
 
 /// A send by header is not cancelled, as MPI leaves to its library: the header would be lost with what it offers. But
-/// whoever cancels waits for no receiver.
+/// whoever cancels waits for no receiver. No more is a receive whose message has been matched.
 int cancel(MPI_Request* request) {
   if (are_none() || request == nullptr) {
     start_deferred();
@@ -280,7 +280,7 @@ int cancel(MPI_Request* request) {
   }
   Claims claims(request);
   claims.complete_alone();
-  return claims.are_by_header() ? MPI_SUCCESS : native.Cancel(request);
+  return claims.are_by_header() || claims.settled() != MPI_UNDEFINED ? MPI_SUCCESS : native.Cancel(request);
 }
 
 template <auto function>

@@ -90,8 +90,6 @@ void complete_freed(bool waits, IsWanted is_wanted) noexcept {
     // The status of a persistent request is told once: MPICH ends what is under way when it is asked for it.
     native.Wait(&pending->handle, waits ? status.get() : MPI_STATUS_IGNORE);
     static_cast<void>(pending->finish(status));
-    if (pending->stood_in_for != MPI_REQUEST_NULL)
-      pending->handle = std::exchange(pending->stood_in_for, MPI_REQUEST_NULL);
     if (pending->is_persistent || pending->frees_request) native.Request_free(&pending->handle);
     internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
     release(pending);
@@ -146,19 +144,6 @@ void remove(Pending* pending) noexcept {
   const Lock lock;
   unlink(bucket_of(pending->handle), pending);
   internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
-}
-
-void stand_in(Pending* pending, MPI_Request* request, MPI_Request instead) noexcept {
-  remove(pending);
-  pending->stood_in_for = std::exchange(*request, instead);
-  add(pending, instead);
-}
-
-void put_persistent_back(Pending* pending, MPI_Request* request) noexcept {
-  if (pending->stood_in_for == MPI_REQUEST_NULL || *request != MPI_REQUEST_NULL) return;
-  remove(pending);
-  *request = std::exchange(pending->stood_in_for, MPI_REQUEST_NULL);
-  add(pending, *request);
 }
 
 Pending* find(MPI_Request handle) noexcept {

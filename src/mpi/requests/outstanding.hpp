@@ -47,11 +47,6 @@ void add(Pending* pending, MPI_Request handle) noexcept;
 /// It is not outstanding any more.
 void remove(Pending* pending) noexcept;
 
-/// A request of the library's takes the place of the persistent one, until put_persistent_back().
-void stand_in(Pending* pending, MPI_Request* request, MPI_Request instead) noexcept;
-/// The request that stood in is complete. Does nothing if none did.
-void put_persistent_back(Pending* pending, MPI_Request* request) noexcept;
-
 /// The message of that handle, claimed or not; null if none of ours has it.
 Pending* find(MPI_Request handle) noexcept;
 /// The unclaimed message of that handle, claimed; null if none of ours has it.

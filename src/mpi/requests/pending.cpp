@@ -23,7 +23,7 @@ bool Pending::receives() noexcept {
 }
 
 bool Pending::is_unpacked_early() noexcept {
-  if (frees_request || is_settled || stood_in_for != MPI_REQUEST_NULL) return false;
+  if (frees_request || is_settled) return false;
   bool result = false;
   visit<Receiving>([&](auto& side) { result = side.takes_long_to_unpack(); });
   return result;
@@ -41,6 +41,11 @@ void Pending::unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept
   is_unpacked = true;
   unpacked_code_ = MPI_SUCCESS;
   unpacked_.reset();
+  if (!complete_matched()) {
+    unpacked_code_ = raised_already;
+    return;
+  }
+  if (matched_status_) status.take(*matched_status_);
   if (!has_arrived(status)) return;
   bool has_fetched = false;
   visit<Receiving>([&](auto& side) {
@@ -77,6 +82,7 @@ int Pending::finish(ReceivedStatus& status) noexcept {
     const int sent = side.complete();
     if (code == MPI_SUCCESS) code = sent;
   });
+  if (matched_status_) status.take(*matched_status_);
   if (unpacked_ && has_arrived(status)) {
     status.set_bytes(*unpacked_);
     visit<Receiving>([&](auto& side) {
@@ -96,7 +102,16 @@ void Pending::complete_header() noexcept {
   if (std::exchange(is_header_under_way_, false)) native.Wait(&header_request, MPI_STATUS_IGNORE);
 }
 
+bool Pending::complete_matched() noexcept {
+  return matched_request_ == MPI_REQUEST_NULL ||
+         native.Wait(&matched_request_, &matched_status_.emplace()) == MPI_SUCCESS;
+}
+
 bool Pending::is_under_way() noexcept {
+  int is_received = 1;
+  if (matched_request_ != MPI_REQUEST_NULL)
+    native.Request_get_status(matched_request_, &is_received, MPI_STATUS_IGNORE);
+  if (is_received == 0) return true;
   int is_sent = 1;
   if (is_header_under_way_) native.Test(&header_request, &is_sent, MPI_STATUS_IGNORE);
   if (is_sent == 0) return true;
@@ -125,6 +140,7 @@ void Pending::note_failure() noexcept {
 void Pending::forget_outcome() noexcept {
   complete_header();
   is_settled = is_told = false;
+  matched_status_.reset();
   if (header_request != MPI_REQUEST_NULL) visit<Sending>([](auto& side) { side.forget_offer(); });
   unpacked_code_ = MPI_SUCCESS;
   unpacked_.reset();
@@ -150,18 +166,20 @@ bool Pending::start_header(int& code) noexcept {
   return true;
 }
 
-int Pending::start_matched(const headers::Matched& matched, MPI_Request& stand_in) noexcept {
+int Pending::start_matched(const headers::Matched& matched) noexcept {
   int code = MPI_ERR_INTERN;
   visit<Receiving>([&](auto& side) {
     side.has_been_matched(matched);
     MPI_Message message = matched.handle;
     if constexpr (std::is_same_v<decltype(side.count()), int>) {
-      code = native.Imrecv(side.memory(), side.count(), side.datatype(), &message, &stand_in);
+      code = native.Imrecv(side.memory(), side.count(), side.datatype(), &message, &matched_request_);
     } else {
-      GAPLESS_IF_DECLARED(Imrecv_c,
-                          code = native.Imrecv_c(side.memory(), side.count(), side.datatype(), &message, &stand_in);)
+      GAPLESS_IF_DECLARED(
+          Imrecv_c, code = native.Imrecv_c(side.memory(), side.count(), side.datatype(), &message, &matched_request_);)
     }
   });
+  // The program's request is not active, so the library tells of it nothing but that.
+  is_settled = code == MPI_SUCCESS;
   return code;
 }
 

@@ -120,16 +120,15 @@ class Pending {
 
   int raise(int code) const noexcept { return raise_on(error_object, code); }
 
-  /// Starts the persistent receive on a message that is matched already: `stand_in` is the library's request for this
+  /// Starts the persistent receive on a message that is matched already, under a request of the library's own for this
   /// one time. MPI_SUCCESS, or the library's error.
-  int start_matched(const headers::Matched& matched, MPI_Request& stand_in) noexcept;
+  int start_matched(const headers::Matched& matched) noexcept;
 
-  MPI_Request handle{};                         ///< the key
-  const char* function = "";                    ///< that started it, for error texts
-  ErrorObject error_object;                     ///< whose handler is called
-  int source = 0, tag = 0;                      ///< of a persistent message
-  MPI_Request stood_in_for = MPI_REQUEST_NULL;  ///< the persistent request, while another has its place
-  bool is_persistent = false;                   ///< the request stays when it is complete, and may be started again
+  MPI_Request handle{};        ///< the key
+  const char* function = "";   ///< that started it, for error texts
+  ErrorObject error_object;    ///< whose handler is called
+  int source = 0, tag = 0;     ///< of a persistent message
+  bool is_persistent = false;  ///< the request stays when it is complete, and may be started again
   /// The library's request is a persistent one, and the program's is not: it is freed when it is complete.
   bool frees_request = false;
   headers::Place peer;                            ///< of a persistent send that may go by header
@@ -149,8 +148,12 @@ class Pending {
 
   /// Waits until the library has sent the header: it waits for nobody with so few bytes.
   void complete_header() noexcept;
+  /// Waits for the matched message. False where the library has failed to receive it.
+  bool complete_matched() noexcept;
 
   bool is_header_under_way_ = false;
+  MPI_Request matched_request_ = MPI_REQUEST_NULL;  ///< of a message that a probe had matched, while it is received
+  std::optional<MPI_Status> matched_status_;        ///< of the message, once it has been received
   int start_code_ = MPI_SUCCESS;
   int unpacked_code_ = MPI_SUCCESS;      ///< how unpacking ended
   std::optional<std::size_t> unpacked_;  ///< bytes, where that is not what the library says

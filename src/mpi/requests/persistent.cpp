@@ -20,12 +20,8 @@ Pending* persistent_of(MPI_Request handle) noexcept {
 // Open MPI gives the program another handle where it still uses the last one's request for what was sent with it.
 int start_packed(Pending* pending, MPI_Request* request) noexcept {
   if (pending->receives() && headers::are_stashed()) {
-    if (const auto matched = headers::take_stashed(pending->source, pending->tag, pending->error_object.communicator)) {
-      MPI_Request instead = MPI_REQUEST_NULL;
-      const int code = pending->start_matched(*matched, instead);
-      if (code == MPI_SUCCESS) stand_in(pending, request, instead);
-      return code;
-    }
+    if (const auto matched = headers::take_stashed(pending->source, pending->tag, pending->error_object.communicator))
+      return pending->start_matched(*matched);
   }
   if (int code = MPI_SUCCESS; pending->start_header(code)) return code;
   remove(pending);

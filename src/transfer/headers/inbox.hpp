@@ -86,7 +86,7 @@ struct Speaker {
 };
 
 struct InboxHead {
-  static constexpr std::uint64_t magic_of_version_7 = 0x6761706c65737307u;
+  static constexpr std::uint64_t magic_of_version_8 = 0x6761706c65737308u;
 
   std::uint64_t magic;
   Speaker speaker;

@@ -72,7 +72,7 @@ bool make_inbox(Job& mine) noexcept {
   head.is_called.store(is_wanted_at_once(), std::memory_order_relaxed);
   head.is_attentive.store(is_wanted_at_once(), std::memory_order_relaxed);
   internal::own_head.store(&head, std::memory_order_relaxed);
-  head.magic = InboxHead::magic_of_version_7;
+  head.magic = InboxHead::magic_of_version_8;
   return true;
 }
 
@@ -83,7 +83,7 @@ std::unique_ptr<Inbox> map_inbox(int rank) noexcept {
   std::unique_ptr<Inbox> inbox(
       new (std::nothrow) Inbox(fabric::SharedSegment::open(*process, segment_name(rank).data(), inbox_bytes)));
   const bool can_be_used = inbox != nullptr && static_cast<bool>(*inbox) &&
-                           inbox->head().magic == InboxHead::magic_of_version_7 && inbox->reserve_slots();
+                           inbox->head().magic == InboxHead::magic_of_version_8 && inbox->reserve_slots();
   return can_be_used ? std::move(inbox) : nullptr;
 }
 

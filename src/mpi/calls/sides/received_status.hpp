@@ -35,6 +35,12 @@ class ReceivedStatus {
   std::size_t bytes() const noexcept;
   bool is_cancelled() const noexcept;
   void set_bytes(std::size_t bytes) noexcept;
+  /// What the library has set elsewhere.
+  void take(const MPI_Status& filled) noexcept {
+    const int error = own_.MPI_ERROR;
+    own_ = filled;
+    own_.MPI_ERROR = error;
+  }
   void set_envelope(int source, int tag) noexcept {
     own_.MPI_SOURCE = source;
     own_.MPI_TAG = tag;

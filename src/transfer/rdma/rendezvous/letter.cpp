@@ -51,8 +51,9 @@ bool fits_in_letter(const layout::LayoutPointer& layout, std::size_t address_byt
   return false;
 }
 
-std::size_t write_letter(std::span<std::byte, mailbox_bytes> mailbox, const Reply& reply, const Memory* memory,
-                         std::span<const std::byte> address, LayoutNumbers& numbers, KnownLayouts& known) noexcept try {
+WrittenLetter write_letter(std::span<std::byte, mailbox_bytes> mailbox, const Reply& reply, const Memory* memory,
+                           std::span<const std::byte> address, LayoutNumbers& numbers, KnownLayouts& known) noexcept
+    try {
   Head head;
   head.reply = reply;
   head.address_bytes = static_cast<std::uint32_t>(address.size());
@@ -67,15 +68,15 @@ std::size_t write_letter(std::span<std::byte, mailbox_bytes> mailbox, const Repl
     known.told.erase(known.told.begin(), known.told.lower_bound(oldest));
     if (!known.told.contains(number)) {
       const std::vector<std::byte> description = describe(*memory->layout);
-      if (description.size() > static_cast<std::size_t>(mailbox.data() + mailbox.size() - at)) return 0;
+      if (description.size() > static_cast<std::size_t>(mailbox.data() + mailbox.size() - at)) return {};
       head.description_bytes = static_cast<std::uint32_t>(description.size());
       at = std::copy(description.begin(), description.end(), at);
     }
   }
   std::memcpy(mailbox.data(), &head, sizeof head);
-  return static_cast<std::size_t>(at - mailbox.data());
+  return {static_cast<std::size_t>(at - mailbox.data()), head.layout};
 } catch (const std::exception&) {
-  return 0;
+  return {};
 }
 
 bool read_letter(std::span<const std::byte, mailbox_bytes> mailbox, Letter& letter, KnownLayouts& known) noexcept try {

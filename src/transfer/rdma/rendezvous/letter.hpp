@@ -54,11 +54,16 @@ struct Letter {
 bool fits_in_letter(const layout::LayoutPointer& layout, std::size_t address_bytes, LayoutNumbers& numbers,
                     const KnownLayouts& known) noexcept;
 
-/// Writes a letter into a mailbox, and returns its length; 0 without memory. `memory` is the receiver's; a declined
-/// message has none. The layout is described unless the peer is known to have read that: a letter may overtake the one
-/// before it.
-std::size_t write_letter(std::span<std::byte, mailbox_bytes> mailbox, const Reply& reply, const Memory* memory,
-                         std::span<const std::byte> address, LayoutNumbers& numbers, KnownLayouts& known) noexcept;
+/// A letter that has been written.
+struct WrittenLetter {
+  std::size_t bytes = 0;     ///< 0: there is no memory for it
+  std::uint64_t layout = 0;  ///< the number of the layout that it tells of; 0 where there is none
+};
+
+/// Writes a letter into a mailbox. `memory` is the receiver's; a declined message has none. The layout is described
+/// unless the peer is known to have read that: a letter may overtake the one before it.
+WrittenLetter write_letter(std::span<std::byte, mailbox_bytes> mailbox, const Reply& reply, const Memory* memory,
+                           std::span<const std::byte> address, LayoutNumbers& numbers, KnownLayouts& known) noexcept;
 
 /// False if the bytes are no letter, or there is no memory.
 bool read_letter(std::span<const std::byte, mailbox_bytes> mailbox, Letter& letter, KnownLayouts& known) noexcept;

@@ -76,10 +76,9 @@ void Transfers::accept(Transfer& transfer) noexcept {
   }
   if (transfer.message == nullptr) return;
   const std::span<std::byte, mailbox_bytes> mailbox(channel_->mailbox(*transfer.message), mailbox_bytes);
-  transfer.letter_bytes =
-      write_letter(mailbox, transfer.message->reply(), transfer.is_declined ? nullptr : &transfer.memory, address_,
-                   numbers_, peer.layouts);
-  if (transfer.letter_bytes == 0) transfer.message->fail(Result::failed);
+  transfer.letter = write_letter(mailbox, transfer.message->reply(), transfer.is_declined ? nullptr : &transfer.memory,
+                                 address_, numbers_, peer.layouts);
+  if (transfer.letter.bytes == 0) transfer.message->fail(Result::failed);
 }
 
 void Transfers::open_letter(Transfer& transfer) noexcept {
@@ -146,8 +145,8 @@ bool Transfers::step(Transfer& transfer) noexcept {
 void Transfers::advance(Transfer& transfer) noexcept {
   if (transfer.role == Role::sender) {
     if (transfer.message->has_mail()) open_letter(transfer);
-  } else if (!transfer.is_mailed && transfer.letter_bytes != 0) {
-    transfer.is_mailed = channel_->mail(*transfer.message, transfer.letter_bytes);
+  } else if (!transfer.is_mailed && transfer.letter.bytes != 0) {
+    transfer.is_mailed = channel_->mail(*transfer.message, transfer.letter.bytes);
   }
   static_cast<void>(transfer.message->advance());
 }
@@ -178,7 +177,7 @@ void Transfers::finish(Transfer& transfer, Result result) noexcept {
     finished_ = now;
     if (transfer.role == Role::receiver && scheme == Scheme::multi_write) {
       try {  // the sender has read that letter
-        peer_of(transfer.rank)->layouts.told.insert(numbers_.number_of(transfer.memory.layout).number);
+        peer_of(transfer.rank)->layouts.told.insert(transfer.letter.layout);
       } catch (const std::bad_alloc&) {
       }
     }

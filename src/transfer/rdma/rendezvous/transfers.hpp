@@ -26,8 +26,8 @@ struct Transfer {
   Role role = Role::sender;
   Memory memory;
   Offer offer;
-  Message* message = nullptr;    ///< a receiver has none before that can be had
-  std::size_t letter_bytes = 0;  ///< to be mailed
+  Message* message = nullptr;  ///< a receiver has none before that can be had
+  WrittenLetter letter;        ///< to be mailed
   bool is_mailed = false;
   bool is_declined = false;
   bool is_detached = false;  ///< ends by itself
