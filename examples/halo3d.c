@@ -119,6 +119,13 @@ static void copy(const struct options* options, void* destination, const void* s
 static int given_start(int d, int size, int radius) { return d > 0 ? size : radius; }
 static int halo_start(int d, int size, int radius) { return d < 0 ? 0 : d > 0 ? size + radius : radius; }
 
+/* Where the local points of a dimension, halo included, lie in the periodic grid of all processes' points. */
+static int64_t global_coordinate(const struct options* options, const struct grid* grid, int dimension, int local) {
+  const int64_t points = (int64_t)grid->dims[dimension] * options->size;
+  const int64_t global = (int64_t)grid->coordinates[dimension] * options->size + local - options->radius;
+  return (global + points) % points;
+}
+
 static void make_grid(const struct options* options, struct grid* grid) {
   const int periodic[3] = {1, 1, 1};
   MPI_Comm_size(MPI_COMM_WORLD, &grid->processes);
@@ -128,6 +135,9 @@ static void make_grid(const struct options* options, struct grid* grid) {
   MPI_Comm_rank(grid->comm, &grid->rank);
   MPI_Cart_coords(grid->comm, grid->rank, 3, grid->coordinates);
   for (int i = 0; i < 3; ++i) grid->full[i] = options->size + 2 * options->radius;
+  grid->last_coordinates = malloc(sizeof(int64_t) * (size_t)grid->full[2]);
+  if (!grid->last_coordinates) fail("out of memory");
+  for (int k = 0; k < grid->full[2]; ++k) grid->last_coordinates[k] = global_coordinate(options, grid, 2, k);
 
   int n = 0;
   for (int direction = 0; direction < 27; ++direction) {
@@ -280,13 +290,6 @@ static double exchange_pack(struct grid* grid, struct packed* packed, double* fi
   return packed_at - start + MPI_Wtime() - received_at;
 }
 
-/* Where the local points of a dimension, halo included, lie in the periodic grid of all processes' points. */
-static int64_t global_coordinate(const struct options* options, const struct grid* grid, int dimension, int local) {
-  const int64_t points = (int64_t)grid->dims[dimension] * options->size;
-  const int64_t global = (int64_t)grid->coordinates[dimension] * options->size + local - options->radius;
-  return (global + points) % points;
-}
-
 static int is_inside(const struct options* options, int local) {
   return local >= options->radius && local < options->size + options->radius;
 }
@@ -405,9 +408,6 @@ int main(int argc, char** argv) {
   double* times = malloc(sizeof(double) * (size_t)options.iterations);
   double least_packing = 0;
   if (!host || !times) fail("out of memory");
-  grid.last_coordinates = malloc(sizeof(int64_t) * (size_t)grid.full[2]);
-  if (!grid.last_coordinates) fail("out of memory");
-  for (int k = 0; k < grid.full[2]; ++k) grid.last_coordinates[k] = global_coordinate(&options, &grid, 2, k);
   make_requests(&grid, field);
   make_graph(&grid);
 

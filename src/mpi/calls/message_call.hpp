@@ -321,11 +321,10 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   }
 
  private:
-  static constexpr bool only_receives = Base::template has<Kind::source> && Base::template has<Kind::status> &&
-                                        !Base::template has<Kind::send> && Base::template has<Kind::receive>;
-
   static constexpr bool may_find_stashed =
       Base::template has<Kind::source> && Base::template has<Kind::status> && Base::template has<Kind::receive>;
+  static constexpr bool only_receives = may_find_stashed && !Base::template has<Kind::send>;
+
   [[gnu::noinline]] static int call_by_request(Arguments... arguments) {
     if constexpr (only_receives) {
       return headers::receive_by_request(arguments...);

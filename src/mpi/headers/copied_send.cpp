@@ -55,7 +55,7 @@ int CopiedSend::begin(const void* memory, MPI_Count count, MPI_Datatype datatype
   bytes_ = transfer::PoolBuffer(device::MemoryKind::host, -1, static_cast<std::size_t>(all));
   if (!bytes_) return raise(MPI_ERR_NO_MEM);
   if (is_long_enough_to_be_cut(static_cast<std::size_t>(all)) && !type_cache::find(datatype)->may_be_cut)
-    return begin_whole(memory, count, datatype, destination, tag);
+    return begin_whole(memory, count, datatype, all, destination, tag);
   if (all <= std::numeric_limits<int>::max()) {
     return pack_and_send<&entry::Pack, &Native::Isend, int>(memory, count, datatype, bytes_.data(), all, destination,
                                                             tag, communicator, &request_);
@@ -68,21 +68,20 @@ int CopiedSend::begin(const void* memory, MPI_Count count, MPI_Datatype datatype
 
 /// Of a datatype whose packed bytes the library would cut where the receiver cannot put them together: the copy is one
 /// of the memory's, and sent as that.
-int CopiedSend::begin_whole(const void* memory, MPI_Count count, MPI_Datatype datatype, int destination,
+int CopiedSend::begin_whole(const void* memory, MPI_Count count, MPI_Datatype datatype, MPI_Count size, int destination,
                             int tag) noexcept {
   const auto raise = [this](int code) { return raise_on_communicator(communicator_, code); };
-  MPI_Count size = 0, lower = 0, extent = 0, true_lower = 0, true_extent = 0;
+  MPI_Count lower = 0, extent = 0, true_lower = 0, true_extent = 0;
   native.Type_get_extent_x(datatype, &lower, &extent);
   native.Type_get_true_extent_x(datatype, &true_lower, &true_extent);
-  native.Type_size_x(datatype, &size);
-  constexpr MPI_Count most = std::numeric_limits<int>::max();
   MPI_Count span = 0;
-  if (count > most / size || __builtin_mul_overflow(std::abs(extent), count - 1, &span)) return raise(MPI_ERR_COUNT);
+  const bool is_too_long = size > std::numeric_limits<int>::max();
+  if (is_too_long || __builtin_mul_overflow(std::abs(extent), count - 1, &span)) return raise(MPI_ERR_COUNT);
   const MPI_Count first = true_lower + (extent < 0 ? -span : 0);
   memory_ = transfer::PoolBuffer(device::MemoryKind::host, -1, static_cast<std::size_t>(span + true_extent));
   if (!memory_) return raise(MPI_ERR_NO_MEM);
   void* const copy = const_cast<void*>(address_of(memory_.data(), static_cast<std::intptr_t>(-first)));
-  const int elements = static_cast<int>(count), bytes = static_cast<int>(size * count);
+  const int elements = static_cast<int>(count), bytes = static_cast<int>(size);
   int position = 0;
   int code = entry::Pack(memory, elements, datatype, bytes_.data(), bytes, &position, communicator_);
   position = 0;

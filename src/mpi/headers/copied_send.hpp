@@ -18,7 +18,9 @@ class CopiedSend {
   void leave() noexcept;
 
  private:
-  int begin_whole(const void* memory, MPI_Count count, MPI_Datatype datatype, int destination, int tag) noexcept;
+  /// `size`: packed bytes.
+  int begin_whole(const void* memory, MPI_Count count, MPI_Datatype datatype, MPI_Count size, int destination,
+                  int tag) noexcept;
 
   transfer::PoolBuffer bytes_;   ///< packed
   transfer::PoolBuffer memory_;  ///< of bytes that have to lie as in the program's memory

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "mpi/calls/sides/received_status.hpp"
 #include "mpi/headers/posting.hpp"
 #include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/errors.hpp"
@@ -98,10 +99,7 @@ void look_at(Messages& all, Matched& matched) {
 }
 
 void deliver(const MPI_Status& status, MPI_Status* wanted) noexcept {
-  if (wanted == MPI_STATUS_IGNORE) return;
-  const int error = wanted->MPI_ERROR;
-  *wanted = status;
-  wanted->MPI_ERROR = error;
+  if (wanted != MPI_STATUS_IGNORE) assign_but_error(*wanted, status);
 }
 
 /// A message has been found by a probe that leaves it: stashes it if it may be a header, with all that its source has

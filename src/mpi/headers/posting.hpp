@@ -8,9 +8,6 @@
 
 #include <atomic>
 #include <shared_mutex>
-#include <type_traits>
-
-#include "mpi/table/entry_points.hpp"
 
 namespace gapless::mpi::headers {
 
@@ -49,42 +46,5 @@ class Stashing {
  private:
   bool locks_;
 };
-
-/// MPI_Recv. Count is int or MPI_Count.
-template <class Count>
-int receive_by_request(void* memory, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm communicator,
-                       MPI_Status* status) noexcept {
-  MPI_Request request = MPI_REQUEST_NULL;
-  int code = MPI_ERR_INTERN;
-  if constexpr (std::is_same_v<Count, int>) {
-    code = entry::Irecv(memory, count, datatype, source, tag, communicator, &request);
-  } else {
-    GAPLESS_IF_DECLARED(Irecv_c, code = entry::Irecv_c(memory, count, datatype, source, tag, communicator, &request);)
-  }
-  return code == MPI_SUCCESS ? entry::Wait(&request, status) : code;
-}
-
-/// MPI_Sendrecv.
-template <class Count>
-int exchange_by_request(const void* sent, Count sent_count, MPI_Datatype sent_type, int destination, int send_tag,
-                        void* memory, Count count, MPI_Datatype datatype, int source, int receive_tag,
-                        MPI_Comm communicator, MPI_Status* status) noexcept {
-  MPI_Request request = MPI_REQUEST_NULL;
-  int code = MPI_ERR_INTERN, sent_code = MPI_ERR_INTERN;
-  if constexpr (std::is_same_v<Count, int>) {
-    code = entry::Irecv(memory, count, datatype, source, receive_tag, communicator, &request);
-    if (code != MPI_SUCCESS) return code;
-    sent_code = entry::Send(sent, sent_count, sent_type, destination, send_tag, communicator);
-  } else {
-    GAPLESS_IF_DECLARED(Irecv_c, {
-      code = entry::Irecv_c(memory, count, datatype, source, receive_tag, communicator, &request);
-      if (code != MPI_SUCCESS) return code;
-      sent_code = entry::Send_c(sent, sent_count, sent_type, destination, send_tag, communicator);
-    })
-  }
-  if (sent_code != MPI_SUCCESS) entry::Cancel(&request);
-  code = entry::Wait(&request, status);
-  return sent_code != MPI_SUCCESS ? sent_code : code;
-}
 
 }  // namespace gapless::mpi::headers

@@ -45,8 +45,8 @@ int begin_to_send(const void* memory, Count count, MPI_Datatype datatype, int de
   }
 }
 
-/// Of a call that receives a stashed message and sends as well: does it wait, and is what it sends replaced by what it
-/// receives?
+/// Of a call that receives by another call of ours and sends as well: does it wait, and is what it sends replaced by
+/// what it receives?
 enum class Beside : std::uint8_t { waits, waits_and_replaces, returns_at_once };
 
 /// Sends while `receive()` receives. MPI_SUCCESS, or an error that has been raised.
@@ -90,6 +90,32 @@ bool receive_stashed(int source, int tag, MPI_Comm communicator, int& code, How 
   give(*matched);
   code = how(matched->handle);
   return true;
+}
+
+// Where threads probe, a receive that waits is one under a request (posting.hpp).
+
+/// MPI_Recv.
+template <class Count>
+int receive_by_request(void* memory, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm communicator,
+                       MPI_Status* status) noexcept {
+  MPI_Request request = MPI_REQUEST_NULL;
+  int code = MPI_ERR_INTERN;
+  if constexpr (std::is_same_v<Count, int>) {
+    code = entry::Irecv(memory, count, datatype, source, tag, communicator, &request);
+  } else {
+    GAPLESS_IF_DECLARED(Irecv_c, code = entry::Irecv_c(memory, count, datatype, source, tag, communicator, &request);)
+  }
+  return code == MPI_SUCCESS ? entry::Wait(&request, status) : code;
+}
+
+/// MPI_Sendrecv.
+template <class Count>
+int exchange_by_request(const void* sent, Count sent_count, MPI_Datatype sent_type, int destination, int send_tag,
+                        void* memory, Count count, MPI_Datatype datatype, int source, int receive_tag,
+                        MPI_Comm communicator, MPI_Status* status) noexcept {
+  return send_beside(Beside::waits, sent, sent_count, sent_type, destination, send_tag, communicator, [&] {
+    return receive_by_request(memory, count, datatype, source, receive_tag, communicator, status);
+  });
 }
 
 }  // namespace gapless::mpi::headers

@@ -194,9 +194,11 @@ class Statuses {
   MPI_Status* get() noexcept { return own_.data(); }
   /// What the library has filled in elsewhere, an error included if it `has_error`.
   void take(int i, const MPI_Status& filled, bool has_error) noexcept {
-    const int before = own_[i].MPI_ERROR;
-    own_[i] = filled;
-    if (!has_error) set_library_error(i, before);
+    if (has_error) {
+      own_[i] = filled;
+    } else {
+      assign_but_error(own_[i], filled);
+    }
   }
   void set_library_error(int i, int code) noexcept { own_[i].MPI_ERROR = code; }
   ReceivedStatus of(int i) noexcept { return {own_[i], wanted_ == nullptr ? nullptr : wanted_ + i}; }

@@ -57,5 +57,6 @@ suite = __import__("main")
 suite.__file__ = sys.argv[0]
 try:
     suite.main(module=None, testRunner=unittest.TextTestRunner(resultclass=Recorder))
-finally:
+except SystemExit:  # how unittest ends, and no other exception does
     log.write(json.dumps({"end": True}) + "\n")
+    raise

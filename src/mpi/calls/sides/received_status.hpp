@@ -8,6 +8,13 @@
 
 namespace gapless::mpi {
 
+/// All but the error, which only calls that complete several requests set (MPI 4.1, 3.2.5).
+inline void assign_but_error(MPI_Status& to, const MPI_Status& from) noexcept {
+  const int error = to.MPI_ERROR;
+  to = from;
+  to.MPI_ERROR = error;
+}
+
 /// Stands in for the program's status, so that a call that leaves its status as it was is noticed: MPICH returns
 /// MPI_SUCCESS without having received anything after an error handler of the program has returned.
 class ReceivedStatus {
@@ -36,11 +43,7 @@ class ReceivedStatus {
   bool is_cancelled() const noexcept;
   void set_bytes(std::size_t bytes) noexcept;
   /// What the library has set elsewhere.
-  void take(const MPI_Status& filled) noexcept {
-    const int error = own_.MPI_ERROR;
-    own_ = filled;
-    own_.MPI_ERROR = error;
-  }
+  void take(const MPI_Status& filled) noexcept { assign_but_error(own_, filled); }
   void set_envelope(int source, int tag) noexcept {
     own_.MPI_SOURCE = source;
     own_.MPI_TAG = tag;
