@@ -114,15 +114,30 @@ const std::optional<SmallNest>& small_nest_of(const Job& job, int device, Planne
   return cached.nest;
 }
 
+bool has_run_resident(const ResidentJob& job, int device, ContextState& state) {
+  return run_resident(job, state.resident(device)) == ResidentResult::done;
+}
+
 /// False where it has to be launched.
-bool has_run_resident(const Job& job, int device, Reach reach, ContextState& state) noexcept {
-  try {
-    const auto bytes = static_cast<std::size_t>(job.end - job.begin);
-    const std::optional<SmallNest>& nest = small_nest_of(job, device, state.planner);
-    return nest && run_resident(*nest, bytes, reach == Reach::beyond, state.resident(device)) == ResidentResult::done;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+bool has_run_resident(std::span<const Job> jobs, int device, Reach reach, ContextState& state) noexcept try {
+  if (jobs.size() != 1) return false;
+  const Job& job = jobs.front();
+  if (!is_small_for_resident(static_cast<std::size_t>(job.end - job.begin))) return false;
+  const std::optional<SmallNest>& nest = small_nest_of(job, device, state.planner);
+  return nest && has_run_resident(ResidentJob(*nest, reach == Reach::beyond), device, state);
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+/// The same of a copy between two layouts.
+bool has_run_resident(std::span<const PairJob> jobs, int device, ContextState& state) noexcept try {
+  if (jobs.size() != 1) return false;
+  const PairJob& job = jobs.front();
+  if (!is_small_for_resident(static_cast<std::size_t>(job.source->size * job.source_outer.count))) return false;
+  const std::optional<ResidentPair> pair = resident_pair(plan_pair(state.planner, job, device).launch);
+  return pair && has_run_resident(ResidentJob(*pair), device, state);
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 Ticket ended(Status status) noexcept { return {nullptr, 0, -1, status}; }
@@ -225,13 +240,11 @@ Ticket CudaEngine::submit(std::span<const Job> jobs, int device, Reach reach) no
   cudaError_t error = place.error();
   if (error != cudaSuccess) return ended(failed("choosing the GPU", error));
   ContextState& state = place.state();
-  const ResidentUse use = jobs.size() == 1 ? resident_use() : ResidentUse::never;
-  if (use == ResidentUse::at_once && has_run_resident(jobs.front(), device, reach, state)) return ended(Status::ok);
+  const ResidentUse use = resident_use();
+  if (use == ResidentUse::at_once && has_run_resident(jobs, device, reach, state)) return ended(Status::ok);
   bool may = false;
   error = device::cuda::may_touch_default_stream(may);
-  if (use == ResidentUse::when_idle && may && has_run_resident(jobs.front(), device, reach, state)) {
-    return ended(Status::ok);
-  }
+  if (use == ResidentUse::when_idle && may && has_run_resident(jobs, device, reach, state)) return ended(Status::ok);
   Waiting waiting;
   Submission* const submission = begin(place, may, waiting, error);
   if (submission == nullptr) return ended(failed("preparing to wait for the GPU", error));
@@ -252,8 +265,12 @@ Ticket CudaEngine::submit(std::span<const PairJob> jobs, int device) noexcept {
   const CallPlace place(device);
   cudaError_t error = place.error();
   if (error != cudaSuccess) return ended(failed("choosing the GPU", error));
+  ContextState& state = place.state();
+  const ResidentUse use = resident_use();
+  if (use == ResidentUse::at_once && has_run_resident(jobs, device, state)) return ended(Status::ok);
   bool may = false;
   error = device::cuda::may_touch_default_stream(may);
+  if (use == ResidentUse::when_idle && may && has_run_resident(jobs, device, state)) return ended(Status::ok);
   Waiting waiting;
   Submission* const submission = begin(place, may, waiting, error);
   if (submission == nullptr) return ended(failed("preparing to wait for the GPU", error));
@@ -261,9 +278,8 @@ Ticket CudaEngine::submit(std::span<const PairJob> jobs, int device) noexcept {
   submission->polls = 0;
   submission->tells = false;
   GraphLaunches* const graphs = may ? waiting.state->graphs.get() : nullptr;
-  Launches launches(place.state().memory, device, {waiting.queue, graphs},
-                    submission->next_completion(Reach::this_gpu));
-  const Status issued = issue(jobs, device, place.state(), launches);
+  Launches launches(state.memory, device, {waiting.queue, graphs}, submission->next_completion(Reach::this_gpu));
+  const Status issued = issue(jobs, device, state, launches);
   return ticket_of(note(issued, launches, waiting.queue, *submission), submission, place, device, waiting);
 }
 

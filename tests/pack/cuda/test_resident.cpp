@@ -134,6 +134,34 @@ TEST_F(Resident, MovesRowsOfAnyWidthAndNumber) {
   ASSERT_CUDA(cudaFree(gpu_packed));
 }
 
+/// From rows to rows, by one block, by all of them, and with several words a thread.
+TEST_F(Resident, CopiesFromLayoutToLayout) {
+  std::vector<char> source(size), destination(size), found(size);
+  std::mt19937 random(static_cast<std::mt19937::result_type>(test_seed()));
+  for (const layout::Offset width : {4, 8, 16, 48}) {
+    for (const layout::Offset rows : {10, 100, 300, 1000}) {
+      for (char& byte : source) byte = static_cast<char>(random());
+      for (char& byte : destination) byte = static_cast<char>(random());
+      ASSERT_CUDA(cudaMemcpy(memory_, source.data(), size, cudaMemcpyHostToDevice));
+      ASSERT_CUDA(cudaMemcpy(packed_, destination.data(), size, cudaMemcpyHostToDevice));
+      ASSERT_CUDA(cudaStreamSynchronize(cudaStreamLegacy));
+      const layout::Offset from = width + 16, to = width + 32;
+      const auto at_source = layout::repeat(layout::block(0, width), rows, from);
+      const auto at_destination = layout::repeat(layout::block(0, width), rows, to);
+      const pack::PairJob job{at_source.get(), {1, 0}, memory_, at_destination.get(), {1, 0}, packed_};
+      resident_jobs();
+      pack::Ticket ticket = engine_->submit({&job, 1}, 0);
+      ASSERT_EQ(ticket.is_under_way() ? engine_->wait(ticket) : ticket.status, Status::ok) << runtime_->last_error();
+      EXPECT_EQ(resident_jobs(), 1u) << rows << " rows of " << width << " B";
+      for (layout::Offset row = 0; row < rows; ++row) {
+        std::memcpy(destination.data() + row * to, source.data() + row * from, static_cast<std::size_t>(width));
+      }
+      ASSERT_CUDA(cudaMemcpy(found.data(), packed_, size, cudaMemcpyDeviceToHost));
+      ASSERT_EQ(std::memcmp(found.data(), destination.data(), size), 0) << rows << " rows of " << width << " B";
+    }
+  }
+}
+
 TEST_F(Resident, LeavesToLaunchesWhatIsBehindTheDefaultStream) {
   ASSERT_NO_FATAL_FAILURE(expect_packs(0, true));  // preparing the first job may take longer than the stream is busy
   resident_jobs();

@@ -41,14 +41,15 @@ class Cluster {
   Cluster(MailBox* box, cudaStream_t stream, int blocks) noexcept : box_(box), stream_(stream), blocks_(blocks) {}
 
   /// Precondition: the message before is settled.
-  void post(const SmallNest& nest, bool beyond_gpu) noexcept {
-    const ResidentShares shares = shares_of(nest.word_count, static_cast<std::uint32_t>(blocks_));
+  void post(const ResidentJob& job) noexcept {
+    const ResidentShares shares = shares_of(job.words, static_cast<std::uint32_t>(blocks_));
     Mail mail;
     mail.stops = false;
-    mail.beyond_gpu = beyond_gpu;
+    mail.beyond_gpu = job.beyond_gpu;
     mail.blocks = static_cast<std::uint8_t>(shares.blocks);
+    mail.is_pair = job.is_pair;
     mail.words_per_block = shares.words;
-    std::memcpy(mail.nest, &nest, nest.size());
+    std::memcpy(mail.work, job.work, job.work_bytes);
     write(mail);
     sharers_ = mail.blocks;
     done_ = 0;
@@ -141,9 +142,9 @@ class Resident {
     cluster_ = Cluster(box_, stream, resident_blocks_possible());
   }
 
-  ResidentResult run(const SmallNest& nest, bool beyond_gpu) noexcept {
+  ResidentResult run(const ResidentJob& job) noexcept {
     if (box_ == nullptr || in_use_.test_and_set(std::memory_order_acquire)) return ResidentResult::unavailable;
-    const bool done = post_and_wait(nest, beyond_gpu);
+    const bool done = post_and_wait(job);
     if (done) jobs_done.fetch_add(1, std::memory_order_relaxed);
     in_use_.clear(std::memory_order_release);
     return done ? ResidentResult::done : ResidentResult::unavailable;
@@ -158,9 +159,9 @@ class Resident {
 
  private:
   /// False if no kernel is to be had.
-  bool post_and_wait(const SmallNest& nest, bool beyond_gpu) noexcept {
+  bool post_and_wait(const ResidentJob& job) noexcept {
     if (cluster_.is_broken()) return false;
-    cluster_.post(nest, beyond_gpu);
+    cluster_.post(job);
     constexpr std::uint32_t polls_between_questions = 1 << 14;
     for (std::uint32_t polls = 1; !cluster_.is_settled(); ++polls) {
       if (polls % polls_between_questions == 0) cluster_.look_for_failure();
@@ -233,10 +234,11 @@ std::shared_ptr<Resident> make_resident(int device) {
   return resident;
 }
 
-ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyond_gpu, Resident& resident) noexcept {
-  if (bytes > model::gpu_tuning.largest_resident_job) return ResidentResult::unavailable;
+bool is_small_for_resident(std::size_t bytes) noexcept { return bytes <= model::gpu_tuning.largest_resident_job; }
+
+ResidentResult run_resident(const ResidentJob& job, Resident& resident) noexcept {
   if (resident_use() == ResidentUse::when_idle && !is_idle(cudaStreamLegacy)) return ResidentResult::unavailable;
-  return resident.run(nest, beyond_gpu);
+  return resident.run(job);
 }
 
 }  // namespace gapless::pack::gpu

@@ -38,11 +38,12 @@ struct Mail {
   bool stops;       ///< the kernel is to end
   bool beyond_gpu;  ///< the job writes memory that others than this GPU read
   std::uint8_t blocks;
+  bool is_pair;
   std::uint32_t words_per_block;
-  alignas(8) std::byte nest[mail_words * 4 - 8];  ///< as much of a SmallNest as is worth carrying
+  alignas(8) std::byte work[mail_words * 4 - 8];  ///< a ResidentPair, or as much of a SmallNest as is worth carrying
 };
-static_assert(sizeof(Mail) == mail_words * sizeof(std::uint32_t) &&
-              sizeof(Mail::nest) >= sizeof(SmallNest) - sizeof(SmallNest::Level::count));
+static_assert(sizeof(Mail) == mail_words * sizeof(std::uint32_t) && sizeof(Mail::work) >= sizeof(ResidentPair) &&
+              sizeof(Mail::work) >= sizeof(SmallNest) - sizeof(SmallNest::Level::count));
 
 /// A number in a cache line of its own.
 struct alignas(64) NumberLine {
@@ -71,10 +72,27 @@ class Resident;
 /// The resident kernel of the current context, which is one of `device`. Throws std::bad_alloc.
 std::shared_ptr<Resident> make_resident(int device);
 
-/// Runs the nest of so many bytes in the current context, whose resident kernel is given, and waits for it.
-/// Unavailable, and nothing happened, where there is no resident kernel to be had, another thread uses it, the job is
-/// too large, or the program's default stream has to be idle and is not.
-ResidentResult run_resident(const SmallNest& nest, std::size_t bytes, bool beyond_gpu, Resident& resident) noexcept;
+/// A job as resident kernels take it; the nest or pair must outlive it.
+struct ResidentJob {
+  ResidentJob(const SmallNest& nest, bool writes_beyond_gpu) noexcept
+      : work(&nest), work_bytes(nest.size()), words(nest.word_count), is_pair(false), beyond_gpu(writes_beyond_gpu) {}
+  explicit ResidentJob(const ResidentPair& pair) noexcept
+      : work(&pair), work_bytes(sizeof pair), words(pair.word_count), is_pair(true), beyond_gpu(false) {}
+
+  const void* work;
+  std::size_t work_bytes;
+  std::uint32_t words;
+  bool is_pair;
+  bool beyond_gpu;
+};
+
+/// Are so many bytes soon moved by one multiprocessor or a few?
+bool is_small_for_resident(std::size_t bytes) noexcept;
+
+/// Runs the job in the current context, whose resident kernel is given, and waits for it. Unavailable, and nothing
+/// happened, where there is no resident kernel to be had, another thread uses it, or the program's default stream has
+/// to be idle and is not. Precondition: is_small_for_resident() of its bytes.
+ResidentResult run_resident(const ResidentJob& job, Resident& resident) noexcept;
 
 /// Which jobs go to resident kernels: none, those that come when the program's default stream is idle, or all.
 enum class ResidentUse : std::uint8_t { never, when_idle, at_once };

@@ -1,7 +1,7 @@
 // The resident kernel: one cluster of blocks, of which one warp polls the mailbox.
 //
 // Nothing here may be spilled to local memory: the first-level cache is emptied by every wait, so a spilled number
-// costs a trip to the second level. Hence one kind of work, and no call.
+// costs a trip to the second level. Hence two kinds of work, and no call.
 #include <cuda_runtime.h>
 
 #include "model/gpu.hpp"
@@ -218,7 +218,11 @@ class Poller {
 };
 
 __device__ __forceinline__ void run_share(const Mail& mail, unsigned block) {
-  run_share(*reinterpret_cast<const SmallNest*>(mail.nest), mail.words_per_block, block, WorkingBlock{});
+  if (mail.is_pair) {
+    run_share(*reinterpret_cast<const ResidentPair*>(mail.work), mail.words_per_block, block, WorkingBlock{});
+  } else {
+    run_share(*reinterpret_cast<const SmallNest*>(mail.work), mail.words_per_block, block, WorkingBlock{});
+  }
 }
 
 /// The threads of the first block that do not poll.

@@ -46,17 +46,6 @@ TEST(Divider, IsExact) {
   }
 }
 
-TEST(ResidentShares, AreOfAllWordsAndNoneIsEmpty) {
-  for (const std::uint32_t most_blocks : {8u, 16u}) {
-    for (std::uint32_t words = 0; words < 20000; ++words) {
-      const ResidentShares shares = shares_of(words, most_blocks);
-      ASSERT_TRUE(1 <= shares.blocks && shares.blocks <= most_blocks) << words << " words";
-      ASSERT_GE(shares.blocks * shares.words, words);
-      ASSERT_TRUE(words == 0 || (shares.blocks - 1) * shares.words < words) << words << " words";
-    }
-  }
-}
-
 TEST(Serialised, TreeFindsEveryByteAndHowFarItIsContiguous) {
   RandomLayouts layouts(test_seed());
   for (int i = 0; i < 400; ++i) {
