@@ -27,7 +27,7 @@ VARIABLES = (
     Variable(
         "GAPLESS_ALL_RANKS",
         "0, 1",
-        "1 under gapless run, else 0",
+        "1 under gapless run with mpirun, mpiexec or srun, else 0",
         "1: a promise that every process of the job runs gapless; where it does not hold, processes wait for ever. "
         "Then MPI_Alltoallv, MPI_Alltoallw and their neighbourhood forms of GPU memory go from GPU to GPU in a job on "
         "one node, messages and exchanges between nodes go by a fabric (GAPLESS_FABRIC) where that is sooner, and "
@@ -40,7 +40,7 @@ VARIABLES = (
         "1",
         "0: this process sends and receives no headers. With them messages between processes of a node go by slots, "
         "and those of GPU memory direct, where that is predicted to be faster. Has no effect where GAPLESS_SCHEME is "
-        "set; slots or direct there imply headers.",
+        "set (slots or direct there imply headers), or where messages go by a fabric, which needs them.",
     ),
     Variable(
         "GAPLESS_PULL",

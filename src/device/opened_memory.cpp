@@ -25,9 +25,10 @@ void OpenedMemory::Use::end() noexcept {
 }
 
 OpenedMemory::Mapping* OpenedMemory::find(const MemoryHandle& handle, int device) noexcept {
+  const std::uint64_t context = runtime_.context(device);
   for (Mapping& mapping : mappings_) {
     if (mapping.handle.process == handle.process && mapping.handle.number == handle.number &&
-        mapping.device == device && !mapping.is_freed && runtime_.has_context(mapping.context)) {
+        mapping.device == device && !mapping.is_freed && mapping.context == context) {
       return &mapping;
     }
   }

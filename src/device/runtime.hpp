@@ -56,8 +56,11 @@ class Runtime {
   virtual Status follow_default_stream(int device, void* stream) noexcept = 0;
   virtual Status copy(void* destination, const void* source, std::size_t bytes, int device, void* stream) noexcept = 0;
   virtual Status synchronize(int device, void* stream) noexcept = 0;
-  /// Would synchronize() return at once, be it with a failure?
-  virtual bool is_idle(int device, void* stream) noexcept = 0;
+  /// Says whether all work in the stream is done, which after a failure it never is.
+  virtual Status query(int device, void* stream, bool& is_idle) noexcept = 0;
+  /// Makes the GPU current for the calling thread, which is gapless's own, for good: a thread that has chosen none
+  /// would go back to the first after each call, and have the driver make a context there.
+  virtual void adopt(int device) noexcept = 0;
 
   /// Lets kernels of `device` address the memory of `peer`; unsupported where the machine cannot. Costs nothing once it
   /// is done.
@@ -89,4 +92,4 @@ class Runtime {
 
 /// What a plugin exports. `interface_version` must equal gapless_device_interface_version, else it returns null.
 extern "C" gapless::device::Runtime* gapless_device_open(int interface_version);
-inline constexpr int gapless_device_interface_version = 9;
+inline constexpr int gapless_device_interface_version = 10;

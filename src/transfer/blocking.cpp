@@ -57,9 +57,10 @@ pack::PairJob copying(const Buffer& from, const Buffer& into) noexcept {
 
 Result wait_for_default_stream(int device, bool& was_idle) noexcept {
   device::Runtime* const runtime = device::runtime();
-  was_idle = runtime != nullptr && (settings().resident == "ready" || runtime->is_idle(device, nullptr));
+  was_idle = runtime != nullptr && settings().resident == "ready";
   if (was_idle) return Result::ok;
-  return runtime != nullptr ? result_of(runtime->synchronize(device, nullptr)) : Result::device_failed;
+  const Status status = runtime != nullptr ? runtime->query(device, nullptr, was_idle) : Status::failed;
+  return status != Status::ok || was_idle ? result_of(status) : result_of(runtime->synchronize(device, nullptr));
 }
 
 Result copy_on_gpu(void* destination, const void* source, std::size_t bytes, int device) noexcept {

@@ -8,6 +8,7 @@
 #include "layout/algebra/facts.hpp"
 #include "layout/datatype/elements.hpp"
 #include "layout/layout.hpp"
+#include "pack/job.hpp"
 #include "transfer/choice/choice_memo.hpp"
 
 namespace gapless::transfer {
@@ -49,6 +50,10 @@ struct Buffer {
   device::Location location;  ///< of the first byte named, not of `memory`, which may be no address at all (MPI_BOTTOM)
 
   layout::Offset size() const noexcept { return type->layout->size * count; }
+  /// Of packed bytes [begin, end), the first of which lies at `packed`.
+  pack::Job job(pack::Direction direction, layout::Offset begin, layout::Offset end, void* packed) const noexcept {
+    return {type->layout.get(), {count, type->extent}, begin, end, direction, memory, packed};
+  }
 };
 
 bool is_contiguous(const Buffer& buffer) noexcept;

@@ -31,9 +31,7 @@ struct Packing {
 
   bool packs() const noexcept { return direction == Direction::pack; }
   std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - begin); }
-  Job job(Offset from, Offset to, void* at) const noexcept {
-    return {buffer.type->layout.get(), {buffer.count, buffer.type->extent}, from, to, direction, buffer.memory, at};
-  }
+  Job job(Offset from, Offset to, void* at) const noexcept { return buffer.job(direction, from, to, at); }
   /// Packed bytes [from, to), between the user's buffer and pinned memory.
   Result run_piece(Offset from, Offset to, std::byte* pinned) const noexcept {
     const Job piece = job(from, to, pinned);

@@ -29,14 +29,7 @@ Result move_each(Direction direction, std::span<const PackedPart> parts, device:
 }
 
 Job job_of(Direction direction, const PackedPart& part) noexcept {
-  const Buffer& buffer = *part.buffer;
-  return {buffer.type->layout.get(),
-          {buffer.count, buffer.type->extent},
-          0,
-          buffer.size(),
-          direction,
-          buffer.memory,
-          part.packed};
+  return part.buffer->job(direction, 0, part.buffer->size(), part.packed);
 }
 
 Result run_together(Direction direction, std::span<const PackedPart> parts, int gpu, device::Location packed) {

@@ -1,5 +1,6 @@
 """`gapless info` on real MPI libraries and on programs that are none."""
 
+import errno
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import pytest
 from conftest import LIBRARIES, PREFIXES, for_each_mpi, is_mistake
 from gapless import environment, locate
 from gapless.command import info
+from gapless.errors import UserError
 
 
 def test_there_is_an_mpi_to_test_with():
@@ -73,6 +75,46 @@ def test_without_any_mpi(gapless, tmp_path):
 def test_a_program_without_mpi(gapless):
     program = sections(gapless("info", "--json", "/bin/ls"))["program"]
     assert program["MPI library"].startswith("none found")
+
+
+@pytest.mark.parametrize(
+    "line, name",
+    [
+        ("#!{folder}/bin/python", "python"),
+        ("#! {folder}/bin/python3.11 -E", "python3.11"),
+        ("#!/usr/bin/env python3", "python3"),
+        ("#!/usr/bin/env -S HOME=/python python3 -u", "python3"),
+    ],
+)
+def test_the_interpreter_that_a_script_names_is_asked(tmp_path, monkeypatch, line, name):
+    library, folder = tmp_path / "lib" / "libmpi.so.12", tmp_path / "bin"
+    folder.mkdir()
+    for path, text in ((folder / name, f"#!/bin/sh\necho {library}\n"), (tmp_path / "script", line + "\npass\n")):
+        path.write_text(text.format(folder=tmp_path))
+        path.chmod(0o755)
+    others = tmp_path / "others"
+    others.mkdir()
+    (others / "python3").write_text("#!/bin/sh\necho /others/libmpi.so.12\n")
+    (others / "python3").chmod(0o755)
+    is_found_on_path = line.startswith("#!/usr/bin/env")
+    monkeypatch.setenv("PATH", f"{folder if is_found_on_path else others}:{os.environ['PATH']}")
+    assert info.program_rows(str(tmp_path / "script"))["MPI library"] == str(library)
+
+
+@pytest.mark.parametrize("line", ["", "#!", "#!/bin/sh", "#!/bin/sh /usr/bin/python3", "#!/usr/bin/env", "python3"])
+def test_other_scripts_are_not_pythons(tmp_path, line):
+    (tmp_path / "script").write_text(line + "\n")
+    assert info.python_of(tmp_path / "script") is None
+
+
+def test_a_program_that_may_not_be_read_is_one_line(program, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # of root any file may be read
+
+    path = program("secret", "")
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(UserError, match=f"^{path} cannot be read: Permission denied$"):
+        info.program_rows(str(path))
 
 
 def test_a_program_that_does_not_exist(gapless):

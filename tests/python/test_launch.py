@@ -8,8 +8,10 @@ from gapless.command import launch
 SHOW = 'echo "preload=$LD_PRELOAD statistics=$GAPLESS_STATISTICS"; echo "arguments=$*"'
 VERSIONS = {
     "openmpi": "mpirun (Open MPI) 5.0.11",
+    "debian": "mpirun.openmpi (OpenRTE) 4.1.4; Report bugs to http://www.open-mpi.org/community/help/",
     "hydra": "HYDRA build details:",
     "intel": "Intel(R) MPI Library for Linux* OS, Version 2021.11",
+    "other": "mpiexec version 1.2.12",
 }
 
 
@@ -66,11 +68,20 @@ def test_a_program_that_is_missing_or_not_executable(gapless, libraries, tmp_pat
     assert is_mistake(gapless("run", tmp_path / "data", **where), 126)
 
 
-@pytest.mark.parametrize("name", ["mpirun", "mpiexec"])
-def test_open_mpi_is_told_to_pass_our_variables_on(program, name):
-    mpirun = str(program(name, f'echo "{VERSIONS["openmpi"]}"'))
+@pytest.mark.parametrize(
+    "name, kind",
+    [("mpirun", "openmpi"), ("mpiexec", "openmpi"), ("mpirun.openmpi", "debian"), ("mpiexec-openmpi-mp", "openmpi")],
+)
+def test_open_mpi_is_told_to_pass_our_variables_on(program, name, kind):
+    mpirun = str(program(name, f'echo "{VERSIONS[kind]}"'))
     command = launch.with_launcher_flags([mpirun, "-n", "4", "app"], {"LD_PRELOAD": "x", "GAPLESS_SCHEME": "staged"})
     assert command == [mpirun, "-x", "LD_PRELOAD", "-x", "GAPLESS_SCHEME", "-n", "4", "app"]
+
+
+def test_open_mpi_is_told_for_each_program_of_a_job():
+    command = launch.with_launcher_flags(["orterun", "-n", "1", "a", ":", "-n", "2", "b"], {})
+    flags = ["-x", "LD_PRELOAD"]
+    assert command == ["orterun", *flags, "-n", "1", "a", ":", *flags, "-n", "2", "b"]
 
 
 @pytest.mark.parametrize("kind", ["hydra", "intel"])
@@ -87,10 +98,71 @@ def test_hydra_passes_everything_on_by_itself(program, kind):
         (["--export=PATH"], {}, ["--export=PATH,LD_PRELOAD"]),
         (["--export=NONE"], {}, ["--export=LD_PRELOAD"]),
         (["-n", "4"], {"SLURM_EXPORT_ENV": "PATH"}, ["--export=PATH,LD_PRELOAD", "-n", "4"]),
+        (["--export", "NONE"], {}, ["--export=LD_PRELOAD"]),
+        (["-n", "4", "--export", "PATH", "-l"], {}, ["-n", "4", "--export=PATH,LD_PRELOAD", "-l"]),
+        (["--export", "all"], {}, ["--export=all"]),
+        (["-p", "test", "--export=NONE"], {}, ["-p", "test", "--export=LD_PRELOAD"]),
+        (["--exclusive", "--export=NONE"], {"SLURM_EXPORT_ENV": "PATH"}, ["--exclusive", "--export=LD_PRELOAD"]),
+        (["-l"], {"SRUN_EXPORT_ENV": "NONE", "SLURM_EXPORT_ENV": "ALL"}, ["--export=LD_PRELOAD", "-l"]),
+        (["-l"], {"SRUN_EXPORT_ENV": "ALL", "SLURM_EXPORT_ENV": "NONE"}, ["-l"]),
+        (["--export=NONE", "a", ":", "-n", "4"], {}, ["--export=LD_PRELOAD", "a", ":", "-n", "4"]),
+        (["a", ":", "--export=NONE"], {}, ["a", ":", "--export=LD_PRELOAD"]),
     ],
 )
 def test_srun_is_told_only_where_its_export_would_drop_our_variables(words, settings, expected):
     assert launch.with_launcher_flags(["srun", *words, "app"], settings) == ["srun", *expected, "app"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["", "-n 4", "-n4", "--ntasks 4", "--ntasks=4", "--label", "-l", "-ul -K", "-K1", "-un 4", "-p test", "--"],
+)
+@pytest.mark.parametrize("own", ["--export=csv", "--export csv"])
+def test_arguments_of_the_program_that_srun_starts_are_its_own(options, own):
+    command = ["srun", *options.split(), "./convert", *own.split(), "in.nc"]
+    assert launch.with_launcher_flags(command, {}) == command
+    told = launch.with_launcher_flags(command, {"SLURM_EXPORT_ENV": "NONE"})
+    assert told == ["srun", "--export=LD_PRELOAD", *command[1:]]
+
+
+ALL_RANKS = 'if [ "$1" = --version ]; then echo "{}"; else echo "all=$GAPLESS_ALL_RANKS"; fi'
+
+
+@pytest.fixture
+def all_ranks(gapless, libraries, program):
+    """all_ranks(name, kind) -> what a launcher of this name and version gets for GAPLESS_ALL_RANKS."""
+
+    def call(name: str, kind: str, command="run", value=None) -> str:
+        launcher = program(name, ALL_RANKS.format(VERSIONS[kind]))
+        settings = {"GAPLESS_LIBRARY_DIRECTORY": str(libraries), "GAPLESS_ALL_RANKS": value}
+        return gapless(command, launcher, "-n", "4", "app", **settings).stdout.strip()
+
+    return call
+
+
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        ("mpirun", "openmpi"),
+        ("mpirun.openmpi", "debian"),
+        ("mpirun.mpich", "hydra"),
+        ("mpiexec.hydra", "hydra"),
+        ("mpiexec", "intel"),
+        ("srun", "other"),
+    ],
+)
+def test_all_ranks_are_vouched_for_behind_a_launcher_that_is_known(all_ranks, name, kind):
+    assert all_ranks(name, kind) == "all=1"
+    assert all_ranks(name, kind, value="0") == "all=0"
+    assert all_ranks(name, kind, command="exec") == "all="
+
+
+@pytest.mark.parametrize(
+    "name, kind", [("mpiexec", "other"), ("mpirun_rsh", "other"), ("mpirun.sh", "openmpi"), ("job.sh", "openmpi")]
+)
+def test_nothing_is_promised_behind_another_command(all_ranks, name, kind):
+    assert all_ranks(name, kind) == "all="
+    assert all_ranks(name, kind, value="1") == "all=1"
 
 
 def test_a_program_that_is_no_launcher_is_left_alone():

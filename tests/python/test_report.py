@@ -56,7 +56,7 @@ def test_a_run_is_reported(run, gapless, tmp_path, kind, compiler, abi, name):
     done = run(kind, compiler, GAPLESS_SCHEME="packed")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     contents = [json.loads((tmp_path / f"report.{rank}.json").read_text()) for rank in (0, 1)]
-    assert [content["rank"] for content in contents] == [0, 1]
+    assert [(content["rank"], content["ranks"]) for content in contents] == [(0, 2), (1, 2)]
     assert all(content["library"].startswith(f"{name} ") and content["profile"] for content in contents)
     for content, side in zip(contents, ("sender", "receiver"), strict=True):
         (packed,) = [row for row in content["rows"] if row["scheme"] == "packed"]
@@ -163,6 +163,26 @@ def test_the_text(gapless, report):
     assert lines[0] == "MPICH 5.0.2, 1 rank, profile built-in"
     assert lines[3].split() == ["packed", "sender", "<2M", "<16", "4", "99", "2.00", "1.00", "-", "-"]
     assert lines[-1] == "  packed 4: block <1>"
+
+
+def test_what_a_run_with_more_ranks_left_behind_is_not_read(gapless, report, tmp_path):
+    content = json.loads(report.read_text())
+    for rank in range(4):
+        ranks = 2 if rank < 2 else 4
+        (tmp_path / f"run.{rank}.json").write_text(json.dumps({**content, "rank": rank, "ranks": ranks}))
+    done = gapless("report", tmp_path / "run")
+    assert "2 ranks," in done.stdout
+    assert done.stderr.startswith("gapless: left out") and done.stderr.endswith(
+        f"{tmp_path}/run.2.json, {tmp_path}/run.3.json\n"
+    )
+
+
+def test_other_reports_beside_it_are_not_read(gapless, report, tmp_path):
+    content = report.read_text()
+    for name in ("run[1].0.json", "run1.0.json", "run.0.json", "run.2.0.json", "run.old.json"):
+        (tmp_path / name).write_text(content)
+    assert "1 rank," in gapless("report", tmp_path / "run[1]").stdout
+    assert "1 rank," in gapless("report", tmp_path / "run").stdout
 
 
 def test_the_page_needs_nothing_else(gapless, report, tmp_path):

@@ -26,7 +26,11 @@ class RefusingRuntime : public device::Runtime {
   Status follow_default_stream(int, void*) noexcept override { return Status::failed; }
   Status copy(void*, const void*, std::size_t, int, void*) noexcept override { return Status::failed; }
   Status synchronize(int, void*) noexcept override { return Status::failed; }
-  bool is_idle(int, void*) noexcept override { return true; }
+  Status query(int, void*, bool& is_idle) noexcept override {
+    is_idle = true;
+    return Status::ok;
+  }
+  void adopt(int) noexcept override {}
   Status enable_peer(int, int) noexcept override { return Status::failed; }
   std::uint64_t gpu_number(int) noexcept override { return 0; }
   std::uint64_t allocation_number(const void*) noexcept override { return 0; }

@@ -151,12 +151,22 @@ def mpi_of_mpicc(mpicc: str) -> Path | None:
     return None
 
 
-def is_python(program: Path) -> bool:
+def python_of(program: Path) -> str | None:
+    """The Python that a program is, or that the #! line of a script names; None of what runs without Python."""
     if program.name.startswith("python"):
-        return True
-    with program.open("rb") as file:
-        first = file.readline(200)
-    return first.startswith(b"#!") and b"python" in first
+        return str(program)
+    try:
+        with program.open("rb") as file:
+            first = file.readline(256)  # Linux reads no more of the line
+    except OSError as error:
+        raise UserError(f"{program} cannot be read: {error.strerror}") from error
+    if not first.startswith(b"#!"):
+        return None
+    words = first.removeprefix(b"#!").decode(errors="replace").split()
+    if words and Path(words[0]).name == "env":
+        # Before what env starts there may be options and variables.
+        words = [word for word in words[1:] if "=" not in word and Path(word).name.startswith("python")]
+    return words[0] if words and Path(words[0]).name.startswith("python") else None
 
 
 def program_rows(command: str) -> dict[str, str]:
@@ -164,7 +174,8 @@ def program_rows(command: str) -> dict[str, str]:
     if found is None:
         raise UserError(f"{command} was not found or is not executable", 127)
     program = Path(found)
-    library = mpi_of_python(found if program.name.startswith("python") else "python3") if is_python(program) else None
+    interpreter = python_of(program)
+    library = mpi_of_python(interpreter) if interpreter else None
     library = library or mpi_of_program(program)
     if library is None:
         return {"program": found, "MPI library": "none found: it is not an MPI program, or it loads MPI by itself"}

@@ -6,7 +6,9 @@ every rank sets its own environment.
 """
 
 import ctypes
+import functools
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,7 +18,18 @@ from gapless.environment import VARIABLES
 from gapless.errors import UserError
 
 OPENMPI = "Open MPI"
+HYDRA = "Hydra"
 SLURM = "Slurm"
+
+# srun's options whose value is never the next word: they have none, or may have one in their own word (I, K, k).
+SRUN_LETTERS, SRUN_LETTERS_WITH_VALUE = "EHOQVXZhlsuv", "IKk"
+SRUN_WORDS = (
+    "async bcast compress consolidate-segments contiguous debugger-test disable-status exact exclusive "
+    "external-launcher help hold immediate interactive kill-on-bad-exit label multi-prog nice no-allocate no-kill "
+    "oom-kill-step overcommit overlap oversubscribe parsable preserve-env propagate pty quiet quit-on-interrupt "
+    "reboot resv-ports send-libs spread-job spread-segments stepmgr test-only unbuffered usage use-min-nodes verbose "
+    "version wait-for-children whole x11"
+)
 
 
 def preload(existing: str, shim: str) -> str:
@@ -46,50 +59,81 @@ def environment(shim: Path) -> dict[str, str]:
     return {**os.environ, "LD_PRELOAD": preload(os.environ.get("LD_PRELOAD", ""), str(shim))}
 
 
+@functools.cache
 def launcher_kind(program: str) -> str | None:
-    """Which launcher this is, if it is one that does not pass its whole environment to other nodes.
+    """Which launcher this is, if it is one of which is known how the ranks on all nodes get our variables.
 
-    Hydra (MPICH, Intel MPI) does by default, so it is not told anything.
+    Debian has mpirun.openmpi and mpiexec.hydra beside mpirun. Any other name is not asked for its version: what a
+    script does with that is not known.
     """
     name = Path(program).name
     if name == "srun":
         return SLURM
     if name in ("orterun", "prterun"):
         return OPENMPI
-    if name in ("mpirun", "mpiexec"):
+    if re.fullmatch(r"mpi(run|exec)([.-](openmpi|mpich|hydra)[\w-]*)?", name):
         try:
             answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20)
         except (OSError, subprocess.TimeoutExpired):
             return None
         if "Open MPI" in answer.stdout or "open-mpi" in answer.stdout:
             return OPENMPI
+        if "HYDRA" in answer.stdout or "Intel(R) MPI" in answer.stdout:
+            return HYDRA
     return None
 
 
 def with_launcher_flags(command: list[str], settings: dict[str, str]) -> list[str]:
-    """The command, with what its launcher needs to pass our variables to every node."""
+    """The command, with what its launcher needs to pass our variables to every node. Hydra passes everything on."""
     names = ["LD_PRELOAD", *(v.name for v in VARIABLES if v.name in settings)]
     kind = launcher_kind(command[0])
     if kind == OPENMPI:
+        # A flag is for one program; colons stand between the programs of a job.
         flags = [word for name in names for word in ("-x", name)]
-        return [command[0], *flags, *command[1:]]
+        words = [command[0], *flags]
+        for word in command[1:]:
+            words += [word, *flags] if word == ":" else [word]
+        return words
     if kind == SLURM:
-        # srun passes everything on unless told otherwise, by --export or by the variable of the same meaning.
-        rest = list(command[1:])
-        for i, word in enumerate(rest):
-            if word.startswith("--export="):
-                rest[i] = with_exported(word, names)
-                return [command[0], *rest]
-        if settings.get("SLURM_EXPORT_ENV", "ALL") not in ("", "ALL"):
-            return [command[0], with_exported("--export=" + settings["SLURM_EXPORT_ENV"], names), *rest]
+        # srun passes everything on unless told otherwise, by --export or by a variable of the same meaning.
+        default = settings.get("SRUN_EXPORT_ENV") or settings.get("SLURM_EXPORT_ENV") or "ALL"
+        return [command[0], *with_exports(command[1:], names, default)]
     return command
 
 
-def with_exported(option: str, names: list[str]) -> str:
-    listed = option.removeprefix("--export=")
-    if listed == "ALL" or listed.startswith("ALL,"):
-        return option
-    return "--export=" + ",".join([*(item for item in listed.split(",") if item not in ("NONE", "NIL")), *names])
+def with_exports(words: list[str], names: list[str], default: str) -> list[str]:
+    """What follows srun, with its --export changed so that our variables are passed on, for each program of the job.
+
+    From a program to the next colon all words are the program's own.
+    """
+    words, i, is_said = list(words), 0, False
+    while i < len(words) and words[i].startswith("-") and words[i] != "--":
+        if words[i] == "--export" and i + 1 < len(words):
+            words[i : i + 2] = ["--export=" + words[i + 1]]
+        if words[i].startswith("--export="):
+            words[i] = "--export=" + exported(words[i].removeprefix("--export="), names)
+            is_said = True
+        i += 2 if takes_next_word(words[i]) else 1
+    end = words.index(":", i) if ":" in words[i:] else len(words)
+    others = [":", *with_exports(words[end + 1 :], names, default)] if end < len(words) else []
+    all_names = exported(default, names)
+    said = [] if is_said or all_names == default else ["--export=" + all_names]
+    return [*said, *words[:end], *others]
+
+
+def takes_next_word(option: str) -> bool:
+    """Whether srun takes the next word for the option's value."""
+    if option.startswith("--"):
+        return "=" not in option and option.removeprefix("--") not in SRUN_WORDS.split()
+    return bool(re.fullmatch(f"-[{SRUN_LETTERS}]*[^{SRUN_LETTERS}{SRUN_LETTERS_WITH_VALUE}]", option))
+
+
+def exported(listed: str, names: list[str]) -> str:
+    """What srun's --export lists, and the names, unless it lists all."""
+    items = listed.split(",")
+    if items[0].upper() == "ALL":
+        return listed
+    return ",".join([*(item for item in items if item.upper() not in ("", "NONE", "NIL")), *names])
 
 
 def replace_process(command: list[str], settings: dict[str, str]) -> None:
@@ -111,7 +155,10 @@ def run(arguments) -> int:
             settings[name] = "1"
     command = arguments.command
     if arguments.through_launcher:
-        settings.setdefault("GAPLESS_ALL_RANKS", "1")
+        # Another launcher, or a script with one inside, may start ranks without our variables, and the ranks with them
+        # would wait for those for ever. A program without a launcher is one process, which needs no promise.
+        if launcher_kind(command[0]):
+            settings.setdefault("GAPLESS_ALL_RANKS", "1")
         command = with_launcher_flags(command, settings)
     replace_process(command, settings)
     return 0

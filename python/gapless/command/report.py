@@ -3,6 +3,8 @@
 import html
 import io
 import json
+import re
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,7 +56,8 @@ def files_of(path: Path) -> list[Path]:
     """One file of a rank, or those of all ranks of the path that GAPLESS_REPORT had."""
     if path.is_file():
         return [path]
-    found = [file for file in path.parent.glob(path.name + ".*.json") if file.is_file()]
+    of_a_rank = re.compile(re.escape(path.name) + r"\.\d+\.json")
+    found = [file for file in path.parent.glob("*.json") if of_a_rank.fullmatch(file.name) and file.is_file()]
     if not found:
         raise UserError(f"there is no report {path}.<rank>.json; a run writes them with GAPLESS_REPORT={path}")
     return found
@@ -71,10 +74,21 @@ def load(path: Path) -> dict:
     return content
 
 
+def of_one_run(contents: dict[Path, dict]) -> dict[Path, dict]:
+    """Without what a run with more ranks left behind: every run writes the file of its first rank."""
+    ranks = contents[min(contents, key=lambda file: contents[file].get("rank", 0))].get("ranks")
+    mine = {file: content for file, content in contents.items() if content.get("ranks") == ranks}
+    if others := sorted(str(file) for file in contents if file not in mine):
+        print(
+            f"gapless: left out, for they are of a run with another number of ranks: {', '.join(others)}",
+            file=sys.stderr,
+        )
+    return mine
+
+
 def merge(path: Path) -> Report:
     report = Report([], "", [], {}, {})
-    for file in files_of(path):
-        content = load(file)
+    for file, content in of_one_run({file: load(file) for file in files_of(path)}).items():
         try:
             add(report, content)
         except (TypeError, KeyError, AttributeError) as error:

@@ -137,12 +137,32 @@ Status CudaRuntime::copy(void* destination, const void* source, std::size_t byte
 Status CudaRuntime::synchronize(int device, void* stream) noexcept {
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
+  if (stream == nullptr) {
+    bool may = false;
+    const cudaError_t error = may_touch_default_stream(may);
+    if (error != cudaSuccess || !may) return result("waiting for the default stream", error);
+  }
+  const OutsideCapture outside;
   return result("waiting for the GPU", cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
 }
 
-bool CudaRuntime::is_idle(int device, void* stream) noexcept {
+Status CudaRuntime::query(int device, void* stream, bool& is_idle) noexcept {
+  is_idle = false;
   const CurrentDevice current(device);
-  return current.error() != cudaSuccess || has_ended(static_cast<cudaStream_t>(stream));
+  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
+  if (stream == nullptr) {
+    bool may = false;
+    const cudaError_t error = may_touch_default_stream(may);
+    is_idle = error == cudaSuccess && !may;
+    if (error != cudaSuccess || !may) return result("asking the default stream", error);
+  }
+  const cudaError_t error = cuda::query(static_cast<cudaStream_t>(stream));
+  is_idle = error == cudaSuccess;
+  return error == cudaErrorNotReady ? Status::ok : result("asking whether the GPU is idle", error);
+}
+
+void CudaRuntime::adopt(int device) noexcept {
+  if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) failed("choosing the GPU", error);
 }
 
 Status CudaRuntime::enable_peer(int device, int peer) noexcept {

@@ -23,7 +23,8 @@ class CudaRuntime final : public Runtime {
   Status follow_default_stream(int device, void* stream) noexcept override;
   Status copy(void* destination, const void* source, std::size_t bytes, int device, void* stream) noexcept override;
   Status synchronize(int device, void* stream) noexcept override;
-  bool is_idle(int device, void* stream) noexcept override;
+  Status query(int device, void* stream, bool& is_idle) noexcept override;
+  void adopt(int device) noexcept override;
   Status enable_peer(int device, int peer) noexcept override;
   std::uint64_t gpu_number(int device) noexcept override;
   std::uint64_t allocation_number(const void* address) noexcept override;

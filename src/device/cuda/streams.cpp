@@ -50,19 +50,12 @@ std::unique_ptr<Lane> IdleLanes::take() noexcept {
   return lane;
 }
 
-namespace {
-
 cudaError_t query(cudaStream_t stream) noexcept {
   const OutsideCapture outside;
   const cudaError_t error = cudaStreamQuery(stream);
   if (error != cudaSuccess) cudaGetLastError();
   return error;
 }
-
-}  // namespace
-
-bool is_idle(cudaStream_t stream) noexcept { return query(stream) == cudaSuccess; }
-bool has_ended(cudaStream_t stream) noexcept { return query(stream) != cudaErrorNotReady; }
 
 cudaError_t may_touch_default_stream(bool& may) noexcept {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;

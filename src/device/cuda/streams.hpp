@@ -41,11 +41,12 @@ class IdleLanes {
 /// The priority of lanes' streams: whoever waits for communication waits longer than whoever computes beside it.
 cudaError_t highest_priority(int& priority) noexcept;
 
-/// Has everything been done that was issued to the stream, and to those it synchronises with? Asked while another
-/// stream is being captured, too.
-bool is_idle(cudaStream_t stream) noexcept;
+/// cudaSuccess once everything has been done that was issued to the stream, and to those it synchronises with. Asked
+/// while another stream is being captured, too.
+cudaError_t query(cudaStream_t stream) noexcept;
+inline bool is_idle(cudaStream_t stream) noexcept { return query(stream) == cudaSuccess; }
 /// Is it idle, or can nothing be done in it any more?
-bool has_ended(cudaStream_t stream) noexcept;
+inline bool has_ended(cudaStream_t stream) noexcept { return query(stream) != cudaErrorNotReady; }
 
 inline bool is_capturing(cudaStream_t stream) noexcept {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

@@ -126,12 +126,16 @@ Place translate_first(MPI_Comm communicator, int rank) noexcept {
   try {
     if (!has_processes_as_ranks(communicator)) return {};
     std::vector<int> ranks = world_ranks_of(communicator);
+    bool is_first = false;
     {
       const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
-      Known known{std::move(ranks), ++table().last_number};
-      table().known.insert_or_assign(number_of(communicator), std::move(known));
+      // Another thread may have been here meanwhile. To set the attribute again would have its first value forgotten.
+      const auto [known, is_new] = table().known.try_emplace(number_of(communicator));
+      is_first = is_new;
+      if (is_first) known->second = {std::move(ranks), ++table().last_number};
     }
-    if (native.Comm_set_attr(communicator, keyval, nullptr) != MPI_SUCCESS) forget(communicator, 0, nullptr, nullptr);
+    if (is_first && native.Comm_set_attr(communicator, keyval, nullptr) != MPI_SUCCESS)
+      forget(communicator, 0, nullptr, nullptr);
     return look_up(communicator, rank).value_or(Place{});
   } catch (const std::exception&) {
     return {};
@@ -190,6 +194,8 @@ int tell_all() noexcept {
 
 MPI_Request last_request = MPI_REQUEST_NULL;
 bool have_all_ended() noexcept {
+  // A receiver may wait for something else that this process has given to the library.
+  runtime::make_progress();
   int flag = 1;
   return native.Test(&last_request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag != 0;
 }

@@ -61,16 +61,24 @@ class Change {
   std::lock_guard<std::mutex> lock_;
 };
 
-int rank_in_world() noexcept {
+struct PlaceInWorld {
   int rank = -1;
-  if (model != Model::world) return session::rank();
-  native.Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
+  int ranks = -1;
+};
+PlaceInWorld place_in_world() noexcept {
+  PlaceInWorld place;
+  if (model != Model::world) {
+    session::find_place(place.rank, place.ranks);
+  } else {
+    native.Comm_rank(MPI_COMM_WORLD, &place.rank);
+    native.Comm_size(MPI_COMM_WORLD, &place.ranks);
+  }
+  return place;
 }
 
 void print_statistics() noexcept {
   try {
-    std::fprintf(stderr, "gapless: rank %d: %s\n", rank_in_world(), transfer::summary().c_str());
+    std::fprintf(stderr, "gapless: rank %d: %s\n", place_in_world().rank, transfer::summary().c_str());
   } catch (const std::exception&) {
   }
 }
@@ -82,7 +90,10 @@ void end() noexcept {
   transfer::record_leftovers({requests::how_many() + one_sided::how_many() + split_access::how_many(),
                               transfer::existing_buffers(), transfer::rdma::held_registrations()});
   if (transfer::statistics_wanted()) print_statistics();
-  if (transfer::report_wanted()) transfer::write_report(rank_in_world(), library_version().data());
+  if (transfer::report_wanted()) {
+    const PlaceInWorld place = place_in_world();
+    transfer::write_report(place.rank, place.ranks, library_version().data());
+  }
   type_cache::clear_table();
   early_uses::clear_table();
   free_split_types();

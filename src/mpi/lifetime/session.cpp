@@ -37,20 +37,19 @@ void close(MPI_Comm& alone) noexcept {
   native.Session_finalize(&own);
 }
 
-int rank() noexcept {
+void find_place(int& rank, int& ranks) noexcept {
   MPI_Group group;
-  int result = -1;
-  if (!group_of("mpi://WORLD", group)) return result;
-  native.Group_rank(group, &result);
+  if (!group_of("mpi://WORLD", group)) return;
+  native.Group_rank(group, &rank);
+  native.Group_size(group, &ranks);
   native.Group_free(&group);
-  return result;
 }
 
 #else
 
 bool open(MPI_Comm&) noexcept { return false; }
 void close(MPI_Comm&) noexcept {}
-int rank() noexcept { return -1; }
+void find_place(int&, int&) noexcept {}
 
 #endif
 

@@ -11,7 +11,8 @@ bool open(MPI_Comm& alone) noexcept;
 /// Frees the communicator and closes the session. Precondition: open() was true.
 void close(MPI_Comm& alone) noexcept;
 
-/// This process among all that were started with it; -1 if that cannot be told. Precondition: open() was true.
-int rank() noexcept;
+/// This process among all that were started with it, and how many these are; left alone if that cannot be told.
+/// Precondition: open() was true.
+void find_place(int& rank, int& ranks) noexcept;
 
 }  // namespace gapless::mpi::session

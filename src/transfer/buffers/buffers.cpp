@@ -191,7 +191,7 @@ ThreadPools* thread_pools() noexcept {
 PoolBuffer::PoolBuffer(MemoryKind kind, int device, std::size_t bytes, bool is_indispensable) noexcept {
   place_ = buffer_memory::place_now(kind, device);
   if (bytes > buffer_memory::longest_of_thread) {
-    const auto [memory, capacity] = long_buffers::take(place_, bytes);
+    const auto [memory, capacity] = long_buffers::take(place_, bytes, is_indispensable);
     data_ = memory;
     capacity_ = capacity;
     return;
@@ -292,8 +292,11 @@ std::size_t page_locked_limit() noexcept {
   return std::max(pool_limits(5), least);
 }
 std::size_t long_limit(MemoryKind kind) noexcept { return pool_limits(kind == MemoryKind::host ? 16 : 4); }
-void drain_pools() noexcept {
+void drain_pools_of_thread() noexcept {
   if (ThreadPools* pools = thread_pools()) pools->drain();
+}
+void drain_pools() noexcept {
+  drain_pools_of_thread();
   long_buffers::drop_all();
 }
 

@@ -25,7 +25,7 @@ class PoolBuffer {
   /// `kind` is host, pinned or device. Afterwards data() is null if there is no memory to be had.
   PoolBuffer(device::MemoryKind kind, int device, std::size_t bytes) noexcept
       : PoolBuffer(kind, device, bytes, false) {}
-  /// A short page-locked one without which bytes cannot move at all, to be given back at once: no bound refuses it.
+  /// A page-locked one without which bytes cannot move at all: no bound refuses it.
   static PoolBuffer indispensable(int device, std::size_t bytes) noexcept {
     return {device::MemoryKind::pinned, device, bytes, true};
   }
@@ -69,8 +69,10 @@ std::size_t longest_kept_page_locked() noexcept;
 std::size_t page_locked_limit() noexcept;
 /// How many bytes of long buffers of one kind are kept unused.
 std::size_t long_limit(device::MemoryKind kind) noexcept;
-/// Frees everything that the calling thread keeps, what calls that it has left by a jump had, and the long buffers of
-/// the process. Precondition: no call of the thread is under way.
+/// Frees everything that the calling thread keeps, and what calls that it has left by a jump had. Precondition: no call
+/// of the thread is under way.
+void drain_pools_of_thread() noexcept;
+/// The same, and the long buffers of the process.
 void drain_pools() noexcept;
 
 }  // namespace gapless::transfer

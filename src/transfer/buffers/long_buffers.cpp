@@ -100,11 +100,11 @@ bool put(const Place& place, const Buffer& buffer, Kept& excess) noexcept {
 
 }  // namespace
 
-Buffer take(const Place& place, std::size_t bytes) noexcept {
+Buffer take(const Place& place, std::size_t bytes, bool is_indispensable) noexcept {
   if (bytes > SIZE_MAX - 2 * step) return {};
   if (const Buffer kept = find(place, bytes); kept.memory != nullptr) return kept;
   const std::size_t capacity = (bytes + step - 1) / step * step;
-  return {buffer_memory::allocate(place, capacity, false), capacity};
+  return {buffer_memory::allocate(place, capacity, is_indispensable), capacity};
 }
 
 void give(const Place& place, const Buffer& buffer) noexcept {

@@ -16,7 +16,7 @@ struct Buffer {
 };
 
 /// A buffer that was kept, or is allocated; its memory is null if there is none to be had.
-Buffer take(const buffer_memory::Place& place, std::size_t bytes) noexcept;
+Buffer take(const buffer_memory::Place& place, std::size_t bytes, bool is_indispensable) noexcept;
 /// Gives a buffer back: it is kept, or released.
 void give(const buffer_memory::Place& place, const Buffer& buffer) noexcept;
 

@@ -52,8 +52,6 @@ struct alignas(64) RingWords {
   std::atomic<std::uint32_t> packed;   ///< sections that the sender has packed, or has_failed
   std::atomic<std::uint32_t> fetched;  ///< sections that the receiver needs no more; all, once it wants no other
 };
-inline constexpr unsigned ring_count = 16;
-
 /// Of a message that its receiver reads in this process's memory (transfer/pulls): who may go on with it.
 struct alignas(64) PullWords {
   enum class State : std::uint32_t {
@@ -69,6 +67,8 @@ struct alignas(64) PullWords {
   std::array<std::byte, 176> copy;  ///< of what is copied: a schemes::ExportedWay
 };
 inline constexpr unsigned pull_count = 64;
+/// One for each message that may have to be copied out, and some for those that go through a ring from the start.
+inline constexpr unsigned ring_count = pull_count + 16;
 
 /// Allocations that this process has told peers of and that are freed: the newest.
 struct FreedAllocations {
@@ -86,7 +86,7 @@ struct Speaker {
 };
 
 struct InboxHead {
-  static constexpr std::uint64_t magic_of_version_8 = 0x6761706c65737308u;
+  static constexpr std::uint64_t magic_of_version_9 = 0x6761706c65737309u;
 
   std::uint64_t magic;
   Speaker speaker;

@@ -72,7 +72,7 @@ bool make_inbox(Job& mine) noexcept {
   head.is_called.store(is_wanted_at_once(), std::memory_order_relaxed);
   head.is_attentive.store(is_wanted_at_once(), std::memory_order_relaxed);
   internal::own_head.store(&head, std::memory_order_relaxed);
-  head.magic = InboxHead::magic_of_version_8;
+  head.magic = InboxHead::magic_of_version_9;
   return true;
 }
 
@@ -80,10 +80,11 @@ bool make_inbox(Job& mine) noexcept {
 std::unique_ptr<Inbox> map_inbox(int rank) noexcept {
   const auto process = fabric::registry::find(rank);
   if (!process) return nullptr;
-  std::unique_ptr<Inbox> inbox(
-      new (std::nothrow) Inbox(fabric::SharedSegment::open(*process, segment_name(rank).data(), inbox_bytes)));
-  const bool can_be_used = inbox != nullptr && static_cast<bool>(*inbox) &&
-                           inbox->head().magic == InboxHead::magic_of_version_8 && inbox->reserve_slots();
+  fabric::SharedSegment segment = fabric::SharedSegment::open(*process, segment_name(rank).data(), inbox_bytes);
+  if (!segment || !segment.reserve(inbox_head_bytes, slot_count * slot_bytes)) return nullptr;
+  segment.close_file();  // a process may have more neighbours than descriptors
+  std::unique_ptr<Inbox> inbox(new (std::nothrow) Inbox(std::move(segment)));
+  const bool can_be_used = inbox != nullptr && inbox->head().magic == InboxHead::magic_of_version_9;
   return can_be_used ? std::move(inbox) : nullptr;
 }
 
@@ -149,8 +150,9 @@ void end(bool (*have_all_ended)()) noexcept {
   static bool (*ask)() = nullptr;
   ask = have_all_ended;
   const auto has_ended = [](int rank) {
+    const bool have_all = ask();
     const Inbox* const inbox = find_inbox(rank);
-    if (inbox != nullptr && inbox->is_remote()) return ask();
+    if (inbox != nullptr && inbox->is_remote()) return have_all;
     return inbox == nullptr || inbox->head().has_ended.load(std::memory_order_acquire);
   };
   rings::drain(has_ended);

@@ -70,11 +70,16 @@ Result PullFetch::begin(const Header& header, const PulledWay& way, const Buffer
   if (report_wanted()) report_moved(into, Side::receiver, Scheme::direct, bytes, untimed_ns);
   if (bytes == 0) return Result::ok;
   const int device = into.location.device;
-  if (!open(way, way.memory, device, use_, source_)) return Result::peer_failed;
-  fetched.fetch_add(1, std::memory_order_relaxed);
   const auto end = static_cast<Offset>(bytes);
+  fetched.fetch_add(1, std::memory_order_relaxed);
+  if (!open(way, way.memory, device, use_, source_)) {
+    const int other = headers::accepting_device(way.memory);
+    if (other == device || !open(way, way.memory, other, use_, source_)) return Result::peer_failed;
+    return copy_by_host(source_, other, into, end);
+  }
   if (source_.is_contiguous()) {
-    batch.add(unpacking(into, end, source_.memory + source_.layout->base), device, pack::Reach::this_gpu);
+    batch.add(into.job(pack::Direction::unpack, 0, end, source_.memory + source_.layout->base), device,
+              pack::Reach::this_gpu);
   } else if (is_contiguous(into)) {
     auto* const packed = static_cast<std::byte*>(into.memory) + into.type->layout->base;
     batch.add(source_.packing(0, end, packed), device, pack::Reach::this_gpu);
@@ -87,7 +92,7 @@ Result PullFetch::begin(const Header& header, const PulledWay& way, const Buffer
 }
 
 Result PullFetch::copy(const Header& header, const PulledWay& way, std::byte* into, std::size_t bytes) noexcept {
-  const int device = headers::accepting_device();
+  const int device = headers::accepting_device(way.memory);
   PullWords* const words = words_of(way);
   if (words == nullptr) return Result::peer_failed;
   ExportedWay copy;

@@ -91,15 +91,20 @@ bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t 
   const auto* const first = static_cast<const std::byte*>(buffer.memory) + buffer.type->facts.true_lower_bound;
   const auto mapped = mapped_by(inbox, first);
   if (!mapped || !is_chosen(buffer, mapped->pair) || !is_within(buffer, mapped->handle)) return false;
-  // Where a copy goes must be known before it is needed.
   headers::ExportedPool& pool = headers::own_exported_pool();
   if (!pool.is_there(buffer.location.device) || !headers::accepted_by(inbox, pool.handle())) return false;
+  // A copy may be needed when others have taken all of the pool, and both processes wait for their sends.
+  if (!room_.keep_room(buffer, inbox)) return false;
   const bool is_awaited_later = static_cast<std::size_t>(buffer.size()) <= awaited_later;
   const bool is_awaited_last = !is_awaited_later && was_idle.load(std::memory_order_relaxed);
-  if (!is_awaited_later && !is_awaited_last && await_default_stream(buffer.location.device) != Result::ok) return false;
+  const bool is_written =
+      is_awaited_later || is_awaited_last || await_default_stream(buffer.location.device) == Result::ok;
   std::uint32_t number = 0;
-  PullWords* const words = take_words(number);
-  if (words == nullptr) return false;
+  PullWords* const words = is_written ? take_words(number) : nullptr;
+  if (words == nullptr) {
+    room_.withdraw();
+    return false;
+  }
   const PulledWay way{
       {reinterpret_cast<std::uintptr_t>(buffer.memory), buffer.count, buffer.type->extent, *description},
       mapped->handle,
@@ -107,6 +112,7 @@ bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t 
       number};
   if (!header.add(way)) {
     leave_words(words);
+    room_.withdraw();
     return false;
   }
   words_ = words;
@@ -126,10 +132,16 @@ bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t 
 void PullOffer::offer_now() noexcept {
   if (!std::exchange(is_to_be_offered_, false)) return;
   result_ = await_default_stream(buffer_.location.device);
-  // Words whose header may be under way without a message are never used again.
-  is_over_ = result_ != Result::ok;
-  if (is_over_) let_go();
-  words_->state.store(is_over_ ? State::free : State::offered, std::memory_order_release);
+  if (result_ != Result::ok) return fail(result_);
+  words_->state.store(State::offered, std::memory_order_release);
+}
+
+/// There is no message for the header. The words are never used again, for a receiver may look at them yet.
+void PullOffer::fail(Result how) noexcept {
+  is_over_ = true;
+  result_ = how;
+  let_go();
+  words_->state.store(State::free, std::memory_order_release);
 }
 
 void PullOffer::await_in(Batch& batch) noexcept {
@@ -152,6 +164,7 @@ void PullOffer::withdraw() noexcept {
 
 /// The program may free its memory from now on.
 void PullOffer::let_go() noexcept {
+  room_.withdraw();
   if (told_ != nullptr) told_->offers.fetch_sub(1, std::memory_order_relaxed);
   told_ = nullptr;
 }
@@ -166,21 +179,23 @@ Result PullOffer::end(Result result) noexcept {
   return result;
 }
 
-/// Claims the message back, and offers it packed. Where there is no memory for that, it stays offered as it is.
+/// Where the message lies packed, or will go through; null where the GPU fails.
+DirectOffer* PullOffer::pack_copy(headers::Header& told) noexcept {
+  if (!room_.has_room_for_whole() && copy_.secure(buffer_, *inbox_, true, 0, told)) return &copy_;
+  return room_.use_room(told) ? &room_ : nullptr;
+}
+
+/// Claims the message back, and offers it packed.
 void PullOffer::copy_out() noexcept {
   State offered = State::offered;
   if (!words_->state.compare_exchange_strong(offered, State::copying, std::memory_order_acq_rel)) return;
   headers::Header told;
-  if (!copy_.secure(buffer_, *inbox_, true, 0, told)) {
-    begun_ = Clock::now();
-    words_->state.store(State::offered, std::memory_order_release);
-    return;
-  }
+  copied_ = pack_copy(told);
+  if (copied_ == nullptr) return fail(Result::device_failed);
   const auto way = told.way<ExportedWay>();
   std::memcpy(words_->copy.data(), &*way, sizeof *way);
   words_->state.store(State::copied, std::memory_order_release);
-  copy_.release();
-  is_copied_ = true;
+  copied_->release();
   copied_out.fetch_add(1, std::memory_order_relaxed);
   put_off(*inbox_);
 }
@@ -198,7 +213,7 @@ PullOffer::Clock::duration PullOffer::waited(Clock::time_point now) const noexce
 
 Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
   if (is_over_) return result_;
-  if (!is_copied_) {
+  if (copied_ == nullptr) {
     const State state = words_->state.load(std::memory_order_acquire);
     if (state == State::done) {
       const auto bytes = static_cast<std::size_t>(buffer_.size());
@@ -210,10 +225,10 @@ Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
     const auto now = Clock::now();
     if (!watch_.is_there(*inbox_, now)) return end(Result::peer_failed);
     if (state == State::offered && waited(now) >= longest_wait) copy_out();
-    if (!is_copied_) return Result::under_way;
+    if (copied_ == nullptr) return is_over_ ? result_ : Result::under_way;
   }
-  if (copy_.ring() == nullptr) return end(Result::ok);
-  const Result result = rings::poll(*copy_.ring());
+  if (copied_->ring() == nullptr) return end(Result::ok);
+  const Result result = rings::poll(*copied_->ring());
   return result == Result::under_way ? result : end(result);
 }
 
@@ -234,7 +249,7 @@ Result PullOffer::wait() noexcept {
 Result PullOffer::complete_alone() noexcept {
   for (;;) {
     if (const Result result = go_on(Clock::duration::zero()); result != Result::under_way) return result;
-    if (is_copied_) return end(rings::complete_alone(*copy_.ring()));
+    if (copied_ != nullptr) return end(rings::complete_alone(*copied_->ring()));
     ::sched_yield();
   }
 }

@@ -75,9 +75,11 @@ class PullOffer {
   using Clock = ReceiverWatch::Clock;
 
   Result go_on(Clock::duration patience) noexcept;
+  schemes::DirectOffer* pack_copy(headers::Header& told) noexcept;
   void copy_out() noexcept;
   Clock::duration waited(Clock::time_point now) const noexcept;
   void let_go() noexcept;
+  void fail(Result how) noexcept;
   Result end(Result result) noexcept;
 
   headers::PullWords* words_ = nullptr;
@@ -85,8 +87,10 @@ class PullOffer {
   headers::ToldAllocation* told_ = nullptr;  ///< where the message lies
   Buffer buffer_{};
   model::Pair pair_ = model::Pair::peer_gpu;
-  schemes::DirectOffer copy_;  ///< what nobody has fetched
-  bool is_to_be_awaited_ = false, is_to_be_offered_ = false, is_released_ = false, is_copied_ = false, is_over_ = false;
+  schemes::DirectOffer room_;               ///< kept for what nobody fetches
+  schemes::DirectOffer copy_;               ///< in more room, where there is some
+  schemes::DirectOffer* copied_ = nullptr;  ///< where it has been copied out to
+  bool is_to_be_awaited_ = false, is_to_be_offered_ = false, is_released_ = false, is_over_ = false;
   Result result_ = Result::ok;
   Clock::time_point begun_{};
   ReceiverWatch watch_;

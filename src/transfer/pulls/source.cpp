@@ -5,15 +5,11 @@
 #include "transfer/blocking.hpp"
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/headers/exported/introductions.hpp"
+#include "transfer/packing.hpp"
 
 namespace gapless::transfer::pulls {
 
 using layout::Offset;
-
-pack::Job unpacking(const Buffer& into, Offset bytes, void* packed) noexcept {
-  return {
-      into.type->layout.get(), {into.count, into.type->extent}, 0, bytes, pack::Direction::unpack, into.memory, packed};
-}
 
 bool open(const Place& place, const device::MemoryHandle& allocation, int device, device::OpenedMemory::Use& use,
           Source& source) noexcept {
@@ -32,26 +28,47 @@ bool open(const Place& place, const device::MemoryHandle& allocation, int device
   return true;
 }
 
-Result copy_packed(const Source& source, int device, std::byte* into, std::size_t bytes) noexcept {
-  constexpr std::size_t piece = std::size_t{4} << 20;
-  const PoolBuffer between(device::MemoryKind::device, device, std::min(piece, bytes));
-  Result result = between ? Result::ok : Result::out_of_memory;
-  for (std::size_t at = 0; result == Result::ok && at < bytes; at += piece) {
-    const std::size_t end = std::min(at + piece, bytes);
-    const pack::Job job = source.packing(static_cast<Offset>(at), static_cast<Offset>(end), between.data());
-    result = run_on_gpu(job, device, device::MemoryKind::device);
-    if (result == Result::ok) result = copy_on_gpu(into + at, between.data(), end - at, device);
+namespace {
+
+/// Packs the first bytes piece by piece into memory of the GPU, and calls take(piece, begin, end) on each.
+template <class Take>
+Result take_pieces(const Source& source, int device, Offset bytes, const Take& take) noexcept {
+  constexpr Offset longest = Offset{4} << 20;
+  const PoolBuffer piece(device::MemoryKind::device, device, static_cast<std::size_t>(std::min(longest, bytes)));
+  Result result = piece ? Result::ok : Result::out_of_memory;
+  for (Offset begin = 0; result == Result::ok && begin < bytes; begin += longest) {
+    const Offset end = std::min(begin + longest, bytes);
+    result = run_on_gpu(source.packing(begin, end, piece.data()), device, device::MemoryKind::device);
+    if (result == Result::ok) result = take(piece.data(), begin, end);
   }
   return result;
 }
 
+}  // namespace
+
+Result copy_packed(const Source& source, int device, std::byte* into, std::size_t bytes) noexcept {
+  return take_pieces(source, device, static_cast<Offset>(bytes), [&](std::byte* piece, Offset begin, Offset end) {
+    return copy_on_gpu(into + begin, piece, static_cast<std::size_t>(end - begin), device);
+  });
+}
+
 Result copy_first(const Source& source, const Buffer& into, Offset bytes) noexcept {
   const int device = into.location.device;
-  const PoolBuffer between(device::MemoryKind::device, device, static_cast<std::size_t>(bytes));
-  if (!between) return Result::out_of_memory;
-  const Result packed = run_on_gpu(source.packing(0, bytes, between.data()), device, device::MemoryKind::device);
-  if (packed != Result::ok) return packed;
-  return run_on_gpu(unpacking(into, bytes, between.data()), device, device::MemoryKind::device);
+  return take_pieces(source, device, bytes, [&](std::byte* piece, Offset begin, Offset end) {
+    return run_on_gpu(into.job(pack::Direction::unpack, begin, end, piece), device, device::MemoryKind::device);
+  });
+}
+
+Result copy_by_host(const Source& source, int device, const Buffer& into, Offset bytes) noexcept {
+  PoolBuffer on_host;
+  return take_pieces(source, device, bytes, [&](std::byte* piece, Offset begin, Offset end) {
+    const auto length = static_cast<std::size_t>(end - begin);
+    if (!on_host) on_host = PoolBuffer(device::MemoryKind::host, -1, length);
+    if (!on_host) return Result::out_of_memory;
+    const Result copied = copy_on_gpu(on_host.data(), piece, length, device);
+    if (copied != Result::ok) return copied;
+    return move_range(pack::Direction::unpack, into, begin, end, on_host.data(), on_host.location());
+  });
 }
 
 }  // namespace gapless::transfer::pulls

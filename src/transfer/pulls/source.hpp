@@ -29,9 +29,6 @@ struct Source {
   }
 };
 
-/// Unpacks the first `bytes` bytes of a buffer in GPU memory.
-pack::Job unpacking(const Buffer& into, layout::Offset bytes, void* packed) noexcept;
-
 /// Maps the sender's allocation for that GPU in `use`, unless that is done, and finds the message there. False after a
 /// failure. What the sender says is believed only within bounds.
 bool open(const Place& place, const device::MemoryHandle& allocation, int device, device::OpenedMemory::Use& use,
@@ -44,5 +41,7 @@ Result copy_packed(const Source& source, int device, std::byte* into, std::size_
 /// Moves the first `bytes` bytes into GPU memory, where no one kernel goes from one layout to the other. Done on
 /// return.
 Result copy_first(const Source& source, const Buffer& into, layout::Offset bytes) noexcept;
+/// The same by way of host memory, where the buffer's GPU does not reach the source and GPU `device` does.
+Result copy_by_host(const Source& source, int device, const Buffer& into, layout::Offset bytes) noexcept;
 
 }  // namespace gapless::transfer::pulls

@@ -137,11 +137,12 @@ json types_to_json() {
   return types;
 }
 
-void write(int rank, const char* version) {
+void write(int rank, int ranks, const char* version) {
   const std::lock_guard lock(report().mutex);
   const model::Measured* const measured = model::profile().measured;
   const json content = {{"gapless_report", report_version},
                         {"rank", rank},
+                        {"ranks", ranks},
                         {"library", model::library_name(version)},
                         {"profile", measured != nullptr ? measured->source : "built-in"},
                         {"pair", model::pair_names[static_cast<std::size_t>(model::profile().pair)]},
@@ -191,10 +192,10 @@ void report_native(std::size_t bytes) noexcept {
   });
 }
 
-void write_report(int rank, const char* version) noexcept {
+void write_report(int rank, int ranks, const char* version) noexcept {
   if (!report_wanted()) return;
   try {
-    write(rank, version);
+    write(rank, ranks, version);
   } catch (const std::exception&) {
     // Without memory there is no report.
   }

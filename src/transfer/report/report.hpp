@@ -41,8 +41,8 @@ class MovementClock {
   std::chrono::steady_clock::time_point begin_{};
 };
 
-/// Writes it to the path of GAPLESS_REPORT, with the rank, and begins anew. What goes wrong is said on stderr.
-/// `version` is what the MPI library says of itself.
-void write_report(int rank, const char* version) noexcept;
+/// Writes it to the path of GAPLESS_REPORT, with the rank among so many, and begins anew. What goes wrong is said on
+/// stderr. `version` is what the MPI library says of itself.
+void write_report(int rank, int ranks, const char* version) noexcept;
 
 }  // namespace gapless::transfer

@@ -91,13 +91,7 @@ bool is_right(const Ring& ring, std::uint64_t room) noexcept {
 }
 
 Result fetch(const Incoming& incoming, const Buffer& into, std::size_t wanted) noexcept {
-  Sections sections({into.type->layout.get(),
-                     {into.count, into.type->extent},
-                     0,
-                     static_cast<layout::Offset>(wanted),
-                     pack::Direction::unpack,
-                     into.memory,
-                     incoming.memory},
+  Sections sections(into.job(pack::Direction::unpack, 0, static_cast<layout::Offset>(wanted), incoming.memory),
                     incoming.ring, into.location.device, pack::Reach::this_gpu);
   return fetch_by(incoming, sections);
 }

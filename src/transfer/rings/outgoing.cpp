@@ -75,6 +75,7 @@ constexpr std::chrono::microseconds busy_look{50};
 constinit std::atomic<std::uint64_t> copied_out{0};
 /// Is it the helping thread? That keeps no buffers in its pools, for it does not end with MPI.
 constinit thread_local bool is_helper = false;
+constinit thread_local int adopted_device = -1;  ///< by the helping thread
 
 /// All outgoing messages of this process, and the thread that helps them.
 class Service {
@@ -83,9 +84,9 @@ class Service {
   bool start() noexcept;
   /// A free place, locked by the caller; null where there is none.
   Outgoing* take(std::unique_lock<std::mutex>& lock) noexcept;
-  /// A place has been taken: the thread helps from now on.
-  void took() noexcept;
-  void freed() noexcept { active_.fetch_sub(1, std::memory_order_relaxed); }
+  /// A message has started: the thread helps from now on.
+  void started() noexcept;
+  void ended() noexcept { active_.fetch_sub(1, std::memory_order_relaxed); }
   bool are_any() const noexcept { return active_.load(std::memory_order_relaxed) != 0; }
   void drive() noexcept;
   void stop() noexcept;
@@ -98,6 +99,7 @@ class Service {
   std::mutex mutex_;  ///< guards the thread
   std::condition_variable begun_;
   std::atomic<unsigned> active_{0};
+  std::atomic<unsigned> next_{0};  ///< where the next message begins to look for a place
   bool is_stopping_ = false;
   std::thread thread_;
 };
@@ -137,7 +139,9 @@ void Service::stop() noexcept {
 }
 
 Outgoing* Service::take(std::unique_lock<std::mutex>& lock) noexcept {
-  for (Outgoing& each : places) {
+  const unsigned first = next_.fetch_add(1, std::memory_order_relaxed);
+  for (unsigned i = 0; i < places.size(); ++i) {
+    Outgoing& each = places[(first + i) % places.size()];
     std::unique_lock mine(each.mutex, std::try_to_lock);
     if (!mine || each.is_there) continue;
     each.is_there = true;
@@ -147,7 +151,7 @@ Outgoing* Service::take(std::unique_lock<std::mutex>& lock) noexcept {
   return nullptr;
 }
 
-void Service::took() noexcept {
+void Service::started() noexcept {
   const std::lock_guard lock(mutex_);
   active_.fetch_add(1, std::memory_order_relaxed);
   begun_.notify_one();
@@ -184,7 +188,13 @@ void Outgoing::drive() noexcept {
 
 /// Packs sections as long as the ring has room.
 void Outgoing::pack() noexcept {
-  if (!device::runtime()->has_context(context)) return fail(Result::device_failed);
+  device::Runtime& runtime = *device::runtime();
+  if (!runtime.has_context(context)) return fail(Result::device_failed);
+  if (is_helper) {
+    if (adopted_device < 0) runtime.adopt(adopted_device = device);
+    // Memory of a context that is none of the runtime's own is only for threads that use that.
+    if (runtime.context(device) != context) return;
+  }
   for (;;) {
     const std::uint32_t gone = fetched();
     while (sections.may_begin() && sections.begun() - gone < ring.sections) sections.begin_next();
@@ -219,6 +229,8 @@ bool Outgoing::copy_out() noexcept try {
   const layout::LayoutPointer contiguous = layout::block(0, rest.end);
   PoolBuffer memory(device::MemoryKind::device, device, bytes);
   if (!memory) memory = PoolBuffer(device::MemoryKind::pinned, device, bytes);
+  // Two processes that wait for their sends before they look at a receive would wait for ever.
+  if (!memory) memory = PoolBuffer::indispensable(device, bytes);
   if (!memory) return false;
   pack::Job job = rest;
   job.begin = from;
@@ -242,14 +254,14 @@ void Outgoing::end() noexcept {
   pool->give_back(run);
   if (copy) {
     copy = {};
-    if (is_helper) drain_pools();
+    if (is_helper) drain_pools_of_thread();
   }
   if (is_detached) free();
 }
 
 void Outgoing::free() noexcept {
+  if (is_started) service().ended();
   is_there = is_started = is_detached = false;
-  service().freed();
 }
 
 OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool,
@@ -276,19 +288,11 @@ OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, he
   mine->receiver = receiver.speaker.process;
   mine->layout = buffer.type->layout;
   mine->device = buffer.location.device;
-  mine->rest = {buffer.type->layout.get(),
-                {buffer.count, buffer.type->extent},
-                0,
-                buffer.size(),
-                pack::Direction::pack,
-                buffer.memory,
-                pool.data(mine->run)};
+  mine->rest = buffer.job(pack::Direction::pack, 0, buffer.size(), pool.data(mine->run));
   mine->sections = Sections(mine->rest, mine->ring, mine->device, pack::Reach::this_gpu);
   mine->context = device::runtime()->context(mine->device);
   mine->is_over = false;
   mine->result = Result::ok;
-  mine->begun = mine->looked_for = Clock::now();
-  service().took();
   return OwnedOutgoing(mine);
 }
 
@@ -298,7 +302,9 @@ headers::SegmentRun run_of(const Outgoing& outgoing) noexcept { return outgoing.
 
 void start(Outgoing& outgoing) noexcept {
   const std::lock_guard lock(outgoing.mutex);
+  outgoing.begun = outgoing.looked_for = Clock::now();
   outgoing.is_started = true;
+  service().started();
   outgoing.drive();
 }
 
@@ -360,7 +366,7 @@ void drain(bool (*has_ended)(int rank)) noexcept {
       {
         const std::lock_guard lock(each.mutex);
         if (each.is_there && each.is_started) each.drive();
-        goes_on = each.is_there && !has_ended(each.rank);
+        goes_on = each.is_there && each.is_started && !has_ended(each.rank);
         if (each.is_detached && !goes_on) each.end();
       }
       if (goes_on) ::sched_yield();

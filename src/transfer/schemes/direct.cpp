@@ -8,6 +8,7 @@
 #include "transfer/choice/choose.hpp"
 #include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
+#include "transfer/packing.hpp"
 #include "transfer/report/statistics.hpp"
 #include "transfer/rings/incoming.hpp"
 #include "transfer/schemes/scheme.hpp"
@@ -46,21 +47,37 @@ bool DirectOffer::secure_whole(const Buffer& buffer, ExportedPool& pool, std::si
   run_ = pool.take(bytes);
   if (run_.count == 0) return false;
   pool_ = &pool;
-  const auto address = reinterpret_cast<std::uintptr_t>(pool.data(run_));
-  const ExportedWay way{pool.handle(), address, headers::own_rank(), run_.first, {}};
-  if ((bytes <= packed_later || pack_alone() == Result::ok) && header.add(way)) return true;
+  if ((bytes <= packed_later || pack_alone() == Result::ok) && header.add(way_of(run_, {}))) return true;
   withdraw();
   return false;
 }
 
+ExportedWay DirectOffer::way_of(headers::SegmentRun run, const rings::Ring& ring) noexcept {
+  const ExportedPool& pool = headers::own_exported_pool();
+  return {pool.handle(), reinterpret_cast<std::uintptr_t>(pool.data(run)), headers::own_rank(), run.first, ring};
+}
+
+bool DirectOffer::keep_room(const Buffer& buffer, const Inbox& inbox) noexcept {
+  constexpr std::size_t segments = 4;
+  ExportedPool& pool = headers::own_exported_pool();
+  buffer_ = buffer;
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  if (bytes > segments * pool.segment_bytes()) {
+    ring_ = rings::begin(buffer, inbox.head(), pool, pool.segment_bytes());
+    return ring_ != nullptr;
+  }
+  run_ = pool.take(bytes);
+  if (run_.count != 0) pool_ = &pool;
+  return pool_ != nullptr;
+}
+
+bool DirectOffer::use_room(headers::Header& header) noexcept {
+  if (ring_ != nullptr) return header.add(way_of(rings::run_of(*ring_), rings::ring_of(*ring_)));
+  return pack_alone() == Result::ok && header.add(way_of(run_, {}));
+}
+
 pack::Job DirectOffer::job() const noexcept {
-  return {buffer_.type->layout.get(),
-          {buffer_.count, buffer_.type->extent},
-          0,
-          buffer_.size(),
-          pack::Direction::pack,
-          buffer_.memory,
-          pool_->data(run_)};
+  return buffer_.job(pack::Direction::pack, 0, buffer_.size(), pool_->data(run_));
 }
 
 double DirectOffer::predicted_ns() const noexcept { return predict_in_node_ns(Scheme::direct, buffer_, pair_); }
@@ -84,10 +101,7 @@ bool DirectOffer::secure_ring(const Buffer& buffer, const Inbox& inbox, Exported
   buffer_ = buffer;
   ring_ = rings::begin(buffer, inbox.head(), pool, section_bytes);
   if (ring_ == nullptr) return false;
-  const headers::SegmentRun run = rings::run_of(*ring_);
-  const auto address = reinterpret_cast<std::uintptr_t>(pool.data(run));
-  const ExportedWay way{pool.handle(), address, headers::own_rank(), run.first, rings::ring_of(*ring_)};
-  if (header.add(way)) return true;
+  if (header.add(way_of(rings::run_of(*ring_), rings::ring_of(*ring_)))) return true;
   withdraw();
   return false;
 }
@@ -145,7 +159,7 @@ std::byte* DirectFetch::open(const ExportedWay& way, std::size_t bytes, int devi
   if (word_ == nullptr && !goes_through_ring(way)) word_ = word_of(way);
   if (device < 0 || !is_within(way, bytes)) return nullptr;
   device::Status status = device::Status::failed;
-  use_ = headers::opened_memory().use(way.memory, device, status);
+  if (!use_) use_ = headers::opened_memory().use(way.memory, device, status);
   return use_ ? static_cast<std::byte*>(use_.at(way.address)) : nullptr;
 }
 
@@ -170,6 +184,9 @@ Result DirectFetch::begin(const headers::Header& header, const ExportedWay& way,
   const int device = into.location.device;
   record(Scheme::direct, bytes);
   if (report_wanted()) report_moved(into, Side::receiver, Scheme::direct, bytes, untimed_ns);
+  device::Status status = device::Status::failed;
+  use_ = headers::opened_memory().use(way.memory, device, status);
+  if (!use_ && headers::accepting_device(way.memory) != device) return begin_by_host(header, way, into, bytes);
   if (goes_through_ring(way)) {
     return fetch_ring(header, way, device,
                       [&](const rings::Incoming& incoming) { return rings::fetch(incoming, into, bytes); });
@@ -178,21 +195,25 @@ Result DirectFetch::begin(const headers::Header& header, const ExportedWay& way,
   if (packed == nullptr) return Result::peer_failed;
   // Only this GPU's memory is written.
   if (bytes != 0) {
-    batch.add({into.type->layout.get(),
-               {into.count, into.type->extent},
-               0,
-               static_cast<layout::Offset>(bytes),
-               pack::Direction::unpack,
-               into.memory,
-               packed},
-              device, pack::Reach::this_gpu);
+    batch.add(into.job(pack::Direction::unpack, 0, static_cast<layout::Offset>(bytes), packed), device,
+              pack::Reach::this_gpu);
   }
   return Result::ok;
 }
 
+Result DirectFetch::begin_by_host(const headers::Header& header, const ExportedWay& way, const Buffer& into,
+                                  std::size_t bytes) noexcept {
+  const PoolBuffer packed(device::MemoryKind::host, -1, bytes);
+  if (!packed) return Result::out_of_memory;
+  const Result copied = copy(header, way, packed.data(), bytes);
+  if (copied != Result::ok) return copied;
+  return move_range(pack::Direction::unpack, into, 0, static_cast<layout::Offset>(bytes), packed.data(),
+                    packed.location());
+}
+
 Result DirectFetch::copy(const headers::Header& header, const ExportedWay& way, std::byte* into,
                          std::size_t bytes) noexcept {
-  const int device = headers::accepting_device();
+  const int device = headers::accepting_device(way.memory);
   if (goes_through_ring(way)) {
     return fetch_ring(header, way, device,
                       [&](const rings::Incoming& incoming) { return rings::fetch(incoming, into, bytes, device); });

@@ -44,6 +44,12 @@ class DirectOffer {
   /// offered, where the peer has not accepted them, or there are none free now.
   bool secure(const Buffer& buffer, headers::Inbox& inbox, bool may_stay, std::size_t packed_later,
               headers::Header& header) noexcept;
+  /// Takes a few segments that the buffer can go through one day, whatever others have taken by then: as a whole, or by
+  /// a ring. False where there are none. Precondition: the pool is there for the buffer's GPU.
+  bool keep_room(const Buffer& buffer, const headers::Inbox& inbox) noexcept;
+  /// Offers the buffer in the room kept: packed, unless it goes through a ring. False where the GPU fails.
+  bool use_room(headers::Header& header) noexcept;
+  bool has_room_for_whole() const noexcept { return pool_ != nullptr; }
   /// Begins to pack what goes through a ring.
   void pack() noexcept;
   bool is_to_be_packed() const noexcept { return pool_ != nullptr && !is_packed_; }
@@ -61,6 +67,7 @@ class DirectOffer {
  private:
   bool secure_whole(const Buffer& buffer, headers::ExportedPool& pool, std::size_t packed_later,
                     headers::Header& header) noexcept;
+  static ExportedWay way_of(headers::SegmentRun run, const rings::Ring& ring) noexcept;
   pack::Job job() const noexcept;
   bool secure_ring(const Buffer& buffer, const headers::Inbox& inbox, headers::ExportedPool& pool,
                    std::size_t section_bytes, headers::Header& header) noexcept;
@@ -91,6 +98,9 @@ class DirectFetch {
   void end() noexcept;
 
  private:
+  /// Has the bytes come by way of host memory, and unpacks them. Done on return.
+  Result begin_by_host(const headers::Header& header, const ExportedWay& way, const Buffer& into,
+                       std::size_t bytes) noexcept;
   /// Where the packed bytes, or the ring, are for that GPU; null after a failure.
   std::byte* open(const ExportedWay& way, std::size_t bytes, int device) noexcept;
   /// Calls fetch(the ring mapped for that GPU).

@@ -27,9 +27,7 @@ struct Movement {
   PoolBuffer between;                ///< GPU memory on the way
   std::optional<Segments> segments;  ///< page-locked memory on the way
 
-  pack::Job job() const noexcept {
-    return {buffer.type->layout.get(), {buffer.count, buffer.type->extent}, 0, end, direction, buffer.memory, packed};
-  }
+  pack::Job job() const noexcept { return buffer.job(direction, 0, end, packed); }
 };
 
 class Base {

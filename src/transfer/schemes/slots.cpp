@@ -130,13 +130,7 @@ bool SlotsOffer::pack_next() noexcept {
   clock.begin();
   const auto begin = static_cast<layout::Offset>(packed_ * slot_bytes);
   const layout::Offset end = std::min(begin + static_cast<layout::Offset>(slot_bytes), buffer_.size());
-  const Result result = run_on_host({buffer_.type->layout.get(),
-                                     {buffer_.count, buffer_.type->extent},
-                                     begin,
-                                     end,
-                                     pack::Direction::pack,
-                                     buffer_.memory,
-                                     inbox_->slot(way_.slots[packed_])});
+  const Result result = run_on_host(buffer_.job(pack::Direction::pack, begin, end, inbox_->slot(way_.slots[packed_])));
   if (report_wanted()) packing_ns_ += clock.ns();
   auto& words = inbox_->head().words[way_.slots[0]];
   if (result != Result::ok) {
@@ -175,13 +169,8 @@ Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, cons
   const Result result = fetch(header, way, bytes, [&](std::byte* packed, std::size_t begin, std::size_t end) {
     MovementClock clock;
     clock.begin();
-    const Result unpacked = run_on_host({into.type->layout.get(),
-                                         {into.count, into.type->extent},
-                                         static_cast<layout::Offset>(begin),
-                                         static_cast<layout::Offset>(end),
-                                         pack::Direction::unpack,
-                                         into.memory,
-                                         packed});
+    const Result unpacked = run_on_host(into.job(pack::Direction::unpack, static_cast<layout::Offset>(begin),
+                                                 static_cast<layout::Offset>(end), packed));
     if (report_wanted()) unpacking_ns += clock.ns();
     return unpacked;
   });

@@ -32,8 +32,9 @@ class Staged final : public Base {
   }
   Result advance(Movement& movement) const noexcept override {
     if (!movement.between) return oneshot.advance(movement);
-    const bool is_done = device::runtime()->is_idle(movement.buffer.location.device, movement.stream);
-    return is_done ? wait(movement) : Result::under_way;
+    bool is_idle = false;
+    const Status status = device::runtime()->query(movement.buffer.location.device, movement.stream, is_idle);
+    return status == Status::ok && !is_idle ? Result::under_way : wait(movement);
   }
   Result wait(Movement& movement) const noexcept override {
     if (!movement.between) return oneshot.wait(movement);

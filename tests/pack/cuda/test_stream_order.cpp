@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include "cuda_test.hpp"
 #include "device/device.hpp"
@@ -112,6 +114,59 @@ TEST(StreamOrder, EachKernelSeesWhatTheOneBeforeWrote) {
     SCOPED_TRACE(name);
     expect_order_kept(*engine, random, orders);
   }
+}
+
+/// Keeps a stream busy until it may go on.
+struct Gate {
+  std::atomic<bool> may_go_on{false};
+  static void CUDART_CB wait(void* gate) {
+    while (!static_cast<Gate*>(gate)->may_go_on) std::this_thread::yield();
+  }
+};
+
+/// What a stream that synchronises with the default stream has to do, a message from there has to wait for.
+TEST(StreamOrder, TheDefaultStreamIsBusyAsLongAsABlockingStreamIs) {
+  device::Runtime* const runtime = device::runtime();
+  if (runtime == nullptr) GTEST_SKIP() << device::why_unavailable();
+  for (const bool is_of_thread : {false, true}) {
+    cudaStream_t stream = cudaStreamPerThread;
+    if (!is_of_thread) {
+      ASSERT_CUDA(cudaStreamCreate(&stream));
+    }
+    Gate gate;
+    bool is_idle = true;
+    ASSERT_CUDA(cudaLaunchHostFunc(stream, Gate::wait, &gate));
+    EXPECT_EQ(runtime->query(0, nullptr, is_idle), device::Status::ok);
+    EXPECT_FALSE(is_idle) << (is_of_thread ? "the thread's default stream" : "a stream of the program's");
+    gate.may_go_on = true;
+    EXPECT_EQ(runtime->synchronize(0, nullptr), device::Status::ok);
+    EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
+    EXPECT_EQ(runtime->query(0, nullptr, is_idle), device::Status::ok);
+    EXPECT_TRUE(is_idle);
+    if (!is_of_thread) {
+      ASSERT_CUDA(cudaStreamDestroy(stream));
+    }
+  }
+}
+
+/// What is captured does not run, and whoever touches the default stream meanwhile spoils the graph.
+TEST(StreamOrder, ACaptureIsLeftAlone) {
+  device::Runtime* const runtime = device::runtime();
+  if (runtime == nullptr) GTEST_SKIP() << device::why_unavailable();
+  void* const own = runtime->stream(0);
+  cudaStream_t stream = nullptr;
+  ASSERT_CUDA(cudaStreamCreate(&stream));
+  ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  bool is_idle = false;
+  EXPECT_EQ(runtime->query(0, nullptr, is_idle), device::Status::ok);
+  EXPECT_TRUE(is_idle);
+  EXPECT_EQ(runtime->synchronize(0, nullptr), device::Status::ok);
+  EXPECT_EQ(runtime->query(0, own, is_idle), device::Status::ok);
+  EXPECT_EQ(runtime->synchronize(0, own), device::Status::ok);
+  cudaGraph_t graph = nullptr;
+  ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+  ASSERT_CUDA(cudaGraphDestroy(graph));
+  ASSERT_CUDA(cudaStreamDestroy(stream));
 }
 
 }  // namespace

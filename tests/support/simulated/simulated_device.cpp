@@ -348,10 +348,12 @@ class SimulatedRuntime final : public device::Runtime {
     return finished(stream_of(stream).finish());
   }
 
-  bool is_idle(int, void* stream) noexcept override {
+  Status query(int, void* stream, bool& is_idle) noexcept override {
     ++counter("queries");
-    return stream_of(stream).is_idle_or_goes_on();
+    is_idle = stream_of(stream).is_idle_or_goes_on();
+    return fails_now("query") ? Status::failed : Status::ok;
   }
+  void adopt(int) noexcept override {}
 
   Status enable_peer(int, int) noexcept override { return fails_now("enable_peer") ? Status::unsupported : Status::ok; }
 

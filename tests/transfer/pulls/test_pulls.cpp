@@ -23,12 +23,16 @@ namespace {
 using headers::Header;
 using tests::block, tests::stride, tests::packed_bytes, tests::Bytes;
 
+/// Of exported memory: four segments are less than a message.
+constexpr std::size_t pool_bytes = std::size_t{2} << 20;
+
 class Pulls : public tests::StridedMessage {
  protected:
   static void SetUpTestSuite() {
     ::setenv("PMIX_NAMESPACE", ("test-of-pulls-" + std::to_string(::getpid())).c_str(), 1);
     // Microseconds: no message is copied out for want of a receiver, however slow the machine is.
     ::setenv("GAPLESS_PULL_PATIENCE", "60000000", 1);
+    set_pool_limit(pool_bytes);
     headers::listen(0, 2);
   }
 
@@ -145,6 +149,88 @@ TEST_F(Pulls, ThatNobodyFetchesAreCopiedOut) {
   gpu_.write(out_, others.data(), others.size());  // the program has its memory back
   EXPECT_EQ(Result::ok, fetch(header, *header.way<PulledWay>()));
   expect_arrived(packed_bytes);
+}
+
+/// Two processes may both wait for their sends, of which others have taken all of the pool.
+TEST_F(Pulls, ThatNobodyFetchesAreCopiedOutThroughTheRoomKeptForThem) {
+  headers::ExportedPool& pool = headers::own_exported_pool();
+  PullOffer offer;
+  Header header;
+  ASSERT_TRUE(offers(offer, header));
+  offer.release();
+  std::vector<headers::SegmentRun> others;
+  for (auto run = pool.take(1); run.count != 0; run = pool.take(1)) others.push_back(run);
+  PullOffer without_room;
+  Header of_none;
+  EXPECT_FALSE(offers(without_room, of_none));
+  EXPECT_EQ(Result::ok, offer.complete_alone());
+  EXPECT_EQ(1u, gapless_pulls_copied_out());
+  const Bytes changed(extent(), 0xaa);
+  gpu_.write(out_, changed.data(), changed.size());
+  EXPECT_EQ(Result::ok, fetch(header, *header.way<PulledWay>()));
+  expect_arrived(packed_bytes);
+  for (const headers::SegmentRun run : others) pool.give_back(run);
+}
+
+TEST_F(Pulls, GiveBackTheRoomKeptForThem) {
+  Header header;
+  for (int times = 0; times < 3; ++times) {
+    PullOffer offer;
+    ASSERT_TRUE(offers(offer, header));
+    if (times == 0) {
+      offer.withdraw();
+      continue;
+    }
+    offer.release();
+    EXPECT_EQ(Result::ok, times == 1 ? fetch(header, *header.way<PulledWay>()) : offer.complete_alone());
+    if (times == 2) release_pulled(header, *header.way<PulledWay>());
+    EXPECT_EQ(Result::ok, offer.wait());
+  }
+  const headers::SegmentRun all = headers::own_exported_pool().take(headers::own_exported_pool().room());
+  EXPECT_NE(0u, all.count);
+  headers::own_exported_pool().give_back(all);
+}
+
+TEST_F(Pulls, ThatCannotBeCopiedOutEndForBoth) {
+  PullOffer offer;
+  Header header;
+  ASSERT_TRUE(offers(offer, header));
+  offer.release();
+  gpu_.fail("run", 0, -1);
+  EXPECT_NE(Result::ok, offer.complete_alone());
+  gpu_.fail("run", 0, 0);
+  EXPECT_EQ(Result::peer_failed, fetch(header, *header.way<PulledWay>()));
+}
+
+/// A GPU of the receiver that does not reach the sender's.
+TEST_F(Pulls, ComeByHostMemoryWhereTheGpuDoesNotReachThem) {
+  constexpr int other = 1;
+  void* there = gpu_.allocate(other, extent());
+  const Bytes zeros(extent(), 0);
+  gpu_.write(there, zeros.data(), zeros.size());
+  for (const bool is_copied : {false, true}) {
+    PullOffer offer;
+    Header header;
+    ASSERT_TRUE(offers(offer, header));
+    offer.release();
+    if (is_copied) {
+      EXPECT_EQ(Result::ok, offer.complete_alone());
+    }
+    Buffer into = buffer(there);
+    into.location.device = other;
+    gpu_.fail("enable_peer", 0, 1);
+    PullFetch fetch;
+    Batch batch;
+    EXPECT_EQ(Result::ok, fetch.begin(header, *header.way<PulledWay>(), into, packed_bytes, batch));
+    EXPECT_EQ(Result::ok, batch.run());
+    fetch.end();
+    EXPECT_EQ(Result::ok, offer.wait());
+    std::swap(in_, there);
+    expect_arrived(packed_bytes);
+    std::swap(in_, there);
+    gpu_.write(there, zeros.data(), zeros.size());
+  }
+  gpu_.release(there);
 }
 
 TEST_F(Pulls, ThatAreRefusedFreeTheirSenders) {

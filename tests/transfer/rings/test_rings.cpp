@@ -21,7 +21,7 @@ using headers::ExportedPool;
 using headers::RingWords;
 using tests::block, tests::stride, tests::packed_bytes, tests::Bytes;
 
-constexpr std::size_t section = 4096, room = 64 * section;
+constexpr std::size_t section = 4096, room = 8 * section * headers::ring_count;
 
 /// A process that has ended.
 pid_t ended_process() {

@@ -393,6 +393,7 @@ class Receiving : public Side<Count> {
     }
     auto* const landed = static_cast<std::byte*>(packed != nullptr ? packed->packed_data() : landing());
     const transfer::Result result = fetch_.emplace().begin(header, decision, user_.buffer, landed, packed, batch);
+    if (result == transfer::Result::out_of_memory) return MPI_ERR_NO_MEM;
     if (result != transfer::Result::ok) return peer_failure();
     switch (decision.outcome) {
       case transfer::headers::Outcome::truncated:

@@ -38,6 +38,7 @@ class ExportedPool {
   const device::MemoryHandle& handle() const noexcept { return handle_; }
   /// The longest run, in bytes.
   std::size_t room() const noexcept { return segment_bytes_ * exported_segments; }
+  std::size_t segment_bytes() const noexcept { return segment_bytes_; }
   SegmentRun take(std::size_t bytes) noexcept;
   void give_back(SegmentRun run) noexcept { words_[run.first].store(0, std::memory_order_release); }
   std::byte* data(SegmentRun run) const noexcept { return memory_ + run.first * segment_bytes_; }

@@ -104,7 +104,12 @@ void watch(const void* address) noexcept {
 
 [[noreturn]] void answer_calls() noexcept {
   InboxHead& own = own_inbox().head();
+  bool has_adopted = false;
   for (;;) {
+    if (!has_adopted && accepting_device() >= 0) {
+      device::runtime()->adopt(accepting_device());
+      has_adopted = true;
+    }
     const std::uint32_t call = own.freed_calls.load(std::memory_order_acquire);
     owners.for_each([](Inbox& owner) { unmap_freed(owner); });
     own.freed_answered.store(call, std::memory_order_release);
@@ -147,18 +152,25 @@ void tell_of_freed() noexcept {
 }
 
 void unmap_freed(Inbox& owner) noexcept {
+  static std::mutex& mutex = *new std::mutex;
   const FreedAllocations& freed = owner.head().freed;
+  if (freed.count.load(std::memory_order_acquire) == owner.freed_seen.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(mutex);
   const std::uint32_t count = freed.count.load(std::memory_order_acquire);
-  const std::uint32_t seen = owner.freed_seen.exchange(count, std::memory_order_relaxed);
-  if (seen == count) return;
-  const pid_t process = owner.speaker().process;
-  // What is not freed, of those that were too many to be named, is mapped again when it is read next.
-  if (count - seen > FreedAllocations::kept) return opened_memory().owner_has_ended(process);
+  const std::uint32_t found = count - owner.freed_seen.load(std::memory_order_relaxed);
   std::array<std::uint64_t, FreedAllocations::kept> numbers;
-  const std::uint32_t found = count - seen;
-  for (std::uint32_t i = 0; i < found; ++i)
-    numbers[i] = freed.numbers[(count - 1 - i) % FreedAllocations::kept].load(std::memory_order_relaxed);
-  opened_memory().owner_has_freed(process, std::span(numbers).first(found));
+  for (std::uint32_t i = 0; i < std::min(found, FreedAllocations::kept); ++i)
+    numbers[i] = freed.numbers[(count - 1 - i) % FreedAllocations::kept].load(std::memory_order_acquire);
+  // The owner may write a number over the oldest one that is looked for, and counts it only then.
+  const std::uint32_t written = freed.count.load(std::memory_order_acquire) + 1 - count;
+  const pid_t process = owner.speaker().process;
+  if (found + written > FreedAllocations::kept) {
+    // What is not freed, of those that were too many to be named, is mapped again when it is read next.
+    opened_memory().owner_has_ended(process);
+  } else {
+    opened_memory().owner_has_freed(process, std::span(numbers).first(found));
+  }
+  owner.freed_seen.store(count, std::memory_order_release);
 }
 
 void expect_mapping_by(Inbox& peer) noexcept {

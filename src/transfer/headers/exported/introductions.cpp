@@ -76,8 +76,7 @@ bool can_map(const Introduction& introduction, int device) noexcept {
 Answer introduce(Inbox& peer, std::atomic<unsigned>& introduction, const device::MemoryHandle& handle) noexcept {
   static std::mutex& mutex = *new std::mutex;
   if (peer.speaker().process == handle.process) {
-    if (accepting_device() < 0)
-      note_device(device::runtime()->locate(reinterpret_cast<const void*>(handle.base)).device);
+    if (accepting_device() < 0) note_device(accepting_device(handle));
     return {Answer::Kind::accepted, model::Pair::peer_gpu};
   }
   const unsigned known = introduction.load(std::memory_order_acquire);
@@ -115,5 +114,10 @@ device::OpenedMemory& opened_memory() noexcept {
 }
 
 int accepting_device() noexcept { return first_device.load(std::memory_order_acquire); }
+
+int accepting_device(const device::MemoryHandle& handle) noexcept {
+  if (handle.process != own_process()) return accepting_device();
+  return device::runtime()->locate(reinterpret_cast<const void*>(handle.base)).device;
+}
 
 }  // namespace gapless::transfer::headers

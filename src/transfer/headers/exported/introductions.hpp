@@ -36,5 +36,8 @@ void answer_introductions(int device) noexcept;
 /// process has accepted one.
 device::OpenedMemory& opened_memory() noexcept;
 int accepting_device() noexcept;
+/// A GPU of this process that reaches that memory, whose introduction has been accepted: for a receiver on another GPU
+/// that does not.
+int accepting_device(const device::MemoryHandle& handle) noexcept;
 
 }  // namespace gapless::transfer::headers
