@@ -1,5 +1,5 @@
-// The C boundary: every entry point's body runs inside guard(), so that no exception crosses it and each becomes a
-// status with a text for gapless_last_error().
+// The C boundary: the body of every entry point that returns a status runs inside guard(), so that no exception crosses
+// it and each becomes a status with a text for gapless_last_error().
 #pragma once
 
 #include <cstddef>

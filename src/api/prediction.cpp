@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "api/error.hpp"
+#include "api/span.hpp"
 #include "api/type.hpp"
 #include "base/settings.hpp"
 #include "layout/algebra/facts.hpp"
@@ -20,6 +21,14 @@ using namespace gapless;
 using namespace gapless::api;
 
 namespace {
+
+/// Throws if they are not what the functions below take.
+void check_messages(const gapless_type* type, std::int64_t count) {
+  require(type, "type");
+  require_not_negative(count, "count");
+  Span span;
+  if (!span_of(type->datatype, count, span)) throw std::overflow_error("the repetitions do not fit in 63 bits");
+}
 
 transfer::Described described(const layout::Datatype& datatype) {
   return {datatype.layout, layout::facts_of(*datatype.layout), datatype.extent(),
@@ -61,10 +70,9 @@ struct gapless_prediction {
 extern "C" gapless_status gapless_transfer_predict(const gapless_type* type, std::int64_t count, int on_gpu,
                                                    const char* library, gapless_prediction* predictions) {
   return guard([&] {
-    require(type, "type");
+    check_messages(type, count);
     require(library, "library");
     require(predictions, "predictions");
-    require_not_negative(count, "count");
     use_profile_of(library);
     const transfer::Described description = described(type->datatype);
     const transfer::Buffer buffer{&description, count, nullptr, location_of(on_gpu != 0)};
@@ -90,11 +98,10 @@ extern "C" gapless_status gapless_transfer_predict_in_node(const gapless_type* t
                                                            const char* pair, const char* library,
                                                            gapless_prediction* predictions) {
   return guard([&] {
-    require(type, "type");
+    check_messages(type, count);
     require(pair, "pair");
     require(library, "library");
     require(predictions, "predictions");
-    require_not_negative(count, "count");
     const auto* const named = std::ranges::find(model::pair_names, std::string_view(pair));
     if (named == model::pair_names.end()) return fail(GAPLESS_ERROR_ARGUMENT, "pair: there is no \"%s\"", pair);
     const auto far = static_cast<model::Pair>(named - model::pair_names.begin());
@@ -124,9 +131,8 @@ extern "C" gapless_status gapless_transfer_predict_fabric(const gapless_type* ty
                                                           gapless_prediction* predictions) {
   namespace rdma = transfer::rdma;
   return guard([&] {
-    require(type, "type");
+    check_messages(type, count);
     require(predictions, "predictions");
-    require_not_negative(count, "count");
     const transfer::Described description = described(type->datatype);
     const rdma::Blocks blocks = rdma::blocks_of(description.facts, *description.layout, {count, description.extent});
     const rdma::Options options;

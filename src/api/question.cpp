@@ -14,27 +14,34 @@ using namespace gapless::api;
 extern "C" {
 
 gapless_status gapless_type_size(const gapless_type* type, int64_t* size) {
-  if (type == nullptr || size == nullptr) return fail(GAPLESS_ERROR_ARGUMENT, "type or size is null");
-  *size = type->datatype.size();
-  return GAPLESS_SUCCESS;
+  return guard([&] {
+    require(type, "type");
+    require(size, "size");
+    *size = type->datatype.size();
+    return GAPLESS_SUCCESS;
+  });
 }
 
 gapless_status gapless_type_extent(const gapless_type* type, int64_t* lower_bound, int64_t* extent) {
-  if (type == nullptr || lower_bound == nullptr || extent == nullptr) {
-    return fail(GAPLESS_ERROR_ARGUMENT, "type, lower_bound or extent is null");
-  }
-  *lower_bound = type->datatype.lower_bound;
-  *extent = type->datatype.extent();
-  return GAPLESS_SUCCESS;
+  return guard([&] {
+    require(type, "type");
+    require(lower_bound, "lower_bound");
+    require(extent, "extent");
+    *lower_bound = type->datatype.lower_bound;
+    *extent = type->datatype.extent();
+    return GAPLESS_SUCCESS;
+  });
 }
 
 gapless_status gapless_type_true_extent(const gapless_type* type, int64_t* true_lower_bound, int64_t* true_extent) {
-  if (type == nullptr || true_lower_bound == nullptr || true_extent == nullptr) {
-    return fail(GAPLESS_ERROR_ARGUMENT, "type, true_lower_bound or true_extent is null");
-  }
-  *true_lower_bound = type->datatype.true_lower_bound;
-  *true_extent = type->datatype.true_upper_bound - type->datatype.true_lower_bound;
-  return GAPLESS_SUCCESS;
+  return guard([&] {
+    require(type, "type");
+    require(true_lower_bound, "true_lower_bound");
+    require(true_extent, "true_extent");
+    *true_lower_bound = type->datatype.true_lower_bound;
+    *true_extent = type->datatype.true_upper_bound - type->datatype.true_lower_bound;
+    return GAPLESS_SUCCESS;
+  });
 }
 
 gapless_status gapless_type_facts(const gapless_type* type, gapless_facts* facts) {
@@ -84,10 +91,12 @@ gapless_status gapless_type_describe(const gapless_type* type, char* buffer, siz
 }
 
 gapless_status gapless_type_equal(const gapless_type* a, const gapless_type* b, int* equal) {
-  if (a == nullptr || b == nullptr || equal == nullptr) {
-    return fail(GAPLESS_ERROR_ARGUMENT, "a type or equal is null");
-  }
-  *equal = *a->datatype.layout == *b->datatype.layout ? 1 : 0;
-  return GAPLESS_SUCCESS;
+  return guard([&] {
+    require(a, "a");
+    require(b, "b");
+    require(equal, "equal");
+    *equal = *a->datatype.layout == *b->datatype.layout ? 1 : 0;
+    return GAPLESS_SUCCESS;
+  });
 }
 }

@@ -185,9 +185,11 @@ gapless_status gapless_type_parse(const char* text, gapless_type** result, char*
 }
 
 gapless_status gapless_type_retain(gapless_type* type) {
-  if (type == nullptr) return fail(GAPLESS_ERROR_ARGUMENT, "type is null");
-  type->owners.fetch_add(1, std::memory_order_relaxed);
-  return GAPLESS_SUCCESS;
+  return guard([&] {
+    require(type, "type");
+    type->owners.fetch_add(1, std::memory_order_relaxed);
+    return GAPLESS_SUCCESS;
+  });
 }
 
 void gapless_type_free(gapless_type* type) {

@@ -1,6 +1,5 @@
-// Every exported function that takes a communicator or a group, or completes a request, wrapped: an endpoint's handle
-// is served or refused by name, any other goes where it went before. Made from the table, so that no function is
-// forgotten.
+// Every exported function wrapped: an endpoint's handle is served or refused by name, any other call goes where it went
+// before. Made from the table, so that no function is forgotten.
 #include <cstring>
 #include <exception>
 #include <tuple>
@@ -107,10 +106,6 @@ Endpoint* endpoint_of(const Arguments& arguments) noexcept {
   });
   return found;
 }
-
-template <class Row>
-constexpr bool has_communicator = place_of(Row::argument_roles, Kind::communicator) != nowhere ||
-                                  place_of(Row::argument_roles, Kind::communicator_place) != nowhere;
 
 template <class Row>
 constexpr bool has_group = place_of(Row::argument_roles, Kind::group) != nowhere;
@@ -256,10 +251,9 @@ template <class Row, template <class, class> class Entry>
 void add(std::vector<gapless_variant_entry>& entries, const char* name) {
   using Function = decltype(Row::native_function());
   if (InnerOf<Row>::function() == nullptr) return;
-  if constexpr (Treatment<Row>::answer != Answer::replaced &&
-                (has_communicator<Row> || makes_communicator<Row> || has_group<Row>)) {
+  // A call that names no communicator may wait for other processes, too.
+  if constexpr (Treatment<Row>::answer != Answer::replaced)
     entries.push_back({name, reinterpret_cast<void*>(&Entry<Row, Function>::call)});
-  }
 }
 
 template <class Handle>

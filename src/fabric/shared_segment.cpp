@@ -62,7 +62,12 @@ SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
 
 SharedSegment::~SharedSegment() {
   if (data_ != nullptr) ::munmap(data_, size_);
+  close_file();
+}
+
+void SharedSegment::close_file() noexcept {
   if (file_ >= 0) ::close(file_);
+  file_ = nameless;
 }
 
 bool SharedSegment::map(std::size_t bytes) noexcept {

@@ -26,6 +26,9 @@ class SharedSegment {
 
   /// Makes sure that [begin, begin + bytes) can be written. False where there is no memory for it.
   bool reserve(std::size_t begin, std::size_t bytes) noexcept;
+  /// Lets go of the descriptor, and keeps the memory. From then on nothing can be reserved, and nobody can open the
+  /// segment through this process.
+  void close_file() noexcept;
 
   std::byte* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }

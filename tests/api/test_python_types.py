@@ -9,6 +9,7 @@ import pytest
 
 from gapless import types
 from gapless.buffers import bytes_of, stream_handle
+from gapless.command import explain
 from gapless.types import Datatype, Job, copy, pack_batch
 
 
@@ -225,6 +226,13 @@ def test_threads_share_types(cube):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_predictions_of_more_than_63_bits_are_refused():
+    double, many = Datatype.contiguous(1, "double"), 2**60
+    for predict in (explain.predictions, explain.in_node_predictions, explain.fabric_prediction):
+        with pytest.raises(OverflowError):
+            predict(double, many)
 
 
 def test_held_bytes_do_not_move():

@@ -295,5 +295,36 @@ TEST(CreateGroup, ByThreadsOfOneEndpointAtATime) {
             }));
 }
 
+/// Threads of one endpoint make intercommunicators of the same groups at a time, told apart by tags.
+TEST(Intercommunicators, ByThreadsOfOneEndpointAtATime) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              constexpr int times = 20;
+              const int me = rank(comm), side = me % 2;
+              std::array<MPI_Comm, 2> wholes, halves;
+              for (MPI_Comm& whole : wholes) MPI_Comm_dup(comm, &whole);
+              for (MPI_Comm& half : halves) MPI_Comm_split(comm, side, 0, &half);
+              std::atomic<int> wrong = 0;
+              std::vector<std::thread> threads;
+              for (const int number : {0, 1}) {
+                threads.emplace_back([&, number] {
+                  const auto i = static_cast<std::size_t>(number);
+                  const int partner = me / 2;
+                  for (int time = 0; time < times; ++time) {
+                    MPI_Comm inter = MPI_COMM_NULL;
+                    std::array<int, 2> out{number, me}, in{-1, -1};
+                    wrong += MPI_Intercomm_create(halves[i], 0, wholes[i], 1 - side, number, &inter) != MPI_SUCCESS;
+                    MPI_Sendrecv(out.data(), 2, MPI_INT, partner, 0, in.data(), 2, MPI_INT, partner, 0, inter,
+                                 MPI_STATUS_IGNORE);
+                    wrong += in[0] != number || in[1] != (me ^ 1);
+                    MPI_Comm_free(&inter);
+                  }
+                });
+              }
+              for (std::thread& thread : threads) thread.join();
+              for (MPI_Comm* made : {&wholes[0], &wholes[1], &halves[0], &halves[1]}) MPI_Comm_free(made);
+              return wrong.load();
+            }));
+}
+
 }  // namespace
 }  // namespace gapless::test

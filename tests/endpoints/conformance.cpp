@@ -255,6 +255,17 @@ TEST(Collectives, AreRightForRanksInAnyOrder) {
             }));
 }
 
+/// Processes without endpoints take no part.
+TEST(Collectives, SplitByNodeWhereSomeProcessesHaveNoEndpoints) {
+  EXPECT_EQ(0, on_endpoints(rank() % 2 == 0 ? 0 : 2, [](MPI_Comm comm) {
+              MPI_Comm node = MPI_COMM_NULL;
+              int wrong = MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS;
+              wrong += size(node) != size(comm) || rank(node) != rank(comm);
+              MPI_Comm_free(&node);
+              return wrong;
+            }));
+}
+
 /// A message costs allocations; in a process the endpoints need none to meet.
 TEST(Collectives, OfOneProcessSendNoMessages) {
   constexpr int rounds = 500;

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -142,8 +143,13 @@ TEST(Probes, FindMessagesAndHandThemOut) {
                   wrong += count != length || status.MPI_SOURCE != from || status.MPI_TAG != 4;
                   if (matched) {
                     int flag = 1;
+                    MPI_Request receive = MPI_REQUEST_NULL;
                     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
                     wrong += flag != 0;
+                    // A mistake leaves the message where it is.
+                    wrong +=
+                        error_class(MPI_Mrecv(in.data(), length, MPI_DATATYPE_NULL, &message, &status)) != MPI_ERR_TYPE;
+                    wrong += error_class(MPI_Imrecv(in.data(), -1, MPI_INT, &message, &receive)) != MPI_ERR_COUNT;
                     MPI_Mrecv(in.data(), length, MPI_INT, &message, &status);
                     wrong += message != MPI_MESSAGE_NULL;
                   } else {
@@ -238,7 +244,6 @@ TEST(Requests, OfPersistentMessagesAndExchangesHaveStatuses) {
             }));
 }
 
-/// One thread begins a collective on each of its endpoints, and waits for one after the other.
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
 /// Flushing waits for what the endpoint itself has sent, until it has been received.
 TEST(Requests, OfFlushesWaitForBufferedMessages) {
@@ -261,58 +266,57 @@ TEST(Requests, OfFlushesWaitForBufferedMessages) {
 }
 #endif
 
-TEST(Progress, OfSeveralEndpointsOfOneThread) {
-  Endpoints endpoints(each(3));
-  std::vector<MPI_Request> requests(3);
-  std::vector<int> sums(3, -1);
-  const int one = 1;
-  for (std::size_t i = 0; i < 3; ++i)
-    MPI_Iallreduce(&one, &sums[i], 1, MPI_INT, MPI_SUM, endpoints.handles()[i], &requests[i]);
-  // Freed while collectives are under way, which MPI allows.
-  for (MPI_Comm& handle : endpoints.handles()) MPI_Comm_free(&handle);
-  for (MPI_Request& request : requests) EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
-  EXPECT_EQ(std::vector<int>(3, 3 * size()), sums);
+/// Completes two requests of an endpoint.
+int complete_two(void* two, MPI_Status* status) {
+  int flag = 0;
+  MPI_Testall(2, static_cast<MPI_Request*>(two), &flag, MPI_STATUSES_IGNORE);
+  MPI_Status_set_elements(status, MPI_BYTE, 0);
+  MPI_Status_set_cancelled(status, 0);
+  return flag != 0 ? MPI_SUCCESS : MPI_ERR_OTHER;
+}
+int free_nothing(void*) { return MPI_SUCCESS; }
+int cancel_nothing(void*, int) { return MPI_SUCCESS; }
+
+/// The library asks a generalised request's callback inside a call that completes an endpoint's requests, too.
+TEST(Requests, AreCompletedByACallbackInsideAnotherCall) {
+  EXPECT_EQ(0, Endpoints(each(1), MPI_COMM_SELF).run([](MPI_Comm comm) {
+    std::array<int, 3> in{-1, -1, -1};
+    std::array<MPI_Request, 2> outside, inside;
+    MPI_Irecv(&in[0], 1, MPI_INT, 0, 10, comm, &outside[0]);
+    MPI_Irecv(&in[1], 1, MPI_INT, 0, 11, comm, &inside[0]);
+    MPI_Irecv(&in[2], 1, MPI_INT, 0, 12, comm, &inside[1]);
+    for (int i = 0; i < 3; ++i) MPI_Send(&i, 1, MPI_INT, 0, 10 + i, comm);
+    MPI_Grequest_start(complete_two, free_nothing, cancel_nothing, inside.data(), &outside[1]);
+    MPI_Grequest_complete(outside[1]);
+    std::array<MPI_Status, 2> statuses;
+    int wrong = MPI_Waitall(2, outside.data(), statuses.data()) != MPI_SUCCESS;
+    wrong += statuses[0].MPI_TAG != 10 || in != std::array<int, 3>{0, 1, 2};
+    for (const MPI_Request request : {outside[0], outside[1], inside[0], inside[1]})
+      wrong += request != MPI_REQUEST_NULL;
+    return wrong;
+  }));
 }
 
-/// Handles are freed while receives of all kinds, long sends and requests of nobody are under way, which MPI allows;
-/// the requests are completed by a thread that has started none of them.
-TEST(Progress, OfMessagesWhoseHandleIsFreed) {
-  constexpr int messages = 3, length = 30000;
-  Endpoints endpoints(each(2));
-  std::vector<std::vector<int>> in, out;
-  std::vector<MPI_Request> requests;
-  const auto request = [&] { return &requests.emplace_back(MPI_REQUEST_NULL); };
-  for (MPI_Comm& comm : endpoints.handles()) {
-    const int me = rank(comm), all = size(comm);
-    for (int i = 0; i < messages; ++i) {
-      const int count = i == 0 ? 1 : length;
-      MPI_Irecv(in.emplace_back(static_cast<std::size_t>(length), -1).data(), length, MPI_INT,
-                i == 1 ? MPI_ANY_SOURCE : (me + all - 1) % all, i, comm, request());
-      MPI_Isend(out.emplace_back(static_cast<std::size_t>(count), me).data(), count, MPI_INT, (me + 1) % all, i, comm,
-                request());
-    }
-    MPI_Irecv(nullptr, 0, MPI_INT, MPI_PROC_NULL, 0, comm, request());
-  }
-  const int all = size(endpoints.handles()[0]);
-  std::vector<int> ranks;
-  for (MPI_Comm& comm : endpoints.handles()) ranks.push_back(rank(comm));
-  for (MPI_Comm& comm : endpoints.handles()) MPI_Comm_free(&comm);
-  std::vector<MPI_Status> statuses(requests.size());
-  std::thread([&] {
-    MPI_Wait(&requests[0], &statuses[0]);
-    const int others = static_cast<int>(requests.size()) - 1;
-    EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(others, &requests[1], &statuses[1]));
-  }).join();
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    const int from = (ranks[i / messages] + all - 1) % all;
-    const MPI_Status& status = statuses[i / messages * (2 * messages + 1) + i % messages * 2];
-    int count = -1;
-    MPI_Get_count(&status, MPI_INT, &count);
-    EXPECT_EQ(i % messages == 0 ? 1 : length, count);
-    EXPECT_EQ(from, status.MPI_SOURCE);
-    EXPECT_EQ(std::vector<int>(static_cast<std::size_t>(count), from),
-              std::vector<int>(in[i].begin(), in[i].begin() + count));
-  }
+/// Neither a NaN nor the two zeros have an order.
+TEST(Collectives, OfNumbersWithoutAnOrderAreTheSameOnEveryRank) {
+  EXPECT_EQ(
+      0, on_endpoints(each(3), [](MPI_Comm comm) {
+        using Numbers = std::array<double, 6>;
+        constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+        const int me = rank(comm), all = size(comm);
+        const double zero = me % 2 == 0 ? 0.0 : -0.0;
+        const Numbers mine{
+            me == 1 ? nan : me, me == all - 1 ? nan : me, me == 0 ? nan : me, me % 2 == 0 ? nan : me, zero, -zero};
+        int wrong = 0;
+        for (const MPI_Op operation : {MPI_MIN, MPI_MAX}) {
+          Numbers result{};
+          std::vector<Numbers> results(static_cast<std::size_t>(all));
+          MPI_Allreduce(mine.data(), result.data(), 6, MPI_DOUBLE, operation, comm);
+          MPI_Allgather(result.data(), 6, MPI_DOUBLE, results.data(), 6, MPI_DOUBLE, comm);
+          for (const Numbers& other : results) wrong += std::memcmp(&other, &result, sizeof result) != 0;
+        }
+        return wrong;
+      }));
 }
 
 TEST(Topologies, AreAskedForWhereThereIsOne) {
@@ -363,31 +367,6 @@ TEST(Topologies, MistakesInDistributedGraphsAreAgreed) {
               MPI_Comm_free(&graph);
               return wrong;
             }));
-}
-
-/// Endpoints are waited for while threads of the program are inside the library's own blocking calls.
-TEST(Progress, GoesOnInsideTheLibrary) {
-  if (size() == 1) return;
-  Endpoints endpoints(each(1));
-  MPI_Comm& comm = endpoints.handles()[0];
-  const int peer = rank() ^ 1;
-  int number = -1;
-  if (peer < size()) {
-    MPI_Request request;
-    if (rank() % 2 == 0) {
-      MPI_Irecv(&number, 1, MPI_INT, MPI_ANY_SOURCE, 0, comm, &request);
-      MPI_Barrier(MPI_COMM_WORLD);
-      MPI_Wait(&request, MPI_STATUS_IGNORE);
-      EXPECT_EQ(peer, number);
-    } else {
-      const int mine = rank();
-      MPI_Ssend(&mine, 1, MPI_INT, peer, 0, comm);
-      MPI_Barrier(MPI_COMM_WORLD);
-    }
-  } else {
-    MPI_Barrier(MPI_COMM_WORLD);
-  }
-  MPI_Comm_free(&comm);
 }
 
 TEST(Finalize, WithLiveEndpointsIsAnError) {

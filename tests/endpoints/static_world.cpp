@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -87,6 +88,20 @@ void parent_and_group() {
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   MPI_Group_rank(group, &rank);
   check(rank == world_rank, "group of the world");
+
+  // The endpoint in its self is the one in the world.
+  MPI_Group self;
+  const int first = 0, other = world_rank ^ 1;  // both are of this process
+  int in_world = -1, got = -1;
+  MPI_Comm_group(MPI_COMM_SELF, &self);
+  MPI_Group_translate_ranks(self, 1, &first, group, &in_world);
+  check(in_world == world_rank, "self in the world");
+  MPI_Comm between;
+  check(MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, other, 9, &between) == MPI_SUCCESS, "between selves");
+  MPI_Sendrecv(&world_rank, 1, MPI_INT, 0, 0, &got, 1, MPI_INT, 0, 0, between, MPI_STATUS_IGNORE);
+  check(got == other, "a message between selves");
+  MPI_Comm_free(&between);
+  MPI_Group_free(&self);
   MPI_Group_free(&group);
 }
 
@@ -114,6 +129,24 @@ void on_attached_threads(const std::function<void()>& work) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+/// The first process goes to MPI_Finalize with more buffered messages than there is room for, which the second one
+/// receives later.
+void leave_messages() {
+  constexpr int messages = 2000;
+  int rank = -1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0) {
+    for (int i = 0; i < messages; ++i) MPI_Bsend(&i, 1, MPI_INT, per_process, 7, MPI_COMM_WORLD);
+  } else if (rank == per_process) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    for (int i = 0; i < messages; ++i) {
+      int got = -1;
+      MPI_Recv(&got, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      check(got == i, "a message that was left behind");
+    }
+  }
 }
 
 /// Without a world of endpoints, and with an endpoint left over: MPI_Finalize ends the job by the default handler.
@@ -160,6 +193,7 @@ int main(int argc, char** argv) {
   });
   use_the_world(processes);
   other.join();
+  if (processes > 1) leave_messages();
   check(MPI_Finalize() == MPI_SUCCESS, "finalize");
   if (process == 0 && wrong == 0) std::puts("endpoints: right");
   return wrong != 0;

@@ -90,17 +90,37 @@ TEST_F(Cache, ARefusalEvictsWhatIsUnusedAndTriesAgain) {
   EXPECT_EQ(endpoint.regions(), 0u);
 }
 
-TEST_F(Cache, WhatIsRevokedIsReachedByNobodyThoughOthersHoldIt) {
+TEST_F(Cache, WhatIsRevokedEndsWithItsLastUserAndIsNobodyElses) {
   RegistrationCache cache(endpoint, {});
   const Region* first = cache.acquire(page(0), 1);
   const Region* second = cache.acquire(page(0), 1);
+  ASSERT_EQ(first, second);
   cache.revoke(first);
-  EXPECT_EQ(endpoint.regions(), 0u);
+  EXPECT_TRUE(second->covers(page(0), 4096));
   EXPECT_NE(cache.acquire(page(0), 1), second);
   EXPECT_EQ(cache.held(), 2u);
+  EXPECT_EQ(endpoint.regions(), 2u);
   cache.release(second);
   EXPECT_EQ(cache.held(), 1u);
   EXPECT_EQ(cache.size(), 1u);
+  EXPECT_EQ(endpoint.regions(), 1u);
+}
+
+TEST_F(Cache, WhatIsAcquiredAloneEndsAtOnceAndTakesNothingFromOthers) {
+  RegistrationCache cache(endpoint, {});
+  const Region* shared = cache.acquire(page(0), 4096);
+  const Region* alone = cache.acquire(page(0), 4096, Use::alone);
+  const Region* another = cache.acquire(page(0), 4096, Use::alone);
+  EXPECT_TRUE(shared != alone && alone != another && another != shared);
+  EXPECT_EQ(cache.acquire(page(0), 1), shared);
+  cache.revoke(alone);
+  EXPECT_EQ(endpoint.regions(), 2u);
+  EXPECT_TRUE(shared->covers(page(0), 4096) && another->covers(page(0), 4096));
+  // What is held by nobody is kept for either use.
+  cache.release(another);
+  EXPECT_EQ(cache.acquire(page(0), 4096, Use::alone), another);
+  cache.release(another);
+  EXPECT_EQ(cache.registrations(), 3u);
 }
 
 TEST_F(Cache, WherePagesArePinnedNothingIsKept) {
@@ -110,6 +130,25 @@ TEST_F(Cache, WherePagesArePinnedNothingIsKept) {
   RegistrationCache cache(pinning, {});
   cache.release(cache.acquire(page(0), 1));
   EXPECT_EQ(pinning.regions(), 0u);
+}
+
+/// The program may map new memory in the middle of a group that a message has registered.
+TEST_F(Cache, WherePagesArePinnedNothingIsShared) {
+  LoopbackShape shape;
+  shape.limits.follows_mappings = false;
+  LoopbackEndpoint pinning(network, shape);
+  RegistrationCache cache(pinning, {});
+  const Region* group = cache.acquire(page(0), 3 * 4096);
+  const Region* between = cache.acquire(page(1), 4096);
+  EXPECT_NE(group, between);
+  EXPECT_EQ(pinning.regions(), 2u);
+  cache.release(between);
+  EXPECT_EQ(pinning.regions(), 1u);
+  EXPECT_TRUE(group->covers(page(0), 3 * 4096));
+  cache.release(group);
+  RegistrationCache of_what_stays(pinning, {.memory_stays = true});
+  group = of_what_stays.acquire(page(0), 3 * 4096);
+  EXPECT_EQ(of_what_stays.acquire(page(1), 4096), group);
 }
 
 class Loopback : public Cache {

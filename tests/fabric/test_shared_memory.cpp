@@ -1,5 +1,6 @@
 // Shared segments and the registry, each between this process and a child.
 
+#include <dirent.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -83,6 +84,29 @@ TEST(SharedSegment, MemoryThatCannotBeHadIsNoticed) {
   ASSERT_TRUE(mine);
   EXPECT_FALSE(mine.reserve(~std::size_t{0} >> 1, bytes));
   EXPECT_TRUE(mine.reserve(0, bytes));
+}
+
+int open_descriptors() {
+  DIR* const entries = ::opendir("/proc/self/fd");
+  int count = 0;
+  while (::readdir(entries) != nullptr) ++count;
+  ::closedir(entries);
+  return count;
+}
+
+TEST(SharedSegment, StaysMappedWithoutADescriptor) {
+  const SharedSegment mine = SharedSegment::make("test-of-descriptors", bytes, 4096);
+  ASSERT_TRUE(mine);
+  const int before = open_descriptors();
+  SharedSegment theirs = SharedSegment::open(::getpid(), "test-of-descriptors", bytes);
+  ASSERT_TRUE(theirs && theirs.reserve(0, bytes));
+  theirs.close_file();
+  EXPECT_EQ(before, open_descriptors());
+  EXPECT_FALSE(theirs.reserve(0, bytes));
+  theirs.data()[bytes - 1] = std::byte{3};
+  EXPECT_EQ(std::byte{3}, mine.data()[bytes - 1]);
+  theirs = {};
+  EXPECT_EQ(before, open_descriptors());
 }
 
 class Registry : public testing::Test {

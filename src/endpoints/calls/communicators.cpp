@@ -265,10 +265,13 @@ int Finalize() {
     const int code = code_with_text(MPI_ERR_OTHER, "MPI_Finalize", "an endpoints communicator has not been freed");
     return raise_without_object(code);
   }
-  free_static_world();
-  end_progress();
-  requests::end();
-  return inner.Finalize();
+  return guarded([] {
+    free_static_world();
+    finish_sends();
+    end_progress();
+    requests::end();
+    return inner.Finalize();
+  });
 }
 
 }  // namespace gapless::mpi::endpoints::calls

@@ -104,7 +104,7 @@ int Wait(MPI_Request* handle, MPI_Status* status) {
 int Test(MPI_Request* handle, int* flag, MPI_Status* status) {
   return guarded([&]() -> int {
     Request* const request = handle == nullptr ? nullptr : requests::find(*handle);
-    if (request == nullptr) return inner.Test(handle, flag, status);
+    if (request == nullptr) return look_at_others(flag, inner.Test(handle, flag, status));
     if (request->task == nullptr) return raise_without_object(MPI_ERR_REQUEST);
     if (request->is_active && !request->is_done()) progress(*request->endpoint);
     *flag = !request->is_active || request->is_done() ? 1 : 0;
@@ -138,7 +138,7 @@ int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
     if (involved.has_others() || !involved.any()) {
       code =
           involved.ask_library(requests, [&](MPI_Request* all) { return inner.Testall(count, all, flag, statuses); });
-      if (*flag == 0) return code;
+      if (*flag == 0) return look_at_others(flag, code);
     } else {
       involved.set_empty_statuses(statuses);
       *flag = 1;
@@ -187,7 +187,7 @@ int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
   return guarded([&]() -> int {
     Involved involved(count, requests);
     if (involved.is_mistaken()) return raise_without_object(MPI_ERR_REQUEST);
-    if (!involved.any()) return inner.Testany(count, requests, index, flag, status);
+    if (!involved.any()) return look_at_others(flag, inner.Testany(count, requests, index, flag, status));
     involved.drive();
     int code = MPI_SUCCESS;
     *flag = look_for_any(involved, count, requests, index, status, code) ? 1 : 0;
@@ -251,7 +251,8 @@ int Testsome(int count, MPI_Request* requests, int* completed, int* indices, MPI
   return guarded([&]() -> int {
     Involved involved(count, requests);
     if (involved.is_mistaken()) return raise_without_object(MPI_ERR_REQUEST);
-    if (!involved.any()) return inner.Testsome(count, requests, completed, indices, statuses);
+    if (!involved.any())
+      return look_at_others(completed, inner.Testsome(count, requests, completed, indices, statuses));
     involved.drive();
     int code = MPI_SUCCESS;
     look_for_some(involved, count, requests, completed, indices, statuses, code);

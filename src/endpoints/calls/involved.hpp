@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "endpoints/calls/calls.hpp"
@@ -25,12 +26,16 @@ inline MPI_Status* at(MPI_Status* statuses, int place) noexcept {
 /// How many requests were completed; 0 for MPI_UNDEFINED, where all of them are null or inactive.
 inline int how_many(int completed) noexcept { return completed > 0 ? completed : 0; }
 
+/// Ends a call that has looked at requests of others, of which so many are complete. Returns `code`.
+inline int look_at_others(const int* completed, int code) {
+  if (code == MPI_SUCCESS && *completed == 0) progress_now_and_then();
+  return code;
+}
+
 /// Which of a call's requests are of endpoints, and what the library is to see in their place.
 class Involved {
  public:
   Involved(int count, const MPI_Request* requests) : count_(count) {
-    ours_.clear();
-    endpoints_.clear();
     if (requests::are_none() || requests == nullptr) return;
     for (int i = 0; i < count; ++i) look_at(i, requests[i]);
   }
@@ -103,21 +108,39 @@ class Involved {
     if (std::find(endpoints_.begin(), endpoints_.end(), endpoint) == endpoints_.end()) endpoints_.push_back(endpoint);
   }
 
-  /// Kept by the thread, so that a call costs no allocation.
   struct Scratch {
     std::vector<Ours> ours;
     std::vector<MPI_Request> others;
     std::vector<Endpoint*> endpoints;
+    bool is_in_use = false;
   };
-  static Scratch& scratch() {
-    static thread_local Scratch one;
-    return one;
-  }
+  /// The thread's scratch, so that a call costs no allocation; one of its own for a call that a callback makes inside
+  /// another one.
+  class Borrowed {
+   public:
+    Borrowed() : scratch_(of_thread().is_in_use ? own_.emplace() : of_thread()) {
+      scratch_.is_in_use = true;
+      scratch_.ours.clear();
+      scratch_.endpoints.clear();
+    }
+    ~Borrowed() { scratch_.is_in_use = false; }
+    Borrowed(const Borrowed&) = delete;
+    Borrowed& operator=(const Borrowed&) = delete;
+    Scratch* operator->() const noexcept { return &scratch_; }
+
+   private:
+    static Scratch& of_thread() {
+      static thread_local Scratch one;
+      return one;
+    }
+    std::optional<Scratch> own_;
+    Scratch& scratch_;
+  };
   int count_;
-  Scratch& scratch_ = scratch();
-  std::vector<Ours>& ours_ = scratch_.ours;
-  std::vector<MPI_Request>& others_ = scratch_.others;
-  std::vector<Endpoint*>& endpoints_ = scratch_.endpoints;
+  Borrowed scratch_;
+  std::vector<Ours>& ours_ = scratch_->ours;
+  std::vector<MPI_Request>& others_ = scratch_->others;
+  std::vector<Endpoint*>& endpoints_ = scratch_->endpoints;
   Endpoint* last_ = nullptr;  ///< that was looked at
   bool has_others_ = false;
   bool is_mistaken_ = false;

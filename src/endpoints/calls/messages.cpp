@@ -15,7 +15,8 @@ namespace gapless::mpi::endpoints::calls {
 
 int raise(const Endpoint& endpoint, int code) noexcept {
   if (code == MPI_SUCCESS) return code;
-  return endpoint.is_freed ? raise_without_object(code) : raise_on_communicator(endpoint.handle, code);
+  // A handle that is being freed is no endpoint's.
+  return find(endpoint.handle) == &endpoint ? raise_on_communicator(endpoint.handle, code) : raise_without_object(code);
 }
 
 int check_send(const Endpoint& endpoint, int& destination, int tag) noexcept {
@@ -180,7 +181,6 @@ int exchange_in_place(Endpoint& endpoint, const Data& data, int destination, int
                       MPI_Status* status) {
   Operation whole;
   if (const int code = set_buffer(whole, endpoint, data); code != MPI_SUCCESS) return raise(endpoint, code);
-  if (whole.bytes > std::numeric_limits<int>::max()) return raise(endpoint, MPI_ERR_COUNT);
   const auto packed = packed_copy(whole);
   if (packed == nullptr) return raise(endpoint, MPI_ERR_NO_MEM);
   return exchange(endpoint, {packed.get(), whole.bytes, MPI_BYTE}, destination, send_tag, data, source, receive_tag,
@@ -289,19 +289,19 @@ template <class Inner, class Count>
 int receive_taken(Inner library, void* memory, Count count, MPI_Datatype datatype, MPI_Message* message,
                   MPI_Status* status) {
   return guarded([&]() -> int {
-    messages::Taken taken = messages::take(message);
-    if (taken.message == nullptr) {
+    const std::shared_ptr<Endpoint> endpoint = messages::endpoint_of(message);
+    if (endpoint == nullptr) {
       const InLibrary meanwhile;
       return library(memory, count, datatype, message, status);
     }
     Operation operation;
     operation.receives = true;
-    int code = set_buffer(operation, *taken.endpoint, {memory, count, datatype});
-    if (code != MPI_SUCCESS) return raise(*taken.endpoint, code);
-    start_matched_receive(operation, *taken.message);
+    const int code = set_buffer(operation, *endpoint, {memory, count, datatype});
+    if (code != MPI_SUCCESS) return raise(*endpoint, code);
+    start_matched_receive(operation, messages::take(message));
     drive_until_done(operation);
     set_status(status, operation);
-    return raise(*taken.endpoint, operation.code);
+    return raise(*endpoint, operation.code);
   });
 }
 
@@ -309,18 +309,18 @@ template <class Inner, class Count>
 int start_taken(Inner library, void* memory, Count count, MPI_Datatype datatype, MPI_Message* message,
                 MPI_Request* request) {
   return guarded([&]() -> int {
-    messages::Taken taken = messages::take(message);
-    if (taken.message == nullptr) return library(memory, count, datatype, message, request);
-    requests::Request* const made = requests::acquire(*taken.endpoint);
-    if (made == nullptr) return raise(*taken.endpoint, MPI_ERR_NO_MEM);
+    const std::shared_ptr<Endpoint> endpoint = messages::endpoint_of(message);
+    if (endpoint == nullptr) return library(memory, count, datatype, message, request);
+    requests::Request* const made = requests::acquire(*endpoint);
+    if (made == nullptr) return raise(*endpoint, MPI_ERR_NO_MEM);
     Operation& operation = *made->operation;
     operation.receives = true;
-    if (const int code = set_buffer(operation, *taken.endpoint, {memory, count, datatype}); code != MPI_SUCCESS) {
+    if (const int code = set_buffer(operation, *endpoint, {memory, count, datatype}); code != MPI_SUCCESS) {
       requests::release_alone(*made);
-      return raise(*taken.endpoint, code);
+      return raise(*endpoint, code);
     }
     *request = made->handle;
-    start_matched_receive(operation, *taken.message);
+    start_matched_receive(operation, messages::take(message));
     return MPI_SUCCESS;
   });
 }

@@ -11,7 +11,7 @@ namespace gapless::mpi::endpoints::calls {
 int Request_get_status(MPI_Request handle, int* flag, MPI_Status* status) {
   return guarded([&]() -> int {
     const Request* const request = requests::find(handle);
-    if (request == nullptr) return inner.Request_get_status(handle, flag, status);
+    if (request == nullptr) return look_at_others(flag, inner.Request_get_status(handle, flag, status));
     if (request->task == nullptr) return raise_without_object(MPI_ERR_REQUEST);
     if (request->is_active && !request->is_done()) progress(*request->endpoint);
     *flag = !request->is_active || request->is_done() ? 1 : 0;
@@ -40,7 +40,7 @@ int Request_get_status_all(int count, const MPI_Request requests[], int* flag, M
   return guarded([&]() -> int {
     Involved involved(count, requests);
     if (involved.is_mistaken()) return raise_without_object(MPI_ERR_REQUEST);
-    if (!involved.any()) return inner.Request_get_status_all(count, requests, flag, statuses);
+    if (!involved.any()) return look_at_others(flag, inner.Request_get_status_all(count, requests, flag, statuses));
     involved.drive();
     *flag = 0;
     if (!involved.are_done()) return MPI_SUCCESS;
@@ -48,7 +48,7 @@ int Request_get_status_all(int count, const MPI_Request requests[], int* flag, M
     if (involved.has_others()) {
       code = ask_library(involved, count, requests,
                          [&](MPI_Request* all) { return inner.Request_get_status_all(count, all, flag, statuses); });
-      if (*flag == 0) return code;
+      if (*flag == 0) return look_at_others(flag, code);
     } else {
       involved.set_empty_statuses(statuses);
       *flag = 1;
@@ -62,7 +62,8 @@ int Request_get_status_any(int count, const MPI_Request requests[], int* index, 
   return guarded([&]() -> int {
     Involved involved(count, requests);
     if (involved.is_mistaken()) return raise_without_object(MPI_ERR_REQUEST);
-    if (!involved.any()) return inner.Request_get_status_any(count, requests, index, flag, status);
+    if (!involved.any())
+      return look_at_others(flag, inner.Request_get_status_any(count, requests, index, flag, status));
     involved.drive();
     for (const auto& one : involved.all()) {
       if (!one.is_active() || !one.is_done()) continue;
@@ -91,7 +92,8 @@ int Request_get_status_some(int count, const MPI_Request requests[], int* comple
   return guarded([&]() -> int {
     Involved involved(count, requests);
     if (involved.is_mistaken()) return raise_without_object(MPI_ERR_REQUEST);
-    if (!involved.any()) return inner.Request_get_status_some(count, requests, completed, indices, statuses);
+    if (!involved.any())
+      return look_at_others(completed, inner.Request_get_status_some(count, requests, completed, indices, statuses));
     involved.drive();
     int some = involved.any_active() ? 0 : MPI_UNDEFINED;
     int code = MPI_SUCCESS;

@@ -145,6 +145,7 @@ int make_first(MPI_Comm parent, const std::vector<Wish>& wishes, std::shared_ptr
 void switch_calls() {
   static std::once_flag once;
   std::call_once(once, [] { redirect_calls(wrapped_entries().data(), wrapped_entries().size()); });
+  begin_progress();
 }
 
 int create_from_processes(MPI_Comm parent, int my_count, MPI_Info info, MPI_Comm* handles) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -75,13 +76,14 @@ int ask_other_leader(const std::vector<Resident>& mine, MPI_Comm peers, int lead
                   theirs.size() * sizeof(Resident));
 }
 
-/// The leader tells the others of its group.
-int learn_of_others(Endpoint& endpoint, int root, int code, std::vector<Resident>& theirs) {
-  int told[] = {code, static_cast<int>(theirs.size())};
-  if (const int failed = calls::Bcast(endpoint, told, 2, MPI_INT, root, endpoint.handle); failed != MPI_SUCCESS)
+/// The leader tells the others of its group, its tag too.
+int learn_of_others(Endpoint& endpoint, int root, int code, int& tag, std::vector<Resident>& theirs) {
+  int told[] = {code, tag, static_cast<int>(theirs.size())};
+  if (const int failed = calls::Bcast(endpoint, told, 3, MPI_INT, root, endpoint.handle); failed != MPI_SUCCESS)
     return failed;
   if (told[0] != MPI_SUCCESS) return told[0];
-  theirs.resize(static_cast<std::size_t>(told[1]));
+  tag = told[1];
+  theirs.resize(static_cast<std::size_t>(told[2]));
   const auto bytes = static_cast<int>(theirs.size() * sizeof(Resident));
   return calls::Bcast(endpoint, theirs.data(), bytes, MPI_BYTE, root, endpoint.handle);
 }
@@ -142,7 +144,7 @@ class WorldReturnsErrors {
 /// The communicator of all of these, each of which calls; those of one process agree. `word` tells it apart from others
 /// of the same members.
 template <class Drive>
-std::shared_ptr<Agreement> make_in_world(Drive drive, const char* word, const std::vector<Resident>& all) {
+std::shared_ptr<Agreement> make_in_world(Drive drive, std::string_view word, const std::vector<Resident>& all) {
   AgreementKey key{std::hash<std::string_view>{}(word)};
   for (const Resident& one : all) key.insert(key.end(), {one.identity.process, one.identity.number});
   const int here = own_rank(MPI_COMM_WORLD);
@@ -170,15 +172,16 @@ int make_of_group_alone(const char* function, const Group& group, const char* wo
   return claim(all, all.places[static_cast<std::size_t>(place)].local, *made);
 }
 
-/// All endpoints of both groups call. Those of one process agree, whichever group they are in.
-int make_between(Endpoint& endpoint, const std::vector<Resident>& mine, const std::vector<Resident>& theirs,
-                 MPI_Comm* made) {
+/// All endpoints of both groups call. Those of one process agree, whichever group they are in. `word` tells it apart
+/// from others of the same groups.
+int make_between(Endpoint& endpoint, std::string_view word, const std::vector<Resident>& mine,
+                 const std::vector<Resident>& theirs, MPI_Comm* made) {
   const bool is_first = is_before(*std::min_element(mine.begin(), mine.end(), is_before),
                                   *std::min_element(theirs.begin(), theirs.end(), is_before));
   std::vector<Resident> all = is_first ? mine : theirs;
   all.insert(all.end(), is_first ? theirs.begin() : mine.begin(), is_first ? theirs.end() : mine.end());
   for (const Resident& one : all) note_world_rank(one.identity.process, one.process);
-  const auto agreement = make_in_world([&] { progress(endpoint); }, "", all);
+  const auto agreement = make_in_world([&] { progress(endpoint); }, word, all);
   if (agreement->code != MPI_SUCCESS) return agreement->code;
   const int mine_begin = is_first ? 0 : static_cast<int>(theirs.size());
   const int theirs_begin = is_first ? static_cast<int>(mine.size()) : 0;
@@ -204,9 +207,9 @@ int Intercomm_create(Endpoint& endpoint, MPI_Comm local, int local_leader, MPI_C
   std::vector<Resident> theirs;
   int code = MPI_SUCCESS;
   if (endpoint.rank == local_leader) code = ask_other_leader(mine, peers, remote_leader, tag, theirs);
-  code = learn_of_others(endpoint, local_leader, code, theirs);
+  code = learn_of_others(endpoint, local_leader, code, tag, theirs);
   if (code == MPI_SUCCESS) code = check_groups(create_name, mine, theirs);
-  if (code == MPI_SUCCESS) code = make_between(endpoint, mine, theirs, made);
+  if (code == MPI_SUCCESS) code = make_between(endpoint, std::to_string(tag), mine, theirs, made);
   return raise(endpoint, code);
 }
 
@@ -262,9 +265,10 @@ int create_from_groups(const Group& local, int local_leader, MPI_Group remote, i
   const std::vector<Resident> mine = residents_of(local);
   std::vector<Resident> theirs;
   if (endpoint.rank == local_leader) code = look_at_remote_group(remote, remote_leader, theirs);
-  code = learn_of_others(endpoint, local_leader, code, theirs);
+  int no_tag = 0;
+  code = learn_of_others(endpoint, local_leader, code, no_tag, theirs);
   if (code == MPI_SUCCESS) code = check_groups(of_groups_name, mine, theirs);
-  if (code == MPI_SUCCESS) code = make_between(endpoint, mine, theirs, made);
+  if (code == MPI_SUCCESS) code = make_between(endpoint, word, mine, theirs, made);
   const int freed = Comm_free(endpoint, &meeting);
   return code == MPI_SUCCESS ? freed : code;
 }

@@ -256,8 +256,8 @@ int find_place(Endpoint& endpoint, int type, MPI_Info info, int& place) {
   const auto agreement = agree(endpoint, [&](Agreement& all) {
     MPI_Comm together = MPI_COMM_NULL;
     all.number = whole.process;
-    if (!whole.has_peers()) return;
-    all.code = inner.Comm_split_type(whole.base, type, whole.process, info, &together);
+    if (!whole.spans_processes()) return;
+    all.code = inner.Comm_split_type(whole.processes, type, whole.process, info, &together);
     if (together == MPI_COMM_NULL) all.number = MPI_UNDEFINED;
     if (all.code != MPI_SUCCESS || together == MPI_COMM_NULL) return;
     all.code = inner.Bcast(&all.number, 1, MPI_INT, 0, together);

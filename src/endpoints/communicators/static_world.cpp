@@ -69,19 +69,43 @@ int make_like(MPI_Comm like, int count, const char* name, MPI_Comm* handles) {
   return MPI_SUCCESS;
 }
 
+/// Of the same endpoint as `mine.world`.
+int make_self(Worlds& mine) {
+  const int code = make_like(MPI_COMM_SELF, 1, "MPI_COMM_SELF", &mine.self);
+  if (code != MPI_SUCCESS) return code;
+  const Endpoint& in_world = *find(mine.world);
+  find(mine.self)->communicator->identities[0] =
+      in_world.communicator->identities[static_cast<std::size_t>(in_world.rank)];
+  return MPI_SUCCESS;
+}
+
+/// What is made when it fails is there still.
 int make_worlds(int count) {
   StaticWorld& all = static_world();
   std::vector<MPI_Comm> worlds(static_cast<std::size_t>(count < 0 ? 0 : count), MPI_COMM_NULL);
+  all.endpoints = std::make_unique<StaticEndpoint[]>(worlds.size());
   if (const int code = make_like(MPI_COMM_WORLD, count, "MPI_COMM_WORLD", worlds.data()); code != MPI_SUCCESS)
     return code;
-  all.endpoints = std::make_unique<StaticEndpoint[]>(worlds.size());
   all.count = count;
+  for (std::size_t i = 0; i < worlds.size(); ++i) all.endpoints[i].worlds.world = worlds[i];
   for (std::size_t i = 0; i < worlds.size(); ++i) {
-    Worlds& mine = all.endpoints[i].worlds;
-    mine.world = worlds[i];
-    if (const int code = make_like(MPI_COMM_SELF, 1, "MPI_COMM_SELF", &mine.self); code != MPI_SUCCESS) return code;
+    if (const int code = make_self(all.endpoints[i].worlds); code != MPI_SUCCESS) return code;
   }
   return MPI_SUCCESS;
+}
+
+/// The first failure's code.
+int free_worlds() noexcept {
+  StaticWorld& all = static_world();
+  int code = MPI_SUCCESS;
+  for (int i = 0; i < all.count; ++i) {
+    Worlds& mine = all.endpoints[static_cast<std::size_t>(i)].worlds;
+    for (MPI_Comm* handle : {&mine.self, &mine.world}) {
+      const int freed = *handle == MPI_COMM_NULL ? MPI_SUCCESS : free_handle(handle);
+      if (code == MPI_SUCCESS) code = freed;
+    }
+  }
+  return code;
 }
 
 bool is_thread_level(int level) noexcept {
@@ -104,7 +128,10 @@ int init_endpoints(int* count_of_arguments, char*** arguments, int count, int re
     if (provided != nullptr) *provided = level;
     // A mistake of one process is told to all: each of them is about to create.
     const int code = make_worlds(is_thread_level(requested) ? count : -1);
-    if (code != MPI_SUCCESS) return code;
+    if (code != MPI_SUCCESS) {
+      free_worlds();
+      return code;
+    }
     translate_worlds();
     static_world().is_open.store(true, std::memory_order_release);
     return MPI_SUCCESS;
@@ -138,18 +165,9 @@ int static_endpoint_count() noexcept {
 }
 
 int free_static_world() noexcept {
-  StaticWorld& all = static_world();
-  if (!all.is_open.exchange(false, std::memory_order_acq_rel)) return MPI_SUCCESS;
+  if (!static_world().is_open.exchange(false, std::memory_order_acq_rel)) return MPI_SUCCESS;
   attached_to = nullptr;
-  int code = MPI_SUCCESS;
-  for (int i = 0; i < all.count; ++i) {
-    Worlds& mine = all.endpoints[static_cast<std::size_t>(i)].worlds;
-    for (MPI_Comm* handle : {&mine.self, &mine.world}) {
-      const int freed = free_handle(handle);
-      if (code == MPI_SUCCESS) code = freed;
-    }
-  }
-  return code;
+  return free_worlds();
 }
 
 }  // namespace gapless::mpi::endpoints

@@ -112,8 +112,6 @@ class Matching {
   void add(Message& message) noexcept;
   /// Any message; null if there is none.
   Message* any() noexcept;
-  /// How many receives and messages have been compared so far.
-  std::uint64_t comparisons() const noexcept { return comparisons_; }
 
  private:
   /// As many as there are entries, or half as many, so that few stand in each.
@@ -137,7 +135,7 @@ class Matching {
   Posted* first_in(Link& list, const Envelope& message) noexcept;
   Message* look_at_all(const Envelope& receive) noexcept;
 
-  std::uint64_t next_turn_ = 0, comparisons_ = 0;
+  std::uint64_t next_turn_ = 0;
   Buckets posted_, unexpected_;
   Link posted_with_wildcard_;
   Link by_arrival_;
@@ -166,7 +164,6 @@ inline void Matching::Buckets::remove(Link& entry) noexcept {
 inline Posted* Matching::first_in(Link& list, const Envelope& message) noexcept {
   for (Link* link = list.next; link != &list; link = link->next) {
     auto* receive = static_cast<Posted*>(link);
-    ++comparisons_;
     if (receive->envelope.accepts(message)) return receive;
   }
   return nullptr;
@@ -195,7 +192,6 @@ inline Message* Matching::look(const Envelope& receive) noexcept {
     Link& bucket = unexpected_.of(receive);
     for (Link* link = bucket.next; link != &bucket; link = link->next) {
       auto* message = static_cast<Message*>(link);
-      ++comparisons_;
       if (receive.accepts(message->envelope)) return message;
     }
     return nullptr;

@@ -7,6 +7,11 @@
 namespace gapless::mpi::endpoints::messages {
 namespace {
 
+struct Taken {
+  Message* message = nullptr;  ///< of the endpoint's pool
+  std::shared_ptr<Endpoint> endpoint{};
+};
+
 std::mutex mutex;
 std::atomic<int> count{0};
 
@@ -33,19 +38,22 @@ int make(Endpoint& endpoint, Message* message, MPI_Message* handle) {
   return native.Request_free(&request);
 }
 
-Taken take(MPI_Message* handle) {
-  if (handle == nullptr || count.load(std::memory_order_relaxed) == 0) return {};
+std::shared_ptr<Endpoint> endpoint_of(const MPI_Message* handle) {
+  if (handle == nullptr || count.load(std::memory_order_relaxed) == 0) return nullptr;
+  const std::lock_guard lock(mutex);
+  const auto found = all().find(*handle);
+  return found == all().end() ? nullptr : found->second.endpoint;
+}
+
+Message& take(MPI_Message* handle) {
   Taken taken;
   {
     const std::lock_guard lock(mutex);
-    const auto found = all().find(*handle);
-    if (found == all().end()) return {};
-    taken = std::move(found->second);
-    all().erase(found);
+    taken = std::move(all().extract(*handle).mapped());
     count.fetch_sub(1, std::memory_order_relaxed);
   }
   native.Mrecv(nullptr, 0, MPI_BYTE, handle, MPI_STATUS_IGNORE);
-  return taken;
+  return *taken.message;
 }
 
 }  // namespace gapless::mpi::endpoints::messages

@@ -1,9 +1,11 @@
 #include "endpoints/delivery/progress.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
 
+#include "base/quiet_thread.hpp"
 #include "endpoints/inner.hpp"
 #include "endpoints/tasks/schedule.hpp"
 
@@ -60,13 +62,12 @@ struct Helper {
   std::mutex mutex;
   std::condition_variable wanted;
   std::atomic<int> threads_in_library{0};
-  bool runs = false;
-  std::mutex round;  ///< held while endpoints are driven, and their last owners let go
-  bool is_over = false;
+  std::atomic<bool> is_over{false};
+  std::thread thread;
 };
 
 Helper& helper() {
-  static auto& one = *new Helper;  // its thread may outlive every static object
+  static auto& one = *new Helper;  // its thread outlives every static object where MPI is not finalised
   return one;
 }
 
@@ -74,21 +75,22 @@ bool has_work() noexcept {
   return helper().threads_in_library.load(std::memory_order_relaxed) != 0 && has_outstanding_operations();
 }
 
+void help_once() noexcept {
+  try {
+    if (has_outstanding_operations()) progress_of_all();
+  } catch (const std::exception&) {  // no memory: the next round may have some
+  }
+}
+
 void help() {
-  for (;;) {
-    {
-      std::unique_lock lock(helper().mutex);
-      helper().wanted.wait(lock, has_work);
-    }
-    while (has_work()) {
-      try {
-        const std::lock_guard lock(helper().round);
-        if (helper().is_over) return;
-        progress_of_all();
-      } catch (const std::exception&) {  // no memory: the next round may have some
-      }
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
+  constexpr std::chrono::milliseconds longest_sleep{10};
+  while (!helper().is_over) {
+    help_once();
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    std::unique_lock lock(helper().mutex);
+    // By this clock, since C libraries before glibc 2.30 know of no wait by a steady one.
+    helper().wanted.wait_until(lock, std::chrono::system_clock::now() + longest_sleep,
+                               [] { return helper().is_over || has_work(); });
   }
 }
 
@@ -152,23 +154,43 @@ void progress_of_all() {
   for (const auto& endpoint : all) progress(*endpoint);
 }
 
+void progress_now_and_then() {
+  constexpr unsigned calls_at_once = 64;
+  static constinit thread_local unsigned calls = 0;
+  if (++calls % calls_at_once == 0 && has_outstanding_operations()) progress_of_all();
+}
+
 void InLibrary::enter() noexcept {
-  Helper& one = helper();
-  try {
-    const std::lock_guard lock(one.mutex);
-    one.threads_in_library.fetch_add(1);
-    if (!one.runs) {
-      std::thread(help).detach();
-      one.runs = true;
-    }
-  } catch (const std::exception&) {  // no thread to be had: calls that wait for a peer's progress may then wait longer
-  }
-  one.wanted.notify_one();
+  helper().threads_in_library.fetch_add(1);
+  helper().wanted.notify_one();
+}
+
+void begin_progress() noexcept {
+  static std::once_flag once;
+  // Without a thread, calls that wait for a peer's progress may wait longer.
+  std::call_once(once, [] { helper().thread = start_quiet_thread(help); });
+}
+
+namespace {
+
+bool is_sending(Endpoint& endpoint) noexcept {
+  const std::lock_guard lock(endpoint.lock);
+  return !endpoint.stalled.empty() || endpoint.lending.is_linked() ||
+         std::ranges::any_of(endpoint.active, [](const Operation* operation) { return !operation->receives; });
+}
+
+}  // namespace
+
+void finish_sends() {
+  std::vector<std::shared_ptr<Endpoint>> all;
+  add_all_endpoints(all);
+  for (const auto& endpoint : all) drive_until(*endpoint, [&] { return !is_sending(*endpoint); });
 }
 
 void end_progress() {
-  const std::lock_guard lock(helper().round);
   helper().is_over = true;
+  helper().wanted.notify_one();
+  if (helper().thread.joinable()) helper().thread.join();
 }
 
 void InLibrary::leave() noexcept { helper().threads_in_library.fetch_sub(1); }

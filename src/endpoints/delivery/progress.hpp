@@ -2,7 +2,8 @@
 //
 // A waiting thread drives its own endpoint (Dinan et al., 2014, section 3.4). A thread of the program that is inside a
 // blocking call of the library cannot; while such a thread is there and endpoints have operations under way, one thread
-// of gapless drives all of them.
+// of gapless drives all of them. It also does so now and then whatever the program's threads do, for operations may
+// begin when a thread is inside the library already.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,18 @@ void progress(Endpoint& endpoint);
 /// The same for every endpoint of the process: one thread may have begun work on several, and waits for one.
 void progress_of_all();
 
-/// Precondition: no endpoint is left. After it gapless's thread makes no call of the library.
+/// The same in one of many calls, where anything is under way. A program repeats tests of others' requests until they
+/// succeed, which may depend on what its endpoints do.
+void progress_now_and_then();
+
+/// Starts gapless's thread, the first time.
+void begin_progress() noexcept;
+
+/// Returns once the sends of endpoints whose handles are freed have left this process, which their receivers may have
+/// to be awaited for.
+void finish_sends();
+
+/// Precondition: no endpoint is left. Ends gapless's thread.
 void end_progress();
 
 /// Lets other threads run. Who has waited for so many rounds, some milliseconds, can wait a little longer, and yielding

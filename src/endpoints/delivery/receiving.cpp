@@ -266,7 +266,7 @@ void arrive(Endpoint& endpoint, MPI_Message remote, const Envelope& envelope, MP
 
 void finish_moving(Operation& operation, int code) noexcept {
   if (operation.code == MPI_SUCCESS) operation.code = code;
-  if (operation.packed != nullptr && code == MPI_SUCCESS) {
+  if (operation.receives && operation.packed != nullptr && code == MPI_SUCCESS) {
     const int unpacked = unpack_first(operation, operation.packed.get(), operation.bytes);
     if (operation.code == MPI_SUCCESS) operation.code = unpacked;
   }

@@ -171,13 +171,17 @@ bool can_be_attached(const Operation& send) noexcept {
 /// Has the receiver's process take the bytes from here. False where that cannot be: there is no memory for packed
 /// bytes, or as many sends wait as the ring has loans, and short messages behind this one are not to wait with them.
 bool lend_to_process(Operation& send) noexcept {
+  const int loan = send.ring->claim_loan();
+  if (loan < 0) return false;
   if (!can_be_attached(send)) {
     send.packed = packed_copy(send);
-    if (send.packed == nullptr) return false;
+    if (send.packed == nullptr) {
+      send.ring->end_loan(loan);
+      return false;
+    }
   }
-  send.loan = send.ring->claim_loan();
-  if (send.loan < 0) send.packed.reset();
-  return send.loan >= 0;
+  send.loan = loan;
+  return true;
 }
 
 /// How a message of this operation goes through its ring. May pack it.

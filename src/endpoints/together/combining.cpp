@@ -41,11 +41,11 @@ template <class Number, class Operation>
 void combine(const std::byte* with, std::byte* into, MPI_Count count) noexcept {
   for (MPI_Count at = 0; at < count; ++at) {
     const auto offset = static_cast<std::size_t>(at) * sizeof(Number);
-    Number mine, other;
-    std::memcpy(&mine, into + offset, sizeof mine);
-    std::memcpy(&other, with + offset, sizeof other);
-    mine = Operation()(mine, other);
-    std::memcpy(into + offset, &mine, sizeof mine);
+    Number first, second;
+    std::memcpy(&first, with + offset, sizeof first);
+    std::memcpy(&second, into + offset, sizeof second);
+    first = Operation()(first, second);
+    std::memcpy(into + offset, &first, sizeof first);
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace gapless::mpi::endpoints::together {
 
-/// into = into op with, for so many numbers. They need not be aligned.
+/// into = with op into, as MPI_Reduce_local does, for so many numbers. They need not be aligned.
 using Combine = void (*)(const std::byte* with, std::byte* into, MPI_Count count) noexcept;
 
 /// Null where the library has to. MPI_SUM, MPI_PROD, MPI_MIN and MPI_MAX of the usual numbers are ours.

@@ -9,9 +9,6 @@
 namespace gapless::mpi::endpoints::together {
 namespace {
 
-/// The leader copies what its process gives to others and gets from them, so that pays for short parts only.
-constexpr MPI_Count most_bytes_by_leader = 64 << 10;
-
 void show(Seat& seat, const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
   seat.memory = memory;
   seat.count = count;
@@ -138,7 +135,6 @@ int copy_from_all(Endpoint& endpoint, Turns& turns, bool in_place, const Rows& i
 /// The leader has all parts of its process in order, and gets those of all processes.
 int gather_among_processes(Endpoint& endpoint, Turns& turns, const Blocks& all) {
   const Communicator& communicator = *endpoint.communicator;
-  if (all.memory == nullptr) return MPI_ERR_NO_MEM;
   int code = MPI_SUCCESS;
   const auto first = static_cast<std::size_t>(communicator.first_block);
   for (int local = 0; local < turns.locals(); ++local)
@@ -163,8 +159,7 @@ int gather_to_all(Endpoint& endpoint, const Data& mine, bool in_place, const Row
   int code = MPI_SUCCESS;
   if (turns.is_leader()) {
     turns.await_all();
-    std::byte* const room = turns.seats().room(0, static_cast<std::size_t>(bytes * communicator.size()));
-    code = gather_among_processes(endpoint, turns, {room, bytes});
+    code = gather_among_processes(endpoint, turns, {turns.seats().gathered[0].get(), bytes});
     turns.release(code);
   } else {
     code = turns.await_release();
@@ -185,7 +180,6 @@ namespace {
 /// The leader's blocks lie by process, then by the sender's local index, then by the receiver's.
 int exchange_among_processes(Endpoint& endpoint, Turns& turns, const Blocks& out, const Blocks& in) {
   const Communicator& communicator = *endpoint.communicator;
-  if (out.memory == nullptr || in.memory == nullptr) return MPI_ERR_NO_MEM;
   const auto locals = static_cast<std::size_t>(turns.locals());
   int code = MPI_SUCCESS;
   std::size_t block = 0;
@@ -219,8 +213,7 @@ int all_to_all(Endpoint& endpoint, const Rows& out, const Rows& in, MPI_Count by
   int code = MPI_SUCCESS;
   if (turns.is_leader()) {
     turns.await_all();
-    const auto length = static_cast<std::size_t>(bytes * communicator.size() * turns.locals());
-    const Blocks sent{turns.seats().room(0, length), bytes}, received{turns.seats().room(1, length), bytes};
+    const Blocks sent{turns.seats().gathered[0].get(), bytes}, received{turns.seats().gathered[1].get(), bytes};
     code = exchange_among_processes(endpoint, turns, sent, received);
     turns.release(code);
   } else {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "endpoints/calls/forms.hpp"
 #include "endpoints/calls/plans.hpp"
@@ -34,7 +35,7 @@ struct Elements {
   MPI_Count size;           ///< of one
   Combine by_us = nullptr;  ///< for operands of no more than `most_doubled` bytes
 
-  /// into = into op with
+  /// into = with op into
   int combine(const std::byte* with, std::byte* into, MPI_Count count) const noexcept {
     if (by_us != nullptr) {
       by_us(with, into, count);
@@ -204,38 +205,41 @@ int receive(const Call& call, std::byte* sum, int from) {
   return operation.code;
 }
 
-/// Of a number of ranks that is a power of two, each exchanges its sum with one of twice as far in every round, so all
-/// have the same at the end. Ranks beyond such a number have a neighbour who takes part for them.
+/// Of a number of ranks that is a power of two, each exchanges its sum with one of twice as far in every round. Both
+/// combine the lower rank's sum with the higher one's, so all have the same bits at the end, whatever has no order.
+/// Ranks beyond such a number have a neighbour who takes part for them.
 int reduce_by_doubling(const Call& call, const std::byte* operand, std::byte* result) {
   const int size = call.endpoint.communicator->size(), rank = call.endpoint.rank;
   const int members = static_cast<int>(std::bit_floor(static_cast<unsigned>(size))), represented = size - members;
   const bool is_paired = rank < 2 * represented, is_represented = is_paired && rank % 2 != 0;
-  alignas(64) std::array<std::byte, most_doubled> sum, other;
-  std::memcpy(sum.data(), operand, static_cast<std::size_t>(call.bytes()));
+  alignas(64) std::array<std::array<std::byte, most_doubled>, 2> room;
+  std::byte *sum = room[0].data(), *other = room[1].data();
+  std::memcpy(sum, operand, static_cast<std::size_t>(call.bytes()));
   int code = MPI_SUCCESS;
   const auto take = [&](int from) {
-    note(code, receive(call, other.data(), from));
-    if (code == MPI_SUCCESS) note(code, call.elements.combine(other.data(), sum.data(), call.count));
+    note(code, receive(call, other, from));
+    if (code != MPI_SUCCESS) return;
+    if (rank < from) std::swap(sum, other);
+    note(code, call.elements.combine(other, sum, call.count));
   };
   if (is_represented) {
-    note(code, send(call, sum.data(), rank - 1));
+    note(code, send(call, sum, rank - 1));
     // An operation that is not for the datatype is a mistake on every rank.
-    std::memcpy(other.data(), operand, static_cast<std::size_t>(call.bytes()));
-    note(code, call.elements.combine(sum.data(), other.data(), call.count));
-    note(code, receive(call, sum.data(), rank - 1));
+    std::memcpy(other, operand, static_cast<std::size_t>(call.bytes()));
+    note(code, call.elements.combine(sum, other, call.count));
+    note(code, receive(call, sum, rank - 1));
   } else {
     if (is_paired) take(rank + 1);
     const int member = is_paired ? rank / 2 : rank - represented;
     for (int distance = 1; distance < members; distance *= 2) {
       const int peer = member ^ distance;
       const int peer_rank = peer < represented ? 2 * peer : peer + represented;
-      note(code, send(call, sum.data(), peer_rank));
+      note(code, send(call, sum, peer_rank));
       take(peer_rank);
     }
-    if (is_paired) note(code, send(call, sum.data(), rank + 1));
+    if (is_paired) note(code, send(call, sum, rank + 1));
   }
-  if (code == MPI_SUCCESS && call.gets_result())
-    std::memcpy(result, sum.data(), static_cast<std::size_t>(call.bytes()));
+  if (code == MPI_SUCCESS && call.gets_result()) std::memcpy(result, sum, static_cast<std::size_t>(call.bytes()));
   return code;
 }
 

@@ -35,9 +35,15 @@ struct alignas(128) Release {
 /// Longer operands of a reduction are combined by all endpoints, a slice each.
 inline constexpr MPI_Count most_combined_by_leader = 8192;
 
+/// The leader copies what its process gives to others and gets from them, so that pays for short parts only.
+inline constexpr MPI_Count most_bytes_by_leader = 64 << 10;
+
 struct Seats {
   Seats(std::size_t locals, std::size_t processes)
-      : all(new Seat[locals]), count(static_cast<int>(locals)), counts(processes), places(processes) {}
+      : all(new Seat[locals]), count(static_cast<int>(locals)), counts(processes), places(processes) {
+    if (processes < 2) return;
+    for (auto& room : gathered) room.reset(new std::byte[most_bytes_by_leader]);
+  }
 
   std::unique_ptr<Seat[]> all;
   int count;
@@ -47,11 +53,9 @@ struct Seats {
   alignas(64) std::byte combined[most_combined_by_leader];
   std::byte* target = nullptr;      ///< where all combine what is longer
   std::vector<int> counts, places;  ///< of bytes, by process, as the library's collectives take them
+  /// What goes to other processes and comes from them, `most_bytes_by_leader` each; null where there are none. There
+  /// from the start, for a leader without memory could not tell the other processes' leaders.
   std::array<std::unique_ptr<std::byte[]>, 2> gathered;
-  std::array<std::size_t, 2> gathered_bytes{};
-
-  /// At least so many bytes of `gathered`, kept for the next collective; null if there is no memory.
-  std::byte* room(std::size_t which, std::size_t bytes) noexcept;
 };
 
 }  // namespace gapless::mpi::endpoints

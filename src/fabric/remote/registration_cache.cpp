@@ -11,12 +11,12 @@ RegistrationCache::~RegistrationCache() {
   for (Entry& entry : entries_) endpoint_.deregister(entry.region);
 }
 
-const Region* RegistrationCache::acquire(const void* memory, std::size_t bytes) noexcept try {
-  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if (entry->is_revoked || !entry->region.covers(memory, bytes)) continue;
-    ++entry->users;
-    entries_.splice(entries_.begin(), entries_, entry);
-    return &entry->region;
+const Region* RegistrationCache::acquire(const void* memory, std::size_t bytes, Use use) noexcept try {
+  if (const auto found = find(memory, bytes, use); found != entries_.end()) {
+    ++found->users;
+    found->is_alone = use == Use::alone;
+    entries_.splice(entries_.begin(), entries_, found);
+    return &found->region;
   }
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(memory) / page * page;
@@ -38,6 +38,7 @@ const Region* RegistrationCache::acquire(const void* memory, std::size_t bytes) 
   ++registrations_;
   bytes_ += entry.region.bytes;
   entry.users = 1;
+  entry.is_alone = use == Use::alone;
   return &entry.region;
 } catch (const std::bad_alloc&) {
   return nullptr;
@@ -46,8 +47,7 @@ const Region* RegistrationCache::acquire(const void* memory, std::size_t bytes) 
 void RegistrationCache::release(const Region* region) noexcept {
   const auto entry = find(region);
   if (entry == entries_.end() || --entry->users > 0) return;
-  const bool is_kept = endpoint_.limits().follows_mappings || bounds_.memory_stays;
-  if (entry->is_revoked || !is_kept) {
+  if (entry->is_revoked || !is_kept()) {
     drop(entry);
   } else {
     evict(bounds_.regions, bounds_.bytes);
@@ -57,10 +57,7 @@ void RegistrationCache::release(const Region* region) noexcept {
 void RegistrationCache::revoke(const Region* region) noexcept {
   const auto entry = find(region);
   if (entry == entries_.end()) return;
-  if (!entry->is_revoked) {
-    entry->is_revoked = true;
-    endpoint_.deregister(entry->region);
-  }
+  entry->is_revoked = true;
   release(region);
 }
 
@@ -73,9 +70,18 @@ RegistrationCache::Entries::iterator RegistrationCache::find(const Region* regio
   return std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return &entry.region == region; });
 }
 
+/// One that may be used for that memory. Pages that are pinned may be older than the memory that is there.
+RegistrationCache::Entries::iterator RegistrationCache::find(const void* memory, std::size_t bytes, Use use) noexcept {
+  if (!is_kept()) return entries_.end();
+  return std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    const bool has_place = entry.users == 0 || (use == Use::shared && !entry.is_alone);
+    return has_place && !entry.is_revoked && entry.region.covers(memory, bytes);
+  });
+}
+
 void RegistrationCache::drop(Entries::iterator entry) noexcept {
   bytes_ -= std::min(bytes_, entry->region.bytes);
-  if (!entry->is_revoked) endpoint_.deregister(entry->region);
+  endpoint_.deregister(entry->region);
   entries_.erase(entry);
 }
 

@@ -1,8 +1,11 @@
 // Registrations are kept for the next message from the same memory, up to a bound; the ones used longest ago go first.
 //
 // Where the fabric pins the pages that are there when memory is registered (Limits::follows_mappings is false), a
-// program that frees memory and maps other memory at its place would be sent the old pages. There a registration ends
-// with its last user, unless the owner of the cache knows that memory stays.
+// program that frees memory and maps other memory at its place would be sent the old pages. There each user has a
+// registration of its own, which ends with that user, unless the owner of the cache knows that memory stays.
+//
+// What peers write to, or reads of this process, is acquired alone: where its message fails, its registration ends at
+// once, and no other message loses one.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +15,11 @@
 #include "fabric/remote/endpoint.hpp"
 
 namespace gapless::fabric {
+
+enum class Use : std::uint8_t {
+  shared,  ///< by all who send from there
+  alone,   ///< by one
+};
 
 class RegistrationCache {
  public:
@@ -27,9 +35,9 @@ class RegistrationCache {
   RegistrationCache& operator=(const RegistrationCache&) = delete;
 
   /// A region that covers the memory, held until release(); null if the fabric refuses. Whole pages are registered.
-  const Region* acquire(const void* memory, std::size_t bytes) noexcept;
+  const Region* acquire(const void* memory, std::size_t bytes, Use use = Use::shared) noexcept;
   void release(const Region* region) noexcept;
-  /// As release(), and no peer reaches the memory any more, whoever else holds the region.
+  /// As release(), and nobody gets the region again: its registration ends with the last who holds it.
   void revoke(const Region* region) noexcept;
 
   /// Calls of register_memory that succeeded.
@@ -42,11 +50,14 @@ class RegistrationCache {
   struct Entry {
     Region region;
     std::size_t users = 0;
-    bool is_revoked = false;
+    bool is_alone = false;    ///< its user shares it with nobody
+    bool is_revoked = false;  ///< ends with its last user
   };
   using Entries = std::list<Entry>;
 
+  bool is_kept() const noexcept { return endpoint_.limits().follows_mappings || bounds_.memory_stays; }
   Entries::iterator find(const Region* region) noexcept;
+  Entries::iterator find(const void* memory, std::size_t bytes, Use use) noexcept;
   void drop(Entries::iterator entry) noexcept;
   void evict(std::size_t regions, std::size_t bytes) noexcept;
 

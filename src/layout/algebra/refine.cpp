@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/checked.hpp"
+#include "layout/algebra/canonical.hpp"
 
 namespace gapless::layout {
 
@@ -64,6 +65,17 @@ std::optional<PairedStrided> refine(const Layout& source, const Layout& destinat
     from.take(count);
     to.take(count);
   }
+}
+
+std::optional<PairedStrided> refine(const Layout& source, Mode source_outer, const Layout& destination,
+                                    Mode destination_outer) {
+  const auto repeated = [](const Layout& layout, Mode outer) {
+    // Not owned: the result lives no longer than the caller's layout.
+    const LayoutPointer borrowed(LayoutPointer{}, &layout);
+    return outer.count == 1 ? borrowed : repeat(borrowed, outer.count, outer.stride);
+  };
+  if (!source.is_strided() || !destination.is_strided()) return std::nullopt;
+  return refine(*repeated(source, source_outer), *repeated(destination, destination_outer));
 }
 
 PairCursor::PairCursor(Cursor source, Cursor destination) noexcept

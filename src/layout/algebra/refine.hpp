@@ -31,6 +31,9 @@ struct PairedStrided {
 /// Postcondition: enumerating the result gives (source.f(k), destination.f(k)) for k = 0 … N-1 in order.
 /// Empty when the sizes differ, either layout is not strided, or the factors do not divide each other.
 std::optional<PairedStrided> refine(const Layout& source, const Layout& destination);
+/// The same of repeated layouts.
+std::optional<PairedStrided> refine(const Layout& source, Mode source_outer, const Layout& destination,
+                                    Mode destination_outer);
 
 /// One run contiguous on both sides.
 struct PairedRun {

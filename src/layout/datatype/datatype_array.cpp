@@ -80,11 +80,13 @@ Share share_of(std::size_t d, Offset size, Distribution distribution, Offset arg
 
 /// The child, `extent` bytes an element, at every element of the share.
 LayoutPointer distribute(const LayoutPointer& child, const Share& share, Offset extent) {
-  // Nothing owned: offsets of blocks that do not exist might not fit.
+  // Offsets of blocks that do not exist might not fit.
   if (share.blocks == 0 && share.remainder == 0) return empty();
-  const Offset period = checked::multiply(share.period, extent);
-  const LayoutPointer whole = repeat(repeat(child, share.block, extent), share.blocks, period);
   const Offset first = checked::multiply(share.first, extent);
+  if (share.blocks == 0) return shift(repeat(child, share.remainder, extent), first);
+  const bool is_one_block = share.blocks == 1 && share.remainder == 0;
+  const Offset period = is_one_block ? 0 : checked::multiply(share.period, extent);
+  const LayoutPointer whole = repeat(repeat(child, share.block, extent), share.blocks, period);
   if (share.remainder == 0) return shift(whole, first);
   const Offset last = checked::add(first, checked::multiply(share.blocks, period));
   const LayoutPointer terms[] = {shift(whole, first), shift(repeat(child, share.remainder, extent), last)};

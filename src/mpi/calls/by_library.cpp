@@ -20,7 +20,7 @@ struct Element {
     native.Type_size_x(datatype, &size);
     native.Type_get_extent_x(datatype, &lower, &extent);
   }
-  /// As many as a call takes, whose arguments are int.
+  /// As many as a call takes whose arguments are int; one, if it is longer, takes a call of large counts.
   MPI_Count at_once() const noexcept { return std::max<MPI_Count>(static_cast<MPI_Count>(most_bytes) / size, 1); }
   const void* after(const void* memory, MPI_Count count) const noexcept {
     return address_of(memory, static_cast<std::intptr_t>(count * extent));
@@ -28,14 +28,47 @@ struct Element {
   MPI_Count size = 0, extent = 0;
 };
 
+/// Elements that a call takes at once.
+int unpack_whole(const std::byte* packed, MPI_Count bytes, void* memory, MPI_Count count,
+                 MPI_Datatype datatype) noexcept {
+#if GAPLESS_DECLARED_Unpack_c
+  if (native.Unpack_c != nullptr) {
+    MPI_Count position = 0;
+    return native.Unpack_c(packed, bytes, &position, memory, count, datatype, runtime::own_communicator());
+  }
+#endif
+  int position = 0;
+  return native.Unpack(packed, static_cast<int>(bytes), &position, memory, static_cast<int>(count), datatype,
+                       runtime::own_communicator());
+}
+
+int pack_whole(const void* memory, MPI_Count count, MPI_Datatype datatype, std::byte* packed,
+               MPI_Count bytes) noexcept {
+#if GAPLESS_DECLARED_Pack_c
+  if (native.Pack_c != nullptr) {
+    MPI_Count position = 0;
+    return native.Pack_c(memory, count, datatype, packed, bytes, &position, runtime::own_communicator());
+  }
+#endif
+  int position = 0;
+  return native.Pack(memory, static_cast<int>(count), datatype, packed, static_cast<int>(bytes), &position,
+                     runtime::own_communicator());
+}
+
 /// The beginning of an element, as a message of the process to itself.
-int receive_part(const std::byte* packed, int bytes, void* memory, MPI_Datatype datatype) noexcept {
+int receive_part(const std::byte* packed, MPI_Count bytes, void* memory, MPI_Datatype datatype) noexcept {
   // Messages of several threads must not meet.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   constexpr int tag = headers::tag_of_parts;
-  return native.Sendrecv(packed, bytes, MPI_BYTE, 0, tag, memory, 1, datatype, 0, tag, runtime::own_communicator(),
-                         MPI_STATUS_IGNORE);
+#if GAPLESS_DECLARED_Sendrecv_c
+  if (native.Sendrecv_c != nullptr) {
+    return native.Sendrecv_c(packed, bytes, MPI_BYTE, 0, tag, memory, 1, datatype, 0, tag, runtime::own_communicator(),
+                             MPI_STATUS_IGNORE);
+  }
+#endif
+  return native.Sendrecv(packed, static_cast<int>(bytes), MPI_BYTE, 0, tag, memory, 1, datatype, 0, tag,
+                         runtime::own_communicator(), MPI_STATUS_IGNORE);
 }
 
 }  // namespace
@@ -47,27 +80,23 @@ int unpack(const std::byte* packed, std::size_t bytes, void* memory, MPI_Datatyp
   const auto whole = static_cast<MPI_Count>(bytes / size);
   for (MPI_Count done = 0; done < whole;) {
     const MPI_Count count = std::min(whole - done, element.at_once());
-    int position = 0;
-    const int code = native.Unpack(
-        packed + static_cast<std::size_t>(done) * size, static_cast<int>(count * element.size), &position,
-        const_cast<void*>(element.after(memory, done)), static_cast<int>(count), datatype, runtime::own_communicator());
+    const int code = unpack_whole(packed + static_cast<std::size_t>(done) * size, count * element.size,
+                                  const_cast<void*>(element.after(memory, done)), count, datatype);
     if (code != MPI_SUCCESS) return code;
     done += count;
   }
   const std::size_t rest = bytes % size;
   if (rest == 0) return MPI_SUCCESS;
-  return receive_part(packed + (bytes - rest), static_cast<int>(rest), const_cast<void*>(element.after(memory, whole)),
-                      datatype);
+  return receive_part(packed + (bytes - rest), static_cast<MPI_Count>(rest),
+                      const_cast<void*>(element.after(memory, whole)), datatype);
 }
 
 int pack(const void* memory, MPI_Count count, MPI_Datatype datatype, std::byte* packed) noexcept {
   const Element element(datatype);
   for (MPI_Count done = 0; done < count && element.size != 0;) {
     const MPI_Count now = std::min(count - done, element.at_once());
-    int position = 0;
     const int code =
-        native.Pack(element.after(memory, done), static_cast<int>(now), datatype, packed + done * element.size,
-                    static_cast<int>(now * element.size), &position, runtime::own_communicator());
+        pack_whole(element.after(memory, done), now, datatype, packed + done * element.size, now * element.size);
     if (code != MPI_SUCCESS) return code;
     done += now;
   }

@@ -4,19 +4,11 @@
 #include <algorithm>
 
 #include "mpi/lifetime/runtime.hpp"
-#include "mpi/table/native.hpp"
 #include "transfer/report/report.hpp"
 
 namespace gapless::mpi {
 
 bool counts_native_messages = false;
-
-std::intptr_t first_byte_of(const TypeRecord& record, MPI_Datatype datatype) noexcept {
-  if (!record.opaque) return record.first_byte;
-  MPI_Count lower = 0, extent = 0;
-  const int code = native.Type_get_true_extent_x(datatype, &lower, &extent);
-  return code == MPI_SUCCESS ? static_cast<std::intptr_t>(lower) : 0;
-}
 
 UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose, Analysis analysis,
                     device::Locator* locator) noexcept {
@@ -32,13 +24,13 @@ UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, 
   if (!record->is_predefined) user.description = record->described;
   const transfer::Described* described = record->is_predefined ? record->described.get() : user.description.get();
   user.opaque = record->opaque;
+  const void* address = address_of(memory, record->first_byte);
   if (described == nullptr) {
-    if (user.opaque) user.buffer.location = locate(address_of(memory, first_byte_of(*record, datatype)));
+    if (user.opaque) user.buffer.location = locate(address);
     return user;
   }
   layout::Offset size = 0;
   if (__builtin_mul_overflow(record->size, static_cast<layout::Offset>(count), &size)) return user;
-  const void* address = address_of(memory, record->first_byte);
   if (is_null_with_displacement(address)) return user;
   user.buffer = {described, count, const_cast<void*>(memory), locate(address)};
   return user;

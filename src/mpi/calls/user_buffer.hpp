@@ -51,9 +51,6 @@ inline bool goes_straight_through_at_a_glance(MPI_Count count, MPI_Datatype data
   return record->plain || (count == 1 && record->one_is_native<purpose>());
 }
 
-/// Where the first byte of a buffer of that datatype lies, from its address, also if the datatype is not understood.
-std::intptr_t first_byte_of(const TypeRecord& record, MPI_Datatype datatype) noexcept;
-
 struct UserBuffer {
   /// Described unless `type` is null: then the buffer is empty, or the datatype is the library's business.
   transfer::Buffer buffer{};

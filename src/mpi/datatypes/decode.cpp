@@ -11,6 +11,7 @@
 #include <bit>
 #include <deque>
 #include <exception>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <unordered_map>
@@ -190,12 +191,21 @@ Datatype with_library_bounds(Datatype datatype, const Bounds& bounds) {
 // MPICH's pieces hold a multiple of 16 bytes.
 constexpr Offset widest_aligned_element = 16;
 
+/// The larger part of a pair, which may have a gap between the two.
+Offset widest_element_of_named(MPI_Datatype handle, Offset size) {
+  const Offset value_size = value_size_of_pair(handle);
+  return value_size == 0 ? size : std::max<Offset>(value_size, sizeof(int));
+}
+
 Offset aligned_element_of_named(const Datatype& type) {
   const bool is_number = type.layout->is_contiguous() && std::has_single_bit(static_cast<std::uint64_t>(type.size()));
   return is_number && type.size() <= widest_aligned_element ? type.size() : 0;
 }
 
 bool is_of_long_doubles(MPI_Datatype named) noexcept {
+#if !defined(GAPLESS_VARIANT_OPENMPI)  // which moves padding too
+  if (named == MPI_CXX_LONG_DOUBLE_COMPLEX) return true;
+#endif
   return named == MPI_LONG_DOUBLE || named == MPI_C_LONG_DOUBLE_COMPLEX || named == MPI_LONG_DOUBLE_INT;
 }
 
@@ -320,7 +330,7 @@ class Decoder {
     if (is_predefined_combiner(envelope.combiner) && envelope.combiner != value_index) {
       Datatype named = with_library_bounds(named_type(handle, bounds), bounds);
       const Offset element = aligned_element_of_named(named);
-      const Offset widest = named.layout->is_contiguous() ? named.size() : 0;
+      const Offset widest = widest_element_of_named(handle, named.size());
       return {std::move(named), element, widest, std::make_shared<const Elements>(bounds.size),
               is_of_long_doubles(handle)};
     }
@@ -351,9 +361,11 @@ double list_entries(MPI_Datatype handle) noexcept {
   }
 }
 
-std::optional<Decoded> decode(MPI_Datatype handle) noexcept {
+std::optional<Decoded> decode(MPI_Datatype handle) {
   try {
     return Decoder().decode(handle);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception&) {
     return std::nullopt;
   }

@@ -26,7 +26,8 @@ struct Decoded {
 };
 
 /// What the datatype is, or nothing where it is better left to the library: an unknown constructor, or a size or bound
-/// that differs from what the library says. Precondition: the handle is valid.
-std::optional<Decoded> decode(MPI_Datatype handle) noexcept;
+/// that differs from what the library says. Precondition: the handle is valid. Throws std::bad_alloc, which says
+/// nothing of the datatype.
+std::optional<Decoded> decode(MPI_Datatype handle);
 
 }  // namespace gapless::mpi

@@ -29,6 +29,9 @@ namespace {
 
 using transfer::Described;
 
+/// For a valid datatype that there is no memory to analyse, as there may be at its next use.
+const TypeRecord not_understood({.opaque = true});
+
 // Never destroyed: delete callbacks may come while the process ends.
 struct Records {
   std::mutex mutex;  ///< guards the two below
@@ -63,6 +66,7 @@ TypeRecord* new_record() {
 /// A small description ends when its record describes another datatype, since ending it takes longer than the library
 /// takes to free a datatype.
 void recycle(TypeRecord* record) noexcept {
+  record->handle.store(TypeRecord::no_handle, std::memory_order_release);
   if (record->is_large) record->described.reset();
   Records& all = records();
   const std::lock_guard lock(all.mutex);
@@ -99,7 +103,8 @@ bool are_aligned(const Described& described, const Decoded& decoded) {
     layout::Offset end = begin + 1;
     while (end < size && described.elements->whole(end) != end) ++end;
     const layout::Offset offset = layout::offset_of(*described.layout, begin);
-    if (offset % (end - begin) != 0) return false;
+    // To elements_of() a pair is one element, to the library two.
+    if (offset % std::min(end - begin, widest) != 0) return false;
     begin = end;
   }
   return begin == size;
@@ -113,18 +118,21 @@ std::uint8_t first_bytes_together(const layout::Layout& layout, layout::Offset f
   return static_cast<std::uint8_t>(bytes);
 }
 
-void describe(MPI_Datatype handle, TypeRecord& record) {
-  record.plain = record.one_is_native_in_message = record.one_is_native_in_request = record.one_is_native_in_packing =
-      true;
-  record.part_saving_ns = 0;
-  record.first_byte = 0;
-  record.size = 0;
-  record.takes_headers = record.is_large = false;
-  record.bytes_of_scattered_header = 0;
-  record.described.reset();
+std::intptr_t true_lower_bound_of(MPI_Datatype handle) noexcept {
+  MPI_Count lower = 0, extent = 0;
+  const int code = native.Type_get_true_extent_x(handle, &lower, &extent);
+  return code == MPI_SUCCESS ? static_cast<std::intptr_t>(lower) : 0;
+}
+
+void describe(MPI_Datatype handle, TypeProperties& record) {
+  record = {};
   const auto decoded = decode(handle);
-  record.opaque = !decoded;
-  if (!decoded || decoded->datatype.size() == 0) return;
+  if (!decoded) {
+    record.opaque = true;
+    record.first_byte = true_lower_bound_of(handle);
+    return;
+  }
+  if (decoded->datatype.size() == 0) return;
   const layout::Datatype& datatype = decoded->datatype;
   record.may_be_cut = library_may_cut(decoded->aligned_element != 0, decoded->widest_element);
   Described described;
@@ -233,11 +241,12 @@ int free_type(MPI_Datatype* datatype) {
 const TypeRecord* find_slowly(MPI_Datatype handle) noexcept {
   if (nothing_new || handle == MPI_DATATYPE_NULL || !runtime::start()) return &not_ours;
   const NothingNew meanwhile;
+  if (!runtime::is_usable(handle)) return &not_ours;
   TypeRecord* record = nullptr;
   try {
-    if (runtime::is_usable(handle)) record = find_or_analyse(handle);
+    record = find_or_analyse(handle);
   } catch (const std::exception&) {
-    record = nullptr;
+    return &not_understood;
   }
   if (record == nullptr) return &not_ours;
   remember(record);
@@ -248,12 +257,17 @@ void clear_table() noexcept {
   for (Set& set : sets) {
     for (auto& way : set) way.store(nullptr, std::memory_order_release);
   }
+  Records& all = records();
+  const std::lock_guard lock(all.analysis);
+  for (const auto& [number, record] : all.predefined) {
+    if (record != nullptr) recycle(record);
+  }
+  all.predefined.clear();
 }
 
 int forget(MPI_Datatype, int, void* value, void*) {
   auto* record = static_cast<TypeRecord*>(value);
   leave_table(record->handle.load(std::memory_order_acquire), record);
-  record->handle.store(TypeRecord::no_handle, std::memory_order_release);
   recycle(record);
   return MPI_SUCCESS;
 }

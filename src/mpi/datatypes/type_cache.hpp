@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "base/hash.hpp"
 #include "mpi/datatypes/early_uses.hpp"
@@ -23,9 +24,8 @@
 
 namespace gapless::mpi {
 
-struct TypeRecord {
-  /// number_of(handle), or no_handle.
-  std::atomic<std::uintptr_t> handle;
+/// What the calls ask of a datatype.
+struct TypeProperties {
   /// Buffers of this type in host memory go to the library as they are: contiguous, or not ours.
   bool plain = true;
   /// A single one of this type in host memory is better left to the library.
@@ -44,7 +44,8 @@ struct TypeRecord {
   std::uint8_t bytes_of_scattered_header = 0;
   /// Nobody can free the type, so the record stays.
   bool is_predefined = false;
-  /// Where the first byte of a buffer lies, from its address: an absolute address where the buffer is MPI_BOTTOM.
+  /// Where the first byte of a buffer lies, from its address: an absolute address where the buffer is MPI_BOTTOM. Of an
+  /// opaque type the library's own word.
   std::intptr_t first_byte = 0;
   /// Valid and not empty, but not understood: in GPU memory it cannot be served.
   bool opaque = false;
@@ -53,7 +54,13 @@ struct TypeRecord {
   /// May the library cut packed bytes of this type anywhere? See library_may_cut().
   bool may_be_cut = true;
   /// Null: the type is the library's business (invalid, not committed, opaque, or empty).
-  std::shared_ptr<const transfer::Described> described;
+  std::shared_ptr<const transfer::Described> described{};
+};
+
+/// In one line of the cache.
+struct alignas(64) TypeRecord : TypeProperties {
+  /// number_of(handle), or no_handle.
+  std::atomic<std::uintptr_t> handle;
 
   static constexpr std::uintptr_t no_handle = ~std::uintptr_t{0};
   template <Purpose purpose>
@@ -62,7 +69,8 @@ struct TypeRecord {
     if constexpr (purpose == Purpose::packing) return one_is_native_in_packing;
     return one_is_native_in_message;
   }
-  explicit TypeRecord(std::uintptr_t number = no_handle) noexcept : handle(number) {}
+  explicit TypeRecord(TypeProperties properties = {}) noexcept
+      : TypeProperties(std::move(properties)), handle(no_handle) {}
 };
 
 /// Is a header whole elements of the datatype, so that the library receives it as such?
@@ -110,7 +118,8 @@ inline const TypeRecord* find_for_use(const void* memory, MPI_Count count, MPI_D
   return record != nullptr ? record : early_uses::record_for_use(memory, count, handle, purpose);
 }
 
-/// Forgets every handle in the table, so that calls after MPI_Finalize reach the library.
+/// Forgets every handle in the table, so that calls after MPI_Finalize reach the library, and all predefined datatypes:
+/// those that the library makes of a program's arguments end with it. Precondition: no call is under way.
 void clear_table() noexcept;
 
 /// The attribute's delete callback.

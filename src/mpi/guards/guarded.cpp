@@ -38,7 +38,22 @@ int gpu_at(const void* address) noexcept {
 int gpu_of_part(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
   if (count <= 0) return -1;
   const TypeRecord& record = *type_cache::find_for_use(memory, count, datatype, Purpose::message);
-  return gpu_at(address_of(memory, first_byte_of(record, datatype)));
+  return gpu_at(address_of(memory, record.first_byte));
+}
+
+// The same of the first of those parts that is memory of one. Each has a displacement.
+int gpu_of_parts(const CallFacts& call, const MemoryArgument& argument) noexcept {
+  const bool have_datatypes = has_datatypes(argument.kind);
+  if (!have_datatypes && !runtime::is_usable(argument.datatype)) return -1;
+  const std::intptr_t unit = have_datatypes ? 1 : extent_of(argument.datatype);
+  const auto entries = peers_in(call, argument.kind);
+  for (std::size_t k = 0; k < entries; ++k) {
+    const void* memory = address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k]) * unit);
+    const MPI_Datatype datatype = have_datatypes ? argument.datatypes[k] : argument.datatype;
+    const int found = gpu_of_part(memory, argument.counts[k], datatype);
+    if (found >= 0) return found;
+  }
+  return -1;
 }
 
 // The GPU a choice buffer is memory of, or -1. Datatypes and displacements may be absolute addresses.
@@ -47,15 +62,10 @@ int gpu_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
   const bool is_bottom = argument.memory == MPI_BOTTOM;
   const int gpu = is_bottom ? -1 : gpu_at(argument.memory);
   if (gpu >= 0 || !has_datatype(argument.kind) || !matters_here(call, argument)) return gpu;
-  if (!has_datatypes(argument.kind))
-    return gpu_of_part(argument.memory, argument.counts.is_array() ? 1 : argument.counts[0], argument.datatype);
-  const auto entries = peers_in(call, argument.kind);
-  for (std::size_t k = 0; is_bottom && k < entries; ++k) {
-    const void* memory = address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k]));
-    const int found = gpu_of_part(memory, argument.counts[k], argument.datatypes[k]);
-    if (found >= 0) return found;
-  }
-  return -1;
+  const bool have_datatypes = has_datatypes(argument.kind);
+  if (is_bottom && (have_datatypes || has_displacements(argument.kind))) return gpu_of_parts(call, argument);
+  if (have_datatypes) return -1;
+  return gpu_of_part(argument.memory, argument.counts.is_array() ? 1 : argument.counts[0], argument.datatype);
 }
 
 // Nothing of the buffer is read or written: it matters at another process only, or its counts are 0.

@@ -1,4 +1,5 @@
-// Functions that are not served yet, made safe.
+// The entry points of functions without code of their own: by messages where all ranks have agreed on that, staged,
+// left to the library, or refused where they would have it touch GPU memory that it cannot read.
 #pragma once
 
 #include <vector>

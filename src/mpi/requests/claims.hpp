@@ -99,6 +99,7 @@ class Claims {
     if (code != MPI_SUCCESS) status.deliver();
     note_error(*pending, ours, is_array_);
     if (pending->is_persistent) {
+      if (code != MPI_SUCCESS && !pending->has_own_status() && has_ended(*pending, code)) pending->stop();
       pending->forget_outcome();
     } else {
       // Of a call that completes, so the program's handle may change.
@@ -170,6 +171,15 @@ class Claims {
       native.Request_get_status(pending.handle, &is_complete, MPI_STATUS_IGNORE);
     }
     return is_complete != 0;
+  }
+
+  /// Of a persistent request: has it been completed with that error, which may be that of another request?
+  static bool has_ended(const Pending& pending, int code) noexcept {
+    int error_class = MPI_SUCCESS, is_complete = 0;
+    native.Error_class(code, &error_class);
+    if (error_class == MPI_ERR_PENDING) return false;
+    return native.Request_get_status(pending.handle, &is_complete, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+           is_complete != 0;
   }
 
   int count_;

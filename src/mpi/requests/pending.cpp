@@ -37,7 +37,7 @@ bool Pending::has_arrived(const ReceivedStatus& status) noexcept {
 }
 
 void Pending::unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept {
-  if (is_unpacked || std::holds_alternative<std::unique_ptr<Work>>(side_)) return;
+  if (is_unpacked || is_work()) return;
   is_unpacked = true;
   unpacked_code_ = MPI_SUCCESS;
   unpacked_.reset();
@@ -67,7 +67,7 @@ void Pending::unpacked(transfer::Result result) noexcept {
 
 int Pending::finish(ReceivedStatus& status) noexcept {
   if (auto* work = std::get_if<std::unique_ptr<Work>>(&side_)) {
-    const int code = std::exchange(is_unpacked, true) ? MPI_SUCCESS : (*work)->finish(status);
+    const int code = std::exchange(is_unpacked, true) ? unpacked_code_ : (*work)->finish(status);
     status.deliver();
     return code;
   }
@@ -131,8 +131,14 @@ void Pending::complete_alone() noexcept {
   visit<Sending>([](auto& side) { static_cast<void>(side.complete_alone()); });
 }
 
+void Pending::stop() noexcept {
+  if (Partitions* message = partitions()) message->stop();
+  if (is_work()) is_unpacked = true;
+}
+
 void Pending::note_failure() noexcept {
-  if (!receives()) return;
+  stop();
+  if (!receives() && !is_work()) return;
   is_unpacked = true;
   unpacked_code_ = raised_already;
 }

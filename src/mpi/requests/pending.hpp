@@ -66,6 +66,7 @@ class Pending {
     if (header_request != MPI_REQUEST_NULL) native.Request_free(&header_request);
     side_.emplace<std::monostate>();
     error_object = {};
+    unpacked_code_ = MPI_SUCCESS;
   }
 
   /// Null unless the message is partitioned.
@@ -73,8 +74,10 @@ class Pending {
     auto* message = std::get_if<std::unique_ptr<Partitions>>(&side_);
     return message != nullptr ? message->get() : nullptr;
   }
-  /// Is something unpacked at the end?
+  /// Is something unpacked at the end, of a message?
   bool receives() noexcept;
+  /// Is it no message?
+  bool is_work() const noexcept { return std::holds_alternative<std::unique_ptr<Work>>(side_); }
   /// Is it a receive into host memory that takes a while to unpack, and whose request only says when it is complete?
   bool is_unpacked_early() noexcept;
   /// The library has completed the request with that status: begins to unpack a message that arrived, together with
@@ -86,6 +89,10 @@ class Pending {
   int finish(ReceivedStatus& status) noexcept;
   /// The library has told of an error, and raised it: nothing is unpacked.
   void note_failure() noexcept;
+  /// Of a persistent request that is not started, or has ended in an error: nothing is unpacked until it is started.
+  void stop() noexcept;
+  /// Is it a message whose status says whether anything has arrived?
+  bool has_own_status() noexcept { return !is_work() && partitions() == nullptr; }
   /// A call has completed the persistent request: the next one has nothing to tell.
   void forget_outcome() noexcept;
   /// Does it send what goes by a fabric, and whose memory is still needed?

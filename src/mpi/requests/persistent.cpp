@@ -27,6 +27,7 @@ int start_packed(Pending* pending, MPI_Request* request) noexcept {
   remove(pending);
   const int code = native.Start(request);
   add(pending, *request);
+  if (code != MPI_SUCCESS) pending->stop();
   return code;
 }
 
@@ -38,7 +39,16 @@ int start(MPI_Request* request) {
   transfer::Batch batch;
   pending->start_in(batch);
   const int code = pending->started(batch.run());
-  return code == MPI_SUCCESS ? start_packed(pending, request) : pending->raise(code);
+  if (code == MPI_SUCCESS) return start_packed(pending, request);
+  pending->stop();
+  return pending->raise(code);
+}
+
+/// None of them is started.
+void stop_all(int count, const MPI_Request* requests) noexcept {
+  for (int i = 0; i < count; ++i) {
+    if (Pending* pending = persistent_of(requests[i])) pending->stop();
+  }
 }
 
 /// Packs for all of ours. MPI_SUCCESS, or an error that has been raised. `any`: is one of them ours?
@@ -54,7 +64,9 @@ int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
   for (int i = 0; any && i < count; ++i) {
     Pending* pending = persistent_of(requests[i]);
     const int code = pending != nullptr ? pending->started(result) : MPI_SUCCESS;
-    if (code != MPI_SUCCESS) return pending->raise(code);
+    if (code == MPI_SUCCESS) continue;
+    stop_all(count, requests);
+    return pending->raise(code);
   }
   return MPI_SUCCESS;
 }
@@ -67,7 +79,9 @@ int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
   for (int i = 0; i < count; ++i) {
     Pending* pending = persistent_of(requests[i]);
     const int code = pending != nullptr ? start_packed(pending, &requests[i]) : native.Start(&requests[i]);
-    if (code != MPI_SUCCESS) return code;
+    if (code == MPI_SUCCESS) continue;
+    stop_all(count - i, requests + i);
+    return code;
   }
   return MPI_SUCCESS;
 }

@@ -11,6 +11,7 @@
 #include "mpi/calls/message_call.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/looked_at.hpp"
+#include "mpi/requests/new_request.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/requests/work.hpp"
 #include "mpi/table/rows.hpp"
@@ -20,12 +21,8 @@ namespace gapless::mpi {
 /// Calls the library, and puts `pending` under the request that it gives.
 template <class CallLibrary>
 int place_under_request(requests::Pending* pending, MPI_Request* request, CallLibrary call_library) noexcept {
-  // A library that fails may say MPI_SUCCESS after an error handler of the program has returned: then there is no
-  // request.
-  const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
-  const int code = call_library();
-  if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
-    if (code == MPI_SUCCESS) *request = before;
+  int code = MPI_SUCCESS;
+  if (!requests::makes_request(request, code, call_library)) {
     requests::release(pending);
     return code;
   }
@@ -143,11 +140,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     constexpr int in = Base::template place<Kind::receive>;
     void* const memory = std::get<in>(all);
     MPI_Request& request = *std::get<Base::template place<Kind::new_request>>(all);
-    // A library that fails may say MPI_SUCCESS after an error handler of the program has returned.
-    const MPI_Request before = std::exchange(request, MPI_REQUEST_NULL);
-    int code = Base::call_library(all);
-    if (code != MPI_SUCCESS || request == MPI_REQUEST_NULL) {
-      if (code == MPI_SUCCESS) request = before;
+    int code = MPI_SUCCESS;
+    if (!requests::makes_request(&request, code, [&] { return Base::call_library(all); })) {
       if (blocks != nullptr) requests::looked_at::release(blocks);
       return code;
     }
@@ -178,10 +172,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     pending->error_object = ErrorObject::of_communicator(Base::communicator(all));
     pending->frees_request = true;
     MPI_Request& request = *std::get<Base::template place<Kind::new_request>>(all);
-    const MPI_Request before = std::exchange(request, MPI_REQUEST_NULL);
-    code = std::apply(PersistentOf<Row>::native_function(), all);
-    if (code != MPI_SUCCESS || request == MPI_REQUEST_NULL) {
-      request = code == MPI_SUCCESS ? before : request;
+    if (!requests::makes_request(&request, code,
+                                 [&] { return std::apply(PersistentOf<Row>::native_function(), all); })) {
       requests::release(pending);
       return false;
     }

@@ -3,38 +3,26 @@
 
 #include <cstring>
 
-#include "layout/algebra/canonical.hpp"
 #include "layout/algebra/refine.hpp"
 #include "pack/host/engine.hpp"
 #include "pack/host/kernels/kernels.hpp"
 
 namespace gapless::pack::host {
-namespace {
-
-layout::LayoutPointer repeated(const Layout& layout, Mode outer) {
-  // Not owned: the result lives no longer than the caller's layout.
-  const layout::LayoutPointer borrowed(layout::LayoutPointer{}, &layout);
-  return outer.count == 1 ? borrowed : layout::repeat(borrowed, outer.count, outer.stride);
-}
-
-}  // namespace
 
 void copy(const Layout& source, Mode source_outer, const void* source_memory, const Layout& destination,
           Mode destination_outer, void* destination_memory) {
   const char* from = static_cast<const char*>(source_memory);
   char* to = static_cast<char*>(destination_memory);
-  if (source.is_strided() && destination.is_strided()) {
-    const auto common = layout::refine(*repeated(source, source_outer), *repeated(destination, destination_outer));
-    if (common && common->modes.size() <= static_cast<std::size_t>(max_loops)) {
-      if (common->length == 0) return;
-      Nest nest;
-      nest.length = common->length;
-      nest.depth = 0;
-      for (const layout::PairedMode& mode : common->modes) {
-        nest.loops[nest.depth++] = {mode.count, mode.source_stride, mode.destination_stride};
-      }
-      return kernels().nest[table_index(nest.length)](nest, from + common->source_base, to + common->destination_base);
+  const auto common = layout::refine(source, source_outer, destination, destination_outer);
+  if (common && common->modes.size() <= static_cast<std::size_t>(max_loops)) {
+    if (common->length == 0) return;
+    Nest nest;
+    nest.length = common->length;
+    nest.depth = 0;
+    for (const layout::PairedMode& mode : common->modes) {
+      nest.loops[nest.depth++] = {mode.count, mode.source_stride, mode.destination_stride};
     }
+    return kernels().nest[table_index(nest.length)](nest, from + common->source_base, to + common->destination_base);
   }
   layout::PairCursor cursor(
       layout::Cursor(source, source_outer, 0, source.size * source_outer.count),

@@ -157,18 +157,9 @@ class Inbox {
   std::atomic<std::chrono::steady_clock::rep> pulls_awaited_since{0};
   std::atomic<std::uint32_t> freed_seen{0};  ///< how many of the peer's freed allocations are unmapped here
 
-  /// Makes sure that slots can be written. False where there is no memory for them.
-  bool reserve_slots() noexcept {
-    if (is_reserved_.load(std::memory_order_relaxed)) return true;
-    if (!segment_.reserve(inbox_head_bytes, slot_count * slot_bytes)) return false;
-    is_reserved_.store(true, std::memory_order_relaxed);
-    return true;
-  }
-
  private:
   fabric::SharedSegment segment_;
   Speaker remote_;
-  std::atomic<bool> is_reserved_{false};
 };
 
 }  // namespace gapless::transfer::headers

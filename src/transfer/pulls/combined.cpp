@@ -130,7 +130,9 @@ bool CombinedOffer::secure(std::span<const Buffer> parts, headers::Inbox& inbox,
 void CombinedOffer::offer() noexcept {
   is_offered_ = true;
   watch_.begin(ReceiverWatch::Clock::now());
-  words_->state.store(State::offered, std::memory_order_release);
+  // A receiver that can make nothing of the description may have ended already.
+  State expected = State::awaiting;
+  words_->state.compare_exchange_strong(expected, State::offered, std::memory_order_release, std::memory_order_relaxed);
 }
 
 void CombinedOffer::fail() noexcept {
@@ -156,11 +158,12 @@ Result CombinedOffer::poll() noexcept {
 
 Result CombinedFetch::read(std::span<const std::byte> description, std::size_t parts) {
   Head head;
-  if (!take(description, &head, 1) || head.parts != parts || head.memories > parts) return Result::peer_failed;
+  if (!take(description, &head, 1)) return Result::peer_failed;
   headers::Inbox* const owner = headers::find_inbox(head.rank);
   if (owner == nullptr || owner->is_remote()) return Result::peer_failed;
   headers::unmap_freed(*owner);
   words_ = &owner->head().pulls[head.words % headers::pull_count];
+  if (head.parts != parts || head.memories > parts) return Result::peer_failed;
   process_ = owner->speaker().process;
   memories_.resize(head.memories);
   for (Memory& memory : memories_) {

@@ -58,7 +58,8 @@ class CombinedFetch {
   CombinedFetch(const CombinedFetch&) = delete;
   CombinedFetch& operator=(const CombinedFetch&) = delete;
 
-  /// ok; peer_failed where that is no description of so many parts. Throws std::bad_alloc.
+  /// ok; peer_failed where that is no description of so many parts, whose sender end() releases. Throws
+  /// std::bad_alloc.
   Result read(std::span<const std::byte> description, std::size_t parts);
   /// May the parts be read? under_way while not; peer_failed where they never can.
   Result poll() noexcept;

@@ -33,6 +33,9 @@ struct Options {
   /// The peer of a message that has got no further for so long is touched, again and again: a fabric tells of a dead
   /// peer where something is to go there. 0: never.
   std::chrono::nanoseconds touch_after{0};
+  /// Two looks at a message that lie further apart have a pause of this process between them, as of one that is stopped
+  /// by a signal. That time counts towards neither of the two limits above.
+  std::chrono::nanoseconds own_pause = std::chrono::seconds(5);
   /// A peer that the fabric takes nothing for so often in a row, though its queue has room, is gone: libfabric's tcp
   /// tries for ever to connect to a process that has ended.
   unsigned most_untaken = 10;

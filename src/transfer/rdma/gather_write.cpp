@@ -23,7 +23,8 @@ class GatherWrite final : public Base {
 
   Result start(Message& message) const noexcept override {
     const Channel& channel = message.channel_;
-    message.user_memory_.acquire(message.memory_, channel.registration_cost(), channel.options().most_sender_regions);
+    message.user_memory_.acquire(message.memory_, channel.registration_cost(), channel.options().most_sender_regions,
+                                 fabric::Use::shared);
     return Result::under_way;
   }
 

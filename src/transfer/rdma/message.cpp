@@ -21,7 +21,7 @@ void Message::open(int peer, const Memory& memory, Role role) noexcept {
   offer_ = {memory.blocks, number_, schemes_of(memory, role), channel_.information_for(number_)};
   reply_ = {};
   result_ = memory.blocks.bytes == 0 ? Result::ok : Result::under_way;
-  is_started_ = has_mail_ = false;
+  is_started_ = has_mail_ = is_lost_ = false;
   list_.clear();
   slots_.fill({});
   next_ = finished_ = outstanding_ = to_notify_ = 0;
@@ -68,15 +68,21 @@ Result Message::start(const Reply& reply, const layout::LayoutPointer& peer_layo
 
 void Message::lose(const Reply& reply) noexcept {
   reply_ = reply;
-  is_started_ = true;
+  reply_.window = 0;  // there is no place to give back
+  is_started_ = is_lost_ = true;
+  static_cast<void>(advance());
+}
+
+/// Under way while the queue is full: else the receiver would wait for the limit of a stall.
+Result Message::tell_of_loss() noexcept {
   // Of a segment that no receiver waits for at first.
-  static_cast<void>(channel_.notify(*this, {peer_number(), Immediate::segment_modulus - 1, 0}));
-  fail(Result::failed);
+  const Immediate immediate{peer_number(), Immediate::segment_modulus - 1, 0};
+  return channel_.notify(*this, immediate) ? Result::failed : Result::under_way;
 }
 
 Result Message::advance() noexcept {
   if (result_ != Result::under_way || (role_ == Role::sender && !is_started_)) return result_;
-  const Result result = of(scheme()).advance(*this);
+  const Result result = is_lost_ ? tell_of_loss() : of(scheme()).advance(*this);
   if (result_ == Result::under_way) result_ = result;
   if (result_ == Result::under_way) look_at_clock();
   return result_;
@@ -84,12 +90,17 @@ Result Message::advance() noexcept {
 
 /// Of a message that waits for the peer, with nothing of its own under way, no fabric says that the peer is gone.
 void Message::look_at_clock() noexcept {
-  const auto limit = channel_.options().stall_limit, touch_after = channel_.options().touch_after;
+  const auto limit = channel_.options().stall_limit, touch_after = channel_.options().touch_after,
+             own_pause = channel_.options().own_pause;
   if (limit.count() == 0 && touch_after.count() == 0) return;
   const auto now = std::chrono::steady_clock::now();
+  const auto since_look = now - std::exchange(looked_at_, now);
   if (std::exchange(has_moved_, false) || moved_at_ == std::chrono::steady_clock::time_point{}) {
     moved_at_ = touched_at_ = now;
     untaken_ = 0;
+  } else if (since_look > own_pause) {
+    moved_at_ += since_look;
+    touched_at_ += since_look;
   } else if (limit.count() != 0 && now - moved_at_ > limit) {
     result_ = Result::timed_out;
   } else if (is_peer_lost_ && now - moved_at_ > touch_after) {
@@ -188,6 +199,17 @@ bool Message::flush() noexcept {
   const Result result = channel_.post(*this, list_);
   if (result != Result::ok && result != Result::under_way) fail(result);
   return result == Result::ok;
+}
+
+bool Message::list_block(fabric::Kind kind, fabric::RemoteAddress remote, std::uint64_t key, std::byte* block,
+                         std::size_t bytes) {
+  const fabric::Region* const region = user_memory_.find(block, bytes);
+  if (region == nullptr) {
+    fail(Result::failed);
+    return false;
+  }
+  list_.add(kind, remote, key, {block, bytes, region}, channel_.limits());
+  return true;
 }
 
 void Message::label(std::uint32_t segment) noexcept {

@@ -103,6 +103,10 @@ class Message {
   bool notify() noexcept;
   /// Posts the list. False while the queue is full, or after a failure.
   bool flush() noexcept;
+  /// Lists an operation on a block of the program's memory. A block that no region holds ends the message: false.
+  /// Throws std::bad_alloc.
+  bool list_block(fabric::Kind kind, fabric::RemoteAddress remote, std::uint64_t key, std::byte* block,
+                  std::size_t bytes);
   /// Gives the list's posts to a segment: its tag, and who will be told of their arrival.
   void label(std::uint32_t segment) noexcept;
 
@@ -116,6 +120,7 @@ class Message {
   Result result_ = Result::under_way;
   bool is_started_ = false;
   bool has_mail_ = false;
+  bool is_lost_ = false;  ///< the receiver has to hear that
 
   UserMemory user_memory_;
   PostList list_;
@@ -131,12 +136,13 @@ class Message {
   std::optional<layout::PairedRun> held_;  ///< a run that did not go into the last list
 
   void look_at_clock() noexcept;
+  Result tell_of_loss() noexcept;
 
   bool has_moved_ = false;  ///< since the last look at the clock
   bool is_touching_ = false;
   bool is_peer_lost_ = false;  ///< what it has sent before may still arrive
   unsigned untaken_ = 0;       ///< touches in a row that the fabric has not taken
-  std::chrono::steady_clock::time_point moved_at_, touched_at_;
+  std::chrono::steady_clock::time_point moved_at_, touched_at_, looked_at_;
 
   /// Tags of posts that belong to no segment.
   static constexpr std::uint32_t notification_tag = 0xffff, touch_tag = 0xfffe;

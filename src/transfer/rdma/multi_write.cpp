@@ -43,7 +43,7 @@ bool locate(Message& message, layout::Offset offset, layout::Offset length, Targ
   return true;
 }
 
-/// The next list, from the program's memory. True: there is nothing after it.
+/// The next list, from the program's memory. True: there is nothing after it, or the message has failed.
 bool list_blocks(Message& message) {
   const fabric::Limits& limits = message.channel_.limits();
   for (;;) {
@@ -61,14 +61,13 @@ bool list_blocks(Message& message) {
       message.held_ = run;
       return false;
     }
-    std::byte* const begin = message.memory_.origin + run.source;
-    const auto bytes = static_cast<std::size_t>(run.length);
-    message.list_.add(fabric::Kind::write, target.remote, target.key,
-                      {begin, bytes, message.user_memory_.find(begin, bytes)}, limits);
+    if (!message.list_block(fabric::Kind::write, target.remote, target.key, message.memory_.origin + run.source,
+                            static_cast<std::size_t>(run.length)))
+      return true;
   }
 }
 
-/// The same from a staging segment, which is packed first. True: it was the last.
+/// The same from a staging segment, which is packed first. True: it was the last, or the message has failed.
 bool list_staged(Message& message, const WindowSlot& slot) {
   const Staging& staging = message.channel_.staging();
   message.pack(message.next_, slot.staging);
@@ -86,7 +85,8 @@ bool list_staged(Message& message, const WindowSlot& slot) {
   return ++message.next_ == message.segment_count();
 }
 
-/// Makes the next list. False: there is no staging segment for it, or the last one's is still in use.
+/// Makes the next list. False: there is no staging segment for it, the last one's is still in use, or the message has
+/// failed, and a part of its bytes must not look like all of them to the receiver.
 bool list_next(Message& message) {
   WindowSlot& slot = message.slots_[0];
   bool is_last = false;
@@ -100,6 +100,7 @@ bool list_next(Message& message) {
     message.list_.clear();
     is_last = list_staged(message, slot);
   }
+  if (message.result_ != Result::under_way) return false;
   slot.posts_left += static_cast<std::uint32_t>(message.list_.size());
   for (std::size_t i = 0; i < message.list_.size(); ++i) message.list_[i].context = message.context(0);
   if (!is_last) return true;
@@ -136,7 +137,8 @@ class MultiWrite final : public Base {
 
   Result accept(Message& message) const noexcept override {
     Reply& reply = message.reply_;
-    if (!message.user_memory_.acquire(message.memory_, message.channel_.registration_cost(), most_user_regions)) {
+    if (!message.user_memory_.acquire(message.memory_, message.channel_.registration_cost(), most_user_regions,
+                                      fabric::Use::alone)) {
       return Result::refused;
     }
     for (const fabric::Region* region : message.user_memory_.regions()) {
@@ -154,7 +156,8 @@ class MultiWrite final : public Base {
     if (message.peer_layout_ == nullptr) return Result::failed;
     const Channel& channel = message.channel_;
     const Memory& memory = message.memory_;
-    if (message.user_memory_.acquire(memory, channel.registration_cost(), channel.options().most_sender_regions)) {
+    if (message.user_memory_.acquire(memory, channel.registration_cost(), channel.options().most_sender_regions,
+                                     fabric::Use::shared)) {
       message.pairs_.emplace(layout::Cursor(*memory.layout, memory.outer, 0, memory.size()),
                              layout::Cursor(*message.peer_layout_, message.peer_outer_, 0, memory.size()));
     }

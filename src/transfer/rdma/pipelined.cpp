@@ -17,7 +17,7 @@ class Pipelined final : public Base {
 
   Result accept(Message& message) const noexcept override { return segments::lend(message); }
   Result start(Message& message) const noexcept override {
-    if (message.memory_.region != nullptr) message.user_memory_.acquire(message.memory_, {}, 1);
+    if (message.memory_.region != nullptr) message.user_memory_.acquire(message.memory_, {}, 1, fabric::Use::shared);
     return Result::under_way;
   }
   Result advance(Message& message) const noexcept override {

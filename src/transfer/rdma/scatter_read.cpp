@@ -25,18 +25,18 @@ Result send(Message& message) noexcept {
   return is_told && message.finished_ == message.segment_count() && message.is_quiet() ? Result::ok : Result::under_way;
 }
 
-void list_reads(Message& message, const WindowSlot& slot) {
+/// False: the message has failed.
+bool list_reads(Message& message, const WindowSlot& slot) {
   const Memory& memory = message.memory_;
   const PoolInformation& pool = message.offer_.pool;
   fabric::RemoteAddress remote = pool.address + static_cast<std::uint64_t>(slot.staging) * pool.segment_bytes;
   layout::Cursor cursor(*memory.layout, memory.outer, message.begin_of(slot.segment), message.end_of(slot.segment));
   for (layout::Segment run; cursor.next(run);) {
-    std::byte* const begin = memory.origin + run.offset;
     const auto bytes = static_cast<std::size_t>(run.length);
-    message.list_.add(fabric::Kind::read, remote, pool.key, {begin, bytes, message.user_memory_.find(begin, bytes)},
-                      message.channel_.limits());
+    if (!message.list_block(fabric::Kind::read, remote, pool.key, memory.origin + run.offset, bytes)) return false;
     remote += bytes;
   }
+  return true;
 }
 
 /// Segments that have been read are over.
@@ -57,7 +57,7 @@ Result receive(Message& message) noexcept try {
     WindowSlot& slot = message.slots_[place];
     if (slot.state != State::ready) continue;
     message.list_.clear();
-    list_reads(message, slot);
+    if (!list_reads(message, slot)) return message.result_;
     message.label(slot.segment);
     slot.state = State::moving;
     message.flush();
@@ -81,7 +81,7 @@ class ScatterRead final : public Base {
     Reply& reply = message.reply_;
     if (message.offer_.pool.segment_bytes == 0 ||
         !message.user_memory_.acquire(message.memory_, message.channel_.registration_cost(),
-                                      options.most_sender_regions)) {
+                                      options.most_sender_regions, fabric::Use::alone)) {
       return Result::refused;
     }
     reply.segment_bytes =

@@ -71,24 +71,24 @@ bool list_packed(Message& message) {
   return true;
 }
 
-void list_gathered(Message& message) {
+bool list_gathered(Message& message) {
   const Memory& memory = message.memory_;
   fabric::RemoteAddress remote = remote_of(message, message.next_);
   layout::Cursor cursor(*memory.layout, memory.outer, message.begin_of(message.next_), message.end_of(message.next_));
   for (layout::Segment run; cursor.next(run);) {
-    std::byte* const begin = memory.origin + run.offset;
     const auto bytes = static_cast<std::size_t>(run.length);
-    message.list_.add(fabric::Kind::write, remote, message.reply_.pool.key,
-                      {begin, bytes, message.user_memory_.find(begin, bytes)}, message.channel_.limits());
+    if (!message.list_block(fabric::Kind::write, remote, message.reply_.pool.key, memory.origin + run.offset, bytes))
+      return false;
     remote += bytes;
   }
+  return true;
 }
 
 Result send(Message& message, bool is_packed) noexcept try {
   while (message.flush() && message.next_ < message.segment_count() && open(message)) {
     message.list_.clear();
     if (!is_packed) {
-      list_gathered(message);
+      if (!list_gathered(message)) return message.result_;
     } else if (!list_packed(message)) {
       break;
     }

@@ -20,8 +20,9 @@ bool open(Message& message) noexcept;
 fabric::RemoteAddress remote_of(const Message& message, std::uint32_t segment) noexcept;
 /// Sender: packs segment next_ and lists its one write. False: no staging segment is free. Throws std::bad_alloc.
 bool list_packed(Message& message);
-/// Sender: lists the writes that gather segment next_ from the program's memory. Throws std::bad_alloc.
-void list_gathered(Message& message);
+/// Sender: lists the writes that gather segment next_ from the program's memory. False: the message has failed. Throws
+/// std::bad_alloc.
+bool list_gathered(Message& message);
 /// Sender: goes on with segments, packed or gathered, as far as places and queue allow.
 Result send(Message& message, bool is_packed) noexcept;
 

@@ -189,6 +189,20 @@ TEST(Darray, MoreProcessesThanElementsLeaveSomeEmpty) {
   EXPECT_EQ(type.extent(), 12);
 }
 
+/// The blocks are far longer than what there is of them: their distances do not fit in 63 bits.
+TEST(Darray, BlocksLongerThanTheDimensionEndWithIt) {
+  constexpr Offset longest = std::numeric_limits<std::int32_t>::max(), row = Offset{1} << 32;
+  const Datatype child = resized(int_type, 0, row);
+  for (const Distribution distribution : {Distribution::block, Distribution::cyclic}) {
+    const auto of_rank = [&](Offset rank, Offset size) {
+      return darray(2, rank, List{size}, std::vector{distribution}, List{longest}, List{2}, ArrayOrder::c, child);
+    };
+    EXPECT_EQ(*of_rank(0, 10).layout, *contiguous(10, child).layout);
+    EXPECT_EQ(*of_rank(0, longest).layout, *contiguous(longest, child).layout);
+    EXPECT_TRUE(of_rank(1, 10).layout->is_empty());
+  }
+}
+
 TEST(Darray, ContradictionsAreRefused) {
   const auto make = [](Offset processes, Offset rank, Offset size, Distribution distribution, Offset argument,
                        Offset grid) {

@@ -68,23 +68,48 @@ TEST(Pieces, OfParticlesToMyNeighbour) {
   expect_particles_arrive((rank() + size() - 1) % size(), (rank() + 1) % size());
 }
 
-/// Pairs of 12 bytes, of which every second one's value would lie at no multiple of 8.
+template <class Value>
+struct Pair {
+  Value value;
+  int index;
+};
+
+/// From blocks that begin at `place` into others; elements of 2 to 20 bytes in the packed stream.
+template <class Value>
+void expect_pairs_arrive(MPI_Datatype type, MPI_Aint place) {
+  constexpr int count = 20000;
+  using Pairs = std::vector<Pair<Value>>;
+  const auto at = [place](Pairs& pairs) { return reinterpret_cast<std::byte*>(pairs.data()) + place; };
+  Pairs sent(count + 1), received(count + 1);
+  for (int i = 0; i < count; ++i) {
+    const Pair<Value> pair{static_cast<Value>(static_cast<Value>(i) / 3), i};
+    std::memcpy(at(sent) + static_cast<std::size_t>(i) * sizeof pair, &pair, sizeof pair);
+  }
+  MPI_Datatype pairs;
+  MPI_Type_create_hindexed(1, &count, &place, type, &pairs);
+  const Owned owned(pairs);
+  MPI_Request request;
+  MPI_Irecv(received.data(), 1, owned, rank(), 0, MPI_COMM_WORLD, &request);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Send(sent.data(), 1, owned, rank(), 0, MPI_COMM_WORLD));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+  int wrong = 0;
+  for (int i = 0; i < count; ++i) {
+    Pair<Value> pair;
+    std::memcpy(&pair, at(received) + static_cast<std::size_t>(i) * sizeof pair, sizeof pair);
+    wrong += pair.value != static_cast<Value>(static_cast<Value>(i) / 3) || pair.index != i;
+  }
+  EXPECT_EQ(0, wrong) << "pairs of " << sizeof(Value) << " and 4 bytes, from " << place << " on";
+}
+
+/// Every second pair of 12 bytes has a value at no multiple of 8 in the packed stream.
 TEST(Pieces, OfPairs) {
   const PacksSomething packs;
-  struct Pair {
-    double value;
-    int index;
-  };
-  constexpr std::size_t count = 20000;
-  std::vector<Pair> sent(count), received(count);
-  for (std::size_t i = 0; i < count; ++i) sent[i] = {static_cast<double>(i) / 3, static_cast<int>(i)};
-  MPI_Request request;
-  MPI_Irecv(received.data(), count, MPI_DOUBLE_INT, rank(), 0, MPI_COMM_WORLD, &request);
-  EXPECT_EQ(MPI_SUCCESS, MPI_Send(sent.data(), count, MPI_DOUBLE_INT, rank(), 0, MPI_COMM_WORLD));
-  EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
-  for (std::size_t i = 0; i < count; ++i) {
-    EXPECT_EQ(sent[i].value, received[i].value) << i;
-    EXPECT_EQ(sent[i].index, received[i].index) << i;
+  for (const MPI_Aint place : {0, 2, 4, 8}) {
+    expect_pairs_arrive<short>(MPI_SHORT_INT, place);
+    expect_pairs_arrive<float>(MPI_FLOAT_INT, place);
+    expect_pairs_arrive<double>(MPI_DOUBLE_INT, place);
+    expect_pairs_arrive<long>(MPI_LONG_INT, place);
+    expect_pairs_arrive<long double>(MPI_LONG_DOUBLE_INT, place);
   }
 }
 
@@ -99,7 +124,8 @@ const std::vector<Wide>& wide_numbers() {
                                      {"long double", MPI_LONG_DOUBLE, 1, 10, 16},
                                      {"float complex", MPI_C_FLOAT_COMPLEX, 2, 4, 4},
                                      {"double complex", MPI_C_DOUBLE_COMPLEX, 2, 8, 8},
-                                     {"long double complex", MPI_C_LONG_DOUBLE_COMPLEX, 2, 10, 16}};
+                                     {"long double complex", MPI_C_LONG_DOUBLE_COMPLEX, 2, 10, 16},
+                                     {"C++ long double complex", MPI_CXX_LONG_DOUBLE_COMPLEX, 2, 10, 16}};
   return all;
 }
 

@@ -99,6 +99,30 @@ TEST(FirstUsesOnGpu, BlocksFarFromTheOriginAreSeen) {
   expect_packs(&origin, displaced);
 }
 
+/// Neither the library nor gapless can read it, and the one does not try.
+TEST(FirstUsesOnGpu, AbsoluteBlocksThatAreNotUnderstoodAreRefused) {
+  const ReturnErrors returned(MPI_COMM_WORLD);
+  OnGpu memory(bytes_of(values()));
+  MPI_Aint address;
+  MPI_Get_address(memory.at(), &address);
+  constexpr int count = 2 * blocks;
+  MPI_Datatype type;
+  MPI_Type_create_hindexed(1, &count, &address, MPI_INT, &type);
+  constexpr int too_deep = 120;
+  for (int depth = 0; depth < too_deep; ++depth) {
+    MPI_Datatype outer;
+    MPI_Type_dup(type, &outer);
+    MPI_Type_free(&type);
+    type = outer;
+  }
+  const Owned absolute(type);
+  EXPECT_NE(MPI_SUCCESS, MPI_Send(MPI_BOTTOM, 1, absolute, rank(), 1, MPI_COMM_WORLD));
+  std::vector<int> packed(count);
+  int position = 0;
+  EXPECT_NE(MPI_SUCCESS, MPI_Pack(MPI_BOTTOM, 1, absolute, packed.data(), count * static_cast<int>(sizeof(int)),
+                                  &position, MPI_COMM_WORLD));
+}
+
 /// Freed past gapless: what is left in its tables is of host memory that waited, and of a contiguous datatype.
 TEST(FirstUsesOnGpu, LeftoversOfOtherDatatypesDoNotLetGpuMemoryThrough) {
   OnGpu memory(bytes_of(values()));

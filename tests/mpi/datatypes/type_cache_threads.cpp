@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -114,6 +115,28 @@ void read_shared(int thread) {
   }
 }
 
+std::atomic<bool> has_memory{true};
+
+/// With nobody beside.
+void use_without_memory() {
+  Slot& slot = create(5);
+  has_memory = false;
+  const TypeRecord* record = type_cache::find(slot.handle);
+  wrong += record->described != nullptr || !record->opaque;
+  has_memory = true;
+  check(slot, Use::ours);
+  destroy(slot);
+}
+
+/// The library may give the handle of a predefined datatype to another one once it has ended.
+void use_again_after_the_end() {
+  Slot& slot = slots[shared_count];
+  check(slot, Use::ours);
+  type_cache::clear_table();
+  ++slot.blocks;
+  check(slot, Use::ours);
+}
+
 int run() {
   native.Type_set_attr = set_attribute;
   native.Type_get_attr = get_attribute;
@@ -127,6 +150,8 @@ int run() {
   for (int thread = 0; thread < 3; ++thread) threads.emplace_back(make_and_free, thread);
   for (int thread = 0; thread < 2; ++thread) threads.emplace_back(read_shared, thread);
   for (std::thread& thread : threads) thread.join();
+  use_without_memory();
+  use_again_after_the_end();
   if (wrong != 0) std::fprintf(stderr, "%d wrong records\n", wrong.load());
   return wrong != 0;
 }
@@ -138,7 +163,8 @@ bool is_predefined(MPI_Datatype handle) noexcept {
   return number >= shared_count && number < shared_count + predefined_count;
 }
 
-std::optional<Decoded> decode(MPI_Datatype handle) noexcept {
+std::optional<Decoded> decode(MPI_Datatype handle) {
+  if (!has_memory) throw std::bad_alloc();
   return Decoded{layout::vector(slot_of(handle).blocks, 1, 3, layout::named(8, 8)), 8};
 }
 

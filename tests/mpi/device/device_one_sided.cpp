@@ -266,6 +266,59 @@ TEST_F(OneSided, SeveralTargetsAtOnce) {
   MPI_Win_unlock_all(window_);
 }
 
+/// Nobody is asked for anything, and to synchronise with nobody completes nothing.
+TEST_F(OneSided, OfNobody) {
+  TwoMemories wanted;
+  OnGpu received(wanted.received);
+  fill_window();
+  MPI_Win_lock_all(0, window_);
+  GAPLESS_TEST_NATIVE(Get)(wanted.received.data(), 500, MPI_INT, target_, 64, 500, MPI_INT, window_);
+  MPI_Win_flush_all(window_);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Get(received.at(), 500, MPI_INT, target_, 64, 500, MPI_INT, window_));
+#if !defined(OPEN_MPI)  // 5.0.11 crashes
+  EXPECT_EQ(MPI_SUCCESS, MPI_Win_flush(MPI_PROC_NULL, window_));
+#endif
+  EXPECT_EQ(MPI_SUCCESS, MPI_Win_flush(target_, window_));
+  EXPECT_TRUE(same_bytes(wanted.received, received.bytes()));
+  const std::vector<std::byte> other(wanted.received.size(), std::byte{0x6B});
+  MPI_Request request = MPI_REQUEST_NULL;
+  EXPECT_EQ(MPI_SUCCESS, MPI_Get(received.at(), 500, MPI_INT, MPI_PROC_NULL, 64, 500, MPI_INT, window_));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Rget(received.at(), 500, MPI_INT, MPI_PROC_NULL, 64, 500, MPI_INT, window_, &request));
+  received.write(other);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+  MPI_Win_unlock_all(window_);
+  EXPECT_TRUE(same_bytes(other, received.bytes()));
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/// What cannot be packed is not begun.
+TEST_F(OneSided, AFailureOfTheGpuLeavesTheWindowAsItIs) {
+  const Owned type(strided(3, 2, 4));
+  TwoMemories values;
+  OnGpu sent(values.sent);
+  MPI_Request request = MPI_REQUEST_NULL;
+  fill_window();
+  const std::vector<std::byte> before = memory_;
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock_all(0, window_);
+  const auto expect_error = [&](const std::function<int()>& call) {
+    if (!gpu_fails_on_request()) return;
+    fail_next("run");
+    EXPECT_NE(MPI_SUCCESS, call());
+    EXPECT_EQ(MPI_REQUEST_NULL, request);
+  };
+  expect_error([&] { return MPI_Put(sent.at(), 3, type, target_, 64, 3, type, window_); });
+  expect_error([&] { return MPI_Accumulate(sent.at(), 3, type, target_, 64, 3, type, MPI_SUM, window_); });
+  expect_error([&] { return MPI_Rput(sent.at(), 3, type, target_, 64, 3, type, window_, &request); });
+  expect_error([&] { return MPI_Raccumulate(sent.at(), 3, type, target_, 64, 3, type, MPI_SUM, window_, &request); });
+  MPI_Win_flush_all(window_);
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT_TRUE(same_bytes(before, memory_));
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Put(sent.at(), 3, type, target_, 64, 3, type, window_));
+  MPI_Win_unlock_all(window_);
+}
+
 TEST(External, PackingIsTheLibrarysOwn) {
   for_datatypes([&](MPI_Datatype type) {
     MPI_Aint there = 0, back = 0;

@@ -119,5 +119,52 @@ TEST(PersistentCollectives, OfNeighbours) {
   MPI_Comm_free(&line);
 }
 
+/// What is not started, for a message that was to be started with it cannot be packed, does not arrive later.
+TEST(PersistentCollectives, ThatAreNotStarted) {
+  if (!gpu_fails_on_request()) GTEST_SKIP() << "only the simulated GPU fails on request";
+  const ReturnErrors errors(MPI_COMM_WORLD);
+  const Owned gaps(strided(3, 2, 4));
+  TwoMemories memories;
+  OnGpu sent(memories.sent), received(memories.received);
+  MPI_Request requests[2];
+  MPI_Alltoall_init(sent.at(), 1, gaps, received.at(), 1, gaps, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  MPI_Send_init(sent.at(), 1, gaps, rank(), 0, MPI_COMM_WORLD, &requests[1]);
+  for (const bool waits : {true, false}) {
+    fail_next("run", 1, 1);  // the collective is packed first
+    EXPECT_NE(MPI_SUCCESS, MPI_Startall(2, requests));
+    if (waits) {
+      EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+    }
+  }
+  for (MPI_Request& request : requests) EXPECT_EQ(MPI_SUCCESS, MPI_Request_free(&request));
+  EXPECT_TRUE(same_bytes(memories.received, received.bytes()));
+}
+
+/// The library tells of the error of a collective once, and what that has left in the place of a result is none.
+TEST(PersistentCollectives, ThatEndInAnError) {
+  const ReturnErrors errors(MPI_COMM_WORLD);
+  const bool is_root = rank() == 0;
+  for (const bool waits : {true, false}) {
+    TwoMemories memories;
+    OnGpu memory(memories.received);
+    MPI_Request request;
+    MPI_Bcast_init(memory.at(), is_root ? 100 : 50, MPI_INT, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Start(&request));
+    const bool fails = MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS;
+    // Of more processes, some may get from another what is cut already.
+    if (size() == 2) {
+      EXPECT_EQ(!is_root, fails);
+    }
+    if (waits) {
+      EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+    }
+    EXPECT_EQ(MPI_SUCCESS, MPI_Request_free(&request));
+    if (fails) {
+      EXPECT_TRUE(same_bytes(memories.received, memory.bytes()));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 }  // namespace
 }  // namespace gapless::test

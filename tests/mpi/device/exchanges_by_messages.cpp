@@ -479,6 +479,35 @@ TEST_F(Exchanges, ThatFailAtOneRank) {
   MPI_Comm_free(&ring);
 }
 
+/// In a ring where a rank receives fewer parts than the one before sends: an error of that rank alone, of which the
+/// sender does not hear, and for which it does not wait.
+TEST_F(Exchanges, OfMorePartsThanAreReceived) {
+  if (!may_be_combined()) GTEST_SKIP() << "libraries differ in what such an exchange does";
+  constexpr int edges = 3, length = 6000;
+  const std::vector<int> behind(edges, (rank() + 1) % size()), before(edges, (rank() + size() - 1) % size());
+  MPI_Comm ring;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, edges, before.data(), MPI_UNWEIGHTED, edges, behind.data(),
+                                 MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &ring);
+  MPI_Comm_set_errhandler(ring, MPI_ERRORS_RETURN);
+  const Owned type(strided(length, 1, 2));
+  const std::vector<MPI_Datatype> types(edges, type);
+  std::vector<MPI_Aint> places;
+  for (int edge = 0; edge < edges; ++edge) places.push_back(static_cast<MPI_Aint>(edge * 2 * length * sizeof(int)));
+  const std::vector<int> ones(edges, 1);
+  Ints out(counting(2 * edges * length, rank()), true), in(std::vector<int>(2 * edges * length, none), true);
+  for (int round = 0; round < rounds_before + 2 * edges; ++round) {
+    // As many, one less, as many, two less.
+    std::vector<int> received = ones;
+    const int missing = (round - rounds_before) / 2;
+    const bool misses = round > rounds_before && (round - rounds_before) % 2 == 1 && missing < edges - 1;
+    if (misses && rank() == 0) std::fill(received.end() - 1 - missing, received.end(), 0);
+    const int code = MPI_Neighbor_alltoallw(out.data(), ones.data(), places.data(), types.data(), in.data(),
+                                            received.data(), places.data(), types.data(), ring);
+    EXPECT_EQ(misses && rank() == 0, code != MPI_SUCCESS) << "round " << round;
+  }
+  MPI_Comm_free(&ring);
+}
+
 /// What cannot be begun is the caller's mistake, on all ranks.
 TEST_F(Exchanges, WithMistakes) {
   MPI_Comm all;

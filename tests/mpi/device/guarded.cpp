@@ -1,9 +1,11 @@
-// Calls that are not served in GPU memory yet: a clear error where they would touch it, and none where they would not.
+// Calls that are not served in GPU memory: a clear error where they would touch it, and none where they would not.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -15,7 +17,7 @@
 namespace gapless::test {
 namespace {
 
-/// A call that cannot take GPU memory yet says so: an error that names it, and the process goes on.
+/// A call that cannot take GPU memory says so: an error that names it, and the process goes on.
 void expect_named_error(int code, const std::string& call) {
   EXPECT_NE(MPI_SUCCESS, code) << call;
   char text[MPI_MAX_ERROR_STRING];
@@ -26,7 +28,7 @@ void expect_named_error(int code, const std::string& call) {
   EXPECT_NE(std::string::npos, message.find("GPU")) << message;
 }
 
-TEST(Guarded, CallsNotServedYetReturnAnErrorThatNamesThem) {
+TEST(Guarded, CallsThatAreNotServedReturnAnErrorThatNamesThem) {
   ReturnErrors errors(MPI_COMM_WORLD);
   OnGpu memory(std::vector<std::byte>(1024));
   MPI_Win window = MPI_WIN_NULL;
@@ -64,6 +66,28 @@ TEST(Guarded, GpuMemoryOfCollectivesWhoseCountsAreAllZeroIsNotTouched) {
   EXPECT_EQ(MPI_SUCCESS, MPI_Ialltoallv(memory.at(), none.data(), at.data(), MPI_INT, memory.at(512), none.data(),
                                         at.data(), MPI_INT, MPI_COMM_WORLD, &request));
   EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+/// Between groups, of as many processes as the own group has: the array ends where the memory does.
+TEST(Guarded, CountsOfAReductionAreThoseOfTheOwnGroup) {
+  if (size() == 1) GTEST_SKIP() << "one process has no other group";
+  const bool is_last = rank() == size() - 1;
+  MPI_Comm group, both;
+  MPI_Comm_split(MPI_COMM_WORLD, is_last ? 1 : 0, rank(), &group);
+  MPI_Intercomm_create(group, 0, MPI_COMM_WORLD, is_last ? 0 : size() - 1, 5, &both);
+  int own = 0;
+  MPI_Comm_size(both, &own);
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT_NE(MAP_FAILED, pages);
+  auto* const end = static_cast<std::byte*>(pages) + page;
+  EXPECT_EQ(0, mprotect(end, page, PROT_NONE));
+  OnGpu memory(std::vector<std::byte>(1024));
+  EXPECT_EQ(MPI_SUCCESS,
+            MPI_Reduce_scatter(memory.at(), memory.at(512), reinterpret_cast<int*>(end) - own, MPI_INT, MPI_SUM, both));
+  munmap(pages, 2 * page);
+  MPI_Comm_free(&both);
+  MPI_Comm_free(&group);
 }
 
 TEST(Guarded, CountsOfNeighboursDecideInNeighbourhoodCollectives) {

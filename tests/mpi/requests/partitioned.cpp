@@ -171,5 +171,54 @@ TEST(Partitioned, NumbersOfPartitionsMayDiffer) {
   }
 }
 
+/// What is not started, for a message that was to be started with it cannot be packed, does not arrive later.
+TEST(Partitioned, RequestsThatAreNotStarted) {
+  if (!gpu_fails_on_request()) GTEST_SKIP() << "only the simulated GPU fails on request";
+  const ReturnErrors returned(MPI_COMM_WORLD);
+  const Owned type(strided(20, 2, 5));
+  const std::vector<int> empty(200, -1);
+  Ints outgoing(counting(200), true), incoming(empty, true);
+  MPI_Request requests[3];
+  MPI_Psend_init(outgoing.data(), 2, 1, type, after(), 7, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  MPI_Precv_init(incoming.data(), 2, 1, type, before(), 7, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+  MPI_Send_init(outgoing.data(), 1, type, rank(), 8, MPI_COMM_WORLD, &requests[2]);
+  fail_next("run");
+  EXPECT_NE(MPI_SUCCESS, MPI_Startall(3, requests));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+  EXPECT_TRUE(empty == incoming.values());
+  for (MPI_Request& request : requests) MPI_Request_free(&request);
+  EXPECT_TRUE(empty == incoming.values());
+}
+
+#if !defined(OPEN_MPI)  // whose error is one of MPI_COMM_WORLD
+void return_as_if_all_were_well(MPI_Comm*, int*, ...) {}
+
+/// Where the program's error handler returns, MPICH may say that all is well.
+TEST(Partitioned, AMistakeLeavesTheRequestToWhomItBelongs) {
+  MPI_Errhandler ignore;
+  MPI_Comm_create_errhandler(return_as_if_all_were_well, &ignore);
+  MPI_Comm own;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Comm_set_errhandler(own, ignore);
+  const Owned type(strided(20, 2, 5));
+  for (const Ends& ends : all_ends()) {
+    Ints memory(std::vector<int>(200, -1), ends.to_gpu);
+    int token = -1;
+    MPI_Request request;
+    MPI_Irecv(&token, 1, MPI_INT, rank(), 3, own, &request);
+    MPI_Request copy = request;
+    MPI_Precv_init(memory.data(), 2, 1, type, size(), 7, own, MPI_INFO_NULL, &copy);
+    EXPECT_TRUE(copy == request || copy == MPI_REQUEST_NULL);
+    const int sent = 5;
+    MPI_Send(&sent, 1, MPI_INT, rank(), 3, own);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT_EQ(MPI_REQUEST_NULL, request);
+    EXPECT_EQ(sent, token);
+  }
+  MPI_Errhandler_free(&ignore);
+  MPI_Comm_free(&own);
+}
+#endif
+
 }  // namespace
 }  // namespace gapless::test

@@ -89,9 +89,8 @@ TEST(Header, WaysThatAreNonsenseAreNone) {
 
 class Slots : public testing::Test {
  protected:
-  Slots() : inbox_(fabric::SharedSegment::make("test-of-slots", headers::inbox_bytes, headers::inbox_head_bytes)) {
+  Slots() : inbox_(fabric::SharedSegment::make("test-of-slots", headers::inbox_bytes, headers::inbox_bytes)) {
     inbox_.head().free_slots.store(~std::uint64_t{0});
-    EXPECT_TRUE(inbox_.reserve_slots());
   }
   /// Single bytes, one in every two.
   Buffer buffer(std::size_t bytes) {
@@ -202,7 +201,6 @@ TEST_F(Slots, OfASenderThatHasEndedAreNotWaitedFor) {
   listen();
   ASSERT_TRUE(headers::is_listening());
   constexpr std::size_t bytes = 3 * headers::slot_bytes;
-  ASSERT_TRUE(headers::own_inbox().reserve_slots());
   SlotsOffer offer;
   header_ = Header(headers::own_inbox().speaker().nonce, bytes, ended_process());
   ASSERT_TRUE(offer.secure(buffer(bytes), headers::own_inbox(), header_));  // one slot is packed, and two are not

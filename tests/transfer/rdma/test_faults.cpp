@@ -1,6 +1,7 @@
 // What goes wrong between two processes ends in an error or in a slower scheme, and nothing is given twice.
 #include <chrono>
 #include <functional>
+#include <thread>
 
 #include "pair.hpp"
 
@@ -158,6 +159,151 @@ TEST(Faults, APeerThatDiesMidwayEndsTheMessage) {
           staging.available(Role::sender) + staging.available(Role::receiver) + channel.counts().abandoned_segments,
           2 * options.segments);
     }
+  }
+}
+
+/// Two messages at a time between the same arenas, by one scheme.
+class Neighbours {
+ public:
+  explicit Neighbours(Scheme scheme) : pair({}, short_segments()) {
+    for (int i = 0; i < 2; ++i) {
+      out[i] = pair.sender->send(pair.left_peer, from.memory());
+      in[i] = pair.receiver->receive(pair.right_peer, to.memory(), out[i]->offer(), only(scheme));
+      out[i]->start(in[i]->reply(), to.layout(), to.outer());
+    }
+  }
+  /// The second one comes to its end.
+  void go_on() {
+    for (int i = 0; i < 100'000 && (out[1]->result() == Result::under_way || in[1]->result() == Result::under_way);
+         ++i) {
+      pair.sender->progress();
+      pair.receiver->progress();
+      static_cast<void>(out[1]->advance());
+      static_cast<void>(in[1]->advance());
+    }
+  }
+
+  static Options short_segments() {
+    Options options;
+    options.segment_bytes = 4096;
+    options.window = 2;
+    return options;
+  }
+
+  Pair pair;
+  Arena from{vector_sample(1024, 512, 1024), 1, 0, 1}, to{vector_sample(1024, 512, 1536), 1, 0, 2};
+  std::vector<std::byte> expected = to.expected_from(from);
+  Message *out[2], *in[2];
+};
+
+TEST(Faults, AMessageThatFailsTakesNothingFromItsNeighbour) {
+  for (const Scheme scheme : every_scheme) {
+    for (const bool sender_fails : {false, true}) {
+      SCOPED_TRACE(testing::Message() << name(scheme) << sender_fails);
+      Neighbours messages(scheme);
+      Pair& pair = messages.pair;
+      Message* const failed = (sender_fails ? messages.out : messages.in)[0];
+      ASSERT_EQ(failed->advance(), Result::under_way);
+      failed->fail(Result::peer_failed);
+      (sender_fails ? pair.sender : pair.receiver)->end(failed);
+      messages.go_on();
+      EXPECT_EQ(messages.out[1]->result(), Result::ok);
+      EXPECT_EQ(messages.in[1]->result(), Result::ok);
+      EXPECT_TRUE(messages.to.bytes() == messages.expected);
+      EXPECT_EQ(pair.left.misuses() + pair.right.misuses(), 0u);
+    }
+  }
+}
+
+/// Where pages are pinned, a region of a message under way may be of pages that are not mapped any more.
+TEST(Faults, WherePagesArePinnedEachMessageHasRegionsOfItsOwn) {
+  fabric::LoopbackShape shape;
+  shape.limits.follows_mappings = false;
+  for (const Scheme scheme : {Scheme::gather_write, Scheme::multi_write}) {
+    Pair pair(shape);
+    Arena whole(vector_sample(3, 8192, 16384), 1, 0, 1), to(vector_sample(3, 8192, 8192), 1, 0, 2);
+    auto* out = pair.sender->send(pair.left_peer, whole.memory());
+    auto* in = pair.receiver->receive(pair.right_peer, to.memory(), out->offer(), only(scheme));
+    ASSERT_EQ(out->start(in->reply(), to.layout(), to.outer()), Result::under_way);
+    ASSERT_EQ(pair.sender->registrations().held(), 1u) << "a group";
+    const layout::LayoutPointer gap = layout::block(0, 4096);
+    const Memory middle = memory_of(gap, layout::facts_of(*gap), {1, 4096}, whole.bytes().data() + 12288);
+    Arena other(vector_sample(1, 4096, 4096), 1, 0, 3);
+    auto* second = pair.sender->send(pair.left_peer, middle);
+    auto* received = pair.receiver->receive(pair.right_peer, other.memory(), second->offer(), only(scheme));
+    second->start(received->reply(), other.layout(), other.outer());
+    EXPECT_EQ(pair.sender->registrations().held(), 2u) << name(scheme);
+    for (auto* each : {out, second}) pair.sender->end(each);
+    for (auto* each : {in, received}) pair.receiver->end(each);
+  }
+}
+
+TEST(Faults, ABlockThatNoRegionHoldsEndsTheMessage) {
+  for (const Scheme scheme : {Scheme::gather_write, Scheme::multi_write}) {
+    Pair pair({}, impatient());
+    Message128 message;
+    fabric::Region half;
+    std::vector<std::byte>& bytes = message.from.bytes();
+    ASSERT_EQ(pair.left.register_memory(bytes.data(), bytes.size() / 2, half), fabric::Status::ok);
+    Memory memory = message.from.memory();
+    memory.region = &half;
+    const auto outcome = pair.send(memory, message.to.memory(), only(scheme));
+    EXPECT_EQ(outcome.sent, Result::failed) << name(scheme);
+    EXPECT_EQ(outcome.received, Result::timed_out) << name(scheme);
+    EXPECT_EQ(pair.left.misuses(), 0u);
+    pair.left.deregister(half);
+  }
+}
+
+/// The receiver is not told that all bytes are there.
+TEST(Faults, ARegionThatIsTooShortEndsTheMessage) {
+  for (const bool sender_packs : {false, true}) {
+    fabric::LoopbackShape shape;
+    shape.limits.is_ordered = true;
+    Pair pair(shape, impatient());
+    Message128 message;
+    auto* out = pair.sender->send(pair.left_peer, message.from.memory());
+    auto* in = pair.receiver->receive(pair.right_peer, message.to.memory(), out->offer(), only(Scheme::multi_write));
+    Reply reply = in->reply();
+    ASSERT_EQ(reply.region_count, 1u);
+    reply.regions[0].bytes /= 2;
+    if (sender_packs) pair.left.faults.registrations_left = 0;
+    out->start(reply, message.to.layout(), message.to.outer());
+    while (in->advance() == Result::under_way) {
+      pair.sender->progress();
+      pair.receiver->progress();
+      static_cast<void>(out->advance());
+    }
+    EXPECT_EQ(out->result(), Result::failed);
+    EXPECT_EQ(in->result(), Result::timed_out);
+    pair.sender->end(out);
+    pair.receiver->end(in);
+  }
+}
+
+TEST(Faults, APauseOfTheProcessItselfIsNotThePeersSilence) {
+  for (const bool has_limit : {false, true}) {
+    Options options;
+    options.own_pause = std::chrono::milliseconds(50);
+    (has_limit ? options.stall_limit : options.touch_after) = std::chrono::milliseconds(100);
+    Pair pair({}, options);
+    Message128 message;
+    auto* out = pair.sender->send(pair.left_peer, message.from.memory());
+    auto* in = pair.receiver->receive(pair.right_peer, message.to.memory(), out->offer(), only(Scheme::pipelined));
+    ASSERT_EQ(in->advance(), Result::under_way);
+    for (int i = 0; i < 3; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(150));
+      EXPECT_EQ(in->advance(), Result::under_way);
+      EXPECT_EQ(pair.right.queued(), 0u) << "a touch";
+    }
+    // Without a pause the silence counts.
+    while (in->advance() == Result::under_way && pair.right.queued() == 0) {
+    }
+    EXPECT_EQ(in->result(), has_limit ? Result::timed_out : Result::under_way);
+    in->fail(Result::peer_failed);
+    out->decline();
+    pair.sender->end(out);
+    pair.receiver->end(in);
   }
 }
 

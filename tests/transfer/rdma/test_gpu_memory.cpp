@@ -107,5 +107,36 @@ TEST(GpuMemory, ThatIsLostIsAnErrorOfBothSides) {
   }
 }
 
+TEST(GpuMemory, ThatIsLostIsToldOfOnceTheQueueHasRoom) {
+  fabric::LoopbackShape shape;
+  shape.limits.outstanding = 1;
+  Pair pair(shape);
+  const OnGpu from(pair.left, 1);
+  Arena other = rows(3), to = rows(2), to_other = rows(4);
+  // Another message fills the queue.
+  pair.left.faults.stalls = true;
+  Message* const before = pair.sender->send(pair.left_peer, other.memory());
+  Message* const in_before =
+      pair.receiver->receive(pair.right_peer, to_other.memory(), before->offer(), only(Scheme::pipelined));
+  ASSERT_EQ(before->start(in_before->reply()), Result::under_way);
+  ASSERT_EQ(pair.left.queued(), 1u);
+  Message* const out = pair.sender->send(pair.left_peer, from.memory);
+  Message* const in = pair.receiver->receive(pair.right_peer, to.memory(), out->offer(), only(Scheme::pipelined));
+  ASSERT_NE(in, nullptr);
+  out->lose(in->reply());
+  EXPECT_EQ(out->advance(), Result::under_way);
+  pair.left.faults.stalls = false;
+  for (int i = 0; i < 1000 && in->result() == Result::under_way; ++i) {
+    pair.sender->progress();
+    pair.receiver->progress();
+    static_cast<void>(out->advance());
+    static_cast<void>(in->advance());
+  }
+  EXPECT_EQ(out->result(), Result::failed);
+  EXPECT_EQ(in->result(), Result::failed);
+  for (Message* each : {before, out}) pair.sender->end(each);
+  for (Message* each : {in_before, in}) pair.receiver->end(each);
+}
+
 }  // namespace
 }  // namespace gapless::tests

@@ -1,5 +1,6 @@
 #include "mpi/calls/by_messages/agreement.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <exception>
@@ -29,7 +30,7 @@ struct Agreements {
   int keyval = 0;
   std::vector<std::unique_ptr<Agreement>> all;
 };
-/// Of communicators on which a rank has had no memory for an agreement.
+/// Of communicators on which a rank has had no memory for an agreement, or that have strangers.
 Agreement& no_agreement() noexcept {
   static Agreement instance;
   instance.is_over = true;
@@ -109,12 +110,12 @@ Agreement* of(MPI_Comm communicator) noexcept {
   if (is_there != 0) return static_cast<Agreement*>(value);
   if (is_between_groups(communicator)) return nullptr;
   try {
-    return make(communicator);
+    if (!has_strangers(communicator)) return make(communicator);
   } catch (const std::exception&) {
     refuse(communicator);
-    native.Comm_set_attr(communicator, agreements().keyval, &no_agreement());
-    return nullptr;
   }
+  native.Comm_set_attr(communicator, agreements().keyval, &no_agreement());
+  return nullptr;
 }
 
 AgreedWay* way_of(Agreement& agreement, MPI_Comm communicator, int kind) noexcept {
@@ -145,6 +146,14 @@ void vote(Agreement& agreement, AgreedWay& way, MPI_Comm communicator, Wish wish
 }
 
 }  // namespace internal
+
+bool has_strangers(MPI_Comm communicator) {
+  int has_world = 0;
+  native.Initialized(&has_world);
+  if (has_world == 0) return false;
+  const std::vector<int> ranks = headers::world_ranks_of(communicator);
+  return ranks.empty() || std::ranges::find(ranks, MPI_UNDEFINED) != ranks.end();
+}
 
 bool may_be() noexcept {
   static const bool answer =

@@ -28,6 +28,10 @@ int kind_of(const MemoryArgument& out) noexcept;
 /// Is it one that kind_of() says of exchanges with neighbours?
 bool is_kind_of_neighbors(int kind) noexcept;
 
+/// Has the communicator ranks outside MPI_COMM_WORLD, such as of a job that was spawned or connected to? Nobody vouches
+/// for those that they run gapless and would vote. All ranks find the same. Throws std::bad_alloc.
+bool has_strangers(MPI_Comm communicator);
+
 namespace internal {
 
 /// What the ranks of a communicator have agreed upon.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <new>
@@ -16,7 +17,6 @@
 #include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
-#include "mpi/requests/claims.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/blocking.hpp"
@@ -148,6 +148,7 @@ class Exchange {
       each.group = &group;
       each.bytes = transfer::pulls::longest_description(group.count);
       each.description = std::make_unique_for_overwrite<std::byte[]>(each.bytes);
+      std::memset(each.description.get(), 0xFF, each.bytes);  // names no sender
     }
     for (const Group& group : out_.groups()) {
       if (group.peer == own_) continue;
@@ -164,7 +165,6 @@ class Exchange {
       });
     }
     requests_.resize(incoming_.size() + outgoing_.size(), MPI_REQUEST_NULL);
-    statuses_.resize(requests_.size());
     has_own_jobs_ = copy_own();
   }
 
@@ -234,19 +234,22 @@ class Exchange {
     }
   }
 
+  /// One by one, so that errors are those of the lane, which returns them.
   int receive_descriptions() {
-    const int code = native.Waitall(static_cast<int>(requests_.size()), requests_.data(), statuses_.data());
-    const bool in_statuses = requests::tells_in_statuses(code);
-    for (std::size_t k = 0; k < incoming_.size(); ++k) {
+    int first_code = MPI_SUCCESS;
+    for (std::size_t k = 0; k < requests_.size(); ++k) {
+      MPI_Status status;
+      const int code = native.Wait(&requests_[k], &status);
+      if (first_code == MPI_SUCCESS) first_code = code;
+      // One that is too long, for it has more parts than are received, begins with where its sender waits.
+      if (code != MPI_SUCCESS || k >= incoming_.size()) continue;
       Incoming& each = incoming_[k];
-      each.bytes = 0;
-      if (code != MPI_SUCCESS && (!in_statuses || statuses_[k].MPI_ERROR != MPI_SUCCESS)) continue;
       MPI_Count bytes = 0;
-      native.Get_elements_x(&statuses_[k], MPI_BYTE, &bytes);
+      native.Get_elements_x(&status, MPI_BYTE, &bytes);
       each.bytes = static_cast<std::size_t>(bytes);
       if (bytes == 0) receive(*each.group);
     }
-    return code;
+    return first_code;
   }
 
   void fetch() {
@@ -325,8 +328,7 @@ class Exchange {
   std::deque<Outgoing> outgoing_;
   std::deque<Incoming> incoming_;
   std::vector<MPI_Request> requests_;  ///< of descriptions, first those that are received
-  std::vector<MPI_Status> statuses_;
-  std::vector<pack::PairJob> jobs_;  ///< all of one GPU
+  std::vector<pack::PairJob> jobs_;    ///< all of one GPU
   int device_ = -1;
   bool has_own_jobs_ = false;
   bool is_any_refused_ = false;  ///< that could have been read in one pass

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -65,8 +66,10 @@ Operation* take(IsIt is_it) noexcept {
   return nullptr;
 }
 
+/// No rank, and no constant that a library has for one: MPICH's MPI_PROC_NULL is -1.
+constexpr int any_target = std::numeric_limits<int>::min();
+
 /// The first operation of the window, and of the target unless that is any, that is one of the first `begun`.
-constexpr int any_target = -1;
 Operation* take_of(MPI_Win window, int target, std::uint64_t begun) noexcept {
   return take([&](const Operation& operation) {
     return operation.number < begun && operation.window == window &&
@@ -120,14 +123,16 @@ int synchronize_with(int target, MPI_Win window) {
   return synchronized(window, target, [&] { return (native.*function)(target, window); });
 }
 
-// What a program leaves under way ends with the window.
+// What a program leaves under way ends with the window. Another thread may be given the handle as soon as it is free,
+// and what begins there is another window's.
 int free_window(MPI_Win* window) {
   requests::start_deferred();
   const MPI_Win handle = window != nullptr ? *window : MPI_Win{};
+  const std::uint64_t begun = begun_so_far();
   const int code = native.Win_free(window);
-  if (code != MPI_SUCCESS || under_way.load(std::memory_order_relaxed) == 0) return code;
+  if (code != MPI_SUCCESS || begun == 0) return code;
   const std::lock_guard meanwhile(operations().finishing);
-  while (Operation* const operation = take_of(handle, any_target, begun_so_far())) let_go(operation);
+  while (Operation* const operation = take_of(handle, any_target, begun)) let_go(operation);
   return code;
 }
 

@@ -1,7 +1,10 @@
 // MPI_Win_create, whose memory the library keeps. Where that is GPU memory which the library cannot read, the call ends
 // in an error: at all processes of the communicator if all are known to run gapless, for each would wait for the others
 // in the library, and at this one alone otherwise.
+#include <exception>
+
 #include "base/settings.hpp"
+#include "mpi/calls/by_messages/agreement.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
@@ -20,15 +23,22 @@ int unreadable_gpu(const void* memory, MPI_Aint bytes) noexcept {
   return is_on_gpu && !runtime::library_reads_gpu_memory() ? location.device : no_gpu;
 }
 
+/// The largest `number` of all ranks, where all are known to run gapless. MPI_SUCCESS, or an error that is not raised.
+int vote(MPI_Comm communicator, int& number) noexcept try {
+  if (by_messages::has_strangers(communicator)) return MPI_SUCCESS;
+  const int mine = number;
+  return native.Allreduce(&mine, &number, 1, MPI_INT, MPI_MAX, communicator);
+} catch (const std::exception&) {
+  return MPI_ERR_NO_MEM;
+}
+
 template <auto create, class Unit>
 int create_window(void* memory, MPI_Aint bytes, Unit unit, MPI_Info info, MPI_Comm communicator, MPI_Win* window) {
   requests::start_deferred();
   const int gpu = unreadable_gpu(memory, bytes);
   int is_refused = gpu != no_gpu ? 1 : 0;
   if (settings().all_ranks) {
-    const int mine = is_refused;
-    const int code = native.Allreduce(&mine, &is_refused, 1, MPI_INT, MPI_MAX, communicator);
-    if (code != MPI_SUCCESS) return code;
+    if (const int code = vote(communicator, is_refused); code != MPI_SUCCESS) return code;
   }
   if (is_refused == 0) return (native.*create)(memory, bytes, unit, info, communicator, window);
   const char* const name = name_of<create>;

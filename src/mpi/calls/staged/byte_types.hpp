@@ -15,6 +15,8 @@ class ByteType {
   ByteType() noexcept = default;
   /// Null if the library makes none.
   explicit ByteType(layout::Offset bytes) noexcept;
+  /// One element of the datatype, so many bytes behind the address it is given with.
+  static ByteType displaced(MPI_Datatype datatype, layout::Offset bytes) noexcept;
   ~ByteType();
   ByteType(ByteType&& other) noexcept;
   ByteType& operator=(ByteType&& other) noexcept;

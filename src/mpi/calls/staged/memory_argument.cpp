@@ -18,6 +18,12 @@ bool matters_here(const CallFacts& call, const MemoryArgument& argument) noexcep
   return call.root != MPI_PROC_NULL && call.root != MPI_ROOT;
 }
 
+std::intptr_t extent_of(MPI_Datatype datatype) noexcept {
+  MPI_Count lower = 0, extent = 0;
+  native.Type_get_extent_x(datatype, &lower, &extent);
+  return static_cast<std::intptr_t>(extent);
+}
+
 std::size_t peers_in(const CallFacts& call, Kind kind) noexcept {
   const bool are_neighbors = is_of_neighbors(kind);
   return static_cast<std::size_t>(are_neighbors ? call.neighbors().count(peers_of(kind))
@@ -29,12 +35,6 @@ namespace {
 bool is_for_each(Kind kind) noexcept {
   return kind == Kind::send_to_all || kind == Kind::receive_from_all || kind == Kind::operand_of_all ||
          kind == Kind::send_to_neighbors || kind == Kind::receive_from_neighbors;
-}
-
-std::intptr_t extent_of(MPI_Datatype datatype) noexcept {
-  MPI_Count lower = 0, extent = 0;
-  native.Type_get_extent_x(datatype, &lower, &extent);
-  return static_cast<std::intptr_t>(extent);
 }
 
 // Memory of one datatype with a part for each peer.

@@ -99,6 +99,8 @@ struct Part {
   bool is_missing = false;  ///< there is no process it would go to or come from
 };
 
+std::intptr_t extent_of(MPI_Datatype datatype) noexcept;
+
 /// How many entries the arrays of an argument of that kind have.
 std::size_t peers_in(const CallFacts& call, table::Kind kind) noexcept;
 
@@ -160,7 +162,7 @@ constexpr CountsOf peers_of(table::Kind kind) noexcept {
     return CountsOf::destinations;
   if (kind == receive_from_neighbors || kind == receive_from_neighbors_v || kind == receive_from_neighbors_w)
     return CountsOf::sources;
-  if (kind == operand_of_all || kind == operand_of_all_v) return CountsOf::results;
+  if (kind == operand_of_all || kind == operand_of_all_v || kind == result_v) return CountsOf::results;
   return CountsOf::processes;
 }
 constexpr bool is_of_neighbors(table::Kind kind) noexcept {

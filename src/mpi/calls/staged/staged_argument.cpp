@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <limits>
 #include <utility>
@@ -134,6 +136,15 @@ bool StagedArgument::choose_datatypes(bool keep) {
   return true;
 }
 
+bool StagedArgument::displace(std::size_t i) {
+  if (!parts_.users[i].is_described()) return true;  // nothing lies there
+  ByteType made = ByteType::displaced(parts_.datatypes[i], parts_.offsets[i]);
+  if (!made) return false;
+  parts_.datatypes[i] = made.handle();
+  parts_.made.push_back(std::move(made));
+  return true;
+}
+
 /// Of the only part, which keeps its datatype.
 void StagedArgument::measure_span() noexcept {
   const transfer::Buffer& buffer = parts_.users.front().buffer;
@@ -189,8 +200,16 @@ Result StagedArgument::move(pack::Direction direction) noexcept {
 }
 
 Result StagedArgument::pack() noexcept {
-  const Result result = move(pack::Direction::pack);
-  return result == Result::ok && span_ > 0 ? transfer::unpack(spread(), packed_.data(), location_) : result;
+  Result result = move(pack::Direction::pack);
+  if (result == Result::ok && span_ > 0) result = transfer::unpack(spread(), packed_.data(), location_);
+  if (result != Result::ok) clear();
+  return result;
+}
+
+void StagedArgument::clear() noexcept {
+  if (!packed_.is_there() || !location_.is_cpu_addressable()) return;
+  std::memset(packed_.data(), 0, static_cast<std::size_t>(bytes_));
+  if (span_ > 0) std::memset(spread_.data(), 0, static_cast<std::size_t>(span_));
 }
 
 Result StagedArgument::unpack() noexcept {

@@ -55,6 +55,7 @@ class StagedArgument {
   void leave_to_library() noexcept { is_staged_ = false; }
 
   transfer::Result allocate() noexcept;
+  /// After a failure the library is given zeros, unless it reads GPU memory.
   transfer::Result pack() noexcept;
   transfer::Result unpack() noexcept;
 
@@ -79,6 +80,9 @@ class StagedArgument {
     parts_.displacements.resize(bytes);
     return parts_.displacements.data();
   }
+  /// Has the datatype of part `i` say how far it lies behind the first. False if the library makes none. Throws
+  /// std::bad_alloc.
+  bool displace(std::size_t i);
   const MPI_Datatype* datatypes() const noexcept { return parts_.datatypes.data(); }
   /// That of all parts, where the program gave one for all, and its bytes: `original`, unless it has gaps.
   MPI_Datatype shared_datatype(MPI_Datatype original) const noexcept {
@@ -97,6 +101,7 @@ class StagedArgument {
   void measure_span() noexcept;
   transfer::Buffer spread() const noexcept;
   transfer::Result move(pack::Direction direction) noexcept;
+  void clear() noexcept;
 
   StagedParts parts_;
   std::size_t shared_ = nowhere;  ///< the first part that anything moves of

@@ -201,6 +201,9 @@ class StagedCall {
  public:
   [[gnu::noinline]] static int run(const CallFacts& facts, Arguments... arguments) noexcept {
     const Tuple all(arguments...);
+    if constexpr (is_one_sided) {
+      if (std::get<target>(all) == MPI_PROC_NULL) return std::apply(Row::native_function(), all);
+    }
     if constexpr (staging_of<Row>() == Staging::one_sided || staging_of<Row>() == Staging::split) {
       return begin(facts, all);
     } else if constexpr (staging_of<Row>() != Staging::blocking) {
@@ -241,6 +244,9 @@ class StagedCall {
     return std::nullopt;
   }
 
+  /// Nobody waits for a one-sided call that fails: it is not begun.
+  static bool is_refused(const StagedMemory& memory) noexcept { return is_one_sided && !memory.is_packed(); }
+
   /// Nothing where the call goes whole.
   static std::optional<int> in_pieces(const Tuple& all) noexcept {
     FilePieces pieces({Row::name, std::get<View::template place<table::Kind::file>>(all), View::template memory<0>(all),
@@ -263,8 +269,7 @@ class StagedCall {
     StagedMemory& memory = operation->memory;
     if (const std::optional<int> over = prepare(memory, facts, all)) return *over;
     memory.pack();
-    // Nobody waits for a one-sided call that fails: it is not begun.
-    if (!is_split && !memory.is_packed()) return table::raise<Row>(memory.finish(), all);
+    if (is_refused(memory)) return table::raise<Row>(memory.finish(), all);
     const int code = std::apply(Row::native_function(), View::substituted(all, memory));
     if (code != MPI_SUCCESS) return code;
     if constexpr (is_split) {
@@ -282,6 +287,7 @@ class StagedCall {
     StagedMemory& memory = work->memory();
     if (const std::optional<int> over = prepare(memory, facts, all)) return *over;
     if constexpr (life == Life::once) memory.pack();
+    if (is_refused(memory)) return table::raise<Row>(memory.finish(), all);
     const Begun begun{View::substituted(all, memory), *work};
     return place_under_request(
         std::move(work), life, Row::name, table::error_object<Row>(all), std::get<View::template place<request>>(all),

@@ -123,7 +123,7 @@ bool StagedMemory::separate_own_part(std::span<const MemoryArgument> arguments) 
   return true;
 }
 
-/// False if a displacement is more than its type can say.
+/// False if a displacement is more than its type can say, and the part's datatype cannot say it.
 bool StagedMemory::make_substitute(std::size_t i, const MemoryArgument& argument) {
   StagedArgument& staged = staged_[i];
   const bool keeps_datatype = call_.keeps_datatypes;
@@ -149,8 +149,11 @@ bool StagedMemory::make_displacements(std::size_t i, const MemoryArgument& argum
   const layout::Offset unit = has_datatypes(argument.kind) ? 1 : staged.shared_size();
   std::byte* const displacements = staged.displacements(staged.part_count() * sizeof(Displacement));
   for (std::size_t k = 0; k < staged.part_count(); ++k) {
-    const layout::Offset place = staged.offset(k) / unit;
-    if (place > std::numeric_limits<Displacement>::max()) return false;
+    layout::Offset place = staged.offset(k) / unit;
+    if (place > std::numeric_limits<Displacement>::max()) {
+      if (!has_datatypes(argument.kind) || !staged.displace(k)) return false;
+      place = 0;
+    }
     const auto displacement = static_cast<Displacement>(place);
     std::memcpy(displacements + k * sizeof displacement, &displacement, sizeof displacement);
   }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "mpi/requests/new_request.hpp"
 #include "mpi/requests/outstanding.hpp"
 
 namespace gapless::mpi {
@@ -24,12 +25,8 @@ int place_under_request(std::unique_ptr<requests::Work> work, Life life, const c
   pending->error_object = object;
   pending->is_persistent = life == Life::persistent;
   pending->is_unpacked = pending->is_persistent;  // nothing arrives before it is started
-  // A library that fails may say MPI_SUCCESS after an error handler of the program has returned: then there is no
-  // request.
-  const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
-  const int code = call(arguments);
-  if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
-    if (code == MPI_SUCCESS) *request = before;
+  int code = MPI_SUCCESS;
+  if (!requests::makes_request(request, code, [&] { return call(arguments); })) {
     requests::release(pending);
     return code;
   }

@@ -5,6 +5,7 @@
 
 #include "mpi/calls/message_call.hpp"
 #include "mpi/requests/deferred.hpp"
+#include "mpi/requests/new_request.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/requests/partitioned/partitions.hpp"
 #include "mpi/table/entry_points.hpp"
@@ -22,9 +23,12 @@ int initialize_ours(std::unique_ptr<Partitions> message, int partitions, int pee
   Pending* pending = acquire();
   if (pending == nullptr)
     return raise_on_communicator(communicator, gpu_failure(Row::name, transfer::Result::out_of_memory));
-  const int code = Row::native_function()(message->packed(), partitions, message->bytes(), MPI_PACKED, peer, tag,
-                                          communicator, info, request);
-  if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
+  const auto call_library = [&] {
+    return Row::native_function()(message->packed(), partitions, message->bytes(), MPI_PACKED, peer, tag, communicator,
+                                  info, request);
+  };
+  int code = MPI_SUCCESS;
+  if (!makes_request(request, code, call_library)) {
     release(pending);
     return code;
   }

@@ -89,7 +89,7 @@ Result Partitions::finish() noexcept {
     if (states_[i].load(std::memory_order_acquire) == moved) continue;
     if (const Result of_this = unpack(i); of_this != Result::ok) result = of_this;
   }
-  is_active_ = false;
+  stop();
   return result;
 }
 

@@ -29,6 +29,8 @@ class Partitions {
   MPI_Count bytes() const noexcept { return each_.size(); }
 
   void start() noexcept;
+  /// Nothing is under way, and nothing has arrived.
+  void stop() noexcept { is_active_ = false; }
   /// The partition is ready. Thread-safe for different ones.
   transfer::Result pack(int partition) noexcept;
   /// The partition has arrived: unpacks it, once. `is_there` tells whether that is done: not where another thread is at

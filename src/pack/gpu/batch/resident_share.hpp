@@ -126,8 +126,8 @@ class ResidentPairLocator {
 
 /// Copies the words between the places from word `first` on, threads_per_block apart, as far as there are such words.
 template <class Word, int words_per_thread, class Space>
-GAPLESS_HOST_DEVICE void copy_words(const PairPlace (&places)[words_per_thread], std::uint32_t first,
-                                    std::uint32_t end, const Space& space) noexcept {
+GAPLESS_HOST_DEVICE void copy_words(const PairPlace (&places)[words_per_thread], std::uint32_t first, std::uint32_t end,
+                                    const Space& space) noexcept {
   Word words[words_per_thread]{};
   GAPLESS_UNROLL
   for (int i = 0; i < words_per_thread; ++i) {
@@ -154,9 +154,8 @@ GAPLESS_HOST_DEVICE void run_pair_words(const ResidentPair& pair, std::uint32_t 
         settle(places[i].source);
         settle(places[i].destination);
       }
-      visit_word(static_cast<int>(pair.word_shift), [&](auto word) {
-        copy_words<decltype(word), words_per_thread>(places, first, end, block.space);
-      });
+      visit_word(static_cast<int>(pair.word_shift),
+                 [&](auto word) { copy_words<decltype(word), words_per_thread>(places, first, end, block.space); });
     });
   }
 }

@@ -84,11 +84,19 @@ LayoutPointer sum_of_runs(const Layout& layout) {
   return std::make_shared<const Layout>(std::move(result));
 }
 
+/// Has the layout a long table that is longer than a sum of its runs, each of which repeats the child's description?
+bool is_shorter_as_sum(const Layout& layout) {
+  const layout::OffsetTable& offsets = layout.offsets;
+  if (layout.core != Core::index || !offsets.has_runs()) return false;
+  const std::size_t part_bytes = sizeof(Layout) + layout::memory_bytes(*layout.child);
+  return offsets.size() > static_cast<std::size_t>(listed_runs_limit) &&
+         offsets.run_count() < offsets.size() * sizeof(std::int32_t) / part_bytes;
+}
+
 }  // namespace
 
 LayoutPointer kernel_form(const Layout& layout, bool always_list) {
-  const bool is_long = layout.offsets.has_runs() && layout.offsets.size() > static_cast<std::size_t>(listed_runs_limit);
-  if (layout.core == Core::index && is_long) return sum_of_runs(layout);
+  if (is_shorter_as_sum(layout)) return sum_of_runs(layout);
   const bool is_nest = layout.is_strided() || (layout.core == Core::index && layout.child->is_strided());
   if (is_nest) return nullptr;
   const Layout core = core_of(layout);

@@ -8,7 +8,6 @@
 
 #include "base/hash.hpp"
 #include "base/per_thread.hpp"
-#include "layout/algebra/canonical.hpp"
 #include "layout/algebra/facts.hpp"
 #include "layout/algebra/refine.hpp"
 #include "model/gpu.hpp"
@@ -17,12 +16,6 @@ namespace gapless::pack::gpu {
 namespace {
 
 constexpr Offset limit32 = Offset{1} << 31;
-
-layout::LayoutPointer repeated(const Layout& layout, Mode outer) {
-  // Not owned: the result lives no longer than the caller's layout.
-  const layout::LayoutPointer borrowed(layout::LayoutPointer{}, &layout);
-  return outer.count == 1 ? borrowed : layout::repeat(borrowed, outer.count, outer.stride);
-}
 
 // ---- One nest for both ----
 
@@ -54,10 +47,7 @@ const CachedPair& cached_pair(const PairJob& job) {
   CachedPair& cached = set[0];
   cached = {};
   cached.injective = layout::is_injective(*job.destination, job.destination_outer);
-  if (job.source->is_strided() && job.destination->is_strided()) {
-    cached.common =
-        layout::refine(*repeated(*job.source, job.source_outer), *repeated(*job.destination, job.destination_outer));
-  }
+  cached.common = layout::refine(*job.source, job.source_outer, *job.destination, job.destination_outer);
   cached.source_alive = job.source->weak_from_this();
   cached.destination_alive = job.destination->weak_from_this();
   cached.job = job;

@@ -25,7 +25,7 @@ using Launch = std::variant<std::monostate, ContiguousWork, NestWork<std::uint32
                             ShiftedWork, SectorsWork, TransposeWork, InterleavedWork, SegmentsWork<NarrowRun>,
                             SegmentsWork<Run>, TreeWork, OrderedWork>;
 
-/// Which regime runs the job. `forced`: the one to take if it can.
+/// Which regime runs the job, which is whole. `forced`: the one to take if it can.
 Regime regime_of(const Job& job, const Shape& shape, std::optional<Regime> forced = {}) noexcept;
 
 /// monostate for an empty range. `descriptor` may be null where needs_descriptor is false and the shape is injective.

@@ -14,6 +14,8 @@ constexpr Offset stride32_limit = Offset{1} << 31;
 constexpr int sector_shift = 5;
 constexpr const model::GpuTuning& tuning = model::gpu_tuning;
 
+Offset magnitude(Offset value) { return value < 0 ? -value : value; }
+
 int trailing_zeros(std::uint64_t bits, int at_most) { return std::min(at_most, std::countr_zero(bits)); }
 
 /// A job with what every regime needs of it.
@@ -41,6 +43,34 @@ Request request_of(const Job& job, const Shape& shape, const Descriptor* descrip
           begin,
           unsigned_(job.end),
           job.direction == Direction::unpack};
+}
+
+/// A job in some columns of a plane, and the shape of no more than these.
+struct Columns {
+  Job job;
+  Shape shape;
+};
+
+/// Of a transpose the columns that the job has a part of, if they lie in one plane of the two innermost modes: a regime
+/// of two orders visits whole planes.
+std::optional<Columns> columns_of(const Job& job, const Shape& shape) {
+  if (shape.kind != Kind::nest || shape.mode_count < 2 || shape.table_mode >= 0) return {};
+  const Mode inner = shape.modes[0], across = shape.modes[1];
+  const bool is_ordered = job.direction == Direction::unpack && !shape.injective;
+  if (is_ordered || magnitude(across.stride) >= magnitude(inner.stride)) return {};
+  const Offset column = inner.count * shape.length, first = job.begin / column, last = (job.end - 1) / column;
+  if (first / across.count != last / across.count) return {};
+  Columns columns{job, shape};
+  Offset repetition = first;
+  for (int i = 1; i < shape.mode_count; ++i) {
+    columns.shape.base += repetition % shape.modes[i].count * shape.modes[i].stride;
+    repetition /= shape.modes[i].count;
+  }
+  columns.shape.modes[1].count = last - first + 1;
+  columns.shape.mode_count = last == first ? 1 : 2;
+  columns.job.begin -= first * column;
+  columns.job.end -= first * column;
+  return columns;
 }
 
 Range range_of(const Request& request, int shift) {
@@ -84,16 +114,18 @@ bool rows_fit_index32(const Request& request) {
 void note_transposition(const Request& request, Numbers& numbers) {
   const Shape& shape = request.shape;
   if (shape.table_mode >= 0) return;
-  const auto magnitude = [](Offset value) { return value < 0 ? -value : value; };
   int across = 0;
   Offset elements = shape.modes[0].count;
   for (int i = 1; i < shape.mode_count; ++i) {
     if (magnitude(shape.modes[i].stride) < magnitude(shape.modes[across].stride)) across = i;
     elements *= shape.modes[i].count;
   }
-  // A regime of two orders visits whole planes of the two modes, so a job of a part of them would waste most visits.
+  if (across == 0) return;
+  // A regime of two orders visits whole planes of the two modes, so a job of a part of them would waste most visits. A
+  // plane of no more than two jobs has fewer than 2^32 elements where the job's last one has a number below 2^31.
   const bool is_whole_job = numbers.bytes == elements * shape.length;
-  if (across == 0 || (across > 1 && !is_whole_job)) return;
+  const Offset plane = shape.modes[0].count * shape.modes[across].count * shape.length;
+  if (across == 1 ? plane > 2 * numbers.bytes : !is_whole_job) return;
   numbers.across_mode = across;
   numbers.inner_count = shape.modes[0].count;
   numbers.inner_stride = shape.modes[0].stride;
@@ -396,7 +428,9 @@ Regime regime_of(const Job& job, const Shape& shape, std::optional<Regime> force
 Launch prepare(const Job& job, const Shape& shape, const Descriptor* descriptor,
                std::optional<Regime> forced) noexcept {
   if (job.begin >= job.end) return {};
-  const Request request = request_of(job, shape, descriptor);
+  const std::optional<Columns> columns = columns_of(job, shape);
+  const Request request =
+      columns ? request_of(columns->job, columns->shape, descriptor) : request_of(job, shape, descriptor);
   const Numbers numbers = numbers_of(request);
   switch (choose_regime(numbers, forced)) {
     case Regime::contiguous:

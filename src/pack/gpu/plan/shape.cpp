@@ -70,9 +70,12 @@ void add_nest(Shape& shape, const Layout& layout, AlignmentBits descriptor_bits)
 }
 
 void note_rows(Shape& shape, const Layout& layout) {
-  if (shape.mode_count == 0) shape.kind = Kind::contiguous;
   shape.alignment_bits |= static_cast<std::uint64_t>(shape.length);
   shape.mean_run = shape.length;
+  if (shape.mode_count == 0) {
+    shape.kind = Kind::contiguous;
+    return;
+  }
   shape.mean_distance = shape.table_mode == 0 ? mean_distance(layout.offsets) : magnitude(shape.modes[0].stride);
 }
 

@@ -45,20 +45,22 @@ Memory packed_memory(std::byte* packed, std::uint64_t bytes) {
   return memory_of(contiguous, layout::facts_of(*contiguous), {1, size}, packed);
 }
 
-bool UserMemory::acquire(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most) noexcept try {
+bool UserMemory::acquire(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most,
+                         fabric::Use use) noexcept try {
   release();
   if (memory.region != nullptr) {
     regions_.push_back(memory.region);  // which the cache does not know, and leaves alone
     return true;
   }
   regions_.reserve(most);
-  return acquire_blocks(memory, cost, most);
+  return acquire_blocks(memory, cost, most, use);
 } catch (const std::bad_alloc&) {
   release();
   return false;
 }
 
-bool UserMemory::acquire_blocks(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most) {
+bool UserMemory::acquire_blocks(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most,
+                                fabric::Use use) {
   blocks_ = ranges_of(memory);
   groups_ = blocks_;
   fabric::group(groups_, cost);
@@ -66,7 +68,7 @@ bool UserMemory::acquire_blocks(const Memory& memory, const fabric::Registration
   std::size_t next = 0;  // of the sorted blocks
   bool is_sorted = false;
   for (const fabric::Range& range : groups_) {
-    if (acquire_range(range, most)) continue;
+    if (acquire_range(range, most, use)) continue;
     // The group was optimistic: some of its gaps may be no memory.
     if (!is_sorted) fabric::group(blocks_, {.operation_ns = 1e-9, .page_ns = 1});
     is_sorted = true;
@@ -74,7 +76,7 @@ bool UserMemory::acquire_blocks(const Memory& memory, const fabric::Registration
     bool is_alone = true;
     for (; next < blocks_.size() && blocks_[next].end <= range.end; ++next) {
       is_alone = is_alone && blocks_[next] == range;
-      if (is_alone || !acquire_range(blocks_[next], most)) {
+      if (is_alone || !acquire_range(blocks_[next], most, use)) {
         release();
         return false;
       }
@@ -85,15 +87,14 @@ bool UserMemory::acquire_blocks(const Memory& memory, const fabric::Registration
   return true;
 }
 
-bool UserMemory::acquire_range(const fabric::Range& range, std::size_t most) {
+bool UserMemory::acquire_range(const fabric::Range& range, std::size_t most, fabric::Use use) {
+  const auto* const begin = reinterpret_cast<const std::byte*>(range.begin);
+  const std::size_t bytes = range.end - range.begin;
+  if (find(begin, bytes) != nullptr) return true;  // one hold is enough
   if (regions_.size() == most) return false;
-  const fabric::Region* region = cache_.acquire(reinterpret_cast<void*>(range.begin), range.end - range.begin);
+  const fabric::Region* region = cache_.acquire(begin, bytes, use);
   if (region == nullptr) return false;
-  if (std::find(regions_.begin(), regions_.end(), region) != regions_.end()) {
-    cache_.release(region);  // one hold is enough
-  } else {
-    regions_.push_back(region);
-  }
+  regions_.push_back(region);
   return true;
 }
 

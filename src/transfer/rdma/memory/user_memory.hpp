@@ -40,19 +40,19 @@ class UserMemory {
 
   /// Registers all blocks, in `most` regions or fewer. False if that is refused; then nothing is held. Memory that is
   /// registered already is never refused, and stays registered.
-  bool acquire(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most) noexcept;
+  bool acquire(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most, fabric::Use use) noexcept;
   void release() noexcept;
-  /// As release(), and no peer reaches the memory any more.
+  /// As release(), and the fabric reaches what was acquired alone no more.
   void revoke() noexcept;
 
   bool is_held() const noexcept { return !regions_.empty(); }
   const std::vector<const fabric::Region*>& regions() const noexcept { return regions_; }
-  /// The region that holds a block. Precondition: the block is one of the memory's.
+  /// The region that holds a block; null where none does.
   const fabric::Region* find(const std::byte* block, std::size_t bytes) const noexcept;
 
  private:
-  bool acquire_range(const fabric::Range& range, std::size_t most);
-  bool acquire_blocks(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most);
+  bool acquire_range(const fabric::Range& range, std::size_t most, fabric::Use use);
+  bool acquire_blocks(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most, fabric::Use use);
 
   fabric::RegistrationCache& cache_;
   std::vector<const fabric::Region*> regions_;

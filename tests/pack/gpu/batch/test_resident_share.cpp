@@ -1,5 +1,5 @@
-// The resident kernel's arithmetic, run on the CPU in memory that is watched, against plain lists of offsets. What small
-// nests do in shares is tested with all that nests do, in tests/pack/gpu/plan/test_index_logic.cpp.
+// The resident kernel's arithmetic, run on the CPU in memory that is watched, against plain lists of offsets. What
+// small nests do in shares is tested with all that nests do, in tests/pack/gpu/plan/test_index_logic.cpp.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -28,8 +28,7 @@ TEST(ResidentShares, AreOfAllWordsAndNoneIsEmpty) {
 
 /// A block repeated over up to two modes, in any order of strides, and where its bytes lie.
 Sample block_in_modes(Offset length, Offset rows, Offset row_stride, Offset planes, Offset plane_stride) {
-  Sample sample{
-      layout::repeat(layout::repeat(layout::block(0, length), rows, row_stride), planes, plane_stride), {}};
+  Sample sample{layout::repeat(layout::repeat(layout::block(0, length), rows, row_stride), planes, plane_stride), {}};
   for (Offset plane = 0; plane < planes; ++plane) {
     for (Offset row = 0; row < rows; ++row) {
       for (Offset k = 0; k < length; ++k) sample.map.push_back(plane * plane_stride + row * row_stride + k);
@@ -54,8 +53,8 @@ struct Guarded {
 bool moves_in_shares(Planner& planner, const Sample& from, const Sample& into, std::uint32_t most_blocks,
                      RandomLayouts& random) {
   Guarded source(from, random), destination(into, random);
-  const pack::PairJob job{from.layout.get(), {1, 0}, source.pointer(), into.layout.get(), {1, 0},
-                          destination.pointer()};
+  const pack::PairJob job{from.layout.get(), {1, 0}, source.pointer(),
+                          into.layout.get(), {1, 0}, destination.pointer()};
   const auto pair = resident_pair(plan_pair(planner, job, 0).launch);
   if (!pair) return false;
   std::vector<char> expected = destination.bytes;
@@ -88,9 +87,10 @@ TEST(ResidentPairs, AreMovedInSharesByteForByte) {
     // Rows of the source are planes of the destination in some, and some planes go backwards.
     const Sample from = block_in_modes(length, rows, source_stride, planes, rows * source_stride + gap());
     const Offset sign = random.number(0, 1) * 2 - 1;
-    const Sample into = i % 3 == 0 ? block_in_modes(length, rows, planes * destination_stride, planes, destination_stride)
-                                   : block_in_modes(length, rows, destination_stride, planes,
-                                                    sign * (rows * destination_stride + gap()));
+    const Sample into =
+        i % 3 == 0
+            ? block_in_modes(length, rows, planes * destination_stride, planes, destination_stride)
+            : block_in_modes(length, rows, destination_stride, planes, sign * (rows * destination_stride + gap()));
     moved += moves_in_shares(planner, from, into, i % 2 == 0 ? 8 : 16, random);
     if (HasFailure()) return;
   }

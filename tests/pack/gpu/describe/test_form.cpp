@@ -28,6 +28,23 @@ TEST(Form, RunsTooLongForAListBecomePartsOfASum) {
   }
 }
 
+/// A part of a sum takes as much memory as a hundred offsets.
+TEST(Form, ManyRunsOfFewAreNoSum) {
+  constexpr std::size_t count = 150'000;
+  std::vector<Offset> lengths, displacements;
+  Offset end = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    lengths.push_back(29 + static_cast<Offset>(i * i % 7));
+    displacements.push_back(end);
+    end += lengths.back() + 1 + static_cast<Offset>(i * i % 11);
+  }
+  const layout::Datatype child = layout::resized(layout::named(4, 4), 0, 12);
+  const layout::LayoutPointer runs = layout::indexed(lengths, displacements, child).layout;
+  ASSERT_TRUE(runs->offsets.has_runs());
+  ASSERT_GT(runs->offsets.size(), static_cast<std::size_t>(pack::gpu::listed_runs_limit));
+  EXPECT_EQ(pack::gpu::kernel_form(*runs), nullptr);
+}
+
 TEST(Form, ShorterRunsAreListed) {
   const Offset lengths[] = {2000, 3000, 4000}, displacements[] = {0, 5000, 20'000};
   const layout::Datatype child = layout::resized(layout::named(4, 4), 0, 12);

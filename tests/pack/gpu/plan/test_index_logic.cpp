@@ -192,6 +192,9 @@ void whole_and_part(EveryRegime& every, RandomLayouts& random, const LayoutPoint
   const Offset begin = random.number(0, layout->size / 2), end = random.number(begin, layout->size);
   Exercise part(*layout, map, {1, 0}, begin, end, 0, begin % 16);
   ASSERT_NO_FATAL_FAILURE(every.run(part));
+  const Offset end_of_few = std::min(begin + layout->size / 8, layout->size);
+  Exercise few_columns(*layout, map, {1, 0}, begin, end_of_few, 0, begin % 16);
+  ASSERT_NO_FATAL_FAILURE(every.run(few_columns));
 }
 
 TEST(Plan, TransposesOfManyTilesMoveEachByteOnce) {
@@ -378,6 +381,47 @@ TEST(Plan, ManyModesOfHugeCountsAreExact) {
     const auto x = static_cast<Offset>(w & 0xfffff), y = static_cast<Offset>((w >> 20) & 0xfffff),
                z = static_cast<Offset>(w >> 40);
     ASSERT_EQ(work.nest.at(w), x * 24 + (y << 25) - z * (Offset{1} << 47));
+  }
+}
+
+Launch launch_of_part(const Layout& layout, Offset begin, Offset end, Direction direction,
+                      std::optional<Regime> forced = {}) {
+  const Job job{&layout, {1, 0}, begin, end, direction, nullptr, reinterpret_cast<void*>(0x10000)};
+  return prepare(job, shape_of(layout, {1, 0}, {}), nullptr, forced);
+}
+
+/// The plane has more elements than 32 bits count: those of other columns would be taken for the job's.
+TEST(Plan, TransposesOfAPartVisitItsColumns) {
+  constexpr Offset side = 70000, segment = Offset{1} << 26;
+  static_assert(side * side > std::numeric_limits<std::uint32_t>::max());
+  const auto columns = layout::repeat(layout::repeat(layout::block(0, 1), side, side), side, 1);
+  for (const auto direction : {Direction::pack, Direction::unpack}) {
+    for (const Offset begin : {Offset{0}, 7 * segment, side * side - segment}) {
+      const Launch launch = launch_of_part(*columns, begin, begin + segment, direction);
+      ASSERT_TRUE(std::holds_alternative<TransposeWork>(launch));
+      const auto& work = std::get<TransposeWork>(launch);
+      EXPECT_LT(work.tiles() * static_cast<std::uint64_t>(work.side * work.side), segment * 11 / 10);
+      EXPECT_EQ(work.range.packed + work.range.first_word, 0x10000u);
+      for (const Offset k : {Offset{0}, segment / 3, segment - 1}) {
+        const std::uint64_t element = work.range.first_word + static_cast<std::uint64_t>(k);
+        const std::uintptr_t place = work.range.memory + static_cast<std::uintptr_t>(work.places.at(element));
+        EXPECT_EQ(place, static_cast<std::uintptr_t>((begin + k) % side * side + (begin + k) / side));
+      }
+    }
+  }
+}
+
+TEST(Plan, SmallPartsOfTwoPlanesAreNoTransposes) {
+  constexpr Offset side = 4096, plane = side * side, part = plane / 16;
+  const auto columns = layout::repeat(layout::repeat(layout::block(0, 1), side, side), side, 1);
+  const auto planes = layout::repeat(columns, 2, 2 * plane);
+  for (const auto direction : {Direction::pack, Direction::unpack}) {
+    for (const auto forced : {std::optional<Regime>{}, {Regime::transpose}, {Regime::interleaved}}) {
+      const Launch small = launch_of_part(*planes, plane - part, plane + part, direction, forced);
+      EXPECT_FALSE(std::holds_alternative<TransposeWork>(small) || std::holds_alternative<InterleavedWork>(small));
+    }
+    const Launch large = launch_of_part(*planes, part, 2 * plane - part, direction);
+    EXPECT_TRUE(std::holds_alternative<TransposeWork>(large));
   }
 }
 

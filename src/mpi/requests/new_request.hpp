@@ -1,0 +1,22 @@
+// A request that the library makes, and may fail to make.
+#pragma once
+
+#include <utility>
+
+#include "mpi/table/abi.hpp"
+
+namespace gapless::mpi::requests {
+
+/// Makes the call `call_library()`, which gives *request and returns `code`. False if there is no request: a library
+/// that fails may say MPI_SUCCESS after an error handler of the program has returned, and then *request stays as it
+/// was.
+template <class CallLibrary>
+bool makes_request(MPI_Request* request, int& code, CallLibrary call_library) noexcept {
+  const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
+  code = call_library();
+  if (code == MPI_SUCCESS && *request != MPI_REQUEST_NULL) return true;
+  if (code == MPI_SUCCESS) *request = before;
+  return false;
+}
+
+}  // namespace gapless::mpi::requests

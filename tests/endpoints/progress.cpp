@@ -1,0 +1,136 @@
+// What moves on while threads wait: for endpoints, or for other processes inside the library.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <chrono>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "gapless/endpoints.h"
+#include "on_endpoints.hpp"
+#include "support/environment.hpp"
+
+namespace gapless::test {
+namespace {
+
+/// One thread begins a collective on each of its endpoints, and waits for one after the other.
+TEST(Progress, OfSeveralEndpointsOfOneThread) {
+  Endpoints endpoints(each(3));
+  std::vector<MPI_Request> requests(3);
+  std::vector<int> sums(3, -1);
+  const int one = 1;
+  for (std::size_t i = 0; i < 3; ++i)
+    MPI_Iallreduce(&one, &sums[i], 1, MPI_INT, MPI_SUM, endpoints.handles()[i], &requests[i]);
+  // Freed while collectives are under way, which MPI allows.
+  for (MPI_Comm& handle : endpoints.handles()) MPI_Comm_free(&handle);
+  for (MPI_Request& request : requests) EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+  EXPECT_EQ(std::vector<int>(3, 3 * size()), sums);
+}
+
+/// Handles are freed while receives of all kinds, long sends and requests of nobody are under way, which MPI allows;
+/// the requests are completed by a thread that has started none of them.
+TEST(Progress, OfMessagesWhoseHandleIsFreed) {
+  constexpr int messages = 3, length = 30000;
+  Endpoints endpoints(each(2));
+  std::vector<std::vector<int>> in, out;
+  std::vector<MPI_Request> requests;
+  const auto request = [&] { return &requests.emplace_back(MPI_REQUEST_NULL); };
+  for (MPI_Comm& comm : endpoints.handles()) {
+    const int me = rank(comm), all = size(comm);
+    for (int i = 0; i < messages; ++i) {
+      const int count = i == 0 ? 1 : length;
+      MPI_Irecv(in.emplace_back(static_cast<std::size_t>(length), -1).data(), length, MPI_INT,
+                i == 1 ? MPI_ANY_SOURCE : (me + all - 1) % all, i, comm, request());
+      MPI_Isend(out.emplace_back(static_cast<std::size_t>(count), me).data(), count, MPI_INT, (me + 1) % all, i, comm,
+                request());
+    }
+    MPI_Irecv(nullptr, 0, MPI_INT, MPI_PROC_NULL, 0, comm, request());
+  }
+  const int all = size(endpoints.handles()[0]);
+  std::vector<int> ranks;
+  for (MPI_Comm& comm : endpoints.handles()) ranks.push_back(rank(comm));
+  for (MPI_Comm& comm : endpoints.handles()) MPI_Comm_free(&comm);
+  std::vector<MPI_Status> statuses(requests.size());
+  std::thread([&] {
+    MPI_Wait(&requests[0], &statuses[0]);
+    const int others = static_cast<int>(requests.size()) - 1;
+    EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(others, &requests[1], &statuses[1]));
+  }).join();
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const int from = (ranks[i / messages] + all - 1) % all;
+    const MPI_Status& status = statuses[i / messages * (2 * messages + 1) + i % messages * 2];
+    int count = -1;
+    MPI_Get_count(&status, MPI_INT, &count);
+    EXPECT_EQ(i % messages == 0 ? 1 : length, count);
+    EXPECT_EQ(from, status.MPI_SOURCE);
+    EXPECT_EQ(std::vector<int>(static_cast<std::size_t>(count), from),
+              std::vector<int>(in[i].begin(), in[i].begin() + count));
+  }
+}
+
+/// Every other process receives what its neighbour sends before the neighbour waits, too. `receive(handle, number)`
+/// starts the receive and waits for the other processes; it returns the receive's request.
+void receive_while_others_are_waited_for(const std::function<MPI_Request(MPI_Comm, int*)>& receive,
+                                         const std::function<void()>& wait) {
+  Endpoints endpoints(each(1));
+  MPI_Comm& comm = endpoints.handles()[0];
+  const int peer = rank() ^ 1, mine = rank();
+  if (peer < size() && rank() % 2 == 0) {
+    int number = -1;
+    MPI_Request request = receive(comm, &number);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT_EQ(peer, number);
+  } else {
+    if (peer < size()) MPI_Ssend(&mine, 1, MPI_INT, peer, 0, comm);
+    wait();
+  }
+  MPI_Comm_free(&comm);
+}
+
+/// One thread starts the receive and waits.
+void receive_while_waiting(const std::function<void()>& wait) {
+  const auto receive = [&wait](MPI_Comm comm, int* number) {
+    MPI_Request request;
+    MPI_Irecv(number, 1, MPI_INT, MPI_ANY_SOURCE, 0, comm, &request);
+    wait();
+    return request;
+  };
+  receive_while_others_are_waited_for(receive, wait);
+}
+
+void wait_in_barrier() { MPI_Barrier(MPI_COMM_WORLD); }
+
+TEST(Progress, GoesOnInsideTheLibrary) { receive_while_waiting(wait_in_barrier); }
+
+TEST(Progress, GoesOnInCallsWithoutACommunicator) {
+  MPI_Win window;
+  MPI_Win_create(nullptr, 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  receive_while_waiting([&] { MPI_Win_fence(0, window); });
+  MPI_Win_free(&window);
+}
+
+TEST(Progress, GoesOnWhileRequestsOfOthersAreTested) {
+  receive_while_waiting([] {
+    MPI_Request request;
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    for (int flag = 0; flag == 0;) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+  });
+}
+
+/// The thread inside the library has entered it when nothing was under way.
+TEST(Progress, OfWhatBeginsWhileAnotherThreadIsInsideTheLibrary) {
+  const auto receive = [](MPI_Comm comm, int* number) {
+    std::thread waiting(wait_in_barrier);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    MPI_Request request;
+    MPI_Irecv(number, 1, MPI_INT, MPI_ANY_SOURCE, 0, comm, &request);
+    waiting.join();
+    return request;
+  };
+  receive_while_others_are_waited_for(receive, wait_in_barrier);
+}
+
+}  // namespace
+}  // namespace gapless::test
