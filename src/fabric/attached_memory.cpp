@@ -1,6 +1,8 @@
 #include "fabric/attached_memory.hpp"
 
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 namespace gapless::fabric {
 
@@ -28,6 +30,13 @@ bool read_attached(pid_t process, const void* from, void* to, std::size_t bytes)
 
 bool write_attached(pid_t process, const void* from, void* to, std::size_t bytes) noexcept {
   return move_all(::process_vm_writev, process, bytes_at(from), bytes_at(to), bytes);
+}
+
+pid_t own_thread() noexcept { return static_cast<pid_t>(::syscall(SYS_gettid)); }
+
+bool is_thread_of(pid_t process, pid_t thread) noexcept {
+  constexpr int no_signal = 0;
+  return ::syscall(SYS_tgkill, process, thread, no_signal) == 0;
 }
 
 }  // namespace gapless::fabric

@@ -75,6 +75,8 @@ std::uint64_t find_job() noexcept {
   hash.add(name_space.data());
   const char* const job = std::getenv("PMIX_NAMESPACE");
   if (job != nullptr) hash.add(job);
+  // Open MPI 4 makes that name of 16 bits, so two jobs may share it. What their ranks on a node talk to is not shared.
+  if (const char* const server = std::getenv("PMIX_SERVER_URI2"); server != nullptr) hash.add(server);
   // Hydra and Slurm have one process on a node for each job, which made the connection that the ranks talk to it by. Of
   // a job that is started within another one the name is the outer job's.
   const char* connection = std::getenv("PMI_FD");

@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <memory>
 #include <ostream>
+#include <thread>
 #include <vector>
 
 #include "on_endpoints.hpp"
@@ -221,6 +222,26 @@ TEST(Messages, OfMuchMemoryAreCopiedByBothProcesses) {
   std::uint64_t here = counts_so_far().by_both, anywhere = 0;
   MPI_Allreduce(&here, &anywhere, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
   EXPECT_LT(0U, anywhere);
+}
+
+/// A message is read by the thread that has sent it, which may have ended meanwhile.
+TEST(Messages, OfAThreadThatHasEndedAreRead) {
+  Endpoints endpoints(each(1));
+  ASSERT_EQ(MPI_SUCCESS, endpoints.code);
+  MPI_Comm& comm = endpoints.handles().front();
+  constexpr int length = 50000;
+  const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;
+  std::vector<int> out(length), in(length);
+  for (int i = 0; i < length; ++i) out[static_cast<std::size_t>(i)] = word(me, to, 0, i);
+  MPI_Request sent = MPI_REQUEST_NULL;
+  std::thread([&] { MPI_Isend(out.data(), length, MPI_INT, to, 0, comm, &sent); }).join();
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Recv(in.data(), length, MPI_INT, from, 0, comm, MPI_STATUS_IGNORE));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&sent, MPI_STATUS_IGNORE));
+  int wrong = 0;
+  for (int i = 0; i < length; ++i) wrong += in[static_cast<std::size_t>(i)] != word(from, me, 0, i);
+  EXPECT_EQ(0, wrong);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&comm));
 }
 
 /// More buffered sends of long messages than a ring has loans, all of which are begun before any is received.

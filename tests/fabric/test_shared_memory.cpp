@@ -160,6 +160,21 @@ TEST_F(Registry, JobsInsideAJobAreToldApart) {
   EXPECT_TRUE(in_child(job.c_str(), [] { return !registry::find(3); }));
 }
 
+/// Open MPI 4 makes names of 16 bits.
+TEST_F(Registry, JobsOfOneNameAreToldApartByWhatTheyTalkTo) {
+  const std::string job = "test-servers-" + std::to_string(::getpid());
+  const Child first([&] {
+    ::setenv("PMIX_NAMESPACE", job.c_str(), 1);
+    ::setenv("PMIX_SERVER_URI2", "one", 1);
+    return registry::enter(3) && registry::find(3) == ::getpid();
+  });
+  EXPECT_TRUE(first.went_well());
+  EXPECT_TRUE(in_child(job.c_str(), [=] {
+    ::setenv("PMIX_SERVER_URI2", "other", 1);
+    return !registry::find(3) && registry::enter(3);
+  }));
+}
+
 TEST_F(Registry, NobodyIsInAJobThatIsNotKnown) {
   EXPECT_TRUE(in_child(nullptr, [] { return !registry::enter(0) && !registry::find(0); }));
 }

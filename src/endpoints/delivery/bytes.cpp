@@ -99,13 +99,23 @@ int copy_between(const Operation& from, const Operation& to) noexcept {
 
 namespace {
 
+/// By the thread that has lent the bytes, and by its process where the thread has ended.
+bool read_lent(const Lender& lender, const std::byte* from, std::byte* to, MPI_Count how_many) noexcept {
+  const auto bytes = static_cast<std::size_t>(how_many);
+  const pid_t thread = lender.loan.lender;
+  return (fabric::read_attached(thread, from, to, bytes) && fabric::is_thread_of(lender.process, thread)) ||
+         fabric::read_attached(lender.process, from, to, bytes);
+}
+
 /// Both processes copy, where there are enough bytes.
-bool copy_with_sender(pid_t process, const std::byte* from, std::byte* to, MPI_Count bytes, Loan& loan) noexcept {
+bool copy_with_sender(const Lender& lender, const std::byte* from, std::byte* to, MPI_Count bytes) noexcept {
+  Loan& loan = lender.loan;
   const auto read = [&](Loan::Piece piece) {
-    return fabric::read_attached(process, from + piece.begin, to + piece.begin, static_cast<std::size_t>(piece.bytes));
+    return read_lent(lender, from + piece.begin, to + piece.begin, piece.bytes);
   };
-  if (!Loan::is_shared_out(bytes)) return read({0, bytes});
-  loan.offer(to, bytes);
+  const MPI_Count piece_bytes = Loan::piece_bytes_for(lender.endpoints);
+  if (bytes < 2 * piece_bytes) return read({0, bytes});
+  loan.offer(to, bytes, piece_bytes);
   bool is_read = true;
   MPI_Count taken = 0;
   for (Loan::Piece piece; (piece = loan.begin_piece()).bytes != 0; ++taken) is_read = read(piece) && is_read;
@@ -116,12 +126,12 @@ bool copy_with_sender(pid_t process, const std::byte* from, std::byte* to, MPI_C
 
 }  // namespace
 
-int copy_from_process(pid_t process, const std::byte* from, const Operation& to, MPI_Count bytes, Loan& loan) noexcept {
+int copy_from_process(const Lender& lender, const std::byte* from, const Operation& to, MPI_Count bytes) noexcept {
   if (bytes == 0) return MPI_SUCCESS;
-  if (is_one_run(to)) return copy_with_sender(process, from, to.run, bytes, loan) ? MPI_SUCCESS : MPI_ERR_OTHER;
+  if (is_one_run(to)) return copy_with_sender(lender, from, to.run, bytes) ? MPI_SUCCESS : MPI_ERR_OTHER;
   const auto packed = allocate(bytes);
   if (packed == nullptr) return MPI_ERR_NO_MEM;
-  if (!copy_with_sender(process, from, packed.get(), bytes, loan)) return MPI_ERR_OTHER;
+  if (!copy_with_sender(lender, from, packed.get(), bytes)) return MPI_ERR_OTHER;
   return unpack_first(to, packed.get(), bytes);
 }
 

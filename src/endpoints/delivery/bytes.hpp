@@ -61,8 +61,13 @@ inline int unpack_first(const Operation& operation, const std::byte* packed, MPI
 }
 /// From the sender's buffer to the receiver's; both have described what they name.
 int copy_between(const Operation& from, const Operation& to) noexcept;
-/// The first `bytes` packed bytes of the receiver's buffer are those at that address of another process, which may copy
-/// some of them by `loan`.
-int copy_from_process(pid_t process, const std::byte* from, const Operation& to, MPI_Count bytes, Loan& loan) noexcept;
+/// Another process, which may copy some of the bytes that it lends.
+struct Lender {
+  pid_t process;
+  int endpoints;  ///< that a process of the communicator has at most
+  Loan& loan;
+};
+/// The first `bytes` packed bytes of the receiver's buffer are those at that address of the lender.
+int copy_from_process(const Lender& lender, const std::byte* from, const Operation& to, MPI_Count bytes) noexcept;
 
 }  // namespace gapless::mpi::endpoints

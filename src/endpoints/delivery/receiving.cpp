@@ -83,11 +83,11 @@ void receive_attached(Operation& receive, const Envelope& envelope, MPI_Count by
   const Communicator& communicator = *endpoint.communicator;
   const int process = communicator.places[static_cast<std::size_t>(envelope.source)].process;
   const MPI_Count taken = note_message(receive, envelope, bytes);
-  Loan& shared = endpoint.from(envelope.source).ring.loan(loan);
-  const int code =
-      copy_from_process(communicator.attached[static_cast<std::size_t>(process)], attached, receive, taken, shared);
+  const Lender lender{communicator.attached[static_cast<std::size_t>(process)], communicator.most_locals,
+                      endpoint.from(envelope.source).ring.loan(loan)};
+  const int code = copy_from_process(lender, attached, receive, taken);
   const bool has_failed = code == MPI_ERR_OTHER;
-  shared.state.store(has_failed ? Loan::State::failed : Loan::State::taken, std::memory_order_release);
+  lender.loan.state.store(has_failed ? Loan::State::failed : Loan::State::taken, std::memory_order_release);
   finish_receive(receive, taken, code);
 }
 

@@ -306,12 +306,8 @@ void give_piece(const Operation& send, Loan& loan) noexcept {
   Endpoint& endpoint = *send.endpoint;
   const Loan::Piece piece = endpoint.gives_pieces ? loan.next_to_give() : Loan::Piece{};
   if (piece.bytes == 0) return;
-  const Communicator& communicator = *endpoint.communicator;
-  const auto inbox = static_cast<std::size_t>(send.ring - endpoint.outgoing.data());
-  const auto rank = static_cast<std::size_t>(communicator.ranks_of_inboxes[inbox]);
-  const auto process = static_cast<std::size_t>(communicator.places[rank].process);
-  endpoint.gives_pieces = fabric::write_attached(communicator.attached[process], lent_bytes(send) + piece.begin,
-                                                 loan.to + piece.begin, static_cast<std::size_t>(piece.bytes));
+  endpoint.gives_pieces = fabric::write_attached(loan.borrower, lent_bytes(send) + piece.begin, loan.to + piece.begin,
+                                                 static_cast<std::size_t>(piece.bytes));
   loan.end_piece(endpoint.gives_pieces);
 }
 

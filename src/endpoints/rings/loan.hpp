@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "fabric/attached_memory.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -19,11 +20,16 @@ struct alignas(64) Loan {
   struct Piece {
     MPI_Count begin, bytes;  ///< 0 bytes: there is none
   };
-  static constexpr MPI_Count piece_bytes = 32 << 10;
-  static bool is_shared_out(MPI_Count bytes) noexcept { return bytes >= 2 * piece_bytes; }
+  /// Of the pieces between processes with so many endpoints each. At each call the system counts the users of a
+  /// process's memory, in one place for all its threads: with many of these, few long pieces take less time.
+  static MPI_Count piece_bytes_for(int endpoints) noexcept {
+    constexpr MPI_Count least = 32 << 10, most = 256 << 10, of_each = 16 << 10;
+    return std::clamp(endpoints * of_each, least, most);
+  }
 
   // The writer's.
   void begin() noexcept {
+    lender = fabric::own_thread();
     next.store(not_offered, std::memory_order_relaxed);
     given.store(0, std::memory_order_relaxed);
     is_refused.store(false, std::memory_order_relaxed);
@@ -43,9 +49,11 @@ struct alignas(64) Loan {
   }
 
   // The reader's.
-  void offer(std::byte* where, MPI_Count how_many) noexcept {
+  void offer(std::byte* where, MPI_Count how_many, MPI_Count how_many_a_piece) noexcept {
+    borrower = fabric::own_thread();
     to = where;
     bytes = how_many;
+    piece_bytes = how_many_a_piece;
     next.store(0, std::memory_order_release);
   }
   Piece begin_piece() noexcept {
@@ -59,8 +67,10 @@ struct alignas(64) Loan {
 
   std::atomic<State> state;
   std::atomic<bool> is_refused;  ///< the writer could not write a piece
-  std::byte* to;                 ///< of an offer, as are its bytes
-  MPI_Count bytes;
+  pid_t lender;                  ///< the writer's thread, which may have ended since
+  pid_t borrower;                ///< of an offer: the reader's thread, which waits for what has been begun
+  std::byte* to;                 ///< the same, as are its bytes and those of a piece
+  MPI_Count bytes, piece_bytes;
 
  private:
   static constexpr MPI_Count not_offered = MPI_Count{1} << 60;

@@ -28,11 +28,11 @@ using headers::RingWords;
 
 class Outgoing {
  public:
-  std::mutex mutex;       ///< guards all below; whoever has it drives
-  bool is_there = false;  ///< else the place is free
-  bool is_started = false;
-  bool is_detached = false;  ///< its owner has let go of it: it is freed when it is over
-  bool is_over = false;      ///< the receiver needs the ring no more
+  std::mutex mutex;                     ///< guards all below; whoever has it drives
+  std::atomic<bool> is_there{false};    ///< else the place is free. Looked at without the lock, too
+  std::atomic<bool> is_started{false};  ///< the same
+  bool is_detached = false;             ///< its owner has let go of it: it is freed when it is over
+  bool is_over = false;                 ///< the receiver needs the ring no more
   Result result = Result::ok;
 
   Ring ring;
@@ -99,7 +99,6 @@ class Service {
   std::mutex mutex_;  ///< guards the thread
   std::condition_variable begun_;
   std::atomic<unsigned> active_{0};
-  std::atomic<unsigned> next_{0};  ///< where the next message begins to look for a place
   bool is_stopping_ = false;
   std::thread thread_;
 };
@@ -139,9 +138,8 @@ void Service::stop() noexcept {
 }
 
 Outgoing* Service::take(std::unique_lock<std::mutex>& lock) noexcept {
-  const unsigned first = next_.fetch_add(1, std::memory_order_relaxed);
-  for (unsigned i = 0; i < places.size(); ++i) {
-    Outgoing& each = places[(first + i) % places.size()];
+  for (Outgoing& each : places) {
+    if (each.is_there.load(std::memory_order_relaxed)) continue;
     std::unique_lock mine(each.mutex, std::try_to_lock);
     if (!mine || each.is_there) continue;
     each.is_there = true;
@@ -159,6 +157,7 @@ void Service::started() noexcept {
 
 void Service::drive() noexcept {
   for (Outgoing& each : places) {
+    if (!each.is_started.load(std::memory_order_relaxed)) continue;
     const std::unique_lock lock(each.mutex, std::try_to_lock);
     if (lock && each.is_there && each.is_started) each.drive();
   }
@@ -261,7 +260,8 @@ void Outgoing::end() noexcept {
 
 void Outgoing::free() noexcept {
   if (is_started) service().ended();
-  is_there = is_started = is_detached = false;
+  is_started = is_detached = false;
+  is_there = false;
 }
 
 OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool,
