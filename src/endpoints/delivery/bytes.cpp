@@ -8,7 +8,6 @@
 #include "fabric/attached_memory.hpp"
 #include "mpi/calls/staged/byte_types.hpp"
 #include "mpi/lifetime/runtime.hpp"
-#include "pack/host/engine.hpp"
 #include "transfer/packing.hpp"
 #include "transfer/parts.hpp"
 
@@ -59,28 +58,9 @@ int pack_all(const Operation& operation, std::byte* packed) noexcept {
 }
 
 int unpack_first_of_parts(const Operation& operation, const std::byte* packed, MPI_Count bytes) noexcept {
-  transfer::Buffer buffer = operation.buffer.buffer;
+  const transfer::Buffer& buffer = operation.buffer.buffer;
   if (bytes == buffer.size()) return code_of(transfer::unpack(buffer, packed, {}));
-  if (buffer.location.is_cpu_addressable()) {
-    try {
-      pack::host::run(pack::Job{buffer.type->layout.get(),
-                                {buffer.count, buffer.type->extent},
-                                0,
-                                bytes,
-                                pack::Direction::unpack,
-                                buffer.memory,
-                                const_cast<std::byte*>(packed)});
-      return MPI_SUCCESS;
-    } catch (const std::exception&) {
-      return MPI_ERR_NO_MEM;
-    }
-  }
-  // The GPU's packing knows whole buffers only: what the message does not have keeps its own bytes.
-  const auto whole = allocate(buffer.size());
-  if (whole == nullptr) return MPI_ERR_NO_MEM;
-  if (const int code = code_of(transfer::pack(buffer, whole.get(), {})); code != MPI_SUCCESS) return code;
-  std::memcpy(whole.get(), packed, static_cast<std::size_t>(bytes));
-  return code_of(transfer::unpack(buffer, whole.get(), {}));
+  return code_of(transfer::move_range(pack::Direction::unpack, buffer, 0, bytes, const_cast<std::byte*>(packed), {}));
 }
 
 int copy_between(const Operation& from, const Operation& to) noexcept {
