@@ -3,7 +3,9 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -26,6 +28,16 @@ std::thread start_quiet_thread(Work work) noexcept {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread;
+}
+
+/// Calls end() when this process exits, for a thread that must not outlive what it works on. A child of fork() has not
+/// the thread.
+template <auto end>
+void end_at_exit() {
+  static const pid_t owner = ::getpid();
+  std::atexit([] {
+    if (::getpid() == owner) end();
+  });
 }
 
 }  // namespace gapless

@@ -110,6 +110,11 @@ Endpoint* endpoint_of(const Arguments& arguments) noexcept {
 template <class Row>
 constexpr bool has_group = place_of(Row::argument_roles, Kind::group) != nowhere;
 
+/// Others, such as MPI_Put or MPI_Parrived, may be called so often that a system call each would tell.
+template <class Row>
+constexpr bool has_communicator = place_of(Row::argument_roles, Kind::communicator) != nowhere ||
+                                  place_of(Row::argument_roles, Kind::communicator_place) != nowhere;
+
 /// Is a group of endpoints among the arguments of a call that is not about endpoints?
 template <class Row, class Arguments>
 bool names_endpoints(const Arguments& arguments) noexcept {
@@ -189,7 +194,7 @@ struct Wrapped<Row, int (*)(Arguments...)> {
   }
 
   [[gnu::noinline]] static int pass_on_meanwhile(Arguments... arguments) {
-    const InLibrary meanwhile;
+    const InLibrary meanwhile(has_communicator<Row> || has_group<Row>);
     return pass_on(arguments...);
   }
 

@@ -5,6 +5,7 @@
 #include <new>
 #include <thread>
 
+#include "endpoints/delivery/progress.hpp"
 #include "fabric/attached_memory.hpp"
 #include "mpi/calls/staged/byte_types.hpp"
 #include "mpi/lifetime/runtime.hpp"
@@ -39,6 +40,7 @@ int set_buffer(Operation& operation, Endpoint& endpoint, const Data& data) noexc
   if (operation.buffer.is_described()) {
     const transfer::Buffer& buffer = operation.buffer.buffer;
     operation.bytes = buffer.size();
+    if (buffer.location.kind == device::MemoryKind::device) note_gpu(buffer.location.device);
     if (buffer.location.is_cpu_addressable() && buffer.type->contiguous_repeats)
       operation.run = static_cast<std::byte*>(const_cast<void*>(address_of(buffer.memory, buffer.type->layout->base)));
     return MPI_SUCCESS;
@@ -83,8 +85,9 @@ namespace {
 bool read_lent(const Lender& lender, const std::byte* from, std::byte* to, MPI_Count how_many) noexcept {
   const auto bytes = static_cast<std::size_t>(how_many);
   const pid_t thread = lender.loan.lender;
-  return (fabric::read_attached(thread, from, to, bytes) && fabric::is_thread_of(lender.process, thread)) ||
-         fabric::read_attached(lender.process, from, to, bytes);
+  const bool is_read = fabric::read_attached(thread, from, to, bytes) &&
+                       (thread == lender.process || fabric::is_thread_of(lender.process, thread));
+  return is_read || fabric::read_attached(lender.process, from, to, bytes);
 }
 
 /// Both processes copy, where there are enough bytes.

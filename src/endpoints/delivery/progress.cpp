@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "base/quiet_thread.hpp"
+#include "device/device.hpp"
 #include "endpoints/inner.hpp"
 #include "endpoints/tasks/schedule.hpp"
 
@@ -63,6 +64,7 @@ struct Helper {
   std::condition_variable wanted;
   std::atomic<int> threads_in_library{0};
   std::atomic<bool> is_over{false};
+  std::atomic<int> gpu{-1};  ///< the first whose memory operations move
   std::thread thread;
 };
 
@@ -82,9 +84,17 @@ void help_once() noexcept {
   }
 }
 
+/// Before the thread's first work on a GPU.
+void adopt_gpu(int& adopted) noexcept {
+  const int gpu = helper().gpu.load(std::memory_order_relaxed);
+  if (adopted < 0 && gpu >= 0) device::runtime()->adopt(adopted = gpu);
+}
+
 void help() {
   constexpr std::chrono::milliseconds longest_sleep{10};
+  int adopted = -1;
   while (!helper().is_over) {
+    adopt_gpu(adopted);
     help_once();
     std::this_thread::sleep_for(std::chrono::microseconds(20));
     std::unique_lock lock(helper().mutex);
@@ -160,15 +170,22 @@ void progress_now_and_then() {
   if (++calls % calls_at_once == 0 && has_outstanding_operations()) progress_of_all();
 }
 
-void InLibrary::enter() noexcept {
+void InLibrary::enter(bool wakes) noexcept {
   helper().threads_in_library.fetch_add(1);
-  helper().wanted.notify_one();
+  if (wakes) helper().wanted.notify_one();
+}
+
+void note_gpu(int device) noexcept {
+  if (helper().gpu.load(std::memory_order_relaxed) < 0) helper().gpu.store(device, std::memory_order_relaxed);
 }
 
 void begin_progress() noexcept {
   static std::once_flag once;
   // Without a thread, calls that wait for a peer's progress may wait longer.
-  std::call_once(once, [] { helper().thread = start_quiet_thread(help); });
+  std::call_once(once, [] {
+    helper().thread = start_quiet_thread(help);
+    end_at_exit<end_progress>();
+  });
 }
 
 namespace {
@@ -188,9 +205,14 @@ void finish_sends() {
 }
 
 void end_progress() {
-  helper().is_over = true;
-  helper().wanted.notify_one();
-  if (helper().thread.joinable()) helper().thread.join();
+  {
+    const std::lock_guard lock(helper().mutex);
+    helper().is_over = true;
+    helper().wanted.notify_one();
+  }
+  // An error handler or an operation of the program may have that thread exit.
+  const bool is_other = helper().thread.get_id() != std::this_thread::get_id();
+  if (helper().thread.joinable() && is_other) helper().thread.join();
 }
 
 void InLibrary::leave() noexcept { helper().threads_in_library.fetch_sub(1); }

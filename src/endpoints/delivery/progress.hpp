@@ -28,6 +28,8 @@ void progress_now_and_then();
 
 /// Starts gapless's thread, the first time.
 void begin_progress() noexcept;
+/// Operations move memory of that GPU, which gapless's thread then works for.
+void note_gpu(int device) noexcept;
 
 /// Returns once the sends of endpoints whose handles are freed have left this process, which their receivers may have
 /// to be awaited for.
@@ -84,11 +86,12 @@ inline void drive_until_done(const Task& task) {
   drive_until(*task.endpoint, [&] { return task.is_done(); });
 }
 
-/// Stands around a call of the library that may block.
+/// Stands around a call of the library that may block. Gapless's thread helps at once where it `wakes`, which is a
+/// system call; else when that thread looks next.
 class InLibrary {
  public:
-  InLibrary() noexcept : counted_(has_outstanding_operations()) {
-    if (counted_) enter();
+  explicit InLibrary(bool wakes = true) noexcept : counted_(has_outstanding_operations()) {
+    if (counted_) enter(wakes);
   }
   ~InLibrary() {
     if (counted_) leave();
@@ -97,7 +100,7 @@ class InLibrary {
   InLibrary& operator=(const InLibrary&) = delete;
 
  private:
-  static void enter() noexcept;
+  static void enter(bool wakes) noexcept;
   static void leave() noexcept;
   bool counted_;
 };

@@ -1,7 +1,6 @@
 #include "transfer/rings/outgoing.hpp"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -117,11 +116,7 @@ bool Service::start() noexcept try {
   if (is_stopping_) return false;
   thread_ = start_quiet_thread([this] { work(); });
   if (!thread_.joinable()) return false;
-  // A child of fork() has not that thread.
-  static const pid_t owner = ::getpid();
-  std::atexit([] {
-    if (::getpid() == owner) service().stop();
-  });
+  end_at_exit<[] { service().stop(); }>();
   is_used.store(true, std::memory_order_release);
   return true;
 } catch (const std::exception&) {

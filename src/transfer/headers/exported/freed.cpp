@@ -145,7 +145,7 @@ void tell_of_freed() noexcept {
     found = exported_memory().take_freed(numbers);
     for (const std::uint64_t number : std::span(numbers).first(found)) {
       const std::uint32_t count = freed.count.load(std::memory_order_relaxed);
-      freed.numbers[count % FreedAllocations::kept].store(number, std::memory_order_relaxed);
+      freed.numbers[count % FreedAllocations::kept].store(number, std::memory_order_release);
       freed.count.store(count + 1, std::memory_order_release);
     }
   }

@@ -1,7 +1,5 @@
 #include "transfer/rdma/rendezvous/service.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -9,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/quiet_thread.hpp"
 #include "base/settings.hpp"
 #include "device/device.hpp"
 #include "fabric/libfabric/libfabric.hpp"
@@ -51,11 +50,7 @@ void start(int rank, int size) noexcept try {
     auto made = std::make_unique<Transfers>(std::move(endpoint), profile, rank, size, has_nodes.load());
     if (made->is_usable()) {
       service.store(made.release());
-      // libfabric ends after this. A child of fork() has none of the threads.
-      static const pid_t owner = ::getpid();
-      std::atexit([] {
-        if (::getpid() == owner) service.load()->stop();
-      });
+      end_at_exit<[] { service.load()->stop(); }>();  // libfabric ends after this
       return;
     }
     why = "no memory can be registered";
