@@ -42,7 +42,7 @@ struct TypeProperties {
   /// Not plain, and the library may scatter a header into its blocks: bytes of the first block that it begins with, as
   /// many as a nonce has at most. 0: it may not.
   std::uint8_t bytes_of_scattered_header = 0;
-  /// Nobody can free the type, so the record stays.
+  /// Nobody can free the type, so the record stays until MPI ends.
   bool is_predefined = false;
   /// Where the first byte of a buffer lies, from its address: an absolute address where the buffer is MPI_BOTTOM. Of an
   /// opaque type the library's own word.

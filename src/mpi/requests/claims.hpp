@@ -177,7 +177,9 @@ class Claims {
   static bool has_ended(const Pending& pending, int code) noexcept {
     int error_class = MPI_SUCCESS, is_complete = 0;
     native.Error_class(code, &error_class);
-    if (error_class == MPI_ERR_PENDING) return false;
+    // Of an argument of the call, which then has completed nothing.
+    const bool is_of_argument = error_class == MPI_ERR_REQUEST || error_class == MPI_ERR_ARG;
+    if (error_class == MPI_ERR_PENDING || is_of_argument) return false;
     return native.Request_get_status(pending.handle, &is_complete, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
            is_complete != 0;
   }

@@ -4,9 +4,9 @@
 // The sender's memory is needed until the receiver has read it, which one word in shared memory says. A receiver may be
 // long in coming though it has posted its receive, for it may wait for something else meanwhile; so a sender that has
 // waited for a while claims the message back by that word, and packs it into exported memory (schemes/direct.hpp),
-// where the receiver finds it. So no sender waits for a receiver that waits for something else, and no thread is
-// needed. Receivers that let their senders wait are known after a few messages, which then are packed at once: a
-// program may wait for all of its sends before it looks at a receive.
+// where the receiver finds it. So no sender waits for a receiver that waits for something else; a thread is needed only
+// where the copy is too long to lie there as a whole. Receivers that let their senders wait are known after a few
+// messages, which then are packed at once: a program may wait for all of its sends before it looks at a receive.
 #pragma once
 
 #include <array>

@@ -186,8 +186,6 @@ void Outgoing::pack() noexcept {
   if (!runtime.has_context(context)) return fail(Result::device_failed);
   if (is_helper) {
     if (adopted_device < 0) runtime.adopt(adopted_device = device);
-    // Memory of a context that is none of the runtime's own is only for threads that use that.
-    if (runtime.context(device) != context) return;
   }
   for (;;) {
     const std::uint32_t gone = fetched();
@@ -259,12 +257,26 @@ void Outgoing::free() noexcept {
   is_there = false;
 }
 
+/// Does gapless's thread work in that context of the GPU? Not if the program has made the context itself.
+bool is_helpers_context(int device, std::uint64_t context) noexcept {
+  static constinit std::array<std::atomic<std::uint64_t>, 64> known{};
+  std::atomic<std::uint64_t>& last = known[static_cast<std::size_t>(device) % known.size()];
+  if (last.load(std::memory_order_relaxed) == context) return true;
+  std::thread asking = start_quiet_thread([&last, device] {
+    device::runtime()->adopt(device);
+    last.store(device::runtime()->context(device), std::memory_order_relaxed);
+  });
+  if (asking.joinable()) asking.join();
+  return last.load(std::memory_order_relaxed) == context;
+}
+
 OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool,
                     std::size_t section_bytes) noexcept {
   constexpr std::size_t sections = 4, alignment = 256;
   static_assert(sections <= most_sections);
   const std::size_t section = section_bytes / alignment * alignment;
-  if (section == 0 || !service().start()) return nullptr;
+  const std::uint64_t context = device::runtime()->context(buffer.location.device);
+  if (section == 0 || !service().start() || !is_helpers_context(buffer.location.device, context)) return nullptr;
   std::unique_lock<std::mutex> lock;
   Outgoing* const mine = service().take(lock);
   if (mine == nullptr) return nullptr;
@@ -285,7 +297,7 @@ OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, he
   mine->device = buffer.location.device;
   mine->rest = buffer.job(pack::Direction::pack, 0, buffer.size(), pool.data(mine->run));
   mine->sections = Sections(mine->rest, mine->ring, mine->device, pack::Reach::this_gpu);
-  mine->context = device::runtime()->context(mine->device);
+  mine->context = context;
   mine->is_over = false;
   mine->result = Result::ok;
   return OwnedOutgoing(mine);

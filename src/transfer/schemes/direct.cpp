@@ -204,7 +204,10 @@ Result DirectFetch::begin(const headers::Header& header, const ExportedWay& way,
 Result DirectFetch::begin_by_host(const headers::Header& header, const ExportedWay& way, const Buffer& into,
                                   std::size_t bytes) noexcept {
   const PoolBuffer packed(device::MemoryKind::host, -1, bytes);
-  if (!packed) return Result::out_of_memory;
+  if (!packed) {
+    release_exported(way);
+    return Result::out_of_memory;
+  }
   const Result copied = copy(header, way, packed.data(), bytes);
   if (copied != Result::ok) return copied;
   return move_range(pack::Direction::unpack, into, 0, static_cast<layout::Offset>(bytes), packed.data(),

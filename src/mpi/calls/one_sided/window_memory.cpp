@@ -23,13 +23,14 @@ int unreadable_gpu(const void* memory, MPI_Aint bytes) noexcept {
   return is_on_gpu && !runtime::library_reads_gpu_memory() ? location.device : no_gpu;
 }
 
-/// The largest `number` of all ranks, where all are known to run gapless. MPI_SUCCESS, or an error that is not raised.
+/// The largest `number` of all ranks, where all are known to run gapless. MPI_SUCCESS, or an error that has been
+/// raised.
 int vote(MPI_Comm communicator, int& number) noexcept try {
   if (by_messages::has_strangers(communicator)) return MPI_SUCCESS;
   const int mine = number;
   return native.Allreduce(&mine, &number, 1, MPI_INT, MPI_MAX, communicator);
 } catch (const std::exception&) {
-  return MPI_ERR_NO_MEM;
+  return raise_on_communicator(communicator, MPI_ERR_NO_MEM);
 }
 
 template <auto create, class Unit>

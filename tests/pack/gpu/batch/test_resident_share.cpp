@@ -8,6 +8,7 @@
 #include "exercise.hpp"
 #include "host_descriptors.hpp"
 #include "layout/algebra/canonical.hpp"
+#include "layout/algebra/refine.hpp"
 #include "pack/gpu/batch/resident_share.hpp"
 #include "random_layout.hpp"
 #include "seed.hpp"
@@ -97,12 +98,15 @@ TEST(ResidentPairs, AreMovedInSharesByteForByte) {
   EXPECT_GT(moved, 200);
 }
 
-/// Blocks of other lengths, which refine each other to one mode more than a resident kernel takes, and rows.
+/// Blocks of other lengths, which refine each other to one mode more than a resident kernel takes; and rows.
 TEST(ResidentPairs, OfMoreModesAndRowsAreLeftToLaunches) {
   RandomLayouts random(test_seed());
   DescriptorCache cache(std::make_shared<HostDescriptors>(), 1 << 20);
   Planner planner(cache);
-  const Sample from = block_in_modes(8, 6, 24, 5, 400), into = block_in_modes(16, 5, 24, 3, 700);
+  const Sample from = block_in_modes(8, 6, 24, 5, 400), into = block_in_modes(16, 3, 40, 5, 700);
+  const auto refined = layout::refine(*from.layout, *into.layout);
+  ASSERT_TRUE(refined);
+  EXPECT_EQ(std::size_t{ResidentPair::most_levels}, refined->modes.size());  // beside the words of a block
   EXPECT_FALSE(moves_in_shares(planner, from, into, 16, random));
   const Sample row = block_in_modes(240, 1, 0, 1, 0);
   EXPECT_FALSE(moves_in_shares(planner, row, row, 16, random));
