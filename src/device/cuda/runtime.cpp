@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <utility>
 
 #include "device/cuda/context.hpp"
 #include "device/cuda/errors.hpp"
@@ -29,6 +30,12 @@ cudaError_t enable_access(int device, int peer) noexcept {
   access.location = {cudaMemLocationTypeDevice, {device}};
   access.flags = cudaMemAccessFlagsProtReadWrite;
   return error == cudaSuccess ? cudaMemPoolSetAccess(pool, &access, 1) : error;
+}
+
+/// As may_touch_default_stream(), of the null stream; any other may be touched.
+cudaError_t may_touch(void* stream, bool& may) noexcept {
+  may = true;
+  return stream == nullptr ? may_touch_default_stream(may) : cudaSuccess;
 }
 
 }  // namespace
@@ -137,11 +144,9 @@ Status CudaRuntime::copy(void* destination, const void* source, std::size_t byte
 Status CudaRuntime::synchronize(int device, void* stream) noexcept {
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
-  if (stream == nullptr) {
-    bool may = false;
-    const cudaError_t error = may_touch_default_stream(may);
-    if (error != cudaSuccess || !may) return result("waiting for the default stream", error);
-  }
+  bool may = false;
+  const cudaError_t error = may_touch(stream, may);
+  if (error != cudaSuccess || !may) return result("waiting for the default stream", error);
   const OutsideCapture outside;
   return result("waiting for the GPU", cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
 }
@@ -150,18 +155,18 @@ Status CudaRuntime::query(int device, void* stream, bool& is_idle) noexcept {
   is_idle = false;
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
-  if (stream == nullptr) {
-    bool may = false;
-    const cudaError_t error = may_touch_default_stream(may);
-    is_idle = error == cudaSuccess && !may;
-    if (error != cudaSuccess || !may) return result("asking the default stream", error);
-  }
-  const cudaError_t error = cuda::query(static_cast<cudaStream_t>(stream));
+  bool may = false;
+  cudaError_t error = may_touch(stream, may);
+  is_idle = error == cudaSuccess && !may;
+  if (error != cudaSuccess || !may) return result("asking the default stream", error);
+  error = cuda::query(static_cast<cudaStream_t>(stream));
   is_idle = error == cudaSuccess;
   return error == cudaErrorNotReady ? Status::ok : result("asking whether the GPU is idle", error);
 }
 
 void CudaRuntime::adopt(int device) noexcept {
+  static constinit thread_local bool has_adopted = false;
+  if (std::exchange(has_adopted, true)) return;
   if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) failed("choosing the GPU", error);
 }
 

@@ -84,17 +84,10 @@ void help_once() noexcept {
   }
 }
 
-/// Before the thread's first work on a GPU.
-void adopt_gpu(int& adopted) noexcept {
-  const int gpu = helper().gpu.load(std::memory_order_relaxed);
-  if (adopted < 0 && gpu >= 0) device::runtime()->adopt(adopted = gpu);
-}
-
 void help() {
   constexpr std::chrono::milliseconds longest_sleep{10};
-  int adopted = -1;
   while (!helper().is_over) {
-    adopt_gpu(adopted);
+    if (const int gpu = helper().gpu.load(std::memory_order_relaxed); gpu >= 0) device::runtime()->adopt(gpu);
     help_once();
     std::this_thread::sleep_for(std::chrono::microseconds(20));
     std::unique_lock lock(helper().mutex);

@@ -7,6 +7,29 @@
 
 namespace gapless::mpi {
 
+bool commit(MPI_Datatype& made) noexcept {
+  if (native.Type_commit(&made) == MPI_SUCCESS) return true;
+  native.Type_free(&made);
+  return false;
+}
+
+// Large chunks, the rest, and behind a gap of one byte the last one if the bytes are split.
+bool make_of_chunks(MPI_Datatype byte, std::size_t bytes, bool split, MPI_Datatype& made) noexcept {
+  constexpr std::size_t chunk_bytes = std::size_t{1} << 30;
+  const std::size_t together = split ? bytes - 1 : bytes;
+  const auto chunks = static_cast<int>(together / chunk_bytes);
+  const auto rest = static_cast<int>(together % chunk_bytes);
+  MPI_Datatype chunk = byte;
+  if (chunks > 0 && native.Type_contiguous(static_cast<int>(chunk_bytes), byte, &chunk) != MPI_SUCCESS) return false;
+  const int lengths[3] = {chunks, rest, split ? 1 : 0};
+  const MPI_Aint displacements[3] = {0, static_cast<MPI_Aint>(together - static_cast<std::size_t>(rest)),
+                                     static_cast<MPI_Aint>(bytes)};
+  const MPI_Datatype types[3] = {chunk, byte, byte};
+  const bool is_made = native.Type_create_struct(3, lengths, displacements, types, &made) == MPI_SUCCESS;
+  if (chunks > 0) native.Type_free(&chunk);
+  return is_made && commit(made);
+}
+
 TypesBySize::Set& TypesBySize::set_of(std::size_t bytes) noexcept { return sets_[place_of(bytes, set_bits)]; }
 
 const TypesBySize::Slot* TypesBySize::find(std::size_t bytes) noexcept {

@@ -1,4 +1,4 @@
-// Datatypes that the library makes once for each size, for whoever needs one of so many bytes.
+// Datatypes of so many bytes, and those that the library makes once for each size.
 #pragma once
 
 #include <array>
@@ -9,6 +9,12 @@
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi {
+
+/// Commits a datatype that has been made; one that cannot be committed is freed, and the result false.
+bool commit(MPI_Datatype& made) noexcept;
+/// Makes and commits one of `bytes` elements of `byte`, a datatype of one byte, also of more than an int counts: in
+/// large chunks. The last byte lies behind a gap of one if they are `split`. False if the library makes none.
+bool make_of_chunks(MPI_Datatype byte, std::size_t bytes, bool split, MPI_Datatype& made) noexcept;
 
 struct MadeType {
   MPI_Datatype handle{};

@@ -52,6 +52,7 @@ struct alignas(64) RingWords {
   std::atomic<std::uint32_t> packed;   ///< sections that the sender has packed, or has_failed
   std::atomic<std::uint32_t> fetched;  ///< sections that the receiver needs no more; all, once it wants no other
 };
+
 /// Of a message that its receiver reads in this process's memory (transfer/pulls): who may go on with it.
 struct alignas(64) PullWords {
   enum class State : std::uint32_t {

@@ -93,24 +93,19 @@ bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t 
   if (!mapped || !is_chosen(buffer, mapped->pair) || !is_within(buffer, mapped->handle)) return false;
   headers::ExportedPool& pool = headers::own_exported_pool();
   if (!pool.is_there(buffer.location.device) || !headers::accepted_by(inbox, pool.handle())) return false;
-  // A copy may be needed when others have taken all of the pool, and both processes wait for their sends.
-  if (!room_.keep_room(buffer, inbox)) return false;
   const bool is_awaited_later = static_cast<std::size_t>(buffer.size()) <= awaited_later;
   const bool is_awaited_last = !is_awaited_later && was_idle.load(std::memory_order_relaxed);
-  const bool is_written =
-      is_awaited_later || is_awaited_last || await_default_stream(buffer.location.device) == Result::ok;
+  if (!is_awaited_later && !is_awaited_last && await_default_stream(buffer.location.device) != Result::ok) return false;
   std::uint32_t number = 0;
-  PullWords* const words = is_written ? take_words(number) : nullptr;
-  if (words == nullptr) {
-    room_.withdraw();
-    return false;
-  }
+  PullWords* const words = take_words(number);
+  if (words == nullptr) return false;
   const PulledWay way{
       {reinterpret_cast<std::uintptr_t>(buffer.memory), buffer.count, buffer.type->extent, *description},
       mapped->handle,
       headers::own_rank(),
       number};
-  if (!header.add(way)) {
+  // A copy may be needed when others have taken all of the pool, and both processes wait for their sends.
+  if (!room_.keep_room(buffer, inbox) || !header.add(way)) {
     leave_words(words);
     room_.withdraw();
     return false;

@@ -74,7 +74,6 @@ constexpr std::chrono::microseconds busy_look{50};
 constinit std::atomic<std::uint64_t> copied_out{0};
 /// Is it the helping thread? That keeps no buffers in its pools, for it does not end with MPI.
 constinit thread_local bool is_helper = false;
-constinit thread_local int adopted_device = -1;  ///< by the helping thread
 
 /// All outgoing messages of this process, and the thread that helps them.
 class Service {
@@ -184,9 +183,7 @@ void Outgoing::drive() noexcept {
 void Outgoing::pack() noexcept {
   device::Runtime& runtime = *device::runtime();
   if (!runtime.has_context(context)) return fail(Result::device_failed);
-  if (is_helper) {
-    if (adopted_device < 0) runtime.adopt(adopted_device = device);
-  }
+  if (is_helper) runtime.adopt(device);
   for (;;) {
     const std::uint32_t gone = fetched();
     while (sections.may_begin() && sections.begun() - gone < ring.sections) sections.begin_next();

@@ -53,6 +53,14 @@ class Pulls : public tests::StridedMessage {
     header = fresh();
     return offer.secure(buffer(out_), headers::own_inbox(), 0, header);
   }
+  /// Its header has been sent. `is_copied`: nobody has come for it, and it lies packed.
+  void send(PullOffer& offer, Header& header, bool is_copied) {
+    ASSERT_TRUE(offers(offer, header));
+    offer.release();
+    if (is_copied) {
+      EXPECT_EQ(Result::ok, offer.complete_alone());
+    }
+  }
   Result fetch(const Header& header, const PulledWay& way, std::size_t bytes = packed_bytes) {
     PullFetch fetch;
     Batch batch;
@@ -211,11 +219,7 @@ TEST_F(Pulls, ComeByHostMemoryWhereTheGpuDoesNotReachThem) {
   for (const bool is_copied : {false, true}) {
     PullOffer offer;
     Header header;
-    ASSERT_TRUE(offers(offer, header));
-    offer.release();
-    if (is_copied) {
-      EXPECT_EQ(Result::ok, offer.complete_alone());
-    }
+    ASSERT_NO_FATAL_FAILURE(send(offer, header, is_copied));
     Buffer into = buffer(there);
     into.location.device = other;
     gpu_.fail("enable_peer", 0, 1);
@@ -237,11 +241,7 @@ TEST_F(Pulls, ThatAreRefusedFreeTheirSenders) {
   for (const bool is_copied : {false, true}) {
     PullOffer offer;
     Header header;
-    ASSERT_TRUE(offers(offer, header));
-    offer.release();
-    if (is_copied) {
-      EXPECT_EQ(Result::ok, offer.complete_alone());
-    }
+    ASSERT_NO_FATAL_FAILURE(send(offer, header, is_copied));
     release_pulled(header, *header.way<PulledWay>());
     EXPECT_EQ(Result::ok, offer.wait());
     expect_arrived(0);

@@ -8,29 +8,8 @@
 namespace gapless::mpi {
 namespace {
 
-// Large chunks, the rest, and behind a gap of one byte the last one if the bytes are split.
-bool make_type(std::size_t bytes, bool split, MPI_Datatype& type) noexcept {
-  constexpr std::size_t chunk_bytes = std::size_t{1} << 30;
-  const std::size_t together = split ? bytes - 1 : bytes;
-  const auto chunks = static_cast<int>(together / chunk_bytes);
-  const auto rest = static_cast<int>(together % chunk_bytes);
-  MPI_Datatype chunk = MPI_PACKED;
-  if (chunks > 0 && native.Type_contiguous(static_cast<int>(chunk_bytes), MPI_PACKED, &chunk) != MPI_SUCCESS)
-    return false;
-  const int lengths[3] = {chunks, rest, split ? 1 : 0};
-  const MPI_Aint displacements[3] = {0, static_cast<MPI_Aint>(together - static_cast<std::size_t>(rest)),
-                                     static_cast<MPI_Aint>(bytes)};
-  const MPI_Datatype types[3] = {chunk, MPI_PACKED, MPI_PACKED};
-  const bool made = native.Type_create_struct(3, lengths, displacements, types, &type) == MPI_SUCCESS;
-  if (chunks > 0) native.Type_free(&chunk);
-  if (!made) return false;
-  if (native.Type_commit(&type) == MPI_SUCCESS) return true;
-  native.Type_free(&type);
-  return false;
-}
-
 constinit TypesBySize split_types([](std::size_t bytes, MPI_Datatype& made) noexcept {
-  return make_type(bytes, true, made);
+  return make_of_chunks(MPI_PACKED, bytes, true, made);
 });
 
 }  // namespace
@@ -56,7 +35,7 @@ bool is_in_one_piece_if_contiguous(std::size_t bytes) noexcept {
 MadeType make_packed_type(std::size_t bytes, bool split) noexcept {
   if (split) return split_types.get(bytes);
   MadeType made;
-  made.is_usable = made.is_temporary = make_type(bytes, false, made.handle);
+  made.is_usable = made.is_temporary = make_of_chunks(MPI_PACKED, bytes, false, made.handle);
   return made;
 }
 

@@ -9,31 +9,9 @@
 namespace gapless::mpi {
 namespace {
 
-// Of more bytes than an int counts: large chunks, and the rest.
-bool combine(std::size_t bytes, MPI_Datatype& made) noexcept {
-  constexpr std::size_t chunk_bytes = std::size_t{1} << 30;
-  const auto chunks = static_cast<int>(bytes / chunk_bytes), rest = static_cast<int>(bytes % chunk_bytes);
-  MPI_Datatype chunk;
-  if (native.Type_contiguous(static_cast<int>(chunk_bytes), MPI_BYTE, &chunk) != MPI_SUCCESS) return false;
-  const int lengths[] = {chunks, rest};
-  const MPI_Aint displacements[] = {0, static_cast<MPI_Aint>(bytes) - rest};
-  const MPI_Datatype types[] = {chunk, MPI_BYTE};
-  const bool is_made = native.Type_create_struct(2, lengths, displacements, types, &made) == MPI_SUCCESS;
-  native.Type_free(&chunk);
-  return is_made;
-}
-
-bool commit(MPI_Datatype& made) noexcept {
-  if (native.Type_commit(&made) == MPI_SUCCESS) return true;
-  native.Type_free(&made);
-  return false;
-}
-
 bool make(std::size_t bytes, MPI_Datatype& made) noexcept {
-  const bool is_made = bytes <= std::size_t{std::numeric_limits<int>::max()}
-                           ? native.Type_contiguous(static_cast<int>(bytes), MPI_BYTE, &made) == MPI_SUCCESS
-                           : combine(bytes, made);
-  return is_made && commit(made);
+  if (bytes > std::size_t{std::numeric_limits<int>::max()}) return make_of_chunks(MPI_BYTE, bytes, false, made);
+  return native.Type_contiguous(static_cast<int>(bytes), MPI_BYTE, &made) == MPI_SUCCESS && commit(made);
 }
 
 constinit TypesBySize types(make);

@@ -104,12 +104,8 @@ void watch(const void* address) noexcept {
 
 [[noreturn]] void answer_calls() noexcept {
   InboxHead& own = own_inbox().head();
-  bool has_adopted = false;
   for (;;) {
-    if (!has_adopted && accepting_device() >= 0) {
-      device::runtime()->adopt(accepting_device());
-      has_adopted = true;
-    }
+    if (const int gpu = accepting_device(); gpu >= 0) device::runtime()->adopt(gpu);
     const std::uint32_t call = own.freed_calls.load(std::memory_order_acquire);
     owners.for_each([](Inbox& owner) { unmap_freed(owner); });
     own.freed_answered.store(call, std::memory_order_release);
