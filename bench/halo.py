@@ -2,16 +2,18 @@
 """Halo exchanges of GPU memory: the forms of examples/halo3d between two processes under gapless, beside the best that
 a program can make by hand on an MPI library that reads GPU memory.
 
-    bench/halo.py BUILD_DIRECTORY [--mpi NAME] [--aware PREFIX] [--ranks N] [--no-write]
+    bench/halo.py BUILD_DIRECTORY [--mpi NAME] [--aware PREFIX] [--ranks N] [--rounds N] [--no-write]
 
 By hand, one launch packs all pieces, contiguous messages (or one MPI_Alltoallv) go from GPU to GPU, and one launch
 unpacks; that needs --aware, an Open MPI that reads GPU memory. Each is a job of its own, and every point is checked: of
-halo3d in another job, for what is checked between exchanges is not in the caches.
+halo3d in another job, for what is checked between exchanges is not in the caches. All ways take turns, once a round,
+for jobs on the same machine differ by a third; the figures are medians of rounds.
 Writes bench/results/halo_gpu.json.
 """
 
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 
@@ -40,16 +42,20 @@ def run(build, mpi, prefix, ranks, settings, program, library_path=()):
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=MOST_SECONDS).stdout
 
 
-def with_gapless(build, mpi, prefix, ranks, form, box):
+def with_gapless(build, mpi, prefix, ranks, form, box, checked):
+    """Microseconds of an exchange, and its bytes; nothing where the job takes too long."""
     size, radius = box
     program = [str(build / "bin" / f"halo3d-{mpi}"), "--device", "--mode", form, "--size", str(size)]
-    program += ["--radius", str(radius)]
+    program += ["--radius", str(radius), "--iterations", str(CHECKED if checked else ITERATIONS)]
+    program += [] if checked else ["--no-verify"]
     settings = [f"LD_PRELOAD={build}/lib/libgapless.so", "GAPLESS_ALL_RANKS=1"]  # as `gapless run` sets them
-    for iterations, verified in ([str(CHECKED)], "yes"), ([str(ITERATIONS), "--no-verify"], "no"):
-        output = run(build, mpi, prefix, ranks, settings, [*program, "--iterations", *iterations], [CUDA])
-        fields = dict(word.split("=", 1) for word in output.split() if "=" in word)
-        if fields.get("verified") != verified:
-            sys.exit(f"{mpi}, {form}, {size}^3: {output}")
+    try:
+        output = run(build, mpi, prefix, ranks, settings, program, [CUDA])
+    except subprocess.TimeoutExpired:
+        return None
+    fields = dict(word.split("=", 1) for word in output.split() if "=" in word)
+    if fields.get("verified") != ("yes" if checked else "no"):
+        sys.exit(f"{mpi}, {form}, {size}^3: {output}")
     return float(fields["median_us"]), int(fields["bytes"])
 
 
@@ -81,37 +87,52 @@ def bars(rows):
             }
 
 
+def measure(build, libraries, aware, ranks, rounds):
+    """By (library, form, box) and by (box, how by hand): the microseconds of each round; and the bytes of each box."""
+    ways = {(name, form, box): [] for name in libraries for form in FORMS for box in BOXES}
+    hands = {(box, how): [] for box in BOXES for how in BY_HAND} if aware else {}
+    sizes = {}
+    for name, form, box in list(ways):
+        if with_gapless(build, *libraries[name], ranks, form, box, checked=True) is None:
+            print(f"{name:>20} {FORMS[form]:>20} {box[0]:4}^3, {box[1]} wide: more than {MOST_SECONDS} s", flush=True)
+            del ways[name, form, box]
+    for _ in range(rounds):
+        for (box, how), samples in hands.items():
+            samples.append(by_hand(build, aware, ranks, how, box))
+        for (name, form, box), samples in ways.items():
+            timed = with_gapless(build, *libraries[name], ranks, form, box, checked=False)
+            if timed is None:
+                sys.exit(f"{name}, {form}, {box[0]}^3: more than {MOST_SECONDS} s")
+            us, sizes[box] = timed
+            samples.append(us)
+    return ways, hands, sizes
+
+
 def main():
     parser = _arguments.parser(__doc__, LAUNCH)
     parser.add_argument("--aware", type=pathlib.Path, metavar="PREFIX", help="of an Open MPI that reads GPU memory")
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5, help="jobs of each way, in turn")
     options = parser.parse_args()
     build = options.build.resolve()
-    libraries = [
-        (mpi, mpi, _launch.prefix_of(build, mpi))
+    libraries = {
+        mpi: (mpi, _launch.prefix_of(build, mpi))
         for mpi in options.mpi or LAUNCH
         if (build / "bin" / f"halo3d-{mpi}").exists()
-    ]
-    peers = {box: {} for box in BOXES}
-    if options.aware:
-        aware = options.aware.resolve()
-        libraries.append((AWARE, "openmpi", aware))
-        for box in BOXES:
-            peers[box] = {name: by_hand(build, aware, options.ranks, how, box) for how, name in BY_HAND.items()}
+    }
+    aware = options.aware.resolve() if options.aware else None
+    if aware:
+        libraries[AWARE] = ("openmpi", aware)
+    ways, hands, sizes = measure(build, libraries, aware, options.ranks, options.rounds)
     rows = []
-    for name, mpi, prefix in libraries:
-        for form, words in FORMS.items():
-            for box in BOXES:
-                try:
-                    us, bytes_ = with_gapless(build, mpi, prefix, options.ranks, form, box)
-                except subprocess.TimeoutExpired:
-                    print(f"{name:>20} {words:>20} {box[0]:4}^3, {box[1]} wide: more than {MOST_SECONDS} s", flush=True)
-                    continue
-                case = {"library": name, "form": words, "points": box[0], "width": box[1], "bytes": bytes_}
-                best = min(peers[box].values(), default=us)
-                rows.append({"case": case, "value": us, "unit": "us", "bound": best, "peers": peers[box]})
-                text = ", ".join(f"{peer} {peer_us:.0f}" for peer, peer_us in peers[box].items())
-                print(f"{name:>20} {words:>20} {box[0]:4}^3, {box[1]} wide: {us:9.1f} us   {text}", flush=True)
+    for (name, form, box), samples in ways.items():
+        us = statistics.median(samples)
+        peers = {words: statistics.median(hands[box, how]) for how, words in BY_HAND.items() if hands}
+        case = {"library": name, "form": FORMS[form], "points": box[0], "width": box[1], "bytes": sizes[box]}
+        rows.append({"case": case, "value": us, "unit": "us", "bound": min(peers.values(), default=us), "peers": peers})
+        text = ", ".join(f"{peer} {peer_us:.0f}" for peer, peer_us in peers.items())
+        spread = f"{min(samples):.1f} to {max(samples):.1f}"
+        print(f"{name:>20} {FORMS[form]:>20} {box[0]:4}^3, {box[1]} wide: {us:9.1f} us ({spread})   {text}", flush=True)
     if not rows:
         sys.exit(f"no program halo3d-<mpi> is built in {options.build}")
     report("halo", rows, list(bars(rows)), not options.no_write, machine=gpus(), file_name="halo_gpu")

@@ -41,6 +41,7 @@ struct Described {
   bool has_long_doubles = false;   ///< whose padding the MPI library need not move
   bool is_lost_in_pieces = false;  ///< by the MPI library: what arrives in several pieces is unpacked by gapless
   ChoiceMemo host_choice{};        ///< of choice/choose.cpp
+  ChoiceMemo gpu_choice{};         ///< the same in GPU memory
 };
 
 struct Buffer {

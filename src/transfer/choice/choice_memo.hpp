@@ -1,4 +1,4 @@
-// What was chosen last for a datatype in host memory, so that equal messages ask no model.
+// What was chosen last for a datatype, so that equal messages ask no model.
 #pragma once
 
 #include <atomic>

@@ -46,11 +46,19 @@ std::atomic<int>& forced() noexcept {
   return scheme;
 }
 
-constinit std::atomic<std::uint16_t> forced_version{0};
+/// How often anything has changed, but for the profile, that choices rest on.
+constinit std::atomic<std::uint16_t> changes{0};
+
+void note_change() noexcept { changes.fetch_add(1, std::memory_order_relaxed); }
+
+/// Of all that choices rest on; a memo of another version is of no use.
+std::uint16_t version() noexcept {
+  return static_cast<std::uint16_t>(changes.load(std::memory_order_relaxed) + model::profile_changes());
+}
 
 void force(int scheme) noexcept {
   forced().store(scheme, std::memory_order_relaxed);
-  forced_version.fetch_add(1, std::memory_order_relaxed);
+  note_change();
 }
 
 /// What is measured of a scheme for messages of such memory; null without a profile file.
@@ -116,13 +124,15 @@ bool may_take_slots(const Buffer& buffer) noexcept {
   return bytes >= schemes::least_slots_bytes && bytes <= schemes::most_slots_bytes;
 }
 
+constexpr unsigned scheme_bits = 4;
+static_assert(scheme_count <= 1U << scheme_bits);
+
 /// All that is asked of a message in host memory, other than whether it goes by a fabric.
 struct HostChoice {
   Scheme sent, received;
   bool goes_by_slots, request_goes_by_slots, is_worth_a_request;
 
-  static constexpr unsigned scheme_bits = 4;
-  static_assert(scheme_count <= 1U << scheme_bits && 2 * scheme_bits + 3 <= ChoiceMemo::bits);
+  static_assert(2 * scheme_bits + 3 <= ChoiceMemo::bits);
 
   std::uint16_t packed() const noexcept {
     const unsigned flags =
@@ -161,14 +171,38 @@ HostChoice host_choice(const Buffer& buffer) noexcept {
     const Scheme scheme = is_packed ? Scheme::packed : Scheme::native;
     return {scheme, scheme, false, false, true};
   }
-  const auto version =
-      static_cast<std::uint16_t>(forced_version.load(std::memory_order_relaxed) + model::profile_changes());
+  const std::uint16_t now = version();
   const ChoiceMemo& memo = buffer.type->host_choice;
-  if (const auto known = memo.find(buffer.count, version)) return HostChoice::of(*known);
+  if (const auto known = memo.find(buffer.count, now)) return HostChoice::of(*known);
   const HostChoice choice{forced_or_least(buffer, Side::sender), forced_or_least(buffer, Side::receiver),
                           predict_slots(buffer, false), predict_slots(buffer, true),
                           predict_worth_of_a_request(buffer)};
-  memo.keep(buffer.count, version, choice.packed());
+  memo.keep(buffer.count, now, choice.packed());
+  return choice;
+}
+
+/// What forced_or_least says of both sides of a message in GPU memory, wherever that lies.
+struct GpuChoice {
+  Scheme sent, received;
+
+  static_assert(2 * scheme_bits <= ChoiceMemo::bits);
+
+  std::uint16_t packed() const noexcept {
+    return static_cast<std::uint16_t>(static_cast<unsigned>(sent) | static_cast<unsigned>(received) << scheme_bits);
+  }
+  static GpuChoice of(std::uint16_t packed) noexcept {
+    constexpr unsigned mask = (1U << scheme_bits) - 1;
+    return {static_cast<Scheme>(packed & mask), static_cast<Scheme>(packed >> scheme_bits & mask)};
+  }
+};
+
+/// Precondition: GPU memory.
+GpuChoice gpu_choice(const Buffer& buffer) noexcept {
+  const std::uint16_t now = version();
+  const ChoiceMemo& memo = buffer.type->gpu_choice;
+  if (const auto known = memo.find(buffer.count, now)) return GpuChoice::of(*known);
+  const GpuChoice choice{forced_or_least(buffer, Side::sender), forced_or_least(buffer, Side::receiver)};
+  memo.keep(buffer.count, now, choice.packed());
   return choice;
 }
 
@@ -176,7 +210,10 @@ HostChoice host_choice(const Buffer& buffer) noexcept {
 
 bool library_reads_gpu_memory() noexcept { return library_reads_gpu.load(std::memory_order_relaxed); }
 
-void set_library_reads_gpu_memory(bool reads) noexcept { library_reads_gpu.store(reads, std::memory_order_relaxed); }
+void set_library_reads_gpu_memory(bool reads) noexcept {
+  library_reads_gpu.store(reads, std::memory_order_relaxed);
+  note_change();
+}
 
 bool is_forced(Scheme scheme) noexcept {
   const int what = forced().load(std::memory_order_relaxed);
@@ -240,8 +277,11 @@ Scheme choose(const Buffer& buffer, Side side) noexcept {
 }
 
 Scheme choose_without_fabric(const Buffer& buffer, Side side) noexcept {
-  if (!buffer.location.is_cpu_addressable()) return forced_or_least(buffer, side);
-  const HostChoice choice = host_choice(buffer);
+  if (buffer.location.is_cpu_addressable()) {
+    const HostChoice choice = host_choice(buffer);
+    return side == Side::sender ? choice.sent : choice.received;
+  }
+  const GpuChoice choice = gpu_choice(buffer);
   return side == Side::sender ? choice.sent : choice.received;
 }
 

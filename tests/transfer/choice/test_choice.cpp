@@ -218,6 +218,29 @@ TEST_F(Choice, GpuMemoryThatTheLibraryReadsStaysThereUnlessTheMessageIsShort) {
   EXPECT_NE(choose(small_blocks_, MemoryKind::device, Side::sender), Scheme::device);
 }
 
+// What was chosen last is kept with the datatype.
+TEST_F(Choice, GpuMemoryFollowsWhatChanges) {
+  constexpr layout::Offset count = 1000;
+  const auto chosen = [&](Side side) { return choose(large_blocks_, MemoryKind::device, side, count); };
+  const auto expect = [&](Scheme scheme) {
+    for (int times = 0; times < 2; ++times) {
+      EXPECT_EQ(chosen(Side::sender), scheme);
+      EXPECT_EQ(chosen(Side::receiver), scheme);
+    }
+  };
+  EXPECT_EQ(choose(large_blocks_, MemoryKind::device, Side::sender, 1), Scheme::oneshot);
+  expect(Scheme::pipelined);
+  transfer::set_library_reads_gpu_memory(true);
+  expect(Scheme::device);
+  transfer::force_scheme(Scheme::oneshot);
+  expect(Scheme::oneshot);
+  transfer::force_scheme(std::nullopt);
+  expect(Scheme::device);
+  model::change_profile().gpu.gpu_message_ns = 1e12;
+  EXPECT_NE(chosen(Side::sender), Scheme::device);
+  transfer::set_library_reads_gpu_memory(false);
+}
+
 TEST_F(Choice, GpuMemoryGoesDirectWhereThatIsSooner) {
   const auto goes_direct = [&](layout::Offset bytes, model::Pair pair) {
     const auto type = described(layout::vector(bytes / 8, 8, 16, byte_));
