@@ -1,5 +1,7 @@
 #include "mpi/headers/speaking.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -144,21 +146,49 @@ Place translate_first(MPI_Comm communicator, int rank) noexcept {
 
 }  // namespace
 
+namespace {
+
+/// `look(own, world)`: the groups of the communicator and of MPI_COMM_WORLD. Does nothing where the library refuses.
+template <class Look>
+void with_groups(MPI_Comm communicator, Look look) {
+  MPI_Group own, world;
+  if (native.Comm_group(communicator, &own) != MPI_SUCCESS) return;
+  if (native.Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+    look(own, world);
+    native.Group_free(&world);
+  }
+  native.Group_free(&own);
+}
+
+}  // namespace
+
 std::vector<int> world_ranks_of(MPI_Comm communicator) {
   std::vector<int> ranks;
-  MPI_Group own, world;
-  if (native.Comm_group(communicator, &own) != MPI_SUCCESS) return ranks;
-  if (native.Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+  with_groups(communicator, [&](MPI_Group own, MPI_Group world) {
     int size = 0;
     native.Group_size(own, &size);
     std::vector<int> from(static_cast<std::size_t>(size));
     std::iota(from.begin(), from.end(), 0);
     ranks.resize(from.size());
     if (native.Group_translate_ranks(own, size, from.data(), world, ranks.data()) != MPI_SUCCESS) ranks.clear();
-    native.Group_free(&world);
-  }
-  native.Group_free(&own);
+  });
   return ranks;
+}
+
+bool is_within_world(MPI_Comm communicator) noexcept {
+  bool is_within = false;
+  with_groups(communicator, [&](MPI_Group own, MPI_Group world) {
+    std::array<int, 256> from, ranks;
+    int size = 0;
+    is_within = native.Group_size(own, &size) == MPI_SUCCESS;
+    for (int first = 0; is_within && first < size; first += static_cast<int>(from.size())) {
+      const int count = std::min(size - first, static_cast<int>(from.size()));
+      std::iota(from.begin(), from.begin() + count, first);
+      is_within = native.Group_translate_ranks(own, count, from.data(), world, ranks.data()) == MPI_SUCCESS &&
+                  std::find(ranks.begin(), ranks.begin() + count, MPI_UNDEFINED) == ranks.begin() + count;
+    }
+  });
+  return is_within;
 }
 
 namespace {

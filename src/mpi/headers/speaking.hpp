@@ -32,6 +32,8 @@ struct Listener {
 /// The ranks in MPI_COMM_WORLD of a communicator's processes, MPI_UNDEFINED for those that are not there; none where
 /// the library refuses. Throws std::bad_alloc.
 std::vector<int> world_ranks_of(MPI_Comm communicator);
+/// Are all of a communicator's processes in MPI_COMM_WORLD? Not where the library refuses. Asks for no memory.
+bool is_within_world(MPI_Comm communicator) noexcept;
 
 /// A rank of a communicator.
 struct Place {

@@ -146,6 +146,13 @@ void CombinedOffer::fail() noexcept {
   words_ = nullptr;
 }
 
+void CombinedOffer::withdraw() noexcept {
+  if (words_ == nullptr) return;
+  words_->state.store(State::free, std::memory_order_release);
+  leave_words(words_);
+  words_ = nullptr;
+}
+
 Result CombinedOffer::poll() noexcept {
   if (words_ == nullptr) return is_offered_ ? Result::ok : Result::device_failed;
   if (words_->state.load(std::memory_order_acquire) == State::done) {

@@ -39,6 +39,8 @@ class CombinedOffer {
   void offer() noexcept;
   /// It has not: the receiver gets nothing.
   void fail() noexcept;
+  /// No receiver gets the description.
+  void withdraw() noexcept;
   /// ok or a failure, once no part is needed any more. Precondition: offer() or fail() has been called.
   Result poll() noexcept;
 

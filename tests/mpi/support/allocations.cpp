@@ -2,9 +2,12 @@
 // thread sanitizer, which has a heap of its own: there nothing is counted or refused.
 #include "support/allocations.hpp"
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -23,13 +26,22 @@ constinit std::atomic<std::size_t> refused_from{no_size};
 constinit thread_local bool refuses_next = false;
 constexpr unsigned no_number = static_cast<unsigned>(-1);
 constinit thread_local unsigned news_until_refused = no_number;
+constinit thread_local bool refuses_all_news = false, has_refused_new = false;
 
 [[maybe_unused]] bool is_refused() { return std::exchange(refuses_next, false); }
 
+/// Is this code of the simulated GPU, in whose place would be a driver?
+bool is_simulated(const void* code) {
+  Dl_info where;
+  return dladdr(code, &where) != 0 && std::strstr(where.dli_fname, "simulated") != nullptr;
+}
+
 /// Is this request by `new` to be refused?
-[[maybe_unused]] bool is_new_refused() {
-  if (news_until_refused == no_number) return false;
-  return news_until_refused-- == 0;
+[[maybe_unused]] bool is_new_refused(const void* caller) {
+  if (news_until_refused == no_number || (has_refused_new && !refuses_all_news) || is_simulated(caller)) return false;
+  if (news_until_refused == 0) return has_refused_new = true;
+  --news_until_refused;
+  return false;
 }
 
 [[maybe_unused]] void* counted(void* block) {
@@ -61,10 +73,10 @@ int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
 
 // libstdc++'s others end in these. Each is freed as malloc's memory.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return is_new_refused() ? nullptr : malloc(bytes);
+  return is_new_refused(__builtin_return_address(0)) ? nullptr : malloc(bytes);
 }
 void* operator new(std::size_t bytes) {
-  void* const block = is_new_refused() ? nullptr : malloc(bytes);
+  void* const block = is_new_refused(__builtin_return_address(0)) ? nullptr : malloc(bytes);
   if (block == nullptr) throw std::bad_alloc();
   return block;
 }
@@ -77,9 +89,13 @@ NoAlignedMemory::~NoAlignedMemory() { refused_from = no_size; }
 
 void refuse_next_allocation() { refuses_next = true; }
 
-NoNew::NoNew(unsigned after) { news_until_refused = after; }
+NoNew::NoNew(unsigned after, Refused refused) {
+  refuses_all_news = refused == Refused::all;
+  has_refused_new = false;
+  news_until_refused = after;
+}
 NoNew::~NoNew() { news_until_refused = no_number; }
-bool NoNew::is_refused() { return news_until_refused == no_number; }
+bool NoNew::is_refused() { return has_refused_new; }
 
 std::uint64_t allocations() { return count.load(std::memory_order_relaxed); }
 

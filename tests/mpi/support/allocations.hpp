@@ -22,15 +22,17 @@ class NoAlignedMemory {
 /// Refuses the calling thread's next request for heap memory of any kind.
 void refuse_next_allocation();
 
-/// While one lives, one request of the calling thread by C++'s `new` is refused, after so many that are not. MPI
-/// libraries are written in C.
+/// While one lives, one request of the calling thread by C++'s `new` is refused, or all of them, after so many that are
+/// not. MPI libraries are written in C.
 class NoNew {
  public:
-  explicit NoNew(unsigned after);
+  /// The simulated GPU is never refused anything.
+  enum class Refused : unsigned char { one, all };
+  explicit NoNew(unsigned after, Refused refused = Refused::one);
   ~NoNew();
   NoNew(const NoNew&) = delete;
   NoNew& operator=(const NoNew&) = delete;
-  /// Has it been refused?
+  /// Has any been refused?
   static bool is_refused();
 };
 

@@ -147,12 +147,10 @@ void vote(Agreement& agreement, AgreedWay& way, MPI_Comm communicator, Wish wish
 
 }  // namespace internal
 
-bool has_strangers(MPI_Comm communicator) {
+bool has_strangers(MPI_Comm communicator) noexcept {
   int has_world = 0;
   native.Initialized(&has_world);
-  if (has_world == 0) return false;
-  const std::vector<int> ranks = headers::world_ranks_of(communicator);
-  return ranks.empty() || std::ranges::find(ranks, MPI_UNDEFINED) != ranks.end();
+  return has_world != 0 && !headers::is_within_world(communicator);
 }
 
 bool may_be() noexcept {

@@ -29,8 +29,8 @@ int kind_of(const MemoryArgument& out) noexcept;
 bool is_kind_of_neighbors(int kind) noexcept;
 
 /// Has the communicator ranks outside MPI_COMM_WORLD, such as of a job that was spawned or connected to? Nobody vouches
-/// for those that they run gapless and would vote. All ranks find the same. Throws std::bad_alloc.
-bool has_strangers(MPI_Comm communicator);
+/// for those that they run gapless and would vote. All ranks find the same, also those without memory.
+bool has_strangers(MPI_Comm communicator) noexcept;
 
 namespace internal {
 

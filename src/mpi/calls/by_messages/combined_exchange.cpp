@@ -3,11 +3,14 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -110,17 +113,31 @@ struct Incoming {
 
 class Exchange {
  public:
-  Exchange(const char* function, MPI_Comm lane, Messages& messages) noexcept
+  /// Throws std::bad_alloc.
+  Exchange(const char* function, MPI_Comm lane, Messages& messages)
       : function_(function), lane_(lane), messages_(messages) {}
 
-  int run(const PartsOfSide& sent, const PartsOfSide& received, unsigned& in_vain) {
+  /// All that needs memory, before any other process counts on this one. MPI_SUCCESS, or the program's mistake. Throws
+  /// std::bad_alloc.
+  int prepare(const PartsOfSide& sent, const PartsOfSide& received) {
     int ranks = 1;
     native.Comm_rank(lane_, &own_);
     native.Comm_size(lane_, &ranks);
     device::Locator locator;
     if (const int code = out_.look_at(sent, own_, ranks, locator); code != MPI_SUCCESS) return code;
     if (const int code = in_.look_at(received, own_, ranks, locator); code != MPI_SUCCESS) return code;
-    prepare();
+    prepare_to_receive();
+    prepare_to_send();
+    requests_.resize(incoming_.size() + outgoing_.size(), MPI_REQUEST_NULL);
+    has_own_jobs_ = copy_own();
+    return MPI_SUCCESS;
+  }
+  /// Nobody hears of an exchange that could not be prepared.
+  void withdraw() noexcept {
+    for (Outgoing& each : outgoing_) each.offer.withdraw();
+  }
+  /// Precondition: it is prepared.
+  int run(unsigned& in_vain) noexcept {
     in_vain = is_any_refused_ && std::ranges::none_of(outgoing_, &Outgoing::is_combined) ? in_vain + 1 : 0;
     note(post());
     offer();
@@ -140,8 +157,7 @@ class Exchange {
     if (result != Result::ok) note(gpu_failure(function_, result));
   }
 
-  /// All that needs memory, before any other process counts on this one.
-  void prepare() {
+  void prepare_to_receive() {
     for (const Group& group : in_.groups()) {
       if (group.peer == own_) continue;
       Incoming& each = incoming_.emplace_back();
@@ -150,6 +166,8 @@ class Exchange {
       each.description = std::make_unique_for_overwrite<std::byte[]>(each.bytes);
       std::memset(each.description.get(), 0xFF, each.bytes);  // names no sender
     }
+  }
+  void prepare_to_send() {
     for (const Group& group : out_.groups()) {
       if (group.peer == own_) continue;
       Outgoing& each = outgoing_.emplace_back();
@@ -164,8 +182,6 @@ class Exchange {
         return !buffer.location.is_cpu_addressable() && transfer::pulls::may_be_pulled(buffer);
       });
     }
-    requests_.resize(incoming_.size() + outgoing_.size(), MPI_REQUEST_NULL);
-    has_own_jobs_ = copy_own();
   }
 
   /// What this process exchanges with itself, as jobs. False if these are messages.
@@ -194,7 +210,7 @@ class Exchange {
   }
 
   /// Begins to receive descriptions, and sends those of this process, and what goes as messages.
-  int post() {
+  int post() noexcept {
     MPI_Request* request = requests_.data();
     for (Incoming& each : incoming_) {
       const int code = native.Irecv(each.description.get(), static_cast<int>(each.bytes), MPI_BYTE, each.group->peer,
@@ -215,10 +231,10 @@ class Exchange {
     return MPI_SUCCESS;
   }
   // All parts, for the other end waits for those behind one that fails.
-  void send(const Group& group) {
+  void send(const Group& group) noexcept {
     for (std::size_t k = 0; k < group.count; ++k) note(messages_.send(out_.part(group.first + k), group.peer));
   }
-  void receive(const Group& group) {
+  void receive(const Group& group) noexcept {
     for (std::size_t k = 0; k < group.count; ++k) note(messages_.receive(in_.part(group.first + k), group.peer));
   }
 
@@ -235,7 +251,7 @@ class Exchange {
   }
 
   /// One by one, so that errors are those of the lane, which returns them.
-  int receive_descriptions() {
+  int receive_descriptions() noexcept {
     int first_code = MPI_SUCCESS;
     for (std::size_t k = 0; k < requests_.size(); ++k) {
       MPI_Status status;
@@ -252,7 +268,7 @@ class Exchange {
     return first_code;
   }
 
-  void fetch() {
+  void fetch() noexcept {
     if (code_ != MPI_SUCCESS) jobs_.clear();  // what this process exchanges with itself is not half a result
     for (Incoming& each : incoming_) {
       if (each.bytes != 0) fetch(each);
@@ -260,11 +276,13 @@ class Exchange {
     run_jobs();
     for (Incoming& each : incoming_) each.fetch.end();
   }
-  void fetch(Incoming& each) {
+  void fetch(Incoming& each) noexcept try {
     Result result = each.fetch.read({each.description.get(), each.bytes}, each.group->count);
     if (result == Result::ok) result = wait_for([&] { return each.fetch.poll(); });
     note(result);
     for (std::size_t k = 0; result == Result::ok && k < each.group->count; ++k) note(copy(each, k));
+  } catch (const std::exception&) {  // the others have still to hear that this process needs none of their parts
+    note(MPI_ERR_NO_MEM);
   }
 
   /// MPI_SUCCESS, or the error that is to be raised.
@@ -335,10 +353,74 @@ class Exchange {
   Messages& messages_;
 };
 
+bool is_nothing(const PartsOfSide& side, std::size_t k) noexcept {
+  return side.peers[k] == MPI_PROC_NULL || is_empty(side.parts[k]);
+}
+/// Of those that are something, the first of that peer.
+bool is_first_of_peer(const PartsOfSide& side, std::size_t k) noexcept {
+  for (std::size_t j = 0; j < k; ++j) {
+    if (side.peers[j] == side.peers[k] && !is_nothing(side, j)) return false;
+  }
+  return true;
+}
+
+/// An empty description: parts follow as messages.
+void send_no_description(MPI_Comm lane, int peer) noexcept {
+  MPI_Request request;
+  if (native.Isend(nullptr, 0, MPI_BYTE, peer, tag, lane, &request) == MPI_SUCCESS) native.Request_free(&request);
+}
+/// Receives a description, and has its sender wait no longer. Is it empty?
+bool receive_no_description(MPI_Comm lane, int peer) noexcept {
+  std::array<std::byte, 4096> description;
+  description.fill(std::byte{0xFF});  // names no sender
+  MPI_Status status;
+  const int code = native.Recv(description.data(), description.size(), MPI_BYTE, peer, tag, lane, &status);
+  MPI_Count bytes = static_cast<MPI_Count>(description.size());
+  if (code == MPI_SUCCESS) native.Get_elements_x(&status, MPI_BYTE, &bytes);
+  if (bytes == 0) return true;
+  constexpr std::size_t no_parts = 0;  // for which reading asks for no memory
+  static_cast<void>(CombinedFetch().read({description.data(), static_cast<std::size_t>(bytes)}, no_parts));
+  return false;
+}
+
+/// This process takes part for the others, who count on it: all that it has for them are messages of their own, and it
+/// receives what they send in messages.
+int take_part_without_memory(MPI_Comm lane, Exchanged& exchanged) noexcept {
+  const PartsOfSide &sent = exchanged.sent, &received = exchanged.received;
+  int own = 0;
+  native.Comm_rank(lane, &own);
+  for (std::size_t k = 0; k < sent.size(); ++k) {
+    if (is_nothing(sent, k)) continue;
+    const int peer = sent.peers[k];
+    if (peer != own && is_first_of_peer(sent, k)) send_no_description(lane, peer);
+    exchanged.messages.send(sent.parts[k], peer);
+  }
+  requests::start_deferred();
+  for (std::size_t k = 0; k < received.size(); ++k) {
+    const int peer = received.peers[k];
+    if (is_nothing(received, k) || !is_first_of_peer(received, k)) continue;
+    if (peer != own && !receive_no_description(lane, peer)) continue;
+    for (std::size_t j = k; j < received.size(); ++j) {
+      if (received.peers[j] == peer && !is_nothing(received, j)) exchanged.messages.receive(received.parts[j], peer);
+    }
+  }
+  exchanged.messages.finish();
+  return MPI_ERR_NO_MEM;
+}
+
 }  // namespace
 
-int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, unsigned& in_vain) {
-  return Exchange(function, lane, exchanged.messages).run(exchanged.sent, exchanged.received, in_vain);
+int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, unsigned& in_vain) noexcept {
+  std::optional<Exchange> exchange;
+  try {
+    exchange.emplace(function, lane, exchanged.messages);
+    const int code = exchange->prepare(exchanged.sent, exchanged.received);
+    return code == MPI_SUCCESS ? exchange->run(in_vain) : code;
+  } catch (const std::exception&) {
+    if (exchange) exchange->withdraw();
+    exchange.reset();
+    return take_part_without_memory(lane, exchanged);
+  }
 }
 
 }  // namespace gapless::mpi::by_messages

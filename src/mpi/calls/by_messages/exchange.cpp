@@ -166,20 +166,15 @@ bool reserve(const CallFacts& call, const MemoryArgument& out, Exchanged& exchan
 int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in,
              const Exchange& agreed) noexcept {
   Exchanged& exchanged = agreed.exchanged();
-  try {
-    list_parts_by_peer(call, out, exchanged.sent.parts);
-    list_parts_by_peer(call, in, exchanged.received.parts);
-    exchanges.fetch_add(1, std::memory_order_relaxed);
-    // Without a fabric all ranks are of one node.
-    if (!transfer::rdma::is_wanted()) {
-      exchanged.messages.begin(agreed.lane());
-      return exchange_combined(call.name, agreed.lane(), exchanged, agreed.in_vain());
-    }
+  // There is room for all of them, so none of this throws.
+  list_parts_by_peer(call, out, exchanged.sent.parts);
+  list_parts_by_peer(call, in, exchanged.received.parts);
+  exchanges.fetch_add(1, std::memory_order_relaxed);
+  if (transfer::rdma::is_wanted())
     return exchange_in_messages(call, agreed.lane(), !is_of_neighbors(out.kind), exchanged);
-  } catch (const std::exception&) {
-    exchanged.messages.let_go();
-    return MPI_ERR_NO_MEM;
-  }
+  // Without a fabric all ranks are of one node.
+  exchanged.messages.begin(agreed.lane());
+  return exchange_combined(call.name, agreed.lane(), exchanged, agreed.in_vain());
 }
 
 }  // namespace gapless::mpi::by_messages

@@ -1,8 +1,6 @@
 // MPI_Win_create, whose memory the library keeps. Where that is GPU memory which the library cannot read, the call ends
 // in an error: at all processes of the communicator if all are known to run gapless, for each would wait for the others
 // in the library, and at this one alone otherwise.
-#include <exception>
-
 #include "base/settings.hpp"
 #include "mpi/calls/by_messages/agreement.hpp"
 #include "mpi/calls/user_buffer.hpp"
@@ -24,13 +22,11 @@ int unreadable_gpu(const void* memory, MPI_Aint bytes) noexcept {
 }
 
 /// The largest `number` of all ranks, where all are known to run gapless. MPI_SUCCESS, or an error that has been
-/// raised.
-int vote(MPI_Comm communicator, int& number) noexcept try {
+/// raised. Asks for no memory, for the others count on this rank.
+int vote(MPI_Comm communicator, int& number) noexcept {
   if (by_messages::has_strangers(communicator)) return MPI_SUCCESS;
   const int mine = number;
   return native.Allreduce(&mine, &number, 1, MPI_INT, MPI_MAX, communicator);
-} catch (const std::exception&) {
-  return raise_on_communicator(communicator, MPI_ERR_NO_MEM);
 }
 
 template <auto create, class Unit>
