@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 
 #include "base/quiet_thread.hpp"
+#include "base/steady_condition.hpp"
 #include "device/device.hpp"
 #include "endpoints/inner.hpp"
 #include "endpoints/tasks/schedule.hpp"
@@ -61,7 +61,7 @@ void take_in_messages(Endpoint& endpoint) {
 
 struct Helper {
   std::mutex mutex;
-  std::condition_variable wanted;
+  SteadyCondition wanted;
   std::atomic<int> threads_in_library{0};
   std::atomic<bool> is_over{false};
   std::atomic<int> gpu{-1};  ///< the first whose memory operations move
@@ -91,9 +91,7 @@ void help() {
     help_once();
     std::this_thread::sleep_for(std::chrono::microseconds(20));
     std::unique_lock lock(helper().mutex);
-    // By this clock, since C libraries before glibc 2.30 know of no wait by a steady one.
-    helper().wanted.wait_until(lock, std::chrono::system_clock::now() + longest_sleep,
-                               [] { return helper().is_over || has_work(); });
+    helper().wanted.wait_for(lock, longest_sleep, [] { return helper().is_over || has_work(); });
   }
 }
 

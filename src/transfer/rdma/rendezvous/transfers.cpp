@@ -154,8 +154,7 @@ void Transfers::work() noexcept {
   std::unique_lock lock(mutex_);
   while (!is_stopping_) {
     // A peer's last acknowledgement may need a look of ours when nothing of ours is under way any more.
-    // By the clock of the day: to wait by the steady one takes glibc 2.30.
-    if (active_.empty()) begun_.wait_until(lock, std::chrono::system_clock::now() + idle_look);
+    begun_.wait_for(lock, idle_look, [this] { return is_stopping_ || !active_.empty(); });
     progress();
     lock.unlock();
     std::this_thread::sleep_for(busy_look);

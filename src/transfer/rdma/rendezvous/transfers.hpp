@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/steady_condition.hpp"
 #include "transfer/rdma/memory/packed_buffers.hpp"
 #include "transfer/rdma/rendezvous/corrected_receives.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
@@ -105,7 +105,7 @@ class Transfers {
   void work() noexcept;
 
   std::mutex mutex_;  ///< guards all below that changes, and the endpoint
-  std::condition_variable begun_;
+  SteadyCondition begun_;
   std::unique_ptr<fabric::Endpoint> endpoint_;
   std::unique_ptr<PackedBuffers> packed_;
   std::unique_ptr<Channel> channel_;
