@@ -261,10 +261,19 @@ void add(std::vector<gapless_variant_entry>& entries, const char* name) {
     entries.push_back({name, reinterpret_cast<void*>(&Entry<Row, Function>::call)});
 }
 
+/// `freed_endpoint` if one was freed.
 template <class Handle>
 Endpoint* endpoint_behind(Handle handle) noexcept {
-  if constexpr (std::is_same_v<Handle, MPI_Comm>) return find(meaning_of(handle));
+  if constexpr (std::is_same_v<Handle, MPI_Comm>) return find_even_freed(meaning_of(handle));
   return nullptr;
+}
+
+/// The library has made a communicator there, under a handle that an endpoint may have had.
+template <class Argument>
+void reuse_made(Argument made) noexcept {
+  if constexpr (std::is_same_v<Argument, MPI_Comm*>) {
+    if (made != nullptr) reuse(*made);
+  }
 }
 
 /// An extension of the library: an endpoint's handle is refused. Its first argument is the handle.
@@ -274,8 +283,10 @@ struct WrappedExtension {
   static inline const char* name = nullptr;
   static inline Function function = nullptr;
   static int call(First first, Others... others) {
-    if (const Endpoint* endpoint = endpoint_behind(first)) [[unlikely]]
-      return calls::raise(*endpoint, unserved(name));
+    if (const Endpoint* endpoint = endpoint_behind(first)) [[unlikely]] {
+      return endpoint == &freed_endpoint ? raise_without_object(code_of_freed(name))
+                                         : calls::raise(*endpoint, unserved(name));
+    }
     if constexpr (std::is_same_v<First, MPI_Request> && sizeof...(Others) == 0) {
       if (const requests::Request* request = requests::find(first); request != nullptr && request->task != nullptr) {
         if (request->endpoint != nullptr) progress(*request->endpoint);
@@ -283,7 +294,9 @@ struct WrappedExtension {
       }
     }
     const InLibrary meanwhile;
-    return function(first, others...);
+    const int code = function(first, others...);
+    if (code == MPI_SUCCESS) (reuse_made(others), ...);
+    return code;
   }
 };
 
