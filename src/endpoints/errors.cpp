@@ -33,6 +33,10 @@ int unserved(const char* function) noexcept {
                         "gapless does not serve this call on an endpoints communicator");
 }
 
+int operand_missing() noexcept {
+  return code_with_text(MPI_ERR_OTHER, "reduction", "the operand of another endpoint could not be read");
+}
+
 int code_of_freed(const char* function) noexcept {
   return code_with_text(MPI_ERR_COMM, function, "the endpoint's handle has been freed");
 }

@@ -38,6 +38,7 @@ bool is_null(MPI_Op operation) noexcept {
 }
 
 bool is_possible(Schedule& schedule, const Reduction& reduction) noexcept {
+  schedule.hand_on_failures();
   if (reduction.count < 0) schedule.fail(MPI_ERR_COUNT);
   if (reduction.datatype == MPI_DATATYPE_NULL) schedule.fail(MPI_ERR_TYPE);
   if (is_null(reduction.operation)) schedule.fail(MPI_ERR_OP);

@@ -89,7 +89,10 @@ bool write(Operation& send) noexcept {
   describe(*room.cell, send);
   count(send.endpoint->sent, send.way);
   const bool is_over = is_complete_in_ring(send.way);
-  if (send.way == Way::copied) send.code = pack_all(send, room.memory);
+  if (send.way == Way::copied) {
+    send.code = pack_all(send, room.memory);
+    if (send.code != MPI_SUCCESS) room.cell->number = 0;  // those that are there may be an older message's
+  }
   send.ring->publish(*room.cell);
   if (is_over) complete(send);
   return true;

@@ -60,6 +60,9 @@ class Schedule : public Task {
     if (mistake_ == MPI_SUCCESS) mistake_ = code;
   }
   int mistake() const noexcept { return mistake_; }
+  /// For a collective whose messages all have the length that their receivers expect: a rank that has failed sends no
+  /// bytes from then on, so that those who need them fail as well.
+  void hand_on_failures() noexcept { hands_on_failures_ = true; }
   /// What the messages of this collective are told from those of others by.
   void set_tag(int tag) noexcept { tag_ = tag; }
   bool is_between_groups() const noexcept { return endpoint->sides.is_inter(); }
@@ -88,6 +91,10 @@ class Schedule : public Task {
   };
   void send_in_collective(const Data& data, int to) { send(data, to, tag_, Context::collective, Mode::standard); }
   void receive_in_collective(const Data& data, int from) { receive(data, from, tag_, Context::collective, false); }
+  /// A receive tells of no more bytes than have come.
+  struct Message : Operation {
+    MPI_Count expected = 0;
+  };
   void restart();
   void take(const Step& step);
   void start_message(const Step& step);
@@ -97,12 +104,13 @@ class Schedule : public Task {
 
   std::vector<Step> steps_;
   std::size_t next_ = 0;
-  std::vector<std::unique_ptr<Operation>> round_;
+  std::vector<std::unique_ptr<Message>> round_;
   Operation* told_ = nullptr;
   std::vector<std::unique_ptr<Elements>> elements_;
   std::vector<std::pair<MPI_Datatype, MPI_Datatype>> owned_;
   int tag_ = 0;
   int mistake_ = MPI_SUCCESS;
+  bool hands_on_failures_ = false;
 };
 
 /// Advances the schedules that were started on the endpoint.

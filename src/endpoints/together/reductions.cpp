@@ -4,15 +4,18 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "endpoints/calls/forms.hpp"
 #include "endpoints/calls/plans.hpp"
 #include "endpoints/delivery/bytes.hpp"
+#include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
 #include "endpoints/together/combining.hpp"
 #include "endpoints/together/together.hpp"
 #include "endpoints/together/turn.hpp"
+#include "transfer/buffers/placeholder.hpp"
 
 namespace gapless::mpi::endpoints::together {
 namespace {
@@ -45,27 +48,44 @@ struct Elements {
   }
 };
 
-/// The program's buffer, or a copy in host memory.
+/// Host memory, also where the heap has none: other endpoints wait for this one's part.
+class Room {
+ public:
+  /// Null if the system has no addresses left.
+  std::byte* reserve(MPI_Count bytes) noexcept {
+    heap_.reset(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
+    memory_ = heap_ != nullptr ? heap_.get() : pages_.reserve(0, static_cast<std::intptr_t>(bytes));
+    return memory_;
+  }
+  std::byte* memory() const noexcept { return memory_; }
+
+ private:
+  std::unique_ptr<std::byte[]> heap_;
+  transfer::Placeholder pages_;
+  std::byte* memory_ = nullptr;
+};
+
+/// The program's buffer, or a copy in host memory. Of a buffer that cannot be read the copy is zeros.
 class HostBuffer {
  public:
   HostBuffer(Endpoint& endpoint, const Data& data, MPI_Count bytes, bool with_contents) : data_(data) {
     if (!device::in_use() || !is_gpu_memory(data.memory)) return;
-    copy_.reset(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
-    code_ = copy_ == nullptr ? MPI_ERR_NO_MEM : with_contents ? copy_data(endpoint, data, here()) : MPI_SUCCESS;
+    std::byte* const copy = copy_.emplace().reserve(bytes);
+    code_ = copy == nullptr ? MPI_ERR_NO_MEM : with_contents ? copy_data(endpoint, data, here()) : MPI_SUCCESS;
+    if (copy != nullptr && code_ != MPI_SUCCESS) std::memset(copy, 0, static_cast<std::size_t>(bytes));
   }
   int code() const noexcept { return code_; }
+  /// Null if there is none.
   std::byte* memory() const noexcept {
-    return copy_ != nullptr ? copy_.get() : static_cast<std::byte*>(const_cast<void*>(data_.memory));
+    return copy_ ? copy_->memory() : static_cast<std::byte*>(const_cast<void*>(data_.memory));
   }
   /// The program gets what is in the copy.
-  int write_back(Endpoint& endpoint) const noexcept {
-    return copy_ == nullptr ? MPI_SUCCESS : copy_data(endpoint, here(), data_);
-  }
+  int write_back(Endpoint& endpoint) const noexcept { return copy_ ? copy_data(endpoint, here(), data_) : MPI_SUCCESS; }
 
  private:
-  Data here() const noexcept { return {copy_.get(), data_.count, data_.datatype}; }
+  Data here() const noexcept { return {copy_->memory(), data_.count, data_.datatype}; }
   Data data_;
-  std::unique_ptr<std::byte[]> copy_;
+  std::optional<Room> copy_;
   int code_ = MPI_SUCCESS;
 };
 
@@ -76,6 +96,7 @@ struct Call {
   MPI_Count count;
   int root;
   int tag;
+  int code = MPI_SUCCESS;  ///< why the operand is zeros
 
   MPI_Count bytes() const noexcept { return count * elements.size; }
   bool gets_result() const noexcept { return root == everyone || root == endpoint.rank; }
@@ -104,6 +125,7 @@ int reduce_by_leader(const Call& call, const std::byte* operand, std::byte* resu
   const bool is_inside = length <= sizeof turns.mine().inside;
   if (is_inside) std::memcpy(turns.mine().inside, operand, length);
   turns.mine().memory = operand;
+  turns.mine().code = call.code;
   turns.take();
   Seats& seats = turns.seats();
   const bool fits_release = length <= sizeof seats.release.inside;
@@ -114,10 +136,11 @@ int reduce_by_leader(const Call& call, const std::byte* operand, std::byte* resu
     return code;
   }
   turns.await_all();
-  int code = MPI_SUCCESS;
+  int code = call.code;
   std::memcpy(seats.combined, operand, length);
   for (int local = 1; local < turns.locals(); ++local) {
     const Seat& seat = turns.seat(local);
+    note(code, seat.code);
     const std::byte* const other = is_inside ? seat.inside : static_cast<const std::byte*>(seat.memory);
     note(code, call.elements.combine(other, seats.combined, call.count));
   }
@@ -155,20 +178,17 @@ int combine_slice(const Call& call, Turns& turns, std::byte* target) noexcept {
 int reduce_in_slices(const Call& call, const std::byte* operand, std::byte* result) {
   Turns turns(call.endpoint);
   Seats& seats = turns.seats();
-  std::unique_ptr<std::byte[]> own;
+  Room own;
   turns.mine().memory = operand;
   turns.begin();
   if (turns.is_leader()) {
-    seats.target = result;
-    if (!call.gets_result()) {
-      own.reset(new (std::nothrow) std::byte[static_cast<std::size_t>(call.bytes())]);
-      seats.target = own.get();
-    }
+    seats.target = call.gets_result() ? result : own.reserve(call.bytes());
   }
   turns.show();
   turns.await_all();
   std::byte* const target = seats.target;
-  turns.mine().code = target == nullptr ? MPI_ERR_NO_MEM : combine_slice(call, turns, target);
+  turns.mine().code = call.code;
+  note(turns.mine().code, target == nullptr ? MPI_ERR_NO_MEM : combine_slice(call, turns, target));
   turns.take();
   int code = MPI_SUCCESS;
   if (turns.is_leader()) {
@@ -185,8 +205,9 @@ int reduce_in_slices(const Call& call, const std::byte* operand, std::byte* resu
   return code;
 }
 
-int send(const Call& call, const std::byte* sum, int to) {
-  const Data data{sum, call.bytes(), MPI_BYTE};
+/// No bytes are sent once the reduction has failed.
+int send(const Call& call, int so_far, const std::byte* sum, int to) {
+  const Data data{sum, so_far == MPI_SUCCESS ? call.bytes() : 0, MPI_BYTE};
   if (send_at_once(call.endpoint, data, to, call.tag, Context::collective)) return MPI_SUCCESS;
   Operation operation;
   if (const int code = set_buffer(operation, call.endpoint, data); code != MPI_SUCCESS) return code;
@@ -202,12 +223,14 @@ int receive(const Call& call, std::byte* sum, int from) {
     return code;
   start_receive(operation, from, call.tag, Context::collective);
   drive_until_done(operation);
+  if (operation.code == MPI_SUCCESS && operation.bytes != call.bytes()) return operand_missing();
   return operation.code;
 }
 
 /// Of a number of ranks that is a power of two, each exchanges its sum with one of twice as far in every round. Both
 /// combine the lower rank's sum with the higher one's, so all have the same bits at the end, whatever has no order.
-/// Ranks beyond such a number have a neighbour who takes part for them.
+/// Ranks beyond such a number have a neighbour who takes part for them. Where a rank fails, each that it has exchanged
+/// with, and each that those exchange with, so all.
 int reduce_by_doubling(const Call& call, const std::byte* operand, std::byte* result) {
   const int size = call.endpoint.communicator->size(), rank = call.endpoint.rank;
   const int members = static_cast<int>(std::bit_floor(static_cast<unsigned>(size))), represented = size - members;
@@ -215,7 +238,7 @@ int reduce_by_doubling(const Call& call, const std::byte* operand, std::byte* re
   alignas(64) std::array<std::array<std::byte, most_doubled>, 2> room;
   std::byte *sum = room[0].data(), *other = room[1].data();
   std::memcpy(sum, operand, static_cast<std::size_t>(call.bytes()));
-  int code = MPI_SUCCESS;
+  int code = call.code;
   const auto take = [&](int from) {
     note(code, receive(call, other, from));
     if (code != MPI_SUCCESS) return;
@@ -223,7 +246,7 @@ int reduce_by_doubling(const Call& call, const std::byte* operand, std::byte* re
     note(code, call.elements.combine(other, sum, call.count));
   };
   if (is_represented) {
-    note(code, send(call, sum, rank - 1));
+    note(code, send(call, code, sum, rank - 1));
     // An operation that is not for the datatype is a mistake on every rank.
     std::memcpy(other, operand, static_cast<std::size_t>(call.bytes()));
     note(code, call.elements.combine(sum, other, call.count));
@@ -234,10 +257,10 @@ int reduce_by_doubling(const Call& call, const std::byte* operand, std::byte* re
     for (int distance = 1; distance < members; distance *= 2) {
       const int peer = member ^ distance;
       const int peer_rank = peer < represented ? 2 * peer : peer + represented;
-      note(code, send(call, sum, peer_rank));
+      note(code, send(call, code, sum, peer_rank));
       take(peer_rank);
     }
-    if (is_paired) note(code, send(call, sum, rank + 1));
+    if (is_paired) note(code, send(call, code, sum, rank + 1));
   }
   if (code == MPI_SUCCESS && call.gets_result()) std::memcpy(result, sum, static_cast<std::size_t>(call.bytes()));
   return code;
@@ -266,7 +289,7 @@ int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count coun
   const int tag = doubles ? calls::next_tag(endpoint, calls::Form::one_time) : 0;
   const bool is_short = count * size <= static_cast<MPI_Count>(most_doubled);
   const Elements elements{datatype, operation, size, is_short ? combining(operation, datatype) : nullptr};
-  const Call call{endpoint, elements, count, root, tag};
+  Call call{endpoint, elements, count, root, tag};
   if (operand == MPI_IN_PLACE) operand = result;
   if (is_null_with_displacement(operand) || (call.gets_result() && is_null_with_displacement(result)))
     return MPI_ERR_BUFFER;
@@ -274,8 +297,8 @@ int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count coun
   const bool is_apart = operand != result && call.gets_result();
   const HostBuffer aside(endpoint, {is_apart ? result : operand, count, datatype}, is_apart ? call.bytes() : 0, false);
   const HostBuffer& to = is_apart ? aside : from;
-  if (from.code() != MPI_SUCCESS || to.code() != MPI_SUCCESS)
-    return from.code() != MPI_SUCCESS ? from.code() : to.code();
+  call.code = from.code() != MPI_SUCCESS ? from.code() : to.code();
+  if (from.memory() == nullptr || to.memory() == nullptr) return call.code;
   const auto way = doubles                                   ? reduce_by_doubling
                    : call.bytes() <= most_combined_by_leader ? reduce_by_leader
                                                              : reduce_in_slices;
