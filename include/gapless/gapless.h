@@ -241,7 +241,8 @@ GAPLESS_API gapless_status gapless_pack_batch(const gapless_job* jobs, size_t jo
  * destination's. Both streams must be equally long (else ARGUMENT), the memory must not overlap. Where the bytes are
  * decides who moves them, as above; on a GPU it is one kernel in `stream`, which may be captured into a graph.
  * Memory of two GPUs: the kernel runs on the source's, to which `stream` must belong, and writes to the other one's;
- * UNSUPPORTED where the machine does not let it. */
+ * UNSUPPORTED where the machine does not let it. The access is enabled once for each pair of GPUs: a program that ends
+ * it by cudaDeviceDisablePeerAccess enables it again before it copies between these two, or the kernel faults. */
 GAPLESS_API gapless_status gapless_copy(const gapless_type* source_type, int64_t source_count,
                                         const void* source_memory, const gapless_type* destination_type,
                                         int64_t destination_count, void* destination_memory, void* stream);
