@@ -21,13 +21,21 @@ int class_of(Cause cause) noexcept {
   return cause == Cause::out_of_memory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
 }
 
+// Never destroyed: calls may fail while the process ends.
+struct Codes {
+  std::mutex mutex;  ///< guards the codes
+  std::map<std::pair<std::string, Cause>, int> all;
+};
+Codes& codes() {
+  static auto& instance = *new Codes;
+  return instance;
+}
+
 int code_for(const char* function, Cause cause, const char* text) noexcept {
   const int error_class = class_of(cause);
   try {
-    static std::mutex mutex;
-    static auto& codes = *new std::map<std::pair<std::string, Cause>, int>;
-    const std::lock_guard lock(mutex);
-    const auto [position, is_new] = codes.try_emplace({function, cause}, error_class);
+    const std::lock_guard lock(codes().mutex);
+    const auto [position, is_new] = codes().all.try_emplace({function, cause}, error_class);
     int& code = position->second;
     if (is_new && native.Add_error_code(error_class, &code) != MPI_SUCCESS) code = error_class;
     // MPI forbids renaming its own codes.
@@ -80,6 +88,14 @@ int gpu_failure(const char* function, transfer::Result result) noexcept {
     std::snprintf(text, sizeof text, "%s: GPU data could not be moved", function);
   }
   return code_for(function, no_memory ? Cause::out_of_memory : Cause::device_failed, text);
+}
+
+void forget_error_codes() noexcept {
+  try {
+    const std::lock_guard lock(codes().mutex);
+    codes().all.clear();
+  } catch (const std::exception&) {
+  }
 }
 
 int raise_on_communicator(MPI_Comm communicator, int code) noexcept {

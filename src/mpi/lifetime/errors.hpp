@@ -26,6 +26,9 @@ int peer_failure() noexcept;
 /// The error code, not yet raised, for GPU data that could not be moved in `function`. Precondition: result != ok.
 int gpu_failure(const char* function, transfer::Result result) noexcept;
 
+/// The library may end, and its error codes with it: where it begins again, with another session, codes are made anew.
+void forget_error_codes() noexcept;
+
 /// What has the error handler for a call: a communicator, window or file, or nothing.
 struct ErrorObject {
   enum class Kind : std::uint8_t { none, communicator, window, file };

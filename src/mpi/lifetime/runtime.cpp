@@ -18,6 +18,7 @@
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/headers/speaking.hpp"
+#include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/session.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/looked_at.hpp"
@@ -100,6 +101,7 @@ void end() noexcept {
   free_byte_types();
   native.Type_free_keyval(&type_keyval_);
   by_messages::end();
+  forget_error_codes();
   if (model == Model::world) {
     headers::end();
     native.Comm_free(&private_communicator);

@@ -282,6 +282,7 @@ MPI_Session sessions_alone() {
 void sessions_and_world(MPI_Session session) {
   MPI_Datatype type = strided_type();
   use(session, type, "before MPI_Init");
+  refuse(session);
   MPI_Init(nullptr, nullptr);
   pack_and_exchange(MPI_COMM_WORLD, type, false, "in the world");
   MPI_Session_finalize(&session);
