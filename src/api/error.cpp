@@ -7,27 +7,41 @@
 #include <new>
 #include <stdexcept>
 
+#include "base/per_thread.hpp"
 #include "layout/text/text.hpp"
 
 namespace gapless::api {
 namespace {
 
-// Fixed, so that telling about a failure cannot fail.
-thread_local std::array<char, 512> last_error_text{};
+using Text = std::array<char, 512>;
+
+/// The calling thread's text; null if there is no memory for one. It is no thread-local array: that would take room in
+/// the static block of thread-local storage, without which a program that has other such libraries cannot load this
+/// one.
+Text* last_error_text() noexcept {
+  try {
+    return &of_this_thread<Text>();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 
 }  // namespace
 
 gapless_status fail(gapless_status status, const char* format, ...) noexcept {
+  Text* const text = last_error_text();
+  if (text == nullptr) return status;
   std::va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(last_error_text.data(), last_error_text.size(), format, arguments);
+  std::vsnprintf(text->data(), text->size(), format, arguments);
   va_end(arguments);
   return status;
 }
 
 gapless_status fail_in_job(gapless_status status, std::size_t number) noexcept {
-  const std::array<char, 512> text = last_error_text;
-  return fail(status, "job %zu: %.480s", number, text.data());
+  Text before{};
+  if (const Text* const text = last_error_text()) before = *text;
+  return fail(status, "job %zu: %.480s", number, before.data());
 }
 
 gapless_status fail_with_current_exception() noexcept {
@@ -80,7 +94,10 @@ const char* gapless_error_string(int status) {
   return "not a status of gapless";
 }
 
-const char* gapless_last_error(void) { return gapless::api::last_error_text.data(); }
+const char* gapless_last_error(void) {
+  const auto* const text = gapless::api::last_error_text();
+  return text != nullptr ? text->data() : "out of host memory";
+}
 
 const char* gapless_version(void) { return GAPLESS_VERSION; }
 }

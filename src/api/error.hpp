@@ -8,7 +8,7 @@
 
 namespace gapless::api {
 
-/// Records the text for this thread, without allocation, and returns `status`.
+/// Records the text for this thread, and returns `status`. Without memory for a text there is none.
 [[gnu::format(printf, 2, 3)]] gapless_status fail(gapless_status status, const char* format, ...) noexcept;
 
 /// Prefixes this thread's last text with "job <number>: " and returns `status`.

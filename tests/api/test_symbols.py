@@ -60,3 +60,11 @@ def test_python_declares_every_function():
         "gapless_version",
     }
     assert python - INTERNAL == declared()
+
+
+def test_the_core_leaves_room_for_other_libraries_with_thread_local_storage():
+    """The dynamic linker has little room for such storage of libraries that are loaded late, as MPI's is by Python."""
+    command = ["readelf", "--segments", "--wide", str(locate.require(locate.CORE))]
+    segments = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    sizes = [int(line.split()[5], 16) for line in segments.splitlines() if line.split()[:1] == ["TLS"]]
+    assert sum(sizes) <= 256
