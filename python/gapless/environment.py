@@ -51,6 +51,14 @@ VARIABLES = (
         "few have come from the same allocation.",
     ),
     Variable(
+        "GAPLESS_IPC",
+        "0, 1",
+        "1",
+        "0: no process of the node maps another's GPU memory, as where the driver refuses that (GPUs that do not reach "
+        "each other, instances of a GPU in parts). Messages between GPUs of the node go through page-locked memory that "
+        "both processes map.",
+    ),
+    Variable(
         "GAPLESS_PULL_PATIENCE",
         "a number of microseconds",
         "200",

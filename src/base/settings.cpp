@@ -33,6 +33,7 @@ constexpr Variable variables[] = {
     {"GAPLESS_ALL_RANKS", "0, 1", &Settings::all_ranks},
     {"GAPLESS_HEADERS", "0, 1", &Settings::headers},
     {"GAPLESS_PULL", "0, 1", &Settings::pull},
+    {"GAPLESS_IPC", "0, 1", &Settings::ipc},
     {"GAPLESS_PULL_PATIENCE", "a number of microseconds", &Settings::pull_patience_us},
     {"GAPLESS_SCHEME",
      "native, packed, oneshot, staged, pipelined, device, slots, direct, fabric-pipelined, gather-write, "

@@ -20,6 +20,7 @@ struct Settings {
   bool all_ranks = false;                         ///< GAPLESS_ALL_RANKS
   bool headers = true;                            ///< GAPLESS_HEADERS
   bool pull = true;                               ///< GAPLESS_PULL
+  bool ipc = true;                                ///< GAPLESS_IPC
   std::optional<std::size_t> pull_patience_us;    ///< GAPLESS_PULL_PATIENCE
   std::string_view scheme;                        ///< GAPLESS_SCHEME
   std::string_view host_engine;                   ///< GAPLESS_HOST_ENGINE

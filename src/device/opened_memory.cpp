@@ -37,9 +37,10 @@ OpenedMemory::Mapping* OpenedMemory::find(const MemoryHandle& handle, int device
 
 /// What belonged to a context that is gone is gone with it.
 void OpenedMemory::close(std::size_t at) noexcept {
-  const Mapping closed = mappings_[at];
+  const Mapping closed = std::move(mappings_[at]);
   mappings_.erase(mappings_.begin() + static_cast<std::ptrdiff_t>(at));
-  if (runtime_.has_context(closed.context)) runtime_.close_memory(closed.device, closed.base);
+  const bool is_of_gpu = !closed.handle.is_on_host();
+  if (is_of_gpu && runtime_.has_context(closed.context)) runtime_.close_memory(closed.device, closed.base);
   ++counts_.closed;
 }
 
@@ -52,12 +53,19 @@ void OpenedMemory::close_unused(Predicate which) noexcept {
 
 OpenedMemory::Use OpenedMemory::use_own(const MemoryHandle& handle, int device, Status& status) noexcept {
   void* const base = reinterpret_cast<void*>(static_cast<std::uintptr_t>(handle.base));
-  status = runtime_.enable_peer(device, runtime_.locate(base).device);
+  status = handle.is_on_host() ? Status::ok : runtime_.enable_peer(device, runtime_.locate(base).device);
   Use result;
   if (status != Status::ok) return result;
   result.base_ = base;
   result.owners_base_ = handle.base;
   return result;
+}
+
+Status OpenedMemory::open(Mapping& mapping) noexcept {
+  if (!mapping.handle.is_on_host()) return runtime_.open_memory(mapping.handle, mapping.device, &mapping.base);
+  mapping.pages = SharedPages::open(runtime_, mapping.device, mapping.handle);
+  mapping.base = mapping.pages.data();
+  return mapping.pages ? Status::ok : Status::failed;
 }
 
 OpenedMemory::Use OpenedMemory::use(const MemoryHandle& handle, int device, Status& status) noexcept {
@@ -77,14 +85,14 @@ OpenedMemory::Use OpenedMemory::use(const MemoryHandle& handle, int device, Stat
       status = Status::out_of_memory;
       return {};
     }
-    void* base = nullptr;
-    status = runtime_.open_memory(handle, device, &base);
+    Mapping opened{handle, device, runtime_.context(device), nullptr};
+    status = open(opened);
     if (status != Status::ok) {
       ++counts_.refused;
       return {};
     }
     ++counts_.opened;
-    mapping = &mappings_.emplace_back(Mapping{handle, device, runtime_.context(device), base});
+    mapping = &mappings_.emplace_back(std::move(opened));
   }
   status = Status::ok;
   ++mapping->users;
@@ -121,7 +129,7 @@ void OpenedMemory::trim(std::int64_t process) noexcept {
     const bool are_too_many = mappings_.size() > most_kept;
     for (std::size_t i = 0; i < mappings_.size(); ++i) {
       const Mapping& mapping = mappings_[i];
-      const bool is_owners = mapping.handle.process == process;
+      const bool is_owners = mapping.handle.process == process && !mapping.handle.is_on_host();
       if (is_owners) bytes += mapping.handle.bytes;
       if (is_owners) limit = std::min(limit, mapping.handle.free_bytes / 2);
       if (mapping.users != 0 || (!is_owners && !are_too_many)) continue;

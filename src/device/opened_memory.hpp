@@ -1,4 +1,4 @@
-// Other processes' GPU memory, mapped here and kept mapped: mapping it takes the driver milliseconds.
+// Other processes' memory for GPUs, mapped here and kept mapped: mapping it takes the driver milliseconds.
 //
 // The driver frees no memory that is mapped somewhere, though its owner has freed it, and the owner's next allocation
 // may fail for that before it can tell anybody. So what is kept mapped of one owner is half of what its GPU has free at
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "device/runtime.hpp"
+#include "device/shared_pages.hpp"
 
 namespace gapless::device {
 
@@ -58,7 +59,9 @@ class OpenedMemory {
   void owner_has_ended(std::int64_t process) noexcept;
 
   /// Does a mapping of that memory stay after its use?
-  static bool keeps(const MemoryHandle& handle) noexcept { return handle.bytes <= handle.free_bytes / 2; }
+  static bool keeps(const MemoryHandle& handle) noexcept {
+    return handle.is_on_host() || handle.bytes <= handle.free_bytes / 2;
+  }
 
   struct Counts {
     std::uint64_t open = 0, bytes = 0;  ///< now
@@ -77,9 +80,11 @@ class OpenedMemory {
     std::size_t users = 0;
     bool is_freed = false;  ///< by the owner
     std::uint64_t last_use = 0;
+    SharedPages pages{};  ///< the mapping itself, of memory of the host
   };
 
   Use use_own(const MemoryHandle& handle, int device, Status& status) noexcept;
+  Status open(Mapping& mapping) noexcept;
   Mapping* find(const MemoryHandle& handle, int device) noexcept;
   void close(std::size_t at) noexcept;
   template <class Predicate>

@@ -10,16 +10,21 @@
 
 namespace gapless::device {
 
-/// GPU memory as other processes of the node are told of it: one allocation, and who has it. Plain bytes.
+/// Memory that GPUs of other processes of the node reach, as those are told of it: one allocation, and who has it.
+/// Plain bytes.
 struct MemoryHandle {
+  /// Stands for a GPU's number where the memory is page-locked memory of the host (device/shared_pages.hpp).
+  static constexpr std::uint64_t host = ~std::uint64_t{0};
+
   std::array<unsigned char, 64> driver{};  ///< what opens it
   std::uint64_t number = 0;                ///< of the allocation; the owner's process gives none twice
   std::uint64_t base = 0;                  ///< its address there
   std::uint64_t bytes = 0;
   std::uint64_t free_bytes = 0;  ///< of the owner's GPU when the handle was made
   std::int64_t process = 0;      ///< the owner's
-  std::uint64_t gpu = 0;         ///< Runtime::gpu_number() of where it is
+  std::uint64_t gpu = 0;         ///< Runtime::gpu_number() of where it is, or `host`
 
+  bool is_on_host() const noexcept { return gpu == host; }
   bool contains(std::uint64_t address) const noexcept { return address - base < bytes; }
 };
 
@@ -82,6 +87,13 @@ class Runtime {
   /// Unmaps it. Nothing may be under way there.
   virtual void close_memory(int device, void* base) noexcept = 0;
 
+  /// Page-locks memory of the host, which kernels and copies of every GPU address from then on where the CPU does.
+  /// Takes milliseconds. It belongs to the context in which the calling thread uses the GPU. Preconditions: whole
+  /// pages, which stay mapped until unlock_pages().
+  virtual Status lock_pages(void* pages, std::size_t bytes, int device) noexcept = 0;
+  /// Precondition: their context is there, and nothing is under way in them.
+  virtual void unlock_pages(void* pages, int device) noexcept = 0;
+
   /// A file descriptor (dma-buf) by which other devices of the machine reach GPU memory, for the caller to close;
   /// unsupported where there is none. Preconditions: whole pages of the host, of one allocation.
   virtual Status export_to_devices(const void* address, std::size_t bytes, int device, int* descriptor) noexcept = 0;
@@ -93,4 +105,4 @@ class Runtime {
 
 /// What a plugin exports. `interface_version` must equal gapless_device_interface_version, else it returns null.
 extern "C" gapless::device::Runtime* gapless_device_open(int interface_version);
-inline constexpr int gapless_device_interface_version = 10;
+inline constexpr int gapless_device_interface_version = 11;

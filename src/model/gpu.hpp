@@ -57,6 +57,9 @@ struct GpuTuning {
   // Not swept: a section takes a GPU as long as its launch, and fills a link between GPUs for longer.
   std::int64_t longest_exported_whole;  ///< longer ones are unpacked while they are packed, section by section
   std::int64_t section_bytes;
+  // The same of memory of the host, which both GPUs reach by the bus. A sixteenth of a message, within these bounds: a
+  // message takes a section longer than its bytes, and a copy engine takes 10 us to begin with one.
+  std::int64_t longest_whole_on_host, shortest_section_on_host, longest_section_on_host;
 
   // ---- Contiguous messages under a library that reads GPU memory, beside others of an exchange ----
   /// Open MPI 4.1.4 takes 8 us for one, whatever its length to 64 KiB, and less for one in host memory up to here.
@@ -128,6 +131,9 @@ inline constexpr GpuTuning hopper = {
     .segment_bytes = 1 << 20,
     .longest_exported_whole = 8 << 20,
     .section_bytes = 4 << 20,
+    .longest_whole_on_host = 1 << 20,
+    .shortest_section_on_host = 512 << 10,
+    .longest_section_on_host = 2 << 20,
     .longest_joining = 8 << 10,
     .long_pull = 4 << 20,
     .shortest_long_pulled_block = 32,

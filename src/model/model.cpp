@@ -5,6 +5,8 @@
 #include <atomic>
 #include <optional>
 
+#include "model/gpu.hpp"
+
 namespace gapless::model {
 
 namespace {
@@ -101,7 +103,15 @@ double device_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
 }
 
 double direct_message_ns(const GpuProfile& gpu, Pair pair, std::size_t bytes) noexcept {
-  if (pair != Pair::same_gpu && pair != Pair::peer_gpu) return never_ns;
+  if (pair == Pair::other_node) return never_ns;
+  if (pair == Pair::same_node) {
+    // Through page-locked memory; long messages are unpacked while they are packed.
+    constexpr double header_ns = 1'000;
+    const auto longest_whole = static_cast<std::size_t>(gpu_tuning.longest_whole_on_host);
+    return 2 * gpu.launch_and_wait_ns + header_ns +
+           static_cast<double>(std::min(bytes, longest_whole)) / gpu.mapped_write_bytes_per_ns +
+           static_cast<double>(bytes) / gpu.mapped_read_bytes_per_ns;
+  }
   const bool is_same = pair == Pair::same_gpu;
   const double unpack_bytes_per_ns = is_same ? gpu.pack_bytes_per_ns : gpu.peer_bytes_per_ns;
   return 2 * gpu.launch_and_wait_ns + (is_same ? gpu.change_process_ns : 0) +

@@ -26,6 +26,7 @@ struct Ticket {
   std::uint64_t context = 0;  ///< that the work is in
   int device = -1;
   device::Status status = device::Status::ok;  ///< of jobs that are not under way
+  bool ends_with_queue = false;                ///< what is issued behind the jobs delays the news of their end
 
   bool is_under_way() const noexcept { return work != nullptr; }
 };
@@ -74,4 +75,4 @@ std::string why_no_gpu_engine();
 /// What a plugin exports beside gapless_device_open. `interface_version` must equal gapless_pack_interface_version,
 /// else it returns null.
 extern "C" gapless::pack::GpuEngine* gapless_pack_open(int interface_version);
-inline constexpr int gapless_pack_interface_version = 3;
+inline constexpr int gapless_pack_interface_version = 4;

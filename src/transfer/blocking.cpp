@@ -1,5 +1,6 @@
 #include "transfer/blocking.hpp"
 
+#include <cstring>
 #include <exception>
 
 #include "base/settings.hpp"
@@ -71,6 +72,13 @@ Result copy_on_gpu(void* destination, const void* source, std::size_t bytes, int
   if (status == Status::ok) status = runtime->copy(destination, source, bytes, device, stream);
   const Status finished = runtime->synchronize(device, stream);
   return result_of(status == Status::ok ? finished : status);
+}
+
+Result copy_packed(std::byte* into, const std::byte* packed, std::size_t bytes, int device, MemoryKind kind) noexcept {
+  if (bytes == 0) return Result::ok;
+  if (kind == MemoryKind::device) return copy_on_gpu(into, packed, bytes, device);
+  std::memcpy(into, packed, bytes);
+  return Result::ok;
 }
 
 }  // namespace gapless::transfer

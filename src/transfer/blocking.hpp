@@ -30,5 +30,8 @@ inline Result wait_for_default_stream(int device) noexcept {
 /// On a stream of the library's own, after all that the program has issued to its default stream: MPI has no stream
 /// argument, so the default stream is the only one a call can follow.
 Result copy_on_gpu(void* destination, const void* source, std::size_t bytes, int device) noexcept;
+/// Packed bytes in memory of that kind, copied into memory that the CPU reaches: by the CPU where it reaches both.
+Result copy_packed(std::byte* into, const std::byte* packed, std::size_t bytes, int device,
+                   device::MemoryKind kind) noexcept;
 
 }  // namespace gapless::transfer

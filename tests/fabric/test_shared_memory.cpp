@@ -12,8 +12,8 @@
 #include <functional>
 #include <string>
 
+#include "base/shared_segment.hpp"
 #include "fabric/registry.hpp"
-#include "fabric/shared_segment.hpp"
 
 namespace gapless::fabric {
 namespace {

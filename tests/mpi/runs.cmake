@@ -16,8 +16,9 @@
 #   simulated          gapless as it is; simulated_tcp: by tcp; simulated_threads: with MPI_THREAD_MULTIPLE; half_simulated: in
 #                      the first half of the ranks, and no gapless in the others
 #   pipelined          messages of GPU memory in segments
-#   direct             messages from GPU to GPU; unmapped, unexported: the same where that is refused; usual_direct: with senders
-#                      that wait for their receivers as long as they usually do
+#   direct             messages from GPU to GPU; unmapped, unexported: the same where GPU memory is refused to peers; unlocked:
+#                      where page-locked memory is, too; usual_direct: with senders that wait for their receivers as long as
+#                      they usually do
 #   predicted          the same where the model chooses it, with little memory
 #   aware              the CPU may touch the GPU's memory, so that the library reads it, and is said to, and messages are packed
 #                      there; aware_direct: the same, from GPU to GPU; aware_predicted: as the model chooses
@@ -68,7 +69,7 @@ function(gapless_register_mpi_run name mpi ranks how timeout)
     set(labels mpi gapless)
   endif()
   if(how MATCHES
-     "^(simulated(_threads|_tcp)?|reaches|refuses|pipelined|aware|((usual|aware)_)?direct|(aware_)?predicted|unmapped|unexported)$")
+     "^(simulated(_threads|_tcp)?|reaches|refuses|pipelined|aware|((usual|aware)_)?direct|(aware_)?predicted|unmapped|unexported|unlocked)$")
     if(NOT TARGET gapless-simulated-device)
       return()
     endif()
@@ -87,9 +88,13 @@ function(gapless_register_mpi_run name mpi ranks how timeout)
   if(how STREQUAL pipelined)
     list(APPEND launch GAPLESS_SCHEME=pipelined)
   endif()
-  if(how MATCHES "^((aware_)?direct|unmapped|unexported)$")
-    # Little exported memory, so that some messages find no room in it.
-    list(APPEND launch GAPLESS_SCHEME=direct GAPLESS_POOL_BYTES=1048576 GAPLESS_PULL_PATIENCE=100000)
+  if(how MATCHES "^((aware_)?direct|unmapped|unexported|unlocked)$")
+    # 1 MiB of exported memory, so that some messages find no room in it. On the host it is a quarter of the pool.
+    set(pool 1048576)
+    if(how MATCHES "^un")
+      set(pool 4194304)
+    endif()
+    list(APPEND launch GAPLESS_SCHEME=direct GAPLESS_POOL_BYTES=${pool} GAPLESS_PULL_PATIENCE=100000)
   endif()
   if(how STREQUAL usual_direct)
     list(APPEND launch GAPLESS_SCHEME=direct)
@@ -101,6 +106,8 @@ function(gapless_register_mpi_run name mpi ranks how timeout)
     list(APPEND launch GAPLESS_TEST_SIMULATED_FAIL=open:0:-1)
   elseif(how STREQUAL unexported)
     list(APPEND launch GAPLESS_TEST_SIMULATED_FAIL=export:0:-1)
+  elseif(how STREQUAL unlocked)
+    list(APPEND launch "GAPLESS_TEST_SIMULATED_FAIL=open:0:-1,lock:0:-1")
   endif()
   if(how MATCHES "^aware")
     list(APPEND launch GAPLESS_GPU_AWARE=1 GAPLESS_TEST_SIMULATED_READABLE=1)

@@ -37,6 +37,8 @@ class RefusingRuntime : public device::Runtime {
   Status export_memory(const void*, device::MemoryHandle&) noexcept override { return Status::failed; }
   Status open_memory(const device::MemoryHandle&, int, void**) noexcept override { return Status::failed; }
   void close_memory(int, void*) noexcept override {}
+  Status lock_pages(void*, std::size_t, int) noexcept override { return Status::failed; }
+  void unlock_pages(void*, int) noexcept override {}
   Status export_to_devices(const void*, std::size_t, int, int*) noexcept override { return Status::failed; }
   Status flush_writes_of_devices(int) noexcept override { return Status::failed; }
 };

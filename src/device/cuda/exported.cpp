@@ -1,10 +1,12 @@
-// GPU memory for others. Processes: the runtime's IPC handles, which name whole allocations of cudaMalloc. Devices of
-// the machine: dma-buf descriptors (GPUDirect RDMA).
+// Memory that others reach. GPU memory for processes: the runtime's IPC handles, which name whole allocations of
+// cudaMalloc. GPU memory for devices of the machine: dma-buf descriptors (GPUDirect RDMA). Memory of the host for GPUs:
+// page-locked.
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
 #include <cstring>
 
+#include "base/settings.hpp"
 #include "device/cuda/driver_function.hpp"
 #include "device/cuda/driver_numbers.hpp"
 #include "device/cuda/errors.hpp"
@@ -46,6 +48,7 @@ std::uint64_t CudaRuntime::gpu_number(int device) noexcept {
 std::uint64_t CudaRuntime::allocation_number(const void* address) noexcept { return cuda::allocation_number(address); }
 
 Status CudaRuntime::export_memory(const void* address, MemoryHandle& handle) noexcept {
+  if (!settings().ipc) return unsupported("GAPLESS_IPC=0 forbids it");
   const Location location = locate(address);
   if (location.kind != MemoryKind::device) return unsupported("only GPU memory can be exported");
   const CurrentDevice current(location.device);
@@ -70,6 +73,7 @@ Status CudaRuntime::export_memory(const void* address, MemoryHandle& handle) noe
 
 Status CudaRuntime::open_memory(const MemoryHandle& handle, int device, void** base) noexcept {
   *base = nullptr;
+  if (!settings().ipc) return unsupported("GAPLESS_IPC=0 forbids it");
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
   const OutsideCapture outside;
@@ -84,6 +88,26 @@ void CudaRuntime::close_memory(int device, void* base) noexcept {
   const OutsideCapture outside;
   if (const cudaError_t error = cudaIpcCloseMemHandle(base); error != cudaSuccess) {
     failed("closing another process's GPU memory", error);
+  }
+}
+
+Status CudaRuntime::lock_pages(void* pages, std::size_t bytes, int device) noexcept {
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return failed("choosing the GPU", current.error());
+  const OutsideCapture outside;
+  const cudaError_t error = cudaHostRegister(pages, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+  if (error != cudaSuccess) return failed("page-locking memory", error);
+  void* seen_by_gpu = nullptr;
+  if (cudaHostGetDevicePointer(&seen_by_gpu, pages, 0) == cudaSuccess && seen_by_gpu == pages) return Status::ok;
+  unlock_pages(pages, device);
+  return unsupported("the GPU addresses page-locked memory elsewhere than the CPU");
+}
+
+void CudaRuntime::unlock_pages(void* pages, int device) noexcept {
+  const CurrentDevice current(device);
+  const OutsideCapture outside;
+  if (const cudaError_t error = cudaHostUnregister(pages); error != cudaSuccess) {
+    failed("letting go of page-locked memory", error);
   }
 }
 

@@ -31,6 +31,8 @@ class CudaRuntime final : public Runtime {
   Status export_memory(const void* address, MemoryHandle& handle) noexcept override;
   Status open_memory(const MemoryHandle& handle, int device, void** base) noexcept override;
   void close_memory(int device, void* base) noexcept override;
+  Status lock_pages(void* pages, std::size_t bytes, int device) noexcept override;
+  void unlock_pages(void* pages, int device) noexcept override;
   Status export_to_devices(const void* address, std::size_t bytes, int device, int* descriptor) noexcept override;
   Status flush_writes_of_devices(int device) noexcept override;
 };

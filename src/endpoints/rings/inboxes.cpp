@@ -43,7 +43,7 @@ bool Inboxes::make(std::size_t endpoints) noexcept {
   return memory_ != nullptr;
 }
 
-bool Inboxes::share(std::size_t endpoints, fabric::SharedSegment segment) noexcept {
+bool Inboxes::share(std::size_t endpoints, SharedSegment segment) noexcept {
   release();
   if (!segment) return false;
   endpoints_ = endpoints;
@@ -54,11 +54,11 @@ bool Inboxes::share(std::size_t endpoints, fabric::SharedSegment segment) noexce
 }
 
 bool Inboxes::make_shared(std::size_t endpoints, std::string_view name) noexcept {
-  return share(endpoints, fabric::SharedSegment::make(name, bytes(endpoints), endpoints * head_bytes(endpoints)));
+  return share(endpoints, SharedSegment::make(name, bytes(endpoints), endpoints * head_bytes(endpoints)));
 }
 
 bool Inboxes::join(std::size_t endpoints, pid_t owner, std::string_view name) noexcept {
-  return share(endpoints, fabric::SharedSegment::open(owner, name, bytes(endpoints)));
+  return share(endpoints, SharedSegment::open(owner, name, bytes(endpoints)));
 }
 
 InboxHead& Inboxes::head(int inbox) const noexcept {

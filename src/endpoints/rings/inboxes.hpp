@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/shared_segment.hpp"
 #include "endpoints/rings/ring.hpp"
-#include "fabric/shared_segment.hpp"
 
 namespace gapless::mpi::endpoints {
 
@@ -48,14 +48,14 @@ class Inboxes {
 
  private:
   void release() noexcept;
-  bool share(std::size_t endpoints, fabric::SharedSegment segment) noexcept;
+  bool share(std::size_t endpoints, SharedSegment segment) noexcept;
   static std::size_t head_bytes(std::size_t endpoints) noexcept;
   static std::size_t bytes(std::size_t endpoints) noexcept;
   std::atomic<std::uint32_t>* writers(int inbox) const noexcept;
 
   std::size_t endpoints_ = 0;
   std::byte* memory_ = nullptr;
-  fabric::SharedSegment segment_;  ///< the memory, if other processes have it too
+  SharedSegment segment_;  ///< the memory, if other processes have it too
 };
 
 }  // namespace gapless::mpi::endpoints

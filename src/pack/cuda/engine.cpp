@@ -206,7 +206,8 @@ Submission* begin(const CallPlace& place, bool may_touch_default_stream, Waiting
 
 Ticket ticket_of(Status status, Submission* submission, const CallPlace& place, int device,
                  const Waiting& waiting) noexcept {
-  if (status == Status::ok && submission->queue != nullptr) return {submission, place.context_number(), device, status};
+  if (status == Status::ok && submission->queue != nullptr)
+    return {submission, place.context_number(), device, status, !submission->completes};
   waiting.state->release(*submission);
   return ended(status);
 }

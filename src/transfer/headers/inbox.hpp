@@ -12,8 +12,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/shared_segment.hpp"
 #include "device/runtime.hpp"
-#include "fabric/shared_segment.hpp"
 #include "transfer/headers/header.hpp"
 
 namespace gapless::transfer::headers {
@@ -42,7 +42,7 @@ struct Introduction {
 };
 inline constexpr unsigned introduction_count = 128;
 
-/// Of this process's exported memory: which segments hold a message. Receivers let go of them.
+/// Of one exported pool of this process: which segments hold a message. Receivers let go of them.
 inline constexpr unsigned exported_segments = 1024;
 using SegmentWords = std::atomic<std::uint8_t>[exported_segments];
 
@@ -87,7 +87,7 @@ struct Speaker {
 };
 
 struct InboxHead {
-  static constexpr std::uint64_t magic_of_version_9 = 0x6761706c65737309u;
+  static constexpr std::uint64_t magic_of_version_10 = 0x6761706c6573730au;
 
   std::uint64_t magic;
   Speaker speaker;
@@ -100,7 +100,8 @@ struct InboxHead {
   SlotWords words[slot_count];
   alignas(64) std::atomic<std::uint32_t> asked;  ///< how often a sender has asked
   Introduction introductions[introduction_count];
-  alignas(64) SegmentWords holds_message;
+  alignas(64) SegmentWords holds_message;          ///< of the pool in GPU memory
+  alignas(64) SegmentWords holds_message_on_host;  ///< of the pool in page-locked memory
   RingWords rings[ring_count];
   PullWords pulls[pull_count];
   FreedAllocations freed;
@@ -136,7 +137,7 @@ struct ToldAllocations {
 class Inbox {
  public:
   Inbox() noexcept = default;
-  explicit Inbox(fabric::SharedSegment segment) noexcept : segment_(std::move(segment)) {}
+  explicit Inbox(SharedSegment segment) noexcept : segment_(std::move(segment)) {}
   explicit Inbox(const Speaker& remote) noexcept : remote_(remote) {}
 
   explicit operator bool() const noexcept { return static_cast<bool>(segment_); }
@@ -149,8 +150,9 @@ class Inbox {
 
   // Used in the inbox of a peer.
 
-  /// Where this process has introduced its exported pool; introduction_count where it has not.
-  std::atomic<unsigned> introduction{introduction_count};
+  /// Where this process has introduced its exported pool in GPU memory, and the one on the host; introduction_count
+  /// where it has not.
+  std::atomic<unsigned> introduction{introduction_count}, introduction_on_host{introduction_count};
   ToldAllocations told;
   /// Messages that this process packs before it offers that peer its memory again, and how many the next time.
   std::atomic<std::uint32_t> pulls_put_off{0}, next_put_off{0};
@@ -159,7 +161,7 @@ class Inbox {
   std::atomic<std::uint32_t> freed_seen{0};  ///< how many of the peer's freed allocations are unmapped here
 
  private:
-  fabric::SharedSegment segment_;
+  SharedSegment segment_;
   Speaker remote_;
 };
 

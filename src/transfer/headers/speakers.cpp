@@ -58,7 +58,7 @@ bool is_wanted_at_once() noexcept { return is_forced(Scheme::slots) || is_forced
 
 bool make_inbox(Job& mine) noexcept {
   mine.own.reset(new (std::nothrow)
-                     Inbox(fabric::SharedSegment::make(segment_name(mine.rank).data(), inbox_bytes, inbox_head_bytes)));
+                     Inbox(SharedSegment::make(segment_name(mine.rank).data(), inbox_bytes, inbox_head_bytes)));
   if (mine.own == nullptr || !*mine.own) return false;
   InboxHead& head = *new (&mine.own->head()) InboxHead{};
   Nonce& nonce = head.speaker.nonce;
@@ -72,7 +72,7 @@ bool make_inbox(Job& mine) noexcept {
   head.is_called.store(is_wanted_at_once(), std::memory_order_relaxed);
   head.is_attentive.store(is_wanted_at_once(), std::memory_order_relaxed);
   internal::own_head.store(&head, std::memory_order_relaxed);
-  head.magic = InboxHead::magic_of_version_9;
+  head.magic = InboxHead::magic_of_version_10;
   return true;
 }
 
@@ -80,11 +80,11 @@ bool make_inbox(Job& mine) noexcept {
 std::unique_ptr<Inbox> map_inbox(int rank) noexcept {
   const auto process = fabric::registry::find(rank);
   if (!process) return nullptr;
-  fabric::SharedSegment segment = fabric::SharedSegment::open(*process, segment_name(rank).data(), inbox_bytes);
+  SharedSegment segment = SharedSegment::open(*process, segment_name(rank).data(), inbox_bytes);
   if (!segment || !segment.reserve(inbox_head_bytes, slot_count * slot_bytes)) return nullptr;
   segment.close_file();  // a process may have more neighbours than descriptors
   std::unique_ptr<Inbox> inbox(new (std::nothrow) Inbox(std::move(segment)));
-  const bool can_be_used = inbox != nullptr && inbox->head().magic == InboxHead::magic_of_version_9;
+  const bool can_be_used = inbox != nullptr && inbox->head().magic == InboxHead::magic_of_version_10;
   return can_be_used ? std::move(inbox) : nullptr;
 }
 

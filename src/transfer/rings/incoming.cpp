@@ -28,9 +28,10 @@ class Copies {
     const Ring& ring = incoming_.ring;
     const std::size_t begin = begun_ * ring.section_bytes, end = std::min(begin + ring.section_bytes, wanted_);
     const std::byte* const packed = incoming_.memory + begun_ % ring.sections * ring.section_bytes;
-    result_ = copy_on_gpu(into_ + begin, packed, end - begin, device_);
+    result_ = copy_packed(into_ + begin, packed, end - begin, device_, incoming_.kind);
     ++begun_;
   }
+  bool is_oldest_done() const noexcept { return true; }
   Result end_oldest() noexcept {
     ++ended_;
     return result_;
@@ -72,6 +73,8 @@ Result fetch_by(const Incoming& incoming, Work& work) noexcept {
       break;
     }
     while (work.may_begin() && work.begun() < packed) work.begin_next();
+    // A section that is packed meanwhile is issued behind this one, for its launch takes as long as a short section.
+    if (!work.is_oldest_done()) continue;
     result = work.end_oldest();
     // The last one is told of with the rest that is not wanted.
     if (work.ended() != work.total()) words.fetched.store(work.ended(), std::memory_order_release);
@@ -91,8 +94,9 @@ bool is_right(const Ring& ring, std::uint64_t room) noexcept {
 }
 
 Result fetch(const Incoming& incoming, const Buffer& into, std::size_t wanted) noexcept {
-  Sections sections(into.job(pack::Direction::unpack, 0, static_cast<layout::Offset>(wanted), incoming.memory),
-                    incoming.ring, into.location.device, pack::Reach::this_gpu);
+  constexpr auto unpack = pack::Direction::unpack;
+  Sections sections(into.job(unpack, 0, static_cast<layout::Offset>(wanted), incoming.memory), incoming.ring,
+                    into.location.device, reach_of(unpack, incoming.kind));
   return fetch_by(incoming, sections);
 }
 

@@ -16,6 +16,7 @@ struct Incoming {
   const Ring& ring;
   headers::RingWords& words;
   std::byte* memory;
+  device::MemoryKind kind;  ///< of that memory: device or pinned
   pid_t sender;
 };
 

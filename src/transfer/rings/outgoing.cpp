@@ -226,9 +226,11 @@ bool Outgoing::copy_out() noexcept try {
   job.packed = memory.data();
   if (run_on_gpu(job, device, memory.kind()) != Result::ok) return false;
   const bool is_on_gpu = memory.kind() == device::MemoryKind::device;
+  const bool is_ring_on_gpu = pool->kind() == device::MemoryKind::device;
   void* const origin =
       reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(memory.data()) - static_cast<std::uintptr_t>(from));
-  sections.move_to(*contiguous, origin, is_on_gpu ? pack::Reach::this_gpu : pack::Reach::from_beyond);
+  const pack::Reach reach = is_on_gpu ? pack::Reach::this_gpu : pack::Reach::from_beyond;
+  sections.move_to(*contiguous, origin, is_ring_on_gpu ? reach : pack::Reach::beyond);
   layout = contiguous;
   copy = std::move(memory);
   copied_out.fetch_add(1, std::memory_order_relaxed);
@@ -293,7 +295,8 @@ OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, he
   mine->layout = buffer.type->layout;
   mine->device = buffer.location.device;
   mine->rest = buffer.job(pack::Direction::pack, 0, buffer.size(), pool.data(mine->run));
-  mine->sections = Sections(mine->rest, mine->ring, mine->device, pack::Reach::this_gpu);
+  const pack::Reach reach = reach_of(pack::Direction::pack, pool.kind());
+  mine->sections = Sections(mine->rest, mine->ring, mine->device, reach);
   mine->context = context;
   mine->is_over = false;
   mine->result = Result::ok;

@@ -20,6 +20,12 @@ void Sections::begin_next() noexcept {
   ++begun_;
 }
 
+bool Sections::is_oldest_done() noexcept {
+  pack::Ticket& ticket = tickets_[ended_ % most_sections];
+  if (ticket.is_under_way()) pack::gpu_engine()->poll(ticket);
+  return !ticket.is_under_way();
+}
+
 Result Sections::end_oldest() noexcept {
   pack::Ticket& ticket = tickets_[ended_++ % most_sections];
   if (ticket.is_under_way()) static_cast<void>(pack::gpu_engine()->wait(ticket));

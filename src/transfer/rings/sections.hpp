@@ -45,7 +45,11 @@ class Sections {
   std::uint32_t begun() const noexcept { return begun_; }
   std::uint32_t ended() const noexcept { return ended_; }
   bool are_under_way() const noexcept { return begun_ != ended_; }
-  bool may_begin() const noexcept { return begun_ != total_ && begun_ - ended_ < ring_.sections; }
+  /// A section whose end others would hide has none behind it.
+  bool may_begin() const noexcept {
+    const bool is_alone = are_under_way() && newest().ends_with_queue;
+    return begun_ != total_ && begun_ - ended_ < ring_.sections && !is_alone;
+  }
   /// The packed byte that the next one begins with.
   layout::Offset next_byte() const noexcept {
     return static_cast<layout::Offset>(begun_) * static_cast<layout::Offset>(ring_.section_bytes);
@@ -53,6 +57,8 @@ class Sections {
 
   /// Precondition: may_begin().
   void begin_next() noexcept;
+  /// Precondition: one is under way.
+  bool is_oldest_done() noexcept;
   /// Waits for the oldest that is under way.
   Result end_oldest() noexcept;
   /// Waits for all.
@@ -63,6 +69,8 @@ class Sections {
   void move_to(const layout::Layout& contiguous, void* memory, pack::Reach reach) noexcept;
 
  private:
+  const pack::Ticket& newest() const noexcept { return tickets_[(begun_ - 1) % most_sections]; }
+
   pack::Job whole_{};
   Ring ring_{};
   std::array<pack::Ticket, most_sections> tickets_{};

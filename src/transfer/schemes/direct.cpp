@@ -19,25 +19,59 @@ using headers::ExportedPool;
 using headers::Inbox;
 using model::gpu_tuning;
 
+DirectOffer::Accepted DirectOffer::accepted_by(Inbox& inbox, const Buffer& buffer) noexcept {
+  using Kind = headers::Answer::Kind;
+  ExportedPool& on_gpu = headers::own_exported_pool();
+  if (on_gpu.is_there(buffer.location.device)) {
+    const headers::Answer answer = headers::introduce(inbox, inbox.introduction, on_gpu.handle());
+    if (answer.kind == Kind::accepted) return {&on_gpu, answer.pair};
+    if (answer.kind == Kind::none) return {};
+  }
+  constexpr model::Pair pair = model::Pair::same_node;
+  const bool is_this_process = inbox.speaker().process == headers::own_process();
+  if (is_this_process || !choose_direct(buffer, pair)) return {};
+  ExportedPool& on_host = headers::own_pool_on_host();
+  if (!on_host.is_there(buffer.location.device)) return {};
+  const headers::Answer answer = headers::introduce(inbox, inbox.introduction_on_host, on_host.handle());
+  return answer.kind == Kind::accepted ? Accepted{&on_host, pair} : Accepted{};
+}
+
+namespace {
+
+/// How the messages of such a pair go through a pool: those that are longer, section by section.
+struct Sizes {
+  std::size_t longest_whole, section;
+};
+
+Sizes sizes_of(model::Pair pair, std::size_t bytes, std::size_t room) noexcept {
+  const auto at_most = [](std::int64_t tuned, std::size_t limit) {
+    return std::min(static_cast<std::size_t>(tuned), limit);
+  };
+  if (pair == model::Pair::same_node) {
+    const auto shortest = static_cast<std::size_t>(gpu_tuning.shortest_section_on_host);
+    const std::size_t section = at_most(gpu_tuning.longest_section_on_host, std::max(shortest, bytes / 16));
+    return {at_most(gpu_tuning.longest_whole_on_host, room), std::min(section, room / 8)};
+  }
+  if (pair == model::Pair::peer_gpu)
+    return {at_most(gpu_tuning.longest_exported_whole, room), at_most(gpu_tuning.section_bytes, room / 16)};
+  // Two processes take turns on one GPU: there few long sections are better than many, and none is best.
+  return {room, room / 8};
+}
+
+}  // namespace
+
 bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, std::size_t packed_later,
                          headers::Header& header) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
   // A program whose messages are better off elsewhere, however near their peers are, has no memory exported.
   if (!choose_direct(buffer, model::Pair::peer_gpu)) return false;
-  ExportedPool& pool = headers::own_exported_pool();
-  if (!pool.is_there(buffer.location.device)) return false;
-  const std::optional<model::Pair> pair = headers::accepted_by(inbox, pool.handle());
-  if (!pair || !choose_direct(buffer, *pair)) return false;
-  pair_ = *pair;
-  // Two processes take turns on one GPU: there few long sections are better than many, and none is best.
-  const bool overlaps = *pair == model::Pair::peer_gpu;
-  const std::size_t room = pool.room();
-  const auto longest = static_cast<std::size_t>(gpu_tuning.longest_exported_whole);
-  const bool is_long = bytes > (overlaps ? std::min(longest, room) : room);
-  const std::size_t section =
-      overlaps ? std::min(static_cast<std::size_t>(gpu_tuning.section_bytes), room / 16) : room / 8;
-  if (is_long && may_stay && secure_ring(buffer, inbox, pool, section, header)) return true;
-  return secure_whole(buffer, pool, packed_later, header);
+  const Accepted accepted = accepted_by(inbox, buffer);
+  if (accepted.pool == nullptr || !choose_direct(buffer, accepted.pair)) return false;
+  pair_ = accepted.pair;
+  const auto [longest_whole, section] = sizes_of(pair_, bytes, accepted.pool->room());
+  const bool is_long = bytes > longest_whole;
+  if (is_long && may_stay && secure_ring(buffer, inbox, *accepted.pool, section, header)) return true;
+  return secure_whole(buffer, *accepted.pool, packed_later, header);
 }
 
 bool DirectOffer::secure_whole(const Buffer& buffer, ExportedPool& pool, std::size_t packed_later,
@@ -47,13 +81,12 @@ bool DirectOffer::secure_whole(const Buffer& buffer, ExportedPool& pool, std::si
   run_ = pool.take(bytes);
   if (run_.count == 0) return false;
   pool_ = &pool;
-  if ((bytes <= packed_later || pack_alone() == Result::ok) && header.add(way_of(run_, {}))) return true;
+  if ((bytes <= packed_later || pack_alone() == Result::ok) && header.add(way_of(pool, run_, {}))) return true;
   withdraw();
   return false;
 }
 
-ExportedWay DirectOffer::way_of(headers::SegmentRun run, const rings::Ring& ring) noexcept {
-  const ExportedPool& pool = headers::own_exported_pool();
+ExportedWay DirectOffer::way_of(const ExportedPool& pool, headers::SegmentRun run, const rings::Ring& ring) noexcept {
   return {pool.handle(), reinterpret_cast<std::uintptr_t>(pool.data(run)), headers::own_rank(), run.first, ring};
 }
 
@@ -72,8 +105,9 @@ bool DirectOffer::keep_room(const Buffer& buffer, const Inbox& inbox) noexcept {
 }
 
 bool DirectOffer::use_room(headers::Header& header) noexcept {
-  if (ring_ != nullptr) return header.add(way_of(rings::run_of(*ring_), rings::ring_of(*ring_)));
-  return pack_alone() == Result::ok && header.add(way_of(run_, {}));
+  const ExportedPool& pool = headers::own_exported_pool();
+  if (ring_ != nullptr) return header.add(way_of(pool, rings::run_of(*ring_), rings::ring_of(*ring_)));
+  return pack_alone() == Result::ok && header.add(way_of(pool, run_, {}));
 }
 
 pack::Job DirectOffer::job() const noexcept {
@@ -83,14 +117,14 @@ pack::Job DirectOffer::job() const noexcept {
 double DirectOffer::predicted_ns() const noexcept { return predict_in_node_ns(Scheme::direct, buffer_, pair_); }
 
 void DirectOffer::pack_in(Batch& batch) noexcept {
-  batch.add(job(), buffer_.location.device, pack::Reach::this_gpu);
+  batch.add(job(), buffer_.location.device, reach_of(pack::Direction::pack, pool_->kind()));
   is_packed_ = true;
 }
 
 Result DirectOffer::pack_alone() noexcept {
   MovementClock clock;
   clock.begin();
-  const Result result = run_on_gpu(job(), buffer_.location.device, device::MemoryKind::device);
+  const Result result = run_on_gpu(job(), buffer_.location.device, pool_->kind());
   packing_ns_ = clock.ns();
   is_packed_ = result == Result::ok;
   return result;
@@ -101,7 +135,7 @@ bool DirectOffer::secure_ring(const Buffer& buffer, const Inbox& inbox, Exported
   buffer_ = buffer;
   ring_ = rings::begin(buffer, inbox.head(), pool, section_bytes);
   if (ring_ == nullptr) return false;
-  if (header.add(way_of(rings::run_of(*ring_), rings::ring_of(*ring_)))) return true;
+  if (header.add(way_of(pool, rings::run_of(*ring_), rings::ring_of(*ring_)))) return true;
   withdraw();
   return false;
 }
@@ -138,7 +172,9 @@ headers::InboxHead* head_of(const ExportedWay& way) noexcept {
 
 std::atomic<std::uint8_t>* word_of(const ExportedWay& way) noexcept {
   headers::InboxHead* const head = head_of(way);
-  return head != nullptr ? &head->holds_message[way.segment % headers::exported_segments] : nullptr;
+  if (head == nullptr) return nullptr;
+  headers::SegmentWords& words = way.memory.is_on_host() ? head->holds_message_on_host : head->holds_message;
+  return &words[way.segment % headers::exported_segments];
 }
 
 headers::RingWords* ring_words_of(const ExportedWay& way) noexcept {
@@ -147,6 +183,10 @@ headers::RingWords* ring_words_of(const ExportedWay& way) noexcept {
 }
 
 bool goes_through_ring(const ExportedWay& way) noexcept { return way.ring.sections != 0; }
+
+device::MemoryKind kind_of(const ExportedWay& way) noexcept {
+  return way.memory.is_on_host() ? device::MemoryKind::pinned : device::MemoryKind::device;
+}
 
 bool is_within(const ExportedWay& way, std::size_t bytes) noexcept {
   const std::uint64_t begin = way.address - way.memory.base;
@@ -174,7 +214,7 @@ Result DirectFetch::fetch_ring(const headers::Header& header, const ExportedWay&
     rings::refuse(*words);
     return Result::peer_failed;
   }
-  const Result result = fetch(rings::Incoming{way.ring, *words, memory, header.sender()});
+  const Result result = fetch(rings::Incoming{way.ring, *words, memory, kind_of(way), header.sender()});
   use_.end();
   return result;
 }
@@ -193,10 +233,9 @@ Result DirectFetch::begin(const headers::Header& header, const ExportedWay& way,
   }
   std::byte* const packed = open(way, bytes, device);
   if (packed == nullptr) return Result::peer_failed;
-  // Only this GPU's memory is written.
   if (bytes != 0) {
-    batch.add(into.job(pack::Direction::unpack, 0, static_cast<layout::Offset>(bytes), packed), device,
-              pack::Reach::this_gpu);
+    constexpr auto unpack = pack::Direction::unpack;
+    batch.add(into.job(unpack, 0, static_cast<layout::Offset>(bytes), packed), device, reach_of(unpack, kind_of(way)));
   }
   return Result::ok;
 }
@@ -223,7 +262,7 @@ Result DirectFetch::copy(const headers::Header& header, const ExportedWay& way, 
   }
   const std::byte* const packed = open(way, bytes, device);
   if (packed == nullptr) return Result::peer_failed;
-  return bytes == 0 ? Result::ok : copy_on_gpu(into, packed, bytes, device);
+  return copy_packed(into, packed, bytes, device, kind_of(way));
 }
 
 void DirectFetch::end() noexcept {

@@ -1,6 +1,8 @@
 // direct: the sender packs into exported memory of its own GPU, a header names it, and the receiver's GPU unpacks from
-// there. No byte passes through host memory. A message that lies there as a whole is complete at its sender once it is
-// packed: that waits for nothing. A longer one goes through a ring (transfer/rings).
+// there. No byte passes through host memory. Where the receiver's GPU does not reach that memory, the sender packs into
+// page-locked memory of the host, which both GPUs reach: no byte passes through the CPU. A message that lies there as a
+// whole is complete at its sender once it is packed: that waits for nothing. A longer one goes through a ring
+// (transfer/rings).
 #pragma once
 
 #include <cstddef>
@@ -65,9 +67,16 @@ class DirectOffer {
   rings::Outgoing* ring() const noexcept { return ring_.get(); }
 
  private:
+  /// A pool that the peer has accepted, and how far its GPU is from that.
+  struct Accepted {
+    headers::ExportedPool* pool = nullptr;
+    model::Pair pair = model::Pair::peer_gpu;
+  };
+  static Accepted accepted_by(headers::Inbox& inbox, const Buffer& buffer) noexcept;
   bool secure_whole(const Buffer& buffer, headers::ExportedPool& pool, std::size_t packed_later,
                     headers::Header& header) noexcept;
-  static ExportedWay way_of(headers::SegmentRun run, const rings::Ring& ring) noexcept;
+  static ExportedWay way_of(const headers::ExportedPool& pool, headers::SegmentRun run,
+                            const rings::Ring& ring) noexcept;
   pack::Job job() const noexcept;
   bool secure_ring(const Buffer& buffer, const headers::Inbox& inbox, headers::ExportedPool& pool,
                    std::size_t section_bytes, headers::Header& header) noexcept;

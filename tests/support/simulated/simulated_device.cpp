@@ -378,6 +378,14 @@ class SimulatedRuntime final : public device::Runtime {
     streams().finish_all();
     memory().close(base);
   }
+  Status lock_pages(void* pages, std::size_t bytes, int device) noexcept override {
+    if (fails_now("lock")) return Status::failed;
+    return memory().lock(device, reinterpret_cast<std::uintptr_t>(pages), bytes) ? Status::ok : Status::out_of_memory;
+  }
+  void unlock_pages(void* pages, int) noexcept override {
+    streams().finish_all();
+    memory().unlock(reinterpret_cast<std::uintptr_t>(pages));
+  }
   Status export_to_devices(const void*, std::size_t, int, int* descriptor) noexcept override {
     *descriptor = -1;
     return Status::unsupported;

@@ -93,6 +93,7 @@ void SimulatedMemory::release_all(int device) noexcept {
   Allocations& pinned = pinned_[static_cast<std::size_t>(device)];
   for (const auto& [begin, bytes] : pinned) std::free(reinterpret_cast<void*>(begin));
   pinned.clear();
+  locked_[static_cast<std::size_t>(device)].clear();
 }
 
 int SimulatedMemory::owner(std::uintptr_t address, std::size_t bytes) const noexcept {
@@ -187,8 +188,20 @@ void SimulatedMemory::release_pinned(void* pointer) noexcept {
 
 bool SimulatedMemory::is_pinned(std::uintptr_t address, std::size_t bytes) const noexcept {
   const std::lock_guard lock(mutex_);
-  return std::any_of(pinned_.begin(), pinned_.end(),
-                     [&](const Allocations& pinned) { return holder(pinned, address, bytes) != pinned.end(); });
+  const auto holds = [&](const Allocations& pinned) { return holder(pinned, address, bytes) != pinned.end(); };
+  return std::ranges::any_of(pinned_, holds) || std::ranges::any_of(locked_, holds);
+}
+
+bool SimulatedMemory::lock(int device, std::uintptr_t begin, std::size_t bytes) noexcept try {
+  const std::lock_guard lock(mutex_);
+  return locked_[static_cast<std::size_t>(device)].emplace(begin, bytes).second;
+} catch (...) {
+  return false;
+}
+
+void SimulatedMemory::unlock(std::uintptr_t begin) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (Allocations& locked : locked_) locked.erase(begin);
 }
 
 std::size_t SimulatedMemory::bytes_in_use() const noexcept {

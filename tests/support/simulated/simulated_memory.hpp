@@ -49,6 +49,9 @@ class SimulatedMemory {
   /// is none.
   void* allocate_pinned(int device, std::size_t bytes) noexcept;
   void release_pinned(void* pointer) noexcept;
+  /// The same of memory that somebody else has allocated.
+  bool lock(int device, std::uintptr_t begin, std::size_t bytes) noexcept;
+  void unlock(std::uintptr_t begin) noexcept;
   /// All of the device and all page-locked memory that is there for as long as it.
   void release_all(int device) noexcept;
   bool is_pinned(std::uintptr_t address, std::size_t bytes) const noexcept;
@@ -83,7 +86,7 @@ class SimulatedMemory {
   mutable std::mutex opened_mutex_;
   std::deque<Opened> opened_;  ///< those that are closed have no bytes
   int file_ = -1;
-  std::array<std::map<std::uintptr_t, std::size_t>, device_count> pinned_;
+  std::array<std::map<std::uintptr_t, std::size_t>, device_count> pinned_, locked_;
 };
 
 }  // namespace gapless::tests

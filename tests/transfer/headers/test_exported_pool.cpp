@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <set>
 #include <vector>
 
+#include "device/device.hpp"
+#include "device/opened_memory.hpp"
+#include "device/shared_pages.hpp"
 #include "simulated_gpu.hpp"
 #include "transfer/headers/exported/exported_pool.hpp"
 
@@ -22,13 +26,13 @@ class ExportedPoolTest : public testing::Test {
 
   tests::SimulatedGpu gpu_;
   SegmentWords words_{};
-  ExportedPool pool_{words_, all};
+  ExportedPool pool_{words_, all, device::MemoryKind::device};
 };
 
 TEST_F(ExportedPoolTest, IsMadeWhenItIsAskedForAndFreedInTheEnd) {
   const std::size_t before = gpu_.bytes_in_use();
   {
-    ExportedPool pool(words_, all);
+    ExportedPool pool(words_, all, device::MemoryKind::device);
     EXPECT_EQ(before, gpu_.bytes_in_use());
     ASSERT_TRUE(pool.is_there(0));
     ASSERT_TRUE(pool.is_there(0));
@@ -87,14 +91,14 @@ TEST_F(ExportedPoolTest, IsNotThereWhereMemoryOrItsExportIsRefused) {
   gpu_.fail("allocate", 0, 1);
   EXPECT_FALSE(pool_.is_there(0));
   EXPECT_TRUE(pool_.is_there(0)) << "memory may be had later";
-  ExportedPool never(words_, all);
+  ExportedPool never(words_, all, device::MemoryKind::device);
   gpu_.fail("export", 0, -1);
   for (int times = 0; times < 10; ++times) EXPECT_FALSE(never.is_there(0));
   gpu_.reset_counts();
   for (int times = 0; times < 10; ++times) EXPECT_FALSE(never.is_there(0));
   EXPECT_EQ(0, gpu_.count("allocations")) << "the driver is not asked for ever";
   gpu_.fail("export", 0, 0);
-  ExportedPool none(words_, exported_segments);
+  ExportedPool none(words_, exported_segments, device::MemoryKind::device);
   EXPECT_FALSE(none.is_there(0)) << "too little memory for segments";
 }
 
@@ -107,6 +111,59 @@ TEST_F(ExportedPoolTest, ComesAgainAfterItsContextOnceAllIsFetched) {
   fetched(run);
   ASSERT_TRUE(pool_.is_there(0));
   EXPECT_NE(number, pool_.handle().number);
+}
+
+using OnTheHost = ExportedPoolTest;
+
+TEST_F(OnTheHost, EveryGpuMayPackIntoAPool) {
+  ExportedPool pool(words_, all, device::MemoryKind::pinned);
+  ASSERT_TRUE(pool.is_there(0));
+  ASSERT_TRUE(pool.is_there(1));
+  EXPECT_TRUE(pool.handle().is_on_host());
+  EXPECT_TRUE(device::OpenedMemory::keeps(pool.handle()));
+  const SegmentRun run = pool.take(2 * segment);
+  ASSERT_EQ(2u, run.count);
+  const auto address = reinterpret_cast<std::uintptr_t>(pool.data(run));
+  EXPECT_TRUE(pool.handle().contains(address) && pool.handle().contains(address + 2 * segment - 1));
+  std::fill_n(pool.data(run), 2 * segment, std::byte{7});
+}
+
+TEST_F(OnTheHost, OtherProcessesMapThePool) {
+  ExportedPool pool(words_, all, device::MemoryKind::pinned);
+  ASSERT_TRUE(pool.is_there(0));
+  const SegmentRun run = pool.take(segment);
+  *pool.data(run) = std::byte{42};
+  // Another process's, as far as this one is told.
+  const auto mapped = device::SharedPages::open(*device::runtime(), 0, pool.handle());
+  ASSERT_TRUE(mapped);
+  EXPECT_NE(pool.data({0, 1}), mapped.data());
+  EXPECT_EQ(std::byte{42}, mapped.data()[run.first * segment]);
+  device::MemoryHandle other = pool.handle();
+  other.number += 1;
+  EXPECT_FALSE(device::SharedPages::open(*device::runtime(), 0, other)) << "the owner has no such memory";
+}
+
+TEST_F(OnTheHost, APoolIsNotThereWherePagesAreNotLocked) {
+  ExportedPool pool(words_, all, device::MemoryKind::pinned);
+  gpu_.fail("lock", 0, 1);
+  EXPECT_FALSE(pool.is_there(0));
+  EXPECT_TRUE(pool.is_there(0)) << "they may be locked later";
+  ExportedPool never(words_, all, device::MemoryKind::pinned);
+  gpu_.fail("lock", 0, 4);
+  for (int times = 0; times < 4; ++times) EXPECT_FALSE(never.is_there(0));
+  EXPECT_FALSE(never.is_there(0)) << "the driver is not asked for ever";
+}
+
+TEST_F(OnTheHost, APoolComesAgainAfterItsContextOnceAllIsFetched) {
+  ExportedPool pool(words_, all, device::MemoryKind::pinned);
+  ASSERT_TRUE(pool.is_there(0));
+  const std::uint64_t number = pool.handle().number;
+  const SegmentRun run = pool.take(segment);
+  gpu_.reset(0);
+  EXPECT_FALSE(pool.is_there(0)) << "a peer has yet to let go of a segment of the old memory";
+  fetched(run);
+  ASSERT_TRUE(pool.is_there(0));
+  EXPECT_NE(number, pool.handle().number);
 }
 
 }  // namespace

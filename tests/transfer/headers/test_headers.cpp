@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/shared_segment.hpp"
+#include "base/shared_segment.hpp"
 #include "layout/datatype/datatype.hpp"
 #include "transfer/headers/attention.hpp"
 #include "transfer/headers/header.hpp"
@@ -89,7 +89,7 @@ TEST(Header, WaysThatAreNonsenseAreNone) {
 
 class Slots : public testing::Test {
  protected:
-  Slots() : inbox_(fabric::SharedSegment::make("test-of-slots", headers::inbox_bytes, headers::inbox_bytes)) {
+  Slots() : inbox_(SharedSegment::make("test-of-slots", headers::inbox_bytes, headers::inbox_bytes)) {
     inbox_.head().free_slots.store(~std::uint64_t{0});
   }
   /// Single bytes, one in every two.

@@ -31,7 +31,8 @@ pid_t ended_process() {
   return child;
 }
 
-class Rings : public tests::StridedMessage {
+/// In GPU memory, and in page-locked memory of the host.
+class Rings : public tests::StridedMessage, public testing::WithParamInterface<device::MemoryKind> {
  protected:
   static void SetUpTestSuite() {
     ::setenv("PMIX_NAMESPACE", ("test-of-rings-" + std::to_string(::getpid())).c_str(), 1);
@@ -57,14 +58,19 @@ class Rings : public tests::StridedMessage {
     return headers::own_inbox().head().rings[rings::ring_of(outgoing).words];
   }
   rings::Incoming incoming(const rings::Outgoing& outgoing, pid_t sender) {
-    return {rings::ring_of(outgoing), words_of(outgoing), pool_.data(rings::run_of(outgoing)), sender};
+    return {rings::ring_of(outgoing), words_of(outgoing), pool_.data(rings::run_of(outgoing)), pool_.kind(), sender};
   }
   headers::SegmentWords words_{};
-  ExportedPool pool_{words_, room};
+  ExportedPool pool_{words_, room, GetParam()};
   headers::InboxHead receiver_{};
 };
 
-TEST_F(Rings, PassMessagesThroughLessMemoryThanTheyHave) {
+INSTANTIATE_TEST_SUITE_P(Each, Rings, testing::Values(device::MemoryKind::device, device::MemoryKind::pinned),
+                         [](const auto& info) {
+                           return info.param == device::MemoryKind::device ? "OnTheGpu" : "OnTheHost";
+                         });
+
+TEST_P(Rings, PassMessagesThroughLessMemoryThanTheyHave) {
   for (const std::size_t wanted : {packed_bytes, std::size_t{3 * section + 17}, std::size_t{1}}) {
     const rings::OwnedOutgoing outgoing = begin();
     ASSERT_NE(nullptr, outgoing);
@@ -79,7 +85,7 @@ TEST_F(Rings, PassMessagesThroughLessMemoryThanTheyHave) {
   EXPECT_NE(0u, pool_.take(pool_.room()).count) << "all is given back";
 }
 
-TEST_F(Rings, PassMessagesIntoHostMemory) {
+TEST_P(Rings, PassMessagesIntoHostMemory) {
   const rings::OwnedOutgoing outgoing = begin();
   rings::start(*outgoing);
   std::vector<std::byte> packed(packed_bytes);
@@ -88,7 +94,7 @@ TEST_F(Rings, PassMessagesIntoHostMemory) {
     ASSERT_EQ(value(k / block * stride + k % block), static_cast<unsigned char>(packed[k])) << k;
 }
 
-TEST_F(Rings, ReceiversFailWhereTheSenderHasEndedOrFails) {
+TEST_P(Rings, ReceiversFailWhereTheSenderHasEndedOrFails) {
   rings::OwnedOutgoing never_starts = begin();
   EXPECT_EQ(Result::peer_failed, rings::fetch(incoming(*never_starts, ended_process()), buffer(in_), packed_bytes));
   expect_arrived(0);
@@ -102,7 +108,7 @@ TEST_F(Rings, ReceiversFailWhereTheSenderHasEndedOrFails) {
   expect_arrived(0);
 }
 
-TEST_F(Rings, ThoseThatFailAreTheSendersAgain) {
+TEST_P(Rings, ThoseThatFailAreTheSendersAgain) {
   {
     const rings::OwnedOutgoing outgoing = begin();
     rings::start(*outgoing);
@@ -113,7 +119,7 @@ TEST_F(Rings, ThoseThatFailAreTheSendersAgain) {
   EXPECT_NE(0u, pool_.take(pool_.room()).count);
 }
 
-TEST_F(Rings, SendersOfReceiversThatHaveEndedFail) {
+TEST_P(Rings, SendersOfReceiversThatHaveEndedFail) {
   receiver_.speaker.process = ended_process();
   const rings::OwnedOutgoing outgoing = begin();
   rings::start(*outgoing);
@@ -121,7 +127,7 @@ TEST_F(Rings, SendersOfReceiversThatHaveEndedFail) {
   EXPECT_EQ(Result::peer_failed, rings::wait(*outgoing));
 }
 
-TEST_F(Rings, WhatNobodyFetchesIsCopiedOutAndFetchedLater) {
+TEST_P(Rings, WhatNobodyFetchesIsCopiedOutAndFetchedLater) {
   const std::uint64_t before = gapless_rings_copied_out();
   const std::size_t buffers = existing_buffers();
   rings::OwnedOutgoing outgoing = begin();
@@ -135,14 +141,14 @@ TEST_F(Rings, WhatNobodyFetchesIsCopiedOutAndFetchedLater) {
   // The program has its memory and its datatype back.
   const Bytes others(static_cast<std::size_t>(type_.extent()), 7);
   gpu_.write(out_, others.data(), others.size());
-  EXPECT_EQ(Result::ok, rings::fetch({ring, words, memory, ::getpid()}, buffer(in_), packed_bytes));
+  EXPECT_EQ(Result::ok, rings::fetch({ring, words, memory, GetParam(), ::getpid()}, buffer(in_), packed_bytes));
   expect_arrived(packed_bytes);
   rings::drain([](int) { return false; });
   drain_pools();
   EXPECT_EQ(buffers, existing_buffers());
 }
 
-TEST_F(Rings, AreTakenUpAndRefusedTogether) {
+TEST_P(Rings, AreTakenUpAndRefusedTogether) {
   std::vector<rings::OwnedOutgoing> all;
   for (;;) {
     rings::OwnedOutgoing next = begin();
@@ -157,7 +163,7 @@ TEST_F(Rings, AreTakenUpAndRefusedTogether) {
   EXPECT_NE(0u, pool_.take(pool_.room()).count);
 }
 
-TEST_F(Rings, WhatAnotherProcessSaysOfOneIsBelievedWithinBounds) {
+TEST_P(Rings, WhatAnotherProcessSaysOfOneIsBelievedWithinBounds) {
   EXPECT_TRUE(rings::is_right({section, 4, 0}, 4 * section));
   EXPECT_FALSE(rings::is_right({section, 4, 0}, 4 * section - 1));
   EXPECT_FALSE(rings::is_right({section, 0, 0}, room));

@@ -13,31 +13,42 @@ using device::Status;
 
 ExportedPool::~ExportedPool() {
   device::Runtime* const runtime = device::runtime();
-  if (memory_ != nullptr && runtime->has_context(context_)) runtime->release(MemoryKind::device, device_, memory_);
+  const bool is_on_gpu = memory_ != nullptr && kind_ == MemoryKind::device;
+  if (is_on_gpu && runtime->has_context(context_)) runtime->release(kind_, device_, memory_);
 }
 
 bool ExportedPool::is_empty() const noexcept {
   return std::ranges::all_of(words_, [](const auto& word) { return word.load(std::memory_order_acquire) == 0; });
 }
 
+/// Null where the system or the driver refuses.
+std::byte* ExportedPool::allocate(device::Runtime& runtime, int device, device::MemoryHandle& handle) noexcept {
+  if (kind_ == MemoryKind::pinned) {
+    constexpr std::size_t page = 4096;
+    pages_ = device::SharedPages::make(runtime, device, (room() + page - 1) / page * page, handle);
+    return pages_.data();
+  }
+  void* memory = nullptr;
+  if (runtime.allocate(kind_, device, room(), &memory) != Status::ok) return nullptr;
+  if (runtime.export_memory(memory, handle) == Status::ok) {
+    handle.number = runtime.allocation_number(memory);
+    return static_cast<std::byte*>(memory);
+  }
+  runtime.release(kind_, device, memory);
+  return nullptr;
+}
+
 bool ExportedPool::make(int device) noexcept {
   device::Runtime* const runtime = device::runtime();
   if (runtime == nullptr || segment_bytes_ == 0 || refusals_ >= most_refusals) return false;
   const std::uint64_t context = runtime->context(device);
-  void* memory = nullptr;
-  const std::size_t bytes = room();
-  if (context == 0 || runtime->allocate(MemoryKind::device, device, bytes, &memory) != Status::ok) {
-    ++refusals_;
-    return false;
-  }
   device::MemoryHandle handle;
-  if (runtime->export_memory(memory, handle) != Status::ok) {
+  std::byte* const memory = context != 0 ? allocate(*runtime, device, handle) : nullptr;
+  if (memory == nullptr) {
     ++refusals_;
-    runtime->release(MemoryKind::device, device, memory);
     return false;
   }
-  handle.number = runtime->allocation_number(memory);
-  memory_ = static_cast<std::byte*>(memory);
+  memory_ = memory;
   handle_ = handle;
   device_ = device;
   context_ = context;
@@ -47,9 +58,10 @@ bool ExportedPool::make(int device) noexcept {
 bool ExportedPool::is_there(int device) noexcept {
   const std::lock_guard lock(mutex_);
   if (memory_ != nullptr) {
-    if (device::runtime()->has_context(context_)) return device == device_;
+    if (device::runtime()->has_context(context_)) return device == device_ || kind_ == MemoryKind::pinned;
     if (!is_empty()) return false;
     memory_ = nullptr;
+    pages_ = {};
   }
   return make(device);
 }
@@ -80,7 +92,12 @@ SegmentRun ExportedPool::take(std::size_t bytes) noexcept {
 
 // Never destroyed: peers fetch from it as long as the process runs.
 ExportedPool& own_exported_pool() noexcept {
-  static ExportedPool& instance = *new ExportedPool(own_inbox().head().holds_message, pool_limit());
+  static ExportedPool& instance = *new ExportedPool(own_inbox().head().holds_message, pool_limit(), MemoryKind::device);
+  return instance;
+}
+ExportedPool& own_pool_on_host() noexcept {
+  static ExportedPool& instance =
+      *new ExportedPool(own_inbox().head().holds_message_on_host, pool_limit() / 4, MemoryKind::pinned);
   return instance;
 }
 

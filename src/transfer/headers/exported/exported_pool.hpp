@@ -1,4 +1,5 @@
-// This process's GPU memory that peers unpack messages from: one allocation, in equal segments.
+// This process's memory that peers unpack messages from: one allocation, in equal segments. It is GPU memory; and, for
+// peers whose GPU does not reach that, page-locked memory of the host.
 //
 // A message has segments in a row. Their owner packs into them and is done; the receiver lets go of them by one word in
 // the owner's inbox. So a sender waits for nobody, and what it has offered stays although its call has returned. The
@@ -10,6 +11,7 @@
 #include <mutex>
 
 #include "device/runtime.hpp"
+#include "device/shared_pages.hpp"
 #include "transfer/headers/inbox.hpp"
 
 namespace gapless::transfer::headers {
@@ -22,15 +24,16 @@ struct SegmentRun {
 /// Thread-safe.
 class ExportedPool {
  public:
-  /// `words` are zeros, and outlive the pool. It has `bytes` of GPU memory once that is asked for.
-  ExportedPool(SegmentWords& words, std::size_t bytes) noexcept
-      : words_(words), segment_bytes_(bytes / exported_segments / alignment * alignment) {}
+  /// `words` are zeros, and outlive the pool. It has `bytes` of such memory, device or pinned, once they are asked for.
+  ExportedPool(SegmentWords& words, std::size_t bytes, device::MemoryKind kind) noexcept
+      : words_(words), segment_bytes_(bytes / exported_segments / alignment * alignment), kind_(kind) {}
   ~ExportedPool();
   ExportedPool(const ExportedPool&) = delete;
   ExportedPool& operator=(const ExportedPool&) = delete;
 
-  /// Is there memory on that GPU that peers may map? The GPU that asks first has it, until its context is another one
-  /// and the last message has been fetched.
+  device::MemoryKind kind() const noexcept { return kind_; }
+  /// Is there memory on that GPU, or for it, that peers may map? The GPU that asks first has it, until its context is
+  /// another one and the last message has been fetched.
   bool is_there(int device) noexcept;
 
   // Precondition of those: is_there().
@@ -49,14 +52,17 @@ class ExportedPool {
   static constexpr unsigned most_refusals = 4;
 
   bool make(int device) noexcept;
+  std::byte* allocate(device::Runtime& runtime, int device, device::MemoryHandle& handle) noexcept;
   bool is_empty() const noexcept;
   /// The first segment of a free run within [begin, end); `end` where there is none.
   std::uint32_t find(std::uint32_t begin, std::uint32_t end, std::uint32_t count) const noexcept;
 
   SegmentWords& words_;
   const std::size_t segment_bytes_;
+  const device::MemoryKind kind_;
   std::mutex mutex_;  ///< guards all below
   std::byte* memory_ = nullptr;
+  device::SharedPages pages_;  ///< that memory, on the host
   device::MemoryHandle handle_;
   int device_ = -1;
   std::uint64_t context_ = 0;
@@ -65,7 +71,9 @@ class ExportedPool {
   std::uint16_t lengths_[exported_segments] = {};  ///< of the run that begins there, if its word is set
 };
 
-/// The process's own. Precondition: is_listening().
+/// The process's own, in GPU memory. Precondition: is_listening().
 ExportedPool& own_exported_pool() noexcept;
+/// The one in page-locked memory, a quarter as long. Precondition: is_listening().
+ExportedPool& own_pool_on_host() noexcept;
 
 }  // namespace gapless::transfer::headers

@@ -1,4 +1,4 @@
-#include "fabric/shared_segment.hpp"
+#include "base/shared_segment.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <utility>
 
-namespace gapless::fabric {
+namespace gapless {
 namespace {
 
 constexpr int nameless = -1;
@@ -100,4 +100,4 @@ bool SharedSegment::reserve(std::size_t begin, std::size_t bytes) noexcept {
   return ::posix_fallocate(file_, static_cast<off_t>(begin), static_cast<off_t>(bytes)) == 0;
 }
 
-}  // namespace gapless::fabric
+}  // namespace gapless

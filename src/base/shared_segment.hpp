@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace gapless::fabric {
+namespace gapless {
 
 class SharedSegment {
  public:
@@ -42,4 +42,4 @@ class SharedSegment {
   std::size_t size_ = 0;
 };
 
-}  // namespace gapless::fabric
+}  // namespace gapless

@@ -1,0 +1,38 @@
+// Page-locked memory of the host that several processes of a node map: what GPUs that do not reach each other's memory
+// can both reach.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/shared_segment.hpp"
+#include "device/runtime.hpp"
+
+namespace gapless::device {
+
+/// Not thread-safe.
+class SharedPages {
+ public:
+  SharedPages() noexcept = default;
+  SharedPages(SharedPages&& other) noexcept { *this = static_cast<SharedPages&&>(other); }
+  SharedPages& operator=(SharedPages&& other) noexcept;
+  ~SharedPages();
+
+  /// Zeros of this process, named by the handle; `bytes` are whole pages. Empty where the system or the driver refuses.
+  static SharedPages make(Runtime& runtime, int device, std::size_t bytes, MemoryHandle& handle) noexcept;
+  /// Those of another process. Empty where the system or the driver refuses.
+  static SharedPages open(Runtime& runtime, int device, const MemoryHandle& handle) noexcept;
+
+  std::byte* data() const noexcept { return segment_.data(); }
+  explicit operator bool() const noexcept { return static_cast<bool>(segment_); }
+
+ private:
+  static SharedPages locked(Runtime& runtime, int device, SharedSegment segment) noexcept;
+
+  SharedSegment segment_;
+  Runtime* runtime_ = nullptr;
+  int device_ = -1;
+  std::uint64_t context_ = 0;  ///< in which they are page-locked
+};
+
+}  // namespace gapless::device
