@@ -295,7 +295,7 @@ int initialize_thread(int* count, char*** arguments, int required, int* provided
 
 int finalize() {
   requests::start_deferred();
-  requests::complete_freed(true);
+  requests::end_freed();
   headers::finish();
   const int code = native.Finalize();
   transfer::rdma::stop();
@@ -320,7 +320,7 @@ int session_finalize(MPI_Session* session) {
   {
     const Change change;
     if (--open_sessions == 0 && model == Model::sessions) {
-      requests::complete_freed(true);
+      requests::end_freed();
       end();
     }
   }

@@ -44,7 +44,7 @@ class Claims {
   Claims(int count, MPI_Request* requests) noexcept
       : count_(requests == nullptr ? 0 : std::max(count, 0)), requests_(requests), pending_(count_) {
     start_deferred();
-    complete_freed(false);
+    complete_freed();
     for (int i = 0; i < count_ && pending_.is_there(); ++i) {
       pending_[i] = claim(requests[i]);
       any_ |= pending_[i] != nullptr;

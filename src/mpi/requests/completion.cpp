@@ -267,7 +267,7 @@ int free_request(MPI_Request* request) {
   if (pending == nullptr) return native.Request_free(request);
   adopt(pending);
   *request = MPI_REQUEST_NULL;
-  complete_freed(false);
+  complete_freed();
   return MPI_SUCCESS;
 }
 

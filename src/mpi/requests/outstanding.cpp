@@ -81,12 +81,15 @@ Pending* take_freed(bool waits, ReceivedStatus& status, IsWanted is_wanted) noex
   return nullptr;
 }
 
+/// Completes those that are wanted of the freed requests: all, if they are to be waited for, else those that are
+/// complete.
 template <class IsWanted>
-void complete_freed(bool waits, IsWanted is_wanted) noexcept {
+void complete_freed(bool waits, IsWanted is_wanted, bool cancels_receives = false) noexcept {
   for (;;) {
     ReceivedStatus status(MPI_STATUS_IGNORE);
     Pending* pending = take_freed(waits, status, is_wanted);
     if (pending == nullptr) return;
+    if (cancels_receives) pending->cancel_receive();
     // The status of a persistent request is told once: MPICH ends what is under way when it is asked for it.
     native.Wait(&pending->handle, waits ? status.get() : MPI_STATUS_IGNORE);
     static_cast<void>(pending->finish(status));
@@ -192,8 +195,14 @@ void add_freed(Pending* pending, MPI_Request handle) noexcept {
   internal::outstanding.fetch_add(1, std::memory_order_relaxed);
 }
 
-void complete_freed(bool all) noexcept {
-  complete_freed(all, [](const Pending&) { return true; });
+void complete_freed() noexcept {
+  complete_freed(false, [](const Pending&) { return true; });
+}
+
+void end_freed() noexcept {
+  complete_freed();  // no request that is complete, or not active, is cancelled
+  complete_freed(
+      true, [](const Pending&) { return true; }, true);
 }
 
 void complete_freed_of(MPI_Comm communicator) noexcept {

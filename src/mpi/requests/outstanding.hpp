@@ -61,8 +61,11 @@ void end(Pending* pending) noexcept;
 void adopt(Pending* pending) noexcept;
 /// The same of a message that the program has never had a request for.
 void add_freed(Pending* pending, MPI_Request handle) noexcept;
-/// Completes freed requests, those that are complete or all, which may wait for their peers.
-void complete_freed(bool all) noexcept;
+/// Completes the freed requests that are complete.
+void complete_freed() noexcept;
+/// Ends all freed requests, for MPI ends: sends wait for their receivers, and a receive that nothing has matched is
+/// cancelled, for libraries wait for none.
+void end_freed() noexcept;
 /// Waits for those of a communicator.
 void complete_freed_of(MPI_Comm communicator) noexcept;
 

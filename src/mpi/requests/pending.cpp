@@ -127,6 +127,10 @@ bool Pending::is_by_header() noexcept {
   return result;
 }
 
+void Pending::cancel_receive() noexcept {
+  if (!is_settled) visit<Receiving>([&](auto&) { native.Cancel(&handle); });
+}
+
 void Pending::complete_alone() noexcept {
   visit<Sending>([](auto& side) { static_cast<void>(side.complete_alone()); });
 }

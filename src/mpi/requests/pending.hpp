@@ -113,6 +113,8 @@ class Pending {
   }
   /// Sends the header, if that is what start_in() has made of the persistent send: `code` is the library's.
   bool start_header(int& code) noexcept;
+  /// Cancels a receive that is under way in the library.
+  void cancel_receive() noexcept;
   /// Has the program's memory not needed any more, without waiting for a receiver that has not come.
   void complete_alone() noexcept;
   /// The program starts the persistent request: packs what it sends, together with others. started(), after that has
