@@ -108,6 +108,34 @@ TEST_P(BatchTest, OneJobAtATimeIsDoneOnReturn) {
   }
 }
 
+/// Of several jobs, which together are too long for their end to be polled for.
+TEST_P(BatchTest, ManyMegabytesAreDoneOnReturn) {
+  constexpr Offset length = 512, rows = 2048, stride = 2 * length, jobs_count = 12, each = length * rows;
+  const auto layout = layout::repeat(layout::block(0, length), rows, stride);
+  Memory memory(*runtime_, MemoryKind::device, jobs_count * rows * stride),
+      packed(*runtime_, MemoryKind::pinned, jobs_count * each);
+  std::vector<Job> jobs;
+  for (Offset i = 0; i < jobs_count; ++i) {
+    jobs.push_back({layout.get(),
+                    {1, 0},
+                    0,
+                    each,
+                    Direction::pack,
+                    memory.pointer() + i * rows * stride,
+                    packed.pointer() + i * each});
+  }
+  for (const char value : {'a', 'b', 'c'}) {
+    memory.fill(std::vector<char>(jobs_count * rows * stride, value));
+    Job row = jobs.front();
+    row.end = length;
+    expect_ok(engine_->run_and_wait({&row, 1}, 0, Reach::beyond));
+    expect_ok(engine_->run_and_wait(jobs, 0, Reach::beyond));
+    // Without asking the GPU for anything, which would wait for it.
+    EXPECT_EQ(packed.pointer()[jobs_count * each - 1], value);
+    EXPECT_EQ(std::count(packed.pointer(), packed.pointer() + jobs_count * each, value), jobs_count * each);
+  }
+}
+
 TEST_P(BatchTest, NothingToDoIsDoneAtOnce) {
   const auto rows = layout::repeat(layout::block(0, 4), 10, 8);
   const Job nothing{rows.get(), {1, 0}, 7, 7, Direction::pack, nullptr, nullptr};

@@ -36,24 +36,22 @@ Status Launches::launch(const PlannedPair& planned, bool is_last) {
     if (const Status status = memory_.use({&descriptor, 1}, queue_.stream); status != Status::ok) return status;
   }
   if (std::holds_alternative<std::monostate>(planned.launch)) return Status::ok;
-  const bool completes = is_last && completion_.flag != nullptr;
-  return launched(gpu::launch(planned.launch, queue(is_last), completes ? completion_ : Completion{}), completes);
+  return launched(gpu::launch(planned.launch, queue(is_last), completion(is_last)), is_last);
 }
 
 Status Launches::launch(const PairBatch& batch, bool is_last) {
-  const bool completes = is_last && completion_.flag != nullptr;
-  return launched(gpu::launch(batch, queue(is_last), completes ? completion_ : Completion{}), completes);
+  return launched(gpu::launch(batch, queue(is_last), completion(is_last)), is_last);
 }
 
 Status Launches::launch(const BatchPart& part, bool is_last) {
   if (const Status status = memory_.use(part.batch().descriptors(), queue_.stream); status != Status::ok) return status;
-  return launched(gpu::launch(part, queue(is_last), is_last ? completion_ : Completion{}), is_last);
+  return launched(gpu::launch(part, queue(is_last), completion(is_last)), is_last);
 }
 
 std::optional<Status> Launches::launch_from_table(const Batch& batch, bool is_last) {
   if (const Status status = memory_.use(batch.descriptors(), queue_.stream); status != Status::ok) return status;
   const auto launch = [&](const void* table) {
-    const BatchTable parameters = batch.table(table, is_last ? completion_ : Completion{});
+    const BatchTable parameters = batch.table(table, completion(is_last));
     return launched(gpu::launch(parameters, batch.tiles(), queue(is_last)), is_last);
   };
   if (!is_capturing(queue_.stream)) return memory_.tables.run(batch, device_, queue_.stream, launch);
@@ -64,7 +62,7 @@ std::optional<Status> Launches::launch_from_table(const Batch& batch, bool is_la
 Status Launches::launched(cudaError_t error, bool completes) noexcept {
   if (error != cudaSuccess) return failed("starting a pack or unpack kernel", error);
   under_way_ = true;
-  completes_ = completes;
+  completes_ = completes && completion_.flag != nullptr;
   return Status::ok;
 }
 

@@ -45,6 +45,9 @@ class Launches final : public LaunchSink, public PairSink {
  private:
   /// Where to launch one.
   Queue queue(bool is_last) const noexcept { return is_last ? queue_ : Queue(queue_.stream); }
+  /// What one completes.
+  Completion completion(bool is_last) const noexcept { return is_last ? completion_ : Completion{}; }
+  /// `completes`: what there is to complete.
   device::Status launched(cudaError_t error, bool completes) noexcept;
 
   LaunchMemory& memory_;
