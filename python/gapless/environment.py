@@ -54,9 +54,9 @@ VARIABLES = (
         "GAPLESS_IPC",
         "0, 1",
         "1",
-        "0: no process of the node maps another's GPU memory, as where the driver refuses that (GPUs that do not reach "
-        "each other, instances of a GPU in parts). Messages between GPUs of the node go through page-locked memory that "
-        "both processes map.",
+        "0: gapless maps no GPU memory of another process, as where the driver refuses that (GPUs that do not reach each "
+        "other, instances of a GPU in parts). Messages between GPUs of the node go through page-locked memory that both "
+        "processes map.",
     ),
     Variable(
         "GAPLESS_PULL_PATIENCE",
@@ -149,8 +149,8 @@ VARIABLES = (
         "process keeps at most 4 N of page-locked memory, 4 N of GPU memory, and 16 N of host memory, which the system "
         "takes back where memory is short. Page-locked memory, in use or not, is at most 5 N, and at least 8 MiB; "
         "messages that find no page-locked memory go through segments (pipelined). Where messages go direct, N more of "
-        "GPU memory is exported. Where a fabric reaches GPU memory, 4 N of it is registered. Long file access from GPU "
-        "memory goes in pieces of N / 4, but of 1 MiB at least and 16 MiB at most.",
+        "GPU memory is exported, or N / 4 of page-locked memory. Where a fabric reaches GPU memory, 4 N of it is "
+        "registered. Long file access from GPU memory goes in pieces of N / 4, but of 1 MiB at least and 16 MiB at most.",
     ),
     Variable(
         "GAPLESS_FABRIC",
