@@ -54,9 +54,9 @@ VARIABLES = (
         "GAPLESS_IPC",
         "0, 1",
         "1",
-        "0: gapless maps no GPU memory of another process, as where the driver refuses that (GPUs that do not reach each "
-        "other, instances of a GPU in parts). Messages between GPUs of the node go through page-locked memory that both "
-        "processes map.",
+        "0: gapless maps no GPU memory of another process, as where the driver refuses that (GPUs that do not reach "
+        "each other, instances of a GPU in parts). Messages between GPUs of the node go through page-locked memory "
+        "that both processes map.",
     ),
     Variable(
         "GAPLESS_PULL_PATIENCE",
@@ -150,7 +150,8 @@ VARIABLES = (
         "takes back where memory is short. Page-locked memory, in use or not, is at most 5 N, and at least 8 MiB; "
         "messages that find no page-locked memory go through segments (pipelined). Where messages go direct, N more of "
         "GPU memory is exported, or N / 4 of page-locked memory. Where a fabric reaches GPU memory, 4 N of it is "
-        "registered. Long file access from GPU memory goes in pieces of N / 4, but of 1 MiB at least and 16 MiB at most.",
+        "registered. Long file access from GPU memory goes in pieces of N / 4, but of 1 MiB at least and 16 MiB at "
+        "most.",
     ),
     Variable(
         "GAPLESS_FABRIC",
