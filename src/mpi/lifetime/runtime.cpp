@@ -8,6 +8,7 @@
 #include <exception>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "base/settings.hpp"
 #include "mpi/calls/by_messages/agreement.hpp"
@@ -39,6 +40,7 @@ constexpr int progress_tag = 32767;  // of no message on the private communicato
 // What the private communicator was made from.
 enum class Model { world, sessions };
 
+bool has_left_world = false;  ///< for the thread that calls MPI_Finalize
 std::mutex mutex;  ///< set-up and end, and all below; readers of the private handles know that `working` is set
 std::atomic<bool> working{false};
 std::atomic<bool> multithreaded{true};
@@ -111,7 +113,16 @@ void end() noexcept {
   }
 }
 
+/// What is under way when MPI_Finalize begins ends, as far as it needs this process.
+void leave_world() noexcept {
+  if (std::exchange(has_left_world, true)) return;
+  requests::start_deferred();
+  requests::end_freed();
+  headers::finish();
+}
+
 int end_with_world(MPI_Comm, int, void*, void*) {
+  leave_world();  // a tool may have called the library's MPI_Finalize past us
   const Change change;
   world_ended = true;
   end();
@@ -294,9 +305,7 @@ int initialize_thread(int* count, char*** arguments, int required, int* provided
 }
 
 int finalize() {
-  requests::start_deferred();
-  requests::end_freed();
-  headers::finish();
+  leave_world();
   const int code = native.Finalize();
   transfer::rdma::stop();
   return code;
