@@ -1,6 +1,7 @@
 // One table of variables: a row's type of field says how its value is read.
 #include "base/settings.hpp"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -184,7 +185,8 @@ void warn(const char* name, const char* value, const char* fault, void*) {
 Settings read_settings(FaultSink sink, void* context) noexcept {
   Settings result;
   for (const Variable& variable : variables) {
-    const char* value = std::getenv(variable.name);
+    // Who starts a program that has more rights than they have says neither what it loads nor where it writes.
+    const char* value = ::secure_getenv(variable.name);
     if (value == nullptr || *value == '\0') continue;
     if (!std::visit(Taker{variable.accepted, value, result}, variable.field)) {
       tell(sink, context, variable.name, value, "ignored; accepted: ", variable.accepted);
