@@ -47,9 +47,9 @@ size_t simulated_device_bytes_in_use(void);
 int simulated_device_delay(const char* engine, long long nanoseconds);
 
 /* Makes the operation "allocate", "upload", "stream", "copy", "run", "synchronize", "enable_peer", "export", "open"
- * (of other processes' memory), "lock" (of pages) or "flush" fail, after `successes` more successes, `failures` times (-1: for ever). The
- * environment variable GAPLESS_TEST_SIMULATED_FAIL does the same at start: operation:successes:failures, several
- * separated by commas. Returns -1 for an unknown operation. */
+ * (of other processes' memory), "lock" (of pages) or "flush" fail, after `successes` more successes, `failures` times
+ * (-1: for ever). The environment variable GAPLESS_TEST_SIMULATED_FAIL does the same at start:
+ * operation:successes:failures, several separated by commas. Returns -1 for an unknown operation. */
 int simulated_device_fail(const char* operation, long successes, long failures);
 
 #ifdef __cplusplus
