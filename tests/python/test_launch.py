@@ -84,6 +84,12 @@ def test_open_mpi_is_told_for_each_program_of_a_job():
     assert command == ["orterun", *flags, "-n", "1", "a", ":", *flags, "-n", "2", "b"]
 
 
+def test_open_mpi_passes_on_what_else_a_calibration_needs():
+    settings = {"GAPLESS_PROFILE": "built-in", "PYTHONPATH": "/p"}
+    command = launch.with_launcher_flags(["orterun", "python3"], settings, ("PYTHONPATH",))
+    assert command == ["orterun", "-x", "LD_PRELOAD", "-x", "GAPLESS_PROFILE", "-x", "PYTHONPATH", "python3"]
+
+
 @pytest.mark.parametrize("kind", ["hydra", "intel"])
 def test_hydra_passes_everything_on_by_itself(program, kind):
     mpirun = str(program("mpirun", f'echo "{VERSIONS[kind]}"'))

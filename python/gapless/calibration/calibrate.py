@@ -89,7 +89,7 @@ def calibrate(arguments) -> int:
     if shutil.which(launcher[0]) is None:
         raise UserError(f"{launcher[0]} was not found; name your launcher with --mpirun 'mpirun -n 2'", 127)
     worker, settings, output, library = plan(arguments, launcher[0])
-    command = launch.with_launcher_flags([*launcher, *worker], settings)
+    command = launch.with_launcher_flags([*launcher, *worker], settings, ("PYTHONPATH",))
     if (status := subprocess.run(command, env=settings).returncode) != 0:
         raise UserError(f"the measuring processes ended with status {status}; what they measured is kept", 1)
     if why := profile.fault(output, library):
