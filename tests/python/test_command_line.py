@@ -57,6 +57,12 @@ def test_a_library_that_is_none_is_named(gapless, tmp_path):
     assert "libgapless-core.so" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["run", "exec"])
+def test_the_help_of_what_starts_programs_names_the_program(gapless, command):
+    usage = gapless(command, "--help").stdout.splitlines()[0]
+    assert usage == f"usage: gapless {command} [-h] [--statistics] [--verbose] CMD..."
+
+
 @pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("explain", "--help"), ("--version",)])
 def test_help_and_version_succeed(gapless, words):
     done = gapless(*words)

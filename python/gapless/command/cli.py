@@ -47,7 +47,10 @@ def parser() -> Parser:
         sub.set_defaults(through_launcher=through)
         sub.add_argument("--statistics", action="store_true", help="print per rank what was chosen, on stderr")
         sub.add_argument("--verbose", action="store_true", help="say on stderr which MPI library is in use")
-        sub.add_argument("command", nargs=argparse.REMAINDER, metavar="CMD...")
+        # argparse shows a remainder as three dots.
+        sub.usage = f"gapless {name} [-h] [--statistics] [--verbose] CMD..."
+        what = "a program or launcher, and its own arguments" if through else "a program, and its own arguments"
+        sub.add_argument("command", nargs=argparse.REMAINDER, metavar="CMD...", help=what)
 
     sub = command("info", info.info, "say which MPI library and GPU gapless would serve, and what is missing")
     sub.add_argument("--json", action="store_true", help="the same as JSON")
@@ -74,10 +77,16 @@ def parser() -> Parser:
     sub.add_argument("--html", metavar="FILE", help="write a page with plots instead of text")
 
     sub = command("bench", bench.bench, "run a benchmark of the checkout, or check the committed results")
+    sub.usage = "gapless bench [-h] [--check] [--list] [NAME [OPTION...]]"
     sub.add_argument("--check", action="store_true", help="print the targets that committed results miss")
     sub.add_argument("--list", action="store_true", help="say which benchmarks there are, and what each measures")
-    sub.add_argument("name", nargs="?", help="a benchmark, or all")
-    sub.add_argument("options", nargs=argparse.REMAINDER, help="what the benchmark itself understands")
+    sub.add_argument("name", nargs="?", metavar="NAME", help="a benchmark, or all")
+    sub.add_argument(
+        "options",
+        nargs=argparse.REMAINDER,
+        metavar="OPTION...",
+        help="what the benchmark itself understands; gapless bench NAME --help says it",
+    )
     return top
 
 
