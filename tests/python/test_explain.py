@@ -178,6 +178,8 @@ def test_a_profile_of_a_library_decides_for_that_library(gapless, tmp_path):
     assert with_profile["messages"]["host, MPICH"]["sender"]["chosen"] == "native"
     assert with_profile["messages"]["host, Open MPI"] == without["messages"]["host, Open MPI"]
     assert with_profile["profile"] == f"{path} for MPICH 9, else built-in" and without["profile"] == "built-in"
+    unnamed = gapless("explain", "int", GAPLESS_PROFILE=None).stdout
+    assert "built-in (GAPLESS_PROFILE=FILE" in unnamed
     path.write_text("{")
     assert "is ignored: it is not JSON" in gapless("explain", "int", GAPLESS_PROFILE=str(path)).stdout
 

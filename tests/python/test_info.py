@@ -72,6 +72,14 @@ def test_without_any_mpi(gapless, tmp_path):
     assert found["mpicc"] == {"program": "mpicc is not on PATH"}
 
 
+def test_what_is_on_path_and_finds_no_library_says_why(gapless, program):
+    folder = program("mpicc", "exit 1").parent
+    program("python3", "exit 1")
+    found = sections(gapless("info", "--json", PATH=f"{folder}:{os.environ['PATH']}"))
+    assert found["mpicc"]["MPI library"] == "none found: mpicc -show names none that is there"
+    assert found["mpi4py"]["MPI library"] == "none found: this Python cannot import mpi4py.MPI"
+
+
 def test_a_program_without_mpi(gapless):
     program = sections(gapless("info", "--json", "/bin/ls"))["program"]
     assert program["MPI library"].startswith("none found")

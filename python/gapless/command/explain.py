@@ -212,7 +212,8 @@ def explain(arguments) -> int:
         ),
     ]
     rows += [(f"GPU, to {direction}", kernel(found)) for direction, found in f["kernels"].items()]
-    rows.append(("profile", f["profile"]))
+    others = "" if "GAPLESS_PROFILE" in os.environ else " (GAPLESS_PROFILE=FILE: what a calibration has measured)"
+    rows.append(("profile", f["profile"] + others))
     for memory, sides in f["messages"].items():
         sent, received = way(sides["sender"]), way(sides["receiver"])
         rows.append((memory, sent if sent == received else f"sent {sent}; received {received}"))

@@ -185,13 +185,18 @@ def program_rows(command: str) -> dict[str, str]:
 def environment_sections() -> dict[str, dict[str, str]]:
     """The MPIs that this environment offers: to C through mpicc, to Python through mpi4py."""
     sections = {}
-    for title, program, finder in (("mpicc", "mpicc", mpi_of_mpicc), ("mpi4py", "python3", mpi_of_python)):
+    ways = (
+        ("mpicc", "mpicc", mpi_of_mpicc, "mpicc -show names none that is there"),
+        ("mpi4py", "python3", mpi_of_python, "this Python cannot import mpi4py.MPI"),
+    )
+    for title, program, finder, why in ways:
         found = shutil.which(program)
         if found is None:
             sections[title] = {"program": f"{program} is not on PATH"}
             continue
         library = finder(found)
-        sections[title] = {"program": found, **(library_rows(library) if library else {"MPI library": "none found"})}
+        rows = library_rows(library) if library else {"MPI library": f"none found: {why}"}
+        sections[title] = {"program": found, **rows}
     return sections
 
 
