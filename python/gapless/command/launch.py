@@ -84,7 +84,7 @@ def launcher_kind(program: str) -> str | None:
 
 
 def with_launcher_flags(command: list[str], settings: dict[str, str], others: tuple[str, ...] = ()) -> list[str]:
-    """The command, with what its launcher needs to pass our variables and those others to every node. Hydra passes all."""
+    """The command, with what its launcher needs to pass our variables and others to every node. Hydra passes all."""
     names = ["LD_PRELOAD", *(v.name for v in VARIABLES if v.name in settings), *others]
     kind = launcher_kind(command[0])
     if kind == OPENMPI:
