@@ -46,7 +46,7 @@ python_sources := cmake python src tests bench examples bin/gapless
 .PHONY: help build test test-roce test-programs tsan unit sanitize lint format docs demo bench libraries install wheel clean distclean
 
 help:  ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 $(stamps)/system: requirements/system.sh
 	@mkdir -p $(@D)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes sure of what pip cannot install. `requirements/system.sh build` (the default): a C++20 compiler, GoogleTest and
-# Python's venv module, without which nothing can be built. `requirements/system.sh fortran`: a distribution's MPICH and
+# Makes sure of what pip cannot install. `requirements/system.sh build` (the default): a C++20 compiler, GoogleTest,
+# nlohmann's JSON and Python's venv module, without which nothing can be built. `requirements/system.sh fortran`: a distribution's MPICH and
 # Open MPI with Fortran, whose programs the tests run; without them the other tests still run.
 # `requirements/system.sh fabric`: libfabric and libibverbs with their headers; without them gapless is built without
 # these two fabrics. `requirements/system.sh programs`: ScaLAPACK's testers and parallel HDF5 for both MPIs,
