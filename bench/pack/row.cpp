@@ -1,3 +1,5 @@
+// How one row is measured: gapless, the kernels written by hand, the vendor's calls and the peers take turns on the
+// same bytes, each is verified first, and the row is printed as a line of JSON.
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>

@@ -1,3 +1,5 @@
+// The schemes by their names, and which of them a message goes by: of those that apply, the one with the least
+// prediction. Also how long a message's segments are.
 #include <algorithm>
 #include <cmath>
 

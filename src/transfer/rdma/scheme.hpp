@@ -1,7 +1,7 @@
 // What an RDMA scheme is: an object without state that says whether it serves two sides and how long it would take, and
 // takes a message's two sides through it.
 //
-// To add one: a file here, its name in rdma::Scheme, and its place in schemes.cpp.
+// To add one: a file here, its name in rdma::Scheme, and its place in choose.cpp (of).
 #pragma once
 
 #include <optional>

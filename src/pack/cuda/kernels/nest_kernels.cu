@@ -1,3 +1,4 @@
+// The nest's kernels but those of nest_kernels_of_4.cu.
 #include "pack/cuda/kernels/nest_kernels.cuh"
 #include "pack/cuda/kernels/nest_kernels.hpp"
 

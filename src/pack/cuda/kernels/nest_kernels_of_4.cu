@@ -1,3 +1,4 @@
+// The nest's kernels of words of 4 bytes and indices of 32 bits: about half of all of them.
 #include "pack/cuda/kernels/nest_kernels.cuh"
 #include "pack/cuda/kernels/nest_kernels.hpp"
 
