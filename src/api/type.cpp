@@ -1,5 +1,5 @@
-// Making and ending types. All meaning is in layout/datatype.hpp; here C arguments become spans and references, and
-// whatever is wrong with them is told apart before they are looked at.
+// Making and ending types. All meaning is in layout/datatype/datatype.hpp; here C arguments become spans and
+// references, and whatever is wrong with them is told apart before they are looked at.
 #include "api/type.hpp"
 
 #include <algorithm>

@@ -18,6 +18,9 @@ COMMAND_OF_CODE = re.compile(r"^[^#\n]*\bgapless ([a-z]+)", re.MULTILINE)
 # What is no path from the top, though it may look like one to its author.
 PART = re.compile(r"`((?![./~]|build/|bin/|gapless/)[\w-]+/[\w./-]+\.\w+)`")
 
+# A file of C++ or Python in a comment.
+FILE = re.compile(r"\b[a-z]\w*(?:/\w+)*\.(?:cpp|hpp|cuh?|def|py)\b")
+
 
 def read_by_people(root):
     return [root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").rglob("*.md")]
@@ -49,6 +52,16 @@ def test_paths_in_documents_exist(root):
             assert list(root.glob(target.rstrip("/"))), f"{path} names {target}"
         for part in PART.findall(text):
             assert part.startswith(FOLDERS), f"{path} names {part}, which does not begin at the top"
+
+
+def test_files_that_comments_name_exist(root):
+    files = ["/" + file.relative_to(root).as_posix() for folder in FOLDERS for file in (root / folder).rglob("*.*")]
+    sources = [file for file in (root / "src").rglob("*") if file.suffix in (".cpp", ".hpp", ".cu", ".cuh", ".def")]
+    assert len(sources) > 100
+    for source in sources:
+        for line in source.read_text().splitlines():
+            for name in FILE.findall(line.partition("//")[2]):
+                assert any(file.endswith("/" + name) for file in files), f"{source} names {name}"
 
 
 def test_commands_in_documents_exist(root):

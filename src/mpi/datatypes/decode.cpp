@@ -1,4 +1,5 @@
-// The library's own description of a datatype (MPI 5.0, 5.1.13), rebuilt with the constructors of layout/datatype.hpp.
+// The library's own description of a datatype (MPI 5.0, 5.1.13), rebuilt with the constructors of
+// layout/datatype/datatype.hpp.
 //
 // Lower bound and extent come from the library at every level, for libraries differ in how they pad a struct. Size and
 // true bounds are computed here and asked of the library; a type of which the two disagree is opaque, so that a
