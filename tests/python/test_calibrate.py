@@ -134,7 +134,10 @@ def test_what_was_measured_before_is_not_measured_again(must_calibrate, tmp_path
 def test_one_process_cannot_measure(calibrate, tmp_path, kind, compiler, abi, name):
     done = calibrate(kind, "--mpirun", LAUNCHERS[kind].replace("-n 2", "-n 1"))
     assert done.returncode == 1 and "a calibration needs two processes" in done.stderr
+    assert "goes on" not in done.stderr
     assert not (tmp_path / "profile.json").exists()
+    (tmp_path / "profile.json.part").write_text("{}")
+    assert "goes on" in calibrate(kind, "--mpirun", LAUNCHERS[kind].replace("-n 2", "-n 1")).stderr
 
 
 def test_mistakes(gapless, tmp_path):

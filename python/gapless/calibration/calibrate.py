@@ -91,7 +91,8 @@ def calibrate(arguments) -> int:
     worker, settings, output, library = plan(arguments, launcher[0])
     command = launch.with_launcher_flags([*launcher, *worker], settings, ("PYTHONPATH",))
     if (status := subprocess.run(command, env=settings).returncode) != 0:
-        raise UserError(f"the measuring processes ended with status {status}; what they measured is kept", 1)
+        kept = "; the next calibration goes on with what they measured" if profile.unfinished(output).exists() else ""
+        raise UserError(f"the measuring processes ended with status {status}{kept}", 1)
     if why := profile.fault(output, library):
         raise UserError(f"{output} cannot be used: {why}")
     print(

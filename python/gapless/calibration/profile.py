@@ -54,6 +54,11 @@ def in_use(library: str) -> str:
     return f"{BUILT_IN}; {path} is ignored: {why}" if why else path
 
 
+def unfinished(path: Path) -> Path:
+    """Where a calibration keeps what it has measured until the profile is written."""
+    return path.with_name(path.name + ".part")
+
+
 def write(path: Path, content: dict) -> None:
     """All of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -186,7 +186,7 @@ class Calibration:
         self.measuring, self.identity = measuring, work["identity"]
         self.partners = {(memory, pair): rank for memory, pair, rank in found_pairs}
         self.output = Path(work["output"])
-        self.unfinished = self.output.with_name(self.output.name + ".part")
+        self.unfinished = profile.unfinished(self.output)
         self.grid = axes(work["seconds"])
         self.seconds = work["seconds"]
         self.cells = cells(found_pairs, self.grid)
