@@ -168,7 +168,7 @@ void look_for_unknown_names(FaultSink sink, void* context) noexcept {
 /// Of profiles, as the XDG Base Directory Specification has it; the empty string where the user has no home.
 std::string directory_of_profiles() {
   const auto value_of = [](const char* name) {
-    const char* value = std::getenv(name);
+    const char* value = ::secure_getenv(name);
     return std::string(value != nullptr ? value : "");
   };
   const std::string configuration = value_of("XDG_CONFIG_HOME"), home = value_of("HOME");
