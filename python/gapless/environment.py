@@ -187,7 +187,7 @@ VARIABLES = (
     Variable(
         "GAPLESS_LIBRARY_DIRECTORY",
         "a directory",
-        "beside the command, or build/default/lib of a checkout",
+        "lib of the installation; in a checkout build/default/lib, else build/release/lib",
         "Where the gapless command looks for libgapless.so and libgapless-core.so.",
         for_developers=True,
     ),
@@ -199,7 +199,8 @@ def markdown() -> str:
         "# Environment variables",
         "",
         "`make docs` generates this page from `python/gapless/environment.py`; `gapless variables` prints the same. No",
-        "variable has to be set. A process reads the variables once, at its first call of MPI or of the C API.",
+        "variable has to be set. A process reads the variables once, at its first call of MPI or of the C API. A",
+        "program with more rights than whoever starts it (set-user-ID) reads `GAPLESS` and `GAPLESS_VERBOSE` alone.",
         "",
         "Two mistakes are ignored, with one line on stderr: a value that is not listed here, and a name that begins",
         "with `GAPLESS_` and is not listed here. `gapless info` shows both mistakes. `gapless run` has the launcher",
