@@ -1,14 +1,16 @@
-// Runs jobs' kernels on the CPU, in memory that is watched, and compares with plain lists of offsets.
+// Runs jobs' kernels on the CPU, in memory that is watched, and compares with where their bytes lie.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host_descriptors.hpp"
@@ -24,40 +26,117 @@ using layout::Mode;
 using pack::Direction;
 using pack::Job;
 
-/// Memory that kernel bodies run on, watched: every access must be aligned and lie inside, every byte of the
-/// destination is counted.
+/// Where bytes at addresses of a test's choice, however far apart, lie in one buffer: in pieces, with a guard zone on
+/// either side of each.
+class Pieces {
+ public:
+  static constexpr std::size_t outside = ~std::size_t{0};
+
+  explicit Pieces(std::vector<std::uintptr_t> addresses) {
+    constexpr std::uintptr_t guard = 64, line = sizeof(Word16);
+    std::sort(addresses.begin(), addresses.end());
+    for (const std::uintptr_t address : addresses) {
+      const std::uintptr_t begin = (address - guard) / line * line, end = (address + guard) / line * line + line;
+      if (pieces_.empty() || pieces_.back().end < begin) pieces_.push_back({begin, end, is_named_.size()});
+      Piece& piece = pieces_.back();
+      piece.end = end;
+      is_named_.resize(piece.position + (end - piece.begin));
+      is_named_[piece.position + (address - piece.begin)] = 1;
+    }
+  }
+
+  std::size_t size() const { return is_named_.size(); }
+  /// `outside` where not all of the bytes are in the buffer.
+  std::size_t find(std::uintptr_t address, std::size_t count) const {
+    if (!has(last_, address) && !look_for(address)) return outside;
+    const Piece& piece = pieces_[last_];
+    return address + count <= piece.end ? piece.position + (address - piece.begin) : outside;
+  }
+  /// How many of the bytes there were asked for.
+  std::size_t named(std::size_t position, std::size_t count) const {
+    std::size_t named = 0;
+    for (std::size_t i = position; i < position + count; ++i) named += is_named_[i];
+    return named;
+  }
+
+ private:
+  struct Piece {
+    std::uintptr_t begin, end;
+    std::size_t position;
+  };
+
+  bool has(std::size_t piece, std::uintptr_t address) const {
+    return piece < pieces_.size() && pieces_[piece].begin <= address && address < pieces_[piece].end;
+  }
+  bool look_for(std::uintptr_t address) const {
+    const auto after = std::ranges::upper_bound(pieces_, address, {}, &Piece::begin);
+    last_ = static_cast<std::size_t>(after - pieces_.begin()) - 1;
+    return has(last_, address);
+  }
+
+  std::vector<Piece> pieces_;            // by address
+  std::vector<unsigned char> is_named_;  // by position
+  mutable std::size_t last_ = 0;
+};
+
+/// The bytes of pieces.
+class PieceBytes {
+ public:
+  explicit PieceBytes(const Pieces& pieces) : words_(pieces.size() / sizeof(Word16)) {}
+
+  char* data() { return reinterpret_cast<char*>(words_.data()); }
+  std::size_t size() const { return words_.size() * sizeof(Word16); }
+  void fill(unsigned seed) {
+    for (std::size_t i = 0; i < size(); ++i) data()[i] = static_cast<char>((i + seed) * 2654435761u >> 13);
+  }
+  bool is_same(PieceBytes& other) { return std::memcmp(data(), other.data(), size()) == 0; }
+
+ private:
+  std::vector<Word16> words_;
+};
+
+/// Memory that kernel bodies run on, watched: every access must be aligned, only bytes that are asked for are read, and
+/// every byte that is written is counted.
 class WatchedSpace {
  public:
-  WatchedSpace(std::span<const char> source, std::span<char> destination)
-      : source_(source), destination_(destination), written_(destination.size()) {}
+  WatchedSpace(const Pieces& from, PieceBytes& source, const Pieces& to, PieceBytes& destination)
+      : from_(from), to_(to), source_(source), destination_(destination), written_(to.size()) {}
 
   template <class T>
   T* at(std::uintptr_t address) const {
     static std::remove_const_t<T> nowhere{};
-    EXPECT_EQ(address % alignof(T), 0u);
-    if constexpr (std::is_const_v<T>) {
-      const auto begin = reinterpret_cast<std::uintptr_t>(source_.data());
-      const bool inside = address >= begin && address + sizeof(T) <= begin + source_.size();
-      EXPECT_TRUE(inside) << "reads outside of the source";
-      return inside ? reinterpret_cast<T*>(address) : &nowhere;
-    } else {
-      const auto begin = reinterpret_cast<std::uintptr_t>(destination_.data());
-      const bool inside = address >= begin && address + sizeof(T) <= begin + destination_.size();
-      EXPECT_TRUE(inside) << "writes outside of the destination";
-      if (!inside) return &nowhere;
-      for (std::size_t i = 0; i < sizeof(T); ++i) ++written_[address - begin + i];
-      return reinterpret_cast<T*>(address);
+    constexpr bool reads = std::is_const_v<T>;
+    const std::size_t position = (reads ? from_ : to_).find(address, sizeof(T));
+    const bool is_right = address % alignof(T) == 0 && position != Pieces::outside &&
+                          (!reads || from_.named(position, sizeof(T)) == sizeof(T));
+    if (!is_right) {
+      ADD_FAILURE() << (reads ? "reads " : "writes ") << sizeof(T) << " bytes that it should not";
+      return &nowhere;
     }
+    if constexpr (!reads) {
+      for (std::size_t i = 0; i < sizeof(T); ++i) ++written_[position + i];
+    }
+    return reinterpret_cast<T*>((reads ? source_ : destination_).data() + position);
   }
 
-  /// Precondition of kernels: the word holds a byte of the layout, so it is no farther away than the guard zone.
-  std::uint64_t word_around(std::uintptr_t address) const { return *at<const std::uint64_t>(address); }
+  /// Precondition of kernels: the word holds a byte of the layout.
+  std::uint64_t word_around(std::uintptr_t address) const {
+    std::uint64_t word = 0;
+    const std::size_t position = from_.find(address, sizeof word);
+    if (address % sizeof word != 0 || position == Pieces::outside || from_.named(position, sizeof word) == 0) {
+      ADD_FAILURE() << "reads a word that holds none of the bytes";
+    } else {
+      std::memcpy(&word, source_.data() + position, sizeof word);
+    }
+    return word;
+  }
 
-  int written(std::size_t position) const { return written_[position]; }
+  /// How often each byte has been written, by position.
+  const std::vector<int>& written() const { return written_; }
 
  private:
-  std::span<const char> source_;
-  std::span<char> destination_;
+  const Pieces &from_, &to_;
+  PieceBytes &source_, &destination_;
   mutable std::vector<int> written_;
 };
 
@@ -78,23 +157,23 @@ struct Interpreter {
   }
 };
 
-/// A job on memory of its own, with a guard zone on either side of both buffers.
+/// A job on memory of its own, of which no more is there than the job's bytes and what is beside them.
 class Exercise {
  public:
-  static constexpr Offset guard = 64;
+  /// Where packed byte k lies.
+  using Map = std::function<Offset(Offset k)>;
 
   /// The layout's offset 0 lies at an address that is `memory_skew` modulo 16, packed byte `begin` at `packed_skew`.
+  Exercise(const Layout& layout, Map map, Mode outer, Offset begin, Offset end, Offset memory_skew, Offset packed_skew)
+      : map_(std::move(map)),
+        job_(job_of(layout, outer, begin, end, memory_skew, packed_skew)),
+        memory_(addresses([this](Offset k) { return memory_address(k); })),
+        packed_(addresses([this](Offset k) { return packed_address(k); })) {}
   Exercise(const Layout& layout, const std::vector<Offset>& map, Mode outer, Offset begin, Offset end,
            Offset memory_skew, Offset packed_skew)
-      : map_(map), begin_(begin), end_(end) {
-    low_ = map.empty() ? 0 : *std::min_element(map.begin(), map.end());
-    const Offset high = map.empty() ? 0 : *std::max_element(map.begin(), map.end()) + 1;
-    memory_.resize(static_cast<std::size_t>((high - low_) / 16 * 16 + 16 + 3 * guard) / 16);
-    packed_.resize(static_cast<std::size_t>((end - begin) / 16 * 16 + 16 + 3 * guard) / 16);
-    origin_ = guard - low_ + ((low_ + memory_skew) % 16 + 16) % 16;
-    packed_origin_ = guard + packed_skew;
-    job_ = {&layout, outer, begin, end, Direction::pack, bytes(memory_) + origin_, bytes(packed_) + packed_origin_};
-  }
+      : Exercise(
+            layout, [&map](Offset k) { return map[static_cast<std::size_t>(k)]; }, outer, begin, end, memory_skew,
+            packed_skew) {}
 
   Job job(Direction direction) {
     job_.direction = direction;
@@ -109,38 +188,54 @@ class Exercise {
   /// For what moves the job's bytes in the space it is called with.
   template <class Move>
   void expect_to_move_once(const Move& move, Direction direction, bool may_repeat) {
-    fill(memory_, 1);
-    fill(packed_, 101);
-    const auto memory_before = memory_, packed_before = packed_;
-    auto& source = direction == Direction::pack ? memory_ : packed_;
-    auto& destination = direction == Direction::pack ? packed_ : memory_;
-    const WatchedSpace space({bytes(source), source.size() * 16}, {bytes(destination), destination.size() * 16});
-    move(space);
-    auto expected = direction == Direction::pack ? packed_before : memory_before;
-    std::vector<int> writes(destination.size() * 16);
-    for (Offset k = begin_; k < end_; ++k) {
-      const Offset memory = origin_ + map_[static_cast<std::size_t>(k)], packed = packed_origin_ + k - begin_;
-      const Offset to = direction == Direction::pack ? packed : memory;
-      const Offset from = direction == Direction::pack ? memory : packed;
-      bytes(expected)[to] = (direction == Direction::pack ? bytes(memory_) : bytes(packed_))[from];
-      ++writes[static_cast<std::size_t>(to)];
+    const bool packs = direction == Direction::pack;
+    const Pieces &from = packs ? memory_ : packed_, &to = packs ? packed_ : memory_;
+    PieceBytes source(from), destination(to);
+    source.fill(1);
+    destination.fill(101);
+    PieceBytes expected = destination;
+    std::vector<int> writes(to.size());
+    for (Offset k = job_.begin; k < job_.end; ++k) {
+      const std::size_t memory = memory_.find(memory_address(k), 1), packed = packed_.find(packed_address(k), 1);
+      const std::size_t position = packs ? packed : memory;
+      expected.data()[position] = source.data()[packs ? memory : packed];
+      ++writes[position];
     }
-    ASSERT_EQ(std::memcmp(expected.data(), destination.data(), expected.size() * 16), 0);
-    for (std::size_t i = 0; i < writes.size() && !may_repeat; ++i) ASSERT_EQ(space.written(i), writes[i]) << i;
+    const WatchedSpace space(from, source, to, destination);
+    move(space);
+    ASSERT_TRUE(destination.is_same(expected));
+    ASSERT_TRUE(may_repeat || space.written() == writes) << "a byte is written more than once, or another is";
   }
 
  private:
-  using Bytes = std::vector<Word16>;
-
-  static char* bytes(Bytes& of) { return reinterpret_cast<char*>(of.data()); }
-  static void fill(Bytes& of, unsigned seed) {
-    for (std::size_t i = 0; i < of.size() * 16; ++i) bytes(of)[i] = static_cast<char>((i + seed) * 2654435761u >> 13);
+  static Job job_of(const Layout& layout, Mode outer, Offset begin, Offset end, Offset memory_skew,
+                    Offset packed_skew) {
+    constexpr Offset memory = Offset{1} << 60, packed = Offset{1} << 61;
+    return {&layout,
+            outer,
+            begin,
+            end,
+            Direction::pack,
+            reinterpret_cast<void*>(memory + memory_skew),
+            reinterpret_cast<void*>(packed + packed_skew)};
   }
 
-  const std::vector<Offset>& map_;
-  Offset begin_, end_, low_ = 0, origin_ = 0, packed_origin_ = 0;
-  Bytes memory_, packed_;
-  Job job_{};
+  template <class AddressOf>
+  std::vector<std::uintptr_t> addresses(const AddressOf& address_of) const {
+    std::vector<std::uintptr_t> all;
+    for (Offset k = job_.begin; k < job_.end; ++k) all.push_back(address_of(k));
+    return all;
+  }
+  std::uintptr_t memory_address(Offset k) const {
+    return reinterpret_cast<std::uintptr_t>(job_.memory) + static_cast<std::uintptr_t>(map_(k));
+  }
+  std::uintptr_t packed_address(Offset k) const {
+    return reinterpret_cast<std::uintptr_t>(job_.packed) + static_cast<std::uintptr_t>(k - job_.begin);
+  }
+
+  Map map_;
+  Job job_;
+  Pieces memory_, packed_;
 };
 
 inline std::string name_of(const std::optional<Regime>& regime) {
@@ -190,6 +285,17 @@ void run_small_nest(const SmallNest& nest, const WatchedSpace& space) {
   }
 }
 
+/// As one of a batch, of which only the bytes that are worth carrying are there.
+inline void run_fused(const FusedWork& work, const WatchedSpace& space) {
+  const auto bytes = bytes_of(work);
+  std::vector<std::uint64_t> carried(sizeof(FusedWork) / sizeof(std::uint64_t) + 1, ~std::uint64_t{0});
+  std::memcpy(carried.data(), bytes.data(), bytes.size());
+  for (std::uint64_t tile = 0; tile < tiles_of(work); ++tile) {
+    run_fused_tile(tag_of(work), reinterpret_cast<const std::byte*>(carried.data()), tile,
+                   SequentialBlock<WatchedSpace>{space});
+  }
+}
+
 /// In shares of that many blocks at most.
 template <std::uint32_t most_blocks>
 void run_small_nest_in_shares(const SmallNest& nest, const WatchedSpace& space) {
@@ -215,6 +321,10 @@ class EveryRegime {
           ASSERT_NO_FATAL_FAILURE(exercise.expect_moved_once(launch, direction, ordered)) << name_of(regimes[r]);
         }
         const std::optional<FusedWork> fused_work = fused(planned.launch);
+        if (fused_work) {
+          const auto move = [&](const WatchedSpace& space) { run_fused(*fused_work, space); };
+          ASSERT_NO_FATAL_FAILURE(exercise.expect_to_move_once(move, direction, ordered)) << "one of a batch";
+        }
         if (const auto* small = fused_work ? std::get_if<SmallNest>(&*fused_work) : nullptr) {
           for (const auto& run :
                {run_small_nest<fused_words_per_thread>, run_small_nest_in_shares<2>, run_small_nest_in_shares<16>}) {

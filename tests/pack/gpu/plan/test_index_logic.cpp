@@ -195,6 +195,12 @@ void whole_and_part(EveryRegime& every, RandomLayouts& random, const LayoutPoint
   const Offset end_of_few = std::min(begin + layout->size / 8, layout->size);
   Exercise few_columns(*layout, map, {1, 0}, begin, end_of_few, 0, begin % 16);
   ASSERT_NO_FATAL_FAILURE(every.run(few_columns));
+  if (layout->modes.size() < 3) return;
+  const Offset element = layout->length, plane = element * layout->modes[0].count * layout->modes[1].count;
+  Exercise to_first(*layout, map, {1, 0}, 0, plane + element, 0, 0);
+  ASSERT_NO_FATAL_FAILURE(every.run(to_first)) << "to the first element of a plane";
+  Exercise from_last(*layout, map, {1, 0}, plane - element, layout->size, 0, 0);
+  ASSERT_NO_FATAL_FAILURE(every.run(from_last)) << "from the last element of a plane";
 }
 
 TEST(Plan, TransposesOfManyTilesMoveEachByteOnce) {
