@@ -1,6 +1,8 @@
 // Runs the kernels' bodies on the CPU, one thread after the other.
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "pack/gpu/plan/plan.hpp"
@@ -10,10 +12,16 @@ namespace gapless::tests {
 /// No data: what a tile does to prepare itself would not compile if it touched any.
 struct NoSpace {};
 
+/// Tiles [first, end) of a work.
+struct TileRange {
+  std::uint64_t first = 0, end = std::numeric_limits<std::uint64_t>::max();
+};
+
 template <class Space>
 class SequentialKernels {
  public:
-  explicit SequentialKernels(const Space& space) : block_{space} {}
+  /// No other tiles than `only` are run.
+  explicit SequentialKernels(const Space& space, TileRange only = {}) : block_{space}, only_(only) {}
 
   template <class Index>
   void operator()(const pack::gpu::NestWork<Index>& work) const {
@@ -22,7 +30,7 @@ class SequentialKernels {
       visit_form(work.nest, [&](auto form) {
         visit_words_per_thread(work.words_per_thread, [&](auto words) {
           // As many as blocks of several tiles would run, of which the last are not there.
-          for (std::uint64_t tile = 0; tile < work.tiles() + most_tiles_per_block - 1; ++tile) {
+          for (std::uint64_t tile = only_.first; tile < end(work.tiles() + most_tiles_per_block - 1); ++tile) {
             run_known_tile<decltype(word), decltype(form), decltype(words)::value>(work, tile, block_);
           }
         });
@@ -36,7 +44,7 @@ class SequentialKernels {
   void operator()(const Work& work) const {
     const auto shared = std::make_unique<typename Work::Shared>();
     pack::gpu::visit_word(work.word_shift(), [&](auto word) {
-      for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) {
+      for (std::uint64_t tile = only_.first; tile < end(work.tiles()); ++tile) {
         pack::gpu::prepare_tile(work, tile, pack::gpu::SequentialBlock<NoSpace>{NoSpace{}}, *shared);
         pack::gpu::run_tile<decltype(word)>(work, tile, block_, *shared);
       }
@@ -44,6 +52,9 @@ class SequentialKernels {
   }
 
  private:
+  /// Of so many tiles those before it may be run.
+  std::uint64_t end(std::uint64_t count) const noexcept { return std::min(count, only_.end); }
+
   template <class Work>
   void run_rows(const Work& work) const {
     using namespace pack::gpu;
@@ -52,7 +63,7 @@ class SequentialKernels {
         if constexpr (sizeof(word) == 8 || (sizeof(word) >= 4 && std::is_same_v<Work, SectorsWork>)) {
           constexpr int not_there = std::is_same_v<Work, SectorsWork> ? most_row_tiles_per_block - 1 : 0;
           visit_row_words<decltype(word)>(work, [&](auto words) {
-            for (std::uint64_t tile = 0; tile < work.tiles() + not_there; ++tile) {
+            for (std::uint64_t tile = only_.first; tile < end(work.tiles() + not_there); ++tile) {
               run_known_tile<decltype(word), decltype(form), decltype(words)::value>(work, tile, block_);
             }
           });
@@ -62,6 +73,7 @@ class SequentialKernels {
   }
 
   pack::gpu::SequentialBlock<Space> block_;
+  TileRange only_;
 };
 
 }  // namespace gapless::tests
