@@ -83,6 +83,21 @@ TEST(DescriptorCache, EqualLayoutsShareWhatLivesAsLongAsOneOfThem) {
   EXPECT_EQ(memory->uploads - memory->releases, static_cast<int>(cache.entries()));
 }
 
+TEST(DescriptorCache, LayoutsOfOneHashAreToldApart) {
+  const auto memory = std::make_shared<HostDescriptors>();
+  DescriptorCache cache(memory, 1 << 20);
+  // Of a long list the hash looks at some runs only, and the second is none of them.
+  const auto ragged = [](Offset shift) {
+    std::vector<layout::Segment> runs;
+    for (Offset i = 0; i < 1000; ++i) runs.push_back({i * 100 + i * i % 7 * 4 + (i == 1 ? shift : 0), 4 + i % 5 * 4});
+    return layout::segments(runs);
+  };
+  const auto one = ragged(0), other = ragged(8);
+  ASSERT_EQ(layout::hash(*one), layout::hash(*other));
+  EXPECT_NE(cache.find(*one, 0), cache.find(*other, 0));
+  EXPECT_EQ(memory->uploads, 2);
+}
+
 TEST(DescriptorCache, ALayoutNobodySharesIsServedAndNotRemembered) {
   const auto memory = std::make_shared<HostDescriptors>();
   DescriptorCache cache(memory, 1 << 20);
