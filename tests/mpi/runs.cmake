@@ -133,6 +133,10 @@ function(gapless_register_mpi_run name mpi ranks how timeout)
   add_test(NAME ${test} COMMAND ${launch} ${program})
   set_tests_properties(${test} PROPERTIES
     LABELS "${labels}" TIMEOUT ${timeout} PROCESSORS ${ranks} ENVIRONMENT "${GAPLESS_TEST_MPI_ENVIRONMENT}")
+  # Where MPICH begins again after its last session UCX at times takes its own address for wrong, without gapless, too.
+  if(name STREQUAL sessions)
+    set_tests_properties(${test} PROPERTIES SKIP_REGULAR_EXPRESSION "UCX  ERROR failed to unpack address")
+  endif()
 endfunction()
 
 # Sets `result` to those of the ranks given at which a program is run. The standard ABI is another compilation for the library
