@@ -89,7 +89,7 @@ class PieceBytes {
   void fill(unsigned seed) {
     for (std::size_t i = 0; i < size(); ++i) data()[i] = static_cast<char>((i + seed) * 2654435761u >> 13);
   }
-  bool is_same(PieceBytes& other) { return std::memcmp(data(), other.data(), size()) == 0; }
+  bool is_same(PieceBytes& other) { return std::equal(data(), data() + size(), other.data(), other.data() + size()); }
 
  private:
   std::vector<Word16> words_;

@@ -175,7 +175,7 @@ class FarLayouts {
   }
 
   FarSample tree(int depth) {
-    const Offset kind = depth == 0 ? number(0, 3) : number(0, 6);
+    const Offset kind = depth == 0 ? number(0, 4) : number(0, 7);
     // Descriptions of lists grow with the bytes of their runs.
     const bool may_be_long = depth == depth_ && kind < 2;
     least_gap_ = may_be_long ? 0 : 1;
@@ -186,10 +186,11 @@ class FarLayouts {
       case 2:
         return nested(ragged());
       case 3:
-        return nested(planes());
       case 4:
-        return nested(indexed(nested(block(10))));
+        return nested(planes());
       case 5:
+        return nested(indexed(nested(block(10))));
+      case 6:
         return nested(indexed(tree(depth - 1)));
       default:
         return nested(sum(depth));
