@@ -144,10 +144,6 @@ Place translate_first(MPI_Comm communicator, int rank) noexcept {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// `look(own, world)`: the groups of the communicator and of MPI_COMM_WORLD. Does nothing where the library refuses.
 template <class Look>
 void with_groups(MPI_Comm communicator, Look look) {

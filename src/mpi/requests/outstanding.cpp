@@ -99,6 +99,8 @@ void complete_freed(bool waits, IsWanted is_wanted, bool cancels_receives = fals
   }
 }
 
+constexpr auto is_any = [](const Pending&) { return true; };
+
 bool is_of(const Pending& pending, MPI_Comm communicator) noexcept {
   const ErrorObject& object = pending.error_object;
   return object.kind == ErrorObject::Kind::communicator && object.communicator == communicator;
@@ -195,14 +197,11 @@ void add_freed(Pending* pending, MPI_Request handle) noexcept {
   internal::outstanding.fetch_add(1, std::memory_order_relaxed);
 }
 
-void complete_freed() noexcept {
-  complete_freed(false, [](const Pending&) { return true; });
-}
+void complete_freed() noexcept { complete_freed(false, is_any); }
 
 void end_freed() noexcept {
   complete_freed();  // no request that is complete, or not active, is cancelled
-  complete_freed(
-      true, [](const Pending&) { return true; }, true);
+  complete_freed(true, is_any, true);
 }
 
 void complete_freed_of(MPI_Comm communicator) noexcept {

@@ -124,28 +124,51 @@ bool may_take_slots(const Buffer& buffer) noexcept {
   return bytes >= schemes::least_slots_bytes && bytes <= schemes::most_slots_bytes;
 }
 
-constexpr unsigned scheme_bits = 4;
-static_assert(scheme_count <= 1U << scheme_bits);
+/// What is chosen for the sender and for the receiver of a message.
+struct SidesChoice {
+  Scheme sent, received;
+
+  static constexpr unsigned scheme_bits = 4, bits = 2 * scheme_bits;
+  static_assert(scheme_count <= 1U << scheme_bits && bits <= ChoiceMemo::bits);
+
+  Scheme of(Side side) const noexcept { return side == Side::sender ? sent : received; }
+  std::uint16_t packed() const noexcept {
+    return static_cast<std::uint16_t>(static_cast<unsigned>(sent) | static_cast<unsigned>(received) << scheme_bits);
+  }
+  static SidesChoice unpacked(std::uint16_t packed) noexcept {
+    constexpr unsigned mask = (1U << scheme_bits) - 1;
+    return {static_cast<Scheme>(packed & mask), static_cast<Scheme>(packed >> scheme_bits & mask)};
+  }
+};
 
 /// All that is asked of a message in host memory, other than whether it goes by a fabric.
 struct HostChoice {
-  Scheme sent, received;
+  SidesChoice sides;
   bool goes_by_slots, request_goes_by_slots, is_worth_a_request;
 
-  static_assert(2 * scheme_bits + 3 <= ChoiceMemo::bits);
+  static constexpr unsigned flag_bits = 3;
+  static_assert(SidesChoice::bits + flag_bits <= ChoiceMemo::bits);
 
   std::uint16_t packed() const noexcept {
     const unsigned flags =
         unsigned{goes_by_slots} | unsigned{request_goes_by_slots} << 1 | unsigned{is_worth_a_request} << 2;
-    const unsigned schemes = static_cast<unsigned>(sent) | static_cast<unsigned>(received) << scheme_bits;
-    return static_cast<std::uint16_t>(schemes << 3 | flags);
+    return static_cast<std::uint16_t>(unsigned{sides.packed()} << flag_bits | flags);
   }
-  static HostChoice of(std::uint16_t packed) noexcept {
-    constexpr unsigned mask = (1U << scheme_bits) - 1;
-    return {static_cast<Scheme>(packed >> 3 & mask), static_cast<Scheme>(packed >> (3 + scheme_bits) & mask),
-            (packed & 1) != 0, (packed & 2) != 0, (packed & 4) != 0};
+  static HostChoice unpacked(std::uint16_t packed) noexcept {
+    const auto sides = static_cast<std::uint16_t>(packed >> flag_bits);
+    return {SidesChoice::unpacked(sides), (packed & 1) != 0, (packed & 2) != 0, (packed & 4) != 0};
   }
 };
+
+/// What the memo knows of such a message, or what `make()` says, which is kept.
+template <class Choice, class Make>
+Choice remembered(const ChoiceMemo& memo, layout::Offset count, Make make) noexcept {
+  const std::uint16_t now = version();
+  if (const auto known = memo.find(count, now)) return Choice::unpacked(*known);
+  const Choice choice = make();
+  memo.keep(count, now, choice.packed());
+  return choice;
+}
 
 /// By the scheme that was forced where the memory allows it, else by the least prediction.
 Scheme forced_or_least(const Buffer& buffer, Side side) noexcept {
@@ -153,6 +176,10 @@ Scheme forced_or_least(const Buffer& buffer, Side side) noexcept {
     if (is_any_forced() && is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
   }
   return least(buffer, side, std::nullopt).value_or(Scheme::native);
+}
+
+SidesChoice forced_or_least(const Buffer& buffer) noexcept {
+  return {forced_or_least(buffer, Side::sender), forced_or_least(buffer, Side::receiver)};
 }
 
 bool predict_slots(const Buffer& buffer, bool gets_request) noexcept {
@@ -169,41 +196,17 @@ HostChoice host_choice(const Buffer& buffer) noexcept {
   if (const HostWay way = host_way(); way != HostWay::predicted) [[unlikely]] {
     const bool is_packed = way == HostWay::packed && !is_contiguous(buffer);
     const Scheme scheme = is_packed ? Scheme::packed : Scheme::native;
-    return {scheme, scheme, false, false, true};
+    return {{scheme, scheme}, false, false, true};
   }
-  const std::uint16_t now = version();
-  const ChoiceMemo& memo = buffer.type->host_choice;
-  if (const auto known = memo.find(buffer.count, now)) return HostChoice::of(*known);
-  const HostChoice choice{forced_or_least(buffer, Side::sender), forced_or_least(buffer, Side::receiver),
-                          predict_slots(buffer, false), predict_slots(buffer, true),
-                          predict_worth_of_a_request(buffer)};
-  memo.keep(buffer.count, now, choice.packed());
-  return choice;
+  return remembered<HostChoice>(buffer.type->host_choice, buffer.count, [&buffer] {
+    return HostChoice{forced_or_least(buffer), predict_slots(buffer, false), predict_slots(buffer, true),
+                      predict_worth_of_a_request(buffer)};
+  });
 }
 
-/// What forced_or_least says of both sides of a message in GPU memory, wherever that lies.
-struct GpuChoice {
-  Scheme sent, received;
-
-  static_assert(2 * scheme_bits <= ChoiceMemo::bits);
-
-  std::uint16_t packed() const noexcept {
-    return static_cast<std::uint16_t>(static_cast<unsigned>(sent) | static_cast<unsigned>(received) << scheme_bits);
-  }
-  static GpuChoice of(std::uint16_t packed) noexcept {
-    constexpr unsigned mask = (1U << scheme_bits) - 1;
-    return {static_cast<Scheme>(packed & mask), static_cast<Scheme>(packed >> scheme_bits & mask)};
-  }
-};
-
-/// Precondition: GPU memory.
-GpuChoice gpu_choice(const Buffer& buffer) noexcept {
-  const std::uint16_t now = version();
-  const ChoiceMemo& memo = buffer.type->gpu_choice;
-  if (const auto known = memo.find(buffer.count, now)) return GpuChoice::of(*known);
-  const GpuChoice choice{forced_or_least(buffer, Side::sender), forced_or_least(buffer, Side::receiver)};
-  memo.keep(buffer.count, now, choice.packed());
-  return choice;
+/// Precondition: GPU memory, wherever that lies.
+SidesChoice gpu_choice(const Buffer& buffer) noexcept {
+  return remembered<SidesChoice>(buffer.type->gpu_choice, buffer.count, [&buffer] { return forced_or_least(buffer); });
 }
 
 }  // namespace
@@ -277,12 +280,8 @@ Scheme choose(const Buffer& buffer, Side side) noexcept {
 }
 
 Scheme choose_without_fabric(const Buffer& buffer, Side side) noexcept {
-  if (buffer.location.is_cpu_addressable()) {
-    const HostChoice choice = host_choice(buffer);
-    return side == Side::sender ? choice.sent : choice.received;
-  }
-  const GpuChoice choice = gpu_choice(buffer);
-  return side == Side::sender ? choice.sent : choice.received;
+  const bool is_on_host = buffer.location.is_cpu_addressable();
+  return (is_on_host ? host_choice(buffer).sides : gpu_choice(buffer)).of(side);
 }
 
 double predict_movement_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept {

@@ -225,12 +225,11 @@ bool Outgoing::copy_out() noexcept try {
   job.begin = from;
   job.packed = memory.data();
   if (run_on_gpu(job, device, memory.kind()) != Result::ok) return false;
-  const bool is_on_gpu = memory.kind() == device::MemoryKind::device;
   const bool is_ring_on_gpu = pool->kind() == device::MemoryKind::device;
+  const pack::Reach reads = reach_of(pack::Direction::unpack, memory.kind());
   void* const origin =
       reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(memory.data()) - static_cast<std::uintptr_t>(from));
-  const pack::Reach reach = is_on_gpu ? pack::Reach::this_gpu : pack::Reach::from_beyond;
-  sections.move_to(*contiguous, origin, is_ring_on_gpu ? reach : pack::Reach::beyond);
+  sections.move_to(*contiguous, origin, is_ring_on_gpu ? reads : pack::Reach::beyond);
   layout = contiguous;
   copy = std::move(memory);
   copied_out.fetch_add(1, std::memory_order_relaxed);

@@ -24,8 +24,9 @@ DirectOffer::Accepted DirectOffer::accepted_by(Inbox& inbox, const Buffer& buffe
   ExportedPool& on_gpu = headers::own_exported_pool();
   if (on_gpu.is_there(buffer.location.device)) {
     const headers::Answer answer = headers::introduce(inbox, inbox.introduction, on_gpu.handle());
-    if (answer.kind == Kind::accepted) return {&on_gpu, answer.pair};
-    if (answer.kind == Kind::none) return {};
+    const bool is_accepted = answer.kind == Kind::accepted;
+    if (is_accepted && choose_direct(buffer, answer.pair)) return {&on_gpu, answer.pair};
+    if (is_accepted || answer.kind == Kind::none) return {};
   }
   constexpr model::Pair pair = model::Pair::same_node;
   const bool is_this_process = inbox.speaker().process == headers::own_process();
@@ -66,7 +67,7 @@ bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, std:
   // A program whose messages are better off elsewhere, however near their peers are, has no memory exported.
   if (!choose_direct(buffer, model::Pair::peer_gpu)) return false;
   const Accepted accepted = accepted_by(inbox, buffer);
-  if (accepted.pool == nullptr || !choose_direct(buffer, accepted.pair)) return false;
+  if (accepted.pool == nullptr) return false;
   pair_ = accepted.pair;
   const auto [longest_whole, section] = sizes_of(pair_, bytes, accepted.pool->room());
   const bool is_long = bytes > longest_whole;

@@ -67,7 +67,8 @@ class DirectOffer {
   rings::Outgoing* ring() const noexcept { return ring_.get(); }
 
  private:
-  /// A pool that the peer has accepted, and how far its GPU is from that.
+  /// A pool that the peer has accepted, and how far its GPU is from that. None where the message is better off
+  /// elsewhere.
   struct Accepted {
     headers::ExportedPool* pool = nullptr;
     model::Pair pair = model::Pair::peer_gpu;

@@ -24,8 +24,8 @@ bool ExportedPool::is_empty() const noexcept {
 /// Null where the system or the driver refuses.
 std::byte* ExportedPool::allocate(device::Runtime& runtime, int device, device::MemoryHandle& handle) noexcept {
   if (kind_ == MemoryKind::pinned) {
-    constexpr std::size_t page = 4096;
-    pages_ = device::SharedPages::make(runtime, device, (room() + page - 1) / page * page, handle);
+    static_assert(alignment * exported_segments % (std::size_t{64} << 10) == 0, "whole pages");
+    pages_ = device::SharedPages::make(runtime, device, room(), handle);
     return pages_.data();
   }
   void* memory = nullptr;
