@@ -157,6 +157,34 @@ struct Interpreter {
   }
 };
 
+/// Bytes in the order in which they are moved, and the pieces that they lie in.
+struct MovedBytes {
+  explicit MovedBytes(std::vector<std::uintptr_t> addresses) : at(std::move(addresses)), pieces(at) {}
+
+  std::vector<std::uintptr_t> at;
+  Pieces pieces;
+};
+
+/// For what moves the bytes in the space it is called with: each that is written is the one it should be, and is
+/// written as often as it is named.
+template <class Move>
+void expect_to_move_once(const MovedBytes& from, const MovedBytes& to, const Move& move, bool may_repeat = false) {
+  PieceBytes source(from.pieces), destination(to.pieces);
+  source.fill(1);
+  destination.fill(101);
+  PieceBytes expected = destination;
+  std::vector<int> writes(to.pieces.size());
+  for (std::size_t k = 0; k < from.at.size(); ++k) {
+    const std::size_t position = to.pieces.find(to.at[k], 1);
+    expected.data()[position] = source.data()[from.pieces.find(from.at[k], 1)];
+    ++writes[position];
+  }
+  const WatchedSpace space(from.pieces, source, to.pieces, destination);
+  move(space);
+  ASSERT_TRUE(destination.is_same(expected));
+  ASSERT_TRUE(may_repeat || space.written() == writes) << "a byte is written more than once, or another is";
+}
+
 /// A job on memory of its own, of which no more is there than the job's bytes and what is beside them.
 class Exercise {
  public:
@@ -164,11 +192,11 @@ class Exercise {
   using Map = std::function<Offset(Offset k)>;
 
   /// The layout's offset 0 lies at an address that is `memory_skew` modulo 16, packed byte `begin` at `packed_skew`.
-  Exercise(const Layout& layout, Map map, Mode outer, Offset begin, Offset end, Offset memory_skew, Offset packed_skew)
-      : map_(std::move(map)),
-        job_(job_of(layout, outer, begin, end, memory_skew, packed_skew)),
-        memory_(addresses([this](Offset k) { return memory_address(k); })),
-        packed_(addresses([this](Offset k) { return packed_address(k); })) {}
+  Exercise(const Layout& layout, const Map& map, Mode outer, Offset begin, Offset end, Offset memory_skew,
+           Offset packed_skew)
+      : job_(job_of(layout, outer, begin, end, memory_skew, packed_skew)),
+        memory_(addresses(job_.memory, map)),
+        packed_(addresses(job_.packed, [begin](Offset k) { return k - begin; })) {}
   Exercise(const Layout& layout, const std::vector<Offset>& map, Mode outer, Offset begin, Offset end,
            Offset memory_skew, Offset packed_skew)
       : Exercise(
@@ -189,22 +217,7 @@ class Exercise {
   template <class Move>
   void expect_to_move_once(const Move& move, Direction direction, bool may_repeat) {
     const bool packs = direction == Direction::pack;
-    const Pieces &from = packs ? memory_ : packed_, &to = packs ? packed_ : memory_;
-    PieceBytes source(from), destination(to);
-    source.fill(1);
-    destination.fill(101);
-    PieceBytes expected = destination;
-    std::vector<int> writes(to.size());
-    for (Offset k = job_.begin; k < job_.end; ++k) {
-      const std::size_t memory = memory_.find(memory_address(k), 1), packed = packed_.find(packed_address(k), 1);
-      const std::size_t position = packs ? packed : memory;
-      expected.data()[position] = source.data()[packs ? memory : packed];
-      ++writes[position];
-    }
-    const WatchedSpace space(from, source, to, destination);
-    move(space);
-    ASSERT_TRUE(destination.is_same(expected));
-    ASSERT_TRUE(may_repeat || space.written() == writes) << "a byte is written more than once, or another is";
+    tests::expect_to_move_once(packs ? memory_ : packed_, packs ? packed_ : memory_, move, may_repeat);
   }
 
  private:
@@ -220,22 +233,16 @@ class Exercise {
             reinterpret_cast<void*>(packed + packed_skew)};
   }
 
-  template <class AddressOf>
-  std::vector<std::uintptr_t> addresses(const AddressOf& address_of) const {
+  template <class OffsetOf>
+  std::vector<std::uintptr_t> addresses(const void* origin, const OffsetOf& offset_of) const {
     std::vector<std::uintptr_t> all;
-    for (Offset k = job_.begin; k < job_.end; ++k) all.push_back(address_of(k));
+    for (Offset k = job_.begin; k < job_.end; ++k)
+      all.push_back(reinterpret_cast<std::uintptr_t>(origin) + static_cast<std::uintptr_t>(offset_of(k)));
     return all;
   }
-  std::uintptr_t memory_address(Offset k) const {
-    return reinterpret_cast<std::uintptr_t>(job_.memory) + static_cast<std::uintptr_t>(map_(k));
-  }
-  std::uintptr_t packed_address(Offset k) const {
-    return reinterpret_cast<std::uintptr_t>(job_.packed) + static_cast<std::uintptr_t>(k - job_.begin);
-  }
 
-  Map map_;
   Job job_;
-  Pieces memory_, packed_;
+  MovedBytes memory_, packed_;
 };
 
 inline std::string name_of(const std::optional<Regime>& regime) {

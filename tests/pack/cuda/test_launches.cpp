@@ -13,27 +13,23 @@ namespace {
 
 std::vector<Completion> completed;  ///< by each launch
 
+cudaError_t launched(const Completion& completion) {
+  completed.push_back(completion);
+  return cudaSuccess;
+}
+
 }  // namespace
 
-cudaError_t launch(const Launch&, const Queue&, const Completion& completion) noexcept {
-  completed.push_back(completion);
-  return cudaSuccess;
-}
+cudaError_t launch(const Launch&, const Queue&, const Completion& completion) noexcept { return launched(completion); }
 cudaError_t launch(const BatchPart&, const Queue&, const Completion& completion) noexcept {
-  completed.push_back(completion);
-  return cudaSuccess;
+  return launched(completion);
 }
-cudaError_t launch(const BatchTable& batch, std::uint32_t, const Queue&) noexcept {
-  completed.push_back(batch.completion);
-  return cudaSuccess;
-}
+cudaError_t launch(const BatchTable& batch, std::uint32_t, const Queue&) noexcept { return launched(batch.completion); }
 cudaError_t launch(const PairLaunch&, const Queue&, const Completion& completion) noexcept {
-  completed.push_back(completion);
-  return cudaSuccess;
+  return launched(completion);
 }
 cudaError_t launch(const PairBatch&, const Queue&, const Completion& completion) noexcept {
-  completed.push_back(completion);
-  return cudaSuccess;
+  return launched(completion);
 }
 
 namespace {

@@ -26,8 +26,18 @@ class ExportedPoolTest : public testing::Test {
 
   tests::SimulatedGpu gpu_;
   SegmentWords words_{};
-  ExportedPool pool_{words_, all, device::MemoryKind::device};
 };
+
+/// In GPU memory, and in page-locked memory of the host.
+class EachPool : public ExportedPoolTest, public testing::WithParamInterface<device::MemoryKind> {
+ protected:
+  ExportedPool pool_{words_, all, GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(OfAKind, EachPool, testing::Values(device::MemoryKind::device, device::MemoryKind::pinned),
+                         [](const auto& info) {
+                           return info.param == device::MemoryKind::device ? "OnTheGpu" : "OnTheHost";
+                         });
 
 TEST_F(ExportedPoolTest, IsMadeWhenItIsAskedForAndFreedInTheEnd) {
   const std::size_t before = gpu_.bytes_in_use();
@@ -43,7 +53,7 @@ TEST_F(ExportedPoolTest, IsMadeWhenItIsAskedForAndFreedInTheEnd) {
   EXPECT_EQ(before, gpu_.bytes_in_use());
 }
 
-TEST_F(ExportedPoolTest, RunsAreDisjointAndLieInTheMemory) {
+TEST_P(EachPool, RunsAreDisjointAndLieInTheMemory) {
   ASSERT_TRUE(pool_.is_there(0));
   std::mt19937 random(20);
   std::vector<SegmentRun> runs;
@@ -67,7 +77,7 @@ TEST_F(ExportedPoolTest, RunsAreDisjointAndLieInTheMemory) {
   }
 }
 
-TEST_F(ExportedPoolTest, IsWhollyUsedAndWhollyFreedAgain) {
+TEST_P(EachPool, IsWhollyUsedAndWhollyFreedAgain) {
   ASSERT_TRUE(pool_.is_there(0));
   for (int times = 0; times < 3; ++times) {
     std::vector<SegmentRun> runs;
@@ -83,14 +93,26 @@ TEST_F(ExportedPoolTest, IsWhollyUsedAndWhollyFreedAgain) {
   }
 }
 
+TEST_P(EachPool, ComesAgainAfterItsContextOnceAllIsFetched) {
+  ASSERT_TRUE(pool_.is_there(0));
+  const std::uint64_t number = pool_.handle().number;
+  const SegmentRun run = pool_.take(segment);
+  gpu_.reset(0);
+  EXPECT_FALSE(pool_.is_there(0)) << "a peer has yet to let go of a segment of the old memory";
+  fetched(run);
+  ASSERT_TRUE(pool_.is_there(0));
+  EXPECT_NE(number, pool_.handle().number);
+}
+
 TEST_F(ExportedPoolTest, IsNotThereWhereMemoryOrItsExportIsRefused) {
   const std::size_t before = gpu_.bytes_in_use();
+  ExportedPool pool(words_, all, device::MemoryKind::device);
   gpu_.fail("export", 0, 1);
-  EXPECT_FALSE(pool_.is_there(0));
+  EXPECT_FALSE(pool.is_there(0));
   EXPECT_EQ(before, gpu_.bytes_in_use());
   gpu_.fail("allocate", 0, 1);
-  EXPECT_FALSE(pool_.is_there(0));
-  EXPECT_TRUE(pool_.is_there(0)) << "memory may be had later";
+  EXPECT_FALSE(pool.is_there(0));
+  EXPECT_TRUE(pool.is_there(0)) << "memory may be had later";
   ExportedPool never(words_, all, device::MemoryKind::device);
   gpu_.fail("export", 0, -1);
   for (int times = 0; times < 10; ++times) EXPECT_FALSE(never.is_there(0));
@@ -100,17 +122,6 @@ TEST_F(ExportedPoolTest, IsNotThereWhereMemoryOrItsExportIsRefused) {
   gpu_.fail("export", 0, 0);
   ExportedPool none(words_, exported_segments, device::MemoryKind::device);
   EXPECT_FALSE(none.is_there(0)) << "too little memory for segments";
-}
-
-TEST_F(ExportedPoolTest, ComesAgainAfterItsContextOnceAllIsFetched) {
-  ASSERT_TRUE(pool_.is_there(0));
-  const std::uint64_t number = pool_.handle().number;
-  const SegmentRun run = pool_.take(segment);
-  gpu_.reset(0);
-  EXPECT_FALSE(pool_.is_there(0)) << "a peer has yet to let go of a segment of the old memory";
-  fetched(run);
-  ASSERT_TRUE(pool_.is_there(0));
-  EXPECT_NE(number, pool_.handle().number);
 }
 
 using OnTheHost = ExportedPoolTest;
@@ -152,18 +163,6 @@ TEST_F(OnTheHost, APoolIsNotThereWherePagesAreNotLocked) {
   gpu_.fail("lock", 0, 4);
   for (int times = 0; times < 4; ++times) EXPECT_FALSE(never.is_there(0));
   EXPECT_FALSE(never.is_there(0)) << "the driver is not asked for ever";
-}
-
-TEST_F(OnTheHost, APoolComesAgainAfterItsContextOnceAllIsFetched) {
-  ExportedPool pool(words_, all, device::MemoryKind::pinned);
-  ASSERT_TRUE(pool.is_there(0));
-  const std::uint64_t number = pool.handle().number;
-  const SegmentRun run = pool.take(segment);
-  gpu_.reset(0);
-  EXPECT_FALSE(pool.is_there(0)) << "a peer has yet to let go of a segment of the old memory";
-  fetched(run);
-  ASSERT_TRUE(pool.is_there(0));
-  EXPECT_NE(number, pool.handle().number);
 }
 
 }  // namespace

@@ -52,25 +52,13 @@ bool moves_in_shares(Planner& planner, const Sample& from, const Sample& into, s
                           into.layout.get(), {1, 0}, reinterpret_cast<void*>(destination_origin)};
   const auto pair = resident_pair(plan_pair(planner, job, 0).launch);
   if (!pair) return false;
-  const auto sources = addresses_of(from, source_origin), destinations = addresses_of(into, destination_origin);
-  const Pieces read(sources), written(destinations);
-  PieceBytes source(read), destination(written);
-  source.fill(1);
-  destination.fill(101);
-  PieceBytes expected = destination;
-  std::vector<int> times(written.size());
-  for (std::size_t k = 0; k < sources.size(); ++k) {
-    const std::size_t to = written.find(destinations[k], 1);
-    expected.data()[to] = source.data()[read.find(sources[k], 1)];
-    ++times[to];
-  }
-  const WatchedSpace space(read, source, written, destination);
-  const ResidentShares shares = shares_of(pair->word_count, most_blocks);
-  for (std::uint32_t i = 0; i < shares.blocks; ++i) {
-    run_share(*pair, shares.words, i, SequentialBlock<WatchedSpace>{space});
-  }
-  EXPECT_TRUE(destination.is_same(expected));
-  EXPECT_EQ(space.written(), times);
+  const MovedBytes sources(addresses_of(from, source_origin)), destinations(addresses_of(into, destination_origin));
+  expect_to_move_once(sources, destinations, [&](const WatchedSpace& space) {
+    const ResidentShares shares = shares_of(pair->word_count, most_blocks);
+    for (std::uint32_t i = 0; i < shares.blocks; ++i) {
+      run_share(*pair, shares.words, i, SequentialBlock<WatchedSpace>{space});
+    }
+  });
   return true;
 }
 

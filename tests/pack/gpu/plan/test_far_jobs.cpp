@@ -160,23 +160,10 @@ TEST(FarJobs, CopiesBetweenLayoutsMoveEachByteOnce) {
         source.once.layout.get(),      source.outer,      reinterpret_cast<const void*>(source.origin),
         destination.once.layout.get(), destination.outer, reinterpret_cast<void*>(destination.origin)};
     const PairLaunch launch = plan_pair(planner, job, 0).launch;
-    const auto from = source.addresses(), to = destination.addresses();
-    const Pieces read(from), written(to);
-    PieceBytes source_bytes(read), destination_bytes(written);
-    source_bytes.fill(1);
-    destination_bytes.fill(101);
-    PieceBytes expected = destination_bytes;
-    std::vector<int> times(written.size());
-    for (std::size_t k = 0; k < from.size(); ++k) {
-      const std::size_t position = written.find(to[k], 1);
-      expected.data()[position] = source_bytes.data()[read.find(from[k], 1)];
-      ++times[position];
-    }
-    const WatchedSpace space(read, source_bytes, written, destination_bytes);
-    std::visit(PairInterpreter{space}, launch);
-    ASSERT_FALSE(HasFailure()) << "pair " << i;
-    ASSERT_TRUE(destination_bytes.is_same(expected)) << "pair " << i;
-    ASSERT_EQ(space.written(), times) << "pair " << i;
+    SCOPED_TRACE(i);
+    expect_to_move_once(MovedBytes(source.addresses()), MovedBytes(destination.addresses()),
+                        [&](const WatchedSpace& space) { std::visit(PairInterpreter{space}, launch); });
+    ASSERT_FALSE(HasFailure());
     ++launches[launch.index()];
   }
   EXPECT_EQ(launches.size(), std::variant_size_v<PairLaunch> - 1) << "all but the one that moves nothing";
