@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Messages between two processes, of vectors with as much gap as data: half a round trip, beside a contiguous one.
 
-    bench/messages.py BUILD_DIRECTORY [--memory gpu|host] [--mpi NAME] [--scheme NAME]... [--aware PREFIX] ...
+    bench/messages.py BUILD_DIRECTORY [--memory gpu|host|mixed] [--mpi NAME] [--scheme NAME]... [--aware PREFIX] ...
 
-Each scheme is forced, and "chosen" is what gapless chooses; "ready" is the same with GAPLESS_RESIDENT=ready, and "the
-library alone" is without gapless. With --aware, the same on an Open MPI that reads GPU memory, whose contiguous
+Each scheme is forced, and "chosen" is what gapless chooses; "ready" is the same with GAPLESS_RESIDENT=ready, "by the
+bus" with GAPLESS_IPC=0, and "the library alone" is without gapless. "bus" and "host copy" are the stages of messages
+through host memory: a copy between GPU and page-locked memory, and one by the CPU. Memory "mixed" is a GPU's for one
+process and the host's for the other. With --aware, the same on an Open MPI that reads GPU memory, whose contiguous
 messages are what others are compared with, and where peers run too: "by hand" packs by the driver's two-dimensional
 copies and sends contiguous messages, and "copy" is a copy of as many contiguous bytes within a GPU. Each is a job of
 its own; all jobs run in turn, several rounds, and the medians of the rounds are reported. Writes
@@ -28,10 +30,25 @@ BLOCKS = [8, 16, 32, 64, 128, 4096]
 # Of schemes that are forced, to see what the choice misses.
 FORCED_SIZES, FORCED_BLOCKS = [KIB, 64 * KIB, MIB, 16 * MIB], [CONTIGUOUS, 64, 4096]
 SHORT = 16 * KIB
-SCHEMES = {"gpu": ["oneshot", "staged", "pipelined", "direct"], "host": ["native", "packed"]}
-CHOSEN, READY, ALONE, BY_HAND, COPY = "chosen", "ready", "the library alone", "by hand", "copy"
-SETTINGS = {CHOSEN: [], READY: ["GAPLESS_RESIDENT=ready"]}
-WITHOUT_GAPLESS = {ALONE: "datatype", BY_HAND: "by_hand", COPY: "copy"}
+# Of messages through host memory.
+LONG, LONG_BLOCKS = 4 * MIB, [CONTIGUOUS, 64, 4096]
+SCHEMES = {
+    "gpu": ["oneshot", "staged", "pipelined", "direct"],
+    "host": ["native", "packed"],
+    "mixed": ["staged", "pipelined"],
+}
+CHOSEN, READY, BY_THE_BUS, ALONE, BY_HAND, COPY = (
+    "chosen",
+    "ready",
+    "by the bus",
+    "the library alone",
+    "by hand",
+    "copy",
+)
+BUS, HOST_COPY = "bus", "host copy"
+SETTINGS = {CHOSEN: [], READY: ["GAPLESS_RESIDENT=ready"], BY_THE_BUS: ["GAPLESS_IPC=0"]}
+WITHOUT_GAPLESS = {ALONE: "datatype", BY_HAND: "by_hand", COPY: "copy", BUS: "bus", HOST_COPY: "host_copy"}
+MORE_WAYS = {"gpu": [READY, BY_THE_BUS, BUS], "host": [], "mixed": [BUS, HOST_COPY]}
 LAUNCH = {"mpich": [], "openmpi": ["--oversubscribe", "--mca", "pml", "ob1"]}
 AWARE = "GPU-aware Open MPI"
 # (bytes from, below), blocks, at most so many times a contiguous message of the GPU-aware library.
@@ -44,6 +61,7 @@ MOST_TIMES = [
     ((4 * MIB + 1, 1 << 40), (8, 16), 2.2),
 ]
 MOST_TIMES_READY, AS_GOOD_AS_THE_BEST, OF_THE_GRID = 0.85, 1.1, 0.85
+MOST_TIMES_A_STAGE = 1.2
 
 
 def run(build, mpi, prefix, memory, way, cases):
@@ -108,6 +126,10 @@ def asked_of(way, cases):
         ]
     if way == READY:
         return [(bytes_, block) for bytes_, block in cases if bytes_ <= SHORT]
+    if way in (BUS, HOST_COPY):
+        return [(bytes_, block) for bytes_, block in cases if bytes_ >= LONG and block == CONTIGUOUS]
+    if way == BY_THE_BUS:
+        return [(bytes_, block) for bytes_, block in cases if bytes_ >= LONG and block in LONG_BLOCKS]
     if way in (CHOSEN, BY_HAND):
         return cases
     return [(bytes_, block) for bytes_, block in cases if bytes_ in FORCED_SIZES and block in FORCED_BLOCKS]
@@ -152,7 +174,8 @@ def bars(measured, references):
     }
     asks = f"at most {MOST_TIMES_READY} times a contiguous message of the GPU-aware library"
     yield from bar(library, "GPU messages to 16 KiB, buffers ready", asks, ready, MOST_TIMES_READY)
-    forced = [us for way, us in ways.items() if way not in (CHOSEN, READY, *WITHOUT_GAPLESS)]
+    yield from stage_bars(library, ways)
+    forced = [us for way, us in ways.items() if way not in (*SETTINGS, *WITHOUT_GAPLESS)]
     grid = [case for case in ways[CHOSEN] if any(case in us for us in forced)]
     good = sum(
         ways[CHOSEN][case] <= AS_GOOD_AS_THE_BEST * min(us[case] for us in forced if case in us) for case in grid
@@ -164,6 +187,36 @@ def bars(measured, references):
             "figure": f"{good} of {len(grid)}",
             "holds": good >= OF_THE_GRID * len(grid),
         }
+
+
+def stage_bars(library, ways):
+    """Of messages that go through host memory: by the bus between GPUs, or with one end in host memory."""
+    name, through_host = (
+        ("GPU messages by the bus", ways.get(BY_THE_BUS, {}))
+        if HOST_COPY not in ways
+        else ("messages between GPU and host memory", ways[CHOSEN])
+    )
+    stages = [ways[way] for way in (BUS, HOST_COPY) if way in ways]
+    slowest = {case[0]: max(us[case] for us in stages) for case in (stages[0] if stages else {})}
+    figures = {
+        name_of(bytes_, block): us / slowest[bytes_]
+        for (bytes_, block), us in through_host.items()
+        if bytes_ in slowest and block in LONG_BLOCKS
+    }
+    asks = f"at most {MOST_TIMES_A_STAGE} times the slowest stage"
+    yield from bar(library, f"{name} from {text_of(LONG)}", asks, figures, MOST_TIMES_A_STAGE)
+    lengths = sorted(slowest)[-2:]
+    falls = {
+        name_of(lengths[1], block): through_host[lengths[1], block]
+        * lengths[0]
+        / through_host[lengths[0], block]
+        / lengths[1]
+        for block in LONG_BLOCKS
+        if all((bytes_, block) in through_host for bytes_ in lengths)
+    }
+    if len(lengths) == 2:
+        asks = f"not slower than {text_of(lengths[0])}, in bytes a second"
+        yield from bar(library, f"{name} of {text_of(lengths[1])}", asks, falls, 1.0)
 
 
 def main():
@@ -179,7 +232,7 @@ def main():
     cases = [(bytes_, block) for bytes_ in SIZES if bytes_ <= options.most_bytes for block in [CONTIGUOUS, *BLOCKS]]
     cases = [(bytes_, block) for bytes_, block in cases if block < bytes_]
     schemes = SCHEMES[options.memory] if options.scheme is None else options.scheme
-    peers = [*([READY] if options.memory == "gpu" else []), *schemes, *([ALONE] if options.alone else [])]
+    peers = [*MORE_WAYS[options.memory], *schemes, *([ALONE] if options.alone else [])]
     libraries = [
         (mpi, mpi, _launch.prefix_of(build, mpi), peers)
         for mpi in options.mpi or LAUNCH
@@ -202,7 +255,7 @@ def main():
         rows += rows_of(measured, cases, name, options.memory)
     if not rows:
         sys.exit(f"no program messages_<mpi> is built in {options.build}")
-    machine = gpus() if options.memory == "gpu" else processor()
+    machine = processor() if options.memory == "host" else gpus()
     references = {}
     if options.aware:
         references = {bytes_: us for (bytes_, block), us in all_measured[-1][1][ALONE].items() if block == CONTIGUOUS}

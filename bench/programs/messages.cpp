@@ -1,12 +1,14 @@
 // Messages between two processes, from a vector to a vector with as much gap as data: half a round trip. One line of
 // JSON for each length and block; block 0 is a contiguous message of the same bytes.
 //
-//   messages gpu|host datatype|by_hand|copy BYTES:BLOCK...
+//   messages gpu|host|mixed datatype|by_hand|copy|bus|host_copy BYTES:BLOCK...
 //
-// `datatype` leaves the vector to MPI. `by_hand` is a careful program of GPUs: the driver's two-dimensional copy packs
-// into GPU memory, a contiguous message goes from there, and another such copy unpacks. `copy` is no message: the
-// driver copies as many contiguous bytes within the GPU. All messages come out of one allocation and go into another,
-// as in programs that allocate their fields once.
+// `mixed`: the first process has GPU memory, the second one host memory and no GPU. `datatype` leaves the vector to
+// MPI. `by_hand` is a careful program of GPUs: the driver's two-dimensional copy packs into GPU memory, a contiguous
+// message goes from there, and another such copy unpacks. The others are no messages, but contiguous copies of as many
+// bytes by the first process: `copy` within its GPU, `bus` between its GPU and page-locked memory, there and back,
+// `host_copy` by the CPU. All messages come out of one allocation and go into another, as in programs that allocate
+// their fields once.
 #include <mpi.h>
 
 #include <algorithm>
@@ -76,7 +78,9 @@ void check(const std::vector<unsigned char>& received, std::size_t extent, std::
   }
 }
 
-enum class Way { datatype, by_hand, copy };
+enum class Way { datatype, by_hand, copy, bus, host_copy };
+
+bool is_message(Way way) { return way == Way::datatype || way == Way::by_hand; }
 
 /// How many bytes of memory a message needs, of `bytes` bytes in blocks of `block` bytes.
 std::size_t extent_of(std::size_t bytes, std::size_t block) { return block == 0 ? bytes : 2 * bytes; }
@@ -84,6 +88,40 @@ std::size_t extent_of(std::size_t bytes, std::size_t block) { return block == 0 
 /// Allocated once.
 struct Memories {
   Memory sent, received, packed;
+};
+
+/// What a message through host memory is made of; two copies each.
+class Copies {
+ public:
+  Copies(Way way, Memories& memories, std::size_t bytes) : way_(way), memories_(memories), bytes_(bytes) {
+    if (way == Way::bus) driver("cuMemAllocHost_v2", &locked_, bytes);
+  }
+  ~Copies() {
+    if (way_ == Way::bus) driver("cuMemFreeHost", locked_);
+  }
+  Copies(const Copies&) = delete;
+  Copies& operator=(const Copies&) = delete;
+
+  void there_and_back() {
+    void *const sent = memories_.sent.data(), *const received = memories_.received.data();
+    if (way_ == Way::bus) {
+      driver("cuMemcpyDtoH_v2", locked_, reinterpret_cast<unsigned long long>(sent), bytes_);
+      driver("cuMemcpyHtoD_v2", reinterpret_cast<unsigned long long>(received), static_cast<const void*>(locked_),
+             bytes_);
+      return;
+    }
+    for (int half = 0; half < 2; ++half) {
+      if (way_ == Way::copy) copy_blocks(received, bytes_, sent, bytes_, bytes_, 1);
+      if (way_ == Way::host_copy)
+        std::memcpy(memories_.received.contents().data(), memories_.sent.contents().data(), bytes_);
+    }
+  }
+
+ private:
+  Way way_;
+  Memories& memories_;
+  std::size_t bytes_;
+  void* locked_ = nullptr;
 };
 
 /// The two halves of an exchange of `bytes` bytes in blocks of `block` bytes, as much apart, by one way.
@@ -126,11 +164,9 @@ void run(Memories& memories, Way way, std::size_t bytes, std::size_t block) {
   sent.write(extent);
   received.write(extent);
   Messages messages(way, memories.packed, bytes, block);
+  Copies copies(rank == 0 ? way : Way::datatype, memories, bytes);
   const auto round_trip = [&] {
-    if (way == Way::copy) {
-      for (int half = 0; half < 2; ++half) copy_blocks(received.data(), bytes, sent.data(), bytes, bytes, 1);
-      return;
-    }
+    if (!is_message(way)) return copies.there_and_back();
     if (rank == 1) messages.receive(received);
     messages.send(sent);
     if (rank == 0) messages.receive(received);
@@ -152,7 +188,7 @@ void run(Memories& memories, Way way, std::size_t bytes, std::size_t block) {
   }
   std::nth_element(samples.begin(), samples.begin() + rounds / 2, samples.end());
   received.read(extent);
-  if (way != Way::copy) check(received.contents(), extent, block);
+  if (is_message(way)) check(received.contents(), extent, block);
   if (rank != 0) return;
   std::printf("{\"bytes\": %zu, \"block\": %zu, \"us\": %.2f, \"first_us\": %.2f}\n", bytes, block,
               samples[static_cast<std::size_t>(rounds / 2)] * 1e6, first / 2 * 1e6);
@@ -169,12 +205,18 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &processes);
   other = 1 - rank;
-  const bool on_gpu = argc > 1 && std::strcmp(argv[1], "gpu") == 0;
+  const std::string_view memory = argc > 1 ? argv[1] : "";
+  const bool on_gpu = memory == "gpu" || (memory == "mixed" && rank == 0);
   if (processes != 2) give_up("two processes are needed");
   if (on_gpu) use_gpu(rank);
   const std::string_view named = argc > 2 ? argv[2] : "";
-  const Way way = named == "copy" ? Way::copy : named == "by_hand" ? Way::by_hand : Way::datatype;
-  if (way != Way::datatype && !on_gpu) give_up("only in GPU memory");
+  const Way way = named == "copy"        ? Way::copy
+                  : named == "by_hand"   ? Way::by_hand
+                  : named == "bus"       ? Way::bus
+                  : named == "host_copy" ? Way::host_copy
+                                         : Way::datatype;
+  if (way == Way::by_hand && memory != "gpu") give_up("by hand only between GPUs");
+  if (way != Way::datatype && memory == "host") give_up("only where there is GPU memory");
   struct Row {
     std::size_t bytes = 0, block = 0;
   };

@@ -25,7 +25,7 @@ void OpenedMemory::Use::end() noexcept {
 }
 
 OpenedMemory::Mapping* OpenedMemory::find(const MemoryHandle& handle, int device) noexcept {
-  const std::uint64_t context = runtime_.context(device);
+  const std::uint64_t context = context_of(device);
   for (Mapping& mapping : mappings_) {
     if (mapping.handle.process == handle.process && mapping.handle.number == handle.number &&
         mapping.device == device && !mapping.is_freed && mapping.context == context) {
@@ -40,7 +40,7 @@ void OpenedMemory::close(std::size_t at) noexcept {
   const Mapping closed = std::move(mappings_[at]);
   mappings_.erase(mappings_.begin() + static_cast<std::ptrdiff_t>(at));
   const bool is_of_gpu = !closed.handle.is_on_host();
-  if (is_of_gpu && runtime_.has_context(closed.context)) runtime_.close_memory(closed.device, closed.base);
+  if (is_of_gpu && is_there(closed)) runtime_->close_memory(closed.device, closed.base);
   ++counts_.closed;
 }
 
@@ -53,7 +53,7 @@ void OpenedMemory::close_unused(Predicate which) noexcept {
 
 OpenedMemory::Use OpenedMemory::use_own(const MemoryHandle& handle, int device, Status& status) noexcept {
   void* const base = reinterpret_cast<void*>(static_cast<std::uintptr_t>(handle.base));
-  status = handle.is_on_host() ? Status::ok : runtime_.enable_peer(device, runtime_.locate(base).device);
+  status = handle.is_on_host() ? Status::ok : runtime_->enable_peer(device, runtime_->locate(base).device);
   Use result;
   if (status != Status::ok) return result;
   result.base_ = base;
@@ -62,7 +62,10 @@ OpenedMemory::Use OpenedMemory::use_own(const MemoryHandle& handle, int device, 
 }
 
 Status OpenedMemory::open(Mapping& mapping) noexcept {
-  if (!mapping.handle.is_on_host()) return runtime_.open_memory(mapping.handle, mapping.device, &mapping.base);
+  if (!mapping.handle.is_on_host()) {
+    if (mapping.device < 0) return Status::failed;
+    return runtime_->open_memory(mapping.handle, mapping.device, &mapping.base);
+  }
   mapping.pages = SharedPages::open(runtime_, mapping.device, mapping.handle);
   mapping.base = mapping.pages.data();
   return mapping.pages ? Status::ok : Status::failed;
@@ -78,14 +81,14 @@ OpenedMemory::Use OpenedMemory::use(const MemoryHandle& handle, int device, Stat
       return old.handle.process == handle.process && old.handle.number != handle.number && overlaps;
     };
     for (Mapping& old : mappings_) old.is_freed |= is_stale(old);
-    close_unused([&](const Mapping& old) { return old.is_freed || !runtime_.has_context(old.context); });
+    close_unused([&](const Mapping& old) { return old.is_freed || !is_there(old); });
     try {
       mappings_.reserve(mappings_.size() + 1);
     } catch (const std::exception&) {
       status = Status::out_of_memory;
       return {};
     }
-    Mapping opened{handle, device, runtime_.context(device), nullptr};
+    Mapping opened{handle, device, context_of(device), nullptr};
     status = open(opened);
     if (status != Status::ok) {
       ++counts_.refused;

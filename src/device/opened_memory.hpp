@@ -1,4 +1,4 @@
-// Other processes' memory for GPUs, mapped here and kept mapped: mapping it takes the driver milliseconds.
+// Other processes' memory that messages lie in, mapped here and kept mapped: mapping it takes the driver milliseconds.
 //
 // The driver frees no memory that is mapped somewhere, though its owner has freed it, and the owner's next allocation
 // may fail for that before it can tell anybody. So what is kept mapped of one owner is half of what its GPU has free at
@@ -21,7 +21,9 @@ namespace gapless::device {
 /// Thread-safe.
 class OpenedMemory {
  public:
-  explicit OpenedMemory(Runtime& runtime) noexcept : runtime_(runtime) {}
+  explicit OpenedMemory(Runtime& runtime) noexcept : runtime_(&runtime) {}
+  /// For the CPU alone, which is device -1: memory of the host.
+  OpenedMemory() noexcept = default;
   OpenedMemory(const OpenedMemory&) = delete;
   OpenedMemory& operator=(const OpenedMemory&) = delete;
 
@@ -83,6 +85,10 @@ class OpenedMemory {
     SharedPages pages{};  ///< the mapping itself, of memory of the host
   };
 
+  bool is_there(const Mapping& mapping) const noexcept {
+    return mapping.device < 0 || runtime_->has_context(mapping.context);
+  }
+  std::uint64_t context_of(int device) const noexcept { return device < 0 ? 0 : runtime_->context(device); }
   Use use_own(const MemoryHandle& handle, int device, Status& status) noexcept;
   Status open(Mapping& mapping) noexcept;
   Mapping* find(const MemoryHandle& handle, int device) noexcept;
@@ -92,7 +98,7 @@ class OpenedMemory {
   void end_use(const Use& use) noexcept;
   void trim(std::int64_t process) noexcept;
 
-  Runtime& runtime_;
+  Runtime* const runtime_ = nullptr;
   const pid_t process_ = ::getpid();  ///< this one
   std::mutex mutex_;
   std::vector<Mapping> mappings_;

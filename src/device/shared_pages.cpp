@@ -34,21 +34,24 @@ SharedPages& SharedPages::operator=(SharedPages&& other) noexcept {
 }
 
 SharedPages::~SharedPages() {
-  if (segment_ && runtime_->has_context(context_)) runtime_->unlock_pages(data(), device_);
+  if (runtime_ != nullptr && runtime_->has_context(context_)) runtime_->unlock_pages(data(), device_);
 }
 
-SharedPages SharedPages::locked(Runtime& runtime, int device, SharedSegment segment) noexcept {
+SharedPages SharedPages::locked(Runtime* runtime, int device, SharedSegment segment) noexcept {
   SharedPages pages;
-  const std::uint64_t context = segment ? runtime.context(device) : 0;
-  if (context == 0 || runtime.lock_pages(segment.data(), segment.size(), device) != Status::ok) return pages;
+  if (!segment) return pages;
+  if (runtime != nullptr) {
+    const std::uint64_t context = runtime->context(device);
+    if (context == 0 || runtime->lock_pages(segment.data(), segment.size(), device) != Status::ok) return pages;
+    pages.runtime_ = runtime;
+    pages.device_ = device;
+    pages.context_ = context;
+  }
   pages.segment_ = std::move(segment);
-  pages.runtime_ = &runtime;
-  pages.device_ = device;
-  pages.context_ = context;
   return pages;
 }
 
-SharedPages SharedPages::make(Runtime& runtime, int device, std::size_t bytes, MemoryHandle& handle) noexcept {
+SharedPages SharedPages::make(Runtime* runtime, int device, std::size_t bytes, MemoryHandle& handle) noexcept {
   const std::uint64_t number = next_number();
   SharedPages pages = locked(runtime, device, SharedSegment::make(name_of(number).data(), bytes, bytes));
   handle = {};
@@ -60,7 +63,7 @@ SharedPages SharedPages::make(Runtime& runtime, int device, std::size_t bytes, M
   return pages;
 }
 
-SharedPages SharedPages::open(Runtime& runtime, int device, const MemoryHandle& handle) noexcept {
+SharedPages SharedPages::open(Runtime* runtime, int device, const MemoryHandle& handle) noexcept {
   const auto owner = static_cast<pid_t>(handle.process);
   return locked(runtime, device, SharedSegment::open(owner, name_of(handle.number).data(), handle.bytes));
 }

@@ -1,5 +1,5 @@
-// Page-locked memory of the host that several processes of a node map: what GPUs that do not reach each other's memory
-// can both reach.
+// Memory of the host that several processes of a node map: what two GPUs that do not reach each other's memory can both
+// reach, or a GPU and another process's CPU. Each process that uses a GPU locks the pages for that GPU.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,18 @@ class SharedPages {
   SharedPages& operator=(SharedPages&& other) noexcept;
   ~SharedPages();
 
+  // Without a runtime they are for the CPU alone, and no page is locked.
+
   /// Zeros of this process, named by the handle; `bytes` are whole pages. Empty where the system or the driver refuses.
-  static SharedPages make(Runtime& runtime, int device, std::size_t bytes, MemoryHandle& handle) noexcept;
+  static SharedPages make(Runtime* runtime, int device, std::size_t bytes, MemoryHandle& handle) noexcept;
   /// Those of another process. Empty where the system or the driver refuses.
-  static SharedPages open(Runtime& runtime, int device, const MemoryHandle& handle) noexcept;
+  static SharedPages open(Runtime* runtime, int device, const MemoryHandle& handle) noexcept;
 
   std::byte* data() const noexcept { return segment_.data(); }
   explicit operator bool() const noexcept { return static_cast<bool>(segment_); }
 
  private:
-  static SharedPages locked(Runtime& runtime, int device, SharedSegment segment) noexcept;
+  static SharedPages locked(Runtime* runtime, int device, SharedSegment segment) noexcept;
 
   SharedSegment segment_;
   Runtime* runtime_ = nullptr;

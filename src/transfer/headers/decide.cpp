@@ -9,8 +9,11 @@ namespace {
 constexpr std::array by_preference = {WayKind::pulled, WayKind::exported, WayKind::fabric, WayKind::slots};
 static_assert(by_preference.size() + 1 == way_count);
 
-/// Is what is offered in memory that the CPU reaches, and no GPU?
-constexpr bool is_on_host(WayKind way) noexcept { return way != WayKind::exported && way != WayKind::pulled; }
+/// Does what the receive lies in, a GPU or the CPU, reach what is offered that way?
+constexpr bool is_reached(WayKind way, const SenderFacts& sender, const ReceiverFacts& receiver) noexcept {
+  const bool is_of_gpu = way == WayKind::exported || way == WayKind::pulled;
+  return receiver.is_on_gpu == is_of_gpu || (way == WayKind::exported && sender.is_exported_on_host);
+}
 
 }  // namespace
 
@@ -25,7 +28,7 @@ Decision decide(const SenderFacts& sender, const ReceiverFacts& receiver) noexce
     decision.outcome = receiver.whole == sender.bytes ? Outcome::whole : Outcome::partial;
     decision.way = way;
     decision.bytes = receiver.whole;
-    decision.goes_by_packed_memory = receiver.is_on_gpu == is_on_host(way);
+    decision.goes_by_packed_memory = !is_reached(way, sender, receiver);
     return decision;
   }
   return decision;

@@ -12,6 +12,8 @@ namespace gapless::transfer::headers {
 struct SenderFacts {
   std::uint64_t bytes = 0;
   WaySet ways;  ///< that it offers
+  /// What is exported lies in memory of the host, which CPU and GPU reach.
+  bool is_exported_on_host = false;
 };
 
 /// The receiver's own side.

@@ -14,15 +14,16 @@ using schemes::SlotsWay;
 
 WaySet ways_of_receiver() noexcept {
   WaySet ways{WayKind::slots};
-  if (accepting_device() >= 0) {
-    ways.add(WayKind::exported);
-    ways.add(WayKind::pulled);
-  }
+  if (accepting_device() >= 0 || has_accepted_pages()) ways.add(WayKind::exported);
+  if (accepting_device() >= 0) ways.add(WayKind::pulled);
   if (rdma::fabric_kind() != 0) ways.add(WayKind::fabric);
   return ways;
 }
 
-SenderFacts facts_of(const Header& header) noexcept { return {header.bytes(), header.ways()}; }
+SenderFacts facts_of(const Header& header) noexcept {
+  const auto way = header.way<ExportedWay>();
+  return {header.bytes(), header.ways(), way && way->memory.is_on_host()};
+}
 
 void Fetch::release_others(const Header& header, WayKind taken) noexcept {
   const WaySet offered = header.ways();

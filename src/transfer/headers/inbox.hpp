@@ -33,7 +33,14 @@ struct alignas(64) SlotWords {
 
 /// A sender asks whether this process can map its exported memory, and this process answers.
 struct Introduction {
-  enum class State : std::uint32_t { none, being_written, asked, accepted, refused };
+  enum class State : std::uint32_t {
+    none,
+    being_written,
+    asked,
+    accepted,
+    refused,
+    no_gpu_yet,  ///< refused, until this process uses a GPU
+  };
 
   std::atomic<State> state;
   std::int32_t rank;                 ///< the sender's
@@ -87,7 +94,7 @@ struct Speaker {
 };
 
 struct InboxHead {
-  static constexpr std::uint64_t magic_of_version_10 = 0x6761706c6573730au;
+  static constexpr std::uint64_t magic_of_version_11 = 0x6761706c6573730bu;
 
   std::uint64_t magic;
   Speaker speaker;
@@ -101,7 +108,7 @@ struct InboxHead {
   alignas(64) std::atomic<std::uint32_t> asked;  ///< how often a sender has asked
   Introduction introductions[introduction_count];
   alignas(64) SegmentWords holds_message;          ///< of the pool in GPU memory
-  alignas(64) SegmentWords holds_message_on_host;  ///< of the pool in page-locked memory
+  alignas(64) SegmentWords holds_message_on_host;  ///< of the pool on the host
   RingWords rings[ring_count];
   PullWords pulls[pull_count];
   FreedAllocations freed;

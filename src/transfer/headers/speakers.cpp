@@ -72,7 +72,7 @@ bool make_inbox(Job& mine) noexcept {
   head.is_called.store(is_wanted_at_once(), std::memory_order_relaxed);
   head.is_attentive.store(is_wanted_at_once(), std::memory_order_relaxed);
   internal::own_head.store(&head, std::memory_order_relaxed);
-  head.magic = InboxHead::magic_of_version_10;
+  head.magic = InboxHead::magic_of_version_11;
   return true;
 }
 
@@ -84,7 +84,7 @@ std::unique_ptr<Inbox> map_inbox(int rank) noexcept {
   if (!segment || !segment.reserve(inbox_head_bytes, slot_count * slot_bytes)) return nullptr;
   segment.close_file();  // a process may have more neighbours than descriptors
   std::unique_ptr<Inbox> inbox(new (std::nothrow) Inbox(std::move(segment)));
-  const bool can_be_used = inbox != nullptr && inbox->head().magic == InboxHead::magic_of_version_10;
+  const bool can_be_used = inbox != nullptr && inbox->head().magic == InboxHead::magic_of_version_11;
   return can_be_used ? std::move(inbox) : nullptr;
 }
 

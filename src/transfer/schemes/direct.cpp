@@ -198,9 +198,10 @@ bool is_within(const ExportedWay& way, std::size_t bytes) noexcept {
 
 std::byte* DirectFetch::open(const ExportedWay& way, std::size_t bytes, int device) noexcept {
   if (word_ == nullptr && !goes_through_ring(way)) word_ = word_of(way);
-  if (device < 0 || !is_within(way, bytes)) return nullptr;
+  const bool is_for_cpu = device == headers::no_gpu;
+  if (!is_within(way, bytes) || (is_for_cpu && !way.memory.is_on_host())) return nullptr;
   device::Status status = device::Status::failed;
-  if (!use_) use_ = headers::opened_memory().use(way.memory, device, status);
+  if (!use_) use_ = (is_for_cpu ? headers::opened_pages() : headers::opened_memory()).use(way.memory, device, status);
   return use_ ? static_cast<std::byte*>(use_.at(way.address)) : nullptr;
 }
 
@@ -225,6 +226,7 @@ Result DirectFetch::begin(const headers::Header& header, const ExportedWay& way,
   const int device = into.location.device;
   record(Scheme::direct, bytes);
   if (report_wanted()) report_moved(into, Side::receiver, Scheme::direct, bytes, untimed_ns);
+  if (into.location.is_cpu_addressable()) return begin_on_host(header, way, into, bytes);
   device::Status status = device::Status::failed;
   use_ = headers::opened_memory().use(way.memory, device, status);
   if (!use_ && headers::accepting_device(way.memory) != device) return begin_by_host(header, way, into, bytes);
@@ -239,6 +241,17 @@ Result DirectFetch::begin(const headers::Header& header, const ExportedWay& way,
     batch.add(into.job(unpack, 0, static_cast<layout::Offset>(bytes), packed), device, reach_of(unpack, kind_of(way)));
   }
   return Result::ok;
+}
+
+Result DirectFetch::begin_on_host(const headers::Header& header, const ExportedWay& way, const Buffer& into,
+                                  std::size_t bytes) noexcept {
+  if (goes_through_ring(way)) {
+    return fetch_ring(header, way, headers::no_gpu,
+                      [&](const rings::Incoming& incoming) { return rings::fetch(incoming, into, bytes); });
+  }
+  std::byte* const packed = open(way, bytes, headers::no_gpu);
+  if (packed == nullptr) return Result::peer_failed;
+  return run_on_host(into.job(pack::Direction::unpack, 0, static_cast<layout::Offset>(bytes), packed));
 }
 
 Result DirectFetch::begin_by_host(const headers::Header& header, const ExportedWay& way, const Buffer& into,
@@ -256,7 +269,7 @@ Result DirectFetch::begin_by_host(const headers::Header& header, const ExportedW
 
 Result DirectFetch::copy(const headers::Header& header, const ExportedWay& way, std::byte* into,
                          std::size_t bytes) noexcept {
-  const int device = headers::accepting_device(way.memory);
+  const int device = way.memory.is_on_host() ? headers::no_gpu : headers::accepting_device(way.memory);
   if (goes_through_ring(way)) {
     return fetch_ring(header, way, device,
                       [&](const rings::Incoming& incoming) { return rings::fetch(incoming, into, bytes, device); });

@@ -1,8 +1,8 @@
 // direct: the sender packs into exported memory of its own GPU, a header names it, and the receiver's GPU unpacks from
-// there. No byte passes through host memory. Where the receiver's GPU does not reach that memory, the sender packs into
-// page-locked memory of the host, which both GPUs reach: no byte passes through the CPU. A message that lies there as a
-// whole is complete at its sender once it is packed: that waits for nothing. A longer one goes through a ring
-// (transfer/rings).
+// there. No byte passes through host memory. Where the receiver's GPU does not reach that memory, or the receiver uses
+// none, the sender packs into page-locked memory of the host, from which the receiver's GPU or CPU unpacks. A message
+// that lies there as a whole is complete at its sender once it is packed: that waits for nothing. A longer one goes
+// through a ring (transfer/rings).
 #pragma once
 
 #include <cstddef>
@@ -99,7 +99,8 @@ class DirectFetch {
   DirectFetch(const DirectFetch&) = delete;
   DirectFetch& operator=(const DirectFetch&) = delete;
 
-  /// Has the batch unpack the first `bytes` bytes into GPU memory; what comes through a ring is unpacked on return.
+  /// Has the batch unpack the first `bytes` bytes into GPU memory; what comes through a ring, or is for memory of the
+  /// host, is unpacked on return.
   Result begin(const headers::Header& header, const ExportedWay& way, const Buffer& into, std::size_t bytes,
                Batch& batch) noexcept;
   /// Copies them into memory that every GPU of this process and the CPU reach, or the CPU alone. Done on return.
@@ -111,7 +112,9 @@ class DirectFetch {
   /// Has the bytes come by way of host memory, and unpacks them. Done on return.
   Result begin_by_host(const headers::Header& header, const ExportedWay& way, const Buffer& into,
                        std::size_t bytes) noexcept;
-  /// Where the packed bytes, or the ring, are for that GPU; null after a failure.
+  Result begin_on_host(const headers::Header& header, const ExportedWay& way, const Buffer& into,
+                       std::size_t bytes) noexcept;
+  /// Where the packed bytes, or the ring, are for that GPU, or for the CPU (headers::no_gpu); null after a failure.
   std::byte* open(const ExportedWay& way, std::size_t bytes, int device) noexcept;
   /// Calls fetch(the ring mapped for that GPU).
   template <class Fetch>

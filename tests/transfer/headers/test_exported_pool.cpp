@@ -145,13 +145,16 @@ TEST_F(OnTheHost, OtherProcessesMapThePool) {
   const SegmentRun run = pool.take(segment);
   *pool.data(run) = std::byte{42};
   // Another process's, as far as this one is told.
-  const auto mapped = device::SharedPages::open(*device::runtime(), 0, pool.handle());
+  const auto mapped = device::SharedPages::open(device::runtime(), 0, pool.handle());
   ASSERT_TRUE(mapped);
   EXPECT_NE(pool.data({0, 1}), mapped.data());
   EXPECT_EQ(std::byte{42}, mapped.data()[run.first * segment]);
+  const auto for_cpu = device::SharedPages::open(nullptr, -1, pool.handle());
+  ASSERT_TRUE(for_cpu) << "no page is locked for the CPU";
+  EXPECT_EQ(std::byte{42}, for_cpu.data()[run.first * segment]);
   device::MemoryHandle other = pool.handle();
   other.number += 1;
-  EXPECT_FALSE(device::SharedPages::open(*device::runtime(), 0, other)) << "the owner has no such memory";
+  EXPECT_FALSE(device::SharedPages::open(device::runtime(), 0, other)) << "the owner has no such memory";
 }
 
 TEST_F(OnTheHost, APoolIsNotThereWherePagesAreNotLocked) {

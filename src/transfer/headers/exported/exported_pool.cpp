@@ -25,7 +25,7 @@ bool ExportedPool::is_empty() const noexcept {
 std::byte* ExportedPool::allocate(device::Runtime& runtime, int device, device::MemoryHandle& handle) noexcept {
   if (kind_ == MemoryKind::pinned) {
     static_assert(alignment * exported_segments % (std::size_t{64} << 10) == 0, "whole pages");
-    pages_ = device::SharedPages::make(runtime, device, room(), handle);
+    pages_ = device::SharedPages::make(&runtime, device, room(), handle);
     return pages_.data();
   }
   void* memory = nullptr;

@@ -12,8 +12,10 @@ namespace {
 
 using State = Introduction::State;
 
-constinit std::atomic<std::uint32_t> answered{0};
-constinit std::atomic<int> first_device{-1};
+/// How many have been answered by receives into GPU memory, which answer all, and into memory of the host.
+constinit std::atomic<std::uint32_t> answered_for_gpu{0}, answered_for_cpu{0};
+constinit std::atomic<int> first_device{no_gpu};
+constinit std::atomic<bool> are_pages_accepted{false};
 
 /// Takes a place for an introduction of this process; null where others have taken all.
 Introduction* find_place(Inbox& peer, std::atomic<unsigned>& introduction) noexcept {
@@ -40,35 +42,47 @@ void ask(Inbox& peer, Introduction& place, const device::MemoryHandle& handle) n
 /// The first that is accepted for.
 void note_device(int device) noexcept {
   if (first_device.load(std::memory_order_relaxed) >= 0) return;
-  int none = -1;
+  int none = no_gpu;
   first_device.compare_exchange_strong(none, device, std::memory_order_acq_rel);
 }
 
-bool can_map(const Introduction& introduction, int device) noexcept {
+State answer_for_gpu(Introduction& introduction, Inbox& owner, int device) noexcept {
   device::Status status = device::Status::failed;
-  return static_cast<bool>(opened_memory().use(introduction.handle, device, status));
+  const bool can = answer_calls_of(owner) && opened_memory().use(introduction.handle, device, status);
+  introduction.is_of_the_same_gpu = introduction.handle.gpu == device::runtime()->gpu_number(device) ? 1 : 0;
+  if (can) note_device(device);
+  return can ? State::accepted : State::refused;
+}
+
+State answer_for_cpu(Introduction& introduction) noexcept {
+  if (!introduction.handle.is_on_host()) return device::has_met_gpu_memory() ? State::asked : State::no_gpu_yet;
+  device::Status status = device::Status::failed;
+  const bool can = static_cast<bool>(opened_pages().use(introduction.handle, no_gpu, status));
+  introduction.is_of_the_same_gpu = 0;
+  if (can) are_pages_accepted.store(true, std::memory_order_release);
+  return can ? State::accepted : State::refused;
 }
 
 [[gnu::noinline]] void answer(int device) noexcept {
   static std::mutex& mutex = *new std::mutex;
   const std::lock_guard lock(mutex);
+  const bool is_for_gpu = device != no_gpu;
+  if (is_for_gpu && device::runtime() == nullptr) return;
   InboxHead& head = own_inbox().head();
   std::uint32_t all = head.asked.load(std::memory_order_acquire);
-  if (device::runtime() == nullptr) return;
   for (Introduction& introduction : head.introductions) {
-    if (introduction.state.load(std::memory_order_acquire) != State::asked) continue;
+    const State state = introduction.state.load(std::memory_order_acquire);
+    if (state != State::asked && !(is_for_gpu && state == State::no_gpu_yet)) continue;
     // The segments are let go of in their owner's inbox, which is looked for again if it is not found yet.
     Inbox* const owner = find_inbox(introduction.rank);
     if (owner == nullptr) {
       all = head.asked.load(std::memory_order_relaxed) - 1;
       continue;
     }
-    const bool can = answer_calls_of(*owner) && can_map(introduction, device);
-    introduction.is_of_the_same_gpu = introduction.handle.gpu == device::runtime()->gpu_number(device) ? 1 : 0;
-    if (can) note_device(device);
-    introduction.state.store(can ? State::accepted : State::refused, std::memory_order_release);
+    const State said = is_for_gpu ? answer_for_gpu(introduction, *owner, device) : answer_for_cpu(introduction);
+    introduction.state.store(said, std::memory_order_release);
   }
-  answered.store(all, std::memory_order_relaxed);
+  (is_for_gpu ? answered_for_gpu : answered_for_cpu).store(all, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -86,7 +100,7 @@ Answer introduce(Inbox& peer, std::atomic<unsigned>& introduction, const device:
     const bool is_it = place.handle.number == handle.number;
     if (state == State::accepted && is_it)
       return {Answer::Kind::accepted, place.is_of_the_same_gpu != 0 ? model::Pair::same_gpu : model::Pair::peer_gpu};
-    if (is_it && state == State::refused) return {Answer::Kind::refused};
+    if (is_it && (state == State::refused || state == State::no_gpu_yet)) return {Answer::Kind::refused};
     if (is_it || state == State::asked) return {};
   }
   const std::lock_guard lock(mutex);
@@ -103,6 +117,7 @@ std::optional<model::Pair> accepted_by(Inbox& peer, const device::MemoryHandle& 
 }
 
 void answer_introductions(int device) noexcept {
+  const std::atomic<std::uint32_t>& answered = device != no_gpu ? answered_for_gpu : answered_for_cpu;
   if (own_inbox().head().asked.load(std::memory_order_relaxed) == answered.load(std::memory_order_relaxed)) return;
   answer(device);
 }
@@ -112,6 +127,13 @@ device::OpenedMemory& opened_memory() noexcept {
   static device::OpenedMemory& instance = *new device::OpenedMemory(*device::runtime());
   return instance;
 }
+
+device::OpenedMemory& opened_pages() noexcept {
+  static device::OpenedMemory& instance = *new device::OpenedMemory;
+  return instance;
+}
+
+bool has_accepted_pages() noexcept { return are_pages_accepted.load(std::memory_order_acquire); }
 
 int accepting_device() noexcept { return first_device.load(std::memory_order_acquire); }
 

@@ -1,6 +1,7 @@
 // Whether a peer can map this process's exported memory is found out by having it try, beside the messages: the sender
-// leaves the handle in the peer's inbox, the peer tries when it next receives into GPU memory, and says how that ended.
-// Until a peer has accepted, messages to it go other ways, so nobody waits, and a refusal costs nothing.
+// leaves the handle in the peer's inbox, the peer tries when it next receives, and says how that ended. Until a peer has
+// accepted, messages to it go other ways, so nobody waits, and a refusal costs nothing. A peer that has used no GPU
+// refuses GPU memory for the time being, and may map memory of the host for its CPU.
 #pragma once
 
 #include <atomic>
@@ -28,14 +29,18 @@ Answer introduce(Inbox& peer, std::atomic<unsigned>& introduction, const device:
 /// to each other. Nothing where it has not.
 std::optional<model::Pair> accepted_by(Inbox& peer, const device::MemoryHandle& handle) noexcept;
 
-/// Tries what senders have asked since the last time, for kernels of that GPU. One load where there is nothing.
-/// Precondition: is_listening().
+/// Tries what senders have asked since the last time, for kernels of that GPU, or, of `no_gpu`, memory of the host for
+/// the CPU. Two loads where there is nothing. Precondition: is_listening().
+inline constexpr int no_gpu = -1;
 void answer_introductions(int device) noexcept;
 
-/// Other processes' memory that is mapped here, and the GPU for which the first was accepted. Precondition: this
+/// Other processes' memory that is mapped here for GPUs, and the GPU for which the first was accepted. Precondition: this
 /// process has accepted one.
 device::OpenedMemory& opened_memory() noexcept;
 int accepting_device() noexcept;
+/// Other processes' memory of the host that is mapped here for the CPU, and whether any has been accepted for that.
+device::OpenedMemory& opened_pages() noexcept;
+bool has_accepted_pages() noexcept;
 /// A GPU of this process that reaches that memory, whose introduction has been accepted: for a receiver on another GPU
 /// that does not.
 int accepting_device(const device::MemoryHandle& handle) noexcept;

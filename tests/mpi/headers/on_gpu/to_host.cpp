@@ -1,0 +1,119 @@
+// Messages out of GPU memory to processes that use no GPU: even ranks have one, odd ranks have host memory alone. The
+// sender packs into memory of the host that both map, and the receiver's CPU unpacks from there.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "headers/on_gpu/direct_messages.hpp"
+
+namespace gapless::test {
+namespace {
+
+/// As the model predicts, some go other ways.
+bool all_go_direct() { return goes_direct() && std::getenv("GAPLESS_SCHEME") != nullptr; }
+
+class ToHost : public testing::Test {
+ protected:
+  ToHost() { find_each_other(); }
+
+  static void find_each_other() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int times = 0; times < 8 && has_partner(); ++times) {
+      pass_one(128, send, receive);
+      if (sends()) MPI_Recv(nullptr, 0, MPI_INT, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (!sends()) MPI_Send(nullptr, 0, MPI_INT, partner(), tag, MPI_COMM_WORLD);
+    }
+  }
+
+  static void pass_one(int blocks, const Send& by, const Receive& into) {
+    const std::vector<int> values = counting(static_cast<std::size_t>(blocks * stride), blocks);
+    const Owned type{strided(blocks, length, stride)};
+    if (sends()) return by(Ints(values, true).data(), type, MPI_COMM_WORLD, partner());
+    std::vector<int> incoming(values.size(), -1);
+    MPI_Status status{};
+    into(incoming.data(), type, MPI_COMM_WORLD, partner(), &status);
+    expect_message(status, type, blocks, partner());
+    EXPECT_TRUE(arrived(picked(values, blocks, length, stride), values.size()) == incoming);
+  }
+
+  template <class Messages>
+  static void expect_direct(unsigned count, const Messages& messages) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!has_partner()) return;
+    const std::uint64_t before = direct_messages();
+    messages();
+    if (all_go_direct() || !goes_direct()) {
+      EXPECT_EQ(before + (goes_direct() ? count : 0), direct_messages());
+    }
+  }
+
+  const ReturnErrors errors_{MPI_COMM_WORLD};
+};
+
+TEST_F(ToHost, MessagesInEveryKindOfCall) {
+  for (const auto& counts : {block_counts, long_block_counts}) {
+    for (const int blocks : counts) {
+      SCOPED_TRACE(std::to_string(blocks) + " blocks");
+      expect_direct(3, [&] {
+        pass_one(blocks, send, receive);
+        pass_one(blocks, send_by_request, receive_by_request);
+        pass_one(blocks, send_persistently, receive_persistently);
+      });
+    }
+  }
+}
+
+TEST_F(ToHost, ContiguousReceives) {
+  for (const int blocks : {1000, long_block_counts.back()}) {
+    expect_direct(1, [&] {
+      Strided message(blocks);
+      if (sends()) return send(message.memory.data(), message.type, MPI_COMM_WORLD, partner());
+      std::vector<int> incoming(static_cast<std::size_t>(blocks * length) + 1, -1);
+      MPI_Recv(incoming.data(), blocks * length, MPI_INT, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      EXPECT_EQ(-1, incoming.back());
+      incoming.pop_back();
+      EXPECT_TRUE(message.packed() == incoming);
+    });
+  }
+}
+
+TEST_F(ToHost, TruncatedOnesLeaveTheMemoryAsItIs) {
+  for (const int blocks : {1000, long_block_counts.back()}) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!has_partner()) return;
+    Strided message(blocks);
+    if (sends()) {
+      send(message.memory.data(), message.type, MPI_COMM_WORLD, partner());
+    } else {
+      const Owned shorter{strided(blocks - 1, length, stride)};
+      std::vector<int> incoming(message.values.size(), -1);
+      const int code = MPI_Recv(incoming.data(), 1, shorter, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
+      if (all_go_direct()) {
+        EXPECT_TRUE(std::vector<int>(message.values.size(), -1) == incoming);
+      }
+    }
+    expect_direct(1, [&] { pass_one(blocks, send, receive); });
+  }
+}
+
+/// It has said that it uses none, and is asked again.
+TEST_F(ToHost, AProcessMayUseAGpuLater) {
+  for (int times = 0; times < 2; ++times) {
+    expect_direct(1, [] {
+      Strided message(20'000);
+      if (sends()) return send(message.memory.data(), message.type, MPI_COMM_WORLD, partner());
+      Ints incoming(std::vector<int>(message.values.size(), -1), true);
+      receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), MPI_STATUS_IGNORE);
+      EXPECT_TRUE(arrived(message.packed(), message.values.size()) == incoming.values());
+    });
+    if (has_partner()) pass_one(20'000, send, receive);
+  }
+}
+
+}  // namespace
+}  // namespace gapless::test
