@@ -1,13 +1,13 @@
 // Messages between two processes, from a vector to a vector with as much gap as data: half a round trip. One line of
 // JSON for each length and block; block 0 is a contiguous message of the same bytes.
 //
-//   messages gpu|host|mixed datatype|by_hand|copy|bus|host_copy BYTES:BLOCK...
+//   messages gpu|host|mixed datatype|by_hand|copy|bus|host_pack BYTES:BLOCK...
 //
 // `mixed`: the first process has GPU memory, the second one host memory and no GPU. `datatype` leaves the vector to
 // MPI. `by_hand` is a careful program of GPUs: the driver's two-dimensional copy packs into GPU memory, a contiguous
-// message goes from there, and another such copy unpacks. The others are no messages, but contiguous copies of as many
-// bytes by the first process: `copy` within its GPU, `bus` between its GPU and page-locked memory, there and back,
-// `host_copy` by the CPU. All messages come out of one allocation and go into another, as in programs that allocate
+// message goes from there, and another such copy unpacks. The others are no messages, but what the first process alone takes for
+// as many bytes: `copy` is a contiguous copy within its GPU, `bus` between its GPU and page-locked memory, there and
+// back, `host_pack` an MPI_Pack and an MPI_Unpack of the vector in host memory. All messages come out of one allocation and go into another, as in programs that allocate
 // their fields once.
 #include <mpi.h>
 
@@ -78,7 +78,7 @@ void check(const std::vector<unsigned char>& received, std::size_t extent, std::
   }
 }
 
-enum class Way { datatype, by_hand, copy, bus, host_copy };
+enum class Way { datatype, by_hand, copy, bus, host_pack };
 
 bool is_message(Way way) { return way == Way::datatype || way == Way::by_hand; }
 
@@ -93,11 +93,13 @@ struct Memories {
 /// What a message through host memory is made of; two copies each.
 class Copies {
  public:
-  Copies(Way way, Memories& memories, std::size_t bytes) : way_(way), memories_(memories), bytes_(bytes) {
+  Copies(Way way, Memories& memories, std::size_t bytes, std::size_t block)
+      : way_(way), memories_(memories), bytes_(bytes), type_(type_of(bytes, block)), packed_(bytes) {
     if (way == Way::bus) driver("cuMemAllocHost_v2", &locked_, bytes);
   }
   ~Copies() {
     if (way_ == Way::bus) driver("cuMemFreeHost", locked_);
+    MPI_Type_free(&type_);
   }
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
@@ -110,17 +112,22 @@ class Copies {
              bytes_);
       return;
     }
-    for (int half = 0; half < 2; ++half) {
-      if (way_ == Way::copy) copy_blocks(received, bytes_, sent, bytes_, bytes_, 1);
-      if (way_ == Way::host_copy)
-        std::memcpy(memories_.received.contents().data(), memories_.sent.contents().data(), bytes_);
+    if (way_ == Way::host_pack) {
+      const int bytes = static_cast<int>(bytes_);
+      int packed = 0, unpacked = 0;
+      MPI_Pack(memories_.sent.contents().data(), 1, type_, packed_.data(), bytes, &packed, MPI_COMM_WORLD);
+      MPI_Unpack(packed_.data(), bytes, &unpacked, memories_.received.contents().data(), 1, type_, MPI_COMM_WORLD);
+      return;
     }
+    for (int half = 0; half < 2 && way_ == Way::copy; ++half) copy_blocks(received, bytes_, sent, bytes_, bytes_, 1);
   }
 
  private:
   Way way_;
   Memories& memories_;
   std::size_t bytes_;
+  MPI_Datatype type_;
+  std::vector<unsigned char> packed_;
   void* locked_ = nullptr;
 };
 
@@ -164,7 +171,7 @@ void run(Memories& memories, Way way, std::size_t bytes, std::size_t block) {
   sent.write(extent);
   received.write(extent);
   Messages messages(way, memories.packed, bytes, block);
-  Copies copies(rank == 0 ? way : Way::datatype, memories, bytes);
+  Copies copies(rank == 0 ? way : Way::datatype, memories, bytes, block);
   const auto round_trip = [&] {
     if (!is_message(way)) return copies.there_and_back();
     if (rank == 1) messages.receive(received);
@@ -213,7 +220,7 @@ int main(int argc, char** argv) {
   const Way way = named == "copy"        ? Way::copy
                   : named == "by_hand"   ? Way::by_hand
                   : named == "bus"       ? Way::bus
-                  : named == "host_copy" ? Way::host_copy
+                  : named == "host_pack" ? Way::host_pack
                                          : Way::datatype;
   if (way == Way::by_hand && memory != "gpu") give_up("by hand only between GPUs");
   if (way != Way::datatype && memory == "host") give_up("only where there is GPU memory");

@@ -10,10 +10,11 @@
 namespace gapless::device {
 namespace {
 
-/// What the owner's descriptor of that memory is called.
-std::array<char, 48> name_of(std::uint64_t number) noexcept {
-  std::array<char, 48> text;
-  std::snprintf(text.data(), text.size(), "gapless-pages-%llx", static_cast<unsigned long long>(number));
+/// What a descriptor of that memory is called, in its owner and in those that have opened it.
+std::array<char, 64> name_of(pid_t owner, std::uint64_t number) noexcept {
+  std::array<char, 64> text;
+  std::snprintf(text.data(), text.size(), "gapless-pages-%ld-%llx", static_cast<long>(owner),
+                static_cast<unsigned long long>(number));
   return text;
 }
 
@@ -37,23 +38,25 @@ SharedPages::~SharedPages() {
   if (runtime_ != nullptr && runtime_->has_context(context_)) runtime_->unlock_pages(data(), device_);
 }
 
-SharedPages SharedPages::locked(Runtime* runtime, int device, SharedSegment segment) noexcept {
+bool SharedPages::lock(Runtime& runtime, int device) noexcept {
+  const std::uint64_t context = runtime.context(device);
+  if (context == 0 || runtime.lock_pages(data(), segment_.size(), device) != Status::ok) return false;
+  runtime_ = &runtime;
+  device_ = device;
+  context_ = context;
+  return true;
+}
+
+SharedPages SharedPages::of(SharedSegment segment, Runtime* runtime, int device) noexcept {
   SharedPages pages;
-  if (!segment) return pages;
-  if (runtime != nullptr) {
-    const std::uint64_t context = runtime->context(device);
-    if (context == 0 || runtime->lock_pages(segment.data(), segment.size(), device) != Status::ok) return pages;
-    pages.runtime_ = runtime;
-    pages.device_ = device;
-    pages.context_ = context;
-  }
   pages.segment_ = std::move(segment);
-  return pages;
+  const bool are_there = pages.segment_ && (runtime == nullptr || pages.lock(*runtime, device));
+  return are_there ? std::move(pages) : SharedPages();
 }
 
 SharedPages SharedPages::make(Runtime* runtime, int device, std::size_t bytes, MemoryHandle& handle) noexcept {
   const std::uint64_t number = next_number();
-  SharedPages pages = locked(runtime, device, SharedSegment::make(name_of(number).data(), bytes, bytes));
+  SharedPages pages = of(SharedSegment::make(name_of(::getpid(), number).data(), bytes, bytes), runtime, device);
   handle = {};
   handle.number = number;
   handle.base = reinterpret_cast<std::uintptr_t>(pages.data());
@@ -65,7 +68,7 @@ SharedPages SharedPages::make(Runtime* runtime, int device, std::size_t bytes, M
 
 SharedPages SharedPages::open(Runtime* runtime, int device, const MemoryHandle& handle) noexcept {
   const auto owner = static_cast<pid_t>(handle.process);
-  return locked(runtime, device, SharedSegment::open(owner, name_of(handle.number).data(), handle.bytes));
+  return of(SharedSegment::open(owner, name_of(owner, handle.number).data(), handle.bytes), runtime, device);
 }
 
 }  // namespace gapless::device

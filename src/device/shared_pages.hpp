@@ -25,11 +25,14 @@ class SharedPages {
   /// Those of another process. Empty where the system or the driver refuses.
   static SharedPages open(Runtime* runtime, int device, const MemoryHandle& handle) noexcept;
 
+  /// Locks the pages of such that are for the CPU alone. False, and they are as before, where the driver refuses.
+  bool lock(Runtime& runtime, int device) noexcept;
+
   std::byte* data() const noexcept { return segment_.data(); }
   explicit operator bool() const noexcept { return static_cast<bool>(segment_); }
 
  private:
-  static SharedPages locked(Runtime* runtime, int device, SharedSegment segment) noexcept;
+  static SharedPages of(SharedSegment segment, Runtime* runtime, int device) noexcept;
 
   SharedSegment segment_;
   Runtime* runtime_ = nullptr;

@@ -58,8 +58,9 @@ struct GpuTuning {
   std::int64_t longest_exported_whole;  ///< longer ones are unpacked while they are packed, section by section
   std::int64_t section_bytes;
   // The same of memory of the host, which both GPUs reach by the bus. A sixteenth of a message, within these bounds: a
-  // message takes a section longer than its bytes, and a copy engine takes 10 us to begin with one.
-  std::int64_t longest_whole_on_host, shortest_section_on_host, longest_section_on_host;
+  // message takes a section longer than its bytes, and a copy engine takes 10 us to begin with one. The CPU packs a
+  // section for 25 us and more, in which a GPU unpacks the one before.
+  std::int64_t longest_whole_on_host, shortest_section_on_host, longest_section_on_host, shortest_section_by_cpu;
 
   // ---- Contiguous messages under a library that reads GPU memory, beside others of an exchange ----
   /// Open MPI 4.1.4 takes 8 us for one, whatever its length to 64 KiB, and less for one in host memory up to here.
@@ -134,6 +135,7 @@ inline constexpr GpuTuning hopper = {
     .longest_whole_on_host = 1 << 20,
     .shortest_section_on_host = 512 << 10,
     .longest_section_on_host = 2 << 20,
+    .shortest_section_by_cpu = 256 << 10,
     .longest_joining = 8 << 10,
     .long_pull = 4 << 20,
     .shortest_long_pulled_block = 32,

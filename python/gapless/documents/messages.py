@@ -5,7 +5,12 @@ from functools import partial
 from gapless.documents.results import machine_name
 from gapless.documents.tables import NOT_MEASURED, markdown, rows_of, size_text, with_best_in_bold
 
-YARDSTICKS = ("copy", "memcpy")  # what messages are compared with and cannot be, so that no row is won by them
+YARDSTICKS = (
+    "copy",
+    "memcpy",
+    "bus",
+    "host pack",
+)  # what messages are compared with and cannot be, so that no row is won by them
 
 
 def microseconds(value: float | None) -> str:
@@ -33,9 +38,9 @@ def beside_peers(row: dict, peers: list[str], text_of, best) -> list[str]:
     return texts
 
 
-def gpu_messages_table(results: list[dict]) -> str:
-    """Messages between GPU buffers: a table for each MPI library."""
-    all_of = [pair for pair in rows_of(results, "messages") if pair[1]["case"]["memory"] == "gpu"]
+def messages_table(results: list[dict], memory: str) -> str:
+    """Messages between buffers in such memory: a table for each MPI library."""
+    all_of = [pair for pair in rows_of(results, "messages") if pair[1]["case"]["memory"] == memory]
     tables = []
     for library in dict.fromkeys(row["case"]["library"] for _, row in all_of):
         found = [pair for pair in all_of if pair[1]["case"]["library"] == library]

@@ -20,6 +20,8 @@
 #include "mpi/requests/deferred.hpp"
 #include "mpi/table/rows.hpp"
 #include "transfer/choice/host_trial.hpp"
+#include "transfer/headers/exported/introductions.hpp"
+#include "transfer/schemes/slots.hpp"
 
 namespace gapless::mpi {
 
@@ -54,8 +56,12 @@ struct MessageArguments {
     if constexpr (has<side>) {
       if (is_idle<side>(arguments)) return true;
       if (side == Kind::receive && headers::are_looked_for()) return is_below_headers<purpose>(arguments);
-      return goes_straight_through<purpose>(std::get<place<side>>(arguments), std::get<place<side> + 1>(arguments),
-                                            std::get<place<side> + 2>(arguments), is_on_gpu);
+      // A longer one may go to a GPU.
+      constexpr MPI_Count most_bytes =
+          side == Kind::send ? static_cast<MPI_Count>(transfer::schemes::most_slots_bytes) : any_bytes;
+      return goes_straight_through<purpose, most_bytes>(std::get<place<side>>(arguments),
+                                                        std::get<place<side> + 1>(arguments),
+                                                        std::get<place<side> + 2>(arguments), is_on_gpu);
     } else {
       return true;
     }
@@ -109,6 +115,7 @@ struct MessageArguments {
     if (!is_plain || bytes_of_long(*record, all) == 0 || !headers::are_looked_for()) return nullptr;
     if (device::in_use() && is_on_gpu(address_of(std::get<in>(all), record->first_byte))) return nullptr;
     transfer::headers::answer_calls();
+    transfer::headers::answer_introductions(transfer::headers::no_gpu);
     return record;
   }
   /// The same of a noncontiguous message in host memory that is the library's: a header is scattered into its blocks.
@@ -129,6 +136,7 @@ struct MessageArguments {
                                  (scheme == transfer::Scheme::packed && !transfer::is_worth_a_request(buffer));
     if (!is_the_librarys) return nullptr;
     transfer::headers::answer_calls();
+    transfer::headers::answer_introductions(transfer::headers::no_gpu);
     return record;
   }
   /// Of a receive, whether it is one that a header may come for: its bytes, or 0. Of shorter ones nothing may be read,

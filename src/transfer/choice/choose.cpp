@@ -314,6 +314,11 @@ bool may_go_direct(const Buffer& buffer) noexcept {
   return static_cast<std::size_t>(buffer.size()) >= schemes::least_direct_bytes;
 }
 
+bool may_go_direct_from_host(const Buffer& buffer) noexcept {
+  const bool is_long = static_cast<std::size_t>(buffer.size()) > schemes::most_slots_bytes;
+  return is_long && (!is_any_forced() || is_forced(Scheme::direct));
+}
+
 bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept {
   if (!may_go_direct(buffer)) return false;
   if (is_any_forced()) return is_forced(Scheme::direct);

@@ -33,6 +33,8 @@ bool choose_slots(const Buffer& buffer, bool gets_request = false) noexcept;
 bool is_worth_a_request(const Buffer& buffer) noexcept;
 /// Is a buffer in GPU memory long enough to go by header, unless by a fabric?
 bool may_go_direct(const Buffer& buffer) noexcept;
+/// May a buffer in host memory go direct, to a process whose GPU takes such messages? Long ones may.
+bool may_go_direct_from_host(const Buffer& buffer) noexcept;
 /// Does a buffer in GPU memory go direct, to a process that can map this one's GPU memory and whose GPU is that far
 /// from this one's? As forced, else as predicted.
 bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept;

@@ -19,6 +19,11 @@ bool Offers::secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope
   return direct_.secure(buffer, inbox, may_stay, later.packed, header_);
 }
 
+bool Offers::secure_from_host(const Buffer& buffer, Inbox& inbox) noexcept {
+  header_ = header_for(buffer, inbox);
+  return direct_.secure_from_host(buffer, inbox, header_);
+}
+
 bool Offers::secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept {
   header_ = header_for(buffer, inbox);
   if (fabric_.emplace().secure(buffer, inbox, header_)) return true;

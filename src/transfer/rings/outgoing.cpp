@@ -18,6 +18,7 @@
 #include "layout/algebra/canonical.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/buffers/buffers.hpp"
+#include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
 
 namespace gapless::transfer::rings {
@@ -44,7 +45,7 @@ class Outgoing {
   layout::LayoutPointer layout;  ///< the program may free its datatype
   PoolBuffer copy;               ///< what was not packed yet when the message was copied out
   pack::Job rest{};              ///< the whole message; copy_out() makes its own job from that
-  int device = -1;
+  int device = -1;               ///< the GPU that packs, or the CPU
   std::uint64_t context = 0;
   Clock::time_point begun, looked_for;
 
@@ -57,6 +58,7 @@ class Outgoing {
   }
   void drive() noexcept;
   bool copy_out() noexcept;
+  bool is_on_gpu() const noexcept { return device >= 0; }
   void end() noexcept;
   void free() noexcept;
 
@@ -181,9 +183,8 @@ void Outgoing::drive() noexcept {
 
 /// Packs sections as long as the ring has room.
 void Outgoing::pack() noexcept {
-  device::Runtime& runtime = *device::runtime();
-  if (!runtime.has_context(context)) return fail(Result::device_failed);
-  if (is_helper) runtime.adopt(device);
+  if (is_on_gpu() && !device::runtime()->has_context(context)) return fail(Result::device_failed);
+  if (is_on_gpu() && is_helper) device::runtime()->adopt(device);
   for (;;) {
     const std::uint32_t gone = fetched();
     while (sections.may_begin() && sections.begun() - gone < ring.sections) sections.begin_next();
@@ -216,15 +217,16 @@ bool Outgoing::copy_out() noexcept try {
   if (from >= rest.end) return true;
   const auto bytes = static_cast<std::size_t>(rest.end - from);
   const layout::LayoutPointer contiguous = layout::block(0, rest.end);
-  PoolBuffer memory(device::MemoryKind::device, device, bytes);
-  if (!memory) memory = PoolBuffer(device::MemoryKind::pinned, device, bytes);
+  PoolBuffer memory(is_on_gpu() ? device::MemoryKind::device : device::MemoryKind::host, device, bytes);
+  if (!memory && is_on_gpu()) memory = PoolBuffer(device::MemoryKind::pinned, device, bytes);
   // Two processes that wait for their sends before they look at a receive would wait for ever.
   if (!memory) memory = PoolBuffer::indispensable(device, bytes);
   if (!memory) return false;
   pack::Job job = rest;
   job.begin = from;
   job.packed = memory.data();
-  if (run_on_gpu(job, device, memory.kind()) != Result::ok) return false;
+  const Result packed = is_on_gpu() ? run_on_gpu(job, device, memory.kind()) : run_on_host(job);
+  if (packed != Result::ok) return false;
   const bool is_ring_on_gpu = pool->kind() == device::MemoryKind::device;
   const pack::Reach reads = reach_of(pack::Direction::unpack, memory.kind());
   void* const origin =
@@ -273,16 +275,23 @@ OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, he
   constexpr std::size_t sections = 4, alignment = 256;
   static_assert(sections <= most_sections);
   const std::size_t section = section_bytes / alignment * alignment;
-  const std::uint64_t context = device::runtime()->context(buffer.location.device);
-  if (section == 0 || !service().start() || !is_helpers_context(buffer.location.device, context)) return nullptr;
+  const bool is_on_gpu = !buffer.location.is_cpu_addressable();
+  const int device = is_on_gpu ? buffer.location.device : headers::no_gpu;
+  const std::uint64_t context = is_on_gpu ? device::runtime()->context(device) : 0;
+  if (section == 0 || !service().start() || (is_on_gpu && !is_helpers_context(device, context))) return nullptr;
+  headers::SegmentRun run = pool.take(section * sections);
+  if (run.count == 0) {
+    drive_all();  // ends what has been fetched meanwhile
+    run = pool.take(section * sections);
+  }
+  if (run.count == 0) return nullptr;
   std::unique_lock<std::mutex> lock;
   Outgoing* const mine = service().take(lock);
-  if (mine == nullptr) return nullptr;
-  mine->run = pool.take(section * sections);
-  if (mine->run.count == 0) {
-    mine->is_there = false;
+  if (mine == nullptr) {
+    pool.give_back(run);
     return nullptr;
   }
+  mine->run = run;
   const auto number = static_cast<std::uint32_t>(mine - service().places.data());
   mine->ring = {section, sections, number};
   mine->pool = &pool;
@@ -292,7 +301,7 @@ OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, he
   mine->rank = receiver.speaker.rank;
   mine->receiver = receiver.speaker.process;
   mine->layout = buffer.type->layout;
-  mine->device = buffer.location.device;
+  mine->device = device;
   mine->rest = buffer.job(pack::Direction::pack, 0, buffer.size(), pool.data(mine->run));
   const pack::Reach reach = reach_of(pack::Direction::pack, pool.kind());
   mine->sections = Sections(mine->rest, mine->ring, mine->device, reach);

@@ -1,4 +1,4 @@
-// The sender's side of messages between GPUs that are too long to lie in exported memory as a whole.
+// The sender's side of messages that are too long to lie in exported memory as a whole.
 //
 // A message has a ring from before its header leaves until its receiver has fetched the last section. Whoever waits for
 // it packs what the ring has room for; whoever does not wait is helped by a thread, which calls no MPI. So the receiver
@@ -29,7 +29,8 @@ struct EndOutgoing {
 using OwnedOutgoing = std::unique_ptr<Outgoing, EndOutgoing>;
 
 /// Takes a ring of the pool, of four sections of about that many bytes, for that message to that process; nothing is
-/// packed yet. Null if there is none now. Precondition: pool.is_there() for the buffer's GPU.
+/// packed yet. Null if there is none now. Precondition: pool.is_there() for the buffer's GPU, or for
+/// the CPU.
 OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool,
                     std::size_t section_bytes) noexcept;
 /// The ring as its receiver is told of it, and the segments that it lies in.

@@ -10,14 +10,19 @@ void Sections::begin_next() noexcept {
   job.end = std::min(whole_.end, job.begin + static_cast<layout::Offset>(ring_.section_bytes));
   job.packed = static_cast<std::byte*>(whole_.packed) + begun_ % ring_.sections * ring_.section_bytes;
   pack::Ticket& ticket = tickets_[begun_ % most_sections];
-  pack::GpuEngine* const engine = pack::gpu_engine();
+  ++begun_;
   ticket = {};
+  if (device_ < 0) {
+    ticket.status = run_on_host(job) == Result::ok ? device::Status::ok : device::Status::failed;
+    ticket.ends_with_queue = true;  // done already, and told of before the next
+    return;
+  }
+  pack::GpuEngine* const engine = pack::gpu_engine();
   if (engine != nullptr) {
     ticket = engine->submit({&job, 1}, device_, reach_);
   } else {
     ticket.status = device::Status::failed;
   }
-  ++begun_;
 }
 
 bool Sections::is_oldest_done() noexcept {

@@ -1,4 +1,5 @@
-// The GPU's work on one message whose packed bytes go through a ring: section after section, several at a time.
+// The work on one message whose packed bytes go through a ring: section after section, by a GPU several at a time, by
+// the CPU one.
 //
 // A ring is a run of exported segments, cut into equal sections that are used in turn, so a message of any length goes
 // through as much memory as there is: its sender packs section n + 1 while the receiver unpacks section n.
@@ -29,7 +30,8 @@ struct Ring {
   }
 };
 
-/// Jobs of one GPU, begun and ended in order. Of the thread that calls begin_next(), as long as any is under way.
+/// Jobs of one GPU, or of the CPU, which is device -1; begun and ended in order. Of the thread that calls begin_next(),
+/// as long as any is under way.
 class Sections {
  public:
   Sections() noexcept = default;

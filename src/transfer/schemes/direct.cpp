@@ -44,14 +44,19 @@ struct Sizes {
   std::size_t longest_whole, section;
 };
 
+/// Of a message of so many bytes through memory of the host, of which there is so much room.
+std::size_t section_on_host(std::int64_t shortest, std::size_t bytes, std::size_t room) noexcept {
+  const auto longest = static_cast<std::size_t>(gpu_tuning.longest_section_on_host);
+  return std::min({longest, std::max(static_cast<std::size_t>(shortest), bytes / 16), room / 8});
+}
+
 Sizes sizes_of(model::Pair pair, std::size_t bytes, std::size_t room) noexcept {
   const auto at_most = [](std::int64_t tuned, std::size_t limit) {
     return std::min(static_cast<std::size_t>(tuned), limit);
   };
   if (pair == model::Pair::same_node) {
-    const auto shortest = static_cast<std::size_t>(gpu_tuning.shortest_section_on_host);
-    const std::size_t section = at_most(gpu_tuning.longest_section_on_host, std::max(shortest, bytes / 16));
-    return {at_most(gpu_tuning.longest_whole_on_host, room), std::min(section, room / 8)};
+    return {at_most(gpu_tuning.longest_whole_on_host, room),
+            section_on_host(gpu_tuning.shortest_section_on_host, bytes, room)};
   }
   if (pair == model::Pair::peer_gpu)
     return {at_most(gpu_tuning.longest_exported_whole, room), at_most(gpu_tuning.section_bytes, room / 16)};
@@ -73,6 +78,17 @@ bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, std:
   const bool is_long = bytes > longest_whole;
   if (is_long && may_stay && secure_ring(buffer, inbox, *accepted.pool, section, header)) return true;
   return secure_whole(buffer, *accepted.pool, packed_later, header);
+}
+
+bool DirectOffer::secure_from_host(const Buffer& buffer, Inbox& inbox, headers::Header& header) noexcept {
+  ExportedPool& pool = headers::own_pool_on_host();
+  if (!pool.is_there(headers::no_gpu)) return false;
+  const headers::Answer answer = headers::introduce(inbox, inbox.introduction_on_host, pool.handle());
+  if (answer.kind != headers::Answer::Kind::accepted) return false;
+  pair_ = model::Pair::same_node;
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  return secure_ring(buffer, inbox, pool, section_on_host(gpu_tuning.shortest_section_by_cpu, bytes, pool.room()),
+                     header);
 }
 
 bool DirectOffer::secure_whole(const Buffer& buffer, ExportedPool& pool, std::size_t packed_later,
@@ -229,7 +245,9 @@ Result DirectFetch::begin(const headers::Header& header, const ExportedWay& way,
   if (into.location.is_cpu_addressable()) return begin_on_host(header, way, into, bytes);
   device::Status status = device::Status::failed;
   use_ = headers::opened_memory().use(way.memory, device, status);
-  if (!use_ && headers::accepting_device(way.memory) != device) return begin_by_host(header, way, into, bytes);
+  // Memory of the host may have been accepted for the CPU, and another GPU's for that one.
+  const bool is_by_host = way.memory.is_on_host() || headers::accepting_device(way.memory) != device;
+  if (!use_ && is_by_host) return begin_by_host(header, way, into, bytes);
   if (goes_through_ring(way)) {
     return fetch_ring(header, way, device,
                       [&](const rings::Incoming& incoming) { return rings::fetch(incoming, into, bytes); });

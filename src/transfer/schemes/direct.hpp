@@ -46,6 +46,8 @@ class DirectOffer {
   /// offered, where the peer has not accepted them, or there are none free now.
   bool secure(const Buffer& buffer, headers::Inbox& inbox, bool may_stay, std::size_t packed_later,
               headers::Header& header) noexcept;
+  /// Offers a ring in memory of the host, of a message there that is long, to a receiver whose GPU unpacks from there.
+  bool secure_from_host(const Buffer& buffer, headers::Inbox& inbox, headers::Header& header) noexcept;
   /// Takes a few segments that the buffer can go through one day, whatever others have taken by then: as a whole, or by
   /// a ring. False where there are none. Precondition: the pool is there for the buffer's GPU.
   bool keep_room(const Buffer& buffer, const headers::Inbox& inbox) noexcept;

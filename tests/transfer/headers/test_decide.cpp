@@ -30,9 +30,11 @@ void for_all(Check check) {
       for (const bool is_on_gpu : {false, true}) {
         for (const std::uint64_t bytes : {std::uint64_t{1024}, room - 1, room, room + 1, ~std::uint64_t{0}}) {
           for (const std::uint64_t lost : {0, 3}) {
-            const SenderFacts sender{bytes, subset(offered)};
-            const ReceiverFacts receiver{room, bytes > room ? 0 : bytes - lost, is_on_gpu, subset(can)};
-            check(sender, receiver, decide(sender, receiver));
+            for (const bool is_exported_on_host : {false, true}) {
+              const SenderFacts sender{bytes, subset(offered), is_exported_on_host};
+              const ReceiverFacts receiver{room, bytes > room ? 0 : bytes - lost, is_on_gpu, subset(can)};
+              check(sender, receiver, decide(sender, receiver));
+            }
           }
         }
       }
@@ -67,9 +69,11 @@ TEST(Decide, AWayIsTakenThatBothSidesCanGoIfThereIsOne) {
 }
 
 TEST(Decide, WhatTheOtherSideReachesGoesByPackedMemory) {
-  for_all([](const SenderFacts&, const ReceiverFacts& receiver, const Decision& decision) {
-    const bool is_across = receiver.is_on_gpu ? decision.way == WayKind::slots || decision.way == WayKind::fabric
-                                              : decision.way == WayKind::exported || decision.way == WayKind::pulled;
+  for_all([](const SenderFacts& sender, const ReceiverFacts& receiver, const Decision& decision) {
+    const bool is_of_gpu =
+        decision.way == WayKind::pulled || (decision.way == WayKind::exported && !sender.is_exported_on_host);
+    const bool is_across =
+        receiver.is_on_gpu ? decision.way == WayKind::slots || decision.way == WayKind::fabric : is_of_gpu;
     EXPECT_EQ(is_across, decision.goes_by_packed_memory);
   });
 }

@@ -157,6 +157,23 @@ TEST_F(OnTheHost, OtherProcessesMapThePool) {
   EXPECT_FALSE(device::SharedPages::open(device::runtime(), 0, other)) << "the owner has no such memory";
 }
 
+TEST_F(OnTheHost, APoolForTheCpuIsLockedOnceAGpuUsesIt) {
+  ExportedPool pool(words_, all, device::MemoryKind::pinned);
+  gpu_.fail("lock", 0, 1);
+  ASSERT_TRUE(pool.is_there(-1)) << "no page is locked for the CPU";
+  const std::uint64_t number = pool.handle().number;
+  EXPECT_FALSE(pool.is_there(0));
+  EXPECT_TRUE(pool.is_there(-1)) << "it stays the CPU's";
+  ASSERT_TRUE(pool.is_there(0));
+  EXPECT_EQ(number, pool.handle().number) << "peers know it already";
+  const SegmentRun run = pool.take(segment);
+  gpu_.reset(0);
+  EXPECT_TRUE(pool.is_there(-1));
+  EXPECT_FALSE(pool.is_there(0)) << "a peer has yet to let go of a segment";
+  fetched(run);
+  EXPECT_TRUE(pool.is_there(0));
+}
+
 TEST_F(OnTheHost, APoolIsNotThereWherePagesAreNotLocked) {
   ExportedPool pool(words_, all, device::MemoryKind::pinned);
   gpu_.fail("lock", 0, 1);

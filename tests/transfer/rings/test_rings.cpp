@@ -1,5 +1,5 @@
-// Long messages between GPUs: what a receiver makes of a sender that lies, fails or ends, and a sender of a receiver
-// that does not come. The sender and the receiver are one process here.
+// Long messages from and to GPUs: what a receiver makes of a sender that lies, fails or ends, and a sender of a
+// receiver that does not come. The sender and the receiver are one process here.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,29 +31,29 @@ pid_t ended_process() {
   return child;
 }
 
-/// In GPU memory, and in page-locked memory of the host.
-class Rings : public tests::StridedMessage, public testing::WithParamInterface<device::MemoryKind> {
+class RingTest : public tests::StridedMessage {
  protected:
   static void SetUpTestSuite() {
     ::setenv("PMIX_NAMESPACE", ("test-of-rings-" + std::to_string(::getpid())).c_str(), 1);
     headers::listen(0, 2);
   }
 
-  Rings() {
+  explicit RingTest(device::MemoryKind kind) : pool_(words_, room, kind) {
     EXPECT_TRUE(headers::is_listening());
     EXPECT_TRUE(pool_.is_there(0));
     receiver_.speaker.rank = 1;
     receiver_.speaker.process = ::getpid();
     make_places();
   }
-  ~Rings() override {
+  ~RingTest() override {
     gpu_.fail("run", 0, 0);
     gpu_.fail("allocate", 0, 0);
     rings::drain([](int) { return true; });
     drain_pools();
   }
 
-  rings::OwnedOutgoing begin() { return rings::begin(buffer(out_), receiver_, pool_, section); }
+  rings::OwnedOutgoing begin() { return begin(buffer(out_)); }
+  rings::OwnedOutgoing begin(const Buffer& out) { return rings::begin(out, receiver_, pool_, section); }
   RingWords& words_of(const rings::Outgoing& outgoing) {
     return headers::own_inbox().head().rings[rings::ring_of(outgoing).words];
   }
@@ -61,8 +61,25 @@ class Rings : public tests::StridedMessage, public testing::WithParamInterface<d
     return {rings::ring_of(outgoing), words_of(outgoing), pool_.data(rings::run_of(outgoing)), pool_.kind(), sender};
   }
   headers::SegmentWords words_{};
-  ExportedPool pool_{words_, room, GetParam()};
+  ExportedPool pool_;
   headers::InboxHead receiver_{};
+};
+
+/// In GPU memory, and in page-locked memory of the host.
+class Rings : public RingTest, public testing::WithParamInterface<device::MemoryKind> {
+ protected:
+  Rings() : RingTest(GetParam()) {}
+};
+
+/// One side is memory of the host, which the CPU packs or unpacks.
+class RingsOnTheHost : public RingTest {
+ protected:
+  RingsOnTheHost() : RingTest(device::MemoryKind::pinned), sent_(extent()) {
+    for (std::size_t i = 0; i < sent_.size(); ++i) sent_[i] = value(i);
+  }
+  Buffer on_host(Bytes& memory) const { return {&described_, 1, memory.data(), {}}; }
+
+  Bytes sent_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, Rings, testing::Values(device::MemoryKind::device, device::MemoryKind::pinned),
@@ -92,6 +109,40 @@ TEST_P(Rings, PassMessagesIntoHostMemory) {
   EXPECT_EQ(Result::ok, rings::fetch(incoming(*outgoing, ::getpid()), packed.data(), packed.size(), 0));
   for (std::size_t k = 0; k < packed.size(); ++k)
     ASSERT_EQ(value(k / block * stride + k % block), static_cast<unsigned char>(packed[k])) << k;
+}
+
+TEST_F(RingsOnTheHost, PassMessagesOutOfHostMemory) {
+  for (const std::size_t wanted : {packed_bytes, std::size_t{3 * section + 17}}) {
+    const rings::OwnedOutgoing outgoing = begin(on_host(sent_));
+    ASSERT_NE(nullptr, outgoing);
+    rings::start(*outgoing);
+    EXPECT_EQ(Result::under_way, rings::poll(*outgoing)) << "the ring is full";
+    EXPECT_EQ(Result::ok, rings::fetch(incoming(*outgoing, ::getpid()), buffer(in_), wanted));
+    EXPECT_EQ(Result::ok, rings::wait(*outgoing));
+    expect_arrived(wanted);
+    const Bytes nothing(extent());
+    gpu_.write(in_, nothing.data(), nothing.size());
+  }
+}
+
+TEST_F(RingsOnTheHost, PassMessagesIntoBlocksOfHostMemory) {
+  const rings::OwnedOutgoing outgoing = begin();
+  rings::start(*outgoing);
+  Bytes received(extent());
+  EXPECT_EQ(Result::ok, rings::fetch(incoming(*outgoing, ::getpid()), on_host(received), packed_bytes));
+  gpu_.write(in_, received.data(), received.size());
+  expect_arrived(packed_bytes);
+}
+
+TEST_F(RingsOnTheHost, WhatNobodyFetchesIsCopiedOutOfHostMemory) {
+  const std::uint64_t before = gapless_rings_copied_out();
+  const rings::OwnedOutgoing outgoing = begin(on_host(sent_));
+  rings::start(*outgoing);
+  EXPECT_EQ(Result::ok, rings::wait(*outgoing));
+  EXPECT_EQ(before + 1, gapless_rings_copied_out());
+  sent_.assign(sent_.size(), 7);
+  EXPECT_EQ(Result::ok, rings::fetch(incoming(*outgoing, ::getpid()), buffer(in_), packed_bytes));
+  expect_arrived(packed_bytes);
 }
 
 TEST_P(Rings, ReceiversFailWhereTheSenderHasEndedOrFails) {

@@ -23,6 +23,7 @@
 #include "transfer/headers/attention.hpp"
 #include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/fetch.hpp"
+#include "transfer/schemes/slots.hpp"
 #include "transfer/headers/lost_slots.hpp"
 #include "transfer/packing.hpp"
 
@@ -205,6 +206,7 @@ class Receiving : public Side<Count> {
     if (is_opaque()) opaque_.have_arrived(received);
     if (packs()) packed_type_->join(memory(), received);
     if (has_header(received)) return fetch(batch, status);
+    note_landing(received);
     if (!packs() && !lands_as_bytes_) return MPI_SUCCESS;
     const std::size_t whole = bytes_to_unpack(received);
     if (packs()) message_->finish_in(batch, whole);
@@ -333,10 +335,19 @@ class Receiving : public Side<Count> {
     return code;
   }
 
+  /// Senders of long messages ask where the last one has gone.
+  void note_landing(std::size_t bytes) const noexcept {
+    if (bytes <= transfer::schemes::most_slots_bytes || !headers::are_looked_for()) return;
+    auto& lands_on_gpu = transfer::headers::own_inbox().head().lands_on_gpu;
+    if (lands_on_gpu.load(std::memory_order_relaxed) != user_.is_gpu_memory())
+      lands_on_gpu.store(user_.is_gpu_memory(), std::memory_order_relaxed);
+  }
+
   /// A header has landed: fetches what it offers. MPI_SUCCESS, or the error that is to be raised.
   int fetch(transfer::Batch& batch, ReceivedStatus& status) noexcept {
     has_fetched_ = true;
     const transfer::headers::Header header = take_header();
+    note_landing(header.bytes());
     const std::size_t whole = header.bytes() <= room() ? bytes_to_unpack(header.bytes()) : 0;
     const transfer::headers::Decision decision = decide(header, whole);
     const int code = fetch(batch, header, decision);

@@ -61,8 +61,13 @@ class Sending : public Side<Count> {
   /// blocking and only sends. `later`: what is done together with other messages.
   void offer(MPI_Comm communicator, int destination, int tag, bool whole, bool may_stay,
              std::optional<transfer::CorrectedSend>* timed = nullptr, transfer::headers::Later later = {}) noexcept {
-    if (owner_ != Owner::ours) return;
     const bool is_on_host = !user_.is_gpu_memory();
+    if (is_on_host && may_stay && offer_to_gpu(communicator, destination)) {
+      if (whole) offer_->pack();
+      packed_type_.reset();
+      return message_.reset();
+    }
+    if (owner_ != Owner::ours) return;
     const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer, gets_request_);
     const bool may_take_fabric = transfer::choose_fabric(user_.buffer);
     const bool may_take_header = is_on_host ? may_take_slots : transfer::may_go_direct(user_.buffer);
@@ -198,6 +203,21 @@ class Sending : public Side<Count> {
 
  private:
   static constexpr transfer::Side side = transfer::Side::sender;
+
+  /// Offers a long message in host memory where the peer has such go into GPU memory.
+  bool offer_to_gpu(MPI_Comm communicator, int destination) noexcept {
+    if (!user_.is_described() || !transfer::may_go_direct_from_host(user_.buffer)) return false;
+    const headers::Place place = headers::find_place(communicator, destination);
+    if (place.rank < 0) return false;
+    const transfer::headers::Inbox* const peer = transfer::headers::find_inbox(place.rank);
+    const bool lands_on_gpu =
+        peer != nullptr && !peer->is_remote() && peer->head().lands_on_gpu.load(std::memory_order_relaxed);
+    if (!lands_on_gpu) return false;
+    const headers::Listener listener = headers::listener_at(place, headers::Speaks::to_others);
+    if (listener.inbox != nullptr && offer_.emplace().secure_from_host(user_.buffer, *listener.inbox)) return true;
+    offer_.reset();
+    return false;
+  }
 
   static std::uint64_t peer_number(MPI_Comm communicator, int destination) noexcept {
     return static_cast<std::uint64_t>(number_of(communicator)) << 16 ^ static_cast<std::uint64_t>(destination);

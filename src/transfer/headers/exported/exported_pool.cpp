@@ -22,28 +22,29 @@ bool ExportedPool::is_empty() const noexcept {
 }
 
 /// Null where the system or the driver refuses.
-std::byte* ExportedPool::allocate(device::Runtime& runtime, int device, device::MemoryHandle& handle) noexcept {
+std::byte* ExportedPool::allocate(device::Runtime* runtime, int device, device::MemoryHandle& handle) noexcept {
   if (kind_ == MemoryKind::pinned) {
     static_assert(alignment * exported_segments % (std::size_t{64} << 10) == 0, "whole pages");
-    pages_ = device::SharedPages::make(&runtime, device, room(), handle);
+    pages_ = device::SharedPages::make(runtime, device, room(), handle);
     return pages_.data();
   }
   void* memory = nullptr;
-  if (runtime.allocate(kind_, device, room(), &memory) != Status::ok) return nullptr;
-  if (runtime.export_memory(memory, handle) == Status::ok) {
-    handle.number = runtime.allocation_number(memory);
+  if (runtime->allocate(kind_, device, room(), &memory) != Status::ok) return nullptr;
+  if (runtime->export_memory(memory, handle) == Status::ok) {
+    handle.number = runtime->allocation_number(memory);
     return static_cast<std::byte*>(memory);
   }
-  runtime.release(kind_, device, memory);
+  runtime->release(kind_, device, memory);
   return nullptr;
 }
 
 bool ExportedPool::make(int device) noexcept {
-  device::Runtime* const runtime = device::runtime();
-  if (runtime == nullptr || segment_bytes_ == 0 || refusals_ >= most_refusals) return false;
-  const std::uint64_t context = runtime->context(device);
+  const bool is_for_cpu = device < 0;
+  device::Runtime* const runtime = is_for_cpu ? nullptr : device::runtime();
+  if ((runtime == nullptr && !is_for_cpu) || segment_bytes_ == 0 || refusals_ >= most_refusals) return false;
+  const std::uint64_t context = is_for_cpu ? 0 : runtime->context(device);
   device::MemoryHandle handle;
-  std::byte* const memory = context != 0 ? allocate(*runtime, device, handle) : nullptr;
+  std::byte* const memory = context != 0 || is_for_cpu ? allocate(runtime, device, handle) : nullptr;
   if (memory == nullptr) {
     ++refusals_;
     return false;
@@ -55,8 +56,23 @@ bool ExportedPool::make(int device) noexcept {
   return true;
 }
 
+/// Pages that the CPU has had to itself are for that GPU, too.
+bool ExportedPool::lock_pages(int device) noexcept {
+  device::Runtime* const runtime = device::runtime();
+  if (runtime == nullptr || refusals_ >= most_refusals) return false;
+  if (!pages_.lock(*runtime, device)) {
+    ++refusals_;
+    return false;
+  }
+  device_ = device;
+  context_ = runtime->context(device);
+  return true;
+}
+
 bool ExportedPool::is_there(int device) noexcept {
   const std::lock_guard lock(mutex_);
+  if (memory_ != nullptr && device < 0) return true;
+  if (memory_ != nullptr && context_ == 0) return lock_pages(device);
   if (memory_ != nullptr) {
     if (device::runtime()->has_context(context_)) return device == device_ || kind_ == MemoryKind::pinned;
     if (!is_empty()) return false;

@@ -1,5 +1,6 @@
-// This process's memory that peers unpack messages from: one allocation, in equal segments. It is GPU memory; and, for
-// peers whose GPU does not reach that, page-locked memory of the host.
+// This process's memory that peers unpack messages from: one allocation, in equal segments. It is GPU memory; and,
+// where one side's GPU does not reach that or is none, memory of the host, page-locked for this process's GPU if it
+// uses one.
 //
 // A message has segments in a row. Their owner packs into them and is done; the receiver lets go of them by one word in
 // the owner's inbox. So a sender waits for nobody, and what it has offered stays although its call has returned. The
@@ -33,7 +34,7 @@ class ExportedPool {
 
   device::MemoryKind kind() const noexcept { return kind_; }
   /// Is there memory on that GPU, or for it, that peers may map? The GPU that asks first has it, until its context is
-  /// another one and the last message has been fetched.
+  /// another one and the last message has been fetched. Of the pool on the host, -1 is the CPU.
   bool is_there(int device) noexcept;
 
   // Precondition of those: is_there().
@@ -52,7 +53,8 @@ class ExportedPool {
   static constexpr unsigned most_refusals = 4;
 
   bool make(int device) noexcept;
-  std::byte* allocate(device::Runtime& runtime, int device, device::MemoryHandle& handle) noexcept;
+  bool lock_pages(int device) noexcept;
+  std::byte* allocate(device::Runtime* runtime, int device, device::MemoryHandle& handle) noexcept;
   bool is_empty() const noexcept;
   /// The first segment of a free run within [begin, end); `end` where there is none.
   std::uint32_t find(std::uint32_t begin, std::uint32_t end, std::uint32_t count) const noexcept;
@@ -65,7 +67,7 @@ class ExportedPool {
   device::SharedPages pages_;  ///< that memory, on the host
   device::MemoryHandle handle_;
   int device_ = -1;
-  std::uint64_t context_ = 0;
+  std::uint64_t context_ = 0;  ///< 0 of pages for the CPU alone
   unsigned refusals_ = 0;
   std::uint32_t next_ = 0;                         ///< where the next message begins to look
   std::uint16_t lengths_[exported_segments] = {};  ///< of the run that begins there, if its word is set
@@ -73,7 +75,7 @@ class ExportedPool {
 
 /// The process's own, in GPU memory. Precondition: is_listening().
 ExportedPool& own_exported_pool() noexcept;
-/// The one in page-locked memory, a quarter as long. Precondition: is_listening().
+/// The one on the host, a quarter as long. Precondition: is_listening().
 ExportedPool& own_pool_on_host() noexcept;
 
 }  // namespace gapless::transfer::headers

@@ -12,8 +12,6 @@ namespace {
 
 using State = Introduction::State;
 
-/// How many have been answered by receives into GPU memory, which answer all, and into memory of the host.
-constinit std::atomic<std::uint32_t> answered_for_gpu{0}, answered_for_cpu{0};
 constinit std::atomic<int> first_device{no_gpu};
 constinit std::atomic<bool> are_pages_accepted{false};
 
@@ -63,7 +61,13 @@ State answer_for_cpu(Introduction& introduction) noexcept {
   return can ? State::accepted : State::refused;
 }
 
-[[gnu::noinline]] void answer(int device) noexcept {
+}  // namespace
+
+namespace internal {
+
+constinit std::atomic<std::uint32_t> answered_for_gpu{0}, answered_for_cpu{0};
+
+void answer(int device) noexcept {
   static std::mutex& mutex = *new std::mutex;
   const std::lock_guard lock(mutex);
   const bool is_for_gpu = device != no_gpu;
@@ -85,7 +89,7 @@ State answer_for_cpu(Introduction& introduction) noexcept {
   (is_for_gpu ? answered_for_gpu : answered_for_cpu).store(all, std::memory_order_relaxed);
 }
 
-}  // namespace
+}  // namespace internal
 
 Answer introduce(Inbox& peer, std::atomic<unsigned>& introduction, const device::MemoryHandle& handle) noexcept {
   static std::mutex& mutex = *new std::mutex;
@@ -114,12 +118,6 @@ Answer introduce(Inbox& peer, std::atomic<unsigned>& introduction, const device:
 std::optional<model::Pair> accepted_by(Inbox& peer, const device::MemoryHandle& handle) noexcept {
   const Answer answer = introduce(peer, peer.introduction, handle);
   return answer.kind == Answer::Kind::accepted ? std::optional(answer.pair) : std::nullopt;
-}
-
-void answer_introductions(int device) noexcept {
-  const std::atomic<std::uint32_t>& answered = device != no_gpu ? answered_for_gpu : answered_for_cpu;
-  if (own_inbox().head().asked.load(std::memory_order_relaxed) == answered.load(std::memory_order_relaxed)) return;
-  answer(device);
 }
 
 // Never destroyed: mappings are the driver's to end with the process.

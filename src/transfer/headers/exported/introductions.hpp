@@ -1,6 +1,6 @@
 // Whether a peer can map this process's exported memory is found out by having it try, beside the messages: the sender
-// leaves the handle in the peer's inbox, the peer tries when it next receives, and says how that ended. Until a peer has
-// accepted, messages to it go other ways, so nobody waits, and a refusal costs nothing. A peer that has used no GPU
+// leaves the handle in the peer's inbox, the peer tries when it next receives, and says how that ended. Until a peer
+// has accepted, messages to it go other ways, so nobody waits, and a refusal costs nothing. A peer that has used no GPU
 // refuses GPU memory for the time being, and may map memory of the host for its CPU.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include "device/opened_memory.hpp"
 #include "model/measured.hpp"
+#include "transfer/headers/attention.hpp"
 #include "transfer/headers/inbox.hpp"
 
 namespace gapless::transfer::headers {
@@ -32,10 +33,10 @@ std::optional<model::Pair> accepted_by(Inbox& peer, const device::MemoryHandle& 
 /// Tries what senders have asked since the last time, for kernels of that GPU, or, of `no_gpu`, memory of the host for
 /// the CPU. Two loads where there is nothing. Precondition: is_listening().
 inline constexpr int no_gpu = -1;
-void answer_introductions(int device) noexcept;
+inline void answer_introductions(int device) noexcept;
 
-/// Other processes' memory that is mapped here for GPUs, and the GPU for which the first was accepted. Precondition: this
-/// process has accepted one.
+/// Other processes' memory that is mapped here for GPUs, and the GPU for which the first was accepted. Precondition:
+/// this process has accepted one.
 device::OpenedMemory& opened_memory() noexcept;
 int accepting_device() noexcept;
 /// Other processes' memory of the host that is mapped here for the CPU, and whether any has been accepted for that.
@@ -44,5 +45,20 @@ bool has_accepted_pages() noexcept;
 /// A GPU of this process that reaches that memory, whose introduction has been accepted: for a receiver on another GPU
 /// that does not.
 int accepting_device(const device::MemoryHandle& handle) noexcept;
+
+namespace internal {
+
+/// How many have been answered by receives into GPU memory, which answer all, and into memory of the host.
+extern std::atomic<std::uint32_t> answered_for_gpu, answered_for_cpu;
+void answer(int device) noexcept;
+
+}  // namespace internal
+
+inline void answer_introductions(int device) noexcept {
+  const InboxHead& own = *internal::own_head.load(std::memory_order_relaxed);
+  const auto& answered = device != no_gpu ? internal::answered_for_gpu : internal::answered_for_cpu;
+  if (own.asked.load(std::memory_order_relaxed) != answered.load(std::memory_order_relaxed)) [[unlikely]]
+    internal::answer(device);
+}
 
 }  // namespace gapless::transfer::headers

@@ -1,5 +1,5 @@
-// Messages out of GPU memory to processes that use no GPU: even ranks have one, odd ranks have host memory alone. The
-// sender packs into memory of the host that both map, and the receiver's CPU unpacks from there.
+// Messages between GPU memory and processes that use no GPU: even ranks have one, odd ranks have host memory alone. The
+// sender packs into memory of the host that both map, and the receiver unpacks from there: GPU to CPU, or CPU to GPU.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -98,6 +98,61 @@ TEST_F(ToHost, TruncatedOnesLeaveTheMemoryAsItIs) {
       }
     }
     expect_direct(1, [&] { pass_one(blocks, send, receive); });
+  }
+}
+
+/// Back from the host, longer ones than slots take. The first goes another way; the second calls for attention, the
+/// third introduces the sender's memory, and each may be a message late.
+TEST_F(ToHost, LongMessagesBackIntoGpuMemory) {
+  if (size() % 2 != 0) return;
+  const int blocks = 2 * long_block_counts.front();
+  const auto pass_back = [&](int count, const Send& by, const Receive& into, MPI_Datatype sent_as) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const std::vector<int> values = counting(static_cast<std::size_t>(blocks * stride), blocks);
+    const std::vector<int> packed = picked(values, blocks, length, stride);
+    const Owned type{strided(blocks, length, stride)};
+    if (!sends()) {
+      if (count == 1) return by(values.data(), type, MPI_COMM_WORLD, partner());
+      EXPECT_EQ(MPI_SUCCESS, MPI_Send(packed.data(), count, sent_as, partner(), tag, MPI_COMM_WORLD));
+      return;
+    }
+    Ints incoming(std::vector<int>(values.size(), -1), true);
+    MPI_Status status{};
+    into(incoming.data(), type, MPI_COMM_WORLD, partner(), &status);
+    expect_message(status, type, blocks, partner());
+    EXPECT_TRUE(arrived(packed, values.size()) == incoming.values());
+  };
+  for (int times = 0; times < 6; ++times) pass_back(1, send, receive, MPI_DATATYPE_NULL);
+  const std::uint64_t before = direct_messages();
+  for (int times = 0; times < 2; ++times) {
+    pass_back(1, send, receive, MPI_DATATYPE_NULL);
+    pass_back(1, send_by_request, receive_by_request, MPI_DATATYPE_NULL);
+    pass_back(blocks * length, send, receive, MPI_INT);
+  }
+  if (all_go_direct() || !goes_direct()) {
+    EXPECT_EQ(before + (goes_direct() ? 6 : 0), direct_messages());
+  }
+}
+
+/// Once such a message has gone into host memory, the next leave as usual.
+TEST_F(ToHost, LongMessagesBetweenCpusAreTheLibrarys) {
+  if (!has_partner()) return;
+  const std::vector<int> values = counting(2 * 1024 * 1024, 3);
+  for (int times = 0; times < 3; ++times) {
+    const std::uint64_t before = direct_messages();
+    std::vector<int> incoming(values.size() + 1, -1);
+    if (!sends()) {
+      MPI_Send(values.data(), static_cast<int>(values.size()), MPI_INT, partner(), tag, MPI_COMM_WORLD);
+    } else {
+      MPI_Recv(incoming.data(), static_cast<int>(values.size()), MPI_INT, partner(), tag, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+      EXPECT_EQ(-1, incoming.back());
+      incoming.pop_back();
+      EXPECT_TRUE(values == incoming);
+    }
+    if (times > 0) {
+      EXPECT_EQ(before, direct_messages());
+    }
   }
 }
 
