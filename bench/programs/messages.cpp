@@ -5,10 +5,10 @@
 //
 // `mixed`: the first process has GPU memory, the second one host memory and no GPU. `datatype` leaves the vector to
 // MPI. `by_hand` is a careful program of GPUs: the driver's two-dimensional copy packs into GPU memory, a contiguous
-// message goes from there, and another such copy unpacks. The others are no messages, but what the first process alone takes for
-// as many bytes: `copy` is a contiguous copy within its GPU, `bus` between its GPU and page-locked memory, there and
-// back, `host_pack` an MPI_Pack and an MPI_Unpack of the vector in host memory. All messages come out of one allocation and go into another, as in programs that allocate
-// their fields once.
+// message goes from there, and another such copy unpacks. The others are no messages, but what the first process alone
+// takes for as many bytes: `copy` is a contiguous copy within its GPU, `bus` between its GPU and page-locked memory,
+// there and back, `host_pack` an MPI_Pack and an MPI_Unpack of the vector in host memory. All messages come out of one
+// allocation and go into another, as in programs that allocate their fields once.
 #include <mpi.h>
 
 #include <algorithm>

@@ -102,12 +102,12 @@ struct InboxHead {
   std::atomic<bool> is_called;                        ///< a peer would send headers: headers/attention.hpp
   std::atomic<bool> is_attentive;                     ///< it looks at all that it receives, and that stays
   std::atomic<bool> lands_on_gpu;                     ///< its last message too long for slots went into GPU memory
-  std::atomic<std::uint32_t> asked;                   ///< how often a sender has asked for an introduction
   alignas(64) std::atomic<std::uint64_t> free_slots;  ///< a bit each
   alignas(64) std::atomic<std::uint32_t> next;        ///< the slot that the next message begins to look at
   alignas(64) std::atomic<bool> are_slots_short;      ///< a sender has found few or none
   SlotWords words[slot_count];
-  alignas(64) Introduction introductions[introduction_count];
+  alignas(64) std::atomic<std::uint32_t> asked;  ///< how often a sender has asked
+  Introduction introductions[introduction_count];
   alignas(64) SegmentWords holds_message;          ///< of the pool in GPU memory
   alignas(64) SegmentWords holds_message_on_host;  ///< of the pool on the host
   RingWords rings[ring_count];

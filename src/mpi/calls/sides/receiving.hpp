@@ -23,9 +23,9 @@
 #include "transfer/headers/attention.hpp"
 #include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/fetch.hpp"
-#include "transfer/schemes/slots.hpp"
 #include "transfer/headers/lost_slots.hpp"
 #include "transfer/packing.hpp"
+#include "transfer/schemes/slots.hpp"
 
 namespace gapless::mpi {
 
