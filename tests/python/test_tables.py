@@ -105,6 +105,7 @@ ALL = [
     tables.gpu_classes_table,
     tables.peer_ratios_table,
     messages.gpu_messages_table,
+    messages.mixed_messages_table,
     messages.gpu_halos_table,
     messages.host_messages_table,
     messages.endpoints_table,

@@ -31,8 +31,8 @@ def documents(checkout: Path) -> dict[Path, str]:
         },
         "docs/messages.md": {
             "host messages": messages.host_messages_table(loaded),
-            "gpu messages": messages.messages_table(loaded, "gpu"),
-            "mixed messages": messages.messages_table(loaded, "mixed"),
+            "gpu messages": messages.gpu_messages_table(loaded),
+            "mixed messages": messages.mixed_messages_table(loaded),
             "gpu halos": messages.gpu_halos_table(loaded),
             "rdma": messages.rdma_table(loaded),
         },

@@ -38,6 +38,16 @@ def beside_peers(row: dict, peers: list[str], text_of, best) -> list[str]:
     return texts
 
 
+def gpu_messages_table(results: list[dict]) -> str:
+    """Messages between GPU buffers."""
+    return messages_table(results, "gpu")
+
+
+def mixed_messages_table(results: list[dict]) -> str:
+    """Messages between GPU memory and host memory."""
+    return messages_table(results, "mixed")
+
+
 def messages_table(results: list[dict], memory: str) -> str:
     """Messages between buffers in such memory: a table for each MPI library."""
     all_of = [pair for pair in rows_of(results, "messages") if pair[1]["case"]["memory"] == memory]

@@ -31,9 +31,10 @@ inline bool is_null_with_displacement(const void* address) noexcept {
   return reinterpret_cast<std::intptr_t>(address) < lowest;
 }
 
-/// The question every call asks first, and mostly the last one: a few nanoseconds, and a question to the driver where a
-/// GPU is in use, by `is_on_gpu(address)`. What has more than `most_bytes` does not.
 inline constexpr MPI_Count any_bytes = std::numeric_limits<MPI_Count>::max();
+
+/// The question every call asks first, and mostly the last one: a few nanoseconds, and a question to the driver where a
+/// GPU is in use, by `is_on_gpu(address)`. What has more than `most_bytes` does not go straight through.
 template <Purpose purpose, MPI_Count most_bytes = any_bytes, class IsOnGpu = decltype(&is_gpu_memory)>
 inline bool goes_straight_through(const void* memory, MPI_Count count, MPI_Datatype datatype,
                                   IsOnGpu is_on_gpu = is_gpu_memory) noexcept {
@@ -42,7 +43,7 @@ inline bool goes_straight_through(const void* memory, MPI_Count count, MPI_Datat
   const bool is_native = record->plain || (count == 1 && record->one_is_native<purpose>());
   if (!is_native) return false;
   if constexpr (most_bytes != any_bytes) {
-    // Neither is so long that the product of two that are not overflows.
+    // The product of two such numbers does not overflow.
     if (count > most_bytes || record->size > most_bytes || count * record->size > most_bytes) return false;
   }
   return !device::in_use() || !is_on_gpu(address_of(memory, record->first_byte));

@@ -204,7 +204,7 @@ class Sending : public Side<Count> {
  private:
   static constexpr transfer::Side side = transfer::Side::sender;
 
-  /// Offers a long message in host memory where the peer has such go into GPU memory.
+  /// Offers a long message in host memory, contiguous or not, to a peer whose last one went into GPU memory.
   bool offer_to_gpu(MPI_Comm communicator, int destination) noexcept {
     if (!user_.is_described() || !transfer::may_go_direct_from_host(user_.buffer)) return false;
     const headers::Place place = headers::find_place(communicator, destination);

@@ -30,9 +30,11 @@ Answer introduce(Inbox& peer, std::atomic<unsigned>& introduction, const device:
 /// to each other. Nothing where it has not.
 std::optional<model::Pair> accepted_by(Inbox& peer, const device::MemoryHandle& handle) noexcept;
 
-/// Tries what senders have asked since the last time, for kernels of that GPU, or, of `no_gpu`, memory of the host for
-/// the CPU. Two loads where there is nothing. Precondition: is_listening().
+/// In place of a GPU's number: the CPU.
 inline constexpr int no_gpu = -1;
+
+/// Tries what senders have asked since the last time, for kernels of that GPU or, of memory of the host, for the CPU.
+/// Two loads where there is nothing. Precondition: is_listening().
 inline void answer_introductions(int device) noexcept;
 
 /// Other processes' memory that is mapped here for GPUs, and the GPU for which the first was accepted. Precondition:
