@@ -37,15 +37,8 @@ SCHEMES = {
     "host": ["native", "packed"],
     "mixed": ["staged", "pipelined"],
 }
-CHOSEN, READY, BY_THE_BUS, ALONE, BY_HAND, COPY = (
-    "chosen",
-    "ready",
-    "by the bus",
-    "the library alone",
-    "by hand",
-    "copy",
-)
-BUS, HOST_PACK = "bus", "host pack"
+CHOSEN, READY, BY_THE_BUS = "chosen", "ready", "by the bus"
+ALONE, BY_HAND, COPY, BUS, HOST_PACK = "the library alone", "by hand", "copy", "bus", "host pack"
 SETTINGS = {CHOSEN: [], READY: ["GAPLESS_RESIDENT=ready"], BY_THE_BUS: ["GAPLESS_IPC=0"], HOST_PACK: []}
 WORDS = {BY_HAND: "by_hand", COPY: "copy", BUS: "bus", HOST_PACK: "host_pack"}
 WITHOUT_GAPLESS = [ALONE, BY_HAND, COPY, BUS]
@@ -197,20 +190,20 @@ def stage_bars(library, ways):
     is_mixed = HOST_PACK in ways
     name = "messages between GPU and host memory" if is_mixed else "GPU messages by the bus"
     through_host = ways[CHOSEN if is_mixed else BY_THE_BUS]
-    figures, times = {}, {}
+    times = {}
     for (bytes_, block), us in through_host.items():
         if bytes_ < LONG or block not in LONG_BLOCKS:
             continue
         stages = [ways[BUS][bytes_, CONTIGUOUS], *([ways[HOST_PACK][bytes_, block]] if is_mixed else [])]
-        figures[name_of(bytes_, block)] = us / max(stages)
-        times.setdefault(block, {})[bytes_] = us / max(stages)
+        times[bytes_, block] = us / max(stages)
+    figures = {name_of(*case): of for case, of in times.items()}
     asks = f"at most {MOST_TIMES_A_STAGE} times the slowest stage"
     yield from bar(library, f"{name} from {text_of(LONG)}", asks, figures, MOST_TIMES_A_STAGE)
     shorter, longest = 16 * MIB, SIZES[-1]
     falls = {
-        name_of(longest, block): of[longest] / of[shorter]
-        for block, of in times.items()
-        if shorter in of and longest in of
+        name_of(longest, block): times[longest, block] / times[shorter, block]
+        for block in LONG_BLOCKS
+        if (longest, block) in times
     }
     asks = f"as near to that as {text_of(shorter)}, within 5 %"
     yield from bar(library, f"{name} of {text_of(longest)}", asks, falls, 1.05)

@@ -94,7 +94,8 @@ struct Memories {
 class Copies {
  public:
   Copies(Way way, Memories& memories, std::size_t bytes, std::size_t block)
-      : way_(way), memories_(memories), bytes_(bytes), type_(type_of(bytes, block)), packed_(bytes) {
+      : way_(way), memories_(memories), bytes_(bytes), type_(type_of(bytes, block)) {
+    if (way == Way::host_pack) packed_.resize(bytes);
     if (way == Way::bus) driver("cuMemAllocHost_v2", &locked_, bytes);
   }
   ~Copies() {

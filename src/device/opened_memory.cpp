@@ -62,16 +62,17 @@ OpenedMemory::Use OpenedMemory::use_own(const MemoryHandle& handle, int device, 
 }
 
 Status OpenedMemory::open(Mapping& mapping) noexcept {
-  if (!mapping.handle.is_on_host()) {
-    if (mapping.device < 0) return Status::failed;
-    return runtime_->open_memory(mapping.handle, mapping.device, &mapping.base);
-  }
+  if (!mapping.handle.is_on_host()) return runtime_->open_memory(mapping.handle, mapping.device, &mapping.base);
   mapping.pages = SharedPages::open(runtime_, mapping.device, mapping.handle);
   mapping.base = mapping.pages.data();
   return mapping.pages ? Status::ok : Status::failed;
 }
 
 OpenedMemory::Use OpenedMemory::use(const MemoryHandle& handle, int device, Status& status) noexcept {
+  if (device < 0 && !handle.is_on_host()) {
+    status = Status::failed;
+    return {};
+  }
   if (handle.process == process_) return use_own(handle, device, status);
   const std::lock_guard lock(mutex_);
   Mapping* mapping = find(handle, device);

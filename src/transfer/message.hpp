@@ -44,6 +44,9 @@ struct Described {
   ChoiceMemo gpu_choice{};         ///< the same in GPU memory
 };
 
+/// In place of a GPU's number: none, so the CPU.
+inline constexpr int no_gpu = -1;
+
 struct Buffer {
   const Described* type;
   layout::Offset count;
@@ -51,6 +54,8 @@ struct Buffer {
   device::Location location;  ///< of the first byte named, not of `memory`, which may be no address at all (MPI_BOTTOM)
 
   layout::Offset size() const noexcept { return type->layout->size * count; }
+  /// The GPU that moves its bytes, or no_gpu, where the CPU does.
+  int gpu() const noexcept { return location.is_cpu_addressable() ? no_gpu : location.device; }
   /// Of packed bytes [begin, end), the first of which lies at `packed`.
   pack::Job job(pack::Direction direction, layout::Offset begin, layout::Offset end, void* packed) const noexcept {
     return {type->layout.get(), {count, type->extent}, begin, end, direction, memory, packed};

@@ -34,9 +34,13 @@ class StridedMessage : public testing::Test {
     out_ = make(true);
     in_ = make(false);
   }
-  void* make(bool is_filled) {
+  Bytes sent_bytes() const {
     Bytes bytes(extent());
-    for (std::size_t i = 0; is_filled && i < bytes.size(); ++i) bytes[i] = value(i);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = value(i);
+    return bytes;
+  }
+  void* make(bool is_filled) {
+    const Bytes bytes = is_filled ? sent_bytes() : Bytes(extent());
     void* const memory = gpu_.allocate(0, bytes.size());
     EXPECT_EQ(0, gpu_.write(memory, bytes.data(), bytes.size()));
     return memory;

@@ -114,8 +114,7 @@ struct MessageArguments {
         record != nullptr && record->takes_headers && !counts_native_messages && !headers::are_stashed();
     if (!is_plain || bytes_of_long(*record, all) == 0 || !headers::are_looked_for()) return nullptr;
     if (device::in_use() && is_on_gpu(address_of(std::get<in>(all), record->first_byte))) return nullptr;
-    transfer::headers::answer_calls();
-    transfer::headers::answer_introductions(transfer::headers::no_gpu);
+    answer_peers();
     return record;
   }
   /// The same of a noncontiguous message in host memory that is the library's: a header is scattered into its blocks.
@@ -135,9 +134,13 @@ struct MessageArguments {
     const bool is_the_librarys = scheme == transfer::Scheme::native ||
                                  (scheme == transfer::Scheme::packed && !transfer::is_worth_a_request(buffer));
     if (!is_the_librarys) return nullptr;
-    transfer::headers::answer_calls();
-    transfer::headers::answer_introductions(transfer::headers::no_gpu);
+    answer_peers();
     return record;
+  }
+  /// Before a receive into memory of the host, which is made by the library alone.
+  static void answer_peers() noexcept {
+    transfer::headers::answer_calls();
+    transfer::headers::answer_introductions(transfer::no_gpu);
   }
   /// Of a receive, whether it is one that a header may come for: its bytes, or 0. Of shorter ones nothing may be read,
   /// and a wrong count is the library's business.

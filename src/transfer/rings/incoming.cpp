@@ -13,12 +13,11 @@ namespace {
 
 using headers::RingWords;
 
-/// The CPU's work on sections, as Sections has the GPU's: move(packed bytes, begin, end), over when it has begun.
-template <class Move>
-class Moves {
+/// Copies of sections, as Sections has jobs: each is over when it has begun.
+class Copies {
  public:
-  Moves(const Incoming& incoming, std::size_t wanted, Move move) noexcept
-      : incoming_(incoming), wanted_(wanted), total_(incoming.ring.sections_of(wanted)), move_(move) {}
+  Copies(const Incoming& incoming, std::byte* into, std::size_t wanted, int device) noexcept
+      : incoming_(incoming), into_(into), wanted_(wanted), total_(incoming.ring.sections_of(wanted)), device_(device) {}
 
   std::uint32_t total() const noexcept { return total_; }
   std::uint32_t begun() const noexcept { return begun_; }
@@ -28,7 +27,8 @@ class Moves {
   void begin_next() noexcept {
     const Ring& ring = incoming_.ring;
     const std::size_t begin = begun_ * ring.section_bytes, end = std::min(begin + ring.section_bytes, wanted_);
-    result_ = move_(incoming_.memory + begun_ % ring.sections * ring.section_bytes, begin, end);
+    const std::byte* const packed = incoming_.memory + begun_ % ring.sections * ring.section_bytes;
+    result_ = copy_packed(into_ + begin, packed, end - begin, device_, incoming_.kind);
     ++begun_;
   }
   bool is_oldest_done() const noexcept { return true; }
@@ -40,9 +40,10 @@ class Moves {
 
  private:
   const Incoming& incoming_;
+  std::byte* into_;
   std::size_t wanted_;
   std::uint32_t total_, begun_ = 0, ended_ = 0;
-  Move move_;
+  int device_;
   Result result_ = Result::ok;
 };
 
@@ -94,22 +95,13 @@ bool is_right(const Ring& ring, std::uint64_t room) noexcept {
 
 Result fetch(const Incoming& incoming, const Buffer& into, std::size_t wanted) noexcept {
   constexpr auto unpack = pack::Direction::unpack;
-  if (into.location.is_cpu_addressable()) {
-    Moves moves(incoming, wanted, [&](std::byte* packed, std::size_t begin, std::size_t end) {
-      return run_on_host(
-          into.job(unpack, static_cast<layout::Offset>(begin), static_cast<layout::Offset>(end), packed));
-    });
-    return fetch_by(incoming, moves);
-  }
   Sections sections(into.job(unpack, 0, static_cast<layout::Offset>(wanted), incoming.memory), incoming.ring,
-                    into.location.device, reach_of(unpack, incoming.kind));
+                    into.gpu(), reach_of(unpack, incoming.kind));
   return fetch_by(incoming, sections);
 }
 
 Result fetch(const Incoming& incoming, std::byte* into, std::size_t wanted, int device) noexcept {
-  Moves copies(incoming, wanted, [&](const std::byte* packed, std::size_t begin, std::size_t end) {
-    return copy_packed(into + begin, packed, end - begin, device, incoming.kind);
-  });
+  Copies copies(incoming, into, wanted, device);
   return fetch_by(incoming, copies);
 }
 

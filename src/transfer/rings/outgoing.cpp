@@ -18,7 +18,6 @@
 #include "layout/algebra/canonical.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/buffers/buffers.hpp"
-#include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
 
 namespace gapless::transfer::rings {
@@ -45,7 +44,7 @@ class Outgoing {
   layout::LayoutPointer layout;  ///< the program may free its datatype
   PoolBuffer copy;               ///< what was not packed yet when the message was copied out
   pack::Job rest{};              ///< the whole message; copy_out() makes its own job from that
-  int device = -1;               ///< the GPU that packs, or the CPU
+  int device = no_gpu;           ///< that packs
   std::uint64_t context = 0;
   Clock::time_point begun, looked_for;
 
@@ -58,7 +57,7 @@ class Outgoing {
   }
   void drive() noexcept;
   bool copy_out() noexcept;
-  bool is_on_gpu() const noexcept { return device >= 0; }
+  bool is_on_gpu() const noexcept { return device != no_gpu; }
   void end() noexcept;
   void free() noexcept;
 
@@ -220,7 +219,7 @@ bool Outgoing::copy_out() noexcept try {
   PoolBuffer memory(is_on_gpu() ? device::MemoryKind::device : device::MemoryKind::host, device, bytes);
   if (!memory && is_on_gpu()) memory = PoolBuffer(device::MemoryKind::pinned, device, bytes);
   // Two processes that wait for their sends before they look at a receive would wait for ever.
-  if (!memory) memory = PoolBuffer::indispensable(device, bytes);
+  if (!memory && is_on_gpu()) memory = PoolBuffer::indispensable(device, bytes);
   if (!memory) return false;
   pack::Job job = rest;
   job.begin = from;
@@ -275,8 +274,8 @@ OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, he
   constexpr std::size_t sections = 4, alignment = 256;
   static_assert(sections <= most_sections);
   const std::size_t section = section_bytes / alignment * alignment;
-  const bool is_on_gpu = !buffer.location.is_cpu_addressable();
-  const int device = is_on_gpu ? buffer.location.device : headers::no_gpu;
+  const int device = buffer.gpu();
+  const bool is_on_gpu = device != no_gpu;
   const std::uint64_t context = is_on_gpu ? device::runtime()->context(device) : 0;
   if (section == 0 || !service().start() || (is_on_gpu && !is_helpers_context(device, context))) return nullptr;
   headers::SegmentRun run = pool.take(section * sections);

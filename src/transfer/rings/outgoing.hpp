@@ -29,8 +29,7 @@ struct EndOutgoing {
 using OwnedOutgoing = std::unique_ptr<Outgoing, EndOutgoing>;
 
 /// Takes a ring of the pool, of four sections of about that many bytes, for that message to that process; nothing is
-/// packed yet. Null if there is none now. Precondition: pool.is_there() for the buffer's GPU, or for
-/// the CPU.
+/// packed yet. Null if there is none now. Precondition: pool.is_there(buffer.gpu()).
 OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool,
                     std::size_t section_bytes) noexcept;
 /// The ring as its receiver is told of it, and the segments that it lies in.

@@ -12,8 +12,8 @@ void Sections::begin_next() noexcept {
   pack::Ticket& ticket = tickets_[begun_ % most_sections];
   ++begun_;
   ticket = {};
-  if (device_ < 0) {
-    ticket.status = run_on_host(job) == Result::ok ? device::Status::ok : device::Status::failed;
+  if (device_ == no_gpu) {
+    ticket.status = run_on_host(job) == Result::ok ? device::Status::ok : device::Status::out_of_memory;
     ticket.ends_with_queue = true;  // done already, and told of before the next
     return;
   }

@@ -30,7 +30,7 @@ struct Ring {
   }
 };
 
-/// Jobs of one GPU, or of the CPU, which is device -1; begun and ended in order. Of the thread that calls begin_next(),
+/// Jobs of one GPU, or of the CPU (no_gpu); begun and ended in order. Of the thread that calls begin_next(),
 /// as long as any is under way.
 class Sections {
  public:
@@ -77,7 +77,7 @@ class Sections {
   Ring ring_{};
   std::array<pack::Ticket, most_sections> tickets_{};
   std::uint32_t total_ = 0, begun_ = 0, ended_ = 0;
-  int device_ = -1;
+  int device_ = no_gpu;
   pack::Reach reach_ = pack::Reach::this_gpu;
 };
 

@@ -82,7 +82,7 @@ bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, std:
 
 bool DirectOffer::secure_from_host(const Buffer& buffer, Inbox& inbox, headers::Header& header) noexcept {
   ExportedPool& pool = headers::own_pool_on_host();
-  if (!pool.is_there(headers::no_gpu)) return false;
+  if (!pool.is_there(no_gpu)) return false;
   const headers::Answer answer = headers::introduce(inbox, inbox.introduction_on_host, pool.handle());
   if (answer.kind != headers::Answer::Kind::accepted) return false;
   pair_ = model::Pair::same_node;
@@ -212,13 +212,16 @@ bool is_within(const ExportedWay& way, std::size_t bytes) noexcept {
 
 }  // namespace
 
+bool DirectFetch::map(const ExportedWay& way, int device) noexcept {
+  device::OpenedMemory& opened = device == no_gpu ? headers::opened_pages() : headers::opened_memory();
+  device::Status status = device::Status::failed;
+  if (!use_) use_ = opened.use(way.memory, device, status);
+  return static_cast<bool>(use_);
+}
+
 std::byte* DirectFetch::open(const ExportedWay& way, std::size_t bytes, int device) noexcept {
   if (word_ == nullptr && !goes_through_ring(way)) word_ = word_of(way);
-  const bool is_for_cpu = device == headers::no_gpu;
-  if (!is_within(way, bytes) || (is_for_cpu && !way.memory.is_on_host())) return nullptr;
-  device::Status status = device::Status::failed;
-  if (!use_) use_ = (is_for_cpu ? headers::opened_pages() : headers::opened_memory()).use(way.memory, device, status);
-  return use_ ? static_cast<std::byte*>(use_.at(way.address)) : nullptr;
+  return is_within(way, bytes) && map(way, device) ? static_cast<std::byte*>(use_.at(way.address)) : nullptr;
 }
 
 template <class Fetch>
@@ -239,37 +242,26 @@ Result DirectFetch::fetch_ring(const headers::Header& header, const ExportedWay&
 
 Result DirectFetch::begin(const headers::Header& header, const ExportedWay& way, const Buffer& into, std::size_t bytes,
                           Batch& batch) noexcept {
-  const int device = into.location.device;
+  constexpr auto unpack = pack::Direction::unpack;
+  const int device = into.gpu();
   record(Scheme::direct, bytes);
   if (report_wanted()) report_moved(into, Side::receiver, Scheme::direct, bytes, untimed_ns);
-  if (into.location.is_cpu_addressable()) return begin_on_host(header, way, into, bytes);
-  device::Status status = device::Status::failed;
-  use_ = headers::opened_memory().use(way.memory, device, status);
-  // Memory of the host may have been accepted for the CPU, and another GPU's for that one.
-  const bool is_by_host = way.memory.is_on_host() || headers::accepting_device(way.memory) != device;
-  if (!use_ && is_by_host) return begin_by_host(header, way, into, bytes);
+  if (device != no_gpu && !map(way, device)) {
+    // Memory of the host may have been accepted for the CPU, and another GPU's for that one.
+    const bool may_go_by_host = way.memory.is_on_host() || headers::accepting_device(way.memory) != device;
+    if (may_go_by_host) return begin_by_host(header, way, into, bytes);
+  }
   if (goes_through_ring(way)) {
     return fetch_ring(header, way, device,
                       [&](const rings::Incoming& incoming) { return rings::fetch(incoming, into, bytes); });
   }
   std::byte* const packed = open(way, bytes, device);
   if (packed == nullptr) return Result::peer_failed;
-  if (bytes != 0) {
-    constexpr auto unpack = pack::Direction::unpack;
-    batch.add(into.job(unpack, 0, static_cast<layout::Offset>(bytes), packed), device, reach_of(unpack, kind_of(way)));
-  }
+  if (bytes == 0) return Result::ok;
+  const pack::Job job = into.job(unpack, 0, static_cast<layout::Offset>(bytes), packed);
+  if (device == no_gpu) return run_on_host(job);
+  batch.add(job, device, reach_of(unpack, kind_of(way)));
   return Result::ok;
-}
-
-Result DirectFetch::begin_on_host(const headers::Header& header, const ExportedWay& way, const Buffer& into,
-                                  std::size_t bytes) noexcept {
-  if (goes_through_ring(way)) {
-    return fetch_ring(header, way, headers::no_gpu,
-                      [&](const rings::Incoming& incoming) { return rings::fetch(incoming, into, bytes); });
-  }
-  std::byte* const packed = open(way, bytes, headers::no_gpu);
-  if (packed == nullptr) return Result::peer_failed;
-  return run_on_host(into.job(pack::Direction::unpack, 0, static_cast<layout::Offset>(bytes), packed));
 }
 
 Result DirectFetch::begin_by_host(const headers::Header& header, const ExportedWay& way, const Buffer& into,
@@ -287,7 +279,7 @@ Result DirectFetch::begin_by_host(const headers::Header& header, const ExportedW
 
 Result DirectFetch::copy(const headers::Header& header, const ExportedWay& way, std::byte* into,
                          std::size_t bytes) noexcept {
-  const int device = way.memory.is_on_host() ? headers::no_gpu : headers::accepting_device(way.memory);
+  const int device = way.memory.is_on_host() ? no_gpu : headers::accepting_device(way.memory);
   if (goes_through_ring(way)) {
     return fetch_ring(header, way, device,
                       [&](const rings::Incoming& incoming) { return rings::fetch(incoming, into, bytes, device); });

@@ -114,9 +114,9 @@ class DirectFetch {
   /// Has the bytes come by way of host memory, and unpacks them. Done on return.
   Result begin_by_host(const headers::Header& header, const ExportedWay& way, const Buffer& into,
                        std::size_t bytes) noexcept;
-  Result begin_on_host(const headers::Header& header, const ExportedWay& way, const Buffer& into,
-                       std::size_t bytes) noexcept;
-  /// Where the packed bytes, or the ring, are for that GPU, or for the CPU (headers::no_gpu); null after a failure.
+  /// Maps what the bytes lie in for that GPU, or for the CPU (no_gpu). False where that is refused.
+  bool map(const ExportedWay& way, int device) noexcept;
+  /// Where the packed bytes, or the ring, are for that GPU, or for the CPU; null after a failure.
   std::byte* open(const ExportedWay& way, std::size_t bytes, int device) noexcept;
   /// Calls fetch(the ring mapped for that GPU).
   template <class Fetch>

@@ -60,6 +60,21 @@ class RingTest : public tests::StridedMessage {
   rings::Incoming incoming(const rings::Outgoing& outgoing, pid_t sender) {
     return {rings::ring_of(outgoing), words_of(outgoing), pool_.data(rings::run_of(outgoing)), pool_.kind(), sender};
   }
+  /// Whole messages, and the beginnings of others, into GPU memory.
+  void expect_to_pass(const Buffer& out) {
+    for (const std::size_t wanted : {packed_bytes, std::size_t{3 * section + 17}, std::size_t{1}}) {
+      const rings::OwnedOutgoing outgoing = begin(out);
+      ASSERT_NE(nullptr, outgoing);
+      rings::start(*outgoing);
+      EXPECT_EQ(Result::under_way, rings::poll(*outgoing)) << "the ring is full";
+      EXPECT_EQ(Result::ok, rings::fetch(incoming(*outgoing, ::getpid()), buffer(in_), wanted));
+      EXPECT_EQ(Result::ok, rings::wait(*outgoing));
+      expect_arrived(wanted);
+      const Bytes nothing(extent());
+      gpu_.write(in_, nothing.data(), nothing.size());
+    }
+  }
+
   headers::SegmentWords words_{};
   ExportedPool pool_;
   headers::InboxHead receiver_{};
@@ -74,9 +89,7 @@ class Rings : public RingTest, public testing::WithParamInterface<device::Memory
 /// One side is memory of the host, which the CPU packs or unpacks.
 class RingsOnTheHost : public RingTest {
  protected:
-  RingsOnTheHost() : RingTest(device::MemoryKind::pinned), sent_(extent()) {
-    for (std::size_t i = 0; i < sent_.size(); ++i) sent_[i] = value(i);
-  }
+  RingsOnTheHost() : RingTest(device::MemoryKind::pinned), sent_(sent_bytes()) {}
   Buffer on_host(Bytes& memory) const { return {&described_, 1, memory.data(), {}}; }
 
   Bytes sent_;
@@ -88,17 +101,7 @@ INSTANTIATE_TEST_SUITE_P(Each, Rings, testing::Values(device::MemoryKind::device
                          });
 
 TEST_P(Rings, PassMessagesThroughLessMemoryThanTheyHave) {
-  for (const std::size_t wanted : {packed_bytes, std::size_t{3 * section + 17}, std::size_t{1}}) {
-    const rings::OwnedOutgoing outgoing = begin();
-    ASSERT_NE(nullptr, outgoing);
-    rings::start(*outgoing);
-    EXPECT_EQ(Result::under_way, rings::poll(*outgoing)) << "the ring is full";
-    EXPECT_EQ(Result::ok, rings::fetch(incoming(*outgoing, ::getpid()), buffer(in_), wanted));
-    EXPECT_EQ(Result::ok, rings::wait(*outgoing));
-    expect_arrived(wanted);
-    const Bytes nothing(static_cast<std::size_t>(type_.extent()));
-    gpu_.write(in_, nothing.data(), nothing.size());
-  }
+  expect_to_pass(buffer(out_));
   EXPECT_NE(0u, pool_.take(pool_.room()).count) << "all is given back";
 }
 
@@ -111,19 +114,7 @@ TEST_P(Rings, PassMessagesIntoHostMemory) {
     ASSERT_EQ(value(k / block * stride + k % block), static_cast<unsigned char>(packed[k])) << k;
 }
 
-TEST_F(RingsOnTheHost, PassMessagesOutOfHostMemory) {
-  for (const std::size_t wanted : {packed_bytes, std::size_t{3 * section + 17}}) {
-    const rings::OwnedOutgoing outgoing = begin(on_host(sent_));
-    ASSERT_NE(nullptr, outgoing);
-    rings::start(*outgoing);
-    EXPECT_EQ(Result::under_way, rings::poll(*outgoing)) << "the ring is full";
-    EXPECT_EQ(Result::ok, rings::fetch(incoming(*outgoing, ::getpid()), buffer(in_), wanted));
-    EXPECT_EQ(Result::ok, rings::wait(*outgoing));
-    expect_arrived(wanted);
-    const Bytes nothing(extent());
-    gpu_.write(in_, nothing.data(), nothing.size());
-  }
-}
+TEST_F(RingsOnTheHost, PassMessagesOutOfHostMemory) { expect_to_pass(on_host(sent_)); }
 
 TEST_F(RingsOnTheHost, PassMessagesIntoBlocksOfHostMemory) {
   const rings::OwnedOutgoing outgoing = begin();

@@ -12,7 +12,7 @@
 namespace gapless::mpi {
 namespace {
 
-constexpr int no_gpu = -1;
+using transfer::no_gpu;
 
 int unreadable_gpu(const void* memory, MPI_Aint bytes) noexcept {
   if (bytes <= 0 || !device::in_use()) return no_gpu;

@@ -195,10 +195,7 @@ class Receiving : public Side<Count> {
     if (matched_) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
     const std::size_t received = status.bytes();
     has_fetched_ = false;
-    if (headers::are_looked_for()) {
-      using transfer::headers::no_gpu;
-      transfer::headers::answer_introductions(user_.is_gpu_memory() ? user_.buffer.location.device : no_gpu);
-    }
+    if (headers::are_looked_for()) transfer::headers::answer_introductions(user_.buffer.gpu());
     if (scratch_) return refuse(status);
     if (scattered_) return received == header_bytes ? unpack_scattered(batch, status) : has_come_scattered();
     if (!packs() && landing_ == nullptr) return MPI_SUCCESS;

@@ -62,21 +62,15 @@ class Sending : public Side<Count> {
   void offer(MPI_Comm communicator, int destination, int tag, bool whole, bool may_stay,
              std::optional<transfer::CorrectedSend>* timed = nullptr, transfer::headers::Later later = {}) noexcept {
     const bool is_on_host = !user_.is_gpu_memory();
-    if (is_on_host && may_stay && offer_to_gpu(communicator, destination)) {
-      if (whole) offer_->pack();
-      packed_type_.reset();
-      return message_.reset();
-    }
+    if (is_on_host && may_stay && offer_to_gpu(communicator, destination)) return go_by_header(whole);
     if (owner_ != Owner::ours) return;
     const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer, gets_request_);
     const bool may_take_fabric = transfer::choose_fabric(user_.buffer);
     const bool may_take_header = is_on_host ? may_take_slots : transfer::may_go_direct(user_.buffer);
     if (!may_take_header && !may_take_fabric) return;
     const auto [inbox, number] = headers::find_listener(communicator, destination, speaks());
-    if (may_take_fabric && inbox != nullptr && may_stay && offer_.emplace().secure_fabric(user_.buffer, *inbox)) {
-      packed_type_.reset();
-      return message_.reset();
-    }
+    if (may_take_fabric && inbox != nullptr && may_stay && offer_.emplace().secure_fabric(user_.buffer, *inbox))
+      return go_by_header(false);
     offer_.reset();
     if (is_on_host && may_take_fabric &&
         transfer::choose_without_fabric(user_.buffer, side) == transfer::Scheme::native)
@@ -93,9 +87,7 @@ class Sending : public Side<Count> {
       return offer_.reset();
     }
     if (!is_on_host && timed != nullptr && transfer::report_wanted()) (*timed)->expect(offer_->predicted_ns());
-    if (whole) offer_->pack();
-    packed_type_.reset();
-    message_.reset();
+    go_by_header(whole);
   }
   headers::Speaks speaks() const noexcept {
     return user_.is_gpu_memory() ? headers::Speaks::to_itself_too : headers::Speaks::to_others;
@@ -203,6 +195,13 @@ class Sending : public Side<Count> {
 
  private:
   static constexpr transfer::Side side = transfer::Side::sender;
+
+  /// What is offered goes, in place of all else that the message could be.
+  void go_by_header(bool whole) noexcept {
+    if (whole) offer_->pack();
+    packed_type_.reset();
+    message_.reset();
+  }
 
   /// Offers a long message in host memory, contiguous or not, to a peer whose last one went into GPU memory.
   bool offer_to_gpu(MPI_Comm communicator, int destination) noexcept {

@@ -12,6 +12,7 @@
 #include "model/measured.hpp"
 #include "transfer/headers/attention.hpp"
 #include "transfer/headers/inbox.hpp"
+#include "transfer/message.hpp"
 
 namespace gapless::transfer::headers {
 
@@ -29,9 +30,6 @@ Answer introduce(Inbox& peer, std::atomic<unsigned>& introduction, const device:
 /// Where the peer has said that it can map this process's exported pool, of that handle: how both processes' GPUs lie
 /// to each other. Nothing where it has not.
 std::optional<model::Pair> accepted_by(Inbox& peer, const device::MemoryHandle& handle) noexcept;
-
-/// In place of a GPU's number: the CPU.
-inline constexpr int no_gpu = -1;
 
 /// Tries what senders have asked since the last time, for kernels of that GPU or, of memory of the host, for the CPU.
 /// Two loads where there is nothing. Precondition: is_listening().
