@@ -131,8 +131,11 @@ function(gapless_register_mpi_run name mpi ranks how timeout)
     list(APPEND program : -n ${others} ${program})
   endif()
   add_test(NAME ${test} COMMAND ${launch} ${program})
+  # Each test has its own directory of jobs: a directory that a killed job leaves there names its launcher by process id, and
+  # Open MPI refuses to start where the next launcher of that id finds it.
   set_tests_properties(${test} PROPERTIES
-    LABELS "${labels}" TIMEOUT ${timeout} PROCESSORS ${ranks} ENVIRONMENT "${GAPLESS_TEST_MPI_ENVIRONMENT}")
+    LABELS "${labels}" TIMEOUT ${timeout} PROCESSORS ${ranks}
+    ENVIRONMENT "${GAPLESS_TEST_MPI_ENVIRONMENT};PRTE_MCA_prte_tmpdir_base=${GAPLESS_TEST_JOBS}/${test}")
   # Where MPICH begins again after its last session UCX at times takes its own address for wrong, without gapless, too.
   if(name STREQUAL sessions)
     set_tests_properties(${test} PROPERTIES SKIP_REGULAR_EXPRESSION "UCX  ERROR failed to unpack address")

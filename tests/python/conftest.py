@@ -9,6 +9,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
+sys.path.append(str(ROOT / "tests" / "support"))  # oversubscribed.py
+
+from oversubscribed import OWN_JOBS  # noqa: E402  (found through the line above)
+
+os.environ.update(OWN_JOBS)  # of every job that a test begins
 
 PREFIXES = {kind: os.environ.get(f"{kind.upper()}_PREFIX", "") for kind in ("mpich", "openmpi")}
 LIBRARIES = [

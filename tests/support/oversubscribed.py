@@ -2,8 +2,15 @@
 
 Everything else is as the MPI libraries have it by themselves, without a network: to look for networks takes Open MPI a
 second of each start. Open MPI 4 reads the one name of the mapping, and Open MPI 5 the other.
+
+Open MPI 5 keeps its jobs' files in a directory that ends with this process: it names them by process id, and refuses to
+start where a killed job of that id has left its own.
 """
 
+import tempfile
+
+_jobs = tempfile.TemporaryDirectory(prefix="gapless-jobs-")
+OWN_JOBS = {"PRTE_MCA_prte_tmpdir_base": _jobs.name}
 ENVIRONMENT = {
     "MPIR_CVAR_POLLS_BEFORE_YIELD": "10",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -13,4 +20,5 @@ ENVIRONMENT = {
     "OMPI_MCA_btl": "^ofi",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    **OWN_JOBS,
 }
