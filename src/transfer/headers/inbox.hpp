@@ -14,6 +14,7 @@
 
 #include "base/shared_segment.hpp"
 #include "device/runtime.hpp"
+#include "model/corrections/filling.hpp"
 #include "transfer/headers/header.hpp"
 
 namespace gapless::transfer::headers {
@@ -158,6 +159,7 @@ class Inbox {
 
   // Used in the inbox of a peer.
 
+  model::Filling filling;  ///< how this process fills its slots
   /// Where this process has introduced its exported pool in GPU memory, and the one on the host; introduction_count
   /// where it has not.
   std::atomic<unsigned> introduction{introduction_count}, introduction_on_host{introduction_count};

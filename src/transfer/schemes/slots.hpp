@@ -18,6 +18,8 @@ namespace gapless::transfer::schemes {
 inline constexpr std::size_t least_slots_bytes = 1024;
 inline constexpr unsigned most_slots = 32;
 inline constexpr std::size_t most_slots_bytes = most_slots * headers::slot_bytes;
+/// Slots that get fewer bytes are filled straight, however far the receiver is.
+inline constexpr std::size_t least_copied_bytes = 4096;
 
 /// In a header: the slots of the receiver's inbox that the bytes are in, in packed order.
 struct SlotsWay {
@@ -48,6 +50,8 @@ class SlotsOffer {
 
  private:
   bool pack_next() noexcept;
+  /// Packs the bytes from `begin` to `end` into a slot.
+  Result fill(std::byte* slot, layout::Offset begin, layout::Offset end) noexcept;
 
   headers::Inbox* inbox_ = nullptr;
   Buffer buffer_{};
