@@ -5,7 +5,7 @@
 
 All ways are timed in turn within one job, a call's time being that of its slower process. A latency is half a round
 trip, a bandwidth the time of a message in windows of 32. Each row is measured in several jobs, and the one with the
-median ratio is reported. Writes bench/results/host_messages.json.
+median ratio is reported. Writes bench/results/host_messages_*.json, a file for each kind of processor.
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 
 import _arguments
 import _launch
-from _report import report
+from _report import name_for, processor, report
 from host_pack import geometric_mean
 
 LIBRARIES = {"mpich": "MPICH", "openmpi": "Open MPI"}
@@ -134,7 +134,8 @@ def main():
         case = row["case"]
         times = "".join(f" {way} {row['peers'].get(way, row['value']):10.2f}" for way in WAYS)
         print(f"{case['message']:42} {case['library']:8}{times} us {gain(row):5.2f}")
-    report("host_messages", rows, list(bars(rows)), not options.no_write)
+    name = name_for("host_messages", processor())
+    report("host_messages", rows, list(bars(rows)), not options.no_write, file_name=name)
 
 
 if __name__ == "__main__":

@@ -89,13 +89,19 @@ def forms_without_target(results: list[dict]) -> str:
     return f"Forms without a target, times the best by hand: {'; '.join(said)}." if said else ""
 
 
+def by_library_and_machine(found: list[tuple[dict, dict]]) -> dict[tuple[str, str], list[tuple[dict, dict]]]:
+    """The rows of each library, by what machine and commit they are of."""
+    groups: dict[tuple[str, str], list[tuple[dict, dict]]] = {}
+    for result, row in found:
+        origin = f"{machine_name(result)}, commit {result['commit']}"
+        groups.setdefault((row["case"]["library"], origin), []).append((result, row))
+    return groups
+
+
 def host_messages_table(results: list[dict]) -> str:
-    """Messages in host memory between two processes of a node: a table for each MPI library."""
-    all_of = rows_of(results, "host_messages")
+    """Messages in host memory between two processes of a node: a table for each MPI library and machine."""
     tables = []
-    for library in dict.fromkeys(row["case"]["library"] for _, row in all_of):
-        found = [pair for pair in all_of if pair[1]["case"]["library"] == library]
-        machine = f"{machine_name(found[0][0])}, commit {found[0][0]['commit']}"
+    for (library, machine), found in by_library_and_machine(rows_of(results, "host_messages")).items():
         cells = table_beside_peers(found, ["message"], lambda case: [case["message"]])
         tables.append(f"{library} ({machine}), microseconds:\n\n{cells}")
     return "\n\n".join(tables) or NOT_MEASURED

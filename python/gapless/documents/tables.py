@@ -147,10 +147,14 @@ def readme(results: list[dict]) -> str:
 
 
 def node_messages_table(results: list[dict]) -> str:
-    """How many times the library's speed messages in host memory have between two processes of a node."""
-    found = rows_of(results, "host_messages")
-    if not found:
-        return NOT_MEASURED
+    """How many times the library's speed messages in host memory have between two processes of a node: a table for
+    each machine."""
+    measured = [result for result in results if result["benchmark"] == "host_messages"]
+    return "\n\n".join(map(table_of_node_messages, measured)) or NOT_MEASURED
+
+
+def table_of_node_messages(result: dict) -> str:
+    found = rows_of([result], "host_messages")
     libraries = [name for name in LIBRARIES if any(row["case"]["library"] == name for _, row in found)]
     heads = [f"messages in a node ({machines(found)}), times the speed of the library alone"]
     rows = []
