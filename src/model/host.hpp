@@ -55,6 +55,7 @@ struct HostProfile {
   Saving to_contiguous;  ///< the same for longer ones between a noncontiguous buffer and a contiguous one
   Saving eager_slots;    ///< the same two of going by slots (docs/concepts.md)
   Saving rendezvous_slots;
+  Saving ring;                   ///< of going through a ring, which is for messages too long for slots
   Saving pack;                   ///< MPI_Pack or MPI_Unpack
   UseCost first_uses;            ///< before anything but its size is known of the datatype: the least of several kinds
   double request_ns = 0;         ///< what a request adds to packing, over a blocking call
@@ -83,6 +84,7 @@ inline constexpr HostProfile mpich_on_host = {
     .to_contiguous = {.start_ns = 0, .row_ns = 0, .block_ns = 150, .byte_ns = 0.1},
     .eager_slots = {.start_ns = -600, .row_ns = 0, .block_ns = 1, .byte_ns = 0.1},
     .rendezvous_slots = {.start_ns = 150, .row_ns = 0, .block_ns = 150, .byte_ns = 0.03},
+    .ring = {.start_ns = 0, .row_ns = 0, .block_ns = 150, .byte_ns = 0.04},
     .pack = {.start_ns = 80, .row_ns = 0, .block_ns = 1, .byte_ns = 0},
     .first_uses = {.start_ns = 60, .byte_ns = 0.12},
     .request_ns = 250,
@@ -103,6 +105,7 @@ inline constexpr HostProfile open_mpi_on_host = {
     .to_contiguous = {.start_ns = -1100, .row_ns = 2.5, .block_ns = 0, .byte_ns = -0.0375},
     .eager_slots = {.start_ns = -400, .row_ns = 4, .block_ns = 1.6, .byte_ns = 0},
     .rendezvous_slots = {.start_ns = -930, .row_ns = 2.5, .block_ns = 0, .byte_ns = 0.13},
+    .ring = {.start_ns = 0, .row_ns = 0, .block_ns = 1, .byte_ns = -0.012},
     .pack = {.start_ns = -40, .row_ns = 4.5, .block_ns = 0.15, .byte_ns = 0.01},
     .first_uses = {.start_ns = 40, .byte_ns = 0.08},
     .request_ns = 400,

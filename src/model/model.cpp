@@ -66,6 +66,14 @@ double slots_saving_ns(const Amount& amount, bool gets_request) noexcept {
   return slots_ns.value_or(host.slots(amount).of(amount)) - request_ns - std::max(packed_ns - request_ns, 0.0);
 }
 
+double ring_over_native_ns(const Amount& amount) noexcept { return profile().host.ring.of(amount); }
+
+double ring_saving_ns(const Amount& amount, bool gets_request) noexcept {
+  const HostProfile& host = profile().host;
+  const double request_ns = gets_request ? host.request_ns : 0;
+  return ring_over_native_ns(amount) - request_ns - std::max(host.message(amount).of(amount) - request_ns, 0.0);
+}
+
 double pack_saving_ns(const Amount& amount) noexcept {
   const Profile& use = profile();
   if (use.measured != nullptr) {

@@ -65,6 +65,9 @@ double slots_over_native_ns(const Amount& amount) noexcept;
 /// What one side saves by slots instead of what is sooner, the library's own way or packing; negative where that is.
 /// A request costs what is not the library's own way more.
 double slots_saving_ns(const Amount& amount, bool gets_request) noexcept;
+/// The same two of a message through a ring. No table has those.
+double ring_over_native_ns(const Amount& amount) noexcept;
+double ring_saving_ns(const Amount& amount, bool gets_request) noexcept;
 double pack_saving_ns(const Amount& amount) noexcept;
 
 enum class Side { sender, receiver };

@@ -4,6 +4,7 @@
 #   plain              the program itself, without gapless
 #   gapless            gapless preloaded, as it is
 #   packed, slots      gapless made to pack whatever it can, or to use slots
+#   rings              gapless made to send long messages through rings
 #   headerless         gapless that sends no headers
 #   funneled, serialized, threads    packed, with MPI initialised for threads at that level (threads: MPI_THREAD_MULTIPLE)
 #   half               packed in the first half of the ranks, and no gapless in the others
@@ -34,6 +35,10 @@ function(gapless_register_mpi_run name mpi ranks how timeout)
   endif()
   if(how MATCHES "^(packed|slots)$")
     list(APPEND launch GAPLESS_SCHEME=${how})
+    set(labels mpi gapless)
+  endif()
+  if(how STREQUAL rings)
+    list(APPEND launch GAPLESS_SCHEME=direct)
     set(labels mpi gapless)
   endif()
   if(how MATCHES "^(funneled|serialized|threads)$")

@@ -129,6 +129,18 @@ def test_what_no_slots_are_for(gapless):
     assert forced["host, Open MPI, same node"]["chosen"] == "slots"
 
 
+def test_what_is_too_long_for_slots_goes_through_a_ring(gapless):
+    f = in_node(gapless, "vector(524288, 1, 2, int)")
+    # The sums of src/model/host.hpp by hand: 2 MiB in 524288 blocks.
+    host = f["host, MPICH, same node"]
+    assert host["chosen"] == "direct" and host["ns"]["direct"] == -round(524288 * 150 + 0.04 * 2097152)
+    assert f["host, Open MPI, same node"]["chosen"] == "direct"
+    text = gapless("explain", "vector(524288, 1, 2, int)").stdout
+    assert "direct, 78727 us sooner than native (packed 78591 us sooner)" in text
+    # Beyond 83 bytes a block Open MPI's own way is sooner.
+    assert in_node(gapless, "vector(16384, 32, 64, int)")["host, Open MPI, same node"]["chosen"] == "native"
+
+
 def test_a_profile_decides_for_slots_and_direct(gapless, tmp_path):
     def table(memory, pair, scheme, ns):
         axes = {"bytes": [4096], "block": [4], "row_blocks": [2]}

@@ -142,9 +142,9 @@ def sooner(ns: float) -> str:
 
 
 def way_in_node(found: dict) -> str:
-    """As way(), where slots may be among those that are compared with leaving a message to the library."""
+    """As way(), where slots or a ring may be among those that are compared with leaving a message to the library."""
     chosen, ns = found["chosen"], found["ns"]
-    if chosen is None or "slots" not in ns:
+    if chosen is None or "native" not in ns or not ns.keys() & {"slots", "direct"}:
         return way(found)
     others = [f"{scheme} {sooner(of)}" for scheme, of in ns.items() if scheme not in (chosen, "native")]
     if chosen == "native":

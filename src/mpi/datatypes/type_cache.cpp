@@ -148,10 +148,10 @@ void describe(MPI_Datatype handle, TypeProperties& record) {
   const transfer::Buffer one{&described, 1, nullptr, {}};
   const bool is_native = transfer::choose(one, transfer::Side::sender) == transfer::Scheme::native;
   const bool is_listening = transfer::headers::is_listening(), is_whole = !described.is_lost_in_pieces;
-  record.one_is_native_in_message = is_native && is_whole && !(is_listening && transfer::choose_slots(one));
+  record.one_is_native_in_message = is_native && is_whole && !(is_listening && transfer::choose_header(one));
   record.one_is_native_in_request =
       is_whole && (is_native || !(transfer::is_worth_a_request(one) || transfer::choose_fabric(one))) &&
-      !(is_listening && transfer::choose_slots(one, true));
+      !(is_listening && transfer::choose_header(one, true));
   record.size = described.layout->size;
   const bool takes_headers = takes_header_as_elements(described);
   record.takes_headers = takes_headers && record.plain;

@@ -119,9 +119,12 @@ double message_between_gpus_ns(Scheme scheme, const Buffer& buffer, model::Pair 
   return 2 * predict_ns(scheme, buffer, Side::sender) + library_ns;
 }
 
+bool is_too_long_for_slots(const Buffer& buffer) noexcept {
+  return static_cast<std::size_t>(buffer.size()) > schemes::most_slots_bytes;
+}
+
 bool may_take_slots(const Buffer& buffer) noexcept {
-  const auto bytes = static_cast<std::size_t>(buffer.size());
-  return bytes >= schemes::least_slots_bytes && bytes <= schemes::most_slots_bytes;
+  return static_cast<std::size_t>(buffer.size()) >= schemes::least_slots_bytes && !is_too_long_for_slots(buffer);
 }
 
 /// What is chosen for the sender and for the receiver of a message.
@@ -144,14 +147,14 @@ struct SidesChoice {
 /// All that is asked of a message in host memory, other than whether it goes by a fabric.
 struct HostChoice {
   SidesChoice sides;
-  bool goes_by_slots, request_goes_by_slots, is_worth_a_request;
+  bool goes_by_header, request_goes_by_header, is_worth_a_request;
 
   static constexpr unsigned flag_bits = 3;
   static_assert(SidesChoice::bits + flag_bits <= ChoiceMemo::bits);
 
   std::uint16_t packed() const noexcept {
     const unsigned flags =
-        unsigned{goes_by_slots} | unsigned{request_goes_by_slots} << 1 | unsigned{is_worth_a_request} << 2;
+        unsigned{goes_by_header} | unsigned{request_goes_by_header} << 1 | unsigned{is_worth_a_request} << 2;
     return static_cast<std::uint16_t>(unsigned{sides.packed()} << flag_bits | flags);
   }
   static HostChoice unpacked(std::uint16_t packed) noexcept {
@@ -182,9 +185,11 @@ SidesChoice forced_or_least(const Buffer& buffer) noexcept {
   return {forced_or_least(buffer, Side::sender), forced_or_least(buffer, Side::receiver)};
 }
 
-bool predict_slots(const Buffer& buffer, bool gets_request) noexcept {
-  if (is_any_forced()) return is_forced(Scheme::slots);
-  return may_take_slots(buffer) && model::slots_saving_ns(amount_of(buffer), gets_request) > 0;
+bool predict_header(const Buffer& buffer, bool gets_request) noexcept {
+  if (is_any_forced()) return is_forced(header_scheme(buffer));
+  const model::Amount amount = amount_of(buffer);
+  if (is_too_long_for_slots(buffer)) return model::ring_saving_ns(amount, gets_request) > 0;
+  return may_take_slots(buffer) && model::slots_saving_ns(amount, gets_request) > 0;
 }
 
 bool predict_worth_of_a_request(const Buffer& buffer) noexcept {
@@ -199,7 +204,7 @@ HostChoice host_choice(const Buffer& buffer) noexcept {
     return {{scheme, scheme}, false, false, true};
   }
   return remembered<HostChoice>(buffer.type->host_choice, buffer.count, [&buffer] {
-    return HostChoice{forced_or_least(buffer), predict_slots(buffer, false), predict_slots(buffer, true),
+    return HostChoice{forced_or_least(buffer), predict_header(buffer, false), predict_header(buffer, true),
                       predict_worth_of_a_request(buffer)};
   });
 }
@@ -305,9 +310,13 @@ std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) no
 
 bool is_worth_a_request(const Buffer& buffer) noexcept { return host_choice(buffer).is_worth_a_request; }
 
-bool choose_slots(const Buffer& buffer, bool gets_request) noexcept {
+Scheme header_scheme(const Buffer& buffer) noexcept {
+  return is_too_long_for_slots(buffer) ? Scheme::direct : Scheme::slots;
+}
+
+bool choose_header(const Buffer& buffer, bool gets_request) noexcept {
   const HostChoice choice = host_choice(buffer);
-  return gets_request ? choice.request_goes_by_slots : choice.goes_by_slots;
+  return gets_request ? choice.request_goes_by_header : choice.goes_by_header;
 }
 
 bool may_go_direct(const Buffer& buffer) noexcept {
@@ -315,8 +324,7 @@ bool may_go_direct(const Buffer& buffer) noexcept {
 }
 
 bool may_go_direct_from_host(const Buffer& buffer) noexcept {
-  const bool is_long = static_cast<std::size_t>(buffer.size()) > schemes::most_slots_bytes;
-  return is_long && (!is_any_forced() || is_forced(Scheme::direct));
+  return is_too_long_for_slots(buffer) && (!is_any_forced() || is_forced(Scheme::direct));
 }
 
 bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept {
@@ -333,8 +341,12 @@ double predict_in_node_ns(Scheme scheme, const Buffer& buffer, model::Pair pair)
     const bool may = is_on_host && !is_contiguous(buffer) && may_take_slots(buffer);
     return may ? -model::slots_over_native_ns(amount_of(buffer)) : model::never_ns;
   }
+  if (scheme == Scheme::direct && is_on_host) {
+    const bool may = !is_contiguous(buffer) && is_too_long_for_slots(buffer);
+    return may ? -model::ring_over_native_ns(amount_of(buffer)) : model::never_ns;
+  }
   if (scheme == Scheme::direct) {
-    const bool may = !is_on_host && may_go_direct(buffer);
+    const bool may = may_go_direct(buffer);
     return may ? message_between_gpus_ns(scheme, buffer, pair) : model::never_ns;
   }
   if (!schemes::of(scheme).applies(buffer)) return model::never_ns;
@@ -345,8 +357,8 @@ Scheme choose_in_node(const Buffer& buffer, model::Pair pair) noexcept {
   if (!buffer.location.is_cpu_addressable()) {
     return choose_direct(buffer, pair) ? Scheme::direct : choose(buffer, Side::sender);
   }
-  const bool goes_by_slots = !is_contiguous(buffer) && may_take_slots(buffer) && choose_slots(buffer);
-  return goes_by_slots ? Scheme::slots : choose(buffer, Side::sender);
+  const bool goes_by_header = !is_contiguous(buffer) && choose_header(buffer);
+  return goes_by_header ? header_scheme(buffer) : choose(buffer, Side::sender);
 }
 
 bool choose_fabric(const Buffer& buffer) noexcept {

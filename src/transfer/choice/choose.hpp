@@ -27,8 +27,10 @@ std::span<const char* const> scheme_names() noexcept;
 /// Native or packed for MPI_Pack and MPI_Unpack within host memory.
 Scheme choose_packing(const Buffer& buffer) noexcept;
 
-/// Does a noncontiguous buffer in host memory go by slots, to a process that listens? As forced, else as predicted.
-bool choose_slots(const Buffer& buffer, bool gets_request = false) noexcept;
+/// How a noncontiguous buffer in host memory goes by header: by slots, or direct, through a ring, where it is too long.
+Scheme header_scheme(const Buffer& buffer) noexcept;
+/// Does it, to a process that listens? As forced, else as predicted.
+bool choose_header(const Buffer& buffer, bool gets_request = false) noexcept;
 /// Does packing host memory gain what a request adds to it?
 bool is_worth_a_request(const Buffer& buffer) noexcept;
 /// Is a buffer in GPU memory long enough to go by header, unless by a fabric?

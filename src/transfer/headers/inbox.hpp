@@ -4,6 +4,7 @@
 // has nothing to open. What one process gives to messages is the size of one inbox, however many its peers are.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -142,6 +143,31 @@ struct ToldAllocations {
   std::uint64_t sends = 0;
 };
 
+/// Messages that are not offered to a peer which has let the last ones wait for long: 16, and twice as many each time
+/// that this happens again. Thread-safe.
+class PutOff {
+ public:
+  /// Is the next message not offered? Counts it.
+  bool is_next() noexcept {
+    std::uint32_t left = left_.load(std::memory_order_relaxed);
+    while (left != 0 && !left_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
+    }
+    return left != 0;
+  }
+  /// A message that was offered has waited for too long.
+  void begin() noexcept {
+    constexpr std::uint32_t least = 16, most = 1024;
+    const std::uint32_t messages = std::clamp(next_.load(std::memory_order_relaxed), least, most);
+    left_.store(messages, std::memory_order_relaxed);
+    next_.store(2 * messages, std::memory_order_relaxed);
+  }
+  /// A message was fetched in time.
+  void end() noexcept { next_.store(0, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint32_t> left_{0}, next_{0};
+};
+
 /// One's own, or a peer's that is mapped here; of a peer on another node, only who it is.
 class Inbox {
  public:
@@ -164,8 +190,8 @@ class Inbox {
   /// where it has not.
   std::atomic<unsigned> introduction{introduction_count}, introduction_on_host{introduction_count};
   ToldAllocations told;
-  /// Messages that this process packs before it offers that peer its memory again, and how many the next time.
-  std::atomic<std::uint32_t> pulls_put_off{0}, next_put_off{0};
+  PutOff pulls_put_off;  ///< that this process packs before it offers that peer its memory again
+  PutOff rings_put_off;  ///< out of host memory, that do not go through a ring
   /// When this process began to wait for that peer to read messages, of those that it has offered before.
   std::atomic<std::chrono::steady_clock::rep> pulls_awaited_since{0};
   std::atomic<std::uint32_t> freed_seen{0};  ///< how many of the peer's freed allocations are unmapped here

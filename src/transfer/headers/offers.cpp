@@ -1,5 +1,6 @@
 #include "transfer/headers/offers.hpp"
 
+#include "transfer/choice/choose.hpp"
 #include "transfer/headers/speakers.hpp"
 
 namespace gapless::transfer::headers {
@@ -14,7 +15,10 @@ Header header_for(const Buffer& buffer, const Inbox& inbox) noexcept {
 bool Offers::secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay, Later later) noexcept {
   if (inbox.is_remote()) return false;
   header_ = header_for(buffer, inbox);
-  if (buffer.location.is_cpu_addressable()) return slots_.secure(buffer, inbox, header_, envelope);
+  if (buffer.location.is_cpu_addressable()) {
+    if (header_scheme(buffer) == Scheme::slots) return slots_.secure(buffer, inbox, header_, envelope);
+    return may_stay && direct_.secure_from_host(buffer, inbox, header_);
+  }
   if (may_stay && pull_.secure(buffer, inbox, later.awaited, header_)) return true;
   return direct_.secure(buffer, inbox, may_stay, later.packed, header_);
 }

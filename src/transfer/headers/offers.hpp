@@ -28,8 +28,8 @@ class Offers {
   /// offered, where that is nothing, or cannot be had now. `may_stay`: the memory may be needed until wait() has
   /// returned. `later`: of GPU memory.
   bool secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay, Later later) noexcept;
-  /// Offers a long message in host memory to a process of this node whose GPU unpacks such: the memory is needed until
-  /// wait() has returned.
+  /// Offers a long message in host memory, contiguous or not, to a process of this node whose GPU unpacks such: the
+  /// memory is needed until wait() has returned.
   bool secure_from_host(const Buffer& buffer, Inbox& inbox) noexcept;
   /// Offers it by a fabric alone, to a process of any node: the memory is needed until wait() has returned.
   bool secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept;

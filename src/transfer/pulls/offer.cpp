@@ -43,26 +43,13 @@ constinit std::atomic<bool> was_idle{false};
 constinit std::atomic<std::uint64_t> copied_out{0};
 
 /// Is the next message packed, for that peer has let the last ones wait? Not where a scheme is forced.
-bool is_put_off(headers::Inbox& inbox) noexcept {
-  if (is_any_forced()) return false;
-  std::uint32_t left = inbox.pulls_put_off.load(std::memory_order_relaxed);
-  while (left != 0 && !inbox.pulls_put_off.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
-  }
-  return left != 0;
-}
+bool is_put_off(headers::Inbox& inbox) noexcept { return !is_any_forced() && inbox.pulls_put_off.is_next(); }
 
 Result await_default_stream(int device) noexcept {
   bool is_idle = false;
   const Result result = wait_for_default_stream(device, is_idle);
   was_idle.store(is_idle, std::memory_order_relaxed);
   return result;
-}
-
-void put_off(headers::Inbox& inbox) noexcept {
-  constexpr std::uint32_t least = 16, most = 1024;
-  const std::uint32_t messages = std::clamp(inbox.next_put_off.load(std::memory_order_relaxed), least, most);
-  inbox.pulls_put_off.store(messages, std::memory_order_relaxed);
-  inbox.next_put_off.store(2 * messages, std::memory_order_relaxed);
 }
 
 /// Nothing else is sooner, as far as no table has measured something.
@@ -192,7 +179,7 @@ void PullOffer::copy_out() noexcept {
   words_->state.store(State::copied, std::memory_order_release);
   copied_->release();
   copied_out.fetch_add(1, std::memory_order_relaxed);
-  put_off(*inbox_);
+  inbox_->pulls_put_off.begin();
 }
 
 /// Since a call has begun to wait for the peer, of which all that it is offered by then is a part: what the program
@@ -212,7 +199,7 @@ Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
     const State state = words_->state.load(std::memory_order_acquire);
     if (state == State::done) {
       const auto bytes = static_cast<std::size_t>(buffer_.size());
-      inbox_->next_put_off.store(0, std::memory_order_relaxed);
+      inbox_->pulls_put_off.end();
       record(Scheme::direct, bytes);
       if (report_wanted()) report_moved(buffer_, Side::sender, Scheme::direct, bytes, untimed_ns);
       return end(Result::ok);

@@ -18,6 +18,7 @@
 #include "layout/algebra/canonical.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/buffers/buffers.hpp"
+#include "transfer/filling.hpp"
 #include "transfer/headers/speakers.hpp"
 
 namespace gapless::transfer::rings {
@@ -38,8 +39,7 @@ class Outgoing {
   headers::SegmentRun run;
   headers::ExportedPool* pool = nullptr;
   RingWords* words = nullptr;
-  int rank = -1;       ///< the receiver's
-  pid_t receiver = 0;  ///< its process
+  headers::Inbox* receiver = nullptr;
   Sections sections;
   layout::LayoutPointer layout;  ///< the program may free its datatype
   PoolBuffer copy;               ///< what was not packed yet when the message was copied out
@@ -58,6 +58,7 @@ class Outgoing {
   void drive() noexcept;
   bool copy_out() noexcept;
   bool is_on_gpu() const noexcept { return device != no_gpu; }
+  int rank() const noexcept { return receiver->speaker().rank; }  ///< the receiver's
   void end() noexcept;
   void free() noexcept;
 
@@ -204,7 +205,7 @@ bool Outgoing::is_receiver_there() noexcept {
   const auto now = Clock::now();
   if (now - looked_for < receivers_look) return true;
   looked_for = now;
-  if (!fabric::registry::has_ended(receiver)) return true;
+  if (!fabric::registry::has_ended(receiver->speaker().process)) return true;
   if (needs_memory()) result = Result::peer_failed;
   return false;
 }
@@ -241,6 +242,7 @@ bool Outgoing::copy_out() noexcept try {
 
 void Outgoing::end() noexcept {
   is_over = true;
+  if (!is_on_gpu() && !copy) receiver->rings_put_off.end();
   layout.reset();
   pool->give_back(run);
   if (copy) {
@@ -269,7 +271,7 @@ bool is_helpers_context(int device, std::uint64_t context) noexcept {
   return last.load(std::memory_order_relaxed) == context;
 }
 
-OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool,
+OwnedOutgoing begin(const Buffer& buffer, headers::Inbox& receiver, headers::ExportedPool& pool,
                     std::size_t section_bytes) noexcept {
   constexpr std::size_t sections = 4, alignment = 256;
   static_assert(sections <= most_sections);
@@ -297,13 +299,14 @@ OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, he
   mine->words = &headers::own_inbox().head().rings[number];
   mine->words->packed.store(0, std::memory_order_relaxed);
   mine->words->fetched.store(0, std::memory_order_relaxed);
-  mine->rank = receiver.speaker.rank;
-  mine->receiver = receiver.speaker.process;
+  mine->receiver = &receiver;
   mine->layout = buffer.type->layout;
   mine->device = device;
   mine->rest = buffer.job(pack::Direction::pack, 0, buffer.size(), pool.data(mine->run));
   const pack::Reach reach = reach_of(pack::Direction::pack, pool.kind());
-  mine->sections = Sections(mine->rest, mine->ring, mine->device, reach);
+  const bool is_read_by_cpu = !receiver.head().lands_on_gpu.load(std::memory_order_relaxed);
+  mine->sections =
+      Sections(mine->rest, mine->ring, mine->device, reach, is_read_by_cpu ? filling_of(receiver, buffer) : nullptr);
   mine->context = context;
   mine->is_over = false;
   mine->result = Result::ok;
@@ -349,7 +352,9 @@ Result poll(Outgoing& outgoing) noexcept {
   outgoing.drive();
   if (!outgoing.needs_memory()) return outgoing.result;
   const bool is_left = outgoing.fetched() == 0 && Clock::now() - outgoing.begun >= patience;
-  return is_left && outgoing.copy_out() ? Result::ok : Result::under_way;
+  if (!is_left || !outgoing.copy_out()) return Result::under_way;
+  if (!outgoing.is_on_gpu()) outgoing.receiver->rings_put_off.begin();
+  return Result::ok;
 }
 
 Result wait(Outgoing& outgoing) noexcept {
@@ -380,7 +385,7 @@ void drain(bool (*has_ended)(int rank)) noexcept {
       {
         const std::lock_guard lock(each.mutex);
         if (each.is_there && each.is_started) each.drive();
-        goes_on = each.is_there && each.is_started && !has_ended(each.rank);
+        goes_on = each.is_there && each.is_started && !has_ended(each.rank());
         if (each.is_detached && !goes_on) each.end();
       }
       if (goes_on) ::sched_yield();

@@ -28,9 +28,9 @@ struct EndOutgoing {
 };
 using OwnedOutgoing = std::unique_ptr<Outgoing, EndOutgoing>;
 
-/// Takes a ring of the pool, of four sections of about that many bytes, for that message to that process; nothing is
-/// packed yet. Null if there is none now. Precondition: pool.is_there(buffer.gpu()).
-OwnedOutgoing begin(const Buffer& buffer, const headers::InboxHead& receiver, headers::ExportedPool& pool,
+/// Takes a ring of the pool, of four sections of about that many bytes, for that message to that process, whose inbox
+/// stays; nothing is packed yet. Null if there is none now. Precondition: pool.is_there(buffer.gpu()).
+OwnedOutgoing begin(const Buffer& buffer, headers::Inbox& receiver, headers::ExportedPool& pool,
                     std::size_t section_bytes) noexcept;
 /// The ring as its receiver is told of it, and the segments that it lies in.
 const Ring& ring_of(const Outgoing& outgoing) noexcept;

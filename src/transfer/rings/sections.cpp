@@ -1,6 +1,7 @@
 #include "transfer/rings/sections.hpp"
 
 #include "transfer/blocking.hpp"
+#include "transfer/filling.hpp"
 
 namespace gapless::transfer::rings {
 
@@ -13,7 +14,8 @@ void Sections::begin_next() noexcept {
   ++begun_;
   ticket = {};
   if (device_ == no_gpu) {
-    ticket.status = run_on_host(job) == Result::ok ? device::Status::ok : device::Status::out_of_memory;
+    const Result result = fill(job, reader_);
+    ticket.status = result == Result::ok ? device::Status::ok : device::Status::out_of_memory;
     ticket.ends_with_queue = true;  // done already, and told of before the next
     return;
   }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "model/corrections/filling.hpp"
 #include "pack/gpu_engine.hpp"
 #include "transfer/message.hpp"
 
@@ -35,13 +36,16 @@ struct Ring {
 class Sections {
  public:
   Sections() noexcept = default;
-  /// Of the whole message, `whole.packed` being the ring. The layout and the memory must stay.
-  Sections(const pack::Job& whole, const Ring& ring, int device, pack::Reach reach) noexcept
+  /// Of the whole message, `whole.packed` being the ring. The layout and the memory must stay. `reader`: where the CPU
+  /// packs for that of another process; stays.
+  Sections(const pack::Job& whole, const Ring& ring, int device, pack::Reach reach,
+           model::Filling* reader = nullptr) noexcept
       : whole_(whole),
         ring_(ring),
         total_(ring.sections_of(static_cast<std::uint64_t>(whole.end))),
         device_(device),
-        reach_(reach) {}
+        reach_(reach),
+        reader_(reader) {}
 
   std::uint32_t total() const noexcept { return total_; }
   std::uint32_t begun() const noexcept { return begun_; }
@@ -79,6 +83,7 @@ class Sections {
   std::uint32_t total_ = 0, begun_ = 0, ended_ = 0;
   int device_ = no_gpu;
   pack::Reach reach_ = pack::Reach::this_gpu;
+  model::Filling* reader_ = nullptr;
 };
 
 }  // namespace gapless::transfer::rings

@@ -82,11 +82,13 @@ bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, std:
 
 bool DirectOffer::secure_from_host(const Buffer& buffer, Inbox& inbox, headers::Header& header) noexcept {
   ExportedPool& pool = headers::own_pool_on_host();
-  if (!pool.is_there(no_gpu)) return false;
+  const bool is_put_off = !is_any_forced() && inbox.rings_put_off.is_next();
+  if (is_put_off || !pool.is_there(no_gpu)) return false;
   const headers::Answer answer = headers::introduce(inbox, inbox.introduction_on_host, pool.handle());
   if (answer.kind != headers::Answer::Kind::accepted) return false;
   pair_ = model::Pair::same_node;
-  const auto bytes = static_cast<std::size_t>(buffer.size());
+  const bool is_for_gpu = inbox.head().lands_on_gpu.load(std::memory_order_relaxed);
+  const std::size_t bytes = is_for_gpu ? static_cast<std::size_t>(buffer.size()) : 0;
   return secure_ring(buffer, inbox, pool, section_on_host(gpu_tuning.shortest_section_by_cpu, bytes, pool.room()),
                      header);
 }
@@ -107,13 +109,13 @@ ExportedWay DirectOffer::way_of(const ExportedPool& pool, headers::SegmentRun ru
   return {pool.handle(), reinterpret_cast<std::uintptr_t>(pool.data(run)), headers::own_rank(), run.first, ring};
 }
 
-bool DirectOffer::keep_room(const Buffer& buffer, const Inbox& inbox) noexcept {
+bool DirectOffer::keep_room(const Buffer& buffer, Inbox& inbox) noexcept {
   constexpr std::size_t segments = 4;
   ExportedPool& pool = headers::own_exported_pool();
   buffer_ = buffer;
   const auto bytes = static_cast<std::size_t>(buffer.size());
   if (bytes > segments * pool.segment_bytes()) {
-    ring_ = rings::begin(buffer, inbox.head(), pool, pool.segment_bytes());
+    ring_ = rings::begin(buffer, inbox, pool, pool.segment_bytes());
     return ring_ != nullptr;
   }
   run_ = pool.take(bytes);
@@ -147,10 +149,10 @@ Result DirectOffer::pack_alone() noexcept {
   return result;
 }
 
-bool DirectOffer::secure_ring(const Buffer& buffer, const Inbox& inbox, ExportedPool& pool, std::size_t section_bytes,
+bool DirectOffer::secure_ring(const Buffer& buffer, Inbox& inbox, ExportedPool& pool, std::size_t section_bytes,
                               headers::Header& header) noexcept {
   buffer_ = buffer;
-  ring_ = rings::begin(buffer, inbox.head(), pool, section_bytes);
+  ring_ = rings::begin(buffer, inbox, pool, section_bytes);
   if (ring_ == nullptr) return false;
   if (header.add(way_of(pool, rings::run_of(*ring_), rings::ring_of(*ring_)))) return true;
   withdraw();

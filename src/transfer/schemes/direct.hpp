@@ -46,11 +46,12 @@ class DirectOffer {
   /// offered, where the peer has not accepted them, or there are none free now.
   bool secure(const Buffer& buffer, headers::Inbox& inbox, bool may_stay, std::size_t packed_later,
               headers::Header& header) noexcept;
-  /// Offers a ring in memory of the host, of a message there that is long, to a receiver whose GPU unpacks from there.
+  /// Offers a ring in memory of the host, of a message there that is long, to a receiver whose GPU or CPU unpacks from
+  /// there.
   bool secure_from_host(const Buffer& buffer, headers::Inbox& inbox, headers::Header& header) noexcept;
   /// Takes a few segments that the buffer can go through one day, whatever others have taken by then: as a whole, or by
   /// a ring. False where there are none. Precondition: the pool is there for the buffer's GPU.
-  bool keep_room(const Buffer& buffer, const headers::Inbox& inbox) noexcept;
+  bool keep_room(const Buffer& buffer, headers::Inbox& inbox) noexcept;
   /// Offers the buffer in the room kept: packed, unless it goes through a ring. False where the GPU fails.
   bool use_room(headers::Header& header) noexcept;
   bool has_room_for_whole() const noexcept { return pool_ != nullptr; }
@@ -81,8 +82,8 @@ class DirectOffer {
   static ExportedWay way_of(const headers::ExportedPool& pool, headers::SegmentRun run,
                             const rings::Ring& ring) noexcept;
   pack::Job job() const noexcept;
-  bool secure_ring(const Buffer& buffer, const headers::Inbox& inbox, headers::ExportedPool& pool,
-                   std::size_t section_bytes, headers::Header& header) noexcept;
+  bool secure_ring(const Buffer& buffer, headers::Inbox& inbox, headers::ExportedPool& pool, std::size_t section_bytes,
+                   headers::Header& header) noexcept;
 
   rings::OwnedOutgoing ring_;
   bool is_packing_ = false, is_packed_ = false, is_released_ = false;

@@ -5,15 +5,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstring>
-#include <new>
 
-#include "base/per_thread.hpp"
 #include "fabric/registry.hpp"
-#include "pack/host/string_copy.hpp"
 #include "transfer/blocking.hpp"
-#include "transfer/choice/corrected_send.hpp"
+#include "transfer/filling.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/report/report.hpp"
 #include "transfer/report/statistics.hpp"
@@ -26,7 +22,6 @@ using headers::Inbox;
 using headers::slot_bytes;
 using headers::slot_count;
 using headers::SlotWords;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t bit(unsigned slot) noexcept { return std::uint64_t{1} << slot; }
 
@@ -59,16 +54,6 @@ bool take(Inbox& inbox, unsigned count, SlotsWay& way) noexcept {
   } while (!free_slots.compare_exchange_weak(free, free & ~taken, std::memory_order_acq_rel));
   inbox.head().next.store(way.slots[count - 1] + 1u, std::memory_order_relaxed);
   return true;
-}
-
-/// Of the calling thread: what a slot holds, on its way there. Null where there is no memory.
-std::byte* own_piece() noexcept {
-  using Piece = std::array<std::byte, slot_bytes>;
-  try {
-    return of_this_thread<Piece>().data();
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
 }
 
 /// Its slots, a bit each. What another process has written is believed only within bounds.
@@ -130,6 +115,7 @@ bool SlotsOffer::secure(const Buffer& buffer, Inbox& inbox, headers::Header& hea
   inbox_ = &inbox;
   buffer_ = buffer;
   packed_ = 0;
+  filling_ = filling_of(inbox, buffer);
   packing_ns_ = 0;
   SlotWords& words = inbox.head().words[way_.slots[0]];
   words.packed.store(0, std::memory_order_relaxed);
@@ -141,29 +127,13 @@ bool SlotsOffer::secure(const Buffer& buffer, Inbox& inbox, headers::Header& hea
   return false;
 }
 
-Result SlotsOffer::fill(std::byte* slot, layout::Offset begin, layout::Offset end) noexcept {
-  const auto bytes = static_cast<std::size_t>(end - begin);
-  const bool may_be_copied = bytes >= least_copied_bytes && is_corrected() && pack::host::has_string_copy();
-  const auto turn = may_be_copied ? inbox_->filling.next() : model::Filling::Turn{};
-  std::byte* const piece = turn.is_copied ? own_piece() : nullptr;
-  if (piece == nullptr) return run_on_host(buffer_.job(pack::Direction::pack, begin, end, slot));
-  const Result result = run_on_host(buffer_.job(pack::Direction::pack, begin, end, piece));
-  if (result != Result::ok) return result;
-  const auto started = turn.is_timed ? Clock::now() : Clock::time_point{};
-  (turn.is_by_string ? pack::host::string_copy : pack::host::ordinary_copy)(slot, piece, bytes);
-  if (turn.is_timed) {
-    const std::chrono::duration<float, std::nano> took = Clock::now() - started;
-    inbox_->filling.note(turn, took.count() / static_cast<float>(bytes));
-  }
-  return Result::ok;
-}
-
 bool SlotsOffer::pack_next() noexcept {
   MovementClock clock;
   clock.begin();
   const auto begin = static_cast<layout::Offset>(packed_ * slot_bytes);
   const layout::Offset end = std::min(begin + static_cast<layout::Offset>(slot_bytes), buffer_.size());
-  const Result result = fill(inbox_->slot(way_.slots[packed_]), begin, end);
+  std::byte* const slot = inbox_->slot(way_.slots[packed_]);
+  const Result result = fill(buffer_.job(pack::Direction::pack, begin, end, slot), filling_);
   if (report_wanted()) packing_ns_ += clock.ns();
   auto& words = inbox_->head().words[way_.slots[0]];
   if (result != Result::ok) {

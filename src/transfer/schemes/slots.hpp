@@ -18,8 +18,6 @@ namespace gapless::transfer::schemes {
 inline constexpr std::size_t least_slots_bytes = 1024;
 inline constexpr unsigned most_slots = 32;
 inline constexpr std::size_t most_slots_bytes = most_slots * headers::slot_bytes;
-/// Slots that get fewer bytes are filled straight, however far the receiver is.
-inline constexpr std::size_t least_copied_bytes = 4096;
 
 /// In a header: the slots of the receiver's inbox that the bytes are in, in packed order.
 struct SlotsWay {
@@ -50,13 +48,12 @@ class SlotsOffer {
 
  private:
   bool pack_next() noexcept;
-  /// Packs the bytes from `begin` to `end` into a slot.
-  Result fill(std::byte* slot, layout::Offset begin, layout::Offset end) noexcept;
 
   headers::Inbox* inbox_ = nullptr;
   Buffer buffer_{};
   SlotsWay way_;
   std::uint32_t packed_ = 0;
+  model::Filling* filling_ = nullptr;
   double packing_ns_ = 0;  ///< where a report is wanted
 };
 

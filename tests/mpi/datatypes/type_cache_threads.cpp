@@ -190,7 +190,7 @@ Location locate(const void*) noexcept { return {}; }
 namespace gapless::transfer {
 Scheme choose(const Buffer&, Side) noexcept { return Scheme::packed; }
 Scheme choose_packing(const Buffer&) noexcept { return Scheme::packed; }
-bool choose_slots(const Buffer&, bool) noexcept { return false; }
+bool choose_header(const Buffer&, bool) noexcept { return false; }
 bool is_worth_a_request(const Buffer&) noexcept { return true; }
 bool choose_fabric(const Buffer&) noexcept { return false; }
 bool is_forced(Scheme) noexcept { return false; }

@@ -69,6 +69,7 @@ TEST_F(Choice, HostMemoryFollowsTheSumOfSavings) {
             .to_contiguous = never,
             .eager_slots = never,
             .rendezvous_slots = never,
+            .ring = never,
             .pack = never,
             .first_uses = {}};
   expect_from_the_third_on("10 rows each");
@@ -83,6 +84,7 @@ TEST_F(Choice, HostMemoryFollowsTheSumOfSavings) {
             .to_contiguous = never,
             .eager_slots = never,
             .rendezvous_slots = never,
+            .ring = never,
             .pack = never,
             .first_uses = {}};
   expect_from_the_third_on("more than the eager limit");
@@ -276,23 +278,23 @@ TEST_F(Choice, TablesOfSlotsTakeThePlaceOfTheSums) {
   ways[model::native_way].message = at(8000, 9000);
   ways[model::packed_way].message = at(8000, 5000);
   // Nothing measured of slots: the sums compare them with packing.
-  EXPECT_EQ(transfer::choose_slots(buffer), model::slots_saving_ns(transfer::amount_of(buffer), false) > 0);
+  EXPECT_EQ(transfer::choose_header(buffer), model::slots_saving_ns(transfer::amount_of(buffer), false) > 0);
   ways[model::slots_way].message = at(8000, 4999);
-  EXPECT_TRUE(transfer::choose_slots(buffer));
+  EXPECT_TRUE(transfer::choose_header(buffer));
   EXPECT_EQ(chosen(), Scheme::slots);
   EXPECT_NEAR(transfer::predict_in_node_ns(Scheme::slots, buffer, model::Pair::same_node), -2000.5, 1e-6);
   EXPECT_NEAR(transfer::predict_in_node_ns(Scheme::packed, buffer, model::Pair::same_node), -2000, 1e-6);
   ways[model::slots_way].message = at(8000, 5001);
   model::change_profile();
-  EXPECT_FALSE(transfer::choose_slots(buffer));
+  EXPECT_FALSE(transfer::choose_header(buffer));
   EXPECT_EQ(chosen(), Scheme::packed);
   // A request costs both the same, and the library's own way nothing.
   ways[model::slots_way].message = at(8000, 4000);
   model::change_profile().host.request_ns = 2499;
-  EXPECT_TRUE(transfer::choose_slots(buffer, true));
+  EXPECT_TRUE(transfer::choose_header(buffer, true));
   model::change_profile().host.request_ns = 2501;
-  EXPECT_FALSE(transfer::choose_slots(buffer, true));
-  EXPECT_TRUE(transfer::choose_slots(buffer));
+  EXPECT_FALSE(transfer::choose_header(buffer, true));
+  EXPECT_TRUE(transfer::choose_header(buffer));
 }
 
 TEST_F(Choice, TablesOfDirectAreThoseOfTheirPair) {

@@ -135,7 +135,7 @@ TEST_F(HostTrials, AScopeDecidesForNoncontiguousHostMemoryAndEndsWithIts) {
   {
     const HostWayScope outer(HostWay::native);
     EXPECT_EQ(transfer::choose(buffer, Side::sender), Scheme::native);
-    EXPECT_FALSE(transfer::choose_slots(buffer));
+    EXPECT_FALSE(transfer::choose_header(buffer));
     {
       const HostWayScope inner(HostWay::packed);
       EXPECT_EQ(transfer::choose(buffer, Side::receiver), Scheme::packed);

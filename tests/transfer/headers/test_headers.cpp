@@ -183,6 +183,24 @@ TEST_F(Slots, AreOfferedWholeOrNotAtAll) {
   EXPECT_TRUE(secure(third, 2 * headers::slot_bytes));
 }
 
+/// Whoever lets messages wait is offered none for a while, each time a longer one.
+TEST(PutOff, IsLongerEachTime) {
+  headers::PutOff put_off;
+  const auto count = [&] {
+    int messages = 0;
+    while (put_off.is_next()) ++messages;
+    return messages;
+  };
+  EXPECT_EQ(0, count());
+  for (const int messages : {16, 32, 64, 128, 256, 512, 1024, 1024}) {
+    put_off.begin();
+    EXPECT_EQ(messages, count());
+  }
+  put_off.end();
+  put_off.begin();
+  EXPECT_EQ(16, count());
+}
+
 /// The number of a process that has ended.
 pid_t ended_process() {
   const pid_t child = ::fork();

@@ -41,8 +41,8 @@ class RingTest : public tests::StridedMessage {
   explicit RingTest(device::MemoryKind kind) : pool_(words_, room, kind) {
     EXPECT_TRUE(headers::is_listening());
     EXPECT_TRUE(pool_.is_there(0));
-    receiver_.speaker.rank = 1;
-    receiver_.speaker.process = ::getpid();
+    receiver_.head().speaker.rank = 1;
+    receiver_.head().speaker.process = ::getpid();
     make_places();
   }
   ~RingTest() override {
@@ -77,7 +77,7 @@ class RingTest : public tests::StridedMessage {
 
   headers::SegmentWords words_{};
   ExportedPool pool_;
-  headers::InboxHead receiver_{};
+  headers::Inbox receiver_{SharedSegment::make("test-of-rings", headers::inbox_bytes, headers::inbox_bytes)};
 };
 
 /// In GPU memory, and in page-locked memory of the host.
@@ -162,7 +162,7 @@ TEST_P(Rings, ThoseThatFailAreTheSendersAgain) {
 }
 
 TEST_P(Rings, SendersOfReceiversThatHaveEndedFail) {
-  receiver_.speaker.process = ended_process();
+  receiver_.head().speaker.process = ended_process();
   const rings::OwnedOutgoing outgoing = begin();
   rings::start(*outgoing);
   gpu_.fail("allocate", 0, -1);  // it cannot be copied out

@@ -64,9 +64,9 @@ class Sending : public Side<Count> {
     const bool is_on_host = !user_.is_gpu_memory();
     if (is_on_host && may_stay && offer_to_gpu(communicator, destination)) return go_by_header(whole);
     if (owner_ != Owner::ours) return;
-    const bool may_take_slots = is_on_host && transfer::choose_slots(user_.buffer, gets_request_);
     const bool may_take_fabric = transfer::choose_fabric(user_.buffer);
-    const bool may_take_header = is_on_host ? may_take_slots : transfer::may_go_direct(user_.buffer);
+    const bool may_take_header =
+        is_on_host ? transfer::choose_header(user_.buffer, gets_request_) : transfer::may_go_direct(user_.buffer);
     if (!may_take_header && !may_take_fabric) return;
     const auto [inbox, number] = headers::find_listener(communicator, destination, speaks());
     if (may_take_fabric && inbox != nullptr && may_stay && offer_.emplace().secure_fabric(user_.buffer, *inbox))
@@ -76,10 +76,11 @@ class Sending : public Side<Count> {
         transfer::choose_without_fabric(user_.buffer, side) == transfer::Scheme::native)
       message_.reset();
     if (inbox == nullptr) return;
-    if (inbox->is_remote() || (is_on_host && !may_take_slots)) return;
+    if (inbox->is_remote() || !may_take_header) return;
     if (is_on_host && timed != nullptr) {
-      correct(*timed, peer_number(communicator, destination), transfer::Scheme::slots);
-      if ((*timed)->scheme() != transfer::Scheme::slots) return;
+      const transfer::Scheme by_header = transfer::header_scheme(user_.buffer);
+      correct(*timed, peer_number(communicator, destination), by_header);
+      if ((*timed)->scheme() != by_header) return;
     }
     if (!is_on_host && timed != nullptr) timed->emplace(user_.buffer, transfer::Scheme::direct);
     if (!offer_.emplace().secure(user_.buffer, *inbox, {number, tag}, may_stay, later)) {
@@ -96,7 +97,7 @@ class Sending : public Side<Count> {
   bool may_be_offered() const noexcept {
     if (owner_ != Owner::ours) return false;
     return user_.is_gpu_memory() ? transfer::choose_direct(user_.buffer, model::Pair::peer_gpu)
-                                 : transfer::choose_slots(user_.buffer, true);
+                                 : transfer::choose_header(user_.buffer, true);
   }
   /// Where the header of each message of a persistent send is to be.
   const void* header_place() noexcept {
@@ -231,7 +232,7 @@ class Sending : public Side<Count> {
   }
   void correct(std::optional<transfer::CorrectedSend>& call, std::uint64_t peer, transfer::Scheme predicted) noexcept {
     const transfer::Scheme scheme = call.emplace(user_.buffer, predicted, peer).scheme();
-    if (scheme == transfer::Scheme::slots || (message_ && scheme == message_->scheme())) return;
+    if (scheme == predicted || (message_ && scheme == message_->scheme())) return;
     pack_by(scheme);
   }
   /// Would the library cut the packed bytes where the receiver cannot put them together?

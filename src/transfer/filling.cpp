@@ -1,0 +1,74 @@
+#include "transfer/filling.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <new>
+
+#include "base/per_thread.hpp"
+#include "pack/host/string_copy.hpp"
+#include "transfer/blocking.hpp"
+#include "transfer/choice/corrected_send.hpp"
+
+namespace gapless::transfer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What is packed at a time before it is copied: it stays in the first and second level's caches.
+constexpr layout::Offset piece_bytes = 32 * 1024;
+/// Fewer bytes are packed straight, however far the reader is.
+constexpr layout::Offset least_copied_bytes = 4096;
+
+/// Blocks from so long on the C library copies by the string instruction.
+constexpr layout::Offset shortest_copied_by_string = 4096;
+
+/// Of the calling thread. Null where there is no memory.
+std::byte* own_piece() noexcept {
+  try {
+    return of_this_thread<std::array<std::byte, piece_bytes>>().data();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+Result fill_piece(const pack::Job& job, model::Filling& filling) noexcept {
+  const layout::Offset bytes = job.end - job.begin;
+  const auto turn = bytes >= least_copied_bytes ? filling.next() : model::Filling::Turn{};
+  std::byte* const piece = turn.is_copied ? own_piece() : nullptr;
+  if (piece == nullptr) return run_on_host(job);
+  pack::Job to_piece = job;
+  to_piece.packed = piece;
+  if (const Result result = run_on_host(to_piece); result != Result::ok) return result;
+  const auto started = turn.is_timed ? Clock::now() : Clock::time_point{};
+  const auto copy = turn.is_by_string ? pack::host::string_copy : pack::host::ordinary_copy;
+  copy(static_cast<std::byte*>(job.packed), piece, static_cast<std::size_t>(bytes));
+  if (turn.is_timed) {
+    const std::chrono::duration<float, std::nano> took = Clock::now() - started;
+    filling.note(turn, took.count() / static_cast<float>(bytes));
+  }
+  return Result::ok;
+}
+
+}  // namespace
+
+model::Filling* filling_of(headers::Inbox& reader, const Buffer& buffer) noexcept {
+  const layout::Facts& facts = buffer.type->facts;
+  const bool has_long_blocks = facts.size >= shortest_copied_by_string * facts.block_count;
+  return has_long_blocks || !is_corrected() || !pack::host::has_string_copy() ? nullptr : &reader.filling;
+}
+
+Result fill(const pack::Job& job, model::Filling* filling) noexcept {
+  if (filling == nullptr) return run_on_host(job);
+  pack::Job piece = job;
+  Result result = Result::ok;
+  for (; piece.begin < job.end && result == Result::ok; piece.begin = piece.end) {
+    piece.end = std::min(job.end, piece.begin + piece_bytes);
+    piece.packed = static_cast<std::byte*>(job.packed) + (piece.begin - job.begin);
+    result = fill_piece(piece, *filling);
+  }
+  return result;
+}
+
+}  // namespace gapless::transfer
