@@ -111,6 +111,7 @@ def bars(rows):
             yield at_least(f"{kind} of columns, {library}", least[mpi], columns)
             yield never_slower(f"{kind} of columns, {library}", columns)
             yield like_contiguous(rows, mpi, kind)
+        yield never_slower(f"long messages, {library}", chosen(rows, mpi, "latency, blocks"))
         for n in (64, 128):
             for calls in ("Sendrecv", "Isend and Irecv"):
                 halo = chosen(rows, mpi, f"halo, {calls}, {n}^3")

@@ -219,6 +219,24 @@ void columns() {
   }
 }
 
+/// Blocks with gaps as long, of messages that are too long for slots.
+void blocks() {
+  for (const int mebibytes : {2, 8, 32}) {
+    for (const int block : {64, 1024, 65536}) {
+      const int bytes = mebibytes << 20;
+      const auto type = [bytes, block] {
+        MPI_Datatype made;
+        MPI_Type_vector(bytes / block, block, 2 * block, MPI_BYTE, &made);
+        return Types{committed(made)};
+      };
+      const auto room = std::size_t{2} * static_cast<std::size_t>(bytes);
+      const std::string name =
+          "latency, blocks, " + std::to_string(mebibytes) + " MiB of " + std::to_string(block) + " B";
+      measure({name, static_cast<double>(bytes), room, room, type, round_trip, 2});
+    }
+  }
+}
+
 /// Short ones, which must cost no more than the library takes.
 void contiguous() {
   for (const int bytes : {8, 256, 480, 4096}) {
@@ -346,6 +364,7 @@ int main(int argc, char** argv) {
   } else {
     contiguous();
     columns();
+    blocks();
     halos();
     transposes();
   }

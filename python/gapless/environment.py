@@ -149,7 +149,7 @@ VARIABLES = (
         "process keeps at most 4 N of page-locked memory, 4 N of GPU memory, and 16 N of host memory, which the system "
         "takes back where memory is short. Page-locked memory, in use or not, is at most 5 N, and at least 8 MiB; "
         "messages that find no page-locked memory go through segments (pipelined). Where messages go direct, N more of "
-        "GPU memory is exported, or N / 4 of page-locked memory. Where a fabric reaches GPU memory, 4 N of it is "
+        "GPU memory is exported, or N / 4 of host memory. Where a fabric reaches GPU memory, 4 N of it is "
         "registered. Long file access from GPU memory goes in pieces of N / 4, but of 1 MiB at least and 16 MiB at "
         "most.",
     ),

@@ -25,6 +25,9 @@
 #                      there; aware_direct: the same, from GPU to GPU; aware_predicted: as the model chooses
 function(gapless_register_mpi_run name mpi ranks how timeout)
   set(target mpi-${name}-${mpi})
+  if(NOT TARGET ${target})
+    return()
+  endif()
   set(launch ${GAPLESS_TEST_PREFIX_${mpi}}/bin/mpiexec -n ${ranks} ${GAPLESS_TEST_RUNNER})
   set(labels mpi ${how})
   if(NOT how STREQUAL plain)

@@ -26,6 +26,7 @@ HALO = "26 regions of 128^3 floats"
 # What the names of host messages of a kind begin with.
 NODE_MESSAGES = {
     "columns, one at a time": ("latency, columns",),
+    "2 to 32 MiB, one at a time": ("latency, blocks",),
     "columns, 32 under way": ("bandwidth, columns",),
     "26 pieces of a halo, `MPI_Sendrecv`": ("halo, Sendrecv",),
     "26 pieces of a halo, `MPI_Isend` and `MPI_Irecv`": ("halo, Isend",),
@@ -161,7 +162,8 @@ def table_of_node_messages(result: dict) -> str:
     for kind, beginnings in NODE_MESSAGES.items():
         of_kind = [row for _, row in found if row["case"]["message"].startswith(beginnings)]
         gains = [gains_of(row for row in of_kind if row["case"]["library"] == name) for name in libraries]
-        rows.append([kind, *map(mean_and_range, gains)])
+        if any(gains):
+            rows.append([kind, *map(mean_and_range, gains)])
     return markdown([*heads, *(LIBRARIES[name] for name in libraries)], rows)
 
 

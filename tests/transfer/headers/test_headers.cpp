@@ -12,6 +12,7 @@
 
 #include "base/shared_segment.hpp"
 #include "layout/datatype/datatype.hpp"
+#include "learn_filling.hpp"
 #include "transfer/headers/attention.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
@@ -115,14 +116,6 @@ class Slots : public testing::Test {
   std::vector<std::unique_ptr<Described>> types_;
 };
 
-/// As fillings of an inbox go whose receiver is so near, or so far, that ordinary stores take so many times what string
-/// copies do: until that is known, and then `more`.
-void fill(model::Filling& filling, float times, unsigned more) {
-  constexpr unsigned first = model::Filling::untimed + 2 * model::Filling::enough * model::Filling::timed_at_first;
-  for (unsigned i = 0; i < first + more; ++i)
-    if (const auto turn = filling.next(); turn.is_timed) filling.note(turn, turn.is_by_string ? 1 : times);
-}
-
 void Slots::expect_packed_bytes_in_order() {
   constexpr std::size_t bytes = 3 * headers::slot_bytes + 100;
   SlotsOffer offer;
@@ -142,13 +135,13 @@ TEST_F(Slots, HoldThePackedBytesInOrder) { expect_packed_bytes_in_order(); }
 
 /// Of eight slots at first, or 64 later, one is timed by each kind of copy.
 TEST_F(Slots, HoldThemThoughSomeAreTimed) {
-  fill(inbox_.filling, 1, 0);
+  tests::learn(inbox_.filling, 1, 0);
   ASSERT_FALSE(inbox_.filling.is_far());
   for (unsigned k = 0; k < 2 * model::Filling::timed_later; ++k) expect_packed_bytes_in_order();
 }
 
 TEST_F(Slots, HoldThemWhereTheReceiverIsFar) {
-  fill(inbox_.filling, 5, 1);
+  tests::learn(inbox_.filling, 5, 1);
   ASSERT_TRUE(inbox_.filling.is_far());
   expect_packed_bytes_in_order();
 }

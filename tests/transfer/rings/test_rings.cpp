@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "learn_filling.hpp"
 #include "strided_message.hpp"
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/headers/speakers.hpp"
@@ -116,6 +117,18 @@ TEST_P(Rings, PassMessagesIntoHostMemory) {
 
 TEST_F(RingsOnTheHost, PassMessagesOutOfHostMemory) { expect_to_pass(on_host(sent_)); }
 
+TEST_F(RingsOnTheHost, PassMessagesToReceiversThatAreFar) {
+  tests::learn(receiver_.filling, 5, 1);
+  ASSERT_TRUE(receiver_.filling.is_far());
+  expect_to_pass(on_host(sent_));
+}
+
+/// Of four sections one is timed at first.
+TEST_F(RingsOnTheHost, PassMessagesWhoseSectionsAreTimed) {
+  for (unsigned k = 0; k < model::Filling::untimed; ++k) static_cast<void>(receiver_.filling.next());
+  expect_to_pass(on_host(sent_));
+}
+
 TEST_F(RingsOnTheHost, PassMessagesIntoBlocksOfHostMemory) {
   const rings::OwnedOutgoing outgoing = begin();
   rings::start(*outgoing);
@@ -131,6 +144,7 @@ TEST_F(RingsOnTheHost, WhatNobodyFetchesIsCopiedOutOfHostMemory) {
   rings::start(*outgoing);
   EXPECT_EQ(Result::ok, rings::wait(*outgoing));
   EXPECT_EQ(before + 1, gapless_rings_copied_out());
+  EXPECT_TRUE(receiver_.rings_put_off.is_next()) << "the next messages to that receiver go other ways";
   sent_.assign(sent_.size(), 7);
   EXPECT_EQ(Result::ok, rings::fetch(incoming(*outgoing, ::getpid()), buffer(in_), packed_bytes));
   expect_arrived(packed_bytes);
