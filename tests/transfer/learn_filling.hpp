@@ -6,7 +6,7 @@
 namespace gapless::tests {
 
 /// As fillings go for a reader that is so near, or so far, that ordinary stores take so many times what string copies
-/// do: until that is known, and then `more`.
+/// do longer than in the writer's own memory: until that is known, and then `more`.
 inline void learn(model::Filling& filling, float times, unsigned more) {
   constexpr unsigned first = model::Filling::untimed + 2 * model::Filling::enough * model::Filling::timed_at_first;
   for (unsigned i = 0; i < first + more; ++i)

@@ -22,9 +22,10 @@ class Filling {
   /// One of so many pieces is timed: of those after, and once enough is known.
   static constexpr std::uint32_t timed_at_first = 4, timed_later = 64;
   static constexpr std::size_t enough = 3;  ///< times of each way, the last ones, whose median counts
-  /// The reader is far where ordinary stores take more times what string copies do. Near, they take 1 to 1.5 times,
-  /// far, 5 times; at twice, packing straight and packing with a copy after take the same.
-  static constexpr float far = 2.5F;
+  /// The reader is far where ordinary stores take so much longer than into the writer's own memory: that many times
+  /// what a string copy takes. Once would be enough to make up for the copy; between two chiplets they take 4 times
+  /// longer.
+  static constexpr float far = 1.5F;
 
   struct Turn {
     bool is_copied = false;  ///< packed into a buffer, and copied
@@ -34,7 +35,8 @@ class Filling {
 
   /// How the next piece is filled. A few nanoseconds.
   Turn next() noexcept;
-  /// What the copy of a timed piece has taken for each byte.
+  /// What the copy of a timed piece has taken for each byte: by ordinary stores, how much more than in the writer's own
+  /// memory.
   void note(Turn turn, float ns_per_byte) noexcept;
 
   bool is_far() const noexcept { return is_far_.load(std::memory_order_relaxed); }
