@@ -10,7 +10,7 @@ using model::Filling;
 
 /// Pieces whose copies take so long for each byte; by ordinary stores, so much longer than in the writer's own memory.
 struct Writer {
-  Filling filling;
+  Filling filling{};
   float ordinary_ns, by_string_ns;
   int copied = 0, timed = 0, by_string = 0;
 
