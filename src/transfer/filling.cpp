@@ -52,16 +52,19 @@ float own_ordinary_ns_per_byte(std::byte* piece) noexcept {
 Result fill_piece(const pack::Job& job, model::Filling& filling) noexcept {
   const layout::Offset bytes = job.end - job.begin;
   const auto turn = bytes >= least_copied_bytes ? filling.next() : model::Filling::Turn{};
-  std::byte* const piece = turn.is_copied ? own_piece() : nullptr;
+  std::byte* const piece = turn.is_copied() ? own_piece() : nullptr;
   if (piece == nullptr) return run_on_host(job);
   pack::Job to_piece = job;
   to_piece.packed = piece;
-  static const float own_ns = own_ordinary_ns_per_byte(piece);
   if (const Result result = run_on_host(to_piece); result != Result::ok) return result;
   const auto started = turn.is_timed ? Clock::now() : Clock::time_point{};
   const auto copy = turn.is_by_string ? pack::host::string_copy : pack::host::ordinary_copy;
   copy(static_cast<std::byte*>(job.packed), piece, static_cast<std::size_t>(bytes));
-  if (turn.is_timed) filling.note(turn, ns_per_byte(Clock::now() - started, bytes) - (turn.is_by_string ? 0 : own_ns));
+  if (turn.is_timed) {
+    const float ns = ns_per_byte(Clock::now() - started, bytes);
+    static const float own_ns = own_ordinary_ns_per_byte(piece);
+    filling.note(turn, turn.is_by_string ? ns : ns - own_ns);
+  }
   return Result::ok;
 }
 

@@ -155,12 +155,12 @@ def node_messages_table(results: list[dict]) -> str:
 
 
 def table_of_node_messages(result: dict) -> str:
-    found = rows_of([result], "host_messages")
-    libraries = [name for name in LIBRARIES if any(row["case"]["library"] == name for _, row in found)]
-    heads = [f"messages in a node ({machines(found)}), times the speed of the library alone"]
+    found = result["rows"]
+    libraries = [name for name in LIBRARIES if any(row["case"]["library"] == name for row in found)]
+    heads = [f"messages in a node ({machine_name(result)}), times the speed of the library alone"]
     rows = []
     for kind, beginnings in NODE_MESSAGES.items():
-        of_kind = [row for _, row in found if row["case"]["message"].startswith(beginnings)]
+        of_kind = [row for row in found if row["case"]["message"].startswith(beginnings)]
         gains = [gains_of(row for row in of_kind if row["case"]["library"] == name) for name in libraries]
         if any(gains):
             rows.append([kind, *map(mean_and_range, gains)])

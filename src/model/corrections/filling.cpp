@@ -7,8 +7,7 @@ Filling::Turn Filling::next() noexcept {
   if (number < untimed) return {};
   const std::uint32_t every = timed_every_.load(std::memory_order_relaxed);
   const bool is_timed = number % every == 0, is_string_next = number / every % 2 != 0;
-  return {
-      .is_copied = is_timed || is_far(), .is_timed = is_timed, .is_by_string = is_timed ? is_string_next : is_far()};
+  return {.is_timed = is_timed, .is_by_string = is_timed ? is_string_next : is_far()};
 }
 
 void Filling::note(Turn turn, float ns_per_byte) noexcept {

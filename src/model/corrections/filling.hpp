@@ -28,9 +28,11 @@ class Filling {
   static constexpr float far = 1.5F;
 
   struct Turn {
-    bool is_copied = false;  ///< packed into a buffer, and copied
-    bool is_timed = false;   ///< how long the copy takes
+    bool is_timed = false;  ///< how long the copy takes
     bool is_by_string = false;
+
+    /// Is it packed into a buffer, and copied?
+    bool is_copied() const noexcept { return is_timed || is_by_string; }
   };
 
   /// How the next piece is filled. A few nanoseconds.

@@ -87,6 +87,7 @@ bool DirectOffer::secure_from_host(const Buffer& buffer, Inbox& inbox, headers::
   const headers::Answer answer = headers::introduce(inbox, inbox.introduction_on_host, pool.handle());
   if (answer.kind != headers::Answer::Kind::accepted) return false;
   pair_ = model::Pair::same_node;
+  // Between two CPUs a ring is to stay in their caches, however long the message is.
   const bool is_for_gpu = inbox.head().lands_on_gpu.load(std::memory_order_relaxed);
   const std::size_t bytes = is_for_gpu ? static_cast<std::size_t>(buffer.size()) : 0;
   return secure_ring(buffer, inbox, pool, section_on_host(gpu_tuning.shortest_section_by_cpu, bytes, pool.room()),

@@ -18,8 +18,8 @@ struct Writer {
     copied = timed = by_string = 0;
     for (unsigned i = 0; i < count; ++i) {
       const Filling::Turn turn = filling.next();
-      EXPECT_TRUE(turn.is_copied || !(turn.is_timed || turn.is_by_string)) << i;
-      copied += turn.is_copied;
+      EXPECT_TRUE(turn.is_copied() || !(turn.is_timed || turn.is_by_string)) << i;
+      copied += turn.is_copied();
       timed += turn.is_timed;
       by_string += turn.is_by_string;
       if (turn.is_timed) filling.note(turn, turn.is_by_string ? by_string_ns : ordinary_ns);
@@ -73,7 +73,7 @@ TEST(Filling, FollowsAProcessThatMoves) {
 TEST(Filling, DoesNotFollowOneDisturbance) {
   Writer writer{.ordinary_ns = 1, .by_string_ns = 1};
   writer.fill(Filling::untimed + first_times);
-  writer.filling.note({.is_copied = true, .is_timed = true, .is_by_string = false}, 1000);
+  writer.filling.note({.is_timed = true, .is_by_string = false}, 1000);
   EXPECT_FALSE(writer.filling.is_far());
 }
 

@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <cstddef>
 #include <functional>
+#include <vector>
 
 #include "support/environment.hpp"
+#include "support/layouts.hpp"
 
 namespace gapless::test {
 
@@ -94,6 +97,31 @@ inline int receive_persistently(void* memory, MPI_Datatype type, MPI_Comm commun
   const int code = MPI_Wait(&request, status);
   MPI_Request_free(&request);
   return code;
+}
+
+/// One message of so many blocks, which its receiver takes as `packed` ints in a row.
+inline void pass_to_contiguous(const void* memory, MPI_Datatype type, const std::vector<int>& packed) {
+  if (sends()) return send(memory, type, MPI_COMM_WORLD, partner());
+  std::vector<int> incoming(packed.size() + 1, -1);
+  const int count = static_cast<int>(packed.size());
+  MPI_Recv(incoming.data(), count, MPI_INT, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  EXPECT_EQ(-1, incoming.back());
+  incoming.pop_back();
+  EXPECT_TRUE(packed == incoming);
+}
+
+/// One message of so many blocks that is a block too long for its receiver, whose memory stays as it is where
+/// `leaves_memory`. Errors must return.
+inline void pass_truncated(const void* memory, MPI_Datatype type, int blocks, bool leaves_memory) {
+  if (sends()) return send(memory, type, MPI_COMM_WORLD, partner());
+  const Owned shorter{strided(blocks - 1, length, stride)};
+  const std::vector<int> untouched(static_cast<std::size_t>(blocks * stride), -1);
+  std::vector<int> incoming = untouched;
+  const int code = MPI_Recv(incoming.data(), 1, shorter, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
+  if (leaves_memory) {
+    EXPECT_TRUE(untouched == incoming);
+  }
 }
 
 /// The status of one element of a datatype of so many blocks.

@@ -6,13 +6,9 @@
 #include <mpi.h>
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
-#include <string_view>
-#include <thread>
 #include <vector>
 
 #include "headers/partners.hpp"
@@ -25,31 +21,13 @@ namespace gapless::test {
 namespace {
 
 /// Is gapless under this test, and told to use rings?
-bool uses_rings() {
-  const char* scheme = std::getenv("GAPLESS_SCHEME");
-  return under_gapless() && scheme != nullptr && std::string_view(scheme) == "direct";
-}
-
-std::uint64_t copied_out() {
-  const auto function = reinterpret_cast<std::uint64_t (*)()>(core_function("gapless_rings_copied_out"));
-  return function != nullptr ? function() : 0;
-}
+bool uses_rings() { return is_told_to_use("direct"); }
 
 /// Packed, these are a section more than slots have room for, and many sections and a part of one.
 const std::vector<int> long_block_counts{(1 << 17) + 1, 1'000'001};
 
 std::vector<int> arrived(const Strided& message, int blocks) {
   return placed(std::vector<int>(message.values.size(), -1), message.packed(blocks), length, stride);
-}
-
-void pass_one(int blocks, const Send& by, const Receive& into) {
-  const Strided message(blocks);
-  if (sends()) return by(message.values.data(), message.type, MPI_COMM_WORLD, partner());
-  std::vector<int> incoming(message.values.size(), -1);
-  MPI_Status status{};
-  into(incoming.data(), message.type, MPI_COMM_WORLD, partner(), &status);
-  expect_message(status, message.type, blocks, partner());
-  EXPECT_TRUE(arrived(message, blocks) == incoming) << blocks << " blocks";
 }
 
 void answer() {
@@ -89,10 +67,10 @@ TEST_F(Rings, MessagesInEveryKindOfCall) {
   for (const int blocks : long_block_counts) {
     SCOPED_TRACE(std::to_string(blocks) + " blocks");
     expect_rings(4, [&] {
-      pass_one(blocks, send, receive);
-      pass_one(blocks, send_by_request, receive_by_request);
-      pass_one(blocks, send_persistently, receive_persistently);
-      pass_one(blocks, send, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
+      pass(blocks, send, receive);
+      pass(blocks, send_by_request, receive_by_request);
+      pass(blocks, send_persistently, receive_persistently);
+      pass(blocks, send, [](void* memory, MPI_Datatype type, MPI_Comm communicator, int from, MPI_Status* status) {
         MPI_Message matched;
         MPI_Mprobe(from, tag, communicator, &matched, status);
         MPI_Mrecv(memory, 1, type, &matched, status);
@@ -140,14 +118,7 @@ TEST_F(Rings, BothWaysAtOnce) {
 TEST_F(Rings, ContiguousReceives) {
   const int blocks = long_block_counts.back();
   const Strided message(blocks);
-  expect_rings(1, [&] {
-    if (sends()) return send(message.values.data(), message.type, MPI_COMM_WORLD, partner());
-    std::vector<int> incoming(static_cast<std::size_t>(blocks * length) + 1, -1);
-    MPI_Recv(incoming.data(), blocks * length, MPI_INT, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    EXPECT_EQ(-1, incoming.back());
-    incoming.pop_back();
-    EXPECT_TRUE(message.packed(blocks) == incoming);
-  });
+  expect_rings(1, [&] { pass_to_contiguous(message.values.data(), message.type, message.packed(blocks)); });
 }
 
 TEST_F(Rings, TruncatedOnesLeaveTheMemoryAsItIs) {
@@ -155,18 +126,8 @@ TEST_F(Rings, TruncatedOnesLeaveTheMemoryAsItIs) {
   MPI_Barrier(MPI_COMM_WORLD);
   if (!has_partner()) return;
   const Strided message(blocks);
-  if (sends()) {
-    send(message.values.data(), message.type, MPI_COMM_WORLD, partner());
-  } else {
-    const Owned shorter{strided(blocks - 1, length, stride)};
-    std::vector<int> incoming(message.values.size(), -1);
-    const int code = MPI_Recv(incoming.data(), 1, shorter, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
-    if (uses_rings()) {
-      EXPECT_TRUE(std::vector<int>(message.values.size(), -1) == incoming);
-    }
-  }
-  expect_rings(1, [&] { pass_one(blocks, send, receive); });
+  pass_truncated(message.values.data(), message.type, blocks, uses_rings());
+  expect_rings(1, [&] { pass(blocks, send, receive); });
 }
 
 /// More than there is memory for: some go another way, in order.
@@ -207,7 +168,7 @@ TEST_F(Rings, WhatNobodyFetchesIsCopiedOut) {
     Strided message(blocks);
     const std::vector<int> wanted = arrived(message, blocks);
     std::vector<int> incoming(message.values.size(), -1);
-    const std::uint64_t copied = copied_out();
+    const std::uint64_t copied = copied_out_of_rings();
     MPI_Request request = MPI_REQUEST_NULL;
     if (!sends()) MPI_Irecv(incoming.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
     if (sends()) send(message.values.data(), message.type, MPI_COMM_WORLD, partner());
@@ -216,16 +177,16 @@ TEST_F(Rings, WhatNobodyFetchesIsCopiedOut) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     EXPECT_TRUE(sends() || wanted == incoming);
     if (uses_rings() && sends()) {
-      EXPECT_EQ(copied + 1, copied_out());
+      EXPECT_EQ(copied + 1, copied_out_of_rings());
     }
   }
-  expect_rings(1, [&] { pass_one(blocks, send, receive); });
+  expect_rings(1, [&] { pass(blocks, send, receive); });
 }
 
 TEST_F(Rings, DatatypesMayBeFreedMeanwhile) {
   const int blocks = long_block_counts.back();
   expect_rings(1, [&] {
-    pass_one(
+    pass(
         blocks,
         [](const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
           MPI_Datatype copy;

@@ -18,10 +18,7 @@
 namespace gapless::test {
 
 /// Is gapless under this test, and told to use slots?
-inline bool uses_slots() {
-  const char* scheme = std::getenv("GAPLESS_SCHEME");
-  return under_gapless() && scheme != nullptr && std::string_view(scheme) == "slots";
-}
+inline bool uses_slots() { return is_told_to_use("slots"); }
 
 /// May the model choose slots?
 inline bool may_choose_slots() {

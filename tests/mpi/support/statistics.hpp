@@ -48,11 +48,18 @@ inline void* variant_function(const char* name) {
   return nullptr;
 }
 
-/// Is gapless under this test, and told to pack whatever it can (GAPLESS_SCHEME=packed)?
-inline bool is_everything_packed() {
-  const char* scheme = std::getenv("GAPLESS_SCHEME");
-  return under_gapless() && scheme != nullptr && std::string_view(scheme) == "packed";
+/// Messages that rings have copied out, for nobody has fetched them; 0 without gapless.
+inline std::uint64_t copied_out_of_rings() {
+  const auto function = reinterpret_cast<std::uint64_t (*)()>(core_function("gapless_rings_copied_out"));
+  return function != nullptr ? function() : 0;
 }
+
+/// Is gapless under this test, and told to use that scheme (GAPLESS_SCHEME)?
+inline bool is_told_to_use(std::string_view name) {
+  const char* scheme = std::getenv("GAPLESS_SCHEME");
+  return under_gapless() && scheme != nullptr && scheme == name;
+}
+inline bool is_everything_packed() { return is_told_to_use("packed"); }
 
 /// How many datatypes were analysed so far; 0 without gapless.
 inline std::uint64_t analyses() {

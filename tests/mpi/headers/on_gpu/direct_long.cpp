@@ -16,11 +16,6 @@
 namespace gapless::test {
 namespace {
 
-std::uint64_t copied_out() {
-  const auto function = reinterpret_cast<std::uint64_t (*)()>(core_function("gapless_rings_copied_out"));
-  return function != nullptr ? function() : 0;
-}
-
 TEST_F(Direct, LongMessagesInEveryKindOfCall) {
   const Send tested = [](const void* memory, MPI_Datatype type, MPI_Comm communicator, int to) {
     MPI_Request request;
@@ -109,14 +104,14 @@ TEST_F(Direct, LongMessagesThatNobodyReceivesYetAreCopiedOut) {
   for (const Complete& complete : ways) {
     Strided message(long_block_counts.back());
     if (sends()) {
-      const std::uint64_t before = copied_out();
+      const std::uint64_t before = copied_out_of_rings();
       MPI_Request request;
       MPI_Datatype type;
       MPI_Type_dup(message.type, &type);
       MPI_Isend(message.memory.data(), 1, type, partner(), tag, MPI_COMM_WORLD, &request);
       MPI_Type_free(&type);
       complete(&request);
-      EXPECT_EQ(before + 1, copied_out());
+      EXPECT_EQ(before + 1, copied_out_of_rings());
       message.memory.set(std::vector<int>(message.values.size(), -5));
       MPI_Send(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD);
       MPI_Recv(nullptr, 0, MPI_INT, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

@@ -71,12 +71,7 @@ TEST_F(ToHost, ContiguousReceives) {
   for (const int blocks : {1000, long_block_counts.back()}) {
     expect_direct(1, [&] {
       Strided message(blocks);
-      if (sends()) return send(message.memory.data(), message.type, MPI_COMM_WORLD, partner());
-      std::vector<int> incoming(static_cast<std::size_t>(blocks * length) + 1, -1);
-      MPI_Recv(incoming.data(), blocks * length, MPI_INT, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      EXPECT_EQ(-1, incoming.back());
-      incoming.pop_back();
-      EXPECT_TRUE(message.packed() == incoming);
+      pass_to_contiguous(message.memory.data(), message.type, message.packed());
     });
   }
 }
@@ -86,17 +81,7 @@ TEST_F(ToHost, TruncatedOnesLeaveTheMemoryAsItIs) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (!has_partner()) return;
     Strided message(blocks);
-    if (sends()) {
-      send(message.memory.data(), message.type, MPI_COMM_WORLD, partner());
-    } else {
-      const Owned shorter{strided(blocks - 1, length, stride)};
-      std::vector<int> incoming(message.values.size(), -1);
-      const int code = MPI_Recv(incoming.data(), 1, shorter, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
-      if (all_go_direct()) {
-        EXPECT_TRUE(std::vector<int>(message.values.size(), -1) == incoming);
-      }
-    }
+    pass_truncated(message.memory.data(), message.type, blocks, all_go_direct());
     expect_direct(1, [&] { pass_one(blocks, send, receive); });
   }
 }
