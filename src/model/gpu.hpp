@@ -96,6 +96,8 @@ struct GpuCosts {
   GpuCost copy[3];
   std::int64_t next_copy_ns;      ///< of each further copy of a job
   std::int64_t change_stream_ns;  ///< to one of high priority
+  /// The next section waits for the end of a copy, but is issued behind a kernel. `gapless bench messages`, by the bus.
+  std::int64_t section_by_copy_ns;
   GpuRowCost row[3];
   std::int64_t split_row_picoseconds;  ///< of a row that is no whole number of sectors
 };
@@ -151,6 +153,7 @@ inline constexpr GpuCosts hopper_costs = {
     .copy = {{10'500, 2'600, 500'000}, {7'600, 2'600, 55'200}, {8'400, 2'600, 55'200}},
     .next_copy_ns = 2'600,
     .change_stream_ns = 1'000,
+    .section_by_copy_ns = 5'000,
     .row = {{0, 15'000}, {150, 1'260}, {190, 2'300}},
     .split_row_picoseconds = 1'000,
 };

@@ -45,6 +45,8 @@ class GpuEngine {
   /// that has them done soonest. Buffers must stay valid until the ticket is not under way, layouts only until the call
   /// returns. Any number of tickets may be under way; each must be polled or waited for until it is not.
   virtual Ticket submit(std::span<const Job> jobs, int device, Reach reach) noexcept = 0;
+  /// Begins one of several jobs in succession in the same way, so that the next may be issued behind this one.
+  virtual Ticket submit_section(const Job& job, int device, Reach reach) noexcept = 0;
   /// Begins copies between two layouts in the same way; both memories must be addressable by `device`, and only its own
   /// is written.
   virtual Ticket submit(std::span<const PairJob> jobs, int device) noexcept = 0;
@@ -75,4 +77,4 @@ std::string why_no_gpu_engine();
 /// What a plugin exports beside gapless_device_open. `interface_version` must equal gapless_pack_interface_version,
 /// else it returns null.
 extern "C" gapless::pack::GpuEngine* gapless_pack_open(int interface_version);
-inline constexpr int gapless_pack_interface_version = 4;
+inline constexpr int gapless_pack_interface_version = 5;

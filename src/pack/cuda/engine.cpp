@@ -235,8 +235,16 @@ Status CudaEngine::run(std::span<const Job> jobs, int device, void* stream) noex
                                   : issue(jobs, device, state, launches);
 }
 
-// The work goes to the default stream itself, which orders it after the program's own without an event to wait for.
 Ticket CudaEngine::submit(std::span<const Job> jobs, int device, Reach reach) noexcept {
+  return submit(jobs, device, reach, false);
+}
+
+Ticket CudaEngine::submit_section(const Job& job, int device, Reach reach) noexcept {
+  return submit({&job, 1}, device, reach, true);
+}
+
+// The work goes to the default stream itself, which orders it after the program's own without an event to wait for.
+Ticket CudaEngine::submit(std::span<const Job> jobs, int device, Reach reach, bool is_section) noexcept {
   const CallPlace place(device);
   cudaError_t error = place.error();
   if (error != cudaSuccess) return ended(failed("choosing the GPU", error));
@@ -249,7 +257,7 @@ Ticket CudaEngine::submit(std::span<const Job> jobs, int device, Reach reach) no
   Waiting waiting;
   Submission* const submission = begin(place, may, waiting, error);
   if (submission == nullptr) return ended(failed("preparing to wait for the GPU", error));
-  submission->route = router_.route_waited(jobs, device, reach);
+  submission->route = router_.route_waited(jobs, device, reach, is_section);
   submission->before = router_.should_ask(submission->route, device) ? state_of(waiting.queue) : Before::unknown;
   submission->polls = 0;
   const std::uint64_t prepared_before = launches_prepared();

@@ -21,6 +21,7 @@ class CudaEngine final : public GpuEngine {
  public:
   device::Status run(std::span<const Job> jobs, int device, void* stream) noexcept override;
   Ticket submit(std::span<const Job> jobs, int device, Reach reach) noexcept override;
+  Ticket submit_section(const Job& job, int device, Reach reach) noexcept override;
   Ticket submit(std::span<const PairJob> jobs, int device) noexcept override;
   void poll(Ticket& ticket) noexcept override;
   device::Status wait(Ticket& ticket) noexcept override;
@@ -28,6 +29,8 @@ class CudaEngine final : public GpuEngine {
   void force_engine(const char* name) noexcept override { router_.force(engine_named(name)); }
 
  private:
+  Ticket submit(std::span<const Job> jobs, int device, Reach reach, bool is_section) noexcept;
+
   Router router_;
 };
 

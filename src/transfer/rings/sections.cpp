@@ -21,7 +21,7 @@ void Sections::begin_next() noexcept {
   }
   pack::GpuEngine* const engine = pack::gpu_engine();
   if (engine != nullptr) {
-    ticket = engine->submit({&job, 1}, device_, reach_);
+    ticket = engine->submit_section(job, device_, reach_);
   } else {
     ticket.status = device::Status::failed;
   }

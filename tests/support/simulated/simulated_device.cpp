@@ -411,16 +411,11 @@ class SimulatedEngine final : public pack::GpuEngine {
   }
 
   pack::Ticket submit(std::span<const Job> jobs, int device, pack::Reach reach) noexcept override {
-    if (fails_now("run")) return {nullptr, 0, -1, Status::failed};
-    auto submission = std::make_unique<Submission>();
-    submission->route = router_.route_waited(jobs, device, reach);
-    const bool asks = router_.should_ask(submission->route, device);
-    submission->before = asks ? gpu::Before::idle : gpu::Before::unknown;
-    const Status status = follow(submission->route, jobs, device, nullptr);
-    if (submission->route.engine == gpu::Engine::high_priority) ++counter("launches_of_high_priority");
-    if (status == Status::ok) return {submission.release(), 0, device, status};
-    stream_of(nullptr).finish();
-    return {nullptr, 0, -1, status};
+    return submit(jobs, device, reach, false);
+  }
+
+  pack::Ticket submit_section(const Job& job, int device, pack::Reach reach) noexcept override {
+    return submit({&job, 1}, device, reach, true);
   }
 
   pack::Ticket submit(std::span<const pack::PairJob> jobs, int device) noexcept override {
@@ -458,6 +453,19 @@ class SimulatedEngine final : public pack::GpuEngine {
     gpu::Before before;
     bool tells = true;  ///< anything about engines
   };
+
+  pack::Ticket submit(std::span<const Job> jobs, int device, pack::Reach reach, bool is_section) noexcept {
+    if (fails_now("run")) return {nullptr, 0, -1, Status::failed};
+    auto submission = std::make_unique<Submission>();
+    submission->route = router_.route_waited(jobs, device, reach, is_section);
+    const bool asks = router_.should_ask(submission->route, device);
+    submission->before = asks ? gpu::Before::idle : gpu::Before::unknown;
+    const Status status = follow(submission->route, jobs, device, nullptr);
+    if (submission->route.engine == gpu::Engine::high_priority) ++counter("launches_of_high_priority");
+    if (status == Status::ok) return {submission.release(), 0, device, status};
+    stream_of(nullptr).finish();
+    return {nullptr, 0, -1, status};
+  }
 
   Status issue(std::span<const pack::PairJob> jobs, int device, void* stream) {
     if (fails_now("run")) return Status::failed;

@@ -46,8 +46,10 @@ bool can_run(Engine engine, const Movement& movement) { return engine != Engine:
 }  // namespace
 
 std::int64_t expected_ns(Engine engine, const Movement& movement) noexcept {
-  const std::int64_t start = cost_of(engine, movement).waited_ns;
-  return start + moving_ns(engine, movement) + (engine == Engine::high_priority ? costs.change_stream_ns : 0);
+  std::int64_t start = cost_of(engine, movement).waited_ns;
+  if (engine == Engine::high_priority) start += costs.change_stream_ns;
+  if (engine == Engine::copies && movement.is_section) start += costs.section_by_copy_ns;
+  return start + moving_ns(engine, movement);
 }
 
 std::int64_t expected_gpu_ns(Engine engine, const Movement& movement) noexcept {

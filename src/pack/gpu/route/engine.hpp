@@ -26,9 +26,10 @@ inline constexpr std::size_t traffic_count = 3;
 struct Movement {
   Traffic traffic = Traffic::within_gpu;
   std::uint64_t bytes = 0;
-  std::uint64_t rows = 0;  ///< of the copies
-  int copies = 0;          ///< 0: it cannot be done by copies
-  bool in_chunks = false;  ///< a kernel would get it in chunks; see chunks.hpp
+  std::uint64_t rows = 0;   ///< of the copies
+  int copies = 0;           ///< 0: it cannot be done by copies
+  bool in_chunks = false;   ///< a kernel would get it in chunks; see chunks.hpp
+  bool is_section = false;  ///< of several in succession, each of whose ends somebody waits for
 };
 
 /// Nanoseconds from the call until the CPU knows that the bytes are there, on an idle GPU.

@@ -51,9 +51,10 @@ void Router::describe(const Job& job, Route& route) const noexcept {
   movement.rows = route.copies.rows;
 }
 
-Route Router::route_waited(std::span<const Job> jobs, int device, Reach reach) const noexcept {
+Route Router::route_waited(std::span<const Job> jobs, int device, Reach reach, bool is_section) const noexcept {
   Route route;
   if (jobs.empty()) return route;
+  route.movement.is_section = is_section;
   route.movement.traffic = traffic_of(jobs.front().direction, reach);
   if (jobs.size() == 1) {
     describe(jobs.front(), route);

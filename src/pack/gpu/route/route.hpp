@@ -30,8 +30,8 @@ class Router {
     forced_.store(engine ? static_cast<int>(*engine) : -1, std::memory_order_relaxed);
   }
 
-  /// For jobs that are waited for.
-  Route route_waited(std::span<const Job> jobs, int device, Reach reach) const noexcept;
+  /// For jobs that are waited for; `is_section`: one of several in succession.
+  Route route_waited(std::span<const Job> jobs, int device, Reach reach, bool is_section = false) const noexcept;
   /// For a job that is not; `packed`: where its packed bytes are.
   Route route_issued(const Job& job, const device::Location& packed) const noexcept;
   /// Can route_issued() be anything but a kernel? Where not, nobody needs to ask where the bytes are.

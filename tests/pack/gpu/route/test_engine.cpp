@@ -55,6 +55,17 @@ TEST(Engine, ChunksAreForShortRows) {
   EXPECT_EQ(choose_issued_engine(movement), Engine::copies);
 }
 
+TEST(Engine, SectionsAreForKernelsBehindWhichTheNextIsIssued) {
+  for (const Traffic traffic : {Traffic::to_host, Traffic::from_host}) {
+    Movement movement = rows(traffic, 2 << 20, 4096);
+    EXPECT_EQ(choose_engine(movement, {}), Engine::copies);
+    movement.is_section = true;
+    EXPECT_EQ(choose_engine(movement, {}), Engine::kernel);
+    constexpr Delays busy{20 * us, 20 * us, 0};
+    EXPECT_EQ(choose_engine(movement, busy), Engine::copies) << "multiprocessors are not to be had";
+  }
+}
+
 TEST(Engine, WhatIsForcedWherePossible) {
   const Movement within = rows(Traffic::within_gpu, 4096, 64), none = rows(Traffic::to_host, 4096, 64, 0);
   EXPECT_EQ(choose_engine(within, {}, Engine::copies), Engine::copies);
@@ -248,6 +259,7 @@ TEST(Router, RoutesByReachAndNumbers) {
   EXPECT_EQ(waited(unpacks, pack::Reach::from_beyond).engine, Engine::copies);
   EXPECT_EQ(waited(unpacks, pack::Reach::this_gpu).engine, Engine::kernel);
   EXPECT_EQ(waited(job(far_apart, pack::Direction::pack), pack::Reach::beyond).engine, Engine::kernel);
+  EXPECT_EQ(router.route_waited({&packs, 1}, 0, pack::Reach::beyond, true).engine, Engine::kernel) << "a section";
   const pack::Job two[] = {packs, packs};
   EXPECT_EQ(router.route_waited(two, 0, pack::Reach::beyond).engine, Engine::kernel) << "one launch for all";
   const device::Location pinned{device::MemoryKind::pinned, 0}, on_gpu{device::MemoryKind::device, 0};
