@@ -1,10 +1,12 @@
-// What a careful program of GPUs makes of the exchange of examples/halo3d.c, on an MPI library that reads GPU memory:
-// one launch packs all 26 pieces, contiguous messages go from GPU to GPU, one launch unpacks. The launches are
-// gapless's own batches, for a program could hardly write better ones. One line of JSON, verified.
+// What a careful program of GPUs makes of the exchange of examples/halo3d.c: one launch packs all 26 pieces, contiguous
+// messages travel, one launch unpacks. The launches are gapless's own batches, for a program could hardly write better
+// ones. One line of JSON, verified.
 //
-//   halo_by_hand SIZE RADIUS ITERATIONS requests|alltoallv
+//   halo_by_hand SIZE RADIUS ITERATIONS requests|alltoallv|requests_of_host
 //
-// `requests` sends a message a piece; `alltoallv` one block a process.
+// `requests` sends a message a piece, and `alltoallv` one block a process, from GPU to GPU, on an MPI library that
+// reads GPU memory. `requests_of_host` packs into page-locked memory and sends a message a piece from there, on any
+// library.
 #include <dlfcn.h>
 #include <gapless/gapless.h>
 #include <mpi.h>
@@ -167,6 +169,31 @@ class Halo {
   std::size_t bytes_ = 0;
 };
 
+enum class How : std::uint8_t { requests, alltoallv, requests_of_host };
+
+How how_of(std::string_view word) {
+  if (word == "requests") return How::requests;
+  if (word == "alltoallv") return How::alltoallv;
+  if (word != "requests_of_host") give_up("no such way");
+  return How::requests_of_host;
+}
+
+/// Of the GPU, or page-locked.
+class MessageMemory : public Memory {
+ public:
+  MessageMemory(bool on_gpu, std::size_t bytes) : Memory(on_gpu, bytes), is_locked_(!on_gpu) {
+    if (is_locked_) driver("cuMemHostRegister_v2", data(), bytes, 0U);
+  }
+  ~MessageMemory() {
+    if (is_locked_) driver("cuMemHostUnregister", data());
+  }
+  MessageMemory(const MessageMemory&) = delete;
+  MessageMemory& operator=(const MessageMemory&) = delete;
+
+ private:
+  bool is_locked_;
+};
+
 double median_us(Halo& halo, Memory& out, Memory& in, int iterations, bool by_alltoallv) {
   std::vector<double> times;
   for (int i = -5; i < iterations; ++i) {
@@ -181,15 +208,17 @@ double median_us(Halo& halo, Memory& out, Memory& in, int iterations, bool by_al
   return times[static_cast<std::size_t>(iterations / 2)];
 }
 
-void run(int size, int radius, int iterations, bool by_alltoallv) {
+void run(int size, int radius, int iterations, How how) {
   Halo halo(size, radius);
   use_gpu(halo.rank());
-  Memory field(true, halo.points() * sizeof(double)), out(true, halo.bytes()), in(true, halo.bytes());
+  const bool on_gpu = how != How::requests_of_host;
+  Memory field(true, halo.points() * sizeof(double));
+  MessageMemory out(on_gpu, halo.bytes()), in(on_gpu, halo.bytes());
   halo.prepare(field, out, in);
   auto* const values = reinterpret_cast<double*>(field.contents().data());
   for (std::size_t i = 0; i < halo.points(); ++i) values[i] = halo.is_halo(i) ? -1 : halo.value(i);
   field.write();
-  const double us = median_us(halo, out, in, iterations, by_alltoallv);
+  const double us = median_us(halo, out, in, iterations, how == How::alltoallv);
   field.read();
   for (std::size_t i = 0; i < halo.points(); ++i) {
     if (values[i] != halo.value(i)) give_up("wrong data");
@@ -203,7 +232,7 @@ void run(int size, int radius, int iterations, bool by_alltoallv) {
 int main(int argc, char** argv) {
   using namespace gapless::bench;  // NOLINT: the program's own
   MPI_Init(&argc, &argv);
-  if (argc != 5) give_up("halo_by_hand SIZE RADIUS ITERATIONS requests|alltoallv");
-  run(std::atoi(argv[1]), std::atoi(argv[2]), std::atoi(argv[3]), std::string_view(argv[4]) == "alltoallv");
+  if (argc != 5) give_up("halo_by_hand SIZE RADIUS ITERATIONS requests|alltoallv|requests_of_host");
+  run(std::atoi(argv[1]), std::atoi(argv[2]), std::atoi(argv[3]), how_of(argv[4]));
   MPI_Finalize();
 }
