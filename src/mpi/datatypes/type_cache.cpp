@@ -132,7 +132,8 @@ void describe(MPI_Datatype handle, TypeProperties& record) {
     record.first_byte = true_lower_bound_of(handle);
     return;
   }
-  if (decoded->datatype.size() == 0) return;
+  record.is_empty = decoded->datatype.size() == 0;
+  if (record.is_empty) return;
   const layout::Datatype& datatype = decoded->datatype;
   record.may_be_cut = library_may_cut(decoded->aligned_element != 0, decoded->widest_element);
   Described described;

@@ -47,6 +47,8 @@ struct TypeProperties {
   /// Where the first byte of a buffer lies, from its address: an absolute address where the buffer is MPI_BOTTOM. Of an
   /// opaque type the library's own word.
   std::intptr_t first_byte = 0;
+  /// Valid, and without bytes.
+  bool is_empty = false;
   /// Valid and not empty, but not understood: in GPU memory it cannot be served.
   bool opaque = false;
   /// Its description takes so much memory that it ends with the datatype.

@@ -315,6 +315,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       }
       return code;
     }
+    if constexpr (receives) Base::template substitute<Kind::receive>(all, in_of(mine));
     requests::release(pending);
     return fails ? table::raise<Row>(code, all) : Base::call_library(all);
   }

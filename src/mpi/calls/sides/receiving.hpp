@@ -66,6 +66,7 @@ class Receiving : public Side<Count> {
       if (is_lost_in_pieces() || (takes_header_of(user_.buffer) && !look_at_scattered())) unpack_from_packed();
     }
     if (looks_) {
+      receive_nothing_as_bytes();
       look_at_contiguous();
       if (user_.opaque && owner_ == Owner::library && count_ > 0) opaque_.begin(count_, datatype_);
     }
@@ -302,6 +303,14 @@ class Receiving : public Side<Count> {
     lands_as_bytes_ = true;
     memory_ = landing_;
     count_ = static_cast<Count>(room());
+    datatype_ = MPI_BYTE;
+  }
+
+  /// Where a short contiguous message, as a header is one, comes for a datatype without bytes, MPICH divides by zero.
+  void receive_nothing_as_bytes() noexcept {
+    const TypeRecord* record = count_ > 0 ? type_cache::find_in_table(datatype_) : nullptr;
+    if (record == nullptr || !record->is_empty) return;
+    count_ = 0;
     datatype_ = MPI_BYTE;
   }
 
