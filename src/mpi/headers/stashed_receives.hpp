@@ -8,6 +8,7 @@
 
 #include "mpi/headers/copied_send.hpp"
 #include "mpi/headers/matched.hpp"
+#include "mpi/lifetime/errors.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/roles.hpp"
 
@@ -105,7 +106,15 @@ int receive_by_request(void* memory, Count count, MPI_Datatype datatype, int sou
   } else {
     GAPLESS_IF_DECLARED(Irecv_c, code = entry::Irecv_c(memory, count, datatype, source, tag, communicator, &request);)
   }
-  return code == MPI_SUCCESS ? entry::Wait(&request, status) : code;
+  if (code != MPI_SUCCESS) return code;
+  [[maybe_unused]] const std::uint64_t raised_before = errors_raised();
+  code = entry::Wait(&request, status);
+#if !defined(GAPLESS_VARIANT_OPENMPI)
+  // Where the message was there before the receive, MPICH's MPI_Wait tells the handler of no communicator.
+  const bool is_told = code == raised_already || errors_raised() != raised_before;
+  if (code != MPI_SUCCESS && !is_told) raise_on_communicator(communicator, code);
+#endif
+  return code;
 }
 
 /// MPI_Sendrecv.

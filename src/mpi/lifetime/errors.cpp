@@ -14,6 +14,8 @@
 namespace gapless::mpi {
 namespace {
 
+constinit thread_local std::uint64_t raised = 0;
+
 enum class Cause { unserved, elsewhere, out_of_memory, device_failed, truncated, peer_failed };
 
 int class_of(Cause cause) noexcept {
@@ -98,7 +100,10 @@ void forget_error_codes() noexcept {
   }
 }
 
+std::uint64_t errors_raised() noexcept { return raised; }
+
 int raise_on_communicator(MPI_Comm communicator, int code) noexcept {
+  ++raised;
   native.Comm_call_errhandler(communicator, code);
   return code;
 }

@@ -90,6 +90,36 @@ TEST(Threads, ProbeForTheirOwnTags) {
   EXPECT_EQ(0, wrong);
 }
 
+int told = 0;
+void count_errors(MPI_Comm*, int*, ...) { ++told; }
+
+/// Where threads probe, a receive that waits is one under a request, and its errors are told as the receive's.
+TEST(Threads, AreToldOfTruncationOnceTheyHaveProbed) {
+  const ReturnErrors world(MPI_COMM_WORLD), self(MPI_COMM_SELF);
+  MPI_Comm own;
+  MPI_Errhandler counting_errors;
+  MPI_Comm_dup(MPI_COMM_SELF, &own);
+  MPI_Comm_create_errhandler(count_errors, &counting_errors);
+  MPI_Comm_set_errhandler(own, counting_errors);
+  const std::array<int, 20> values{};
+  std::array<int, 10> incoming{};
+  const auto is_told_once = [&](auto receive) {
+    told = 0;
+    MPI_Request request;
+    MPI_Isend(values.data(), values.size(), MPI_INT, 0, 1, own, &request);
+    receive();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT_EQ(1, told);
+  };
+  is_told_once([&] { MPI_Recv(incoming.data(), incoming.size(), MPI_INT, 0, 1, own, MPI_STATUS_IGNORE); });
+  is_told_once([&] {
+    MPI_Sendrecv(nullptr, 0, MPI_INT, MPI_PROC_NULL, 1, incoming.data(), incoming.size(), MPI_INT, MPI_ANY_SOURCE,
+                 MPI_ANY_TAG, own, MPI_STATUS_IGNORE);
+  });
+  MPI_Errhandler_free(&counting_errors);
+  MPI_Comm_free(&own);
+}
+
 TEST(Threads, MakeAndFreeTheirOwnTypes) {
   std::atomic<int> wrong = 0;
   in_threads([&](int thread) {

@@ -29,10 +29,6 @@
 
 namespace gapless::mpi {
 
-/// The code for a message that is too long where the error handler must not be called again: the library has called it
-/// already, and MPICH returns MPI_SUCCESS once the handler has returned.
-inline constexpr int raised_already = MPI_ERR_TRUNCATE;
-
 /// To unpack so many bytes into host memory takes longer than asking the library once more what has arrived.
 inline constexpr std::size_t long_to_unpack = 4096;
 
