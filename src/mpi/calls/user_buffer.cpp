@@ -24,6 +24,7 @@ UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, 
   if (!record->is_predefined) user.description = record->described;
   const transfer::Described* described = record->is_predefined ? record->described.get() : user.description.get();
   user.opaque = record->opaque;
+  user.is_empty_type = record->is_empty;
   const void* address = address_of(memory, record->first_byte);
   if (described == nullptr) {
     if (user.opaque) user.buffer.location = locate(address);

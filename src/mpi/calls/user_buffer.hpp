@@ -65,6 +65,8 @@ struct UserBuffer {
   std::shared_ptr<const transfer::Described> description;
   /// The datatype is valid and not understood; only `buffer.location` is known.
   bool opaque = false;
+  /// The datatype is valid and has no bytes, of which some number is named.
+  bool is_empty_type = false;
 
   bool is_described() const noexcept { return buffer.type != nullptr; }
   bool is_gpu_memory() const noexcept { return buffer.location.kind == device::MemoryKind::device; }

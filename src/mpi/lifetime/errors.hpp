@@ -67,6 +67,7 @@ int raise_on_window(MPI_Win window, int code) noexcept;
 int raise_on_file(MPI_File file, int code) noexcept;
 /// For calls without a communicator, window or file (MPI 5.0, 9.3).
 int raise_without_object(int code) noexcept;
+
 /// The code for a message that is too long where the error handler must not be called again: the library has called it
 /// already, and MPICH returns MPI_SUCCESS once the handler has returned.
 inline constexpr int raised_already = MPI_ERR_TRUNCATE;

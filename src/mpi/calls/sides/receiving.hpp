@@ -304,8 +304,7 @@ class Receiving : public Side<Count> {
 
   /// Where a short contiguous message, as a header is one, comes for a datatype without bytes, MPICH divides by zero.
   void receive_nothing_as_bytes() noexcept {
-    const TypeRecord* record = count_ > 0 ? type_cache::find_in_table(datatype_) : nullptr;
-    if (record == nullptr || !record->is_empty) return;
+    if (!user_.is_empty_type) return;
     count_ = 0;
     datatype_ = MPI_BYTE;
   }
