@@ -139,7 +139,7 @@ struct MessageArguments {
   }
   /// Before a receive into memory of the host, which is made by the library alone.
   static void answer_peers() noexcept {
-    transfer::headers::answer_calls();
+    transfer::headers::begin_look();
     transfer::headers::answer_introductions(transfer::no_gpu);
   }
   /// Of a receive, whether it is one that a header may come for: its bytes, or 0. Of shorter ones nothing may be read,

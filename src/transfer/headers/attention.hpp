@@ -6,9 +6,11 @@
 //
 // No header can land in an unattended receive. A receive counts itself before it looks for calls, and attention is
 // given after a call has been seen, if none is counted; all of this is sequentially consistent, so one of the two sees
-// the other.
+// the other. Attention is taken back by the same rule: a sender takes slots of the inbox before it looks whether the
+// process is still attentive, and the process looks for taken slots after it has said that it is not.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -19,25 +21,48 @@ namespace gapless::transfer::headers {
 namespace internal {
 extern std::atomic<InboxHead*> own_head;       ///< null until this process listens
 extern std::atomic<std::uint32_t> unattended;  ///< receives under way at which this process does not look
+extern std::atomic<std::int32_t> looks_left;   ///< until attention is taken back
 void give_attention(InboxHead& own) noexcept;
+void take_attention_back(InboxHead& own) noexcept;
 }  // namespace internal
+
+/// A header saves a message at least what so many looks cost.
+inline constexpr std::int32_t looks_per_header = 64;
+/// So many looks find no header before attention is taken back.
+inline constexpr std::int32_t most_looks = 1024;
 
 /// Has a peer called for this process's attention, or is it given to all from the start? Precondition: is_listening().
 inline bool is_called() noexcept {
   return internal::own_head.load(std::memory_order_relaxed)->is_called.load(std::memory_order_seq_cst);
 }
 
-/// Gives attention to those that have called for it, if it can be given now. Two loads where there is nothing to do.
-/// Precondition: is_listening(), and the caller has no receive in hand that is posted but not counted.
-inline void answer_calls() noexcept {
+/// This process is about to receive something at which it looks: gives attention to those that have called for it, if
+/// it can be given now, or takes it back. Some loads where there is nothing to do. Where several threads look, not every
+/// look counts. Precondition: is_listening(), and the caller has no receive in hand that is posted but not counted.
+inline void begin_look() noexcept {
   InboxHead& own = *internal::own_head.load(std::memory_order_relaxed);
   const bool is_called = own.is_called.load(std::memory_order_seq_cst);
   if (is_called && !own.is_attentive.load(std::memory_order_relaxed)) [[unlikely]]
     internal::give_attention(own);
+  const std::int32_t left = internal::looks_left.load(std::memory_order_relaxed) - 1;
+  internal::looks_left.store(left, std::memory_order_relaxed);
+  if (left <= 0) [[unlikely]]
+    internal::take_attention_back(own);
 }
+/// A look has found a header.
+inline void note_header() noexcept {
+  const std::int32_t left = internal::looks_left.load(std::memory_order_relaxed) + looks_per_header;
+  internal::looks_left.store(std::min(left, most_looks), std::memory_order_relaxed);
+}
+/// From now on, for good. Precondition: nobody knows of that inbox, which is this process's, yet.
+void give_attention_for_good(InboxHead& own) noexcept;
 
 /// Does the process of that inbox look at all that it receives?
 inline bool is_attentive(const InboxHead& head) noexcept { return head.is_attentive.load(std::memory_order_acquire); }
+/// The same, asked by a sender that has taken slots there: if so, the process stays attentive until they are free.
+inline bool is_still_attentive(const InboxHead& head) noexcept {
+  return head.is_attentive.load(std::memory_order_seq_cst);
+}
 
 /// The same of a peer. Calls for its attention if it does not.
 inline bool is_attentive_when_called(InboxHead& head) noexcept {

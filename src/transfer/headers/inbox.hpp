@@ -22,6 +22,7 @@ namespace gapless::transfer::headers {
 
 inline constexpr std::size_t slot_bytes = 32 * 1024;
 inline constexpr unsigned slot_count = 64;
+inline constexpr std::uint64_t all_slots = ~std::uint64_t{0};  ///< a bit each
 
 /// The words of the message whose first slot this is.
 struct alignas(64) SlotWords {
@@ -96,13 +97,13 @@ struct Speaker {
 };
 
 struct InboxHead {
-  static constexpr std::uint64_t magic_of_version_11 = 0x6761706c6573730bu;
+  static constexpr std::uint64_t magic_of_version_12 = 0x6761706c6573730cu;
 
   std::uint64_t magic;
   Speaker speaker;
   std::atomic<bool> has_ended;                        ///< it receives nothing more
   std::atomic<bool> is_called;                        ///< a peer would send headers: headers/attention.hpp
-  std::atomic<bool> is_attentive;                     ///< it looks at all that it receives, and that stays
+  std::atomic<bool> is_attentive;                     ///< it looks at all that it receives
   std::atomic<bool> lands_on_gpu;                     ///< its last message too long for slots went into GPU memory
   alignas(64) std::atomic<std::uint64_t> free_slots;  ///< a bit each
   alignas(64) std::atomic<std::uint32_t> next;        ///< the slot that the next message begins to look at

@@ -1,6 +1,7 @@
 #include "transfer/headers/offers.hpp"
 
 #include "transfer/choice/choose.hpp"
+#include "transfer/headers/attention.hpp"
 #include "transfer/headers/speakers.hpp"
 
 namespace gapless::transfer::headers {
@@ -16,11 +17,18 @@ bool Offers::secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope
   if (inbox.is_remote()) return false;
   header_ = header_for(buffer, inbox);
   if (buffer.location.is_cpu_addressable()) {
-    if (header_scheme(buffer) == Scheme::slots) return slots_.secure(buffer, inbox, header_, envelope);
+    if (header_scheme(buffer) == Scheme::slots) return secure_slots(buffer, inbox, envelope);
     return may_stay && direct_.secure_from_host(buffer, inbox, header_);
   }
   if (may_stay && pull_.secure(buffer, inbox, later.awaited, header_)) return true;
   return direct_.secure(buffer, inbox, may_stay, later.packed, header_);
+}
+
+bool Offers::secure_slots(const Buffer& buffer, Inbox& inbox, const Envelope& envelope) noexcept {
+  if (!slots_.secure(buffer, inbox, header_, envelope)) return false;
+  if (is_still_attentive(inbox.head())) return true;
+  slots_.withdraw();
+  return false;
 }
 
 bool Offers::secure_from_host(const Buffer& buffer, Inbox& inbox) noexcept {

@@ -69,6 +69,8 @@ class Offers {
   Result complete_alone() noexcept;
 
  private:
+  bool secure_slots(const Buffer& buffer, Inbox& inbox, const Envelope& envelope) noexcept;
+
   Header header_;
   schemes::SlotsOffer slots_;
   schemes::DirectOffer direct_;

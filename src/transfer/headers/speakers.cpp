@@ -68,11 +68,10 @@ bool make_inbox(Job& mine) noexcept {
   head.speaker.fabric = rdma::fabric_kind();
   head.speaker.rank = mine.rank;
   head.speaker.process = internal::own_process = ::getpid();
-  head.free_slots.store(~std::uint64_t{0}, std::memory_order_relaxed);
-  head.is_called.store(is_wanted_at_once(), std::memory_order_relaxed);
-  head.is_attentive.store(is_wanted_at_once(), std::memory_order_relaxed);
+  head.free_slots.store(all_slots, std::memory_order_relaxed);
+  if (is_wanted_at_once()) give_attention_for_good(head);
   internal::own_head.store(&head, std::memory_order_relaxed);
-  head.magic = InboxHead::magic_of_version_11;
+  head.magic = InboxHead::magic_of_version_12;
   return true;
 }
 
@@ -84,7 +83,7 @@ std::unique_ptr<Inbox> map_inbox(int rank) noexcept {
   if (!segment || !segment.reserve(inbox_head_bytes, slot_count * slot_bytes)) return nullptr;
   segment.close_file();  // a process may have more neighbours than descriptors
   std::unique_ptr<Inbox> inbox(new (std::nothrow) Inbox(std::move(segment)));
-  const bool can_be_used = inbox != nullptr && inbox->head().magic == InboxHead::magic_of_version_11;
+  const bool can_be_used = inbox != nullptr && inbox->head().magic == InboxHead::magic_of_version_12;
   return can_be_used ? std::move(inbox) : nullptr;
 }
 

@@ -34,7 +34,7 @@ void note_shortage(headers::InboxHead& head) noexcept {
 }
 
 /// Takes `count` free slots, from the one on that comes next: slots used in turn are out of both sides' caches when
-/// they are used again, and so are written sooner.
+/// they are used again, and so are written sooner. Sequentially consistent, as headers/attention.hpp needs it.
 bool take(Inbox& inbox, unsigned count, SlotsWay& way) noexcept {
   auto& free_slots = inbox.head().free_slots;
   std::uint64_t free = free_slots.load(std::memory_order_acquire);
@@ -51,7 +51,7 @@ bool take(Inbox& inbox, unsigned count, SlotsWay& way) noexcept {
       way.slots[way.count++] = static_cast<std::uint8_t>(slot);
       taken |= bit(slot);
     }
-  } while (!free_slots.compare_exchange_weak(free, free & ~taken, std::memory_order_acq_rel));
+  } while (!free_slots.compare_exchange_weak(free, free & ~taken, std::memory_order_seq_cst));
   inbox.head().next.store(way.slots[count - 1] + 1u, std::memory_order_relaxed);
   return true;
 }

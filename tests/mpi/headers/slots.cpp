@@ -1,5 +1,5 @@
-// The first header that a process gets. It runs before the other tests of its program, for a process that has once
-// given attention gives it for good.
+// The first header that a process gets, and the first ones after many messages that were none. These tests run before
+// the others of their program, for a process gives its attention where headers have come lately.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -75,6 +75,57 @@ TEST(Attention, IsGivenOnceItHasArrived) {
   pass_many(message);
   if (may_choose_slots()) {
     EXPECT_LT(before, slots_messages());
+  }
+}
+
+/// Contiguous messages that might be headers, some under way at a time.
+void pass_contiguous(int windows) {
+  constexpr int window = 16, count = 256;
+  std::vector<std::vector<int>> values(window, std::vector<int>(count));
+  std::vector<MPI_Request> requests(window);
+  for (int k = 0; k < windows; ++k) {
+    for (int i = 0; i < window; ++i) {
+      auto& each = values[static_cast<std::size_t>(i)];
+      MPI_Request* const request = &requests[static_cast<std::size_t>(i)];
+      each.assign(count, sends() ? window * k + i : -1);
+      if (sends()) {
+        MPI_Isend(each.data(), count, MPI_INT, partner(), tag, MPI_COMM_WORLD, request);
+      } else {
+        MPI_Irecv(each.data(), count, MPI_INT, partner(), tag, MPI_COMM_WORLD, request);
+      }
+    }
+    MPI_Waitall(window, requests.data(), MPI_STATUSES_IGNORE);
+    for (int i = 0; i < window; ++i)
+      EXPECT_EQ(std::vector<int>(count, window * k + i), values[static_cast<std::size_t>(i)]);
+  }
+}
+
+/// Many messages without a header: the next that would go by one finds no attention, and calls for it again.
+TEST(Attention, IsTakenBackWhileNoHeaderComes) {
+  if (!has_partner()) return;
+  const Strided message(blocks);
+  std::vector<int> incoming(message.values.size());
+  for (int round = 0; round < 5; ++round) {
+    pass_contiguous(160);
+    MPI_Sendrecv(nullptr, 0, MPI_INT, partner(), tag, nullptr, 0, MPI_INT, partner(), tag, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    const std::uint64_t before = slots_messages();
+    if (sends()) {
+      send(message.values.data(), message.type, MPI_COMM_WORLD, partner());
+    } else {
+      incoming.assign(incoming.size(), -1);
+      MPI_Status status{};
+      receive(incoming.data(), message.type, MPI_COMM_WORLD, partner(), &status);
+      expect_message(status, message.type, blocks, partner());
+      EXPECT_TRUE(incoming == arrived(message));
+    }
+    if (may_choose_slots()) {
+      EXPECT_EQ(before, slots_messages());
+    }
+    pass_many(message);
+    if (may_choose_slots()) {
+      EXPECT_LE(before + times / 2, slots_messages());
+    }
   }
 }
 

@@ -16,6 +16,7 @@
 #include "transfer/headers/attention.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
+#include "transfer/headers/offers.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/schemes/slots.hpp"
 
@@ -213,7 +214,7 @@ TEST(Attention, WaitsForUnattendedReceives) {
   listen();
   ASSERT_TRUE(headers::is_listening());
   headers::InboxHead& own = headers::own_inbox().head();
-  headers::answer_calls();
+  headers::begin_look();
   EXPECT_FALSE(headers::is_called());
   EXPECT_FALSE(headers::is_attentive(own));
   headers::Unattended early, late;
@@ -222,13 +223,49 @@ TEST(Attention, WaitsForUnattendedReceives) {
   EXPECT_FALSE(headers::is_attentive_when_called(own));
   EXPECT_TRUE(headers::is_called());
   EXPECT_FALSE(late.begin());
-  headers::answer_calls();
+  headers::begin_look();
   EXPECT_FALSE(headers::is_attentive_when_called(own));
   early.end();
   EXPECT_FALSE(headers::is_attentive(own));
-  headers::answer_calls();
+  headers::begin_look();
   EXPECT_TRUE(headers::is_attentive_when_called(own));
   EXPECT_FALSE(early.begin());
+}
+
+/// Looks that find no header.
+void look(int times) {
+  for (; times > 0; --times) headers::begin_look();
+}
+
+/// Attention is taken back after many looks at what was no header, unless one is on its way: its slots tell.
+TEST_F(Slots, HaveTheirReceiverStayAttentive) {
+  listen();
+  ASSERT_TRUE(headers::is_listening());
+  headers::Inbox& own = headers::own_inbox();
+  const Buffer message = buffer(2000);
+  EXPECT_FALSE(headers::is_attentive_when_called(own.head()));
+  look(1);
+  {
+    headers::Offers offers;
+    EXPECT_TRUE(offers.secure(message, own, {}, true, {}));
+    look(headers::most_looks - 1);
+    EXPECT_TRUE(headers::is_called());
+    EXPECT_TRUE(headers::is_attentive(own.head()));
+  }
+  look(headers::most_looks - 1);
+  headers::note_header();
+  look(headers::looks_per_header);
+  EXPECT_TRUE(headers::is_attentive(own.head()));
+  look(1);
+  EXPECT_FALSE(headers::is_called());
+  EXPECT_FALSE(headers::is_attentive(own.head()));
+  // A sender that has seen it attentive before finds out.
+  headers::Offers offers;
+  EXPECT_FALSE(offers.secure(message, own, {}, true, {}));
+  EXPECT_EQ(headers::all_slots, own.head().free_slots.load());
+  EXPECT_FALSE(headers::is_attentive_when_called(own.head()));
+  look(1);
+  EXPECT_TRUE(offers.secure(message, own, {}, true, {}));
 }
 
 /// A sender that is killed while it packs is noticed by its receiver, which does not wait for ever.

@@ -52,7 +52,7 @@ class Receiving : public Side<Count> {
       : Base(memory, count, datatype) {
     if (headers::are_looked_for()) {
       looks_ = looks == Looks::always || idle || !unattended_.begin();
-      if (looks_) transfer::headers::answer_calls();
+      if (looks_) transfer::headers::begin_look();
     }
     // A header may land in the memory of a receive that looks, so its datatype has to be known.
     if (!idle) this->look_at_arguments(looks_ ? Analysis::now : Analysis::when_it_pays, locator);
@@ -424,6 +424,7 @@ class Receiving : public Side<Count> {
   }
   /// The header that has landed. Its nonce is wiped out in memory, so that it is not taken twice.
   transfer::headers::Header take_header() noexcept {
+    transfer::headers::note_header();
     transfer::headers::Header header;
     std::memcpy(&header, landing(), sizeof header);
     transfer::headers::wipe(landing());
