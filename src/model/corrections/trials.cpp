@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace gapless::model {
 
@@ -26,14 +27,20 @@ Trials::Turn Trials::next() noexcept {
 }
 
 void Trials::note(const Turn& turn, float ns) noexcept {
-  if (turn.number != number_) return;  // its run is over
-  total_ns_ += ns;
-  ++noted_;
+  if (turn.number != number_ || noted_ == noted_ns_.size()) return;  // its run is over
+  noted_ns_[noted_++] = ns;
+}
+
+float Trials::cost_ns() noexcept {
+  constexpr std::uint32_t longest = 4;  // one of so many does not count
+  if (noted_ == 0) return 0;
+  const auto counted = noted_ns_.begin() + (noted_ - noted_ / longest);
+  std::nth_element(noted_ns_.begin(), counted, noted_ns_.begin() + noted_);
+  return std::accumulate(noted_ns_.begin(), counted, 0.0F) / static_cast<float>(counted - noted_ns_.begin());
 }
 
 void Trials::begin_run() noexcept {
   begun_ = noted_ = 0;
-  total_ns_ = 0;
   ++number_;
   const bool may_try = running_ == in_use_ && usual_ns_ > 0;
   running_ = in_use_;
@@ -53,7 +60,7 @@ void Trials::begin_run() noexcept {
 }
 
 void Trials::end_run() noexcept {
-  const float ns = noted_ > 0 ? total_ns_ / static_cast<float>(noted_) : 0;
+  const float ns = cost_ns();
   if (running_ != in_use_) {
     tried_ = running_;
     tried_ns_ = ns;

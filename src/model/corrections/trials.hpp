@@ -1,7 +1,8 @@
 // Which of several ways messages of one kind go, by what they have taken in this run.
 //
 // Messages go in runs, each run one way, so that what a way costs is seen where many messages are under way at once. A
-// run's cost is the mean of its later half, for its first messages share the machine with those before them. Between
+// run's cost is the mean of its later half, for its first messages share the machine with those before them, without
+// the longest of these, for a program does something else now and then. Between
 // two runs the usual way, another way may be tried for one run, and is compared with the cheaper one of the two: what
 // disturbs the machine for longer disturbs all three, and what disturbs a run the usual way does not speak for the
 // other. No other runs are timed. The median of a few such comparisons decides, or fewer ones where each of them is
@@ -60,6 +61,8 @@ class Trials {
 
   void begin_run() noexcept;
   void end_run() noexcept;
+  /// Of this run; 0: nothing is noted.
+  float cost_ns() noexcept;
   /// What the way that was tried has taken as a multiple of the usual way.
   void compare(float times) noexcept;
   void leave_for(std::uint8_t way) noexcept;
@@ -70,7 +73,7 @@ class Trials {
   bool is_watched_ = false;  ///< is this run compared with another?
   std::uint16_t number_ = 0;
   std::uint32_t begun_ = 0, noted_ = 0;  ///< messages of this run
-  float total_ns_ = 0;
+  std::array<float, run / 2> noted_ns_{};
   float usual_ns_ = 0, tried_ns_ = 0;  ///< of the last runs; 0: not known
 };
 

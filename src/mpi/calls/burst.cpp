@@ -18,7 +18,7 @@ transfer::HostWay Message::join(std::uint64_t key) noexcept {
 
 void end(int count) noexcept {
   if (!is_open()) return;  // a callback of the program, which MPI_Waitall has called, has completed requests
-  if (state.trial->way() == transfer::HostWay::predicted && !state.is_chosen) {
+  if (state.trial->way() == transfer::HostWay::packed && !state.is_chosen) {
     state.trial->was_left_alone();
   } else {
     state.trial->end(mix(state.whole, static_cast<std::uint64_t>(count)));

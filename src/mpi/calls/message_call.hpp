@@ -373,7 +373,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     bool is_left_alone = false;
     const int code = serve(&is_left_alone, arguments...);
     if (code != MPI_SUCCESS) return code;
-    if (is_left_alone && trial.way() == transfer::HostWay::predicted) {
+    if (is_left_alone && trial.way() == transfer::HostWay::packed) {
       trial.was_left_alone();
     } else {
       trial.end();

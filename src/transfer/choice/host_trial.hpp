@@ -52,7 +52,7 @@ class HostTrial {
   void end(std::uint64_t whole = 0) noexcept;
   /// The same, with times that are not measured: its own, and that from its beginning to the next one's.
   void end(double ns, double until_next_ns, std::uint64_t whole) noexcept;
-  /// All of it goes to the library as it is, though no trial says so: to be called in place of end(). What is so
+  /// All of it went to the library as it is, though it was to be packed: to be called in place of end(). What is so
   /// `left_alone_until_tried_no_more` times is tried no more. (The first uses of a datatype are the library's.)
   void was_left_alone() noexcept;
 

@@ -92,6 +92,21 @@ TEST(Trials, AFewRunsThatAreDisturbedDecideNothing) {
   EXPECT_EQ(program.trials.in_use(), 0);
 }
 
+/// Now and then the program does something else between two messages, whichever way these go.
+TEST(Trials, WhatIsLongNowAndThenDoesNotCount) {
+  for (const std::uint8_t fastest : {std::uint8_t{0}, std::uint8_t{1}}) {
+    Program program{predicted(100, 110, never), {100, 100, 0}};
+    program.ns[fastest] = 80;
+    const auto usual = program.ns;
+    for (int i = 0; i < 4000; ++i) {
+      program.ns = usual;
+      if (i % 6 == 5) program.ns = {10000, 10000, 0};
+      program.move(1);
+    }
+    EXPECT_EQ(program.trials.in_use(), fastest);
+  }
+}
+
 TEST(Trials, AMachineThatGetsSlowerIsNoReasonToLeaveAWay) {
   Program program{predicted(100, 110, 110), {100, 104, 104}};
   for (int i = 0; i < 400; ++i) {

@@ -318,35 +318,59 @@ TEST(Requests, ThatAreTruncatedTellInTheirStatuses) {
   }
 }
 
-/// Packing costs more behind a request than it gains a message as short as this one; in a blocking call it pays.
-TEST(Requests, LeaveShortMessagesToTheLibrary) {
-  constexpr int blocks = 150, stride = 64;
-  const Owned type(strided(blocks, 1, stride));
-  const std::vector<int> outgoing = counting(std::size_t{blocks} * stride);
-  std::vector<int> incoming(outgoing.size(), -1);
-  const auto packed_by = [](auto send) {
+/// A message to oneself that packing pays for in a blocking call, and costs more behind a request than it gains.
+struct ShortMessage {
+  static constexpr int blocks = 150, stride = 64;
+
+  /// How many messages were packed, of so many that are sent and received by `send`.
+  static std::uint64_t packed_of(int times, const std::function<void()>& send) {
     const std::uint64_t before = packed_messages();
-    for (int i = 0; i < 100; ++i) send();  // the first ones are the library's anyway
+    for (int i = 0; i < times; ++i) send();
     return packed_messages() - before;
-  };
-  const std::uint64_t behind_requests = packed_by([&] {
+  }
+  void expect_arrived() const {
+    EXPECT_EQ(placed(std::vector<int>(outgoing.size(), -1), picked(outgoing, blocks, 1, stride), 1, stride), incoming);
+  }
+  void pass_by_requests() {
     std::array<MPI_Request, 2> requests;
     MPI_Irecv(incoming.data(), 1, type, rank(), 0, MPI_COMM_WORLD, &requests[0]);
     MPI_Isend(outgoing.data(), 1, type, rank(), 0, MPI_COMM_WORLD, &requests[1]);
     MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
+  }
+
+  Owned type{strided(blocks, 1, stride)};
+  std::vector<int> outgoing = counting(std::size_t{blocks} * stride), incoming = std::vector<int>(outgoing.size(), -1);
+};
+
+bool are_schemes_chosen() { return under_gapless() && std::getenv("GAPLESS_SCHEME") == nullptr; }
+
+TEST(Requests, LeaveShortMessagesToTheLibrary) {
+  ShortMessage message;
+  constexpr int times = 40;  // some are the library's anyway, and then none is tried yet
+  const std::uint64_t behind_requests = message.packed_of(times, [&] { message.pass_by_requests(); });
+  const std::uint64_t without = message.packed_of(2 * times, [&] {
+    MPI_Sendrecv(message.outgoing.data(), 1, message.type, rank(), 0, message.incoming.data(), 1, message.type, rank(),
+                 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   });
-  const std::uint64_t without = packed_by([&] {
-    MPI_Sendrecv(outgoing.data(), 1, type, rank(), 0, incoming.data(), 1, type, rank(), 0, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
-  });
-  EXPECT_EQ(placed(std::vector<int>(outgoing.size(), -1), picked(outgoing, blocks, 1, stride), 1, stride), incoming);
+  message.expect_arrived();
   if (is_everything_packed()) {
-    EXPECT_EQ(200u, behind_requests);
-    EXPECT_EQ(200u, without);
-  } else if (under_gapless() && std::getenv("GAPLESS_SCHEME") == nullptr) {
+    EXPECT_EQ(std::uint64_t{2 * times}, behind_requests);
+    EXPECT_EQ(std::uint64_t{4 * times}, without);
+  } else if (are_schemes_chosen()) {
     // Receives are looked at once a peer sends headers; without them none is packed.
-    EXPECT_GE(std::getenv("GAPLESS_HEADERS") == nullptr ? 100u : 0u, behind_requests);
-    EXPECT_LT(100u, without);
+    EXPECT_GE(std::getenv("GAPLESS_HEADERS") == nullptr ? std::uint64_t{times} : 0, behind_requests);
+    EXPECT_LT(std::uint64_t{times}, without);
+  }
+}
+
+/// Predictions may be wrong: a receive that is looked at for headers, and is the library's, is packed now and then.
+TEST(Requests, AreTriedPackedThoughTheyAreLeftToTheLibrary) {
+  ShortMessage message;
+  const std::uint64_t packed = message.packed_of(1000, [&] { message.pass_by_requests(); });
+  message.expect_arrived();
+  const bool are_looked_at = size() > 1 && std::getenv("GAPLESS_HEADERS") == nullptr;
+  if (are_schemes_chosen() && are_looked_at) {
+    EXPECT_LT(0U, packed);
   }
 }
 
