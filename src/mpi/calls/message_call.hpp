@@ -117,7 +117,8 @@ struct MessageArguments {
     answer_peers();
     return record;
   }
-  /// The same of a noncontiguous message in host memory that is the library's: a header is scattered into its blocks.
+  /// The same of a noncontiguous message in host memory that is the library's: a header would be scattered into its
+  /// blocks. Peers are not answered.
   /// Where headers come, long messages are unpacked while others arrive, which is not done here.
   template <class IsOnGpu>
   static const TypeRecord* is_looked_at_in_blocks(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
@@ -133,9 +134,7 @@ struct MessageArguments {
     const transfer::Scheme scheme = transfer::choose(buffer, transfer::Side::receiver);
     const bool is_the_librarys = scheme == transfer::Scheme::native ||
                                  (scheme == transfer::Scheme::packed && !transfer::is_worth_a_request(buffer));
-    if (!is_the_librarys) return nullptr;
-    answer_peers();
-    return record;
+    return is_the_librarys ? record : nullptr;
   }
   /// Before a receive into memory of the host, which is made by the library alone.
   static void answer_peers() noexcept {

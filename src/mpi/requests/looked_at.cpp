@@ -28,11 +28,18 @@ void for_each(Function function) noexcept {
   }
 }
 
-Receive remove(Receive& place) noexcept {
-  const Receive receive = place;
+/// The place is free.
+void forget(Receive& place) noexcept {
   place.landing = nullptr;
   --internal::used;
   count_outstanding(-1);
+}
+
+/// The receive is complete.
+Receive remove(Receive& place) noexcept {
+  const Receive receive = place;
+  if (receive.is_unattended) transfer::headers::count_alone(-1);
+  forget(place);
   return receive;
 }
 
@@ -50,6 +57,7 @@ UserBuffer buffer_of(const Receive& receive) noexcept {
 }
 
 bool has_header(const Receive& receive) noexcept {
+  if (receive.is_unattended) return false;
   const Blocks* const blocks = receive.blocks;
   if (blocks == nullptr) return transfer::headers::is_header(receive.landing, transfer::headers::Header::size);
   const bool is_there =
@@ -100,8 +108,10 @@ int finish_alone(const Receive& receive, int code, MPI_Status* wanted) noexcept 
 bool make_pending(const Receive& receive) noexcept {
   Pending* pending = requests::acquire();
   if (pending == nullptr) return false;
-  Receiving<MPI_Count>& side = make_side(
-      receive, [pending](auto... arguments) -> auto& { return pending->make<Receiving<MPI_Count>>(arguments...); });
+  const auto make = [pending](auto... arguments) -> auto& { return pending->make<Receiving<MPI_Count>>(arguments...); };
+  Receiving<MPI_Count>& side =
+      receive.is_unattended ? make(nullptr, MPI_Count{0}, MPI_BYTE, true) : make_side(receive, make);
+  if (receive.is_unattended) side.goes_on_unattended();
   int code = MPI_SUCCESS;
   static_cast<void>(side.prepare(function, code));  // there is nothing to be had for it
   pending->function = function;
@@ -132,6 +142,7 @@ void release(Blocks* blocks) noexcept {
 }
 
 int add(const Receive& receive) noexcept {
+  if (receive.is_unattended) transfer::headers::count_alone(1);
   for (Receive& place : set_of(receive.handle)) {
     if (place.landing != nullptr) continue;
     place = receive;
@@ -142,12 +153,13 @@ int add(const Receive& receive) noexcept {
   }
   if (make_pending(receive)) return MPI_SUCCESS;
   if (receive.blocks != nullptr) release(receive.blocks);
+  if (receive.is_unattended) transfer::headers::count_alone(-1);
   return MPI_ERR_NO_MEM;
 }
 
 void promote(MPI_Request handle) noexcept {
   Receive* const found = find(handle);
-  if (found != nullptr && make_pending(*found)) remove(*found);
+  if (found != nullptr && make_pending(*found)) forget(*found);
 }
 
 void promote_all() noexcept {
@@ -157,7 +169,7 @@ void promote_all() noexcept {
 void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept {
   if (!are_any()) return;
   for_each([&](Receive& each) {
-    if (each.blocks != nullptr || each.datatype != datatype) return;
+    if (each.blocks != nullptr || each.is_unattended || each.datatype != datatype) return;
     each.memory = const_cast<void*>(each.landing);
     each.count = static_cast<MPI_Count>(each.count * bytes);
     each.datatype = MPI_BYTE;

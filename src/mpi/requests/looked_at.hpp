@@ -1,7 +1,8 @@
 // Nonblocking receives that are the library's own but for one look: contiguous ones, into which a header may land, and
 // noncontiguous ones, into whose blocks the library may scatter it. Wait, Waitall and Test look at the first bytes that
-// came; most often that is all. One that any other call asks for becomes a pending message like others. In programs
-// with several threads all are.
+// came; most often that is all. While nobody has called for this process's attention, noncontiguous ones are unattended
+// (transfer/headers/attention.hpp): not even that is done. One that any other call asks for becomes a pending message
+// like others. In programs with several threads all are.
 #pragma once
 
 #include <array>
@@ -34,7 +35,8 @@ struct Receive {
   MPI_Datatype datatype;
   MPI_Comm communicator;
   const void* landing = nullptr;  ///< the first byte that is received
-  Blocks* blocks = nullptr;       ///< null where the memory is contiguous
+  Blocks* blocks = nullptr;       ///< null where the memory is contiguous, or nobody looks
+  bool is_unattended = false;
 };
 
 namespace internal {

@@ -94,10 +94,19 @@ class Unattended {
     if (is_counted_) internal::unattended.fetch_sub(1, std::memory_order_seq_cst);
     is_counted_ = false;
   }
+  /// Is one that count_alone() has counted.
+  void adopt() noexcept { is_counted_ = true; }
   explicit operator bool() const noexcept { return is_counted_; }
 
  private:
   bool is_counted_ = false;
 };
+
+/// Counts a receive at which nobody looks, or one less, in a process of one thread, which nobody else gives attention
+/// meanwhile. Precondition: nobody has called, where it is one more.
+inline void count_alone(std::int32_t more) noexcept {
+  const std::uint32_t all = internal::unattended.load(std::memory_order_relaxed);
+  internal::unattended.store(all + static_cast<std::uint32_t>(more), std::memory_order_relaxed);
+}
 
 }  // namespace gapless::transfer::headers

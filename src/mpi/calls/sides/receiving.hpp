@@ -127,6 +127,10 @@ class Receiving : public Side<Count> {
     scattered_ = std::move(place);
   }
 
+  /// Is a receive that the library has begun as it came, and that is counted as unattended. Of a side that was made
+  /// idle.
+  void goes_on_unattended() noexcept { unattended_.adopt(); }
+
   /// False if the call must fail, with the error code in `code`.
   bool prepare(const char* function, int& code) noexcept { return prepare_by(start_and_wait, function, code); }
   /// The same of a persistent receive.
