@@ -33,6 +33,9 @@
 #include "transfer/report/statistics.hpp"
 
 namespace gapless::mpi::runtime {
+
+constinit std::atomic<bool> internal::multithreaded{true};
+
 namespace {
 
 constexpr int progress_tag = 32767;  // of no message on the private communicator
@@ -43,7 +46,6 @@ enum class Model { world, sessions };
 bool has_left_world = false;  ///< for the thread that calls MPI_Finalize
 std::mutex mutex;  ///< set-up and end, and all below; readers of the private handles know that `working` is set
 std::atomic<bool> working{false};
-std::atomic<bool> multithreaded{true};
 std::atomic<bool> alone{false};
 Model model;
 bool world_ended = false;       ///< MPI_Finalize has begun
@@ -145,7 +147,7 @@ bool start_in_world() noexcept {
   model = Model::world;
   int level = MPI_THREAD_MULTIPLE;
   native.Query_thread(&level);
-  multithreaded.store(level == MPI_THREAD_MULTIPLE || open_sessions > 0, std::memory_order_relaxed);
+  internal::multithreaded.store(level == MPI_THREAD_MULTIPLE || open_sessions > 0, std::memory_order_relaxed);
   int size = 0;
   native.Comm_size(MPI_COMM_WORLD, &size);
   alone.store(size == 1, std::memory_order_relaxed);
@@ -158,7 +160,7 @@ bool start_in_world() noexcept {
 
 bool start_in_sessions() noexcept {
   model = Model::sessions;
-  multithreaded.store(true, std::memory_order_relaxed);  // each session may be of another level
+  internal::multithreaded.store(true, std::memory_order_relaxed);  // each session may be of another level
   return open_sessions > 0 && session::open(private_communicator);
 }
 
@@ -182,8 +184,6 @@ bool start() noexcept {
   if (!working.load(std::memory_order_relaxed) && set_up()) working.store(true, std::memory_order_release);
   return working.load(std::memory_order_relaxed);
 }
-
-bool is_multithreaded() noexcept { return multithreaded.load(std::memory_order_relaxed); }
 
 bool is_alone() noexcept { return alone.load(std::memory_order_relaxed); }
 
@@ -319,7 +319,7 @@ int session_initialize(MPI_Info info, MPI_Errhandler handler, MPI_Session* sessi
     const std::lock_guard lock(mutex);
     ++open_sessions;
     // The session's threads may call beside the world's, whatever the levels of both are.
-    multithreaded.store(true, std::memory_order_relaxed);
+    internal::multithreaded.store(true, std::memory_order_relaxed);
   }
   return code;
 }

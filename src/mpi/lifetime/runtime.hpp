@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 
 #include "mpi/table/abi.hpp"
 
@@ -34,8 +35,11 @@ MPI_Count size_of(MPI_Datatype handle) noexcept;
 /// The communicator whose handler errors of no object go to: the world's, or without a world one that returns them.
 MPI_Comm communicator_for_errors() noexcept;
 
+namespace internal {
+extern std::atomic<bool> multithreaded;
+}
 /// May several threads of the program call MPI at the same time?
-bool is_multithreaded() noexcept;
+inline bool is_multithreaded() noexcept { return internal::multithreaded.load(std::memory_order_relaxed); }
 
 /// Is this the only process of MPI_COMM_WORLD? False without a world.
 bool is_alone() noexcept;

@@ -21,6 +21,10 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   if (in_statuses || code == MPI_SUCCESS) claims.unpack(statuses, completed, in_statuses, index_of);
   int first_of_ours = MPI_SUCCESS;
   for (int k = 0; k < completed; ++k) {
+    if (!claims.is_ours(index_of(k))) {
+      statuses.deliver(k);
+      continue;
+    }
     ReceivedStatus status = statuses.of(k);
     const int library_says = in_statuses ? statuses.error_of(k) : code;
     const int result = claims.complete(index_of(k), library_says, status);
@@ -55,12 +59,16 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 }
 
 [[gnu::noinline]] int wait_all_slowly(int count, MPI_Request* requests, MPI_Status* wanted) {
-  Claims claims(count, requests);
+  LookedAt looked_at;
+  Claims claims(count, requests, looked_at::are_any() ? &looked_at : nullptr);
   Statuses statuses(count, wanted);
   if (!claims.are_there() || !statuses.are_there()) return no_memory();
-  if (!claims.are_any()) return native.Waitall(count, requests, wanted);
+  if (!claims.are_any() && !looked_at.are_any()) return native.Waitall(count, requests, wanted);
   const int code = wait_for_arrivals(claims, statuses, count, requests);
-  return complete_several(claims, statuses, count, code, [](int k) { return k; });
+  // Before any send is waited for: its receiver may wait for what is fetched here.
+  looked_at.end(requests, statuses.get());
+  return looked_at.add_errors(statuses, count,
+                              complete_several(claims, statuses, count, code, [](int k) { return k; }));
 }
 
 [[gnu::noinline]] int test_all_slowly(int count, MPI_Request* requests, int* flag, MPI_Status* wanted) {

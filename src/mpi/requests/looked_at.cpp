@@ -188,6 +188,10 @@ int test(Receive& receive, MPI_Request* request, int* flag, MPI_Status* status) 
   return finish_alone(remove(receive), code, status);
 }
 
+int end(Receive& receive, MPI_Status* status) noexcept {
+  return finish(remove(receive), true, status, [](int error) { return error; });
+}
+
 bool can_wait_for_all(int count, const MPI_Request* requests) noexcept {
   return are_any() && how_many() == internal::used && count <= most_at_once && requests != nullptr;
 }
@@ -202,13 +206,12 @@ int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept {
   for (int i = 0; i < count; ++i) {
     // What has failed has no header, and what is not complete stays.
     if (receives[i] == nullptr || requests[i] != MPI_REQUEST_NULL) continue;
-    const Receive arrived = remove(*receives[i]);
-    const int ours =
-        finish(arrived, true, has_statuses ? statuses + i : MPI_STATUS_IGNORE, [](int error) { return error; });
+    const MPI_Comm communicator = receives[i]->communicator;
+    const int ours = end(*receives[i], has_statuses ? statuses + i : MPI_STATUS_IGNORE);
     if (ours == MPI_SUCCESS) continue;
     if (first == MPI_SUCCESS && code == MPI_SUCCESS) {
       for (int k = 0; has_statuses && k < count; ++k) statuses[k].MPI_ERROR = MPI_SUCCESS;
-      object = ErrorObject::of_communicator(tells_world_of(ours) ? MPI_COMM_WORLD : arrived.communicator);
+      object = ErrorObject::of_communicator(tells_world_of(ours) ? MPI_COMM_WORLD : communicator);
     }
     if (has_statuses) statuses[i].MPI_ERROR = ours;
     first = ours;

@@ -71,6 +71,9 @@ void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept;
 // The calls, for one that find() has found.
 int wait(Receive& receive, MPI_Request* request, MPI_Status* status) noexcept;
 int test(Receive& receive, MPI_Request* request, int* flag, MPI_Status* status) noexcept;
+/// The library has completed it in another call, with that status: fetches what has come by header, and sets the status
+/// to that. MPI_SUCCESS, or the error, which is not raised.
+int end(Receive& receive, MPI_Status* status) noexcept;
 /// Can these be waited for here: so few, and nothing else is outstanding?
 bool can_wait_for_all(int count, const MPI_Request* requests) noexcept;
 int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept;

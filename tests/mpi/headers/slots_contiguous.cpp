@@ -144,6 +144,63 @@ TEST(SlotsContiguous, ReceiversWaitedForTogether) {
   EXPECT_EQ(-1, incoming[1].back());
 }
 
+/// Contiguous receives, one of which may be too long for the program's memory, beside what is unpacked and what is
+/// sent.
+void wait_beside_others(bool is_one_too_long) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!has_partner()) return;
+  const ReturnErrors world(MPI_COMM_WORLD);
+  const ReturnErrors self(MPI_COMM_SELF);
+  constexpr int blocks = 1000, each = blocks * length, contiguous = 3, all = 2 * (contiguous + 1);
+  const Strided message(blocks);
+  const std::vector<int> packed = message.packed(blocks);
+  std::vector<MPI_Request> requests(all);
+  std::vector<MPI_Status> statuses(all);
+  std::vector<std::vector<int>> incoming(contiguous, std::vector<int>(each, -1));
+  std::vector<int> strided_incoming(message.values.size(), -1);
+  const std::uint64_t before = slots_messages();
+  for (int k = 0; k < contiguous; ++k) {
+    const auto at = static_cast<std::size_t>(k);
+    const int count = is_one_too_long && k == 1 ? each - 1 : each;
+    MPI_Irecv(incoming[at].data(), count, MPI_INT, partner(), k, MPI_COMM_WORLD, &requests[at]);
+  }
+  MPI_Irecv(strided_incoming.data(), 1, message.type, partner(), contiguous, MPI_COMM_WORLD, &requests[contiguous]);
+  for (int k = 0; k <= contiguous; ++k) {
+    MPI_Isend(message.values.data(), 1, message.type, partner(), k, MPI_COMM_WORLD,
+              &requests[static_cast<std::size_t>(contiguous + 1 + k)]);
+  }
+  const int code = MPI_Waitall(all, requests.data(), statuses.data());
+  EXPECT_EQ(is_one_too_long ? MPI_ERR_IN_STATUS : MPI_SUCCESS, error_class(code));
+  for (std::size_t k = 0; k < requests.size(); ++k) {
+    const int error = code == MPI_SUCCESS ? MPI_SUCCESS : error_class(statuses[k].MPI_ERROR);
+    if (is_one_too_long && k == 1) {
+      EXPECT_EQ(MPI_ERR_TRUNCATE, error);
+      continue;
+    }
+    // After an error MPICH does not wait for the others.
+    EXPECT_TRUE(error == MPI_SUCCESS || error == MPI_ERR_PENDING) << error;
+    if (error == MPI_ERR_PENDING) {
+      EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&requests[k], &statuses[k]));
+    }
+    EXPECT_TRUE(requests[k] == MPI_REQUEST_NULL);
+    if (k > contiguous) continue;
+    EXPECT_EQ(static_cast<int>(k), statuses[k].MPI_TAG);
+    int got = 0;
+    MPI_Get_count(&statuses[k], MPI_INT, &got);
+    EXPECT_EQ(each, got);
+    EXPECT_TRUE(k == contiguous || packed == incoming[k]);
+  }
+  EXPECT_TRUE(strided_incoming == placed(std::vector<int>(message.values.size(), -1), packed, length, stride));
+  if (uses_slots()) {
+    EXPECT_EQ(before + all, slots_messages());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST(SlotsContiguous, ReceiversWaitedForBesideOthers) { wait_beside_others(false); }
+
+TEST(SlotsContiguous, ReceiversWaitedForBesideOthersThatAreTooLong) { wait_beside_others(true); }
+
 /// A header does not end with a whole element of records of a double and a byte.
 TEST(SlotsContiguous, ReceiversOfOddElements) {
   MPI_Barrier(MPI_COMM_WORLD);
