@@ -135,8 +135,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   /// A receive that a look at its end may be enough for.
   static constexpr bool may_need_a_look = life == Life::once && receives && !sends && Base::template has<Kind::source>;
 
-  static int call_with_a_look(const TypeRecord& record, const Tuple& all,
-                              requests::looked_at::Blocks* blocks = nullptr, bool is_unattended = false) noexcept {
+  static int call_with_a_look(const TypeRecord& record, const Tuple& all, requests::looked_at::Blocks* blocks = nullptr,
+                              bool is_unattended = false) noexcept {
     constexpr int in = Base::template place<Kind::receive>;
     void* const memory = std::get<in>(all);
     MPI_Request& request = *std::get<Base::template place<Kind::new_request>>(all);

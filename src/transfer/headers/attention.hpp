@@ -37,8 +37,9 @@ inline bool is_called() noexcept {
 }
 
 /// This process is about to receive something at which it looks: gives attention to those that have called for it, if
-/// it can be given now, or takes it back. Some loads where there is nothing to do. Where several threads look, not every
-/// look counts. Precondition: is_listening(), and the caller has no receive in hand that is posted but not counted.
+/// it can be given now, or takes it back. Some loads where there is nothing to do. Where several threads look, not
+/// every look counts. Precondition: is_listening(), and the caller has no receive in hand that is posted but not
+/// counted.
 inline void begin_look() noexcept {
   InboxHead& own = *internal::own_head.load(std::memory_order_relaxed);
   const bool is_called = own.is_called.load(std::memory_order_seq_cst);
