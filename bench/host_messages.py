@@ -5,7 +5,9 @@
 
 All ways are timed in turn within one job, a call's time being that of its slower process. A latency is half a round
 trip, a bandwidth the time of a message in windows of 32. Each row is measured in several jobs, and the one with the
-median ratio is reported. Writes bench/results/host_messages_*.json, a file for each kind of processor.
+median ratio is reported, with what half a round trip of 8 bytes by the library took meanwhile ("plain", us): cores of a
+virtual machine may be near to each other or far. Writes bench/results/host_messages_*.json, a file for each kind of
+processor.
 """
 
 import json
@@ -52,6 +54,7 @@ def as_row(mpi, measured):
         "unit": "us",
         "bound": min(measured[way] for way in WAYS),
         "peers": {way: measured[way] for way in WAYS if way != "chosen"},
+        "plain": measured["plain"],
     }
 
 
@@ -134,7 +137,7 @@ def main():
     for row in rows:
         case = row["case"]
         times = "".join(f" {way} {row['peers'].get(way, row['value']):10.2f}" for way in WAYS)
-        print(f"{case['message']:42} {case['library']:8}{times} us {gain(row):5.2f}")
+        print(f"{case['message']:42} {case['library']:8}{times} us {gain(row):5.2f}  8 bytes {row['plain']:.2f} us")
     name = name_for("host_messages", processor())
     report("host_messages", rows, list(bars(rows)), not options.no_write, file_name=name)
 

@@ -103,7 +103,9 @@ def host_messages_table(results: list[dict]) -> str:
     tables = []
     for (library, machine), found in by_library_and_machine(rows_of(results, "host_messages")).items():
         cells = table_beside_peers(found, ["message"], lambda case: [case["message"]])
-        tables.append(f"{library} ({machine}), microseconds:\n\n{cells}")
+        plain = sorted(row["plain"] for _, row in found if "plain" in row)
+        beside = f", while half a round trip of 8 B took {plain[0]:.2f} to {plain[-1]:.2f}" if plain else ""
+        tables.append(f"{library} ({machine}), microseconds{beside}:\n\n{cells}")
     return "\n\n".join(tables) or NOT_MEASURED
 
 
