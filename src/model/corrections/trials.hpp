@@ -2,12 +2,12 @@
 //
 // Messages go in runs, each run one way, so that what a way costs is seen where many messages are under way at once. A
 // run's cost is the mean of its later half, for its first messages share the machine with those before them, without
-// the longest of these, for a program does something else now and then. Between
-// two runs the usual way, another way may be tried for one run, and is compared with the cheaper one of the two: what
-// disturbs the machine for longer disturbs all three, and what disturbs a run the usual way does not speak for the
-// other. No other runs are timed. The median of a few such comparisons decides, or fewer ones where each of them is
-// clear. The slower a way is, the longer until it is tried again, so that all trials together take about a sixteenth of
-// the time; each time that a way is seen to be slower doubles this, until trials take a two hundred and fifty-sixth.
+// the longest fourth of these, for a program does something else now and then. Between two runs the usual way, another
+// way may be tried for one run, and is compared with the cheaper one of the two: what disturbs the machine for longer
+// disturbs all three, and what disturbs a run the usual way does not speak for the other. No other runs are timed. The
+// median of a few such comparisons decides, or fewer ones where each of them is clear. The slower a way is, the longer
+// until it is tried again, so that all trials together take about a sixteenth of the time; each time that a way is seen
+// to be slower doubles this, until trials take a two hundred and fifty-sixth.
 #pragma once
 
 #include <array>

@@ -118,8 +118,8 @@ struct MessageArguments {
     return record;
   }
   /// The same of a noncontiguous message in host memory that is the library's: a header would be scattered into its
-  /// blocks. Peers are not answered.
-  /// Where headers come, long messages are unpacked while others arrive, which is not done here.
+  /// blocks. Where headers come, long messages are unpacked while others arrive, which is not done here. Peers are not
+  /// answered.
   template <class IsOnGpu>
   static const TypeRecord* is_looked_at_in_blocks(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
     constexpr int in = place<Kind::receive>;

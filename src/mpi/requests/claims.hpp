@@ -74,13 +74,13 @@ class LookedAt {
 class Claims {
  public:
   explicit Claims(MPI_Request* request) noexcept : Claims(1, request) { is_array_ = false; }
-  /// Those that are noted in `looked_at` are not claimed.
-  Claims(int count, MPI_Request* requests, LookedAt* looked_at = nullptr) noexcept
+  /// Those that are noted in `in_place` are not claimed.
+  Claims(int count, MPI_Request* requests, LookedAt* in_place = nullptr) noexcept
       : count_(requests == nullptr ? 0 : std::max(count, 0)), requests_(requests), pending_(count_) {
     start_deferred();
     complete_freed();
     for (int i = 0; i < count_ && pending_.is_there(); ++i) {
-      if (looked_at != nullptr && looked_at->note(i, requests[i])) continue;
+      if (in_place != nullptr && in_place->note(i, requests[i])) continue;
       pending_[i] = claim(requests[i]);
       any_ |= pending_[i] != nullptr;
     }

@@ -59,16 +59,15 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 }
 
 [[gnu::noinline]] int wait_all_slowly(int count, MPI_Request* requests, MPI_Status* wanted) {
-  LookedAt looked_at;
-  Claims claims(count, requests, looked_at::are_any() ? &looked_at : nullptr);
+  LookedAt in_place;
+  Claims claims(count, requests, looked_at::are_any() ? &in_place : nullptr);
   Statuses statuses(count, wanted);
   if (!claims.are_there() || !statuses.are_there()) return no_memory();
-  if (!claims.are_any() && !looked_at.are_any()) return native.Waitall(count, requests, wanted);
+  if (!claims.are_any() && !in_place.are_any()) return native.Waitall(count, requests, wanted);
   const int code = wait_for_arrivals(claims, statuses, count, requests);
   // Before any send is waited for: its receiver may wait for what is fetched here.
-  looked_at.end(requests, statuses.get());
-  return looked_at.add_errors(statuses, count,
-                              complete_several(claims, statuses, count, code, [](int k) { return k; }));
+  in_place.end(requests, statuses.get());
+  return in_place.add_errors(statuses, count, complete_several(claims, statuses, count, code, [](int k) { return k; }));
 }
 
 [[gnu::noinline]] int test_all_slowly(int count, MPI_Request* requests, int* flag, MPI_Status* wanted) {

@@ -28,6 +28,8 @@ void for_each(Function function) noexcept {
   }
 }
 
+void count_unattended(int more) noexcept { transfer::headers::count_unattended(more, !runtime::is_multithreaded()); }
+
 /// The place is free.
 void forget(Receive& place) noexcept {
   place.landing = nullptr;
@@ -38,7 +40,7 @@ void forget(Receive& place) noexcept {
 /// The receive is complete.
 Receive remove(Receive& place) noexcept {
   const Receive receive = place;
-  if (receive.is_unattended) transfer::headers::count_alone(-1);
+  if (receive.is_unattended) count_unattended(-1);
   forget(place);
   return receive;
 }
@@ -142,7 +144,7 @@ void release(Blocks* blocks) noexcept {
 }
 
 int add(const Receive& receive) noexcept {
-  if (receive.is_unattended) transfer::headers::count_alone(1);
+  if (receive.is_unattended) count_unattended(1);
   for (Receive& place : set_of(receive.handle)) {
     if (place.landing != nullptr) continue;
     place = receive;
@@ -153,7 +155,7 @@ int add(const Receive& receive) noexcept {
   }
   if (make_pending(receive)) return MPI_SUCCESS;
   if (receive.blocks != nullptr) release(receive.blocks);
-  if (receive.is_unattended) transfer::headers::count_alone(-1);
+  if (receive.is_unattended) count_unattended(-1);
   return MPI_ERR_NO_MEM;
 }
 
