@@ -110,22 +110,18 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Half a round trip of 8 bytes by the library alone, of a few dozen.
-double plain_seconds() {
+void round_trip(const Functions& by, const Types& types, const char* sent, char* received) {
+  if (rank == 1) by.receive(received, 1, types[0], other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  by.send(sent, 1, types[0], other, 0, MPI_COMM_WORLD);
+  if (rank == 0) by.receive(received, 1, types[0], other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/// Half a round trip of 8 bytes by those functions.
+double plain_seconds(const Functions& by) {
   constexpr int times = 32;
-  double word = 0;
-  const auto send = [&] { GAPLESS_BENCH_NATIVE(Send)(&word, 1, MPI_DOUBLE, other, 0, MPI_COMM_WORLD); };
-  const auto receive = [&] {
-    GAPLESS_BENCH_NATIVE(Recv)(&word, 1, MPI_DOUBLE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  };
-  return seconds_of(
-             [&] {
-               if (rank == 1) receive();
-               send();
-               if (rank == 0) receive();
-             },
-             times) /
-         2;
+  const Types types{MPI_DOUBLE};
+  std::array<char, sizeof(double)> sent{}, received;
+  return seconds_of([&] { round_trip(by, types, sent.data(), received.data()); }, times) / 2;
 }
 
 void measure(const Case& what) {
@@ -153,7 +149,7 @@ void measure(const Case& what) {
   std::vector<std::vector<double>> seconds(ways.size());
   std::vector<double> plain;
   for (int sample = 0; sample < samples; ++sample) {
-    plain.push_back(plain_seconds());
+    plain.push_back(plain_seconds(ways.front().functions));
     for (std::size_t turn = 0; turn < ways.size(); ++turn) {
       const std::size_t i = (turn + static_cast<std::size_t>(sample)) % ways.size();
       force(ways[i].scheme);
@@ -185,12 +181,6 @@ MPI_Datatype subarray(const std::vector<int>& sizes, const std::vector<int>& sub
   MPI_Type_create_subarray(static_cast<int>(sizes.size()), sizes.data(), subsizes.data(), starts.data(), MPI_ORDER_C,
                            MPI_DOUBLE, &type);
   return committed(type);
-}
-
-void round_trip(const Functions& by, const Types& types, const char* sent, char* received) {
-  if (rank == 1) by.receive(received, 1, types[0], other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  by.send(sent, 1, types[0], other, 0, MPI_COMM_WORLD);
-  if (rank == 0) by.receive(received, 1, types[0], other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 /// Messages from rank 0 to rank 1 one after the other, each to a place of its own, and an answer to the last.

@@ -38,44 +38,12 @@ class Scratch {
 
 class Statuses;
 
-/// Receives of one call of MPI_Waitall that need but a look, beside others that are pending: they stay what they are.
-class LookedAt {
- public:
-  /// Is it such a receive, request `i` of the call? Then it is noted, unless there are too many.
-  bool note(int i, MPI_Request request) noexcept {
-    looked_at::Receive* const place = looked_at::find(request);
-    if (place == nullptr || count_ == static_cast<int>(all_.size())) return false;
-    all_[count_++] = {i, MPI_SUCCESS, place, place->communicator};
-    return true;
-  }
-  bool are_any() const noexcept { return count_ != 0; }
-  /// The library has waited: fetches what has come by header.
-  void end(const MPI_Request* requests, MPI_Status* statuses) noexcept {
-    for (int k = 0; k < count_; ++k) {
-      One& one = all_[k];
-      // What is not complete stays.
-      if (requests[one.index] == MPI_REQUEST_NULL) one.code = looked_at::end(*one.place, &statuses[one.index]);
-    }
-  }
-  /// The call ends with `code` and so many statuses: adds the errors of end(), and raises the first if none was raised.
-  int add_errors(Statuses& statuses, int count, int code) const noexcept;
-
- private:
-  struct One {
-    int index, code;
-    looked_at::Receive* place;
-    MPI_Comm communicator;
-  };
-  std::array<One, 64> all_;  // NOLINT: as many as are noted are set
-  int count_ = 0;
-};
-
 /// What is pending for the requests of one call, claimed while it lives.
 class Claims {
  public:
   explicit Claims(MPI_Request* request) noexcept : Claims(1, request) { is_array_ = false; }
   /// Those that are noted in `in_place` are not claimed.
-  Claims(int count, MPI_Request* requests, LookedAt* in_place = nullptr) noexcept
+  Claims(int count, MPI_Request* requests, looked_at::InPlace* in_place = nullptr) noexcept
       : count_(requests == nullptr ? 0 : std::max(count, 0)), requests_(requests), pending_(count_) {
     start_deferred();
     complete_freed();
@@ -250,10 +218,6 @@ class Statuses {
   }
   void set_library_error(int i, int code) noexcept { own_[i].MPI_ERROR = code; }
   ReceivedStatus of(int i) noexcept { return {own_[i], wanted_ == nullptr ? nullptr : wanted_ + i}; }
-  /// Gives the program what the library has set.
-  void deliver(int i) noexcept {
-    if (wanted_ != nullptr) of(i).deliver();
-  }
   int error_of(int i) noexcept { return own_[i].MPI_ERROR; }
   /// Whether status `i` has been delivered or is yet to be.
   void set_error(int i, int code) noexcept {
@@ -265,20 +229,6 @@ class Statuses {
   MPI_Status* wanted_;
   Scratch<MPI_Status> own_;
 };
-
-inline int LookedAt::add_errors(Statuses& statuses, int count, int code) const noexcept {
-  for (int k = 0; k < count_; ++k) {
-    const One& one = all_[k];
-    if (one.code == MPI_SUCCESS) continue;
-    if (code == MPI_SUCCESS) {
-      for (int other = 0; other < count; ++other) statuses.set_error(other, MPI_SUCCESS);
-      const MPI_Comm told = tells_world_of(one.code) ? MPI_COMM_WORLD : one.communicator;
-      code = raise_on(ErrorObject::of_communicator(told), MPI_ERR_IN_STATUS);
-    }
-    statuses.set_error(one.index, one.code);
-  }
-  return code;
-}
 
 inline void Claims::unpack(int i, Statuses& statuses) noexcept {
   Pending* const pending = completed(i);

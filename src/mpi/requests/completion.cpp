@@ -22,7 +22,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   int first_of_ours = MPI_SUCCESS;
   for (int k = 0; k < completed; ++k) {
     if (!claims.is_ours(index_of(k))) {
-      statuses.deliver(k);
+      statuses.of(k).deliver();
       continue;
     }
     ReceivedStatus status = statuses.of(k);
@@ -59,7 +59,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 }
 
 [[gnu::noinline]] int wait_all_slowly(int count, MPI_Request* requests, MPI_Status* wanted) {
-  LookedAt in_place;
+  looked_at::InPlace in_place;
   Claims claims(count, requests, looked_at::are_any() ? &in_place : nullptr);
   Statuses statuses(count, wanted);
   if (!claims.are_there() || !statuses.are_there()) return no_memory();
@@ -67,7 +67,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   const int code = wait_for_arrivals(claims, statuses, count, requests);
   // Before any send is waited for: its receiver may wait for what is fetched here.
   in_place.end(requests, statuses.get());
-  return in_place.add_errors(statuses, count, complete_several(claims, statuses, count, code, [](int k) { return k; }));
+  return in_place.add_errors(wanted, count, complete_several(claims, statuses, count, code, [](int k) { return k; }));
 }
 
 [[gnu::noinline]] int test_all_slowly(int count, MPI_Request* requests, int* flag, MPI_Status* wanted) {

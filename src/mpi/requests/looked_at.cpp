@@ -15,8 +15,6 @@ constinit std::size_t internal::used = 0;
 namespace {
 
 constexpr const char* function = "MPI_Irecv";
-constexpr int most_at_once = 64;
-
 constinit std::uint64_t so_far = 0;
 
 template <class Function>
@@ -28,7 +26,7 @@ void for_each(Function function) noexcept {
   }
 }
 
-void count_unattended(int more) noexcept { transfer::headers::count_unattended(more, !runtime::is_multithreaded()); }
+bool are_ignored(const MPI_Status* statuses) noexcept { return statuses == MPI_STATUSES_IGNORE || statuses == nullptr; }
 
 /// The place is free.
 void forget(Receive& place) noexcept {
@@ -40,7 +38,10 @@ void forget(Receive& place) noexcept {
 /// The receive is complete.
 Receive remove(Receive& place) noexcept {
   const Receive receive = place;
-  if (receive.is_unattended) count_unattended(-1);
+  if (receive.is_unattended) {
+    transfer::headers::Unattended ended;
+    ended.adopt();
+  }
   forget(place);
   return receive;
 }
@@ -144,7 +145,6 @@ void release(Blocks* blocks) noexcept {
 }
 
 int add(const Receive& receive) noexcept {
-  if (receive.is_unattended) count_unattended(1);
   for (Receive& place : set_of(receive.handle)) {
     if (place.landing != nullptr) continue;
     place = receive;
@@ -155,7 +155,6 @@ int add(const Receive& receive) noexcept {
   }
   if (make_pending(receive)) return MPI_SUCCESS;
   if (receive.blocks != nullptr) release(receive.blocks);
-  if (receive.is_unattended) count_unattended(-1);
   return MPI_ERR_NO_MEM;
 }
 
@@ -190,35 +189,41 @@ int test(Receive& receive, MPI_Request* request, int* flag, MPI_Status* status) 
   return finish_alone(remove(receive), code, status);
 }
 
-int end(Receive& receive, MPI_Status* status) noexcept {
-  return finish(remove(receive), true, status, [](int error) { return error; });
-}
-
 bool can_wait_for_all(int count, const MPI_Request* requests) noexcept {
-  return are_any() && how_many() == internal::used && count <= most_at_once && requests != nullptr;
+  return are_any() && how_many() == internal::used && count <= InPlace::most && requests != nullptr;
 }
 
 int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept {
-  Receive* receives[most_at_once];
-  for (int i = 0; i < count; ++i) receives[i] = find(requests[i]);
+  InPlace in_place;
+  for (int i = 0; i < count; ++i) in_place.note(i, requests[i]);
   const int code = native.Waitall(count, requests, statuses);
-  const bool has_statuses = statuses != MPI_STATUSES_IGNORE && statuses != nullptr;
-  int first = MPI_SUCCESS;
-  ErrorObject object;
-  for (int i = 0; i < count; ++i) {
+  in_place.end(requests, statuses);
+  return in_place.add_errors(statuses, count, code);
+}
+
+void InPlace::end(const MPI_Request* requests, MPI_Status* statuses) noexcept {
+  for (int k = 0; k < count_; ++k) {
+    One& one = all_[static_cast<std::size_t>(k)];
     // What has failed has no header, and what is not complete stays.
-    if (receives[i] == nullptr || requests[i] != MPI_REQUEST_NULL) continue;
-    const MPI_Comm communicator = receives[i]->communicator;
-    const int ours = end(*receives[i], has_statuses ? statuses + i : MPI_STATUS_IGNORE);
-    if (ours == MPI_SUCCESS) continue;
-    if (first == MPI_SUCCESS && code == MPI_SUCCESS) {
-      for (int k = 0; has_statuses && k < count; ++k) statuses[k].MPI_ERROR = MPI_SUCCESS;
-      object = ErrorObject::of_communicator(tells_world_of(ours) ? MPI_COMM_WORLD : communicator);
-    }
-    if (has_statuses) statuses[i].MPI_ERROR = ours;
-    first = ours;
+    if (requests[one.index] != MPI_REQUEST_NULL) continue;
+    MPI_Status* const status = are_ignored(statuses) ? MPI_STATUS_IGNORE : statuses + one.index;
+    one.code = finish(remove(*one.place), true, status, [](int error) { return error; });
   }
-  return first == MPI_SUCCESS || code != MPI_SUCCESS ? code : raise_on(object, MPI_ERR_IN_STATUS);
+}
+
+int InPlace::add_errors(MPI_Status* statuses, int count, int code) const noexcept {
+  const One* first = nullptr;
+  for (int k = 0; k < count_; ++k) {
+    const One& one = all_[static_cast<std::size_t>(k)];
+    if (one.code == MPI_SUCCESS) continue;
+    for (int i = 0; first == nullptr && code == MPI_SUCCESS && !are_ignored(statuses) && i < count; ++i)
+      statuses[i].MPI_ERROR = MPI_SUCCESS;
+    if (first == nullptr) first = &one;
+    if (!are_ignored(statuses)) statuses[one.index].MPI_ERROR = one.code;
+  }
+  if (first == nullptr || code != MPI_SUCCESS) return code;
+  const MPI_Comm told = tells_world_of(first->code) ? MPI_COMM_WORLD : first->communicator;
+  return raise_on(ErrorObject::of_communicator(told), MPI_ERR_IN_STATUS);
 }
 
 }  // namespace gapless::mpi::requests::looked_at

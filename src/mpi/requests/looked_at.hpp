@@ -71,12 +71,38 @@ void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept;
 // The calls, for one that find() has found.
 int wait(Receive& receive, MPI_Request* request, MPI_Status* status) noexcept;
 int test(Receive& receive, MPI_Request* request, int* flag, MPI_Status* status) noexcept;
-/// The library has completed it in another call, with that status: fetches what has come by header, and sets the status
-/// to that. MPI_SUCCESS, or the error, which is not raised.
-int end(Receive& receive, MPI_Status* status) noexcept;
 /// Can these be waited for here: so few, and nothing else is outstanding?
 bool can_wait_for_all(int count, const MPI_Request* requests) noexcept;
 int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept;
+
+/// Those of one call of MPI_Waitall, which stay what they are while the library waits.
+class InPlace {
+ public:
+  static constexpr int most = 64;
+
+  /// Is request `i` of the call such a receive? Then it is noted, unless there are `most`.
+  bool note(int i, MPI_Request request) noexcept {
+    Receive* const place = find(request);
+    if (place == nullptr || count_ == most) return false;
+    all_[static_cast<std::size_t>(count_++)] = {i, MPI_SUCCESS, place, place->communicator};
+    return true;
+  }
+  bool are_any() const noexcept { return count_ != 0; }
+  /// The library has waited: fetches what has come by header, and sets the statuses, which may be ignored, to that.
+  void end(const MPI_Request* requests, MPI_Status* statuses) noexcept;
+  /// The call ends with `code`: adds the errors of end() to the program's statuses, and raises the first if the call
+  /// has none.
+  int add_errors(MPI_Status* statuses, int count, int code) const noexcept;
+
+ private:
+  struct One {
+    int index, code;
+    Receive* place;
+    MPI_Comm communicator;
+  };
+  std::array<One, most> all_;  // NOLINT: as many as are noted are set
+  int count_ = 0;
+};
 
 }  // namespace gapless::mpi::requests::looked_at
 

@@ -136,7 +136,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   static constexpr bool may_need_a_look = life == Life::once && receives && !sends && Base::template has<Kind::source>;
 
   static int call_with_a_look(const TypeRecord& record, const Tuple& all, requests::looked_at::Blocks* blocks = nullptr,
-                              bool is_unattended = false) noexcept {
+                              transfer::headers::Unattended* unattended = nullptr) noexcept {
     constexpr int in = Base::template place<Kind::receive>;
     void* const memory = std::get<in>(all);
     MPI_Request& request = *std::get<Base::template place<Kind::new_request>>(all);
@@ -147,7 +147,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     }
     code = requests::looked_at::add({request, memory, std::get<in + 1>(all), std::get<in + 2>(all),
                                      Base::communicator(all), address_of(memory, record.first_byte), blocks,
-                                     is_unattended});
+                                     unattended != nullptr});
+    if (unattended != nullptr && code == MPI_SUCCESS) unattended->release();
     return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
   }
 
@@ -245,7 +246,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       const TypeRecord* record =
           runtime::is_multithreaded() ? nullptr : Base::is_looked_at_in_blocks(all, requests::is_on_gpu);
       if (record != nullptr) {
-        if (!transfer::headers::is_called()) return call_with_a_look(*record, all, nullptr, true);
+        if (transfer::headers::Unattended unattended; unattended.begin())
+          return call_with_a_look(*record, all, nullptr, &unattended);
         Base::answer_peers();
         const void* const first_byte = address_of(std::get<Base::template place<side>>(all), record->first_byte);
         if (auto* const blocks = requests::looked_at::acquire(*record, first_byte))

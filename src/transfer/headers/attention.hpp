@@ -95,24 +95,14 @@ class Unattended {
     if (is_counted_) internal::unattended.fetch_sub(1, std::memory_order_seq_cst);
     is_counted_ = false;
   }
-  /// Is one that count_unattended() has counted.
+  /// It stays counted, until another one that has adopted it ends.
+  void release() noexcept { is_counted_ = false; }
+  /// Is one that was released.
   void adopt() noexcept { is_counted_ = true; }
   explicit operator bool() const noexcept { return is_counted_; }
 
  private:
   bool is_counted_ = false;
 };
-
-/// Counts a receive at which nobody looks, or one less: by a cheaper way where only one thread of the process receives.
-/// Precondition: nobody has called, where it is one more.
-inline void count_unattended(std::int32_t more, bool is_alone) noexcept {
-  const auto change = static_cast<std::uint32_t>(more);
-  if (is_alone) {
-    internal::unattended.store(internal::unattended.load(std::memory_order_relaxed) + change,
-                               std::memory_order_relaxed);
-  } else {
-    internal::unattended.fetch_add(change, std::memory_order_seq_cst);
-  }
-}
 
 }  // namespace gapless::transfer::headers

@@ -127,7 +127,7 @@ class Receiving : public Side<Count> {
     scattered_ = std::move(place);
   }
 
-  /// Is a receive that the library has begun as it came, and that is counted as unattended. Of a side that was made
+  /// Is an unattended receive that the library has begun as it came, counted and released. Of a side that was made
   /// idle.
   void goes_on_unattended() noexcept { unattended_.adopt(); }
 
