@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/hash.hpp"
+#include "endpoints/delivery/long_ways.hpp"
 #include "endpoints/delivery/matching.hpp"
 #include "endpoints/lock.hpp"
 #include "endpoints/rings/inboxes.hpp"
@@ -147,11 +148,13 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   std::vector<Operation*> stalled;   ///< sends that wait for room in a ring
   Link lending;                      ///< sends that wait until another process has taken their bytes
   std::vector<RingWriter> outgoing;  ///< by inbox
-  std::vector<Incoming> incoming;    ///< by inbox
-  std::vector<int> heard;            ///< the inboxes from which anything has come
-  std::uint32_t entered = 0;         ///< how many writers of its inbox have been looked at
-  bool waits_for_lane = false;       ///< for the bytes of a message that a ring has told of
-  bool gives_pieces = true;          ///< of what it has lent, until the system refuses
+  Outbox outbox;
+  LongWays long_ways;
+  std::vector<Incoming> incoming;  ///< by inbox
+  std::vector<int> heard;          ///< the inboxes from which anything has come
+  std::uint32_t entered = 0;       ///< how many writers of its inbox have been looked at
+  bool waits_for_lane = false;     ///< for the bytes of a message that a ring has told of
+  bool gives_pieces = true;        ///< of what it has lent, until the system refuses
   transfer::EndpointMessages sent;
   unsigned rounds = 0, idle_rounds = 0, busy_rounds = 0;  ///< of progress; the last two in a row
   int receives_under_way = 0;                             ///< of those that outlive their calls
@@ -209,6 +212,12 @@ namespace internal {
 struct Slot {
   std::atomic<std::uintptr_t> key{0};  ///< 0: never used
   std::atomic<Endpoint*> endpoint{nullptr};
+
+  /// What is there under that key. The place may be given to another key meanwhile, which is written first.
+  Endpoint* under(std::uintptr_t wanted) const noexcept {
+    Endpoint* const found = endpoint.load(std::memory_order_acquire);
+    return found == nullptr || key.load(std::memory_order_relaxed) == wanted ? found : nullptr;
+  }
 };
 inline constexpr int table_bits = 15;
 extern std::array<Slot, std::size_t{1} << table_bits> table;
@@ -224,7 +233,7 @@ inline Endpoint* find_even_freed(MPI_Comm handle) noexcept {
   const std::uintptr_t key = number_of(handle);
   const internal::Slot& first = internal::table[internal::first_of(key)];
   const std::uintptr_t here = first.key.load(std::memory_order_acquire);
-  if (here == key) return first.endpoint.load(std::memory_order_acquire);
+  if (here == key) return first.under(key);
   return here == 0 ? nullptr : internal::find_past_first(key);
 }
 /// One look: true only if `find_even_freed` finds nothing. Makes no call, so that who asks has no registers to save.

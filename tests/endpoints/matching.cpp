@@ -12,10 +12,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "endpoints/delivery/long_ways.hpp"
+#include "endpoints/rings/outbox.hpp"
 #include "endpoints/rings/ring.hpp"
 #include "gapless/endpoints.h"
 #include "support/environment.hpp"
@@ -314,10 +317,95 @@ TEST(Loans, AreCopiedByBothSides) {
       for (Loan::Piece piece; (piece = loan.begin_piece()).bytes != 0; ++taken) copy(piece);
       while (!loan.are_copied(taken)) std::this_thread::yield();
       EXPECT_TRUE(std::all_of(copies.begin(), copies.end(), [](char times) { return times == 1; }));
-      loan.state.store(Loan::State::taken, std::memory_order_release);
+      loan.end(Loan::State::taken, 1);
       writer.join();
     }
   }
+}
+
+/// Messages of any lengths have room of their own until their readers, who come in any order, have taken them.
+TEST(Outboxes, KeepMessagesUntilTheyAreTaken) {
+  using mpi::endpoints::Outbox;
+  using mpi::endpoints::OutboxMemory;
+  const auto memory = std::make_unique<OutboxMemory>();
+  Outbox outbox;
+  outbox.open(*memory);
+  struct Message {
+    int unit;
+    MPI_Count bytes;
+    std::byte value;
+  };
+  std::vector<Message> left;
+  int taken = 0, told = 0, times_full = 0;
+  const auto note = [&](MPI_Count, std::uint32_t ns) {
+    ++told;
+    EXPECT_EQ(70u, ns);  // the longer of 70, of the sender, and what readers tell
+  };
+  std::mt19937 random(2026);
+  for (int i = 0; i < 20000; ++i) {
+    const auto bytes = static_cast<MPI_Count>(1 + random() % Outbox::most_bytes);
+    const int unit = outbox.claim(bytes, note);
+    if (unit >= 0) {
+      outbox.note_copied(unit, 70);
+      left.push_back({unit, bytes, static_cast<std::byte>(i)});
+      std::fill_n(outbox.at(unit), bytes, left.back().value);
+    } else {
+      ++times_full;
+    }
+    while (!left.empty() && (unit < 0 || random() % 2 == 0)) {
+      const std::size_t which = random() % left.size();
+      const Message message = left[which];
+      left.erase(left.begin() + static_cast<std::ptrdiff_t>(which));
+      const std::byte* const begin = memory->at(message.unit);
+      ASSERT_TRUE(std::all_of(begin, begin + message.bytes, [&](std::byte one) { return one == message.value; })) << i;
+      random() % 8 == 0 ? outbox.withdraw(message.unit) : (++taken, memory->end(message.unit, taken % 2 == 0 ? 0 : 69));
+      if (unit < 0) break;
+    }
+  }
+  EXPECT_LT(0, times_full);
+  EXPECT_LE(told, taken);
+  EXPECT_LT(taken - OutboxMemory::unit_count, told);
+}
+
+/// The longest message fits as long as nothing else is there, and one more byte than there is room for does not.
+TEST(Outboxes, AreFullInTheEnd) {
+  using mpi::endpoints::Outbox;
+  const auto memory = std::make_unique<mpi::endpoints::OutboxMemory>();
+  Outbox outbox;
+  outbox.open(*memory);
+  const auto note = [](MPI_Count, std::uint32_t) {};
+  std::vector<int> units;
+  for (int unit; (unit = outbox.claim(Outbox::most_bytes, note)) >= 0;) units.push_back(unit);
+  EXPECT_EQ((std::vector{0, 16, 32, 48}), units);
+  EXPECT_EQ(-1, outbox.claim(1, note));
+  memory->end(32, 5);
+  EXPECT_EQ(32, outbox.claim(1, note));
+  EXPECT_EQ(-1, outbox.claim(Outbox::most_bytes, note));
+}
+
+/// Both ways are measured; the slower one is tried now and then, and a slow read counts at once.
+TEST(LongWays, AreMeasured) {
+  mpi::endpoints::LongWays ways;
+  constexpr MPI_Count bytes = 100000, surely = 32768;
+  EXPECT_TRUE(ways.goes_to_outbox(surely));
+  EXPECT_FALSE(ways.goes_to_outbox(bytes));
+  ways.note_attached(surely, 1);  // tells nothing of long ones
+  EXPECT_FALSE(ways.goes_to_outbox(bytes));
+  ways.note_attached(bytes, 10000);
+  EXPECT_TRUE(ways.goes_to_outbox(bytes));
+  ways.note_in_outbox(bytes, 20000);
+  const auto left_of = [&](int messages) {
+    int left = 0;
+    for (int i = 0; i < messages; ++i) left += ways.goes_to_outbox(bytes) ? 1 : 0;
+    return left;
+  };
+  EXPECT_EQ(4, left_of(1024));
+  ways.note_attached(bytes, 300000);
+  EXPECT_EQ(1020, left_of(1024));
+  ways.note_attached(bytes, 10000);  // one fast read of eight slow ones
+  EXPECT_EQ(1020, left_of(1024));
+  for (int i = 0; i < 12; ++i) ways.note_attached(bytes, 10000);
+  EXPECT_EQ(4, left_of(1024));
 }
 
 }  // namespace

@@ -28,12 +28,12 @@ namespace {
 
 /// In the order of transfer::EndpointMessages.
 struct Counts {
-  std::uint64_t copied = 0, lent = 0, attached = 0, by_library = 0, by_both = 0;
+  std::uint64_t copied = 0, lent = 0, attached = 0, in_outbox = 0, by_library = 0, by_both = 0;
   bool operator==(const Counts&) const = default;
 };
 std::ostream& operator<<(std::ostream& out, const Counts& counts) {
   return out << counts.copied << " copied, " << counts.lent << " lent, " << counts.attached << " attached, "
-             << counts.by_library << " by the library";
+             << counts.in_outbox << " in outboxes, " << counts.by_library << " by the library";
 }
 
 Counts counts_so_far() {
@@ -138,11 +138,13 @@ Counts expected_counts(Ways ways) {
   for (const int length : lengths) {
     for (const Mode mode : modes) {
       const bool is_short = length <= 2048 && mode != Mode::synchronous;
+      const bool goes_to_outbox = length <= 5000 && mode != Mode::synchronous;
       for (int process = 0; process < size(); ++process) {
         const bool is_mine = process == rank();
         std::uint64_t& way = !is_mine && !ways.memory ? counts.by_library
                              : is_short               ? counts.copied
                              : is_mine                ? counts.lent
+                             : goes_to_outbox         ? counts.in_outbox
                              : ways.attach            ? counts.attached
                                                       : counts.by_library;
         way += each_process * each_process;
@@ -159,7 +161,8 @@ void check(Ways ways) {
   const Counts before = counts_so_far();
   EXPECT_EQ(0, on_endpoints(each(each_process), exchange));
   const Counts after = counts_so_far();
-  const Counts sent{after.copied - before.copied, after.lent - before.lent, after.attached - before.attached,
+  const Counts sent{after.copied - before.copied,         after.lent - before.lent,
+                    after.attached - before.attached,     after.in_outbox - before.in_outbox,
                     after.by_library - before.by_library, 0};  // how many are copied by both depends on the time
   EXPECT_EQ(expected_counts(ways), sent);
   void* memory = nullptr;
@@ -247,7 +250,7 @@ TEST(Messages, OfAThreadThatHasEndedAreRead) {
 /// More buffered sends of long messages than a ring has loans, all of which are begun before any is received.
 TEST(Messages, ForWhichNoLoanIsLeftKeepTheirBytes) {
   EXPECT_EQ(0, on_endpoints(each(1), [](MPI_Comm comm) {
-              constexpr int messages = 80, length = 50000;
+              constexpr int messages = 80, length = 75000;
               const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;
               std::vector<int> numbers(length);
               int wrong = 0;
@@ -263,6 +266,33 @@ TEST(Messages, ForWhichNoLoanIsLeftKeepTheirBytes) {
               }
               return wrong;
             }));
+}
+
+/// Nobody receives before all are sent, so what the outbox has no room for goes another way.
+TEST(Messages, ForWhichTheOutboxHasNoRoomKeepTheirBytes) {
+  if (!are_headers_wanted() || size() < 2) GTEST_SKIP() << "there is no outbox";
+  const Counts before = counts_so_far();
+  constexpr int messages = 80, length = 8000;
+  EXPECT_EQ(0, on_endpoints(each(1), [](MPI_Comm comm) {
+              const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;
+              std::vector<std::vector<int>> out(messages, std::vector<int>(length));
+              std::vector<MPI_Request> requests(messages);
+              for (int number = 0; number < messages; ++number) {
+                std::vector<int>& numbers = out[static_cast<std::size_t>(number)];
+                for (int i = 0; i < length; ++i) numbers[static_cast<std::size_t>(i)] = word(me, to, number, i);
+                MPI_Isend(numbers.data(), length, MPI_INT, to, number, comm,
+                          &requests[static_cast<std::size_t>(number)]);
+              }
+              MPI_Barrier(comm);
+              std::vector<int> in(length);
+              int wrong = 0;
+              for (int number = messages; number-- > 0;) {
+                MPI_Recv(in.data(), length, MPI_INT, from, number, comm, MPI_STATUS_IGNORE);
+                for (int i = 0; i < length; ++i) wrong += in[static_cast<std::size_t>(i)] != word(from, me, number, i);
+              }
+              return wrong + (MPI_Waitall(messages, requests.data(), MPI_STATUSES_IGNORE) != MPI_SUCCESS);
+            }));
+  EXPECT_EQ(before.in_outbox + 64, counts_so_far().in_outbox);
 }
 
 TEST(Messages, GoByTheLibraryWhereHeadersAreNotWanted) {

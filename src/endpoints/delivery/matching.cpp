@@ -50,7 +50,7 @@ Message* MessagePool::take(MPI_Count bytes) noexcept {
 void MessagePool::give(Message& message) noexcept {
   message.sender = nullptr;
   message.attached = nullptr;
-  message.loan = -1;
+  message.loan = message.unit = -1;
   message.remote = MPI_MESSAGE_NULL;
   Link& list = message.room == short_room ? short_ : long_;
   list.append(message);

@@ -67,6 +67,7 @@ struct Message : Link {
   Operation* sender = nullptr;            ///< waits in this process, its buffer holds the bytes
   const std::byte* attached = nullptr;    ///< where the bytes are in another process, whose sender waits
   int loan = -1;                          ///< of that sender
+  int unit = -1;                          ///< the first with the bytes, in the sender's outbox
   MPI_Message remote = MPI_MESSAGE_NULL;  ///< in the library
   std::size_t room = 0;                   ///< for copied bytes, which lie behind the message
 

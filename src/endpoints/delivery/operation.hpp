@@ -1,11 +1,11 @@
 // One send or receive of an endpoint, from its call to its completion, and how its bytes get there.
 //
 // Between endpoints that share memory messages go through rings (rings/ring.hpp), which the receiver empties: short
-// ones are copied in and out, of long ones the receiver copies from the sender's buffer, which may be another
-// process's. Other bytes are the library's to move. A receive takes its message out of the library by a matched probe,
-// so that all its endpoint's messages are matched in one place and in one order. Everything here happens under the lock
-// of the endpoint whose operation it is; `complete` alone may be another endpoint's thread's, of a long message that it
-// has read.
+// ones are copied in and out, of long ones the receiver copies from the sender's buffer, or, in another process, also
+// from its outbox. Other bytes are the library's to move. A receive takes its message out of the library by a matched
+// probe, so that all its endpoint's messages are matched in one place and in one order. Everything here happens under
+// the lock of the endpoint whose operation it is; `complete` alone may be another endpoint's thread's, of a long
+// message that it has read.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +35,7 @@ struct Operation : Task, Posted {
   RingWriter* ring = nullptr;             ///< of a send within the node
   Way way = Way::copied;                  ///< how its bytes come from there
   int loan = -1;                          ///< of the ring, while another process may take the bytes
+  int unit = -1;                          ///< of the outbox: the first with the bytes
   MPI_Request moving = MPI_REQUEST_NULL;  ///< the library's, while the operation is active
   std::unique_ptr<std::byte[]> packed{};  ///< where the library puts what the buffer cannot take as it comes
 

@@ -60,6 +60,7 @@ void start_remote_receive(Operation& receive, MPI_Message remote, const Envelope
   void* memory = receive.run;
   if (!is_one_run(receive) || bytes > receive.bytes) {
     receive.packed = allocate(bytes);
+    if (receive.packed == nullptr) return finish_receive(receive, 0, MPI_ERR_NO_MEM);
     memory = receive.packed.get();
   }
   receive.bytes = taken;
@@ -85,9 +86,21 @@ void receive_attached(Operation& receive, const Envelope& envelope, MPI_Count by
   const MPI_Count taken = note_message(receive, envelope, bytes);
   const Lender lender{communicator.attached[static_cast<std::size_t>(process)], communicator.most_locals,
                       endpoint.from(envelope.source).ring.loan(loan)};
+  const Stopwatch watch;
   const int code = copy_from_process(lender, attached, receive, taken);
-  const bool has_failed = code == MPI_ERR_OTHER;
-  lender.loan.state.store(has_failed ? Loan::State::failed : Loan::State::taken, std::memory_order_release);
+  lender.loan.end(code == MPI_ERR_OTHER ? Loan::State::failed : Loan::State::taken, watch.ns());
+  finish_receive(receive, taken, code);
+}
+
+/// The receive gets the bytes that lie in the sender's outbox, and the sender its room back.
+void receive_from_outbox(Operation& receive, const Envelope& envelope, MPI_Count bytes, int unit) noexcept {
+  const Communicator& communicator = *receive.endpoint->communicator;
+  OutboxMemory& outbox =
+      communicator.inboxes.outbox(communicator.places[static_cast<std::size_t>(envelope.source)].inbox);
+  const MPI_Count taken = note_message(receive, envelope, bytes);
+  const Stopwatch watch;
+  const int code = unpack_first(receive, outbox.at(unit), taken);
+  outbox.end(unit, watch.ns());
   finish_receive(receive, taken, code);
 }
 
@@ -98,6 +111,8 @@ void deliver(Operation& receive, Message& message) {
     start_remote_receive(receive, message.remote, message.envelope, message.bytes, false);
   } else if (message.loan >= 0) {
     receive_attached(receive, message.envelope, message.bytes, message.attached, message.loan);
+  } else if (message.unit >= 0) {
+    receive_from_outbox(receive, message.envelope, message.bytes, message.unit);
   } else {
     receive_here(receive, message.envelope, message.bytes, message.data(), message.sender);
   }
@@ -120,7 +135,10 @@ void match_remote(Endpoint& endpoint, Message& message, bool is_short) {
 
 /// Of a message that this process can read.
 MPI_Count bytes_in(const Cell& cell) noexcept {
-  return cell.way == Way::copied ? cell.number : cell.way == Way::lent ? cell.lent.bytes : cell.attached.bytes;
+  return cell.way == Way::copied      ? cell.number
+         : cell.way == Way::in_outbox ? cell.in_outbox
+         : cell.way == Way::lent      ? cell.lent.bytes
+                                      : cell.attached.bytes;
 }
 
 /// A message that this process can read finds its receive, or joins those that nobody waits for. False if there
@@ -134,6 +152,8 @@ bool take_bytes(Endpoint& endpoint, const RingReader& ring, const Cell& cell, co
     auto& receive = static_cast<Operation&>(*posted);
     if (cell.way == Way::attached) {
       receive_attached(receive, envelope, bytes, cell.attached.address, cell.number);
+    } else if (cell.way == Way::in_outbox) {
+      receive_from_outbox(receive, envelope, bytes, cell.number);
     } else {
       receive_here(receive, envelope, bytes, packed, lender);
     }
@@ -148,6 +168,7 @@ bool take_bytes(Endpoint& endpoint, const RingReader& ring, const Cell& cell, co
     message->attached = cell.attached.address;
     message->loan = cell.number;
   }
+  if (cell.way == Way::in_outbox) message->unit = cell.number;
   copy_bytes(message->data(), packed, static_cast<std::size_t>(here));
   endpoint.matching.add(*message);
   return true;

@@ -54,11 +54,14 @@ void describe(Cell& cell, Operation& send) noexcept {
   } else if (send.way == Way::attached) {
     cell.number = static_cast<std::uint16_t>(send.loan);
     cell.attached = {lent_bytes(send), send.bytes};
+  } else if (send.way == Way::in_outbox) {
+    cell.number = static_cast<std::uint16_t>(send.unit);
+    cell.in_outbox = send.bytes;
   }
 }
 
 /// Others can be, once the receiver has taken their bytes.
-bool is_complete_in_ring(Way way) noexcept { return way == Way::copied || way == Way::by_library; }
+bool is_complete_in_ring(Way way) noexcept { return way != Way::lent && way != Way::attached; }
 
 void count(transfer::EndpointMessages& sent, Way way) noexcept {
   switch (way) {
@@ -71,6 +74,9 @@ void count(transfer::EndpointMessages& sent, Way way) noexcept {
     case Way::attached:
       ++sent.attached;
       break;
+    case Way::in_outbox:
+      ++sent.in_outbox;
+      break;
     case Way::by_library:
       break;  // counted on the lane
   }
@@ -80,6 +86,7 @@ void count(transfer::EndpointMessages& sent, Way way) noexcept {
 bool write(Operation& send) noexcept {
   if (send.ring->is_closed()) {
     send.code = MPI_ERR_COMM;
+    if (send.way == Way::in_outbox) send.endpoint->outbox.withdraw(send.unit);
     complete(send);
     return true;
   }
@@ -187,11 +194,41 @@ bool lend_to_process(Operation& send) noexcept {
   return true;
 }
 
+/// The endpoint's outbox; null if there is no memory for one.
+Outbox* outbox_of(Endpoint& endpoint) noexcept {
+  Outbox& outbox = endpoint.outbox;
+  if (!outbox.is_open() && !outbox.is_refused) {
+    Inboxes& inboxes = endpoint.communicator->inboxes;
+    outbox.is_refused = !inboxes.begin_outbox(endpoint.inbox_number());
+    if (!outbox.is_refused) outbox.open(inboxes.outbox(endpoint.inbox_number()));
+  }
+  return outbox.is_open() ? &outbox : nullptr;
+}
+
+/// Packs the message into the outbox. False where another way is sooner, or has to be taken.
+bool leave_in_outbox(Operation& send) noexcept {
+  Endpoint& endpoint = *send.endpoint;
+  if (send.bytes > Outbox::most_bytes || !endpoint.long_ways.goes_to_outbox(send.bytes)) return false;
+  Outbox* const outbox = outbox_of(endpoint);
+  if (outbox == nullptr) return false;
+  const auto note = [&](MPI_Count bytes, std::uint32_t ns) { endpoint.long_ways.note_in_outbox(bytes, ns); };
+  send.unit = outbox->claim(send.bytes, note);
+  if (send.unit < 0) return false;
+  const Stopwatch watch;
+  if (pack_all(send, outbox->at(send.unit)) != MPI_SUCCESS) {
+    outbox->withdraw(send.unit);
+    return false;
+  }
+  outbox->note_copied(send.unit, watch.ns());
+  return true;
+}
+
 /// How a message of this operation goes through its ring. May pack it.
 Way way_of(Operation& send, const Place& place, Mode mode) noexcept {
   const Communicator& communicator = *send.endpoint->communicator;
   if (send.bytes <= most_copied_aside && mode != Mode::synchronous) return Way::copied;
   if (place.process == communicator.process) return Way::lent;
+  if (mode != Mode::synchronous && leave_in_outbox(send)) return Way::in_outbox;
   return !communicator.attached.empty() && lend_to_process(send) ? Way::attached : Way::by_library;
 }
 
@@ -328,6 +365,8 @@ void look_at_loans(Endpoint& endpoint) noexcept {
       continue;
     }
     endpoint.sent.by_both += loan.has_given() ? 1 : 0;
+    if (state == Loan::State::taken && send.bytes <= Outbox::most_bytes)
+      endpoint.long_ways.note_attached(send.bytes, loan.took_ns);
     send.ring->end_loan(send.loan);
     send.remove();
     if (state != Loan::State::taken) send.code = is_closed ? MPI_ERR_COMM : MPI_ERR_OTHER;

@@ -12,14 +12,15 @@ std::atomic<int> shared{0};
 
 int Inboxes::shared_count() noexcept { return shared.load(std::memory_order_relaxed); }
 
-// Head and writers of each inbox, then the rings, by reader and writer.
+// Head and writers of each inbox, then the rings, by reader and writer, then the outboxes.
 
 std::size_t Inboxes::head_bytes(std::size_t endpoints) noexcept {
   return sizeof(InboxHead) + (endpoints * sizeof(std::uint32_t) + 63) / 64 * 64;
 }
 
 std::size_t Inboxes::bytes(std::size_t endpoints) noexcept {
-  return endpoints * head_bytes(endpoints) + endpoints * endpoints * sizeof(RingMemory);
+  return endpoints * head_bytes(endpoints) + endpoints * endpoints * sizeof(RingMemory) +
+         endpoints * sizeof(OutboxMemory);
 }
 
 Inboxes::~Inboxes() { release(); }
@@ -78,10 +79,21 @@ RingMemory& Inboxes::ring(int from, int to) const noexcept {
   return *reinterpret_cast<RingMemory*>(memory_ + endpoints_ * head_bytes(endpoints_) + number * sizeof(RingMemory));
 }
 
+OutboxMemory& Inboxes::outbox(int inbox) const noexcept {
+  std::byte* const first = memory_ + bytes(endpoints_) - endpoints_ * sizeof(OutboxMemory);
+  return reinterpret_cast<OutboxMemory*>(first)[inbox];
+}
+
+/// A write to shared memory that cannot be had would end the process.
+bool Inboxes::reserve(const void* memory, std::size_t bytes) noexcept {
+  return !segment_ ||
+         segment_.reserve(static_cast<std::size_t>(static_cast<const std::byte*>(memory) - memory_), bytes);
+}
+
+bool Inboxes::begin_outbox(int inbox) noexcept { return reserve(&outbox(inbox), sizeof(OutboxMemory)); }
+
 bool Inboxes::begin_ring(int from, int to) noexcept {
-  RingMemory& memory = ring(from, to);
-  const auto begin = static_cast<std::size_t>(reinterpret_cast<std::byte*>(&memory) - memory_);
-  if (segment_ && !segment_.reserve(begin, sizeof memory)) {
+  if (!reserve(&ring(from, to), sizeof(RingMemory))) {
     head(to).takes_from_lane.store(true, std::memory_order_release);
     return false;
   }

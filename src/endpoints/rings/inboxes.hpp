@@ -1,8 +1,8 @@
-// The inboxes of endpoints that share memory, and the rings that lead to them: one piece of memory for each
-// communicator, of this process or of several of its node.
+// The inboxes of endpoints that share memory, the rings that lead to them, and the outboxes: one piece of memory for
+// each communicator, of this process or of several of its node.
 //
 // Every pair has its place in the memory, so no address is ever told. A writer makes its ring with its first message,
-// and enters itself in the reader's inbox; memory that no pair uses is never there.
+// and enters itself in the reader's inbox; memory that nobody uses is never there.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/shared_segment.hpp"
+#include "endpoints/rings/outbox.hpp"
 #include "endpoints/rings/ring.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -46,12 +47,17 @@ class Inboxes {
   /// Makes the ring from one to another, once, and enters it. False, and the reader is told, if there is no memory.
   bool begin_ring(int from, int to) noexcept;
 
+  OutboxMemory& outbox(int inbox) const noexcept;
+  /// Makes that outbox, once. False if there is no memory.
+  bool begin_outbox(int inbox) noexcept;
+
  private:
   void release() noexcept;
   bool share(std::size_t endpoints, SharedSegment segment) noexcept;
   static std::size_t head_bytes(std::size_t endpoints) noexcept;
   static std::size_t bytes(std::size_t endpoints) noexcept;
   std::atomic<std::uint32_t>* writers(int inbox) const noexcept;
+  bool reserve(const void* memory, std::size_t bytes) noexcept;
 
   std::size_t endpoints_ = 0;
   std::byte* memory_ = nullptr;

@@ -64,8 +64,13 @@ struct alignas(64) Loan {
   bool are_copied(MPI_Count by_reader) const noexcept {
     return by_reader + given.load(std::memory_order_acquire) == pieces();
   }
+  void end(State how, std::uint32_t ns) noexcept {
+    took_ns = ns;
+    state.store(how, std::memory_order_release);
+  }
 
   std::atomic<State> state;
+  std::uint32_t took_ns;         ///< of taken ones: how long the reader has copied
   std::atomic<bool> is_refused;  ///< the writer could not write a piece
   pid_t lender;                  ///< the writer's thread, which may have ended since
   pid_t borrower;                ///< of an offer: the reader's thread, which waits for what has been begun

@@ -27,6 +27,7 @@ enum class Way : std::uint8_t {
   copied,      ///< they lie in the ring
   lent,        ///< the sender, of the same process, waits until they have been copied from its buffer
   attached,    ///< the sender, of another process, does: its memory can be read from here
+  in_outbox,   ///< they lie in the outbox of the sender, of another process
   by_library,  ///< as the next message of this sender on the receiver's lane
 };
 
@@ -43,11 +44,12 @@ struct alignas(32) Cell {
   std::uint32_t end_beside;  ///< how much of the memory beside the cells is used once this message is
   Context context : 8;
   Way way;
-  std::uint16_t number;  ///< of bytes that are copied; of attached ones, which of the ring's loans they are
+  std::uint16_t number;  ///< of copied bytes; which loan of the ring attached ones are; the first unit in an outbox
   union {
     std::byte inside[16];
     Elsewhere<Operation> lent;
     Elsewhere<const std::byte> attached;  ///< the address is the sender's process's
+    MPI_Count in_outbox;                  ///< how many bytes
   };
 
   static bool holds(MPI_Count length) noexcept { return length <= static_cast<MPI_Count>(sizeof inside); }

@@ -12,9 +12,9 @@ struct alignas(64) Counter {
 };
 constinit std::array<Counter, scheme_count> counters;
 constinit std::atomic<std::uint64_t> analyses{0};
-constinit std::array<std::atomic<std::uint64_t>, 5> endpoint_messages;
-constexpr std::array<const char*, 5> endpoint_ways{"copied", "lent", "attached", "by the library",
-                                                   "of these copied by both processes"};
+constinit std::array<std::atomic<std::uint64_t>, 6> endpoint_messages;
+constexpr std::array<const char*, 6> endpoint_ways{
+    "copied", "lent", "attached", "in outboxes", "by the library", "of the attached ones copied by both processes"};
 constinit std::atomic<std::uint64_t> requests_left{0}, buffers_left{0}, registrations_left{0};
 
 std::string counted(std::uint64_t number, const char* what) {
@@ -34,8 +34,8 @@ void record(Scheme scheme, std::size_t bytes) noexcept {
 void record_analysis() noexcept { analyses.fetch_add(1, std::memory_order_relaxed); }
 
 void record(const EndpointMessages& messages) noexcept {
-  const std::uint64_t numbers[] = {messages.copied, messages.lent, messages.attached, messages.by_library,
-                                   messages.by_both};
+  const std::uint64_t numbers[] = {messages.copied,    messages.lent,       messages.attached,
+                                   messages.in_outbox, messages.by_library, messages.by_both};
   for (std::size_t i = 0; i < endpoint_messages.size(); ++i)
     endpoint_messages[i].fetch_add(numbers[i], std::memory_order_relaxed);
 }

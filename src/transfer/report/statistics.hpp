@@ -30,6 +30,7 @@ struct EndpointMessages {
   std::uint64_t copied = 0;      ///< in and out of shared memory
   std::uint64_t lent = 0;        ///< read from the sender's buffer, in one process
   std::uint64_t attached = 0;    ///< the same, by another process
+  std::uint64_t in_outbox = 0;   ///< copied into shared memory of the sender's, and from there
   std::uint64_t by_library = 0;  ///< left to the MPI library
   std::uint64_t by_both = 0;     ///< of the attached ones, those of which the sender has copied a part
 };
@@ -56,7 +57,7 @@ std::string summary();
 /// For tests and tools: scheme_count numbers each, in the order of transfer::Scheme.
 extern "C" void gapless_transfer_statistics(std::uint64_t* messages, std::uint64_t* bytes);
 extern "C" std::uint64_t gapless_transfer_analyses();
-/// Messages of endpoints that have been freed: five numbers, in the order of transfer::EndpointMessages.
+/// Messages of endpoints that have been freed: six numbers, in the order of transfer::EndpointMessages.
 extern "C" void gapless_endpoint_statistics(std::uint64_t* messages);
 /// All zero until MPI has ended.
 extern "C" void gapless_transfer_leftovers(std::uint64_t* requests, std::uint64_t* buffers,
