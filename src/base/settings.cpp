@@ -141,7 +141,7 @@ struct Printable {
   }
 };
 
-/// Tells about one fault; the fault is a format for one string.
+/// Tells about one fault: the sentence is the fault, and the detail behind it.
 void tell(FaultSink sink, void* context, std::string_view name, std::string_view value, const char* fault,
           const char* detail) noexcept {
   std::array<char, 160> sentence;

@@ -13,7 +13,8 @@ namespace {
 
 using gapless::internal::Interval;
 
-/// The writable segments of the program itself: the first object the dynamic linker lists.
+/// The last writable segment of the program itself, which is the first object that the dynamic linker lists. Linkers
+/// make one.
 Interval program_data() noexcept {
   Interval data;
   dl_iterate_phdr(

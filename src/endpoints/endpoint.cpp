@@ -36,7 +36,7 @@ Endpoint& freed_endpoint = *new Endpoint;
 Endpoint* internal::find_past_first(std::uintptr_t key) noexcept {
   for (std::size_t i = 0, at = first_of(key); i < most_probes; ++i, at = (at + 1) % table_size) {
     const std::uintptr_t here = table[at].key.load(std::memory_order_acquire);
-    if (here == key) return table[at].endpoint.load(std::memory_order_acquire);
+    if (here == key) return table[at].under(key);
     if (here == 0) return nullptr;
   }
   return nullptr;
@@ -75,8 +75,8 @@ bool enter(const std::shared_ptr<Endpoint>& endpoint) {
   }
   if (place == nullptr) return false;
   owners().emplace(endpoint.get(), endpoint);
-  place->endpoint.store(endpoint.get(), std::memory_order_release);
   place->key.store(key, std::memory_order_release);
+  place->endpoint.store(endpoint.get(), std::memory_order_release);
   count.fetch_add(1);
   return true;
 }

@@ -1,7 +1,8 @@
 // Which process of this node is which rank of this job. No call here waits for another process.
 //
 // An entry is a bound socket in the kernel's abstract namespace, named by user, job and rank: the kernel vouches for
-// the process behind it, and takes it away with the process, however that ends. Nothing is ever sent through it.
+// the process behind it, and takes it away with the process, however that ends (and with its children that were forked
+// and run no other program). Nothing is ever sent through it.
 #pragma once
 
 #include <sys/types.h>

@@ -1,8 +1,8 @@
 // What it costs to move bytes between nodes, and what that predicts of each way that a message can go by a fabric (Wu
 // et al., 2003, section 6).
 //
-// Software providers take microseconds for an operation whatever it carries; hardware posts in a tenth of that and
-// registers more dearly.
+// Software providers take microseconds for an operation whatever it carries; hardware posts in a tenth of
+// that. Registering memory is taken to cost the same with both.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
-// What GPU kernels are tuned by, and what the ways to move bytes with a GPU cost: one table for each architecture.
+// What GPU kernels are tuned by, and what the ways to move bytes with a GPU cost: one table, used on every GPU.
 //
-// Beside each number stands the sweep that found it: a table of `gapless bench pack` that shows it when the number is
-// changed, or a heading of docs/performance.md that has what was tried.
+// Beside each number stands the sweep that found it, or that there is none: a table of `gapless bench pack` that shows
+// it when the number is changed, or a heading of docs/performance.md that has what was tried.
 #pragma once
 
 #include <cstdint>

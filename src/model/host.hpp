@@ -3,7 +3,7 @@
 // The figures are for one side of a message between two processes of a node, fitted to medians of Send/Recv and
 // Sendrecv, native and packed in turn in one process: vectors, nests, lists and records of 64 B to 4 MiB (MPICH 5.0.2,
 // Open MPI 5.0.11, AMD Zen 5). Where two machines or two ways of exchanging disagreed, the one at which packing gains
-// least counts: a message that is left alone is never slower than without gapless. What slots save follows the ratios
+// least counts, for a message that is left alone costs next to nothing. What slots save follows the ratios
 // that a prototype had to both libraries (1.05 to 2 of Open MPI, 1.4 to 40 of MPICH), but for MPICH's short messages:
 // of 1 KiB slots are 0.5 us slower than the library, of 2 to 4 KiB as fast, of 8 KiB several times faster (columns of
 // ints, round trips); and for those of Open MPI, of 2 KiB 0.4 us slower a side (edges of a halo, Zen 5), of 4 KiB up to

@@ -16,11 +16,11 @@ namespace gapless::model {
 enum class Memory : std::uint8_t { host, gpu };
 inline constexpr std::array memory_names = {"host", "gpu"};
 
-/// How two processes that exchange messages lie to each other.
+/// How close two processes that exchange messages are.
 enum class Pair : std::uint8_t { same_gpu, peer_gpu, same_node, other_node };
 inline constexpr std::array pair_names = {"same GPU", "peer GPU", "same node", "other node"};
 
-/// What is not measured takes so long.
+/// The time of a way that is not measured.
 inline constexpr double never_ns = std::numeric_limits<double>::infinity();
 
 /// The costs of one scheme. Of `native`, pack and unpack are those of MPI_Pack and MPI_Unpack.

@@ -63,7 +63,7 @@ double saving_to_contiguous_ns(const Amount& amount) noexcept;
 /// What one side saves by slots instead of leaving a noncontiguous message to the library.
 double slots_over_native_ns(const Amount& amount) noexcept;
 /// What one side saves by slots instead of what is sooner, the library's own way or packing; negative where that is.
-/// A request costs what is not the library's own way more.
+/// A request makes every way but the library's own cost more.
 double slots_saving_ns(const Amount& amount, bool gets_request) noexcept;
 /// The same two of a message through a ring. No table has those.
 double ring_over_native_ns(const Amount& amount) noexcept;

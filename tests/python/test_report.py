@@ -128,9 +128,20 @@ def test_what_a_profile_predicts_of_slots_is_reported(run, tmp_path, kind, compi
 
 # Open MPI's own library believes these variables too; what reads them here is the same in every variant.
 @pytest.mark.parametrize("kind, compiler", [row[:2] for row in LIBRARIES if row[0] == "mpich"])
-@pytest.mark.parametrize("here, pair", [("2", "same node"), ("1", "other node")])
-def test_the_launcher_says_what_pairs_there_are(gapless, hello, tmp_path, kind, compiler, here, pair):
-    settings = {"OMPI_COMM_WORLD_LOCAL_SIZE": here, "OMPI_COMM_WORLD_SIZE": "2", "GAPLESS_REPORT": str(tmp_path / "r")}
+@pytest.mark.parametrize("nodes, pair", [(1, "same node"), (2, "other node")])
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        ("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"),
+        ("MV2_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_SIZE"),
+        ("SLURM_STEP_NUM_NODES",),
+        ("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_NODES"),  # mpirun of a job of Slurm's
+    ],
+)
+def test_the_launcher_says_what_pairs_there_are(gapless, hello, tmp_path, kind, compiler, launcher, nodes, pair):
+    values = {"LOCAL_SIZE": str(2 // nodes), "WORLD_SIZE": "2", "NUM_NODES": str(nodes if len(launcher) == 1 else 4)}
+    settings = {name: value for name in launcher for end, value in values.items() if name.endswith(end)}
+    settings["GAPLESS_REPORT"] = str(tmp_path / "r")
     assert gapless("run", hello(kind, compiler), **settings).returncode == 0
     assert json.loads((tmp_path / "r.0.json").read_text())["pair"] == pair
 

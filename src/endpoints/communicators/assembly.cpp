@@ -17,18 +17,6 @@ int bits_for(std::size_t values) noexcept {
   return bits;
 }
 
-/// How many bits all of the library's tags have.
-int tag_bits(MPI_Comm base) noexcept {
-  if (base == MPI_COMM_NULL) return 31;
-  int* bound = nullptr;
-  int flag = 0, bits = 0;
-  inner.Comm_get_attr(base, MPI_TAG_UB, &bound, &flag);
-  // Open MPI knows it of the world alone.
-  if (flag == 0) inner.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag);
-  while (flag != 0 && bits < 31 && ((std::int64_t{1} << (bits + 1)) - 1) <= *bound) ++bits;
-  return bits;
-}
-
 /// What of the library's tags is left for the program; false if that is less than MPI promises it.
 bool make_format(Communicator& communicator) {
   constexpr int least_bits = 15, kind_bits = 2;
@@ -105,6 +93,17 @@ void open(const std::shared_ptr<Communicator>& communicator) {
 }
 
 }  // namespace
+
+int tag_bits(MPI_Comm base) noexcept {
+  if (base == MPI_COMM_NULL) return 31;
+  int* bound = nullptr;
+  int flag = 0, bits = 0;
+  inner.Comm_get_attr(base, MPI_TAG_UB, &bound, &flag);
+  // Open MPI knows it of the world alone.
+  if (flag == 0) inner.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag);
+  while (flag != 0 && bits < 31 && ((std::int64_t{1} << (bits + 1)) - 1) <= *bound) ++bits;
+  return bits;
+}
 
 std::uint64_t identity_of_process() {
   static const std::uint64_t mine = [] {

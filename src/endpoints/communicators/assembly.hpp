@@ -17,6 +17,9 @@ std::uint64_t next_number(std::uint64_t count);
 int world_rank_of(std::uint64_t process) noexcept;
 void note_world_rank(std::uint64_t process, int rank);
 
+/// How many bits all of the library's tags have on that communicator of its own; most where it is null.
+int tag_bits(MPI_Comm base) noexcept;
+
 /// Fills in everything from `base`, `process`, `places` and `identities`, and waits for the other processes. An error
 /// code.
 int assemble(const std::shared_ptr<Communicator>& communicator, int processes);

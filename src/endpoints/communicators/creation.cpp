@@ -63,7 +63,8 @@ int why_not(int error_class) noexcept {
   }
 }
 
-/// The handles of the caller's ranks. They are made before the ranks agree, so that all fail if one has none.
+/// The handles of the caller's ranks. They are made before the ranks agree, so that all fail if one has none. What can
+/// fail in one process alone after that is to find room in the table of handles.
 class Handles {
  public:
   Handles() = default;
@@ -106,7 +107,7 @@ Wish wish_of(MPI_Comm parent, int my_count, MPI_Info info, const MPI_Comm* handl
   return {mistake != MPI_SUCCESS ? -mistake : my_count, identity_of_process(), next_number(numbers)};
 }
 
-/// Every rank of the parent fails or none.
+/// Every rank of the parent finds the same.
 int mistake_in(const std::vector<Wish>& wishes) noexcept {
   for (const Wish& wish : wishes) {
     if (wish.count < 0) return why_not(static_cast<int>(-wish.count));

@@ -4,7 +4,6 @@
 // another one of the same ranks.
 #include <algorithm>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "endpoints/inner.hpp"
 #include "mpi/calls/count_arrays.hpp"
 #include "mpi/headers/speaking.hpp"
+#include "mpi/lifetime/errors_returned.hpp"
 
 namespace gapless::mpi::endpoints {
 namespace {
@@ -112,34 +112,8 @@ int check_groups(const char* function, const std::vector<Resident>& mine, const 
 int tag_of(const AgreementKey& key) noexcept {
   std::uint64_t mixed = 0;
   for (const std::uint64_t number : key) mixed = mix(mixed, number);
-  return static_cast<int>(mixed >> (64 - 15));
+  return static_cast<int>(mixed >> (64 - tag_bits(MPI_COMM_WORLD)));
 }
-
-/// Errors of MPI_COMM_WORLD are returned while any of these lives. The program's call is about other communicators, so
-/// their error handler is told. Errors that other threads of the program make on MPI_COMM_WORLD meanwhile are returned,
-/// too.
-class WorldReturnsErrors {
- public:
-  WorldReturnsErrors() noexcept {
-    const std::lock_guard lock(mutex);
-    if (living++ != 0) return;
-    inner.Comm_get_errhandler(MPI_COMM_WORLD, &handler);
-    inner.Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  }
-  ~WorldReturnsErrors() {
-    const std::lock_guard lock(mutex);
-    if (--living != 0) return;
-    inner.Comm_set_errhandler(MPI_COMM_WORLD, handler);
-    native.Errhandler_free(&handler);
-  }
-  WorldReturnsErrors(const WorldReturnsErrors&) = delete;
-  WorldReturnsErrors& operator=(const WorldReturnsErrors&) = delete;
-
- private:
-  static inline std::mutex mutex;
-  static inline int living = 0;
-  static inline MPI_Errhandler handler{};  ///< the program's
-};
 
 /// The communicator of all of these, each of which calls; those of one process agree. `word` tells it apart from others
 /// of the same members.
@@ -150,7 +124,8 @@ std::shared_ptr<Agreement> make_in_world(Drive drive, std::string_view word, con
   const int here = own_rank(MPI_COMM_WORLD);
   const auto arriving = std::count_if(all.begin(), all.end(), [&](const Resident& one) { return one.process == here; });
   return agree_driving(drive, agreements_between(), key, static_cast<int>(arriving), [&](Agreement& agreed) {
-    const WorldReturnsErrors meanwhile;
+    // The call is about other communicators, whose error handler is told.
+    const ErrorsReturned meanwhile(MPI_COMM_WORLD, ErrorsReturned::Fatal::too);
     agreed.code = make_of_residents(MPI_COMM_WORLD, here, all, tag_of(key), agreed.made.emplace_back());
   });
 }

@@ -34,7 +34,10 @@ Cores cores_of_this_process() noexcept {
   gethostname(name, sizeof name - 1);
   mine.node = std::hash<std::string_view>{}(name);
   // The process's own, as its first thread has them: the calling one may be bound to a single core.
-  sched_getaffinity(getpid(), sizeof mine.allowed, &mine.allowed);
+  if (sched_getaffinity(getpid(), sizeof mine.allowed, &mine.allowed) == 0) return mine;
+  // The system has more cores than the set has room for.
+  const long cores = std::min<long>(sysconf(_SC_NPROCESSORS_ONLN), CPU_SETSIZE);
+  for (long core = 0; core < cores; ++core) CPU_SET(static_cast<std::size_t>(core), &mine.allowed);
   return mine;
 }
 

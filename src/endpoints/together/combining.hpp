@@ -1,5 +1,5 @@
-// What combines short operands of built-in reductions in place of MPI_Reduce_local, with which the threads of a process
-// write one count of an operation's uses (Open MPI 5.0.11), each time.
+// Combines short operands of built-in reductions. MPI_Reduce_local of Open MPI 5.0.11 counts an operation's uses, in
+// one place that all threads of a process write.
 #pragma once
 
 #include <cstddef>

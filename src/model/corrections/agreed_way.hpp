@@ -22,7 +22,7 @@ namespace gapless::model {
 class AgreedWay {
  public:
   enum class Way : std::uint8_t { library, other };
-  /// What the processes want: the most that any of them wants counts.
+  /// A process's vote: the greatest of all votes wins.
   enum class Wish : std::uint8_t {
     library,  ///< nobody gains by the other way
     sooner,   ///< the other way is predicted to gain: both are timed

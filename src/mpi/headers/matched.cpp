@@ -39,7 +39,7 @@ struct Messages {
   std::mutex mutex;  ///< guards all below
   std::deque<Matched> stash, given;
   std::list<Parcel> parcels;
-  int next_tag = 0;
+  unsigned next_tag = 0;
 };
 
 Messages& messages() noexcept {
@@ -86,7 +86,7 @@ void put_back(Messages& all, Matched& matched) {
     std::memcpy(&header, parcel.bytes.data(), sizeof header);
     native.Status_set_elements_x(&matched.status, MPI_BYTE, static_cast<MPI_Count>(header.bytes()));
   }
-  const int tag = all.next_tag++ % put_back_tags;
+  const auto tag = static_cast<int>(all.next_tag++ % put_back_tags);
   const MPI_Comm own = runtime::own_communicator();
   native.Isend(parcel.bytes.data(), length, MPI_BYTE, 0, tag, own, &parcel.request);
   native.Mprobe(0, tag, own, &matched.handle, MPI_STATUS_IGNORE);

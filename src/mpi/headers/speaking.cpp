@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/settings.hpp"
+#include "mpi/lifetime/errors_returned.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/headers/attention.hpp"
@@ -32,51 +33,15 @@ int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
   return MPI_SUCCESS;
 }
 
-/// Errors of no communicator are returned while it lives: those go to the handlers of MPI_COMM_WORLD or MPI_COMM_SELF.
-/// A handler that ends the process is left alone: it would end the process in the program's own call as well, and under
-/// MPICH it may be none at all, which cannot be set again. There is one at a time, or it would take another thread's
-/// MPI_ERRORS_RETURN for the program's.
-class NobodyIsTold {
- public:
-  NobodyIsTold() noexcept : lock_(one_at_a_time(), std::defer_lock) {
-    if (runtime::is_multithreaded()) lock_.lock();
-    for (Place& place : places_) {
-      if (native.Comm_get_errhandler(place.communicator, &place.handler) != MPI_SUCCESS) continue;
-      place.is_changed = place.handler != MPI_ERRORS_ARE_FATAL;
-      if (place.is_changed) native.Comm_set_errhandler(place.communicator, MPI_ERRORS_RETURN);
-    }
-  }
-  ~NobodyIsTold() {
-    for (Place& place : places_) {
-      if (!place.is_changed) continue;
-      native.Comm_set_errhandler(place.communicator, place.handler);
-      native.Errhandler_free(&place.handler);
-    }
-  }
-  NobodyIsTold(const NobodyIsTold&) = delete;
-  NobodyIsTold& operator=(const NobodyIsTold&) = delete;
-
- private:
-  struct Place {
-    MPI_Comm communicator;
-    MPI_Errhandler handler{};
-    bool is_changed = false;
-  };
-  // Never destroyed, as the table below.
-  static std::mutex& one_at_a_time() noexcept {
-    static std::mutex& instance = *new std::mutex;
-    return instance;
-  }
-  std::unique_lock<std::mutex> lock_;
-  Place places_[2] = {{MPI_COMM_WORLD}, {MPI_COMM_SELF}};
-};
-
 /// Is it a communicator, and neither an intercommunicator nor one of MPICH's whose ranks are threads, of which the
 /// group tells the processes? The program hears of a handle that is none from the call that it makes, and once. Open
 /// MPI reads through a handle before it doubts it, so the null one is not shown to it.
 bool has_processes_as_ranks(MPI_Comm communicator) noexcept {
   if (number_of(communicator) == 0) return false;
-  const NobodyIsTold meanwhile;
+  // Errors of no communicator go to the handlers of these. One that ends the process would do so in the program's own
+  // call as well, and under MPICH it may be none at all, which cannot be set again.
+  const ErrorsReturned world(MPI_COMM_WORLD, ErrorsReturned::Fatal::stays);
+  const ErrorsReturned self(MPI_COMM_SELF, ErrorsReturned::Fatal::stays);
   int is_other = 1;
   if (native.Comm_test_inter(communicator, &is_other) != MPI_SUCCESS || is_other != 0) return false;
   if (native.test_threads_communicator == nullptr) return true;

@@ -1,5 +1,5 @@
-// Headers as MPI sees them: when this process begins to listen, and whom a send may speak to. What headers are:
-// transfer/headers.
+// Headers as MPI sees them: when this process begins to listen, and to which peers a send may send a header. What
+// headers are: transfer/headers.
 #pragma once
 
 #include <cstdint>

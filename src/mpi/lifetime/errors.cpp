@@ -85,7 +85,7 @@ int gpu_failure(const char* function, transfer::Result result) noexcept {
   try {
     const std::string why = runtime == nullptr ? device::why_unavailable() : std::string(runtime->last_error());
     std::snprintf(text, sizeof text, "%s: %s: %s", function,
-                  no_memory ? "no memory to pack GPU data into" : "GPU data could not be moved", why.c_str());
+                  no_memory ? "no memory for packed bytes" : "GPU data could not be moved", why.c_str());
   } catch (const std::exception&) {
     std::snprintf(text, sizeof text, "%s: GPU data could not be moved", function);
   }

@@ -1,6 +1,5 @@
 // Errors of this layer become MPI errors: an error code with text, raised through the handler of the call's own object,
-// so that a program sees what it would see of its library. Nothing here is reached unless GPU memory or a header is
-// involved: all other errors are the library's own.
+// so that a program sees what it would see of its library. All other errors are the library's own.
 #pragma once
 
 #include <cstdint>

@@ -63,8 +63,8 @@ class Claims {
 
   bool are_any() const noexcept { return any_; }
   bool is_ours(int i) noexcept { return any_ && pending_[i] != nullptr; }
-  /// Without memory for them nothing may be completed.
-  bool are_there() const noexcept { return pending_.is_there(); }
+  /// False: there was no memory for them, and nothing may be completed.
+  bool have_memory() const noexcept { return pending_.is_there(); }
 
   /// Are there sends that the library would take for complete, and that are not? The library makes progress meanwhile.
   bool are_under_way() noexcept {
@@ -206,7 +206,7 @@ class Statuses {
       own_[i] = ReceivedStatus::unset(wanted_ == nullptr ? nullptr : wanted_ + i);
     }
   }
-  bool are_there() const noexcept { return own_.is_there(); }
+  bool have_memory() const noexcept { return own_.is_there(); }
   MPI_Status* get() noexcept { return own_.data(); }
   /// What the library has filled in elsewhere, an error included if it `has_error`.
   void take(int i, const MPI_Status& filled, bool has_error) noexcept {

@@ -62,7 +62,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   looked_at::InPlace in_place;
   Claims claims(count, requests, looked_at::are_any() ? &in_place : nullptr);
   Statuses statuses(count, wanted);
-  if (!claims.are_there() || !statuses.are_there()) return no_memory();
+  if (!claims.have_memory() || !statuses.have_memory()) return no_memory();
   if (!claims.are_any() && !in_place.are_any()) return native.Waitall(count, requests, wanted);
   const int code = wait_for_arrivals(claims, statuses, count, requests);
   // Before any send is waited for: its receiver may wait for what is fetched here.
@@ -73,7 +73,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 [[gnu::noinline]] int test_all_slowly(int count, MPI_Request* requests, int* flag, MPI_Status* wanted) {
   Claims claims(count, requests);
   Statuses statuses(count, wanted);
-  if (!claims.are_there() || !statuses.are_there()) return no_memory();
+  if (!claims.have_memory() || !statuses.have_memory()) return no_memory();
   if (!claims.are_any()) return native.Testall(count, requests, flag, wanted);
   *flag = 0;
   if (claims.are_under_way()) return MPI_SUCCESS;
@@ -84,7 +84,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 
 [[gnu::noinline]] int wait_any_slowly(int count, MPI_Request* requests, int* index, MPI_Status* wanted) {
   Claims claims(count, requests);
-  if (!claims.are_there()) return no_memory();
+  if (!claims.have_memory()) return no_memory();
   if (!claims.are_any()) return native.Waitany(count, requests, index, wanted);
   claims.complete_alone();
   ReceivedStatus status(wanted);
@@ -97,7 +97,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 
 [[gnu::noinline]] int test_any_slowly(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
   Claims claims(count, requests);
-  if (!claims.are_there()) return no_memory();
+  if (!claims.have_memory()) return no_memory();
   if (!claims.are_any()) return native.Testany(count, requests, index, flag, wanted);
   claims.complete_alone();
   ReceivedStatus status(wanted);
@@ -113,7 +113,7 @@ template <auto function>
                                            MPI_Status* wanted) {
   Claims claims(count, requests);
   Statuses statuses(count, wanted);
-  if (!claims.are_there() || !statuses.are_there()) return no_memory();
+  if (!claims.have_memory() || !statuses.have_memory()) return no_memory();
   if (!claims.are_any()) return (native.*function)(count, requests, completed, indices, wanted);
   claims.complete_alone();
   *completed = 0;
@@ -152,10 +152,10 @@ int look_at_several(Claims& claims, Statuses& statuses, int completed, int code,
 
 int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* wanted) {
   Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
-  if (!claims.are_there()) return no_memory();
+  if (!claims.have_memory()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_all(count, requests, flag, wanted);
   Statuses statuses(count, wanted);
-  if (!statuses.are_there()) return no_memory();
+  if (!statuses.have_memory()) return no_memory();
   claims.complete_alone();
   const int code = native.Request_get_status_all(count, requests, flag, statuses.get());
   return look_at_several(claims, statuses, code == MPI_SUCCESS && *flag != 0 ? count : 0, code,
@@ -164,7 +164,7 @@ int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status
 
 int get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
   Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
-  if (!claims.are_there()) return no_memory();
+  if (!claims.have_memory()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_any(count, requests, index, flag, wanted);
   claims.complete_alone();
   ReceivedStatus status(wanted);
@@ -177,10 +177,10 @@ int get_status_any(int count, const MPI_Request* requests, int* index, int* flag
 
 int get_status_some(int count, const MPI_Request* requests, int* completed, int* indices, MPI_Status* wanted) {
   Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
-  if (!claims.are_there()) return no_memory();
+  if (!claims.have_memory()) return no_memory();
   if (!claims.are_any()) return native.Request_get_status_some(count, requests, completed, indices, wanted);
   Statuses statuses(count, wanted);
-  if (!statuses.are_there()) return no_memory();
+  if (!statuses.have_memory()) return no_memory();
   claims.complete_alone();
   *completed = 0;
   if (const int settled = claims.settled(); settled != MPI_UNDEFINED) {

@@ -66,7 +66,9 @@ class Pending {
     if (header_request != MPI_REQUEST_NULL) native.Request_free(&header_request);
     side_.emplace<std::monostate>();
     error_object = {};
+    matched_status_.reset();
     unpacked_code_ = MPI_SUCCESS;
+    unpacked_.reset();
   }
 
   /// Null unless the message is partitioned.

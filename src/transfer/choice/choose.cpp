@@ -261,8 +261,8 @@ std::span<const char* const> scheme_names() noexcept {
   return names;
 }
 
-/// GPU memory goes by a fabric as packed bytes in page-locked memory: what is compared is how these move. A library
-/// that reads GPU memory has its own way to the network.
+/// GPU memory goes by a fabric as packed bytes: what is compared is how packed bytes in page-locked memory move. A
+/// library that reads GPU memory has its own way to the network.
 bool is_sooner_by_fabric_from_gpu(const Buffer& buffer) noexcept {
   if (schemes::device.applies(buffer)) return false;
   constexpr Scheme by_library = Scheme::oneshot;

@@ -29,7 +29,7 @@ Scheme choose_packing(const Buffer& buffer) noexcept;
 
 /// How a noncontiguous buffer in host memory goes by header: by slots, or direct, through a ring, where it is too long.
 Scheme header_scheme(const Buffer& buffer) noexcept;
-/// Does it, to a process that listens? As forced, else as predicted.
+/// Does a buffer in host memory go by header to a process that listens? As forced, else as predicted.
 bool choose_header(const Buffer& buffer, bool gets_request = false) noexcept;
 /// Does packing host memory gain what a request adds to it?
 bool is_worth_a_request(const Buffer& buffer) noexcept;

@@ -43,7 +43,7 @@ struct Kind {
   }
 };
 
-/// Of one thread. A kind gives way to another one of the same place.
+/// Of one thread. Kinds with the same index replace each other.
 using Kinds = std::array<Kind, 64>;
 
 std::atomic<bool>& is_on() noexcept {

@@ -1,4 +1,4 @@
-// Messages in host memory whose way is not only predicted: what equal ones have taken in this run has a say
+// Chooses the way of messages in host memory by what equal ones have taken in this run, not by prediction alone
 // (model/corrections/trials.hpp). What is tried is a call that exchanges, or all messages that a thread starts until it
 // waits for them: a whole whose time is the program's, whoever of both ends the work falls to. Tried are the ways as
 // predicted, all left to the library, and all packed.

@@ -65,7 +65,7 @@ inline bool is_still_attentive(const InboxHead& head) noexcept {
   return head.is_attentive.load(std::memory_order_seq_cst);
 }
 
-/// The same of a peer. Calls for its attention if it does not.
+/// is_attentive() of a peer, whose attention this calls for if it is not.
 inline bool is_attentive_when_called(InboxHead& head) noexcept {
   if (is_attentive(head)) [[likely]]
     return true;
@@ -81,8 +81,8 @@ class Unattended {
   Unattended(const Unattended&) = delete;
   Unattended& operator=(const Unattended&) = delete;
 
-  /// Counts it. False, and it is not, where a peer has called: then the receive must be looked at. Precondition:
-  /// is_listening().
+  /// Counts the receive. False, and the receive is not counted, if a peer has called: then it must be looked at.
+  /// Precondition: is_listening().
   bool begin() noexcept {
     if (is_counted_) return true;
     internal::unattended.fetch_add(1, std::memory_order_seq_cst);

@@ -40,6 +40,7 @@ struct Introduction {
     none,
     being_written,
     asked,
+    being_answered,
     accepted,
     refused,
     no_gpu_yet,  ///< refused, until this process uses a GPU
@@ -144,8 +145,8 @@ struct ToldAllocations {
   std::uint64_t sends = 0;
 };
 
-/// Messages that are not offered to a peer which has let the last ones wait for long: 16, and twice as many each time
-/// that this happens again. Thread-safe.
+/// Backs off from a peer that has let an offered message wait for long: the next 16 are not offered, and twice as many
+/// each time that this happens again, up to 1024. Thread-safe.
 class PutOff {
  public:
   /// Is the next message not offered? Counts it.

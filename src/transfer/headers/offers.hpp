@@ -15,8 +15,8 @@
 
 namespace gapless::transfer::headers {
 
-/// What is left to Offers::pack_in(), of a message of so many bytes at most: packing it, or waiting for the work of the
-/// program's default stream on it.
+/// Up to how many bytes of a message Offers::pack_in() packs it, and up to how many it waits for the work of the
+/// program's default stream on a message that nobody packs.
 struct Later {
   std::size_t packed = 0, awaited = 0;
 };

@@ -17,7 +17,7 @@ namespace gapless::transfer::pulls {
 
 struct MappedAllocation {
   device::MemoryHandle handle;
-  model::Pair pair;  ///< how both processes' GPUs lie to each other
+  model::Pair pair;  ///< how close both processes' GPUs are
   headers::ToldAllocation* told;
 };
 

@@ -75,8 +75,9 @@ Result PullFetch::begin(const Header& header, const PulledWay& way, const Buffer
   if (!open(way, way.memory, device, use_, source_)) {
     const int other = headers::accepting_device(way.memory);
     if (other == device || !open(way, way.memory, other, use_, source_)) return Result::peer_failed;
-    return copy_by_host(source_, other, into, end);
+    return source_.size < end ? Result::peer_failed : copy_by_host(source_, other, into, end);
   }
+  if (source_.size < end) return Result::peer_failed;
   if (source_.is_contiguous()) {
     batch.add(into.job(pack::Direction::unpack, 0, end, source_.memory + source_.layout->base), device,
               pack::Reach::this_gpu);
@@ -103,6 +104,7 @@ Result PullFetch::copy(const Header& header, const PulledWay& way, std::byte* in
   record(Scheme::direct, bytes);
   if (bytes == 0) return Result::ok;
   if (!open(way, way.memory, device, use_, source_)) return Result::peer_failed;
+  if (source_.size < static_cast<Offset>(bytes)) return Result::peer_failed;
   fetched.fetch_add(1, std::memory_order_relaxed);
   return copy_packed(source_, device, into, bytes);
 }

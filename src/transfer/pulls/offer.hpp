@@ -47,7 +47,7 @@ class PullOffer {
   /// to await_in() or await(), where the message has no more than so many bytes, or to release(), where the stream had
   /// nothing to do when it was asked last.
   bool secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later, headers::Header& header) noexcept;
-  /// Is that left?
+  /// Must the default stream still be awaited, by await_in() or await()?
   bool is_to_be_awaited() const noexcept { return is_to_be_awaited_; }
   void await_in(Batch& batch) noexcept;
   Result await() noexcept;
@@ -68,7 +68,7 @@ class PullOffer {
   /// Goes on, without waiting for the receiver.
   Result poll() noexcept;
   Result wait() noexcept;
-  /// Has it not needed any more, whether or not a receiver comes.
+  /// Frees the program's memory from the message, with or without a receiver.
   Result complete_alone() noexcept;
 
  private:

@@ -19,7 +19,7 @@
 
 namespace gapless::transfer::schemes {
 
-/// Messages of so many packed bytes may go direct.
+/// Messages of at least so many packed bytes may go direct.
 inline constexpr std::size_t least_direct_bytes = 1024;
 
 /// In a header: packed bytes in memory that the sender's process exports.

@@ -92,11 +92,13 @@ Result fetch(const headers::Header& header, const SlotsWay& way, std::size_t byt
   Result result = count * slot_bytes < bytes ? Result::peer_failed : Result::ok;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::size_t begin = i * slot_bytes, end = std::min(begin + slot_bytes, bytes);
-    if (result == Result::ok && !wait_for(words, i, header.sender())) result = Result::peer_failed;
+    // A slot is waited for though it is not unpacked any more: the sender writes to it until then.
+    if (result != Result::peer_failed && !wait_for(words, i, header.sender())) result = Result::peer_failed;
     if (result == Result::ok && begin < end) result = move(inbox.slot(way.slots[i] % slot_count), begin, end);
   }
   // Together, for the first one's word is read until the last one is packed.
-  if (result != Result::peer_failed) {
+  const bool has_sender_stopped = words.packed.load(std::memory_order_acquire) == SlotWords::has_failed;
+  if (result != Result::peer_failed || has_sender_stopped) {
     headers::note_arrival(inbox.head(), words);
     inbox.head().free_slots.fetch_or(all_of(way), std::memory_order_release);
   }

@@ -14,7 +14,7 @@
 
 namespace gapless::transfer::schemes {
 
-/// Messages of so many packed bytes go by slots.
+/// Messages of at least so many packed bytes, and at most `most_slots_bytes`, go by slots.
 inline constexpr std::size_t least_slots_bytes = 1024;
 inline constexpr unsigned most_slots = 32;
 inline constexpr std::size_t most_slots_bytes = most_slots * headers::slot_bytes;

@@ -195,5 +195,45 @@ TEST_F(SlotsStashed, PersistentReceivesKeepTheirHandle) {
   }
 }
 
+/// A persistent receive that has been freed while it was active leaves nothing to those that come after it.
+TEST_F(SlotsStashed, FreedPersistentReceivesLeaveNoStatus) {
+  constexpr int later_tag = 13, later = 6;
+  const Strided short_message(later);
+  for (int times = 0; times < 4; ++times) {
+    if (sends()) {
+      send_probed();
+      MPI_Recv(nullptr, 0, MPI_INT, partner(), reply_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Send(message_.values.data(), 1, message_.type, partner(), later_tag, MPI_COMM_WORLD);
+      MPI_Send(short_message.values.data(), 1, short_message.type, partner(), later_tag, MPI_COMM_WORLD);
+      continue;
+    }
+    std::vector<int> incoming(message_.values.size(), -1);
+    MPI_Request request;
+    MPI_Recv_init(incoming.data(), 1, message_.type, partner(), probed_tag, MPI_COMM_WORLD, &request);
+    probe();
+    MPI_Start(&request);
+    MPI_Request_free(&request);
+    // Completes what was freed, too.
+    MPI_Sendrecv(nullptr, 0, MPI_INT, rank(), reply_tag, nullptr, 0, MPI_INT, rank(), reply_tag, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    std::array<MPI_Request, 2> requests;
+    std::array<MPI_Status, 2> statuses;
+    std::vector<int> first(message_.values.size(), -1), second(message_.values.size(), -1);
+    MPI_Irecv(first.data(), 1, message_.type, partner(), MPI_ANY_TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(second.data(), 1, message_.type, partner(), MPI_ANY_TAG, MPI_COMM_WORLD, &requests[1]);
+    MPI_Send(nullptr, 0, MPI_INT, partner(), reply_tag, MPI_COMM_WORLD);
+    MPI_Waitall(2, requests.data(), statuses.data());
+    for (int i = 0; i < 2; ++i) {
+      int elements = -1;
+      MPI_Get_elements(&statuses[static_cast<std::size_t>(i)], message_.type, &elements);
+      EXPECT_EQ((i == 0 ? blocks : later) * length, elements);
+      EXPECT_EQ(later_tag, statuses[static_cast<std::size_t>(i)].MPI_TAG);
+      EXPECT_EQ(partner(), statuses[static_cast<std::size_t>(i)].MPI_SOURCE);
+    }
+    expect_probed(incoming);
+    expect_probed(first);
+  }
+}
+
 }  // namespace
 }  // namespace gapless::test

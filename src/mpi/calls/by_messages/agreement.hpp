@@ -38,7 +38,7 @@ namespace internal {
 struct Agreement {
   std::map<int, model::AgreedWay> ways;  ///< by kind
   MPI_Comm lane = MPI_COMM_NULL;
-  unsigned in_vain = 0;
+  unsigned unmapped = 0;  ///< exchange_combined() counts here
   bool is_over = false;  ///< a rank has no memory for it: all exchanges are the library's
   Exchanged among_all, among_neighbors;
 
@@ -70,7 +70,7 @@ class Exchange {
   /// The communicator of its messages; MPI_COMM_NULL: it is the library's.
   MPI_Comm lane() const noexcept { return lane_; }
   /// Of exchanges on that communicator: combined_exchange.hpp. Precondition: there is a lane.
-  unsigned& in_vain() const noexcept { return agreement_->in_vain; }
+  unsigned& unmapped() const noexcept { return agreement_->unmapped; }
   /// What was reserved before the vote. Precondition: there is a lane.
   Exchanged& exchanged() const noexcept { return agreement_->exchanged_of(kind_); }
   /// Are the library's exchange of packed bytes and messages being compared?
@@ -79,7 +79,7 @@ class Exchange {
  private:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr unsigned most_in_vain = 8;
+  static constexpr unsigned most_unmapped = 8;
 
   MPI_Comm lane_ = MPI_COMM_NULL;
   internal::Agreement* agreement_ = nullptr;
@@ -99,7 +99,7 @@ Exchange::Exchange(MPI_Comm communicator, int kind, AskWish wish, Reserve reserv
   if (way == nullptr) return;
   if (way->is_vote_due()) {
     const bool can = reserve(agreement_->exchanged_of(kind));
-    internal::vote(*agreement_, *way, communicator, wish(agreement_->in_vain < most_in_vain), can);
+    internal::vote(*agreement_, *way, communicator, wish(agreement_->unmapped < most_unmapped), can);
   }
   if (agreement_->is_over) return;
   if (way->way() == model::AgreedWay::Way::other) lane_ = agreement_->lane;

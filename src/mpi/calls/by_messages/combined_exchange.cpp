@@ -137,8 +137,8 @@ class Exchange {
     for (Outgoing& each : outgoing_) each.offer.withdraw();
   }
   /// Precondition: it is prepared.
-  int run(unsigned& in_vain) noexcept {
-    in_vain = is_any_refused_ && std::ranges::none_of(outgoing_, &Outgoing::is_combined) ? in_vain + 1 : 0;
+  int run(unsigned& unmapped) noexcept {
+    unmapped = is_any_refused_ && std::ranges::none_of(outgoing_, &Outgoing::is_combined) ? unmapped + 1 : 0;
     note(post());
     offer();
     note(receive_descriptions());
@@ -410,12 +410,12 @@ int take_part_without_memory(MPI_Comm lane, Exchanged& exchanged) noexcept {
 
 }  // namespace
 
-int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, unsigned& in_vain) noexcept {
+int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, unsigned& unmapped) noexcept {
   std::optional<Exchange> exchange;
   try {
     exchange.emplace(function, lane, exchanged.messages);
     const int code = exchange->prepare(exchanged.sent, exchanged.received);
-    return code == MPI_SUCCESS ? exchange->run(in_vain) : code;
+    return code == MPI_SUCCESS ? exchange->run(unmapped) : code;
   } catch (const std::exception&) {
     if (exchange) exchange->withdraw();
     exchange.reset();

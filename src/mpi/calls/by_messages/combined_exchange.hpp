@@ -10,9 +10,9 @@
 
 namespace gapless::mpi::by_messages {
 
-/// `lane` has all ranks of the exchange, which `exchanged` describes. `in_vain` counts exchanges in a row in which
+/// `lane` has all ranks of the exchange, which `exchanged` describes. `unmapped` counts exchanges in a row in which
 /// parts of GPU memory that could be read in one pass were sent as messages of their own, for no peer has mapped them.
 /// MPI_SUCCESS, or the error that is to be raised. A process without memory for it sends its parts all the same.
-int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, unsigned& in_vain) noexcept;
+int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, unsigned& unmapped) noexcept;
 
 }  // namespace gapless::mpi::by_messages

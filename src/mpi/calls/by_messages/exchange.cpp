@@ -174,7 +174,7 @@ int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgum
     return exchange_in_messages(call, agreed.lane(), !is_of_neighbors(out.kind), exchanged);
   // Without a fabric all ranks are of one node.
   exchanged.messages.begin(agreed.lane());
-  return exchange_combined(call.name, agreed.lane(), exchanged, agreed.in_vain());
+  return exchange_combined(call.name, agreed.lane(), exchanged, agreed.unmapped());
 }
 
 }  // namespace gapless::mpi::by_messages

@@ -37,9 +37,10 @@ class OpaqueBytes {
     if (is_too_long || all < static_cast<MPI_Count>(transfer::headers::Header::size)) return;
     size_ = static_cast<std::size_t>(all);
     // Not a duplicate, for which the library would call the program's callbacks of attributes.
-    if (native.Type_contiguous(1, datatype, &datatype_) != MPI_SUCCESS ||
-        native.Type_commit(&datatype_) != MPI_SUCCESS) {
+    if (native.Type_contiguous(1, datatype, &datatype_) != MPI_SUCCESS) {
       datatype_ = MPI_DATATYPE_NULL;
+    } else if (native.Type_commit(&datatype_) != MPI_SUCCESS) {
+      native.Type_free(&datatype_);
     }
   }
   explicit operator bool() const noexcept { return size_ != 0; }

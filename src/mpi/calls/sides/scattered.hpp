@@ -27,7 +27,7 @@ class Scattered {
     return *this;
   }
 
-  /// Is it one?
+  /// Is a receive registered?
   explicit operator bool() const noexcept { return place_ != nullptr; }
   /// False if another one may be under way whose first byte is the same.
   bool begin(const void* first_byte) noexcept {

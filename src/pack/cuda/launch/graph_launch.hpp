@@ -43,7 +43,7 @@ class GraphLaunches {
   GraphLaunches& operator=(const GraphLaunches&) = delete;
 
   /// Launches the kernel in `stream`, of the context that is current. If it fails, nothing was launched, and the kernel
-  /// may be launched otherwise. Precondition: what was launched before has been waited for.
+  /// may be launched otherwise. What was launched before may be under way.
   cudaError_t launch(const KernelLaunch& wanted, cudaStream_t stream) noexcept;
 
   /// Graphs that had to be made, which takes longer than many launches.

@@ -133,9 +133,13 @@ class Resident {
     if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess || major < 9) return;
     const OutsideCapture outside;
     cudaStream_t stream = nullptr;
-    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return;
     void* memory = nullptr;
-    if (cudaHostAlloc(&memory, sizeof(MailBox), cudaHostAllocPortable | cudaHostAllocMapped) != cudaSuccess) return;
+    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess ||
+        cudaHostAlloc(&memory, sizeof(MailBox), cudaHostAllocPortable | cudaHostAllocMapped) != cudaSuccess) {
+      if (stream != nullptr) cudaStreamDestroy(stream);
+      cudaGetLastError();
+      return;
+    }
     std::memset(memory, 0, sizeof(MailBox));
     box_ = static_cast<MailBox*>(memory);
     box_number_ = allocation_number(memory);

@@ -1,4 +1,4 @@
-// Memory for batches' tables: a few blocks for each GPU, made when they are first needed and kept.
+// Memory for batches' tables, of one GPU context: a few blocks, made when they are first needed and kept.
 //
 // A block is written again once the GPU has passed the last launch that reads it, so whoever finds none free is not
 // kept waiting but goes without. The same batch finds its table where it left it, if no other needed the block since.

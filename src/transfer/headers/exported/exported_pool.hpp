@@ -49,7 +49,7 @@ class ExportedPool {
 
  private:
   static constexpr std::size_t alignment = 256;
-  /// The driver does not like to be asked for what it has refused.
+  /// After so many refusals the driver is not asked again.
   static constexpr unsigned most_refusals = 4;
 
   bool make(int device) noexcept;

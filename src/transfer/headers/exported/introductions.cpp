@@ -29,8 +29,13 @@ Introduction* find_place(Inbox& peer, std::atomic<unsigned>& introduction) noexc
   return nullptr;
 }
 
+bool is_under_way(State state) noexcept { return state == State::asked || state == State::being_answered; }
+
+/// Not while the peer reads what was asked before.
 void ask(Inbox& peer, Introduction& place, const device::MemoryHandle& handle) noexcept {
-  place.state.store(State::being_written, std::memory_order_relaxed);
+  State before = place.state.load(std::memory_order_acquire);
+  if (is_under_way(before)) return;
+  if (!place.state.compare_exchange_strong(before, State::being_written, std::memory_order_acq_rel)) return;
   place.rank = own_rank();
   place.handle = handle;
   place.state.store(State::asked, std::memory_order_release);
@@ -83,6 +88,8 @@ void answer(int device) noexcept {
       all = head.asked.load(std::memory_order_relaxed) - 1;
       continue;
     }
+    State before = state;
+    if (!introduction.state.compare_exchange_strong(before, State::being_answered, std::memory_order_acq_rel)) continue;
     const State said = is_for_gpu ? answer_for_gpu(introduction, *owner, device) : answer_for_cpu(introduction);
     introduction.state.store(said, std::memory_order_release);
   }
@@ -105,12 +112,11 @@ Answer introduce(Inbox& peer, std::atomic<unsigned>& introduction, const device:
     if (state == State::accepted && is_it)
       return {Answer::Kind::accepted, place.is_of_the_same_gpu != 0 ? model::Pair::same_gpu : model::Pair::peer_gpu};
     if (is_it && (state == State::refused || state == State::no_gpu_yet)) return {Answer::Kind::refused};
-    if (is_it || state == State::asked) return {};
+    if (is_it || is_under_way(state)) return {};
   }
   const std::lock_guard lock(mutex);
   if (Introduction* const place = find_place(peer, introduction)) {
-    const bool is_other = place->handle.number != handle.number;
-    if (is_other && place->state.load(std::memory_order_acquire) != State::asked) ask(peer, *place, handle);
+    if (place->handle.number != handle.number) ask(peer, *place, handle);
   }
   return {};
 }

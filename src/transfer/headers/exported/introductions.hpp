@@ -20,7 +20,7 @@ namespace gapless::transfer::headers {
 struct Answer {
   enum class Kind : std::uint8_t { none, accepted, refused };
   Kind kind = Kind::none;
-  model::Pair pair = model::Pair::peer_gpu;  ///< accepted: how both processes' GPUs lie to each other
+  model::Pair pair = model::Pair::peer_gpu;  ///< accepted: how close both processes' GPUs are
 };
 
 /// What the peer of that inbox has said of the memory; asks, if this process has not. `introduction` is the place

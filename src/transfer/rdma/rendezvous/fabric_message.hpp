@@ -33,7 +33,7 @@ class FabricOffer {
   FabricOffer& operator=(const FabricOffer&) = delete;
 
   /// Adds to the header what the process of that inbox fetches the buffer by. GPU memory is packed before, into
-  /// page-locked memory, which goes in its place. False where that cannot be had now.
+  /// registered GPU memory, or else page-locked memory, which goes in its place. False where that cannot be had now.
   bool secure(const Buffer& buffer, const headers::Inbox& inbox, headers::Header& header) noexcept;
   /// The header has been sent.
   void release() noexcept { is_released_ = true; }

@@ -42,7 +42,7 @@ void start(int rank, int size) noexcept;
 void drain(bool (*has_ended)(int rank)) noexcept;
 /// Registrations of memory that messages hold: after drain(), those of messages that can never be over.
 std::uint64_t held_registrations() noexcept;
-/// Ends the thread, and closes the fabric. Nothing can be sent or received from now on.
+/// Ends the thread. Nothing can be sent or received from now on; the fabric stays open until the process ends.
 void stop() noexcept;
 
 /// A number that processes with the same fabric have in common; 0: this one has none.
