@@ -21,7 +21,7 @@ import _launch
 from _report import report
 
 LAUNCH = {"mpich": [], "openmpi": ["--oversubscribe", "--bind-to", "none"]}
-SIZES = [8, 1 << 10, 64 << 10, 1 << 20]
+SIZES = [8, 1 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20]
 SUMS = [8, 1 << 10, 64 << 10, 1 << 20]
 DEPTHS = [0, 1, 64, 1024, 4096]
 SECONDS = 60

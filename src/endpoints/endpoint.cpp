@@ -120,6 +120,13 @@ void end_lingering(const Endpoint& endpoint) noexcept {
   std::erase_if(lingering(), [&](const auto& other) { return other.get() == &endpoint; });
 }
 
+void Endpoint::end_if_done() {
+  const std::unique_lock others(schedules_mutex, std::try_to_lock);
+  if (!others || is_needed()) return;
+  close();
+  end_lingering(*this);
+}
+
 int endpoint_count() noexcept { return count.load(std::memory_order_relaxed); }
 
 Endpoint::~Endpoint() {

@@ -176,6 +176,8 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   bool has_work() const noexcept {
     return !schedules.empty() || !active.empty() || !stalled.empty() || lending.is_linked() || matching.has_posted();
   }
+  /// Or may anything be, by a persistent request that is started? The same precondition.
+  bool is_needed() const noexcept { return lent != 0 || has_work(); }
   /// One more request needs it, whatever becomes of its handle. Precondition: the endpoint is locked.
   void keep() noexcept {
     if (lent++ == 0) kept = weak_from_this().lock();
@@ -184,8 +186,12 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   void let_go(int requests) noexcept {
     std::shared_ptr<Endpoint> last;
     const std::lock_guard guard(lock);
-    if ((lent -= requests) == 0) last = std::move(kept);
+    if ((lent -= requests) != 0) return;
+    last = std::move(kept);
+    if (is_freed.load(std::memory_order_relaxed)) end_if_done();
   }
+  /// Its handle was freed while the endpoint was needed. Precondition: the endpoint is locked.
+  void end_if_done();
   /// Peers are told so when they send to it.
   void close() noexcept { inbox().is_closed.store(true, std::memory_order_release); }
   int inbox_number() const noexcept { return communicator->places[static_cast<std::size_t>(rank)].inbox; }

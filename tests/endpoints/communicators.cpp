@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <atomic>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -190,6 +191,76 @@ TEST(Handles, HaveAttributesNamesAndHandlers) {
               wrong += error_class(MPI_Send(&mine, -1, MPI_INT, 0, 0, comm)) != MPI_ERR_COUNT;
               return wrong;
             }));
+}
+
+/// Pairs of ranks, one of each process, make communicators at a time; the ranks of one process do so one after the
+/// other, for each waits for a message of the one before.
+TEST(Create, DoesNotHoldUpOthers) {
+  if (size() < 2) GTEST_SKIP() << "one process";
+  constexpr int pairs = 2;
+  for (const bool by_group : {false, true}) {
+    EXPECT_EQ(0, on_endpoints([](int process) { return process < 2 ? pairs : 0; },
+                              [by_group](MPI_Comm comm) {
+                                const int pair = rank(comm) % pairs, process = rank(comm) / pairs;
+                                MPI_Comm both, made;
+                                MPI_Comm_split(comm, pair, process, &both);
+                                const auto make = [&] {
+                                  if (!by_group) return MPI_Comm_dup(both, &made);
+                                  MPI_Group group;
+                                  MPI_Comm_group(both, &group);
+                                  const int code = MPI_Comm_create_group(both, group, 0, &made);
+                                  MPI_Group_free(&group);
+                                  return code;
+                                };
+                                const auto hand_on = [&](int to) { MPI_Send(nullptr, 0, MPI_INT, to, 1, comm); };
+                                if (process == 1 && pair == 0)
+                                  MPI_Recv(nullptr, 0, MPI_INT, rank(comm) + 1, 1, comm, MPI_STATUS_IGNORE);
+                                int wrong = make() != MPI_SUCCESS;
+                                if (process == 1 && pair == 1) hand_on(rank(comm) - 1);
+                                wrong += size(made) != 2 || rank(made) != process;
+                                MPI_Comm_free(&made);
+                                MPI_Comm_free(&both);
+                                return wrong;
+                              }));
+  }
+}
+
+/// Operations of the program get the datatype that the program names, whose attributes nobody copies.
+TEST(Reductions, NameTheDatatypeOfTheProgram) {
+  static std::atomic<int> copies, others;
+  static MPI_Datatype pair;
+  copies = others = 0;
+  int key = MPI_KEYVAL_INVALID;
+  MPI_Type_create_keyval(
+      [](MPI_Datatype, int, void*, void*, void*, int* flag) -> int {
+        ++copies;
+        *flag = 0;
+        return MPI_SUCCESS;
+      },
+      MPI_TYPE_NULL_DELETE_FN, &key, nullptr);
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  MPI_Type_commit(&pair);
+  MPI_Type_set_attr(pair, key, nullptr);
+  MPI_Op add;
+  MPI_Op_create(
+      [](void* left, void* right, int* count, MPI_Datatype* type) {
+        others += *type != pair;
+        for (int i = 0; i < 2 * *count; ++i) static_cast<int*>(right)[i] += static_cast<int*>(left)[i];
+      },
+      1, &add);
+  EXPECT_EQ(0, on_endpoints(each(2), [add](MPI_Comm comm) {
+              std::array<int, 2> mine{rank(comm), 1}, sum{}, later{};
+              MPI_Request request;
+              int wrong = MPI_Allreduce(mine.data(), sum.data(), 1, pair, add, comm) != MPI_SUCCESS;
+              wrong += MPI_Iallreduce(mine.data(), later.data(), 1, pair, add, comm, &request) != MPI_SUCCESS;
+              wrong += MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS;
+              return wrong + (sum[1] != size(comm)) + (later != sum);
+            }));
+  EXPECT_EQ(0, copies);
+  EXPECT_EQ(0, others);
+  MPI_Op_free(&add);
+  MPI_Type_free(&pair);
+  MPI_Type_free_keyval(&key);
 }
 
 TEST(Split, MakesCommunicatorsOfTheirOwn) {

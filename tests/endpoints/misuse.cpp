@@ -469,6 +469,40 @@ TEST(Misuse, ADuplicateWhoseAttributesCannotBeCopied) {
   MPI_Comm_free_keyval(&key);
 }
 
+TEST(Misuse, ResultsWithoutAPlace) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_SELF), returned_to_world(MPI_COMM_WORLD);
+  MPI_Comm comm = MPI_COMM_NULL, grid = MPI_COMM_NULL;
+  MPIX_Comm_create_endpoints(MPI_COMM_SELF, 1, MPI_INFO_NULL, &comm);
+  constexpr int one = 1, zero = 0;
+  MPI_Cart_create(comm, 1, &one, &zero, 0, &grid);
+  int flag = 0, *bound = nullptr;
+  MPI_Request request;
+  MPI_Irecv(nullptr, 0, MPI_INT, 0, 1, comm, &request);
+  const std::vector<int> codes{
+      MPI_Comm_rank(comm, nullptr),
+      MPI_Comm_size(comm, nullptr),
+      MPI_Comm_compare(comm, comm, nullptr),
+      MPI_Comm_get_attr(comm, MPI_TAG_UB, nullptr, &flag),
+      MPI_Comm_get_attr(comm, MPI_TAG_UB, static_cast<void*>(&bound), nullptr),
+      MPI_Comm_test_inter(comm, nullptr),
+      MPI_Topo_test(comm, nullptr),
+      MPI_Comm_split(comm, 0, 0, nullptr),
+      MPI_Cart_create(comm, 1, &one, &zero, 0, nullptr),
+      MPI_Cart_get(grid, 1, nullptr, nullptr, nullptr),
+      MPI_Cart_coords(grid, 0, 1, nullptr),
+      MPI_Iprobe(0, 0, comm, nullptr, MPI_STATUS_IGNORE),
+      MPI_Improbe(0, 0, comm, nullptr, nullptr, MPI_STATUS_IGNORE),
+      MPI_Mprobe(0, 0, comm, nullptr, MPI_STATUS_IGNORE),
+      MPI_Test(&request, nullptr, MPI_STATUS_IGNORE),
+  };
+  for (std::size_t i = 0; i < codes.size(); ++i) EXPECT_EQ(MPI_ERR_ARG, error_class(codes[i])) << i;
+  MPI_Send(nullptr, 0, MPI_INT, 0, 1, comm);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+  MPI_Comm_free(&grid);
+  MPI_Comm_free(&comm);
+}
+
 TEST(Misuse, ABroadcastThatIsTooLongIsTruncated) {
   if (!has_threads()) return;
   const ReturnErrors returned(MPI_COMM_SELF);

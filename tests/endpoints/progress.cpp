@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -99,6 +100,49 @@ void receive_while_waiting(const std::function<void()>& wait) {
   };
   receive_while_others_are_waited_for(receive, wait);
 }
+
+/// Persistent requests are started when nothing but them knows the communicator any more.
+TEST(Progress, OfPersistentRequestsWhoseHandleIsFreed) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              const int me = rank(comm), all = size(comm), to = (me + 1) % all, from = (me + all - 1) % all;
+              int out = 0, in = -1, wrong = 0;
+              std::array<MPI_Request, 2> requests;
+              MPI_Comm other;
+              MPI_Comm_dup(comm, &other);
+              MPI_Send_init(&out, 1, MPI_INT, to, 0, other, &requests[0]);
+              MPI_Recv_init(&in, 1, MPI_INT, from, 0, other, &requests[1]);
+              MPI_Comm_free(&other);
+              MPI_Barrier(comm);
+              for (int times = 0; times < 3; ++times) {
+                out = me + times;
+                MPI_Startall(2, requests.data());
+                wrong += MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE) != MPI_SUCCESS || in != from + times;
+              }
+              for (MPI_Request& request : requests) MPI_Request_free(&request);
+              return wrong;
+            }));
+}
+
+#if MPI_VERSION >= 4
+TEST(Progress, OfPersistentCollectivesWhoseHandleIsFreed) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              const int one = 1;
+              int sum = 0, wrong = 0;
+              MPI_Request request;
+              MPI_Comm other;
+              MPI_Comm_dup(comm, &other);
+              MPI_Allreduce_init(&one, &sum, 1, MPI_INT, MPI_SUM, other, MPI_INFO_NULL, &request);
+              MPI_Comm_free(&other);
+              for (int times = 0; times < 3; ++times) {
+                sum = 0;
+                wrong += MPI_Start(&request) != MPI_SUCCESS;
+                wrong += MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS || sum != size(comm);
+              }
+              MPI_Request_free(&request);
+              return wrong;
+            }));
+}
+#endif
 
 void wait_in_barrier() { MPI_Barrier(MPI_COMM_WORLD); }
 

@@ -69,6 +69,14 @@ void use_the_world(int processes) {
   MPI_Comm_set_attr(MPI_COMM_WORLD, key, &rank);
   MPI_Comm_get_attr(MPI_COMM_WORLD, key, &found, &flag);
   check(flag != 0 && found == &rank, "each has attributes of its own");
+  // Not MPI_UNIVERSE_SIZE, which MPICH 5.0.2 asks its launcher for, by threads at a time in words that get mixed.
+  for (const int of_the_job : {int{MPI_WTIME_IS_GLOBAL}, int{MPI_IO}, int{MPI_LASTUSEDCODE}}) {
+    int in_process = 0;
+    check(PMPI_Comm_get_attr(MPI_COMM_WORLD, of_the_job, &found, &in_process) == MPI_SUCCESS,
+          "an attribute of the job");
+    MPI_Comm_get_attr(MPI_COMM_WORLD, of_the_job, &found, &flag);
+    check(flag == in_process, "the attributes of the job are those of the process's world");
+  }
   MPI_Comm_delete_attr(MPI_COMM_WORLD, key);
   MPI_Comm_free_keyval(&key);
   char name[MPI_MAX_OBJECT_NAME];

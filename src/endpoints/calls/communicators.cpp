@@ -1,5 +1,6 @@
 // What a program asks an endpoints communicator, and how it makes and frees others.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "endpoints/calls/calls.hpp"
@@ -49,8 +50,20 @@ int compare_with_processes(const Endpoint& endpoint, MPI_Comm other, int* result
   return code;
 }
 
+/// Of those that MPI defines, some libraries have most on MPI_COMM_WORLD alone.
+bool is_of_the_job(int key) noexcept {
+  constexpr std::array<int, 6> keys{MPI_HOST,          MPI_IO,          MPI_WTIME_IS_GLOBAL, MPI_APPNUM,
+                                    MPI_UNIVERSE_SIZE, MPI_LASTUSEDCODE};
+  return std::ranges::find(keys, key) != keys.end();
+}
+
 int get_attribute(Endpoint& endpoint, MPI_Comm handle, int key, void* value, int* flag) {
-  if (key != MPI_TAG_UB) return inner.Comm_get_attr(handle, key, value, flag);
+  if (value == nullptr || flag == nullptr) return raise(endpoint, MPI_ERR_ARG);
+  if (key != MPI_TAG_UB) {
+    const int code = inner.Comm_get_attr(handle, key, value, flag);
+    const bool is_missing = code == MPI_SUCCESS && *flag == 0 && is_of_the_job(key);
+    return is_missing ? inner.Comm_get_attr(MPI_COMM_WORLD, key, value, flag) : code;
+  }
   *static_cast<void**>(value) = &endpoint.communicator->tag_upper_bound;
   *flag = 1;
   return MPI_SUCCESS;
@@ -59,27 +72,32 @@ int get_attribute(Endpoint& endpoint, MPI_Comm handle, int key, void* value, int
 }  // namespace
 
 int Comm_rank(Endpoint& endpoint, MPI_Comm, int* rank) {
+  if (rank == nullptr) return raise(endpoint, MPI_ERR_ARG);
   *rank = endpoint.rank - endpoint.sides.first_local;
   return MPI_SUCCESS;
 }
 
 int Comm_size(Endpoint& endpoint, MPI_Comm, int* size) {
+  if (size == nullptr) return raise(endpoint, MPI_ERR_ARG);
   *size = endpoint.local_size();
   return MPI_SUCCESS;
 }
 
 int Comm_remote_size(Endpoint& endpoint, MPI_Comm, int* size) {
   if (!endpoint.sides.is_inter()) return raise(endpoint, MPI_ERR_COMM);
+  if (size == nullptr) return raise(endpoint, MPI_ERR_ARG);
   *size = endpoint.sides.remote_size;
   return MPI_SUCCESS;
 }
 
 int Comm_test_inter(Endpoint& endpoint, MPI_Comm, int* flag) {
+  if (flag == nullptr) return raise(endpoint, MPI_ERR_ARG);
   *flag = endpoint.sides.is_inter() ? 1 : 0;
   return MPI_SUCCESS;
 }
 
-int Comm_compare(Endpoint&, MPI_Comm first, MPI_Comm second, int* result) {
+int Comm_compare(Endpoint& endpoint, MPI_Comm first, MPI_Comm second, int* result) {
+  if (result == nullptr) return raise(endpoint, MPI_ERR_ARG);
   Endpoint* const a = find(first);
   Endpoint* const b = find(second);
   if (a == nullptr || b == nullptr)
@@ -187,7 +205,7 @@ int Comm_split_type(Endpoint& endpoint, MPI_Comm, int type, int key, MPI_Info in
 }
 
 int Comm_split(Endpoint& endpoint, MPI_Comm, int colour, int key, MPI_Comm* made) {
-  if (colour < 0 && colour != MPI_UNDEFINED) return raise(endpoint, MPI_ERR_ARG);
+  if ((colour < 0 && colour != MPI_UNDEFINED) || made == nullptr) return raise(endpoint, MPI_ERR_ARG);
   return raise(endpoint, split(endpoint, {colour, key}, made));
 }
 
@@ -243,7 +261,7 @@ int Comm_free(Endpoint& endpoint, MPI_Comm* handle) {
   }
   const std::scoped_lock lock(endpoint.schedules_mutex, endpoint.lock);
   endpoint.is_freed = true;
-  if (endpoint.has_work()) {
+  if (endpoint.is_needed()) {
     linger(last);
   } else {
     endpoint.close();

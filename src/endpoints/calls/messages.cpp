@@ -274,12 +274,15 @@ int Probe(Endpoint& endpoint, int source, int tag, MPI_Comm, MPI_Status* status)
   return probe(endpoint, source, tag, nullptr, nullptr, status);
 }
 int Iprobe(Endpoint& endpoint, int source, int tag, MPI_Comm, int* flag, MPI_Status* status) {
+  if (flag == nullptr) return raise(endpoint, MPI_ERR_ARG);
   return probe(endpoint, source, tag, flag, nullptr, status);
 }
 int Mprobe(Endpoint& endpoint, int source, int tag, MPI_Comm, MPI_Message* message, MPI_Status* status) {
+  if (message == nullptr) return raise(endpoint, MPI_ERR_ARG);
   return probe(endpoint, source, tag, nullptr, message, status);
 }
 int Improbe(Endpoint& endpoint, int source, int tag, MPI_Comm, int* flag, MPI_Message* message, MPI_Status* status) {
+  if (flag == nullptr || message == nullptr) return raise(endpoint, MPI_ERR_ARG);
   return probe(endpoint, source, tag, flag, message, status);
 }
 

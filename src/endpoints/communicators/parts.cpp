@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
 
 #include "base/quiet_thread.hpp"
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/communicators/agreement.hpp"
 #include "endpoints/communicators/assembly.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/tasks/schedule.hpp"
+#include "endpoints/together/together.hpp"
 
 namespace gapless::mpi::endpoints {
 namespace {
@@ -180,7 +183,37 @@ int split_as_chosen(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_
   return mistake == MPI_SUCCESS ? make_and_claim(endpoint, sort_by_colour(choices), made) : mistake;
 }
 
+namespace {
+
+// Open MPI 5.0.11 makes one communicator of a process at a time. Who entered the library while some of the members have
+// not even called would hold up what other endpoints make, for which those members may wait: so all meet before.
+
+/// Returns once all members have called. An error code.
+int meet(Endpoint& endpoint, const std::vector<int>& members, int tag) {
+  if (!endpoint.communicator->spans_processes()) return MPI_SUCCESS;
+  constexpr int tags = 4096;  // below the greatest one, which as many collectives have used before
+  const int meeting = endpoint.communicator->format.upper_bound() - tag % tags;
+  const Data nothing{nullptr, 0, MPI_BYTE};
+  Schedule schedule(endpoint, false);
+  const auto send = [&](int to) { schedule.send(nothing, to, meeting, Context::collective, Mode::standard); };
+  const auto receive = [&](int from) { schedule.receive(nothing, from, meeting, Context::collective, false); };
+  const auto others = std::span(members).subspan(1);
+  if (endpoint.rank == members.front()) {
+    std::ranges::for_each(others, receive);
+    schedule.fence();
+    std::ranges::for_each(others, send);
+  } else {
+    send(members.front());
+    schedule.fence();
+    receive(members.front());
+  }
+  return schedule.run();
+}
+
+}  // namespace
+
 int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, MPI_Comm* made) {
+  if (const int code = meet(endpoint, members, tag); code != MPI_SUCCESS) return code;
   Communicator& whole = *endpoint.communicator;
   AgreementKey key{static_cast<std::uint64_t>(tag)};
   key.insert(key.end(), members.begin(), members.end());
@@ -223,6 +256,9 @@ int claim_duplicate(const Endpoint& endpoint, const Agreement& agreement, MPI_Co
 
 int duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made) {
   const Communicator& whole = *endpoint.communicator;
+  if (whole.spans_processes()) {
+    if (const int code = together::barrier(endpoint); code != MPI_SUCCESS) return code;  // all meet, as in meet()
+  }
   const auto agreement = agree(endpoint, [&](Agreement& all) { make_duplicate(whole, 0, all); });
   if (agreement->code != MPI_SUCCESS) return agreement->code;
   const int code = duplicate_handle(endpoint, info, made);

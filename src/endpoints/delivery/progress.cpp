@@ -124,14 +124,6 @@ void poke_library(Endpoint& endpoint, bool found) noexcept {
     native.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
 }
 
-/// Its handle was freed while it had work under way. Precondition: the endpoint is locked.
-void end_if_done(Endpoint& endpoint) {
-  const std::unique_lock lock(endpoint.schedules_mutex, std::try_to_lock);
-  if (!lock || endpoint.has_work()) return;
-  endpoint.close();
-  end_lingering(endpoint);
-}
-
 }  // namespace
 
 void progress(Endpoint& endpoint) {
@@ -141,7 +133,7 @@ void progress(Endpoint& endpoint) {
     look_at_loans(endpoint);
     endpoint.busy_rounds = found ? endpoint.busy_rounds + 1 : 0;
     if (!ask_library(endpoint)) poke_library(endpoint, found);
-    if (endpoint.is_freed.load(std::memory_order_relaxed)) end_if_done(endpoint);
+    if (endpoint.is_freed.load(std::memory_order_relaxed)) endpoint.end_if_done();
   }
   advance_schedules(endpoint);
 }

@@ -62,6 +62,10 @@ void Schedule::copy(const Data& from, const Data& to) { steps_.push_back({Step::
 void Schedule::combine(const Data& left, const Data& right, MPI_Op operation) {
   Step step{Step::Kind::combine, left, right};
   step.operation = operation;
+  // Operations of the program are called with the program's handle.
+  for (const auto& [program, mine] : owned_) {
+    if (mine == left.datatype) step.data.datatype = step.other.datatype = program;
+  }
   steps_.push_back(step);
 }
 
@@ -86,9 +90,17 @@ MPI_Datatype Schedule::own(MPI_Datatype datatype) {
   }
   int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
   MPI_Datatype mine = datatype;
+  // Not a duplicate, for which the library would call the program's callbacks of attributes. What is made of a datatype
+  // keeps it.
   if (native.Type_get_envelope(datatype, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
-      combiner != MPI_COMBINER_NAMED && native.Type_dup(datatype, &mine) != MPI_SUCCESS)
-    mine = datatype;
+      combiner != MPI_COMBINER_NAMED) {
+    if (native.Type_contiguous(1, datatype, &mine) != MPI_SUCCESS) {
+      mine = datatype;
+    } else if (native.Type_commit(&mine) != MPI_SUCCESS) {
+      native.Type_free(&mine);
+      mine = datatype;
+    }
+  }
   owned_.emplace_back(datatype, mine);
   return mine;
 }

@@ -385,7 +385,8 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     if constexpr (Base::template has<Kind::status>) {
       int done = MPI_SUCCESS;
       const auto finish = [&all](MPI_Message message, void* memory, auto count, MPI_Datatype datatype) {
-        return headers::receive(message, memory, count, datatype, std::get<Base::template place<Kind::status>>(all));
+        return headers::receive(message, Base::communicator(all), memory, count, datatype,
+                                std::get<Base::template place<Kind::status>>(all));
       };
       if (Base::receive_stashed(all, done, finish)) return done;
     }

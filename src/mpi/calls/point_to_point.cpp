@@ -19,8 +19,8 @@ template <class Row, auto exchange, class Count>
                                 communicator, receive);
   }
   int done = MPI_SUCCESS;
-  const auto finish = [wanted](MPI_Message message, void* into, Count room, MPI_Datatype type) {
-    return headers::receive(message, into, room, type, wanted);
+  const auto finish = [=](MPI_Message message, void* into, Count room, MPI_Datatype type) {
+    return headers::receive(message, communicator, into, room, type, wanted);
   };
   if (headers::receive_stashed(headers::Beside::waits_and_replaces, memory, count, datatype, destination, send_tag,
                                memory, count, datatype, source, receive_tag, communicator, finish, done))

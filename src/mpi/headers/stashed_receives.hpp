@@ -17,15 +17,6 @@ namespace gapless::mpi::headers {
 // Count is int or MPI_Count.
 
 template <class Count>
-int receive(MPI_Message message, void* memory, Count count, MPI_Datatype datatype, MPI_Status* status) noexcept {
-  if constexpr (std::is_same_v<Count, int>) {
-    return entry::Mrecv(memory, count, datatype, &message, status);
-  } else {
-    GAPLESS_IF_DECLARED(Mrecv_c, return entry::Mrecv_c(memory, count, datatype, &message, status);)
-  }
-}
-
-template <class Count>
 int begin_to_receive(MPI_Message message, void* memory, Count count, MPI_Datatype datatype,
                      MPI_Request* request) noexcept {
   if constexpr (std::is_same_v<Count, int>) {
@@ -33,6 +24,27 @@ int begin_to_receive(MPI_Message message, void* memory, Count count, MPI_Datatyp
   } else {
     GAPLESS_IF_DECLARED(Imrecv_c, return entry::Imrecv_c(memory, count, datatype, &message, request);)
   }
+}
+
+/// Completes the request of a receive from that communicator, whose error handler is told of errors.
+inline int end_receive(MPI_Request& request, MPI_Comm communicator, MPI_Status* status) noexcept {
+  [[maybe_unused]] const std::uint64_t raised_before = errors_raised();
+  const int code = entry::Wait(&request, status);
+#if !defined(GAPLESS_VARIANT_OPENMPI)
+  // Where the message was there before the receive, MPICH's MPI_Wait tells the handler of no communicator.
+  const bool is_told = code == raised_already || errors_raised() != raised_before;
+  if (code != MPI_SUCCESS && !is_told) raise_on_communicator(communicator, code);
+#endif
+  return code;
+}
+
+/// As MPI_Mrecv, of which MPICH tells errors to the handler of MPI_COMM_WORLD or MPI_COMM_SELF.
+template <class Count>
+int receive(MPI_Message message, MPI_Comm communicator, void* memory, Count count, MPI_Datatype datatype,
+            MPI_Status* status) noexcept {
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = begin_to_receive(message, memory, count, datatype, &request);
+  return code == MPI_SUCCESS ? end_receive(request, communicator, status) : code;
 }
 
 template <class Count>
@@ -106,15 +118,7 @@ int receive_by_request(void* memory, Count count, MPI_Datatype datatype, int sou
   } else {
     GAPLESS_IF_DECLARED(Irecv_c, code = entry::Irecv_c(memory, count, datatype, source, tag, communicator, &request);)
   }
-  if (code != MPI_SUCCESS) return code;
-  [[maybe_unused]] const std::uint64_t raised_before = errors_raised();
-  code = entry::Wait(&request, status);
-#if !defined(GAPLESS_VARIANT_OPENMPI)
-  // Where the message was there before the receive, MPICH's MPI_Wait tells the handler of no communicator.
-  const bool is_told = code == raised_already || errors_raised() != raised_before;
-  if (code != MPI_SUCCESS && !is_told) raise_on_communicator(communicator, code);
-#endif
-  return code;
+  return code == MPI_SUCCESS ? end_receive(request, communicator, status) : code;
 }
 
 /// MPI_Sendrecv.

@@ -1,76 +1,144 @@
 #include "mpi/requests/arrivals.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 
 namespace gapless::mpi::requests {
 namespace {
 
-enum class State : char { awaited, arrived, failed };
-
-/// What one call of MPI_Waitsome is asked about: the library looks at each of them.
+/// What the library is asked about at a time: it looks at each of them.
 constexpr int most_at_once = 8;
 
-/// Waits until some of the first `most_at_once` messages have arrived, and unpacks those. `awaited`: which requests,
-/// of which those are taken out that need not be waited for any more. Returns the library's code.
-int wait_for_some(Claims& claims, Statuses& statuses, MPI_Request* requests, int* awaited, int& count,
-                  State* states) noexcept {
-  const int asked = std::min(count, most_at_once);
-  std::array<MPI_Request, most_at_once> handles;
-  std::array<MPI_Status, most_at_once> filled;
-  std::array<int, most_at_once> indices;
-  filled.fill(ReceivedStatus::unset(nullptr));
-  for (int k = 0; k < asked; ++k) handles[k] = requests[awaited[k]];
-  int completed = 0;
-  const int code = native.Waitsome(asked, handles.data(), &completed, indices.data(), filled.data());
-  const bool in_statuses = tells_in_statuses(code);
-  const bool are_none = completed == MPI_UNDEFINED || (code != MPI_SUCCESS && !in_statuses);
-  for (int c = 0; !are_none && c < completed; ++c) {
-    const int i = awaited[indices[c]];
-    requests[i] = handles[indices[c]];
-    statuses.take(i, filled[c], in_statuses);
-    states[i] = in_statuses && filled[c].MPI_ERROR != MPI_SUCCESS ? State::failed : State::arrived;
-    if (states[i] == State::arrived) claims.unpack(i, statuses);
+#if defined(GAPLESS_VARIANT_OPENMPI)
+constexpr bool statuses_tell_of_persistent_requests = true;
+#else
+constexpr bool statuses_tell_of_persistent_requests = false;
+#endif
+
+/// Completes the requests of messages that have arrived, and unpacks these, in the order of the program's list. They
+/// are completed, for after MPI_Request_get_status MPICH has told of an error already. Where one fails, the call ends,
+/// as MPICH's own does.
+class Arrivals {
+ public:
+  Arrivals(Claims& claims, Statuses& statuses, int count, MPI_Request* requests) noexcept
+      : claims_(claims), statuses_(statuses), count_(count), requests_(requests), states_(count), others_(count) {}
+  bool have_memory() const noexcept { return states_.is_there() && others_.is_there(); }
+  bool has_failed() const noexcept { return has_failed_; }
+  bool is_awaited(int i) noexcept { return states_[i] == State::awaited; }
+
+  /// Looks at these, at most `most_at_once`; waits for some of them where the library can be asked about all at once.
+  void look(const int* asked, int count) noexcept {
+    std::array<int, most_at_once> several{};
+    int in_statuses = 0;
+    for (int k = 0; k < count; ++k) {
+      if (statuses_tell_of_persistent_requests || !claims_.is_persistent(asked[k])) several[in_statuses++] = asked[k];
+    }
+    if (in_statuses > 0) look_at_several(several, in_statuses, in_statuses == count);
+    for (int k = 0; in_statuses < count && k < count && !has_failed_; ++k) {
+      if (claims_.is_persistent(asked[k])) look_at(asked[k]);
+    }
   }
-  // Of requests that are not active the library's Waitall tells, later.
-  int* const end =
-      std::remove_if(awaited, awaited + asked, [&](int i) { return are_none || states[i] != State::awaited; });
-  std::copy(awaited + asked, awaited + count, end);
-  count -= static_cast<int>(awaited + asked - end);
-  return code;
+
+  /// All else, as the library's MPI_Waitall.
+  int wait_for_others() noexcept {
+    if (has_failed_) {
+      for (int i = 0; i < count_; ++i) {
+        const bool is_over = states_[i] == State::arrived || requests_[i] == MPI_REQUEST_NULL;
+        if (states_[i] != State::failed) statuses_.set_error(i, is_over ? MPI_SUCCESS : MPI_ERR_PENDING);
+      }
+      return code_;
+    }
+    // Of requests that are null or not active the library says nothing more.
+    std::copy_n(statuses_.get(), count_, others_.data());
+    const int code = native.Waitall(count_, requests_, others_.data());
+    for (int i = 0; i < count_; ++i) {
+      const bool has_arrived = states_[i] == State::arrived;
+      if (!has_arrived) statuses_.take(i, others_[i], true);
+      if (has_arrived && tells_in_statuses(code)) statuses_.set_error(i, MPI_SUCCESS);
+    }
+    return code;
+  }
+
+ private:
+  enum class State : char { awaited, arrived, failed, inactive };
+
+  void look_at_several(const std::array<int, most_at_once>& asked, int count, bool waits) noexcept {
+    const auto look = waits ? native.Waitsome : native.Testsome;
+    std::array<MPI_Request, most_at_once> handles;
+    std::array<MPI_Status, most_at_once> filled;
+    std::array<int, most_at_once> indices;
+    filled.fill(ReceivedStatus::unset(nullptr));
+    for (int k = 0; k < count; ++k) handles[k] = requests_[asked[k]];
+    int completed = 0;
+    const int code = look(count, handles.data(), &completed, indices.data(), filled.data());
+    for (int c = 0; completed != MPI_UNDEFINED && c < completed; ++c) {
+      const int i = asked[indices[c]];
+      requests_[i] = handles[indices[c]];
+      note(i, filled[c], code);
+    }
+    if (code != MPI_SUCCESS && !has_failed_) fail(code);
+    for (int k = 0; completed == MPI_UNDEFINED && k < count; ++k) states_[asked[k]] = State::inactive;
+  }
+  /// The code is the request's own, which its status would not tell. What is returned is the code of a list.
+  void look_at(int i) noexcept {
+    MPI_Status filled = ReceivedStatus::unset(nullptr);
+    int is_complete = 0;
+    filled.MPI_ERROR = native.Test(&requests_[i], &is_complete, &filled);
+    if (filled.MPI_ERROR != MPI_SUCCESS || is_complete != 0) note(i, filled, MPI_ERR_IN_STATUS);
+  }
+  /// The error is in the status, whatever the program's handler has made of the code.
+  void note(int i, const MPI_Status& filled, int code) noexcept {
+    const bool is_failure = filled.MPI_ERROR != MPI_SUCCESS;
+    statuses_.take(i, filled, is_failure);
+    states_[i] = is_failure ? State::failed : State::arrived;
+    if (is_failure) return fail(code);
+    ReceivedStatus status = statuses_.of(i);
+    claims_.unpack(i, status);
+  }
+  void fail(int code) noexcept {
+    has_failed_ = true;
+    code_ = code;
+  }
+
+  Claims& claims_;
+  Statuses& statuses_;
+  int count_;
+  MPI_Request* requests_;
+  Scratch<State> states_;
+  Scratch<MPI_Status> others_;
+  bool has_failed_ = false;
+  int code_ = MPI_SUCCESS;
+};
+
+/// Waits until all of these messages have arrived, or one has failed.
+void wait_for(Arrivals& arrivals, int* awaited, int count) noexcept {
+  constexpr unsigned idle_rounds = 16;
+  for (unsigned idle = 0; count > 0 && !arrivals.has_failed();) {
+    int* const asked = awaited + std::min(count, most_at_once);
+    arrivals.look(awaited, static_cast<int>(asked - awaited));
+    int* const left = std::remove_if(awaited, asked, [&](int i) { return !arrivals.is_awaited(i); });
+    idle = left == asked ? idle + 1 : 0;
+    if (idle >= idle_rounds) ::sched_yield();
+    std::copy(asked, awaited + count, left);
+    count -= static_cast<int>(asked - left);
+  }
 }
 
 }  // namespace
 
 int wait_for_arrivals(Claims& claims, Statuses& statuses, int count, MPI_Request* requests) noexcept {
   Scratch<int> awaited(count);
-  Scratch<State> states(count);
-  Scratch<MPI_Status> others(count);
-  const bool is_memory_there = awaited.is_there() && states.is_there() && others.is_there();
   int early = 0;
-  for (int i = 0; is_memory_there && i < count; ++i) {
+  for (int i = 0; awaited.is_there() && i < count; ++i) {
     if (claims.is_unpacked_early(i)) awaited[early++] = i;
   }
   if (early < 2) return native.Waitall(count, requests, statuses.get());
-
-  int failure = MPI_SUCCESS;
-  while (early > 0) {
-    const int code = wait_for_some(claims, statuses, requests, awaited.data(), early, states.data());
-    if (code != MPI_SUCCESS) failure = code;
-  }
-  // Those that have arrived are null or not active: of them the library says nothing more.
-  std::copy_n(statuses.get(), count, others.data());
-  const int code = native.Waitall(count, requests, others.data());
-  const bool has_errors = tells_in_statuses(code);
-  for (int i = 0; i < count; ++i) {
-    if (states[i] == State::awaited) statuses.take(i, others[i], has_errors);
-  }
-  const int result = code != MPI_SUCCESS ? code : failure;
-  for (int i = 0; tells_in_statuses(result) && i < count; ++i) {
-    if (states[i] == State::arrived || (states[i] == State::awaited && !has_errors))
-      statuses.set_library_error(i, MPI_SUCCESS);
-  }
-  return result;
+  Arrivals arrivals(claims, statuses, count, requests);
+  if (!arrivals.have_memory()) return native.Waitall(count, requests, statuses.get());
+  wait_for(arrivals, awaited.data(), early);
+  return arrivals.wait_for_others();
 }
 
 }  // namespace gapless::mpi::requests

@@ -6,7 +6,7 @@
 
 namespace gapless::mpi::requests {
 
-/// native.Waitall: statuses, code and handlers are the library's. What is unpacked stays to be completed.
+/// native.Waitall: statuses, code and handlers are the library's. What is unpacked stays to be completed by the caller.
 int wait_for_arrivals(Claims& claims, Statuses& statuses, int count, MPI_Request* requests) noexcept;
 
 }  // namespace gapless::mpi::requests

@@ -119,8 +119,13 @@ class Claims {
 
   /// Is a message of request `i` worth unpacking while others are still under way?
   bool is_unpacked_early(int i) noexcept { return any_ && pending_[i] != nullptr && pending_[i]->is_unpacked_early(); }
-  /// Before complete(): request `i` alone has been completed.
-  void unpack(int i, Statuses& statuses) noexcept;
+  bool is_persistent(int i) noexcept { return is_ours(i) && pending_[i]->is_persistent; }
+  /// Before complete(): the message of request `i` has arrived with that status.
+  void unpack(int i, ReceivedStatus& status) noexcept {
+    transfer::Batch batch;
+    pending_[i]->unpack_in(batch, status);
+    pending_[i]->unpacked(batch.run());
+  }
 
   /// Like complete(), for a call that only says that request `i` is complete, and does not complete it.
   int look(int i, int code, ReceivedStatus& status) noexcept {
@@ -208,7 +213,7 @@ class Statuses {
   }
   bool have_memory() const noexcept { return own_.is_there(); }
   MPI_Status* get() noexcept { return own_.data(); }
-  /// What the library has filled in elsewhere, an error included if it `has_error`.
+  /// What the library has filled in elsewhere, the error included if it `has_error`.
   void take(int i, const MPI_Status& filled, bool has_error) noexcept {
     if (has_error) {
       own_[i] = filled;
@@ -216,7 +221,6 @@ class Statuses {
       assign_but_error(own_[i], filled);
     }
   }
-  void set_library_error(int i, int code) noexcept { own_[i].MPI_ERROR = code; }
   ReceivedStatus of(int i) noexcept { return {own_[i], wanted_ == nullptr ? nullptr : wanted_ + i}; }
   int error_of(int i) noexcept { return own_[i].MPI_ERROR; }
   /// Whether status `i` has been delivered or is yet to be.
@@ -229,15 +233,6 @@ class Statuses {
   MPI_Status* wanted_;
   Scratch<MPI_Status> own_;
 };
-
-inline void Claims::unpack(int i, Statuses& statuses) noexcept {
-  Pending* const pending = completed(i);
-  if (pending == nullptr) return;
-  transfer::Batch batch;
-  ReceivedStatus status = statuses.of(i);
-  pending->unpack_in(batch, status);
-  pending->unpacked(batch.run());
-}
 
 template <class IndexOf>
 void Claims::unpack(Statuses& statuses, int completed, bool errors_in_statuses, IndexOf index_of) noexcept {

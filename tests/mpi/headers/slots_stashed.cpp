@@ -21,6 +21,23 @@ constexpr int first_tag = 5, probed_tag = 7, reply_tag = 9, blocks = 1000;
 /// A message that is longer than what libraries send before their receiver has come.
 std::vector<int> long_message(int from) { return counting(1 << 20, from); }
 
+/// This process and its partner.
+class PairGroup {
+ public:
+  PairGroup() {
+    const std::array<int, 2> both{std::min(rank(), partner()), std::max(rank(), partner())};
+    MPI_Group world;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_incl(world, 2, both.data(), &group_);
+    MPI_Group_free(&world);
+  }
+  ~PairGroup() { MPI_Group_free(&group_); }
+  MPI_Group get() const { return group_; }
+
+ private:
+  MPI_Group group_ = MPI_GROUP_NULL;
+};
+
 class SlotsStashed : public testing::Test {
  protected:
   void SetUp() override {
@@ -193,6 +210,35 @@ TEST_F(SlotsStashed, PersistentReceivesKeepTheirHandle) {
     MPI_Request_free(&request);
     MPI_Send(nullptr, 0, MPI_INT, partner(), reply_tag, MPI_COMM_WORLD);
   }
+}
+
+/// Errors of what is received are told to its communicator, and not to the world, whose handler would end the job.
+TEST_F(SlotsStashed, TruncatedReceivesTellTheirCommunicator) {
+  const ReturnErrors on_self(MPI_COMM_SELF);
+  MPI_Comm communicator;
+  MPI_Comm_create_group(MPI_COMM_WORLD, PairGroup().get(), 3, &communicator);
+  MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
+  const int peer = rank(communicator) ^ 1;
+  constexpr int ints = 1024;
+  for (int times = 0; times < 3; ++times) {
+    std::vector<int> values(ints, times), incoming(message_.values.size(), -1);
+    if (sends()) {
+      MPI_Send(values.data(), ints, MPI_INT, peer, first_tag, communicator);
+      MPI_Send(message_.values.data(), 1, message_.type, peer, probed_tag, communicator);
+      continue;
+    }
+    MPI_Probe(peer, probed_tag, communicator, MPI_STATUS_IGNORE);
+    MPI_Status status;
+    const int code = times == 0   ? MPI_Recv(values.data(), ints / 2, MPI_INT, peer, first_tag, communicator, &status)
+                     : times == 1 ? MPI_Sendrecv(nullptr, 0, MPI_INT, MPI_PROC_NULL, 0, values.data(), ints / 2,
+                                                 MPI_INT, peer, first_tag, communicator, &status)
+                                  : MPI_Sendrecv_replace(values.data(), ints / 2, MPI_INT, MPI_PROC_NULL, 0, peer,
+                                                         first_tag, communicator, &status);
+    EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code)) << times;
+    MPI_Recv(incoming.data(), 1, message_.type, peer, probed_tag, communicator, MPI_STATUS_IGNORE);
+    expect_probed(incoming);
+  }
+  MPI_Comm_free(&communicator);
 }
 
 /// A persistent receive that has been freed while it was active leaves nothing to those that come after it.

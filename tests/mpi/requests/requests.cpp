@@ -295,12 +295,16 @@ TEST(Requests, MixWithContiguousAndPersistentOnesAndNone) {
 
 TEST(Requests, ThatAreTruncatedTellInTheirStatuses) {
   const ReturnErrors returned(MPI_COMM_WORLD);
-  for (const int ints : {100, 3000, 60'000}) {
+  for (const int number : {100, 3000, 60'000, -3000, -60'000}) {  // negative: persistent
+    SCOPED_TRACE(number);
+    const int ints = std::abs(number);
+    const auto receive = number > 0 ? MPI_Irecv : MPI_Recv_init;
     const Owned whole(strided(ints, 1, 3)), half(strided(ints / 2, 1, 3));
     std::vector<int> outgoing(3 * static_cast<std::size_t>(ints), 7), incoming(outgoing.size(), -1), good = incoming;
     std::vector<MPI_Request> requests(4);
-    MPI_Irecv(incoming.data(), 1, half, Ring::before(), 1, MPI_COMM_WORLD, &requests[0]);
-    MPI_Irecv(good.data(), 1, whole, Ring::before(), 2, MPI_COMM_WORLD, &requests[1]);
+    receive(incoming.data(), 1, half, Ring::before(), 1, MPI_COMM_WORLD, &requests[0]);
+    receive(good.data(), 1, whole, Ring::before(), 2, MPI_COMM_WORLD, &requests[1]);
+    if (number < 0) MPI_Startall(2, requests.data());
     MPI_Isend(outgoing.data(), 1, whole, Ring::after(), 1, MPI_COMM_WORLD, &requests[2]);
     MPI_Isend(outgoing.data(), 1, whole, Ring::after(), 2, MPI_COMM_WORLD, &requests[3]);
     std::vector<MPI_Status> statuses(4);
@@ -309,6 +313,7 @@ TEST(Requests, ThatAreTruncatedTellInTheirStatuses) {
     EXPECT_EQ(MPI_ERR_IN_STATUS, error_class(code));
     EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(statuses[0].MPI_ERROR));
     MPI_Waitall(4, requests.data(), MPI_STATUSES_IGNORE);
+    for (int i = 0; number < 0 && i < 2; ++i) MPI_Request_free(&requests[static_cast<std::size_t>(i)]);
     for (std::size_t k = 0; k < incoming.size(); ++k) {
       if (k % 3 != 0 || k >= 3 * static_cast<std::size_t>(ints / 2)) {
         ASSERT_EQ(-1, incoming[k]) << k;
@@ -316,6 +321,43 @@ TEST(Requests, ThatAreTruncatedTellInTheirStatuses) {
       ASSERT_EQ(k % 3 == 0 ? 7 : -1, good[k]) << k;
     }
   }
+}
+
+int handler_calls = 0;
+void count_call(MPI_Comm*, int*, ...) { ++handler_calls; }
+
+/// The handler is told once, and returns; of which message, the statuses say.
+TEST(Requests, ThatAreTruncatedCallTheHandlerOnce) {
+  MPI_Comm communicator;
+  MPI_Comm_dup(MPI_COMM_WORLD, &communicator);
+  MPI_Errhandler counts;
+  MPI_Comm_create_errhandler(count_call, &counts);
+  for (MPI_Comm each : {communicator, MPI_COMM_WORLD, MPI_COMM_SELF}) MPI_Comm_set_errhandler(each, counts);
+  for (const int ints : {3000, 60'000}) {
+    SCOPED_TRACE(ints);
+    const Owned whole(strided(ints, 1, 3)), half(strided(ints / 2, 1, 3));
+    std::vector<int> outgoing(3 * static_cast<std::size_t>(ints), 7);
+    std::vector<std::vector<int>> incoming(3, std::vector<int>(outgoing.size(), -1));
+    std::vector<MPI_Request> requests(3), sends(3);
+    for (int i = 0; i < 3; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      MPI_Irecv(incoming[at].data(), 1, i == 1 ? whole : half, Ring::before(), i, communicator, &requests[at]);
+    }
+    for (int i = 0; i < 3; ++i)
+      MPI_Isend(outgoing.data(), 1, whole, Ring::after(), i, communicator, &sends[static_cast<std::size_t>(i)]);
+    std::vector<MPI_Status> statuses(3);
+    handler_calls = 0;
+    MPI_Waitall(3, requests.data(), statuses.data());
+    EXPECT_EQ(1, handler_calls);
+    EXPECT_TRUE(std::ranges::any_of(
+        statuses, [](const MPI_Status& status) { return error_class(status.MPI_ERROR) == MPI_ERR_TRUNCATE; }));
+    for (MPI_Request& request : requests) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Waitall(3, sends.data(), MPI_STATUSES_IGNORE);
+    for (std::size_t k = 0; k < outgoing.size(); ++k) ASSERT_EQ(k % 3 == 0 ? 7 : -1, incoming[1][k]) << k;
+  }
+  for (MPI_Comm each : {MPI_COMM_WORLD, MPI_COMM_SELF}) MPI_Comm_set_errhandler(each, MPI_ERRORS_ARE_FATAL);
+  MPI_Errhandler_free(&counts);
+  MPI_Comm_free(&communicator);
 }
 
 /// A message to oneself that packing pays for in a blocking call, and costs more behind a request than it gains.
