@@ -191,7 +191,7 @@ namespace {
 /// Returns once all members have called. An error code.
 int meet(Endpoint& endpoint, const std::vector<int>& members, int tag) {
   if (!endpoint.communicator->spans_processes()) return MPI_SUCCESS;
-  constexpr int tags = 4096;  // below the greatest one, which as many collectives have used before
+  constexpr int tags = 4096;  // the greatest ones: collectives begin to count at the least one
   const int meeting = endpoint.communicator->format.upper_bound() - tag % tags;
   const Data nothing{nullptr, 0, MPI_BYTE};
   Schedule schedule(endpoint, false);

@@ -33,12 +33,4 @@ void Outbox::withdraw(int unit) noexcept {
   under_way_ &= ~(std::uint64_t{1} << unit);
 }
 
-int Outbox::find_taken() const noexcept {
-  for (std::uint64_t units = under_way_; units != 0; units &= units - 1) {
-    const int unit = std::countr_zero(units);
-    if (memory_->taken[static_cast<std::size_t>(unit)].after_ns.load(std::memory_order_acquire) != 0) return unit;
-  }
-  return -1;
-}
-
 }  // namespace gapless::mpi::endpoints

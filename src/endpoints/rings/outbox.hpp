@@ -6,8 +6,10 @@
 // and their sender need not wait.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -73,15 +75,15 @@ class Outbox {
   static std::uint64_t units_of(MPI_Count bytes) noexcept;
   int find(MPI_Count bytes) const noexcept;
   void occupy(int unit, MPI_Count bytes) noexcept;
-  /// The first unit of a message that has been taken; -1: there is none.
-  int find_taken() const noexcept;
-
   template <class Taken>
   void take_back(Taken taken) noexcept {
-    for (int unit; (unit = find_taken()) >= 0; withdraw(unit)) {
+    for (std::uint64_t units = under_way_; units != 0; units &= units - 1) {
+      const int unit = std::countr_zero(units);
+      const std::uint32_t ns = memory_->taken[static_cast<std::size_t>(unit)].after_ns.load(std::memory_order_acquire);
+      if (ns == 0) continue;
       const Entry& entry = entries_[static_cast<std::size_t>(unit)];
-      const std::uint32_t ns = memory_->taken[static_cast<std::size_t>(unit)].after_ns.load(std::memory_order_relaxed);
-      taken(entry.bytes, entry.ns > ns ? entry.ns : ns);
+      taken(entry.bytes, std::max(entry.ns, ns));
+      withdraw(unit);
     }
   }
 

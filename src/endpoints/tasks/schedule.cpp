@@ -7,6 +7,7 @@
 #include "endpoints/delivery/progress.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
+#include "mpi/datatypes/types_by_size.hpp"
 
 namespace gapless::mpi::endpoints {
 
@@ -93,14 +94,8 @@ MPI_Datatype Schedule::own(MPI_Datatype datatype) {
   // Not a duplicate, for which the library would call the program's callbacks of attributes. What is made of a datatype
   // keeps it.
   if (native.Type_get_envelope(datatype, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
-      combiner != MPI_COMBINER_NAMED) {
-    if (native.Type_contiguous(1, datatype, &mine) != MPI_SUCCESS) {
-      mine = datatype;
-    } else if (native.Type_commit(&mine) != MPI_SUCCESS) {
-      native.Type_free(&mine);
-      mine = datatype;
-    }
-  }
+      combiner != MPI_COMBINER_NAMED && (native.Type_contiguous(1, datatype, &mine) != MPI_SUCCESS || !commit(mine)))
+    mine = datatype;
   owned_.emplace_back(datatype, mine);
   return mine;
 }

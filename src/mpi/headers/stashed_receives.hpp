@@ -27,7 +27,7 @@ int begin_to_receive(MPI_Message message, void* memory, Count count, MPI_Datatyp
 }
 
 /// Completes the request of a receive from that communicator, whose error handler is told of errors.
-inline int end_receive(MPI_Request& request, MPI_Comm communicator, MPI_Status* status) noexcept {
+inline int end_receive(MPI_Request& request, [[maybe_unused]] MPI_Comm communicator, MPI_Status* status) noexcept {
   [[maybe_unused]] const std::uint64_t raised_before = errors_raised();
   const int code = entry::Wait(&request, status);
 #if !defined(GAPLESS_VARIANT_OPENMPI)

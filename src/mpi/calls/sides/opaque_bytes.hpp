@@ -11,6 +11,7 @@
 #include "layout/datatype/datatype.hpp"
 #include "mpi/calls/by_library.hpp"
 #include "mpi/calls/user_buffer.hpp"
+#include "mpi/datatypes/types_by_size.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/headers/header.hpp"
@@ -37,11 +38,8 @@ class OpaqueBytes {
     if (is_too_long || all < static_cast<MPI_Count>(transfer::headers::Header::size)) return;
     size_ = static_cast<std::size_t>(all);
     // Not a duplicate, for which the library would call the program's callbacks of attributes.
-    if (native.Type_contiguous(1, datatype, &datatype_) != MPI_SUCCESS) {
+    if (native.Type_contiguous(1, datatype, &datatype_) != MPI_SUCCESS || !commit(datatype_))
       datatype_ = MPI_DATATYPE_NULL;
-    } else if (native.Type_commit(&datatype_) != MPI_SUCCESS) {
-      native.Type_free(&datatype_);
-    }
   }
   explicit operator bool() const noexcept { return size_ != 0; }
   std::size_t size() const noexcept { return size_; }
