@@ -99,8 +99,12 @@ class Claims {
       status.deliver();
       return code;
     }
-    const int ours = code == MPI_SUCCESS ? pending->finish(status) : MPI_SUCCESS;
-    if (code != MPI_SUCCESS) status.deliver();
+    int ours = MPI_SUCCESS;
+    if (code == MPI_SUCCESS) {
+      ours = pending->finish(status);
+    } else {
+      pending->fail(status);
+    }
     note_error(*pending, ours, is_array_);
     if (pending->is_persistent) {
       if (code != MPI_SUCCESS && !pending->has_own_status() && has_ended(*pending, code)) pending->stop();

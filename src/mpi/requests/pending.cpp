@@ -98,6 +98,14 @@ int Pending::finish(ReceivedStatus& status) noexcept {
   return code;
 }
 
+void Pending::fail(ReceivedStatus& status) noexcept {
+  // MPICH takes a partitioned message that is shorter than its receive for an error, and fills in what has come.
+  if (Partitions* message = partitions(); message != nullptr && status.is_set()) {
+    static_cast<void>(message->unpack_first(static_cast<MPI_Count>(status.bytes())));
+  }
+  status.deliver();
+}
+
 void Pending::complete_header() noexcept {
   if (std::exchange(is_header_under_way_, false)) native.Wait(&header_request, MPI_STATUS_IGNORE);
 }

@@ -89,6 +89,9 @@ class Pending {
   /// Unpacks what is not yet, and gives the program its status. MPI_SUCCESS, or the error that is to be raised. May
   /// come again, for calls that complete nothing.
   int finish(ReceivedStatus& status) noexcept;
+  /// The library has completed the request with an error: gives the program its status, and what has come of a message
+  /// in partitions.
+  void fail(ReceivedStatus& status) noexcept;
   /// The library has told of an error, and raised it: nothing is unpacked.
   void note_failure() noexcept;
   /// Of a persistent request that is not started, or has ended in an error: nothing is unpacked until it is started.

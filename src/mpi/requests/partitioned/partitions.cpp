@@ -1,5 +1,6 @@
 #include "mpi/requests/partitioned/partitions.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include "transfer/choice/choose.hpp"
@@ -83,12 +84,21 @@ Result Partitions::unpack(int partition, bool& is_there) noexcept {
   return Result::ok;
 }
 
-Result Partitions::finish() noexcept {
+Result Partitions::unpack_first(MPI_Count received) noexcept {
   Result result = Result::ok;
   for (int i = 0; is_active_ && end_ == End::receive && i < partitions_; ++i) {
-    if (states_[i].load(std::memory_order_acquire) == moved) continue;
-    if (const Result of_this = unpack(i); of_this != Result::ok) result = of_this;
+    const MPI_Count of_this = std::min<MPI_Count>(received - i * bytes(), bytes());
+    if (of_this <= 0 || states_[i].load(std::memory_order_acquire) == moved) continue;
+    const Result unpacked = of_this == bytes() ? unpack(i)
+                                               : transfer::move_range(pack::Direction::unpack, part(i), 0, of_this,
+                                                                      packed_at(i), packed_location_);
+    if (unpacked != Result::ok) result = unpacked;
   }
+  return result;
+}
+
+Result Partitions::finish() noexcept {
+  const Result result = unpack_first(partitions_ * bytes());
   stop();
   return result;
 }

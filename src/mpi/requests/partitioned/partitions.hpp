@@ -36,6 +36,8 @@ class Partitions {
   /// The partition has arrived: unpacks it, once. `is_there` tells whether that is done: not where another thread is at
   /// it. Thread-safe.
   transfer::Result unpack(int partition, bool& is_there) noexcept;
+  /// So many bytes have arrived, and no more will: unpacks what is not unpacked yet. Open MPI does not tell how many.
+  transfer::Result unpack_first(MPI_Count received) noexcept;
   /// All have arrived, or been sent.
   transfer::Result finish() noexcept;
 
