@@ -33,7 +33,8 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
 stamps := build/.stamps
 environments := $(stamps)/env $(stamps)/mpich $(stamps)/openmpi
-prefixes := -DGAPLESS_MPICH_PREFIX=$(CURDIR)/build/mpich -DGAPLESS_OPENMPI_PREFIX=$(CURDIR)/build/openmpi
+prefixes := -DGAPLESS_MPICH_PREFIX=$(CURDIR)/build/mpich -DGAPLESS_OPENMPI_PREFIX=$(CURDIR)/build/openmpi \
+  -DGAPLESS_INTEL_PREFIX=$(CURDIR)/build/intel
 # nvcc on PATH or in /usr/local/cuda is found by itself; one that pip installed into build/env has to be named.
 nvcc_wheel = $(firstword $(wildcard build/env/lib/python3*/site-packages/nvidia/cu*/bin/nvcc))
 cuda = $(if $(shell command -v nvcc),,$(addprefix -DGAPLESS_CUDA_COMPILER=$(CURDIR)/,$(nvcc_wheel)))
@@ -54,7 +55,7 @@ $(stamps)/system: requirements/system.sh
 	@touch $@
 
 # Each environment is made once and brought up to date when its list of requirements changes.
-$(environments) $(stamps)/wheel: $(stamps)/%: requirements/%.txt | $(stamps)/system
+$(environments) $(stamps)/intel $(stamps)/wheel: $(stamps)/%: requirements/%.txt | $(stamps)/system
 	@mkdir -p $(@D)
 	@echo "Setting up build/$*"
 	@[ -x build/$*/bin/python ] || $(PYTHON) -m venv build/$*
@@ -71,7 +72,7 @@ $(stamps)/fortran $(stamps)/fabric $(stamps)/programs: $(stamps)/%: requirements
 	@requirements/system.sh $*
 	@touch $@
 
-test: $(stamps)/fortran $(stamps)/fabric $(stamps)/programs lint build unit sanitize  ## format and lint checks, every test, and those without MPI again under sanitizers
+test: $(stamps)/fortran $(stamps)/fabric $(stamps)/programs $(stamps)/intel lint build unit sanitize  ## format and lint checks, every test, and those without MPI again under sanitizers
 
 # Minutes in an emulated machine, so it is no part of `make test`.
 test-roce: $(environments) $(stamps)/fabric  ## raw verbs on an RDMA device in software, in a kernel under QEMU

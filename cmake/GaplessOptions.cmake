@@ -13,6 +13,7 @@ set_property(CACHE GAPLESS_CUDA PROPERTY STRINGS AUTO ON OFF)
 # The three ABIs, each with a directory that holds its header and, for tests and examples, an MPI to compile and run with.
 set(GAPLESS_MPICH_PREFIX "" CACHE PATH "Prefix of an MPICH (include/mpi.h, bin/mpicc); also gives include/mpi_abi.h if present")
 set(GAPLESS_OPENMPI_PREFIX "" CACHE PATH "Prefix of an Open MPI")
+set(GAPLESS_INTEL_PREFIX "" CACHE PATH "Prefix of an Intel MPI (lib/libmpi.so.12), on which the programs compiled for MPICH are tested, too")
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

@@ -1,6 +1,7 @@
 # How a test program is built for every MPI at hand, and in which ways it is run. What is run is in CMakeLists.txt.
 
-# Registers one run, mpi.<name>.<mpi>.np<ranks>.<how>, or nothing where what the run takes is not built. `how` is
+# Registers one run, mpi.<name>.<mpi>.np<ranks>.<how>, or nothing where what the run takes is not built. An MPI that has
+# another's ABI, GAPLESS_TEST_ABI_<mpi>, runs the programs compiled for that one. `how` is
 #   plain              the program itself, without gapless
 #   gapless            gapless preloaded, as it is
 #   packed, slots      gapless made to pack whatever it can, or to use slots
@@ -24,14 +25,18 @@
 #   aware              the CPU may touch the GPU's memory, so that the library reads it, and is said to, and messages are packed
 #                      there; aware_direct: the same, from GPU to GPU; aware_predicted: as the model chooses
 function(gapless_register_mpi_run name mpi ranks how timeout)
-  set(target mpi-${name}-${mpi})
+  set(abi ${mpi})
+  if(DEFINED GAPLESS_TEST_ABI_${mpi})
+    set(abi ${GAPLESS_TEST_ABI_${mpi}})
+  endif()
+  set(target mpi-${name}-${abi})
   if(NOT TARGET ${target})
     return()
   endif()
   set(launch ${GAPLESS_TEST_PREFIX_${mpi}}/bin/mpiexec -n ${ranks} ${GAPLESS_TEST_RUNNER})
   set(labels mpi ${how})
   if(NOT how STREQUAL plain)
-    if(NOT TARGET gapless-shim OR NOT TARGET gapless-${mpi})
+    if(NOT TARGET gapless-shim OR NOT TARGET gapless-${abi})
       return()
     endif()
     list(APPEND launch env LD_PRELOAD=$<TARGET_FILE:gapless-shim> GAPLESS_TEST_EXPECT=1)
@@ -185,6 +190,7 @@ function(gapless_mpi_test source)
   foreach(mpi IN LISTS GAPLESS_TEST_MPIS)
     set(target mpi-${name}-${mpi})
     add_executable(${target} ${source} ${test_SOURCES})
+    set_target_properties(${target} PROPERTIES GAPLESS_TEST_ARGUMENTS "${test_ARGUMENTS}")
     if(test_NO_MAIN)
       target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
       target_link_libraries(${target} PRIVATE mpi-${mpi} ${CMAKE_DL_LIBS})
@@ -259,6 +265,7 @@ function(gapless_gpu_mpi_test source)
     endif()
     set(target mpi-${name}-${mpi})
     add_executable(${target} ${source}.cpp support/gpu.cpp ${test_SOURCES})
+    set_target_properties(${target} PROPERTIES GAPLESS_TEST_ARGUMENTS "${test_ARGUMENTS}")
     target_link_libraries(${target} PRIVATE mpi-test-support-${mpi})
     target_precompile_headers(${target} REUSE_FROM mpi-test-support-${mpi})
     gapless_ranks_of_run(ranks_of_run ${mpi} simulated ${GAPLESS_MPI_TEST_RANKS})
