@@ -1,8 +1,10 @@
-// Hashes of handles, addresses and small numbers, for tables of a power of two of places.
+// Hashes of handles, addresses and small numbers, for tables of a power of two of places, and of bytes, for processes
+// to compare.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace gapless {
 
@@ -19,6 +21,12 @@ constexpr std::size_t place_of(std::uint64_t number, unsigned bits) noexcept {
 constexpr std::uint64_t mix(std::uint64_t key, std::uint64_t value) noexcept {
   key = (key ^ value) * golden;
   return key ^ (key >> 32);
+}
+
+/// FNV-1a: the same number in every process. `before`: the hash of the bytes that come before these.
+constexpr std::uint64_t hash_of(std::string_view bytes, std::uint64_t before = 0xcbf29ce484222325u) noexcept {
+  for (const char byte : bytes) before = (before ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  return before;
 }
 
 }  // namespace gapless

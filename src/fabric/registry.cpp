@@ -17,20 +17,10 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/hash.hpp"
+
 namespace gapless::fabric::registry {
 namespace {
-
-/// FNV-1a.
-class Hash {
- public:
-  void add(std::string_view text) noexcept {
-    for (const char c : text) value_ = (value_ ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  }
-  std::uint64_t value() const noexcept { return value_; }
-
- private:
-  std::uint64_t value_ = 0xcbf29ce484222325u;
-};
 
 /// The whole of a file in /proc, as far as the buffer reaches.
 template <std::size_t n>
@@ -68,25 +58,23 @@ pid_t process_behind(int connection) noexcept {
 
 /// A number that the ranks of one job on one node have in common, and no others; 0 where it is not known.
 std::uint64_t find_job() noexcept {
-  Hash hash;
   // Process numbers mean something within their name space alone.
   std::array<char, 64> name_space{};
   if (::readlink("/proc/self/ns/pid", name_space.data(), name_space.size() - 1) < 0) return 0;
-  hash.add(name_space.data());
+  std::uint64_t hash = hash_of(name_space.data());
   const char* const job = std::getenv("PMIX_NAMESPACE");
-  if (job != nullptr) hash.add(job);
+  if (job != nullptr) hash = hash_of(job, hash);
   // Open MPI 4 makes that name of 16 bits, so two jobs may share it. What their ranks on a node talk to is not shared.
-  if (const char* const server = std::getenv("PMIX_SERVER_URI2"); server != nullptr) hash.add(server);
+  if (const char* const server = std::getenv("PMIX_SERVER_URI2"); server != nullptr) hash = hash_of(server, hash);
   // Hydra and Slurm have one process on a node for each job, which made the connection that the ranks talk to it by. Of
   // a job that is started within another one the name is the outer job's.
   const char* connection = std::getenv("PMI_FD");
   const pid_t launcher = connection == nullptr ? 0 : process_behind(std::atoi(connection));
   const std::uint64_t start = launcher <= 0 ? 0 : start_of(launcher);
-  if (start == 0) return job == nullptr ? 0 : hash.value();
+  if (start == 0) return job == nullptr ? 0 : hash;
   std::array<char, 64> text;
   std::snprintf(text.data(), text.size(), "%ld %" PRIu64, static_cast<long>(launcher), start);
-  hash.add(text.data());
-  return hash.value();
+  return hash_of(text.data(), hash);
 }
 
 struct Address {

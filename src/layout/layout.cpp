@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/hash.hpp"
 #include "layout/place.hpp"
 
 namespace gapless::layout {
@@ -29,52 +30,42 @@ bool operator==(const Layout& a, const Layout& b) noexcept {
 
 namespace {
 
-void mix(std::size_t& seed, std::uint64_t value) noexcept {
-  // The finalizer of splitmix64: every bit of the input reaches every bit of the output.
-  std::uint64_t mixed = seed + 0x9e3779b97f4a7c15u + value;
-  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
-  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
-  seed = mixed ^ (mixed >> 31);
-}
-
-void mix(std::size_t& seed, const OffsetTable& table) noexcept {
-  mix(seed, table.size());
+std::uint64_t mix_table(std::uint64_t key, const OffsetTable& table) noexcept {
+  key = mix(key, table.size());
   // Of long tables a few runs from all over: what differs, differs there mostly.
   constexpr std::size_t most = 256;
   const std::size_t step = table.run_count() / most + 1;
   for (std::size_t i = 0; i < table.run_count(); i += step) {
     const OffsetRun run = table.run(i);
-    mix(seed, static_cast<std::uint64_t>(run.offset));
-    mix(seed, static_cast<std::uint64_t>(run.count));
+    key = mix(key, static_cast<std::uint64_t>(run.offset));
+    key = mix(key, static_cast<std::uint64_t>(run.count));
   }
+  return key;
 }
 
 }  // namespace
 
 std::size_t hash(const Layout& layout) noexcept {
-  std::size_t seed = static_cast<std::size_t>(layout.core);
-  mix(seed, static_cast<std::uint64_t>(layout.size));
-  mix(seed, static_cast<std::uint64_t>(layout.base));
+  std::uint64_t key = mix(static_cast<std::uint64_t>(layout.core), static_cast<std::uint64_t>(layout.size));
+  key = mix(key, static_cast<std::uint64_t>(layout.base));
   for (const Mode& mode : layout.modes) {
-    mix(seed, static_cast<std::uint64_t>(mode.count));
-    mix(seed, static_cast<std::uint64_t>(mode.stride));
+    key = mix(key, static_cast<std::uint64_t>(mode.count));
+    key = mix(key, static_cast<std::uint64_t>(mode.stride));
   }
   switch (layout.core) {
     case Core::block:
       break;
     case Core::index:
-      mix(seed, layout.offsets);
-      mix(seed, hash(*layout.child));
+      key = mix(mix_table(key, layout.offsets), hash(*layout.child));
       break;
     case Core::segments:
-      mix(seed, layout.offsets);
-      mix(seed, layout.ends);
+      key = mix_table(mix_table(key, layout.offsets), layout.ends);
       break;
     case Core::sum:
-      for (const Part& part : layout.parts) mix(seed, hash(*part.layout));
+      for (const Part& part : layout.parts) key = mix(key, hash(*part.layout));
       break;
   }
-  return seed;
+  return key;
 }
 
 Offset offset_of(const Layout& layout, Offset k) noexcept {

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "base/hash.hpp"
 #include "base/settings.hpp"
 #include "device/cuda/driver_function.hpp"
 #include "device/cuda/driver_numbers.hpp"
@@ -40,9 +41,7 @@ std::uint64_t CudaRuntime::gpu_number(int device) noexcept {
     failed("reading the GPU's properties", error);
     return 0;
   }
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-  for (const char byte : properties.uuid.bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
-  return hash;
+  return hash_of({properties.uuid.bytes, sizeof properties.uuid.bytes});
 }
 
 std::uint64_t CudaRuntime::allocation_number(const void* address) noexcept { return cuda::allocation_number(address); }

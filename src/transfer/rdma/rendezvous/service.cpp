@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <exception>
 #include <string>
-#include <string_view>
 
+#include "base/hash.hpp"
 #include "base/quiet_thread.hpp"
 #include "base/settings.hpp"
 #include "device/device.hpp"
@@ -24,12 +24,6 @@ constexpr std::chrono::milliseconds usual_patience{50};
 // Never destroyed: its thread is ended by stop(), or when the process exits.
 std::atomic<Transfers*> service{nullptr};
 std::atomic<bool> has_nodes{false};
-
-std::uint64_t hash_of(std::string_view text) noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
 
 }  // namespace
 
