@@ -1,10 +1,11 @@
 #include "device/driver.hpp"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <initializer_list>
+
+#include "base/optional_library.hpp"
 
 namespace gapless::device::driver {
 namespace {
@@ -61,12 +62,7 @@ Location location_of(const Answer& answer) noexcept {
 }  // namespace
 
 bool find() noexcept {
-  constexpr const char* soname = "libcuda.so.1";
-  void* library = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-  if (library == nullptr && machine_has_gpu()) library = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return false;
-  pointer_get_attributes = reinterpret_cast<PointerGetAttributes>(dlsym(library, "cuPointerGetAttributes"));
-  return pointer_get_attributes != nullptr;
+  return OptionalLibrary("libcuda.so.1", machine_has_gpu()).find("cuPointerGetAttributes", pointer_get_attributes);
 }
 
 Location locate(const void* pointer) noexcept {

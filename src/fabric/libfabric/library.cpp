@@ -1,36 +1,25 @@
 #include "fabric/libfabric/library.hpp"
 
-#include <dlfcn.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 
 #include <cstdlib>
 #include <cstring>
 
+#include "base/optional_library.hpp"
+
 namespace gapless::fabric::libfabric {
 namespace {
 
-constexpr const char* soname = "libfabric.so.1";
 constexpr std::uint32_t header_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
 
-template <class Function>
-bool find(void* handle, const char* name, Function& function) noexcept {
-  function = reinterpret_cast<Function>(dlsym(handle, name));
-  return function != nullptr;
-}
-
-Library load(std::string& why) noexcept {
+Library load(std::string& why) {
+  OptionalLibrary file("libfabric.so.1");
   Library library;
-  void* handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-  if (handle == nullptr) handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    why = "libfabric.so.1 is not there";
-    return {};
-  }
-  if (!find(handle, "fi_getinfo", library.getinfo) || !find(handle, "fi_freeinfo", library.freeinfo) ||
-      !find(handle, "fi_dupinfo", library.dupinfo) || !find(handle, "fi_fabric", library.fabric) ||
-      !find(handle, "fi_version", library.version)) {
-    why = "libfabric.so.1 lacks functions";
+  if (!file.find("fi_getinfo", library.getinfo) || !file.find("fi_freeinfo", library.freeinfo) ||
+      !file.find("fi_dupinfo", library.dupinfo) || !file.find("fi_fabric", library.fabric) ||
+      !file.find("fi_version", library.version)) {
+    why = file.why_not();
     return {};
   }
   if (FI_VERSION_LT(library.version(), header_version)) {
