@@ -273,11 +273,6 @@ int forget(MPI_Datatype, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-int copy_nothing(MPI_Datatype, int, void*, void*, void*, int* flag) {
-  *flag = 0;
-  return MPI_SUCCESS;
-}
-
 }  // namespace gapless::mpi::type_cache
 
 namespace gapless::mpi::entry {

@@ -126,8 +126,6 @@ void clear_table() noexcept;
 
 /// The attribute's delete callback.
 int forget(MPI_Datatype handle, int keyval, void* record, void* extra_state);
-/// The attribute's copy callback: a duplicate is another handle and analysed on its own.
-int copy_nothing(MPI_Datatype handle, int keyval, void* extra_state, void* value_in, void* value_out, int* flag);
 
 }  // namespace type_cache
 }  // namespace gapless::mpi

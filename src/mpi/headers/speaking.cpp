@@ -17,6 +17,7 @@
 
 #include "base/settings.hpp"
 #include "mpi/lifetime/errors_returned.hpp"
+#include "mpi/lifetime/own_attribute.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/headers/attention.hpp"
@@ -26,12 +27,6 @@ namespace gapless::mpi::headers {
 namespace {
 
 int keyval;
-
-/// A duplicate has its own, made when it is first asked for.
-int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
-  *flag = 0;
-  return MPI_SUCCESS;
-}
 
 /// Is it a communicator, and neither an intercommunicator nor one of MPICH's whose ranks are threads, of which the
 /// group tells the processes? The program hears of a handle that is none from the call that it makes, and once. Open
@@ -162,7 +157,7 @@ void listen() noexcept {
   MPI_Comm parent = MPI_COMM_NULL;
   int rank = 0, size = 0;
   if (native.Comm_get_parent(&parent) != MPI_SUCCESS || parent != MPI_COMM_NULL) return;
-  if (native.Comm_create_keyval(copy_nothing, forget, &keyval, nullptr) != MPI_SUCCESS) return;
+  if (!make_keyval(forget, keyval)) return;
   native.Comm_rank(MPI_COMM_WORLD, &rank);
   native.Comm_size(MPI_COMM_WORLD, &size);
   transfer::rdma::start(rank, size);

@@ -21,6 +21,7 @@
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/errors.hpp"
+#include "mpi/lifetime/own_attribute.hpp"
 #include "mpi/lifetime/session.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/looked_at.hpp"
@@ -132,11 +133,6 @@ int end_with_world(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
-  *flag = 0;
-  return MPI_SUCCESS;
-}
-
 bool has_world() noexcept {
   int initialized = 0, finalized = 0;
   native.Initialized(&initialized);
@@ -155,7 +151,7 @@ bool start_in_world() noexcept {
   // Not a duplicate, for which the program's attribute callbacks would be called.
   if (native.Comm_split(MPI_COMM_SELF, 0, 0, &private_communicator) != MPI_SUCCESS) return false;
   native.Comm_set_errhandler(private_communicator, MPI_ERRORS_RETURN);
-  return native.Comm_create_keyval(copy_nothing, end_with_world, &end_keyval, nullptr) == MPI_SUCCESS &&
+  return make_keyval(end_with_world, end_keyval) &&
          native.Comm_set_attr(MPI_COMM_SELF, end_keyval, nullptr) == MPI_SUCCESS;
 }
 
@@ -173,7 +169,7 @@ int end_datatype(MPI_Datatype handle, int keyval, void* record, void* extra_stat
 
 bool set_up() noexcept {
   if (has_world() ? !start_in_world() : !start_in_sessions()) return false;
-  return native.Type_create_keyval(type_cache::copy_nothing, end_datatype, &type_keyval_, nullptr) == MPI_SUCCESS;
+  return native.Type_create_keyval(copy_nothing<MPI_Datatype>, end_datatype, &type_keyval_, nullptr) == MPI_SUCCESS;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "base/settings.hpp"
 #include "mpi/headers/speaking.hpp"
+#include "mpi/lifetime/own_attribute.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/headers/speakers.hpp"
@@ -40,11 +41,6 @@ Agreement& no_agreement() noexcept {
 Agreements& agreements() noexcept {
   static Agreements& instance = *new Agreements;
   return instance;
-}
-
-int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
-  *flag = 0;
-  return MPI_SUCCESS;
 }
 
 /// The communicator ends, on all of its ranks.
@@ -95,8 +91,7 @@ bool is_between_groups(MPI_Comm communicator) noexcept {
 bool has_keyval() noexcept {
   Agreements& them = agreements();
   const std::lock_guard lock(them.mutex);
-  if (!them.has_keyval)
-    them.has_keyval = native.Comm_create_keyval(copy_nothing, forget, &them.keyval, nullptr) == MPI_SUCCESS;
+  if (!them.has_keyval) them.has_keyval = make_keyval(forget, them.keyval);
   return them.has_keyval;
 }
 
