@@ -75,12 +75,14 @@ void sweep(std::list<Parcel>& parcels) noexcept {
   });
 }
 
-/// Receives what was matched, and sends it to this process itself, where it is matched again.
-void put_back(Messages& all, Matched& matched) {
+/// Receives what was matched, and sends it to this process itself, where it is matched again. After an error, as where
+/// the sender has ended or there is no memory, the message is lost, and an error handler has been told.
+int put_back(Messages& all, Matched& matched) {
   sweep(all.parcels);
   Parcel& parcel = all.parcels.emplace_back();
   constexpr int length = static_cast<int>(Header::size);
-  native.Mrecv(parcel.bytes.data(), length, MPI_BYTE, &matched.handle, MPI_STATUS_IGNORE);
+  int code = native.Mrecv(parcel.bytes.data(), length, MPI_BYTE, &matched.handle, MPI_STATUS_IGNORE);
+  if (code != MPI_SUCCESS) return code;
   if (transfer::headers::is_header(parcel.bytes.data(), Header::size)) {
     Header header;
     std::memcpy(&header, parcel.bytes.data(), sizeof header);
@@ -88,14 +90,16 @@ void put_back(Messages& all, Matched& matched) {
   }
   const auto tag = static_cast<int>(all.next_tag++ % put_back_tags);
   const MPI_Comm own = runtime::own_communicator();
-  native.Isend(parcel.bytes.data(), length, MPI_BYTE, 0, tag, own, &parcel.request);
-  native.Mprobe(0, tag, own, &matched.handle, MPI_STATUS_IGNORE);
-  matched.was_put_back = true;
+  code = native.Isend(parcel.bytes.data(), length, MPI_BYTE, 0, tag, own, &parcel.request);
+  if (code == MPI_SUCCESS) code = native.Mprobe(0, tag, own, &matched.handle, MPI_STATUS_IGNORE);
+  matched.was_put_back = code == MPI_SUCCESS;
+  return code == MPI_SUCCESS ? code : raise_on_communicator(matched.communicator, code);
 }
 
 /// Looks at a message that the library has matched.
-void look_at(Messages& all, Matched& matched) {
-  if (matched.handle != MPI_MESSAGE_NO_PROC && has_headers_length(matched.status)) put_back(all, matched);
+int look_at(Messages& all, Matched& matched) {
+  const bool may_be_header = matched.handle != MPI_MESSAGE_NO_PROC && has_headers_length(matched.status);
+  return may_be_header ? put_back(all, matched) : MPI_SUCCESS;
 }
 
 void deliver(const MPI_Status& status, MPI_Status* wanted) noexcept {
@@ -103,21 +107,21 @@ void deliver(const MPI_Status& status, MPI_Status* wanted) noexcept {
 }
 
 /// A message has been found by a probe that leaves it: stashes it if it may be a header, with all that its source has
-/// sent before. False if it is not there any more.
-bool look_behind(Messages& all, MPI_Comm communicator, MPI_Status& found) {
-  if (!has_headers_length(found)) return true;
+/// sent before. `is_there` becomes 0 if it is not there any more.
+int look_behind(Messages& all, MPI_Comm communicator, MPI_Status& found, int& is_there) {
+  if (!has_headers_length(found)) return MPI_SUCCESS;
   for (;;) {
     Matched next;
     next.communicator = communicator;
-    int is_there = 0;
-    const int code = native.Improbe(found.MPI_SOURCE, MPI_ANY_TAG, communicator, &is_there, &next.handle, &next.status);
-    if (code != MPI_SUCCESS || is_there == 0) return false;
-    look_at(all, next);
+    int code = native.Improbe(found.MPI_SOURCE, MPI_ANY_TAG, communicator, &is_there, &next.handle, &next.status);
+    if (code != MPI_SUCCESS || is_there == 0) return code;
+    code = look_at(all, next);
+    if (code != MPI_SUCCESS) return code;
     all.stash.push_back(next);
     count_stash();
     if (next.status.MPI_TAG != found.MPI_TAG) continue;
     found = next.status;
-    return true;
+    return MPI_SUCCESS;
   }
 }
 
@@ -155,11 +159,11 @@ int probe_by(int source, int tag, MPI_Comm communicator, int& is_there, MPI_Stat
   }
   try {
     MPI_Status status{};
-    const int code = ask(status, is_there);
+    int code = ask(status, is_there);
     if (code != MPI_SUCCESS || is_there == 0) return code;
-    is_there = look_behind(all, communicator, status) ? 1 : 0;
-    if (is_there != 0) deliver(status, wanted);
-    return MPI_SUCCESS;
+    code = look_behind(all, communicator, status, is_there);
+    if (code == MPI_SUCCESS && is_there != 0) deliver(status, wanted);
+    return code;
   } catch (const std::exception&) {
     return no_memory(communicator);
   }
@@ -217,9 +221,9 @@ int match_by(int source, int tag, MPI_Comm communicator, int& is_there, MPI_Mess
     std::optional<Matched> matched = take_out(source, tag, communicator);
     if (!matched) {
       matched.emplace().communicator = communicator;
-      const int code = ask(*matched, is_there);
+      int code = ask(*matched, is_there);
+      if (code == MPI_SUCCESS && is_there != 0) code = look_at(messages(), *matched);
       if (code != MPI_SUCCESS || is_there == 0) return code;
-      look_at(messages(), *matched);
     }
     if (lock.owns_lock()) lock.unlock();
     hand_out(*matched, message, wanted);
