@@ -178,7 +178,10 @@ void Service::work() noexcept {
 void Outgoing::drive() noexcept {
   if (is_over) return;
   if (result == Result::ok) pack();
-  if (fetched() == sections.total() || !is_receiver_there()) end();
+  const bool is_fetched = fetched() == sections.total();
+  // A message that is withdrawn says nothing of its receiver.
+  if (is_fetched && !is_on_gpu() && !copy) receiver->rings_put_off.end();
+  if (is_fetched || !is_receiver_there()) end();
 }
 
 /// Packs sections as long as the ring has room.
@@ -242,7 +245,6 @@ bool Outgoing::copy_out() noexcept try {
 
 void Outgoing::end() noexcept {
   is_over = true;
-  if (!is_on_gpu() && !copy) receiver->rings_put_off.end();
   layout.reset();
   pool->give_back(run);
   if (copy) {

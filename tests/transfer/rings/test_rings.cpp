@@ -150,6 +150,22 @@ TEST_F(RingsOnTheHost, WhatNobodyFetchesIsCopiedOutOfHostMemory) {
   expect_arrived(packed_bytes);
 }
 
+TEST_F(RingsOnTheHost, OneThatIsWithdrawnIsNotTakenForFetched) {
+  const auto put_off_after_waiting_in_vain = [this] {
+    const rings::OwnedOutgoing outgoing = begin(on_host(sent_));
+    rings::start(*outgoing);
+    EXPECT_EQ(Result::ok, rings::wait(*outgoing));
+    int messages = 0;
+    while (receiver_.rings_put_off.is_next()) ++messages;
+    return messages;
+  };
+  const int first = put_off_after_waiting_in_vain();
+  rings::OwnedOutgoing withdrawn = begin(on_host(sent_));
+  ASSERT_NE(nullptr, withdrawn);
+  rings::withdraw(withdrawn);
+  EXPECT_EQ(2 * first, put_off_after_waiting_in_vain());
+}
+
 TEST_P(Rings, ReceiversFailWhereTheSenderHasEndedOrFails) {
   rings::OwnedOutgoing never_starts = begin();
   EXPECT_EQ(Result::peer_failed, rings::fetch(incoming(*never_starts, ended_process()), buffer(in_), packed_bytes));
