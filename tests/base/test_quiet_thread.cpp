@@ -1,11 +1,13 @@
-// Which signals a thread of gapless's own takes.
+// Which signals a thread of gapless's own takes, and what becomes of it when its process exits.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
+#include <cstdlib>
 
 #include "base/quiet_thread.hpp"
 
@@ -48,6 +50,25 @@ TEST(QuietThread, TakesNoSignalsOfTheProgram) {
   start_quiet_thread([&blocked] { pthread_sigmask(SIG_SETMASK, nullptr, &blocked); }).join();
   for (const int signal : {SIGINT, SIGTERM, SIGALRM, SIGUSR1, SIGCHLD, SIGPROF})
     EXPECT_EQ(1, sigismember(&blocked, signal));
+}
+
+/// What exit() makes of a process's status is 7 where the process ends its thread.
+TEST(QuietThread, IsEndedByTheExitOfItsProcessAndNotOfAForkedChild) {
+  const auto status_of = [](pid_t process) {
+    int status = -1;
+    ::waitpid(process, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  const pid_t owner = ::fork();
+  ASSERT_GE(owner, 0);
+  if (owner == 0) {
+    end_at_exit<[] { ::_exit(7); }>();
+    const pid_t child = ::fork();
+    if (child == 0) std::exit(0);
+    if (status_of(child) != 0) ::_exit(1);
+    std::exit(0);
+  }
+  EXPECT_EQ(7, status_of(owner));
 }
 
 }  // namespace

@@ -166,6 +166,21 @@ TEST_F(RingsOnTheHost, OneThatIsWithdrawnIsNotTakenForFetched) {
   EXPECT_EQ(2 * first, put_off_after_waiting_in_vain());
 }
 
+/// The child of a fork has the lock of the helping thread, and not the thread.
+TEST_F(RingsOnTheHost, AForkedChildExits) {
+  const rings::OwnedOutgoing outgoing = begin(on_host(sent_));
+  rings::start(*outgoing);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(10);
+    std::exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(child, ::waitpid(child, &status, 0));
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+}
+
 TEST_P(Rings, ReceiversFailWhereTheSenderHasEndedOrFails) {
   rings::OwnedOutgoing never_starts = begin();
   EXPECT_EQ(Result::peer_failed, rings::fetch(incoming(*never_starts, ended_process()), buffer(in_), packed_bytes));
