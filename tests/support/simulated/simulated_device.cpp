@@ -14,9 +14,9 @@
 #include "pack/gpu/batch/pair_batch.hpp"
 #include "pack/gpu/plan/pair_plan.hpp"
 #include "pack/gpu_engine.hpp"
-#include "sequential_kernels.hpp"
 #include "simulated_contexts.hpp"
 #include "simulated_engines.hpp"
+#include "simulated_executor.hpp"
 #include "simulated_failures.hpp"
 #include "simulated_memory.hpp"
 #include "simulated_streams.hpp"
@@ -61,112 +61,6 @@ bool fails_now(const char* operation) {
   return fails;
 }
 
-/// What a kernel may address: live device memory, through its alias, and page-locked host memory.
-class CheckedSpace {
- public:
-  explicit CheckedSpace(bool& fault) : fault_(fault) {}
-
-  template <class T>
-  T* at(std::uintptr_t address) const noexcept {
-    // A GPU faults on words that are not aligned to their width.
-    if (address % alignof(std::remove_const_t<T>) != 0) return nowhere<T>();
-    if (memory().is_pinned(address, sizeof(T))) return reinterpret_cast<T*>(address);
-    if (memory().owner(address, sizeof(T)) < 0) return nowhere<T>();
-    return reinterpret_cast<T*>(memory().alias(address));
-  }
-
-  /// A GPU may read beside what is allocated, within an aligned word; what it finds there must not matter.
-  std::uint64_t word_around(std::uintptr_t address) const noexcept {
-    std::uint64_t word = 0x5a5a5a5a5a5a5a5a;
-    bool found = false;
-    for (std::uintptr_t i = 0; i < sizeof word; ++i) {
-      const bool pinned = memory().is_pinned(address + i, 1);
-      if (!pinned && memory().owner(address + i, 1) < 0) continue;
-      found = true;
-      const std::uintptr_t real = pinned ? address + i : memory().alias(address + i);
-      std::memcpy(reinterpret_cast<char*>(&word) + i, reinterpret_cast<const void*>(real), 1);
-    }
-    if (!found || address % sizeof word != 0) fault_ = true;
-    return word;
-  }
-
- private:
-  template <class T>
-  T* nowhere() const noexcept {
-    fault_ = true;
-    thread_local std::remove_const_t<T> sink{};
-    return &sink;
-  }
-
-  bool& fault_;
-};
-
-struct Executor {
-  bool fault = false;
-
-  void operator()(std::monostate) {}
-
-  void operator()(const gpu::ContiguousWork& work) {
-    const std::uintptr_t destination = work.unpack ? work.memory : work.packed;
-    const std::uintptr_t source = work.unpack ? work.packed : work.memory;
-    copy(destination, source, work.bytes);
-  }
-
-  void copy(std::uintptr_t destination, std::uintptr_t source, std::size_t bytes) {
-    for (const auto address : {destination, source}) {
-      if (memory().is_device_address(address) && memory().owner(address, bytes) < 0) fault = true;
-    }
-    if (fault) return;
-    const auto real = [](std::uintptr_t a) { return memory().is_device_address(a) ? memory().alias(a) : a; };
-    std::memmove(reinterpret_cast<void*>(real(destination)), reinterpret_cast<const void*>(real(source)), bytes);
-  }
-
-  template <class Work>
-  void operator()(const Work& work) {
-    const CheckedSpace space(fault);
-    SequentialKernels<CheckedSpace>{space}(work);
-  }
-
-  template <class Parameters>
-  void run_batch(const Parameters& parameters, std::uint32_t tiles) {
-    const CheckedSpace space(fault);
-    const gpu::SequentialBlock<CheckedSpace> block{space};
-    for (std::uint32_t tile = 0; tile < tiles; ++tile) {
-      const gpu::BatchTile found = gpu::find_tile(parameters, tile);
-      gpu::run_fused_tile(found.tag, parameters.works + found.position, found.tile, block);
-    }
-  }
-
-  void run_batch(const gpu::BatchTable& table, std::uint32_t tiles) {
-    const CheckedSpace space(fault);
-    const gpu::SequentialBlock<CheckedSpace> block{space};
-    for (std::uint32_t tile = 0; tile < tiles && !fault; ++tile) {
-      const gpu::BatchTile found = gpu::find_tile(table, tile, space);
-      gpu::run_fused_tile(found.tag, gpu::work_of(table, found, space), found.tile, block);
-    }
-  }
-
-  template <class Places>
-  void operator()(const gpu::PairWork<Places>& work) {
-    const CheckedSpace space(fault);
-    const gpu::SequentialBlock<CheckedSpace> block{space};
-    gpu::visit_word(work.word_shift, [&](auto word) {
-      for (std::uint64_t tile = 0; tile < work.tiles(); ++tile) gpu::run_pair_tile<decltype(word)>(work, tile, block);
-    });
-  }
-
-  void operator()(const gpu::PairBatch& batch) {
-    const CheckedSpace space(fault);
-    const gpu::SequentialBlock<CheckedSpace> block{space};
-    for (std::uint32_t tile = 0; tile < batch.tiles(); ++tile) gpu::run_pair_batch_tile(batch, tile, block);
-  }
-
-  void operator()(const gpu::OrderedPairWork& work) {
-    const CheckedSpace space(fault);
-    gpu::run_pair_tile(work, gpu::SequentialBlock<CheckedSpace>{space});
-  }
-};
-
 Streams& streams() {
   static auto* instance = new Streams;
   return *instance;
@@ -206,7 +100,7 @@ class PairLaunches final : public gpu::PairSink {
     if (std::holds_alternative<std::monostate>(planned.launch)) return Status::ok;
     ++counter(std::holds_alternative<gpu::ContiguousWork>(planned.launch) ? "copies" : "launches");
     stream_.add([planned] {
-      Executor executor;
+      Executor executor(memory());
       std::visit(executor, planned.launch);
       return !executor.fault;
     });
@@ -215,7 +109,7 @@ class PairLaunches final : public gpu::PairSink {
   Status launch(const gpu::PairBatch& batch, bool) override {
     ++counter("launches");
     stream_.add([batch] {
-      Executor executor;
+      Executor executor(memory());
       executor(batch);
       return !executor.fault;
     });
@@ -233,7 +127,7 @@ class Launches final : public gpu::LaunchSink {
   Status launch(const gpu::Launch& work, const std::shared_ptr<gpu::Descriptor>& descriptor, bool) override {
     ++counter(std::holds_alternative<gpu::ContiguousWork>(work) ? "copies" : "launches");
     stream_.add([work, descriptor] {
-      Executor executor;
+      Executor executor(memory());
       std::visit(executor, work);
       return !executor.fault;
     });
@@ -257,7 +151,7 @@ class Launches final : public gpu::LaunchSink {
     ++counter("launches");
     const auto used = batch.descriptors();
     stream_.add([parameters, tiles, descriptors = std::vector(used.begin(), used.end())] {
-      Executor executor;
+      Executor executor(memory());
       executor.run_batch(parameters, tiles);
       return !executor.fault;
     });
@@ -336,7 +230,7 @@ class SimulatedRuntime final : public device::Runtime {
     if (fails_now("copy")) return Status::failed;
     ++counter("copies");
     stream_of(stream).add([=] {
-      Executor executor;
+      Executor executor(memory());
       executor.copy(reinterpret_cast<std::uintptr_t>(destination), reinterpret_cast<std::uintptr_t>(source), bytes);
       return !executor.fault;
     });
@@ -499,7 +393,7 @@ class SimulatedEngine final : public pack::GpuEngine {
     if (fails_now("copy")) return false;
     counter("copies") += plan.count;
     stream_of(stream).add([plan] {
-      Executor executor;
+      Executor executor(memory());
       copy_boxes(plan, [&](auto to, auto from, auto bytes) { executor.copy(to, from, bytes); });
       return !executor.fault;
     });
