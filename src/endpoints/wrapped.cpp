@@ -1,5 +1,6 @@
 // Every exported function wrapped: an endpoint's handle is served or refused by name, any other call goes where it went
 // before. Made from the table, so that no function is forgotten.
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <tuple>
@@ -10,6 +11,7 @@
 #include "endpoints/communicators/creation.hpp"
 #include "endpoints/communicators/groups.hpp"
 #include "endpoints/communicators/static_world.hpp"
+#include "endpoints/delivery/messages.hpp"
 #include "endpoints/delivery/progress.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
@@ -23,11 +25,12 @@ namespace {
 
 using table::Kind, table::nowhere, table::place_of;
 
-enum class Answer { refused, served, handle, replaced };
+/// What becomes of a call on an endpoint.
+enum class Course { refused, served, handle, replaced };
 
 template <class Row>
 struct Treatment {
-  static constexpr Answer answer = Answer::refused;
+  static constexpr Course course = Course::refused;
 };
 template <class Row>
 struct InnerOf;
@@ -50,7 +53,7 @@ struct InnerOf;
 #define ENDPOINTS_SERVED(name)                                \
   GAPLESS_IF_DECLARED(                                        \
       name, template <> struct Treatment<table::rows::name> { \
-        static constexpr Answer answer = Answer::served;      \
+        static constexpr Course course = Course::served;      \
         static constexpr auto function = &calls::name;        \
       };)
 /// Calls that are about one group.
@@ -61,12 +64,12 @@ constexpr bool is_inside = false;
   GAPLESS_IF_DECLARED(name, template <> constexpr bool is_inside<table::rows::name> = true;)
 #define ENDPOINTS_HANDLE(name) \
   GAPLESS_IF_DECLARED(         \
-      name, template <> struct Treatment<table::rows::name> { static constexpr Answer answer = Answer::handle; };)
+      name, template <> struct Treatment<table::rows::name> { static constexpr Course course = Course::handle; };)
 #include "endpoints/served.def"
 
 #define ENDPOINTS_REPLACE(name) \
   GAPLESS_IF_DECLARED(          \
-      name, template <> struct Treatment<table::rows::name> { static constexpr Answer answer = Answer::replaced; };)
+      name, template <> struct Treatment<table::rows::name> { static constexpr Course course = Course::replaced; };)
 ENDPOINTS_REPLACED(ENDPOINTS_REPLACE)
 #undef ENDPOINTS_REPLACE
 
@@ -115,17 +118,49 @@ template <class Row>
 constexpr bool has_communicator = place_of(Row::argument_roles, Kind::communicator) != nowhere ||
                                   place_of(Row::argument_roles, Kind::communicator_place) != nowhere;
 
-/// Is a group of endpoints among the arguments of a call that is not about endpoints?
+/// Is a group, a request or a message of endpoints among the arguments of a call that names no endpoint?
 template <class Row, class Arguments>
-bool names_endpoints(const Arguments& arguments) noexcept {
-  if (groups::are_none()) return false;
+bool concerns_endpoints(const Arguments& arguments) noexcept {
+  const auto is_of_one = [](MPI_Request handle) { return requests::find(handle) != nullptr; };
   bool found = false;
   for_each_role<Row>([&](auto i) {
     constexpr table::Role role = Row::argument_roles[i];
-    if constexpr (role.kind == Kind::group)
-      found = found || groups::find(std::get<role.places[0]>(arguments)) != nullptr;
+    [[maybe_unused]] const auto argument = std::get<role.places[0]>(arguments);
+    if constexpr (role.kind == Kind::group) {
+      found = found || groups::find(argument) != nullptr;
+    } else if constexpr (role.kind == Kind::request) {
+      found = found || is_of_one(argument);
+    } else if constexpr (role.kind == Kind::request_place) {
+      found = found || (argument != nullptr && is_of_one(*argument));
+    } else if constexpr (role.kind == Kind::requests) {
+      const auto all = std::get<role.places[1]>(arguments);
+      found = found || (all != nullptr && std::any_of(all, all + std::max(argument, 0), is_of_one));
+    } else if constexpr (role.kind == Kind::message_place) {
+      found = found || messages::endpoint_of(argument) != nullptr;
+    }
   });
   return found;
+}
+
+template <class Row>
+constexpr bool has_results = std::ranges::any_of(Row::argument_roles, [](const table::Role& role) {
+  return role.kind == Kind::answers || table::is_place_of_result(role.kind);
+});
+
+/// False for a mistake of the program: a null pointer where a result belongs.
+template <class Row, class Arguments>
+bool has_places_of_results(const Arguments& arguments) noexcept {
+  bool are_there = true;
+  for_each_role<Row>([&](auto i) {
+    constexpr table::Role role = Row::argument_roles[i];
+    [[maybe_unused]] const auto argument = std::get<role.places[0]>(arguments);
+    if constexpr (table::is_place_of_result(role.kind)) {
+      are_there = are_there && argument != nullptr;
+    } else if constexpr (role.kind == Kind::answers) {
+      are_there = are_there && (argument <= 0 || std::get<role.places[1]>(arguments) != nullptr);
+    }
+  });
+  return are_there;
 }
 
 template <class Row>
@@ -176,7 +211,7 @@ struct Wrapped<Row, int (*)(Arguments...)> {
  private:
   static int pass_on(Arguments... arguments) {
     if constexpr (has_group<Row>) {
-      if (names_endpoints<Row>(std::tie(arguments...))) return raise_without_object(unserved(Row::name));
+      if (concerns_endpoints<Row>(std::tie(arguments...))) return raise_without_object(unserved(Row::name));
     }
     const int code = InnerOf<Row>::function()(arguments...);
     if constexpr (makes_communicator<Row>) {
@@ -214,13 +249,15 @@ struct Wrapped<Row, int (*)(Arguments...)> {
     if constexpr (is_inside<Row>) {
       if (endpoint.sides.is_inter()) return calls::raise(endpoint, unserved(Row::name));
     }
-    if constexpr (Treatment<Row>::answer == Answer::served) {
+    if constexpr (Treatment<Row>::course == Course::served) {
+      if (!has_places_of_results<Row>(std::tie(arguments...))) [[unlikely]]
+        return calls::raise(endpoint, MPI_ERR_ARG);
       try {
         return Treatment<Row>::function(endpoint, arguments...);
       } catch (const std::exception&) {
         return calls::raise(endpoint, MPI_ERR_NO_MEM);
       }
-    } else if constexpr (Treatment<Row>::answer == Answer::handle) {
+    } else if constexpr (Treatment<Row>::course == Course::handle) {
       return InnerOf<Row>::function()(arguments...);
     } else {
       return calls::raise(endpoint, unserved(Row::name));
@@ -228,7 +265,24 @@ struct Wrapped<Row, int (*)(Arguments...)> {
   }
 };
 
-/// The same for programs with a static world: MPI_COMM_WORLD and MPI_COMM_SELF are those of the calling thread.
+/// A call that endpoints carry out for every handle.
+template <class Row, auto function>
+struct Replaced;
+
+template <class Row, class... Arguments, int (*function)(Arguments...)>
+struct Replaced<Row, function> {
+  static void* entry() noexcept { return reinterpret_cast<void*>(has_results<Row> ? &call : function); }
+
+ private:
+  static int call(Arguments... arguments) {
+    const auto all = std::tie(arguments...);
+    if (!has_places_of_results<Row>(all) && concerns_endpoints<Row>(all)) [[unlikely]]
+      return raise_without_object(MPI_ERR_ARG);
+    return function(arguments...);
+  }
+};
+
+/// Wrapped for programs with a static world: MPI_COMM_WORLD and MPI_COMM_SELF are those of the calling thread.
 template <class Row, class Function>
 struct OfThread;
 
@@ -257,7 +311,7 @@ void add(std::vector<gapless_variant_entry>& entries, const char* name) {
   using Function = decltype(Row::native_function());
   if (InnerOf<Row>::function() == nullptr) return;
   // A call that names no communicator may wait for other processes, too.
-  if constexpr (Treatment<Row>::answer != Answer::replaced)
+  if constexpr (Treatment<Row>::course != Course::replaced)
     entries.push_back({name, reinterpret_cast<void*>(&Entry<Row, Function>::call)});
 }
 
@@ -326,9 +380,9 @@ std::vector<gapless_variant_entry> all_entries() {
 #define GAPLESS_WRAP_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_WRAP_##mark(name)
 #include "mpi/table/functions.def"
-#define ENDPOINTS_ADD(name) \
-  GAPLESS_IF_DECLARED(name, \
-                      if (inner.name != nullptr) entries.push_back({#name, reinterpret_cast<void*>(&calls::name)});)
+#define ENDPOINTS_ADD(name)                            \
+  GAPLESS_IF_DECLARED(name, if (inner.name != nullptr) \
+                                entries.push_back({#name, Replaced<table::rows::name, &calls::name>::entry()});)
   ENDPOINTS_REPLACED(ENDPOINTS_ADD)
 #undef ENDPOINTS_ADD
   add_extensions(entries);

@@ -472,13 +472,21 @@ TEST(Misuse, ADuplicateWhoseAttributesCannotBeCopied) {
 TEST(Misuse, ResultsWithoutAPlace) {
   if (!has_threads()) return;
   const ReturnErrors returned(MPI_COMM_SELF), returned_to_world(MPI_COMM_WORLD);
-  MPI_Comm comm = MPI_COMM_NULL, grid = MPI_COMM_NULL;
+  MPI_Comm comm = MPI_COMM_NULL, grid = MPI_COMM_NULL, graph = MPI_COMM_NULL, weighted = MPI_COMM_NULL;
   MPIX_Comm_create_endpoints(MPI_COMM_SELF, 1, MPI_INFO_NULL, &comm);
   constexpr int one = 1, zero = 0;
   MPI_Cart_create(comm, 1, &one, &zero, 0, &grid);
-  int flag = 0, *bound = nullptr;
-  MPI_Request request;
+  MPI_Graph_create(comm, 1, &one, &zero, 0, &graph);
+  MPI_Dist_graph_create_adjacent(comm, 1, &zero, &one, 1, &zero, &one, MPI_INFO_NULL, 0, &weighted);
+  int flag = 0, number = 0, *bound = nullptr;
+  MPI_Request request, requests[2];
   MPI_Irecv(nullptr, 0, MPI_INT, 0, 1, comm, &request);
+  for (MPI_Request& one_of_two : requests) MPI_Irecv(nullptr, 0, MPI_INT, 0, 1, comm, &one_of_two);
+  MPI_Group group, made = MPI_GROUP_NULL;
+  MPI_Comm_group(comm, &group);
+  MPI_Message message;
+  MPI_Send(&one, 1, MPI_INT, 0, 2, comm);
+  MPI_Mprobe(0, 2, comm, &message, MPI_STATUS_IGNORE);
   const std::vector<int> codes{
       MPI_Comm_rank(comm, nullptr),
       MPI_Comm_size(comm, nullptr),
@@ -495,11 +503,61 @@ TEST(Misuse, ResultsWithoutAPlace) {
       MPI_Improbe(0, 0, comm, nullptr, nullptr, MPI_STATUS_IGNORE),
       MPI_Mprobe(0, 0, comm, nullptr, MPI_STATUS_IGNORE),
       MPI_Test(&request, nullptr, MPI_STATUS_IGNORE),
+      MPI_Request_get_status(request, nullptr, MPI_STATUS_IGNORE),
+      MPI_Testall(2, requests, nullptr, MPI_STATUSES_IGNORE),
+      MPI_Testany(2, requests, &number, nullptr, MPI_STATUS_IGNORE),
+      MPI_Testany(2, requests, nullptr, &flag, MPI_STATUS_IGNORE),
+      MPI_Testsome(2, requests, nullptr, &number, MPI_STATUSES_IGNORE),
+      MPI_Testsome(2, requests, &number, nullptr, MPI_STATUSES_IGNORE),
+      MPI_Waitany(2, requests, nullptr, MPI_STATUS_IGNORE),
+      MPI_Waitsome(2, requests, nullptr, &number, MPI_STATUSES_IGNORE),
+      MPI_Waitsome(2, requests, &number, nullptr, MPI_STATUSES_IGNORE),
+      MPI_Imrecv(&number, 1, MPI_INT, &message, nullptr),
+      MPI_Isend(&number, 1, MPI_INT, 0, 0, comm, nullptr),
+      MPI_Ibarrier(comm, nullptr),
+      MPI_Comm_dup(comm, nullptr),
+      MPI_Comm_create(comm, group, nullptr),
+      MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, nullptr),
+      MPI_Comm_group(comm, nullptr),
+      MPI_Cart_map(comm, 1, &one, &zero, nullptr),
+      MPI_Cart_rank(grid, &zero, nullptr),
+      MPI_Cart_shift(grid, 0, 1, nullptr, &number),
+      MPI_Cart_shift(grid, 0, 1, &number, nullptr),
+      MPI_Cart_sub(grid, &one, nullptr),
+      MPI_Cartdim_get(grid, nullptr),
+      MPI_Graph_create(comm, 1, &one, &zero, 0, nullptr),
+      MPI_Graph_map(comm, 1, &one, &zero, nullptr),
+      MPI_Graphdims_get(graph, &number, nullptr),
+      MPI_Graph_get(graph, 1, 1, nullptr, &number),
+      MPI_Graph_get(graph, 1, 1, &number, nullptr),
+      MPI_Graph_neighbors_count(graph, 0, nullptr),
+      MPI_Graph_neighbors(graph, 0, 1, nullptr),
+      MPI_Dist_graph_create_adjacent(comm, 1, &zero, &one, 1, &zero, &one, MPI_INFO_NULL, 0, nullptr),
+      MPI_Dist_graph_neighbors_count(weighted, &number, &number, nullptr),
+      MPI_Dist_graph_neighbors(weighted, 1, nullptr, &number, 1, &number, &number),
+      MPI_Dist_graph_neighbors(weighted, 1, &number, &number, 1, &number, nullptr),
+      MPI_Group_size(group, nullptr),
+      MPI_Group_rank(group, nullptr),
+      MPI_Group_compare(group, group, nullptr),
+      MPI_Group_translate_ranks(group, 1, &zero, group, nullptr),
+      MPI_Group_incl(group, 1, &zero, nullptr),
+      MPI_Group_union(MPI_GROUP_EMPTY, group, nullptr),
   };
   for (std::size_t i = 0; i < codes.size(); ++i) EXPECT_EQ(MPI_ERR_ARG, error_class(codes[i])) << i;
-  MPI_Send(nullptr, 0, MPI_INT, 0, 1, comm);
+  // Of nothing there need be no place.
+  EXPECT_EQ(MPI_SUCCESS, MPI_Cart_get(grid, 0, nullptr, nullptr, nullptr));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Graph_get(graph, 1, 0, &number, nullptr));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Dist_graph_neighbors(weighted, 0, nullptr, nullptr, 1, &number, MPI_UNWEIGHTED));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Group_translate_ranks(group, 0, nullptr, group, nullptr));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Group_incl(group, 0, nullptr, &made));
+  EXPECT_EQ(MPI_GROUP_EMPTY, made);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Mrecv(&number, 1, MPI_INT, &message, MPI_STATUS_IGNORE));
+  EXPECT_EQ(1, number);
+  for (int i = 0; i < 3; ++i) MPI_Send(nullptr, 0, MPI_INT, 0, 1, comm);
   EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
-  MPI_Comm_free(&grid);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+  MPI_Group_free(&group);
+  for (MPI_Comm* one_of_all : {&grid, &graph, &weighted}) MPI_Comm_free(one_of_all);
   MPI_Comm_free(&comm);
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <string>
@@ -33,6 +34,15 @@ std::set<std::string> treated() {
   std::set<std::string> names;
 #define ENDPOINTS_SERVED(name) names.insert(#name);
 #define ENDPOINTS_HANDLE(name) names.insert(#name);
+#include "endpoints/served.def"
+  return names;
+}
+
+/// Those that endpoints carry out by themselves.
+std::set<std::string> carried_out() {
+  std::set<std::string> names;
+#define ENDPOINTS_SERVED(name) names.insert(#name);
+#define ENDPOINTS_HANDLE(name)
 #include "endpoints/served.def"
   return names;
 }
@@ -105,6 +115,24 @@ void look_at(const char* name, bool is_exported, Function function, Handle handl
   }
 }
 
+template <const auto& roles>
+constexpr bool has_a_result = std::ranges::any_of(roles, [](const table::Role& role) {
+  return table::is_place_of_result(role.kind);
+});
+
+/// The handle is there, and nothing else, nor a place for a result.
+template <const auto& roles, class Function>
+void look_for_places(const char* name, Function function, MPI_Comm handle, const std::set<std::string>& served,
+                     std::set<std::string>& refused) {
+  if constexpr (has_a_result<roles>) {
+    if (!served.contains(name)) return;
+    for (const int code : codes_of<roles, Kind::communicator, Kind::communicator_place>(function, handle)) {
+      EXPECT_EQ(MPI_ERR_ARG, error_class(code)) << name;
+      refused.insert(name);
+    }
+  }
+}
+
 template <class... Arguments>
 using Extension = int (*)(Arguments...);
 /// Null where the library has none of that name.
@@ -140,12 +168,31 @@ using namespace table::vocabulary;  // NOLINT: the rows are written in it
 #define LOOK_AT_passed(name) look_at<roles_of::name, kind, place>(#name, false, nullptr, handle, served, tally);
 
 template <Kind kind, Kind place, class Handle>
-void walk(Handle handle, const std::set<std::string>& served, Tally& tally){
+void walk(Handle handle, const std::set<std::string>& served, Tally& tally) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #define GAPLESS_FUNCTION(name, mark, since, roles_) GAPLESS_IF_DECLARED(name, LOOK_AT_##mark(name))
 #include "mpi/table/functions.def"
 #pragma GCC diagnostic pop
+}
+
+#define LOOK_FOR_PLACES(name) look_for_places<roles_of::name>(#name, &MPI_##name, handle, served, refused);
+#define LOOK_FOR_PLACES_intercepted(name) LOOK_FOR_PLACES(name)
+#define LOOK_FOR_PLACES_guarded(name) LOOK_FOR_PLACES(name)
+#define LOOK_FOR_PLACES_endpoints(name) LOOK_FOR_PLACES(name)
+#define LOOK_FOR_PLACES_waiting(name) LOOK_FOR_PLACES(name)
+#define LOOK_FOR_PLACES_passed(name)
+
+/// The names of those that were called.
+std::set<std::string> walk_without_places(MPI_Comm handle) {
+  const std::set<std::string> served = carried_out();
+  std::set<std::string> refused;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#define GAPLESS_FUNCTION(name, mark, since, roles_) GAPLESS_IF_DECLARED(name, LOOK_FOR_PLACES_##mark(name))
+#include "mpi/table/functions.def"
+#pragma GCC diagnostic pop
+  return refused;
 }
 
 TEST(Table, BeforeTheFirstEndpointCallsGoWhereTheyWent) {
@@ -175,6 +222,17 @@ TEST(Table, NoFunctionFallsThrough) {
 #define GAPLESS_EXTENSION(name, ...) look_at_extension<__VA_ARGS__>("MPIX_" #name, endpoint);
 #include "mpi/table/extensions.def"
   MPI_Errhandler_free(&handler);
+  MPI_Comm_free(&endpoint);
+}
+
+TEST(Table, NoResultIsWithoutAPlace) {
+  MPI_Comm endpoint;
+  ASSERT_EQ(MPI_SUCCESS, MPIX_Comm_create_endpoints(MPI_COMM_SELF, 1, MPI_INFO_NULL, &endpoint));
+  MPI_Comm_set_errhandler(endpoint, MPI_ERRORS_RETURN);
+  const std::set<std::string> refused = walk_without_places(endpoint);
+  for (const char* name : {"Comm_rank", "Comm_dup", "Comm_group", "Cart_shift", "Isend", "Send_init", "Iallreduce",
+                           "Mprobe", "Dist_graph_create"})
+    EXPECT_TRUE(refused.contains(name)) << name;
   MPI_Comm_free(&endpoint);
 }
 

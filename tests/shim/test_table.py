@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 from functions import extensions, rows
@@ -152,6 +153,8 @@ ROLES = {
     "operation": (r"MPI_Op \w+$",),
     "status": (r"MPI_Status ?\*",),
     "statuses": (r"MPI_Status ?(\*array_of_statuses|array_of_statuses ?\[\])",),
+    "answer": (r"(int|MPI_Count|void) ?\*\w+$",),
+    "answers": (r"int (max\w+|incount|n)$", r"int (\*\w+|\w+ ?\[\])$"),
     "destination": (r"int dest$",),
     "synchronous": (r"int dest$",),
     "buffered": (r"int dest$",),
@@ -186,6 +189,41 @@ def test_every_argument_that_needs_a_role_has_one(abi):
         with_role = {place for role in row.roles for place in role.places}
         needing = {place for place, parameter in enumerate(parameters) if NEEDS_A_ROLE.match(parameter)}
         assert needing | set(choice_buffers(name, parameters)) <= with_role, name
+
+
+ENDPOINTS = Path(__file__).parents[2] / "src" / "endpoints"
+# Weights, which are null of a distributed graph that has none, and what MPI reads though it is not constant.
+NO_ANSWERS = {
+    ("MPI_Dist_graph_neighbors", 3),
+    ("MPI_Dist_graph_neighbors", 6),
+    ("MPI_Group_range_excl", 2),
+    ("MPI_Group_range_incl", 2),
+}
+
+
+def served() -> set[str]:
+    """What endpoints carry out, but for collectives."""
+    lists = (ENDPOINTS / "served.def").read_text(), (ENDPOINTS / "calls" / "calls.hpp").read_text()
+    names = re.findall(r"^ENDPOINTS_SERVED(?:_INSIDE)?\((\w+)\)$", lists[0], re.MULTILINE)
+    return {*names, *re.findall(r"\bX\((\w+)\)", lists[1])}
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_every_result_of_what_endpoints_serve_has_a_role(abi):
+    names = served()
+    assert {"Comm_rank", "Testsome", "Group_size"} <= names
+    for row in rows():
+        if row.name not in names:
+            continue
+        name = f"MPI_{row.name}"
+        with_role = {place for role in row.roles for place in role.places}
+        written = {
+            place
+            for place, parameter in enumerate(prototypes(abi).get(name, []))
+            if re.match(r"(?!const\b)[\w ]+ ?(\*|\w+ ?\[\])", parameter)
+        }
+        missing = {(name, place) for place in written - with_role}
+        assert missing <= NO_ANSWERS, name
 
 
 def test_only_the_buffers_of_rooted_functions_are_the_roots():

@@ -88,6 +88,10 @@ int make_with(Endpoint& endpoint, Topology graph, MPI_Comm* made) {
   return MPI_SUCCESS;
 }
 
+bool lacks_weights(const Topology& graph, int most, const int* weights) noexcept {
+  return graph.is_weighted && most > 0 && weights == nullptr;
+}
+
 void tell_neighbors(const std::vector<int>& neighbors, const std::vector<int>& neighbor_weights, bool is_weighted,
                     int most, int* ranks, int* weights) {
   copy_at_most(neighbors, most, ranks);
@@ -147,6 +151,9 @@ int Dist_graph_neighbors(Endpoint& endpoint, MPI_Comm, int most_in, int* sources
                          int* destinations, int* out_weights) {
   int code = MPI_SUCCESS;
   if (const Topology* graph = topology_of(endpoint, MPI_DIST_GRAPH, code)) {
+    // Of a graph without weights none are told, so their places may be null.
+    if (lacks_weights(*graph, most_in, in_weights) || lacks_weights(*graph, most_out, out_weights))
+      return raise(endpoint, MPI_ERR_ARG);
     tell_neighbors(graph->sources, graph->in_weights, graph->is_weighted, most_in, sources, in_weights);
     tell_neighbors(graph->destinations, graph->out_weights, graph->is_weighted, most_out, destinations, out_weights);
   }

@@ -34,7 +34,6 @@ int run_collective(Endpoint& endpoint, Plan plan) {
 /// Starts what is planned under a request. An error code, not raised.
 inline int start_under_request(std::unique_ptr<Schedule> schedule, MPI_Request* request) {
   if (schedule->mistake() != MPI_SUCCESS) return schedule->mistake();
-  if (request == nullptr) return MPI_ERR_ARG;
   Schedule* const started = schedule.release();  // the request's from here on
   const int code = requests::make(started, request);
   if (code == MPI_SUCCESS) started->start();
@@ -43,7 +42,7 @@ inline int start_under_request(std::unique_ptr<Schedule> schedule, MPI_Request* 
 
 inline int keep_under_request(std::unique_ptr<Schedule> schedule, MPI_Request* request) {
   if (schedule->mistake() != MPI_SUCCESS) return schedule->mistake();
-  return request == nullptr ? MPI_ERR_ARG : requests::make_persistent(schedule.release(), request);
+  return requests::make_persistent(schedule.release(), request);
 }
 
 template <class Plan>

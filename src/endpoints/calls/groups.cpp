@@ -68,7 +68,6 @@ int combine_groups(const char* name, Library library, MPI_Group first, MPI_Group
   const TwoGroups both(first, second);
   if (!both.are_ours()) return library(first, second, made);
   return checked([&]() -> int {
-    if (made == nullptr) return MPI_ERR_ARG;
     if (const int code = both.check(name); code != MPI_SUCCESS) return code;
     return groups::make({combine(both.members(0), both.members(1)), both.self()}, made);
   });
@@ -108,7 +107,7 @@ int select_ranks(Library library, MPI_Group handle, int count, const int* ranks,
   const auto group = groups::find(handle);
   if (group == nullptr) return library(handle, count, ranks, made);
   return checked([&]() -> int {
-    if (count < 0 || (count > 0 && ranks == nullptr) || made == nullptr) return MPI_ERR_ARG;
+    if (count < 0 || (count > 0 && ranks == nullptr)) return MPI_ERR_ARG;
     return select(*group, {ranks, static_cast<std::size_t>(count)}, selection, made);
   });
 }
@@ -132,7 +131,7 @@ int select_ranges(Library library, MPI_Group handle, int count, int ranges[][3],
   const auto group = groups::find(handle);
   if (group == nullptr) return library(handle, count, ranges, made);
   return checked([&]() -> int {
-    if (count < 0 || (count > 0 && ranges == nullptr) || made == nullptr) return MPI_ERR_ARG;
+    if (count < 0 || (count > 0 && ranges == nullptr)) return MPI_ERR_ARG;
     std::vector<int> ranks;
     const int code = expand(count, ranges, group->members.size(), ranks);
     return code == MPI_SUCCESS ? select(*group, ranks, selection, made) : code;
@@ -142,14 +141,12 @@ int select_ranges(Library library, MPI_Group handle, int count, int ranges[][3],
 }  // namespace
 
 int Comm_group(Endpoint& endpoint, MPI_Comm, MPI_Group* made) {
-  if (made == nullptr) return raise(endpoint, MPI_ERR_ARG);
   const Identity& self = endpoint.communicator->identities[static_cast<std::size_t>(endpoint.rank)];
   return raise(endpoint, groups::make({endpoint.members(false), self}, made));
 }
 
 int Comm_remote_group(Endpoint& endpoint, MPI_Comm, MPI_Group* made) {
   if (!endpoint.sides.is_inter()) return raise(endpoint, MPI_ERR_COMM);
-  if (made == nullptr) return raise(endpoint, MPI_ERR_ARG);
   const Identity& self = endpoint.communicator->identities[static_cast<std::size_t>(endpoint.rank)];
   return raise(endpoint, groups::make({endpoint.members(true), self}, made));
 }
@@ -162,7 +159,6 @@ int Group_free(MPI_Group* handle) {
 int Group_size(MPI_Group handle, int* size) {
   const auto group = groups::find(handle);
   if (group == nullptr) return inner.Group_size(handle, size);
-  if (size == nullptr) return raise_without_object(MPI_ERR_ARG);
   *size = static_cast<int>(group->members.size());
   return MPI_SUCCESS;
 }
@@ -170,7 +166,6 @@ int Group_size(MPI_Group handle, int* size) {
 int Group_rank(MPI_Group handle, int* rank) {
   const auto group = groups::find(handle);
   if (group == nullptr) return inner.Group_rank(handle, rank);
-  if (rank == nullptr) return raise_without_object(MPI_ERR_ARG);
   *rank = groups::rank_of(group->members, group->self);
   return MPI_SUCCESS;
 }
@@ -180,7 +175,7 @@ int Group_translate_ranks(MPI_Group first, int count, const int* ranks, MPI_Grou
   if (!both.are_ours()) return inner.Group_translate_ranks(first, count, ranks, second, translated);
   return checked([&]() -> int {
     if (const int code = both.check("MPI_Group_translate_ranks"); code != MPI_SUCCESS) return code;
-    if (count < 0 || (count > 0 && (ranks == nullptr || translated == nullptr))) return MPI_ERR_ARG;
+    if (count < 0 || (count > 0 && ranks == nullptr)) return MPI_ERR_ARG;
     const Members &from = both.members(0), &to = both.members(1);
     for (int i = 0; i < count; ++i) {
       if (ranks[i] == MPI_PROC_NULL) {
@@ -199,7 +194,6 @@ int Group_compare(MPI_Group first, MPI_Group second, int* result) {
   if (!both.are_ours()) return inner.Group_compare(first, second, result);
   return checked([&]() -> int {
     if (const int code = both.check("MPI_Group_compare"); code != MPI_SUCCESS) return code;
-    if (result == nullptr) return MPI_ERR_ARG;
     *result = groups::compare(both.members(0), both.members(1));
     return MPI_SUCCESS;
   });

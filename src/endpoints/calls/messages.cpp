@@ -107,7 +107,6 @@ int receive_and_wait(Endpoint& endpoint, const Data& data, int source, int tag, 
 template <class Start>
 int under_request(Endpoint& endpoint, const Data& data, int code, bool receives, bool has_peer, MPI_Request* request,
                   Start start) {
-  if (request == nullptr) code = MPI_ERR_ARG;
   if (code != MPI_SUCCESS) return raise(endpoint, code);
   requests::Request* const made = requests::acquire(endpoint);
   if (made == nullptr) return raise(endpoint, MPI_ERR_NO_MEM);
@@ -133,7 +132,7 @@ int under_request(Endpoint& endpoint, const Data& data, int code, bool receives,
 int start_send_request(Endpoint& endpoint, const Data& data, int destination, int tag, Mode mode,
                        MPI_Request* request) {
   const int code = check_send(endpoint, destination, tag);
-  if (code == MPI_SUCCESS && request != nullptr && is_sent_at_once(endpoint, data, destination, tag, mode)) {
+  if (code == MPI_SUCCESS && is_sent_at_once(endpoint, data, destination, tag, mode)) {
     *request = requests::of_sent();
     if (*request != MPI_REQUEST_NULL) return MPI_SUCCESS;
     return raise(endpoint, MPI_ERR_NO_MEM);
@@ -274,15 +273,12 @@ int Probe(Endpoint& endpoint, int source, int tag, MPI_Comm, MPI_Status* status)
   return probe(endpoint, source, tag, nullptr, nullptr, status);
 }
 int Iprobe(Endpoint& endpoint, int source, int tag, MPI_Comm, int* flag, MPI_Status* status) {
-  if (flag == nullptr) return raise(endpoint, MPI_ERR_ARG);
   return probe(endpoint, source, tag, flag, nullptr, status);
 }
 int Mprobe(Endpoint& endpoint, int source, int tag, MPI_Comm, MPI_Message* message, MPI_Status* status) {
-  if (message == nullptr) return raise(endpoint, MPI_ERR_ARG);
   return probe(endpoint, source, tag, nullptr, message, status);
 }
 int Improbe(Endpoint& endpoint, int source, int tag, MPI_Comm, int* flag, MPI_Message* message, MPI_Status* status) {
-  if (flag == nullptr || message == nullptr) return raise(endpoint, MPI_ERR_ARG);
   return probe(endpoint, source, tag, flag, message, status);
 }
 

@@ -135,7 +135,7 @@ int make_of_group_alone(const char* function, const Group& group, const char* wo
                         MPI_Comm* made) {
   const std::vector<Resident> members = residents_of(group);
   const int place = groups::rank_of(group.members, group.self);
-  if (made == nullptr || word == nullptr) return MPI_ERR_ARG;
+  if (word == nullptr) return MPI_ERR_ARG;
   *made = MPI_COMM_NULL;
   if (place == MPI_UNDEFINED) return MPI_ERR_GROUP;
   if (!are_all_in_world(members)) return not_in_world(function);
@@ -175,7 +175,6 @@ namespace calls {
 int Intercomm_create(Endpoint& endpoint, MPI_Comm local, int local_leader, MPI_Comm peers, int remote_leader, int tag,
                      MPI_Comm* made) {
   if (find(local) != &endpoint) return raise(endpoint, unserved(create_name));  // a group of processes
-  if (made == nullptr) return raise(endpoint, MPI_ERR_ARG);
   if (local_leader < 0 || local_leader >= endpoint.communicator->size()) return raise(endpoint, MPI_ERR_RANK);
   *made = MPI_COMM_NULL;
   const std::vector<Resident> mine = residents_of(*endpoint.communicator);
@@ -190,7 +189,6 @@ int Intercomm_create(Endpoint& endpoint, MPI_Comm local, int local_leader, MPI_C
 
 int Intercomm_merge(Endpoint& endpoint, MPI_Comm, int high, MPI_Comm* made) {
   if (!endpoint.sides.is_inter()) return raise(endpoint, MPI_ERR_COMM);
-  if (made == nullptr) return raise(endpoint, MPI_ERR_ARG);
   const int mine = high != 0 ? 1 : 0, all = endpoint.communicator->size();
   std::vector<int> theirs(static_cast<std::size_t>(endpoint.peers()));
   const int code = Allgather(endpoint, &mine, 1, MPI_INT, theirs.data(), 1, MPI_INT, endpoint.handle);
@@ -232,7 +230,6 @@ int create_from_groups(const Group& local, int local_leader, MPI_Group remote, i
                        MPI_Errhandler handler, MPI_Comm* made) {
   if (local_leader < 0 || local_leader >= static_cast<int>(local.members.size())) return MPI_ERR_RANK;
   MPI_Comm meeting = MPI_COMM_NULL;
-  if (made == nullptr) return MPI_ERR_ARG;
   *made = MPI_COMM_NULL;
   int code = make_of_group_alone(of_groups_name, local, word, handler, &meeting);
   if (code != MPI_SUCCESS) return code;

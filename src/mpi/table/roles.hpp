@@ -44,7 +44,7 @@ namespace gapless::mpi::table {
   X(packed_out)               /* b s p: s bytes, written from position *p on */                 \
   X(memory)                   /* b s: s bytes that the library keeps */
 
-// One place each, but for requests: count and array. A role that ends in _place is the address of the handle, which the
+// One place each, but for arrays: count and array. A role that ends in _place is the address of the handle, which the
 // function may set to null; new_ ones are the addresses of handles that it makes.
 #define GAPLESS_OTHER_ROLES(X)                                                                  \
   X(target) /* rank, displacement, n, t of a window */                                          \
@@ -64,7 +64,9 @@ namespace gapless::mpi::table {
   X(destination) X(source) X(root) X(tag) X(send_tag) X(receive_tag)                            \
   X(synchronous) /* a destination whose receive ends the send */                                \
   X(buffered)    /* a destination of which the send needs nothing */                            \
-  X(status) X(statuses)
+  X(status) X(statuses)                                                                         \
+  X(answer)      /* where the function puts what it is asked, never null */                     \
+  X(answers)     /* n a: where it puts n of these at most, null only if n is 0 */
 // clang-format on
 
 enum class Kind : std::uint8_t {
@@ -74,6 +76,12 @@ enum class Kind : std::uint8_t {
 };
 
 constexpr bool is_memory(Kind kind) noexcept { return kind <= Kind::memory; }
+
+/// Where the function puts a result, never null.
+constexpr bool is_place_of_result(Kind kind) noexcept {
+  return kind == Kind::answer || kind == Kind::new_communicator || kind == Kind::new_group ||
+         kind == Kind::new_message || kind == Kind::new_request || kind == Kind::new_persistent_request;
+}
 
 struct Role {
   Kind kind;
