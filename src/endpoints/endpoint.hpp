@@ -79,6 +79,7 @@ struct Communicator {
 
   bool has_peers() const noexcept { return base != MPI_COMM_NULL; }
   int size() const noexcept { return static_cast<int>(places.size()); }
+  bool has_rank(int rank) const noexcept { return rank >= 0 && rank < size(); }
   int local_count() const noexcept { return static_cast<int>(ranks[static_cast<std::size_t>(process)].size()); }
   /// Do several processes have endpoints?
   bool spans_processes() const noexcept { return processes != MPI_COMM_NULL; }
@@ -204,6 +205,7 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   int local_size() const noexcept { return communicator->size() - sides.remote_size; }
   /// How many ranks a message can name.
   int peers() const noexcept { return sides.is_inter() ? sides.remote_size : communicator->size(); }
+  bool has_peer(int rank) const noexcept { return rank >= 0 && rank < peers(); }
   /// The members of the endpoint's own group, or of the remote one, by rank.
   std::vector<Identity> members(bool remote) const {
     const auto first = communicator->identities.begin() + (remote ? sides.first_remote : sides.first_local);

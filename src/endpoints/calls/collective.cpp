@@ -62,11 +62,9 @@ void all_to_all(Schedule& schedule, bool in_place, const DataOf& out, const Data
 
 using Code = std::optional<int>;
 
-bool is_rank(const Endpoint& endpoint, int root) noexcept { return root >= 0 && root < endpoint.communicator->size(); }
-
 Code broadcast_in_levels(Endpoint& endpoint, const Data& data, int root) {
   MPI_Count bytes = 0;
-  if (!is_rank(endpoint, root) || together::size_of(endpoint, data, bytes) != MPI_SUCCESS ||
+  if (!endpoint.communicator->has_rank(root) || together::size_of(endpoint, data, bytes) != MPI_SUCCESS ||
       !together::serves_broadcast(*endpoint.communicator, bytes))
     return std::nullopt;
   return together::broadcast(endpoint, data, root);
@@ -94,7 +92,7 @@ Code all_to_all_in_levels(Endpoint& endpoint, const together::Rows& out, const t
 
 Code reduce_in_levels(Endpoint& endpoint, const Reduction& reduction, int root) {
   const auto& [operand, result, count, datatype, operation] = reduction;
-  if ((root != together::everyone && !is_rank(endpoint, root)) ||
+  if ((root != together::everyone && !endpoint.communicator->has_rank(root)) ||
       !together::serves_reduction(*endpoint.communicator, count, datatype, operation))
     return std::nullopt;
   return together::reduce(endpoint, operand, result, count, datatype, operation, root);

@@ -31,7 +31,8 @@ int check_neighbors(const Endpoint& endpoint, int degree, const int* ranks, cons
   if (degree < 0) return MPI_ERR_ARG;
   if (degree == 0) return MPI_SUCCESS;
   if (ranks == nullptr || weights == nullptr) return MPI_ERR_ARG;
-  if (!std::all_of(ranks, ranks + degree, [&](int rank) { return is_rank(endpoint, rank); })) return MPI_ERR_RANK;
+  if (!std::all_of(ranks, ranks + degree, [&](int rank) { return endpoint.communicator->has_rank(rank); }))
+    return MPI_ERR_RANK;
   const bool is_right =
       weights == unweighted || std::all_of(weights, weights + degree, [](int weight) { return weight >= 0; });
   return is_right ? MPI_SUCCESS : MPI_ERR_ARG;
@@ -49,7 +50,7 @@ int read_edges(const Endpoint& endpoint, int count, const int* sources, const in
   if (count > 0 && (sources == nullptr || degrees == nullptr)) return MPI_ERR_ARG;
   std::int64_t first = 0;
   for (int i = 0; i < count; ++i) {
-    if (!is_rank(endpoint, sources[i])) return MPI_ERR_RANK;
+    if (!endpoint.communicator->has_rank(sources[i])) return MPI_ERR_RANK;
     const bool has_weights = weights != nullptr && weights != unweighted && degrees[i] > 0;
     const int mistake = check_neighbors(endpoint, degrees[i], destinations == nullptr ? nullptr : destinations + first,
                                         has_weights ? weights + first : weights);

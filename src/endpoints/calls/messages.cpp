@@ -21,7 +21,7 @@ int raise(const Endpoint& endpoint, int code) noexcept {
 
 int check_send(const Endpoint& endpoint, int& destination, int tag) noexcept {
   if (destination != MPI_PROC_NULL) {
-    if (destination < 0 || destination >= endpoint.peers()) return MPI_ERR_RANK;
+    if (!endpoint.has_peer(destination)) return MPI_ERR_RANK;
     destination += endpoint.sides.first_remote;
   }
   return tag < 0 || tag > endpoint.communicator->format.upper_bound() ? MPI_ERR_TAG : MPI_SUCCESS;
@@ -29,7 +29,7 @@ int check_send(const Endpoint& endpoint, int& destination, int tag) noexcept {
 
 int check_receive(const Endpoint& endpoint, int& source, int tag) noexcept {
   if (source != MPI_ANY_SOURCE && source != MPI_PROC_NULL) {
-    if (source < 0 || source >= endpoint.peers()) return MPI_ERR_RANK;
+    if (!endpoint.has_peer(source)) return MPI_ERR_RANK;
     source += endpoint.sides.first_remote;
   }
   return tag != MPI_ANY_TAG && (tag < 0 || tag > endpoint.communicator->format.upper_bound()) ? MPI_ERR_TAG

@@ -35,10 +35,9 @@ int start_exchange(Endpoint& endpoint, const Data& out, const Data& in, bool in_
                    MPI_Request* request) {
   int code = check_send(endpoint, ends.to, ends.send_tag);
   if (code == MPI_SUCCESS) code = check_receive(endpoint, ends.from, ends.receive_tag);
-  if (code == MPI_SUCCESS && in.count < 0) code = MPI_ERR_COUNT;
-  if (code == MPI_SUCCESS && in.datatype == MPI_DATATYPE_NULL) code = MPI_ERR_TYPE;
   if (code != MPI_SUCCESS) return raise(endpoint, code);
   auto schedule = std::make_unique<Schedule>(endpoint, true);
+  if (!schedule->accepts(in)) return raise(endpoint, schedule->mistake());
   schedule->receives = true;
   const Data target = owned(*schedule, in);
   Data source = owned(*schedule, out);

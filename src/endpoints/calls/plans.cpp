@@ -14,7 +14,7 @@ Data token() noexcept { return {nullptr, 0, MPI_BYTE}; }
 /// Has this rank anything to do in a collective with that root? The others of the root's group have not.
 bool takes_part(Schedule& schedule, int root) noexcept {
   if (schedule.is_between_groups() && root == MPI_PROC_NULL) return false;
-  if (!is_root(schedule, root) && (root < 0 || root >= schedule.peers())) schedule.fail(MPI_ERR_ROOT);
+  if (!is_root(schedule, root) && !schedule.endpoint->has_peer(root)) schedule.fail(MPI_ERR_ROOT);
   return schedule.mistake() == MPI_SUCCESS;
 }
 
@@ -39,9 +39,8 @@ bool is_null(MPI_Op operation) noexcept {
 
 bool is_possible(Schedule& schedule, const Reduction& reduction) noexcept {
   schedule.hand_on_failures();
-  if (reduction.count < 0) schedule.fail(MPI_ERR_COUNT);
-  if (reduction.datatype == MPI_DATATYPE_NULL) schedule.fail(MPI_ERR_TYPE);
-  if (is_null(reduction.operation)) schedule.fail(MPI_ERR_OP);
+  const bool is_buffer = schedule.accepts({reduction.result, reduction.count, reduction.datatype});
+  if (is_buffer && is_null(reduction.operation)) schedule.fail(MPI_ERR_OP);
   return schedule.mistake() == MPI_SUCCESS;
 }
 
@@ -169,8 +168,7 @@ void exchange_in_place(Schedule& schedule, const DataOf& in) {
   std::vector<Data> copies;
   for (int peer = 0; peer < schedule.size(); ++peer) {
     const Data data = in(peer);
-    if (data.count < 0 || data.datatype == MPI_DATATYPE_NULL)
-      return schedule.fail(data.count < 0 ? MPI_ERR_COUNT : MPI_ERR_TYPE);
+    if (!schedule.accepts(data)) return;
     const Elements* copy = schedule.elements(data.count, data.datatype);
     if (schedule.mistake() != MPI_SUCCESS) return;
     schedule.copy(data, copy->data());

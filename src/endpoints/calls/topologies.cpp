@@ -60,8 +60,6 @@ const Topology* topology_of(const Endpoint& endpoint, int kind, int& code) noexc
   return nullptr;
 }
 
-bool is_rank(const Endpoint& endpoint, int rank) noexcept { return rank >= 0 && rank < endpoint.communicator->size(); }
-
 void copy_at_most(const std::vector<int>& from, int most, int* to) {
   const std::size_t count = std::min(from.size(), static_cast<std::size_t>(std::max(most, 0)));
   std::copy_n(from.begin(), count, to);
@@ -166,7 +164,7 @@ int Cart_coords(Endpoint& endpoint, MPI_Comm, int rank, int most, int* coordinat
   int code = MPI_SUCCESS;
   const Topology* grid = topology_of(endpoint, MPI_CART, code);
   if (grid == nullptr) return code;
-  if (!is_rank(endpoint, rank)) return raise(endpoint, MPI_ERR_RANK);
+  if (!endpoint.communicator->has_rank(rank)) return raise(endpoint, MPI_ERR_RANK);
   copy_at_most(grid->coordinates_of(rank), most, coordinates);
   return MPI_SUCCESS;
 }
@@ -244,7 +242,7 @@ int Graph_neighbors_count(Endpoint& endpoint, MPI_Comm, int rank, int* count) {
   int code = MPI_SUCCESS;
   const Topology* graph = topology_of(endpoint, MPI_GRAPH, code);
   if (graph == nullptr) return code;
-  if (!is_rank(endpoint, rank)) return raise(endpoint, MPI_ERR_RANK);
+  if (!endpoint.communicator->has_rank(rank)) return raise(endpoint, MPI_ERR_RANK);
   const auto [first, last] = edges_of(*graph, rank);
   *count = last - first;
   return MPI_SUCCESS;
@@ -254,7 +252,7 @@ int Graph_neighbors(Endpoint& endpoint, MPI_Comm, int rank, int most, int* neigh
   int code = MPI_SUCCESS;
   const Topology* graph = topology_of(endpoint, MPI_GRAPH, code);
   if (graph == nullptr) return code;
-  if (!is_rank(endpoint, rank)) return raise(endpoint, MPI_ERR_RANK);
+  if (!endpoint.communicator->has_rank(rank)) return raise(endpoint, MPI_ERR_RANK);
   const auto [first, last] = edges_of(*graph, rank);
   copy_at_most({graph->edges.begin() + first, graph->edges.begin() + last}, most, neighbors);
   return MPI_SUCCESS;

@@ -31,7 +31,6 @@ Topology make_grid(std::vector<int> dimensions, std::vector<int> periods, int ra
 void attach_topology(MPI_Comm made, Topology topology);
 /// The endpoint's topology if it is of that kind; else null, with MPI_ERR_TOPOLOGY raised and in `code`.
 const Topology* topology_of(const Endpoint& endpoint, int kind, int& code) noexcept;
-bool is_rank(const Endpoint& endpoint, int rank) noexcept;
 /// The first elements, `most` of them at most.
 void copy_at_most(const std::vector<int>& from, int most, int* to);
 

@@ -175,7 +175,7 @@ namespace calls {
 int Intercomm_create(Endpoint& endpoint, MPI_Comm local, int local_leader, MPI_Comm peers, int remote_leader, int tag,
                      MPI_Comm* made) {
   if (find(local) != &endpoint) return raise(endpoint, unserved(create_name));  // a group of processes
-  if (local_leader < 0 || local_leader >= endpoint.communicator->size()) return raise(endpoint, MPI_ERR_RANK);
+  if (!endpoint.communicator->has_rank(local_leader)) return raise(endpoint, MPI_ERR_RANK);
   *made = MPI_COMM_NULL;
   const std::vector<Resident> mine = residents_of(*endpoint.communicator);
   std::vector<Resident> theirs;
@@ -197,7 +197,7 @@ int Intercomm_merge(Endpoint& endpoint, MPI_Comm, int high, MPI_Comm* made) {
   std::vector<Choice> choices;
   for (int rank = 0; rank < all; ++rank) {
     const int place = rank - endpoint.sides.first_remote;
-    const bool is_remote = place >= 0 && place < endpoint.peers();
+    const bool is_remote = endpoint.has_peer(place);
     const int is_high = is_remote ? theirs[static_cast<std::size_t>(place)] : mine;
     choices.push_back({0, rank + is_high * all});
   }

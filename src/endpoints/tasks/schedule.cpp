@@ -49,13 +49,11 @@ Schedule::~Schedule() {
 }
 
 void Schedule::send(const Data& data, int to, int tag, Context context, Mode mode) {
-  if (data.count < 0 || data.datatype == MPI_DATATYPE_NULL) return fail(data.count < 0 ? MPI_ERR_COUNT : MPI_ERR_TYPE);
-  steps_.push_back({Step::Kind::send, data, {}, to, tag, context, mode, false, {}});
+  if (accepts(data)) steps_.push_back({Step::Kind::send, data, {}, to, tag, context, mode, false, {}});
 }
 
 void Schedule::receive(const Data& data, int from, int tag, Context context, bool tell) {
-  if (data.count < 0 || data.datatype == MPI_DATATYPE_NULL) return fail(data.count < 0 ? MPI_ERR_COUNT : MPI_ERR_TYPE);
-  steps_.push_back({Step::Kind::receive, data, {}, from, tag, context, Mode::standard, tell, {}});
+  if (accepts(data)) steps_.push_back({Step::Kind::receive, data, {}, from, tag, context, Mode::standard, tell, {}});
 }
 
 void Schedule::copy(const Data& from, const Data& to) { steps_.push_back({Step::Kind::copy, from, to}); }

@@ -60,6 +60,12 @@ class Schedule : public Task {
     if (mistake_ == MPI_SUCCESS) mistake_ = code;
   }
   int mistake() const noexcept { return mistake_; }
+  /// Notes whether the arguments name a buffer. False once the schedule has a mistake, that one or an earlier one.
+  bool accepts(const Data& data) noexcept {
+    if (data.count < 0) fail(MPI_ERR_COUNT);
+    if (data.datatype == MPI_DATATYPE_NULL) fail(MPI_ERR_TYPE);
+    return mistake_ == MPI_SUCCESS;
+  }
   /// For a collective whose messages all have the length that their receivers expect: a rank that has failed sends no
   /// bytes from then on, so that those who need them fail as well.
   void hand_on_failures() noexcept { hands_on_failures_ = true; }
