@@ -179,6 +179,66 @@ TEST(Misuse, CollectivesWithMistakes) {
   for (MPI_Comm& handle : handles) MPI_Comm_free(&handle);
 }
 
+/// The classes of what all collectives say of these arguments, on a communicator of one rank.
+std::vector<int> classes_of_one(MPI_Comm comm, int count, MPI_Datatype type) {
+  const int places = 0;
+  int number = 0, other = 0;
+  std::vector<int> classes;
+  for (const int code :
+       {MPI_Bcast(&number, count, type, 0, comm), MPI_Gather(&number, count, type, &other, count, type, 0, comm),
+        MPI_Gather(MPI_IN_PLACE, 0, MPI_INT, &other, count, type, 0, comm),
+        MPI_Scatter(&number, count, type, &other, count, type, 0, comm),
+        MPI_Scatter(&number, count, type, MPI_IN_PLACE, 0, MPI_INT, 0, comm),
+        MPI_Allgather(&number, count, type, &other, count, type, comm),
+        MPI_Allgather(MPI_IN_PLACE, 0, MPI_INT, &other, count, type, comm),
+        MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_INT, &other, &count, &places, type, comm),
+        MPI_Alltoall(&number, count, type, &other, count, type, comm),
+        MPI_Alltoall(MPI_IN_PLACE, 0, MPI_INT, &other, count, type, comm),
+        MPI_Alltoallv(&number, &count, &places, type, &other, &count, &places, type, comm),
+        MPI_Reduce(&number, &other, count, type, MPI_SUM, 0, comm),
+        MPI_Allreduce(&number, &other, count, type, MPI_SUM, comm),
+        MPI_Reduce_scatter_block(&number, &other, count, type, MPI_SUM, comm),
+        MPI_Reduce_scatter(&number, &other, &count, type, MPI_SUM, comm),
+        MPI_Scan(&number, &other, count, type, MPI_SUM, comm), MPI_Exscan(&number, &other, count, type, MPI_SUM, comm)})
+    classes.push_back(error_class(code));
+  // What is wrong before anything is begun is said where it would begin.
+  MPI_Request request = MPI_REQUEST_NULL;
+  for (const int code : {MPI_Ibcast(&number, count, type, 0, comm, &request),
+                         MPI_Igather(&number, count, type, &other, count, type, 0, comm, &request),
+                         MPI_Iallreduce(&number, &other, count, type, MPI_SUM, comm, &request)}) {
+    classes.push_back(error_class(code));
+    if (request != MPI_REQUEST_NULL) MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  return classes;
+}
+
+/// Nothing is sent and nothing combined, but mistakes are those of more ranks.
+TEST(Misuse, CollectivesOfOne) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_SELF);
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPIX_Comm_create_endpoints(MPI_COMM_SELF, 1, MPI_INFO_NULL, &comm);
+  const auto all = [](int error) { return std::vector<int>(20, error); };
+  EXPECT_EQ(all(MPI_SUCCESS), classes_of_one(comm, 1, MPI_INT));
+  EXPECT_EQ(all(MPI_SUCCESS), classes_of_one(comm, 0, MPI_INT));
+  EXPECT_EQ(all(MPI_ERR_COUNT), classes_of_one(comm, -1, MPI_INT));
+  EXPECT_EQ(all(MPI_ERR_TYPE), classes_of_one(comm, 1, MPI_DATATYPE_NULL));
+  EXPECT_EQ(all(MPI_ERR_TYPE), classes_of_one(comm, 0, MPI_DATATYPE_NULL));
+  for (const MPI_Op operation : {MPI_Op{MPI_OP_NULL}, MPI_Op{MPI_REPLACE}, MPI_Op{MPI_NO_OP}}) {
+    const int number = 0;
+    int sum = 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    EXPECT_EQ(MPI_ERR_OP, error_class(MPI_Reduce(&number, &sum, 1, MPI_INT, operation, 0, comm)));
+    EXPECT_EQ(MPI_ERR_OP, error_class(MPI_Allreduce(&number, &sum, 1, MPI_INT, operation, comm)));
+    EXPECT_EQ(MPI_ERR_OP, error_class(MPI_Reduce_scatter_block(&number, &sum, 1, MPI_INT, operation, comm)));
+    EXPECT_EQ(MPI_ERR_OP, error_class(MPI_Scan(&number, &sum, 1, MPI_INT, operation, comm)));
+    EXPECT_EQ(MPI_ERR_OP, error_class(MPI_Exscan(&number, &sum, 1, MPI_INT, operation, comm)));
+    EXPECT_EQ(MPI_ERR_OP, error_class(MPI_Iallreduce(&number, &sum, 1, MPI_INT, operation, comm, &request)));
+    EXPECT_EQ(MPI_REQUEST_NULL, request);
+  }
+  MPI_Comm_free(&comm);
+}
+
 /// The library's communicators are few (2045 of MPICH): one process has none left, and all are told so.
 TEST(Misuse, MoreEndpointsThanTheLibraryHasCommunicatorsFor) {
   if (!has_threads()) return;

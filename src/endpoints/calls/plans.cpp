@@ -1,6 +1,7 @@
 #include "endpoints/calls/plans.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "endpoints/inner.hpp"
@@ -29,20 +30,21 @@ bool refuses_in_place(Schedule& schedule, bool in_place) noexcept {
   return is_refused;
 }
 
-bool is_null(MPI_Op operation) noexcept {
-#if defined(GAPLESS_VARIANT_OPENMPI)
-  return operation == nullptr;  // its MPI_OP_NULL is an object, which MPI_Reduce_local refuses
-#else
-  return operation == MPI_OP_NULL;
-#endif
+/// One-sided calls alone have the last two. The library would refuse these, but a rank that is alone combines nothing.
+bool is_for_reductions(MPI_Op operation) noexcept {
+  const std::array others{MPI_Op{}, MPI_Op{MPI_OP_NULL}, MPI_Op{MPI_REPLACE}, MPI_Op{MPI_NO_OP}};
+  return std::ranges::find(others, operation) == others.end();
 }
 
 bool is_possible(Schedule& schedule, const Reduction& reduction) noexcept {
   schedule.hand_on_failures();
   const bool is_buffer = schedule.accepts({reduction.result, reduction.count, reduction.datatype});
-  if (is_buffer && is_null(reduction.operation)) schedule.fail(MPI_ERR_OP);
+  if (is_buffer && !is_for_reductions(reduction.operation)) schedule.fail(MPI_ERR_OP);
   return schedule.mistake() == MPI_SUCCESS;
 }
+
+/// A rank's own part, which is where it belongs. Of a rank that is alone nothing else is looked at.
+void note_own(Schedule& schedule, const Data& part) noexcept { schedule.accepts(part); }
 
 /// Where rank 0 of the group has the result; null if there is no memory.
 Elements* reduce_to_first(Schedule& schedule, const Reduction& reduction, MPI_Count count) {
@@ -121,7 +123,7 @@ void barrier(Schedule& schedule) {
 }
 
 void broadcast(Schedule& schedule, const Data& data, int root) {
-  if (!takes_part(schedule, root)) return;
+  if (!takes_part(schedule, root) || !schedule.accepts(data)) return;
   if (!schedule.is_between_groups()) return spread(schedule, data, root);
   if (is_root(schedule, root)) return schedule.send_to_peer(data, 0);
   if (schedule.rank() == 0) schedule.receive_from_peer(data, root);
@@ -135,7 +137,7 @@ void gather(Schedule& schedule, const Data& mine, bool in_place, int root, const
   for (int rank = 0; rank < schedule.peers(); ++rank) {
     if (!is_itself(schedule, rank)) schedule.receive_from_peer(in(rank), rank);
   }
-  if (is_itself(schedule, root) && !in_place) schedule.copy(mine, in(root));
+  if (is_itself(schedule, root)) in_place ? note_own(schedule, in(root)) : schedule.copy(mine, in(root));
 }
 
 void scatter(Schedule& schedule, const DataOf& out, bool in_place, int root, const Data& mine) {
@@ -145,7 +147,7 @@ void scatter(Schedule& schedule, const DataOf& out, bool in_place, int root, con
   for (int rank = 0; rank < schedule.peers(); ++rank) {
     if (!is_itself(schedule, rank)) schedule.send_to_peer(out(rank), rank);
   }
-  if (is_itself(schedule, root) && !in_place) schedule.copy(out(root), mine);
+  if (is_itself(schedule, root)) in_place ? note_own(schedule, out(root)) : schedule.copy(out(root), mine);
 }
 
 void exchange(Schedule& schedule, const DataOf& out, const DataOf& in, bool in_place) {
@@ -160,7 +162,7 @@ void exchange(Schedule& schedule, const DataOf& out, const DataOf& in, bool in_p
     const int peer = (rank + step) % peers;
     schedule.send_to_peer(out(peer), peer);
   }
-  if (is_itself(schedule, rank) && !in_place) schedule.copy(out(rank), in(rank));
+  if (is_itself(schedule, rank)) in_place ? note_own(schedule, in(rank)) : schedule.copy(out(rank), in(rank));
 }
 
 void exchange_in_place(Schedule& schedule, const DataOf& in) {

@@ -56,7 +56,9 @@ void Schedule::receive(const Data& data, int from, int tag, Context context, boo
   if (accepts(data)) steps_.push_back({Step::Kind::receive, data, {}, from, tag, context, Mode::standard, tell, {}});
 }
 
-void Schedule::copy(const Data& from, const Data& to) { steps_.push_back({Step::Kind::copy, from, to}); }
+void Schedule::copy(const Data& from, const Data& to) {
+  if (accepts(from) && accepts(to)) steps_.push_back({Step::Kind::copy, from, to});
+}
 
 void Schedule::combine(const Data& left, const Data& right, MPI_Op operation) {
   Step step{Step::Kind::combine, left, right};
