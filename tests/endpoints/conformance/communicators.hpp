@@ -2,7 +2,7 @@
 // found to a trace.
 #pragma once
 
-#include "conformance_calls.hpp"
+#include "conformance/calls.hpp"
 
 namespace gapless::test {
 

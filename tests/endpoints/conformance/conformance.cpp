@@ -13,16 +13,16 @@
 #include <utility>
 #include <vector>
 
-#include "collectives_between_groups.hpp"
-#include "conformance_calls.hpp"
-#include "conformance_communicators.hpp"
+#include "conformance/calls.hpp"
+#include "conformance/collectives_between_groups.hpp"
+#include "conformance/communicators.hpp"
+#include "conformance/two_levels.hpp"
 #include "gapless/endpoints.h"
 #include "intercommunicators.hpp"
 #include "on_endpoints.hpp"
 #include "support/allocations.hpp"
 #include "support/environment.hpp"
 #include "support/layouts.hpp"
-#include "two_levels.hpp"
 
 namespace gapless::test {
 namespace {

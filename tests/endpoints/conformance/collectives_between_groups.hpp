@@ -2,7 +2,7 @@
 // to a trace.
 #pragma once
 
-#include "conformance_calls.hpp"
+#include "conformance/calls.hpp"
 #include "intercommunicators.hpp"
 
 namespace gapless::test {
