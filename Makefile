@@ -18,7 +18,7 @@ ENDPOINTS ?= ON
 
 export PATH := $(CURDIR)/build/env/bin:$(PATH):/usr/local/cuda/bin
 export PYTHONPATH := $(CURDIR)/python
-# Where the machine has ccache, another checkout of the same sources compiles again what uses precompiled headers alone.
+# Where the machine has ccache, another checkout of the same sources compiles hardly anything again, wherever it lies.
 ifneq ($(shell command -v ccache),)
 export CMAKE_C_COMPILER_LAUNCHER ?= ccache
 export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache

@@ -1,6 +1,6 @@
 # Intel MPI has MPICH's ABI, so the programs that are compiled for MPICH run on it as they are, two ranks each. Left out is what
 # Intel MPI 2021.18 does wrong by itself (docs/troubleshooting.md).
-if(NOT EXISTS ${GAPLESS_INTEL_PREFIX}/lib/libmpi.so.12)
+if(NOT GAPLESS_INTEL_PREFIX OR NOT EXISTS ${GAPLESS_INTEL_PREFIX}/lib/libmpi.so.12)
   message(STATUS "MPI tests: no Intel MPI in '${GAPLESS_INTEL_PREFIX}', not tested")
   return()
 endif()
