@@ -25,7 +25,7 @@ export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 export CMAKE_CUDA_COMPILER_LAUNCHER ?= ccache
 export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
-export CCACHE_SLOPPINESS ?= pch_defines,time_macros,include_file_mtime,include_file_ctime
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros,include_file_mtime,include_file_ctime,locale
 endif
 # The bundled Open MPI is run by whoever runs make, which in containers is root, on however many cores there are.
 export OMPI_ALLOW_RUN_AS_ROOT := 1
