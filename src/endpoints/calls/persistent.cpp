@@ -42,7 +42,7 @@ int start_exchange(Endpoint& endpoint, const Data& out, const Data& in, bool in_
   const Data target = owned(*schedule, in);
   Data source = owned(*schedule, out);
   if (in_place) {
-    source = schedule->elements(target.count, target.datatype)->data();
+    source = schedule->scratch(target.count, target.datatype)->data();
     schedule->copy(target, source);
   }
   if (ends.from != MPI_PROC_NULL) schedule->receive(target, ends.from, ends.receive_tag, Context::messages, true);

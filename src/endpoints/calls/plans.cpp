@@ -47,12 +47,12 @@ bool is_possible(Schedule& schedule, const Reduction& reduction) noexcept {
 void note_own(Schedule& schedule, const Data& part) noexcept { schedule.accepts(part); }
 
 /// Where rank 0 of the group has the result; null if there is no memory.
-Elements* reduce_to_first(Schedule& schedule, const Reduction& reduction, MPI_Count count) {
+Scratch* reduce_to_first(Schedule& schedule, const Reduction& reduction, MPI_Count count) {
   if (refuses_in_place(schedule, reduction.operand == MPI_IN_PLACE)) return nullptr;
   const void* const operand = reduction.operand == MPI_IN_PLACE ? reduction.result : reduction.operand;
   const Data mine{operand, count, reduction.datatype};
-  Elements* sum = schedule.elements(mine.count, mine.datatype);
-  Elements* other = schedule.elements(mine.count, mine.datatype);
+  Scratch* sum = schedule.scratch(mine.count, mine.datatype);
+  Scratch* other = schedule.scratch(mine.count, mine.datatype);
   if (schedule.mistake() != MPI_SUCCESS) return nullptr;
   schedule.copy(mine, sum->data());
   for (int mask = 1; mask < schedule.size(); mask <<= 1) {
@@ -171,7 +171,7 @@ void exchange_in_place(Schedule& schedule, const DataOf& in) {
   for (int peer = 0; peer < schedule.size(); ++peer) {
     const Data data = in(peer);
     if (!schedule.accepts(data)) return;
-    const Elements* copy = schedule.elements(data.count, data.datatype);
+    const Scratch* copy = schedule.scratch(data.count, data.datatype);
     if (schedule.mistake() != MPI_SUCCESS) return;
     schedule.copy(data, copy->data());
     copies.push_back(copy->data());
@@ -185,7 +185,7 @@ void reduce(Schedule& schedule, const Reduction& reduction, int root) {
   const Data at_root{reduction.result, reduction.count, reduction.datatype};
   const bool gets_result = is_root(schedule, root);
   if (gets_result && schedule.is_between_groups()) return schedule.receive_from_peer(at_root, 0);
-  const Elements* sum = reduce_to_first(schedule, reduction, reduction.count);
+  const Scratch* sum = reduce_to_first(schedule, reduction, reduction.count);
   if (sum == nullptr) return;
   if (schedule.rank() == 0 && gets_result) {
     schedule.copy(sum->data(), at_root);
@@ -199,7 +199,7 @@ void reduce(Schedule& schedule, const Reduction& reduction, int root) {
 void reduce_to_all(Schedule& schedule, const Reduction& reduction) {
   if (!is_possible(schedule, reduction)) return;
   const Data result{reduction.result, reduction.count, reduction.datatype};
-  const Elements* sum = reduce_to_first(schedule, reduction, reduction.count);
+  const Scratch* sum = reduce_to_first(schedule, reduction, reduction.count);
   if (sum == nullptr) return;
   if (schedule.is_between_groups()) {
     exchange_between_leaders(schedule, sum->data(), result);
@@ -218,10 +218,10 @@ void reduce_and_scatter(Schedule& schedule, const Reduction& reduction, const st
     all += counts(rank);
   }
   if (!is_possible(schedule, reduction)) return;
-  const Elements* sum = reduce_to_first(schedule, reduction, all);
+  const Scratch* sum = reduce_to_first(schedule, reduction, all);
   if (sum == nullptr) return;
   if (schedule.is_between_groups()) {
-    const Elements* of_others = schedule.elements(all, reduction.datatype);
+    const Scratch* of_others = schedule.scratch(all, reduction.datatype);
     if (schedule.mistake() != MPI_SUCCESS) return;
     exchange_between_leaders(schedule, sum->data(), of_others->data());
     sum = of_others;
@@ -236,8 +236,8 @@ void reduce_and_scatter(Schedule& schedule, const Reduction& reduction, const st
 
 void scan(Schedule& schedule, const Reduction& reduction, bool inclusive) {
   if (!is_possible(schedule, reduction)) return;
-  const Elements* before = schedule.elements(reduction.count, reduction.datatype);
-  const Elements* sum = schedule.elements(reduction.count, reduction.datatype);
+  const Scratch* before = schedule.scratch(reduction.count, reduction.datatype);
+  const Scratch* sum = schedule.scratch(reduction.count, reduction.datatype);
   if (schedule.mistake() != MPI_SUCCESS) return;
   const void* const operand = reduction.operand == MPI_IN_PLACE ? reduction.result : reduction.operand;
   const Data out{reduction.result, reduction.count, reduction.datatype};

@@ -11,7 +11,7 @@
 
 namespace gapless::mpi::endpoints {
 
-Elements::Elements(MPI_Count count, MPI_Datatype datatype) noexcept : count_(count), datatype_(datatype) {
+Scratch::Scratch(MPI_Count count, MPI_Datatype datatype) noexcept : count_(count), datatype_(datatype) {
   MPI_Count lower_bound = 0, extent = 0, true_lower_bound = 0, true_extent = 0;
   native.Type_get_extent_x(datatype, &lower_bound, &extent);
   native.Type_get_true_extent_x(datatype, &true_lower_bound, &true_extent);
@@ -78,10 +78,10 @@ void Schedule::wait_for(std::function<bool(int& code)> is_over) {
   steps_.push_back(std::move(step));
 }
 
-Elements* Schedule::elements(MPI_Count count, MPI_Datatype datatype) {
-  elements_.push_back(std::make_unique<Elements>(count, datatype));
-  if (!*elements_.back()) fail(MPI_ERR_NO_MEM);
-  return elements_.back().get();
+Scratch* Schedule::scratch(MPI_Count count, MPI_Datatype datatype) {
+  scratch_.push_back(std::make_unique<Scratch>(count, datatype));
+  if (!*scratch_.back()) fail(MPI_ERR_NO_MEM);
+  return scratch_.back().get();
 }
 
 MPI_Datatype Schedule::own(MPI_Datatype datatype) {

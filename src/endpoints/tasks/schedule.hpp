@@ -13,10 +13,10 @@
 
 namespace gapless::mpi::endpoints {
 
-/// Memory for elements of a datatype.
-class Elements {
+/// Memory of a schedule, for elements of a datatype.
+class Scratch {
  public:
-  Elements(MPI_Count count, MPI_Datatype datatype) noexcept;
+  Scratch(MPI_Count count, MPI_Datatype datatype) noexcept;
   explicit operator bool() const noexcept { return memory_ != nullptr; }
   Data data() const noexcept { return {first_, count_, datatype_}; }
 
@@ -52,7 +52,7 @@ class Schedule : public Task {
   void wait_for(std::function<bool(int& code)> is_over);
 
   /// Memory that lives as long as the schedule; null if there is none to be had, and the schedule ends in that error.
-  Elements* elements(MPI_Count count, MPI_Datatype datatype);
+  Scratch* scratch(MPI_Count count, MPI_Datatype datatype);
   /// The program may free its datatypes while the schedule runs.
   MPI_Datatype own(MPI_Datatype datatype);
   /// An error of the arguments: the schedule is not to be run.
@@ -112,7 +112,7 @@ class Schedule : public Task {
   std::size_t next_ = 0;
   std::vector<std::unique_ptr<Message>> round_;
   Operation* told_ = nullptr;
-  std::vector<std::unique_ptr<Elements>> elements_;
+  std::vector<std::unique_ptr<Scratch>> scratch_;
   std::vector<std::pair<MPI_Datatype, MPI_Datatype>> owned_;
   int tag_ = 0;
   int mistake_ = MPI_SUCCESS;

@@ -208,7 +208,7 @@ class Mover {
       return listed(*layout.child, advanced(list_of(offsets), first), last - first, memory, packed);
     }
     if (offsets.size() / offsets.run_count() >= long_run) return long_runs(layout, first, last, memory, packed);
-    const RunList runs{list_of(offsets.run_firsts()), list_of(offsets.run_offsets()), offsets.run(0).stride};
+    const ListInRuns runs{list_of(offsets.run_firsts()), list_of(offsets.run_offsets()), offsets.run(0).stride};
     constexpr Offset at_once = 512;
     Offset expanded[at_once + expansion_slack];
     for (Offset end; first < last; first = end) {

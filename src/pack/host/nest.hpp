@@ -33,7 +33,7 @@ struct List {
 
 /// A list whose entries lie in runs: run i holds entries [firsts[i], firsts[i + 1]), from offsets[i] on, `stride`
 /// apart.
-struct RunList {
+struct ListInRuns {
   List firsts;
   List offsets;
   Offset stride;

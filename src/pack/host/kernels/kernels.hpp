@@ -78,7 +78,7 @@ struct Kernels {
   void (*scatter_runs)(List offsets, List ends, Offset first, Offset last, char* memory, const char* packed);
 
   /// Entries [first, last), of which the first is in run `run`. Up to expansion_slack entries more are written.
-  void (*expand)(const RunList& list, Offset run, Offset first, Offset last, Offset* entries);
+  void (*expand)(const ListInRuns& list, Offset run, Offset first, Offset last, Offset* entries);
 
   Transposer transpose[transposed_lengths];
   /// By the classes of the first and the second field.

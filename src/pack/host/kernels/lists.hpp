@@ -127,7 +127,7 @@ template <class First, class Begin>
   }
 }
 
-void expand_runs(const RunList& list, Offset run, Offset first, Offset last, Offset* entries) {
+void expand_runs(const ListInRuns& list, Offset run, Offset first, Offset last, Offset* entries) {
   with_lists(list.offsets, list.firsts,
              [&](auto* offsets, auto* firsts) { expand(firsts, offsets, list.stride, run, first, last, entries); });
 }
