@@ -123,6 +123,12 @@ void misuse() {
   MPI_Comm world = MPI_COMM_WORLD;
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   check(class_of(MPI_Comm_free(&world)) == MPI_ERR_COMM, "the world is not freed");
+  // An error of no communicator's, for which processes have the handler of MPI_COMM_SELF.
+  MPI_Group group, part;
+  const int no_rank = 1000;
+  MPI_Comm_group(MPI_COMM_WORLD, &group);
+  check(class_of(MPI_Group_incl(group, 1, &no_rank, &part)) == MPI_ERR_RANK, "the thread's own handler");
+  MPI_Group_free(&group);
 }
 
 void on_attached_threads(const std::function<void()>& work) {

@@ -36,6 +36,7 @@ int compare(const Endpoint& a, const Endpoint& b) {
 
 /// With a communicator of processes: the same only where each process has one endpoint, which is the process itself.
 int compare_with_processes(const Endpoint& endpoint, MPI_Comm other, int* result) {
+  if (other == MPI_COMM_NULL) return raise(endpoint, MPI_ERR_COMM);
   const Communicator& communicator = *endpoint.communicator;
   const bool are_processes = std::all_of(communicator.identities.begin(), communicator.identities.end(),
                                          [](const Identity& identity) { return identity.number == 0; });

@@ -41,7 +41,16 @@ bool has_thread_level(MPI_Info info) noexcept {
   return false;
 }
 
+/// Handles are made of MPI_COMM_SELF, which is there from MPI_Init to MPI_Finalize.
+bool has_world() noexcept {
+  int is_initialised = 0, is_finalised = 0;
+  native.Initialized(&is_initialised);
+  native.Finalized(&is_finalised);
+  return is_initialised != 0 && is_finalised == 0;
+}
+
 int check_arguments(int my_count, MPI_Info info, const MPI_Comm* handles) noexcept {
+  if (!has_world()) return MPI_ERR_OTHER;
   int level = MPI_THREAD_SINGLE;
   native.Query_thread(&level);
   if (level != MPI_THREAD_MULTIPLE) return MPI_ERR_OTHER;
@@ -52,7 +61,8 @@ int check_arguments(int my_count, MPI_Info info, const MPI_Comm* handles) noexce
 int why_not(int error_class) noexcept {
   switch (error_class) {
     case MPI_ERR_OTHER:
-      return code_with_text(MPI_ERR_OTHER, create_name, "MPI was not initialised with MPI_THREAD_MULTIPLE");
+      return code_with_text(MPI_ERR_OTHER, create_name,
+                            "there is no MPI_COMM_WORLD, or MPI was not initialised with MPI_THREAD_MULTIPLE");
     case MPI_ERR_INFO_VALUE:
       return code_with_text(MPI_ERR_INFO_VALUE, create_name, "thread_level in info is no thread level of MPI");
     case MPI_ERR_NO_MEM:

@@ -36,11 +36,17 @@ StaticWorld& static_world() noexcept {
   return one;
 }
 
+/// Null: the thread is attached to none.
+void set_worlds(const Worlds* worlds) noexcept {
+  attached_to = worlds;
+  self_of_thread = worlds != nullptr ? &worlds->self : nullptr;
+}
+
 /// Lets go of the endpoint when the thread ends.
 struct Binding {
   StaticEndpoint* endpoint = nullptr;
   ~Binding() {
-    attached_to = nullptr;
+    set_worlds(nullptr);
     if (endpoint != nullptr) endpoint->is_bound.store(false, std::memory_order_release);
   }
 };
@@ -155,7 +161,7 @@ int attach(int id) noexcept {
   if (endpoint.is_bound.exchange(true, std::memory_order_acquire))
     return raise_here(code_with_text(MPI_ERR_OTHER, attach_name, "another thread is attached to the endpoint"));
   binding.endpoint = &endpoint;
-  attached_to = &endpoint.worlds;
+  set_worlds(&endpoint.worlds);
   return MPI_SUCCESS;
 }
 
@@ -166,7 +172,7 @@ int static_endpoint_count() noexcept {
 
 int free_static_world() noexcept {
   if (!static_world().is_open.exchange(false, std::memory_order_acq_rel)) return MPI_SUCCESS;
-  attached_to = nullptr;
+  set_worlds(nullptr);
   return free_worlds();
 }
 

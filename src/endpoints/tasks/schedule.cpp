@@ -8,6 +8,7 @@
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
 #include "mpi/datatypes/types_by_size.hpp"
+#include "mpi/lifetime/runtime.hpp"
 
 namespace gapless::mpi::endpoints {
 
@@ -93,9 +94,13 @@ MPI_Datatype Schedule::own(MPI_Datatype datatype) {
   MPI_Datatype mine = datatype;
   // Not a duplicate, for which the library would call the program's callbacks of attributes. What is made of a datatype
   // keeps it.
-  if (native.Type_get_envelope(datatype, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
-      combiner != MPI_COMBINER_NAMED && (native.Type_contiguous(1, datatype, &mine) != MPI_SUCCESS || !commit(mine)))
-    mine = datatype;
+  const bool is_derived = native.Type_get_envelope(datatype, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
+                          combiner != MPI_COMBINER_NAMED;
+  if (is_derived && !runtime::is_usable(datatype)) {
+    fail(MPI_ERR_TYPE);
+    return datatype;
+  }
+  if (is_derived && (native.Type_contiguous(1, datatype, &mine) != MPI_SUCCESS || !commit(mine))) mine = datatype;
   owned_.emplace_back(datatype, mine);
   return mine;
 }

@@ -254,6 +254,7 @@ struct MessageArguments {
             std::get<place<Kind::destination>>(arguments), std::get<place<Kind::send_tag>>(arguments), memory, count,
             datatype, source, std::get<place<Kind::receive_tag>>(arguments), communicator(arguments), finish, code);
       } else {
+        if (is_refused(memory, count, datatype)) return false;
         return headers::receive_stashed(source, std::get<place<Kind::tag>>(arguments), communicator(arguments), code,
                                         [&](MPI_Message message) { return finish(message, memory, count, datatype); });
       }
@@ -269,23 +270,32 @@ struct MessageArguments {
     }
   }
 
-  /// Of a call that receives a matched message: what is known of that.
-  static void take_message([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& in,
+  /// Of a call that receives a matched message: what is known of that. True if the call is a mistake, which the library
+  /// refuses, and keeps the message: its error is to be raised on `object`, for the message is one of gapless's own
+  /// communicator to it.
+  static bool take_message([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& in,
                            [[maybe_unused]] ErrorObject& object) noexcept {
     if constexpr (has<Kind::message_place>) {
-      if (!headers::are_looked_for() || is_idle<Kind::receive>(arguments)) return;
-      const auto matched = headers::take_given(*std::get<place<Kind::message_place>>(arguments));
-      if (!matched) return;
-      in.has_been_matched(*matched);
+      if (!headers::are_looked_for() || is_idle<Kind::receive>(arguments)) return false;
+      constexpr int memory = place<Kind::receive>;
+      const MPI_Message handle = *std::get<place<Kind::message_place>>(arguments);
+      const bool is_mistake =
+          is_refused(std::get<memory>(arguments), std::get<memory + 1>(arguments), std::get<memory + 2>(arguments));
+      const auto matched = is_mistake ? headers::find_given(handle) : headers::take_given(handle);
+      if (!matched) return false;
 #if defined(GAPLESS_VARIANT_OPENMPI)
       constexpr bool has_communicator = true;
 #else
       // MPICH 5.0.2 raises errors of matched messages on MPI_COMM_WORLD, but where a call completes their request.
+      if (is_mistake) return false;
       constexpr bool has_communicator = has<Kind::new_request>;
 #endif
       object = ErrorObject::of_communicator(has_communicator || matched->was_stashed ? matched->communicator
                                                                                      : MPI_COMM_WORLD);
+      if (is_mistake) return matched->was_put_back;
+      in.has_been_matched(*matched);
     }
+    return false;
   }
 
   static MPI_Comm communicator(const Tuple& arguments) noexcept {
@@ -400,13 +410,14 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
       if (is_left_alone != nullptr) *is_left_alone = !out.takes_part() && !in.packs();
     }
     ErrorObject object = table::error_object<Row>(all);
-    Base::take_message(all, in, object);
+    [[maybe_unused]] const bool is_mistake = Base::take_message(all, in, object);
     int code = MPI_SUCCESS;
     if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return table::raise<Row>(code, all);
     Base::template substitute<Kind::send>(all, out);
     Base::template substitute<Kind::receive>(all, in);
     if constexpr (Base::template has<Kind::receive>) {
       code = in.takes_part() ? receive(in, all, object) : Base::call_library(all);
+      if (is_mistake && code != MPI_SUCCESS) code = raise_on(object, code);
       // The library may have sent although it has failed to receive.
       out.sent();
     } else {

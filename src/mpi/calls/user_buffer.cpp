@@ -37,6 +37,13 @@ UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, 
   return user;
 }
 
+bool is_refused(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
+  if (count < 0 || !runtime::is_usable(datatype)) return true;
+  if (count == 0 || memory != nullptr) return false;
+  const UserBuffer user = identify(memory, count, datatype, Purpose::message, Analysis::now);
+  return !user.is_described() && !user.opaque && !user.is_empty_type;
+}
+
 Owner owner_of(const UserBuffer& user) noexcept {
   if (user.is_gpu_memory() && runtime::library_reads_gpu_memory()) {
     const bool as_it_is = !user.is_described() || transfer::is_contiguous(user.buffer);

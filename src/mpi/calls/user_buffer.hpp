@@ -80,6 +80,9 @@ enum class Analysis : std::uint8_t { when_it_pays, now };
 UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose = Purpose::message,
                     Analysis analysis = Analysis::when_it_pays, device::Locator* locator = nullptr) noexcept;
 
+/// Does the library refuse to receive into that, before it looks at any message?
+bool is_refused(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept;
+
 /// Can the CPU copy all of the one straight into the other?
 inline bool can_be_copied_on_host(const UserBuffer& from, const UserBuffer& to) noexcept {
   return from.is_described() && to.is_described() && from.buffer.size() == to.buffer.size() &&

@@ -12,6 +12,7 @@ class CopiedSend {
   /// Copies and begins to send. MPI_SUCCESS, or an error that has been raised on the communicator.
   int begin(const void* memory, MPI_Count count, MPI_Datatype datatype, int destination, int tag,
             MPI_Comm communicator) noexcept;
+  bool has_begun() const noexcept { return request_ != MPI_REQUEST_NULL; }
   /// Precondition of both: begin() has succeeded. Each ends the send, and comes once.
   int wait() noexcept;
   /// Goes on after the call, and ends by itself.

@@ -40,6 +40,7 @@ struct Messages {
   std::deque<Matched> stash, given;
   std::list<Parcel> parcels;
   unsigned next_tag = 0;
+  std::uint64_t last_number = 0;  ///< of a stashed message
 };
 
 Messages& messages() noexcept {
@@ -117,6 +118,7 @@ int look_behind(Messages& all, MPI_Comm communicator, MPI_Status& found, int& is
     if (code != MPI_SUCCESS || is_there == 0) return code;
     code = look_at(all, next);
     if (code != MPI_SUCCESS) return code;
+    next.number = ++all.last_number;
     all.stash.push_back(next);
     count_stash();
     if (next.status.MPI_TAG != found.MPI_TAG) continue;
@@ -281,6 +283,31 @@ std::optional<Matched> take_given(MPI_Message handle) noexcept {
   const Matched result = *found;
   given.erase(found);
   return result;
+}
+
+std::optional<Matched> find_given(MPI_Message handle) noexcept {
+  const std::lock_guard lock(messages().mutex);
+  const auto& given = messages().given;
+  const auto found = std::ranges::find_if(given, [&](const Matched& each) { return each.handle == handle; });
+  return found == given.end() ? std::nullopt : std::optional(*found);
+}
+
+void stash_again(const Matched& matched) noexcept {
+  try {
+    const std::lock_guard lock(messages().mutex);
+    auto& given = messages().given;
+    auto& stash = messages().stash;
+    const auto found = std::ranges::find_if(
+        given, [&](const Matched& each) { return each.handle == matched.handle && each.number == matched.number; });
+    if (found == given.end()) return;
+    Matched again = *found;
+    again.was_stashed = false;
+    given.erase(found);
+    // In the order in which the library has matched them.
+    stash.insert(std::ranges::find_if(stash, [&](const Matched& each) { return each.number > again.number; }), again);
+    count_stash();
+  } catch (const std::exception&) {
+  }
 }
 
 void take_back_lost_slots() noexcept {

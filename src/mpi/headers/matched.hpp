@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "mpi/table/abi.hpp"
@@ -22,6 +23,7 @@ struct Matched {
   MPI_Message handle{};
   MPI_Comm communicator{};
   MPI_Status status{};        ///< with the message's own size
+  std::uint64_t number = 0;   ///< of those that have been stashed: the order in which the library has matched them
   bool was_stashed = false;   ///< the program receives it by another call than it knows
   bool was_put_back = false;  ///< the library tells of another source and tag
 };
@@ -43,6 +45,13 @@ std::optional<Matched> take_stashed(int source, int tag, MPI_Comm communicator) 
 void give(const Matched& matched) noexcept;
 /// The program receives the message of that handle: what is known of it, once.
 std::optional<Matched> take_given(MPI_Message handle) noexcept;
+
+/// The same of a call that does not receive it.
+std::optional<Matched> find_given(MPI_Message handle) noexcept;
+
+/// The call that was to receive that stashed message has ended. If it has not received it, the message is stashed
+/// again.
+void stash_again(const Matched& matched) noexcept;
 
 /// Has slots of this process that no message will be fetched from taken back, if nothing is now received, and what has
 /// been matched is received.

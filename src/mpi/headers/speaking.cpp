@@ -178,7 +178,10 @@ int tell_all() noexcept {
   return code;
 }
 
-MPI_Request last_request = MPI_REQUEST_NULL;
+/// Of this process's last call to the library. Set in finish(): Open MPI's null request is unknown while the variant
+/// is loaded.
+MPI_Request last_request;
+
 bool have_all_ended() noexcept {
   // A receiver may wait for something else that this process has given to the library.
   runtime::make_progress();
@@ -196,6 +199,7 @@ int start(bool works) noexcept {
 }
 
 void finish() noexcept {
+  last_request = MPI_REQUEST_NULL;
   const bool are_told = has_nodes() && transfer::rdma::is_wanted();
   // Nobody receives any more once all ranks are here.
   if (are_told && native.Ibarrier(MPI_COMM_WORLD, &last_request) != MPI_SUCCESS) last_request = MPI_REQUEST_NULL;

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "mpi/calls/user_buffer.hpp"
 #include "mpi/headers/copied_send.hpp"
 #include "mpi/headers/matched.hpp"
 #include "mpi/lifetime/errors.hpp"
@@ -71,7 +72,9 @@ int send_beside(Beside how, const void* memory, Count count, MPI_Datatype dataty
   int code = how == Beside::waits
                  ? begin_to_send(memory, count, datatype, destination, tag, communicator, &sending)
                  : copied.begin(memory, static_cast<MPI_Count>(count), datatype, destination, tag, communicator);
-  if (code != MPI_SUCCESS) return code;
+  // After an error whose handler has returned, MPICH returns MPI_SUCCESS, and has made no request.
+  const bool is_sent = how == Beside::waits ? sending != MPI_REQUEST_NULL : copied.has_begun();
+  if (code != MPI_SUCCESS || !is_sent) return code;
   code = receive();
   int sent_code = MPI_SUCCESS;
   if (how == Beside::waits) sent_code = entry::Wait(&sending, MPI_STATUS_IGNORE);
@@ -85,12 +88,16 @@ template <class Count, class Finish>
 bool receive_stashed(Beside how, const void* sent, Count sent_count, MPI_Datatype sent_type, int destination,
                      int send_tag, void* memory, Count count, MPI_Datatype datatype, int source, int tag,
                      MPI_Comm communicator, Finish finish, int& code) noexcept {
+  // A mistake is the library's business, and leaves the message where it is.
+  const bool is_sent_wrong = destination != MPI_PROC_NULL && is_refused(sent, sent_count, sent_type);
+  if (is_sent_wrong || is_refused(memory, count, datatype)) return false;
   auto matched = take_stashed(source, tag, communicator);
   if (!matched) return false;
   matched->was_stashed = true;
   give(*matched);
   code = send_beside(how, sent, sent_count, sent_type, destination, send_tag, communicator,
                      [&] { return finish(matched->handle, memory, count, datatype); });
+  stash_again(*matched);
   return true;
 }
 

@@ -132,6 +132,11 @@ int raise_on(const ErrorObject& object, int code) noexcept {
   return raise_without_object(code);
 }
 
-int raise_without_object(int code) noexcept { return raise_on_communicator(runtime::communicator_for_errors(), code); }
+constinit thread_local const MPI_Comm* self_of_thread = nullptr;
+
+int raise_without_object(int code) noexcept {
+  const MPI_Comm* const self = self_of_thread;
+  return raise_on_communicator(self != nullptr ? *self : runtime::communicator_for_errors(), code);
+}
 
 }  // namespace gapless::mpi

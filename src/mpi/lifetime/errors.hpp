@@ -64,6 +64,8 @@ int raise_on(const ErrorObject& object, int code) noexcept;
 int raise_on_communicator(MPI_Comm communicator, int code) noexcept;
 int raise_on_window(MPI_Win window, int code) noexcept;
 int raise_on_file(MPI_File file, int code) noexcept;
+/// Where this thread's errors go that are no communicator's, window's or file's; null: where those of the process go.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local const MPI_Comm* self_of_thread;
 /// For calls without a communicator, window or file (MPI 5.0, 9.3).
 int raise_without_object(int code) noexcept;
 

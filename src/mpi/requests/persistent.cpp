@@ -44,6 +44,13 @@ int start(MPI_Request* request) {
   return pending->raise(code);
 }
 
+/// Is that a mistake, for which the library starts none of a list? Of requests that are not ours it alone knows.
+bool is_mistake(MPI_Request request) noexcept {
+  if (request == MPI_REQUEST_NULL) return true;
+  const Pending* const pending = find(request);
+  return pending != nullptr && !pending->is_persistent;
+}
+
 /// None of them is started.
 void stop_all(int count, const MPI_Request* requests) noexcept {
   for (int i = 0; i < count; ++i) {
@@ -73,6 +80,9 @@ int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
 
 // Where packing fails none is started.
 [[gnu::noinline]] int start_all_slowly(int count, MPI_Request* requests) {
+  for (int i = 0; i < count; ++i) {
+    if (is_mistake(requests[i])) return native.Startall(count, requests);
+  }
   bool any = false;
   if (const int code = pack_all(count, requests, any); code != MPI_SUCCESS) return code;
   if (!any) return native.Startall(count, requests);

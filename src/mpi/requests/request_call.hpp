@@ -289,7 +289,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       if (is_chosen(mine)) burst::Message::is_chosen();
     }
     pending->error_object = table::error_object<Row>(all);
-    if constexpr (!sends) Base::take_message(all, mine, pending->error_object);
+    bool is_mistake = false;
+    if constexpr (!sends) is_mistake = Base::take_message(all, mine, pending->error_object);
     int code = MPI_SUCCESS;
     if constexpr (PersistentOf<Row>::is_there) {
       if (may_wait(mine)) {
@@ -321,8 +322,11 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       return code;
     }
     if constexpr (receives) Base::template substitute<Kind::receive>(all, in_of(mine));
+    const ErrorObject object = pending->error_object;
     requests::release(pending);
-    return fails ? table::raise<Row>(code, all) : Base::call_library(all);
+    if (fails) return table::raise<Row>(code, all);
+    code = Base::call_library(all);
+    return is_mistake && code != MPI_SUCCESS ? raise_on(object, code) : code;
   }
 
   static Sides& make(requests::Pending* pending, const Tuple& all) noexcept {

@@ -113,6 +113,36 @@ TEST(Misuse, CollectivesOfOne) {
   MPI_Comm_free(&comm);
 }
 
+TEST(Misuse, DatatypesThatAreNotCommitted) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_SELF);
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPIX_Comm_create_endpoints(MPI_COMM_SELF, 1, MPI_INFO_NULL, &comm);
+  MPI_Datatype type;
+  MPI_Type_vector(3, 1, 2, MPI_INT, &type);
+  int from[6] = {}, to[6] = {};
+  MPI_Request request = MPI_REQUEST_NULL;
+  EXPECT_EQ(MPI_ERR_TYPE, error_class(MPI_Send_init(from, 1, type, 0, 0, comm, &request)));
+  EXPECT_EQ(MPI_ERR_TYPE, error_class(MPI_Recv_init(to, 1, type, 0, 0, comm, &request)));
+  EXPECT_EQ(MPI_ERR_TYPE, error_class(MPI_Ibcast(from, 1, type, 0, comm, &request)));
+  EXPECT_EQ(MPI_ERR_TYPE, error_class(MPI_Iallgather(from, 1, type, to, 1, type, comm, &request)));
+  EXPECT_EQ(MPI_REQUEST_NULL, request);
+  MPI_Type_free(&type);
+  MPI_Comm_free(&comm);
+}
+
+TEST(Misuse, ComparisonsWithNoCommunicator) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_WORLD), returned_here(MPI_COMM_SELF);
+  std::vector<MPI_Comm> handles(2);
+  MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 2, MPI_INFO_NULL, handles.data());
+  EXPECT_EQ(std::vector<int>(2, MPI_ERR_COMM), classes_of(handles, [](MPI_Comm comm) {
+              int result = 0;
+              return MPI_Comm_compare(comm, MPI_COMM_NULL, &result);
+            }));
+  for (MPI_Comm& handle : handles) MPI_Comm_free(&handle);
+}
+
 TEST(Misuse, ResultsWithoutAPlace) {
   if (!has_threads()) return;
   const ReturnErrors returned(MPI_COMM_SELF), returned_to_world(MPI_COMM_WORLD);

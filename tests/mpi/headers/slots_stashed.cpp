@@ -281,5 +281,43 @@ TEST_F(SlotsStashed, FreedPersistentReceivesLeaveNoStatus) {
   }
 }
 
+/// The library refuses such calls before it looks for a message.
+TEST_F(SlotsStashed, MistakenReceivesLeaveTheMessage) {
+  const ReturnErrors errors(MPI_COMM_WORLD), errors_without_object(MPI_COMM_SELF);
+  constexpr int ways = 5;
+  for (int way = 0; way < ways; ++way) {
+    SCOPED_TRACE(way);
+    if (sends()) {
+      send_probed();
+      MPI_Recv(nullptr, 0, MPI_INT, partner(), reply_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      continue;
+    }
+    std::vector<int> incoming(message_.values.size(), -1);
+    MPI_Message matched = MPI_MESSAGE_NULL;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Status status;
+    const bool is_matched = way >= 3;
+    if (is_matched) MPI_Mprobe(partner(), probed_tag, MPI_COMM_WORLD, &matched, &status);
+    if (!is_matched) probe();
+    const int code =
+        way == 0   ? MPI_Recv(incoming.data(), -1, message_.type, partner(), probed_tag, MPI_COMM_WORLD, &status)
+        : way == 1 ? MPI_Irecv(incoming.data(), -1, message_.type, partner(), probed_tag, MPI_COMM_WORLD, &request)
+        : way == 2 ? MPI_Sendrecv(&way, -1, MPI_INT, partner(), reply_tag, incoming.data(), 1, message_.type, partner(),
+                                  probed_tag, MPI_COMM_WORLD, &status)
+        : way == 3 ? MPI_Mrecv(incoming.data(), -1, message_.type, &matched, &status)
+                   : MPI_Imrecv(incoming.data(), -1, message_.type, &matched, &request);
+    EXPECT_EQ(MPI_ERR_COUNT, error_class(code));
+    if (is_matched) EXPECT_EQ(MPI_SUCCESS, MPI_Mrecv(incoming.data(), 1, message_.type, &matched, &status));
+    if (!is_matched) {
+      EXPECT_EQ(MPI_SUCCESS,
+                MPI_Recv(incoming.data(), 1, message_.type, partner(), probed_tag, MPI_COMM_WORLD, &status));
+    }
+    EXPECT_EQ(partner(), status.MPI_SOURCE);
+    EXPECT_EQ(probed_tag, status.MPI_TAG);
+    expect_probed(incoming);
+    MPI_Send(nullptr, 0, MPI_INT, partner(), reply_tag, MPI_COMM_WORLD);
+  }
+}
+
 }  // namespace
 }  // namespace gapless::test

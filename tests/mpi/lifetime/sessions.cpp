@@ -1,6 +1,7 @@
 // Programs that open sessions and have no world: strided data, in GPU memory too where there is a GPU, through a
 // session's communicator, by every kind of call; one session after another, several at once, a world that comes and
 // goes meanwhile, and sessions of every thread level.
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <atomic>
@@ -180,8 +181,21 @@ void use(MPI_Session session, MPI_Datatype type, const char* when) {
   MPI_Comm_free(&communicator);
 }
 
+/// Handles of endpoints are made in a world.
+void refuse_endpoints(MPI_Session session) {
+  using Create = int (*)(MPI_Comm, int, MPI_Info, MPI_Comm*);
+  const auto create = reinterpret_cast<Create>(dlsym(RTLD_DEFAULT, "MPIX_Comm_create_endpoints"));
+  if (create == nullptr) return;  // without gapless
+  MPI_Comm communicator = communicator_of(session), handle = MPI_COMM_NULL;
+  int error_class = MPI_SUCCESS;
+  MPI_Error_class(create(communicator, 1, MPI_INFO_NULL, &handle), &error_class);
+  expect(error_class == MPI_ERR_OTHER, "no endpoints", "in a session alone");
+  MPI_Comm_free(&communicator);
+}
+
 /// What is not served is refused in words, without a world whose handler could be called.
 void refuse(MPI_Session session) {
+  refuse_endpoints(session);
   if (!gpu_fails_on_request()) return;
   MPI_Comm communicator = communicator_of(session);
   OnGpu memory(std::vector<std::byte>(64));

@@ -417,6 +417,30 @@ TEST(Persistent, RequestsOfNobodyAreComplete) {
   }
 }
 
+TEST(Persistent, AListWithAMistakeStartsNone) {
+  const ReturnErrors errors(MPI_COMM_WORLD), errors_without_object(MPI_COMM_SELF);
+  for (const Ends& ends : all_ends()) {
+    const int ints = 40'000;
+    const Owned type(strided(ints / 2, 2, 6));
+    const std::size_t extent = 3 * static_cast<std::size_t>(ints);
+    Ints outgoing(counting(extent, 0), ends.from_gpu), incoming(std::vector<int>(extent, -1), ends.to_gpu);
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Send_init(outgoing.data(), 1, type, after(), 0, MPI_COMM_WORLD, &requests[0]);
+    EXPECT_EQ(MPI_ERR_REQUEST, error_class(MPI_Startall(2, requests)));
+    MPI_Request receive;
+    MPI_Irecv(incoming.data(), 1, type, before(), 0, MPI_COMM_WORLD, &receive);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Start(&requests[0]));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&receive, MPI_STATUS_IGNORE));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+    MPI_Barrier(MPI_COMM_WORLD);
+    int is_another_there = 1;
+    MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &is_another_there, MPI_STATUS_IGNORE);
+    EXPECT_EQ(0, is_another_there);
+    MPI_Request_free(&requests[0]);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 #ifndef OPEN_MPI  // 5.0 has no large-count functions
 TEST(Persistent, RequestsOfLargeCounts) {
   for (const Ends& ends : all_ends()) {
