@@ -6,11 +6,9 @@
 #include <mpi.h>
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "headers/partners.hpp"
@@ -200,18 +198,6 @@ TEST_F(Rings, DatatypesMayBeFreedMeanwhile) {
         },
         receive_by_request);
   });
-}
-
-/// The last test of the program: its sender goes on to MPI_Finalize, and may be there long before the receiver fetches.
-TEST_F(Rings, WhatIsFetchedAtTheEndIsThere) {
-  if (!has_partner() || size() != 2) return;
-  const int blocks = long_block_counts.back();
-  const Strided message(blocks);
-  if (sends()) return send(message.values.data(), message.type, MPI_COMM_WORLD, partner());
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  std::vector<int> incoming(message.values.size(), -1);
-  MPI_Recv(incoming.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  EXPECT_TRUE(arrived(message, blocks) == incoming);
 }
 
 }  // namespace

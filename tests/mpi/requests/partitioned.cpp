@@ -223,6 +223,47 @@ TEST(Partitioned, AShortMessageFillsInWhatItHas) {
 void return_as_if_all_were_well(MPI_Comm*, int*, ...) {}
 
 /// Where the program's error handler returns, MPICH may say that all is well.
+/// Elements that no piece of a long message holds a whole number of, packed by one side, received whole and in blocks.
+TEST(Partitioned, ElementsMayBeCutThrough) {
+  if (!is_right()) GTEST_SKIP() << "not without gapless";
+  constexpr int bytes = 37, elements = 65528, partitions = 4, block = 2048, apart = 3000;
+  const int lengths[] = {1, 8, 3};
+  const MPI_Aint places[] = {0, 2, 34}, sent_places[] = {8, 56};
+  const MPI_Datatype parts[] = {MPI_SHORT, MPI_INT, MPI_CHAR};
+  MPI_Datatype record, element, sent, in_blocks;
+  MPI_Type_create_struct(3, lengths, places, parts, &record);
+  MPI_Type_create_resized(record, 0, bytes, &element);
+  MPI_Type_create_hindexed_block(2, 1, sent_places, element, &sent);
+  MPI_Type_vector(elements / block / partitions, block, apart, element, &in_blocks);
+  for (MPI_Datatype* type : {&element, &sent, &in_blocks}) MPI_Type_commit(type);
+  MPI_Aint lower = 0, extent = 0;
+  MPI_Type_get_extent(sent, &lower, &extent);
+  for (const bool are_blocks : {false, true}) {
+    const int all = are_blocks ? elements / block / partitions * block * partitions : elements;
+    std::vector<unsigned char> outgoing(static_cast<std::size_t>(elements / 2 * extent + 64)), wanted;
+    for (std::size_t i = 0; i < outgoing.size(); ++i) outgoing[i] = static_cast<unsigned char>(i * 7 + i / 251);
+    std::vector<unsigned char> incoming(static_cast<std::size_t>(2 * elements * bytes), 0xee), packed(incoming.size());
+    wanted = incoming;
+    int position = 0;
+    MPI_Pack(outgoing.data(), all / 2, sent, packed.data(), static_cast<int>(packed.size()), &position, MPI_COMM_SELF);
+    const int each = are_blocks ? 1 : all / partitions;
+    const MPI_Datatype received = are_blocks ? in_blocks : element;
+    int unpacked = 0;
+    MPI_Unpack(packed.data(), position, &unpacked, wanted.data(), partitions * each, received, MPI_COMM_SELF);
+    MPI_Request requests[2];
+    MPI_Psend_init(outgoing.data(), partitions, all / 2 / partitions, sent, after(), 8, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &requests[0]);
+    MPI_Precv_init(incoming.data(), partitions, each, received, before(), 8, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &requests[1]);
+    MPI_Startall(2, requests);
+    MPI_Pready_range(0, partitions - 1, requests[0]);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+    EXPECT_TRUE(wanted == incoming) << are_blocks;
+    for (MPI_Request& request : requests) MPI_Request_free(&request);
+  }
+  for (MPI_Datatype* type : {&record, &element, &sent, &in_blocks}) MPI_Type_free(type);
+}
+
 TEST(Partitioned, AMistakeLeavesTheRequestToWhomItBelongs) {
   MPI_Errhandler ignore;
   MPI_Comm_create_errhandler(return_as_if_all_were_well, &ignore);

@@ -49,7 +49,11 @@ int initialize(Memory* memory, int partitions, MPI_Count count, MPI_Datatype dat
   if (peer == MPI_PROC_NULL) return call_library();
   std::unique_ptr<Partitions> message(new (std::nothrow) Partitions(
       end, const_cast<void*>(static_cast<const void*>(memory)), partitions, count, datatype));
-  if (message == nullptr || message->owner() == Owner::library) return call_library();
+  if (message == nullptr) return call_library();
+  if (void* const bytes = message->bytes_in_place())
+    return Row::native_function()(bytes, partitions, message->bytes(), MPI_PACKED, peer, tag, communicator, info,
+                                  request);
+  if (message->owner() == Owner::library) return call_library();
   if (message->owner() == Owner::unserved)
     return raise_on_communicator(communicator, unserved_gpu_memory(Row::name, message->gpu()));
   const transfer::Result result = message->reserve();

@@ -20,6 +20,10 @@ constexpr bool library_finds_partitions = false;
 constexpr bool library_finds_partitions = true;
 #endif
 
+// MPICH 5.0.2 takes a message of bytes that comes in pieces for whole elements: what a piece cuts through is lost, and
+// all that follows.
+constexpr bool library_joins_elements = false;
+
 }  // namespace
 
 Partitions::Partitions(End end, void* memory, int partitions, MPI_Count count, MPI_Datatype datatype) noexcept
@@ -28,12 +32,20 @@ Partitions::Partitions(End end, void* memory, int partitions, MPI_Count count, M
   if (partitions <= 0 || count <= 0 || __builtin_mul_overflow(partitions, count, &all)) return;
   user_ = identify(memory, all, datatype, Purpose::message, Analysis::now);
   owner_ = owner_of(user_);
-  if (owner_ != Owner::ours) return;
   each_ = user_.buffer;
   each_.count = count;
+  if (owner_ != Owner::ours) return;
   const auto side = end == End::send ? transfer::Side::sender : transfer::Side::receiver;
   const bool is_native = transfer::choose(user_.buffer, side) == transfer::Scheme::native;
-  if (user_.buffer.size() == 0 || (is_native && library_finds_partitions)) owner_ = Owner::library;
+  const bool may_be_native = library_finds_partitions && (end == End::send || library_joins_elements ||
+                                                          transfer::is_forced(transfer::Scheme::native));
+  if (user_.buffer.size() == 0 || (is_native && may_be_native)) owner_ = Owner::library;
+}
+
+void* Partitions::bytes_in_place() const noexcept {
+  const bool is_derived = user_.is_described() && user_.description != nullptr;
+  if (!is_derived || owner_ != Owner::library || !transfer::is_contiguous(user_.buffer)) return nullptr;
+  return const_cast<void*>(address_of(user_.buffer.memory, user_.buffer.type->facts.true_lower_bound));
 }
 
 Result Partitions::reserve() noexcept {

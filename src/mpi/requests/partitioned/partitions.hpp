@@ -24,6 +24,10 @@ class Partitions {
   int gpu() const noexcept { return user_.buffer.location.device; }
   transfer::Result reserve() noexcept;
 
+  /// Contiguous memory of a datatype that the program has made, which is the library's business: where its bytes begin,
+  /// which the library moves better than elements. Null: any other memory.
+  void* bytes_in_place() const noexcept;
+
   /// What the library is given: `bytes()` of MPI_PACKED in each partition.
   void* packed() const noexcept { return packed_.data(); }
   MPI_Count bytes() const noexcept { return each_.size(); }
