@@ -80,7 +80,7 @@ enum class Analysis : std::uint8_t { when_it_pays, now };
 UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose = Purpose::message,
                     Analysis analysis = Analysis::when_it_pays, device::Locator* locator = nullptr) noexcept;
 
-/// Does the library refuse to receive into that, before it looks at any message?
+/// Does the library refuse such a buffer, to send or to receive, before it looks at any message?
 bool is_refused(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept;
 
 /// Can the CPU copy all of the one straight into the other?

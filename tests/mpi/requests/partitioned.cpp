@@ -220,9 +220,7 @@ TEST(Partitioned, AShortMessageFillsInWhatItHas) {
     MPI_Request_free(&sending);
   }
 }
-void return_as_if_all_were_well(MPI_Comm*, int*, ...) {}
 
-/// Where the program's error handler returns, MPICH may say that all is well.
 /// Elements that no piece of a long message holds a whole number of, packed by one side, received whole and in blocks.
 TEST(Partitioned, ElementsMayBeCutThrough) {
   if (!is_right()) GTEST_SKIP() << "not without gapless";
@@ -264,6 +262,9 @@ TEST(Partitioned, ElementsMayBeCutThrough) {
   for (MPI_Datatype* type : {&record, &element, &sent, &in_blocks}) MPI_Type_free(type);
 }
 
+void return_as_if_all_were_well(MPI_Comm*, int*, ...) {}
+
+/// Where the program's error handler returns, MPICH may say that all is well.
 TEST(Partitioned, AMistakeLeavesTheRequestToWhomItBelongs) {
   MPI_Errhandler ignore;
   MPI_Comm_create_errhandler(return_as_if_all_were_well, &ignore);

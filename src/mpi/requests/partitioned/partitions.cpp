@@ -20,10 +20,6 @@ constexpr bool library_finds_partitions = false;
 constexpr bool library_finds_partitions = true;
 #endif
 
-// MPICH 5.0.2 takes a message of bytes that comes in pieces for whole elements: what a piece cuts through is lost, and
-// all that follows.
-constexpr bool library_joins_elements = false;
-
 }  // namespace
 
 Partitions::Partitions(End end, void* memory, int partitions, MPI_Count count, MPI_Datatype datatype) noexcept
@@ -37,8 +33,9 @@ Partitions::Partitions(End end, void* memory, int partitions, MPI_Count count, M
   if (owner_ != Owner::ours) return;
   const auto side = end == End::send ? transfer::Side::sender : transfer::Side::receiver;
   const bool is_native = transfer::choose(user_.buffer, side) == transfer::Scheme::native;
-  const bool may_be_native = library_finds_partitions && (end == End::send || library_joins_elements ||
-                                                          transfer::is_forced(transfer::Scheme::native));
+  // MPICH 5.0.2 loses what follows an element that a piece of bytes cuts through, so bytes are received as such.
+  const bool may_be_native =
+      library_finds_partitions && (end == End::send || transfer::is_forced(transfer::Scheme::native));
   if (user_.buffer.size() == 0 || (is_native && may_be_native)) owner_ = Owner::library;
 }
 
