@@ -38,11 +38,12 @@ int check_receive(const Endpoint& endpoint, int& source, int tag) noexcept {
 
 namespace {
 
-/// A send or receive that is waited for in the call.
+/// A send or receive that is waited for in the call. With MPI_PROC_NULL nothing begins, but a mistaken buffer is an error.
 class Blocking {
  public:
   int send(Endpoint& endpoint, const Data& data, int destination, int tag, Context context, Mode mode) {
     if (const int code = set_buffer(operation_, endpoint, data); code != MPI_SUCCESS) return code;
+    if (destination == MPI_PROC_NULL) return MPI_SUCCESS;
     start_send(operation_, data, destination, tag, context, mode);
     begun_ = true;
     return MPI_SUCCESS;
@@ -50,6 +51,10 @@ class Blocking {
   int receive(Endpoint& endpoint, const Data& data, int source, int tag, Context context) {
     operation_.receives = true;
     if (const int code = set_buffer(operation_, endpoint, data); code != MPI_SUCCESS) return code;
+    if (source == MPI_PROC_NULL) {
+      operation_.bytes = 0;
+      return MPI_SUCCESS;
+    }
     start_receive(operation_, source, tag, context);
     begun_ = true;
     return MPI_SUCCESS;
@@ -58,7 +63,12 @@ class Blocking {
     if (begun_) drive_until_done(operation_);
     return operation_.code;
   }
-  const Operation& operation() const noexcept { return operation_; }
+  /// Of a receive.
+  int wait(MPI_Status* status) {
+    const int code = wait();
+    set_status(status, operation_);
+    return code;
+  }
   /// Cancels the operation, where another part of the call has failed.
   void give_up() {
     if (!begun_) return;
@@ -79,7 +89,7 @@ bool is_sent_at_once(Endpoint& endpoint, const Data& data, int destination, int 
 int send_and_wait(Endpoint& endpoint, const Data& data, int destination, int tag, Mode mode) {
   int code = check_send(endpoint, destination, tag);
   if (code == MPI_SUCCESS && is_sent_at_once(endpoint, data, destination, tag, mode)) return code;
-  if (code == MPI_SUCCESS && destination != MPI_PROC_NULL) {
+  if (code == MPI_SUCCESS) {
     Blocking send;
     code = send.send(endpoint, data, destination, tag, Context::messages, mode);
     if (code == MPI_SUCCESS) code = send.wait();
@@ -90,16 +100,9 @@ int send_and_wait(Endpoint& endpoint, const Data& data, int destination, int tag
 int receive_and_wait(Endpoint& endpoint, const Data& data, int source, int tag, MPI_Status* status) {
   int code = check_receive(endpoint, source, tag);
   if (code != MPI_SUCCESS) return raise(endpoint, code);
-  if (source == MPI_PROC_NULL) {
-    set_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
-    return MPI_SUCCESS;
-  }
   Blocking receive;
   code = receive.receive(endpoint, data, source, tag, Context::messages);
-  if (code == MPI_SUCCESS) {
-    code = receive.wait();
-    set_status(status, receive.operation());
-  }
+  if (code == MPI_SUCCESS) code = receive.wait(status);
   return raise(endpoint, code);
 }
 
@@ -154,24 +157,15 @@ int exchange(Endpoint& endpoint, const Data& out, int destination, int send_tag,
   if (code == MPI_SUCCESS) code = check_receive(endpoint, source, receive_tag);
   if (code != MPI_SUCCESS) return raise(endpoint, code);
   Blocking receive, send;
-  if (source != MPI_PROC_NULL) {
-    code = receive.receive(endpoint, in, source, receive_tag, Context::messages);
-    if (code != MPI_SUCCESS) return raise(endpoint, code);
-  }
-  if (destination != MPI_PROC_NULL) {
-    code = send.send(endpoint, out, destination, send_tag, Context::messages, Mode::standard);
-    if (code != MPI_SUCCESS) {
-      receive.give_up();
-      return raise(endpoint, code);
-    }
-  }
-  code = send.wait();
-  if (source == MPI_PROC_NULL) {
-    set_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false);
+  code = receive.receive(endpoint, in, source, receive_tag, Context::messages);
+  if (code != MPI_SUCCESS) return raise(endpoint, code);
+  code = send.send(endpoint, out, destination, send_tag, Context::messages, Mode::standard);
+  if (code != MPI_SUCCESS) {
+    receive.give_up();
     return raise(endpoint, code);
   }
-  const int received = receive.wait();
-  set_status(status, receive.operation());
+  code = send.wait();
+  const int received = receive.wait(status);
   return raise(endpoint, code != MPI_SUCCESS ? code : received);
 }
 

@@ -131,6 +131,36 @@ TEST(Misuse, DatatypesThatAreNotCommitted) {
   MPI_Comm_free(&comm);
 }
 
+TEST(Misuse, BuffersOfMessagesToNobody) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_SELF);
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPIX_Comm_create_endpoints(MPI_COMM_SELF, 1, MPI_INFO_NULL, &comm);
+  int number = 0;
+  const int nobody = MPI_PROC_NULL;
+  const auto classes = [&](int count, MPI_Datatype type) {
+    std::vector<int> all;
+    for (const int code :
+         {MPI_Send(&number, count, type, nobody, 0, comm),
+          MPI_Recv(&number, count, type, nobody, 0, comm, MPI_STATUS_IGNORE),
+          MPI_Sendrecv(&number, count, type, nobody, 0, nullptr, 0, MPI_INT, nobody, 0, comm, MPI_STATUS_IGNORE),
+          MPI_Sendrecv(nullptr, 0, MPI_INT, nobody, 0, &number, count, type, nobody, 0, comm, MPI_STATUS_IGNORE)})
+      all.push_back(error_class(code));
+    return all;
+  };
+  EXPECT_EQ(std::vector<int>(4, MPI_SUCCESS), classes(1, MPI_INT));
+  EXPECT_EQ(std::vector<int>(4, MPI_ERR_COUNT), classes(-1, MPI_INT));
+  EXPECT_EQ(std::vector<int>(4, MPI_ERR_TYPE), classes(1, MPI_DATATYPE_NULL));
+  MPI_Status status;
+  MPI_Recv(&number, 1, MPI_INT, nobody, 0, comm, &status);
+  int count = -1;
+  MPI_Get_count(&status, MPI_INT, &count);
+  EXPECT_EQ(nobody, status.MPI_SOURCE);
+  EXPECT_EQ(int{MPI_ANY_TAG}, status.MPI_TAG);
+  EXPECT_EQ(0, count);
+  MPI_Comm_free(&comm);
+}
+
 TEST(Misuse, ComparisonsWithNoCommunicator) {
   if (!has_threads()) return;
   const ReturnErrors returned(MPI_COMM_WORLD), returned_here(MPI_COMM_SELF);
