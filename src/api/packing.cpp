@@ -3,7 +3,6 @@
 // GPU memory is reached in the caller's stream only, so the other side of such a job must be memory that the GPU
 // addresses itself: a copy from or to pageable memory is not in stream order and may block.
 #include <cinttypes>
-#include <utility>
 #include <vector>
 
 #include "api/gpu.hpp"

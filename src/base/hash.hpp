@@ -13,7 +13,7 @@ namespace gapless {
 inline constexpr std::uint64_t golden = 0x9e3779b97f4a7c15u;
 
 /// The place of a number in a table of 2^bits places; 0 < bits < 64.
-constexpr std::size_t place_of(std::uint64_t number, unsigned bits) noexcept {
+constexpr std::size_t slot_of(std::uint64_t number, unsigned bits) noexcept {
   return static_cast<std::size_t>((number * golden) >> (64 - bits));
 }
 

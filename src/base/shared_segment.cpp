@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -46,6 +47,12 @@ int open_descriptor(pid_t owner, std::string_view name) noexcept {
   return file;
 }
 
+/// May a file of this process be so long? To make a longer one would be a SIGXFSZ.
+bool may_be_made(std::size_t bytes) noexcept {
+  rlimit longest;
+  return ::getrlimit(RLIMIT_FSIZE, &longest) == 0 && bytes <= longest.rlim_cur;
+}
+
 }  // namespace
 
 SharedSegment::SharedSegment(SharedSegment&& other) noexcept
@@ -80,6 +87,7 @@ bool SharedSegment::map(std::size_t bytes) noexcept {
 
 SharedSegment SharedSegment::make(std::string_view name, std::size_t bytes, std::size_t reserved) noexcept {
   SharedSegment segment;
+  if (!may_be_made(bytes)) return segment;
   std::array<char, 64> text;
   std::snprintf(text.data(), text.size(), "%.*s", static_cast<int>(name.size()), name.data());
   segment.file_ = ::memfd_create(text.data(), MFD_CLOEXEC);

@@ -26,6 +26,9 @@ struct MemoryHandle {
 
   bool is_on_host() const noexcept { return gpu == host; }
   bool contains(std::uint64_t address) const noexcept { return address - base < bytes; }
+  bool contains(std::uint64_t first, std::uint64_t length) const noexcept {
+    return contains(first) && length <= bytes - (first - base);
+  }
 };
 
 enum class Status : std::uint8_t { ok, out_of_memory, unsupported, failed };

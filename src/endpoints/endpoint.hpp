@@ -196,7 +196,7 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   /// Peers are told so when they send to it.
   void close() noexcept { inbox().is_closed.store(true, std::memory_order_release); }
   int inbox_number() const noexcept { return communicator->places[static_cast<std::size_t>(rank)].inbox; }
-  InboxHead& inbox() const noexcept { return communicator->inboxes.head(inbox_number()); }
+  RingInboxHead& inbox() const noexcept { return communicator->inboxes.head(inbox_number()); }
   Incoming& from(int source) noexcept {
     return incoming[static_cast<std::size_t>(communicator->places[static_cast<std::size_t>(source)].inbox)];
   }
@@ -230,7 +230,7 @@ struct Slot {
 inline constexpr int table_bits = 15;
 extern std::array<Slot, std::size_t{1} << table_bits> table;
 
-inline std::size_t first_of(std::uintptr_t key) noexcept { return place_of(key, table_bits); }
+inline std::size_t first_of(std::uintptr_t key) noexcept { return slot_of(key, table_bits); }
 Endpoint* find_past_first(std::uintptr_t key) noexcept;
 
 }  // namespace internal

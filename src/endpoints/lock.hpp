@@ -5,15 +5,9 @@
 #include <atomic>
 #include <thread>
 
-namespace gapless::mpi::endpoints {
+#include "base/pause.hpp"
 
-inline void pause() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  asm volatile("" ::: "memory");
-#endif
-}
+namespace gapless::mpi::endpoints {
 
 /// A Lockable, for std::lock_guard and std::unique_lock.
 class Lock {

@@ -17,7 +17,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "layout/offset_table.hpp"

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "model/host.hpp"

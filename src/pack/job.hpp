@@ -1,9 +1,6 @@
 // A job: one movement between a layout in memory and a contiguous packed buffer. Engines run batches of jobs.
 #pragma once
 
-#include <cstddef>
-#include <span>
-
 #include "layout/layout.hpp"
 
 namespace gapless::pack {

@@ -29,7 +29,8 @@ class Batch {
   void add(const pack::Job& job, int device, pack::Reach reach) noexcept;
   /// A copy between two layouts, done by that GPU.
   void add(const pack::PairJob& job, int device) noexcept;
-  /// What the program has issued to that GPU's default stream, for a peer reads memory that it may write.
+  /// What the program has issued to that GPU's default stream, because a peer will read memory that this work may still
+  /// write.
   void await_default_stream(int device) noexcept;
   /// Moves what has been added. The first failure of any.
   Result run() noexcept;
@@ -65,7 +66,7 @@ class Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  /// Of memory that is short another scheme may come, when the buffer is reserved.
+  /// reserve() changes the scheme where memory of the scheme's kind is short.
   Scheme scheme() const noexcept { return scheme_; }
 
   // Of native operations there is nothing more to call.

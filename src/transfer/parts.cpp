@@ -1,6 +1,5 @@
 #include "transfer/parts.hpp"
 
-#include <algorithm>
 #include <exception>
 #include <vector>
 

@@ -244,6 +244,40 @@ TEST(Requests, OfPersistentMessagesAndExchangesHaveStatuses) {
             }));
 }
 
+/// Open MPI starts a request under another handle while the last message is still on its way; gapless has to know both.
+TEST(Requests, OfProcessesAreStartedBesideThoseOfEndpoints) {
+  constexpr int length = 100000, rounds = 5;
+  std::vector<int> memory(static_cast<std::size_t>(rounds * (length + MPI_BSEND_OVERHEAD)));
+  MPI_Datatype every_other;
+  MPI_Type_vector(length, 1, 2, MPI_INT, &every_other);
+  MPI_Type_commit(&every_other);
+  EXPECT_EQ(0, Endpoints(each(1), MPI_COMM_SELF).run([&](MPI_Comm comm) {
+    int wrong = 0, in = -1;
+    std::vector<int> out(2 * length);
+    MPI_Request requests[2];
+    MPI_Buffer_attach(memory.data(), static_cast<int>(memory.size() * sizeof(int)));
+    MPI_Recv_init(&in, 1, MPI_INT, 0, 3, comm, &requests[0]);
+    MPI_Bsend_init(out.data(), 1, every_other, rank(), 4, MPI_COMM_WORLD, &requests[1]);
+    for (int round = 0; round < rounds; ++round) {
+      for (int i = 0; i < length; ++i) out[static_cast<std::size_t>(2 * i)] = round + i;
+      wrong += MPI_Startall(2, requests) != MPI_SUCCESS;
+      MPI_Send(&round, 1, MPI_INT, 0, 3, comm);
+      wrong += MPI_Waitall(2, requests, MPI_STATUSES_IGNORE) != MPI_SUCCESS || in != round;
+    }
+    for (int round = 0; round < rounds; ++round) {
+      std::vector<int> arrived(length);
+      MPI_Recv(arrived.data(), length, MPI_INT, rank(), 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      wrong += arrived != counting(length, round);
+    }
+    for (MPI_Request& request : requests) MPI_Request_free(&request);
+    void* attached = nullptr;
+    int bytes = 0;
+    MPI_Buffer_detach(static_cast<void*>(&attached), &bytes);
+    return wrong;
+  }));
+  MPI_Type_free(&every_other);
+}
+
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
 /// Flushing waits for what the endpoint itself has sent, until it has been received.
 TEST(Requests, OfFlushesWaitForBufferedMessages) {

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,6 +53,16 @@ class Child {
 };
 
 constexpr std::size_t bytes = 1 << 20;
+
+/// A file that is longer than the process may make would be a SIGXFSZ, which ends it.
+TEST(SharedSegment, IsNoLongerThanFilesOfTheProcessMayBe) {
+  Child child([] {
+    constexpr rlimit longest{std::size_t{1} << 20, std::size_t{1} << 20};
+    if (::setrlimit(RLIMIT_FSIZE, &longest) != 0) return false;
+    return !SharedSegment::make("long", std::size_t{1} << 24, 4096) && SharedSegment::make("short", 4096, 4096);
+  });
+  EXPECT_TRUE(child.went_well());
+}
 
 TEST(SharedSegment, WhatOneProcessWritesAnotherReads) {
   SharedSegment mine = SharedSegment::make("test-of-segments", bytes, 4096);

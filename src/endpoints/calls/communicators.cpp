@@ -45,9 +45,7 @@ int compare_with_processes(const Endpoint& endpoint, MPI_Comm other, int* result
   if (!communicator.has_peers()) return inner.Comm_compare(endpoint.handle, other, result);
   const int code = inner.Comm_compare(communicator.base, other, result);
   // Ranks may be in another order than in the base, which has the processes in the order of an older communicator.
-  const bool in_order = std::is_sorted(communicator.places.begin(), communicator.places.end(),
-                                       [](const Place& a, const Place& b) { return a.process < b.process; });
-  if (*result == MPI_CONGRUENT && !in_order) *result = MPI_SIMILAR;
+  if (*result == MPI_CONGRUENT && !communicator.is_in_order) *result = MPI_SIMILAR;
   return code;
 }
 

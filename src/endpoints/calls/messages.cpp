@@ -38,7 +38,8 @@ int check_receive(const Endpoint& endpoint, int& source, int tag) noexcept {
 
 namespace {
 
-/// A send or receive that is waited for in the call. With MPI_PROC_NULL nothing begins, but a mistaken buffer is an error.
+/// A send or receive that is waited for in the call. With MPI_PROC_NULL nothing begins, but a mistaken buffer is an
+/// error.
 class Blocking {
  public:
   int send(Endpoint& endpoint, const Data& data, int destination, int tag, Context context, Mode mode) {

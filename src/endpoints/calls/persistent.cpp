@@ -121,14 +121,20 @@ int Startall(int count, MPI_Request* requests) {
   return guarded([&]() -> int {
     if (requests::are_none() || requests == nullptr) return inner.Startall(count, requests);
     std::vector<MPI_Request> others;
+    std::vector<int> places;  // of the others
     int result = MPI_SUCCESS;
     for (int i = 0; i < count; ++i) {
-      Request* const request = find_persistent(requests[i]);
-      const int code = request != nullptr ? start(*request) : MPI_SUCCESS;
-      if (request == nullptr) others.push_back(requests[i]);
-      if (result == MPI_SUCCESS) result = code;
+      if (Request* const request = find_persistent(requests[i])) {
+        const int code = start(*request);
+        if (result == MPI_SUCCESS) result = code;
+      } else {
+        others.push_back(requests[i]);
+        places.push_back(i);
+      }
     }
     const int code = others.empty() ? MPI_SUCCESS : inner.Startall(static_cast<int>(others.size()), others.data());
+    // A library may start a request under another handle.
+    for (std::size_t k = 0; k < others.size(); ++k) requests[places[k]] = others[k];
     return code != MPI_SUCCESS ? code : result;
   });
 }

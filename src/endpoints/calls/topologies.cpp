@@ -1,9 +1,6 @@
 // Communicators with a topology: how they are made, and what a program asks them. Ranks are never reordered, for
 // neighbours of a process are next to each other already.
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <numeric>
 
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/calls/topology.hpp"
@@ -88,10 +85,10 @@ int check_grid(const Endpoint& endpoint, int count, const int* dimensions, const
 }
 
 int check_graph(const Endpoint& endpoint, int nodes, const int* index, const int* edges) noexcept {
-  if (nodes < 0 || nodes > endpoint.communicator->size()) return MPI_ERR_ARG;
+  if (nodes < 0 || nodes > endpoint.communicator->size() || (nodes > 0 && index == nullptr)) return MPI_ERR_ARG;
   for (int i = 0; i < nodes; ++i) {
     const int before = i == 0 ? 0 : index[i - 1];
-    if (index[i] < before) return MPI_ERR_ARG;
+    if (index[i] < before || (index[i] > before && edges == nullptr)) return MPI_ERR_ARG;
     for (int k = before; k < index[i]; ++k) {
       if (edges[k] < 0 || edges[k] >= nodes) return MPI_ERR_ARG;
     }
@@ -154,6 +151,7 @@ int Cart_rank(Endpoint& endpoint, MPI_Comm, const int* coordinates, int* rank) {
   int code = MPI_SUCCESS;
   const Topology* grid = topology_of(endpoint, MPI_CART, code);
   if (grid == nullptr) return code;
+  if (grid->dimension_count() > 0 && coordinates == nullptr) return raise(endpoint, MPI_ERR_ARG);
   const int found = grid->rank_of({coordinates, coordinates + grid->dimension_count()});
   if (found == MPI_PROC_NULL) return raise(endpoint, MPI_ERR_ARG);
   *rank = found;
@@ -182,6 +180,7 @@ int Cart_sub(Endpoint& endpoint, MPI_Comm, const int* remains, MPI_Comm* made) {
   int code = MPI_SUCCESS;
   const Topology* grid = topology_of(endpoint, MPI_CART, code);
   if (grid == nullptr) return code;
+  if (grid->dimension_count() > 0 && remains == nullptr) return raise(endpoint, MPI_ERR_ARG);
   const std::vector<int> mine = grid->coordinates_of(endpoint.rank);
   std::vector<int> dimensions, periods;
   int colour = 0, rank = 0;

@@ -3,7 +3,6 @@
 // are the ranks of one communicator, first those of one group and then those of the other; MPI_Intercomm_merge makes
 // another one of the same ranks.
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,21 +34,21 @@ Agreements& agreements_between() {
 }
 
 /// The endpoints of a communicator, by rank, with their processes in the world; MPI_UNDEFINED: not there.
-std::vector<Resident> residents_of(const Communicator& communicator) {
+std::vector<PlacedMember> placed_members_of(const Communicator& communicator) {
   std::vector<int> processes =
       communicator.has_peers() ? headers::world_ranks_of(communicator.base) : std::vector{own_rank(MPI_COMM_WORLD)};
   processes.resize(communicator.ranks.size(), MPI_UNDEFINED);
-  std::vector<Resident> residents;
+  std::vector<PlacedMember> placed;
   for (std::size_t rank = 0; rank < communicator.places.size(); ++rank)
-    residents.push_back(
+    placed.push_back(
         {processes[static_cast<std::size_t>(communicator.places[rank].process)], communicator.identities[rank]});
-  return residents;
+  return placed;
 }
 
-std::vector<Resident> residents_of(const Group& group) {
-  std::vector<Resident> residents;
-  for (const Identity& member : group.members) residents.push_back({world_rank_of(member.process), member});
-  return residents;
+std::vector<PlacedMember> placed_members_of(const Group& group) {
+  std::vector<PlacedMember> placed;
+  for (const Identity& member : group.members) placed.push_back({world_rank_of(member.process), member});
+  return placed;
 }
 
 /// One message each way between the leaders.
@@ -65,44 +64,44 @@ int exchange(MPI_Comm peers, int leader, int tag, const void* out, std::size_t o
 }
 
 /// What the leaders know of the other group. An error code.
-int ask_other_leader(const std::vector<Resident>& mine, MPI_Comm peers, int leader, int tag,
-                     std::vector<Resident>& theirs) {
+int ask_other_leader(const std::vector<PlacedMember>& mine, MPI_Comm peers, int leader, int tag,
+                     std::vector<PlacedMember>& theirs) {
   const int count = static_cast<int>(mine.size());
   int their_count = 0;
   int code = exchange(peers, leader, tag, &count, sizeof count, &their_count, sizeof their_count);
   if (code != MPI_SUCCESS) return code;
   theirs.resize(static_cast<std::size_t>(their_count));
-  return exchange(peers, leader, tag, mine.data(), mine.size() * sizeof(Resident), theirs.data(),
-                  theirs.size() * sizeof(Resident));
+  return exchange(peers, leader, tag, mine.data(), mine.size() * sizeof(PlacedMember), theirs.data(),
+                  theirs.size() * sizeof(PlacedMember));
 }
 
 /// The leader tells the others of its group, its tag too.
-int learn_of_others(Endpoint& endpoint, int root, int code, int& tag, std::vector<Resident>& theirs) {
+int learn_of_others(Endpoint& endpoint, int root, int code, int& tag, std::vector<PlacedMember>& theirs) {
   int told[] = {code, tag, static_cast<int>(theirs.size())};
   if (const int failed = calls::Bcast(endpoint, told, 3, MPI_INT, root, endpoint.handle); failed != MPI_SUCCESS)
     return failed;
   if (told[0] != MPI_SUCCESS) return told[0];
   tag = told[1];
   theirs.resize(static_cast<std::size_t>(told[2]));
-  const auto bytes = static_cast<int>(theirs.size() * sizeof(Resident));
+  const auto bytes = static_cast<int>(theirs.size() * sizeof(PlacedMember));
   return calls::Bcast(endpoint, theirs.data(), bytes, MPI_BYTE, root, endpoint.handle);
 }
 
-bool is_before(const Resident& a, const Resident& b) noexcept { return a.identity < b.identity; }
+bool is_before(const PlacedMember& a, const PlacedMember& b) noexcept { return a.identity < b.identity; }
 
 int not_in_world(const char* function) noexcept {
   return code_with_text(MPI_ERR_UNSUPPORTED_OPERATION, function, "not all processes are in MPI_COMM_WORLD");
 }
 
-bool are_all_in_world(const std::vector<Resident>& members) noexcept {
-  return std::ranges::none_of(members, [](const Resident& one) { return one.process == MPI_UNDEFINED; });
+bool are_all_in_world(const std::vector<PlacedMember>& members) noexcept {
+  return std::ranges::none_of(members, [](const PlacedMember& one) { return one.process == MPI_UNDEFINED; });
 }
 
 /// Can there be an intercommunicator of these groups? An error class.
-int check_groups(const char* function, const std::vector<Resident>& mine, const std::vector<Resident>& theirs) {
-  for (const Resident& other : theirs) {
+int check_groups(const char* function, const std::vector<PlacedMember>& mine, const std::vector<PlacedMember>& theirs) {
+  for (const PlacedMember& other : theirs) {
     const bool is_in_both =
-        std::any_of(mine.begin(), mine.end(), [&](const Resident& one) { return one.identity == other.identity; });
+        std::any_of(mine.begin(), mine.end(), [&](const PlacedMember& one) { return one.identity == other.identity; });
     if (is_in_both) return MPI_ERR_GROUP;
   }
   return are_all_in_world(mine) && are_all_in_world(theirs) ? MPI_SUCCESS : not_in_world(function);
@@ -118,22 +117,23 @@ int tag_of(const AgreementKey& key) noexcept {
 /// The communicator of all of these, each of which calls; those of one process agree. `word` tells it apart from others
 /// of the same members.
 template <class Drive>
-std::shared_ptr<Agreement> make_in_world(Drive drive, std::string_view word, const std::vector<Resident>& all) {
-  AgreementKey key{std::hash<std::string_view>{}(word)};
-  for (const Resident& one : all) key.insert(key.end(), {one.identity.process, one.identity.number});
+std::shared_ptr<Agreement> make_in_world(Drive drive, std::string_view word, const std::vector<PlacedMember>& all) {
+  AgreementKey key{hash_of(word)};
+  for (const PlacedMember& one : all) key.insert(key.end(), {one.identity.process, one.identity.number});
   const int here = own_rank(MPI_COMM_WORLD);
-  const auto arriving = std::count_if(all.begin(), all.end(), [&](const Resident& one) { return one.process == here; });
+  const auto arriving =
+      std::count_if(all.begin(), all.end(), [&](const PlacedMember& one) { return one.process == here; });
   return agree_driving(drive, agreements_between(), key, static_cast<int>(arriving), [&](Agreement& agreed) {
     // The call is about other communicators, whose error handler is told.
-    const ErrorsReturned meanwhile(MPI_COMM_WORLD, ErrorsReturned::Fatal::too);
-    agreed.code = make_of_residents(MPI_COMM_WORLD, here, all, tag_of(key), agreed.made.emplace_back());
+    const ErrorsReturned meanwhile(MPI_COMM_WORLD, ErrorsReturned::Fatal::is_replaced);
+    agreed.code = make_of_placed(MPI_COMM_WORLD, here, all, tag_of(key), agreed.made.emplace_back());
   });
 }
 
 /// All members of the group call. An error code, not raised.
 int make_of_group_alone(const char* function, const Group& group, const char* word, MPI_Errhandler handler,
                         MPI_Comm* made) {
-  const std::vector<Resident> members = residents_of(group);
+  const std::vector<PlacedMember> members = placed_members_of(group);
   const int place = groups::rank_of(group.members, group.self);
   if (word == nullptr) return MPI_ERR_ARG;
   *made = MPI_COMM_NULL;
@@ -149,13 +149,13 @@ int make_of_group_alone(const char* function, const Group& group, const char* wo
 
 /// All endpoints of both groups call. Those of one process agree, whichever group they are in. `word` tells it apart
 /// from others of the same groups.
-int make_between(Endpoint& endpoint, std::string_view word, const std::vector<Resident>& mine,
-                 const std::vector<Resident>& theirs, MPI_Comm* made) {
+int make_between(Endpoint& endpoint, std::string_view word, const std::vector<PlacedMember>& mine,
+                 const std::vector<PlacedMember>& theirs, MPI_Comm* made) {
   const bool is_first = is_before(*std::min_element(mine.begin(), mine.end(), is_before),
                                   *std::min_element(theirs.begin(), theirs.end(), is_before));
-  std::vector<Resident> all = is_first ? mine : theirs;
+  std::vector<PlacedMember> all = is_first ? mine : theirs;
   all.insert(all.end(), is_first ? theirs.begin() : mine.begin(), is_first ? theirs.end() : mine.end());
-  for (const Resident& one : all) note_world_rank(one.identity.process, one.process);
+  for (const PlacedMember& one : all) note_world_rank(one.identity.process, one.process);
   const auto agreement = make_in_world([&] { progress(endpoint); }, word, all);
   if (agreement->code != MPI_SUCCESS) return agreement->code;
   const int mine_begin = is_first ? 0 : static_cast<int>(theirs.size());
@@ -177,8 +177,8 @@ int Intercomm_create(Endpoint& endpoint, MPI_Comm local, int local_leader, MPI_C
   if (find(local) != &endpoint) return raise(endpoint, unserved(create_name));  // a group of processes
   if (!endpoint.communicator->has_rank(local_leader)) return raise(endpoint, MPI_ERR_RANK);
   *made = MPI_COMM_NULL;
-  const std::vector<Resident> mine = residents_of(*endpoint.communicator);
-  std::vector<Resident> theirs;
+  const std::vector<PlacedMember> mine = placed_members_of(*endpoint.communicator);
+  std::vector<PlacedMember> theirs;
   int code = MPI_SUCCESS;
   if (endpoint.rank == local_leader) code = ask_other_leader(mine, peers, remote_leader, tag, theirs);
   code = learn_of_others(endpoint, local_leader, code, tag, theirs);
@@ -218,10 +218,10 @@ int call_library(Call call, MPI_Comm* made) {
 int raised(int code) noexcept { return code == MPI_SUCCESS ? code : raise_without_object(code); }
 
 /// What the leader of the local group knows of the other one. An error class.
-int look_at_remote_group(MPI_Group remote, int leader, std::vector<Resident>& theirs) {
+int look_at_remote_group(MPI_Group remote, int leader, std::vector<PlacedMember>& theirs) {
   const auto group = groups::find(remote);
   if (group == nullptr) return MPI_ERR_GROUP;
-  theirs = residents_of(*group);
+  theirs = placed_members_of(*group);
   return leader >= 0 && leader < static_cast<int>(theirs.size()) ? MPI_SUCCESS : MPI_ERR_RANK;
 }
 
@@ -234,8 +234,8 @@ int create_from_groups(const Group& local, int local_leader, MPI_Group remote, i
   int code = make_of_group_alone(of_groups_name, local, word, handler, &meeting);
   if (code != MPI_SUCCESS) return code;
   Endpoint& endpoint = *find(meeting);
-  const std::vector<Resident> mine = residents_of(local);
-  std::vector<Resident> theirs;
+  const std::vector<PlacedMember> mine = placed_members_of(local);
+  std::vector<PlacedMember> theirs;
   if (endpoint.rank == local_leader) code = look_at_remote_group(remote, remote_leader, theirs);
   int no_tag = 0;
   code = learn_of_others(endpoint, local_leader, code, no_tag, theirs);

@@ -70,10 +70,10 @@ int group_tag(const Communicator& whole, const std::vector<int>& members, int ta
 
 }  // namespace
 
-int make_of_residents(MPI_Comm base, int process, const std::vector<Resident>& members, int tag,
-                      std::shared_ptr<Communicator>& made) {
+int make_of_placed(MPI_Comm base, int process, const std::vector<PlacedMember>& members, int tag,
+                   std::shared_ptr<Communicator>& made) {
   std::vector<int> processes;
-  for (const Resident& member : members) processes.push_back(member.process);
+  for (const PlacedMember& member : members) processes.push_back(member.process);
   std::sort(processes.begin(), processes.end());
   processes.erase(std::unique(processes.begin(), processes.end()), processes.end());
   const auto mine = std::lower_bound(processes.begin(), processes.end(), process);
@@ -82,7 +82,7 @@ int make_of_residents(MPI_Comm base, int process, const std::vector<Resident>& m
   made = std::make_shared<Communicator>();
   made->process = static_cast<int>(mine - processes.begin());
   std::vector<int> used(processes.size(), 0);
-  for (const Resident& member : members) {
+  for (const PlacedMember& member : members) {
     const auto place = std::lower_bound(processes.begin(), processes.end(), member.process) - processes.begin();
     made->places.push_back({static_cast<int>(place), used[static_cast<std::size_t>(place)]++});
     made->identities.push_back(member.identity);
@@ -102,10 +102,10 @@ int make_of_residents(MPI_Comm base, int process, const std::vector<Resident>& m
 
 int make_part(const Communicator& whole, const std::vector<Member>& members, int tag,
               std::shared_ptr<Communicator>& made) {
-  std::vector<Resident> residents;
+  std::vector<PlacedMember> placed;
   for (const Member& member : members)
-    residents.push_back({whole.places[static_cast<std::size_t>(member.rank)].process, member.identity});
-  return make_of_residents(whole.base, whole.process, residents, tag, made);
+    placed.push_back({whole.places[static_cast<std::size_t>(member.rank)].process, member.identity});
+  return make_of_placed(whole.base, whole.process, placed, tag, made);
 }
 
 namespace {

@@ -25,15 +25,15 @@ struct Member {
 
 /// A rank of a new communicator: the process where it lives, by its rank in some communicator of the library, and who
 /// it is.
-struct Resident {
+struct PlacedMember {
   int process;
   Identity identity;
 };
 
 /// The communicator of some members, made by one thread of each process that has any of them, of which this is
 /// `process`. Null in other processes. `tag` tells those apart that are made at a time. An error code.
-int make_of_residents(MPI_Comm base, int process, const std::vector<Resident>& members, int tag,
-                      std::shared_ptr<Communicator>& made);
+int make_of_placed(MPI_Comm base, int process, const std::vector<PlacedMember>& members, int tag,
+                   std::shared_ptr<Communicator>& made);
 /// The communicator of some members, made by one thread of each process that has any of them. Null in other processes.
 /// `tag` tells those apart that are made at a time.
 int make_part(const Communicator& whole, const std::vector<Member>& members, int tag,

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "mpi/table/abi.hpp"
-#include "mpi/table/variant.hpp"
 
 namespace gapless::mpi::endpoints {
 

@@ -7,10 +7,9 @@
 
 #include <algorithm>
 #include <exception>
-#include <functional>
-#include <string_view>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "endpoints/communicators/creation.hpp"
 #include "endpoints/communicators/static_world.hpp"
 #include "endpoints/errors.hpp"
@@ -32,7 +31,7 @@ Cores cores_of_this_process() noexcept {
   Cores mine;
   char name[256] = "";
   gethostname(name, sizeof name - 1);
-  mine.node = std::hash<std::string_view>{}(name);
+  mine.node = hash_of(name);
   // The process's own, as its first thread has them: the calling one may be bound to a single core.
   if (sched_getaffinity(getpid(), sizeof mine.allowed, &mine.allowed) == 0) return mine;
   // The system has more cores than the set has room for.

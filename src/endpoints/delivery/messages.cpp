@@ -2,8 +2,6 @@
 
 #include <unordered_map>
 
-#include "endpoints/inner.hpp"
-
 namespace gapless::mpi::endpoints::messages {
 namespace {
 

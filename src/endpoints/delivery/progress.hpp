@@ -6,10 +6,7 @@
 // begin when a thread is inside the library already.
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <memory>
-#include <span>
 #include <thread>
 
 #include "endpoints/delivery/operation.hpp"

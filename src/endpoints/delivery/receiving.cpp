@@ -1,6 +1,5 @@
 // Receives, and what comes for them: from rings, from other processes' memory, and from the library.
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "endpoints/delivery/bytes.hpp"
@@ -199,7 +198,7 @@ void hear(Endpoint& endpoint, int inbox) noexcept {
 
 /// Opens the rings of those who have begun to send to the endpoint.
 void hear_of_writers(Endpoint& endpoint) noexcept {
-  const InboxHead& head = endpoint.inbox();
+  const RingInboxHead& head = endpoint.inbox();
   for (; endpoint.entered != head.writers.load(std::memory_order_acquire); ++endpoint.entered) {
     const int inbox = endpoint.communicator->inboxes.writer(endpoint.inbox_number(), endpoint.entered);
     if (inbox < 0) return;

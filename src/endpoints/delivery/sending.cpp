@@ -1,5 +1,4 @@
 // Sends: by the ring to an endpoint that shares memory, and on the lane of one that does not.
-#include <cstring>
 #include <limits>
 #include <new>
 

@@ -15,7 +15,7 @@ int Inboxes::shared_count() noexcept { return shared.load(std::memory_order_rela
 // Head and writers of each inbox, then the rings, by reader and writer, then the outboxes.
 
 std::size_t Inboxes::head_bytes(std::size_t endpoints) noexcept {
-  return sizeof(InboxHead) + (endpoints * sizeof(std::uint32_t) + 63) / 64 * 64;
+  return sizeof(RingInboxHead) + (endpoints * sizeof(std::uint32_t) + 63) / 64 * 64;
 }
 
 std::size_t Inboxes::bytes(std::size_t endpoints) noexcept {
@@ -62,8 +62,8 @@ bool Inboxes::join(std::size_t endpoints, pid_t owner, std::string_view name) no
   return share(endpoints, SharedSegment::open(owner, name, bytes(endpoints)));
 }
 
-InboxHead& Inboxes::head(int inbox) const noexcept {
-  return *reinterpret_cast<InboxHead*>(memory_ + static_cast<std::size_t>(inbox) * head_bytes(endpoints_));
+RingInboxHead& Inboxes::head(int inbox) const noexcept {
+  return *reinterpret_cast<RingInboxHead*>(memory_ + static_cast<std::size_t>(inbox) * head_bytes(endpoints_));
 }
 
 std::atomic<std::uint32_t>* Inboxes::writers(int inbox) const noexcept {

@@ -17,7 +17,7 @@
 namespace gapless::mpi::endpoints {
 
 /// What others write, and read, of one inbox. Zeros at first.
-struct alignas(64) InboxHead {
+struct alignas(64) RingInboxHead {
   std::atomic<bool> is_closed;         ///< nobody reads it any more
   std::atomic<bool> takes_from_lane;   ///< an endpoint that has a place here has no ring, and sends by the library
   std::atomic<std::uint32_t> writers;  ///< how many have entered themselves
@@ -39,7 +39,7 @@ class Inboxes {
   /// How many this process has that are shared.
   static int shared_count() noexcept;
 
-  InboxHead& head(int inbox) const noexcept;
+  RingInboxHead& head(int inbox) const noexcept;
   /// The inbox of the n-th that has entered itself there; -1 while it does.
   int writer(int inbox, std::uint32_t n) const noexcept;
   RingMemory& ring(int from, int to) const noexcept;

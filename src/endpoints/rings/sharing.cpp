@@ -6,11 +6,11 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
-#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "base/settings.hpp"
 #include "endpoints/endpoint.hpp"
 #include "endpoints/inner.hpp"
@@ -45,7 +45,7 @@ std::uint64_t number_of_node() {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   std::array<char, 64> space{};  // the link reads "pid:[4026531836]"
   if (boot.empty() || ::readlink("/proc/self/ns/pid", space.data(), space.size() - 1) <= 0) return 0;
-  return std::hash<std::string>()(boot + space.data() + ' ' + std::to_string(::geteuid()));
+  return hash_of(boot + space.data() + ' ' + std::to_string(::geteuid()));
 }
 
 bool is_wanted() noexcept {

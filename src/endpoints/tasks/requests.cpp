@@ -202,11 +202,6 @@ void abandon(Request& request) noexcept {
   for (Request* one : over) release(*one);
 }
 
-std::size_t handle_count() noexcept {
-  const std::lock_guard lock(requests().mutex);
-  return requests().all.size();
-}
-
 void end() noexcept {
   const std::lock_guard lock(requests().mutex);
   table.store(nullptr, std::memory_order_release);

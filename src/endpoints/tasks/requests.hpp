@@ -53,7 +53,7 @@ struct Table {
     std::atomic<Request*> request{nullptr};
   };
   explicit Table(unsigned size_bits) : bits(size_bits), entries(std::size_t{1} << size_bits) {}
-  std::size_t first_of(std::uintptr_t key) const noexcept { return place_of(key, bits); }
+  std::size_t first_of(std::uintptr_t key) const noexcept { return slot_of(key, bits); }
   void enter(Request& request) noexcept;
   const unsigned bits;
   std::vector<Entry> entries;
@@ -72,8 +72,6 @@ inline Request* find(MPI_Request handle) noexcept {
   }
 }
 inline bool are_none() noexcept { return table.load(std::memory_order_relaxed) == nullptr; }
-/// How many handles there are, lent or not.
-std::size_t handle_count() noexcept;
 
 /// Gives the library's requests back to it, before MPI_Finalize.
 void end() noexcept;

@@ -1,5 +1,4 @@
 // Collectives that move bytes as they are.
-#include <limits>
 
 #include "endpoints/calls/plans.hpp"
 #include "endpoints/inner.hpp"

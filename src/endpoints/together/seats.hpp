@@ -12,8 +12,6 @@
 #include <memory>
 #include <vector>
 
-#include "mpi/table/abi.hpp"
-
 namespace gapless::mpi::endpoints {
 
 struct alignas(128) Seat {

@@ -36,8 +36,8 @@ int all_to_all(Endpoint& endpoint, const Rows& out, const Rows& in, MPI_Count by
 /// Of operations that the library has from the start, on its own datatypes, where ranks follow each other in the order
 /// of the processes: the order of operands is then that of the ranks.
 bool serves_reduction(const Communicator& communicator, MPI_Count count, MPI_Datatype datatype, MPI_Op operation);
-/// `root`: the rank that gets the result, or `everyone`. Operands that are in place are in the result's buffer.
 inline constexpr int everyone = -1;
+/// `root`: the rank that gets the result, or `everyone`. Operands that are in place are in the result's buffer.
 int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count count, MPI_Datatype datatype,
            MPI_Op operation, int root);
 

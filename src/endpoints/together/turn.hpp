@@ -1,6 +1,8 @@
 // One endpoint's way through a blocking collective: it takes turns and waits for those of others.
 #pragma once
 
+#include <exception>
+
 #include "endpoints/delivery/progress.hpp"
 #include "endpoints/together/seats.hpp"
 
@@ -14,6 +16,13 @@ inline void note(int& code, int other) noexcept {
   if (code == MPI_SUCCESS) code = other;
 }
 
+/// Without memory messages wait; the others of this collective must not.
+template <class Progress>
+void try_to(Progress progress) noexcept try {
+  progress();
+} catch (const std::exception&) {
+}
+
 /// Most waits of a collective are short, so the endpoint looks after messages only in long ones, or where the program
 /// has begun some; and it gives way, for threads may be more than there are cores.
 template <class Condition>
@@ -24,8 +33,8 @@ void wait_until(Endpoint& endpoint, Condition is_met) {
       pause();
       continue;
     }
-    if (rounds % idle_endpoint == 0 || has_outstanding_operations()) progress(endpoint);
-    if (rounds % all_endpoints == 0) progress_of_all();
+    if (rounds % idle_endpoint == 0 || has_outstanding_operations()) try_to([&] { progress(endpoint); });
+    if (rounds % all_endpoints == 0) try_to(progress_of_all);
     give_way(rounds);
   }
 }

@@ -3,7 +3,6 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "base/optional_library.hpp"

@@ -8,7 +8,6 @@
 #include <deque>
 #include <limits>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <random>
 

@@ -4,10 +4,8 @@
 // result, not k of each.
 #pragma once
 
-#include <limits>
 #include <vector>
 
-#include "base/checked.hpp"
 #include "layout/layout.hpp"
 #include "layout/run_list.hpp"
 

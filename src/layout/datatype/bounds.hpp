@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
 
 #include "base/checked.hpp"
 #include "layout/datatype/datatype.hpp"

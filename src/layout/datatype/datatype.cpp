@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 
 #include "layout/algebra/build.hpp"
 #include "layout/algebra/canonical.hpp"

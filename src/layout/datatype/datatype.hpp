@@ -10,7 +10,6 @@
 // knows the library's datatype takes its bounds from MPI_Type_get_extent and puts them here with resized().
 #pragma once
 
-#include <optional>
 #include <span>
 #include <stdexcept>
 

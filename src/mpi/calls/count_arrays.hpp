@@ -57,7 +57,7 @@ class Neighbors {
   bool are_many_ = false;  ///< in a grid of more dimensions: `missing_` tells nothing
 };
 
-/// Is this process the one for which a buffer that matters at the root only matters?
+/// Is this process the root, where alone some buffers matter?
 bool is_root(MPI_Comm communicator, int root) noexcept;
 
 }  // namespace gapless::mpi

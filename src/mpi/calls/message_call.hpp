@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <optional>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include "base/hash.hpp"
@@ -67,7 +66,7 @@ struct MessageArguments {
     }
   }
 
-  /// Does a receive go to the library as it came, although headers come: for it is too short for one?
+  /// Is this a receive that is too short for a header, so that the library gets the call as it came?
   template <Purpose purpose>
   static bool is_below_headers(const Tuple& arguments) noexcept {
     if constexpr (has<Kind::source>) {
@@ -157,7 +156,7 @@ struct MessageArguments {
   struct NoSide {
     static bool takes_part() noexcept { return false; }
     static void sent() noexcept {}
-    static int complete() noexcept { return MPI_SUCCESS; }
+    static int complete(const char*) noexcept { return MPI_SUCCESS; }
     static bool prepare(const char*, int&) noexcept { return true; }
   };
 
@@ -286,12 +285,12 @@ struct MessageArguments {
 #if defined(GAPLESS_VARIANT_OPENMPI)
       constexpr bool has_communicator = true;
 #else
-      // MPICH 5.0.2 raises errors of matched messages on MPI_COMM_WORLD, but where a call completes their request.
+      // MPICH 5.0.2 names no communicator for errors of matched messages, but where a call completes their request.
       if (is_mistake) return false;
       constexpr bool has_communicator = has<Kind::new_request>;
 #endif
       object = ErrorObject::of_communicator(has_communicator || matched->was_stashed ? matched->communicator
-                                                                                     : MPI_COMM_WORLD);
+                                                                                     : told_of_no_communicator());
       if (is_mistake) return matched->was_put_back;
       in.has_been_matched(*matched);
     }
@@ -427,7 +426,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
         if (timed) timed->end();
       }
     }
-    const int sent = out.complete();
+    const int sent = out.complete(Row::name);
     return code == MPI_SUCCESS && sent != MPI_SUCCESS ? raise_on(object, sent) : code;
   }
 

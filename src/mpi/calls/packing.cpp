@@ -73,7 +73,7 @@ bool accepts_communicator(MPI_Comm communicator, int& code, MoveByte move_byte) 
 template <auto function, class Count, class Move>
 int move_packed(const Packing& packing, Count* position, MPI_Comm communicator, Move move) noexcept {
   const Result result = move();
-  if (result != Result::ok) return raise_on_communicator(communicator, gpu_failure(name_of<function>, result));
+  if (result != Result::ok) return raise_on_communicator(communicator, transfer_failure(name_of<function>, result));
   *position = static_cast<Count>(*position + packing.user.buffer.size());
   return MPI_SUCCESS;
 }

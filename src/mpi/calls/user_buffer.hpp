@@ -72,11 +72,12 @@ struct UserBuffer {
   bool is_gpu_memory() const noexcept { return buffer.location.kind == device::MemoryKind::device; }
 };
 
+enum class Analysis : std::uint8_t { when_it_pays, now };
+
 /// What the arguments name. Whatever might be the caller's mistake is left undescribed, so that the library raises its
 /// own error. A null buffer is MPI_BOTTOM where the datatype carries absolute addresses, and a mistake where it does
 /// not. So are host buffers of datatypes whose analysis does not pay yet, unless it is asked for.
 /// `locator` is for calls with several buffers.
-enum class Analysis : std::uint8_t { when_it_pays, now };
 UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose = Purpose::message,
                     Analysis analysis = Analysis::when_it_pays, device::Locator* locator = nullptr) noexcept;
 

@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -54,7 +53,7 @@ bool is_predefined(MPI_Datatype handle) noexcept;
 template <std::size_t size>
 std::size_t place_of(MPI_Datatype handle) noexcept {
   static_assert(std::has_single_bit(size));
-  return gapless::place_of(number_of(handle), std::countr_zero(size));
+  return slot_of(number_of(handle), std::countr_zero(size));
 }
 
 /// So many values, which the library fills: millions of them are not written twice.

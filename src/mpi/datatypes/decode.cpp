@@ -14,7 +14,6 @@
 #include <exception>
 #include <new>
 #include <span>
-#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 #include <vector>

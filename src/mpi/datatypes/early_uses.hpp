@@ -39,7 +39,7 @@ struct alignas(64) Set {
 };
 extern std::array<Set, std::size_t{1} << set_bits> sets;
 
-inline Set& set_of(std::uintptr_t number) noexcept { return sets[place_of(number, set_bits)]; }
+inline Set& set_of(std::uintptr_t number) noexcept { return sets[slot_of(number, set_bits)]; }
 
 /// For the end of a datatype.
 inline void forget(std::uintptr_t number) noexcept {

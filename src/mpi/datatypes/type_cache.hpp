@@ -88,7 +88,7 @@ inline constexpr std::size_t set_bits = 8;
 using Set = std::array<std::atomic<TypeRecord*>, ways>;
 alignas(64) extern std::array<Set, std::size_t{1} << set_bits> sets;
 
-inline Set& set_of(std::uintptr_t number) noexcept { return sets[place_of(number, set_bits)]; }
+inline Set& set_of(std::uintptr_t number) noexcept { return sets[slot_of(number, set_bits)]; }
 
 /// The record of a datatype, valid while the datatype is, if the table holds it; else null.
 inline const TypeRecord* find_in_table(MPI_Datatype handle) noexcept {

@@ -1,7 +1,5 @@
 #include "mpi/datatypes/types_by_size.hpp"
 
-#include <cstdint>
-
 #include "base/hash.hpp"
 #include "mpi/table/native.hpp"
 
@@ -30,7 +28,7 @@ bool make_of_chunks(MPI_Datatype byte, std::size_t bytes, bool split, MPI_Dataty
   return is_made && commit(made);
 }
 
-TypesBySize::Set& TypesBySize::set_of(std::size_t bytes) noexcept { return sets_[place_of(bytes, set_bits)]; }
+TypesBySize::Set& TypesBySize::set_of(std::size_t bytes) noexcept { return sets_[slot_of(bytes, set_bits)]; }
 
 const TypesBySize::Slot* TypesBySize::find(std::size_t bytes) noexcept {
   for (const Slot& slot : set_of(bytes)) {

@@ -2,7 +2,6 @@
 #include "mpi/guards/extensions.hpp"
 
 #include "mpi/requests/deferred.hpp"
-#include "mpi/table/abi.hpp"
 
 namespace gapless::mpi {
 namespace {

@@ -61,7 +61,7 @@ int CopiedSend::begin(const void* memory, MPI_Count count, MPI_Datatype datatype
                                                             tag, communicator, &request_);
   }
   GAPLESS_IF_DECLARED(Isend_c,
-                      return pack_and_send<&entry::Pack_c, &Native::Isend_c, MPI_Count>(
+                      if (native.Isend_c != nullptr) return pack_and_send<&entry::Pack_c, &Native::Isend_c, MPI_Count>(
                           memory, count, datatype, bytes_.data(), all, destination, tag, communicator, &request_);)
   return raise(MPI_ERR_COUNT);
 }

@@ -7,32 +7,34 @@
 #pragma once
 
 #include <atomic>
-#include <shared_mutex>
 
 namespace gapless::mpi::headers {
 
 namespace internal {
 extern std::atomic<bool> threads_probe;
-std::shared_mutex& posting_mutex() noexcept;
 }  // namespace internal
 
 /// Has any thread of a program with MPI_THREAD_MULTIPLE probed where headers are looked for?
 inline bool do_threads_probe() noexcept { return internal::threads_probe.load(std::memory_order_acquire); }
 
-/// While one lives, no other thread stashes anything.
+/// While one lives, no other thread stashes anything. The program's error handler, once the library has refused what is
+/// posted, may post and stash itself, or leave the call by longjmp.
 class Posting {
  public:
-  Posting() noexcept : locks_(do_threads_probe()) {
-    if (locks_) internal::posting_mutex().lock_shared();
+  Posting() noexcept {
+    if (do_threads_probe()) begin();
   }
   ~Posting() {
-    if (locks_) internal::posting_mutex().unlock_shared();
+    if (locks_) end();
   }
   Posting(const Posting&) = delete;
   Posting& operator=(const Posting&) = delete;
 
  private:
-  bool locks_;
+  void begin() noexcept;
+  void end() noexcept;
+
+  bool locks_ = false;
 };
 
 /// While one lives, of a thread that probes, no other gives receives to the library.
@@ -45,6 +47,7 @@ class Stashing {
 
  private:
   bool locks_;
+  bool is_inside_ = false;  ///< of a call of this thread that posts
 };
 
 }  // namespace gapless::mpi::headers

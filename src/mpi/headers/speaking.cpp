@@ -104,16 +104,29 @@ Place translate_first(MPI_Comm communicator, int rank) noexcept {
   }
 }
 
+/// The group of a communicator; none where the library refuses.
+class Group {
+ public:
+  explicit Group(MPI_Comm communicator) noexcept
+      : is_there_(native.Comm_group(communicator, &handle_) == MPI_SUCCESS) {}
+  ~Group() {
+    if (is_there_) native.Group_free(&handle_);
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  bool is_there() const noexcept { return is_there_; }
+  MPI_Group handle() const noexcept { return handle_; }
+
+ private:
+  MPI_Group handle_{};
+  bool is_there_;
+};
+
 /// `look(own, world)`: the groups of the communicator and of MPI_COMM_WORLD. Does nothing where the library refuses.
 template <class Look>
 void with_groups(MPI_Comm communicator, Look look) {
-  MPI_Group own, world;
-  if (native.Comm_group(communicator, &own) != MPI_SUCCESS) return;
-  if (native.Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
-    look(own, world);
-    native.Group_free(&world);
-  }
-  native.Group_free(&own);
+  const Group own(communicator), world(MPI_COMM_WORLD);
+  if (own.is_there() && world.is_there()) look(own.handle(), world.handle());
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <tuple>
 #include <type_traits>
 
 #include "mpi/calls/user_buffer.hpp"

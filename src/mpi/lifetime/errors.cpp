@@ -78,7 +78,8 @@ int peer_failure() noexcept {
                   "the process at the other end of a message has ended before the message was complete");
 }
 
-int gpu_failure(const char* function, transfer::Result result) noexcept {
+int transfer_failure(const char* function, transfer::Result result) noexcept {
+  if (result == transfer::Result::peer_failed) return peer_failure();
   device::Runtime* runtime = device::runtime();
   const bool no_memory = result == transfer::Result::out_of_memory;
   char text[MPI_MAX_ERROR_STRING];
@@ -130,6 +131,14 @@ int raise_on(const ErrorObject& object, int code) noexcept {
       break;
   }
   return raise_without_object(code);
+}
+
+MPI_Comm told_of_no_communicator() noexcept {
+  MPI_Errhandler handler{};
+  const bool is_known = native.Comm_get_errhandler(MPI_COMM_SELF, &handler) == MPI_SUCCESS;
+  if (!is_known || handler == MPI_ERRORS_ARE_FATAL) return MPI_COMM_WORLD;
+  native.Errhandler_free(&handler);
+  return MPI_COMM_SELF;
 }
 
 constinit thread_local const MPI_Comm* self_of_thread = nullptr;

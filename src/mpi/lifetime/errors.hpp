@@ -22,8 +22,9 @@ int truncated_message() noexcept;
 /// The error code, not yet raised, for a message by header whose other process has ended.
 int peer_failure() noexcept;
 
-/// The error code, not yet raised, for GPU data that could not be moved in `function`. Precondition: result != ok.
-int gpu_failure(const char* function, transfer::Result result) noexcept;
+/// The error code, not yet raised, for data that could not be moved in `function`: the other process has ended, there
+/// is no memory, or the GPU failed. Precondition: result != ok.
+int transfer_failure(const char* function, transfer::Result result) noexcept;
 
 /// The library may end, and its error codes with it: where it begins again, with another session, codes are made anew.
 void forget_error_codes() noexcept;
@@ -68,6 +69,10 @@ int raise_on_file(MPI_File file, int code) noexcept;
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local const MPI_Comm* self_of_thread;
 /// For calls without a communicator, window or file (MPI 5.0, 9.3).
 int raise_without_object(int code) noexcept;
+
+/// Whose handler MPICH 5.0.2 calls where it knows of no communicator: MPI_COMM_SELF's if the program has set one, else
+/// MPI_COMM_WORLD's.
+MPI_Comm told_of_no_communicator() noexcept;
 
 /// The code for a message that is too long where the error handler must not be called again: the library has called it
 /// already, and MPICH returns MPI_SUCCESS once the handler has returned.

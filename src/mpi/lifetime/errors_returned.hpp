@@ -11,7 +11,7 @@ namespace gapless::mpi {
 class ErrorsReturned {
  public:
   /// MPI_ERRORS_ARE_FATAL is replaced as other handlers are, or stays.
-  enum class Fatal { stays, too };
+  enum class Fatal { stays, is_replaced };
   /// `communicator` is MPI_COMM_WORLD or MPI_COMM_SELF.
   ErrorsReturned(MPI_Comm communicator, Fatal fatal) noexcept;
   ~ErrorsReturned();

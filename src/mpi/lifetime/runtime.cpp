@@ -45,7 +45,6 @@ constexpr int progress_tag = 32767;  // of no message on the private communicato
 // What the private communicator was made from.
 enum class Model { world, sessions };
 
-bool has_left_world = false;  ///< for the thread that calls MPI_Finalize
 std::mutex mutex;  ///< set-up and end, and all below; readers of the private handles know that `working` is set
 std::atomic<bool> working{false};
 std::atomic<bool> alone{false};
@@ -117,16 +116,17 @@ void end() noexcept {
   }
 }
 
-/// What is under way when MPI_Finalize begins ends, as far as it needs this process.
+/// What is under way ends, as far as it needs this process.
 void leave_world() noexcept {
-  if (std::exchange(has_left_world, true)) return;
   requests::start_deferred();
   requests::end_freed();
   headers::finish();
 }
 
+/// MPI_Finalize calls it after the program's own callbacks, which may communicate: MPI_COMM_SELF had no attribute
+/// before.
 int end_with_world(MPI_Comm, int, void*, void*) {
-  leave_world();  // a tool may have called the library's MPI_Finalize past us
+  leave_world();
   const Change change;
   world_ended = true;
   end();
@@ -313,7 +313,6 @@ int initialize_thread(int* count, char*** arguments, int required, int* provided
 }
 
 int finalize() {
-  leave_world();
   const int code = native.Finalize();
   transfer::rdma::stop();
   return code;

@@ -166,10 +166,10 @@ class Claims {
   }
 
  private:
-  void note_error(Pending& pending, int code, bool may_tell_world) noexcept {
+  void note_error(Pending& pending, int code, bool may_name_none) noexcept {
     if (code == MPI_SUCCESS || std::exchange(pending.is_told, true) || std::exchange(is_untold_, true)) return;
-    const bool tells_world = may_tell_world && tells_world_of(code);
-    object_ = tells_world ? ErrorObject::of_communicator(MPI_COMM_WORLD) : pending.error_object;
+    const bool names_none = may_name_none && names_no_communicator(code);
+    object_ = names_none ? ErrorObject::of_communicator(told_of_no_communicator()) : pending.error_object;
   }
   /// What is pending for a request that the library may have completed; null if it has not, or nothing is.
   Pending* completed(int i) noexcept {

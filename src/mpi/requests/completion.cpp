@@ -64,6 +64,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   Statuses statuses(count, wanted);
   if (!claims.have_memory() || !statuses.have_memory()) return no_memory();
   if (!claims.are_any() && !in_place.are_any()) return native.Waitall(count, requests, wanted);
+  in_place.hold();
   const int code = wait_for_arrivals(claims, statuses, count, requests);
   // Before any send is waited for: its receiver may wait for what is fetched here.
   in_place.end(requests, statuses.get());

@@ -178,13 +178,19 @@ void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept {
 }
 
 int wait(Receive& receive, MPI_Request* request, MPI_Status* status) noexcept {
-  const int code = native.Wait(request, status);
+  const int code = [&] {
+    const Held held(receive);
+    return native.Wait(request, status);
+  }();
   if (code != MPI_SUCCESS && *request != MPI_REQUEST_NULL) return code;
   return finish_alone(remove(receive), code, status);
 }
 
 int test(Receive& receive, MPI_Request* request, int* flag, MPI_Status* status) noexcept {
-  const int code = native.Test(request, flag, status);
+  const int code = [&] {
+    const Held held(receive);
+    return native.Test(request, flag, status);
+  }();
   if (*request != MPI_REQUEST_NULL) return code;
   return finish_alone(remove(receive), code, status);
 }
@@ -196,6 +202,7 @@ bool can_wait_for_all(int count, const MPI_Request* requests) noexcept {
 int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept {
   InPlace in_place;
   for (int i = 0; i < count; ++i) in_place.note(i, requests[i]);
+  in_place.hold();
   const int code = native.Waitall(count, requests, statuses);
   in_place.end(requests, statuses);
   return in_place.add_errors(statuses, count, code);
@@ -204,6 +211,7 @@ int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept {
 void InPlace::end(const MPI_Request* requests, MPI_Status* statuses) noexcept {
   for (int k = 0; k < count_; ++k) {
     One& one = all_[static_cast<std::size_t>(k)];
+    one.place->is_held = false;
     // What has failed has no header, and what is not complete stays.
     if (requests[one.index] != MPI_REQUEST_NULL) continue;
     MPI_Status* const status = are_ignored(statuses) ? MPI_STATUS_IGNORE : statuses + one.index;
@@ -222,7 +230,7 @@ int InPlace::add_errors(MPI_Status* statuses, int count, int code) const noexcep
     if (!are_ignored(statuses)) statuses[one.index].MPI_ERROR = one.code;
   }
   if (first == nullptr || code != MPI_SUCCESS) return code;
-  const MPI_Comm told = tells_world_of(first->code) ? MPI_COMM_WORLD : first->communicator;
+  const MPI_Comm told = names_no_communicator(first->code) ? told_of_no_communicator() : first->communicator;
   return raise_on(ErrorObject::of_communicator(told), MPI_ERR_IN_STATUS);
 }
 

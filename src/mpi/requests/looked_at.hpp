@@ -37,6 +37,7 @@ struct Receive {
   const void* landing = nullptr;  ///< the first byte that is received
   Blocks* blocks = nullptr;       ///< null where the memory is contiguous, or nobody looks
   bool is_unattended = false;
+  bool is_held = false;  ///< a call is completing it (Held)
 };
 
 namespace internal {
@@ -50,15 +51,29 @@ extern std::size_t used;
 inline bool are_any() noexcept { return internal::used != 0; }
 
 inline internal::Set& set_of(MPI_Request handle) noexcept {
-  return internal::table[place_of(number_of(handle), internal::set_bits)];
+  return internal::table[slot_of(number_of(handle), internal::set_bits)];
 }
 /// Null if it is none.
 inline Receive* find(MPI_Request handle) noexcept {
   for (Receive& place : set_of(handle)) {
-    if (place.landing != nullptr && place.handle == handle) return &place;
+    if (place.landing != nullptr && place.handle == handle && !place.is_held) return &place;
   }
   return nullptr;
 }
+
+/// A receive that the library is asked to complete, while this lives. What the library calls meanwhile (an error
+/// handler, a callback of a generalized request) does not find it, for a request that is made there may be given its
+/// handle.
+class Held {
+ public:
+  explicit Held(Receive& receive) noexcept : receive_(receive) { receive.is_held = true; }
+  ~Held() { receive_.is_held = false; }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+ private:
+  Receive& receive_;
+};
 
 /// The library has begun a receive. MPI_SUCCESS, or MPI_ERR_NO_MEM.
 int add(const Receive& receive) noexcept;
@@ -88,6 +103,10 @@ class InPlace {
     return true;
   }
   bool are_any() const noexcept { return count_ != 0; }
+  /// The library is about to wait: they are held until end().
+  void hold() noexcept {
+    for (int k = 0; k < count_; ++k) all_[static_cast<std::size_t>(k)].place->is_held = true;
+  }
   /// The library has waited: fetches what has come by header, and sets the statuses, which may be ignored, to that.
   void end(const MPI_Request* requests, MPI_Status* statuses) noexcept;
   /// The call ends with `code`: adds the errors of end() to the program's statuses, and raises the first if the call

@@ -2,11 +2,9 @@
 #include "mpi/requests/outstanding.hpp"
 
 #include <array>
-#include <cstdint>
 #include <deque>
 #include <exception>
 #include <mutex>
-#include <utility>
 
 #include "base/hash.hpp"
 #include "mpi/headers/matched.hpp"
@@ -52,7 +50,7 @@ class Lock {
   bool locks_;
 };
 
-Pending*& bucket_of(MPI_Request handle) noexcept { return table().buckets[place_of(number_of(handle), bucket_bits)]; }
+Pending*& bucket_of(MPI_Request handle) noexcept { return table().buckets[slot_of(number_of(handle), bucket_bits)]; }
 
 void push(Pending*& list, Pending* pending) noexcept {
   pending->next = list;
@@ -164,7 +162,9 @@ Pending* claim(MPI_Request handle) noexcept {
   if (looked_at::are_any()) looked_at::promote(handle);
   const Lock lock;
   for (Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
-    if (pending->handle != handle || pending->is_claimed) continue;
+    // The handle of a persistent request stays its own, and an error handler that has left a call by longjmp has left
+    // it claimed.
+    if (pending->handle != handle || (pending->is_claimed && !pending->is_persistent)) continue;
     pending->is_claimed = true;
     return pending;
   }

@@ -25,9 +25,9 @@ inline std::size_t how_many() noexcept { return internal::outstanding.load(std::
 /// So many more have a place of their own (requests/looked_at.hpp).
 void count_outstanding(std::ptrdiff_t more) noexcept;
 
-/// Is that an error of which a call that completes an array of requests, or looks at one, tells MPI_COMM_WORLD's
-/// handler? MPICH 5.0.2 does of a message that is too long.
-inline bool tells_world_of([[maybe_unused]] int error) noexcept {
+/// Is that an error for which a call that completes an array of requests, or looks at one, names no communicator? MPICH
+/// 5.0.2 names none for a message that is too long.
+inline bool names_no_communicator([[maybe_unused]] int error) noexcept {
 #if defined(GAPLESS_VARIANT_OPENMPI)
   return false;
 #else

@@ -49,7 +49,7 @@ void Pending::unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept
   if (!has_arrived(status)) return;
   bool has_fetched = false;
   visit<Receiving>([&](auto& side) {
-    unpacked_code_ = side.unpack_in(batch, status);
+    unpacked_code_ = side.unpack_in(batch, status, function);
     has_fetched = side.has_fetched();
   });
   visit<Exchange>([&](auto& both) {
@@ -62,7 +62,7 @@ void Pending::unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept
 void Pending::unpacked(transfer::Result result) noexcept {
   visit<Receiving>([](auto& side) { side.has_unpacked(); });
   visit<Exchange>([](auto& both) { both.in.has_unpacked(); });
-  if (result != transfer::Result::ok && receives()) unpacked_code_ = gpu_failure(function, result);
+  if (result != transfer::Result::ok && receives()) unpacked_code_ = transfer_failure(function, result);
 }
 
 int Pending::finish(ReceivedStatus& status) noexcept {
@@ -79,7 +79,7 @@ int Pending::finish(ReceivedStatus& status) noexcept {
   int code = unpacked_code_;
   complete_header();
   visit<Sending>([&](auto& side) {
-    const int sent = side.complete();
+    const int sent = side.complete(function);
     if (code == MPI_SUCCESS) code = sent;
   });
   if (matched_status_) status.take(*matched_status_);
@@ -92,7 +92,7 @@ int Pending::finish(ReceivedStatus& status) noexcept {
   }
   if (Partitions* message = partitions(); message != nullptr && status.is_set()) {
     const transfer::Result result = message->finish();
-    if (result != transfer::Result::ok) code = gpu_failure(function, result);
+    if (result != transfer::Result::ok) code = transfer_failure(function, result);
   }
   status.deliver();
   return code;
@@ -140,7 +140,7 @@ void Pending::cancel_receive() noexcept {
 }
 
 void Pending::complete_alone() noexcept {
-  visit<Sending>([](auto& side) { static_cast<void>(side.complete_alone()); });
+  visit<Sending>([](auto& side) { side.complete_alone(); });
 }
 
 void Pending::stop() noexcept {
@@ -204,7 +204,7 @@ int Pending::start_matched(const headers::Matched& matched) noexcept {
 int Pending::started(transfer::Result result) noexcept {
   if (result != transfer::Result::ok) {
     if (header_request != MPI_REQUEST_NULL) visit<Sending>([](auto& side) { side.forget_offer(); });
-    return gpu_failure(function, result);
+    return transfer_failure(function, result);
   }
   visit<Sending>([](auto& side) { side.is_packed(); });
   return start_code_;
@@ -213,7 +213,7 @@ int Pending::started(transfer::Result result) noexcept {
 int Pending::pack_alone() noexcept {
   transfer::Result result = transfer::Result::ok;
   visit<Sending>([&](auto& side) { result = side.pack_alone(); });
-  return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
+  return result == transfer::Result::ok ? MPI_SUCCESS : transfer_failure(function, result);
 }
 
 void Pending::settle(int code) noexcept {

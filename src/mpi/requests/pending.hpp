@@ -48,7 +48,7 @@ class Exchange {
   }
   int unpack_in(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {
     if constexpr (!exchanges_have_statuses) return in.unpack_whole(function);
-    return in.unpack_in(batch, status);
+    return in.unpack_in(batch, status, function);
   }
 
   Sending<Count> out;
@@ -100,7 +100,7 @@ class Pending {
   bool has_own_status() noexcept { return !is_work() && partitions() == nullptr; }
   /// A call has completed the persistent request: the next one has nothing to tell.
   void forget_outcome() noexcept;
-  /// Does it send what goes by a fabric, and whose memory is still needed?
+  /// Is the message still on its way, though the library takes the request for complete?
   bool is_under_way() noexcept;
   /// Is it a send in whose place a header has gone?
   bool is_by_header() noexcept;

@@ -17,15 +17,19 @@ Pending* persistent_of(MPI_Request handle) noexcept {
   return pending != nullptr && pending->is_persistent ? pending : nullptr;
 }
 
-// Open MPI gives the program another handle where it still uses the last one's request for what was sent with it.
+// Open MPI gives the program another handle where it still uses the last one's request for what was sent with it; where
+// another thread may be given that one, it leaves the table before. Else the request stays there, for an error handler
+// may leave the call by longjmp.
 int start_packed(Pending* pending, MPI_Request* request) noexcept {
   if (pending->receives() && headers::are_stashed()) {
     if (const auto matched = headers::take_stashed(pending->source, pending->tag, pending->error_object.communicator))
       return pending->start_matched(*matched);
   }
   if (int code = MPI_SUCCESS; pending->start_header(code)) return code;
-  remove(pending);
+  const bool is_multithreaded = runtime::is_multithreaded();
+  if (is_multithreaded) remove(pending);
   const int code = native.Start(request);
+  if (!is_multithreaded) remove(pending);
   add(pending, *request);
   if (code != MPI_SUCCESS) pending->stop();
   return code;

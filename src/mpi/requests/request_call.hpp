@@ -5,7 +5,6 @@
 #include <optional>
 #include <tuple>
 #include <type_traits>
-#include <utility>
 
 #include "mpi/calls/burst.hpp"
 #include "mpi/calls/message_call.hpp"
@@ -270,10 +269,18 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     requests::Pending* pending = requests::acquire();
     if (pending == nullptr) return table::raise<Row>(MPI_ERR_NO_MEM, all);
     Sides& mine = make(pending, all);
+    decide_for(pending, mine, all);
+    bool is_mistake = false;
+    if constexpr (!sends) is_mistake = Base::take_message(all, mine, pending->error_object);
+    int code = MPI_SUCCESS;
+    if (is_put_off(pending, mine, all, code)) return code;
+    return start_or_leave(pending, mine, all, is_mistake);
+  }
+
+  /// Weighs the sides, and offers the message of a send.
+  static void decide_for(requests::Pending* pending, Sides& mine, Tuple& all) {
     if constexpr (receives) Base::name_source(all, in_of(mine));
     if constexpr (life == Life::once) mine.weigh_request();
-    // What a probe has taken out of the library is matched by the start of any persistent receive.
-    const bool may_be_stashed = life == Life::persistent && receives && headers::are_looked_for();
     if constexpr (life == Life::persistent && receives) {
       pending->source = std::get<Base::template place<Kind::source>>(all);
       pending->tag = std::get<Base::template place<Kind::tag>>(all);
@@ -289,25 +296,39 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       if (is_chosen(mine)) burst::Message::is_chosen();
     }
     pending->error_object = table::error_object<Row>(all);
-    bool is_mistake = false;
-    if constexpr (!sends) is_mistake = Base::take_message(all, mine, pending->error_object);
-    int code = MPI_SUCCESS;
+  }
+
+  /// Is the call over with `code`: its message deferred, or under a persistent request whose memory is needed longer?
+  static bool is_put_off(requests::Pending* pending, Sides& mine, Tuple& all, int& code) {
     if constexpr (PersistentOf<Row>::is_there) {
       if (may_wait(mine)) {
         if (mine.reserve(Row::name, code)) {
           Base::template substitute<side>(all, mine);
-          return defer(pending, all, mine.packed_size());
+          code = defer(pending, all, mine.packed_size());
+        } else {
+          requests::release(pending);
+          code = table::raise<Row>(code, all);
         }
-        requests::release(pending);
-        return table::raise<Row>(code, all);
+        return true;
       }
     }
     if constexpr (leaves_now) {
       if (!requests::are_none_deferred() && is_behind_deferred(all)) requests::start_deferred_so_far();
     }
     if constexpr (PersistentOf<Row>::is_there) {
-      if (mine.goes_on()) return start_persistent(pending, mine, all);
+      if (mine.goes_on()) {
+        code = start_persistent(pending, mine, all);
+        return true;
+      }
     }
+    return false;
+  }
+
+  /// Puts what gapless has to do under the request; where that is nothing, the call is the library's.
+  static int start_or_leave(requests::Pending* pending, Sides& mine, Tuple& all, bool is_mistake) {
+    // What a probe has taken out of the library is matched by the start of any persistent receive.
+    const bool may_be_stashed = life == Life::persistent && receives && headers::are_looked_for();
+    int code = MPI_SUCCESS;
     const bool fails = !prepare(mine, code);
     const bool may_take_headers = may_be_offered(mine);
     if (!fails && (mine.takes_part() || may_be_stashed || may_take_headers)) {

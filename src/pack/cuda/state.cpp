@@ -3,6 +3,7 @@
 #include <atomic>
 #include <new>
 
+#include "base/pause.hpp"
 #include "base/settings.hpp"
 #include "device/cuda/scopes.hpp"
 #include "device/cuda/streams.hpp"
@@ -37,13 +38,6 @@ constexpr int priority_of_default_stream = 0;
 
 /// What GAPLESS_GPU_LAUNCH asks for.
 bool may_launch_graphs() noexcept { return settings().gpu_launch != "kernel"; }
-
-/// Lets the other thread of the core run for some nanoseconds.
-void pause() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 }  // namespace
 

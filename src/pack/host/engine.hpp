@@ -9,7 +9,6 @@
 #include <span>
 #include <string_view>
 
-#include "layout/algebra/refine.hpp"
 #include "pack/job.hpp"
 
 namespace gapless::pack::host {

@@ -43,7 +43,7 @@ void forget(const Place& place, std::size_t buffers, std::size_t bytes) noexcept
 /// How many buffers there are, used or kept.
 std::size_t existing_buffers() noexcept;
 
-/// Page-locked bytes of pool buffers, used or kept.
+/// Page-locked bytes of pool buffers, used or kept. For tests.
 std::size_t page_locked_bytes() noexcept;
 
 }  // namespace gapless::transfer::buffer_memory

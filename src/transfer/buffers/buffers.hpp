@@ -58,7 +58,7 @@ class PoolBuffer {
 
 /// Buffers that are in use, or kept by a thread for later messages.
 std::size_t existing_buffers() noexcept;
-/// Bytes the calling thread keeps in its pools for later messages.
+/// Bytes the calling thread keeps in its pools for later messages. For tests.
 std::size_t pooled_bytes() noexcept;
 /// The bound on pooled_bytes() of all threads, from GAPLESS_POOL_BYTES. Set by tests through the second.
 std::size_t pool_limit() noexcept;

@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <array>
 #include <mutex>
 #include <utility>
@@ -82,7 +81,8 @@ void release_all(Kind... kind) noexcept {
   }
 }
 
-/// True if it was put among the kept; else `excess` is to be released before it is tried again, if that has memory.
+/// True if the buffer was put among the kept ones; else `excess`, if it has memory, is to be released before the next
+/// try.
 bool put(const Place& place, const Buffer& buffer, Kept& excess) noexcept {
   const std::lock_guard lock(cache.mutex);
   const bool fits = cache.bytes(place.kind) + buffer.capacity <= long_limit(place.kind);
@@ -121,10 +121,5 @@ void give(const Place& place, const Buffer& buffer) noexcept {
 
 void drop(MemoryKind kind) noexcept { release_all(kind); }
 void drop_all() noexcept { release_all(); }
-
-std::size_t kept_bytes(MemoryKind kind) noexcept {
-  const std::lock_guard lock(cache.mutex);
-  return cache.bytes(kind);
-}
 
 }  // namespace gapless::transfer::long_buffers

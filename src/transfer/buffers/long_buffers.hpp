@@ -24,7 +24,4 @@ void give(const buffer_memory::Place& place, const Buffer& buffer) noexcept;
 void drop(device::MemoryKind kind) noexcept;
 void drop_all() noexcept;
 
-/// Bytes of the buffers that are kept, of one kind of memory.
-std::size_t kept_bytes(device::MemoryKind kind) noexcept;
-
 }  // namespace gapless::transfer::long_buffers

@@ -16,7 +16,7 @@ class Placeholder {
   Placeholder& operator=(const Placeholder&) = delete;
 
   /// Reserves as many addresses as there are from `begin` to `end`, of the same alignment. Null if the system has none
-  /// left. Precondition: it has none.
+  /// left. Precondition: nothing is reserved.
   std::byte* reserve(std::intptr_t begin, std::intptr_t end) noexcept;
   /// Gives them back, if there are any.
   void release() noexcept;

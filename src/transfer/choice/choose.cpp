@@ -46,6 +46,8 @@ std::atomic<int>& forced() noexcept {
   return scheme;
 }
 
+constinit std::atomic<bool> library_reads_gpu{false};
+
 /// How often anything has changed, but for the profile, that choices rest on.
 constinit std::atomic<std::uint16_t> changes{0};
 
@@ -103,7 +105,6 @@ std::optional<Scheme> least(const Buffer& buffer, Side side, std::optional<Schem
   }
   return best;
 }
-constinit std::atomic<bool> library_reads_gpu{false};
 
 /// A whole message of GPU memory by a scheme of one process alone, to a GPU that is that far; never where nothing says.
 double message_between_gpus_ns(Scheme scheme, const Buffer& buffer, model::Pair pair) noexcept {

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
@@ -50,8 +49,8 @@ const model::Measured* find_measured(std::string_view version_text) {
   }
 }
 
-std::size_t write(const std::string& text, char* buffer, std::size_t size) noexcept {
-  return static_cast<std::size_t>(std::snprintf(buffer, size, "%s", text.c_str()));
+std::size_t write(const char* text, char* buffer, std::size_t size) noexcept {
+  return static_cast<std::size_t>(std::snprintf(buffer, size, "%s", text));
 }
 
 }  // namespace
@@ -80,20 +79,33 @@ const model::Measured* named_profile(std::string_view library) noexcept {
 
 }  // namespace gapless::transfer
 
+namespace {
+
+/// Writes the text that `make` returns; none where there is no memory for the text.
+template <class Make>
+std::size_t write_made(char* buffer, std::size_t size, Make make) noexcept {
+  try {
+    return gapless::transfer::write(make().c_str(), buffer, size);
+  } catch (const std::exception&) {
+    return gapless::transfer::write("", buffer, size);
+  }
+}
+
+}  // namespace
+
 std::size_t gapless_profile_library(const char* version_text, char* buffer, std::size_t size) {
-  return gapless::transfer::write(gapless::model::library_name(version_text), buffer, size);
+  return write_made(buffer, size, [&] { return gapless::model::library_name(version_text); });
 }
 
 std::size_t gapless_profile_path(const char* library, char* buffer, std::size_t size) {
-  return gapless::transfer::write(gapless::profile_path(library), buffer, size);
+  return write_made(buffer, size, [&] { return gapless::profile_path(library); });
 }
 
 std::size_t gapless_profile_fault(const char* path, const char* library, char* buffer, std::size_t size) {
-  std::string fault;
   try {
     gapless::transfer::read(path, library);
+    return gapless::transfer::write("", buffer, size);
   } catch (const std::exception& error) {
-    fault = error.what();
+    return gapless::transfer::write(error.what(), buffer, size);
   }
-  return gapless::transfer::write(fault, buffer, size);
 }

@@ -13,9 +13,9 @@ constinit std::atomic<std::int32_t> internal::looks_left{most_looks};
 namespace {
 
 constinit bool is_given_for_good = false;
-constinit std::mutex changing;  ///< guards what both functions below read and write
+constinit std::mutex changing;  ///< guards what give_attention() and take_attention_back() read and write
 
-/// Of what lies in senders' memory only they know whether it is on its way here.
+/// Attention is not taken back then: only a sender knows whether a message in its memory is on its way here.
 bool can_fetch_from_senders() noexcept { return accepting_device() >= 0 || has_accepted_pages(); }
 
 }  // namespace

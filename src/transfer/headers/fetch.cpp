@@ -62,7 +62,7 @@ Result Fetch::move(const Header& header, const Decision& decision, const Buffer&
       break;
     case WayKind::fabric:
       if (const auto way = header.way<FabricWay>()) {
-        // All of the message, or none. What of an element is left over at its end lands too.
+        // A fabric moves all bytes of the message, also those of a last element that is not whole.
         if (way->offer.blocks.bytes != header.bytes()) break;
         if (!lands) return rdma::fetch_by_fabric(*way, into);
         const Result result = fabric_.begin(*way, into, bytes, batch);

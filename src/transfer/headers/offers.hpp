@@ -24,9 +24,9 @@ struct Later {
 /// One message. Unless it is released, its destructor takes every offer back.
 class Offers {
  public:
-  /// Offers what the buffer can go by to the process of that inbox, if it is of this node. False, and nothing is
-  /// offered, where that is nothing, or cannot be had now. `may_stay`: the memory may be needed until wait() has
-  /// returned. `later`: of GPU memory.
+  /// Offers the ways by which the buffer can go to the process of that inbox, which is of this node. False, with
+  /// nothing offered, where there is no such way, or no slots or segments are free now. `may_stay`: the memory may be
+  /// needed until wait() has returned. `later`: of GPU memory.
   bool secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay, Later later) noexcept;
   /// Offers a long message in host memory, contiguous or not, to a process of this node whose GPU unpacks such: the
   /// memory is needed until wait() has returned.
@@ -60,7 +60,8 @@ class Offers {
 
   const Header& header() const noexcept { return header_; }
 
-  /// Is the memory needed beyond the call that sends the header, until one of those three says that it is not?
+  /// Is the memory needed beyond the call that sends the header, until is_under_way(), wait() or complete_alone() says
+  /// that it is not?
   bool goes_on() const noexcept { return fabric_ || pull_.is_there() || direct_.ring() != nullptr; }
   bool is_under_way() noexcept;
   /// Waits until the memory is not needed any more: ok, or a failure. Precondition: goes_on().

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "device/opened_memory.hpp"
 #include "model/measured.hpp"
 #include "transfer/headers/inbox.hpp"
 

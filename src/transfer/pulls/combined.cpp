@@ -1,6 +1,5 @@
 #include "transfer/pulls/combined.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <optional>

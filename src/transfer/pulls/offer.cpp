@@ -3,10 +3,8 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "base/settings.hpp"

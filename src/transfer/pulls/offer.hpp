@@ -9,8 +9,6 @@
 // messages, which then are packed at once: a program may wait for all of its sends before it looks at a receive.
 #pragma once
 
-#include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -74,7 +72,7 @@ class PullOffer {
  private:
   using Clock = ReceiverWatch::Clock;
 
-  Result go_on(Clock::duration patience) noexcept;
+  Result go_on(Clock::duration longest_wait) noexcept;
   schemes::DirectOffer* pack_copy(headers::Header& told) noexcept;
   void copy_out() noexcept;
   Clock::duration waited(Clock::time_point now) const noexcept;

@@ -18,7 +18,7 @@ bool open(const Place& place, const device::MemoryHandle& allocation, int device
   if (!span || __builtin_mul_overflow(understood->layout->size, place.count, &source.size)) return false;
   const std::uint64_t first = place.address + static_cast<std::uint64_t>(span->first);
   const auto bytes = static_cast<std::uint64_t>(span->last) - static_cast<std::uint64_t>(span->first);
-  if (!allocation.contains(first) || bytes > allocation.bytes - (first - allocation.base)) return false;
+  if (!allocation.contains(first, bytes)) return false;
   device::Status status = device::Status::failed;
   if (!use) use = headers::opened_memory().use(allocation, device, status);
   if (!use) return false;

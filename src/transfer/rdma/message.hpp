@@ -47,8 +47,8 @@ class Message {
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
 
-  /// Sender: the receiver has replied. `peer_memory` is the receiver's layout, for multi-write. Preconditions: both are
-  /// right; whoever decodes them checks.
+  /// Sender: the receiver has replied. `peer_layout` is the receiver's, for multi-write; whoever decodes it has checked
+  /// it. A reply that makes no sense fails the message.
   Result start(const Reply& reply, const layout::LayoutPointer& peer_layout = nullptr,
                layout::Mode peer_outer = {1, 0}) noexcept;
   /// Goes on, without waiting. After anything but under_way, Channel::end().

@@ -3,7 +3,6 @@
 //
 // Where blocks of the sender meet one longer block of the receiver, one write gathers them. A sender whose memory
 // cannot be registered packs into staging segments and writes from there.
-#include <algorithm>
 #include <new>
 
 #include "transfer/rdma/channel.hpp"

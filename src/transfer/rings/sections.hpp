@@ -5,7 +5,6 @@
 // through as much memory as there is: its sender packs section n + 1 while the receiver unpacks section n.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,7 @@
 namespace gapless::transfer::schemes {
 namespace {
 
-class Device final : public Base {
+class Device final : public OneJob<device::MemoryKind::device> {
  public:
   bool applies(const Buffer& buffer) const noexcept override {
     return !buffer.location.is_cpu_addressable() && library_reads_gpu_memory();
@@ -15,14 +15,6 @@ class Device final : public Base {
   double predict_ns(const Buffer& buffer, Side) const noexcept override {
     return model::device_ns(model::profile().gpu, static_cast<std::size_t>(buffer.size()));
   }
-  PoolBuffer packed_memory(const Buffer& buffer) const noexcept override {
-    return {device::MemoryKind::device, buffer.location.device, static_cast<std::size_t>(buffer.size())};
-  }
-
-  Result start(Movement& movement) const noexcept override { return start_job(movement, device::MemoryKind::device); }
-  Result advance(Movement& movement) const noexcept override { return poll_job(movement); }
-  Result wait(Movement& movement) const noexcept override { return wait_for_job(movement); }
-  bool is_one_job() const noexcept override { return true; }
 };
 
 constexpr Device instance;

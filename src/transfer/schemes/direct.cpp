@@ -208,10 +208,7 @@ device::MemoryKind kind_of(const ExportedWay& way) noexcept {
   return way.memory.is_on_host() ? device::MemoryKind::pinned : device::MemoryKind::device;
 }
 
-bool is_within(const ExportedWay& way, std::size_t bytes) noexcept {
-  const std::uint64_t begin = way.address - way.memory.base;
-  return way.memory.contains(way.address) && bytes <= way.memory.bytes - begin;
-}
+bool is_within(const ExportedWay& way, std::size_t bytes) noexcept { return way.memory.contains(way.address, bytes); }
 
 }  // namespace
 

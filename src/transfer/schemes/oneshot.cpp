@@ -5,7 +5,7 @@
 namespace gapless::transfer::schemes {
 namespace {
 
-class Oneshot final : public Base {
+class Oneshot final : public OneJob<device::MemoryKind::pinned> {
  public:
   bool applies(const Buffer& buffer) const noexcept override { return !buffer.location.is_cpu_addressable(); }
   double predict_ns(const Buffer& buffer, Side side) const noexcept override {
@@ -15,14 +15,6 @@ class Oneshot final : public Base {
     const auto model_side = side == Side::sender ? model::Side::sender : model::Side::receiver;
     return message_ns + model::oneshot_ns(model::profile().gpu, model_side, bytes);
   }
-  PoolBuffer packed_memory(const Buffer& buffer) const noexcept override {
-    return {device::MemoryKind::pinned, buffer.location.device, static_cast<std::size_t>(buffer.size())};
-  }
-
-  Result start(Movement& movement) const noexcept override { return start_job(movement, device::MemoryKind::pinned); }
-  Result advance(Movement& movement) const noexcept override { return poll_job(movement); }
-  Result wait(Movement& movement) const noexcept override { return wait_for_job(movement); }
-  bool is_one_job() const noexcept override { return true; }
 };
 
 constexpr Oneshot instance;

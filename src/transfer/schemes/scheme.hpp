@@ -74,6 +74,21 @@ Result start_job(Movement& movement, device::MemoryKind packed) noexcept;
 Result poll_job(Movement& movement) noexcept;
 Result wait_for_job(Movement& movement) noexcept;
 
+template <device::MemoryKind packed_kind>
+class OneJob : public Base {
+ public:
+  PoolBuffer packed_memory(const Buffer& buffer) const noexcept override {
+    return {packed_kind, buffer.location.device, static_cast<std::size_t>(buffer.size())};
+  }
+  Result start(Movement& movement) const noexcept override { return start_job(movement, packed_kind); }
+  Result advance(Movement& movement) const noexcept override { return poll_job(movement); }
+  Result wait(Movement& movement) const noexcept override { return wait_for_job(movement); }
+  bool is_one_job() const noexcept override { return true; }
+
+ protected:
+  ~OneJob() = default;
+};
+
 /// What a message through host memory takes one of its sides in the MPI library, beside one through GPU memory; nothing
 /// under libraries that know no other.
 double host_message_ns(std::size_t bytes) noexcept;

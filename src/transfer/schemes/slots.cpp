@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/pause.hpp"
 #include "fabric/registry.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/filling.hpp"
@@ -72,9 +73,7 @@ bool wait_for(const SlotWords& words, std::uint32_t index, pid_t sender) noexcep
     if (packed == SlotWords::has_failed) return false;
     if (packed > index) return true;
     if (times < spins) {
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#endif
+      pause();
       continue;
     }
     ::sched_yield();

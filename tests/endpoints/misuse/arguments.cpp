@@ -173,6 +173,24 @@ TEST(Misuse, ComparisonsWithNoCommunicator) {
   for (MPI_Comm& handle : handles) MPI_Comm_free(&handle);
 }
 
+TEST(Misuse, TopologiesWithoutNumbers) {
+  if (!has_threads()) return;
+  const ReturnErrors returned(MPI_COMM_SELF);
+  MPI_Comm comm = MPI_COMM_NULL, grid = MPI_COMM_NULL, made = MPI_COMM_NULL;
+  MPIX_Comm_create_endpoints(MPI_COMM_SELF, 1, MPI_INFO_NULL, &comm);
+  constexpr int one = 1, zero = 0;
+  MPI_Cart_create(comm, 1, &one, &zero, 0, &grid);
+  int rank = 0;
+  for (const int code :
+       {MPI_Cart_create(comm, 1, nullptr, &zero, 0, &made), MPI_Cart_rank(grid, nullptr, &rank),
+        MPI_Cart_sub(grid, nullptr, &made), MPI_Graph_create(comm, 1, nullptr, &zero, 0, &made),
+        MPI_Graph_create(comm, 1, &one, nullptr, 0, &made), MPI_Graph_map(comm, 1, nullptr, nullptr, &rank)})
+    EXPECT_EQ(MPI_ERR_ARG, error_class(code));
+  EXPECT_EQ(MPI_COMM_NULL, made);
+  MPI_Comm_free(&grid);
+  MPI_Comm_free(&comm);
+}
+
 TEST(Misuse, ResultsWithoutAPlace) {
   if (!has_threads()) return;
   const ReturnErrors returned(MPI_COMM_SELF), returned_to_world(MPI_COMM_WORLD);

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -283,6 +284,47 @@ TEST(ErrorHandlers, AreCalledOnceForARequestThatIsLookedAt) {
     EXPECT_EQ(tells ? 1 : 0, handler_calls);
     EXPECT_EQ(MPI_REQUEST_NULL, requests[0]);
   }
+}
+
+bool is_intel_mpi() {
+  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, ' ');
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  return text.starts_with("Intel");
+}
+
+/// MPICH names no communicator where one of several requests fails, and tells MPI_COMM_SELF, if that has a handler of
+/// the program's.
+TEST(ErrorHandlers, AreThoseThatTheLibraryCallsForOneOfSeveralRequests) {
+  if (size() == 1) GTEST_SKIP() << "MPICH tells nobody of messages of a process to itself";
+  if (is_intel_mpi()) GTEST_SKIP() << "Intel MPI 2021.18 tells MPI_COMM_WORLD";
+  const int to = (rank() + 1) % size(), from = (rank() + size() - 1) % size();
+  MPI_Comm own;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Errhandler handler;
+  MPI_Comm_create_errhandler(count_errors, &handler);
+  const CountingHandlers of_world_and_self;
+  MPI_Comm_set_errhandler(own, handler);
+#ifdef OPEN_MPI
+  const MPI_Comm told = own;
+#else
+  const MPI_Comm told = MPI_COMM_SELF;
+#endif
+  const Owned type(strided(2000, 1, 2)), half(strided(1000, 1, 2));
+  const std::vector<int> source(4000, 5);
+  std::vector<int> memory(2000, 1);
+  for (int round = 0; round < 10; ++round) {
+    MPI_Request requests[] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Irecv(memory.data(), 1, half, from, 0, own, &requests[0]);
+    MPI_Barrier(own);
+    MPI_Isend(source.data(), 1, type, to, 0, own, &requests[1]);
+    handler_communicator = MPI_COMM_NULL;
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    EXPECT_EQ(told, handler_communicator);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  }
+  MPI_Errhandler_free(&handler);
+  MPI_Comm_free(&own);
 }
 
 /// What a library says of a datatype that is no more is its affair; how often it says so is not doubled. Nothing is

@@ -7,6 +7,7 @@
 
 #include <csetjmp>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,23 @@ class Jumpy {
 
  private:
   MPI_Comm communicator_;
+};
+
+/// Where errors of calls without a communicator go: MPI_COMM_WORLD and MPI_COMM_SELF have a handler that jumps.
+class JumpyWorld {
+ public:
+  JumpyWorld() {
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(jump, &handler);
+    for (const MPI_Comm communicator : {MPI_COMM_WORLD, MPI_COMM_SELF}) MPI_Comm_set_errhandler(communicator, handler);
+    MPI_Errhandler_free(&handler);
+  }
+  ~JumpyWorld() {
+    for (const MPI_Comm communicator : {MPI_COMM_WORLD, MPI_COMM_SELF})
+      MPI_Comm_set_errhandler(communicator, MPI_ERRORS_ARE_FATAL);
+  }
+  JumpyWorld(const JumpyWorld&) = delete;
+  JumpyWorld& operator=(const JumpyWorld&) = delete;
 };
 
 enum class Call { send, receive, exchange, broadcast };
@@ -119,6 +137,58 @@ TEST(Jumps, OutOfErrorHandlersKeepNoMemory) {
     const std::size_t after = allocated_bytes(), kept = after > before ? after - before : 0;
     EXPECT_LT(kept, std::size_t{8} << 20) << "of call " << number;
   }
+}
+
+/// `count` times the datatype to this process itself.
+void send(const Jumpy& communicator, const std::vector<int>& out, int count, MPI_Datatype type) {
+  MPI_Request request;
+  MPI_Isend(out.data(), count, type, 0, 5, communicator, &request);
+  MPI_Request_free(&request);
+}
+
+/// A persistent receive goes on as before, once its handler has left the call that completed or started it.
+TEST(Jumps, OutOfPersistentRequestsLeaveThemUsable) {
+  const Owned type(strided(rows, 1, 2));
+  const Jumpy communicator;
+  const JumpyWorld world;
+  static std::vector<int> in(2 * rows);
+  static const std::vector<int> out = counting(4 * rows);
+  static MPI_Request request;
+  static int round;
+  const auto expect_one = [] {
+    in.assign(in.size(), -1);
+    MPI_Start(&request);
+  };
+  MPI_Recv_init(in.data(), 1, type, 0, 5, communicator, &request);
+  for (round = 0; round < 3; ++round) {
+    jumps = 0;
+    expect_one();
+    send(communicator, out, 2, type);  // too long
+    if (setjmp(landing) == 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT_EQ(1, jumps);
+    expect_one();
+    if (setjmp(landing) == 0) MPI_Start(&request);  // active already: some libraries say so
+    send(communicator, out, 1, type);
+    if (setjmp(landing) == 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT_EQ(placed(std::vector<int>(2 * rows, -1), picked(out, rows, 1, 2), 1, 2), in);
+  }
+  MPI_Request_free(&request);
+}
+
+/// Datatypes that are made after the call was left are gapless's as others are.
+TEST(Jumps, OutOfFreeingDatatypes) {
+  static MPI_Datatype predefined;
+  predefined = MPI_INT;
+  jumps = 0;
+  {
+    const JumpyWorld world;
+    if (setjmp(landing) == 0) MPI_Type_free(&predefined);
+  }
+  EXPECT_EQ(1, jumps);
+  const std::uint64_t before = analyses();
+  const Owned type(strided(rows, 1, 2));
+  EXPECT_TRUE(goes_round(type, 3));
+  EXPECT_TRUE(!is_everything_packed() || analyses() > before);
 }
 
 }  // namespace

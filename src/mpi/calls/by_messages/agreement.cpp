@@ -33,8 +33,11 @@ struct Agreements {
 };
 /// Of communicators on which a rank has had no memory for an agreement, or that have strangers.
 Agreement& no_agreement() noexcept {
-  static Agreement instance;
-  instance.is_over = true;
+  static Agreement& instance = *[] {
+    auto* const over = new Agreement;
+    over->is_over = true;
+    return over;
+  }();
   return instance;
 }
 
@@ -68,12 +71,12 @@ struct Ballot {
   }
 };
 
-/// This rank alone has no memory: the others, for which it is the first vote as well, are told.
+/// This rank alone can make no agreement: the others, for which it is the first vote as well, are told.
 void refuse(MPI_Comm communicator) noexcept {
   static_cast<void>(Ballot{.refusal = Ballot::for_good}.cast(communicator));
 }
 
-/// Throws std::bad_alloc.
+/// Null if the library refuses. Throws std::bad_alloc.
 Agreement* make(MPI_Comm communicator) {
   Agreements& them = agreements();
   const std::lock_guard lock(them.mutex);
@@ -105,7 +108,10 @@ Agreement* of(MPI_Comm communicator) noexcept {
   if (is_there != 0) return static_cast<Agreement*>(value);
   if (is_between_groups(communicator)) return nullptr;
   try {
-    if (!has_strangers(communicator)) return make(communicator);
+    if (!has_strangers(communicator)) {
+      if (Agreement* const made = make(communicator)) return made;
+      refuse(communicator);
+    }
   } catch (const std::exception&) {
     refuse(communicator);
   }
@@ -124,6 +130,19 @@ AgreedWay* way_of(Agreement& agreement, MPI_Comm communicator, int kind) noexcep
   }
 }
 
+/// The communicator of the messages, where all ranks have been given one. The same answer on all ranks.
+static bool make_lane(Agreement& agreement, MPI_Comm communicator) noexcept {
+  int rank = 0;
+  native.Comm_rank(communicator, &rank);
+  // A duplicate would call the program's copy callbacks.
+  if (native.Comm_split(communicator, 0, rank, &agreement.lane) != MPI_SUCCESS) agreement.lane = MPI_COMM_NULL;
+  const bool is_made = agreement.lane != MPI_COMM_NULL;
+  const Ballot heard = Ballot{is_made ? Ballot::none : Ballot::for_good}.cast(communicator);
+  if (heard.refusal == Ballot::none) return native.Comm_set_errhandler(agreement.lane, MPI_ERRORS_RETURN), true;
+  if (is_made) native.Comm_free(&agreement.lane);
+  return false;
+}
+
 void vote(Agreement& agreement, AgreedWay& way, MPI_Comm communicator, Wish wish, bool can) noexcept {
   const bool may = can && headers::are_looked_for();
   const Ballot told{may ? Ballot::none : Ballot::now, static_cast<float>(wish), way.least_ns(Way::library),
@@ -133,11 +152,9 @@ void vote(Agreement& agreement, AgreedWay& way, MPI_Comm communicator, Wish wish
   if (heard.refusal != Ballot::none) return way.decide(Wish::library, 0, 0);
   way.decide(static_cast<Wish>(heard.wish), heard.by_library_ns, heard.by_messages_ns);
   if (way.way() == Way::library || agreement.lane != MPI_COMM_NULL) return;
-  int rank = 0;
-  native.Comm_rank(communicator, &rank);
-  // A duplicate would call the program's copy callbacks.
-  if (native.Comm_split(communicator, 0, rank, &agreement.lane) != MPI_SUCCESS) agreement.lane = MPI_COMM_NULL;
-  if (agreement.lane != MPI_COMM_NULL) native.Comm_set_errhandler(agreement.lane, MPI_ERRORS_RETURN);
+  if (make_lane(agreement, communicator)) return;
+  agreement.is_over = true;
+  way.decide(Wish::library, 0, 0);
 }
 
 }  // namespace internal

@@ -46,7 +46,7 @@ struct Group {
 };
 
 /// One side's parts that are not empty, by the process at their other end.
-class Side {
+class PartsByPeer {
  public:
   /// From this process itself on, so that not all ranks send to the same one at first. MPI_SUCCESS, or the program's
   /// mistake.
@@ -97,24 +97,25 @@ class Side {
   std::vector<const Part*> parts_;
 };
 
-struct Outgoing {
+struct SentParts {
   const Group* group;
   CombinedOffer offer;
   std::vector<std::byte> description;  ///< empty: the parts are messages of their own
   bool is_combined = false;
+  bool is_announced = false;  ///< the description has been sent, or its absence
 };
 
-struct Incoming {
+struct ReceivedParts {
   const Group* group;
   CombinedFetch fetch;
   std::unique_ptr<std::byte[]> description;
   std::size_t bytes = 0;  ///< of it; 0: the parts are messages of their own
 };
 
-class Exchange {
+class CombinedExchange {
  public:
   /// Throws std::bad_alloc.
-  Exchange(const char* function, MPI_Comm lane, Messages& messages)
+  CombinedExchange(const char* function, MPI_Comm lane, Messages& messages)
       : function_(function), lane_(lane), messages_(messages) {}
 
   /// All that needs memory, before any other process counts on this one. MPI_SUCCESS, or the program's mistake. Throws
@@ -134,11 +135,11 @@ class Exchange {
   }
   /// Nobody hears of an exchange that could not be prepared.
   void withdraw() noexcept {
-    for (Outgoing& each : outgoing_) each.offer.withdraw();
+    for (SentParts& each : outgoing_) each.offer.withdraw();
   }
   /// Precondition: it is prepared.
   int run(unsigned& unmapped) noexcept {
-    unmapped = is_any_refused_ && std::ranges::none_of(outgoing_, &Outgoing::is_combined) ? unmapped + 1 : 0;
+    unmapped = is_any_refused_ && std::ranges::none_of(outgoing_, &SentParts::is_combined) ? unmapped + 1 : 0;
     note(post());
     offer();
     note(receive_descriptions());
@@ -153,14 +154,13 @@ class Exchange {
     if (code_ == MPI_SUCCESS) code_ = code;
   }
   void note(Result result) noexcept {
-    if (result == Result::peer_failed) return note(peer_failure());
-    if (result != Result::ok) note(gpu_failure(function_, result));
+    if (result != Result::ok) note(transfer_failure(function_, result));
   }
 
   void prepare_to_receive() {
     for (const Group& group : in_.groups()) {
       if (group.peer == own_) continue;
-      Incoming& each = incoming_.emplace_back();
+      ReceivedParts& each = incoming_.emplace_back();
       each.group = &group;
       each.bytes = transfer::pulls::longest_description(group.count);
       each.description = std::make_unique_for_overwrite<std::byte[]>(each.bytes);
@@ -170,7 +170,7 @@ class Exchange {
   void prepare_to_send() {
     for (const Group& group : out_.groups()) {
       if (group.peer == own_) continue;
-      Outgoing& each = outgoing_.emplace_back();
+      SentParts& each = outgoing_.emplace_back();
       each.group = &group;
       transfer::headers::Inbox* const inbox =
           transfer::headers::find_inbox(headers::find_place(lane_, group.peer).rank);
@@ -209,18 +209,22 @@ class Exchange {
     return true;
   }
 
-  /// Begins to receive descriptions, and sends those of this process, and what goes as messages.
+  /// Begins to receive descriptions, and sends those of this process, and what goes as messages. After a failure
+  /// nothing more is begun.
   int post() noexcept {
-    MPI_Request* request = requests_.data();
-    for (Incoming& each : incoming_) {
+    std::size_t k = 0;
+    for (ReceivedParts& each : incoming_) {
       const int code = native.Irecv(each.description.get(), static_cast<int>(each.bytes), MPI_BYTE, each.group->peer,
-                                    tag, lane_, request++);
-      if (code != MPI_SUCCESS) return code;
+                                    tag, lane_, &requests_[k]);
+      if (code != MPI_SUCCESS) return requests_[k] = MPI_REQUEST_NULL, code;
+      ++k;
     }
-    for (Outgoing& each : outgoing_) {
+    for (SentParts& each : outgoing_) {
       const int code = native.Isend(each.description.data(), static_cast<int>(each.description.size()), MPI_BYTE,
-                                    each.group->peer, tag, lane_, request++);
-      if (code != MPI_SUCCESS) return code;
+                                    each.group->peer, tag, lane_, &requests_[k]);
+      if (code != MPI_SUCCESS) return requests_[k] = MPI_REQUEST_NULL, code;
+      ++k;
+      each.is_announced = true;
       if (!each.is_combined) send(*each.group);
     }
     if (!has_own_jobs_) {
@@ -242,8 +246,13 @@ class Exchange {
   void offer() noexcept {
     int device = -1;
     Result result = Result::ok;
-    for (Outgoing& each : outgoing_) {
+    for (SentParts& each : outgoing_) {
       if (!each.is_combined) continue;
+      if (!each.is_announced) {  // nobody will come for these parts
+        each.offer.withdraw();
+        each.is_combined = false;
+        continue;
+      }
       if (each.offer.device() != device) result = transfer::wait_for_default_stream(each.offer.device());
       device = each.offer.device();
       result == Result::ok ? each.offer.offer() : each.offer.fail();
@@ -254,12 +263,13 @@ class Exchange {
   int receive_descriptions() noexcept {
     int first_code = MPI_SUCCESS;
     for (std::size_t k = 0; k < requests_.size(); ++k) {
+      if (requests_[k] == MPI_REQUEST_NULL) continue;
       MPI_Status status;
       const int code = native.Wait(&requests_[k], &status);
       if (first_code == MPI_SUCCESS) first_code = code;
       // One that is too long, for it has more parts than are received, begins with where its sender waits.
       if (code != MPI_SUCCESS || k >= incoming_.size()) continue;
-      Incoming& each = incoming_[k];
+      ReceivedParts& each = incoming_[k];
       MPI_Count bytes = 0;
       native.Get_elements_x(&status, MPI_BYTE, &bytes);
       each.bytes = static_cast<std::size_t>(bytes);
@@ -270,13 +280,13 @@ class Exchange {
 
   void fetch() noexcept {
     if (code_ != MPI_SUCCESS) jobs_.clear();  // what this process exchanges with itself is not half a result
-    for (Incoming& each : incoming_) {
+    for (ReceivedParts& each : incoming_) {
       if (each.bytes != 0) fetch(each);
     }
     run_jobs();
-    for (Incoming& each : incoming_) each.fetch.end();
+    for (ReceivedParts& each : incoming_) each.fetch.end();
   }
-  void fetch(Incoming& each) noexcept try {
+  void fetch(ReceivedParts& each) noexcept try {
     Result result = each.fetch.read({each.description.get(), each.bytes}, each.group->count);
     if (result == Result::ok) result = wait_for([&] { return each.fetch.poll(); });
     note(result);
@@ -286,7 +296,7 @@ class Exchange {
   }
 
   /// MPI_SUCCESS, or the error that is to be raised.
-  int copy(Incoming& each, std::size_t k) {
+  int copy(ReceivedParts& each, std::size_t k) {
     const UserBuffer& user = in_.user(each.group->first + k);
     const Part& part = in_.part(each.group->first + k);
     const int device = user.is_gpu_memory() ? user.buffer.location.device : transfer::headers::accepting_device();
@@ -299,9 +309,9 @@ class Exchange {
     if (user.is_gpu_memory() && !user.is_described()) return unserved_gpu_memory(function_, device);
     if (!user.is_gpu_memory()) return copy_to_host(each, k, static_cast<std::size_t>(bytes));
     const Result result = each.fetch.copy(k, user.buffer, jobs_);
-    return result == Result::ok ? MPI_SUCCESS : gpu_failure(function_, result);
+    return result == Result::ok ? MPI_SUCCESS : transfer_failure(function_, result);
   }
-  int copy_to_host(Incoming& each, std::size_t k, std::size_t bytes) {
+  int copy_to_host(ReceivedParts& each, std::size_t k, std::size_t bytes) {
     const std::unique_ptr<std::byte[]> packed(new (std::nothrow) std::byte[bytes]);
     if (packed == nullptr) return MPI_ERR_NO_MEM;
     Result result = each.fetch.copy(k, packed.get());
@@ -313,7 +323,7 @@ class Exchange {
       result = transfer::move_range(pack::Direction::unpack, user.buffer, 0, static_cast<layout::Offset>(bytes),
                                     packed.get(), {});
     }
-    return result == Result::ok ? MPI_SUCCESS : gpu_failure(function_, result);
+    return result == Result::ok ? MPI_SUCCESS : transfer_failure(function_, result);
   }
   void run_jobs() noexcept {
     if (!jobs_.empty()) note(transfer::run_on_gpu(jobs_, device_));
@@ -321,7 +331,7 @@ class Exchange {
   }
 
   void wait_for_receivers() noexcept {
-    for (Outgoing& each : outgoing_) {
+    for (SentParts& each : outgoing_) {
       if (each.is_combined) note(wait_for([&] { return each.offer.poll(); }));
     }
   }
@@ -342,9 +352,9 @@ class Exchange {
   MPI_Comm lane_;
   int own_ = 0;
   int code_ = MPI_SUCCESS;
-  Side out_, in_;
-  std::deque<Outgoing> outgoing_;
-  std::deque<Incoming> incoming_;
+  PartsByPeer out_, in_;
+  std::deque<SentParts> outgoing_;
+  std::deque<ReceivedParts> incoming_;
   std::vector<MPI_Request> requests_;  ///< of descriptions, first those that are received
   std::vector<pack::PairJob> jobs_;    ///< all of one GPU
   int device_ = -1;
@@ -411,7 +421,7 @@ int take_part_without_memory(MPI_Comm lane, Exchanged& exchanged) noexcept {
 }  // namespace
 
 int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, unsigned& unmapped) noexcept {
-  std::optional<Exchange> exchange;
+  std::optional<CombinedExchange> exchange;
   try {
     exchange.emplace(function, lane, exchanged.messages);
     const int code = exchange->prepare(exchanged.sent, exchanged.received);

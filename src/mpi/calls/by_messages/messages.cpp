@@ -21,13 +21,15 @@ struct Ours {
   static int send(const void* memory, MPI_Count count, MPI_Datatype datatype, int peer, MPI_Comm lane,
                   MPI_Request* request) noexcept {
     if (fits(count)) return entry::Isend(memory, static_cast<int>(count), datatype, peer, tag, lane, request);
-    GAPLESS_IF_DECLARED(Isend_c, return entry::Isend_c(memory, count, datatype, peer, tag, lane, request);)
+    GAPLESS_IF_DECLARED(Isend_c, if (native.Isend_c != nullptr) return entry::Isend_c(memory, count, datatype, peer,
+                                                                                      tag, lane, request);)
     return MPI_ERR_COUNT;
   }
   static int receive(void* memory, MPI_Count count, MPI_Datatype datatype, int peer, MPI_Comm lane,
                      MPI_Request* request) noexcept {
     if (fits(count)) return entry::Irecv(memory, static_cast<int>(count), datatype, peer, tag, lane, request);
-    GAPLESS_IF_DECLARED(Irecv_c, return entry::Irecv_c(memory, count, datatype, peer, tag, lane, request);)
+    GAPLESS_IF_DECLARED(Irecv_c, if (native.Irecv_c != nullptr) return entry::Irecv_c(memory, count, datatype, peer,
+                                                                                      tag, lane, request);)
     return MPI_ERR_COUNT;
   }
 };
@@ -36,12 +38,14 @@ struct Ours {
 struct Library {
   static int send(const void* memory, MPI_Count bytes, int peer, MPI_Comm lane, MPI_Request* request) noexcept {
     if (fits(bytes)) return native.Isend(memory, static_cast<int>(bytes), MPI_BYTE, peer, tag, lane, request);
-    GAPLESS_IF_DECLARED(Isend_c, return native.Isend_c(memory, bytes, MPI_BYTE, peer, tag, lane, request);)
+    GAPLESS_IF_DECLARED(Isend_c, if (native.Isend_c != nullptr) return native.Isend_c(memory, bytes, MPI_BYTE, peer,
+                                                                                      tag, lane, request);)
     return MPI_ERR_COUNT;
   }
   static int receive(void* memory, MPI_Count bytes, int peer, MPI_Comm lane, MPI_Request* request) noexcept {
     if (fits(bytes)) return native.Irecv(memory, static_cast<int>(bytes), MPI_BYTE, peer, tag, lane, request);
-    GAPLESS_IF_DECLARED(Irecv_c, return native.Irecv_c(memory, bytes, MPI_BYTE, peer, tag, lane, request);)
+    GAPLESS_IF_DECLARED(Irecv_c, if (native.Irecv_c != nullptr) return native.Irecv_c(memory, bytes, MPI_BYTE, peer,
+                                                                                      tag, lane, request);)
     return MPI_ERR_COUNT;
   }
 };

@@ -64,7 +64,7 @@ Result FilePieces::move(Direction direction, Offset begin, Offset end) noexcept 
 }
 
 int FilePieces::fail(Result result) const noexcept {
-  return raise_on_file(access_.file, gpu_failure(access_.name, result));
+  return raise_on_file(access_.file, transfer_failure(access_.name, result));
 }
 
 int FilePieces::run(Function function, const void* call) noexcept {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <limits>
 #include <mutex>
-#include <utility>
 
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/requests/deferred.hpp"

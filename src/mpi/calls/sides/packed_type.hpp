@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <limits>
-#include <type_traits>
 
 #include "layout/layout.hpp"
 #include "mpi/datatypes/types_by_size.hpp"

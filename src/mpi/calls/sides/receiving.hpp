@@ -168,7 +168,7 @@ class Receiving : public Side<Count> {
   int fill(const char* function) noexcept {
     if (is_opaque()) return by_library::pack(memory_, count_, datatype_, opaque_.data());
     const transfer::Result result = transfer::pack(user_.buffer, memory(), message_->packed_location());
-    return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
+    return result == transfer::Result::ok ? MPI_SUCCESS : transfer_failure(function, result);
   }
   int unpack_whole(const char* function) noexcept {
     opaque_.have_arrived(opaque_.size());
@@ -186,24 +186,24 @@ class Receiving : public Side<Count> {
       return MPI_SUCCESS;
     }
     const transfer::Result result = message_->wait(message_->finish(message_->packed_size()));
-    return result == transfer::Result::ok ? MPI_SUCCESS : gpu_failure(function, result);
+    return result == transfer::Result::ok ? MPI_SUCCESS : transfer_failure(function, result);
   }
 
   /// The library has received: puts the unpacking into the batch, and has the status tell of no more bytes than are
   /// unpacked. MPI_SUCCESS, or the error that is to be raised.
-  int unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept {
+  int unpack_in(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {
     if (!status.is_set() || status.source() == MPI_PROC_NULL) return MPI_SUCCESS;
     if (matched_) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
     const std::size_t received = status.bytes();
     has_fetched_ = false;
     if (headers::are_looked_for()) transfer::headers::answer_introductions(user_.buffer.gpu());
-    if (scratch_) return refuse(status);
-    if (scattered_) return received == header_bytes ? unpack_scattered(batch, status) : has_come_scattered();
+    if (scratch_) return refuse(status, function);
+    if (scattered_) return received == header_bytes ? unpack_scattered(batch, status, function) : has_come_scattered();
     if (!packs() && landing_ == nullptr) return MPI_SUCCESS;
     if (received > room()) return raised_already;
     if (is_opaque()) opaque_.have_arrived(received);
     if (packs()) packed_type_->join(memory(), received);
-    if (has_header(received)) return fetch(batch, status);
+    if (has_header(received)) return fetch(batch, status, function);
     note_landing(received);
     if (!packs() && !lands_as_bytes_) return MPI_SUCCESS;
     const std::size_t whole = bytes_to_unpack(received);
@@ -232,12 +232,12 @@ class Receiving : public Side<Count> {
       return matched_ ? raise(code) : code;
     }
     transfer::Batch batch;
-    code = unpack_in(batch, status);
+    code = unpack_in(batch, status, function);
     const transfer::Result result = batch.run();
     has_unpacked();
     if (transfer::headers::may_be_lost()) [[unlikely]]
       headers::take_back_lost_slots();
-    if (result != transfer::Result::ok) code = gpu_failure(function, result);
+    if (result != transfer::Result::ok) code = transfer_failure(function, result);
     status.deliver();
     return code == MPI_SUCCESS || code == raised_already ? code : raise(code);
   }
@@ -327,14 +327,14 @@ class Receiving : public Side<Count> {
     return MPI_SUCCESS;
   }
   /// As many bytes as a header has have come: is it one? Then its nonce is wiped out in the program's memory too.
-  int unpack_scattered(transfer::Batch& batch, ReceivedStatus& status) noexcept {
+  int unpack_scattered(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {
     constexpr std::array<std::byte, sizeof(transfer::headers::Nonce)> nothing{};
     int code = MPI_ERR_NO_MEM;
     if (transfer::gather(user_.buffer, scratch_.emplace()) == transfer::Result::ok) {
       const bool is_header = transfer::headers::is_header(landing(), header_bytes);
       Scattered::note(is_header);
       if (is_header) static_cast<void>(transfer::scatter(user_.buffer, nothing));
-      code = is_header ? fetch(batch, status) : int{MPI_SUCCESS};
+      code = is_header ? fetch(batch, status, function) : int{MPI_SUCCESS};
     }
     scratch_.reset();
     return code;
@@ -349,13 +349,13 @@ class Receiving : public Side<Count> {
   }
 
   /// A header has landed: fetches what it offers. MPI_SUCCESS, or the error that is to be raised.
-  int fetch(transfer::Batch& batch, ReceivedStatus& status) noexcept {
+  int fetch(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {
     has_fetched_ = true;
     const transfer::headers::Header header = take_header();
     note_landing(header.bytes());
     const std::size_t whole = header.bytes() <= room() ? bytes_to_unpack(header.bytes()) : 0;
     const transfer::headers::Decision decision = decide(header, whole);
-    const int code = fetch(batch, header, decision);
+    const int code = fetch(batch, header, decision, function);
     status.set_bytes(decision.outcome == transfer::headers::Outcome::truncated ? room() : decision.bytes);
     if (is_opaque()) opaque_.have_arrived(code == MPI_SUCCESS ? decision.bytes : 0);
     return code;
@@ -364,17 +364,17 @@ class Receiving : public Side<Count> {
   int fetch_unseen(const char* function) noexcept {
     const transfer::headers::Header header = take_header();
     transfer::Batch batch;
-    const int code = fetch(batch, header, decide(header, header.bytes()));
+    const int code = fetch(batch, header, decide(header, header.bytes()), function);
     if (is_opaque()) opaque_.have_arrived(code == MPI_SUCCESS ? header.bytes() : 0);
     const transfer::Result unpacked = batch.run();
     has_unpacked();
-    return code == MPI_SUCCESS && unpacked != transfer::Result::ok ? gpu_failure(function, unpacked) : code;
+    return code == MPI_SUCCESS && unpacked != transfer::Result::ok ? transfer_failure(function, unpacked) : code;
   }
   /// A message that was put back is longer than the program's buffer: lets go of what its header offers.
-  int refuse(ReceivedStatus& status) noexcept {
+  int refuse(ReceivedStatus& status, const char* function) noexcept {
     if (transfer::headers::is_header(landing(), header_bytes)) {
       transfer::Batch nothing;
-      static_cast<void>(fetch(nothing, take_header(), {.outcome = transfer::headers::Outcome::truncated}));
+      static_cast<void>(fetch(nothing, take_header(), {.outcome = transfer::headers::Outcome::truncated}, function));
     }
     has_fetched_ = true;
     status.set_bytes(room());
@@ -388,13 +388,13 @@ class Receiving : public Side<Count> {
                                       .ways = transfer::headers::ways_of_receiver()});
   }
   int fetch(transfer::Batch& batch, const transfer::headers::Header& header,
-            const transfer::headers::Decision& decision) noexcept {
+            const transfer::headers::Decision& decision, const char* function) noexcept {
     if (scattered_ && decision.goes_by_packed_memory) {
       // The GPU that unpacks does not reach the program's memory.
       unpack_from_packed();
       if (message_->reserve() != transfer::Result::ok) {
         message_.reset();
-        static_cast<void>(fetch(batch, header, {.outcome = transfer::headers::Outcome::truncated}));
+        static_cast<void>(fetch(batch, header, {.outcome = transfer::headers::Outcome::truncated}, function));
         return MPI_ERR_NO_MEM;
       }
     }
@@ -405,14 +405,14 @@ class Receiving : public Side<Count> {
           transfer::next_best(user_.buffer, side, transfer::Scheme::device).value_or(transfer::Scheme::staged));
       if (packed->reserve() != transfer::Result::ok) {
         beside_.reset();
-        static_cast<void>(fetch(batch, header, {.outcome = transfer::headers::Outcome::truncated}));
+        static_cast<void>(fetch(batch, header, {.outcome = transfer::headers::Outcome::truncated}, function));
         return MPI_ERR_NO_MEM;
       }
     }
     auto* const landed = static_cast<std::byte*>(packed != nullptr ? packed->packed_data() : landing());
     const transfer::Result result = fetch_.emplace().begin(header, decision, user_.buffer, landed, packed, batch);
     if (result == transfer::Result::out_of_memory) return MPI_ERR_NO_MEM;
-    if (result != transfer::Result::ok) return peer_failure();
+    if (result != transfer::Result::ok) return transfer_failure(function, result);
     switch (decision.outcome) {
       case transfer::headers::Outcome::truncated:
         return truncated_message();

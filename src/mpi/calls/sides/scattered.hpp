@@ -32,7 +32,7 @@ class Scattered {
   /// False if another one may be under way whose first byte is the same.
   bool begin(const void* first_byte) noexcept {
     end();
-    return begin(places[place_of(reinterpret_cast<std::uintptr_t>(first_byte), bits)], under_way);
+    return begin(places[slot_of(reinterpret_cast<std::uintptr_t>(first_byte), bits)], under_way);
   }
   /// It belongs to a persistent receive from now on. False, and it is none any more, if another such receive may have
   /// the same first byte.

@@ -128,18 +128,20 @@ class Sending : public Side<Count> {
   bool is_under_way() noexcept { return goes_on() && offer_->is_under_way(); }
   /// Waits until the message does not need its memory any more. MPI_SUCCESS, or the error that is to be raised. The
   /// library makes progress meanwhile: the receiver may wait in a call for something else that this process has sent.
-  int complete() noexcept {
+  int complete(const char* function) noexcept {
     constexpr unsigned looks = 16;  // take about as long as the library's progress
     for (unsigned times = 1; is_under_way(); ++times) {
       if (times % looks != 0) continue;
       runtime::make_progress();
       ::sched_yield();
     }
-    return !goes_on() || offer_->wait() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
+    const transfer::Result result = goes_on() ? offer_->wait() : transfer::Result::ok;
+    return result == transfer::Result::ok ? MPI_SUCCESS : transfer_failure(function, result);
   }
-  /// The same without waiting for the receiver: what nobody has fetched is copied.
-  int complete_alone() noexcept {
-    return !goes_on() || offer_->complete_alone() == transfer::Result::ok ? MPI_SUCCESS : peer_failure();
+  /// Has the message need its memory no more, without waiting for the receiver: what nobody has fetched is copied.
+  /// complete() tells how that went.
+  void complete_alone() noexcept {
+    if (goes_on()) static_cast<void>(offer_->complete_alone());
   }
 
   /// Chooses the scheme by the times of earlier sends as well, and times this one. For a blocking send without a

@@ -89,7 +89,7 @@ class Side {
       message_.reset();
       return true;
     }
-    code = is_on_host ? MPI_ERR_NO_MEM : gpu_failure(function, result);
+    code = is_on_host ? MPI_ERR_NO_MEM : transfer_failure(function, result);
     return false;
   }
 

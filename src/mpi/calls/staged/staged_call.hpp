@@ -265,7 +265,8 @@ class StagedCall {
     constexpr bool is_split = staging_of<Row>() == Staging::split;
     using Operation = std::conditional_t<is_split, split_access::Access, one_sided::Operation>;
     std::unique_ptr<Operation> operation(new (std::nothrow) Operation);
-    if (operation == nullptr) return table::raise<Row>(gpu_failure(Row::name, transfer::Result::out_of_memory), all);
+    if (operation == nullptr)
+      return table::raise<Row>(transfer_failure(Row::name, transfer::Result::out_of_memory), all);
     StagedMemory& memory = operation->memory;
     if (const std::optional<int> over = prepare(memory, facts, all)) return *over;
     memory.pack();
@@ -283,7 +284,7 @@ class StagedCall {
 
   static int start(const CallFacts& facts, const Tuple& all) noexcept {
     std::unique_ptr<Work> work(new (std::nothrow) Work);
-    if (work == nullptr) return table::raise<Row>(gpu_failure(Row::name, transfer::Result::out_of_memory), all);
+    if (work == nullptr) return table::raise<Row>(transfer_failure(Row::name, transfer::Result::out_of_memory), all);
     StagedMemory& memory = work->memory();
     if (const std::optional<int> over = prepare(memory, facts, all)) return *over;
     if constexpr (life == Life::once) memory.pack();

@@ -53,7 +53,7 @@ StagedMemory::Verdict StagedMemory::without_memory(std::span<const MemoryArgumen
   bool any = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!matters_here(call_, arguments[i]) || !addresses_of(call_, arguments[i]).is_gpu_memory) continue;
-    code_ = gpu_failure(call_.name, Result::out_of_memory);
+    code_ = transfer_failure(call_.name, Result::out_of_memory);
     if (without_staging(i, arguments[i]) == Verdict::failed) return Verdict::failed;
     any = true;
   }
@@ -88,7 +88,7 @@ StagedMemory::Verdict StagedMemory::stage(std::size_t i, const MemoryArgument& a
   if (!staged.is_staged()) return Verdict::as_it_is;
   const Result result = staged.allocate();
   if (result != Result::ok && staged.gpu() >= 0) {
-    code_ = gpu_failure(call_.name, result);
+    code_ = transfer_failure(call_.name, result);
     return without_staging(i, argument);
   }
   if (result == Result::ok && make_substitute(i, argument)) return Verdict::staged;
@@ -190,7 +190,7 @@ int StagedMemory::finish() noexcept {
   for (std::size_t i = 0; i < most_arguments && result_ == Result::ok; ++i) {
     if (staged_[i].is_staged() && uses_[i].writes) result_ = staged_[i].unpack();
   }
-  return result_ == Result::ok ? MPI_SUCCESS : gpu_failure(call_.name, result_);
+  return result_ == Result::ok ? MPI_SUCCESS : transfer_failure(call_.name, result_);
 }
 
 }  // namespace gapless::mpi

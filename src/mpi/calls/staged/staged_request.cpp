@@ -19,7 +19,7 @@ int place_under_request(std::unique_ptr<requests::Work> work, Life life, const c
                         const ErrorObject& object, MPI_Request* request, int (*call)(const void* arguments),
                         const void* arguments) noexcept {
   requests::Pending* pending = requests::acquire();
-  if (pending == nullptr) return raise_on(object, gpu_failure(function, transfer::Result::out_of_memory));
+  if (pending == nullptr) return raise_on(object, transfer_failure(function, transfer::Result::out_of_memory));
   pending->make<std::unique_ptr<requests::Work>>(std::move(work));
   pending->function = function;
   pending->error_object = object;

@@ -22,7 +22,7 @@ int initialize_ours(std::unique_ptr<Partitions> message, int partitions, int pee
                     MPI_Info info, MPI_Request* request) noexcept {
   Pending* pending = acquire();
   if (pending == nullptr)
-    return raise_on_communicator(communicator, gpu_failure(Row::name, transfer::Result::out_of_memory));
+    return raise_on_communicator(communicator, transfer_failure(Row::name, transfer::Result::out_of_memory));
   const auto call_library = [&] {
     return Row::native_function()(message->packed(), partitions, message->bytes(), MPI_PACKED, peer, tag, communicator,
                                   info, request);
@@ -57,7 +57,7 @@ int initialize(Memory* memory, int partitions, MPI_Count count, MPI_Datatype dat
   if (message->owner() == Owner::unserved)
     return raise_on_communicator(communicator, unserved_gpu_memory(Row::name, message->gpu()));
   const transfer::Result result = message->reserve();
-  if (result != transfer::Result::ok) return raise_on_communicator(communicator, gpu_failure(Row::name, result));
+  if (result != transfer::Result::ok) return raise_on_communicator(communicator, transfer_failure(Row::name, result));
   return initialize_ours<Row>(std::move(message), partitions, peer, tag, communicator, info, request);
 }
 
@@ -68,7 +68,7 @@ int make_ready(MPI_Request request, int number, PartitionOf partition_of, CallLi
   if (Partitions* message = pending == nullptr ? nullptr : pending->partitions()) {
     for (int k = 0; k < number; ++k) {
       const transfer::Result result = message->pack(partition_of(k));
-      if (result != transfer::Result::ok) return pending->raise(gpu_failure(pending->function, result));
+      if (result != transfer::Result::ok) return pending->raise(transfer_failure(pending->function, result));
     }
   }
   return call_library();
@@ -101,7 +101,7 @@ int arrived(MPI_Request request, int partition, int* flag) {
   if (message == nullptr) return code;
   bool is_there = false;
   const transfer::Result result = message->unpack(partition, is_there);
-  if (result != transfer::Result::ok) return pending->raise(gpu_failure(pending->function, result));
+  if (result != transfer::Result::ok) return pending->raise(transfer_failure(pending->function, result));
   *flag = is_there ? 1 : 0;
   return code;
 }

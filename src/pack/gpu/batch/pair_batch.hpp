@@ -2,9 +2,7 @@
 // the kernel's parameters.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "device/runtime.hpp"

@@ -1,9 +1,6 @@
 // Words, and the sizes that every kernel shares.
 #pragma once
 
-#include <cstddef>
-#include <type_traits>
-
 #include "layout/layout.hpp"
 #include "pack/gpu/kernel/arithmetic.hpp"
 

@@ -39,7 +39,7 @@ const CachedPair& cached_pair(const PairJob& job) {
   using Set = std::array<CachedPair, 2>;
   const std::uintptr_t both =
       reinterpret_cast<std::uintptr_t>(job.source) + 3 * reinterpret_cast<std::uintptr_t>(job.destination);
-  Set& set = of_this_thread<std::array<Set, std::size_t{1} << set_bits>>()[place_of(both, set_bits)];
+  Set& set = of_this_thread<std::array<Set, std::size_t{1} << set_bits>>()[slot_of(both, set_bits)];
   for (const CachedPair& cached : set) {
     if (cached.is_for(job)) return cached;
   }

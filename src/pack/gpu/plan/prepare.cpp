@@ -1,7 +1,6 @@
 // The numbers of a job, and from them the parameters of the kernel that runs it.
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "model/gpu.hpp"
 #include "pack/gpu/plan/plan.hpp"

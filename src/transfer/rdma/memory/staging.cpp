@@ -1,7 +1,6 @@
 #include "transfer/rdma/memory/staging.hpp"
 
 #include <cstdlib>
-#include <new>
 
 namespace gapless::transfer::rdma {
 

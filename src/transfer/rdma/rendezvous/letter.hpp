@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 #include <span>
-#include <vector>
 
 #include "transfer/rdma/information.hpp"
 #include "transfer/rdma/memory/user_memory.hpp"

@@ -12,8 +12,6 @@
 // All functions are thread-safe; nothing throws.
 #pragma once
 
-#include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -22,7 +20,6 @@
 
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/message.hpp"
-#include "transfer/rdma/channel.hpp"
 #include "transfer/rdma/rendezvous/letter.hpp"
 
 namespace gapless::transfer::rdma {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/steady_condition.hpp"
+#include "transfer/rdma/channel.hpp"
 #include "transfer/rdma/memory/packed_buffers.hpp"
 #include "transfer/rdma/rendezvous/corrected_receives.hpp"
 #include "transfer/rdma/rendezvous/service.hpp"
