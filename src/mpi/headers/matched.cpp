@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "mpi/calls/count_arrays.hpp"
 #include "mpi/calls/sides/received_status.hpp"
 #include "mpi/headers/posting.hpp"
 #include "mpi/headers/speaking.hpp"
@@ -145,6 +146,15 @@ std::unique_lock<std::mutex> lock_among_threads() noexcept {
                                      : std::unique_lock(messages().mutex, std::defer_lock);
 }
 
+/// Does the library refuse such a probe, so far as that is easily told? The handler that it calls may probe, or never
+/// return: where there are threads, nothing is locked meanwhile.
+bool is_refused_among_threads(int source, int tag, MPI_Comm communicator) noexcept {
+  if (!runtime::is_multithreaded()) return false;
+  if (communicator == MPI_COMM_NULL || (tag < 0 && tag != MPI_ANY_TAG)) return true;
+  return source != MPI_ANY_SOURCE && source != MPI_PROC_NULL &&
+         (source < 0 || source >= count_entries(communicator, CountsOf::processes));
+}
+
 // From the look at the stash to the library's answer other threads stash nothing: that would be older than what the
 // library finds.
 
@@ -152,9 +162,10 @@ std::unique_lock<std::mutex> lock_among_threads() noexcept {
 template <class Ask>
 int probe_by(int source, int tag, MPI_Comm communicator, int& is_there, MPI_Status* wanted, Ask ask) noexcept {
   Messages& all = messages();
+  is_there = 1;
+  if (MPI_Status unfilled{}; is_refused_among_threads(source, tag, communicator)) return ask(unfilled, is_there);
   const Stashing stashing;
   const std::unique_lock lock = lock_among_threads();
-  is_there = 1;
   if (const auto stashed = find_stashed(source, tag, communicator); stashed != all.stash.end()) {
     deliver(stashed->status, wanted);
     return MPI_SUCCESS;
@@ -202,7 +213,7 @@ int probe(int source, int tag, MPI_Comm communicator, MPI_Status* wanted) {
 
 int probe_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Status* wanted) {
   requests::start_deferred();
-  if (!are_looked_for()) return native.Iprobe(source, tag, communicator, flag, wanted);
+  if (!are_looked_for() || flag == nullptr) return native.Iprobe(source, tag, communicator, flag, wanted);
   return probe_once(source, tag, communicator, *flag, wanted);
 }
 
@@ -217,6 +228,7 @@ template <class Ask>
 int match_by(int source, int tag, MPI_Comm communicator, int& is_there, MPI_Message* message, MPI_Status* wanted,
              Ask ask) noexcept {
   is_there = 1;
+  if (Matched none; is_refused_among_threads(source, tag, communicator)) return ask(none, is_there);
   const Stashing stashing;
   std::unique_lock lock = lock_among_threads();
   try {
@@ -244,7 +256,7 @@ int match_once(int source, int tag, MPI_Comm communicator, int& is_there, MPI_Me
 
 int match(int source, int tag, MPI_Comm communicator, MPI_Message* message, MPI_Status* wanted) {
   requests::start_deferred();
-  if (!are_looked_for()) return native.Mprobe(source, tag, communicator, message, wanted);
+  if (!are_looked_for() || message == nullptr) return native.Mprobe(source, tag, communicator, message, wanted);
   if (runtime::is_multithreaded())
     return ask_until_there([&](int& found) { return match_once(source, tag, communicator, found, message, wanted); });
   int is_there = 1;
@@ -255,7 +267,8 @@ int match(int source, int tag, MPI_Comm communicator, MPI_Message* message, MPI_
 
 int match_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Message* message, MPI_Status* wanted) {
   requests::start_deferred();
-  if (!are_looked_for()) return native.Improbe(source, tag, communicator, flag, message, wanted);
+  if (!are_looked_for() || flag == nullptr || message == nullptr)
+    return native.Improbe(source, tag, communicator, flag, message, wanted);
   return match_once(source, tag, communicator, *flag, message, wanted);
 }
 

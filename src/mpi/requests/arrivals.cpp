@@ -70,14 +70,15 @@ class Arrivals {
     std::array<MPI_Status, most_at_once> filled;
     std::array<int, most_at_once> indices;
     filled.fill(ReceivedStatus::unset(nullptr));
-    for (int k = 0; k < count; ++k) handles[k] = requests_[asked[k]];
+    for (int k = 0; k < count; ++k) {
+      handles[k] = requests_[asked[k]];
+      // An error handler may leave the call by longjmp: the program then has no handle that the library has freed.
+      if (!claims_.is_persistent(asked[k])) requests_[asked[k]] = MPI_REQUEST_NULL;
+    }
     int completed = 0;
     const int code = look(count, handles.data(), &completed, indices.data(), filled.data());
-    for (int c = 0; completed != MPI_UNDEFINED && c < completed; ++c) {
-      const int i = asked[indices[c]];
-      requests_[i] = handles[indices[c]];
-      note(i, filled[c], code);
-    }
+    for (int k = 0; k < count; ++k) requests_[asked[k]] = handles[k];
+    for (int c = 0; completed != MPI_UNDEFINED && c < completed; ++c) note(asked[indices[c]], filled[c], code);
     if (code != MPI_SUCCESS && !has_failed_) fail(code);
     for (int k = 0; completed == MPI_UNDEFINED && k < count; ++k) states_[asked[k]] = State::inactive;
   }

@@ -11,6 +11,8 @@ namespace gapless::mpi {
 namespace requests {
 namespace {
 
+// What the program gives no place for is the library's to refuse, before anything is claimed.
+
 /// Nothing has been completed.
 int no_memory() noexcept { return raise_without_object(MPI_ERR_NO_MEM); }
 
@@ -48,6 +50,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 }
 
 [[gnu::noinline]] int test_slowly(MPI_Request* request, int* flag, MPI_Status* wanted) {
+  if (flag == nullptr) return native.Test(request, flag, wanted);
   Claims claims(request);
   if (!claims.are_any()) return native.Test(request, flag, wanted);
   *flag = 0;
@@ -72,6 +75,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 }
 
 [[gnu::noinline]] int test_all_slowly(int count, MPI_Request* requests, int* flag, MPI_Status* wanted) {
+  if (flag == nullptr) return native.Testall(count, requests, flag, wanted);
   Claims claims(count, requests);
   Statuses statuses(count, wanted);
   if (!claims.have_memory() || !statuses.have_memory()) return no_memory();
@@ -84,6 +88,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 }
 
 [[gnu::noinline]] int wait_any_slowly(int count, MPI_Request* requests, int* index, MPI_Status* wanted) {
+  if (index == nullptr) return native.Waitany(count, requests, index, wanted);
   Claims claims(count, requests);
   if (!claims.have_memory()) return no_memory();
   if (!claims.are_any()) return native.Waitany(count, requests, index, wanted);
@@ -97,6 +102,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 }
 
 [[gnu::noinline]] int test_any_slowly(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
+  if (index == nullptr || flag == nullptr) return native.Testany(count, requests, index, flag, wanted);
   Claims claims(count, requests);
   if (!claims.have_memory()) return no_memory();
   if (!claims.are_any()) return native.Testany(count, requests, index, flag, wanted);
@@ -112,6 +118,8 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 template <auto function>
 [[gnu::noinline]] int complete_some_slowly(int count, MPI_Request* requests, int* completed, int* indices,
                                            MPI_Status* wanted) {
+  if (completed == nullptr || indices == nullptr)
+    return (native.*function)(count, requests, completed, indices, wanted);
   Claims claims(count, requests);
   Statuses statuses(count, wanted);
   if (!claims.have_memory() || !statuses.have_memory()) return no_memory();
@@ -130,6 +138,7 @@ template <auto function>
 }
 
 [[gnu::noinline]] int get_status_slowly(MPI_Request request, int* flag, MPI_Status* wanted) {
+  if (flag == nullptr) return native.Request_get_status(request, flag, wanted);
   Claims claims(&request);
   if (!claims.are_any()) return native.Request_get_status(request, flag, wanted);
   claims.complete_alone();
@@ -154,7 +163,7 @@ int look_at_several(Claims& claims, Statuses& statuses, int completed, int code,
 int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* wanted) {
   Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
   if (!claims.have_memory()) return no_memory();
-  if (!claims.are_any()) return native.Request_get_status_all(count, requests, flag, wanted);
+  if (!claims.are_any() || flag == nullptr) return native.Request_get_status_all(count, requests, flag, wanted);
   Statuses statuses(count, wanted);
   if (!statuses.have_memory()) return no_memory();
   claims.complete_alone();
@@ -166,7 +175,8 @@ int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status
 int get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
   Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
   if (!claims.have_memory()) return no_memory();
-  if (!claims.are_any()) return native.Request_get_status_any(count, requests, index, flag, wanted);
+  if (!claims.are_any() || index == nullptr || flag == nullptr)
+    return native.Request_get_status_any(count, requests, index, flag, wanted);
   claims.complete_alone();
   ReceivedStatus status(wanted);
   *index = claims.settled();
@@ -179,7 +189,8 @@ int get_status_any(int count, const MPI_Request* requests, int* index, int* flag
 int get_status_some(int count, const MPI_Request* requests, int* completed, int* indices, MPI_Status* wanted) {
   Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
   if (!claims.have_memory()) return no_memory();
-  if (!claims.are_any()) return native.Request_get_status_some(count, requests, completed, indices, wanted);
+  if (!claims.are_any() || completed == nullptr || indices == nullptr)
+    return native.Request_get_status_some(count, requests, completed, indices, wanted);
   Statuses statuses(count, wanted);
   if (!statuses.have_memory()) return no_memory();
   claims.complete_alone();

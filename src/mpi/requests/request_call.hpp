@@ -95,6 +95,9 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       }
       return Row::native_function()(arguments...);
     }
+    // The library refuses it.
+    if (std::get<Base::template place<Kind::new_request>>(all) == nullptr) [[unlikely]]
+      return Row::native_function()(arguments...);
     if constexpr (may_need_a_look) {
       if (const TypeRecord* record = Base::is_looked_at(all, requests::is_on_gpu)) {
         if (!runtime::is_multithreaded()) [[likely]]

@@ -286,6 +286,25 @@ TEST(ErrorHandlers, AreCalledOnceForARequestThatIsLookedAt) {
   }
 }
 
+/// Places for results that are null are the library's to refuse, whatever gapless has to do with the message.
+TEST(NullPlaces, AreRefusedAsTheLibraryDoes) {
+  const ReturnErrors of_world(MPI_COMM_WORLD), of_self(MPI_COMM_SELF);
+  const Owned type(strided(2000, 1, 2));
+  std::vector<int> memory(4000), into(4000);
+  const int tag = 9;
+  const auto refused = [](int code) { return code != MPI_SUCCESS; };
+  EXPECT_TRUE(refused(MPI_Isend(memory.data(), 1, type, rank(), tag, MPI_COMM_WORLD, nullptr)));
+  EXPECT_TRUE(refused(MPI_Irecv(into.data(), 1, type, rank(), tag, MPI_COMM_WORLD, nullptr)));
+  EXPECT_TRUE(refused(MPI_Recv_init(into.data(), 1, type, rank(), tag, MPI_COMM_WORLD, nullptr)));
+
+  MPI_Request requests[2];
+  MPI_Irecv(into.data(), 1, type, rank(), tag, MPI_COMM_WORLD, &requests[0]);
+  MPI_Isend(memory.data(), 1, type, rank(), tag, MPI_COMM_WORLD, &requests[1]);
+  EXPECT_TRUE(refused(MPI_Test(&requests[0], nullptr, MPI_STATUS_IGNORE)));
+  EXPECT_TRUE(refused(MPI_Testall(2, requests, nullptr, MPI_STATUSES_IGNORE)));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+}
+
 bool is_intel_mpi() {
   std::string text(MPI_MAX_LIBRARY_VERSION_STRING, ' ');
   int length = 0;

@@ -21,8 +21,11 @@ class Inside : public ::testing::Test {
   void SetUp() override {
     if (size() != 2) GTEST_SKIP() << "needs two processes";
     for (int i = 0; i < 100; ++i) {
-      if (rank() == 0) send(first_tag);
-      if (rank() == 1) EXPECT_EQ(expected(), receive(first_tag));
+      if (rank() == 0) {
+        send(first_tag);
+      } else {
+        EXPECT_EQ(expected(), receive(first_tag));
+      }
     }
   }
   void send(int tag, int count = 1) const { MPI_Send(out_.data(), count, column_, 1, tag, MPI_COMM_WORLD); }
@@ -118,7 +121,7 @@ void probe_on_error(MPI_Comm*, int*, ...) {
   MPI_Iprobe(MPI_ANY_SOURCE, first_tag + 70, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 }
 
-/// Where threads may probe, receives and probes keep out of each other's way.
+/// Where threads may probe, receives and probes keep out of each other's way. Both may be mistaken.
 TEST_F(Inside, ErrorHandlersProbe) {
   MPI_Errhandler handler;
   MPI_Comm_create_errhandler(probe_on_error, &handler);
@@ -136,6 +139,12 @@ TEST_F(Inside, ErrorHandlersProbe) {
     times_inside = 0;
     MPI_Irecv(in.data(), 1, column_, 9, first_tag, mistaken, &request);
     EXPECT_EQ(1, times_inside);
+    MPI_Probe(9, first_tag, mistaken, MPI_STATUS_IGNORE);
+    EXPECT_EQ(2, times_inside);
+    int flag = 0;
+    MPI_Message message;
+    MPI_Improbe(9, first_tag, mistaken, &flag, &message, MPI_STATUS_IGNORE);
+    EXPECT_EQ(3, times_inside);
     EXPECT_EQ(expected(), receive(first_tag));
   }
   MPI_Comm_free(&mistaken);

@@ -68,27 +68,15 @@ class Sending : public Side<Count> {
     const bool may_take_header =
         is_on_host ? transfer::choose_header(user_.buffer, gets_request_) : transfer::may_go_direct(user_.buffer);
     if (!may_take_header && !may_take_fabric) return;
-    const auto [inbox, number] = headers::find_listener(communicator, destination, speaks());
-    if (may_take_fabric && inbox != nullptr && may_stay && offer_.emplace().secure_fabric(user_.buffer, *inbox))
-      return go_by_header(false);
-    offer_.reset();
-    if (is_on_host && may_take_fabric &&
-        transfer::choose_without_fabric(user_.buffer, side) == transfer::Scheme::native)
-      message_.reset();
-    if (inbox == nullptr) return;
-    if (inbox->is_remote() || !may_take_header) return;
-    if (is_on_host && timed != nullptr) {
-      const transfer::Scheme by_header = transfer::header_scheme(user_.buffer);
-      correct(*timed, peer_number(communicator, destination), by_header);
-      if ((*timed)->scheme() != by_header) return;
+    const headers::Listener listener = headers::find_listener(communicator, destination, speaks());
+    if (may_take_fabric && offer_by_fabric(listener, may_stay)) return go_by_header(false);
+    if (!may_take_header || listener.inbox == nullptr || listener.inbox->is_remote()) return;
+    if (timed != nullptr && !corrects_to_header(*timed, communicator, destination)) return;
+    if (offer_in_node(listener, tag, may_stay, later)) {
+      if (timed != nullptr && !is_on_host && transfer::report_wanted()) (*timed)->expect(offer_->predicted_ns());
+      return go_by_header(whole);
     }
-    if (!is_on_host && timed != nullptr) timed->emplace(user_.buffer, transfer::Scheme::direct);
-    if (!offer_.emplace().secure(user_.buffer, *inbox, {number, tag}, may_stay, later)) {
-      if (timed != nullptr) timed->reset();
-      return offer_.reset();
-    }
-    if (!is_on_host && timed != nullptr && transfer::report_wanted()) (*timed)->expect(offer_->predicted_ns());
-    go_by_header(whole);
+    if (timed != nullptr) timed->reset();
   }
   headers::Speaks speaks() const noexcept {
     return user_.is_gpu_memory() ? headers::Speaks::to_itself_too : headers::Speaks::to_others;
@@ -109,11 +97,7 @@ class Sending : public Side<Count> {
   /// free now: the message goes as packed bytes.
   bool offer_started(const headers::Listener& listener, int tag) noexcept {
     constexpr std::size_t any = std::numeric_limits<std::size_t>::max();
-    const transfer::headers::Envelope envelope{listener.communicator, tag};
-    const bool is_offered =
-        listener.inbox != nullptr && offer_.emplace().secure(user_.buffer, *listener.inbox, envelope, true, {any, any});
-    if (!is_offered) offer_.reset();
-    return is_offered;
+    return listener.inbox != nullptr && offer_in_node(listener, tag, true, {any, any});
   }
   /// The message that offer_started() has offered is complete.
   void forget_offer() noexcept { offer_.reset(); }
@@ -197,6 +181,31 @@ class Sending : public Side<Count> {
   MPI_Datatype datatype() const noexcept { return offer_ ? MPI_BYTE : Base::datatype(); }
 
  private:
+  /// To a peer that listens. Where that cannot be, the message goes as if there were no fabric.
+  bool offer_by_fabric(const headers::Listener& listener, bool may_stay) noexcept {
+    if (listener.inbox != nullptr && may_stay && offer_.emplace().secure_fabric(user_.buffer, *listener.inbox))
+      return true;
+    offer_.reset();
+    const bool is_on_host = !user_.is_gpu_memory();
+    if (is_on_host && transfer::choose_without_fabric(user_.buffer, side) == transfer::Scheme::native) message_.reset();
+    return false;
+  }
+  /// Times the send. Does it go by header, after what earlier sends have taken?
+  bool corrects_to_header(std::optional<transfer::CorrectedSend>& timed, MPI_Comm communicator,
+                          int destination) noexcept {
+    if (user_.is_gpu_memory()) return timed.emplace(user_.buffer, transfer::Scheme::direct), true;
+    const transfer::Scheme by_header = transfer::header_scheme(user_.buffer);
+    correct(timed, peer_number(communicator, destination), by_header);
+    return timed->scheme() == by_header;
+  }
+  bool offer_in_node(const headers::Listener& listener, int tag, bool may_stay,
+                     transfer::headers::Later later) noexcept {
+    const transfer::headers::Envelope envelope{listener.communicator, tag};
+    if (offer_.emplace().secure(user_.buffer, *listener.inbox, envelope, may_stay, later)) return true;
+    offer_.reset();
+    return false;
+  }
+
   static constexpr transfer::Side side = transfer::Side::sender;
 
   /// What is offered goes, in place of all else that the message could be.

@@ -283,6 +283,8 @@ class StagedCall {
   }
 
   static int start(const CallFacts& facts, const Tuple& all) noexcept {
+    // The library refuses it.
+    if (std::get<View::template place<request>>(all) == nullptr) return std::apply(Row::native_function(), all);
     std::unique_ptr<Work> work(new (std::nothrow) Work);
     if (work == nullptr) return table::raise<Row>(transfer_failure(Row::name, transfer::Result::out_of_memory), all);
     StagedMemory& memory = work->memory();

@@ -46,7 +46,7 @@ int initialize(Memory* memory, int partitions, MPI_Count count, MPI_Datatype dat
   const auto call_library = [&] {
     return Row::native_function()(memory, partitions, count, datatype, peer, tag, communicator, info, request);
   };
-  if (peer == MPI_PROC_NULL) return call_library();
+  if (peer == MPI_PROC_NULL || request == nullptr) return call_library();
   std::unique_ptr<Partitions> message(new (std::nothrow) Partitions(
       end, const_cast<void*>(static_cast<const void*>(memory)), partitions, count, datatype));
   if (message == nullptr) return call_library();
