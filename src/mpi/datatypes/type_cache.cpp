@@ -224,17 +224,11 @@ inline void leave_table(std::uintptr_t number, const TypeRecord* record) noexcep
   }
 }
 
-/// Does the library refuse to end it?
-bool is_refused(MPI_Datatype handle) noexcept {
-  return handle == MPI_DATATYPE_NULL || (runtime::start() && runtime::size_of(handle) < 0) || is_predefined(handle);
-}
-
-// Open MPI calls no more delete callbacks once one has failed, and ends the datatype all the same. The program's error
-// handler may leave a call that is refused by longjmp.
+// Open MPI calls no more delete callbacks once one has failed, and ends the datatype all the same. Where the library
+// refuses, the program's error handler may leave the call by longjmp.
 int free_type(MPI_Datatype* datatype) {
   const TypeRecord* record = datatype == nullptr ? nullptr : find_in_table(*datatype);
-  const bool is_known = record != nullptr && !record->is_predefined;
-  if (datatype == nullptr || (!is_known && is_refused(*datatype))) return native.Type_free(datatype);
+  if (datatype == nullptr || (record != nullptr && record->is_predefined)) return native.Type_free(datatype);
   const NothingNew while_it_ends;
   const std::uintptr_t number = number_of(*datatype);
   const int code = native.Type_free(datatype);
