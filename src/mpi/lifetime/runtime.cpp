@@ -123,8 +123,8 @@ void leave_world() noexcept {
   headers::finish();
 }
 
-/// MPI_Finalize calls it after the program's own callbacks, which may communicate: MPI_COMM_SELF had no attribute
-/// before.
+/// MPI_Finalize calls it behind the program's own callbacks, which may communicate: MPI_Init has set this attribute
+/// first (MPI 5.0, 11.2.4).
 int end_with_world(MPI_Comm, int, void*, void*) {
   leave_world();
   const Change change;
