@@ -149,18 +149,14 @@ void count_errors(MPI_Comm* communicator, int* code, ...) {
 TEST(ErrorHandlers, AreCalledOncePerErrorForTheRightCommunicator) {
   const Owned type(strided(4, 2, 3));
   std::vector<int> memory(12, 3);
-  MPI_Comm own;
-  MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  MPI_Errhandler handler;
-  MPI_Comm_create_errhandler(count_errors, &handler);
-  MPI_Comm_set_errhandler(own, handler);
+  const WithHandler own(MPI_COMM_WORLD, count_errors);
 
   handler_calls = 0;
   // What such a call returns is the library's affair: MPICH says MPI_SUCCESS once the handler has returned.
   MPI_Send(memory.data(), 1, type, size(), 0, own);
   EXPECT_EQ(1, handler_calls);
   EXPECT_EQ(MPI_ERR_RANK, handler_class);
-  EXPECT_EQ(own, handler_communicator);
+  EXPECT_EQ(MPI_Comm{own}, handler_communicator);
 
   const Owned half(strided(2, 2, 3));
   MPI_Request request;
@@ -176,28 +172,15 @@ TEST(ErrorHandlers, AreCalledOncePerErrorForTheRightCommunicator) {
   MPI_Pack(memory.data(), -1, type, packed.data(), 32, &position, own);
   EXPECT_EQ(3, handler_calls);
   EXPECT_EQ(MPI_ERR_COUNT, handler_class);
-  MPI_Errhandler_free(&handler);
-  MPI_Comm_free(&own);
 }
 
-/// Calls a handler that returns, for every communicator whose handler the library may call, while this lives.
+/// Counts from 0 what the handlers of MPI_COMM_WORLD and MPI_COMM_SELF are called for, and returns.
 class CountingHandlers {
  public:
-  CountingHandlers() {
-    MPI_Comm_create_errhandler(count_errors, &handler_);
-    for (const MPI_Comm communicator : {MPI_COMM_WORLD, MPI_COMM_SELF}) MPI_Comm_set_errhandler(communicator, handler_);
-    handler_calls = 0;
-  }
-  ~CountingHandlers() {
-    for (const MPI_Comm communicator : {MPI_COMM_WORLD, MPI_COMM_SELF})
-      MPI_Comm_set_errhandler(communicator, MPI_ERRORS_ARE_FATAL);
-    MPI_Errhandler_free(&handler_);
-  }
-  CountingHandlers(const CountingHandlers&) = delete;
-  CountingHandlers& operator=(const CountingHandlers&) = delete;
+  CountingHandlers() { handler_calls = 0; }
 
  private:
-  MPI_Errhandler handler_;
+  HandlerOfWorldAndSelf handlers_{count_errors};
 };
 
 /// MPICH returns MPI_SUCCESS then, and leaves the status as it was: nothing has been received.
@@ -318,12 +301,8 @@ TEST(ErrorHandlers, AreThoseThatTheLibraryCallsForOneOfSeveralRequests) {
   if (size() == 1) GTEST_SKIP() << "MPICH tells nobody of messages of a process to itself";
   if (is_intel_mpi()) GTEST_SKIP() << "Intel MPI 2021.18 tells MPI_COMM_WORLD";
   const int to = (rank() + 1) % size(), from = (rank() + size() - 1) % size();
-  MPI_Comm own;
-  MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  MPI_Errhandler handler;
-  MPI_Comm_create_errhandler(count_errors, &handler);
   const CountingHandlers of_world_and_self;
-  MPI_Comm_set_errhandler(own, handler);
+  const WithHandler own(MPI_COMM_WORLD, count_errors);
 #ifdef OPEN_MPI
   const MPI_Comm told = own;
 #else
@@ -342,8 +321,6 @@ TEST(ErrorHandlers, AreThoseThatTheLibraryCallsForOneOfSeveralRequests) {
     EXPECT_EQ(told, handler_communicator);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
   }
-  MPI_Errhandler_free(&handler);
-  MPI_Comm_free(&own);
 }
 
 /// What a library says of a datatype that is no more is its affair; how often it says so is not doubled. Nothing is

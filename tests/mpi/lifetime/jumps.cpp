@@ -26,45 +26,6 @@ void jump(MPI_Comm*, int*, ...) {
   std::longjmp(landing, 1);
 }
 
-/// A communicator of this process alone, whose handler jumps.
-class Jumpy {
- public:
-  Jumpy() {
-    MPI_Comm_dup(MPI_COMM_SELF, &communicator_);
-    MPI_Errhandler handler;
-    MPI_Comm_create_errhandler(jump, &handler);
-    MPI_Comm_set_errhandler(communicator_, handler);
-    MPI_Errhandler_free(&handler);
-  }
-  ~Jumpy() {
-    MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
-    MPI_Comm_free(&communicator_);
-  }
-  Jumpy(const Jumpy&) = delete;
-  Jumpy& operator=(const Jumpy&) = delete;
-  operator MPI_Comm() const noexcept { return communicator_; }
-
- private:
-  MPI_Comm communicator_;
-};
-
-/// Where errors of calls without a communicator go: MPI_COMM_WORLD and MPI_COMM_SELF have a handler that jumps.
-class JumpyWorld {
- public:
-  JumpyWorld() {
-    MPI_Errhandler handler;
-    MPI_Comm_create_errhandler(jump, &handler);
-    for (const MPI_Comm communicator : {MPI_COMM_WORLD, MPI_COMM_SELF}) MPI_Comm_set_errhandler(communicator, handler);
-    MPI_Errhandler_free(&handler);
-  }
-  ~JumpyWorld() {
-    for (const MPI_Comm communicator : {MPI_COMM_WORLD, MPI_COMM_SELF})
-      MPI_Comm_set_errhandler(communicator, MPI_ERRORS_ARE_FATAL);
-  }
-  JumpyWorld(const JumpyWorld&) = delete;
-  JumpyWorld& operator=(const JumpyWorld&) = delete;
-};
-
 enum class Call { send, receive, exchange, broadcast };
 
 /// A call with a rank that the communicator does not have, of 40000 bytes in columns.
@@ -118,7 +79,7 @@ bool goes_round(MPI_Datatype type, int first) {
 
 TEST(Jumps, OutOfErrorHandlersKeepNoMemory) {
   const Owned type(strided(rows, 1, 2));
-  const Jumpy communicator;
+  const WithHandler communicator(MPI_COMM_SELF, jump);
   std::vector<int> memory(2 * rows + 1, 7);
   constexpr int times = 10000, warm_up = 100;
   // What lives across a jump must not be in a register.
@@ -140,7 +101,7 @@ TEST(Jumps, OutOfErrorHandlersKeepNoMemory) {
 }
 
 /// `count` times the datatype to this process itself.
-void send(const Jumpy& communicator, const std::vector<int>& out, int count, MPI_Datatype type) {
+void send(MPI_Comm communicator, const std::vector<int>& out, int count, MPI_Datatype type) {
   MPI_Request request;
   MPI_Isend(out.data(), count, type, 0, 5, communicator, &request);
   MPI_Request_free(&request);
@@ -149,8 +110,8 @@ void send(const Jumpy& communicator, const std::vector<int>& out, int count, MPI
 /// A persistent receive goes on as before, once its handler has left the call that completed or started it.
 TEST(Jumps, OutOfPersistentRequestsLeaveThemUsable) {
   const Owned type(strided(rows, 1, 2));
-  const Jumpy communicator;
-  const JumpyWorld world;
+  const WithHandler communicator(MPI_COMM_SELF, jump);
+  const HandlerOfWorldAndSelf world(jump);
   static std::vector<int> in(2 * rows);
   static const std::vector<int> out = counting(4 * rows);
   static MPI_Request request;
@@ -183,7 +144,7 @@ TEST(Jumps, OutOfFreeingDatatypes) {
   MPI_Sendrecv(memory.data(), rows, MPI_INT, 0, 1, into.data(), rows, MPI_INT, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
   jumps = 0;
   {
-    const JumpyWorld world;
+    const HandlerOfWorldAndSelf world(jump);
     if (setjmp(landing) == 0) MPI_Type_free(&predefined);
   }
   EXPECT_EQ(1, jumps);

@@ -3,10 +3,10 @@
 #include <mpi.h>
 
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <thread>
 #include <vector>
+
+#include "lifetime/expect_strided.hpp"
 
 namespace {
 
@@ -24,12 +24,7 @@ void exchange() {
   }
   std::vector<int> incoming(memory.size(), -1);
   MPI_Recv(incoming.data(), 1, type, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  for (std::size_t i = 0; i < incoming.size(); ++i) {
-    const int wanted = i % stride == 0 ? static_cast<int>(i) : -1;
-    if (incoming[i] == wanted) continue;
-    std::fprintf(stderr, "failed: int %zu is %d instead of %d\n", i, incoming[i], wanted);
-    std::_Exit(1);
-  }
+  gapless::test::expect_strided(incoming, 1, stride);
 }
 
 int receive_at_the_end(MPI_Comm, int, void*, void*) {

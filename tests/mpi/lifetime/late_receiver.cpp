@@ -3,23 +3,14 @@
 #include <mpi.h>
 
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <thread>
 #include <vector>
+
+#include "lifetime/expect_strided.hpp"
 
 namespace {
 
 constexpr int blocks = 400'000, length = 2, stride = 5, tag = 6;
-
-void expect_arrived(const std::vector<int>& incoming) {
-  for (std::size_t i = 0; i < incoming.size(); ++i) {
-    const int wanted = i % stride < length ? static_cast<int>(i) : -1;
-    if (incoming[i] == wanted) continue;
-    std::fprintf(stderr, "failed: int %zu is %d instead of %d\n", i, incoming[i], wanted);
-    std::_Exit(1);
-  }
-}
 
 }  // namespace
 
@@ -42,7 +33,7 @@ int main() {
     }
     if (i == messages - 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     MPI_Recv(memory.data(), 1, type, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    expect_arrived(memory);
+    gapless::test::expect_strided(memory, length, stride);
   }
   MPI_Type_free(&type);
   MPI_Finalize();

@@ -87,11 +87,7 @@ void receive_on_error(MPI_Comm*, int*, ...) { receive_inside(); }
 
 /// A message that is too long for its receive, by the library's own way.
 TEST_F(Inside, ErrorHandlersReceive) {
-  MPI_Errhandler handler;
-  MPI_Comm_create_errhandler(receive_on_error, &handler);
-  // Libraries differ in whom they tell.
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
-  MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+  const HandlerOfWorldAndSelf handler(receive_on_error);
   for (int round = 0; round < 20; ++round) {
     if (rank() == 0) {
       MPI_Send(out_.data(), 2 * length, MPI_INT, 1, first_tag, MPI_COMM_WORLD);
@@ -110,9 +106,6 @@ TEST_F(Inside, ErrorHandlersReceive) {
     EXPECT_EQ(expected(), other);
     EXPECT_EQ(expected(), received_inside);
   }
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
-  MPI_Errhandler_free(&handler);
 }
 
 void probe_on_error(MPI_Comm*, int*, ...) {
@@ -123,11 +116,7 @@ void probe_on_error(MPI_Comm*, int*, ...) {
 
 /// Where threads may probe, receives and probes keep out of each other's way. Both may be mistaken.
 TEST_F(Inside, ErrorHandlersProbe) {
-  MPI_Errhandler handler;
-  MPI_Comm_create_errhandler(probe_on_error, &handler);
-  MPI_Comm mistaken;
-  MPI_Comm_dup(MPI_COMM_WORLD, &mistaken);
-  MPI_Comm_set_errhandler(mistaken, handler);
+  const WithHandler mistaken(MPI_COMM_WORLD, probe_on_error);
   for (int round = 0; round < 20; ++round) {
     if (rank() == 0) {
       send(first_tag);
@@ -147,8 +136,6 @@ TEST_F(Inside, ErrorHandlersProbe) {
     EXPECT_EQ(3, times_inside);
     EXPECT_EQ(expected(), receive(first_tag));
   }
-  MPI_Comm_free(&mistaken);
-  MPI_Errhandler_free(&handler);
 }
 
 }  // namespace

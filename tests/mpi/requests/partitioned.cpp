@@ -266,11 +266,7 @@ void return_as_if_all_were_well(MPI_Comm*, int*, ...) {}
 
 /// Where the program's error handler returns, MPICH may say that all is well.
 TEST(Partitioned, AMistakeLeavesTheRequestToWhomItBelongs) {
-  MPI_Errhandler ignore;
-  MPI_Comm_create_errhandler(return_as_if_all_were_well, &ignore);
-  MPI_Comm own;
-  MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  MPI_Comm_set_errhandler(own, ignore);
+  const WithHandler own(MPI_COMM_WORLD, return_as_if_all_were_well);
   const Owned type(strided(20, 2, 5));
   for (const Ends& ends : all_ends()) {
     Ints memory(std::vector<int>(200, -1), ends.to_gpu);
@@ -286,8 +282,6 @@ TEST(Partitioned, AMistakeLeavesTheRequestToWhomItBelongs) {
     EXPECT_EQ(MPI_REQUEST_NULL, request);
     EXPECT_EQ(sent, token);
   }
-  MPI_Errhandler_free(&ignore);
-  MPI_Comm_free(&own);
 }
 #endif
 

@@ -3,6 +3,8 @@
 
 #include <mpi.h>
 
+#include <initializer_list>
+
 namespace gapless::test {
 
 inline int rank(MPI_Comm communicator = MPI_COMM_WORLD) {
@@ -45,6 +47,48 @@ class ReturnErrors {
  private:
   MPI_Comm communicator_;
   MPI_Errhandler before_;
+};
+
+/// `function` is called for errors of MPI_COMM_WORLD and MPI_COMM_SELF while this lives, which are those of calls
+/// without a communicator, too: libraries differ in which of the two they tell.
+class HandlerOfWorldAndSelf {
+ public:
+  explicit HandlerOfWorldAndSelf(MPI_Comm_errhandler_function* function) {
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(function, &handler);
+    set(handler);
+    MPI_Errhandler_free(&handler);
+  }
+  ~HandlerOfWorldAndSelf() { set(MPI_ERRORS_ARE_FATAL); }
+  HandlerOfWorldAndSelf(const HandlerOfWorldAndSelf&) = delete;
+  HandlerOfWorldAndSelf& operator=(const HandlerOfWorldAndSelf&) = delete;
+
+ private:
+  static void set(MPI_Errhandler handler) {
+    for (const MPI_Comm communicator : {MPI_COMM_WORLD, MPI_COMM_SELF}) MPI_Comm_set_errhandler(communicator, handler);
+  }
+};
+
+/// A duplicate for whose errors `function` is called.
+class WithHandler {
+ public:
+  WithHandler(MPI_Comm parent, MPI_Comm_errhandler_function* function) {
+    MPI_Comm_dup(parent, &communicator_);
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(function, &handler);
+    MPI_Comm_set_errhandler(communicator_, handler);
+    MPI_Errhandler_free(&handler);
+  }
+  ~WithHandler() {
+    MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
+    MPI_Comm_free(&communicator_);
+  }
+  WithHandler(const WithHandler&) = delete;
+  WithHandler& operator=(const WithHandler&) = delete;
+  operator MPI_Comm() const noexcept { return communicator_; }
+
+ private:
+  MPI_Comm communicator_;
 };
 
 inline int error_class(int code) {

@@ -33,11 +33,7 @@ struct Agreements {
 };
 /// Of communicators on which a rank has had no memory for an agreement, or that have strangers.
 Agreement& no_agreement() noexcept {
-  static Agreement& instance = *[] {
-    auto* const over = new Agreement;
-    over->is_over = true;
-    return over;
-  }();
+  static Agreement& instance = *new Agreement{.is_over = true};
   return instance;
 }
 
@@ -98,6 +94,19 @@ bool has_keyval() noexcept {
   return them.has_keyval;
 }
 
+/// The communicator of the messages, where all ranks have been given one. The same answer on all ranks.
+bool make_lane(Agreement& agreement, MPI_Comm communicator) noexcept {
+  int rank = 0;
+  native.Comm_rank(communicator, &rank);
+  // A duplicate would call the program's copy callbacks.
+  if (native.Comm_split(communicator, 0, rank, &agreement.lane) != MPI_SUCCESS) agreement.lane = MPI_COMM_NULL;
+  const bool is_made = agreement.lane != MPI_COMM_NULL;
+  const Ballot heard = Ballot{is_made ? Ballot::none : Ballot::for_good}.cast(communicator);
+  if (heard.refusal == Ballot::none) return native.Comm_set_errhandler(agreement.lane, MPI_ERRORS_RETURN), true;
+  if (is_made) native.Comm_free(&agreement.lane);
+  return false;
+}
+
 }  // namespace
 
 Agreement* of(MPI_Comm communicator) noexcept {
@@ -128,19 +137,6 @@ AgreedWay* way_of(Agreement& agreement, MPI_Comm communicator, int kind) noexcep
     agreement.is_over = true;
     return nullptr;
   }
-}
-
-/// The communicator of the messages, where all ranks have been given one. The same answer on all ranks.
-static bool make_lane(Agreement& agreement, MPI_Comm communicator) noexcept {
-  int rank = 0;
-  native.Comm_rank(communicator, &rank);
-  // A duplicate would call the program's copy callbacks.
-  if (native.Comm_split(communicator, 0, rank, &agreement.lane) != MPI_SUCCESS) agreement.lane = MPI_COMM_NULL;
-  const bool is_made = agreement.lane != MPI_COMM_NULL;
-  const Ballot heard = Ballot{is_made ? Ballot::none : Ballot::for_good}.cast(communicator);
-  if (heard.refusal == Ballot::none) return native.Comm_set_errhandler(agreement.lane, MPI_ERRORS_RETURN), true;
-  if (is_made) native.Comm_free(&agreement.lane);
-  return false;
 }
 
 void vote(Agreement& agreement, AgreedWay& way, MPI_Comm communicator, Wish wish, bool can) noexcept {

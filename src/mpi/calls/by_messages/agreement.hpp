@@ -36,11 +36,11 @@ namespace internal {
 
 /// What the ranks of a communicator have agreed upon.
 struct Agreement {
-  std::map<int, model::AgreedWay> ways;  ///< by kind
+  std::map<int, model::AgreedWay> ways{};  ///< by kind
   MPI_Comm lane = MPI_COMM_NULL;
   unsigned unmapped = 0;  ///< exchange_combined() counts here
   bool is_over = false;   ///< a rank has no memory for it: all exchanges are the library's
-  Exchanged among_all, among_neighbors;
+  Exchanged among_all{}, among_neighbors{};
 
   Exchanged& exchanged_of(int kind) noexcept { return is_kind_of_neighbors(kind) ? among_neighbors : among_all; }
 };
