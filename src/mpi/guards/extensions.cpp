@@ -1,7 +1,11 @@
 // The library's own functions are found here, since the table of native functions has only what headers declare.
 #include "mpi/guards/extensions.hpp"
 
+#include <tuple>
+#include <type_traits>
+
 #include "mpi/requests/deferred.hpp"
+#include "mpi/requests/outstanding.hpp"
 
 namespace gapless::mpi {
 namespace {
@@ -11,6 +15,12 @@ struct Extension {
   static inline int (*native_function)(Arguments...) = nullptr;
   static int call(Arguments... arguments) {
     requests::start_deferred();
+    if constexpr (std::is_same_v<std::tuple<Arguments...>, std::tuple<MPI_Request>>) {  // MPIX_Request_is_complete
+      const auto use = [](MPI_Request& request) {
+        if (requests::Pending* pending = requests::find(request)) request = pending->in_use()->handle;
+      };
+      if (!requests::are_none()) (use(arguments), ...);
+    }
     return native_function(arguments...);
   }
 };

@@ -38,7 +38,8 @@ class Scratch {
 
 class Statuses;
 
-/// What is pending for the requests of one call, claimed while it lives.
+/// What is pending for the requests of one call, claimed while it lives. Meanwhile the call's list has the request that
+/// is in use of each persistent message.
 class Claims {
  public:
   explicit Claims(MPI_Request* request) noexcept : Claims(1, request) { is_array_ = false; }
@@ -50,12 +51,16 @@ class Claims {
     for (int i = 0; i < count_ && pending_.is_there(); ++i) {
       if (in_place != nullptr && in_place->note(i, requests[i])) continue;
       pending_[i] = claim(requests[i]);
-      any_ |= pending_[i] != nullptr;
+      if (pending_[i] == nullptr) continue;
+      any_ = true;
+      if (pending_[i]->of_program != nullptr) requests[i] = pending_[i]->handle;
     }
   }
   ~Claims() {
     for (int i = 0; any_ && i < count_; ++i) {
-      if (pending_[i] != nullptr) unclaim(pending_[i]);
+      if (pending_[i] == nullptr) continue;
+      if (const Pending* of_program = pending_[i]->of_program) requests_[i] = of_program->handle;
+      unclaim(pending_[i]);
     }
   }
   Claims(const Claims&) = delete;

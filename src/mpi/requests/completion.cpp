@@ -1,5 +1,7 @@
 // The calls that complete requests. Each lets the library complete them, errors included, and then ends what is pending
 // for those that are ours: messages are unpacked, packed buffers let go.
+#include <algorithm>
+
 #include "mpi/calls/burst.hpp"
 #include "mpi/headers/matched.hpp"
 #include "mpi/requests/arrivals.hpp"
@@ -160,35 +162,54 @@ int look_at_several(Claims& claims, Statuses& statuses, int completed, int code,
   return first;
 }
 
+/// The list of a call that does not change it, which Claims may.
+class Copy {
+ public:
+  Copy(int count, const MPI_Request* requests) noexcept
+      : count_(are_none() || requests == nullptr ? 0 : std::max(count, 0)), copy_(count_) {
+    if (is_there()) std::copy_n(requests, count_, copy_.data());
+  }
+  bool is_there() const noexcept { return copy_.is_there(); }
+  int count() const noexcept { return count_; }
+  MPI_Request* data() noexcept { return copy_.data(); }
+
+ private:
+  int count_;
+  Scratch<MPI_Request> copy_;
+};
+
 int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* wanted) {
-  Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
-  if (!claims.have_memory()) return no_memory();
+  Copy copy(count, requests);
+  Claims claims(copy.count(), copy.data());
+  if (!copy.is_there() || !claims.have_memory()) return no_memory();
   if (!claims.are_any() || flag == nullptr) return native.Request_get_status_all(count, requests, flag, wanted);
   Statuses statuses(count, wanted);
   if (!statuses.have_memory()) return no_memory();
   claims.complete_alone();
-  const int code = native.Request_get_status_all(count, requests, flag, statuses.get());
+  const int code = native.Request_get_status_all(count, copy.data(), flag, statuses.get());
   return look_at_several(claims, statuses, code == MPI_SUCCESS && *flag != 0 ? count : 0, code,
                          [](int k) { return k; });
 }
 
 int get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
-  Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
-  if (!claims.have_memory()) return no_memory();
+  Copy copy(count, requests);
+  Claims claims(copy.count(), copy.data());
+  if (!copy.is_there() || !claims.have_memory()) return no_memory();
   if (!claims.are_any() || index == nullptr || flag == nullptr)
     return native.Request_get_status_any(count, requests, index, flag, wanted);
   claims.complete_alone();
   ReceivedStatus status(wanted);
   *index = claims.settled();
-  const int code = *index != MPI_UNDEFINED ? native.Request_get_status(requests[*index], flag, status.get())
-                                           : native.Request_get_status_any(count, requests, index, flag, status.get());
+  const int code = *index != MPI_UNDEFINED ? native.Request_get_status(copy.data()[*index], flag, status.get())
+                                           : native.Request_get_status_any(count, copy.data(), index, flag, status.get());
   if (*index == MPI_UNDEFINED) return status.deliver(), code;
   return claims.raised(code, claims.look(*index, code, status));
 }
 
 int get_status_some(int count, const MPI_Request* requests, int* completed, int* indices, MPI_Status* wanted) {
-  Claims claims(are_none() ? 0 : count, const_cast<MPI_Request*>(requests));
-  if (!claims.have_memory()) return no_memory();
+  Copy copy(count, requests);
+  Claims claims(copy.count(), copy.data());
+  if (!copy.is_there() || !claims.have_memory()) return no_memory();
   if (!claims.are_any() || completed == nullptr || indices == nullptr)
     return native.Request_get_status_some(count, requests, completed, indices, wanted);
   Statuses statuses(count, wanted);
@@ -199,10 +220,10 @@ int get_status_some(int count, const MPI_Request* requests, int* completed, int*
     int flag = 0;
     indices[0] = settled;
     *completed = 1;
-    const int settled_code = native.Request_get_status(requests[settled], &flag, statuses.get());
+    const int settled_code = native.Request_get_status(copy.data()[settled], &flag, statuses.get());
     return look_at_several(claims, statuses, 1, settled_code, [settled](int) { return settled; });
   }
-  const int code = native.Request_get_status_some(count, requests, completed, indices, statuses.get());
+  const int code = native.Request_get_status_some(count, copy.data(), completed, indices, statuses.get());
   const int number = *completed == MPI_UNDEFINED ? 0 : *completed;
   return look_at_several(claims, statuses, number, code, [indices](int k) { return indices[k]; });
 }

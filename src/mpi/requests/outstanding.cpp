@@ -5,6 +5,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <utility>
 
 #include "base/hash.hpp"
 #include "mpi/headers/matched.hpp"
@@ -129,7 +130,8 @@ Pending* acquire() noexcept {
 void release(Pending* pending) noexcept {
   pending->clear();
   pending->is_claimed = pending->is_unpacked = pending->is_told = pending->is_persistent = false;
-  pending->frees_request = pending->is_settled = false;
+  pending->frees_request = pending->is_settled = pending->goes_as_native = pending->is_started = false;
+  pending->as_native = pending->of_program = nullptr;
   // While nothing is outstanding, requests are completed without a look at what is shared.
   if (are_none()) forget_locations();
   const Lock lock;
@@ -141,6 +143,24 @@ void add(Pending* pending, MPI_Request handle) noexcept {
   const Lock lock;
   push(bucket_of(handle), pending);
   internal::outstanding.fetch_add(1, std::memory_order_relaxed);
+}
+
+void have_as_native(Pending* pending, MPI_Request handle, std::uint64_t kind) noexcept {
+  Pending* as_native = find(handle);
+  if (as_native == nullptr) {
+    as_native = acquire();
+    if (as_native == nullptr) {
+      native.Request_free(&handle);
+      return;
+    }
+    as_native->is_persistent = true;
+    as_native->function = pending->function;
+    as_native->error_object = pending->error_object;
+    add(as_native, handle);
+  }
+  as_native->of_program = pending;
+  pending->as_native = as_native;
+  pending->kind = kind;
 }
 
 void remove(Pending* pending) noexcept {
@@ -165,8 +185,9 @@ Pending* claim(MPI_Request handle) noexcept {
     // The handle of a persistent request stays its own, and an error handler that has left a call by longjmp has left
     // it claimed.
     if (pending->handle != handle || (pending->is_claimed && !pending->is_persistent)) continue;
-    pending->is_claimed = true;
-    return pending;
+    Pending* const in_use = pending->in_use();
+    in_use->is_claimed = true;
+    return in_use;
   }
   return nullptr;
 }
@@ -186,8 +207,14 @@ void end(Pending* pending) noexcept {
 
 void adopt(Pending* pending) noexcept {
   const Lock lock;
-  unlink(bucket_of(pending->handle), pending);
-  push(table().freed, pending);
+  Pending* const of_program = pending->of_program != nullptr ? pending->of_program : pending;
+  for (Pending* each : {of_program, std::exchange(of_program->as_native, nullptr)}) {
+    if (each == nullptr) continue;
+    unlink(bucket_of(each->handle), each);
+    push(table().freed, each);
+    each->of_program = nullptr;
+  }
+  of_program->goes_as_native = false;
 }
 
 void add_freed(Pending* pending, MPI_Request handle) noexcept {

@@ -44,12 +44,17 @@ void release(Pending* pending) noexcept;
 /// same handle to all of those.
 void add(Pending* pending, MPI_Request handle) noexcept;
 
+/// The persistent message may go under that request as well, which leaves it to the library: it is tried both ways, as
+/// one of that kind (mpi/calls/burst.hpp).
+void have_as_native(Pending* pending, MPI_Request handle, std::uint64_t kind) noexcept;
+
 /// It is not outstanding any more.
 void remove(Pending* pending) noexcept;
 
 /// The message of that handle, claimed or not; null if none of ours has it.
 Pending* find(MPI_Request handle) noexcept;
-/// The unclaimed message of that handle, claimed; null if none of ours has it.
+/// The unclaimed message that is in use under that handle, claimed; null if none of ours has it. Its own handle is the
+/// one that the library knows of.
 Pending* claim(MPI_Request handle) noexcept;
 /// Its request is not complete.
 void unclaim(Pending* pending) noexcept;

@@ -4,6 +4,7 @@
 
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/table/native.hpp"
+#include "transfer/choice/host_trial.hpp"
 
 namespace gapless::mpi::requests {
 
@@ -144,6 +145,7 @@ void Pending::complete_alone() noexcept {
 }
 
 void Pending::stop() noexcept {
+  is_started = false;
   if (Partitions* message = partitions()) message->stop();
   if (is_work()) is_unpacked = true;
 }
@@ -157,18 +159,27 @@ void Pending::note_failure() noexcept {
 
 void Pending::forget_outcome() noexcept {
   complete_header();
-  is_settled = is_told = false;
+  is_settled = is_told = is_started = false;
   matched_status_.reset();
   if (header_request != MPI_REQUEST_NULL) visit<Sending>([](auto& side) { side.forget_offer(); });
   unpacked_code_ = MPI_SUCCESS;
   unpacked_.reset();
 }
 
+bool Pending::may_be_tried() noexcept {
+  if (!transfer::is_corrected() || transfer::is_any_forced()) return false;
+  bool result = false;
+  visit<Sending>([&](auto& side) { result = side.is_ours_on_host() && (side.packs() || side.may_be_offered()); });
+  visit<Receiving>([&](auto& side) { result = side.is_ours_on_host() && side.packs(); });
+  return result;
+}
+
 void Pending::start_in(transfer::Batch& batch) noexcept {
   is_unpacked = false;
   start_code_ = MPI_SUCCESS;
+  const bool may_be_offered = header_request != MPI_REQUEST_NULL && transfer::host_way() != transfer::HostWay::packed;
   visit<Sending>([&](auto& side) {
-    if (header_request != MPI_REQUEST_NULL) side.offer_started(headers::listener_at(peer, side.speaks()), tag);
+    if (may_be_offered) side.offer_started(headers::listener_at(peer, side.speaks()), tag);
     side.pack_in(batch);
   });
   visit<Receiving>([](auto& side) { side.forget_match(); });
@@ -207,6 +218,7 @@ int Pending::started(transfer::Result result) noexcept {
     return transfer_failure(function, result);
   }
   visit<Sending>([](auto& side) { side.is_packed(); });
+  is_started = start_code_ == MPI_SUCCESS;
   return start_code_;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -116,6 +117,8 @@ class Pending {
                                       &header_request);
     if (code != MPI_SUCCESS) header_request = MPI_REQUEST_NULL;
   }
+  /// Is it worth while to try whether the library is sooner with it than gapless?
+  bool may_be_tried() noexcept;
   /// Sends the header, if that is what start_in() has made of the persistent send: `code` is the library's.
   bool start_header(int& code) noexcept;
   /// Cancels a receive that is under way in the library.
@@ -138,6 +141,9 @@ class Pending {
   /// one time. MPI_SUCCESS, or the library's error.
   int start_matched(const headers::Matched& matched) noexcept;
 
+  /// Of a persistent message: the one that is under way since the last start, with a request of its own.
+  Pending* in_use() noexcept { return goes_as_native ? as_native : this; }
+
   MPI_Request handle{};        ///< the key
   const char* function = "";   ///< that started it, for error texts
   ErrorObject error_object;    ///< whose handler is called
@@ -147,6 +153,11 @@ class Pending {
   bool frees_request = false;
   headers::Place peer;                            ///< of a persistent send that may go by header
   MPI_Request header_request = MPI_REQUEST_NULL;  ///< of its headers: persistent, too
+  Pending* as_native = nullptr;    ///< the same persistent message, left to the library; null where it is not tried so
+  bool goes_as_native = false;     ///< since the last start
+  bool is_started = false;         ///< a persistent message that no call has completed since
+  Pending* of_program = nullptr;   ///< of what is somebody's `as_native`: the message whose handle the program has
+  std::uint64_t kind = 0;          ///< of what is tried: tells apart messages that are not alike
   bool is_settled = false;                        ///< complete, though the library takes the request for inactive
   bool is_claimed = false;                        ///< a call is completing the request
   bool is_unpacked = false;                       ///< the message has been seen to arrive

@@ -4,6 +4,13 @@
 // A send that may go by header has a second persistent request, of the header. Each start offers the message, and where
 // that can be had starts the second request in place of the first, which the program waits for: an inactive request is
 // complete to the library, and what is left to wait for is waited for here.
+//
+// A message in host memory that gapless packs has another request beside its own, of the program's memory as it is. What
+// is started together until MPI_Waitall is tried as one (mpi/calls/burst.hpp): each start takes one of the two requests.
+// Calls that complete it have that one in their list while they ask the library (requests/claims.hpp).
+#include <optional>
+
+#include "mpi/calls/burst.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/request_call.hpp"
 #include "mpi/table/entry_points.hpp"
@@ -12,15 +19,34 @@ namespace gapless::mpi {
 namespace requests {
 namespace {
 
+/// In use under that handle.
 Pending* persistent_of(MPI_Request handle) noexcept {
   Pending* pending = find(handle);
-  return pending != nullptr && pending->is_persistent ? pending : nullptr;
+  return pending != nullptr && pending->is_persistent ? pending->in_use() : nullptr;
+}
+
+/// Chooses the way of the next message under that handle, and puts what is to be packed for it into the batch. What is
+/// in use from then on; null where it is none of ours.
+Pending* begin_to_start(MPI_Request handle, transfer::Batch& batch) noexcept {
+  Pending* pending = find(handle);
+  if (pending == nullptr || !pending->is_persistent) return nullptr;
+  std::optional<burst::Message> message;
+  // To start what is under way is a mistake, which the library finds.
+  if (pending->as_native != nullptr && !pending->in_use()->is_started) {
+    message.emplace(pending->kind);
+    pending->goes_as_native = transfer::host_way() == transfer::HostWay::native;
+    if (!pending->goes_as_native) burst::Message::is_chosen();
+  }
+  pending->in_use()->start_in(batch);
+  return pending->in_use();
 }
 
 // Open MPI gives the program another handle where it still uses the last one's request for what was sent with it; where
 // another thread may be given that one, it leaves the table before. Else the request stays there, for an error handler
 // may leave the call by longjmp.
 int start_packed(Pending* pending, MPI_Request* request) noexcept {
+  MPI_Request own = pending->handle;
+  if (pending->of_program != nullptr) request = &own;
   if (pending->receives() && headers::are_stashed()) {
     if (const auto matched = headers::take_stashed(pending->source, pending->tag, pending->error_object.communicator))
       return pending->start_matched(*matched);
@@ -38,10 +64,9 @@ int start_packed(Pending* pending, MPI_Request* request) noexcept {
 int start(MPI_Request* request) {
   start_deferred();
   const headers::Posting posting;
-  Pending* pending = are_none() || request == nullptr ? nullptr : persistent_of(*request);
-  if (pending == nullptr) return native.Start(request);
   transfer::Batch batch;
-  pending->start_in(batch);
+  Pending* pending = are_none() || request == nullptr ? nullptr : begin_to_start(*request, batch);
+  if (pending == nullptr) return native.Start(request);
   const int code = pending->started(batch.run());
   if (code == MPI_SUCCESS) return start_packed(pending, request);
   pending->stop();
@@ -66,10 +91,7 @@ void stop_all(int count, const MPI_Request* requests) noexcept {
 int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
   transfer::Batch batch;
   for (int i = 0; i < count; ++i) {
-    if (Pending* pending = persistent_of(requests[i])) {
-      any = true;
-      pending->start_in(batch);
-    }
+    if (begin_to_start(requests[i], batch) != nullptr) any = true;
   }
   const transfer::Result result = batch.run();
   for (int i = 0; any && i < count; ++i) {

@@ -239,8 +239,23 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       if (!is_started && device::in_use()) requests::forget_locations();
       return code;
     } else {
-      return serve(arguments...);
+      const int code = serve(arguments...);
+      if (code == MPI_SUCCESS) add_as_native(arguments...);
+      return code;
     }
+  }
+
+  /// Beside a persistent request of ours: one that leaves the same message to the library, where it is worth trying.
+  static void add_as_native(Arguments... arguments) {
+    Tuple all(arguments...);
+    auto& place = std::get<Base::template place<Kind::new_request>>(all);
+    requests::Pending* const pending = requests::find(*place);
+    if (pending == nullptr || !pending->may_be_tried()) return;
+    MPI_Request handle = MPI_REQUEST_NULL;
+    place = &handle;
+    const transfer::HostWayScope way(transfer::HostWay::native);
+    if (std::apply(serve, all) == MPI_SUCCESS && handle != MPI_REQUEST_NULL)
+      requests::have_as_native(pending, handle, Base::key_of(all));
   }
 
   static int serve_once([[maybe_unused]] const Tuple& all, Arguments... arguments) {

@@ -27,6 +27,7 @@ class Side {
   Side& operator=(const Side&) = delete;
 
   bool packs() const noexcept { return message_.has_value(); }
+  bool is_ours_on_host() const noexcept { return owner_ == Owner::ours && !user_.is_gpu_memory(); }
   /// Is it contiguous GPU memory that a library that reads such memory takes longer for than for host memory, so that
   /// it may go through host memory where one kernel packs it, or unpacks it, with others?
   bool may_join() const noexcept {
