@@ -200,8 +200,9 @@ int get_status_any(int count, const MPI_Request* requests, int* index, int* flag
   claims.complete_alone();
   ReceivedStatus status(wanted);
   *index = claims.settled();
-  const int code = *index != MPI_UNDEFINED ? native.Request_get_status(copy.data()[*index], flag, status.get())
-                                           : native.Request_get_status_any(count, copy.data(), index, flag, status.get());
+  const int code = *index != MPI_UNDEFINED
+                       ? native.Request_get_status(copy.data()[*index], flag, status.get())
+                       : native.Request_get_status_any(count, copy.data(), index, flag, status.get());
   if (*index == MPI_UNDEFINED) return status.deliver(), code;
   return claims.raised(code, claims.look(*index, code, status));
 }

@@ -153,16 +153,16 @@ class Pending {
   bool frees_request = false;
   headers::Place peer;                            ///< of a persistent send that may go by header
   MPI_Request header_request = MPI_REQUEST_NULL;  ///< of its headers: persistent, too
-  Pending* as_native = nullptr;    ///< the same persistent message, left to the library; null where it is not tried so
-  bool goes_as_native = false;     ///< since the last start
-  bool is_started = false;         ///< a persistent message that no call has completed since
-  Pending* of_program = nullptr;   ///< of what is somebody's `as_native`: the message whose handle the program has
-  std::uint64_t kind = 0;          ///< of what is tried: tells apart messages that are not alike
-  bool is_settled = false;                        ///< complete, though the library takes the request for inactive
-  bool is_claimed = false;                        ///< a call is completing the request
-  bool is_unpacked = false;                       ///< the message has been seen to arrive
-  bool is_told = false;                           ///< a handler has been called for how it ended
-  Pending* next = nullptr;                        ///< in its list
+  Pending* as_native = nullptr;   ///< the same persistent message, left to the library; null where it is not tried so
+  bool goes_as_native = false;    ///< since the last start
+  bool is_started = false;        ///< a persistent message that no call has completed since
+  Pending* of_program = nullptr;  ///< of what is somebody's `as_native`: the message whose handle the program has
+  std::uint64_t kind = 0;         ///< of what is tried: tells apart messages that are not alike
+  bool is_settled = false;        ///< complete, though the library takes the request for inactive
+  bool is_claimed = false;        ///< a call is completing the request
+  bool is_unpacked = false;       ///< the message has been seen to arrive
+  bool is_told = false;           ///< a handler has been called for how it ended
+  Pending* next = nullptr;        ///< in its list
 
  private:
   /// Has the program been sent something, of which that is the status?

@@ -6,6 +6,10 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "support/completing.hpp"
@@ -19,6 +23,15 @@ namespace {
 constexpr int rounds = 400, tag = 5;
 constexpr int rows = 2048, row = 3, gap = 5;  // ints; so long that packing or slots pay with every library
 constexpr std::size_t span = static_cast<std::size_t>(rows) * (row + gap);
+
+/// In memory that held -1, what the partner has counted from `first` on.
+void expect_arrived(const std::vector<int>& theirs, int first) {
+  const std::vector<int> sent = counting(theirs.size(), first);
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    const bool is_data = i % (row + gap) < row;
+    ASSERT_EQ(is_data ? sent[i] : -1, theirs[i]) << "int " << i << " of what counts from " << first;
+  }
+}
 
 /// Some rounds are packed, and some are left to the library, as the run finds out what is sooner.
 class TriedWays : public testing::Test {
@@ -39,11 +52,7 @@ class TriedWays : public testing::Test {
       const bool is_packed = packed_messages() + slots_messages() - before >= all;
       packed_rounds += is_packed ? 1 : 0;
       left_rounds += !is_packed && packed_rounds > 0 ? 1 : 0;
-      const std::vector<int> sent = counting(mine.size(), 100000 * partner + round);
-      for (std::size_t i = 0; i < theirs.size(); ++i) {
-        const bool is_data = i % (row + gap) < row;
-        ASSERT_EQ(is_data ? sent[i] : -1, theirs[i]) << "round " << round << ", int " << i;
-      }
+      expect_arrived(theirs, 100000 * partner + round);
     }
     if (!under_gapless()) return;
     if (is_everything_packed()) {
@@ -83,18 +92,21 @@ class PersistentMessages {
  public:
   static constexpr std::size_t count = 4;
 
-  PersistentMessages(int partner, MPI_Datatype type) : mine_(count * span), theirs_(count * span) {
+  PersistentMessages(int partner, MPI_Datatype type, MPI_Comm communicator = MPI_COMM_WORLD)
+      : partner_(partner), type_(type), mine_(count * span), theirs_(count * span) {
     for (std::size_t i = 0; i < count; ++i) {
       const int one = tag + static_cast<int>(i);
       EXPECT_EQ(MPI_SUCCESS,
-                MPI_Recv_init(&theirs_[i * span], 1, type, partner, one, MPI_COMM_WORLD, &requests_.emplace_back()));
+                MPI_Recv_init(&theirs_[i * span], 1, type, partner, one, communicator, &requests_.emplace_back()));
       EXPECT_EQ(MPI_SUCCESS,
-                MPI_Send_init(&mine_[i * span], 1, type, partner, one, MPI_COMM_WORLD, &requests_.emplace_back()));
+                MPI_Send_init(&mine_[i * span], 1, type, partner, one, communicator, &requests_.emplace_back()));
     }
     made_ = requests_;
   }
   ~PersistentMessages() {
-    for (MPI_Request& request : requests_) EXPECT_EQ(MPI_SUCCESS, MPI_Request_free(&request));
+    for (MPI_Request& request : requests_) {
+      if (request != MPI_REQUEST_NULL) EXPECT_EQ(MPI_SUCCESS, MPI_Request_free(&request));
+    }
   }
   PersistentMessages(const PersistentMessages&) = delete;
   PersistentMessages& operator=(const PersistentMessages&) = delete;
@@ -105,12 +117,12 @@ class PersistentMessages {
     EXPECT_EQ(MPI_SUCCESS, MPI_Startall(static_cast<int>(requests_.size()), requests_.data()));
   }
   /// Every status is that of the partner's message.
-  std::vector<int> complete(Completing way, int partner, MPI_Datatype type) {
+  std::vector<int> complete(Completing way) {
     const auto check = [&](int i, const MPI_Status& status) {
       int number = -1;
       if (i % 2 != 0) return;
-      EXPECT_EQ(MPI_SUCCESS, MPI_Get_count(&status, type, &number));
-      EXPECT_TRUE(partner == status.MPI_SOURCE && tag + i / 2 == status.MPI_TAG && number == 1) << "receive " << i / 2;
+      EXPECT_EQ(MPI_SUCCESS, MPI_Get_count(&status, type_, &number));
+      EXPECT_TRUE(partner_ == status.MPI_SOURCE && tag + i / 2 == status.MPI_TAG && number == 1) << "receive " << i / 2;
     };
     // MPICH gives an empty status where it has looked at a persistent request before.
     const bool is_looked_at = way >= Completing::get_status;
@@ -118,21 +130,59 @@ class PersistentMessages {
     EXPECT_EQ(made_, requests_) << "persistent requests keep their handles";
     return theirs_;
   }
+  std::vector<int> free_sends_and_wait() {
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(MPI_SUCCESS, MPI_Request_free(&requests_[2 * i + 1]));
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&requests_[2 * i], MPI_STATUS_IGNORE));
+    return theirs_;
+  }
 
  private:
+  int partner_;
+  MPI_Datatype type_;
   std::vector<int> mine_, theirs_;
   std::vector<MPI_Request> requests_, made_;
 };
 
-TEST_F(TriedWays, OfAllThatMpiStartallStarts) {
+TEST_F(TriedWays, OfAllThatAStartallStarts) {
   const int partner = size() - 1 - rank();
   const Owned type(strided(rows, row, row + gap));
   PersistentMessages messages(partner, type);
-  run(PersistentMessages::count, PersistentMessages::count,
-      [&](int, const auto& mine, auto& theirs, MPI_Datatype) {
-        messages.start(mine);
-        theirs = messages.complete(Completing::wait_all, partner, type);
-      });
+  run(PersistentMessages::count, PersistentMessages::count, [&](int, const auto& mine, auto& theirs, MPI_Datatype) {
+    messages.start(mine);
+    theirs = messages.complete(Completing::wait_all);
+  });
+}
+
+/// MPI_Waitall alone says what a way costs. Once a start has left its messages to the library, another call completes
+/// them, or frees the sends.
+TEST_F(TriedWays, OfPersistentMessagesEndInEveryWay) {
+  constexpr int few_rounds = 80, freed = completing_ways;
+  const int partner = size() - 1 - rank();
+  // Messages of another communicator or datatype are others, of which nothing is known yet.
+  MPI_Comm communicator;
+  ASSERT_EQ(MPI_SUCCESS, MPI_Comm_dup(MPI_COMM_WORLD, &communicator));
+  std::deque<Owned> types;
+  for (int way = 0; way <= freed; ++way) {
+    SCOPED_TRACE(way == freed ? "freed" : name(static_cast<Completing>(way)));
+    const MPI_Datatype type = types.emplace_back(strided(rows, row, row + gap));
+    std::optional<PersistentMessages> messages(std::in_place, partner, type, communicator);
+    int left_rounds = 0;
+    for (int round = 0; round < few_rounds; ++round) {
+      const std::uint64_t before = packed_messages() + slots_messages();
+      messages->start(counting(PersistentMessages::count * span, 100000 * rank() + round));
+      const bool is_left = under_gapless() && packed_messages() + slots_messages() == before;
+      left_rounds += is_left ? 1 : 0;
+      const bool frees = is_left && way == freed;
+      const auto ends = is_left && !frees ? static_cast<Completing>(way) : Completing::wait_all;
+      expect_arrived(frees ? messages->free_sends_and_wait() : messages->complete(ends), 100000 * partner + round);
+      if (way == freed) MPI_Barrier(communicator);  // what is freed has been received
+      if (frees) messages.emplace(partner, type, communicator);
+    }
+    if (under_gapless() && !is_everything_packed()) {
+      EXPECT_GT(left_rounds, 0);
+    }
+  }
+  MPI_Comm_free(&communicator);
 }
 
 TEST_F(TriedWays, OfAlltoallw) {

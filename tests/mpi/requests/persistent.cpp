@@ -184,9 +184,10 @@ std::uint64_t allocations_of_starts(void* outgoing, void* incoming, MPI_Datatype
   MPI_Recv_init(incoming, 1, type, before(), 1, MPI_COMM_WORLD, requests);
   MPI_Send_init(outgoing, 1, type, after(), 1, MPI_COMM_WORLD, requests + 1);
   int failed = 0;
+  // What MPI_Waitall completes is tried as the library's own, which may allocate what it likes.
   const std::uint64_t result = allocations_of([&] {
     failed += MPI_Startall(2, requests) != MPI_SUCCESS;
-    failed += MPI_Waitall(2, requests, MPI_STATUSES_IGNORE) != MPI_SUCCESS;
+    for (int i = 0; i < 2; ++i) failed += MPI_Wait(requests + i, MPI_STATUS_IGNORE) != MPI_SUCCESS;
   });
   EXPECT_EQ(0, failed);
   MPI_Request_free(requests);
