@@ -31,6 +31,7 @@ INTERNAL = {
     "gapless_transfer_predict",
     "gapless_transfer_predict_fabric",
     "gapless_transfer_predict_in_node",
+    "gapless_transfer_set_correction",
     "gapless_transfer_statistics",
 }
 

@@ -1,14 +1,31 @@
 #include "mpi/calls/burst.hpp"
 
 #include "base/hash.hpp"
+#include "mpi/table/abi.hpp"
 
 namespace gapless::mpi::burst {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local State state;
 
+namespace {
+
+bool is_left_alone() noexcept { return state.trial->way() == transfer::HostWay::packed && !state.is_chosen; }
+
+void close() noexcept {
+  if (is_left_alone()) {
+    state.trial->was_left_alone();
+  } else {
+    state.trial->end_at(state.completed, state.whole);
+  }
+  state.trial.reset();
+}
+
+}  // namespace
+
 transfer::HostWay Message::join(std::uint64_t key) noexcept {
+  if (is_open() && state.is_completing) close();
   if (!is_open()) {
-    state.is_chosen = false;
+    state.is_chosen = state.is_completing = false;
     state.whole = 0;
     state.trial.emplace(key);
   }
@@ -16,14 +33,21 @@ transfer::HostWay Message::join(std::uint64_t key) noexcept {
   return state.trial->way();
 }
 
-void end(int count) noexcept {
+void end(int count, int code) noexcept {
   if (!is_open()) return;  // a callback of the program, which MPI_Waitall has called, has completed requests
-  if (state.trial->way() == transfer::HostWay::packed && !state.is_chosen) {
+  if (is_left_alone()) {
     state.trial->was_left_alone();
-  } else {
+  } else if (code == MPI_SUCCESS) {
     state.trial->end(mix(state.whole, static_cast<std::uint64_t>(count)));
   }
   state.trial.reset();
+}
+
+void note_completing(int code) noexcept {
+  if (!is_open()) return;
+  if (code != MPI_SUCCESS) return state.trial.reset();
+  state.is_completing = true;
+  if (state.trial->is_timed()) state.completed = transfer::HostTrial::Clock::now();
 }
 
 }  // namespace gapless::mpi::burst

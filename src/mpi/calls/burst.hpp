@@ -1,5 +1,7 @@
-// All nonblocking messages that a thread starts until it calls MPI_Waitall, tried as one
-// (transfer/choice/host_trial.hpp): what each of them takes nobody can tell, for they overlap.
+// All nonblocking and persistent messages that a thread starts in a row, until it has completed them, tried as one
+// (transfer/choice/host_trial.hpp): what each of them takes nobody can tell, for they overlap. MPI_Waitall ends a
+// burst. Of other calls, which complete some requests, nobody knows which one is the last until the thread starts its
+// next message.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +13,19 @@ namespace gapless::mpi::burst {
 
 /// Of one thread.
 struct State {
-  std::optional<transfer::HostTrial> trial;  ///< none where no burst is open
-  bool is_chosen = false;                    ///< does any message not go as the program gave it?
-  std::uint64_t whole = 0;                   ///< names all its messages
+  std::optional<transfer::HostTrial> trial;            ///< none where no burst is open
+  bool is_chosen = false;                              ///< does any message not go as the program gave it?
+  bool is_completing = false;                          ///< has a call completed some of its messages, and perhaps all?
+  transfer::HostTrial::Clock::time_point completed{};  ///< when the last such call ended
+  std::uint64_t whole = 0;                             ///< names all its messages
 };
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local State state;
 
 inline bool is_open() noexcept { return state.trial.has_value(); }
-/// MPI_Waitall of so many requests has ended well.
-void end(int count) noexcept;
-/// A call has completed requests of which other calls may complete more: nothing is learnt of the burst.
-inline void abandon() noexcept { state.trial.reset(); }
+/// MPI_Waitall of so many requests has ended with that code.
+void end(int count, int code) noexcept;
+/// Another call that completes requests has.
+void note_completing(int code) noexcept;
 
 /// A message that is being started; its way is chosen while this lives.
 class Message {

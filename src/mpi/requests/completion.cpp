@@ -235,11 +235,24 @@ looked_at::Receive* look_at(const MPI_Request* request) noexcept {
   return looked_at::are_any() && request != nullptr ? looked_at::find(*request) : nullptr;
 }
 
+/// Of a call that completes some of the requests of a burst.
+template <auto function>
+struct InBurst;
+template <class... Arguments, int (*function)(Arguments...)>
+struct InBurst<function> {
+  static int call(Arguments... arguments) {
+    if (!burst::is_open()) [[likely]]
+      return function(arguments...);
+    const int code = function(arguments...);
+    burst::note_completing(code);
+    return code;
+  }
+};
+
 // Entry points: while nothing is outstanding, two loads and a jump. What is complete may have been the library's own,
 // and its memory be freed: locations are forgotten either way.
 
 int wait(MPI_Request* request, MPI_Status* status) {
-  burst::abandon();
   start_deferred();
   if (are_none()) return native.Wait(request, status);
   if (looked_at::Receive* receive = look_at(request)) return looked_at::wait(*receive, request, status);
@@ -247,7 +260,6 @@ int wait(MPI_Request* request, MPI_Status* status) {
 }
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
-  burst::abandon();
   start_deferred();
   if (are_none()) return native.Test(request, flag, status);
   if (looked_at::Receive* receive = look_at(request)) return looked_at::test(*receive, request, flag, status);
@@ -265,25 +277,22 @@ int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) {
   if (!burst::is_open()) [[likely]]
     return wait_for_all(count, requests, statuses);
   const int code = wait_for_all(count, requests, statuses);
-  code == MPI_SUCCESS ? burst::end(count) : burst::abandon();
+  burst::end(count, code);
   return code;
 }
 
 int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  burst::abandon();
   start_deferred();
   return are_none() ? native.Testall(count, requests, flag, statuses)
                     : test_all_slowly(count, requests, flag, statuses);
 }
 
 int wait_any(int count, MPI_Request* requests, int* index, MPI_Status* status) {
-  burst::abandon();
   start_deferred();
   return are_none() ? native.Waitany(count, requests, index, status) : wait_any_slowly(count, requests, index, status);
 }
 
 int test_any(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
-  burst::abandon();
   start_deferred();
   return are_none() ? native.Testany(count, requests, index, flag, status)
                     : test_any_slowly(count, requests, index, flag, status);
@@ -291,7 +300,6 @@ int test_any(int count, MPI_Request* requests, int* index, int* flag, MPI_Status
 
 template <auto function>
 int complete_some(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
-  burst::abandon();
   start_deferred();
   return are_none() ? (native.*function)(count, requests, completed, indices, statuses)
                     : complete_some_slowly<function>(count, requests, completed, indices, statuses);
@@ -341,14 +349,14 @@ int free_communicator(MPI_Comm* communicator) {
 
 namespace entry {
 
-const decltype(Native::Wait) Wait = requests::wait;
-const decltype(Native::Test) Test = requests::test;
+const decltype(Native::Wait) Wait = requests::InBurst<requests::wait>::call;
+const decltype(Native::Test) Test = requests::InBurst<requests::test>::call;
 const decltype(Native::Waitall) Waitall = requests::wait_all;
-const decltype(Native::Testall) Testall = requests::test_all;
-const decltype(Native::Waitany) Waitany = requests::wait_any;
-const decltype(Native::Testany) Testany = requests::test_any;
-const decltype(Native::Waitsome) Waitsome = requests::complete_some<&Native::Waitsome>;
-const decltype(Native::Testsome) Testsome = requests::complete_some<&Native::Testsome>;
+const decltype(Native::Testall) Testall = requests::InBurst<requests::test_all>::call;
+const decltype(Native::Waitany) Waitany = requests::InBurst<requests::wait_any>::call;
+const decltype(Native::Testany) Testany = requests::InBurst<requests::test_any>::call;
+const decltype(Native::Waitsome) Waitsome = requests::InBurst<requests::complete_some<&Native::Waitsome>>::call;
+const decltype(Native::Testsome) Testsome = requests::InBurst<requests::complete_some<&Native::Testsome>>::call;
 const decltype(Native::Request_get_status) Request_get_status = requests::get_status;
 #if GAPLESS_DECLARED_Request_get_status_all
 const decltype(Native::Request_get_status_all) Request_get_status_all = requests::get_status_all;

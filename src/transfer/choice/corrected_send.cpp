@@ -136,3 +136,5 @@ bool is_corrected() noexcept { return is_on().load(std::memory_order_relaxed); }
 void set_correction(bool on) noexcept { is_on().store(on, std::memory_order_relaxed); }
 
 }  // namespace gapless::transfer
+
+extern "C" void gapless_transfer_set_correction(bool is_on) { gapless::transfer::set_correction(is_on); }

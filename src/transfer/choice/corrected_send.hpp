@@ -47,3 +47,6 @@ bool is_corrected() noexcept;
 void set_correction(bool is_on) noexcept;
 
 }  // namespace gapless::transfer
+
+/// The same, for tests of MPI programs.
+extern "C" void gapless_transfer_set_correction(bool is_on);

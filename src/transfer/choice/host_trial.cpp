@@ -105,11 +105,15 @@ HostTrial::HostTrial(std::uint64_t key) noexcept {
 }
 
 void HostTrial::end(std::uint64_t whole) noexcept {
-  if (key_ != 0 && turn_.is_timed) kinds()->last = {key_, whole, turn_, begin_, ns_between(begin_, Clock::now())};
+  if (is_timed()) kinds()->last = {key_, whole, turn_, begin_, ns_between(begin_, Clock::now())};
+}
+
+void HostTrial::end_at(Clock::time_point when, std::uint64_t whole) noexcept {
+  if (is_timed()) end(ns_between(begin_, when), ns_between(begin_, Clock::now()), whole);
 }
 
 void HostTrial::end(double ns, double until_next_ns, std::uint64_t whole) noexcept {
-  if (key_ != 0 && turn_.is_timed) kinds()->find(key_).note(turn_, ns, until_next_ns, whole);
+  if (is_timed()) kinds()->find(key_).note(turn_, ns, until_next_ns, whole);
 }
 
 void HostTrial::was_left_alone() noexcept {

@@ -47,9 +47,12 @@ class HostTrial {
   explicit HostTrial(std::uint64_t key) noexcept;
 
   HostWay way() const noexcept { return static_cast<HostWay>(turn_.way); }
+  bool is_timed() const noexcept { return key_ != 0 && turn_.is_timed; }
   /// It has ended well. `whole` names all of it, where the key names its beginning: what has begun alike and is not the
   /// same tells nothing.
   void end(std::uint64_t whole = 0) noexcept;
+  /// The same of one that has ended earlier, where the next whole begins now.
+  void end_at(Clock::time_point when, std::uint64_t whole) noexcept;
   /// The same, with times that are not measured: its own, and that from its beginning to the next one's.
   void end(double ns, double until_next_ns, std::uint64_t whole) noexcept;
   /// All of it went to the library as it is, though it was to be packed: to be called in place of end(). What is so

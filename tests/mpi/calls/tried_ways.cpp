@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -36,6 +35,16 @@ void expect_arrived(const std::vector<int>& theirs, int first) {
 /// Some rounds are packed, and some are left to the library, as the run finds out what is sooner.
 class TriedWays : public testing::Test {
  protected:
+  /// Nothing is known yet of messages of a communicator whose handle no other has had.
+  static MPI_Comm new_communicator() {
+    EXPECT_EQ(MPI_SUCCESS, MPI_Comm_dup(MPI_COMM_WORLD, &communicators_.emplace_back()));
+    return communicators_.back();
+  }
+  static void TearDownTestSuite() {
+    for (MPI_Comm& communicator : communicators_) MPI_Comm_free(&communicator);
+    communicators_.clear();
+  }
+
   /// `parts`: that gapless counts of a round, sent or received.
   template <class Exchange>
   void run(int messages, int parts, Exchange exchange) {
@@ -62,6 +71,9 @@ class TriedWays : public testing::Test {
       EXPECT_GE(left_rounds, 16);
     }
   }
+
+ private:
+  static inline std::vector<MPI_Comm> communicators_;
 };
 
 TEST_F(TriedWays, OfSendrecv) {
@@ -85,6 +97,28 @@ TEST_F(TriedWays, OfAllThatAWaitallEnds) {
     }
     EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2 * messages, requests.data(), MPI_STATUSES_IGNORE));
   });
+}
+
+/// Of calls that complete some requests, nobody knows which one is the last until the next message is started.
+TEST_F(TriedWays, OfAllThatOtherCallsEnd) {
+  constexpr int messages = 4;
+  for (const Completing way : {Completing::wait, Completing::test_all, Completing::wait_any, Completing::wait_some}) {
+    SCOPED_TRACE(name(way));
+    const MPI_Comm communicator = new_communicator();
+    run(messages, messages, [way, communicator](int partner, const auto& mine, auto& theirs, MPI_Datatype type) {
+      std::vector<MPI_Request> requests(2 * messages);
+      for (std::size_t i = 0; i < messages; ++i) {
+        const int one = tag + static_cast<int>(i);
+        EXPECT_EQ(MPI_SUCCESS, MPI_Irecv(&theirs[i * span], 1, type, partner, one, communicator, &requests[i]));
+      }
+      for (std::size_t i = 0; i < messages; ++i) {
+        const int one = tag + static_cast<int>(i);
+        EXPECT_EQ(MPI_SUCCESS,
+                  MPI_Isend(&mine[i * span], 1, type, partner, one, communicator, &requests[messages + i]));
+      }
+      EXPECT_EQ(0, complete(way, requests, [](int, const MPI_Status&) {}));
+    });
+  }
 }
 
 /// Both ends of persistent messages, with the memory that they are made with.
@@ -153,18 +187,14 @@ TEST_F(TriedWays, OfAllThatAStartallStarts) {
   });
 }
 
-/// MPI_Waitall alone says what a way costs. Once a start has left its messages to the library, another call completes
-/// them, or frees the sends.
+/// Once a start has left its messages to the library, any other call completes them, or frees the sends.
 TEST_F(TriedWays, OfPersistentMessagesEndInEveryWay) {
   constexpr int few_rounds = 80, freed = completing_ways;
   const int partner = size() - 1 - rank();
-  // Messages of another communicator or datatype are others, of which nothing is known yet.
-  MPI_Comm communicator;
-  ASSERT_EQ(MPI_SUCCESS, MPI_Comm_dup(MPI_COMM_WORLD, &communicator));
-  std::deque<Owned> types;
+  const Owned type(strided(rows, row, row + gap));
   for (int way = 0; way <= freed; ++way) {
     SCOPED_TRACE(way == freed ? "freed" : name(static_cast<Completing>(way)));
-    const MPI_Datatype type = types.emplace_back(strided(rows, row, row + gap));
+    const MPI_Comm communicator = new_communicator();
     std::optional<PersistentMessages> messages(std::in_place, partner, type, communicator);
     int left_rounds = 0;
     for (int round = 0; round < few_rounds; ++round) {
@@ -182,7 +212,6 @@ TEST_F(TriedWays, OfPersistentMessagesEndInEveryWay) {
       EXPECT_GT(left_rounds, 0);
     }
   }
-  MPI_Comm_free(&communicator);
 }
 
 TEST_F(TriedWays, OfAlltoallw) {
