@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -395,6 +396,29 @@ TEST(Intercommunicators, ByThreadsOfOneEndpointAtATime) {
               for (MPI_Comm* made : {&wholes[0], &wholes[1], &halves[0], &halves[1]}) MPI_Comm_free(made);
               return wrong.load();
             }));
+}
+
+/// The last member of a group calls once it has made another communicator, together with a neighbour of the other
+/// group, who comes late.
+TEST(Intercommunicators, DoNotHoldUpOtherCreations) {
+  if (size() < 2) GTEST_SKIP() << "one process";
+  EXPECT_EQ(
+      0, on_endpoints([](int process) { return process < 2 ? 2 : 0; },
+                      [](MPI_Comm comm) {
+                        const int me = rank(comm);
+                        int wrong = 0;
+                        MPI_Comm pair, side, made = MPI_COMM_NULL, inter = MPI_COMM_NULL;
+                        MPI_Comm_split(comm, me % 2, me, &pair);  // {0, 2} and {1, 3}
+                        MPI_Comm_split(comm, me == 0 ? 0 : me == 1 ? MPI_UNDEFINED : 1, me, &side);  // {0} and {2, 3}
+                        if (me == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                        if (me % 2 == 1) wrong += MPI_Comm_dup(pair, &made) != MPI_SUCCESS;
+                        if (me != 1)
+                          wrong += MPI_Intercomm_create(side, 0, comm, me == 0 ? 2 : 0, 0, &inter) != MPI_SUCCESS;
+                        for (MPI_Comm* one : {&pair, &side, &made, &inter}) {
+                          if (*one != MPI_COMM_NULL) MPI_Comm_free(one);
+                        }
+                        return wrong;
+                      }));
 }
 
 }  // namespace

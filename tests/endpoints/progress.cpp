@@ -71,6 +71,40 @@ TEST(Progress, OfMessagesWhoseHandleIsFreed) {
   }
 }
 
+/// A message is matched by a probe, the handle is freed, and then the message is received, whose sender has waited.
+TEST(Progress, OfMatchedMessagesWhoseHandleIsFreed) {
+  for (const bool is_blocking : {true, false}) {
+    for (const int length : {1, 5000, 500000}) {
+      Endpoints endpoints(each(2));
+      std::vector<std::thread> threads;
+      for (MPI_Comm& handle : endpoints.handles()) {
+        threads.emplace_back([&handle, is_blocking, length] {
+          MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
+          const int me = rank(handle), last = size(handle) - 1;
+          std::vector<int> numbers(static_cast<std::size_t>(length), me);
+          if (me == 0) {
+            EXPECT_EQ(MPI_SUCCESS, MPI_Ssend(numbers.data(), length, MPI_INT, last, 0, handle));
+          } else if (me == last) {
+            MPI_Message message;
+            MPI_Mprobe(0, 0, handle, &message, MPI_STATUS_IGNORE);
+            MPI_Comm_free(&handle);
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the sender looks whether it is received
+            MPI_Request request = MPI_REQUEST_NULL;
+            const int code = is_blocking ? MPI_Mrecv(numbers.data(), length, MPI_INT, &message, MPI_STATUS_IGNORE)
+                                         : MPI_Imrecv(numbers.data(), length, MPI_INT, &message, &request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+            EXPECT_EQ(MPI_SUCCESS, code);
+            EXPECT_EQ(std::vector<int>(static_cast<std::size_t>(length), 0), numbers);
+            return;
+          }
+          MPI_Comm_free(&handle);
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+    }
+  }
+}
+
 /// Every other process receives what its neighbour sends before the neighbour waits, too. `receive(handle, number)`
 /// starts the receive and waits for the other processes; it returns the receive's request.
 void receive_while_others_are_waited_for(const std::function<MPI_Request(MPI_Comm, int*)>& receive,

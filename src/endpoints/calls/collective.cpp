@@ -1,4 +1,6 @@
 // MPI's collectives over endpoints: which plan each is, of which buffers.
+#include <optional>
+
 #include "endpoints/calls/forms.hpp"
 #include "endpoints/calls/plans.hpp"
 #include "endpoints/together/together.hpp"
@@ -90,12 +92,13 @@ Code all_to_all_in_levels(Endpoint& endpoint, const together::Rows& out, const t
   return together::all_to_all(endpoint, out, in, bytes);
 }
 
-Code reduce_in_levels(Endpoint& endpoint, const Reduction& reduction, int root) {
+/// `root`: the program's, which may be no rank; none where all get the result.
+Code reduce_in_levels(Endpoint& endpoint, const Reduction& reduction, std::optional<int> root) {
   const auto& [operand, result, count, datatype, operation] = reduction;
-  if ((root != together::everyone && !endpoint.communicator->has_rank(root)) ||
+  if ((root && !endpoint.communicator->has_rank(*root)) ||
       !together::serves_reduction(*endpoint.communicator, count, datatype, operation))
     return std::nullopt;
-  return together::reduce(endpoint, operand, result, count, datatype, operation, root);
+  return together::reduce(endpoint, operand, result, count, datatype, operation, root.value_or(together::everyone));
 }
 
 using plans::has_part, plans::is_root;
@@ -165,10 +168,9 @@ GAPLESS_IF_DECLARED(
                             (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op, int root),                   \
                             reduce_in_levels(e, {f, t, n, y, op}, root),                                              \
                             plans::reduce(s, Own{s}.reduction(f, t, n, y, op, is_concerned(s, root)), root))          \
-  ENDPOINTS_FORMS_IN_LEVELS(Allreduce, Iallreduce, suffix,                                                            \
-                            (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                             \
-                            reduce_in_levels(e, {f, t, n, y, op}, together::everyone),                                \
-                            plans::reduce_to_all(s, Own{s}.reduction(f, t, n, y, op)))                                \
+  ENDPOINTS_FORMS_IN_LEVELS(                                                                                          \
+      Allreduce, Iallreduce, suffix, (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                    \
+      reduce_in_levels(e, {f, t, n, y, op}, std::nullopt), plans::reduce_to_all(s, Own{s}.reduction(f, t, n, y, op))) \
   ENDPOINTS_FORMS(                                                                                                    \
       Reduce_scatter, Ireduce_scatter, suffix, (const void* f, void* t, const Count* c, MPI_Datatype y, MPI_Op op),   \
       plans::reduce_and_scatter(s, Own{s}.reduction(f, t, 0, y, op), [c](int rank) { return MPI_Count{c[rank]}; }))   \

@@ -294,6 +294,7 @@ int receive_taken(Inner library, void* memory, Count count, MPI_Datatype datatyp
     if (code != MPI_SUCCESS) return raise(*endpoint, code);
     start_matched_receive(operation, messages::take(message));
     drive_until_done(operation);
+    endpoint->let_go(1);  // of the message
     set_status(status, operation);
     return raise(*endpoint, operation.code);
   });
@@ -315,6 +316,7 @@ int start_taken(Inner library, void* memory, Count count, MPI_Datatype datatype,
     }
     *request = made->handle;
     start_matched_receive(operation, messages::take(message));
+    endpoint->let_go(1);  // of the message; the request keeps it from here on
     return MPI_SUCCESS;
   });
 }

@@ -16,6 +16,7 @@
 #include "endpoints/communicators/static_world.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/together/together.hpp"
 #include "mpi/calls/count_arrays.hpp"
 #include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/errors_returned.hpp"
@@ -179,7 +180,10 @@ int Intercomm_create(Endpoint& endpoint, MPI_Comm local, int local_leader, MPI_C
   *made = MPI_COMM_NULL;
   const std::vector<PlacedMember> mine = placed_members_of(*endpoint.communicator);
   std::vector<PlacedMember> theirs;
-  int code = MPI_SUCCESS;
+  // All of both groups have called before any process enters the library (meet() in parts.cpp says why): each group
+  // meets, and then the leaders hear of each other.
+  int code = together::barrier(endpoint);
+  if (code != MPI_SUCCESS) return raise(endpoint, code);
   if (endpoint.rank == local_leader) code = ask_other_leader(mine, peers, remote_leader, tag, theirs);
   code = learn_of_others(endpoint, local_leader, code, tag, theirs);
   if (code == MPI_SUCCESS) code = check_groups(create_name, mine, theirs);

@@ -22,11 +22,18 @@ std::unordered_map<MPI_Message, Taken>& all() {
 
 int make(Endpoint& endpoint, Message* message, MPI_Message* handle) {
   Taken taken{message, share(endpoint)};
+  {
+    const std::lock_guard lock(endpoint.lock);
+    endpoint.keep();  // the handle may be freed before the message is received, whose sender may wait
+  }
   MPI_Request request = MPI_REQUEST_NULL;
   int code = native.Isend(nullptr, 0, MPI_BYTE, 0, 0, endpoint.handle, &request);
   for (int flag = 0; code == MPI_SUCCESS && flag == 0;)
     code = native.Improbe(0, 0, endpoint.handle, &flag, handle, MPI_STATUS_IGNORE);
-  if (code != MPI_SUCCESS) return code;
+  if (code != MPI_SUCCESS) {
+    endpoint.let_go(1);
+    return code;
+  }
   {
     const std::lock_guard lock(mutex);
     all()[*handle] = std::move(taken);

@@ -9,14 +9,15 @@ namespace gapless::mpi::burst {
 
 namespace {
 
-bool is_left_alone() noexcept { return state.trial->way() == transfer::HostWay::packed && !state.is_chosen; }
+/// Was the burst to be packed, and has all of it gone to the library as it is? Tells its trial.
+bool was_left_alone() noexcept {
+  if (state.trial->way() != transfer::HostWay::packed || state.is_chosen) return false;
+  state.trial->was_left_alone();
+  return true;
+}
 
 void close() noexcept {
-  if (is_left_alone()) {
-    state.trial->was_left_alone();
-  } else {
-    state.trial->end_at(state.completed, state.whole);
-  }
+  if (!was_left_alone()) state.trial->end_at(state.completed, state.whole);
   state.trial.reset();
 }
 
@@ -35,11 +36,7 @@ transfer::HostWay Message::join(std::uint64_t key) noexcept {
 
 void end(int count, int code) noexcept {
   if (!is_open()) return;  // a callback of the program, which MPI_Waitall has called, has completed requests
-  if (is_left_alone()) {
-    state.trial->was_left_alone();
-  } else if (code == MPI_SUCCESS) {
-    state.trial->end(mix(state.whole, static_cast<std::uint64_t>(count)));
-  }
+  if (code == MPI_SUCCESS && !was_left_alone()) state.trial->end(mix(state.whole, static_cast<std::uint64_t>(count)));
   state.trial.reset();
 }
 

@@ -329,9 +329,15 @@ void take_back_lost_slots() noexcept {
   transfer::headers::take_back_lost_slots(transfer::headers::own_inbox().head());
 }
 
-void forget_messages(MPI_Comm communicator) noexcept {
+std::uint64_t last_stashed() noexcept {
   const std::lock_guard lock(messages().mutex);
-  std::erase_if(messages().stash, [&](const Matched& each) { return each.communicator == communicator; });
+  return messages().last_number;
+}
+
+void forget_messages(MPI_Comm communicator, std::uint64_t last_number) noexcept {
+  const std::lock_guard lock(messages().mutex);
+  std::erase_if(messages().stash,
+                [&](const Matched& each) { return each.communicator == communicator && each.number <= last_number; });
   count_stash();
 }
 

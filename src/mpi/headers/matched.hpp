@@ -57,7 +57,11 @@ void stash_again(const Matched& matched) noexcept;
 /// been matched is received.
 void take_back_lost_slots() noexcept;
 
-/// The communicator ends: nothing of it is left to be received.
-void forget_messages(MPI_Comm communicator) noexcept;
+/// The number of the message that was stashed last.
+std::uint64_t last_stashed() noexcept;
+
+/// The communicator has ended: nothing of it is left to be received. Messages with later numbers may be those of
+/// another one that has been given the handle.
+void forget_messages(MPI_Comm communicator, std::uint64_t last_number) noexcept;
 
 }  // namespace gapless::mpi::headers

@@ -68,9 +68,23 @@ Lock lock_as() {
   return runtime::is_multithreaded() ? Lock(table().mutex) : Lock(table().mutex, std::defer_lock);
 }
 
+// Does this thread free a communicator? Delete callbacks of the program may still send on it when ours has been called.
+// An attribute that is set then is never deleted, and the next communicator with the same handle would be taken for
+// this one.
+constinit thread_local bool frees [[gnu::tls_model("initial-exec")]] = false;
+
+/// Where this thread frees the communicator its ranks are not asked for again. MPICH ends one that has messages under
+/// way later, in the call that completes the last of them. Its entry stays then, without ranks: nobody knows when the
+/// handle means another one, whose messages go without headers.
 int forget(MPI_Comm communicator, int, void*, void*) {
   const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
-  table().known.erase(number_of(communicator));
+  const auto found = table().known.find(number_of(communicator));
+  if (found == table().known.end()) return MPI_SUCCESS;
+  if (frees) {
+    table().known.erase(found);
+  } else {
+    found->second.ranks.clear();
+  }
   return MPI_SUCCESS;
 }
 
@@ -85,6 +99,7 @@ std::optional<Place> look_up(MPI_Comm communicator, int rank) noexcept {
 }
 
 Place translate_first(MPI_Comm communicator, int rank) noexcept {
+  if (frees) return {};
   try {
     if (!has_processes_as_ranks(communicator)) return {};
     std::vector<int> ranks = world_ranks_of(communicator);
@@ -96,8 +111,10 @@ Place translate_first(MPI_Comm communicator, int rank) noexcept {
       is_first = is_new;
       if (is_first) known->second = {std::move(ranks), ++table().last_number};
     }
-    if (is_first && native.Comm_set_attr(communicator, keyval, nullptr) != MPI_SUCCESS)
-      forget(communicator, 0, nullptr, nullptr);
+    if (is_first && native.Comm_set_attr(communicator, keyval, nullptr) != MPI_SUCCESS) {
+      const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
+      table().known.erase(number_of(communicator));
+    }
     return look_up(communicator, rank).value_or(Place{});
   } catch (const std::exception&) {
     return {};
@@ -240,6 +257,10 @@ Listener listener_at(const Place& place, Speaks speaks) noexcept {
   // Of several threads nobody knows whose message leaves first.
   return {inbox, runtime::is_multithreaded() ? 0 : place.communicator};
 }
+
+Freeing::Freeing() noexcept : before_(std::exchange(frees, true)) {}
+
+Freeing::~Freeing() { frees = before_; }
 
 bool is_neighbour(MPI_Comm communicator, int rank) noexcept {
   const Place place = find_place(communicator, rank);

@@ -1,9 +1,12 @@
 // The calls that complete requests. Each lets the library complete them, errors included, and then ends what is pending
 // for those that are ours: messages are unpacked, packed buffers let go.
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "mpi/calls/burst.hpp"
 #include "mpi/headers/matched.hpp"
+#include "mpi/headers/speaking.hpp"
 #include "mpi/requests/arrivals.hpp"
 #include "mpi/requests/claims.hpp"
 #include "mpi/requests/looked_at.hpp"
@@ -340,8 +343,16 @@ int free_communicator(MPI_Comm* communicator) {
     if (function == &Native::Comm_disconnect) complete_freed_of(*communicator);
     forget_communicator(*communicator);
   }
-  if (headers::are_stashed() && communicator != nullptr) headers::forget_messages(*communicator);
-  return (native.*function)(communicator);
+  if (communicator == nullptr) return (native.*function)(communicator);
+  // Delete callbacks of the program may receive what has been probed, and where one fails the communicator stays.
+  const headers::Freeing meanwhile;
+  const MPI_Comm handle = *communicator;
+  const std::uint64_t last = runtime::is_multithreaded() && headers::are_stashed() ? headers::last_stashed() : 0;
+  const int code = (native.*function)(communicator);
+  if (code == MPI_SUCCESS && headers::are_stashed()) {
+    headers::forget_messages(handle, runtime::is_multithreaded() ? last : std::numeric_limits<std::uint64_t>::max());
+  }
+  return code;
 }
 
 }  // namespace

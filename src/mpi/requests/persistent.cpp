@@ -6,8 +6,8 @@
 // complete to the library, and what is left to wait for is waited for here.
 //
 // A message in host memory that gapless packs has another request beside its own, of the program's memory as it is.
-// What is started together until MPI_Waitall is tried as one (mpi/calls/burst.hpp): each start takes one of the two
-// requests. Calls that complete it have that one in their list while they ask the library (requests/claims.hpp).
+// What is started in a row is tried as one (mpi/calls/burst.hpp): each start takes one of the two requests. Calls that
+// complete it have that one in their list while they ask the library (requests/claims.hpp).
 #include <optional>
 
 #include "mpi/calls/burst.hpp"

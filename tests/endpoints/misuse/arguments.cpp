@@ -24,10 +24,14 @@ TEST(Misuse, CollectivesWithMistakes) {
               int number = 0;
               return MPI_Bcast(&number, 1, MPI_INT, all, comm);
             }));
-  EXPECT_EQ(roots, classes_of(handles, [](MPI_Comm comm) {
-              int number = 0, sum = 0;
-              return MPI_Reduce(&number, &sum, 1, MPI_INT, MPI_SUM, -5, comm);
-            }));
+  for (const int root : {-1, -2, -5, all}) {  // MPI_PROC_NULL and MPI_ANY_SOURCE are among them
+    EXPECT_EQ(roots, classes_of(handles,
+                                [root](MPI_Comm comm) {
+                                  int number = 0, sum = 0;
+                                  return MPI_Reduce(&number, &sum, 1, MPI_INT, MPI_SUM, root, comm);
+                                }))
+        << root;
+  }
   EXPECT_EQ(counts, classes_of(handles, [](MPI_Comm comm) {
               int number = 0, sum = 0;
               return MPI_Allreduce(&number, &sum, -1, MPI_INT, MPI_SUM, comm);
