@@ -53,7 +53,7 @@ class Claims {
       pending_[i] = claim(requests[i]);
       if (pending_[i] == nullptr) continue;
       any_ = true;
-      if (pending_[i]->of_program != nullptr) requests[i] = pending_[i]->handle;
+      if (pending_[i]->is_persistent) requests[i] = pending_[i]->handle;
     }
   }
   ~Claims() {

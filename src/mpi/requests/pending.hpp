@@ -142,7 +142,11 @@ class Pending {
   int start_matched(const headers::Matched& matched) noexcept;
 
   /// Of a persistent message: the one that is under way since the last start, with a request of its own.
-  Pending* in_use() noexcept { return goes_as_native ? as_native : this; }
+  /// An error handler that has left a call by longjmp may have left the program with the other one's handle.
+  Pending* in_use() noexcept {
+    Pending* const own = of_program != nullptr ? of_program : this;
+    return own->goes_as_native ? own->as_native : own;
+  }
 
   MPI_Request handle{};        ///< the key
   const char* function = "";   ///< that started it, for error texts

@@ -30,6 +30,7 @@ Pending* persistent_of(MPI_Request handle) noexcept {
 Pending* begin_to_start(MPI_Request handle, transfer::Batch& batch) noexcept {
   Pending* pending = find(handle);
   if (pending == nullptr || !pending->is_persistent) return nullptr;
+  if (pending->of_program != nullptr) pending = pending->of_program;
   std::optional<burst::Message> message;
   // To start what is under way is a mistake, which the library finds.
   if (pending->as_native != nullptr && !pending->in_use()->is_started) {
@@ -46,7 +47,7 @@ Pending* begin_to_start(MPI_Request handle, transfer::Batch& batch) noexcept {
 // may leave the call by longjmp.
 int start_packed(Pending* pending, MPI_Request* request) noexcept {
   MPI_Request own = pending->handle;
-  if (pending->of_program != nullptr) request = &own;
+  if (*request != own) request = &own;
   if (pending->receives() && headers::are_stashed()) {
     if (const auto matched = headers::take_stashed(pending->source, pending->tag, pending->error_object.communicator))
       return pending->start_matched(*matched);

@@ -67,6 +67,7 @@ TEST(SlotsFreed, CallbacksSendOnTheCommunicator) {
 
 /// MPICH calls the callbacks in the call that completes the last message.
 TEST(SlotsFreed, CallbacksSendOnACommunicatorThatEndsLater) {
+  if (is_intel_mpi()) GTEST_SKIP() << "Intel MPI 2021.18 hangs in such a callback";
   free_with_callback([](MPI_Comm& communicator) {
     int own = 0, ranks = 0, sent = 0, received = -1;
     MPI_Comm_rank(communicator, &own);

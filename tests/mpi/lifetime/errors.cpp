@@ -288,13 +288,6 @@ TEST(NullPlaces, AreRefusedAsTheLibraryDoes) {
   EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
 }
 
-bool is_intel_mpi() {
-  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, ' ');
-  int length = 0;
-  MPI_Get_library_version(text.data(), &length);
-  return text.starts_with("Intel");
-}
-
 /// MPICH names no communicator where one of several requests fails, and tells MPI_COMM_SELF, if that has a handler of
 /// the program's.
 TEST(ErrorHandlers, AreThoseThatTheLibraryCallsForOneOfSeveralRequests) {

@@ -5,6 +5,8 @@
 #include <malloc.h>
 #include <mpi.h>
 
+#include <algorithm>
+#include <array>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
@@ -152,6 +154,44 @@ TEST(Jumps, OutOfFreeingDatatypes) {
   const Owned type(strided(rows, 1, 2));
   EXPECT_TRUE(goes_round(type, 3));
   EXPECT_TRUE(!is_everything_packed() || analyses() > before);
+}
+
+/// The requests of a persistent exchange are completed together with a receive that is too short for its message. While
+/// the library is asked, the list may have another request of the same message, and the handler leaves it there.
+TEST(Jumps, OutOfWaitallLeavePersistentRequestsUsable) {
+  constexpr int rounds = 200, rows = 2048, row = 3, gap = 5, tag = 1, long_tag = 2;
+  const int to = (rank() + 1) % size(), from = (rank() + size() - 1) % size();
+  const Owned type(strided(rows, row, row + gap));
+  std::vector<int> mine(static_cast<std::size_t>(rows) * (row + gap)), theirs(mine.size()), scratch(mine.size());
+  std::array<MPI_Request, 2> requests;
+  MPI_Recv_init(theirs.data(), 1, type, from, tag, MPI_COMM_WORLD, &requests[0]);
+  MPI_Send_init(mine.data(), 1, type, to, tag, MPI_COMM_WORLD, &requests[1]);
+  for (int round = 0; round < rounds; ++round) {
+    MPI_Request sending;
+    std::array<MPI_Request, 3> list{requests[0], requests[1], MPI_REQUEST_NULL};
+    MPI_Irecv(scratch.data(), 1, MPI_INT, from, long_tag, MPI_COMM_WORLD, &list[2]);
+    MPI_Startall(2, list.data());
+    MPI_Isend(mine.data(), 2, MPI_INT, to, long_tag, MPI_COMM_WORLD, &sending);
+    {
+      const HandlerOfWorldAndSelf leaves(jump);
+      if (setjmp(landing) == 0) MPI_Waitall(3, list.data(), MPI_STATUSES_IGNORE);
+    }
+    for (MPI_Request& request : requests) EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&sending, MPI_STATUS_IGNORE));
+    MPI_Barrier(MPI_COMM_WORLD);
+
+    // The next exchange is started by one handle, and completed by the one that was left.
+    std::ranges::copy(counting(mine.size(), 1000 * rank() + round), mine.begin());
+    std::ranges::fill(theirs, -1);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Startall(2, requests.data()));
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&list[0], MPI_STATUS_IGNORE));
+    const std::vector<int> sent = counting(mine.size(), 1000 * from + round);
+    for (std::size_t i = 0; i < theirs.size(); ++i)
+      ASSERT_EQ(i % (row + gap) < row ? sent[i] : -1, theirs[i]) << "round " << round << ", int " << i;
+    EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE));
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  for (MPI_Request& request : requests) MPI_Request_free(&request);
 }
 
 }  // namespace

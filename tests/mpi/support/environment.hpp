@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <initializer_list>
+#include <string>
 
 namespace gapless::test {
 
@@ -90,6 +91,13 @@ class WithHandler {
  private:
   MPI_Comm communicator_;
 };
+
+inline bool is_intel_mpi() {
+  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, ' ');
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  return text.starts_with("Intel");
+}
 
 inline int error_class(int code) {
   int result = MPI_ERR_UNKNOWN;
