@@ -338,12 +338,12 @@ int cancel(MPI_Request* request) {
 template <auto function>
 int free_communicator(MPI_Comm* communicator) {
   start_deferred();
-  if (!are_none() && communicator != nullptr) {
+  if (communicator == nullptr) return (native.*function)(communicator);
+  if (!are_none()) {
     // A library may wait until it has no request of the communicator any more, and these are kept for it here.
     if (function == &Native::Comm_disconnect) complete_freed_of(*communicator);
     forget_communicator(*communicator);
   }
-  if (communicator == nullptr) return (native.*function)(communicator);
   // Delete callbacks of the program may receive what has been probed, and where one fails the communicator stays.
   const headers::Freeing meanwhile;
   const MPI_Comm handle = *communicator;

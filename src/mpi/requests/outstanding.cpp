@@ -207,14 +207,14 @@ void end(Pending* pending) noexcept {
 
 void adopt(Pending* pending) noexcept {
   const Lock lock;
-  Pending* const of_program = pending->of_program != nullptr ? pending->of_program : pending;
-  for (Pending* each : {of_program, std::exchange(of_program->as_native, nullptr)}) {
+  Pending* const own = pending->programs_own();
+  for (Pending* each : {own, std::exchange(own->as_native, nullptr)}) {
     if (each == nullptr) continue;
     unlink(bucket_of(each->handle), each);
     push(table().freed, each);
     each->of_program = nullptr;
   }
-  of_program->goes_as_native = false;
+  own->goes_as_native = false;
 }
 
 void add_freed(Pending* pending, MPI_Request handle) noexcept {

@@ -144,9 +144,11 @@ class Pending {
   /// Of a persistent message: the one that is under way since the last start, with a request of its own.
   /// An error handler that has left a call by longjmp may have left the program with the other one's handle.
   Pending* in_use() noexcept {
-    Pending* const own = of_program != nullptr ? of_program : this;
+    Pending* const own = programs_own();
     return own->goes_as_native ? own->as_native : own;
   }
+  /// This one, or the one that it is the `as_native` of.
+  Pending* programs_own() noexcept { return of_program != nullptr ? of_program : this; }
 
   MPI_Request handle{};        ///< the key
   const char* function = "";   ///< that started it, for error texts

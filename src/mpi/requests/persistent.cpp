@@ -30,7 +30,7 @@ Pending* persistent_of(MPI_Request handle) noexcept {
 Pending* begin_to_start(MPI_Request handle, transfer::Batch& batch) noexcept {
   Pending* pending = find(handle);
   if (pending == nullptr || !pending->is_persistent) return nullptr;
-  if (pending->of_program != nullptr) pending = pending->of_program;
+  pending = pending->programs_own();
   std::optional<burst::Message> message;
   // To start what is under way is a mistake, which the library finds.
   if (pending->as_native != nullptr && !pending->in_use()->is_started) {
@@ -42,10 +42,10 @@ Pending* begin_to_start(MPI_Request handle, transfer::Batch& batch) noexcept {
   return pending->in_use();
 }
 
-// Open MPI gives the program another handle where it still uses the last one's request for what was sent with it; where
-// another thread may be given that one, it leaves the table before. Else the request stays there, for an error handler
-// may leave the call by longjmp.
-int start_packed(Pending* pending, MPI_Request* request) noexcept {
+/// Starts what begin_to_start() has made ready. Open MPI gives the program another handle where it still uses the last
+/// one's request for what was sent with it; where another thread may be given that one, it leaves the table before.
+/// Else the request stays there, for an error handler may leave the call by longjmp.
+int start_begun(Pending* pending, MPI_Request* request) noexcept {
   MPI_Request own = pending->handle;
   if (*request != own) request = &own;
   if (pending->receives() && headers::are_stashed()) {
@@ -69,7 +69,7 @@ int start(MPI_Request* request) {
   Pending* pending = are_none() || request == nullptr ? nullptr : begin_to_start(*request, batch);
   if (pending == nullptr) return native.Start(request);
   const int code = pending->started(batch.run());
-  if (code == MPI_SUCCESS) return start_packed(pending, request);
+  if (code == MPI_SUCCESS) return start_begun(pending, request);
   pending->stop();
   return pending->raise(code);
 }
@@ -115,7 +115,7 @@ int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
   if (!any) return native.Startall(count, requests);
   for (int i = 0; i < count; ++i) {
     Pending* pending = persistent_of(requests[i]);
-    const int code = pending != nullptr ? start_packed(pending, &requests[i]) : native.Start(&requests[i]);
+    const int code = pending != nullptr ? start_begun(pending, &requests[i]) : native.Start(&requests[i]);
     if (code == MPI_SUCCESS) continue;
     stop_all(count - i, requests + i);
     return code;

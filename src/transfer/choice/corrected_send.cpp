@@ -137,4 +137,8 @@ void set_correction(bool on) noexcept { is_on().store(on, std::memory_order_rela
 
 }  // namespace gapless::transfer
 
-extern "C" void gapless_transfer_set_correction(bool is_on) { gapless::transfer::set_correction(is_on); }
+extern "C" bool gapless_transfer_set_correction(bool is_on) {
+  const bool before = gapless::transfer::is_corrected();
+  gapless::transfer::set_correction(is_on);
+  return before;
+}

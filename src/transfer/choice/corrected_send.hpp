@@ -48,5 +48,5 @@ void set_correction(bool is_on) noexcept;
 
 }  // namespace gapless::transfer
 
-/// The same, for tests of MPI programs.
-extern "C" void gapless_transfer_set_correction(bool is_on);
+/// The same, for tests of MPI programs. What was in force.
+extern "C" bool gapless_transfer_set_correction(bool is_on);

@@ -109,16 +109,18 @@ inline std::uint64_t gpu_messages() { return internal::messages_by(2, 5) + direc
 /// While one lives, messages go as predicted, whatever earlier ones have taken.
 class WithoutTrials {
  public:
-  WithoutTrials() { set(false); }
-  ~WithoutTrials() { set(true); }
+  WithoutTrials() : before_(set(false)) {}
+  ~WithoutTrials() { set(before_); }
   WithoutTrials(const WithoutTrials&) = delete;
   WithoutTrials& operator=(const WithoutTrials&) = delete;
 
  private:
-  static void set(bool is_on) {
-    const auto function = reinterpret_cast<void (*)(bool)>(core_function("gapless_transfer_set_correction"));
-    if (function != nullptr) function(is_on);
+  static bool set(bool is_on) {
+    const auto function = reinterpret_cast<bool (*)(bool)>(core_function("gapless_transfer_set_correction"));
+    return function != nullptr && function(is_on);
   }
+
+  bool before_;
 };
 
 }  // namespace gapless::test
