@@ -49,17 +49,17 @@ const Available& available() noexcept {
   return result;
 }
 
-/// AMD's Zen 5 or a later one.
-bool has_set_conflicts() noexcept {
+/// AMD's families of processors; later ones are taken for the last that has been measured.
+const ConflictRules& rules_of_processor() noexcept {
 #ifdef GAPLESS_X86_KERNELS
-  constexpr unsigned zen5 = 0x1a;
+  constexpr unsigned zen3_and_4 = 0x19, zen5 = 0x1a;
   unsigned version = 0, unused = 0;
-  if (!__builtin_cpu_is("amd") || !__get_cpuid(1, &version, &unused, &unused, &unused)) return false;
+  if (!__builtin_cpu_is("amd") || !__get_cpuid(1, &version, &unused, &unused, &unused)) return no_conflicts;
   const unsigned family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
-  return family >= zen5;
-#else
-  return false;
+  if (family >= zen5) return conflicts_of_zen5;
+  if (family == zen3_and_4 && __builtin_cpu_supports("avx512f")) return conflicts_of_zen4;
 #endif
+  return no_conflicts;
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ const Kernels& choose_kernels() noexcept {
   const std::string_view wanted = settings().host_engine;
   const Kernels* const named = available().find(wanted);
   const Kernels* const table = named != nullptr ? named : available().tables[0];
-  avoid_set_conflicts(has_set_conflicts());
+  use_conflict_rules(rules_of_processor());
   const Kernels* other = nullptr;
   if (!chosen_kernels.compare_exchange_strong(other, table, std::memory_order_relaxed)) return *other;
   if (named == nullptr && !wanted.empty()) {
@@ -91,8 +91,8 @@ bool select_implementation(std::string_view name) noexcept {
   return table != nullptr;
 }
 
-void avoid_set_conflicts(bool spread) noexcept {
-  conflicting_power.store(spread ? conflicting_on_zen5 : never_conflicting, std::memory_order_relaxed);
+void use_conflict_rules(const ConflictRules& rules) noexcept {
+  conflict_rules.store(&rules, std::memory_order_relaxed);
 }
 
 }  // namespace gapless::pack::host

@@ -30,8 +30,9 @@ std::span<const std::string_view> implementations() noexcept;
 std::string_view implementation() noexcept;
 /// Uses the named implementation from now on; false if this CPU or build lacks it. For tests and benchmarks.
 bool select_implementation(std::string_view name) noexcept;
-/// Whether rows with set conflicts are written in small words (set_conflicts.hpp); at first, whether this
-/// one is known to. For tests and benchmarks.
-void avoid_set_conflicts(bool spread) noexcept;
+struct ConflictRules;
+/// How rows with set conflicts are copied (set_conflicts.hpp); at first, as is best for this CPU. The rules must
+/// outlive their use. For tests and benchmarks.
+void use_conflict_rules(const ConflictRules& rules) noexcept;
 
 }  // namespace gapless::pack::host

@@ -1,6 +1,7 @@
 // How small the words must be: of rows of s words, 104 waiting stores (Zen 5) are 104 / s rows. A stride whose largest
 // power of two is p has 4096 / p places for them in a cache whose ways hold 4096 bytes, so that s = p / 256 leaves 6.5
-// lines to a set, which has room for 12; half as many words would leave 13.
+// lines to a set, which has room for 12; half as many words would leave 13. Zen 4, with 64 waiting stores and room for
+// 8 lines, needs fewer words (docs/performance.md).
 
 #include "pack/host/set_conflicts.hpp"
 
@@ -13,11 +14,21 @@
 
 namespace gapless::pack::host {
 
-constinit std::atomic<Offset> conflicting_power{never_conflicting};
+constinit const ConflictRules no_conflicts{};
+constinit const ConflictRules conflicts_of_zen4{
+    .stores = {.least_power = {512, 4096, 4096}, .most_rows = 8192, .power_per_word = 256, .most_words = 4},
+    .loads = {.least_power = {1024, ConflictRule::never, ConflictRule::never},
+              .most_rows = 8192,
+              .power_per_word = 512,
+              .most_words = 4},
+    .are_long_rows_split = false};
+constinit const ConflictRules conflicts_of_zen5{
+    .stores = {.least_power = {512, 512, 512}, .power_per_word = 256, .most_words = 16}, .loads = {}};
+
+constinit std::atomic<const ConflictRules*> conflict_rules{&no_conflicts};
 
 namespace {
 
-constexpr Offset power_per_word = 256;
 constexpr Offset longest_word = 16;
 /// Longer rows are stores enough as words of the longest kind.
 constexpr Offset longest_by_short_words = 128;
@@ -65,7 +76,7 @@ constexpr Table table_of(std::integer_sequence<int, log2_words...>, std::integer
   return {row(std::integral_constant<int, 1 << log2_word>())...};
 }
 constexpr auto five = std::make_integer_sequence<int, 5>();
-constexpr Table writers = table_of(five, five);
+constexpr Table copies = table_of(five, five);
 
 int log2_of(Offset power) noexcept { return std::countr_zero(static_cast<std::uint64_t>(power)); }
 Offset floor_power(Offset number) noexcept {
@@ -74,15 +85,15 @@ Offset floor_power(Offset number) noexcept {
 
 }  // namespace
 
-void write_conflicting_rows(Offset length, Offset count, Offset source_stride, Offset destination_stride,
-                            const char* source, char* destination) noexcept {
+void copy_conflicting_rows(const ConflictRule& rule, Offset stride, Offset length, Offset count, Offset source_stride,
+                           Offset destination_stride, const char* source, char* destination) noexcept {
   // So many words or more make a row, if it is long enough.
-  const Offset wanted = power_of(destination_stride) / power_per_word;
+  const Offset wanted = std::min(power_of(stride) / rule.power_per_word, rule.most_words);
   const Offset word = length > longest_by_short_words
                           ? longest_word
                           : std::min(floor_power(std::max(length / wanted, Offset{1})), longest_word);
   const Offset words = floor_power(std::min(length / word, most_words));
-  writers[static_cast<std::size_t>(log2_of(word))][static_cast<std::size_t>(log2_of(words))](
+  copies[static_cast<std::size_t>(log2_of(word))][static_cast<std::size_t>(log2_of(words))](
       length, count, source_stride, destination_stride, source, destination);
 }
 

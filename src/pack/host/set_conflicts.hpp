@@ -1,20 +1,18 @@
 // Set conflicts: rows so far apart, by powers of two, that they fall into few sets of the first-level cache.
 //
-// Some processors take the line of every waiting store into the cache before the store's turn comes. Where 100 waiting
-// stores are 100 rows of which a set holds 12, they evict each other's lines, over and over. Stores of small words keep
+// Some processors take the line of every waiting store, or load, into the cache before its turn comes. Where 100
+// waiting stores are 100 rows of which a set holds 12, they evict each other's lines, over and over. Small words keep
 // fewer rows waiting: 8 B every 1 KiB are written four times as fast in words of 2 B (AMD Zen 5, docs/performance.md).
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
+#include <limits>
 
 #include "pack/host/nest.hpp"
 
 namespace gapless::pack::host {
-
-/// Rows conflict on this processor if their stride is divisible by this power of two; chosen with the kernels.
-[[gnu::visibility("hidden")]] extern std::atomic<Offset> conflicting_power;
-inline constexpr Offset never_conflicting = Offset{1} << 62;
-inline constexpr Offset conflicting_on_zen5 = 512;
 
 inline constexpr Offset way_bytes = 4096;
 
@@ -24,19 +22,42 @@ inline constexpr Offset way_bytes = 4096;
   return power < way_bytes ? power : way_bytes;
 }
 
-/// Do `count` rows this far apart evict each other? Rows a power of two apart are as many to a set as their bytes are
-/// ways.
-[[gnu::always_inline]] inline bool have_set_conflicts(Offset count, Offset stride) noexcept {
-  constexpr Offset ways = 12;
-  const Offset power = power_of(stride);
-  return power >= conflicting_power.load(std::memory_order_relaxed) && count * power > ways * way_bytes;
-}
+/// What a processor makes of rows that it reads, or writes, far apart.
+struct ConflictRule {
+  static constexpr Offset never = std::numeric_limits<Offset>::max();
+
+  /// Rows conflict if this power of two divides their stride: those of up to 32 bytes, of up to 64, and longer ones.
+  std::array<Offset, 3> least_power{never, never, never};
+  Offset most_rows = never;   ///< more are too many for the second-level cache too, and better loaded many at a time
+  Offset power_per_word = 1;  ///< a row is better copied as (power of the stride / this) words or more,
+  Offset most_words = 1;      ///< but not as more than these
+
+  /// Do `count` rows this far apart evict each other? Rows a power of two apart are as many to a set as their bytes are
+  /// ways.
+  [[gnu::always_inline]] bool applies_to(Offset length, Offset count, Offset stride) const noexcept {
+    constexpr Offset ways = 12;
+    const Offset power = power_of(stride);
+    const std::size_t kind = (length > 32 ? 1 : 0) + (length > 64 ? 1 : 0);
+    return power >= least_power[kind] && count * power > ways * way_bytes && count <= most_rows;
+  }
+};
+
+struct ConflictRules {
+  ConflictRule stores, loads;
+  /// Are rows of hundreds of bytes better written in small words, too, where they are whole pages apart?
+  bool are_long_rows_split = true;
+};
+
+/// Those of this processor; chosen with the kernels.
+[[gnu::visibility("hidden")]] extern std::atomic<const ConflictRules*> conflict_rules;
+
+extern const ConflictRules no_conflicts, conflicts_of_zen4, conflicts_of_zen5;
 
 /// Row i of [0, count), `length` bytes long, from source + i * source_stride to destination + i * destination_stride,
-/// where the destination's rows have set conflicts.
+/// where rows `stride` apart, one of the two, have set conflicts.
 ///
-/// Pre: length >= 1; the destination's stride is a multiple of conflicting_on_zen5.
-void write_conflicting_rows(Offset length, Offset count, Offset source_stride, Offset destination_stride,
-                            const char* source, char* destination) noexcept;
+/// Pre: length >= 1; the rule applies.
+void copy_conflicting_rows(const ConflictRule& rule, Offset stride, Offset length, Offset count, Offset source_stride,
+                           Offset destination_stride, const char* source, char* destination) noexcept;
 
 }  // namespace gapless::pack::host

@@ -9,6 +9,7 @@
 
 #include "../../layout/random_datatype.hpp"
 #include "pack/host/engine.hpp"
+#include "pack/host/set_conflicts.hpp"
 #include "sample.hpp"
 
 namespace gapless::pack::testing {
@@ -376,8 +377,8 @@ TEST(Run, RowsWithSetConflicts) {
       for (Offset begin = 0; begin < test.size(); begin += chunk * length) {
         test.chunks.emplace_back(begin, std::min(begin + chunk * length, test.size()));
       }
-      for (const bool spread : {false, true}) {
-        host::avoid_set_conflicts(spread);
+      for (const auto* rules : {&host::no_conflicts, &host::conflicts_of_zen4, &host::conflicts_of_zen5}) {
+        host::use_conflict_rules(*rules);
         check(test, random);
       }
     }

@@ -64,8 +64,14 @@ template <class Copy>
   if (!is_far(source_stride) && !is_far(destination_stride)) {
     return near_rows(copy, count, source_stride, destination_stride, source, destination);
   }
-  if (have_set_conflicts(count, destination_stride)) {
-    return write_conflicting_rows(copy.size(), count, source_stride, destination_stride, source, destination);
+  const ConflictRules& conflicts = *conflict_rules.load(std::memory_order_relaxed);
+  if (conflicts.stores.applies_to(copy.size(), count, destination_stride)) {
+    return copy_conflicting_rows(conflicts.stores, destination_stride, copy.size(), count, source_stride,
+                                 destination_stride, source, destination);
+  }
+  if (conflicts.loads.applies_to(copy.size(), count, source_stride)) {
+    return copy_conflicting_rows(conflicts.loads, source_stride, copy.size(), count, source_stride, destination_stride,
+                                 source, destination);
   }
   if constexpr (is_line_long(Copy::shortest)) {
     if (are_worth_fetching(source_stride, destination_stride)) {
@@ -84,8 +90,10 @@ template <class Copy>
 [[gnu::always_inline]] inline void rows(Copy copy, Offset count, Offset source_stride, Offset destination_stride,
                                         const char* source, char* destination) {
   if constexpr (Copy::shortest > 64) {
-    if (have_set_conflicts(count, destination_stride)) [[unlikely]] {
-      return write_conflicting_rows(copy.size(), count, source_stride, destination_stride, source, destination);
+    const ConflictRule& stores = conflict_rules.load(std::memory_order_relaxed)->stores;
+    if (stores.applies_to(copy.size(), count, destination_stride)) [[unlikely]] {
+      return copy_conflicting_rows(stores, destination_stride, copy.size(), count, source_stride, destination_stride,
+                                   source, destination);
     }
     single_rows(copy, count, source_stride, destination_stride, source, destination);
   } else if (count >= far_rows) [[unlikely]] {
@@ -127,7 +135,8 @@ template <int bytes, bool fetches>
   const Offset length = copy.length;
   if (count == 1 || length < 64 || length > longest_by_words) {
     single_rows(copy, count, source_stride, destination_stride, source, destination);
-  } else if (destination_stride % colliding_stride == 0) {
+  } else if (destination_stride % colliding_stride == 0 &&
+             conflict_rules.load(std::memory_order_relaxed)->are_long_rows_split) {
     rows_by_words<16, false>(length, count, source_stride, destination_stride, source, destination);
   } else {
     rows_by_words<64, true>(length, count, source_stride, destination_stride, source, destination);
