@@ -120,7 +120,7 @@ TEST_F(Locator, AnotherCallAsksAnew) {
 }
 
 TEST_F(Locator, AgreesWithWhatWasHandedOut) {
-  std::mt19937_64 random(test_seed());
+  std::mt19937_64 random(random_seed());
   std::vector<Location> of_byte(64 * page, nowhere);
   std::size_t at = 0;
   for (int i = 0; i < 40; ++i) {

@@ -3,13 +3,13 @@
 
 #include <set>
 
+#include "../support/seed.hpp"
 #include "check_layout.hpp"
 #include "layout/algebra/cursor.hpp"
 #include "layout/algebra/facts.hpp"
 #include "layout/algebra/refine.hpp"
 #include "random_datatype.hpp"
 #include "random_layout.hpp"
-#include "random_seed.hpp"
 
 namespace gapless::testing {
 namespace {
@@ -21,7 +21,7 @@ constexpr int samples = 50'000;
 /// Draws `count` types and stops at the first that fails a check.
 template <class Check>
 void for_random_types(int count, Check check) {
-  DatatypeGenerator generator(random_seed());
+  DatatypeGenerator generator(tests::random_seed());
   for (int i = 0; i < count; ++i) {
     const RandomDatatype drawn = generator.draw(static_cast<int>(generator.between(1, 4)));
     SCOPED_TRACE(drawn.text);
@@ -212,7 +212,7 @@ TEST(Property, PairCursorPairsEveryByte) {
 }
 
 TEST(Property, AlgebraAloneIsRightInDeepNests) {
-  LayoutGenerator generator(random_seed());
+  LayoutGenerator generator(tests::random_seed());
   int injective = 0;
   for (int i = 0; i < samples && !::testing::Test::HasFailure(); ++i) {
     const auto [layout, bytes] = generator.draw(static_cast<int>(generator.between(1, 4)));
@@ -259,7 +259,7 @@ LayoutPointer random_strided(DatatypeGenerator& generator, Offset size) {
 }
 
 TEST(Property, RefinementPairsEveryByte) {
-  DatatypeGenerator generator(random_seed());
+  DatatypeGenerator generator(tests::random_seed());
   constexpr Offset sizes[] = {1, 8, 12, 24, 36, 60, 64, 72};
   int refined = 0;
   for (int i = 0; i < samples; ++i) {

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "../support/seed.hpp"
 #include "layout/algebra/build.hpp"
-#include "random_seed.hpp"
 
 namespace gapless::layout {
 namespace {
@@ -71,7 +71,7 @@ TEST(RunList, KeepsRunsOfEveryWidth) {
 }
 
 TEST(RunList, KeepsRandomRuns) {
-  std::mt19937_64 random(testing::random_seed());
+  std::mt19937_64 random(tests::random_seed());
   for (int round = 0; round < 300; ++round) {
     std::vector<Segment> runs;
     const auto width = random() % 3 == 0 ? far_away : Offset{1000};
@@ -98,7 +98,7 @@ std::size_t smallest_period_of(const std::vector<int>& items, int last_gap) {
 }
 
 TEST(SmallestPeriod, IsTheOneFoundByTryingAll) {
-  std::mt19937_64 random(testing::random_seed());
+  std::mt19937_64 random(tests::random_seed());
   for (int round = 0; round < 5000; ++round) {
     std::vector<int> items(1 + random() % 36);
     const std::size_t period = 1 + random() % items.size();

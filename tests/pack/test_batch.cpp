@@ -7,7 +7,7 @@ namespace {
 class BatchTest : public RuntimeTest {};
 
 TEST_P(BatchTest, AnyMixOfJobs) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   for (int round = 0; round < 30; ++round) {
     Mix mix(*runtime_, random);
     for (Offset wanted = random.number(2, 80); wanted > 0; --wanted) mix.add();
@@ -23,7 +23,7 @@ TEST_P(BatchTest, AnyMixOfJobs) {
 
 TEST_P(BatchTest, TheSameJobsAgainAndOthersLikeThem) {
   constexpr std::size_t each = 64;
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   Memory memory(*runtime_, MemoryKind::device, 8 * 400), packed(*runtime_, MemoryKind::device, 8 * each);
   for (int round = 0; round < 24; ++round) {
     // New layouts, which may lie where the last ones lay, in every fourth round; in the others the same jobs, of which
@@ -51,7 +51,7 @@ TEST_P(BatchTest, TheSameJobsAgainAndOthersLikeThem) {
 
 TEST_P(BatchTest, TheSameSingleJobAgainAndAnotherLayoutInItsPlace) {
   constexpr std::size_t rows = 16, bytes = 4 * rows;
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   Memory memory(*runtime_, MemoryKind::device, 400), packed(*runtime_, MemoryKind::device, bytes);
   LayoutPointer layout;
   for (int round = 0; round < 24; ++round) {
@@ -77,7 +77,7 @@ TEST_P(BatchTest, TheSameSingleJobAgainAndAnotherLayoutInItsPlace) {
 }
 
 TEST_P(BatchTest, MoreJobsThanOneLaunchHolds) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   Mix mix(*runtime_, random);
   Sample rows{layout::repeat(layout::block(0, 4), 3, 8), {0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19}};
   for (int i = 0; i < 1000; ++i) mix.add(rows, 0, 1);
@@ -87,7 +87,7 @@ TEST_P(BatchTest, MoreJobsThanOneLaunchHolds) {
 }
 
 TEST_P(BatchTest, ContiguousPiecesOfAnyLengthAndAlignment) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   Mix mix(*runtime_, random);
   for (const Offset length : {1, 2, 3, 7, 8, 15, 16, 17, 100, 1000, 4095, 4096, 4097, 65536, 100001}) {
     Sample row{layout::block(0, length), std::vector<Offset>(static_cast<std::size_t>(length))};
@@ -99,7 +99,7 @@ TEST_P(BatchTest, ContiguousPiecesOfAnyLengthAndAlignment) {
 }
 
 TEST_P(BatchTest, OneJobAtATimeIsDoneOnReturn) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   for (int round = 0; round < 20; ++round) {
     Mix mix(*runtime_, random);
     for (int i = 0; i < 20; ++i) mix.add();

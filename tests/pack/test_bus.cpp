@@ -25,7 +25,7 @@ Runs rows(Offset count, Offset length, Offset stride) {
 
 /// Of many lengths and gaps, upwards or downwards.
 Runs ragged(Offset count, Offset shortest, Offset longest, bool backwards = false) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   std::vector<layout::Segment> list;
   for (Offset i = 0, at = 0; i < count; ++i) {
     list.push_back({at, random.number(shortest, longest)});
@@ -45,7 +45,7 @@ class Bus : public RuntimeTest {
     const auto span = static_cast<std::size_t>(runs.span), size = runs.places.size();
     Memory memory(*runtime_, MemoryKind::device, span);
     Memory packed(*runtime_, MemoryKind::pinned, size);
-    RandomLayouts random(test_seed());
+    RandomLayouts random(random_seed());
     for (const auto direction : {Direction::pack, Direction::unpack}) {
       for (const bool waits : {false, true}) {
         auto memory_bytes = random_bytes(random, span), packed_bytes = random_bytes(random, size);

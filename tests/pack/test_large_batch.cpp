@@ -26,7 +26,7 @@ void add_jobs(Mix& mix, RandomLayouts& random, std::size_t wanted) {
 class LargeBatchTest : public RuntimeTest {};
 
 TEST_P(LargeBatchTest, OfAnyJobsWithPackedBytesInAnyMemory) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   std::vector<Place> places{{MemoryKind::device, 0}, {MemoryKind::pinned, 0}};
   if (runtime_->device_count() > 1 && runtime_->enable_peer(0, 1) == Status::ok) {
     places.push_back({MemoryKind::device, 1});
@@ -57,7 +57,7 @@ TEST_P(LargeBatchTest, OfAnyJobsWithPackedBytesInAnyMemory) {
 }
 
 TEST_P(LargeBatchTest, ManyBeforeTheFirstIsDone) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   std::vector<std::unique_ptr<Mix>> mixes;
   for (int i = 0; i < 10; ++i) {
     mixes.push_back(std::make_unique<Mix>(*runtime_, random));
@@ -69,7 +69,7 @@ TEST_P(LargeBatchTest, ManyBeforeTheFirstIsDone) {
 }
 
 TEST_P(LargeBatchTest, TheSameInTwoStreams) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   Mix mix(*runtime_, random);
   add_jobs(mix, random, 300);
   void* other = nullptr;
@@ -84,7 +84,7 @@ TEST_P(LargeBatchTest, TheSameInTwoStreams) {
 }
 
 TEST_P(LargeBatchTest, OfSeveralThreads) {
-  const std::uint64_t seed = test_seed();
+  const std::uint64_t seed = random_seed();
   std::vector<std::thread> threads;
   for (std::uint64_t t = 0; t < 4; ++t) {
     threads.emplace_back([this, seed, t] {
@@ -144,7 +144,7 @@ class LargeBatchCounts : public RuntimeTest {
     ASSERT_NO_FATAL_FAILURE(mix.expect_done());
   }
 
-  RandomLayouts random_{test_seed()};
+  RandomLayouts random_{random_seed()};
 
  private:
   template <class Signature>

@@ -68,7 +68,7 @@ Sample rows(Offset length, Offset count, Offset stride) {
 }
 
 TEST_P(PairTest, RandomLayoutsOfOneSize) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   int copies = 0;
   for (int i = 0; i < 400; ++i) {
     const bool overlapping = i % 7 == 0;
@@ -85,7 +85,7 @@ TEST_P(PairTest, RandomLayoutsOfOneSize) {
 }
 
 TEST_P(PairTest, RowsOfAnyLengthsThatRefineEachOtherOrNot) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   for (const auto& [source_length, destination_length] :
        {std::pair<Offset, Offset>{4, 8}, {16, 16}, {12, 8}, {8, 12}, {1, 60}, {120, 120}, {20, 24}}) {
     Side source(*runtime_, random, rows(source_length, 1200 / source_length, source_length + 8), 7, false, 0);
@@ -101,7 +101,7 @@ TEST_P(PairTest, RowsOfAnyLengthsThatRefineEachOtherOrNot) {
 }
 
 TEST_P(PairTest, TransposesWithoutABuffer) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   constexpr Offset n = 60, m = 44;
   Sample columns{layout::repeat(layout::repeat(layout::block(0, 4), n, m * 4), m, 4), {}};
   for (Offset column = 0; column < m; ++column) {
@@ -116,7 +116,7 @@ TEST_P(PairTest, TransposesWithoutABuffer) {
 
 /// More than one launch takes: rows of any length and alignment, and rows of rows, among them.
 TEST_P(PairTest, ManyAtOnce) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   std::deque<Side> sources, destinations;
   std::vector<PairJob> jobs;
   for (int i = 0; i < 70; ++i) {
@@ -157,7 +157,7 @@ TEST_P(PairTest, IntoAPeersMemory) {
   if (status == Status::unsupported) GTEST_SKIP() << runtime_->last_error();
   expect_ok(status);
   expect_ok(runtime_->enable_peer(0, 1));
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   Side source(*runtime_, random, rows(12, 100, 20), 3, false, 0),
       destination(*runtime_, random, rows(36, 100, 48), 1, false, 1);
   ASSERT_NO_FATAL_FAILURE(copy(source, destination));

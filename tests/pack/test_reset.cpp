@@ -120,7 +120,7 @@ class ResetTest : public RuntimeTest {
     mix.expect_done();
   }
 
-  const std::uint64_t seed_ = test_seed();
+  const std::uint64_t seed_ = random_seed();
   std::vector<Sample> samples_;
 
  private:

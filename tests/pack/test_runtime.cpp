@@ -27,7 +27,7 @@ TEST_P(RuntimeTest, TellsItsMemoryApart) {
 TEST_P(RuntimeTest, RandomLayoutsInAnyMemory) {
   constexpr std::size_t arena = 1 << 18;
   int run = 0;
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   for (const auto memory_kind : {MemoryKind::device, MemoryKind::pinned}) {
     for (const auto packed_kind : {MemoryKind::device, MemoryKind::pinned}) {
       Memory memory(*runtime_, memory_kind, arena), packed(*runtime_, packed_kind, arena);
@@ -75,7 +75,7 @@ TEST_P(RuntimeTest, ABatchRunsAllItsJobs) {
   const auto rows = layout::repeat(layout::block(0, 12), 100, 20);
   Memory memory(*runtime_, MemoryKind::device, jobs_count * 2048),
       packed(*runtime_, MemoryKind::device, jobs_count * 1200);
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   const auto bytes = random_bytes(random, jobs_count * 2048);
   memory.fill(bytes);
   std::vector<Job> jobs;
@@ -95,7 +95,7 @@ TEST_P(RuntimeTest, ABatchRunsAllItsJobs) {
 
 TEST_P(RuntimeTest, ManyRaggedRunsAcrossTilesAndRepetitions) {
   // More runs than a tile stages, so that windows, and tiles that straddle repetitions, are needed.
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   std::vector<layout::Segment> runs;
   Offset at = 0;
   for (int i = 0; i < 5000; ++i) {

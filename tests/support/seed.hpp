@@ -1,4 +1,5 @@
-// The seed of a random test: printed, so that a failure can be had again by setting GAPLESS_TEST_SEED.
+// The seed of a program's random tests: GAPLESS_TEST_SEED if set, else fresh. Printed, so that a failure can be
+// repeated.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +9,14 @@
 
 namespace gapless::tests {
 
-inline std::uint64_t test_seed() {
-  const char* wanted = std::getenv("GAPLESS_TEST_SEED");
-  const std::uint64_t seed = wanted != nullptr ? std::strtoull(wanted, nullptr, 0) : std::random_device{}();
-  std::cout << "GAPLESS_TEST_SEED=" << seed << std::endl;
+/// The same throughout a process.
+inline std::uint64_t random_seed() {
+  static const std::uint64_t seed = [] {
+    const char* const given = std::getenv("GAPLESS_TEST_SEED");
+    const std::uint64_t chosen = given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device{}();
+    std::cout << "GAPLESS_TEST_SEED=" << chosen << std::endl;
+    return chosen;
+  }();
   return seed;
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "../support/seed.hpp"
 #include "random_datatype.hpp"
-#include "random_seed.hpp"
 #include "simulated_gpu.hpp"
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/choice/choose.hpp"
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(Schemes, EveryWay,
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(EveryWay, SendsTheTypeMapsBytes) {
-  testing::DatatypeGenerator generator(testing::random_seed());
+  testing::DatatypeGenerator generator(random_seed());
   for (int i = 0; i < 400; ++i) {
     const Case c(generator, 1 + i % 4);
     SCOPED_TRACE(std::to_string(c.count) + " of " + c.drawn.text);
@@ -172,7 +172,7 @@ TEST_P(EveryWay, SendsTheTypeMapsBytes) {
 }
 
 TEST_P(EveryWay, ReceivesWhatCameAndTouchesNothingElse) {
-  testing::DatatypeGenerator generator(testing::random_seed());
+  testing::DatatypeGenerator generator(random_seed());
   for (int i = 0; i < 400; ++i) {
     const Case c(generator, 1 + i % 4);
     SCOPED_TRACE(std::to_string(c.count) + " of " + c.drawn.text);
@@ -191,7 +191,7 @@ TEST_P(EveryWay, ReceivesWhatCameAndTouchesNothingElse) {
 
 // Several messages at a time, each asked now and then whether it is done.
 TEST_P(EveryWay, AnyNumberMayBeUnderWay) {
-  testing::DatatypeGenerator generator(testing::random_seed());
+  testing::DatatypeGenerator generator(random_seed());
   for (int round = 0; round < 20; ++round) {
     std::deque<Case> cases;
     std::deque<Memory> memories;
@@ -219,7 +219,7 @@ TEST_P(EveryWay, AnyNumberMayBeUnderWay) {
 }
 
 TEST_P(EveryWay, MessagesThatArriveTogetherAreUnpackedTogether) {
-  testing::DatatypeGenerator generator(testing::random_seed());
+  testing::DatatypeGenerator generator(random_seed());
   std::deque<Case> cases;
   std::deque<Memory> memories;
   std::deque<transfer::Operation> operations;
@@ -246,7 +246,7 @@ TEST_P(EveryWay, MessagesThatArriveTogetherAreUnpackedTogether) {
 }
 
 TEST(LocalPacking, BetweenAllKindsOfMemory) {
-  testing::DatatypeGenerator generator(testing::random_seed());
+  testing::DatatypeGenerator generator(random_seed());
   for (int i = 0; i < 600; ++i) {
     const Case c(generator, 1 + i % 4);
     if (c.offsets.empty()) continue;

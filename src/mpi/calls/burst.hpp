@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/scoped_value.hpp"
 #include "transfer/choice/host_trial.hpp"
 
 namespace gapless::mpi::burst {
@@ -31,7 +32,7 @@ void note_completing(int code) noexcept;
 class Message {
  public:
   /// `key` tells apart messages that are not alike.
-  explicit Message(std::uint64_t key) noexcept : scope_(join(key)) {}
+  explicit Message(std::uint64_t key) noexcept : scope_(transfer::choose_always(join(key))) {}
 
   /// It does not go as the program gave it.
   static void is_chosen() noexcept { state.is_chosen = true; }
@@ -39,7 +40,7 @@ class Message {
  private:
   static transfer::HostWay join(std::uint64_t key) noexcept;
 
-  transfer::HostWayScope scope_;
+  ScopedValue<transfer::HostWay> scope_;
 };
 
 }  // namespace gapless::mpi::burst

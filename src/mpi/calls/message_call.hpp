@@ -377,7 +377,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   /// An exchange in host memory goes the way that its kind has been seen to go best.
   static int try_ways(Arguments... arguments) {
     transfer::HostTrial trial(Base::key_of(Tuple(arguments...)));
-    const transfer::HostWayScope scope(trial.way());
+    const auto scope = transfer::choose_always(trial.way());
     bool is_left_alone = false;
     const int code = serve(&is_left_alone, arguments...);
     if (code != MPI_SUCCESS) return code;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/scoped_value.hpp"
 #include "layout/algebra/facts.hpp"
 #include "mpi/calls/sides/packed_type.hpp"
 #include "mpi/datatypes/contents.hpp"
@@ -203,17 +204,6 @@ TypeRecord* find_or_analyse(MPI_Datatype handle) {
 // new one would never end, and be taken for that of the next datatype with the same handle.
 constinit thread_local bool nothing_new [[gnu::tls_model("initial-exec")]] = false;
 
-class NothingNew {
- public:
-  NothingNew() noexcept : before_(std::exchange(nothing_new, true)) {}
-  ~NothingNew() { nothing_new = before_; }
-  NothingNew(const NothingNew&) = delete;
-  NothingNew& operator=(const NothingNew&) = delete;
-
- private:
-  bool before_;
-};
-
 /// Reads no other datatype's record: one that was not used for long is in no cache.
 inline void leave_table(std::uintptr_t number, const TypeRecord* record) noexcept {
 #pragma GCC unroll 4
@@ -229,7 +219,7 @@ inline void leave_table(std::uintptr_t number, const TypeRecord* record) noexcep
 int free_type(MPI_Datatype* datatype) {
   const TypeRecord* record = datatype == nullptr ? nullptr : find_in_table(*datatype);
   if (datatype == nullptr || (record != nullptr && record->is_predefined)) return native.Type_free(datatype);
-  const NothingNew while_it_ends;
+  const ScopedValue while_it_ends(nothing_new, true);
   const std::uintptr_t number = number_of(*datatype);
   const int code = native.Type_free(datatype);
   if (code == MPI_SUCCESS) {
@@ -243,7 +233,7 @@ int free_type(MPI_Datatype* datatype) {
 
 const TypeRecord* find_slowly(MPI_Datatype handle) noexcept {
   if (nothing_new || handle == MPI_DATATYPE_NULL || !runtime::start()) return &not_ours;
-  const NothingNew meanwhile;
+  const ScopedValue meanwhile(nothing_new, true);
   if (!runtime::is_usable(handle)) return &not_ours;
   TypeRecord* record = nullptr;
   try {

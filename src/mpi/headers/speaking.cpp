@@ -258,9 +258,7 @@ Listener listener_at(const Place& place, Speaks speaks) noexcept {
   return {inbox, runtime::is_multithreaded() ? 0 : place.communicator};
 }
 
-Freeing::Freeing() noexcept : before_(std::exchange(frees, true)) {}
-
-Freeing::~Freeing() { frees = before_; }
+ScopedValue<bool> freeing() noexcept { return {frees, true}; }
 
 bool is_neighbour(MPI_Comm communicator, int rank) noexcept {
   const Place place = find_place(communicator, rank);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/scoped_value.hpp"
 #include "mpi/table/abi.hpp"
 #include "transfer/headers/speakers.hpp"
 
@@ -47,18 +48,9 @@ enum class Speaks : std::uint8_t { to_others, to_itself_too };
 /// The listener there, as find_listener() has it.
 Listener listener_at(const Place& place, Speaks speaks) noexcept;
 
-/// While this thread frees a communicator no other one becomes known to it: delete callbacks of the program may send on
-/// the communicator whose ranks are forgotten already.
-class Freeing {
- public:
-  Freeing() noexcept;
-  ~Freeing();
-  Freeing(const Freeing&) = delete;
-  Freeing& operator=(const Freeing&) = delete;
-
- private:
-  bool before_;
-};
+/// To live while this thread frees a communicator. No other one becomes known to it meanwhile: delete callbacks of the
+/// program may send on the communicator whose ranks are forgotten already.
+ScopedValue<bool> freeing() noexcept;
 
 /// Is that rank of the communicator a process of this node that takes headers, and so may send them?
 bool is_neighbour(MPI_Comm communicator, int rank) noexcept;

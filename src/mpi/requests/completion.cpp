@@ -345,7 +345,7 @@ int free_communicator(MPI_Comm* communicator) {
     forget_communicator(*communicator);
   }
   // Delete callbacks of the program may receive what has been probed, and where one fails the communicator stays.
-  const headers::Freeing meanwhile;
+  const auto meanwhile = headers::freeing();
   const MPI_Comm handle = *communicator;
   const std::uint64_t last = runtime::is_multithreaded() && headers::are_stashed() ? headers::last_stashed() : 0;
   const int code = (native.*function)(communicator);

@@ -253,7 +253,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     if (pending == nullptr || !pending->may_be_tried()) return;
     MPI_Request handle = MPI_REQUEST_NULL;
     place = &handle;
-    const transfer::HostWayScope way(transfer::HostWay::native);
+    const auto way = transfer::choose_always(transfer::HostWay::native);
     if (std::apply(serve, all) == MPI_SUCCESS && handle != MPI_REQUEST_NULL)
       requests::have_as_native(pending, handle, Base::key_of(all));
   }

@@ -86,8 +86,7 @@ Kinds* kinds() noexcept {
 
 }  // namespace
 
-HostWayScope::HostWayScope(HostWay way) noexcept : before_(std::exchange(in_force, way)) {}
-HostWayScope::~HostWayScope() { in_force = before_; }
+ScopedValue<HostWay> choose_always(HostWay way) noexcept { return {in_force, way}; }
 
 HostWay host_way() noexcept { return in_force; }
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/scoped_value.hpp"
 #include "model/corrections/trials.hpp"
 
 namespace gapless::transfer {
@@ -18,17 +19,8 @@ namespace gapless::transfer {
 enum class HostWay : std::uint8_t { predicted, native, packed };
 inline constexpr std::size_t host_way_count = 3;
 
-/// While one lives, choices for host memory of this thread are that way. Where a scheme is forced, as that says.
-class HostWayScope {
- public:
-  explicit HostWayScope(HostWay way) noexcept;
-  ~HostWayScope();
-  HostWayScope(const HostWayScope&) = delete;
-  HostWayScope& operator=(const HostWayScope&) = delete;
-
- private:
-  HostWay before_;
-};
+/// While the result lives, choices for host memory of this thread are that way. Where a scheme is forced, as that says.
+ScopedValue<HostWay> choose_always(HostWay way) noexcept;
 
 /// Of this thread, as the innermost scope says.
 HostWay host_way() noexcept;

@@ -5,10 +5,10 @@
 #include <numeric>
 #include <random>
 
+#include "../../support/seed.hpp"
 #include "check_layout.hpp"
 #include "layout/algebra/cursor.hpp"
 #include "layout/algebra/facts.hpp"
-#include "random_seed.hpp"
 
 namespace gapless::testing {
 namespace {
@@ -184,7 +184,7 @@ TEST(Large, SumsOfLargePartsStaySums) {
 }
 
 TEST(Memory, ListsStayWithinTwiceTheUsersOwn) {
-  std::mt19937_64 random(random_seed());
+  std::mt19937_64 random(tests::random_seed());
   constexpr std::size_t entries = 100'000;
   std::vector<Offset> lengths(entries), displacements(entries);
   Offset next = 0;
@@ -208,7 +208,7 @@ TEST(Memory, ListsStayWithinTwiceTheUsersOwn) {
 }
 
 TEST(Memory, LongBlocksOfChildrenWithGapsStayWithinTwiceTheUsersOwnList) {
-  std::mt19937_64 random(random_seed());
+  std::mt19937_64 random(tests::random_seed());
   const Datatype gapped = resized(named(4, 4), 0, 12), pairs = resized(vector(2, 1, 3, named(4, 4)), 0, 32);
   for (const auto& [entries, shortest, longest] :
        {std::tuple<std::size_t, Offset, Offset>{100'000, 4, 9}, {300, 20, 90}, {3000, 60, 700}}) {

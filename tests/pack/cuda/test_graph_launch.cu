@@ -94,7 +94,7 @@ TEST_F(GraphLaunch, ANewGraphIsMadeOnlyUntilThereAreEnough) {
 }
 
 TEST_F(GraphLaunch, EachRunsItsOwnKernelWithItsOwnParameters) {
-  std::mt19937_64 random(test_seed());
+  std::mt19937_64 random(random_seed());
   Large large{};
   for (int round = 0; round < 500; ++round) {
     for (std::size_t i = 0; i < words; ++i) memory_[i] = ~0u;

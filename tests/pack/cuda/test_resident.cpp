@@ -98,7 +98,7 @@ TEST_F(Resident, DoesTheJobsItself) {
 TEST_F(Resident, MovesRowsOfAnyWidthAndNumber) {
   resident_jobs();
   std::uint64_t jobs = 0;
-  std::mt19937 random(static_cast<std::mt19937::result_type>(test_seed()));
+  std::mt19937 random(static_cast<std::mt19937::result_type>(random_seed()));
   std::vector<char> memory(3 * large), packed(large), found(3 * large);
   char *gpu_memory = nullptr, *gpu_packed = nullptr;
   ASSERT_CUDA(cudaMalloc(reinterpret_cast<void**>(&gpu_memory), memory.size()));
@@ -137,7 +137,7 @@ TEST_F(Resident, MovesRowsOfAnyWidthAndNumber) {
 /// From rows to rows, by one block, by all of them, and with several words a thread.
 TEST_F(Resident, CopiesFromLayoutToLayout) {
   std::vector<char> source(size), destination(size), found(size);
-  std::mt19937 random(static_cast<std::mt19937::result_type>(test_seed()));
+  std::mt19937 random(static_cast<std::mt19937::result_type>(random_seed()));
   for (const layout::Offset width : {4, 8, 16, 48}) {
     for (const layout::Offset rows : {10, 100, 300, 1000}) {
       for (char& byte : source) byte = static_cast<char>(random());
@@ -265,7 +265,7 @@ TEST_F(Resident, StartsAgainAfterItHasRetired) {
 /// All blocks help with the many rows; the kernel retires when it has not been needed for a while.
 TEST_F(Resident, FewAndManyRowsInTurn) {
   resident_jobs();
-  std::mt19937 random(static_cast<std::mt19937::result_type>(test_seed()));
+  std::mt19937 random(static_cast<std::mt19937::result_type>(random_seed()));
   for (int i = 0; i < 100; ++i) {
     const auto& rows = random() % 2 == 0 ? *few_rows_ : *rows_;
     ASSERT_NO_FATAL_FAILURE(expect_packs(rows, static_cast<char>(i), true)) << i;

@@ -104,7 +104,7 @@ void expect_order_kept(pack::GpuEngine& engine, RandomLayouts& random, const Two
 TEST(StreamOrder, EachKernelSeesWhatTheOneBeforeWrote) {
   pack::GpuEngine* const engine = pack::gpu_engine();
   if (engine == nullptr) GTEST_SKIP() << pack::why_no_gpu_engine();
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   const std::pair<const char*, TwoOrders> cases[] = {{"words", two_orders_of_rows(8, 12, 192 * 12 + 4)},
                                                      {"odd rows", two_orders_of_rows(17, 24, 192 * 24)},
                                                      {"rows of parts of sectors", two_orders_of_rows(36, 40, 192 * 40)},

@@ -6,15 +6,15 @@
 #include <random>
 #include <vector>
 
-#include "../../layout/random_seed.hpp"
+#include "../../support/seed.hpp"
 #include "layout/algebra/canonical.hpp"
 
 namespace gapless::pack::testing {
 
-using gapless::testing::random_seed;
 using layout::LayoutPointer;
 using layout::Mode;
 using layout::Offset;
+using tests::random_seed;
 using Random = std::mt19937_64;
 
 inline Offset pick(Random& random, Offset low, Offset high) {

@@ -13,7 +13,7 @@
 namespace gapless::tests {
 namespace {
 
-using transfer::HostTrial, transfer::HostWay, transfer::HostWayScope, transfer::Scheme, transfer::Side;
+using transfer::HostTrial, transfer::HostWay, transfer::Scheme, transfer::Side;
 
 class HostTrials : public ::testing::Test {
  protected:
@@ -133,11 +133,11 @@ TEST_F(HostTrials, AScopeDecidesForNoncontiguousHostMemoryAndEndsWithIts) {
   const transfer::Buffer buffer{&described, 1, nullptr, {}}, plain{&contiguous, 1, nullptr, {}};
   const Scheme before = transfer::choose(buffer, Side::sender);
   {
-    const HostWayScope outer(HostWay::native);
+    const auto outer = transfer::choose_always(HostWay::native);
     EXPECT_EQ(transfer::choose(buffer, Side::sender), Scheme::native);
     EXPECT_FALSE(transfer::choose_header(buffer));
     {
-      const HostWayScope inner(HostWay::packed);
+      const auto inner = transfer::choose_always(HostWay::packed);
       EXPECT_EQ(transfer::choose(buffer, Side::receiver), Scheme::packed);
       EXPECT_EQ(transfer::choose(plain, Side::receiver), Scheme::native);
       EXPECT_TRUE(transfer::is_worth_a_request(buffer));

@@ -12,7 +12,7 @@ using transfer::rdma::describe;
 using transfer::rdma::understand;
 
 TEST(Description, RandomLayoutsAreUnderstood) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   for (int i = 0; i < 400; ++i) {
     const Sample sample = random.next(random.number(0, 3) == 0);
     const auto bytes = describe(*sample.layout);
@@ -36,7 +36,7 @@ TEST(Description, RepeatedBlocksAreDescribedByModes) {
 }
 
 TEST(Description, SpoiledBytesNeverDoHarm) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   int refused = 0;
   for (int i = 0; i < 2000; ++i) {
     auto bytes = describe(*random.next(false).layout);

@@ -37,7 +37,7 @@ class Libfabric : public testing::TestWithParam<const char*> {
 TEST_P(Libfabric, ColumnsByEveryScheme) { between(columns_by_every_scheme); }
 
 TEST_P(Libfabric, RandomLayoutsByEveryScheme) {
-  const std::uint64_t seed = test_seed();
+  const std::uint64_t seed = random_seed();
   between([&](Side& side) { random_layouts(side, seed, 12); });
 }
 

@@ -224,7 +224,7 @@ TEST(Schemes, ManyMessagesInBothDirectionsShareFewSegments) {
 }
 
 TEST(Schemes, RandomLayoutsByEveryScheme) {
-  const std::uint64_t seed = test_seed();
+  const std::uint64_t seed = random_seed();
   RandomLayouts random(seed);
   for (int i = 0; i < 300; ++i) {
     fabric::LoopbackShape shape;

@@ -64,7 +64,7 @@ TEST(Verbs, NothingIsRegisteredInTheSteadyStateOfMemoryThatStays) {
 }
 
 TEST(Verbs, RandomLayoutsByEveryScheme) {
-  const std::uint64_t seed = test_seed();
+  const std::uint64_t seed = random_seed();
   between([&](Side& side) { random_layouts(side, seed, 10); });
 }
 

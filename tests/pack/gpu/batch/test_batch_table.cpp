@@ -93,7 +93,7 @@ TEST(BatchTable, OneTileEach) {
 }
 
 TEST(BatchTable, FewAndManyTilesInAnyOrder) {
-  std::mt19937_64 random(test_seed());
+  std::mt19937_64 random(random_seed());
   for (int round = 0; round < 40; ++round) {
     std::vector<std::uint32_t> tiles(1 + random() % 3000);
     const std::uint64_t seldom = 2 + random() % 60;

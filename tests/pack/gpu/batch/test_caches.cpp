@@ -216,7 +216,7 @@ class Caches : public ::testing::Test {
             packed_.data() + packed};
   }
 
-  RandomLayouts random_{test_seed()};
+  RandomLayouts random_{random_seed()};
   std::array<Context, 2> contexts_;
   std::array<Slot, 3> slots_;
   std::vector<char> memory_ = std::vector<char>(places * memory_bytes), packed_ = memory_;

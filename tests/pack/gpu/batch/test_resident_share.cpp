@@ -63,7 +63,7 @@ bool moves_in_shares(Planner& planner, const Sample& from, const Sample& into, s
 }
 
 TEST(ResidentPairs, AreMovedInSharesByteForByte) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   DescriptorCache cache(std::make_shared<HostDescriptors>(), 1 << 20);
   Planner planner(cache);
   int moved = 0;

@@ -136,7 +136,7 @@ TEST_F(BatchTables, ABlockWithoutAMarkIsNobodysAnyMore) {
 }
 
 TEST_F(BatchTables, ThreadsNeverShareABlock) {
-  const std::uint64_t seed = test_seed();
+  const std::uint64_t seed = random_seed();
   std::vector<std::thread> threads;
   for (std::uint64_t t = 0; t < 6; ++t) {
     threads.emplace_back([this, seed, t] {

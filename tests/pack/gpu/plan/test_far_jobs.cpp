@@ -68,7 +68,7 @@ int count_of(const EveryRegime& every) {
 }
 
 TEST(FarJobs, MoveEachByteOfTheirRangeOnce) {
-  FarLayouts random(test_seed());
+  FarLayouts random(random_seed());
   EveryRegime every;
   for (int i = 0; i < 500; ++i) {
     const FarSample once = random.next();
@@ -150,7 +150,7 @@ std::pair<Side, Side> sides(FarLayouts& random) {
 }
 
 TEST(FarJobs, CopiesBetweenLayoutsMoveEachByteOnce) {
-  FarLayouts random(test_seed());
+  FarLayouts random(random_seed());
   DescriptorCache cache(std::make_shared<HostDescriptors>(), 1 << 20);
   Planner planner(cache);
   std::map<std::size_t, int> launches;

@@ -143,7 +143,7 @@ class SomeTiles {
 };
 
 TEST(FarTiles, MoveWhatTheirJobHasThere) {
-  FarLayouts random(test_seed());
+  FarLayouts random(random_seed());
   const auto memory = std::make_shared<HostDescriptors>();
   std::map<std::size_t, int> launches;
   for (int i = 0; i < 300; ++i) {

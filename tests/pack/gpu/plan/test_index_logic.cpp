@@ -38,7 +38,7 @@ void expect_exact_division(std::mt19937_64& random) {
 }
 
 TEST(Divider, IsExact) {
-  std::mt19937_64 random(test_seed());
+  std::mt19937_64 random(random_seed());
   expect_exact_division<std::uint32_t>(random);
   expect_exact_division<std::uint64_t>(random);
   for (int shift = 0; shift < 31; ++shift) {
@@ -47,7 +47,7 @@ TEST(Divider, IsExact) {
 }
 
 TEST(Serialised, TreeFindsEveryByteAndHowFarItIsContiguous) {
-  RandomLayouts layouts(test_seed());
+  RandomLayouts layouts(random_seed());
   for (int i = 0; i < 400; ++i) {
     const Sample sample = layouts.next(i % 2 == 0);
     const Serialised serialised = serialise(*sample.layout);
@@ -83,7 +83,7 @@ constexpr std::size_t kind_of() {
 }
 
 TEST(Plan, EveryLaunchMovesEachByteOfItsRangeOnce) {
-  RandomLayouts layouts(test_seed());
+  RandomLayouts layouts(random_seed());
   EveryRegime every;
   for (int i = 0; i < 1500; ++i) {
     const Sample sample = layouts.next(i % 4 == 0);
@@ -128,7 +128,7 @@ Sample long_list(RandomLayouts& random, Offset unit, Offset bytes, Offset longes
 }
 
 TEST(Plan, ListsOfManyTilesMoveEachByteOnce) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   EveryRegime every;
   for (const Offset unit : {1, 2, 4, 8, 16}) {
     for (const Offset longest : {1, 9, 4000}) {
@@ -166,7 +166,7 @@ SegmentsWork<pack::gpu::Run> widened(const SegmentsWork<NarrowRun>& narrow, std:
 }
 
 TEST(Plan, ListsOfFarRunsMoveEachByteOnce) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   DescriptorCache cache(std::make_shared<HostDescriptors>(), 1 << 20, Regime::segments);
   Planner planner(cache);
   for (const Offset unit : {1, 2, 4, 8, 16}) {
@@ -204,7 +204,7 @@ void whole_and_part(EveryRegime& every, RandomLayouts& random, const LayoutPoint
 }
 
 TEST(Plan, TransposesOfManyTilesMoveEachByteOnce) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   EveryRegime every;
   for (const Offset unit : {1, 2, 4, 8, 16}) {
     // rows x columns x planes, packed columns first; each row a little longer than its columns
@@ -234,7 +234,7 @@ TEST(Plan, TransposesOfManyTilesMoveEachByteOnce) {
 }
 
 TEST(Plan, FieldsOfStructsMoveEachByteOnce) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   EveryRegime every;
   for (int i = 0; i < 60; ++i) {
     // structs x fields x planes, packed field by field; a field is one element at an equal distance from the next
@@ -258,7 +258,7 @@ TEST(Plan, FieldsOfStructsMoveEachByteOnce) {
 }
 
 TEST(Plan, OddRowsMoveEachByteOnce) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   EveryRegime every;
   for (int i = 0; i < 300; ++i) {
     const Offset length = random.number(1, i % 3 == 0 ? 300 : 40), stride = length + random.number(1, 70),
@@ -276,7 +276,7 @@ TEST(Plan, OddRowsMoveEachByteOnce) {
 }
 
 TEST(Plan, OddRowsInManyDimensionsMoveEachByteOnce) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   EveryRegime every;
   for (int i = 0; i < 200; ++i) {
     const Offset length = random.number(1, 70);
@@ -333,7 +333,7 @@ TEST(Plan, IndicesBeyond32BitsAreExact) {
   const auto& work = std::get<NestWork<std::uint64_t>>(planned.launch);
   EXPECT_EQ(work.range.word_count, static_cast<std::uint64_t>(strided->size));
   EXPECT_LT(work.tiles(), std::uint64_t{1} << 31);  // CUDA's limit on a grid
-  std::mt19937_64 random(test_seed());
+  std::mt19937_64 random(random_seed());
   for (int i = 0; i < 100000; ++i) {
     const std::uint64_t k = random() % static_cast<std::uint64_t>(strided->size);
     ASSERT_EQ(work.nest.at(k), static_cast<Offset>(k / 4 * 8 + k % 4));
@@ -381,7 +381,7 @@ TEST(Plan, ManyModesOfHugeCountsAreExact) {
   ASSERT_TRUE(std::holds_alternative<NestWork<std::uint64_t>>(launch));
   const auto& work = std::get<NestWork<std::uint64_t>>(launch);
   EXPECT_EQ(work.word_shift(), 3);
-  std::mt19937_64 random(test_seed());
+  std::mt19937_64 random(random_seed());
   for (int i = 0; i < 100000; ++i) {
     const std::uint64_t w = random() % (std::uint64_t{1} << 54);
     const auto x = static_cast<Offset>(w & 0xfffff), y = static_cast<Offset>((w >> 20) & 0xfffff),

@@ -82,7 +82,7 @@ TEST(CopyPlan, EveryRangeOfBoxes) {
 }
 
 TEST(CopyPlan, RandomLayoutsAndRanges) {
-  RandomLayouts random(test_seed());
+  RandomLayouts random(random_seed());
   int planned = 0;
   for (int i = 0; i < 3000; ++i) {
     const Sample sample = random.next(i % 4 == 0);
