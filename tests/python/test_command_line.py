@@ -42,6 +42,11 @@ def test_an_unknown_option_is_named_with_the_help_of_its_command(gapless, words)
     assert done.stderr.endswith(f"--bogus (see gapless {words[0]} --help)\n")
 
 
+@pytest.mark.parametrize("command", ["run", "exec"])
+def test_no_program_is_named_with_the_help_of_its_command(gapless, command):
+    assert gapless(command).stderr == f"gapless: there is no program to run (see gapless {command} --help)\n"
+
+
 @pytest.mark.parametrize("words", [("run", "true"), ("exec", "true"), ("explain", "int")])
 def test_a_missing_library_is_named_with_what_to_do(gapless, tmp_path, words):
     done = gapless(*words, GAPLESS_LIBRARY_DIRECTORY=str(tmp_path))

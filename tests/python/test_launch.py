@@ -66,6 +66,7 @@ def test_a_program_that_is_missing_or_not_executable(gapless, libraries, tmp_pat
     where = {"GAPLESS_LIBRARY_DIRECTORY": str(libraries)}
     assert is_mistake(gapless("run", "no-such-program", **where), 127)
     assert is_mistake(gapless("run", tmp_path / "data", **where), 126)
+    assert is_mistake(gapless("run", tmp_path, **where), 126)
 
 
 @pytest.mark.parametrize(

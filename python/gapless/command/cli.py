@@ -96,7 +96,8 @@ def run(words: list[str]) -> int:
         if arguments.command[:1] == ["--"]:
             del arguments.command[0]
         if not arguments.command:
-            raise UserError("there is no program to run (see gapless run --help)", 2)
+            name = "run" if arguments.through_launcher else "exec"
+            raise UserError(f"there is no program to run (see gapless {name} --help)", 2)
     return arguments.function(arguments)
 
 

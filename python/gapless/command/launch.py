@@ -141,6 +141,8 @@ def replace_process(command: list[str], settings: dict[str, str]) -> None:
     if program is None:
         if Path(command[0]).is_file():
             raise UserError(f"{command[0]} is not executable", 126)
+        if "/" in command[0] and Path(command[0]).is_dir():
+            raise UserError(f"{command[0]} is a directory", 126)
         raise UserError(f"{command[0]} was not found", 127)
     try:
         os.execve(program, command, settings)
