@@ -142,6 +142,7 @@ def test_one_process_cannot_measure(calibrate, tmp_path, kind, compiler, abi, na
 
 def test_mistakes(gapless, tmp_path):
     assert is_mistake(gapless("calibrate", "--mpirun", ""), 2)
+    assert is_mistake(gapless("calibrate", "--mpirun", "mpirun 'n"), 2)
     assert is_mistake(gapless("calibrate", "--mpirun", "no-such-launcher -n 2"), 127)
     assert is_mistake(gapless("calibrate", "--mpirun", "true", "--library", tmp_path / "libmpi.so"), 2)
     assert is_mistake(gapless("calibrate", "--seconds", "0"), 2)

@@ -163,7 +163,7 @@ def report(tmp_path):
     none = {"count": 0, "ns": 0.0, "compared": 0, "compared_ns": 0.0, "predicted_ns": 0.0}
     row = {"scheme": "packed", "side": "sender", "bytes_below": 1 << 21, "block_below": 16, "messages": 4, "bytes": 99}
     types = [{"type": "block <1>", "size": 3, "schemes": {"packed": {"messages": 4, "bytes": 99}}}]
-    content = {"gapless_report": 1, "rank": 0, "library": "MPICH 5.0.2", "profile": "built-in"}
+    content = {"gapless_report": 1, "rank": 0, "ranks": 1, "library": "MPICH 5.0.2", "profile": "built-in"}
     path = tmp_path / "made.0.json"
     path.write_text(json.dumps({**content, "rows": [{**row, "moved": times, "sent": none}], "types": types}))
     return path
@@ -216,6 +216,7 @@ def test_the_page_needs_nothing_else(gapless, report, tmp_path):
         ("[1]", "is no report of gapless"),
         ('{"gapless_report": 2}', "is a report of version 2, and not 1"),
         ('{"gapless_report": 1}', "is no whole report of gapless"),
+        ('{"gapless_report": 1, "rank": "0", "ranks": 1, "profile": ""}', "is no whole report of gapless"),
     ],
 )
 def test_what_is_no_report_is_one_line(gapless, tmp_path, text, why):

@@ -83,7 +83,10 @@ def calibrate(arguments) -> int:
     if any(name in os.environ for name in RANK_VARIABLES):
         worker, settings, *_ = plan(arguments, "mpirun")
         launch.replace_process(worker, settings)
-    launcher = shlex.split(arguments.mpirun)
+    try:
+        launcher = shlex.split(arguments.mpirun)
+    except ValueError as error:
+        raise UserError(f"--mpirun {arguments.mpirun}: {error}", 2) from error
     if not launcher:
         raise UserError("--mpirun names no launcher", 2)
     if shutil.which(launcher[0]) is None:

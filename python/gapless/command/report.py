@@ -11,6 +11,7 @@ from pathlib import Path
 from gapless.errors import UserError
 
 VERSION = 1
+OF_A_RANK = {"rank": int, "ranks": int, "library": str, "profile": str}  # what every report says of its rank
 MATPLOTLIB = "a page needs matplotlib (pip install matplotlib); without --html the report is text"
 
 
@@ -71,13 +72,15 @@ def load(path: Path) -> dict:
         raise UserError(f"{path} is no report of gapless") from error
     if version != VERSION:
         raise UserError(f"{path} is a report of version {version}, and not {VERSION}")
+    if not all(isinstance(content.get(name), kind) for name, kind in OF_A_RANK.items()):
+        raise UserError(f"{path} is no whole report of gapless")
     return content
 
 
 def of_one_run(contents: dict[Path, dict]) -> dict[Path, dict]:
     """Without what a run with more ranks left behind: every run writes the file of its first rank."""
-    ranks = contents[min(contents, key=lambda file: contents[file].get("rank", 0))].get("ranks")
-    mine = {file: content for file, content in contents.items() if content.get("ranks") == ranks}
+    ranks = contents[min(contents, key=lambda file: contents[file]["rank"])]["ranks"]
+    mine = {file: content for file, content in contents.items() if content["ranks"] == ranks}
     if others := sorted(str(file) for file in contents if file not in mine):
         print(
             f"gapless: left out, for they are of a run with another number of ranks: {', '.join(others)}",
