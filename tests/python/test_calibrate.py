@@ -148,6 +148,11 @@ def test_mistakes(gapless, tmp_path):
     assert is_mistake(gapless("calibrate", "--seconds", "0"), 2)
 
 
+@for_each_library
+def test_a_directory_cannot_be_the_profile(calibrate, tmp_path, kind, compiler, abi, name):
+    assert is_mistake(calibrate(kind, "--output", tmp_path), 2)
+
+
 def test_the_interval_of_a_median():
     assert sampling.interval([3, 1, 2]) == (1, 3)
     low, high = sampling.interval(list(range(100)))

@@ -60,6 +60,8 @@ def output_path(chosen: str | None, library: str) -> Path:
     path = chosen or profile.path_for(library)
     if path in ("", profile.BUILT_IN):
         raise UserError("there is no place for the profile; name one with --output FILE", 2)
+    if Path(path).is_dir():
+        raise UserError(f"{path} is a directory; name a file with --output FILE", 2)
     return Path(path).absolute()
 
 
@@ -79,6 +81,10 @@ def plan(arguments, launcher: str) -> tuple[list[str], dict[str, str], Path, str
     return worker, settings, output, valid_for["library"]
 
 
+def what_is_kept(output: Path) -> str:
+    return "; the next calibration goes on with what was measured" if profile.unfinished(output).exists() else ""
+
+
 def calibrate(arguments) -> int:
     if any(name in os.environ for name in RANK_VARIABLES):
         worker, settings, *_ = plan(arguments, "mpirun")
@@ -93,9 +99,12 @@ def calibrate(arguments) -> int:
         raise UserError(f"{launcher[0]} was not found; name your launcher with --mpirun 'mpirun -n 2'", 127)
     worker, settings, output, library = plan(arguments, launcher[0])
     command = launch.with_launcher_flags([*launcher, *worker], settings, ("PYTHONPATH",))
-    if (status := subprocess.run(command, env=settings).returncode) != 0:
-        kept = "; the next calibration goes on with what they measured" if profile.unfinished(output).exists() else ""
-        raise UserError(f"the measuring processes ended with status {status}{kept}", 1)
+    try:
+        status = subprocess.run(command, env=settings).returncode
+    except KeyboardInterrupt:
+        raise UserError(f"the calibration was interrupted{what_is_kept(output)}", 130) from None
+    if status != 0:
+        raise UserError(f"the measuring processes ended with status {status}{what_is_kept(output)}", 1)
     if why := profile.fault(output, library):
         raise UserError(f"{output} cannot be used: {why}")
     print(
