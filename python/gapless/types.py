@@ -51,6 +51,8 @@ class Datatype:
     @classmethod
     def parse(cls, text: str) -> "Datatype":
         """The type that a text such as "vector(1024, 1, 4, int)" names."""
+        if "\0" in text:
+            raise ValueError("the text has a zero, at which C would end it")
         handle = c_void_p()
         _library.call("gapless_type_parse", text.encode(), byref(handle), None, 0)
         return cls(handle)
@@ -223,6 +225,13 @@ class Datatype:
         _library.call("gapless_type_describe", self, text, len(text), None)
         return text.value.decode()
 
+    def __copy__(self) -> "Datatype":
+        """Itself, which never changes; Python's own copy would have the handle without owning it."""
+        return self
+
+    def __deepcopy__(self, memo: dict) -> "Datatype":
+        return self
+
     def _pair(self, name: str) -> tuple[int, int]:
         first, second = c_int64(), c_int64()
         _library.call(name, self, byref(first), byref(second))
@@ -362,7 +371,12 @@ def _origin(datatype: Datatype, count: int, memory: Bytes, offset: int, name: st
 
 
 def _of(child: Datatype | str) -> Datatype:
-    return Datatype.parse(child) if isinstance(child, str) else child
+    """ctypes would take a number or bytes for the address of a type."""
+    if isinstance(child, str):
+        return Datatype.parse(child)
+    if not isinstance(child, Datatype):
+        raise TypeError(f"a Datatype or a text such as 'double' is needed, and not {child!r}")
+    return child
 
 
 def _int64(value: int) -> c_int64:

@@ -1,6 +1,7 @@
 """The Python types against NumPy's own slicing, and every way to be wrong."""
 
 import array
+import copy as pythons_copy
 import gc
 import threading
 
@@ -198,6 +199,15 @@ def test_wrong_arguments_are_pythons_exceptions(cube):
         Datatype.contiguous(1 << 62, "int")
     with pytest.raises(TypeError):
         Datatype.contiguous(1.5, "int")
+    for child in (8, b"int", None, np.dtype("f8")):
+        with pytest.raises(TypeError, match="a Datatype or a text"):
+            Datatype.contiguous(2, child)
+    with pytest.raises(TypeError, match="a Datatype or a text"):
+        Datatype.struct([1], [0], [8])
+    with pytest.raises(TypeError, match="a Datatype or a text"):
+        Datatype.named(8).equals(8)
+    with pytest.raises(ValueError, match="zero"):
+        Datatype.parse("int\0")
     with pytest.raises(ValueError, match="differ in length"):
         Datatype.indexed([1, 2], [0], "int")
     with pytest.raises(ValueError, match="order is 'rows'"):
@@ -212,6 +222,11 @@ def test_types_are_freed_and_children_may_go_first():
     assert outer.size == 16
     for _ in range(1000):
         Datatype.named(8)
+
+
+def test_a_copy_is_the_type_itself():
+    vector = Datatype.vector(2, 1, 2, "int")
+    assert pythons_copy.copy(vector) is vector and pythons_copy.deepcopy([vector])[0] is vector
 
 
 def test_threads_share_types(cube):
