@@ -137,7 +137,7 @@ libraries: $(environments)
 	@cmake --build --preset default -j $(JOBS) --target libraries
 
 install: libraries  ## install into PREFIX (default /usr/local)
-	@cmake --install build/default --prefix $(PREFIX)
+	@cmake --install build/default --prefix "$(PREFIX)"
 
 wheel: libraries $(stamps)/wheel  ## one wheel for every MPI, on Linux with glibc 2.28 or later, into dist
 	@rm -rf dist build/default/wheel

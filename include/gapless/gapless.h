@@ -11,7 +11,8 @@
  *           elements of the child.
  *
  * Errors:   every function that can fail returns a gapless_status, and leaves its results untouched unless that is
- *           GAPLESS_SUCCESS; gapless_last_error() then says what was wrong. Nothing is printed or ends the process.
+ *           GAPLESS_SUCCESS; gapless_last_error() then says what was wrong. Nothing ends the process, and nothing is
+ *           printed but lines on stderr about wrong environment variables and a CUDA plugin that is missing.
  *
  * Threads:  every function may be called from any thread at any time. Types are immutable and reference counted.
  *
