@@ -1,8 +1,6 @@
 // Point to point between endpoints, and probes.
 #include "endpoints/delivery/messages.hpp"
 
-#include <utility>
-
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/delivery/bytes.hpp"
 #include "endpoints/delivery/progress.hpp"

@@ -2,7 +2,6 @@
 #include <vector>
 
 #include "endpoints/calls/forms.hpp"
-#include "endpoints/delivery/progress.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
 #include "mpi/lifetime/errors.hpp"

@@ -9,7 +9,6 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include "base/settings.hpp"
 #include "mpi/calls/by_messages/agreement.hpp"

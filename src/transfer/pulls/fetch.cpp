@@ -9,10 +9,8 @@
 #include "transfer/headers/exported/freed.hpp"
 #include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
-#include "transfer/pulls/allocations.hpp"
 #include "transfer/report/report.hpp"
 #include "transfer/report/statistics.hpp"
-#include "transfer/rings/outgoing.hpp"
 
 namespace gapless::transfer::pulls {
 

@@ -6,7 +6,6 @@
 #include "base/settings.hpp"
 #include "fabric/registry.hpp"
 #include "model/gpu.hpp"
-#include "transfer/choice/choose.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/pulls/strided.hpp"
 

@@ -1,7 +1,6 @@
 // device: a GPU kernel packs in GPU memory, and the MPI library sends from there; or the other way about (Pearson et
 // al., 2021, section 5). GPU memory, under MPI libraries that read it.
 #include "model/model.hpp"
-#include "transfer/blocking.hpp"
 #include "transfer/schemes/scheme.hpp"
 
 namespace gapless::transfer::schemes {

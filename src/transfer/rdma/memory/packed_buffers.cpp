@@ -1,6 +1,5 @@
 #include "transfer/rdma/memory/packed_buffers.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace gapless::transfer::rdma {
