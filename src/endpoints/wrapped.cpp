@@ -32,23 +32,12 @@ template <class Row>
 struct Treatment {
   static constexpr Course course = Course::refused;
 };
-template <class Row>
-struct InnerOf;
 
-#define GAPLESS_INNER(name)                                                        \
-  GAPLESS_IF_DECLARED(name, template <>                         \
-                            struct InnerOf<table::rows::name> { \
-                              static auto function() noexcept { return inner.name; \
-  }                                                                                \
-  }                                                                                \
-  ;)
-#define GAPLESS_INNER_intercepted(name) GAPLESS_INNER(name)
-#define GAPLESS_INNER_guarded(name) GAPLESS_INNER(name)
-#define GAPLESS_INNER_waiting(name) GAPLESS_INNER(name)
-#define GAPLESS_INNER_endpoints(name) GAPLESS_INNER(name)
-#define GAPLESS_INNER_passed(name)
-#define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_INNER_##mark(name)
-#include "mpi/table/functions.def"
+/// Where a call goes that is about no endpoint.
+template <class Row>
+auto inner_function() noexcept {
+  return inner.*Row::member;
+}
 
 #define ENDPOINTS_SERVED(name)                                \
   GAPLESS_IF_DECLARED(                                        \
@@ -213,7 +202,7 @@ struct Wrapped<Row, int (*)(Arguments...)> {
     if constexpr (has_group<Row>) {
       if (concerns_endpoints<Row>(std::tie(arguments...))) return raise_without_object(unserved(Row::name));
     }
-    const int code = InnerOf<Row>::function()(arguments...);
+    const int code = inner_function<Row>()(arguments...);
     if constexpr (makes_communicator<Row>) {
       const auto made = std::get<place_of(Row::argument_roles, Kind::new_communicator)>(std::tie(arguments...));
       if (code == MPI_SUCCESS && made != nullptr) reuse(*made);
@@ -223,7 +212,7 @@ struct Wrapped<Row, int (*)(Arguments...)> {
 
   [[gnu::noinline]] static int call_on_freed(Arguments... arguments) noexcept {
     if (being_freed != nullptr && first_communicator<Row>(std::tie(arguments...)) == *being_freed) {
-      return InnerOf<Row>::function()(arguments...);
+      return inner_function<Row>()(arguments...);
     }
     return raise_without_object(code_of_freed(Row::name));
   }
@@ -258,7 +247,7 @@ struct Wrapped<Row, int (*)(Arguments...)> {
         return calls::raise(endpoint, MPI_ERR_NO_MEM);
       }
     } else if constexpr (Treatment<Row>::course == Course::handle) {
-      return InnerOf<Row>::function()(arguments...);
+      return inner_function<Row>()(arguments...);
     } else {
       return calls::raise(endpoint, unserved(Row::name));
     }
@@ -309,7 +298,7 @@ struct OfThread<Row, int (*)(Arguments...)> {
 template <class Row, template <class, class> class Entry>
 void add(std::vector<gapless_variant_entry>& entries, const char* name) {
   using Function = decltype(Row::native_function());
-  if (InnerOf<Row>::function() == nullptr) return;
+  if (inner_function<Row>() == nullptr) return;
   // A call that names no communicator may wait for other processes, too.
   if constexpr (Treatment<Row>::course != Course::replaced)
     entries.push_back({name, reinterpret_cast<void*>(&Entry<Row, Function>::call)});

@@ -1,6 +1,6 @@
 // The rows of functions.def as types: for every function that does not pass by and that the header declares,
-// table::rows::<name> with its name, the roles of its arguments and the library's own function. Templates make entry
-// points from them.
+// table::rows::<name> with its name, the roles of its arguments, its member of `Native` and the library's own function.
+// Templates make entry points from them.
 #pragma once
 
 #include <tuple>
@@ -19,6 +19,7 @@ using namespace vocabulary;  // NOLINT: the rows are written in it
   struct function {                                                    \
     static constexpr const char* name = "MPI_" #function;              \
     static constexpr auto argument_roles = roles_;                     \
+    static constexpr auto member = &Native::function;                  \
     static auto native_function() noexcept { return native.function; } \
   };
 #define GAPLESS_ROW_intercepted(function, roles) GAPLESS_IF_DECLARED(function, GAPLESS_ROW(function, roles))
