@@ -84,12 +84,18 @@ class Handles {
   Handles(const Handles&) = delete;
   Handles& operator=(const Handles&) = delete;
 
-  int make(MPI_Comm parent, int count) {
-    made_.reserve(static_cast<std::size_t>(count));
-    for (int i = 0; i < count; ++i) {
-      MPI_Comm handle = MPI_COMM_NULL;
-      if (make_handle_like(parent, &handle) != MPI_SUCCESS) return MPI_ERR_NO_MEM;
-      made_.push_back(handle);
+  /// Throws nothing, for the other processes wait to hear of a failure. Memory for all of an absurd number at once may
+  /// not be had, where the library runs out of communicators long before.
+  int make(MPI_Comm parent, int count) noexcept {
+    try {
+      for (int i = 0; i < count; ++i) {
+        made_.push_back(MPI_COMM_NULL);
+        if (make_handle_like(parent, &made_.back()) == MPI_SUCCESS) continue;
+        made_.pop_back();
+        return MPI_ERR_NO_MEM;
+      }
+    } catch (const std::exception&) {
+      return MPI_ERR_NO_MEM;
     }
     return MPI_SUCCESS;
   }

@@ -1,5 +1,6 @@
 #include "endpoints/communicators/static_world.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <memory>
@@ -88,8 +89,13 @@ int make_self(Worlds& mine) {
 /// What is made when it fails is there still.
 int make_worlds(int count) {
   StaticWorld& all = static_world();
-  std::vector<MPI_Comm> worlds(static_cast<std::size_t>(count < 0 ? 0 : count), MPI_COMM_NULL);
-  all.endpoints = std::make_unique<StaticEndpoint[]>(worlds.size());
+  std::vector<MPI_Comm> worlds;
+  try {
+    worlds.resize(static_cast<std::size_t>(std::max(count, 0)), MPI_COMM_NULL);
+    all.endpoints = std::make_unique<StaticEndpoint[]>(worlds.size());
+  } catch (const std::exception&) {
+    count = -1;  // the other processes wait to hear of this one, and hear of a mistake
+  }
   if (const int code = make_like(MPI_COMM_WORLD, count, "MPI_COMM_WORLD", worlds.data()); code != MPI_SUCCESS)
     return code;
   all.count = count;
