@@ -118,7 +118,7 @@ int Start(MPI_Request* handle) {
 
 int Startall(int count, MPI_Request* requests) {
   return guarded([&]() -> int {
-    if (requests::are_none() || requests == nullptr) return inner.Startall(count, requests);
+    if (requests::are_none() || requests == nullptr || count < 0) return inner.Startall(count, requests);
     std::vector<MPI_Request> others;
     std::vector<int> places;  // of the others
     int result = MPI_SUCCESS;
