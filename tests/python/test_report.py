@@ -73,7 +73,7 @@ def test_a_run_is_reported(run, gapless, tmp_path, kind, compiler, abi, name):
     assert re.search(r"^packed +sender +<4K +<8 ", text.stdout, re.MULTILINE)
     assert re.search(r"^packed +receiver +<4K +<8 ", text.stdout, re.MULTILINE)
     assert "2 ranks" in text.stdout and "512 x 16" in text.stdout
-    assert "1 rank," in gapless("report", tmp_path / "report.0.json").stdout
+    assert "1 of 2 ranks," in gapless("report", tmp_path / "report.0.json").stdout
 
 
 @for_each_mpi
@@ -186,6 +186,11 @@ def test_what_a_run_with_more_ranks_left_behind_is_not_read(gapless, report, tmp
     assert done.stderr.startswith("gapless: left out") and done.stderr.endswith(
         f"{tmp_path}/run.2.json, {tmp_path}/run.3.json\n"
     )
+
+
+def test_the_ranks_whose_files_are_missing_are_counted(gapless, report, tmp_path):
+    (tmp_path / "run.0.json").write_text(json.dumps({**json.loads(report.read_text()), "ranks": 4}))
+    assert "1 of 4 ranks," in gapless("report", tmp_path / "run").stdout
 
 
 def test_other_reports_beside_it_are_not_read(gapless, report, tmp_path):

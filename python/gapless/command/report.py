@@ -47,6 +47,7 @@ class Row:
 @dataclass
 class Report:
     ranks: list[int]
+    of_ranks: int  # how many the run had
     library: str
     profiles: list[str]
     rows: dict[tuple, Row]  # by scheme, side, and the powers of two that bytes and block length are below
@@ -90,7 +91,7 @@ def of_one_run(contents: dict[Path, dict]) -> dict[Path, dict]:
 
 
 def merge(path: Path) -> Report:
-    report = Report([], "", [], {}, {})
+    report = Report([], 0, "", [], {}, {})
     for file, content in of_one_run({file: load(file) for file in files_of(path)}).items():
         try:
             add(report, content)
@@ -102,6 +103,7 @@ def merge(path: Path) -> Report:
 
 def add(report: Report, content: dict) -> None:
     report.ranks.append(content["rank"])
+    report.of_ranks = content["ranks"]
     report.library = content["library"]
     if content["profile"] not in report.profiles:
         report.profiles.append(content["profile"])
@@ -158,7 +160,8 @@ def type_lines(report: Report) -> list[tuple[str, str]]:
 
 
 def title(report: Report) -> str:
-    ranks = f"{len(report.ranks)} rank" + ("s" if len(report.ranks) != 1 else "")
+    found, all_ranks = len(report.ranks), report.of_ranks
+    ranks = (f"{found} of " if found != all_ranks else "") + f"{all_ranks} rank" + ("s" if all_ranks != 1 else "")
     return f"{report.library}, {ranks}, profile {' and '.join(report.profiles)}"
 
 
