@@ -77,8 +77,21 @@ def plan(arguments, launcher: str) -> tuple[list[str], dict[str, str], Path, str
     for name in ("GAPLESS_SCHEME", "GAPLESS_REPORT", "GAPLESS_STATISTICS"):
         settings.pop(name, None)
     work = {"mpi": str(library), "output": str(output), "seconds": arguments.seconds, "identity": valid_for}
+    if is_one_of_several():
+        work["last_words"] = last_words(arguments, output, valid_for["library"])
     worker = [sys.executable, "-m", "gapless.calibration.worker", json.dumps(work)]
     return worker, settings, output, valid_for["library"]
+
+
+def is_one_of_several() -> bool:
+    """Has a launcher started this process?"""
+    return any(name in os.environ for name in RANK_VARIABLES)
+
+
+def last_words(arguments, output: Path, library: str) -> str:
+    return f"{output}: the profile of {library}, used from now on" + (
+        " with GAPLESS_PROFILE" if arguments.output else ""
+    )
 
 
 def what_is_kept(output: Path) -> str:
@@ -86,7 +99,7 @@ def what_is_kept(output: Path) -> str:
 
 
 def calibrate(arguments) -> int:
-    if any(name in os.environ for name in RANK_VARIABLES):
+    if is_one_of_several():
         worker, settings, *_ = plan(arguments, "mpirun")
         launch.replace_process(worker, settings)
     try:
@@ -107,8 +120,5 @@ def calibrate(arguments) -> int:
         raise UserError(f"the measuring processes ended with status {status}{what_is_kept(output)}", 1)
     if why := profile.fault(output, library):
         raise UserError(f"{output} cannot be used: {why}")
-    print(
-        f"{output}: the profile of {library}, used from now on"
-        + ("" if not arguments.output else " with GAPLESS_PROFILE")
-    )
+    print(last_words(arguments, output, library))
     return 0

@@ -342,6 +342,8 @@ def main(text: str) -> int:
     else:
         try:
             Calibration(measuring, work, pairs(processes)).run()
+            if "last_words" in work:
+                print(work["last_words"])
         except (OSError, RuntimeError) as error:
             print(f"gapless: {error}", file=sys.stderr)
             status = 1
