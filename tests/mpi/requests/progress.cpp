@@ -81,7 +81,8 @@ std::vector<Case> cases() {
   return result;
 }
 
-/// Does a call that blocks until others take part. Where only two do, `is_waiting` tells which.
+/// A call that blocks until others take part: all together, or of two processes the one that waits for a message of the
+/// other's.
 class Sit {
  public:
   virtual ~Sit() = default;
