@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "layout/algebra/canonical.hpp"
+#include "layout/algebra/cursor.hpp"
 #include "layout/datatype/datatype.hpp"
 #include "layout/layout.hpp"
 #include "layout/text/text.hpp"
@@ -16,6 +17,21 @@ inline std::vector<std::int64_t> enumerate(const layout::Layout& layout) {
   std::vector<std::int64_t> bytes;
   for (layout::Offset k = 0; k < layout.size; ++k) bytes.push_back(layout::offset_of(layout, k));
   return bytes;
+}
+
+/// All runs of [begin, end) that a cursor visits, adjacent ones fused.
+inline std::vector<layout::Segment> segments_of(const layout::Layout& layout, layout::Mode outer, layout::Offset begin,
+                                                layout::Offset end) {
+  std::vector<layout::Segment> runs;
+  layout::Cursor cursor(layout, outer, begin, end);
+  for (layout::Segment run; cursor.next(run);) {
+    if (!runs.empty() && runs.back().offset + runs.back().length == run.offset) {
+      runs.back().length += run.length;
+    } else {
+      runs.push_back(run);
+    }
+  }
+  return runs;
 }
 
 /// The invariants that layout.hpp states.

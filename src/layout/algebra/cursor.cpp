@@ -162,19 +162,6 @@ bool Cursor::next(Segment& run) noexcept {
   return true;
 }
 
-std::vector<Segment> segments_of(const Layout& layout, Mode outer, Offset begin, Offset end) {
-  std::vector<Segment> runs;
-  Cursor cursor(layout, outer, begin, end);
-  for (Segment run; cursor.next(run);) {
-    if (!runs.empty() && runs.back().offset + runs.back().length == run.offset) {
-      runs.back().length += run.length;
-    } else {
-      runs.push_back(run);
-    }
-  }
-  return runs;
-}
-
 Offset segment_count(const Layout& layout) noexcept {
   if (layout.is_empty()) return 0;
   Offset count = 0;

@@ -4,7 +4,7 @@
 // of every faster path use it.
 #pragma once
 
-#include <vector>
+#include <memory>
 
 #include "layout/layout.hpp"
 
@@ -27,11 +27,7 @@ class Cursor {
   std::unique_ptr<State> state_;
 };
 
-/// All runs of [begin, end), adjacent ones fused. For tests, `explain` and small layouts.
-std::vector<Segment> segments_of(const Layout& layout, Mode outer, Offset begin, Offset end);
-
-/// Number of runs segments_of would give for the whole layout without fusing across repetitions, without enumerating
-/// them.
+/// How many runs a cursor visits in the whole layout, without enumerating them.
 Offset segment_count(const Layout& layout) noexcept;
 
 }  // namespace gapless::layout
