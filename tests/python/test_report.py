@@ -34,15 +34,37 @@ int main(int c, char **v) {{
   return MPI_Finalize();
 }}
 """
+# Types that live shortly, some of whose layouts lie where an earlier one has lain.
+TYPES = 148
+SHORT_LIVED = f"""
+#include <mpi.h>
+#include <stdlib.h>
+int main(int c, char **v) {{
+  MPI_Init(&c, &v);
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  char *memory = calloc(1, 8 << 20);
+  for (int stride = 2; stride < 2 + {TYPES}; ++stride) {{
+    MPI_Datatype vector;
+    MPI_Type_vector(512, 1, stride, MPI_DOUBLE, &vector);
+    MPI_Type_commit(&vector);
+    if (rank == 0) MPI_Send(memory, 1, vector, 1, 0, MPI_COMM_WORLD);
+    if (rank == 1) MPI_Recv(memory, 1, vector, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Type_free(&vector);
+  }}
+  free(memory);
+  return MPI_Finalize();
+}}
+"""
 
 
 @pytest.fixture
 def run(gapless, tmp_path):
     """run(kind, compiler, **environment) -> CompletedProcess of the program, with the report tmp_path/report."""
 
-    def call(kind, compiler, **changes):
+    def call(kind, compiler, text=PROGRAM, **changes):
         source, program = tmp_path / "messages.c", tmp_path / "messages"
-        source.write_text(PROGRAM)
+        source.write_text(text)
         subprocess.run([f"{PREFIXES[kind]}/bin/{compiler}", source, "-o", program], check=True)
         path = f"{PREFIXES[kind]}/bin:{os.environ['PATH']}"
         changes = {"PATH": path, "GAPLESS_REPORT": str(tmp_path / "report"), **changes}
@@ -74,6 +96,14 @@ def test_a_run_is_reported(run, gapless, tmp_path, kind, compiler, abi, name):
     assert re.search(r"^packed +receiver +<4K +<8 ", text.stdout, re.MULTILINE)
     assert "2 ranks" in text.stdout and "512 x 16" in text.stdout
     assert "1 of 2 ranks," in gapless("report", tmp_path / "report.0.json").stdout
+
+
+@for_each_mpi
+def test_types_that_live_shortly_are_told_apart(run, tmp_path, kind, compiler, abi, name):
+    done = run(kind, compiler, SHORT_LIVED, GAPLESS_SCHEME="packed")
+    assert done.returncode == 0, done.stderr
+    types = json.loads((tmp_path / "report.0.json").read_text())["types"]
+    assert [each["schemes"]["packed"]["messages"] for each in types] == [1] * TYPES
 
 
 @for_each_mpi

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "base/settings.hpp"
 #include "layout/text/text.hpp"
@@ -56,10 +57,9 @@ struct Row {
 
 /// Scheme, is it received, powers of two that size and block length are below. A block length that is not known is 0.
 using Key = std::tuple<std::size_t, bool, int, int>;
-/// A layout and its size; the address alone may be another layout's later.
-using TypeKey = std::pair<const void*, layout::Offset>;
 
 struct Type {
+  layout::LayoutPointer layout;  ///< kept, or its address may be another one's later
   std::string text;
   std::array<std::uint64_t, scheme_count> messages{}, bytes{};
 };
@@ -67,7 +67,7 @@ struct Type {
 struct Report {
   std::mutex mutex;
   std::map<Key, Row> rows;
-  std::map<TypeKey, Type> types;
+  std::map<const layout::Layout*, Type> types;
 };
 
 Report& report() {
@@ -85,16 +85,27 @@ Row& row_of(const Buffer& buffer, Side side, Scheme scheme, std::size_t bytes) {
                         class_of(static_cast<std::uint64_t>(block))}];
 }
 
-void count_type(const Buffer& buffer, Scheme scheme, std::size_t bytes) {
+/// Of that layout or an equal one, since programs make the same type again and again. Null where there are too many.
+Type* type_of(const layout::LayoutPointer& layout) {
   auto& types = report().types;
-  const TypeKey key{buffer.type->layout.get(), buffer.type->layout->size};
-  auto found = types.find(key);
-  if (found == types.end()) {
-    if (types.size() == most_types) return;
-    found = types.emplace(key, Type{layout::describe(*buffer.type->layout).substr(0, longest_description)}).first;
+  if (const auto found = types.find(layout.get()); found != types.end()) return &found->second;
+  const auto equal = std::ranges::find_if(types, [&](const auto& each) { return *each.second.layout == *layout; });
+  if (equal != types.end()) {
+    auto node = types.extract(equal);
+    node.key() = layout.get();
+    node.mapped().layout = layout;
+    return &types.insert(std::move(node)).position->second;
   }
-  ++found->second.messages[static_cast<std::size_t>(scheme)];
-  found->second.bytes[static_cast<std::size_t>(scheme)] += bytes;
+  if (types.size() == most_types) return nullptr;
+  std::string text = layout::describe(*layout).substr(0, longest_description);
+  return &types.emplace(layout.get(), Type{layout, std::move(text)}).first->second;
+}
+
+void count_type(const Buffer& buffer, Scheme scheme, std::size_t bytes) {
+  Type* const type = type_of(buffer.type->layout);
+  if (type == nullptr) return;
+  ++type->messages[static_cast<std::size_t>(scheme)];
+  type->bytes[static_cast<std::size_t>(scheme)] += bytes;
 }
 
 template <class Add>
@@ -126,13 +137,13 @@ json rows_to_json() {
 
 json types_to_json() {
   json types = json::array();
-  for (const auto& [key, type] : report().types) {
+  for (const auto& [layout, type] : report().types) {
     json schemes = json::object();
     for (std::size_t i = 0; i < scheme_count; ++i) {
       if (type.messages[i] == 0) continue;
       schemes[name(static_cast<Scheme>(i))] = {{"messages", type.messages[i]}, {"bytes", type.bytes[i]}};
     }
-    types.push_back({{"type", type.text}, {"size", key.second}, {"schemes", std::move(schemes)}});
+    types.push_back({{"type", type.text}, {"size", layout->size}, {"schemes", std::move(schemes)}});
   }
   return types;
 }
