@@ -136,12 +136,12 @@ struct SidesChoice {
   static_assert(scheme_count <= 1U << scheme_bits && bits <= ChoiceMemo::bits);
 
   Scheme of(Side side) const noexcept { return side == Side::sender ? sent : received; }
-  std::uint16_t packed() const noexcept {
+  std::uint16_t encoded() const noexcept {
     return static_cast<std::uint16_t>(static_cast<unsigned>(sent) | static_cast<unsigned>(received) << scheme_bits);
   }
-  static SidesChoice unpacked(std::uint16_t packed) noexcept {
+  static SidesChoice decoded(std::uint16_t code) noexcept {
     constexpr unsigned mask = (1U << scheme_bits) - 1;
-    return {static_cast<Scheme>(packed & mask), static_cast<Scheme>(packed >> scheme_bits & mask)};
+    return {static_cast<Scheme>(code & mask), static_cast<Scheme>(code >> scheme_bits & mask)};
   }
 };
 
@@ -153,14 +153,14 @@ struct HostChoice {
   static constexpr unsigned flag_bits = 3;
   static_assert(SidesChoice::bits + flag_bits <= ChoiceMemo::bits);
 
-  std::uint16_t packed() const noexcept {
+  std::uint16_t encoded() const noexcept {
     const unsigned flags =
         unsigned{goes_by_header} | unsigned{request_goes_by_header} << 1 | unsigned{is_worth_a_request} << 2;
-    return static_cast<std::uint16_t>(unsigned{sides.packed()} << flag_bits | flags);
+    return static_cast<std::uint16_t>(unsigned{sides.encoded()} << flag_bits | flags);
   }
-  static HostChoice unpacked(std::uint16_t packed) noexcept {
-    const auto sides = static_cast<std::uint16_t>(packed >> flag_bits);
-    return {SidesChoice::unpacked(sides), (packed & 1) != 0, (packed & 2) != 0, (packed & 4) != 0};
+  static HostChoice decoded(std::uint16_t code) noexcept {
+    const auto sides = static_cast<std::uint16_t>(code >> flag_bits);
+    return {SidesChoice::decoded(sides), (code & 1) != 0, (code & 2) != 0, (code & 4) != 0};
   }
 };
 
@@ -168,9 +168,9 @@ struct HostChoice {
 template <class Choice, class Make>
 Choice remembered(const ChoiceMemo& memo, layout::Offset count, Make make) noexcept {
   const std::uint16_t now = version();
-  if (const auto known = memo.find(count, now)) return Choice::unpacked(*known);
+  if (const auto known = memo.find(count, now)) return Choice::decoded(*known);
   const Choice choice = make();
-  memo.keep(count, now, choice.packed());
+  memo.keep(count, now, choice.encoded());
   return choice;
 }
 
@@ -262,6 +262,8 @@ std::span<const char* const> scheme_names() noexcept {
   return names;
 }
 
+namespace {
+
 /// GPU memory goes by a fabric as packed bytes: what is compared is how packed bytes in page-locked memory move. A
 /// library that reads GPU memory has its own way to the network.
 bool is_sooner_by_fabric_from_gpu(const Buffer& buffer) noexcept {
@@ -273,6 +275,8 @@ bool is_sooner_by_fabric_from_gpu(const Buffer& buffer) noexcept {
   const auto bytes = static_cast<std::uint64_t>(buffer.size());
   return rdma::is_sooner_than_others({bytes, 1, bytes, bytes}, library_ns);
 }
+
+}  // namespace
 
 double predict_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept {
   return is_measured(buffer) ? measured_ns(scheme, buffer) : schemes::of(scheme).predict_ns(buffer, side);
