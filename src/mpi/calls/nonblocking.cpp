@@ -46,11 +46,11 @@ template <class Row, auto exchange, class Count>
     });
   }
   return place_under_request(pending, request, [&] {
-    const int code = (native.*exchange)(both.out.memory(), both.out.count(), both.out.datatype(), destination, send_tag,
-                                        both.in.memory(), both.in.count(), both.in.datatype(), source, receive_tag,
-                                        communicator, request);
-    if (code == MPI_SUCCESS) both.out.sent();
-    return code;
+    const int begun = (native.*exchange)(both.out.memory(), both.out.count(), both.out.datatype(), destination,
+                                         send_tag, both.in.memory(), both.in.count(), both.in.datatype(), source,
+                                         receive_tag, communicator, request);
+    if (begun == MPI_SUCCESS) both.out.sent();
+    return begun;
   });
 }
 

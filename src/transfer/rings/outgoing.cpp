@@ -259,6 +259,8 @@ void Outgoing::free() noexcept {
   is_there = false;
 }
 
+namespace {
+
 /// Does gapless's thread work in that context of the GPU? Not if the program has made the context itself.
 bool is_helpers_context(int device, std::uint64_t context) noexcept {
   static constinit std::array<std::atomic<std::uint64_t>, 64> known{};
@@ -271,6 +273,8 @@ bool is_helpers_context(int device, std::uint64_t context) noexcept {
   if (asking.joinable()) asking.join();
   return last.load(std::memory_order_relaxed) == context;
 }
+
+}  // namespace
 
 OwnedOutgoing begin(const Buffer& buffer, headers::Inbox& receiver, headers::ExportedPool& pool,
                     std::size_t section_bytes) noexcept {
