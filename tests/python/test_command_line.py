@@ -1,8 +1,12 @@
 """Mistakes on the command line: one readable line on stderr and a non-zero exit, never a traceback."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from conftest import is_mistake
+from conftest import ROOT, is_mistake
 
 
 @pytest.mark.parametrize(
@@ -73,3 +77,11 @@ def test_help_and_version_succeed(gapless, words):
     done = gapless(*words)
     assert done.returncode == 0
     assert "gapless" in done.stdout
+
+
+def test_no_room_for_the_output_is_one_line():
+    command = [sys.executable, ROOT / "bin" / "gapless", "variables"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.startswith("gapless: ") and done.stderr.count("\n") == 1

@@ -98,7 +98,9 @@ def run(words: list[str]) -> int:
         if not arguments.command:
             name = "run" if arguments.through_launcher else "exec"
             raise UserError(f"there is no program to run (see gapless {name} --help)", 2)
-    return arguments.function(arguments)
+    status = arguments.function(arguments)
+    sys.stdout.flush()  # here, where a failure is shown
+    return status
 
 
 def main(words: list[str] | None = None) -> int:
@@ -107,8 +109,12 @@ def main(words: list[str] | None = None) -> int:
     except UserError as error:
         print(f"gapless: {error}", file=sys.stderr)
         return error.status
-    except BrokenPipeError:  # the reader, such as head, has seen enough
+    except OSError as error:
+        # Python would write at its end what is left.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
+            return 0
+        print(f"gapless: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
