@@ -30,18 +30,23 @@ Partitions::Partitions(End end, void* memory, int partitions, MPI_Count count, M
   owner_ = owner_of(user_);
   each_ = user_.buffer;
   each_.count = count;
+  // MPICH 5.0.2 loses what follows an element that a piece of bytes cuts through, where elements are received: at a
+  // process without gapless, or into a datatype that is not understood. It cuts no element that it sends as such.
+  stays_whole_ = library_finds_partitions && end == End::send && user_.is_described() && !is_gpu_memory() &&
+                 is_long_enough_to_be_cut(static_cast<std::size_t>(user_.buffer.size())) &&
+                 !type_cache::find(datatype)->may_be_cut;
   if (owner_ != Owner::ours) return;
   const auto side = end == End::send ? transfer::Side::sender : transfer::Side::receiver;
   const bool is_native = transfer::choose(user_.buffer, side) == transfer::Scheme::native;
-  // MPICH 5.0.2 loses what follows an element that a piece of bytes cuts through, so bytes are received as such.
+  // Bytes of other senders are received as such.
   const bool may_be_native =
       library_finds_partitions && (end == End::send || transfer::is_forced(transfer::Scheme::native));
-  if (user_.buffer.size() == 0 || (is_native && may_be_native)) owner_ = Owner::library;
+  if (user_.buffer.size() == 0 || stays_whole_ || (is_native && may_be_native)) owner_ = Owner::library;
 }
 
 void* Partitions::bytes_in_place() const noexcept {
   const bool is_derived = user_.is_described() && user_.description != nullptr;
-  if (!is_derived || owner_ != Owner::library || !transfer::is_contiguous(user_.buffer)) return nullptr;
+  if (!is_derived || stays_whole_ || owner_ != Owner::library || !transfer::is_contiguous(user_.buffer)) return nullptr;
   return const_cast<void*>(address_of(user_.buffer.memory, user_.buffer.type->facts.true_lower_bound));
 }
 

@@ -25,7 +25,8 @@ class Partitions {
   transfer::Result reserve() noexcept;
 
   /// Contiguous memory of a datatype that the program has made, which is the library's business: where its bytes begin,
-  /// which the library moves better than elements. Null: any other memory.
+  /// which the library moves better than elements. Null: any other memory, and what is sent as elements so that no
+  /// piece of the message ends inside of one.
   void* bytes_in_place() const noexcept;
 
   /// What the library is given: `bytes()` of MPI_PACKED in each partition.
@@ -60,6 +61,7 @@ class Partitions {
   transfer::Buffer each_{};  ///< the first of them
   Owner owner_ = Owner::library;
   bool is_active_ = false;
+  bool stays_whole_ = false;  ///< packed bytes would be cut where the receiver cannot put them together
   transfer::PoolBuffer packed_;
   device::Location packed_location_;
   std::unique_ptr<std::atomic<State>[]> states_;
