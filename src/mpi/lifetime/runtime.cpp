@@ -115,10 +115,21 @@ void end() noexcept {
   }
 }
 
+bool has_open_sessions() noexcept {
+  const std::lock_guard lock(mutex);
+  return open_sessions > 0;
+}
+
 /// What is under way ends, as far as it needs this process.
 void leave_world() noexcept {
   requests::start_deferred();
-  requests::end_freed();
+  // What the program has freed may be of a session that stays open, where a peer may take part in it only after this
+  // call. What is left then is completed in later calls.
+  if (has_open_sessions()) {
+    requests::complete_freed();
+  } else {
+    requests::end_freed();
+  }
   headers::finish();
 }
 
@@ -335,7 +346,8 @@ int session_finalize(MPI_Session* session) {
   {
     const Change change;
     if (--open_sessions == 0 && model == Model::sessions) {
-      requests::end_freed();
+      // A world that is there keeps what the program has freed: a peer may take part in it only after this call.
+      if (!has_world()) requests::end_freed();
       end();
     }
   }

@@ -1,6 +1,6 @@
 // Programs that open sessions and have no world: strided data, in GPU memory too where there is a GPU, through a
 // session's communicator, by every kind of call; one session after another, several at once, a world that comes and
-// goes meanwhile, and sessions of every thread level.
+// goes meanwhile, with messages under way whose requests are freed, and sessions of every thread level.
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -293,20 +293,71 @@ MPI_Session sessions_alone() {
   return second;
 }
 
+/// A long message each way whose requests are freed, and in which the partner takes part later.
+class FreedMessages {
+ public:
+  explicit FreedMessages(MPI_Comm communicator) : communicator_(communicator), partner_(partner_in(communicator)) {
+    MPI_Type_vector(ints / stride, 1, stride, MPI_INT, &type_);
+    MPI_Type_commit(&type_);
+    for (std::size_t i = 0; i < sent_.size(); ++i) sent_[i] = static_cast<int>(i);
+    MPI_Request request;
+    MPI_Isend(sent_.data(), 1, type_, partner_, 5, communicator_, &request);
+    MPI_Request_free(&request);
+    MPI_Irecv(late_.data(), 1, type_, partner_, 6, communicator_, &request);
+    MPI_Request_free(&request);
+  }
+  /// While MPI can be called.
+  void free_type() { MPI_Type_free(&type_); }
+
+  void answer(const char* when) {
+    MPI_Recv(received_.data(), 1, type_, partner_, 5, communicator_, MPI_STATUS_IGNORE);
+    MPI_Send(sent_.data(), 1, type_, partner_, 6, communicator_);
+    expect(is_right(received_), "a message whose send was freed", when);
+  }
+  /// After the communicator is disconnected or its world is over: nothing else tells that a freed receive has ended.
+  void check_late(const char* when) const { expect(is_right(late_), "a message whose receive was freed", when); }
+
+ private:
+  static constexpr std::size_t ints = 60000;
+
+  bool is_right(const std::vector<int>& memory) const {
+    for (std::size_t i = 0; i < ints; ++i) {
+      if (memory[i] != (i % stride == 0 ? sent_[i] : -1)) return false;
+    }
+    return true;
+  }
+
+  MPI_Comm communicator_;
+  int partner_;
+  MPI_Datatype type_;
+  std::vector<int> sent_ = std::vector<int>(ints), received_ = std::vector<int>(ints, -1), late_ = received_;
+};
+
 void sessions_and_world(MPI_Session session) {
   MPI_Datatype type = strided_type();
   use(session, type, "before MPI_Init");
   refuse(session);
   MPI_Init(nullptr, nullptr);
   pack_and_exchange(MPI_COMM_WORLD, type, false, "in the world");
+  FreedMessages of_world(MPI_COMM_WORLD);
   MPI_Session_finalize(&session);
+  of_world.answer("in the world, as the sessions ended");
+  exchange_by_requests(MPI_COMM_WORLD, type, false, false, "in the world");  // completes what was freed, too
   use_all(MPI_COMM_WORLD, type, false, "in the world, after the sessions");
   if (gpu_fails_on_request()) use_all(MPI_COMM_WORLD, type, true, "in the world, after the sessions");
   sessions_of_every_level(true);
   session = open_session();
   use(session, type, "in a session beside the world");
+  MPI_Comm communicator = communicator_of(session);
+  FreedMessages of_session(communicator);
   MPI_Finalize();
+  of_world.check_late("in the world, as the sessions ended");
+  of_session.answer("in a session, as the world ended");
+  MPI_Comm_disconnect(&communicator);
+  of_session.check_late("in a session, as the world ended");
   use(session, type, "after MPI_Finalize");
+  of_world.free_type();
+  of_session.free_type();
   MPI_Type_free(&type);
   MPI_Session_finalize(&session);
 }
