@@ -10,17 +10,19 @@ Correction::Turn Correction::next() noexcept {
     return {opposite(in_use_), true};
   }
   if (--until_timed_ != 0) return {in_use_, false};
-  until_timed_ = period;
+  until_timed_ = cost(in_use_).own.are_enough() ? period : first_period;
   return {in_use_, true};
 }
 
 /// A trial takes the program so much longer than a message the usual way; spread over this many, that is a part in
 /// `period`.
 std::uint32_t Correction::messages_until_trial() noexcept {
-  const float used = cost(in_use_).until_next.median(0), tried = cost(opposite(in_use_)).until_next.median(0);
+  const Times& other = cost(opposite(in_use_)).until_next;
+  const float used = cost(in_use_).until_next.median(0), tried = other.median(0);
   if (used <= 0 || tried <= 0) return before_other;
   constexpr float most = 1 << 20;
-  return static_cast<std::uint32_t>(std::clamp((tried / used - 1) * period, static_cast<float>(period), most));
+  const auto fewest_between = static_cast<float>(other.are_enough() ? period : first_trials);
+  return static_cast<std::uint32_t>(std::clamp((tried / used - 1) * period, fewest_between, most));
 }
 
 bool Correction::is_better(Way tried) noexcept {

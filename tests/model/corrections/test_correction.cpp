@@ -35,7 +35,7 @@ TEST(Correction, NothingIsTriedInTheFirstMessages) {
   Program run{{}, 100, 10};
   run.send(static_cast<int>(Correction::before_other) - 1);
   EXPECT_EQ(run.trials, 0);
-  EXPECT_EQ(run.timed, 3);
+  EXPECT_EQ(run.timed, 7);
   run.send(1);
   EXPECT_EQ(run.trials, 1);
 }
@@ -48,9 +48,9 @@ TEST(Correction, OneOfSixtyFourMessagesIsTimed) {
 
 TEST(Correction, AWayThatIsSlowerThanTheOtherIsLeft) {
   Program run{{}, 100, 80};
-  run.send(200);
+  run.send(80);
   EXPECT_EQ(run.correction.in_use(), Way::predicted);
-  run.send(2000);
+  run.send(120);
   EXPECT_EQ(run.correction.in_use(), Way::other);
 }
 
