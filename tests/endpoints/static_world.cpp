@@ -2,12 +2,16 @@
 // of its own, for MPI_COMM_WORLD means something else here. Exits with 0 if everything is right.
 
 #include <mpi.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -179,10 +183,36 @@ int be_mistaken(int argc, char** argv) {
   return wrong != 0;
 }
 
+bool is_first_process() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
+    if (const char* rank = std::getenv(name); rank != nullptr) return std::strcmp(rank, "0") == 0;
+  }
+  return false;
+}
+
+/// One process asks for more endpoints than its memory has room for, and all are told.
+int ask_for_too_many(int argc, char** argv) {
+  rlimit room{};
+  if (is_first_process()) {
+    getrlimit(RLIMIT_AS, &room);
+    room.rlim_cur = std::min<rlim_t>(room.rlim_max, rlim_t{16} << 30);
+    setrlimit(RLIMIT_AS, &room);
+  }
+  int level = -1, processes = 0;
+  const int count = is_first_process() ? std::numeric_limits<int>::max() : 1;
+  check(class_of(MPIX_Init_endpoints(&argc, &argv, count, MPI_THREAD_SINGLE, &level)) == MPI_ERR_ARG, "too many");
+  MPI_Comm_size(MPI_COMM_WORLD, &processes);
+  check(processes == 2, "a world of processes");
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
+  return wrong != 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "mistakes") == 0) return be_mistaken(argc, argv);
+  if (argc > 1 && std::strcmp(argv[1], "too_many") == 0) return ask_for_too_many(argc, argv);
   int level = -1, processes = 0, process = -1;
   check(MPIX_Init_endpoints(&argc, &argv, per_process, MPI_THREAD_SINGLE, &level) == MPI_SUCCESS, "init");
   check(level == MPI_THREAD_MULTIPLE, "level");

@@ -91,8 +91,9 @@ int make_worlds(int count) {
   StaticWorld& all = static_world();
   std::vector<MPI_Comm> worlds;
   try {
-    worlds.resize(static_cast<std::size_t>(std::max(count, 0)), MPI_COMM_NULL);
-    all.endpoints = std::make_unique<StaticEndpoint[]>(worlds.size());
+    const auto wanted = static_cast<std::size_t>(std::max(count, 0));
+    all.endpoints = std::make_unique<StaticEndpoint[]>(wanted);
+    worlds.resize(wanted, MPI_COMM_NULL);
   } catch (const std::exception&) {
     count = -1;  // the other processes wait to hear of this one, and hear of a mistake
   }
