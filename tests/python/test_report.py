@@ -12,31 +12,11 @@ from conftest import LIBRARIES, PREFIXES, for_each_mpi, is_mistake
 
 LAUNCHERS = {"mpich": ["mpiexec", "-n", "2"], "openmpi": ["mpirun", "--oversubscribe", "-n", "2"]}
 MESSAGES = 400
-PROGRAM = f"""
-#include <mpi.h>
-#include <stdlib.h>
-int main(int c, char **v) {{
-  MPI_Init(&c, &v);
-  int rank;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Datatype vector;
-  MPI_Type_vector(512, 1, 4, MPI_INT, &vector);
-  MPI_Type_commit(&vector);
-  char *memory = calloc(1, 1 << 20);
-  for (int i = 0; i < {MESSAGES}; ++i) {{
-    if (rank == 0) MPI_Send(memory, 1, vector, 1, 0, MPI_COMM_WORLD);
-    if (rank == 1) MPI_Recv(memory, 1, vector, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (rank == 1) MPI_Send(memory, 100, MPI_INT, 0, 0, MPI_COMM_WORLD);
-    if (rank == 0) MPI_Recv(memory, 100, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  }}
-  MPI_Type_free(&vector);
-  free(memory);
-  return MPI_Finalize();
-}}
-"""
-# Types that live shortly, some of whose layouts lie where an earlier one has lain.
-TYPES = 148
-SHORT_LIVED = f"""
+
+
+def program(body):
+    """Of a rank and its `memory`, of zeros."""
+    return f"""
 #include <mpi.h>
 #include <stdlib.h>
 int main(int c, char **v) {{
@@ -44,6 +24,28 @@ int main(int c, char **v) {{
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   char *memory = calloc(1, 8 << 20);
+  {body}
+  free(memory);
+  return MPI_Finalize();
+}}
+"""
+
+
+PROGRAM = program(f"""
+  MPI_Datatype vector;
+  MPI_Type_vector(512, 1, 4, MPI_INT, &vector);
+  MPI_Type_commit(&vector);
+  for (int i = 0; i < {MESSAGES}; ++i) {{
+    if (rank == 0) MPI_Send(memory, 1, vector, 1, 0, MPI_COMM_WORLD);
+    if (rank == 1) MPI_Recv(memory, 1, vector, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 1) MPI_Send(memory, 100, MPI_INT, 0, 0, MPI_COMM_WORLD);
+    if (rank == 0) MPI_Recv(memory, 100, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }}
+  MPI_Type_free(&vector);
+""")
+# Types that live shortly, some of whose layouts lie where an earlier one has lain.
+TYPES = 148
+SHORT_LIVED = program(f"""
   for (int stride = 2; stride < 2 + {TYPES}; ++stride) {{
     MPI_Datatype vector;
     MPI_Type_vector(512, 1, stride, MPI_DOUBLE, &vector);
@@ -52,10 +54,7 @@ int main(int c, char **v) {{
     if (rank == 1) MPI_Recv(memory, 1, vector, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Type_free(&vector);
   }}
-  free(memory);
-  return MPI_Finalize();
-}}
-"""
+""")
 
 
 @pytest.fixture
