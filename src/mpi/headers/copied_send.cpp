@@ -54,7 +54,7 @@ int CopiedSend::begin(const void* memory, MPI_Count count, MPI_Datatype datatype
   if (__builtin_mul_overflow(size, count, &all)) return raise(MPI_ERR_COUNT);
   bytes_ = transfer::PoolBuffer(device::MemoryKind::host, -1, static_cast<std::size_t>(all));
   if (!bytes_) return raise(MPI_ERR_NO_MEM);
-  if (is_long_enough_to_be_cut(static_cast<std::size_t>(all)) && !type_cache::find(datatype)->may_be_cut)
+  if (would_lose_elements(static_cast<std::size_t>(all), datatype))
     return begin_whole(memory, count, datatype, all, destination, tag);
   if (all <= std::numeric_limits<int>::max()) {
     return pack_and_send<&entry::Pack, &Native::Isend, int>(memory, count, datatype, bytes_.data(), all, destination,

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "layout/layout.hpp"
+#include "mpi/datatypes/type_cache.hpp"
 #include "mpi/datatypes/types_by_size.hpp"
 #include "mpi/table/abi.hpp"
 
@@ -46,6 +47,10 @@ constexpr bool is_long_enough_to_be_cut(std::size_t bytes) noexcept {
   constexpr std::size_t shortest_piece = 4096;
 #endif
   return bytes > shortest_piece;
+}
+/// Would it cut so many packed bytes of that datatype where not every receiver can put an element together?
+inline bool would_lose_elements(std::size_t bytes, MPI_Datatype datatype) noexcept {
+  return is_long_enough_to_be_cut(bytes) && !type_cache::find(datatype)->may_be_cut;
 }
 
 /// Does the library send contiguous bytes in one piece, and others in two?

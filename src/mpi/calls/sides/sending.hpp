@@ -249,7 +249,7 @@ class Sending : public Side<Count> {
   /// Would the library cut the packed bytes where the receiver cannot put them together?
   bool must_stay_whole() const noexcept {
     if (user_.is_gpu_memory()) return false;
-    return is_long_enough_to_be_cut(message_->packed_size()) && !type_cache::find(this->datatype_)->may_be_cut;
+    return would_lose_elements(message_->packed_size(), this->datatype_);
   }
 
   template <class Prepare>

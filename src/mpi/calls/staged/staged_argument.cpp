@@ -76,8 +76,7 @@ void StagedArgument::describe(const Part& part, Analysis analysis, bool library_
   if (shared_ == nowhere) shared_ = parts_.users.size() - 1;
   bytes_ += user.buffer.size();
   packed.buffer = part.is_missing ? nullptr : &user.buffer;
-  stays_whole_ |= is_long_enough_to_be_cut(static_cast<std::size_t>(user.buffer.size())) &&
-                  !type_cache::find(part.datatype)->may_be_cut;
+  stays_whole_ |= would_lose_elements(static_cast<std::size_t>(user.buffer.size()), part.datatype);
 }
 
 void StagedArgument::choose(table::Kind kind, const CallFacts& call, bool may_pack_host_memory, bool meets_contiguous) {

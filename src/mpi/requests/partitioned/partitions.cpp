@@ -33,8 +33,7 @@ Partitions::Partitions(End end, void* memory, int partitions, MPI_Count count, M
   // MPICH 5.0.2 loses what follows an element that a piece of bytes cuts through, where elements are received: at a
   // process without gapless, or into a datatype that is not understood. It cuts no element that it sends as such.
   stays_whole_ = library_finds_partitions && end == End::send && user_.is_described() && !is_gpu_memory() &&
-                 is_long_enough_to_be_cut(static_cast<std::size_t>(user_.buffer.size())) &&
-                 !type_cache::find(datatype)->may_be_cut;
+                 would_lose_elements(static_cast<std::size_t>(user_.buffer.size()), datatype);
   if (owner_ != Owner::ours) return;
   const auto side = end == End::send ? transfer::Side::sender : transfer::Side::receiver;
   const bool is_native = transfer::choose(user_.buffer, side) == transfer::Scheme::native;
