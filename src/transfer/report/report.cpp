@@ -59,15 +59,26 @@ struct Row {
 using Key = std::tuple<std::size_t, bool, int, int>;
 
 struct Type {
-  layout::LayoutPointer layout;  ///< kept, or its address may be another one's later
+  layout::LayoutPointer layout;  ///< kept, or its address may be another one's later. Null: several types
   std::string text;
   std::array<std::uint64_t, scheme_count> messages{}, bytes{};
+
+  json to_json() const {
+    json schemes = json::object();
+    for (std::size_t i = 0; i < scheme_count; ++i) {
+      if (messages[i] == 0) continue;
+      schemes[name(static_cast<Scheme>(i))] = {{"messages", messages[i]}, {"bytes", bytes[i]}};
+    }
+    if (layout == nullptr) return {{"type", "other types"}, {"size", 0}, {"schemes", std::move(schemes)}};
+    return {{"type", text}, {"size", layout->size}, {"schemes", std::move(schemes)}};
+  }
 };
 
 struct Report {
   std::mutex mutex;
   std::map<Key, Row> rows;
   std::map<const layout::Layout*, Type> types;
+  Type others;  ///< all beyond most_types together
 };
 
 Report& report() {
@@ -85,27 +96,26 @@ Row& row_of(const Buffer& buffer, Side side, Scheme scheme, std::size_t bytes) {
                         class_of(static_cast<std::uint64_t>(block))}];
 }
 
-/// Of that layout or an equal one, since programs make the same type again and again. Null where there are too many.
-Type* type_of(const layout::LayoutPointer& layout) {
+/// Of that layout or an equal one, since programs make the same type again and again.
+Type& type_of(const layout::LayoutPointer& layout) {
   auto& types = report().types;
-  if (const auto found = types.find(layout.get()); found != types.end()) return &found->second;
+  if (const auto found = types.find(layout.get()); found != types.end()) return found->second;
   const auto equal = std::ranges::find_if(types, [&](const auto& each) { return *each.second.layout == *layout; });
   if (equal != types.end()) {
     auto node = types.extract(equal);
     node.key() = layout.get();
     node.mapped().layout = layout;
-    return &types.insert(std::move(node)).position->second;
+    return types.insert(std::move(node)).position->second;
   }
-  if (types.size() == most_types) return nullptr;
+  if (types.size() == most_types) return report().others;
   std::string text = layout::describe(*layout).substr(0, longest_description);
-  return &types.emplace(layout.get(), Type{layout, std::move(text)}).first->second;
+  return types.emplace(layout.get(), Type{layout, std::move(text), {}, {}}).first->second;
 }
 
 void count_type(const Buffer& buffer, Scheme scheme, std::size_t bytes) {
-  Type* const type = type_of(buffer.type->layout);
-  if (type == nullptr) return;
-  ++type->messages[static_cast<std::size_t>(scheme)];
-  type->bytes[static_cast<std::size_t>(scheme)] += bytes;
+  Type& type = type_of(buffer.type->layout);
+  ++type.messages[static_cast<std::size_t>(scheme)];
+  type.bytes[static_cast<std::size_t>(scheme)] += bytes;
 }
 
 template <class Add>
@@ -137,14 +147,8 @@ json rows_to_json() {
 
 json types_to_json() {
   json types = json::array();
-  for (const auto& [layout, type] : report().types) {
-    json schemes = json::object();
-    for (std::size_t i = 0; i < scheme_count; ++i) {
-      if (type.messages[i] == 0) continue;
-      schemes[name(static_cast<Scheme>(i))] = {{"messages", type.messages[i]}, {"bytes", type.bytes[i]}};
-    }
-    types.push_back({{"type", type.text}, {"size", layout->size}, {"schemes", std::move(schemes)}});
-  }
+  for (const auto& [layout, type] : report().types) types.push_back(type.to_json());
+  if (json others = report().others.to_json(); !others["schemes"].empty()) types.push_back(std::move(others));
   return types;
 }
 
@@ -161,6 +165,7 @@ void write(int rank, int ranks, const char* version) {
                         {"types", types_to_json()}};
   report().rows.clear();
   report().types.clear();
+  report().others = {};
   const std::string path = std::string(settings().report.data()) + '.' + std::to_string(rank) + ".json";
   std::ofstream file(path);
   file << content.dump(1, ' ', false, json::error_handler_t::replace) << '\n';
