@@ -116,7 +116,7 @@ def bars(rows):
             yield like_contiguous(rows, mpi, kind)
         yield never_slower(f"long messages, {library}", chosen(rows, mpi, "latency, blocks"))
         for n in (64, 128):
-            for calls in ("Sendrecv", "Isend and Irecv"):
+            for calls in ("Sendrecv", "Isend and Irecv", "Startall"):
                 halo = chosen(rows, mpi, f"halo, {calls}, {n}^3")
                 yield at_least(f"halos of {n}^3 by {calls}, {library}", HALOS[mpi], halo)
         yield at_least(f"Alltoallw of subarrays, {library}", TRANSPOSES[mpi], chosen(rows, mpi, "Alltoallw"))

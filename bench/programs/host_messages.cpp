@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -34,6 +36,9 @@ struct Functions {
   decltype(&MPI_Sendrecv) exchange;
   decltype(&MPI_Isend) begin_to_send;
   decltype(&MPI_Irecv) begin_to_receive;
+  decltype(&MPI_Send_init) prepare_to_send;
+  decltype(&MPI_Recv_init) prepare_to_receive;
+  decltype(&MPI_Startall) start_all;
   decltype(&MPI_Waitall) wait_all;
   decltype(&MPI_Alltoallw) transpose;
 };
@@ -46,10 +51,13 @@ struct Way {
 };
 
 std::vector<Way> all_ways() {
-  const Functions native{GAPLESS_BENCH_NATIVE(Send),     GAPLESS_BENCH_NATIVE(Recv),  GAPLESS_BENCH_NATIVE(Sendrecv),
-                         GAPLESS_BENCH_NATIVE(Isend),    GAPLESS_BENCH_NATIVE(Irecv), GAPLESS_BENCH_NATIVE(Waitall),
-                         GAPLESS_BENCH_NATIVE(Alltoallw)};
-  const Functions ours{MPI_Send, MPI_Recv, MPI_Sendrecv, MPI_Isend, MPI_Irecv, MPI_Waitall, MPI_Alltoallw};
+  const Functions native{GAPLESS_BENCH_NATIVE(Send),      GAPLESS_BENCH_NATIVE(Recv),
+                         GAPLESS_BENCH_NATIVE(Sendrecv),  GAPLESS_BENCH_NATIVE(Isend),
+                         GAPLESS_BENCH_NATIVE(Irecv),     GAPLESS_BENCH_NATIVE(Send_init),
+                         GAPLESS_BENCH_NATIVE(Recv_init), GAPLESS_BENCH_NATIVE(Startall),
+                         GAPLESS_BENCH_NATIVE(Waitall),   GAPLESS_BENCH_NATIVE(Alltoallw)};
+  const Functions ours{MPI_Send,      MPI_Recv,      MPI_Sendrecv, MPI_Isend,   MPI_Irecv,
+                       MPI_Send_init, MPI_Recv_init, MPI_Startall, MPI_Waitall, MPI_Alltoallw};
   return {{"native", nullptr, false, native},
           {"packed", "packed", false, ours},
           {"slots", "slots", false, ours},
@@ -299,6 +307,40 @@ void at_once(const Functions& by, const Types& types, const char* sent, char* re
   by.wait_all(2 * neighbours, requests.data(), MPI_STATUSES_IGNORE);
 }
 
+/// The same by persistent requests, which a way makes at its first exchange.
+class Restarted {
+ public:
+  void operator()(const Functions& by, const Types& types, const char* sent, char* received) {
+    std::vector<MPI_Request>& requests = made_->of_types[types.data()];
+    if (requests.empty()) requests = prepared(by, types, sent, received);
+    by.start_all(2 * neighbours, requests.data());
+    by.wait_all(2 * neighbours, requests.data(), MPI_STATUSES_IGNORE);
+  }
+
+ private:
+  struct Made {
+    std::map<const MPI_Datatype*, std::vector<MPI_Request>> of_types;
+
+    ~Made() {
+      for (auto& [types, requests] : of_types) {
+        for (MPI_Request& request : requests) MPI_Request_free(&request);
+      }
+    }
+  };
+
+  static std::vector<MPI_Request> prepared(const Functions& by, const Types& types, const char* sent, char* received) {
+    std::vector<MPI_Request> requests(std::size_t{2} * neighbours);
+    for (std::size_t k = 0; k < neighbours; ++k) {
+      const int tag = static_cast<int>(k);
+      by.prepare_to_receive(received, 1, types[neighbours + k], other, tag, MPI_COMM_WORLD, &requests[k]);
+      by.prepare_to_send(sent, 1, types[k], other, tag, MPI_COMM_WORLD, &requests[neighbours + k]);
+    }
+    return requests;
+  }
+
+  std::shared_ptr<Made> made_ = std::make_shared<Made>();
+};
+
 void halos() {
   for (const int n : {64, 128}) {
     for (const int radius : {1, 2, 3}) {
@@ -309,6 +351,7 @@ void halos() {
       const std::string name = std::to_string(n) + "^3, radius " + std::to_string(radius);
       measure({"halo, Sendrecv, " + name, bytes, room, room, types, one_by_one});
       measure({"halo, Isend and Irecv, " + name, bytes, room, room, types, at_once});
+      measure({"halo, Startall, " + name, bytes, room, room, types, Restarted()});
     }
   }
 }

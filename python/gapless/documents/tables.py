@@ -30,6 +30,7 @@ NODE_MESSAGES = {
     "columns, 32 under way": ("bandwidth, columns",),
     "26 pieces of a halo, `MPI_Sendrecv`": ("halo, Sendrecv",),
     "26 pieces of a halo, `MPI_Isend` and `MPI_Irecv`": ("halo, Isend",),
+    "26 pieces of a halo, `MPI_Startall`": ("halo, Startall",),
     "`MPI_Alltoallw` of subarrays": ("Alltoallw",),
     "contiguous, one at a time": ("latency, contiguous", "latency, plain"),
     "contiguous, 32 under way": ("bandwidth, contiguous",),
