@@ -1,9 +1,11 @@
-// MPI's rule for the bounds of a constructed datatype (MPI 5.0, 5.1.7), gathered block by block.
+// MPI's rules for the bounds of a constructed datatype (MPI 5.0, 5.1.7): gathered block by block, or taken from the
+// layout.
 #pragma once
 
 #include <algorithm>
 
 #include "base/checked.hpp"
+#include "layout/algebra/build.hpp"
 #include "layout/datatype/datatype.hpp"
 
 namespace gapless::layout {
@@ -50,5 +52,12 @@ class Bounds {
 
   Interval natural_, explicit_, true_;
 };
+
+/// Takes the true bounds from the datatype's layout.
+inline void store_true_bounds(Datatype& type) {
+  const build::Hull hull = build::hull_of(*type.layout);
+  type.true_lower_bound = hull.begin;
+  type.true_upper_bound = hull.end;
+}
 
 }  // namespace gapless::layout

@@ -170,9 +170,7 @@ Datatype pair(Offset value_size, Offset index_size, Offset index_offset, Offset 
   Datatype type;
   type.layout = segments(runs);
   type.upper_bound = extent;
-  const build::Hull hull = build::hull_of(*type.layout);
-  type.true_lower_bound = hull.begin;
-  type.true_upper_bound = hull.end;
+  store_true_bounds(type);
   return type;
 }
 

@@ -5,6 +5,7 @@
 
 #include "layout/algebra/build.hpp"
 #include "layout/algebra/canonical.hpp"
+#include "layout/datatype/bounds.hpp"
 #include "layout/datatype/datatype.hpp"
 
 namespace gapless::layout {
@@ -29,9 +30,7 @@ Datatype array_type(LayoutPointer layout, Offset extent) {
   type.layout = std::move(layout);
   type.upper_bound = extent;
   type.has_explicit_bounds = true;
-  const build::Hull hull = build::hull_of(*type.layout);
-  type.true_lower_bound = hull.begin;
-  type.true_upper_bound = hull.end;
+  store_true_bounds(type);
   return type;
 }
 
