@@ -19,19 +19,24 @@ void* handle_of(const link_map* object) {
   return dlopen(object->l_name[0] == '\0' ? nullptr : object->l_name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
+/// The MPI library that a look-up through `handle` comes to; null if it comes to none.
+const link_map* library_seen_through(void* handle) {
+  const void* mark = dlsym(handle, mark_of_a_library);
+  return mark == nullptr ? nullptr : object_of(mark);
+}
+
 /// The MPI library that code in `object` sees; null if it sees none.
 const link_map* library_seen_by(const link_map* object) {
   void* handle = handle_of(object);
   if (handle == nullptr) return nullptr;
-  const void* mark = dlsym(handle, mark_of_a_library);
+  const link_map* library = library_seen_through(handle);
   dlclose(handle);
-  return mark == nullptr ? nullptr : object_of(mark);
+  return library;
 }
 
 const link_map* library_seen_globally() {
-  const void* mark = dlsym(RTLD_NEXT, mark_of_a_library);
-  if (mark == nullptr) mark = dlsym(RTLD_DEFAULT, mark_of_a_library);
-  return mark == nullptr ? nullptr : object_of(mark);
+  const link_map* library = library_seen_through(RTLD_NEXT);
+  return library != nullptr ? library : library_seen_through(RTLD_DEFAULT);
 }
 
 /// Needed when an MPI library was loaded with RTLD_LOCAL and the call came through code that does not depend on it.
@@ -100,10 +105,10 @@ void* tool_behind_us(const char* name) {
   if (object == nullptr || object == ourselves()) return nullptr;
   void* handle = handle_of(object);
   if (handle == nullptr) return nullptr;
-  // A tool may depend on the library and so sees its mark; the library itself holds it.
-  const void* mark = dlsym(handle, mark_of_a_library);
+  // A tool that depends on the MPI library sees the library; the library sees itself.
+  const bool is_library = library_seen_through(handle) == object;
   dlclose(handle);
-  return mark != nullptr && object_of(mark) == object ? nullptr : found;
+  return is_library ? nullptr : found;
 }
 
 }  // namespace gapless::shim
