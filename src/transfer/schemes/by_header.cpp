@@ -1,23 +1,19 @@
-// The schemes by which two processes move one message beside the MPI library. No buffer alone can go such a way: the
-// sender offers it in a header (headers/offers.hpp), and the receiver chooses.
+// The schemes by which two processes move one message beside the MPI library. `choose` never takes one of them for a
+// buffer: the sender offers the message in a header (headers/offers.hpp), and the receiver chooses.
 #include "model/model.hpp"
 #include "transfer/schemes/scheme.hpp"
 
 namespace gapless::transfer::schemes {
 namespace {
 
-class ByHeader : public Base {
+class ByHeader : public MovesNothing {
  public:
   bool applies(const Buffer&) const noexcept override { return false; }
-  /// Of the movement alone; not known.
+  /// Unknown for every scheme here but `direct`.
   double predict_ns(const Buffer&, Side) const noexcept override { return model::never_ns; }
-  PoolBuffer packed_memory(const Buffer&) const noexcept override { return {}; }
-  Result start(Movement&) const noexcept override { return Result::ok; }
-  Result advance(Movement&) const noexcept override { return Result::ok; }
-  Result wait(Movement&) const noexcept override { return Result::ok; }
 };
 
-/// One job of each GPU.
+/// Each of the two GPUs runs one job.
 class Direct final : public ByHeader {
  public:
   double predict_ns(const Buffer& buffer, Side) const noexcept override {

@@ -5,16 +5,10 @@
 namespace gapless::transfer::schemes {
 namespace {
 
-class Native final : public Base {
+class Native final : public MovesNothing {
  public:
   bool applies(const Buffer& buffer) const noexcept override { return buffer.location.is_cpu_addressable(); }
   double predict_ns(const Buffer&, Side) const noexcept override { return 0; }
-  PoolBuffer packed_memory(const Buffer&) const noexcept override { return {}; }
-
-  // Nothing moves here.
-  Result start(Movement&) const noexcept override { return Result::ok; }
-  Result advance(Movement&) const noexcept override { return Result::ok; }
-  Result wait(Movement&) const noexcept override { return Result::ok; }
 };
 
 constexpr Native instance;

@@ -68,6 +68,18 @@ extern const Base& multi_write;
 
 const Base& of(Scheme scheme) noexcept;
 
+/// A scheme of which no bytes move here: the MPI library moves them, or two processes do beside it.
+class MovesNothing : public Base {
+ public:
+  PoolBuffer packed_memory(const Buffer&) const noexcept override { return {}; }
+  Result start(Movement&) const noexcept override { return Result::ok; }
+  Result advance(Movement&) const noexcept override { return Result::ok; }
+  Result wait(Movement&) const noexcept override { return Result::ok; }
+
+ protected:
+  ~MovesNothing() = default;
+};
+
 // What schemes have in common whose movement is one job between GPU memory and packed memory of that kind.
 
 Result start_job(Movement& movement, device::MemoryKind packed) noexcept;
