@@ -4,53 +4,17 @@
 #include "endpoints/calls/forms.hpp"
 #include "endpoints/calls/plans.hpp"
 #include "endpoints/together/together.hpp"
-#include "mpi/calls/user_buffer.hpp"
 
 namespace gapless::mpi::endpoints::calls {
 namespace {
 
-using plans::Array, plans::DataOf, plans::Reduction;
-
-/// What a plan's arguments become: the same buffers with datatypes that live as long as the schedule. Arguments are not
-/// looked at where `used` is false.
-struct Own {
-  Schedule& schedule;
-
-  Data data(const void* memory, MPI_Count count, MPI_Datatype type, bool used) const {
-    return {memory, count, !used || memory == MPI_IN_PLACE ? type : schedule.own(type)};
-  }
-  /// `each` elements for each rank.
-  DataOf regular(const void* memory, MPI_Count each, MPI_Datatype type, bool used) const {
-    if (!used) return {};
-    const Array all(memory, schedule.own(type));
-    return [all, each](int rank) { return all.part(each * rank, each); };
-  }
-  template <class Count, class Place>
-  DataOf irregular(const void* memory, const Count* counts, const Place* places, MPI_Datatype type, bool used) const {
-    if (!used) return {};
-    const Array all(memory, schedule.own(type));
-    return [all, counts, places](int rank) { return all.part(places[rank], counts[rank]); };
-  }
-  template <class Count, class Place>
-  DataOf each_of_its_type(const void* memory, const Count* counts, const Place* places, const MPI_Datatype* types,
-                          bool used) const {
-    if (!used) return {};
-    Schedule* const owner = &schedule;
-    return [=](int rank) {
-      return Data{address_of(memory, static_cast<std::intptr_t>(places[rank])), counts[rank], owner->own(types[rank])};
-    };
-  }
-  Reduction reduction(const void* operand, void* result, MPI_Count count, MPI_Datatype type, MPI_Op operation,
-                      bool used = true) const {
-    return {operand, result, count, used ? schedule.own(type) : type, operation};
-  }
-};
+using plans::Array, plans::DataOf, plans::OwnedBy, plans::Reduction;
 
 void to_all(Schedule& schedule, const void* from, MPI_Count count, MPI_Datatype type, const DataOf& in) {
   if (from == MPI_IN_PLACE)
     return plans::exchange(
         schedule, [&](int) { return in(schedule.rank()); }, in, true);
-  const Data mine = Own{schedule}.data(from, count, type, true);
+  const Data mine = OwnedBy{schedule}.data(from, count, type, true);
   plans::exchange(
       schedule, [&](int) { return mine; }, in, false);
 }
@@ -124,63 +88,67 @@ GAPLESS_IF_DECLARED(
 #define ENDPOINTS_COLLECTIVES(suffix, Count, Place)                                                                   \
   ENDPOINTS_FORMS_IN_LEVELS(Bcast, Ibcast, suffix, (void* f, Count n, MPI_Datatype y, int root),                      \
                             broadcast_in_levels(e, {f, n, y}, root),                                                  \
-                            plans::broadcast(s, Own{s}.data(f, n, y, is_concerned(s, root)), root))                   \
+                            plans::broadcast(s, OwnedBy{s}.data(f, n, y, is_concerned(s, root)), root))               \
   ENDPOINTS_FORMS(Gather, Igather, suffix,                                                                            \
                   (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty, int root),             \
-                  plans::gather(s, Own{s}.data(f, n, y, has_part(s, root)), f == MPI_IN_PLACE, root,                  \
-                                Own{s}.regular(t, tn, ty, is_root(s, root))))                                         \
+                  plans::gather(s, OwnedBy{s}.data(f, n, y, has_part(s, root)), f == MPI_IN_PLACE, root,              \
+                                OwnedBy{s}.regular(t, tn, ty, is_root(s, root))))                                     \
   ENDPOINTS_FORMS(                                                                                                    \
       Gatherv, Igatherv, suffix,                                                                                      \
       (const void* f, Count n, MPI_Datatype y, void* t, const Count* tc, const Place* td, MPI_Datatype ty, int root), \
-      plans::gather(s, Own{s}.data(f, n, y, has_part(s, root)), f == MPI_IN_PLACE, root,                              \
-                    Own{s}.irregular(t, tc, td, ty, is_root(s, root))))                                               \
+      plans::gather(s, OwnedBy{s}.data(f, n, y, has_part(s, root)), f == MPI_IN_PLACE, root,                          \
+                    OwnedBy{s}.irregular(t, tc, td, ty, is_root(s, root))))                                           \
   ENDPOINTS_FORMS(Scatter, Iscatter, suffix,                                                                          \
                   (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty, int root),             \
-                  plans::scatter(s, Own{s}.regular(f, n, y, is_root(s, root)), t == MPI_IN_PLACE, root,               \
-                                 Own{s}.data(t, tn, ty, has_part(s, root))))                                          \
+                  plans::scatter(s, OwnedBy{s}.regular(f, n, y, is_root(s, root)), t == MPI_IN_PLACE, root,           \
+                                 OwnedBy{s}.data(t, tn, ty, has_part(s, root))))                                      \
   ENDPOINTS_FORMS(                                                                                                    \
       Scatterv, Iscatterv, suffix,                                                                                    \
       (const void* f, const Count* c, const Place* d, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty, int root),  \
-      plans::scatter(s, Own{s}.irregular(f, c, d, y, is_root(s, root)), t == MPI_IN_PLACE, root,                      \
-                     Own{s}.data(t, tn, ty, has_part(s, root))))                                                      \
+      plans::scatter(s, OwnedBy{s}.irregular(f, c, d, y, is_root(s, root)), t == MPI_IN_PLACE, root,                  \
+                     OwnedBy{s}.data(t, tn, ty, has_part(s, root))))                                                  \
   ENDPOINTS_FORMS_IN_LEVELS(                                                                                          \
       Allgather, Iallgather, suffix, (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),    \
-      gather_to_all_in_levels(e, {f, n, y}, {t, tn, ty}), to_all(s, f, n, y, Own{s}.regular(t, tn, ty, true)))        \
+      gather_to_all_in_levels(e, {f, n, y}, {t, tn, ty}), to_all(s, f, n, y, OwnedBy{s}.regular(t, tn, ty, true)))    \
   ENDPOINTS_FORMS(                                                                                                    \
       Allgatherv, Iallgatherv, suffix,                                                                                \
       (const void* f, Count n, MPI_Datatype y, void* t, const Count* tc, const Place* td, MPI_Datatype ty),           \
-      to_all(s, f, n, y, Own{s}.irregular(t, tc, td, ty, true)))                                                      \
-  ENDPOINTS_FORMS_IN_LEVELS(                                                                                          \
-      Alltoall, Ialltoall, suffix, (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),      \
-      all_to_all_in_levels(e, {f, n, y}, {t, tn, ty}),                                                                \
-      all_to_all(s, f == MPI_IN_PLACE, Own{s}.regular(f, n, y, f != MPI_IN_PLACE), Own{s}.regular(t, tn, ty, true)))  \
+      to_all(s, f, n, y, OwnedBy{s}.irregular(t, tc, td, ty, true)))                                                  \
+  ENDPOINTS_FORMS_IN_LEVELS(Alltoall, Ialltoall, suffix,                                                              \
+                            (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),             \
+                            all_to_all_in_levels(e, {f, n, y}, {t, tn, ty}),                                          \
+                            all_to_all(s, f == MPI_IN_PLACE, OwnedBy{s}.regular(f, n, y, f != MPI_IN_PLACE),          \
+                                       OwnedBy{s}.regular(t, tn, ty, true)))                                          \
   ENDPOINTS_FORMS(Alltoallv, Ialltoallv, suffix,                                                                      \
                   (const void* f, const Count* c, const Place* d, MPI_Datatype y, void* t, const Count* tc,           \
                    const Place* td, MPI_Datatype ty),                                                                 \
-                  all_to_all(s, f == MPI_IN_PLACE, Own{s}.irregular(f, c, d, y, f != MPI_IN_PLACE),                   \
-                             Own{s}.irregular(t, tc, td, ty, true)))                                                  \
+                  all_to_all(s, f == MPI_IN_PLACE, OwnedBy{s}.irregular(f, c, d, y, f != MPI_IN_PLACE),               \
+                             OwnedBy{s}.irregular(t, tc, td, ty, true)))                                              \
   ENDPOINTS_FORMS(Alltoallw, Ialltoallw, suffix,                                                                      \
                   (const void* f, const Count* c, const Place* d, const MPI_Datatype* y, void* t, const Count* tc,    \
                    const Place* td, const MPI_Datatype* ty),                                                          \
-                  all_to_all(s, f == MPI_IN_PLACE, Own{s}.each_of_its_type(f, c, d, y, f != MPI_IN_PLACE),            \
-                             Own{s}.each_of_its_type(t, tc, td, ty, true)))                                           \
+                  all_to_all(s, f == MPI_IN_PLACE, OwnedBy{s}.each_of_its_type(f, c, d, y, f != MPI_IN_PLACE),        \
+                             OwnedBy{s}.each_of_its_type(t, tc, td, ty, true)))                                       \
   ENDPOINTS_FORMS_IN_LEVELS(Reduce, Ireduce, suffix,                                                                  \
                             (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op, int root),                   \
                             reduce_in_levels(e, {f, t, n, y, op}, root),                                              \
-                            plans::reduce(s, Own{s}.reduction(f, t, n, y, op, is_concerned(s, root)), root))          \
-  ENDPOINTS_FORMS_IN_LEVELS(                                                                                          \
-      Allreduce, Iallreduce, suffix, (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                    \
-      reduce_in_levels(e, {f, t, n, y, op}, std::nullopt), plans::reduce_to_all(s, Own{s}.reduction(f, t, n, y, op))) \
+                            plans::reduce(s, OwnedBy{s}.reduction(f, t, n, y, op, is_concerned(s, root)), root))      \
+  ENDPOINTS_FORMS_IN_LEVELS(Allreduce, Iallreduce, suffix,                                                            \
+                            (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                             \
+                            reduce_in_levels(e, {f, t, n, y, op}, std::nullopt),                                      \
+                            plans::reduce_to_all(s, OwnedBy{s}.reduction(f, t, n, y, op)))                            \
+  ENDPOINTS_FORMS(Reduce_scatter, Ireduce_scatter, suffix,                                                            \
+                  (const void* f, void* t, const Count* c, MPI_Datatype y, MPI_Op op),                                \
+                  plans::reduce_and_scatter(s, OwnedBy{s}.reduction(f, t, 0, y, op),                                  \
+                                            [c](int rank) { return MPI_Count{c[rank]}; }))                            \
   ENDPOINTS_FORMS(                                                                                                    \
-      Reduce_scatter, Ireduce_scatter, suffix, (const void* f, void* t, const Count* c, MPI_Datatype y, MPI_Op op),   \
-      plans::reduce_and_scatter(s, Own{s}.reduction(f, t, 0, y, op), [c](int rank) { return MPI_Count{c[rank]}; }))   \
-  ENDPOINTS_FORMS(Reduce_scatter_block, Ireduce_scatter_block, suffix,                                                \
-                  (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                                       \
-                  plans::reduce_and_scatter(s, Own{s}.reduction(f, t, 0, y, op), [n](int) { return MPI_Count{n}; }))  \
+      Reduce_scatter_block, Ireduce_scatter_block, suffix,                                                            \
+      (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                                                   \
+      plans::reduce_and_scatter(s, OwnedBy{s}.reduction(f, t, 0, y, op), [n](int) { return MPI_Count{n}; }))          \
   ENDPOINTS_FORMS(Scan, Iscan, suffix, (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                  \
-                  plans::scan(s, Own{s}.reduction(f, t, n, y, op), true))                                             \
+                  plans::scan(s, OwnedBy{s}.reduction(f, t, n, y, op), true))                                         \
   ENDPOINTS_FORMS(Exscan, Iexscan, suffix, (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),              \
-                  plans::scan(s, Own{s}.reduction(f, t, n, y, op), false))
+                  plans::scan(s, OwnedBy{s}.reduction(f, t, n, y, op), false))
 
 ENDPOINTS_COLLECTIVES(, int, int)
 ENDPOINTS_COLLECTIVES(_c, MPI_Count, MPI_Aint)

@@ -2,12 +2,11 @@
 #include "endpoints/calls/forms.hpp"
 #include "endpoints/calls/plans.hpp"
 #include "endpoints/calls/topology.hpp"
-#include "mpi/calls/user_buffer.hpp"
 
 namespace gapless::mpi::endpoints::calls {
 namespace {
 
-using plans::Array, plans::DataOf;
+using plans::DataOf, plans::OwnedBy;
 
 /// Two ranks can be each other's neighbours in both directions of a grid: what one sends down the other receives from
 /// above (MPI 5.0, 8.6), so the receives of a dimension are posted in the opposite order of the sends.
@@ -29,47 +28,28 @@ DataOf same(Schedule& schedule, const void* memory, MPI_Count count, MPI_Datatyp
   return [data](int) { return data; };
 }
 
-DataOf regular(Schedule& schedule, const void* memory, MPI_Count each, MPI_Datatype type) {
-  const Array all(memory, schedule.own(type));
-  return [all, each](int k) { return all.part(each * k, each); };
-}
-
-template <class Count, class Place>
-DataOf irregular(Schedule& schedule, const void* memory, const Count* counts, const Place* places, MPI_Datatype type) {
-  const Array all(memory, schedule.own(type));
-  return [all, counts, places](int k) { return all.part(places[k], counts[k]); };
-}
-
-template <class Count>
-DataOf each_of_its_type(Schedule& schedule, const void* memory, const Count* counts, const MPI_Aint* places,
-                        const MPI_Datatype* types) {
-  return [&schedule, memory, counts, places, types](int k) {
-    return Data{address_of(memory, places[k]), counts[k], schedule.own(types[k])};
-  };
-}
-
 }  // namespace
 
 // f: from, t: to; n, c: counts; d: displacements; y: datatypes.
 #define ENDPOINTS_NEIGHBORS(suffix, Count, Place)                                                                     \
   ENDPOINTS_FORMS(Neighbor_allgather, Ineighbor_allgather, suffix,                                                    \
                   (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),                       \
-                  exchange(s, same(s, f, n, y), regular(s, t, tn, ty)))                                               \
+                  exchange(s, same(s, f, n, y), OwnedBy{s}.regular(t, tn, ty)))                                       \
   ENDPOINTS_FORMS(                                                                                                    \
       Neighbor_allgatherv, Ineighbor_allgatherv, suffix,                                                              \
       (const void* f, Count n, MPI_Datatype y, void* t, const Count* tc, const Place* td, MPI_Datatype ty),           \
-      exchange(s, same(s, f, n, y), irregular(s, t, tc, td, ty)))                                                     \
+      exchange(s, same(s, f, n, y), OwnedBy{s}.irregular(t, tc, td, ty)))                                             \
   ENDPOINTS_FORMS(Neighbor_alltoall, Ineighbor_alltoall, suffix,                                                      \
                   (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),                       \
-                  exchange(s, regular(s, f, n, y), regular(s, t, tn, ty)))                                            \
+                  exchange(s, OwnedBy{s}.regular(f, n, y), OwnedBy{s}.regular(t, tn, ty)))                            \
   ENDPOINTS_FORMS(Neighbor_alltoallv, Ineighbor_alltoallv, suffix,                                                    \
                   (const void* f, const Count* c, const Place* d, MPI_Datatype y, void* t, const Count* tc,           \
                    const Place* td, MPI_Datatype ty),                                                                 \
-                  exchange(s, irregular(s, f, c, d, y), irregular(s, t, tc, td, ty)))                                 \
+                  exchange(s, OwnedBy{s}.irregular(f, c, d, y), OwnedBy{s}.irregular(t, tc, td, ty)))                 \
   ENDPOINTS_FORMS(Neighbor_alltoallw, Ineighbor_alltoallw, suffix,                                                    \
                   (const void* f, const Count* c, const MPI_Aint* d, const MPI_Datatype* y, void* t, const Count* tc, \
                    const MPI_Aint* td, const MPI_Datatype* ty),                                                       \
-                  exchange(s, each_of_its_type(s, f, c, d, y), each_of_its_type(s, t, tc, td, ty)))
+                  exchange(s, OwnedBy{s}.each_of_its_type(f, c, d, y), OwnedBy{s}.each_of_its_type(t, tc, td, ty)))
 
 ENDPOINTS_NEIGHBORS(, int, int)
 ENDPOINTS_NEIGHBORS(_c, MPI_Count, MPI_Aint)

@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "endpoints/tasks/schedule.hpp"
+#include "mpi/calls/user_buffer.hpp"
 
 namespace gapless::mpi::endpoints::plans {
 
@@ -49,6 +50,43 @@ struct Reduction {
   MPI_Datatype datatype;
   MPI_Op operation;
 };
+
+/// The program's buffers as a plan takes them, with datatypes that live as long as the schedule. A buffer whose
+/// argument is not `used` at this rank is not looked at.
+struct OwnedBy {
+  Schedule& schedule;
+
+  Data data(const void* memory, MPI_Count count, MPI_Datatype type, bool used = true) const {
+    return {memory, count, !used || memory == MPI_IN_PLACE ? type : schedule.own(type)};
+  }
+  /// `each` elements for each peer.
+  DataOf regular(const void* memory, MPI_Count each, MPI_Datatype type, bool used = true) const {
+    if (!used) return {};
+    const Array all(memory, schedule.own(type));
+    return [all, each](int peer) { return all.part(each * peer, each); };
+  }
+  template <class Count, class Place>
+  DataOf irregular(const void* memory, const Count* counts, const Place* places, MPI_Datatype type,
+                   bool used = true) const {
+    if (!used) return {};
+    const Array all(memory, schedule.own(type));
+    return [all, counts, places](int peer) { return all.part(places[peer], counts[peer]); };
+  }
+  template <class Count, class Place>
+  DataOf each_of_its_type(const void* memory, const Count* counts, const Place* places, const MPI_Datatype* types,
+                          bool used = true) const {
+    if (!used) return {};
+    Schedule* const owner = &schedule;
+    return [=](int peer) {
+      return Data{address_of(memory, static_cast<std::intptr_t>(places[peer])), counts[peer], owner->own(types[peer])};
+    };
+  }
+  Reduction reduction(const void* operand, void* result, MPI_Count count, MPI_Datatype type, MPI_Op operation,
+                      bool used = true) const {
+    return {operand, result, count, used ? schedule.own(type) : type, operation};
+  }
+};
+
 void reduce(Schedule& schedule, const Reduction& reduction, int root);
 void reduce_to_all(Schedule& schedule, const Reduction& reduction);
 /// `counts(rank)`: how many elements of the result each rank gets, into `reduction.result`.
