@@ -96,9 +96,12 @@ double pack_saving_ns(const Amount& amount) noexcept {
   return use.host.pack.of(amount);
 }
 
-double oneshot_ns(const GpuProfile& gpu, Side side, std::size_t bytes) noexcept {
-  const double bandwidth = side == Side::sender ? gpu.mapped_write_bytes_per_ns : gpu.mapped_read_bytes_per_ns;
-  return gpu.launch_and_wait_ns + static_cast<double>(bytes) / bandwidth;
+double oneshot_pack_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
+  return gpu.launch_and_wait_ns + static_cast<double>(bytes) / gpu.mapped_write_bytes_per_ns;
+}
+
+double oneshot_unpack_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {
+  return gpu.launch_and_wait_ns + static_cast<double>(bytes) / gpu.mapped_read_bytes_per_ns;
 }
 
 double copy_ns(const GpuProfile& gpu, std::size_t bytes) noexcept {

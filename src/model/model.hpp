@@ -70,10 +70,9 @@ double ring_over_native_ns(const Amount& amount) noexcept;
 double ring_saving_ns(const Amount& amount, bool gets_request) noexcept;
 double pack_saving_ns(const Amount& amount) noexcept;
 
-enum class Side { sender, receiver };
-
-/// GPU kernel straight to or from mapped host memory.
-double oneshot_ns(const GpuProfile& gpu, Side side, std::size_t bytes) noexcept;
+/// GPU kernel straight to mapped host memory, and from there.
+double oneshot_pack_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
+double oneshot_unpack_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
 /// A copy of contiguous GPU memory over the bus.
 double copy_ns(const GpuProfile& gpu, std::size_t bytes) noexcept;
 /// GPU kernel in GPU memory and a copy over the bus.

@@ -10,10 +10,11 @@ class Oneshot final : public OneJob<device::MemoryKind::pinned> {
   bool applies(const Buffer& buffer) const noexcept override { return !buffer.location.is_cpu_addressable(); }
   double predict_ns(const Buffer& buffer, Side side) const noexcept override {
     const auto bytes = static_cast<std::size_t>(buffer.size());
+    const model::GpuProfile& gpu = model::profile().gpu;
     const double message_ns = host_message_ns(bytes) + page_locking_ns(bytes);
-    if (is_contiguous(buffer)) return message_ns + model::copy_ns(model::profile().gpu, bytes);
-    const auto model_side = side == Side::sender ? model::Side::sender : model::Side::receiver;
-    return message_ns + model::oneshot_ns(model::profile().gpu, model_side, bytes);
+    if (is_contiguous(buffer)) return message_ns + model::copy_ns(gpu, bytes);
+    return message_ns +
+           (side == Side::sender ? model::oneshot_pack_ns(gpu, bytes) : model::oneshot_unpack_ns(gpu, bytes));
   }
 };
 
