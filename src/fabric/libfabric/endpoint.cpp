@@ -227,7 +227,7 @@ class LibfabricEndpoint final : public Endpoint {
                              .context = operation,
                              .data = post.immediate};
     const std::uint64_t flags = FI_COMPLETION | (has_more ? FI_MORE : 0);
-    const auto error = post.kind == Kind::read
+    const auto error = post.opcode == Opcode::read
                            ? fi_readmsg(endpoint_.get(), &message, flags)
                            : fi_writemsg(endpoint_.get(), &message,
                                          flags | FI_DELIVERY_COMPLETE | (post.has_immediate ? FI_REMOTE_CQ_DATA : 0));

@@ -61,11 +61,11 @@ struct Piece {
   const Region* region;
 };
 
-enum class Kind : std::uint8_t { write, read };
+enum class Opcode : std::uint8_t { write, read };
 
 /// One operation: local pieces, in order, from or to contiguous memory of a peer.
 struct Post {
-  Kind kind = Kind::write;
+  Opcode opcode = Opcode::write;
   bool has_immediate = false;   ///< of writes only
   std::uint32_t immediate = 0;  ///< what the peer's `arrived` completion will say
   RemoteAddress remote = 0;

@@ -65,7 +65,7 @@ void LoopbackEndpoint::deregister(Region& region) noexcept {
 }
 
 bool LoopbackEndpoint::is_right(const Post& post) const noexcept {
-  const std::size_t most = post.kind == Kind::write ? limits().gather_entries : limits().scatter_entries;
+  const std::size_t most = post.opcode == Opcode::write ? limits().gather_entries : limits().scatter_entries;
   std::size_t bytes = 0;
   for (const Piece& piece : post.local) {
     if (piece.bytes == 0 || piece.region == nullptr || !piece.region->covers(piece.memory, piece.bytes)) return false;
@@ -74,7 +74,7 @@ bool LoopbackEndpoint::is_right(const Post& post) const noexcept {
     bytes += piece.bytes;
   }
   return bytes > 0 && bytes <= limits().operation_bytes && post.local.size() <= most &&
-         !(post.has_immediate && (post.kind == Kind::read || !limits().has_immediates));
+         !(post.has_immediate && (post.opcode == Opcode::read || !limits().has_immediates));
 }
 
 Posted LoopbackEndpoint::post(int peer, std::span<const Post> list) noexcept {
@@ -113,7 +113,7 @@ Status LoopbackEndpoint::carry_out(const Operation& operation) noexcept {
   std::byte* remote = peer->resolve(operation.post.key, operation.post.remote, bytes);
   if (remote == nullptr) return Status::failed;
   for (const Piece& piece : operation.pieces) {
-    if (operation.post.kind == Kind::write) {
+    if (operation.post.opcode == Opcode::write) {
       std::memcpy(remote, piece.memory, piece.bytes);
     } else {
       std::memcpy(piece.memory, remote, piece.bytes);

@@ -148,9 +148,9 @@ class VerbsEndpoint final : public Endpoint {
     request.wr_id = place + 1;
     request.sg_list = pieces;
     request.num_sge = static_cast<int>(post.local.size());
-    request.opcode = post.kind == Kind::read ? IBV_WR_RDMA_READ
-                     : post.has_immediate    ? IBV_WR_RDMA_WRITE_WITH_IMM
-                                             : IBV_WR_RDMA_WRITE;
+    request.opcode = post.opcode == Opcode::read ? IBV_WR_RDMA_READ
+                     : post.has_immediate        ? IBV_WR_RDMA_WRITE_WITH_IMM
+                                                 : IBV_WR_RDMA_WRITE;
     request.imm_data = htobe32(post.immediate);
     request.wr.rdma.remote_addr = post.remote;
     request.wr.rdma.rkey = static_cast<std::uint32_t>(post.key);

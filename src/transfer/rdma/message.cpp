@@ -201,14 +201,14 @@ bool Message::flush() noexcept {
   return result == Result::ok;
 }
 
-bool Message::list_block(fabric::Kind kind, fabric::RemoteAddress remote, std::uint64_t key, std::byte* block,
+bool Message::list_block(fabric::Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key, std::byte* block,
                          std::size_t bytes) {
   const fabric::Region* const region = user_memory_.find(block, bytes);
   if (region == nullptr) {
     fail(Result::failed);
     return false;
   }
-  list_.add(kind, remote, key, {block, bytes, region}, channel_.limits());
+  list_.add(opcode, remote, key, {block, bytes, region}, channel_.limits());
   return true;
 }
 
@@ -219,7 +219,7 @@ void Message::label(std::uint32_t segment) noexcept {
   slots_[place].posts_left = posts;
   for (std::uint32_t i = 0; i < posts; ++i) {
     list_[i].context = context(place);
-    if (list_[i].kind == fabric::Kind::read || (limits.is_ordered && i + 1 < posts)) continue;
+    if (list_[i].opcode == fabric::Opcode::read || (limits.is_ordered && i + 1 < posts)) continue;
     list_[i].has_immediate = true;
     list_[i].immediate = Immediate{peer_number(), segment, limits.is_ordered ? 1 : posts}.encoded();
   }

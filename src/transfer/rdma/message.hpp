@@ -105,7 +105,7 @@ class Message {
   bool flush() noexcept;
   /// Lists an operation on a block of the program's memory. A block that no region holds ends the message: false.
   /// Throws std::bad_alloc.
-  bool list_block(fabric::Kind kind, fabric::RemoteAddress remote, std::uint64_t key, std::byte* block,
+  bool list_block(fabric::Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key, std::byte* block,
                   std::size_t bytes);
   /// Gives the list's posts to a segment: its tag, and who will be told of their arrival.
   void label(std::uint32_t segment) noexcept;

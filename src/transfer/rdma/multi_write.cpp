@@ -56,11 +56,11 @@ bool list_blocks(Message& message) {
     Target target;
     if (!locate(message, run.destination, run.length, target)) return true;
     if (message.list_.size() >= most_posts &&
-        !message.list_.continues(fabric::Kind::write, target.remote, target.key, limits)) {
+        !message.list_.continues(fabric::Opcode::write, target.remote, target.key, limits)) {
       message.held_ = run;
       return false;
     }
-    if (!message.list_block(fabric::Kind::write, target.remote, target.key, message.memory_.origin + run.source,
+    if (!message.list_block(fabric::Opcode::write, target.remote, target.key, message.memory_.origin + run.source,
                             static_cast<std::size_t>(run.length)))
       return true;
   }
@@ -77,7 +77,7 @@ bool list_staged(Message& message, const WindowSlot& slot) {
     Target target;
     if (!locate(message, run.offset, run.length, target)) return true;
     const auto bytes = static_cast<std::size_t>(run.length);
-    message.list_.add(fabric::Kind::write, target.remote, target.key, {from, bytes, &staging.region()},
+    message.list_.add(fabric::Opcode::write, target.remote, target.key, {from, bytes, &staging.region()},
                       message.channel_.limits());
     from += bytes;
   }

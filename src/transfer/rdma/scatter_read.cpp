@@ -33,7 +33,7 @@ bool list_reads(Message& message, const WindowSlot& slot) {
   layout::Cursor cursor(*memory.layout, memory.outer, message.begin_of(slot.segment), message.end_of(slot.segment));
   for (layout::Segment run; cursor.next(run);) {
     const auto bytes = static_cast<std::size_t>(run.length);
-    if (!message.list_block(fabric::Kind::read, remote, pool.key, memory.origin + run.offset, bytes)) return false;
+    if (!message.list_block(fabric::Opcode::read, remote, pool.key, memory.origin + run.offset, bytes)) return false;
     remote += bytes;
   }
   return true;

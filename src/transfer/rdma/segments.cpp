@@ -66,7 +66,7 @@ bool list_packed(Message& message) {
   if (slot.staging < 0) return false;
   message.pack(message.next_, slot.staging);
   const auto bytes = static_cast<std::size_t>(message.end_of(message.next_) - message.begin_of(message.next_));
-  message.list_.add(fabric::Kind::write, remote_of(message, message.next_), message.reply_.pool.key,
+  message.list_.add(fabric::Opcode::write, remote_of(message, message.next_), message.reply_.pool.key,
                     {staging.memory(slot.staging), bytes, &staging.region()}, message.channel_.limits());
   return true;
 }
@@ -77,7 +77,7 @@ bool list_gathered(Message& message) {
   layout::Cursor cursor(*memory.layout, memory.outer, message.begin_of(message.next_), message.end_of(message.next_));
   for (layout::Segment run; cursor.next(run);) {
     const auto bytes = static_cast<std::size_t>(run.length);
-    if (!message.list_block(fabric::Kind::write, remote, message.reply_.pool.key, memory.origin + run.offset, bytes))
+    if (!message.list_block(fabric::Opcode::write, remote, message.reply_.pool.key, memory.origin + run.offset, bytes))
       return false;
     remote += bytes;
   }

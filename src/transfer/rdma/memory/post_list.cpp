@@ -4,12 +4,12 @@
 
 namespace gapless::transfer::rdma {
 
-using fabric::Kind;
+using fabric::Opcode;
 using fabric::Piece;
 
-void PostList::open(Kind kind, fabric::RemoteAddress remote, std::uint64_t key) {
+void PostList::open(Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key) {
   fabric::Post post;
-  post.kind = kind;
+  post.opcode = opcode;
   post.remote = remote;
   post.key = key;
   first_piece_.push_back(pieces_.size());
@@ -19,27 +19,27 @@ void PostList::open(Kind kind, fabric::RemoteAddress remote, std::uint64_t key) 
 
 namespace {
 
-std::size_t most_entries(Kind kind, const fabric::Limits& limits) noexcept {
-  return kind == Kind::write ? limits.gather_entries : limits.scatter_entries;
+std::size_t most_entries(Opcode opcode, const fabric::Limits& limits) noexcept {
+  return opcode == Opcode::write ? limits.gather_entries : limits.scatter_entries;
 }
 
 }  // namespace
 
-bool PostList::continues(Kind kind, fabric::RemoteAddress remote, std::uint64_t key,
+bool PostList::continues(Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key,
                          const fabric::Limits& limits) const noexcept {
-  return !posts_.empty() && posts_.back().kind == kind && posts_.back().key == key &&
+  return !posts_.empty() && posts_.back().opcode == opcode && posts_.back().key == key &&
          posts_.back().remote + last_bytes_ == remote && last_bytes_ < limits.operation_bytes &&
-         pieces_.size() - first_piece_.back() < most_entries(kind, limits);
+         pieces_.size() - first_piece_.back() < most_entries(opcode, limits);
 }
 
-void PostList::add(Kind kind, fabric::RemoteAddress remote, std::uint64_t key, Piece piece,
+void PostList::add(Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key, Piece piece,
                    const fabric::Limits& limits) {
   while (piece.bytes > 0) {
-    const bool follows = !posts_.empty() && posts_.back().kind == kind && posts_.back().key == key &&
+    const bool follows = !posts_.empty() && posts_.back().opcode == opcode && posts_.back().key == key &&
                          posts_.back().remote + last_bytes_ == remote && last_bytes_ < limits.operation_bytes;
     Piece* last = follows ? &pieces_.back() : nullptr;
     const bool joins = follows && last->region == piece.region && last->memory + last->bytes == piece.memory;
-    if (!joins && !continues(kind, remote, key, limits)) open(kind, remote, key);
+    if (!joins && !continues(opcode, remote, key, limits)) open(opcode, remote, key);
 
     const std::size_t bytes = std::min(piece.bytes, limits.operation_bytes - last_bytes_);
     if (joins) {

@@ -20,11 +20,11 @@ class PostList {
 
   /// Moves `piece` from or to a peer's memory. A piece that begins where the last one ended, at both sides, becomes
   /// part of that post, as far as the limits allow. Throws std::bad_alloc.
-  void add(fabric::Kind kind, fabric::RemoteAddress remote, std::uint64_t key, fabric::Piece piece,
+  void add(fabric::Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key, fabric::Piece piece,
            const fabric::Limits& limits);
 
   /// Would a further piece become part of the last post? (If it is short enough.)
-  bool continues(fabric::Kind kind, fabric::RemoteAddress remote, std::uint64_t key,
+  bool continues(fabric::Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key,
                  const fabric::Limits& limits) const noexcept;
 
   std::size_t size() const noexcept { return posts_.size(); }
@@ -36,7 +36,7 @@ class PostList {
   void take(std::size_t count) noexcept { taken_ += count; }
 
  private:
-  void open(fabric::Kind kind, fabric::RemoteAddress remote, std::uint64_t key);
+  void open(fabric::Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key);
 
   std::vector<fabric::Post> posts_;
   std::vector<fabric::Piece> pieces_;
