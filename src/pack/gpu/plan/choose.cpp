@@ -58,10 +58,10 @@ bool has_lone_sectors(const Numbers& n) noexcept {
 
 bool can_run(Regime regime, const Numbers& n) noexcept {
   if (n.unpack && !n.injective) return regime == Regime::ordered;
-  const bool is_nest = n.kind == Kind::nest;
+  const bool is_nest = n.kind == ShapeKind::nest;
   switch (regime) {
     case Regime::contiguous:
-      return n.kind == Kind::contiguous;
+      return n.kind == ShapeKind::contiguous;
     case Regime::nest:
       return is_nest;
     case Regime::shifted:
@@ -73,9 +73,9 @@ bool can_run(Regime regime, const Numbers& n) noexcept {
     case Regime::interleaved:
       return can_run(Regime::transpose, n) && n.across_count <= most_fields;
     case Regime::segments:
-      return n.kind == Kind::segments;
+      return n.kind == ShapeKind::segments;
     case Regime::tree:
-      return n.kind == Kind::tree;
+      return n.kind == ShapeKind::tree;
     case Regime::ordered:
       return false;
   }
@@ -86,13 +86,13 @@ Regime choose_regime(const Numbers& n, std::optional<Regime> forced) noexcept {
   if (n.unpack && !n.injective) return Regime::ordered;
   if (forced && can_run(*forced, n)) return *forced;
   switch (n.kind) {
-    case Kind::contiguous:
+    case ShapeKind::contiguous:
       return Regime::contiguous;
-    case Kind::segments:
+    case ShapeKind::segments:
       return Regime::segments;
-    case Kind::tree:
+    case ShapeKind::tree:
       return Regime::tree;
-    case Kind::nest:
+    case ShapeKind::nest:
       break;
   }
   return choose_for_nest(n);

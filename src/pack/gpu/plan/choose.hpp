@@ -1,6 +1,7 @@
 // Which regime runs a job: one function of a few numbers.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "layout/layout.hpp"
@@ -10,8 +11,12 @@ namespace gapless::pack::gpu {
 
 using layout::Offset;
 
+/// What a layout is to kernels.
+enum class ShapeKind : std::uint8_t { contiguous, nest, segments, tree };
+
+/// What a regime is chosen from.
 struct Numbers {
-  Kind kind = Kind::nest;
+  ShapeKind kind = ShapeKind::nest;
   bool unpack = false;
   bool injective = true;  ///< counts for unpacking alone
   int word_shift = 0;     ///< log2 of the widest word that addresses, lengths, distances and positions allow, at most 4

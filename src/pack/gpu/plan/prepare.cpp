@@ -53,7 +53,7 @@ struct Columns {
 /// Of a transpose the columns that the job has a part of, if they lie in one plane of the two innermost modes: a regime
 /// of two orders visits whole planes.
 std::optional<Columns> columns_of(const Job& job, const Shape& shape) {
-  if (shape.kind != Kind::nest || shape.mode_count < 2 || shape.table_mode >= 0) return {};
+  if (shape.kind != ShapeKind::nest || shape.mode_count < 2 || shape.table_mode >= 0) return {};
   const Mode inner = shape.modes[0], across = shape.modes[1];
   const bool is_ordered = job.direction == Direction::unpack && !shape.injective;
   if (is_ordered || magnitude(across.stride) >= magnitude(inner.stride)) return {};
@@ -138,7 +138,7 @@ Numbers numbers_of(const Request& request) {
   numbers.kind = shape.kind;
   numbers.unpack = request.unpack;
   numbers.injective = shape.injective;
-  if (shape.kind != Kind::nest) return numbers;
+  if (shape.kind != ShapeKind::nest) return numbers;
   numbers.word_shift = request.word_shift();
   numbers.row_alignment_shift = trailing_zeros(shape.place_bits | request.origin(), sector_shift);
   numbers.fits_32_bits = fits_index32(shape, (request.end >> std::min(numbers.word_shift, 2)) + 1, numbers.word_shift);

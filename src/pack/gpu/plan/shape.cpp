@@ -28,7 +28,7 @@ bool fits_segments(const Layout& layout) {
 void append(Shape& shape, Mode mode) {
   if (mode.count == 1) return;
   if (shape.mode_count == 0) {
-    if (shape.kind == Kind::nest && mode.stride == shape.length) {
+    if (shape.kind == ShapeKind::nest && mode.stride == shape.length) {
       shape.length *= mode.count;
       return;
     }
@@ -55,7 +55,7 @@ Offset mean_distance(const layout::OffsetTable& offsets) {
 }
 
 void add_nest(Shape& shape, const Layout& layout, AlignmentBits descriptor_bits) {
-  shape.kind = Kind::nest;
+  shape.kind = ShapeKind::nest;
   if (is_table_nest(layout)) {
     shape.base += layout.child->base;
     shape.length = layout.child->length;
@@ -73,7 +73,7 @@ void note_rows(Shape& shape, const Layout& layout) {
   shape.alignment_bits |= static_cast<std::uint64_t>(shape.length);
   shape.mean_run = shape.length;
   if (shape.mode_count == 0) {
-    shape.kind = Kind::contiguous;
+    shape.kind = ShapeKind::contiguous;
     return;
   }
   shape.mean_distance = shape.table_mode == 0 ? mean_distance(layout.offsets) : magnitude(shape.modes[0].stride);
@@ -92,7 +92,7 @@ Shape shape_of(const Layout& layout, Mode outer, AlignmentBits descriptor_bits, 
   if (is_nest) {
     add_nest(shape, layout, descriptor_bits);
   } else {
-    shape.kind = is_list ? Kind::segments : Kind::tree;
+    shape.kind = is_list ? ShapeKind::segments : ShapeKind::tree;
     shape.alignment_bits = descriptor_bits.all;
     shape.place_bits = descriptor_bits.places;
   }

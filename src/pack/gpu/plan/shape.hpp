@@ -10,7 +10,7 @@ namespace gapless::pack::gpu {
 
 /// Repetitions of a layout as kernels see it.
 struct Shape {
-  Kind kind = Kind::contiguous;
+  ShapeKind kind = ShapeKind::contiguous;
   Offset base = 0;
   Offset length = 0;  ///< contiguous, nest: bytes in a row
   int mode_count = 0;

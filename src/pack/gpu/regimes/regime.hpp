@@ -22,9 +22,6 @@ enum class Regime : std::uint8_t {
   ordered
 };
 
-/// What a layout is to kernels.
-enum class Kind : std::uint8_t { contiguous, nest, segments, tree };
-
 const char* name(Regime regime) noexcept;
 
 /// The regimes that may be asked for by name.

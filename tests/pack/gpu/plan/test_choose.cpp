@@ -31,11 +31,11 @@ Numbers transposed(Offset element, int word_shift) {
 
 TEST(Choose, WhatHasNoChoice) {
   Numbers numbers;
-  numbers.kind = Kind::contiguous;
+  numbers.kind = ShapeKind::contiguous;
   EXPECT_EQ(choose_regime(numbers), Regime::contiguous);
-  numbers.kind = Kind::segments;
+  numbers.kind = ShapeKind::segments;
   EXPECT_EQ(choose_regime(numbers), Regime::segments);
-  numbers.kind = Kind::tree;
+  numbers.kind = ShapeKind::tree;
   EXPECT_EQ(choose_regime(numbers), Regime::tree);
 }
 
