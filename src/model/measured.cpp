@@ -2,7 +2,7 @@
 
 namespace gapless::model {
 
-double Way::message_ns(const Shape& shape) const noexcept {
+double SchemeCosts::message_ns(const Shape& shape) const noexcept {
   if (message) return message->at(shape);
   if (!is_known()) return never_ns;
   return start_ns + pack->at(shape) + move->at(shape) + unpack->at(shape);

@@ -20,11 +20,11 @@ inline constexpr std::array memory_names = {"host", "gpu"};
 enum class Pair : std::uint8_t { same_gpu, peer_gpu, same_node, other_node };
 inline constexpr std::array pair_names = {"same GPU", "peer GPU", "same node", "other node"};
 
-/// The time of a way that is not measured.
+/// The time of a scheme that is not measured.
 inline constexpr double never_ns = std::numeric_limits<double>::infinity();
 
 /// The costs of one scheme. Of `native`, pack and unpack are those of MPI_Pack and MPI_Unpack.
-struct Way {
+struct SchemeCosts {
   double start_ns = 0;
   std::optional<Table> pack, unpack;
   std::optional<Table> move;     ///< of contiguous bytes
@@ -36,16 +36,17 @@ struct Way {
 };
 
 /// By the number of a scheme in its list; the list is transfer's.
-inline constexpr std::size_t most_ways = 16, native_way = 0, packed_way = 1, slots_way = 6, direct_way = 7;
-using Ways = std::array<Way, most_ways>;
+inline constexpr std::size_t most_schemes = 16, native_scheme = 0, packed_scheme = 1, slots_scheme = 6,
+                             direct_scheme = 7;
+using CostsByScheme = std::array<SchemeCosts, most_schemes>;
 
 struct Measured {
   std::string source;   ///< the file
   std::string library;  ///< that it is of
-  std::array<std::array<Ways, pair_names.size()>, memory_names.size()> ways;
+  std::array<std::array<CostsByScheme, pair_names.size()>, memory_names.size()> costs;
 
-  const Ways& of(Memory memory, Pair pair) const noexcept {
-    return ways[static_cast<std::size_t>(memory)][static_cast<std::size_t>(pair)];
+  const CostsByScheme& of(Memory memory, Pair pair) const noexcept {
+    return costs[static_cast<std::size_t>(memory)][static_cast<std::size_t>(pair)];
   }
 };
 

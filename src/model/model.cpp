@@ -14,14 +14,14 @@ namespace {
 constinit Profile in_use;
 constinit std::atomic<std::uint32_t> changes{0};
 
-/// What one side saves by that way, where it is measured beside the library's own.
-std::optional<double> measured_saving_ns(std::size_t way, const Amount& amount) noexcept {
+/// What one side saves by that scheme, where it is measured beside the library's own.
+std::optional<double> measured_saving_ns(std::size_t scheme, const Amount& amount) noexcept {
   const Profile& use = profile();
   if (use.measured == nullptr) return std::nullopt;
-  const Ways& ways = use.measured->of(Memory::host, use.pair);
-  if (!ways[native_way].is_known() || !ways[way].is_known()) return std::nullopt;
+  const CostsByScheme& costs = use.measured->of(Memory::host, use.pair);
+  if (!costs[native_scheme].is_known() || !costs[scheme].is_known()) return std::nullopt;
   const Shape shape = shape_of(amount);
-  return (ways[native_way].message_ns(shape) - ways[way].message_ns(shape)) / 2;
+  return (costs[native_scheme].message_ns(shape) - costs[scheme].message_ns(shape)) / 2;
 }
 
 }  // namespace
@@ -36,18 +36,18 @@ Profile& change_profile() noexcept {
 std::uint32_t profile_changes() noexcept { return changes.load(std::memory_order_relaxed); }
 
 double message_saving_ns(const Amount& amount) noexcept {
-  const std::optional<double> measured = measured_saving_ns(packed_way, amount);
+  const std::optional<double> measured = measured_saving_ns(packed_scheme, amount);
   return measured ? *measured : profile().host.message(amount).of(amount);
 }
 
 double received_saving_ns(const Amount& amount) noexcept {
-  const std::optional<double> measured = measured_saving_ns(packed_way, amount);
+  const std::optional<double> measured = measured_saving_ns(packed_scheme, amount);
   const HostProfile& host = profile().host;
   return measured ? *measured : (amount.bytes <= host.eager_bytes ? host.eager : host.received).of(amount);
 }
 
 double slots_over_native_ns(const Amount& amount) noexcept {
-  const std::optional<double> measured = measured_saving_ns(slots_way, amount);
+  const std::optional<double> measured = measured_saving_ns(slots_scheme, amount);
   return measured ? *measured : profile().host.slots(amount).of(amount);
 }
 
@@ -71,7 +71,7 @@ double slots_saving_ns(const Amount& amount, bool gets_request) noexcept {
   const HostProfile& host = profile().host;
   const double request_ns = gets_request ? host.request_ns : 0;
   // Tables are compared with tables, and sums with sums.
-  const std::optional<double> slots_ns = measured_saving_ns(slots_way, amount);
+  const std::optional<double> slots_ns = measured_saving_ns(slots_scheme, amount);
   const double packed_ns = slots_ns ? message_saving_ns(amount) : host.message(amount).of(amount);
   return over_both_ns(slots_ns.value_or(host.slots(amount).of(amount)), packed_ns, request_ns);
 }
@@ -87,10 +87,10 @@ double ring_saving_ns(const Amount& amount, bool gets_request) noexcept {
 double pack_saving_ns(const Amount& amount) noexcept {
   const Profile& use = profile();
   if (use.measured != nullptr) {
-    const Ways& ways = use.measured->of(Memory::host, use.pair);
+    const CostsByScheme& costs = use.measured->of(Memory::host, use.pair);
     const Shape shape = shape_of(amount);
-    if (ways[native_way].pack && ways[packed_way].pack) {
-      return ways[native_way].pack->at(shape) - ways[packed_way].pack->at(shape);
+    if (costs[native_scheme].pack && costs[packed_scheme].pack) {
+      return costs[native_scheme].pack->at(shape) - costs[packed_scheme].pack->at(shape);
     }
   }
   return use.host.pack.of(amount);

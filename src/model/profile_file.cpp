@@ -93,22 +93,22 @@ void add_table(const json& table, std::span<const char* const> schemes, Measured
   const std::string scheme = text_of(table, "scheme");
   const auto found = std::ranges::find(schemes, scheme);
   if (found == schemes.end()) return;
-  Way& way = measured.ways[memory][pair][static_cast<std::size_t>(found - schemes.begin())];
+  SchemeCosts& costs = measured.costs[memory][pair][static_cast<std::size_t>(found - schemes.begin())];
   constexpr std::array quantities = {"start", "pack", "unpack", "move", "message"};
   const std::size_t quantity = index_of(table, "quantity", quantities);
   if (quantity == 0) {
-    way.start_ns = start_of(table);
+    costs.start_ns = start_of(table);
     return;
   }
-  std::array tables = {&way.pack, &way.unpack, &way.move, &way.message};
+  std::array tables = {&costs.pack, &costs.unpack, &costs.move, &costs.message};
   tables[quantity - 1]->emplace(table_of(table));
 }
 
 /// In host memory native and packed are compared with each other, so a profile must have both or neither.
 void check_host(const Measured& measured) {
   for (std::size_t pair = 0; pair < pair_names.size(); ++pair) {
-    const Ways& ways = measured.of(Memory::host, static_cast<Pair>(pair));
-    if (ways[native_way].is_known() != ways[packed_way].is_known()) {
+    const CostsByScheme& costs = measured.of(Memory::host, static_cast<Pair>(pair));
+    if (costs[native_scheme].is_known() != costs[packed_scheme].is_known()) {
       throw ProfileError("of host memory it has not both native and packed");
     }
   }
@@ -119,14 +119,14 @@ void check_host(const Measured& measured) {
 void check_by_header(const Measured& measured) {
   for (std::size_t i = 0; i < pair_names.size(); ++i) {
     const auto pair = static_cast<Pair>(i);
-    const Ways& host = measured.of(Memory::host, pair);
-    const Ways& gpu = measured.of(Memory::gpu, pair);
+    const CostsByScheme& host = measured.of(Memory::host, pair);
+    const CostsByScheme& gpu = measured.of(Memory::gpu, pair);
     const bool is_of_gpus = pair == Pair::same_gpu || pair == Pair::peer_gpu;
-    if (gpu[slots_way].is_known() || (host[slots_way].is_known() && pair != Pair::same_node))
+    if (gpu[slots_scheme].is_known() || (host[slots_scheme].is_known() && pair != Pair::same_node))
       throw ProfileError("it has slots of other memory than that of a node's hosts");
-    if (host[direct_way].is_known() || (gpu[direct_way].is_known() && !is_of_gpus))
+    if (host[direct_scheme].is_known() || (gpu[direct_scheme].is_known() && !is_of_gpus))
       throw ProfileError("it has direct of other memory than that of a node's GPUs");
-    if (host[slots_way].is_known() && !host[native_way].is_known())
+    if (host[slots_scheme].is_known() && !host[native_scheme].is_known())
       throw ProfileError("of host memory it has slots, and not native and packed");
   }
 }

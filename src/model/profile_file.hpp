@@ -35,8 +35,8 @@ struct ProfileError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What a file's text says. `schemes` are the names in the order of Ways; others in the file are passed over. Throws
-/// ProfileError where the text is no profile, or one of another version or machine.
+/// What a file's text says. `schemes` are the names in the order of CostsByScheme; others in the file are passed over.
+/// Throws ProfileError where the text is no profile, or one of another version or machine.
 std::unique_ptr<Measured> parse_profile(std::string_view text, const Machine& machine,
                                         std::span<const char* const> schemes);
 /// What it says of fabrics, under the same conditions.

@@ -47,7 +47,7 @@ TEST(ProfileFile, HasTimesByMemoryPairAndScheme) {
                                    table("oneshot", "message", "[[[null, 90]]]",
                                          R"("bytes": [64], "block": [4], "row_blocks": [2, 4])", "gpu", "peer GPU"));
   const auto measured = model::parse_profile(text, here, schemes);
-  const model::Ways& host = measured->of(Memory::host, Pair::same_node);
+  const model::CostsByScheme& host = measured->of(Memory::host, Pair::same_node);
   EXPECT_NEAR(host[0].message_ns({64, 4, 2}), 8, 1e-9);
   EXPECT_NEAR(host[1].message_ns({64, 16, 2}), 4, 1e-9);
   EXPECT_EQ(host[1].start_ns, 300);

@@ -80,15 +80,16 @@ TEST(Table, WhatIsNoTableIsRefused) {
 
 Table constant(double ns) { return Table({Axis{1 << 20}, Axis{1}, Axis{1}}, {ns}); }
 
-TEST(Way, IsTheSumOfItsStagesUnlessTheWholeIsMeasured) {
-  model::Way way{.start_ns = 100, .pack = constant(1), .unpack = constant(20), .move = constant(300), .message = {}};
-  EXPECT_NEAR(way.message_ns({1, 1, 1}), 421, 1e-9);
-  way.message = constant(400);
-  EXPECT_NEAR(way.message_ns({1, 1, 1}), 400, 1e-9);
-  way.message.reset();
-  way.unpack.reset();
-  EXPECT_FALSE(way.is_known());
-  EXPECT_EQ(way.message_ns({1, 1, 1}), model::never_ns);
+TEST(SchemeCosts, AreTheSumOfTheirStagesUnlessTheWholeIsMeasured) {
+  model::SchemeCosts costs{
+      .start_ns = 100, .pack = constant(1), .unpack = constant(20), .move = constant(300), .message = {}};
+  EXPECT_NEAR(costs.message_ns({1, 1, 1}), 421, 1e-9);
+  costs.message = constant(400);
+  EXPECT_NEAR(costs.message_ns({1, 1, 1}), 400, 1e-9);
+  costs.message.reset();
+  costs.unpack.reset();
+  EXPECT_FALSE(costs.is_known());
+  EXPECT_EQ(costs.message_ns({1, 1, 1}), model::never_ns);
 }
 
 class Prediction : public ::testing::Test {
@@ -101,12 +102,12 @@ TEST_F(Prediction, TablesOfTheJobsPairTakeThePlaceOfTheBuiltInCosts) {
   const double built_in = model::mpich_on_host.message(amount).of(amount);
   EXPECT_EQ(model::message_saving_ns(amount), built_in);
   model::Measured measured;
-  auto& ways = measured.ways[static_cast<std::size_t>(model::Memory::host)];
-  auto& on_node = ways[static_cast<std::size_t>(model::Pair::same_node)];
-  on_node[model::native_way].message = constant(1000);
-  on_node[model::packed_way].message = constant(1400);
-  on_node[model::native_way].pack = constant(50);
-  on_node[model::packed_way].pack = constant(30);
+  auto& costs = measured.costs[static_cast<std::size_t>(model::Memory::host)];
+  auto& on_node = costs[static_cast<std::size_t>(model::Pair::same_node)];
+  on_node[model::native_scheme].message = constant(1000);
+  on_node[model::packed_scheme].message = constant(1400);
+  on_node[model::native_scheme].pack = constant(50);
+  on_node[model::packed_scheme].pack = constant(30);
   model::change_profile().measured = &measured;
   EXPECT_NEAR(model::message_saving_ns(amount), -200, 1e-9);
   EXPECT_NEAR(model::pack_saving_ns(amount), 20, 1e-9);

@@ -23,10 +23,10 @@ constexpr std::array every_scheme = {Scheme::native,       Scheme::packed,      
                                      Scheme::slots,        Scheme::direct,       Scheme::fabric_pipelined,
                                      Scheme::gather_write, Scheme::scatter_read, Scheme::multi_write};
 static_assert(every_scheme.size() == scheme_count);
-static_assert(static_cast<std::size_t>(Scheme::native) == model::native_way);
-static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_way && scheme_count <= model::most_ways);
-static_assert(static_cast<std::size_t>(Scheme::slots) == model::slots_way);
-static_assert(static_cast<std::size_t>(Scheme::direct) == model::direct_way);
+static_assert(static_cast<std::size_t>(Scheme::native) == model::native_scheme);
+static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_scheme && scheme_count <= model::most_schemes);
+static_assert(static_cast<std::size_t>(Scheme::slots) == model::slots_scheme);
+static_assert(static_cast<std::size_t>(Scheme::direct) == model::direct_scheme);
 
 /// Those that one process takes by itself; the others never apply to a buffer alone.
 constexpr std::span schemes_of_one_process = std::span(every_scheme).first<6>();
@@ -64,17 +64,17 @@ void force(int scheme) noexcept {
 }
 
 /// What is measured of a scheme for messages of such memory; null without a profile file.
-const model::Way* measured_way(Scheme scheme, const Buffer& buffer) noexcept {
+const model::SchemeCosts* measured_costs(Scheme scheme, const Buffer& buffer) noexcept {
   const model::Profile& use = model::profile();
   if (use.measured == nullptr) return nullptr;
   const bool on_host = buffer.location.is_cpu_addressable();
   const bool is_gpu_of_node = !on_host && use.pair == model::Pair::same_node;
-  const model::Ways& ways = use.measured->of(on_host ? model::Memory::host : model::Memory::gpu,
-                                             is_gpu_of_node ? model::Pair::peer_gpu : use.pair);
-  return &ways[static_cast<std::size_t>(scheme)];
+  const model::CostsByScheme& costs = use.measured->of(on_host ? model::Memory::host : model::Memory::gpu,
+                                                       is_gpu_of_node ? model::Pair::peer_gpu : use.pair);
+  return &costs[static_cast<std::size_t>(scheme)];
 }
 
-const model::Way* measured_way_between_gpus(Scheme scheme, model::Pair pair) noexcept {
+const model::SchemeCosts* measured_costs_between_gpus(Scheme scheme, model::Pair pair) noexcept {
   const model::Measured* const measured = model::profile().measured;
   return measured == nullptr ? nullptr : &measured->of(model::Memory::gpu, pair)[static_cast<std::size_t>(scheme)];
 }
@@ -87,7 +87,7 @@ double measured_ns(Scheme scheme, const Buffer& buffer) noexcept { return predic
 bool is_measured(const Buffer& buffer) noexcept {
   if (model::profile().measured == nullptr || buffer.location.is_cpu_addressable()) return false;
   return std::ranges::any_of(schemes_of_one_process, [&](Scheme scheme) {
-    return measured_way(scheme, buffer)->is_known() && schemes::of(scheme).applies(buffer);
+    return measured_costs(scheme, buffer)->is_known() && schemes::of(scheme).applies(buffer);
   });
 }
 
@@ -109,8 +109,9 @@ std::optional<Scheme> least(const Buffer& buffer, Side side, std::optional<Schem
 /// A whole message of GPU memory by a scheme of one process alone, to a GPU that is that far; never where nothing says.
 double message_between_gpus_ns(Scheme scheme, const Buffer& buffer, model::Pair pair) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
-  if (const model::Way* way = measured_way_between_gpus(scheme, pair); way != nullptr && way->is_known())
-    return way->message_ns(model::shape_of(amount_of(buffer)));
+  if (const model::SchemeCosts* costs = measured_costs_between_gpus(scheme, pair);
+      costs != nullptr && costs->is_known())
+    return costs->message_ns(model::shape_of(amount_of(buffer)));
   if (scheme == Scheme::direct) return model::direct_message_ns(model::profile().gpu, pair, bytes);
   if (is_measured(buffer)) return predict_message_ns(scheme, buffer);
   // Others are predicted but for what they have in common, where the library knows no GPU memory: its message.
@@ -297,16 +298,16 @@ Scheme choose_without_fabric(const Buffer& buffer, Side side) noexcept {
 double predict_movement_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept {
   // Packing into slots is packing, by the same engine.
   const Scheme measured = scheme == Scheme::slots ? Scheme::packed : scheme;
-  if (const model::Way* way = measured_way(measured, buffer); way != nullptr) {
-    const std::optional<model::Table>& table = side == Side::sender ? way->pack : way->unpack;
+  if (const model::SchemeCosts* costs = measured_costs(measured, buffer); costs != nullptr) {
+    const std::optional<model::Table>& table = side == Side::sender ? costs->pack : costs->unpack;
     if (table) return table->at(model::shape_of(amount_of(buffer)));
   }
   return buffer.location.is_cpu_addressable() ? model::never_ns : schemes::of(scheme).predict_ns(buffer, side);
 }
 
 double predict_message_ns(Scheme scheme, const Buffer& buffer) noexcept {
-  const model::Way* const way = measured_way(scheme, buffer);
-  return way != nullptr ? way->message_ns(model::shape_of(amount_of(buffer))) : model::never_ns;
+  const model::SchemeCosts* const costs = measured_costs(scheme, buffer);
+  return costs != nullptr ? costs->message_ns(model::shape_of(amount_of(buffer))) : model::never_ns;
 }
 
 std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) noexcept {

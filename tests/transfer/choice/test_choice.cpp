@@ -270,26 +270,26 @@ model::Table at(double bytes, double ns) { return model::Table({{{bytes}, {1}, {
 
 TEST_F(Choice, TablesOfSlotsTakeThePlaceOfTheSums) {
   model::Measured measured;
-  model::Ways& ways =
-      measured.ways[static_cast<std::size_t>(model::Memory::host)][static_cast<std::size_t>(model::Pair::same_node)];
+  model::CostsByScheme& costs =
+      measured.costs[static_cast<std::size_t>(model::Memory::host)][static_cast<std::size_t>(model::Pair::same_node)];
   model::change_profile().measured = &measured;
   const transfer::Buffer buffer{&small_blocks_, 1, nullptr, Location{}};
   const auto chosen = [&] { return transfer::choose_in_node(buffer, model::Pair::same_node); };
-  ways[model::native_way].message = at(8000, 9000);
-  ways[model::packed_way].message = at(8000, 5000);
+  costs[model::native_scheme].message = at(8000, 9000);
+  costs[model::packed_scheme].message = at(8000, 5000);
   // Nothing measured of slots: the sums compare them with packing.
   EXPECT_EQ(transfer::choose_header(buffer), model::slots_saving_ns(transfer::amount_of(buffer), false) > 0);
-  ways[model::slots_way].message = at(8000, 4999);
+  costs[model::slots_scheme].message = at(8000, 4999);
   EXPECT_TRUE(transfer::choose_header(buffer));
   EXPECT_EQ(chosen(), Scheme::slots);
   EXPECT_NEAR(transfer::predict_in_node_ns(Scheme::slots, buffer, model::Pair::same_node), -2000.5, 1e-6);
   EXPECT_NEAR(transfer::predict_in_node_ns(Scheme::packed, buffer, model::Pair::same_node), -2000, 1e-6);
-  ways[model::slots_way].message = at(8000, 5001);
+  costs[model::slots_scheme].message = at(8000, 5001);
   model::change_profile();
   EXPECT_FALSE(transfer::choose_header(buffer));
   EXPECT_EQ(chosen(), Scheme::packed);
   // A request costs both the same, and the library's own way nothing.
-  ways[model::slots_way].message = at(8000, 4000);
+  costs[model::slots_scheme].message = at(8000, 4000);
   model::change_profile().host.request_ns = 2499;
   EXPECT_TRUE(transfer::choose_header(buffer, true));
   model::change_profile().host.request_ns = 2501;
@@ -299,18 +299,18 @@ TEST_F(Choice, TablesOfSlotsTakeThePlaceOfTheSums) {
 
 TEST_F(Choice, TablesOfDirectAreThoseOfTheirPair) {
   model::Measured measured;
-  const auto way_of = [&](model::Pair pair, Scheme scheme) -> model::Way& {
-    return measured.ways[static_cast<std::size_t>(model::Memory::gpu)][static_cast<std::size_t>(pair)]
-                        [static_cast<std::size_t>(scheme)];
+  const auto costs_of = [&](model::Pair pair, Scheme scheme) -> model::SchemeCosts& {
+    return measured.costs[static_cast<std::size_t>(model::Memory::gpu)][static_cast<std::size_t>(pair)]
+                         [static_cast<std::size_t>(scheme)];
   };
   model::change_profile().measured = &measured;
   const transfer::Buffer buffer{&small_blocks_, 1, nullptr, Location{MemoryKind::device, 0}};
   for (const model::Pair pair : {model::Pair::same_gpu, model::Pair::peer_gpu}) {
     for (const Scheme scheme : {Scheme::oneshot, Scheme::staged, Scheme::pipelined})
-      way_of(pair, scheme).message = at(8000, 1000);
+      costs_of(pair, scheme).message = at(8000, 1000);
   }
-  way_of(model::Pair::same_gpu, Scheme::direct).message = at(8000, 999);
-  way_of(model::Pair::peer_gpu, Scheme::direct).message = at(8000, 1001);
+  costs_of(model::Pair::same_gpu, Scheme::direct).message = at(8000, 999);
+  costs_of(model::Pair::peer_gpu, Scheme::direct).message = at(8000, 1001);
   EXPECT_TRUE(transfer::choose_direct(buffer, model::Pair::same_gpu));
   EXPECT_FALSE(transfer::choose_direct(buffer, model::Pair::peer_gpu));
   EXPECT_EQ(transfer::choose_in_node(buffer, model::Pair::same_gpu), Scheme::direct);
