@@ -89,16 +89,16 @@ int forget(MPI_Comm communicator, int, void*, void*) {
 }
 
 /// Nothing where the communicator is not in the table.
-std::optional<Place> look_up(MPI_Comm communicator, int rank) noexcept {
+std::optional<Peer> look_up(MPI_Comm communicator, int rank) noexcept {
   const auto lock = lock_as<std::shared_lock<std::shared_mutex>>();
   const auto found = table().known.find(number_of(communicator));
   if (found == table().known.end()) return std::nullopt;
   const auto& [ranks, number] = found->second;
   const bool is_rank = rank >= 0 && static_cast<std::size_t>(rank) < ranks.size();
-  return Place{is_rank ? ranks[static_cast<std::size_t>(rank)] : -1, number};
+  return Peer{is_rank ? ranks[static_cast<std::size_t>(rank)] : -1, number};
 }
 
-Place translate_first(MPI_Comm communicator, int rank) noexcept {
+Peer translate_first(MPI_Comm communicator, int rank) noexcept {
   if (frees) return {};
   try {
     if (!has_processes_as_ranks(communicator)) return {};
@@ -115,7 +115,7 @@ Place translate_first(MPI_Comm communicator, int rank) noexcept {
       const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
       table().known.erase(number_of(communicator));
     }
-    return look_up(communicator, rank).value_or(Place{});
+    return look_up(communicator, rank).value_or(Peer{});
   } catch (const std::exception&) {
     return {};
   }
@@ -241,33 +241,33 @@ void end() noexcept {
   if (are_looked_for()) native.Comm_free_keyval(&keyval);
 }
 
-Place find_place(MPI_Comm communicator, int rank) noexcept {
+Peer find_peer(MPI_Comm communicator, int rank) noexcept {
   if (!are_looked_for() || communicator == MPI_COMM_NULL || transfer::headers::has_ended()) return {};
   const auto known = look_up(communicator, rank);
   return known ? *known : translate_first(communicator, rank);
 }
 
-Listener listener_at(const Place& place, Speaks speaks) noexcept {
-  if (place.rank < 0 || !are_looked_for() || transfer::headers::has_ended()) return {};
-  transfer::headers::Inbox* const inbox = transfer::headers::find_inbox(place.rank);
+Listener listener_of(const Peer& peer, Speaks speaks) noexcept {
+  if (peer.rank < 0 || !are_looked_for() || transfer::headers::has_ended()) return {};
+  transfer::headers::Inbox* const inbox = transfer::headers::find_inbox(peer.rank);
   if (inbox == nullptr) return {};
-  if (speaks == Speaks::to_others && place.rank == transfer::headers::own_rank()) return {};
+  if (speaks == Speaks::to_others && peer.rank == transfer::headers::own_rank()) return {};
   // Where nodes are joined, every process is attentive from the start.
   if (!inbox->is_remote() && !transfer::headers::is_attentive_when_called(inbox->head())) return {};
   // Of several threads nobody knows whose message leaves first.
-  return {inbox, runtime::is_multithreaded() ? 0 : place.communicator};
+  return {inbox, runtime::is_multithreaded() ? 0 : peer.communicator};
 }
 
 ScopedValue<bool> freeing() noexcept { return {frees, true}; }
 
 bool is_neighbour(MPI_Comm communicator, int rank) noexcept {
-  const Place place = find_place(communicator, rank);
-  const transfer::headers::Inbox* const inbox = place.rank < 0 ? nullptr : transfer::headers::find_inbox(place.rank);
+  const Peer peer = find_peer(communicator, rank);
+  const transfer::headers::Inbox* const inbox = peer.rank < 0 ? nullptr : transfer::headers::find_inbox(peer.rank);
   return inbox != nullptr && !inbox->is_remote();
 }
 
 Listener find_listener(MPI_Comm communicator, int destination, Speaks speaks) noexcept {
-  return listener_at(find_place(communicator, destination), speaks);
+  return listener_of(find_peer(communicator, destination), speaks);
 }
 
 }  // namespace gapless::mpi::headers

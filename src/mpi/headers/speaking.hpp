@@ -36,17 +36,17 @@ std::vector<int> world_ranks_of(MPI_Comm communicator);
 /// Are all of a communicator's processes in MPI_COMM_WORLD? Not where the library refuses. Asks for no memory.
 bool is_within_world(MPI_Comm communicator) noexcept;
 
-/// A rank of a communicator.
-struct Place {
+/// The process behind a rank of a communicator.
+struct Peer {
   int rank = -1;                   ///< in MPI_COMM_WORLD, negative if it has none
   std::uint32_t communicator = 0;  ///< its number, that no other communicator of this process ever has
 };
 /// Holds for good, also when the communicator is freed.
-Place find_place(MPI_Comm communicator, int rank) noexcept;
+Peer find_peer(MPI_Comm communicator, int rank) noexcept;
 /// Whom a message may speak to: what is in host memory is passed best by the library within a process.
 enum class Speaks : std::uint8_t { to_others, to_itself_too };
-/// The listener there, as find_listener() has it.
-Listener listener_at(const Place& place, Speaks speaks) noexcept;
+/// The listener that the peer is, as find_listener() has it.
+Listener listener_of(const Peer& peer, Speaks speaks) noexcept;
 
 /// To live while this thread frees a communicator. No other one becomes known to it meanwhile: delete callbacks of the
 /// program may send on the communicator whose ranks are forgotten already.

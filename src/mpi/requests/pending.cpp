@@ -179,7 +179,7 @@ void Pending::start_in(transfer::Batch& batch) noexcept {
   start_code_ = MPI_SUCCESS;
   const bool may_be_offered = header_request != MPI_REQUEST_NULL && transfer::host_way() != transfer::HostWay::packed;
   visit<Sending>([&](auto& side) {
-    if (may_be_offered) side.offer_started(headers::listener_at(peer, side.speaks()), tag);
+    if (may_be_offered) side.offer_started(headers::listener_of(peer, side.speaks()), tag);
     side.pack_in(batch);
   });
   visit<Receiving>([](auto& side) { side.forget_match(); });

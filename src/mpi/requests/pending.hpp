@@ -110,8 +110,8 @@ class Pending {
   void prepare_headers(Side& side, MPI_Comm communicator, int destination, int message_tag) noexcept {
     if (!side.may_be_offered()) return;
     tag = message_tag;
-    peer = headers::find_place(communicator, destination);
-    static_cast<void>(headers::listener_at(peer, side.speaks()));  // calls for its attention
+    peer = headers::find_peer(communicator, destination);
+    static_cast<void>(headers::listener_of(peer, side.speaks()));  // calls for its attention
     constexpr int length = transfer::headers::Header::size;
     const int code = native.Send_init(side.header_place(), length, MPI_BYTE, destination, message_tag, communicator,
                                       &header_request);
@@ -157,7 +157,7 @@ class Pending {
   bool is_persistent = false;  ///< the request stays when it is complete, and may be started again
   /// The library's request is a persistent one, and the program's is not: it is freed when it is complete.
   bool frees_request = false;
-  headers::Place peer;                            ///< of a persistent send that may go by header
+  headers::Peer peer;                             ///< of a persistent send that may go by header
   MPI_Request header_request = MPI_REQUEST_NULL;  ///< of its headers: persistent, too
   Pending* as_native = nullptr;   ///< the same persistent message, left to the library; null where it is not tried so
   bool goes_as_native = false;    ///< since the last start

@@ -172,8 +172,7 @@ class CombinedExchange {
       if (group.peer == own_) continue;
       SentParts& each = outgoing_.emplace_back();
       each.group = &group;
-      transfer::headers::Inbox* const inbox =
-          transfer::headers::find_inbox(headers::find_place(lane_, group.peer).rank);
+      transfer::headers::Inbox* const inbox = transfer::headers::find_inbox(headers::find_peer(lane_, group.peer).rank);
       if (inbox == nullptr || inbox->is_remote() || !out_.are_described(group)) continue;
       each.is_combined = each.offer.secure(out_.buffers(group), *inbox, each.description);
       if (each.is_combined) continue;

@@ -79,7 +79,7 @@ class Bytes {
   /// Would a message to that rank go by the fabric, if that is sooner?
   static bool is_by_fabric(MPI_Comm communicator, int peer) noexcept {
     if (!transfer::rdma::is_wanted() || peer == MPI_PROC_NULL) return false;
-    const int rank = headers::find_place(communicator, peer).rank;
+    const int rank = headers::find_peer(communicator, peer).rank;
     if (rank < 0 || rank == transfer::headers::own_rank()) return false;
     const transfer::headers::Inbox* const inbox = transfer::headers::find_inbox(rank);
     return inbox != nullptr && (inbox->is_remote() || settings().fabric_neighbours);

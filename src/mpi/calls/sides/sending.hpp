@@ -218,13 +218,13 @@ class Sending : public Side<Count> {
   /// Offers a long message in host memory, contiguous or not, to a peer whose last one went into GPU memory.
   bool offer_to_gpu(MPI_Comm communicator, int destination) noexcept {
     if (!user_.is_described() || !transfer::may_go_direct_from_host(user_.buffer)) return false;
-    const headers::Place place = headers::find_place(communicator, destination);
-    if (place.rank < 0) return false;
-    const transfer::headers::Inbox* const peer = transfer::headers::find_inbox(place.rank);
+    const headers::Peer peer = headers::find_peer(communicator, destination);
+    if (peer.rank < 0) return false;
+    const transfer::headers::Inbox* const inbox = transfer::headers::find_inbox(peer.rank);
     const bool lands_on_gpu =
-        peer != nullptr && !peer->is_remote() && peer->head().lands_on_gpu.load(std::memory_order_relaxed);
+        inbox != nullptr && !inbox->is_remote() && inbox->head().lands_on_gpu.load(std::memory_order_relaxed);
     if (!lands_on_gpu) return false;
-    const headers::Listener listener = headers::listener_at(place, headers::Speaks::to_others);
+    const headers::Listener listener = headers::listener_of(peer, headers::Speaks::to_others);
     if (listener.inbox != nullptr && offer_.emplace().secure_from_host(user_.buffer, *listener.inbox)) return true;
     offer_.reset();
     return false;
