@@ -181,11 +181,11 @@ Result CombinedFetch::read(std::span<const std::byte> description, std::size_t p
     if (!take(description, &of_part, 1) || of_part.memory >= head.memories || of_part.modes > Strided::most_modes)
       return Result::peer_failed;
     part.memory = of_part.memory;
-    part.place = {of_part.address,
-                  of_part.count,
-                  of_part.extent,
-                  {of_part.base, of_part.length, static_cast<Offset>(of_part.modes), {}}};
-    if (!take(description, part.place.layout.modes.data(), of_part.modes)) return Result::peer_failed;
+    part.message = {of_part.address,
+                    of_part.count,
+                    of_part.extent,
+                    {of_part.base, of_part.length, static_cast<Offset>(of_part.modes), {}}};
+    if (!take(description, part.message.layout.modes.data(), of_part.modes)) return Result::peer_failed;
   }
   received.fetch_add(1, std::memory_order_relaxed);
   return description.empty() ? Result::ok : Result::peer_failed;
@@ -211,7 +211,7 @@ Offset CombinedFetch::size_of(std::size_t i, int device) noexcept {
   Memory& memory = memories_[part.memory];
   if (memory.device != device) memory.use.end();
   memory.device = device;
-  return open(part.place, memory.handle, device, memory.use, part.source) ? part.source.size : -1;
+  return open(part.message, memory.handle, device, memory.use, part.source) ? part.source.size : -1;
 }
 
 Result CombinedFetch::copy(std::size_t i, const Buffer& into, std::vector<pack::PairJob>& jobs) {

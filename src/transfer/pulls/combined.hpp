@@ -80,7 +80,7 @@ class CombinedFetch {
 
  private:
   struct Part {
-    Place place;
+    StridedMessage message;
     std::uint32_t memory = 0;
     Source source;
   };

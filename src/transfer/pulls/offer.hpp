@@ -24,8 +24,8 @@
 
 namespace gapless::transfer::pulls {
 
-/// In a header: memory of the sender's program, and how the message lies there.
-struct PulledWay : Place {
+/// In a header: how the message lies in the memory of the sender's program.
+struct PulledWay : StridedMessage {
   static constexpr headers::WayKind kind = headers::WayKind::pulled;
   device::MemoryHandle memory;
   std::int32_t rank = -1;   ///< whose inbox has the words

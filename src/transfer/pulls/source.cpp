@@ -11,19 +11,19 @@ namespace gapless::transfer::pulls {
 
 using layout::Offset;
 
-bool open(const Place& place, const device::MemoryHandle& allocation, int device, device::OpenedMemory::Use& use,
-          Source& source) noexcept {
-  const Understood* const understood = device < 0 ? nullptr : understand(place.layout);
-  const auto span = understood != nullptr ? span_of(understood->facts, place.count, place.extent) : std::nullopt;
-  if (!span || __builtin_mul_overflow(understood->layout->size, place.count, &source.size)) return false;
-  const std::uint64_t first = place.address + static_cast<std::uint64_t>(span->first);
+bool open(const StridedMessage& message, const device::MemoryHandle& allocation, int device,
+          device::OpenedMemory::Use& use, Source& source) noexcept {
+  const Understood* const understood = device < 0 ? nullptr : understand(message.layout);
+  const auto span = understood != nullptr ? span_of(understood->facts, message.count, message.extent) : std::nullopt;
+  if (!span || __builtin_mul_overflow(understood->layout->size, message.count, &source.size)) return false;
+  const std::uint64_t first = message.address + static_cast<std::uint64_t>(span->first);
   const auto bytes = static_cast<std::uint64_t>(span->last) - static_cast<std::uint64_t>(span->first);
   if (!allocation.contains(first, bytes)) return false;
   device::Status status = device::Status::failed;
   if (!use) use = headers::opened_memory().use(allocation, device, status);
   if (!use) return false;
   source.layout = understood->layout;
-  source.outer = {place.count, place.extent};
+  source.outer = {message.count, message.extent};
   source.memory = static_cast<std::byte*>(use.at(first)) - span->first;
   return true;
 }

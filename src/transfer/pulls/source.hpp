@@ -31,8 +31,8 @@ struct Source {
 
 /// Maps the sender's allocation for that GPU in `use`, unless that is done, and finds the message there. False after a
 /// failure. What the sender says is believed only within bounds.
-bool open(const Place& place, const device::MemoryHandle& allocation, int device, device::OpenedMemory::Use& use,
-          Source& source) noexcept;
+bool open(const StridedMessage& message, const device::MemoryHandle& allocation, int device,
+          device::OpenedMemory::Use& use, Source& source) noexcept;
 
 /// Moves the first `bytes` bytes, packed, into memory that every GPU of this process and the CPU reach, or the CPU
 /// alone. Done on return.

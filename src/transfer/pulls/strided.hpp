@@ -20,8 +20,8 @@ struct Strided {
   std::array<layout::Mode, most_modes> modes{};  ///< innermost first; zeros beyond mode_count
 };
 
-/// Where a message lies in its sender's memory.
-struct Place {
+/// A message in its sender's memory, as the sender tells the receiver of it.
+struct StridedMessage {
   std::uint64_t address = 0;  ///< the sender's, that the layout's offsets are relative to
   std::int64_t count = 0, extent = 0;
   Strided layout;
