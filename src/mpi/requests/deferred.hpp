@@ -1,5 +1,5 @@
-// What calls that start operations share, as long as a program makes no others: sends whose packing waits, so that
-// those of one exchange are packed by one launch, and what the driver has said of their memory.
+// What consecutive calls that start operations share, until the program makes another call: sends that wait, so that
+// one launch packs all sends of an exchange; and the driver's answers about the memory of operations.
 //
 // A small message out of GPU memory does not leave in MPI_Isend, but in the next call that is not the start of another
 // operation, or once there are enough of them. Its handle is that of the library's persistent request on the packed
@@ -23,18 +23,18 @@ namespace gapless::mpi::requests {
 
 class Pending;
 
-/// Larger messages start at once, and so do all once they are more together.
+/// A larger message is not deferred, and what is deferred is started once all of it together is larger.
 inline constexpr std::size_t most_deferred_bytes = std::size_t{256} << 10;
-/// What a peer reads where it lies, and nobody packs, waits with messages that wait already, up to that length: to ask
-/// the driver about each takes as long as the peer does for a megabyte.
+/// A message that nobody packs, for its peer reads the program's memory, is deferred up to that length where others are
+/// deferred already: asking the driver about each message takes as long as a peer needs to read a megabyte.
 inline constexpr std::size_t most_awaited_bytes = std::size_t{16} << 20;
 
-/// Operations out of GPU memory, or into it, that are started in a row, as far as one kernel packs or unpacks them, or
-/// could. What a program starts in a row is expected to be what it started the last time.
+/// Counts operations on GPU memory that are started in a row and that one kernel packs or unpacks together, or could.
+/// As many are expected in a row as there were the last time.
 struct Gathered {
   unsigned now = 0, last_time = 0;
 
-  /// Are there others beside the one that is being started?
+  /// Are other operations in the row of the one that is being started?
   bool are_others() const noexcept { return now > 0 || last_time > 1; }
   void end() noexcept {
     if (now > 0) last_time = now;
@@ -53,28 +53,28 @@ inline bool are_none_deferred() noexcept { return internal::deferred == 0; }
 /// May sends be deferred in this program?
 bool may_defer() noexcept;
 
-/// Packs and starts all that is deferred, and forgets locations. A failure is told by the call that completes its
-/// request.
+/// The row ends: packs and starts all deferred sends, and forgets locations. Where that fails, the call that completes
+/// the request says so.
 inline void start_deferred() noexcept {
   if (internal::is_anything_shared) [[unlikely]]
     internal::end_sharing();
 }
 
-/// The same amid operations that are being started: locations stay.
+/// Packs and starts all deferred sends amid a row: locations stay.
 void start_deferred_so_far() noexcept;
 
-/// Locates the memory of an operation that is being started and ends in a later call. Null where nothing may be shared.
+/// Locates the memory of an operation that is being started and ends in a later call. Null where calls share nothing.
 device::Locator* shared_locator() noexcept;
-/// Does the memory of such an operation lie on a GPU?
+/// Is that memory of such an operation a GPU's?
 inline bool is_on_gpu(const void* address) noexcept {
   return device::locate(address, shared_locator()).kind == device::MemoryKind::device;
 }
 /// An operation whose memory has been located is not started: its memory may be freed at once.
 void forget_locations() noexcept;
 
-/// Of programs that may defer sends.
+/// Counted in programs that may defer sends.
 extern Gathered gathered_sends, gathered_receives;
-/// One more is being started.
+/// One more operation of that row is being started.
 inline void count(Gathered& gathered) noexcept {
   ++gathered.now;
   internal::is_anything_shared = true;
@@ -83,7 +83,7 @@ inline void count(Gathered& gathered) noexcept {
 /// Is a send to that destination deferred?
 bool is_deferred_to(MPI_Comm communicator, int destination) noexcept;
 
-/// Defers the send of an outstanding message, of `bytes` to be packed.
+/// Defers an outstanding send, of which `bytes` are to be packed.
 void defer(Pending* pending, MPI_Comm communicator, int destination, std::size_t bytes) noexcept;
 
 }  // namespace gapless::mpi::requests

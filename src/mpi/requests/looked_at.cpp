@@ -69,7 +69,8 @@ bool has_header(const Receive& receive) noexcept {
   return is_there;
 }
 
-/// Makes what ends it like any other, by `make(arguments of a side)`; its blocks are not needed then.
+/// Makes a side that ends the receive like a pending message's, by `make(arguments of a side)`, and releases its
+/// blocks.
 template <class Make>
 Receiving<MPI_Count>& make_side(const Receive& receive, Make make) noexcept {
   Receiving<MPI_Count>& side = make(receive.memory, receive.count, receive.datatype, receive.blocks != nullptr);
@@ -94,7 +95,8 @@ template <class Raise>
   return in->finish_call(status, MPI_SUCCESS, function, raise);
 }
 
-/// The library has ended one that was taken out: fetches what it got by header, if it `is_good`.
+/// The library has completed a receive that remove() has taken out of the table: fetches the message if a header has
+/// come. `is_good`: without an error.
 template <class Raise>
 int finish(const Receive& receive, bool is_good, MPI_Status* wanted, Raise raise) noexcept {
   if (is_good && has_header(receive)) return fetch(receive, wanted, raise);
@@ -116,7 +118,7 @@ bool make_pending(const Receive& receive) noexcept {
       receive.is_unattended ? make(nullptr, MPI_Count{0}, MPI_BYTE, true) : make_side(receive, make);
   if (receive.is_unattended) side.goes_on_unattended();
   int code = MPI_SUCCESS;
-  static_cast<void>(side.prepare(function, code));  // there is nothing to be had for it
+  static_cast<void>(side.prepare(function, code));  // needs no memory, so it does not fail
   pending->function = function;
   pending->error_object = ErrorObject::of_communicator(receive.communicator);
   requests::add(pending, receive.handle);

@@ -1,8 +1,10 @@
-// Nonblocking receives that are the library's own but for one look: contiguous ones, into which a header may land, and
-// noncontiguous ones, into whose blocks the library may scatter it. Wait, Waitall and Test look at the first bytes that
-// came; most often that is all. While nobody has called for this process's attention, noncontiguous ones are unattended
-// (transfer/headers/attention.hpp): not even that is done. One that any other call asks for becomes a pending message
-// like others. In programs with several threads all are.
+// Nonblocking receives that gapless leaves to the library, and looks at once when they complete: a header may have come
+// in the message's place. A contiguous receive has the header where it lies; a noncontiguous one has the header
+// scattered over its blocks. Wait, Waitall and Test compare the first bytes; most often that is all gapless does.
+//
+// While no peer has called for this process's attention, noncontiguous receives are unattended
+// (transfer/headers/attention.hpp): nobody looks at them. A receive that any other call asks for becomes a pending
+// message (pending.hpp). In programs with several threads every such receive is a pending message from the start.
 #pragma once
 
 #include <array>
@@ -17,19 +19,19 @@
 
 namespace gapless::mpi::requests::looked_at {
 
-/// What is kept of a noncontiguous one, from before the library begins it.
+/// What gapless keeps of a noncontiguous receive, from before the library begins the receive.
 struct Blocks {
   std::shared_ptr<const transfer::Described> described;  ///< the datatype may end before the receive does
   Scattered place;
-  std::uint8_t bytes_there = 0;  ///< of a header, at the first byte that is received
-  Blocks* next = nullptr;        ///< of those that are unused
+  std::uint8_t bytes_there = 0;  ///< of a header that begins in the first block: so many are compared there
+  Blocks* next = nullptr;        ///< in the list of unused ones
 };
 /// Null where the receive must become a pending message.
 Blocks* acquire(const TypeRecord& record, const void* landing) noexcept;
 void release(Blocks* blocks) noexcept;
 
 struct Receive {
-  MPI_Request handle;  ///< none of ours where `landing` is null
+  MPI_Request handle;  ///< means nothing where `landing` is null: the place is free
   void* memory;
   MPI_Count count;
   MPI_Datatype datatype;
@@ -61,9 +63,8 @@ inline Receive* find(MPI_Request handle) noexcept {
   return nullptr;
 }
 
-/// A receive that the library is asked to complete, while this lives. What the library calls meanwhile (an error
-/// handler, a callback of a generalized request) does not find it, for a request that is made there may be given its
-/// handle.
+/// Hides a receive from find() while the library is asked to complete it. An error handler or a callback of a
+/// generalized request may run meanwhile, and a request that it makes may get the receive's handle.
 class Held {
  public:
   explicit Held(Receive& receive) noexcept : receive_(receive) { receive.is_held = true; }
@@ -77,20 +78,20 @@ class Held {
 
 /// The library has begun a receive. MPI_SUCCESS, or MPI_ERR_NO_MEM.
 int add(const Receive& receive) noexcept;
-/// Has it become a pending message, if it was one here. Without memory for that it stays.
+/// Makes a pending message of the receive with that handle, if there is one here. Without memory the receive stays.
 void promote(MPI_Request handle) noexcept;
 void promote_all() noexcept;
-/// The datatype ends, one of which has so many bytes: what is received of it contiguous goes on as bytes.
+/// The program frees a datatype of `bytes` bytes: contiguous receives of that datatype go on as bytes.
 void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept;
 
-// The calls, for one that find() has found.
+// The program's calls, for a receive that find() has found.
 int wait(Receive& receive, MPI_Request* request, MPI_Status* status) noexcept;
 int test(Receive& receive, MPI_Request* request, int* flag, MPI_Status* status) noexcept;
-/// Can these be waited for here: so few, and nothing else is outstanding?
+/// Can wait_all() serve these requests? It does where they are few and no pending message is outstanding.
 bool can_wait_for_all(int count, const MPI_Request* requests) noexcept;
 int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept;
 
-/// Those of one call of MPI_Waitall, which stay what they are while the library waits.
+/// The receives of one call of MPI_Waitall, which need not become pending messages.
 class InPlace {
  public:
   static constexpr int most = 64;
@@ -103,11 +104,12 @@ class InPlace {
     return true;
   }
   bool are_any() const noexcept { return count_ != 0; }
-  /// The library is about to wait: they are held until end().
+  /// The library is about to wait: hides the receives (Held) until end().
   void hold() noexcept {
     for (int k = 0; k < count_; ++k) all_[static_cast<std::size_t>(k)].place->is_held = true;
   }
-  /// The library has waited: fetches what has come by header, and sets the statuses, which may be ignored, to that.
+  /// The library has waited: fetches the messages whose headers have come, and corrects their statuses, unless the
+  /// program ignores statuses.
   void end(const MPI_Request* requests, MPI_Status* statuses) noexcept;
   /// The call ends with `code`: adds the errors of end() to the program's statuses, and raises the first if the call
   /// has none.
@@ -119,11 +121,11 @@ class InPlace {
     Receive* place;
     MPI_Comm communicator;
   };
-  std::array<One, most> all_;  // NOLINT: as many as are noted are set
+  std::array<One, most> all_;  // NOLINT: the first count_ are set
   int count_ = 0;
 };
 
 }  // namespace gapless::mpi::requests::looked_at
 
-/// How many receives have been these so far. For tests.
+/// How many receives have been added so far. For tests.
 extern "C" [[gnu::visibility("default")]] std::uint64_t gapless_receives_looked_at();

@@ -64,8 +64,8 @@ void unlink(Pending*& list, Pending* pending) noexcept {
   *link = pending->next;
 }
 
-/// The first freed request of those that are wanted, taken off the list: one that is complete, with its status; or any,
-/// without one, if it is to be waited for.
+/// Takes a wanted request off the list of freed ones: if the caller `waits`, the first of them; else the first that is
+/// complete, with its status. Null if there is none.
 template <class IsWanted>
 Pending* take_freed(bool waits, ReceivedStatus& status, IsWanted is_wanted) noexcept {
   const Lock lock;
@@ -80,8 +80,7 @@ Pending* take_freed(bool waits, ReceivedStatus& status, IsWanted is_wanted) noex
   return nullptr;
 }
 
-/// Completes those that are wanted of the freed requests: all, if they are to be waited for, else those that are
-/// complete.
+/// Completes the freed requests that are wanted: all of them if the caller `waits`, else those that are complete.
 template <class IsWanted>
 void complete_freed(bool waits, IsWanted is_wanted, bool cancels_receives = false) noexcept {
   for (;;) {
@@ -89,7 +88,7 @@ void complete_freed(bool waits, IsWanted is_wanted, bool cancels_receives = fals
     Pending* pending = take_freed(waits, status, is_wanted);
     if (pending == nullptr) return;
     if (cancels_receives) pending->cancel_receive();
-    // The status of a persistent request is told once: MPICH ends what is under way when it is asked for it.
+    // MPICH tells the status of a persistent request once: asking for the status ends what is under way.
     native.Wait(&pending->handle, waits ? status.get() : MPI_STATUS_IGNORE);
     static_cast<void>(pending->finish(status));
     if (pending->is_persistent || pending->frees_request) native.Request_free(&pending->handle);
@@ -108,7 +107,7 @@ bool is_of(const Pending& pending, MPI_Comm communicator) noexcept {
 }  // namespace
 
 void count_outstanding(std::ptrdiff_t more) noexcept {
-  // Of one thread alone.
+  // Called where one thread alone calls MPI.
   const std::size_t all = internal::outstanding.load(std::memory_order_relaxed);
   internal::outstanding.store(all + static_cast<std::size_t>(more), std::memory_order_relaxed);
 }
@@ -132,7 +131,7 @@ void release(Pending* pending) noexcept {
   pending->is_claimed = pending->is_unpacked = pending->is_told = pending->is_persistent = false;
   pending->frees_request = pending->is_settled = pending->goes_as_native = pending->is_started = false;
   pending->as_native = pending->of_program = nullptr;
-  // While nothing is outstanding, requests are completed without a look at what is shared.
+  // No operation is under way then, so memory that has been located may be freed.
   if (are_none()) forget_locations();
   const Lock lock;
   push(table().unused, pending);
@@ -182,8 +181,8 @@ Pending* claim(MPI_Request handle) noexcept {
   if (looked_at::are_any()) looked_at::promote(handle);
   const Lock lock;
   for (Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
-    // The handle of a persistent request stays its own, and an error handler that has left a call by longjmp has left
-    // it claimed.
+    // An error handler that has left a call by longjmp has left its messages claimed. A persistent message keeps its
+    // handle, so it can be claimed again.
     if (pending->handle != handle || (pending->is_claimed && !pending->is_persistent)) continue;
     Pending* const in_use = pending->in_use();
     in_use->is_claimed = true;
