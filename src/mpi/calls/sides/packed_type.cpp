@@ -14,15 +14,15 @@ constinit TypesBySize split_types([](std::size_t bytes, MPI_Datatype& made) noex
 
 }  // namespace
 
-bool is_split(std::size_t bytes, End end) noexcept {
+bool is_split(std::size_t bytes, transfer::Side side) noexcept {
 #if defined(GAPLESS_VARIANT_OPENMPI)
   if (bytes < 2) return false;
-  if (end == End::receive) return true;
+  if (side == transfer::Side::receiver) return true;
   // Networks send long contiguous messages without a copy. A short one to oneself that is too long would go unnoticed.
   return static_cast<double>(bytes) <= model::profile().host.eager_bytes || runtime::is_job_on_one_node();
 #else
   static_cast<void>(bytes);
-  static_cast<void>(end);
+  static_cast<void>(side);
   return false;
 #endif
 }

@@ -13,6 +13,7 @@
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/datatypes/types_by_size.hpp"
 #include "mpi/table/abi.hpp"
+#include "transfer/message.hpp"
 
 namespace gapless::mpi {
 
@@ -56,11 +57,9 @@ inline bool would_lose_elements(std::size_t bytes, MPI_Datatype datatype) noexce
 /// Does the library send contiguous bytes in one piece, and others in two?
 bool is_in_one_piece_if_contiguous(std::size_t bytes) noexcept;
 
-enum class End { send, receive };
-
-/// Are packed bytes in host memory split at that end of a message? In GPU memory none are: only contiguous messages go
+/// Are packed bytes in host memory split at that side of a message? In GPU memory none are: only contiguous messages go
 /// straight from one GPU to another.
-bool is_split(std::size_t bytes, End end) noexcept;
+bool is_split(std::size_t bytes, transfer::Side side) noexcept;
 
 /// A datatype of packed bytes, to be given to the library with count 1; a temporary one is to be freed after the call.
 MadeType make_packed_type(std::size_t bytes, bool split) noexcept;
@@ -73,8 +72,8 @@ void free_split_types() noexcept;
 template <class Count>
 class PackedType {
  public:
-  PackedType(std::size_t bytes, End end, bool is_on_gpu) noexcept
-      : bytes_(bytes), is_split_(!is_on_gpu && is_split(bytes, end)), count_(static_cast<Count>(bytes)) {
+  PackedType(std::size_t bytes, transfer::Side side, bool is_on_gpu) noexcept
+      : bytes_(bytes), is_split_(!is_on_gpu && is_split(bytes, side)), count_(static_cast<Count>(bytes)) {
     const bool counts = bytes <= static_cast<std::size_t>(std::numeric_limits<Count>::max());
     if (counts && !is_split_) [[likely]]
       return;

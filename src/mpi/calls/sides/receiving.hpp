@@ -449,7 +449,7 @@ class Receiving : public Side<Count> {
     }
     // What the library received by itself could be a header.
     const auto may_be_native = [this] { return may_go_unattended(); };
-    return this->prepare_packed(prepare, End::receive, true, may_be_native, function, code);
+    return this->prepare_packed(prepare, side, true, may_be_native, function, code);
   }
 
   /// How many of the bytes that arrived are unpacked. Of short messages MPICH receives whole basic elements only, and

@@ -257,7 +257,7 @@ class Sending : public Side<Count> {
     if (!this->is_served(function, code)) return false;
     if (offer_) return true;
     const auto may_be_native = [] { return true; };
-    return this->prepare_packed(prepare, End::send, may_split_, may_be_native, function, code);
+    return this->prepare_packed(prepare, side, may_split_, may_be_native, function, code);
   }
   void split() noexcept {
     if (packs() && !offer_) packed_type_->split(memory());

@@ -72,8 +72,8 @@ class Side {
   /// memory for them the library has its own way, if `may_be_native()`. False if the call must fail, with the error
   /// code in `code`.
   template <class Prepare, class MayBeNative>
-  bool prepare_packed(Prepare prepare, End end, bool may_split, MayBeNative may_be_native, const char* function,
-                      int& code) noexcept {
+  bool prepare_packed(Prepare prepare, transfer::Side side, bool may_split, MayBeNative may_be_native,
+                      const char* function, int& code) noexcept {
     if (!packs()) {
       if (counts_native_messages) record_native(count_, datatype_);
       return true;
@@ -81,7 +81,7 @@ class Side {
     transfer::Result result = prepare(*message_);
     if (result == transfer::Result::ok) {
       const bool is_on_gpu = message_->packed_location().kind == device::MemoryKind::device;
-      packed_type_.emplace(message_->packed_size(), end, is_on_gpu || !may_split);
+      packed_type_.emplace(message_->packed_size(), side, is_on_gpu || !may_split);
       if (packed_type_->is_usable()) return true;
       result = transfer::Result::out_of_memory;
     }

@@ -40,7 +40,7 @@ int initialize_ours(std::unique_ptr<Partitions> message, int partitions, int pee
   return code;
 }
 
-template <class Row, End end, class Memory>
+template <class Row, transfer::Side side, class Memory>
 int initialize(Memory* memory, int partitions, MPI_Count count, MPI_Datatype datatype, int peer, int tag,
                MPI_Comm communicator, MPI_Info info, MPI_Request* request) {
   const auto call_library = [&] {
@@ -48,7 +48,7 @@ int initialize(Memory* memory, int partitions, MPI_Count count, MPI_Datatype dat
   };
   if (peer == MPI_PROC_NULL || request == nullptr) return call_library();
   std::unique_ptr<Partitions> message(new (std::nothrow) Partitions(
-      end, const_cast<void*>(static_cast<const void*>(memory)), partitions, count, datatype));
+      side, const_cast<void*>(static_cast<const void*>(memory)), partitions, count, datatype));
   if (message == nullptr) return call_library();
   if (void* const bytes = message->bytes_in_place())
     return Row::native_function()(bytes, partitions, message->bytes(), MPI_PACKED, peer, tag, communicator, info,
@@ -111,8 +111,8 @@ int arrived(MPI_Request request, int partition, int* flag) {
 
 namespace entry {
 
-const decltype(Native::Psend_init) Psend_init = requests::initialize<table::rows::Psend_init, End::send>;
-const decltype(Native::Precv_init) Precv_init = requests::initialize<table::rows::Precv_init, End::receive>;
+const decltype(Native::Psend_init) Psend_init = requests::initialize<table::rows::Psend_init, transfer::Side::sender>;
+const decltype(Native::Precv_init) Precv_init = requests::initialize<table::rows::Precv_init, transfer::Side::receiver>;
 const decltype(Native::Pready) Pready = requests::ready;
 const decltype(Native::Pready_range) Pready_range = requests::ready_range;
 const decltype(Native::Pready_list) Pready_list = requests::ready_list;

@@ -22,8 +22,9 @@ constexpr bool library_finds_partitions = true;
 
 }  // namespace
 
-Partitions::Partitions(End end, void* memory, int partitions, MPI_Count count, MPI_Datatype datatype) noexcept
-    : end_(end), partitions_(partitions), count_(count) {
+Partitions::Partitions(transfer::Side side, void* memory, int partitions, MPI_Count count,
+                       MPI_Datatype datatype) noexcept
+    : side_(side), partitions_(partitions), count_(count) {
   MPI_Count all = 0;
   if (partitions <= 0 || count <= 0 || __builtin_mul_overflow(partitions, count, &all)) return;
   user_ = identify(memory, all, datatype, Purpose::message, Analysis::now);
@@ -32,14 +33,13 @@ Partitions::Partitions(End end, void* memory, int partitions, MPI_Count count, M
   each_.count = count;
   // MPICH 5.0.2 loses what follows an element that a piece of bytes cuts through, where elements are received: at a
   // process without gapless, or into a datatype that is not understood. It cuts no element that it sends as such.
-  stays_whole_ = library_finds_partitions && end == End::send && user_.is_described() && !is_gpu_memory() &&
-                 would_lose_elements(static_cast<std::size_t>(user_.buffer.size()), datatype);
+  stays_whole_ = library_finds_partitions && side == transfer::Side::sender && user_.is_described() &&
+                 !is_gpu_memory() && would_lose_elements(static_cast<std::size_t>(user_.buffer.size()), datatype);
   if (owner_ != Owner::ours) return;
-  const auto side = end == End::send ? transfer::Side::sender : transfer::Side::receiver;
   const bool is_native = transfer::choose(user_.buffer, side) == transfer::Scheme::native;
   // Bytes of other senders are received as such.
   const bool may_be_native =
-      library_finds_partitions && (end == End::send || transfer::is_forced(transfer::Scheme::native));
+      library_finds_partitions && (side == transfer::Side::sender || transfer::is_forced(transfer::Scheme::native));
   if (user_.buffer.size() == 0 || stays_whole_ || (is_native && may_be_native)) owner_ = Owner::library;
 }
 
@@ -58,7 +58,7 @@ Result Partitions::reserve() noexcept {
     packed_ = transfer::PoolBuffer(packed_location_.kind, packed_location_.device, all);
   }
   if (!packed_) return is_gpu_memory() && device::runtime() == nullptr ? Result::device_failed : Result::out_of_memory;
-  if (end_ == End::send) return Result::ok;
+  if (side_ == transfer::Side::sender) return Result::ok;
   states_.reset(new (std::nothrow) std::atomic<State>[static_cast<std::size_t>(partitions_)] {});
   return states_ != nullptr ? Result::ok : Result::out_of_memory;
 }
@@ -78,7 +78,7 @@ void Partitions::start() noexcept {
 }
 
 Result Partitions::pack(int partition) noexcept {
-  if (end_ != End::send || !is_active_ || !contains(partition)) return Result::ok;
+  if (side_ != transfer::Side::sender || !is_active_ || !contains(partition)) return Result::ok;
   return transfer::pack(part(partition), packed_at(partition), packed_location_);
 }
 
@@ -90,7 +90,7 @@ Result Partitions::unpack(int partition) noexcept {
 
 Result Partitions::unpack(int partition, bool& is_there) noexcept {
   is_there = true;
-  if (end_ != End::receive || !is_active_ || !contains(partition)) return Result::ok;
+  if (side_ != transfer::Side::receiver || !is_active_ || !contains(partition)) return Result::ok;
   State state = awaited;
   if (states_[partition].compare_exchange_strong(state, moving, std::memory_order_acquire)) return unpack(partition);
   is_there = state == moved;
@@ -99,7 +99,7 @@ Result Partitions::unpack(int partition, bool& is_there) noexcept {
 
 Result Partitions::unpack_first(MPI_Count received) noexcept {
   Result result = Result::ok;
-  for (int i = 0; is_active_ && end_ == End::receive && i < partitions_; ++i) {
+  for (int i = 0; is_active_ && side_ == transfer::Side::receiver && i < partitions_; ++i) {
     const MPI_Count of_this = std::min<MPI_Count>(received - i * bytes(), bytes());
     if (of_this <= 0 || states_[i].load(std::memory_order_acquire) == moved) continue;
     const Result unpacked = of_this == bytes() ? unpack(i)

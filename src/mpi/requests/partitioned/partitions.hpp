@@ -16,7 +16,7 @@ namespace gapless::mpi::requests {
 class Partitions {
  public:
   /// `count` elements of the datatype in each partition.
-  Partitions(End end, void* memory, int partitions, MPI_Count count, MPI_Datatype datatype) noexcept;
+  Partitions(transfer::Side side, void* memory, int partitions, MPI_Count count, MPI_Datatype datatype) noexcept;
 
   /// Whose business is it? Ours only with a buffer that reserve() got.
   Owner owner() const noexcept { return owner_; }
@@ -54,7 +54,7 @@ class Partitions {
   transfer::Buffer part(int partition) const noexcept;
   transfer::Result unpack(int partition) noexcept;
 
-  End end_;
+  transfer::Side side_;
   int partitions_;
   MPI_Count count_;
   UserBuffer user_;          ///< all partitions
