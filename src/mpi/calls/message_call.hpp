@@ -2,7 +2,7 @@
 // block. Those that return a request: requests/request_call.hpp.
 //
 // A buffer that is ours travels as packed bytes on the program's own communicator and tag, so matching, ordering and
-// status are the library's, and the peer need not run gapless. After an error the receive buffer is untouched.
+// status are the library's, and the peer need not run gapless.
 #pragma once
 
 #include <cstddef>
@@ -220,7 +220,7 @@ struct MessageArguments {
   /// buffered ones, for they need nothing of the peer.
   static constexpr bool is_standard_or_ready = has<Kind::send> && !has<Kind::synchronous> && !has<Kind::buffered>;
 
-  /// Has the side of a message that is sent go by header where that may be. `may_stay`: Side::offer().
+  /// Has the side of a message that is sent go by header where that may be. `may_stay`: Sending::offer().
   static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out, [[maybe_unused]] bool may_stay,
                     [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr,
                     [[maybe_unused]] transfer::headers::Later later = {}) noexcept {
