@@ -1,7 +1,8 @@
 // What GPU kernels are tuned by, and what the ways to move bytes with a GPU cost: one table, used on every GPU.
 //
-// Beside each number stands the sweep that found it, or that there is none: a table of `gapless bench pack` that shows
-// it when the number is changed, or a heading of docs/performance.md that has what was tried.
+// Beside each number stands the sweep that found the number, or a note that there is none. A sweep is a table of
+// `gapless bench pack`, in which a change of the number shows, or a heading of docs/performance.md, or the name of a row
+// under its heading "Sweeps behind the numbers of the tuning table".
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ struct GpuTuning {
   // ---- Which jobs go together: pack/gpu/batch ----
   std::int64_t largest_batched_job;  ///< beyond, a job runs longer than its launch takes; table `halo`
   std::uint64_t largest_fused_copy;  ///< contiguous; the copy engine is faster beyond; table `many`
-  int fused_words_per_thread;        ///< in flight; "GPU latency", first steps
+  int fused_words_per_thread;        ///< in flight; no sweep is written down
 
   // ---- Which way: pack/gpu/route ----
   std::int64_t smallest_issued_copy;  ///< below, a kernel behind others is done sooner; table `one_shot`

@@ -1,5 +1,5 @@
 // What `gapless calibrate` has measured, in the form that predictions are made from: for each kind of memory and of
-// pair the ways that a message can take, each as T = start + pack + move + unpack, or as whole messages.
+// pair the schemes that a message can go by, each as T = start + pack + move + unpack, or as whole messages.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 // Work of a few regimes as tagged bytes, so that one kernel can run jobs of all kinds.
 //
-// Small jobs are bound by latency, so the regimes that exist for bandwidth are left out: nests with 32-bit indices, the
-// tree for everything else, and ordered unpacking. Bytes that travel cost time too: nests of few modes, which most jobs
-// are, come without a number that could be left out or be narrower.
+// Small jobs are bound by latency, so the regimes that exist for bandwidth are left out. What is here are nests with
+// 32-bit indices, the tree for everything else, and ordered unpacking. Bytes that travel cost time too, so nests of few
+// modes, which most jobs are, have a form with as few and as narrow numbers as they need (SmallNest).
 #pragma once
 
 #include <cstddef>
