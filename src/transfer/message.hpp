@@ -68,6 +68,7 @@ bool is_contiguous(const Buffer& buffer) noexcept;
 bool library_reads_gpu_memory() noexcept;
 void set_library_reads_gpu_memory(bool reads) noexcept;
 
+/// Of a message.
 enum class Side : std::uint8_t { sender, receiver };
 
 /// peer_failed: the process at the other end has ended, or could not pack.

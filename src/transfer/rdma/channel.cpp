@@ -18,16 +18,16 @@ Channel::Channel(fabric::Endpoint& endpoint, const Options& options)
 
 Channel::~Channel() { endpoint_.stop(); }
 
-Message* Channel::open(int peer, const Memory& memory, Role role) noexcept try {
+Message* Channel::open(int peer, const Memory& memory, Side side) noexcept try {
   constexpr std::uint32_t half = most_messages / 2;
-  const std::uint32_t first = role == Role::sender ? 0 : half;
+  const std::uint32_t first = side == Side::sender ? 0 : half;
   for (std::uint32_t i = first; i < first + half; ++i) {
     Entry& entry = entries_[i];
     if (entry.is_used || entry.is_abandoned) continue;
     entry.generation = (entry.generation + 1) % generations;
     if (entry.message == nullptr) entry.message = std::make_unique<Message>(*this, 0);
     entry.message->number_ = entry.generation << 8 | i;
-    entry.message->open(peer, memory, role);
+    entry.message->open(peer, memory, side);
     entry.is_used = true;
     return entry.message.get();
   }
@@ -36,7 +36,7 @@ Message* Channel::open(int peer, const Memory& memory, Role role) noexcept try {
   return nullptr;
 }
 
-Message* Channel::send(int peer, const Memory& memory) noexcept { return open(peer, memory, Role::sender); }
+Message* Channel::send(int peer, const Memory& memory) noexcept { return open(peer, memory, Side::sender); }
 
 namespace {
 
@@ -50,10 +50,10 @@ constexpr bool is_staged(Scheme scheme) noexcept {
 Message* Channel::receive(int peer, const Memory& memory, const Offer& offer, unsigned allowed,
                           std::optional<Scheme> first) noexcept {
   if (offer.blocks.bytes != memory.blocks.bytes) return nullptr;
-  Message* message = open(peer, memory, Role::receiver);
+  Message* message = open(peer, memory, Side::receiver);
   if (message == nullptr) return nullptr;
   message->offer_ = offer;
-  allowed &= offer.schemes & schemes_of(memory, Role::receiver);
+  allowed &= offer.schemes & schemes_of(memory, Side::receiver);
   const Ends ends{offer.blocks, memory.blocks, limits(),
                   segment_bytes_for(offer.blocks.bytes, staging_.segment_bytes(), options_.profile)};
   for (; allowed != 0 && message->result_ == Result::under_way;) {
@@ -83,7 +83,7 @@ Message* Channel::receive(int peer, const Memory& memory, const Offer& offer, un
 bool Channel::is_staging_lent(const Message& without) const noexcept {
   return std::ranges::any_of(entries_, [&](const Entry& entry) {
     const Message* const message = entry.message.get();
-    if (!entry.is_used || message == &without || message->role_ != Role::receiver || !is_staged(message->scheme()))
+    if (!entry.is_used || message == &without || message->side_ != Side::receiver || !is_staged(message->scheme()))
       return false;
     const bool is_right = message->result() == Result::under_way || message->result() == Result::ok;
     return is_right && std::ranges::any_of(message->slots_, [](const WindowSlot& slot) { return slot.staging >= 0; });
@@ -91,7 +91,7 @@ bool Channel::is_staging_lent(const Message& without) const noexcept {
 }
 
 Message* Channel::decline(int peer, const Offer& offer) noexcept {
-  Message* message = open(peer, {}, Role::receiver);
+  Message* message = open(peer, {}, Side::receiver);
   if (message != nullptr) message->offer_ = offer;
   return message;
 }
@@ -178,7 +178,7 @@ Result Channel::post(Message& message, PostList& list) noexcept {
 namespace {
 
 const PoolInformation& pool_of_peer(const Message& message) noexcept {
-  return message.role_ == Role::sender ? message.reply_.pool : message.offer_.pool;
+  return message.side_ == Side::sender ? message.reply_.pool : message.offer_.pool;
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace gapless::transfer::rdma {
 
 struct Options {
   std::size_t segment_bytes = 128 << 10;  ///< Wu et al., 2003, 7.2
-  std::size_t segments = 32;              ///< for each role
+  std::size_t segments = 32;              ///< for each side
   std::size_t window = 8;                 ///< segments of one message under way, at most most_window
   std::size_t most_sender_regions = 64;
   bool segment_unpack = true;  ///< unpack what has arrived, else only whole windows: Wu et al., 2003, 8.4
@@ -119,7 +119,7 @@ class Channel {
     bool is_abandoned = false;
   };
 
-  Message* open(int peer, const Memory& memory, Role role) noexcept;
+  Message* open(int peer, const Memory& memory, Side side) noexcept;
   bool is_staging_lent(const Message& without) const noexcept;
   Message* find(std::uint32_t number) noexcept;
   void take(const fabric::Completion& completion) noexcept;

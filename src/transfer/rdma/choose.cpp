@@ -12,11 +12,11 @@ const char* name(Scheme scheme) noexcept {
   return names[static_cast<std::size_t>(scheme)];
 }
 
-unsigned schemes_of(const Memory& memory, Role role) noexcept {
+unsigned schemes_of(const Memory& memory, Side side) noexcept {
   if (memory.region == nullptr) return ~0u;
   const auto bit = [](Scheme scheme) { return 1u << static_cast<unsigned>(scheme); };
   // What is contiguous is not packed, but gathered as one piece.
-  return role == Role::sender ? ~bit(Scheme::scatter_read) : bit(Scheme::multi_write);
+  return side == Side::sender ? ~bit(Scheme::scatter_read) : bit(Scheme::multi_write);
 }
 
 const Base& of(Scheme scheme) noexcept {

@@ -29,7 +29,7 @@ class GatherWrite final : public Base {
   }
 
   Result advance(Message& message) const noexcept override {
-    return message.role_ == Role::sender ? segments::send(message, !message.user_memory_.is_held())
+    return message.side_ == Side::sender ? segments::send(message, !message.user_memory_.is_held())
                                          : segments::take(message);
   }
 };

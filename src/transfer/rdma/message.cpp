@@ -14,11 +14,11 @@ using State = WindowSlot::State;
 Message::Message(Channel& channel, std::uint32_t number)
     : channel_(channel), number_(number), user_memory_(channel.registrations()) {}
 
-void Message::open(int peer, const Memory& memory, Role role) noexcept {
+void Message::open(int peer, const Memory& memory, Side side) noexcept {
   peer_ = peer;
-  role_ = role;
+  side_ = side;
   memory_ = memory;
-  offer_ = {memory.blocks, number_, schemes_of(memory, role), channel_.information_for(number_)};
+  offer_ = {memory.blocks, number_, schemes_of(memory, side), channel_.information_for(number_)};
   reply_ = {};
   result_ = memory.blocks.bytes == 0 ? Result::ok : Result::under_way;
   is_started_ = has_mail_ = is_lost_ = false;
@@ -32,7 +32,7 @@ void Message::open(int peer, const Memory& memory, Role role) noexcept {
 std::size_t Message::close() noexcept {
   std::size_t abandoned = 0;
   const bool is_right = result_ == Result::ok && is_quiet();
-  const bool owns_staging = !(role_ == Role::receiver && scheme() == Scheme::scatter_read);
+  const bool owns_staging = !(side_ == Side::receiver && scheme() == Scheme::scatter_read);
   for (WindowSlot& slot : slots_) {
     if (slot.staging < 0 || !owns_staging) continue;
     if (is_right) channel_.staging().release(slot.staging);
@@ -81,7 +81,7 @@ Result Message::tell_of_loss() noexcept {
 }
 
 Result Message::advance() noexcept {
-  if (result_ != Result::under_way || (role_ == Role::sender && !is_started_)) return result_;
+  if (result_ != Result::under_way || (side_ == Side::sender && !is_started_)) return result_;
   const Result result = is_lost_ ? tell_of_loss() : of(scheme()).advance(*this);
   if (result_ == Result::under_way) result_ = result;
   if (result_ == Result::under_way) look_at_clock();
@@ -121,7 +121,7 @@ void Message::posted(std::uint32_t tag, fabric::Status status) noexcept {
   if (tag >= slots_.size()) return;
   WindowSlot& slot = slots_[tag];
   if (--slot.posts_left > 0) return;
-  const bool is_done_with = role_ == Role::sender && scheme() != Scheme::scatter_read;
+  const bool is_done_with = side_ == Side::sender && scheme() != Scheme::scatter_read;
   if (!is_done_with || slot.staging < 0) return;
   channel_.staging().release(slot.staging);
   slot.staging = -1;
@@ -129,11 +129,11 @@ void Message::posted(std::uint32_t tag, fabric::Status status) noexcept {
 
 void Message::arrived(Immediate immediate) noexcept {
   has_moved_ = true;
-  if (role_ == Role::sender && !is_started_) {
+  if (side_ == Side::sender && !is_started_) {
     has_mail_ = true;
     return;
   }
-  if (role_ == Role::sender) {  // a place is given back
+  if (side_ == Side::sender) {  // a place is given back
     if (immediate.segment >= reply_.window) return fail(Result::failed);
     WindowSlot& slot = slots_[immediate.segment];
     slot.state = State::idle;
@@ -186,7 +186,7 @@ bool Message::notify() noexcept {
   for (std::uint32_t place = 0; to_notify_ != 0 && place < reply_.window; ++place) {
     if ((to_notify_ >> place & 1) == 0) continue;
     const WindowSlot& slot = slots_[place];
-    const Immediate immediate = role_ == Role::receiver
+    const Immediate immediate = side_ == Side::receiver
                                     ? Immediate{peer_number(), place, 0}
                                     : Immediate{peer_number(), slot.segment, static_cast<std::uint32_t>(slot.staging)};
     if (!channel_.notify(*this, immediate)) return false;

@@ -74,7 +74,7 @@ class Message {
 
   // For schemes and the channel: all of it is theirs.
 
-  void open(int peer, const Memory& memory, Role role) noexcept;
+  void open(int peer, const Memory& memory, Side side) noexcept;
   /// Puts everything back, or abandons what the peer may still write to. Returns how many segments that were.
   std::size_t close() noexcept;
   bool is_quiet() const noexcept { return outstanding_ == 0; }
@@ -98,7 +98,7 @@ class Message {
   /// Moves the bytes of a segment between the program's memory and a staging segment of ours.
   void pack(std::uint32_t segment, int staging) noexcept;
   void unpack(std::uint32_t segment, int staging) noexcept;
-  std::uint32_t peer_number() const noexcept { return role_ == Role::sender ? reply_.transfer : offer_.transfer; }
+  std::uint32_t peer_number() const noexcept { return side_ == Side::sender ? reply_.transfer : offer_.transfer; }
   /// Tells the peer of the places in to_notify_. False while the queue is full.
   bool notify() noexcept;
   /// Posts the list. False while the queue is full, or after a failure.
@@ -113,7 +113,7 @@ class Message {
   Channel& channel_;
   std::uint32_t number_;
   int peer_ = -1;
-  Role role_ = Role::sender;
+  Side side_ = Side::sender;
   Memory memory_;
   Offer offer_;
   Reply reply_;

@@ -94,7 +94,7 @@ bool list_next(Message& message) {
     is_last = list_blocks(message);
   } else {
     if (slot.posts_left > 0) return false;
-    if (slot.staging < 0) slot.staging = message.channel_.staging().acquire(Role::sender);
+    if (slot.staging < 0) slot.staging = message.channel_.staging().acquire(Side::sender);
     if (slot.staging < 0) return false;
     message.list_.clear();
     is_last = list_staged(message, slot);
@@ -164,7 +164,7 @@ class MultiWrite final : public Base {
   }
 
   Result advance(Message& message) const noexcept override {
-    if (message.role_ == Role::sender) return send(message);
+    if (message.side_ == Side::sender) return send(message);
     return message.slots_[0].state == State::ready ? Result::ok : Result::under_way;
   }
 };

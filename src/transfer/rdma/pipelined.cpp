@@ -21,7 +21,7 @@ class Pipelined final : public Base {
     return Result::under_way;
   }
   Result advance(Message& message) const noexcept override {
-    return message.role_ == Role::sender ? segments::send(message, !message.user_memory_.is_held())
+    return message.side_ == Side::sender ? segments::send(message, !message.user_memory_.is_held())
                                          : segments::take(message);
   }
 };

@@ -14,7 +14,7 @@ using State = WindowSlot::State;
 Result send(Message& message) noexcept {
   while (message.next_ < message.segment_count() && segments::open(message)) {
     WindowSlot& slot = message.slot_of(message.next_);
-    slot.staging = message.channel_.staging().acquire(Role::sender);
+    slot.staging = message.channel_.staging().acquire(Side::sender);
     if (slot.staging < 0) break;
     message.pack(message.next_, slot.staging);
     slot.state = State::moving;
@@ -97,7 +97,7 @@ class ScatterRead final : public Base {
   }
 
   Result advance(Message& message) const noexcept override {
-    return message.role_ == Role::sender ? send(message) : receive(message);
+    return message.side_ == Side::sender ? send(message) : receive(message);
   }
 };
 

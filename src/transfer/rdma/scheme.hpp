@@ -47,7 +47,7 @@ extern const Base& multi_write;
 const Base& of(Scheme scheme) noexcept;
 
 /// Those that memory can go by at that side, bits by Scheme: a CPU neither packs nor unpacks GPU memory.
-unsigned schemes_of(const Memory& memory, Role role) noexcept;
+unsigned schemes_of(const Memory& memory, Side side) noexcept;
 
 /// Bytes of a segment of a message: from 16 KiB on (Wu et al., 2003, 7.2) as many segments as the model says, eight if
 /// that many hide more than they take, none longer than `most`.

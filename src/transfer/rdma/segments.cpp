@@ -17,7 +17,7 @@ Result lend(Message& message) noexcept {
   const std::size_t wanted =
       std::min<std::size_t>({message.channel_.options().window, most_window, message.segment_count()});
   for (reply.window = 0; reply.window < wanted; ++reply.window) {
-    const int segment = staging.acquire(Role::receiver);
+    const int segment = staging.acquire(Side::receiver);
     if (segment < 0) break;
     message.slots_[reply.window].staging = segment;
     message.slots_[reply.window].segment = reply.window;
@@ -62,7 +62,7 @@ fabric::RemoteAddress remote_of(const Message& message, std::uint32_t segment) n
 bool list_packed(Message& message) {
   WindowSlot& slot = message.slot_of(message.next_);
   Staging& staging = message.channel_.staging();
-  slot.staging = staging.acquire(Role::sender);
+  slot.staging = staging.acquire(Side::sender);
   if (slot.staging < 0) return false;
   message.pack(message.next_, slot.staging);
   const auto bytes = static_cast<std::size_t>(message.end_of(message.next_) - message.begin_of(message.next_));

@@ -32,7 +32,7 @@ TEST(Faults, ASenderWhoseMemoryIsRefusedPacks) {
     EXPECT_EQ(outcome.received, Result::ok);
     EXPECT_TRUE(message.to.bytes() == message.expected);
     EXPECT_EQ(pair.sender->counts().copied_bytes, 128u * 512);
-    EXPECT_EQ(pair.sender->staging().available(Role::sender), Options{}.segments);
+    EXPECT_EQ(pair.sender->staging().available(transfer::Side::sender), Options{}.segments);
   }
 }
 
@@ -72,7 +72,7 @@ TEST(Faults, AReceiverWaitsForStagingThatOthersHold) {
       1u << static_cast<unsigned>(Scheme::pipelined) | 1u << static_cast<unsigned>(Scheme::scatter_read);
   auto* in = pair.receiver->receive(pair.right_peer, message.to.memory(), first->offer(), only(Scheme::pipelined));
   ASSERT_NE(in, nullptr);
-  EXPECT_EQ(pair.receiver->staging().available(Role::receiver), 0u);
+  EXPECT_EQ(pair.receiver->staging().available(transfer::Side::receiver), 0u);
   EXPECT_EQ(pair.receiver->receive(pair.right_peer, message.to.memory(), second->offer(), staged_or_read), nullptr);
   // Nobody gives back what failed messages have held.
   in->fail(Result::peer_failed);
@@ -155,9 +155,9 @@ TEST(Faults, APeerThatDiesMidwayEndsTheMessage) {
       EXPECT_EQ((sender_dies ? pair.right : pair.left).regions(), 1u) << name(scheme);
       Channel& channel = sender_dies ? *pair.receiver : *pair.sender;
       const Staging& staging = channel.staging();
-      EXPECT_EQ(
-          staging.available(Role::sender) + staging.available(Role::receiver) + channel.counts().abandoned_segments,
-          2 * options.segments);
+      EXPECT_EQ(staging.available(transfer::Side::sender) + staging.available(transfer::Side::receiver) +
+                    channel.counts().abandoned_segments,
+                2 * options.segments);
     }
   }
 }

@@ -122,8 +122,8 @@ TEST(Schemes, MessagesLongerThanAllStagingGoThroughIt) {
     Pair pair({}, options);
     Arena from(vector_sample(rows, 2048, 4096), 1, 0, 1), to(vector_sample(rows, 2048, 3000), 1, 0, 2);
     expect_sent(pair, from, to, scheme);
-    EXPECT_EQ(pair.sender->staging().available(Role::sender), 3u);
-    EXPECT_EQ(pair.receiver->staging().available(Role::receiver), 3u);
+    EXPECT_EQ(pair.sender->staging().available(transfer::Side::sender), 3u);
+    EXPECT_EQ(pair.receiver->staging().available(transfer::Side::receiver), 3u);
   }
 }
 
@@ -219,8 +219,8 @@ TEST(Schemes, ManyMessagesInBothDirectionsShareFewSegments) {
     EXPECT_TRUE(is_over(flow));
     EXPECT_TRUE(flow->to.bytes() == flow->expected);
   }
-  EXPECT_EQ(pair.sender->staging().available(Role::sender), 6u);
-  EXPECT_EQ(pair.sender->staging().available(Role::receiver), 6u);
+  EXPECT_EQ(pair.sender->staging().available(transfer::Side::sender), 6u);
+  EXPECT_EQ(pair.sender->staging().available(transfer::Side::receiver), 6u);
 }
 
 TEST(Schemes, RandomLayoutsByEveryScheme) {

@@ -14,8 +14,8 @@ Staging::Staging(fabric::Endpoint& endpoint, std::size_t segment_bytes, std::siz
   const std::size_t bytes = header_bytes_ + 2 * segments_ * segment_bytes_;
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, bytes)));
   if (memory_ == nullptr) return;
-  for (std::size_t role = 0; role < 2; ++role) {
-    for (std::size_t i = segments_; i > 0; --i) free_[role].push_back(static_cast<int>(role * segments_ + i - 1));
+  for (std::size_t side = 0; side < 2; ++side) {
+    for (std::size_t i = segments_; i > 0; --i) free_[side].push_back(static_cast<int>(side * segments_ + i - 1));
   }
   for (std::size_t i = 0; i < 2 * bell_bytes; ++i) memory_.get()[i] = std::byte{0};
   if (endpoint_.register_memory(memory_.get(), bytes, region_) != fabric::Status::ok) region_.handle = nullptr;
@@ -28,8 +28,8 @@ PoolInformation Staging::information(std::size_t mailbox) const noexcept {
           region_.address + bells_bytes + mailbox * mailbox_bytes};
 }
 
-int Staging::acquire(Role role) noexcept {
-  auto& free = free_[static_cast<std::size_t>(role)];
+int Staging::acquire(Side side) noexcept {
+  auto& free = free_[static_cast<std::size_t>(side)];
   if (free.empty()) return -1;
   const int segment = free.back();
   free.pop_back();

@@ -8,15 +8,14 @@
 #include <vector>
 
 #include "fabric/remote/endpoint.hpp"
+#include "transfer/message.hpp"
 #include "transfer/rdma/information.hpp"
 
 namespace gapless::transfer::rdma {
 
-enum class Role : std::uint8_t { sender, receiver };
-
 class Staging {
  public:
-  /// `segments` for each role, and so many mailboxes. Registers them; ok() says whether that went well.
+  /// `segments` for each side, and so many mailboxes. Registers them; ok() says whether that went well.
   Staging(fabric::Endpoint& endpoint, std::size_t segment_bytes, std::size_t segments, std::size_t mailboxes = 0);
   ~Staging();
   Staging(const Staging&) = delete;
@@ -35,13 +34,13 @@ class Staging {
   /// `mailbox_bytes` for a peer to write to, or to send.
   std::byte* mailbox(std::size_t index) const noexcept { return memory_.get() + bells_bytes + index * mailbox_bytes; }
 
-  /// An unused segment of that role; negative if there is none.
-  int acquire(Role role) noexcept;
+  /// An unused segment of that side; negative if there is none.
+  int acquire(Side side) noexcept;
   void release(int segment) noexcept;
   std::byte* memory(int segment) const noexcept {
     return memory_.get() + header_bytes_ + static_cast<std::size_t>(segment) * segment_bytes_;
   }
-  std::size_t available(Role role) const noexcept { return free_[static_cast<std::size_t>(role)].size(); }
+  std::size_t available(Side side) const noexcept { return free_[static_cast<std::size_t>(side)].size(); }
 
  private:
   static constexpr std::size_t bells_bytes = 4096;  ///< own bell, the peers' bell, and alignment
@@ -51,7 +50,7 @@ class Staging {
 
   fabric::Endpoint& endpoint_;
   std::size_t segment_bytes_;
-  std::size_t segments_;      ///< of one role
+  std::size_t segments_;      ///< of one side
   std::size_t header_bytes_;  ///< before the segments: bells and mailboxes
   std::unique_ptr<std::byte, Free> memory_;
   fabric::Region region_;

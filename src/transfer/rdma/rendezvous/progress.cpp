@@ -46,7 +46,7 @@ bool Transfers::goes_straight(const Offer& offer) const noexcept {
 Message* Transfers::choose_and_receive(Peer& peer, Transfer& transfer) noexcept {
   constexpr unsigned always = 1u << static_cast<unsigned>(Scheme::pipelined);
   const unsigned forced = allowed_schemes();
-  unsigned allowed = forced & transfer.offer.schemes & schemes_of(transfer.memory, Role::receiver);
+  unsigned allowed = forced & transfer.offer.schemes & schemes_of(transfer.memory, Side::receiver);
   if (!fits_in_letter(transfer.memory.layout, address_.size(), numbers_, peer.layouts))
     allowed &= ~(1u << static_cast<unsigned>(Scheme::multi_write));
   if (forced == ~0u && !transfer.turn) {
@@ -117,7 +117,7 @@ void Transfers::look_for_the_gone() noexcept {
 /// Is there a message that holds what a receive waits for, until it is over?
 bool Transfers::may_get_free() const noexcept {
   return std::ranges::any_of(active_,
-                             [](const Transfer* each) { return each->role == Role::receiver && each->message; });
+                             [](const Transfer* each) { return each->side == Side::receiver && each->message; });
 }
 
 /// Goes on. True once it is over.
@@ -143,7 +143,7 @@ bool Transfers::step(Transfer& transfer) noexcept {
 
 /// Tells the peer what it has to know, and moves bytes.
 void Transfers::advance(Transfer& transfer) noexcept {
-  if (transfer.role == Role::sender) {
+  if (transfer.side == Side::sender) {
     if (transfer.message->has_mail()) open_letter(transfer);
   } else if (!transfer.is_mailed && transfer.letter.bytes != 0) {
     transfer.is_mailed = channel_->mail(*transfer.message, transfer.letter.bytes);
@@ -155,7 +155,7 @@ void Transfers::advance(Transfer& transfer) noexcept {
 bool Transfers::is_settled(const Transfer& transfer) const noexcept {
   const Result result = transfer.message->result();
   if (result != Result::ok) return result != Result::under_way;
-  return transfer.message->is_quiet() && (transfer.role == Role::sender || transfer.is_mailed);
+  return transfer.message->is_quiet() && (transfer.side == Side::sender || transfer.is_mailed);
 }
 
 void Transfers::finish(Transfer& transfer, Result result) noexcept {
@@ -175,7 +175,7 @@ void Transfers::finish(Transfer& transfer, Result result) noexcept {
       corrected_.note(*transfer.turn, ns_since(std::max(transfer.begun, finished_)));
     }
     finished_ = now;
-    if (transfer.role == Role::receiver && scheme == Scheme::multi_write) {
+    if (transfer.side == Side::receiver && scheme == Scheme::multi_write) {
       try {  // the sender has read that letter
         peer_of(transfer.rank)->layouts.told.insert(transfer.letter.layout);
       } catch (const std::bad_alloc&) {

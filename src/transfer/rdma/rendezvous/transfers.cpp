@@ -129,7 +129,7 @@ Transfer* Transfers::receive(int rank, std::span<const std::byte> address, const
     return nullptr;
   }
   transfer->rank = rank;
-  transfer->role = Role::receiver;
+  transfer->side = Side::receiver;
   transfer->offer = offer;
   transfer->is_declined = memory == nullptr;
   if (memory != nullptr) hold(*transfer, *memory, std::move(packed));
@@ -173,7 +173,7 @@ transfer::Result Transfers::wait(Transfer& transfer) noexcept {
   for (;;) {
     const transfer::Result result = poll(transfer);
     if (result != transfer::Result::under_way) return result;
-    if (transfer.role == Role::sender && is_patience_over(transfer)) return complete_alone(transfer);
+    if (transfer.side == Side::sender && is_patience_over(transfer)) return complete_alone(transfer);
     ::sched_yield();
   }
 }
@@ -226,7 +226,7 @@ void Transfers::withdraw(Transfer* transfer) noexcept {
 }
 
 void Transfers::end(Transfer* transfer) noexcept {
-  if (transfer->role == Role::sender) {
+  if (transfer->side == Side::sender) {
     static_cast<void>(complete_alone(*transfer));
   } else if (!transfer->is_declined) {
     static_cast<void>(wait(*transfer));
@@ -250,7 +250,7 @@ void Transfers::drain(bool (*has_ended)(int rank)) noexcept {
       const std::lock_guard lock(mutex_);
       progress();
       const bool may_go_on = std::ranges::any_of(active_, [&](const Transfer* transfer) {
-        const bool is_taken = transfer->role == Role::receiver || transfer->message->is_started();
+        const bool is_taken = transfer->side == Side::receiver || transfer->message->is_started();
         return is_taken || !has_ended(transfer->rank);
       });
       if (!may_go_on) return packed_->clear();

@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Transfer {
   int rank = -1;
-  Role role = Role::sender;
+  Side side = Side::sender;
   Memory memory;
   Offer offer;
   Message* message = nullptr;  ///< a receiver has none before that can be had
