@@ -1,9 +1,8 @@
 // The memory that repetitions of a datatype span, in 63 bits or not at all.
 #pragma once
 
-#include <algorithm>
-
 #include "layout/datatype/datatype.hpp"
+#include "layout/span.hpp"
 
 namespace gapless::api {
 
@@ -19,11 +18,11 @@ inline bool span_of(const layout::Datatype& datatype, layout::Offset count, Span
   if (__builtin_mul_overflow(datatype.size(), count, &span.size)) return false;
   span.first = span.end = 0;
   if (span.size == 0) return true;
-  layout::Offset last_repetition;
-  if (__builtin_mul_overflow(datatype.extent(), count - 1, &last_repetition)) return false;
-  return !__builtin_add_overflow(datatype.true_lower_bound, std::min<layout::Offset>(last_repetition, 0),
-                                 &span.first) &&
-         !__builtin_add_overflow(datatype.true_upper_bound, std::max<layout::Offset>(last_repetition, 0), &span.end);
+  const auto reach = layout::span_of({datatype.true_lower_bound, datatype.true_upper_bound}, count, datatype.extent());
+  if (!reach) return false;
+  span.first = reach->first;
+  span.end = reach->end;
+  return true;
 }
 
 }  // namespace gapless::api

@@ -55,7 +55,7 @@ bool is_within(const Buffer& buffer, const device::MemoryHandle& allocation) noe
   if (!span) return false;
   const auto origin = reinterpret_cast<std::uintptr_t>(buffer.memory);
   const std::uint64_t first = origin + static_cast<std::uint64_t>(span->first);
-  const std::uint64_t bytes = static_cast<std::uint64_t>(span->last) - static_cast<std::uint64_t>(span->first);
+  const std::uint64_t bytes = static_cast<std::uint64_t>(span->end) - static_cast<std::uint64_t>(span->first);
   return allocation.contains(first, bytes);
 }
 

@@ -17,7 +17,7 @@ bool open(const StridedMessage& message, const device::MemoryHandle& allocation,
   const auto span = understood != nullptr ? span_of(understood->facts, message.count, message.extent) : std::nullopt;
   if (!span || __builtin_mul_overflow(understood->layout->size, message.count, &source.size)) return false;
   const std::uint64_t first = message.address + static_cast<std::uint64_t>(span->first);
-  const auto bytes = static_cast<std::uint64_t>(span->last) - static_cast<std::uint64_t>(span->first);
+  const auto bytes = static_cast<std::uint64_t>(span->end) - static_cast<std::uint64_t>(span->first);
   if (!allocation.contains(first, bytes)) return false;
   device::Status status = device::Status::failed;
   if (!use) use = headers::opened_memory().use(allocation, device, status);

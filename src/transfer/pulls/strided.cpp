@@ -65,14 +65,9 @@ const Understood* understand(const Strided& description) noexcept try {
   return nullptr;
 }
 
-std::optional<Span> span_of(const layout::Facts& facts, Offset count, Offset extent) noexcept {
-  Offset last_one = 0, first = 0, last = 0;
-  if (count < 1 || __builtin_mul_overflow(count - 1, extent, &last_one)) return {};
-  if (__builtin_add_overflow(facts.true_lower_bound, std::min(last_one, Offset{0}), &first) ||
-      __builtin_add_overflow(facts.true_upper_bound, std::max(last_one, Offset{0}), &last)) {
-    return {};
-  }
-  return Span{first, last};
+std::optional<layout::Span> span_of(const layout::Facts& facts, Offset count, Offset extent) noexcept {
+  if (count < 1) return std::nullopt;
+  return layout::span_of({facts.true_lower_bound, facts.true_upper_bound}, count, extent);
 }
 
 }  // namespace gapless::transfer::pulls

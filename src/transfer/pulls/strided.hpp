@@ -7,6 +7,7 @@
 
 #include "layout/algebra/facts.hpp"
 #include "layout/layout.hpp"
+#include "layout/span.hpp"
 
 namespace gapless::transfer::pulls {
 
@@ -39,11 +40,8 @@ struct Understood {
 /// the description of no layout, or there is no memory.
 const Understood* understand(const Strided& description) noexcept;
 
-/// The bytes [first, last) that `count` repetitions of what has those facts take, `extent` bytes apart. Nothing where
-/// there are none, or the numbers do not fit.
-struct Span {
-  layout::Offset first, last;
-};
-std::optional<Span> span_of(const layout::Facts& facts, layout::Offset count, layout::Offset extent) noexcept;
+/// The bytes that `count` repetitions of what has those facts take, `extent` bytes apart. Nothing where there are none,
+/// or the numbers do not fit.
+std::optional<layout::Span> span_of(const layout::Facts& facts, layout::Offset count, layout::Offset extent) noexcept;
 
 }  // namespace gapless::transfer::pulls
