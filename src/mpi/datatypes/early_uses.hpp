@@ -88,9 +88,9 @@ inline bool count_use(MPI_Count count, MPI_Datatype datatype, MPI_Count most_byt
   return false;
 }
 
-/// The record for a use of a datatype that the type cache's table does not hold: one that
-/// says that it is the library's business, after counting the use, or its own, for which it is analysed if it has not
-/// been.
+/// The record for a use of a datatype that the type cache's table does not hold. Counts the use, and returns a record
+/// that leaves the datatype to the library; once the analysis pays, returns the datatype's own record, and analyses the
+/// datatype first if that is not done.
 const TypeRecord* record_for_use(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose) noexcept;
 
 void clear_table() noexcept;

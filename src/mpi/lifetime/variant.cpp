@@ -1,4 +1,5 @@
-// The one symbol a variant exports: what the shim calls once the program's MPI library is known.
+// gapless_variant_open, which the shim calls once the program's MPI library is known: the beginning of everything in a
+// variant.
 #include <exception>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// What the variant hands to the shim: for every intercepted function, gapless::mpi::entry::<name>; for every guarded
-// one, a guard made from the table.
+// What the variant hands to the shim: for every intercepted function, gapless::mpi::entry::<name>; for every guarded or
+// waiting one, an entry point made from the table (mpi/guards/guarded.cpp).
 #pragma once
 
 #include <span>
@@ -8,7 +8,8 @@
 
 namespace gapless::mpi {
 
-/// Where calls of intercepted and guarded functions go, by their names without prefix. Set when the variant is opened.
+/// Where calls of all functions go that this layer serves, by their names without prefix. Set when the variant is
+/// opened.
 std::span<const gapless_variant_entry> entries_of_this_layer() noexcept;
 
 /// "MPI_Send" for &Native::Send, for error texts.

@@ -8,14 +8,14 @@ extern "C" {
 /// Finds a symbol of the program's own MPI library (never of gapless); null if the library lacks it.
 typedef void* (*gapless_find_symbol)(const char* name, void* context);
 
-/// One intercepted function: its name without prefix ("Send" for MPI_Send and PMPI_Send) and where calls go.
+/// One function that a variant serves: its name without prefix ("Send" for MPI_Send and PMPI_Send) and where calls go.
 struct gapless_variant_entry {
   const char* name;
   void* implementation;
 };
 
 /// Exported by every variant as `gapless_variant_open`. Fills the variant's table of native functions, and returns the
-/// intercepted functions, `*count` of them, valid until the process ends; null if the library lacks what is needed,
+/// functions that the variant serves, `*count` of them, valid until the process ends; null if the library lacks what is needed,
 /// with one sentence in *why. Called once, under the shim's lock.
 typedef const gapless_variant_entry* (*gapless_variant_open_function)(gapless_find_symbol find, void* context,
                                                                       std::size_t* count, const char** why);
