@@ -74,7 +74,7 @@ void recycle(TypeRecord* record) noexcept {
   all.unused.push_back(record);
 }
 
-void remember(TypeRecord* record) noexcept {
+void enter_table(TypeRecord* record) noexcept {
   const std::uintptr_t number = record->handle.load(std::memory_order_relaxed);
   Set& set = set_of(number);
   for (auto& way : set) {
@@ -242,7 +242,7 @@ const TypeRecord* find_slowly(MPI_Datatype handle) noexcept {
     return &not_understood;
   }
   if (record == nullptr) return &not_ours;
-  remember(record);
+  enter_table(record);
   return record;
 }
 

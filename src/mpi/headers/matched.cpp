@@ -140,6 +140,11 @@ std::optional<Matched> take_out(int source, int tag, MPI_Comm communicator) noex
   return result;
 }
 
+/// The message of that handle, among those that the program has been given. Precondition: this thread has locked them.
+std::deque<Matched>::iterator find_in_given(MPI_Message handle) noexcept {
+  return std::ranges::find_if(messages().given, [&](const Matched& each) { return each.handle == handle; });
+}
+
 /// Locks the messages where there are threads: a handler that the library calls may probe, or never return.
 std::unique_lock<std::mutex> lock_among_threads() noexcept {
   return runtime::is_multithreaded() ? std::unique_lock(messages().mutex)
@@ -290,19 +295,17 @@ void give(const Matched& matched) noexcept {
 
 std::optional<Matched> take_given(MPI_Message handle) noexcept {
   const std::lock_guard lock(messages().mutex);
-  auto& given = messages().given;
-  const auto found = std::ranges::find_if(given, [&](const Matched& each) { return each.handle == handle; });
-  if (found == given.end()) return std::nullopt;
+  const auto found = find_in_given(handle);
+  if (found == messages().given.end()) return std::nullopt;
   const Matched result = *found;
-  given.erase(found);
+  messages().given.erase(found);
   return result;
 }
 
 std::optional<Matched> find_given(MPI_Message handle) noexcept {
   const std::lock_guard lock(messages().mutex);
-  const auto& given = messages().given;
-  const auto found = std::ranges::find_if(given, [&](const Matched& each) { return each.handle == handle; });
-  return found == given.end() ? std::nullopt : std::optional(*found);
+  const auto found = find_in_given(handle);
+  return found == messages().given.end() ? std::nullopt : std::optional(*found);
 }
 
 void stash_again(const Matched& matched) noexcept {

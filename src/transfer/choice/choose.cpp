@@ -165,9 +165,9 @@ struct HostChoice {
   }
 };
 
-/// What the memo knows of such a message, or what `make()` says, which is kept.
+/// What the memo has of such a message; else what `make()` says, which the memo has from then on.
 template <class Choice, class Make>
-Choice remembered(const ChoiceMemo& memo, layout::Offset count, Make make) noexcept {
+Choice from_memo(const ChoiceMemo& memo, layout::Offset count, Make make) noexcept {
   const std::uint16_t now = version();
   if (const auto known = memo.find(count, now)) return Choice::decoded(*known);
   const Choice choice = make();
@@ -205,7 +205,7 @@ HostChoice host_choice(const Buffer& buffer) noexcept {
     const Scheme scheme = is_packed ? Scheme::packed : Scheme::native;
     return {{scheme, scheme}, false, false, true};
   }
-  return remembered<HostChoice>(buffer.type->host_choice, buffer.count, [&buffer] {
+  return from_memo<HostChoice>(buffer.type->host_choice, buffer.count, [&buffer] {
     return HostChoice{forced_or_least(buffer), predict_header(buffer, false), predict_header(buffer, true),
                       predict_worth_of_a_request(buffer)};
   });
@@ -213,7 +213,7 @@ HostChoice host_choice(const Buffer& buffer) noexcept {
 
 /// Precondition: GPU memory, wherever that lies.
 SidesChoice gpu_choice(const Buffer& buffer) noexcept {
-  return remembered<SidesChoice>(buffer.type->gpu_choice, buffer.count, [&buffer] { return forced_or_least(buffer); });
+  return from_memo<SidesChoice>(buffer.type->gpu_choice, buffer.count, [&buffer] { return forced_or_least(buffer); });
 }
 
 }  // namespace
