@@ -25,20 +25,22 @@ std::size_t most_entries(Opcode opcode, const fabric::Limits& limits) noexcept {
 
 }  // namespace
 
+bool PostList::follows(Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key,
+                       const fabric::Limits& limits) const noexcept {
+  return !posts_.empty() && posts_.back().opcode == opcode && posts_.back().key == key &&
+         posts_.back().remote + last_bytes_ == remote && last_bytes_ < limits.operation_bytes;
+}
+
 bool PostList::continues(Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key,
                          const fabric::Limits& limits) const noexcept {
-  return !posts_.empty() && posts_.back().opcode == opcode && posts_.back().key == key &&
-         posts_.back().remote + last_bytes_ == remote && last_bytes_ < limits.operation_bytes &&
-         pieces_.size() - first_piece_.back() < most_entries(opcode, limits);
+  return follows(opcode, remote, key, limits) && pieces_.size() - first_piece_.back() < most_entries(opcode, limits);
 }
 
 void PostList::add(Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key, Piece piece,
                    const fabric::Limits& limits) {
   while (piece.bytes > 0) {
-    const bool follows = !posts_.empty() && posts_.back().opcode == opcode && posts_.back().key == key &&
-                         posts_.back().remote + last_bytes_ == remote && last_bytes_ < limits.operation_bytes;
-    Piece* last = follows ? &pieces_.back() : nullptr;
-    const bool joins = follows && last->region == piece.region && last->memory + last->bytes == piece.memory;
+    Piece* last = follows(opcode, remote, key, limits) ? &pieces_.back() : nullptr;
+    const bool joins = last != nullptr && last->region == piece.region && last->memory + last->bytes == piece.memory;
     if (!joins && !continues(opcode, remote, key, limits)) open(opcode, remote, key);
 
     const std::size_t bytes = std::min(piece.bytes, limits.operation_bytes - last_bytes_);

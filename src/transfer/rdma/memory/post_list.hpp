@@ -36,6 +36,9 @@ class PostList {
   void take(std::size_t count) noexcept { taken_ += count; }
 
  private:
+  /// Does memory at `remote` begin where the last post ends, and has that room for more bytes?
+  bool follows(fabric::Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key,
+               const fabric::Limits& limits) const noexcept;
   void open(fabric::Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key);
 
   std::vector<fabric::Post> posts_;
