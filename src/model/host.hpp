@@ -49,14 +49,14 @@ struct Analysis {
 struct HostProfile {
   /// Up to here contiguous and noncontiguous messages take the same way, through the library's buffers.
   double eager_bytes;
-  Saving eager;          ///< packing and sending packed bytes, instead of leaving a message so short to the library
-  Saving rendezvous;     ///< the same for longer ones
-  Saving received;       ///< the same of receiving longer ones, which come in one piece: sent packed, or contiguous
-  Saving to_contiguous;  ///< the same for longer ones between a noncontiguous buffer and a contiguous one
-  Saving eager_slots;    ///< the same two of going by slots (docs/concepts.md)
-  Saving rendezvous_slots;
-  Saving ring;                   ///< of going through a ring, which is for messages too long for slots
-  Saving pack;                   ///< MPI_Pack or MPI_Unpack
+  Saving eager;                  ///< by packing a message of up to `eager_bytes`, instead of leaving it to the library
+  Saving rendezvous;             ///< by packing a longer one
+  Saving received;               ///< by unpacking a longer one that comes in one piece: sent packed, or contiguous
+  Saving to_contiguous;          ///< by packing a longer one between a noncontiguous buffer and a contiguous one
+  Saving eager_slots;            ///< by slots (docs/concepts.md), of up to `eager_bytes`
+  Saving rendezvous_slots;       ///< by slots, of a longer one
+  Saving ring;                   ///< by a ring, which is for messages too long for slots
+  Saving pack;                   ///< by gapless's MPI_Pack or MPI_Unpack
   UseCost first_uses;            ///< before anything but its size is known of the datatype: the least of several kinds
   double request_ns = 0;         ///< what a request adds to packing, over a blocking call
   double part_ns = 0;            ///< what a part of a collective adds to packing, over a message
