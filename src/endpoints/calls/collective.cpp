@@ -58,11 +58,11 @@ Code all_to_all_in_levels(Endpoint& endpoint, const together::Rows& out, const t
 
 /// `root`: the program's, which may be no rank; none where all get the result.
 Code reduce_in_levels(Endpoint& endpoint, const Reduction& reduction, std::optional<int> root) {
-  const auto& [operand, result, count, datatype, operation] = reduction;
+  const auto& [operand, result, count, datatype, op] = reduction;
   if ((root && !endpoint.communicator->has_rank(*root)) ||
-      !together::serves_reduction(*endpoint.communicator, count, datatype, operation))
+      !together::serves_reduction(*endpoint.communicator, count, datatype, op))
     return std::nullopt;
-  return together::reduce(endpoint, operand, result, count, datatype, operation, root.value_or(together::everyone));
+  return together::reduce(endpoint, operand, result, count, datatype, op, root.value_or(together::everyone));
 }
 
 using plans::has_part, plans::is_root;

@@ -31,15 +31,15 @@ bool refuses_in_place(Schedule& schedule, bool in_place) noexcept {
 }
 
 /// One-sided calls alone have the last two. The library would refuse these, but a rank that is alone combines nothing.
-bool is_for_reductions(MPI_Op operation) noexcept {
+bool is_for_reductions(MPI_Op op) noexcept {
   const std::array others{MPI_Op{}, MPI_Op{MPI_OP_NULL}, MPI_Op{MPI_REPLACE}, MPI_Op{MPI_NO_OP}};
-  return std::ranges::find(others, operation) == others.end();
+  return std::ranges::find(others, op) == others.end();
 }
 
 bool is_possible(Schedule& schedule, const Reduction& reduction) noexcept {
   schedule.hand_on_failures();
   const bool is_buffer = schedule.accepts({reduction.result, reduction.count, reduction.datatype});
-  if (is_buffer && !is_for_reductions(reduction.operation)) schedule.fail(MPI_ERR_OP);
+  if (is_buffer && !is_for_reductions(reduction.op)) schedule.fail(MPI_ERR_OP);
   return schedule.mistake() == MPI_SUCCESS;
 }
 
@@ -63,7 +63,7 @@ Scratch* reduce_to_first(Schedule& schedule, const Reduction& reduction, MPI_Cou
     if (schedule.rank() + mask >= schedule.size()) continue;
     schedule.receive(other->data(), schedule.rank() + mask);
     schedule.fence();
-    schedule.combine(sum->data(), other->data(), reduction.operation);
+    schedule.combine(sum->data(), other->data(), reduction.op);
     std::swap(sum, other);
   }
   schedule.fence();
@@ -245,7 +245,7 @@ void scan(Schedule& schedule, const Reduction& reduction, bool inclusive) {
   if (schedule.rank() > 0) {
     schedule.receive(before->data(), schedule.rank() - 1);
     schedule.fence();
-    schedule.combine(before->data(), sum->data(), reduction.operation);
+    schedule.combine(before->data(), sum->data(), reduction.op);
   }
   if (schedule.rank() + 1 < schedule.size()) schedule.send(sum->data(), schedule.rank() + 1);
   if (inclusive) return schedule.copy(sum->data(), out);

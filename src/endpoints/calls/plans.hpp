@@ -48,7 +48,7 @@ struct Reduction {
   void* result;
   MPI_Count count;
   MPI_Datatype datatype;
-  MPI_Op operation;
+  MPI_Op op;
 };
 
 /// The program's buffers as a plan takes them, with datatypes that live as long as the schedule. A buffer whose
@@ -81,9 +81,9 @@ struct OwnedBy {
       return Data{address_of(memory, static_cast<std::intptr_t>(places[peer])), counts[peer], owner->own(types[peer])};
     };
   }
-  Reduction reduction(const void* operand, void* result, MPI_Count count, MPI_Datatype type, MPI_Op operation,
+  Reduction reduction(const void* operand, void* result, MPI_Count count, MPI_Datatype type, MPI_Op op,
                       bool used = true) const {
-    return {operand, result, count, used ? schedule.own(type) : type, operation};
+    return {operand, result, count, used ? schedule.own(type) : type, op};
   }
 };
 

@@ -25,13 +25,12 @@ Scratch::Scratch(MPI_Count count, MPI_Datatype datatype) noexcept : count_(count
 
 namespace {
 
-int combine_now(const Data& left, const Data& right, MPI_Op operation) noexcept {
+int combine_now(const Data& left, const Data& right, MPI_Op op) noexcept {
   void* const result = const_cast<void*>(right.memory);
   if (left.count <= std::numeric_limits<int>::max())
-    return inner.Reduce_local(left.memory, result, static_cast<int>(left.count), left.datatype, operation);
+    return inner.Reduce_local(left.memory, result, static_cast<int>(left.count), left.datatype, op);
 #if GAPLESS_DECLARED_Reduce_local_c
-  if (inner.Reduce_local_c != nullptr)
-    return inner.Reduce_local_c(left.memory, result, left.count, left.datatype, operation);
+  if (inner.Reduce_local_c != nullptr) return inner.Reduce_local_c(left.memory, result, left.count, left.datatype, op);
 #endif
   return MPI_ERR_COUNT;
 }
@@ -61,9 +60,9 @@ void Schedule::copy(const Data& from, const Data& to) {
   if (accepts(from) && accepts(to)) steps_.push_back({Step::Kind::copy, from, to});
 }
 
-void Schedule::combine(const Data& left, const Data& right, MPI_Op operation) {
+void Schedule::combine(const Data& left, const Data& right, MPI_Op op) {
   Step step{Step::Kind::combine, left, right};
-  step.operation = operation;
+  step.op = op;
   // Operations of the program are called with the program's handle.
   for (const auto& [program, mine] : owned_) {
     if (mine == left.datatype) step.data.datatype = step.other.datatype = program;
@@ -149,7 +148,7 @@ void Schedule::take(const Step& step) {
       failure = copy_data(*endpoint, step.data, step.other);
       break;
     case Step::Kind::combine:
-      failure = combine_now(step.data, step.other, step.operation);
+      failure = combine_now(step.data, step.other, step.op);
       break;
     case Step::Kind::fence:
     case Step::Kind::wait:

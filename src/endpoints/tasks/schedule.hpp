@@ -46,7 +46,7 @@ class Schedule : public Task {
   void receive(const Data& data, int from, int tag, Context context, bool tell);
   void copy(const Data& from, const Data& to);
   /// right = left op right
-  void combine(const Data& left, const Data& right, MPI_Op operation);
+  void combine(const Data& left, const Data& right, MPI_Op op);
   void fence();
   /// Goes on once `is_over(code)` says so, which is asked again and again, and whose code is the schedule's.
   void wait_for(std::function<bool(int& code)> is_over);
@@ -92,7 +92,7 @@ class Schedule : public Task {
     Context context = Context::collective;
     Mode mode = Mode::standard;
     bool tell = false;
-    MPI_Op operation{};
+    MPI_Op op{};
     std::function<bool(int& code)> is_over{};
   };
   void send_in_collective(const Data& data, int to) { send(data, to, tag_, Context::collective, Mode::standard); }

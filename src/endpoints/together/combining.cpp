@@ -50,27 +50,27 @@ void combine(const std::byte* with, std::byte* into, MPI_Count count) noexcept {
 }
 
 template <class Number>
-Combine combining_of(MPI_Op operation) noexcept {
-  if (operation == MPI_SUM) return combine<Number, Sum>;
-  if (operation == MPI_PROD) return combine<Number, Product>;
-  if (operation == MPI_MIN) return combine<Number, Least>;
-  if (operation == MPI_MAX) return combine<Number, Greatest>;
+Combine combining_of(MPI_Op op) noexcept {
+  if (op == MPI_SUM) return combine<Number, Sum>;
+  if (op == MPI_PROD) return combine<Number, Product>;
+  if (op == MPI_MIN) return combine<Number, Least>;
+  if (op == MPI_MAX) return combine<Number, Greatest>;
   return nullptr;
 }
 
 }  // namespace
 
-Combine combining(MPI_Op operation, MPI_Datatype datatype) noexcept {
-  if (datatype == MPI_DOUBLE) return combining_of<double>(operation);
-  if (datatype == MPI_INT) return combining_of<int>(operation);
-  if (datatype == MPI_FLOAT) return combining_of<float>(operation);
-  if (datatype == MPI_LONG) return combining_of<long>(operation);
-  if (datatype == MPI_LONG_LONG) return combining_of<long long>(operation);
-  if (datatype == MPI_UNSIGNED) return combining_of<unsigned>(operation);
-  if (datatype == MPI_UNSIGNED_LONG) return combining_of<unsigned long>(operation);
-  if (datatype == MPI_INT32_T) return combining_of<std::int32_t>(operation);
-  if (datatype == MPI_INT64_T) return combining_of<std::int64_t>(operation);
-  if (datatype == MPI_UINT64_T) return combining_of<std::uint64_t>(operation);
+Combine combining(MPI_Op op, MPI_Datatype datatype) noexcept {
+  if (datatype == MPI_DOUBLE) return combining_of<double>(op);
+  if (datatype == MPI_INT) return combining_of<int>(op);
+  if (datatype == MPI_FLOAT) return combining_of<float>(op);
+  if (datatype == MPI_LONG) return combining_of<long>(op);
+  if (datatype == MPI_LONG_LONG) return combining_of<long long>(op);
+  if (datatype == MPI_UNSIGNED) return combining_of<unsigned>(op);
+  if (datatype == MPI_UNSIGNED_LONG) return combining_of<unsigned long>(op);
+  if (datatype == MPI_INT32_T) return combining_of<std::int32_t>(op);
+  if (datatype == MPI_INT64_T) return combining_of<std::int64_t>(op);
+  if (datatype == MPI_UINT64_T) return combining_of<std::uint64_t>(op);
   return nullptr;
 }
 

@@ -1,4 +1,4 @@
-// Combines short operands of built-in reductions. MPI_Reduce_local of Open MPI 5.0.11 counts an operation's uses, in
+// Combines short operands of built-in reductions. MPI_Reduce_local of Open MPI 5.0.11 counts an MPI_Op's uses, in
 // one place that all threads of a process write.
 #pragma once
 
@@ -12,6 +12,6 @@ namespace gapless::mpi::endpoints::together {
 using Combine = void (*)(const std::byte* with, std::byte* into, MPI_Count count) noexcept;
 
 /// Null where the library has to. MPI_SUM, MPI_PROD, MPI_MIN and MPI_MAX of the usual numbers are ours.
-Combine combining(MPI_Op operation, MPI_Datatype datatype) noexcept;
+Combine combining(MPI_Op op, MPI_Datatype datatype) noexcept;
 
 }  // namespace gapless::mpi::endpoints::together

@@ -20,10 +20,10 @@
 namespace gapless::mpi::endpoints::together {
 namespace {
 
-bool is_built_in(MPI_Op operation) noexcept {
+bool is_built_in(MPI_Op op) noexcept {
   for (const MPI_Op one : {MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR, MPI_BOR, MPI_LXOR,
                            MPI_BXOR, MPI_MINLOC, MPI_MAXLOC}) {
-    if (operation == one) return true;
+    if (op == one) return true;
   }
   return false;
 }
@@ -34,7 +34,7 @@ constexpr std::size_t most_doubled = 2048;
 /// Elements of a datatype that is one run of bytes, so that an address and their number tell them.
 struct Elements {
   MPI_Datatype datatype;
-  MPI_Op operation;
+  MPI_Op op;
   MPI_Count size;           ///< of one
   Combine by_us = nullptr;  ///< for operands of no more than `most_doubled` bytes
 
@@ -44,7 +44,7 @@ struct Elements {
       by_us(with, into, count);
       return MPI_SUCCESS;
     }
-    return inner.Reduce_local(with, into, static_cast<int>(count), datatype, operation);
+    return inner.Reduce_local(with, into, static_cast<int>(count), datatype, op);
   }
 };
 
@@ -108,13 +108,12 @@ int reduce_among_processes(const Call& call, std::byte* sum) noexcept {
   if (!communicator.spans_processes()) return MPI_SUCCESS;
   const InLibrary meanwhile;
   const int count = static_cast<int>(call.count);
-  const auto& [datatype, operation, size, by_us] = call.elements;
-  if (call.root == everyone)
-    return inner.Allreduce(MPI_IN_PLACE, sum, count, datatype, operation, communicator.processes);
+  const auto& [datatype, op, size, by_us] = call.elements;
+  if (call.root == everyone) return inner.Allreduce(MPI_IN_PLACE, sum, count, datatype, op, communicator.processes);
   const int process = communicator.places[static_cast<std::size_t>(call.root)].process;
   const int root = communicator.leaders[static_cast<std::size_t>(process)];
   const bool is_here = process == communicator.process;
-  return inner.Reduce(is_here ? MPI_IN_PLACE : sum, is_here ? sum : nullptr, count, datatype, operation, root,
+  return inner.Reduce(is_here ? MPI_IN_PLACE : sum, is_here ? sum : nullptr, count, datatype, op, root,
                       communicator.processes);
 }
 
@@ -247,7 +246,7 @@ int reduce_by_doubling(const Call& call, const std::byte* operand, std::byte* re
   };
   if (is_represented) {
     note(code, send(call, code, sum, rank - 1));
-    // An operation that is not for the datatype is a mistake on every rank.
+    // An MPI_Op that is not for the datatype is a mistake on every rank.
     std::memcpy(other, operand, static_cast<std::size_t>(call.bytes()));
     note(code, call.elements.combine(sum, other, call.count));
     note(code, receive(call, sum, rank - 1));
@@ -273,22 +272,22 @@ bool serves_doubling(const Communicator& communicator, MPI_Count bytes) noexcept
 
 }  // namespace
 
-bool serves_reduction(const Communicator& communicator, MPI_Count count, MPI_Datatype datatype, MPI_Op operation) {
+bool serves_reduction(const Communicator& communicator, MPI_Count count, MPI_Datatype datatype, MPI_Op op) {
   if (!communicator.is_in_order || communicator.seats == nullptr || count <= 0 || datatype == MPI_DATATYPE_NULL ||
-      !is_built_in(operation))
+      !is_built_in(op))
     return false;
   const TypeRecord* const record = type_cache::find(datatype);
   return record->is_predefined && record->plain && record->size > 0 && record->first_byte == 0 &&
          count <= most_bytes_in_one_call / record->size;
 }
 
-int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count count, MPI_Datatype datatype,
-           MPI_Op operation, int root) {
+int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+           int root) {
   const MPI_Count size = type_cache::find(datatype)->size;
   const bool doubles = serves_doubling(*endpoint.communicator, count * size);
   const int tag = doubles ? calls::next_tag(endpoint, calls::Form::one_time) : 0;
   const bool is_short = count * size <= static_cast<MPI_Count>(most_doubled);
-  const Elements elements{datatype, operation, size, is_short ? combining(operation, datatype) : nullptr};
+  const Elements elements{datatype, op, size, is_short ? combining(op, datatype) : nullptr};
   Call call{endpoint, elements, count, root, tag};
   if (operand == MPI_IN_PLACE) operand = result;
   if (is_null_with_displacement(operand) || (call.gets_result() && is_null_with_displacement(result)))

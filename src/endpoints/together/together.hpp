@@ -2,7 +2,7 @@
 // memory, and one of them, the leader, calls the library's collective on a communicator with one rank a process.
 //
 // Which way a collective goes must be the same on every rank, so it depends only on what MPI wants to be the same
-// there: how many bytes there are, which operation it is, where the ranks are. What `serves...` refuses is a schedule
+// there: how many bytes there are, which MPI_Op it is, where the ranks are. What `serves...` refuses is a schedule
 // of messages, as the nonblocking and persistent forms are.
 //
 // Functions return an error code that is not raised. Buffers are described as in MPI.
@@ -33,12 +33,12 @@ int gather_to_all(Endpoint& endpoint, const Data& mine, bool in_place, const Row
 /// Not in place.
 int all_to_all(Endpoint& endpoint, const Rows& out, const Rows& in, MPI_Count bytes);
 
-/// Of operations that the library has from the start, on its own datatypes, where ranks follow each other in the order
+/// Of each MPI_Op that the library has from the start, on its own datatypes, where ranks follow each other in the order
 /// of the processes: the order of operands is then that of the ranks.
-bool serves_reduction(const Communicator& communicator, MPI_Count count, MPI_Datatype datatype, MPI_Op operation);
+bool serves_reduction(const Communicator& communicator, MPI_Count count, MPI_Datatype datatype, MPI_Op op);
 inline constexpr int everyone = -1;
 /// `root`: the rank that gets the result, or `everyone`. Operands that are in place are in the result's buffer.
-int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count count, MPI_Datatype datatype,
-           MPI_Op operation, int root);
+int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+           int root);
 
 }  // namespace gapless::mpi::endpoints::together
