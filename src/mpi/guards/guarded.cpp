@@ -26,7 +26,7 @@
 namespace gapless::mpi {
 namespace {
 
-using table::Kind, table::place_of;
+using table::Kind;
 
 // The GPU that has memory at that address, or -1.
 int gpu_at(const void* address) noexcept {
@@ -34,14 +34,14 @@ int gpu_at(const void* address) noexcept {
   return location.kind == device::MemoryKind::device ? location.device : -1;
 }
 
-// The same of the first byte that the datatype names there.
+// The GPU that has the first byte that the datatype names there, or -1.
 int gpu_of_part(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
   if (count <= 0) return -1;
   const TypeRecord& record = *type_cache::find_for_use(memory, count, datatype, Purpose::message);
   return gpu_at(address_of(memory, record.first_byte));
 }
 
-// The same of the first of those parts that is memory of one. Each has a displacement.
+// The GPU of the first part that is GPU memory, or -1. Each part has a displacement.
 int gpu_of_parts(const CallFacts& call, const MemoryArgument& argument) noexcept {
   const bool have_datatypes = has_datatypes(argument.kind);
   if (!have_datatypes && !runtime::is_usable(argument.datatype)) return -1;
@@ -56,7 +56,7 @@ int gpu_of_parts(const CallFacts& call, const MemoryArgument& argument) noexcept
   return -1;
 }
 
-// The GPU a choice buffer is memory of, or -1. Datatypes and displacements may be absolute addresses.
+// The GPU that has the memory of an argument, or -1. Datatypes and displacements may be absolute addresses.
 int gpu_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
   if (argument.is_in_place()) return -1;
   const bool is_bottom = argument.memory == MPI_BOTTOM;
@@ -68,7 +68,8 @@ int gpu_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
   return gpu_of_part(argument.memory, argument.counts.is_array() ? 1 : argument.counts[0], argument.datatype);
 }
 
-// Nothing of the buffer is read or written: it matters at another process only, or its counts are 0.
+// Is nothing of the argument's memory read or written here? So where it matters at another process alone, or its counts
+// are 0.
 bool is_untouched(const CallFacts& call, const MemoryArgument& argument) noexcept {
   if (!matters_here(call, argument)) return true;
   if (!argument.counts.is_array()) return argument.counts[0] == 0;
@@ -103,8 +104,8 @@ const TypeRecord& record_of(const CallFacts& call, const void* memory, MPI_Count
                             : *type_cache::find_for_use(memory, count, datatype, Purpose::message);
 }
 
-// Is there nothing that is worth packing, of host memory by the most that each part saves? `on_gpu`: the call touches
-// GPU memory, which has other prices. One look-up for each datatype.
+// Is nothing of the argument worth packing? Host memory is judged by the most that its parts could save together.
+// `on_gpu`: the call touches GPU memory, for which that says nothing. One look-up for each datatype.
 bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument, bool on_gpu) noexcept {
   if (!matters_here(call, argument)) return true;
   if (!has_datatypes(argument.kind)) {
@@ -123,7 +124,7 @@ bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument, b
     if (record.plain) continue;
     if (on_gpu || count > 1 || (device::in_use() && !record.one_is_native_in_message)) return false;
     saving_ns += record.part_saving_ns;
-    // What a process exchanges with itself is not the library's because messages are.
+    // What a process exchanges with itself is copied here even where messages are better left to the library.
     if (is_exchanged_with_self(argument.kind) && is_worth_copying_here(record, count) &&
         own_rank(call.communicator) == static_cast<int>(k))
       return false;
@@ -156,11 +157,10 @@ std::uint64_t trial_key(const CallFacts& call, std::span<const MemoryArgument> a
 /// root, as of MPI_Scatterv, the others send nothing, and errors that the root alone is told of must not wait for them.
 template <class Row>
 consteval bool is_exchange() {
-  const auto sends = [](Kind kind) { return place_of(Row::argument_roles, kind) != table::nowhere; };
-  const bool exchanges = sends(Kind::send_to_all) || sends(Kind::send_to_all_v) || sends(Kind::send_to_all_w) ||
-                         sends(Kind::send_to_neighbors_v) || sends(Kind::send_to_neighbors_w);
-  const bool has_root = place_of(Row::argument_roles, Kind::root) != table::nowhere;
-  return staging_of<Row>() == Staging::blocking && exchanges && !has_root && memory_count<Row>() == 2;
+  const bool exchanges = has_role<Row>(Kind::send_to_all) || has_role<Row>(Kind::send_to_all_v) ||
+                         has_role<Row>(Kind::send_to_all_w) || has_role<Row>(Kind::send_to_neighbors_v) ||
+                         has_role<Row>(Kind::send_to_neighbors_w);
+  return staging_of<Row>() == Staging::blocking && exchanges && !has_role<Row>(Kind::root) && memory_count<Row>() == 2;
 }
 
 template <class Row, class Function>

@@ -69,8 +69,7 @@ consteval bool may_go_in_pieces() {
 template <class Row>
 consteval bool packs_host_memory() {
   using enum table::Kind;
-  const auto has = [](table::Kind kind) { return table::place_of(Row::argument_roles, kind) != table::nowhere; };
-  return staging_of<Row>() != Staging::none && has(communicator) && !has(operation);
+  return staging_of<Row>() != Staging::none && has_role<Row>(communicator) && !has_role<Row>(operation);
 }
 
 template <class Row>
