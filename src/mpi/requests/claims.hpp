@@ -43,7 +43,7 @@ class Statuses;
 class Claims {
  public:
   explicit Claims(MPI_Request* request) noexcept : Claims(1, request) { is_array_ = false; }
-  /// Those that are noted in `in_place` are not claimed.
+  /// Claims all but the receives that `in_place` notes.
   Claims(int count, MPI_Request* requests, looked_at::InPlace* in_place = nullptr) noexcept
       : count_(requests == nullptr ? 0 : std::max(count, 0)), requests_(requests), pending_(count_) {
     start_deferred();
@@ -68,10 +68,10 @@ class Claims {
 
   bool are_any() const noexcept { return any_; }
   bool is_ours(int i) noexcept { return any_ && pending_[i] != nullptr; }
-  /// False: there was no memory for them, and nothing may be completed.
+  /// Was there memory for the list? If not, the call may complete nothing.
   bool have_memory() const noexcept { return pending_.is_there(); }
 
-  /// Are there sends that the library would take for complete, and that are not? The library makes progress meanwhile.
+  /// Are there sends that the library would call complete, and that are not? Has the library make progress if so.
   bool are_under_way() noexcept {
     for (int i = 0; any_ && i < count_; ++i) {
       if (pending_[i] == nullptr || !pending_[i]->is_under_way()) continue;
@@ -80,7 +80,8 @@ class Claims {
     }
     return false;
   }
-  /// Calls that complete any of theirs take such a send for complete at once: its bytes are copied out.
+  /// For calls that complete any of their requests: they call such sends complete at once, so their bytes are copied
+  /// out.
   void complete_alone() noexcept {
     for (int i = 0; any_ && i < count_; ++i) {
       if (pending_[i] != nullptr) pending_[i]->complete_alone();
@@ -163,8 +164,8 @@ class Claims {
     return MPI_UNDEFINED;
   }
 
-  /// Raises an error of ours where those of the first message go that has one. One that a call has told of before,
-  /// which only looked at the request, is returned.
+  /// Raises an error of ours on the object of the first message that has one. An error that a call has raised before,
+  /// when it only looked at the request, is only returned.
   int raise(int code) const noexcept { return is_untold_ ? raise_on(object_, code) : code; }
   int raised(int before, int after) const noexcept {
     return after == before || after == raised_already ? after : raise(after);

@@ -1,5 +1,5 @@
-// A nonblocking message of ours: the program's handle is the library's own request, and at its completion something is
-// left to be done here: to unpack what arrived, to let go of a packed buffer.
+// A nonblocking message that gapless serves. The program's handle is the library's own request; when the library has
+// completed the request, gapless has something left to do: unpack what arrived, or let go of a packed buffer.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ class Exchange {
   bool takes_part() const noexcept { return out.takes_part() || in.takes_part(); }
   bool prepare(const char* function, int& code) noexcept {
     if (!out.prepare(function, code) || !in.prepare(function, code)) return false;
-    // What is not received must be unpacked as it was.
+    // Nobody tells how much arrives: the buffer begins with what the memory holds, and all of it is unpacked.
     if (!exchanges_have_statuses && (in.packs() || in.is_opaque())) code = in.fill(function);
     return code == MPI_SUCCESS;
   }
@@ -62,7 +62,7 @@ class Pending {
   Side& make(Arguments&&... arguments) noexcept {
     return side_.template emplace<Side>(std::forward<Arguments>(arguments)...);
   }
-  /// Lets go of packed buffers. Nothing is pending here any more.
+  /// Lets go of packed buffers: from now on nothing is pending here.
   void clear() noexcept {
     if (header_request != MPI_REQUEST_NULL) native.Request_free(&header_request);
     side_.emplace<std::monostate>();
@@ -77,35 +77,35 @@ class Pending {
     auto* message = std::get_if<std::unique_ptr<Partitions>>(&side_);
     return message != nullptr ? message->get() : nullptr;
   }
-  /// Is something unpacked at the end, of a message?
+  /// Does this side receive a message, so that something may be unpacked at the end?
   bool receives() noexcept;
-  /// Is it no message?
+  /// Is it a collective, file or one-sided call, and no message?
   bool is_work() const noexcept { return std::holds_alternative<std::unique_ptr<Work>>(side_); }
   /// Is it a receive into host memory that takes a while to unpack, and whose request only says when it is complete?
   bool is_unpacked_early() noexcept;
-  /// The library has completed the request with that status: begins to unpack a message that arrived, together with
-  /// others. unpacked(), after that has been done, makes it known to finish().
+  /// The library has completed the request with that status: puts the unpacking of a message that arrived into the
+  /// batch. To be followed by the batch's run and unpacked(), which hands the batch's result on to finish().
   void unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept;
   void unpacked(transfer::Result result) noexcept;
-  /// Unpacks what is not yet, and gives the program its status. MPI_SUCCESS, or the error that is to be raised. May
-  /// come again, for calls that complete nothing.
+  /// Unpacks the message unless that is done, and gives the program its status. MPI_SUCCESS, or the error that is to be
+  /// raised. Calls that complete nothing may come here several times for one message.
   int finish(ReceivedStatus& status) noexcept;
-  /// The library has completed the request with an error: gives the program its status, and what has come of a message
-  /// in partitions.
+  /// The library has completed the request with an error: gives the program its status, and the partitions that have
+  /// arrived.
   void fail(ReceivedStatus& status) noexcept;
   /// The library has told of an error, and raised it: nothing is unpacked.
   void note_failure() noexcept;
   /// Of a persistent request that is not started, or has ended in an error: nothing is unpacked until it is started.
   void stop() noexcept;
-  /// Is it a message whose status says whether anything has arrived?
+  /// Does the library's status say whether anything has arrived? Not that of partitions or of work.
   bool has_own_status() noexcept { return !is_work() && partitions() == nullptr; }
-  /// A call has completed the persistent request: the next one has nothing to tell.
+  /// A call has completed the persistent request: forgets how the message ended.
   void forget_outcome() noexcept;
   /// Is the message still on its way, though the library takes the request for complete?
   bool is_under_way() noexcept;
   /// Is it a send in whose place a header has gone?
   bool is_by_header() noexcept;
-  /// The persistent send, if its messages may go by header: makes the request under which their headers go.
+  /// Makes the request under which the headers of a persistent send go, if its messages may go by header.
   template <class Side>
   void prepare_headers(Side& side, MPI_Comm communicator, int destination, int message_tag) noexcept {
     if (!side.may_be_offered()) return;
@@ -117,22 +117,22 @@ class Pending {
                                       &header_request);
     if (code != MPI_SUCCESS) header_request = MPI_REQUEST_NULL;
   }
-  /// Is it worth while to try whether the library is sooner with it than gapless?
+  /// Is it worth trying whether the library alone is sooner with this message?
   bool may_be_tried() noexcept;
   /// Sends the header, if that is what start_in() has made of the persistent send: `code` is the library's.
   bool start_header(int& code) noexcept;
   /// Cancels a receive that is under way in the library.
   void cancel_receive() noexcept;
-  /// Has the program's memory not needed any more, without waiting for a receiver that has not come.
+  /// Frees the program's memory from the message, without waiting for a receiver that has not come.
   void complete_alone() noexcept;
-  /// The program starts the persistent request: packs what it sends, together with others. started(), after that has
-  /// been done, gives MPI_SUCCESS, or the error that is to be raised.
+  /// The program starts the persistent request: puts the packing of what it sends into the batch. To be followed by the
+  /// batch's run and started(): MPI_SUCCESS, or the error that is to be raised.
   void start_in(transfer::Batch& batch) noexcept;
   int started(transfer::Result result) noexcept;
   /// Packs what it sends, after a batch that has failed. MPI_SUCCESS, or the error.
   int pack_alone() noexcept;
-  /// The request is complete, whatever the library says of it: with an error, or because the library has said so
-  /// before.
+  /// Declares the request complete with `code`, whatever the library says of it: because gapless has failed, or because
+  /// the library has called the request complete before.
   void settle(int code) noexcept;
 
   int raise(int code) const noexcept { return raise_on(error_object, code); }
@@ -141,8 +141,8 @@ class Pending {
   /// one time. MPI_SUCCESS, or the library's error.
   int start_matched(const headers::Matched& matched) noexcept;
 
-  /// Of a persistent message: the one that is under way since the last start, with a request of its own.
-  /// An error handler that has left a call by longjmp may have left the program with the other one's handle.
+  /// Of a persistent message with two requests: the one that is under way since the last start. May be asked of either,
+  /// for an error handler that leaves a call by longjmp may leave the program with the other one's handle.
   Pending* in_use() noexcept {
     Pending* const own = programs_own();
     return own->goes_as_native ? own->as_native : own;
@@ -155,7 +155,7 @@ class Pending {
   ErrorObject error_object;    ///< whose handler is called
   int source = 0, tag = 0;     ///< of a persistent message
   bool is_persistent = false;  ///< the request stays when it is complete, and may be started again
-  /// The library's request is a persistent one, and the program's is not: it is freed when it is complete.
+  /// The library's request is persistent and the program's is not: gapless frees the request when it is complete.
   bool frees_request = false;
   headers::Peer peer;                             ///< of a persistent send that may go by header
   MPI_Request header_request = MPI_REQUEST_NULL;  ///< of its headers: persistent, too
