@@ -32,16 +32,15 @@ class Schedule;
 struct Topology;
 struct Endpoint;
 
-/// Where a rank lives: its process's rank in the lanes, its index among the ranks of that process, and its inbox among
-/// those that this process has memory of; -1: none of them. Aligned, so that finding one in an array needs no product.
+/// Where a rank lives. Aligned, so that finding one in an array needs no product.
 struct alignas(16) Place {
-  int process = 0;
-  int local = 0;
-  int inbox = -1;
+  int process = 0;  ///< its process's rank in the lanes
+  int local = 0;    ///< its index among the ranks of that process
+  int inbox = -1;   ///< its inbox, if this process shares memory with it; else -1
 };
 
-/// Names an endpoint for comparisons, never used again: `process` is unique in the job. Number 0 is the process itself,
-/// where every process has one endpoint.
+/// Names an endpoint, and never another one. `process` is unique in the job. In a communicator of one endpoint for each
+/// process an endpoint stands for its process: its number is 0.
 struct Identity {
   std::uint64_t process = 0;
   std::uint64_t number = 0;
@@ -64,7 +63,7 @@ struct TagFormat {
   int source_of(int encoded) const noexcept { return encoded >> (user_bits + 2); }
 };
 
-/// Those that have begun, by their keys (communicators/agreement.hpp).
+/// The agreements that have begun, by their keys (communicators/agreement.hpp).
 struct Agreements {
   std::mutex mutex;
   std::vector<std::pair<std::vector<std::uint64_t>, std::shared_ptr<Agreement>>> begun;
@@ -121,10 +120,10 @@ struct Sides {
   bool is_inter() const noexcept { return remote_size != 0; }
 };
 
-/// What comes from another endpoint of the node.
+/// One ring that this endpoint reads, and what is left of its messages.
 struct Incoming {
   RingReader ring;
-  Link arrived;  ///< messages that the library has, and of which the ring has not told yet
+  Link arrived;  ///< messages that have come by the library before the ring has told of them
 };
 
 /// Aligned, as no two of them may have a cache line in common, nor the pair that processors fetch at a time.
@@ -173,17 +172,18 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   unsigned collectives = 0, persistent_collectives = 0;  ///< how many it has begun
   std::shared_ptr<const Topology> topology;              ///< null: none
 
-  /// Is anything under way that others wait for, though the handle is freed? Precondition: both locks are held.
+  /// Does the endpoint have work that others wait for, even once the handle is freed? Precondition: both locks are
+  /// held.
   bool has_work() const noexcept {
     return !schedules.empty() || !active.empty() || !stalled.empty() || lending.is_linked() || matching.has_posted();
   }
-  /// Or may anything be, by a persistent request that is started? The same precondition.
+  /// has_work(), or may a persistent request still start some? The same precondition.
   bool is_needed() const noexcept { return lent != 0 || has_work(); }
-  /// One more request needs it, whatever becomes of its handle. Precondition: the endpoint is locked.
+  /// One more request needs the endpoint, whatever becomes of its handle. Precondition: the endpoint is locked.
   void keep() noexcept {
     if (lent++ == 0) kept = weak_from_this().lock();
   }
-  /// So many requests need it no more. Not called with the lock held, for it may end.
+  /// So many requests need the endpoint no more, which may end then. Precondition: the lock is not held.
   void let_go(int requests) noexcept {
     std::shared_ptr<Endpoint> last;
     const std::lock_guard guard(lock);
@@ -193,7 +193,7 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   }
   /// Its handle was freed while the endpoint was needed. Precondition: the endpoint is locked.
   void end_if_done();
-  /// Peers are told so when they send to it.
+  /// Peers that send to this endpoint see that nobody reads its inbox.
   void close() noexcept { inbox().is_closed.store(true, std::memory_order_release); }
   int inbox_number() const noexcept { return communicator->places[static_cast<std::size_t>(rank)].inbox; }
   RingInboxHead& inbox() const noexcept { return communicator->inboxes.head(inbox_number()); }

@@ -1,11 +1,13 @@
 // One send or receive of an endpoint, from its call to its completion, and how its bytes get there.
 //
-// Between endpoints that share memory messages go through rings (rings/ring.hpp), which the receiver empties: short
-// ones are copied in and out, of long ones the receiver copies from the sender's buffer, or, in another process, also
-// from its outbox. Other bytes are the library's to move. A receive takes its message out of the library by a matched
-// probe, so that all its endpoint's messages are matched in one place and in one order. Everything here happens under
-// the lock of the endpoint whose operation it is; `complete` alone may be another endpoint's thread's, of a long
-// message that it has read.
+// Endpoints that share memory send through rings (rings/ring.hpp), which the receiver empties. Short messages are
+// copied in and out. The bytes of a long message the receiver copies from the sender's buffer; if the sender is another
+// process, perhaps from its outbox instead. All other bytes are the library's to move: the receiver takes such a
+// message out of the library by a matched probe, so that all messages of an endpoint are matched in one place and in
+// one order.
+//
+// Everything here happens under the lock of the operation's endpoint. Only complete() may be called by another
+// endpoint's thread: one that has read the bytes of a long message.
 #pragma once
 
 #include <cstddef>
@@ -25,17 +27,17 @@ struct Data {
 
 enum class Mode : std::uint8_t { standard, synchronous, buffered };
 
-/// `bytes` are those of the buffer until the message is known.
+/// Task::bytes are those of the buffer until the message is known, and then the message's.
 struct Operation : Task, Posted {
-  /// Not defaulted: that would have all of it zeroed first, for each message.
+  /// Not defaulted: `Operation{}` would zero the whole object first, for each message.
   Operation() noexcept {}
 
   std::byte* run = nullptr;               ///< the bytes, if they are one run that the processor reads
-  UserBuffer buffer;                      ///< what they are if not
+  UserBuffer buffer;                      ///< describes the bytes if they are not one run
   RingWriter* ring = nullptr;             ///< of a send within the node
-  Way way = Way::copied;                  ///< how its bytes come from there
-  int loan = -1;                          ///< of the ring, while another process may take the bytes
-  int unit = -1;                          ///< of the outbox: the first with the bytes
+  Way way = Way::copied;                  ///< of a send within the node: how the receiver gets the bytes
+  int loan = -1;                          ///< the ring's loan, while another process may take the bytes
+  int unit = -1;                          ///< the outbox's first unit with the bytes
   MPI_Request moving = MPI_REQUEST_NULL;  ///< the library's, while the operation is active
   std::unique_ptr<std::byte[]> packed{};  ///< where the library puts what the buffer cannot take as it comes
 
@@ -46,12 +48,12 @@ struct Operation : Task, Posted {
 /// Sets endpoint, buffer and bytes; an MPI error class if the arguments name no buffer.
 int set_buffer(Operation& operation, Endpoint& endpoint, const Data& data) noexcept;
 
-/// A short message to an endpoint that shares memory, for which there is room, is sent here and now, without any
-/// operation.
+/// Sends without an operation: a short message of a plain datatype to an endpoint that shares memory, if its ring has
+/// room. False: nothing is sent.
 bool send_at_once(Endpoint& endpoint, const Data& data, int destination, int tag, Context context) noexcept;
 
-// Each starts an operation, which may be complete at once. One that outlives its call is a request's, and has that keep
-// the endpoint.
+// Each function starts an operation, which may be complete at once. An operation that outlives its call belongs to a
+// request, and has the request keep the endpoint.
 
 /// `destination` is a rank, the tag is valid.
 void start_send(Operation& operation, const Data& data, int destination, int tag, Context context, Mode mode);
