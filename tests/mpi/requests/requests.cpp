@@ -63,9 +63,6 @@ class Ring {
     const std::vector<int> empty(3 * static_cast<std::size_t>(ints), -1);
     EXPECT_TRUE(placed(empty, sent, 2, 6) == incoming_[at(i)]) << "message " << i;
   }
-  void expect_not_received(int i) const {
-    EXPECT_TRUE(std::ranges::all_of(incoming_[at(i)], [](int value) { return value == -1; })) << "message " << i;
-  }
   /// Of request `i` of requests(), if that is a receive.
   void expect_complete(int i, const MPI_Status& status) const {
     if (i >= messages) return;

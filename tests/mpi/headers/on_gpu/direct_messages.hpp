@@ -35,8 +35,6 @@ inline bool goes_direct() {
   return under_gapless() && (is_told || is_chosen) && !is_locking_refused();
 }
 
-constexpr std::size_t block_bytes = length * sizeof(int);
-
 struct Strided {
   explicit Strided(int blocks, int first = 1)
       : type(strided(blocks, length, stride)),
