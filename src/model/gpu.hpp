@@ -1,8 +1,8 @@
 // What GPU kernels are tuned by, and what the ways to move bytes with a GPU cost: one table, used on every GPU.
 //
 // Beside each number stands the sweep that found the number, or a note that there is none. A sweep is a table of
-// `gapless bench pack`, in which a change of the number shows, or a heading of docs/performance.md, or the name of a row
-// under its heading "Sweeps behind the numbers of the tuning table".
+// `gapless bench pack`, in which a change of the number shows, or a heading of docs/performance.md, or the name of a
+// row under its heading "Sweeps behind the numbers of the tuning table".
 #pragma once
 
 #include <cstdint>

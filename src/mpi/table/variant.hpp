@@ -15,8 +15,8 @@ struct gapless_variant_entry {
 };
 
 /// Exported by every variant as `gapless_variant_open`. Fills the variant's table of native functions, and returns the
-/// functions that the variant serves, `*count` of them, valid until the process ends; null if the library lacks what is needed,
-/// with one sentence in *why. Called once, under the shim's lock.
+/// functions that the variant serves, `*count` of them, valid until the process ends; null if the library lacks what is
+/// needed, with one sentence in *why. Called once, under the shim's lock.
 typedef const gapless_variant_entry* (*gapless_variant_open_function)(gapless_find_symbol find, void* context,
                                                                       std::size_t* count, const char** why);
 
