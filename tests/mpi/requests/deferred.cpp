@@ -193,6 +193,19 @@ TEST_F(Deferred, LeaveBeforeABufferIsDetached) {
   }
 }
 
+/// A program may look for a name in a loop, which the receiver publishes when it has the message.
+TEST_F(Deferred, LeaveBeforeANameIsLookedUp) {
+  constexpr int tag = 3;
+  const ReturnErrors of_world(MPI_COMM_WORLD), of_self(MPI_COMM_SELF);  // libraries differ in which one they tell
+  MPI_Request requests[] = {receive(tag), send(0, tag)};
+  const long so_far = launches();
+  char port[MPI_MAX_PORT_NAME] = "";
+  EXPECT_NE(MPI_SUCCESS, MPI_Lookup_name("gapless: nobody's name", MPI_INFO_NULL, port));
+  EXPECT_EQ(so_far + one_launch(), launches());
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  expect_received();
+}
+
 TEST_F(Deferred, SendsThatNeedNoPackingDoNotEndTheGathering) {
   const std::vector<int> plain = sent_by(rank(), 1);
   MPI_Request requests[] = {receive(1), receive(1), receive(1), send(0, 1), MPI_REQUEST_NULL, MPI_REQUEST_NULL};
