@@ -48,7 +48,9 @@ def test_benchmarks_need_a_checkout(prefix):
     assert "checkout" in done.stderr
 
 
-CORE_PROGRAM = "#include <gapless/gapless.h>\n#include <stdio.h>\nint main(void) { return puts(gapless_version()) < 0; }\n"
+CORE_PROGRAM = (
+    "#include <gapless/gapless.h>\n#include <stdio.h>\nint main(void) { return puts(gapless_version()) < 0; }\n"
+)
 
 
 def prints_the_version(program):
@@ -119,7 +121,10 @@ def test_cmake_finds_the_package(prefix, tmp_path):
     compiler = [f"-DCMAKE_C_COMPILER={MPI}/bin/mpicc", "-DWITH_MPI=ON"] if MPI else []
     build = tmp_path / "build"
     cmake = os.environ["CMAKE_COMMAND"]
-    for command in ([cmake, "-S", tmp_path, "-B", build, f"-DCMAKE_PREFIX_PATH={moved}", *compiler], [cmake, "--build", build]):
+    for command in (
+        [cmake, "-S", tmp_path, "-B", build, f"-DCMAKE_PREFIX_PATH={moved}", *compiler],
+        [cmake, "--build", build],
+    ):
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     assert prints_the_version(build / "core")
