@@ -40,6 +40,7 @@ struct Described {
   layout::ElementsPointer elements{};
   bool has_long_doubles = false;   ///< whose padding the MPI library need not move
   bool is_lost_in_pieces = false;  ///< by the MPI library: what arrives in several pieces is unpacked by gapless
+  bool may_be_cut = true;          ///< by the MPI library, when packed bytes of it are sent in pieces
   ChoiceMemo host_choice{};        ///< of choice/choose.cpp
   ChoiceMemo gpu_choice{};         ///< the same in GPU memory
 };

@@ -16,7 +16,8 @@
 #   reaches, refuses   messages by a provider that reaches GPU memory, or that says so and registers none
 # and with the simulated GPU
 #   simulated          gapless as it is; simulated_tcp: by tcp; simulated_threads: with MPI_THREAD_MULTIPLE; half_simulated: in
-#                      the first half of the ranks, and no gapless in the others
+#                      the first half of the ranks, and no gapless in the others; simulated_pieces: tests named InPieces
+#                      alone, and long messages in the pieces that MPI libraries make of them
 #   pipelined          messages of GPU memory in segments
 #   direct             messages from GPU to GPU; unmapped, unexported: the same where GPU memory is refused to peers; unlocked:
 #                      where page-locked memory is, too; usual_direct: with senders that wait for their receivers as long as
@@ -85,7 +86,7 @@ function(gapless_register_mpi_run name mpi ranks how timeout)
     set(labels mpi gapless)
   endif()
   if(how MATCHES
-     "^(simulated(_threads|_tcp)?|reaches|refuses|pipelined|aware|((usual|aware)_)?direct|(aware_)?predicted|unmapped|unexported|unlocked)$")
+     "^(simulated(_threads|_tcp|_pieces)?|reaches|refuses|pipelined|aware|((usual|aware)_)?direct|(aware_)?predicted|unmapped|unexported|unlocked)$")
     if(NOT TARGET gapless-simulated-device)
       return()
     endif()
@@ -133,6 +134,13 @@ function(gapless_register_mpi_run name mpi ranks how timeout)
   endif()
   set(test mpi.${name}.${mpi}.np${ranks}.${how})
   set(program $<TARGET_FILE:${target}> ${ARGN})
+  if(how MATCHES "_pieces$")
+    list(TRANSFORM launch REPLACE "^env$" "env;OMPI_MCA_btl_sm_eager_limit=4096;OMPI_MCA_btl_sm_max_send_size=32768")
+    list(APPEND program --gtest_filter=*InPieces)
+  endif()
+  if(how STREQUAL simulated_pieces)
+    list(APPEND launch MPIR_CVAR_CH4_CMA_ENABLE=0)
+  endif()
   if(how STREQUAL half)
     list(APPEND launch GAPLESS_SCHEME=packed)
   endif()
@@ -140,10 +148,6 @@ function(gapless_register_mpi_run name mpi ranks how timeout)
     set(labels mpi gapless)
     math(EXPR others "${ranks} / 2")
     list(TRANSFORM launch REPLACE "^${ranks}$" ${others})
-    if(how STREQUAL half_pieces)
-      list(TRANSFORM launch REPLACE "^env$" "env;OMPI_MCA_btl_sm_eager_limit=4096;OMPI_MCA_btl_sm_max_send_size=32768")
-      list(APPEND program --gtest_filter=*InPieces)
-    endif()
     list(APPEND program : -n ${others} ${program})
   endif()
   add_test(NAME ${test} COMMAND ${launch} ${program})

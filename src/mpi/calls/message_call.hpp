@@ -128,6 +128,7 @@ struct MessageArguments {
                               !counts_native_messages && !headers::are_stashed() && headers::are_looked_for();
     const std::int64_t bytes = is_scattered ? bytes_of_long(*record, all) : 0;
     if (bytes == 0 || (bytes >= static_cast<std::int64_t>(long_to_unpack) && Scattered::get_headers())) return nullptr;
+    if (would_be_lost_in_pieces(static_cast<std::size_t>(bytes), *record->described)) return nullptr;
     if (device::in_use() && is_on_gpu(address_of(memory, record->first_byte))) return nullptr;
     const transfer::Buffer buffer{record->described.get(), std::get<in + 1>(all), memory, {}};
     const transfer::Scheme scheme = transfer::choose(buffer, transfer::Side::receiver);

@@ -265,6 +265,18 @@ Offset aligned_element_of(int combiner, const Contents& contents, const Children
   return aligned_element_of_fields(contents.numbers(1, children.size()), children);
 }
 
+/// Would MPICH 5.0.2 lose packed bytes that it receives into such datatypes? It reads long contiguous messages out of
+/// the sender's memory into a list of the receiver's blocks. The list is made as long as there are fields, and set for
+/// one block, where the fields of a struct lie one after the other and not at its beginning. It ends in unset
+/// addresses.
+#if defined(GAPLESS_VARIANT_OPENMPI)
+bool is_miscounted(const layout::Layout&, const Children&) noexcept { return false; }
+#else
+bool is_miscounted(const layout::Layout& fields, const Children& children) noexcept {
+  return children.size() > 1 && fields.is_contiguous() && fields.base != 0;
+}
+#endif
+
 /// Estimates the longest list in a datatype. Looks at no more than 16 types, and does not read long lists.
 class EntryCounter {
  public:
@@ -338,8 +350,10 @@ class Decoder {
     Children children;
     children.reserve(contents.types().size());
     for (const MPI_Datatype type : contents.types()) children.add(decode_again(type));
-    return {with_library_bounds(construct(envelope.combiner, contents, children, bounds), bounds),
-            aligned_element_of(envelope.combiner, contents, children), widest_element_of(children),
+    Datatype made = with_library_bounds(construct(envelope.combiner, contents, children, bounds), bounds);
+    const Offset aligned =
+        is_miscounted(*made.layout, children) ? 0 : aligned_element_of(envelope.combiner, contents, children);
+    return {std::move(made), aligned, widest_element_of(children),
             elements_of(envelope.combiner, contents, children, bounds), have_long_doubles(children)};
   }
 

@@ -6,6 +6,7 @@
 #include "model/model.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/datatypes/decode.hpp"
+#include "mpi/datatypes/pieces.hpp"
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
@@ -90,10 +91,21 @@ bool spend(const Uses& uses, float cost_ns) noexcept {
 /// Might the library read or write GPU memory? The first byte is not known yet: the library's bounds may be wider than
 /// what is named, so they and the origin are all looked at. Blocks at absolute addresses may lie anywhere.
 bool may_name_gpu_memory(const void* memory, MPI_Datatype datatype) noexcept {
-  if (runtime::size_of(datatype) < 0 || is_null_with_displacement(memory) || is_gpu_memory(memory)) return true;
+  if (is_null_with_displacement(memory) || is_gpu_memory(memory)) return true;
   MPI_Count lower = 0, extent = 0;
   if (native.Type_get_true_extent_x(datatype, &lower, &extent) != MPI_SUCCESS) return true;
   return is_gpu_memory(address_of(memory, lower)) || is_gpu_memory(address_of(memory, lower + extent - 1));
+}
+
+/// Beside a GPU: might the library not be able to serve this use? It reads no GPU memory, and cannot receive in pieces
+/// whatever a GPU packs.
+bool may_need_us(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
+  if (!device::in_use()) return false;
+  const MPI_Count size = runtime::size_of(datatype);
+  MPI_Count bytes = 0;
+  if (size < 0 || __builtin_mul_overflow(size, count, &bytes)) return true;
+  return (bytes > 0 && is_long_enough_to_be_cut(static_cast<std::size_t>(bytes))) ||
+         may_name_gpu_memory(memory, datatype);
 }
 
 /// The uses that are more than counted: of a long list, of a datatype that must be weighed first.
@@ -117,8 +129,8 @@ const TypeRecord* record_of(MPI_Datatype datatype, bool leave) noexcept {
 [[gnu::noinline]] const TypeRecord* record_for_use_slowly(const void* memory, MPI_Count count, MPI_Datatype datatype,
                                                           Purpose purpose, Set& set, std::size_t way) noexcept {
   const Uses uses(set, way);
-  const bool is_for_us = device::in_use() && may_name_gpu_memory(memory, datatype);
-  return record_of(datatype, !is_for_us && leave_slowly(uses, std::max<MPI_Count>(count, 0), datatype, purpose));
+  return record_of(datatype, !may_need_us(memory, count, datatype) &&
+                                 leave_slowly(uses, std::max<MPI_Count>(count, 0), datatype, purpose));
 }
 
 /// Now and then a datatype gives way in a crowded set: it may have been freed past us. Mostly it is in use, and so its
@@ -135,7 +147,7 @@ void make_room(Set& set) noexcept {
                                                          Purpose purpose) noexcept {
   const std::uintptr_t number = number_of(datatype);
   if (number == 0 || datatype == MPI_DATATYPE_NULL || !prices.are_counted || !runtime::start() ||
-      (device::in_use() && may_name_gpu_memory(memory, datatype))) {
+      may_need_us(memory, count, datatype)) {
     return type_cache::find_slowly(datatype);
   }
   const MPI_Count bytes = runtime::size_of(datatype);

@@ -10,9 +10,9 @@
 
 #include "base/scoped_value.hpp"
 #include "layout/algebra/facts.hpp"
-#include "mpi/calls/sides/packed_type.hpp"
 #include "mpi/datatypes/contents.hpp"
 #include "mpi/datatypes/decode.hpp"
+#include "mpi/datatypes/pieces.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/native.hpp"
@@ -136,7 +136,6 @@ void describe(MPI_Datatype handle, TypeProperties& record) {
   record.is_empty = decoded->datatype.size() == 0;
   if (record.is_empty) return;
   const layout::Datatype& datatype = decoded->datatype;
-  record.may_be_cut = library_may_cut(decoded->aligned_element != 0, decoded->widest_element);
   Described described;
   described.layout = share(datatype.layout);
   described.facts = layout::facts_of(*described.layout);
@@ -146,6 +145,7 @@ void describe(MPI_Datatype handle, TypeProperties& record) {
   described.contiguous_repeats = described.layout->is_contiguous() && described.extent == described.layout->size;
   described.is_lost_in_pieces =
       library_loses_unaligned_elements && !described.contiguous_repeats && !are_aligned(described, *decoded);
+  described.may_be_cut = library_may_cut(decoded->aligned_element != 0, decoded->widest_element);
   record.plain = described.contiguous_repeats;
   const transfer::Buffer one{&described, 1, nullptr, {}};
   const bool is_native = transfer::choose(one, transfer::Side::sender) == transfer::Scheme::native;

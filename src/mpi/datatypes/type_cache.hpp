@@ -53,8 +53,6 @@ struct TypeProperties {
   bool opaque = false;
   /// Its description takes so much memory that it ends with the datatype.
   bool is_large = false;
-  /// May the library cut packed bytes of this type anywhere? See library_may_cut().
-  bool may_be_cut = true;
   /// Null: the type is the library's business (invalid, not committed, opaque, or empty).
   std::shared_ptr<const transfer::Described> described{};
 };

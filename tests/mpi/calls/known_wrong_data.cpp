@@ -2,13 +2,20 @@
 // yaksa, Open MPI and UCX; here they must be right.
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
+#include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "support/environment.hpp"
+#include "support/gpu.hpp"
+#include "support/ints.hpp"
 #include "support/layouts.hpp"
 #include "support/messages.hpp"
 #include "support/statistics.hpp"
@@ -321,6 +328,111 @@ TEST(OpenMpi, OverlappingSourcesMaySend) {
   MPI_Type_vector(4, 3, 1, MPI_INT, &type);
   EXPECT_EQ((std::vector<int>{0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4, 5}), pack_as<int>(counting(6).data(), 1, Owned(type)));
 }
+
+/// Numbers behind one that is not sent. To MPICH 5.0.2, which receives long contiguous bytes into a list of blocks,
+/// they are one block in a list of three: the rest of the list is what its memory held before.
+struct Behind {
+  double skipped;
+  float first;
+  std::array<float, 1> second;
+  double third;
+};
+/// Long enough for the library to receive it, if its elements did not lie in two of the pieces that packed bytes of a
+/// GPU are sent in.
+struct Apart {
+  int skipped;
+  char first;
+  std::array<int, 1500> second;
+  short third;
+};
+
+template <class Struct>
+MPI_Datatype all_but_the_first(MPI_Datatype first, MPI_Datatype second, MPI_Datatype third) {
+  const int lengths[3] = {1, static_cast<int>(Struct{}.second.size()), 1};
+  const MPI_Aint places[3] = {offsetof(Struct, first), offsetof(Struct, second), offsetof(Struct, third)};
+  const MPI_Datatype fields[3] = {first, second, third};
+  MPI_Datatype fields_alone, type;
+  MPI_Type_create_struct(3, lengths, places, fields, &fields_alone);
+  MPI_Type_create_resized(fields_alone, 0, sizeof(Struct), &type);
+  MPI_Type_free(&fields_alone);
+  return type;
+}
+MPI_Datatype type_of(const Behind*) { return all_but_the_first<Behind>(MPI_FLOAT, MPI_FLOAT, MPI_DOUBLE); }
+MPI_Datatype type_of(const Apart*) { return all_but_the_first<Apart>(MPI_CHAR, MPI_INT, MPI_SHORT); }
+
+template <class Struct>
+std::vector<Struct> numbered(int count) {
+  std::vector<Struct> all(static_cast<std::size_t>(count));
+  int next = count;
+  const auto number = [&next](auto& field) {
+    field = static_cast<std::remove_reference_t<decltype(field)>>(++next % 101);
+  };
+  for (Struct& one : all) {
+    number(one.first);
+    std::ranges::for_each(one.second, number);
+    number(one.third);
+  }
+  return all;
+}
+
+/// Fills what is allocated, with one byte of another value each time.
+class FilledMemory {
+ public:
+  FilledMemory() { mallopt(M_PERTURB, 0xa5); }
+  ~FilledMemory() { mallopt(M_PERTURB, 0); }
+};
+
+/// The receiver's datatype is new each time, so that it is left to the library if that can be; the sender's is not.
+template <class Struct, class Exchange>
+void expect_structs_arrive(bool from_gpu, Exchange exchange) {
+  constexpr int most_bytes = 200'000, steps = 70;
+  const FilledMemory filled;
+  const Owned kept(type_of(static_cast<const Struct*>(nullptr)));
+  for (int step = 1; step <= steps; ++step) {
+    const int count = 1 + static_cast<int>(most_bytes / sizeof(Struct)) * step / steps;
+    const std::vector<Struct> sent = numbered<Struct>(count);
+    std::vector<Struct> received(sent.size());
+    std::vector<std::byte> bytes(sizeof(Struct) * sent.size());
+    std::memcpy(bytes.data(), sent.data(), bytes.size());
+    const std::unique_ptr<OnGpu> on_gpu = from_gpu ? std::make_unique<OnGpu>(bytes) : nullptr;
+    const Owned fresh(type_of(sent.data()));
+    exchange(on_gpu ? on_gpu->at(0) : sent.data(), received.data(), count, kept, fresh);
+    const auto is_same = [](const Struct& one, const Struct& other) {
+      return one.first == other.first && one.second == other.second && one.third == other.third;
+    };
+    EXPECT_TRUE(std::ranges::equal(sent, received, is_same)) << count << " structs";
+  }
+}
+
+void send_and_receive(const void* sent, void* received, int count, MPI_Datatype kept, MPI_Datatype fresh) {
+  MPI_Request request;
+  MPI_Irecv(received, count, fresh, (rank() + size() - 1) % size(), 0, MPI_COMM_WORLD, &request);
+  const auto send = count % 2 == 0 ? MPI_Send : MPI_Ssend;
+  EXPECT_EQ(MPI_SUCCESS, send(sent, count, kept, (rank() + 1) % size(), 0, MPI_COMM_WORLD));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+void exchange_all(const void* sent, void* received, int count, MPI_Datatype kept, MPI_Datatype fresh) {
+  const auto all = static_cast<std::size_t>(size());
+  std::vector<int> given(all), taken(all), places(all);
+  given[static_cast<std::size_t>((rank() + 1) % size())] = count;
+  taken[static_cast<std::size_t>((rank() + size() - 1) % size())] = count;
+  const std::vector<MPI_Datatype> of_sent(all, kept), of_received(all, fresh);
+  EXPECT_EQ(MPI_SUCCESS, MPI_Alltoallw(sent, given.data(), places.data(), of_sent.data(), received, taken.data(),
+                                       places.data(), of_received.data(), MPI_COMM_WORLD));
+}
+
+template <class Struct>
+void expect_structs_arrive() {
+  for (const bool from_gpu : {false, true}) {
+    if (from_gpu && !(under_gapless() && has_gpu())) continue;
+    expect_structs_arrive<Struct>(from_gpu, send_and_receive);
+    expect_structs_arrive<Struct>(from_gpu, exchange_all);
+  }
+}
+
+TEST(Mpich, StructsBehindANumberArriveInPieces) { expect_structs_arrive<Behind>(); }
+TEST(Mpich, UnalignedElementsArriveInPieces) { expect_structs_arrive<Apart>(); }
 
 }  // namespace
 }  // namespace gapless::test

@@ -9,50 +9,12 @@
 #include <cstddef>
 #include <limits>
 
-#include "layout/layout.hpp"
-#include "mpi/datatypes/type_cache.hpp"
+#include "mpi/datatypes/pieces.hpp"
 #include "mpi/datatypes/types_by_size.hpp"
 #include "mpi/table/abi.hpp"
 #include "transfer/message.hpp"
 
 namespace gapless::mpi {
-
-/// May the library cut packed bytes of a datatype anywhere, whatever datatype receives them? `aligned`: does every
-/// basic element lie at a multiple of its size in the packed stream?
-///
-/// MPICH sends long messages in pieces of a multiple of 16 bytes, and cannot receive an element that lies in two of
-/// them. Open MPI can, but for elements of more than 16 bytes, of which it loses some. Both send whole elements of
-/// noncontiguous messages of their own.
-constexpr bool library_may_cut([[maybe_unused]] bool aligned, [[maybe_unused]] layout::Offset widest_element) noexcept {
-#if defined(GAPLESS_VARIANT_OPENMPI)
-  return widest_element <= 16;
-#else
-  return aligned;
-#endif
-}
-
-/// Does the library lose parts of what it receives in pieces into elements that lie at no multiple of their size? Of
-/// one random datatype of that kind in a hundred Open MPI 5.0.11 does, and writes them elsewhere, whoever has sent the
-/// message.
-#if defined(GAPLESS_VARIANT_OPENMPI)
-inline constexpr bool library_loses_unaligned_elements = true;
-#else
-inline constexpr bool library_loses_unaligned_elements = false;
-#endif
-
-/// Will the library cut a message of so many packed bytes, if it may?
-constexpr bool is_long_enough_to_be_cut(std::size_t bytes) noexcept {
-#if defined(GAPLESS_VARIANT_OPENMPI)
-  constexpr std::size_t shortest_piece = 512;
-#else
-  constexpr std::size_t shortest_piece = 4096;
-#endif
-  return bytes > shortest_piece;
-}
-/// Would it cut so many packed bytes of that datatype where not every receiver can put an element together?
-inline bool would_lose_elements(std::size_t bytes, MPI_Datatype datatype) noexcept {
-  return is_long_enough_to_be_cut(bytes) && !type_cache::find(datatype)->may_be_cut;
-}
 
 /// Does the library send contiguous bytes in one piece, and others in two?
 bool is_in_one_piece_if_contiguous(std::size_t bytes) noexcept;

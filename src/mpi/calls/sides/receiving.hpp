@@ -287,7 +287,7 @@ class Receiving : public Side<Count> {
   }
   /// May the library lose parts of what it receives into that memory by itself?
   bool is_lost_in_pieces() const noexcept {
-    return user_.is_described() && user_.buffer.type->is_lost_in_pieces && is_long_enough_to_be_cut(room()) &&
+    return user_.is_described() && would_be_lost_in_pieces(room(), *user_.buffer.type) &&
            !transfer::is_forced(transfer::Scheme::native);
   }
 

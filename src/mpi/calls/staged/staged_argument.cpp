@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/per_thread.hpp"
+#include "device/device.hpp"
 #include "model/model.hpp"
 #include "mpi/calls/sides/packed_type.hpp"
 #include "mpi/calls/staged/staged_memory.hpp"
@@ -88,7 +89,9 @@ void StagedArgument::choose(table::Kind kind, const CallFacts& call, bool may_pa
   }
   if (is_opaque_ || (gpu_ < 0 && (!may_pack_host_memory || !is_described_))) return;
   if (gpu_ < 0 && (stays_whole_ && !is_received(kind))) return;
-  if (gpu_ < 0 && !is_worth_packing(call, meets_contiguous)) return;
+  // Others of the collective may send packed bytes of GPU memory, which the library cannot receive as what they are.
+  const bool must_be_packed = stays_whole_ && device::in_use() && is_received(kind) && !is_contiguous();
+  if (gpu_ < 0 && !must_be_packed && !is_worth_packing(call, meets_contiguous)) return;
   is_staged_ = choose_datatypes(call.keeps_datatypes);
 }
 
