@@ -90,7 +90,7 @@ int gpu_of_call(const CallFacts& call, std::span<const MemoryArgument> arguments
 }
 
 bool is_plain(const TypeRecord& record, MPI_Count count) noexcept {
-  return record.plain || (count == 1 && record.one_is_native_in_message);
+  return record.plain || (count == 1 && record.one_is_native_in_message && !is_one_lost_in_pieces(record));
 }
 
 bool is_worth_copying_here(const TypeRecord& record, MPI_Count count) noexcept {
@@ -122,7 +122,7 @@ bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument, b
     if (count <= 0) continue;
     const TypeRecord& record = record_of(call, memory, count, argument.datatypes[k]);
     if (record.plain) continue;
-    if (on_gpu || count > 1 || (device::in_use() && !record.one_is_native_in_message)) return false;
+    if (on_gpu || count > 1 || (device::in_use() && !is_plain(record, count))) return false;
     saving_ns += record.part_saving_ns;
     // What a process exchanges with itself is copied here even where messages are better left to the library.
     if (is_exchanged_with_self(argument.kind) && is_worth_copying_here(record, count) &&

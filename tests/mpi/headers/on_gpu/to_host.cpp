@@ -22,11 +22,14 @@ class ToHost : public testing::Test {
 
   static void find_each_other() {
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int times = 0; times < 8 && has_partner(); ++times) {
-      pass_one(128, send, receive);
-      if (sends()) MPI_Recv(nullptr, 0, MPI_INT, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      if (!sends()) MPI_Send(nullptr, 0, MPI_INT, partner(), tag, MPI_COMM_WORLD);
-    }
+    for (int times = 0; times < 8 && has_partner(); ++times) pass_and_answer(128, send, receive);
+  }
+
+  /// The memory that the message was packed into is free when the answer has come.
+  static void pass_and_answer(int blocks, const Send& by, const Receive& into) {
+    pass_one(blocks, by, into);
+    if (sends()) MPI_Recv(nullptr, 0, MPI_INT, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (!sends()) MPI_Send(nullptr, 0, MPI_INT, partner(), tag, MPI_COMM_WORLD);
   }
 
   static void pass_one(int blocks, const Send& by, const Receive& into) {
@@ -59,9 +62,9 @@ TEST_F(ToHost, MessagesInEveryKindOfCall) {
     for (const int blocks : counts) {
       SCOPED_TRACE(std::to_string(blocks) + " blocks");
       expect_direct(3, [&] {
-        pass_one(blocks, send, receive);
-        pass_one(blocks, send_by_request, receive_by_request);
-        pass_one(blocks, send_persistently, receive_persistently);
+        pass_and_answer(blocks, send, receive);
+        pass_and_answer(blocks, send_by_request, receive_by_request);
+        pass_and_answer(blocks, send_persistently, receive_persistently);
       });
     }
   }
