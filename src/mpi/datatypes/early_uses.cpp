@@ -97,15 +97,15 @@ bool may_name_gpu_memory(const void* memory, MPI_Datatype datatype) noexcept {
   return is_gpu_memory(address_of(memory, lower)) || is_gpu_memory(address_of(memory, lower + extent - 1));
 }
 
-/// Beside a GPU: might the library not be able to serve this use? It reads no GPU memory, and cannot receive in pieces
-/// whatever a GPU packs.
+/// Beside a GPU: might the library not be able to serve this use? It reads no GPU memory, and MPICH loses elements of
+/// messages that a GPU has packed.
 bool may_need_us(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
   if (!device::in_use()) return false;
   const MPI_Count size = runtime::size_of(datatype);
   MPI_Count bytes = 0;
   if (size < 0 || __builtin_mul_overflow(size, count, &bytes)) return true;
-  return (bytes > 0 && is_long_enough_to_be_cut(static_cast<std::size_t>(bytes))) ||
-         may_name_gpu_memory(memory, datatype);
+  const bool is_cut = bytes > 0 && is_long_enough_to_be_cut(static_cast<std::size_t>(bytes));
+  return (library_loses_cut_elements && is_cut) || may_name_gpu_memory(memory, datatype);
 }
 
 /// The uses that are more than counted: of a long list, of a datatype that must be weighed first.

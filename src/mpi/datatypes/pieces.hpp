@@ -12,18 +12,21 @@
 
 namespace gapless::mpi {
 
+/// Does the library lose elements of any size that lie in two pieces?
+#if defined(GAPLESS_VARIANT_OPENMPI)
+inline constexpr bool library_loses_cut_elements = false;
+#else
+inline constexpr bool library_loses_cut_elements = true;
+#endif
+
 /// May the library cut packed bytes of a datatype anywhere, whatever datatype receives them? `aligned`: does every
 /// basic element lie at a multiple of its size in the packed stream?
 ///
 /// MPICH sends long messages in pieces of a multiple of 16 bytes, and cannot receive an element that lies in two of
 /// them. Open MPI can, but for elements of more than 16 bytes, of which it loses some. Both send whole elements of
 /// noncontiguous messages of their own.
-constexpr bool library_may_cut([[maybe_unused]] bool aligned, [[maybe_unused]] layout::Offset widest_element) noexcept {
-#if defined(GAPLESS_VARIANT_OPENMPI)
-  return widest_element <= 16;
-#else
-  return aligned;
-#endif
+constexpr bool library_may_cut(bool aligned, layout::Offset widest_element) noexcept {
+  return library_loses_cut_elements ? aligned : widest_element <= 16;
 }
 
 /// Does the library lose parts of what it receives in pieces into elements that lie at no multiple of their size? Of
