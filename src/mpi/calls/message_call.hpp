@@ -14,6 +14,7 @@
 #include "base/hash.hpp"
 #include "mpi/calls/sides/receiving.hpp"
 #include "mpi/calls/sides/sending.hpp"
+#include "mpi/datatypes/pieces.hpp"
 #include "mpi/headers/posting.hpp"
 #include "mpi/headers/stashed_receives.hpp"
 #include "mpi/requests/deferred.hpp"

@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "device/device.hpp"
-#include "mpi/datatypes/pieces.hpp"
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/table/abi.hpp"
 #include "transfer/message.hpp"
@@ -32,12 +31,6 @@ inline bool is_null_with_displacement(const void* address) noexcept {
   return reinterpret_cast<std::intptr_t>(address) < lowest;
 }
 
-/// One of a datatype that is not plain, or any number of one that is.
-inline bool is_one_lost_in_pieces(const TypeRecord& record) noexcept {
-  if (record.plain || record.described == nullptr) return false;
-  return would_be_lost_in_pieces(static_cast<std::size_t>(record.size), *record.described);
-}
-
 inline constexpr MPI_Count any_bytes = std::numeric_limits<MPI_Count>::max();
 
 /// The question every call asks first, and mostly the last one: a few nanoseconds, and a question to the driver where a
@@ -54,7 +47,7 @@ inline bool goes_straight_through(const void* memory, MPI_Count count, MPI_Datat
     if (count > most_bytes || record->size > most_bytes || count * record->size > most_bytes) return false;
   }
   if (!device::in_use()) return true;
-  return !is_one_lost_in_pieces(*record) && !is_on_gpu(address_of(memory, record->first_byte));
+  return !record->one_is_lost_beside_gpu && !is_on_gpu(address_of(memory, record->first_byte));
 }
 
 /// A quicker question, which asks nobody: true only if the buffer has at most `most_bytes` and goes straight through.

@@ -6,8 +6,6 @@
 
 #include "device/device.hpp"
 #include "layout/layout.hpp"
-#include "mpi/datatypes/type_cache.hpp"
-#include "mpi/table/abi.hpp"
 #include "transfer/message.hpp"
 
 namespace gapless::mpi {
@@ -48,16 +46,14 @@ constexpr bool is_long_enough_to_be_cut(std::size_t bytes) noexcept {
   return bytes > shortest_piece;
 }
 /// Would it cut so many packed bytes of that datatype where not every receiver can put an element together?
-inline bool would_lose_elements(std::size_t bytes, MPI_Datatype datatype) noexcept {
-  if (!is_long_enough_to_be_cut(bytes)) return false;
-  const transfer::Described* described = type_cache::find(datatype)->described.get();
-  return described != nullptr && !described->may_be_cut;
+inline bool would_lose_elements(std::size_t bytes, const transfer::Described& type) noexcept {
+  return is_long_enough_to_be_cut(bytes) && !type.may_be_cut;
 }
 /// May the library lose parts of so many bytes that it receives into a datatype by itself? Beside a GPU they may be
 /// packed bytes of GPU memory, which the library cannot send as what they are.
 inline bool would_be_lost_in_pieces(std::size_t bytes, const transfer::Described& type) noexcept {
-  if (!is_long_enough_to_be_cut(bytes)) return false;
-  return type.is_lost_in_pieces || (!type.may_be_cut && device::in_use());
+  return (is_long_enough_to_be_cut(bytes) && type.is_lost_in_pieces) ||
+         (would_lose_elements(bytes, type) && device::in_use());
 }
 
 }  // namespace gapless::mpi

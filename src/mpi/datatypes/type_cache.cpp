@@ -155,6 +155,8 @@ void describe(MPI_Datatype handle, TypeProperties& record) {
       is_whole && (is_native || !(transfer::is_worth_a_request(one) || transfer::choose_fabric(one))) &&
       !(is_listening && transfer::choose_header(one, true));
   record.size = described.layout->size;
+  record.one_is_lost_beside_gpu =
+      !record.plain && would_lose_elements(static_cast<std::size_t>(record.size), described);
   const bool takes_headers = takes_header_as_elements(described);
   record.takes_headers = takes_headers && record.plain;
   if (takes_headers && !record.plain && is_whole)

@@ -39,6 +39,8 @@ struct TypeProperties {
   /// Plain, and a header is whole elements of it, each of which the library moves whole: one may land in a receive of
   /// the library's own.
   bool takes_headers = false;
+  /// Not plain, and the library may lose parts of one that it receives from a GPU: see would_be_lost_in_pieces().
+  bool one_is_lost_beside_gpu = false;
   /// Not plain, and the library may scatter a header into its blocks: bytes of the first block that it begins with, as
   /// many as a nonce has at most. 0: it may not.
   std::uint8_t bytes_of_scattered_header = 0;

@@ -90,7 +90,8 @@ int gpu_of_call(const CallFacts& call, std::span<const MemoryArgument> arguments
 }
 
 bool is_plain(const TypeRecord& record, MPI_Count count) noexcept {
-  return record.plain || (count == 1 && record.one_is_native_in_message && !is_one_lost_in_pieces(record));
+  if (record.plain) return true;
+  return count == 1 && record.one_is_native_in_message && !(record.one_is_lost_beside_gpu && device::in_use());
 }
 
 bool is_worth_copying_here(const TypeRecord& record, MPI_Count count) noexcept {

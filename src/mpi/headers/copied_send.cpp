@@ -8,6 +8,7 @@
 
 #include "mpi/calls/sides/packed_type.hpp"
 #include "mpi/calls/user_buffer.hpp"
+#include "mpi/datatypes/pieces.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/outstanding.hpp"
@@ -54,7 +55,8 @@ int CopiedSend::begin(const void* memory, MPI_Count count, MPI_Datatype datatype
   if (__builtin_mul_overflow(size, count, &all)) return raise(MPI_ERR_COUNT);
   bytes_ = transfer::PoolBuffer(device::MemoryKind::host, -1, static_cast<std::size_t>(all));
   if (!bytes_) return raise(MPI_ERR_NO_MEM);
-  if (would_lose_elements(static_cast<std::size_t>(all), datatype))
+  const std::shared_ptr<const transfer::Described> described = type_cache::find(datatype)->described;
+  if (described != nullptr && would_lose_elements(static_cast<std::size_t>(all), *described))
     return begin_whole(memory, count, datatype, all, destination, tag);
   if (all <= std::numeric_limits<int>::max()) {
     return pack_and_send<&entry::Pack, &Native::Isend, int>(memory, count, datatype, bytes_.data(), all, destination,

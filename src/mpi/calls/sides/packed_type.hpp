@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <limits>
 
-#include "mpi/datatypes/pieces.hpp"
 #include "mpi/datatypes/types_by_size.hpp"
 #include "mpi/table/abi.hpp"
 #include "transfer/message.hpp"

@@ -16,6 +16,7 @@
 #include "mpi/calls/sides/received_status.hpp"
 #include "mpi/calls/sides/scattered.hpp"
 #include "mpi/calls/sides/side.hpp"
+#include "mpi/datatypes/pieces.hpp"
 #include "mpi/headers/matched.hpp"
 #include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/runtime.hpp"

@@ -11,6 +11,7 @@
 
 #include "model/model.hpp"
 #include "mpi/calls/sides/side.hpp"
+#include "mpi/datatypes/pieces.hpp"
 #include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "transfer/choice/choose.hpp"
@@ -249,7 +250,7 @@ class Sending : public Side<Count> {
   /// Would the library cut the packed bytes where the receiver cannot put them together?
   bool must_stay_whole() const noexcept {
     if (user_.is_gpu_memory()) return false;
-    return would_lose_elements(message_->packed_size(), this->datatype_);
+    return would_lose_elements(message_->packed_size(), *user_.buffer.type);
   }
 
   template <class Prepare>

@@ -13,6 +13,7 @@
 #include "model/model.hpp"
 #include "mpi/calls/sides/packed_type.hpp"
 #include "mpi/calls/staged/staged_memory.hpp"
+#include "mpi/datatypes/pieces.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/choice/choose.hpp"
@@ -77,7 +78,7 @@ void StagedArgument::describe(const Part& part, Analysis analysis, bool library_
   if (shared_ == nowhere) shared_ = parts_.users.size() - 1;
   bytes_ += user.buffer.size();
   packed.buffer = part.is_missing ? nullptr : &user.buffer;
-  stays_whole_ |= would_lose_elements(static_cast<std::size_t>(user.buffer.size()), part.datatype);
+  stays_whole_ |= would_lose_elements(static_cast<std::size_t>(user.buffer.size()), *user.buffer.type);
 }
 
 void StagedArgument::choose(table::Kind kind, const CallFacts& call, bool may_pack_host_memory, bool meets_contiguous) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "mpi/datatypes/pieces.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/packing.hpp"
 
@@ -34,7 +35,8 @@ Partitions::Partitions(transfer::Side side, void* memory, int partitions, MPI_Co
   // MPICH 5.0.2 loses what follows an element that a piece of bytes cuts through, where elements are received: at a
   // process without gapless, or into a datatype that is not understood. It cuts no element that it sends as such.
   stays_whole_ = library_finds_partitions && side == transfer::Side::sender && user_.is_described() &&
-                 !is_gpu_memory() && would_lose_elements(static_cast<std::size_t>(user_.buffer.size()), datatype);
+                 !is_gpu_memory() &&
+                 would_lose_elements(static_cast<std::size_t>(user_.buffer.size()), *user_.buffer.type);
   if (owner_ != Owner::ours) return;
   const bool is_native = transfer::choose(user_.buffer, side) == transfer::Scheme::native;
   // Bytes of other senders are received as such.
