@@ -6,7 +6,6 @@
 #include <new>
 #include <utility>
 
-#include "mpi/calls/sides/packed_type.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/datatypes/pieces.hpp"
 #include "mpi/lifetime/errors.hpp"

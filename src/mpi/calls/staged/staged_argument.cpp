@@ -11,7 +11,6 @@
 #include "base/per_thread.hpp"
 #include "device/device.hpp"
 #include "model/model.hpp"
-#include "mpi/calls/sides/packed_type.hpp"
 #include "mpi/calls/staged/staged_memory.hpp"
 #include "mpi/datatypes/pieces.hpp"
 #include "mpi/lifetime/runtime.hpp"

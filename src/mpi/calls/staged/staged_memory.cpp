@@ -3,7 +3,6 @@
 #include <exception>
 #include <limits>
 
-#include "device/device.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/parts.hpp"
@@ -41,8 +40,7 @@ void StagedMemory::describe(std::span<const MemoryArgument> arguments) {
     const MemoryArgument& argument = arguments[i];
     in_place_ |= argument.is_in_place();
     if (!matters_here(call_, argument)) continue;
-    // Beside a GPU every datatype is analysed at once: see StagedArgument::choose().
-    const bool may_wait = may_pack_host_memory(call_) && !call_.is_persistent && !device::in_use();
+    const bool may_wait = may_pack_host_memory(call_) && !call_.is_persistent;
     staged_[i].describe(call_, argument, may_wait ? Analysis::when_it_pays : Analysis::now);
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) uses_[i] = use_of(arguments[i]);
