@@ -41,30 +41,30 @@ int gpu_of_part(const void* memory, MPI_Count count, MPI_Datatype datatype) noex
   return gpu_at(address_of(memory, record.first_byte));
 }
 
-// The GPU of the first part that is GPU memory, or -1. Each part has a displacement.
+// The GPU of the first part that is GPU memory, or -1. Each part has a displacement. Only absolute displacements lead
+// to more than one allocation: of relative ones the first part stands for all.
 int gpu_of_parts(const CallFacts& call, const MemoryArgument& argument) noexcept {
   const bool have_datatypes = has_datatypes(argument.kind);
   if (!have_datatypes && !runtime::is_usable(argument.datatype)) return -1;
   const std::intptr_t unit = have_datatypes ? 1 : extent_of(argument.datatype);
   const auto entries = peers_in(call, argument.kind);
   for (std::size_t k = 0; k < entries; ++k) {
+    if (argument.counts[k] <= 0) continue;
     const void* memory = address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k]) * unit);
     const MPI_Datatype datatype = have_datatypes ? argument.datatypes[k] : argument.datatype;
     const int found = gpu_of_part(memory, argument.counts[k], datatype);
-    if (found >= 0) return found;
+    if (found >= 0 || argument.memory != MPI_BOTTOM) return found;
   }
   return -1;
 }
 
-// The GPU that has the memory of an argument, or -1. Datatypes and displacements may be absolute addresses.
+// The GPU that has the memory of an argument, or -1. The argument may lie outside, as MPI_BOTTOM does and an array's
+// element 0 where indices begin at 1: datatypes and displacements lead to the memory.
 int gpu_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
   if (argument.is_in_place()) return -1;
-  const bool is_bottom = argument.memory == MPI_BOTTOM;
-  const int gpu = is_bottom ? -1 : gpu_at(argument.memory);
+  const int gpu = argument.memory == MPI_BOTTOM ? -1 : gpu_at(argument.memory);
   if (gpu >= 0 || !has_datatype(argument.kind) || !matters_here(call, argument)) return gpu;
-  const bool have_datatypes = has_datatypes(argument.kind);
-  if (is_bottom && (have_datatypes || has_displacements(argument.kind))) return gpu_of_parts(call, argument);
-  if (have_datatypes) return -1;
+  if (has_datatypes(argument.kind) || has_displacements(argument.kind)) return gpu_of_parts(call, argument);
   return gpu_of_part(argument.memory, argument.counts.is_array() ? 1 : argument.counts[0], argument.datatype);
 }
 

@@ -105,6 +105,35 @@ TEST_F(Collectives, OfDatatypesOfTheirOwn) {
   MPI_Comm_free(&ring);
 }
 
+/// Of arrays whose indices do not begin at 0: the arguments lie outside the allocation, and displacements lead into it.
+TEST_F(Collectives, OfArgumentsOutsideTheAllocation) {
+  constexpr int ahead = 1 << 28, ahead_bytes = 1 << 30;
+  const auto outside = [](void* memory) { return static_cast<std::byte*>(memory) - ahead_bytes; };
+  const int mine = counts_[static_cast<std::size_t>(rank())];
+  const std::vector<int> same(processes_, mine), ones(processes_, 1);
+  std::vector<int> places(processes_), places_in_bytes(processes_);
+  for (std::size_t k = 0; k < processes_; ++k) {
+    places[k] = ahead + displacements_[k];
+    places_in_bytes[k] = ahead_bytes + static_cast<int>(k * 64);
+  }
+  expect_same_as_on_host("Gatherv", [&](void* s, void* r) {
+    return MPI_Gatherv(s, mine, MPI_INT, outside(r), counts_.data(), places.data(), MPI_INT, 0, MPI_COMM_WORLD);
+  });
+  expect_same_as_on_host("Alltoallv", [&](void* s, void* r) {
+    return MPI_Alltoallv(outside(s), counts_.data(), places.data(), MPI_INT, outside(r), same.data(), places.data(),
+                         MPI_INT, MPI_COMM_WORLD);
+  });
+#if defined(OPEN_MPI)
+  if (size() == 1) return;  // whose MPI_Alltoallw ignores displacements of one process
+#endif
+  const Owned gaps(strided(3, 2, 4));
+  const std::vector<MPI_Datatype> types(processes_, gaps);
+  expect_same_as_on_host("Alltoallw", [&](void* s, void* r) {
+    return MPI_Alltoallw(outside(s), ones.data(), places_in_bytes.data(), types.data(), outside(r), ones.data(),
+                         places_in_bytes.data(), types.data(), MPI_COMM_WORLD);
+  });
+}
+
 /// Of MPI_BOTTOM the datatype says where its memory is, or the displacements do.
 TEST_F(Collectives, AtAbsoluteAddresses) {
   const int dimensions[] = {size()}, periodic[] = {1}, pair[] = {1, 1}, one = 1;
