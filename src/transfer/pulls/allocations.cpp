@@ -16,11 +16,12 @@ using headers::ToldAllocation;
 
 namespace {
 
-/// A program that allocates anew for each message gains nothing.
+/// The message out of an allocation by which the peer is told of the allocation. A program that allocates anew for each
+/// message gains nothing by a mapping.
 constexpr unsigned sends_before = 3;
 
-/// The number of the allocation that the address lies in. The driver is not asked about one that cannot have been
-/// freed, for messages are still read there.
+/// The number of the allocation that the address lies in. An allocation that a peer may still read messages in cannot
+/// have been freed, so the driver is not asked about it.
 std::uint64_t number_of(const headers::ToldAllocations& told, const void* address) noexcept {
   const auto place = reinterpret_cast<std::uintptr_t>(address);
   for (const ToldAllocation& each : told.all) {
@@ -29,7 +30,8 @@ std::uint64_t number_of(const headers::ToldAllocations& told, const void* addres
   return device::runtime()->allocation_number(address);
 }
 
-/// Its entry, or that of another that has not been sent from for longest; null where all are in use.
+/// The entry of the allocation. An allocation without an entry takes the one whose allocation has sent nothing for
+/// longest. Null where peers may still read messages in all of them.
 ToldAllocation* entry_of(headers::ToldAllocations& told, std::uint64_t number) noexcept {
   ToldAllocation* oldest = nullptr;
   for (ToldAllocation& each : told.all) {
@@ -44,7 +46,7 @@ ToldAllocation* entry_of(headers::ToldAllocations& told, std::uint64_t number) n
   return oldest;
 }
 
-/// False where the peer is not to be told of it.
+/// Gets the allocation's handle. False where the peer is not to be told of the allocation.
 bool can_be_told(Inbox& peer, ToldAllocation& allocation, const void* address) noexcept {
   headers::tell_of_freed();
   const bool can = headers::exported_memory().handle_of(address, allocation.handle) == device::Status::ok &&

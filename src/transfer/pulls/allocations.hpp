@@ -1,9 +1,10 @@
 // Which of the program's GPU allocations a peer has mapped, so that its GPU can read messages there.
 //
-// Mapping takes the driver milliseconds, and memory that is mapped in a peer is not free when the program has freed it.
-// So a peer is told of an allocation once several messages to that peer have come out of it, and of none that the peer
-// would not keep mapped (device::OpenedMemory). It tries beside the messages, as with exported memory
-// (headers/exported/introductions.hpp), and is told what has been freed (headers/exported/freed.hpp).
+// Mapping takes the driver milliseconds, and memory that a peer has mapped stays allocated after the program has freed
+// it. So a peer is told of an allocation once several messages to that peer have come out of the allocation, and of no
+// allocation that the peer would not keep mapped (device::OpenedMemory). The peer maps allocations beside the messages,
+// like exported memory (headers/exported/introductions.hpp), and is told what the program has freed
+// (headers/exported/freed.hpp).
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ struct MappedAllocation {
   headers::ToldAllocation* told;
 };
 
-/// The allocation that the address lies in, where the peer of that inbox has mapped it. Else nothing; counts the
-/// message, and may tell the peer. Thread-safe. Precondition: is_listening().
+/// The allocation that the address lies in, if the process of the inbox `peer` has mapped the allocation; else nothing.
+/// Counts the message, and may tell the peer of the allocation. Thread-safe. Precondition: is_listening().
 std::optional<MappedAllocation> mapped_by(headers::Inbox& peer, const void* address) noexcept;
 
 }  // namespace gapless::transfer::pulls

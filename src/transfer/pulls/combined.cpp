@@ -27,8 +27,8 @@ constinit std::atomic<std::uint64_t> received{0}, received_parts{0};
 
 struct Head {
   std::uint32_t parts = 0, memories = 0;
-  std::int32_t rank = -1;   ///< whose inbox has the words
-  std::uint32_t words = 0;  ///< which
+  std::int32_t rank = -1;   ///< of the process whose inbox has the words
+  std::uint32_t words = 0;  ///< their number there
 };
 struct PartHead {
   std::uint64_t address = 0;
@@ -42,7 +42,7 @@ void append(std::vector<std::byte>& bytes, const T* values, std::size_t count) {
   bytes.insert(bytes.end(), first, first + count * sizeof(T));
 }
 
-/// Takes values from the front. False where there are not so many.
+/// Takes `count` values from the front of the bytes. False where there are fewer.
 template <class T>
 bool take(std::span<const std::byte>& bytes, T* values, std::size_t count) noexcept {
   if (bytes.size() < count * sizeof(T)) return false;
@@ -65,11 +65,12 @@ void note(const Buffer& part, Side side) noexcept {
   if (report_wanted()) report_moved(part, side, Scheme::direct, bytes, untimed_ns);
 }
 
-/// The allocations that parts lie in, as far as the peer has mapped them.
+/// The allocations, mapped by the peer, that the parts of one description lie in.
 class Allocations {
  public:
   explicit Allocations(headers::Inbox& peer) noexcept : peer_(peer) {}
-  /// The number of the part's; nothing where it cannot be read. Throws std::bad_alloc.
+  /// The number of the allocation that the part lies in; nothing where the peer cannot read the part. Throws
+  /// std::bad_alloc.
   std::optional<std::uint32_t> number_of(const Buffer& part) {
     for (std::size_t i = all_.size(); i-- > 0;) {
       if (is_within(part, all_[i])) return static_cast<std::uint32_t>(i);
@@ -129,14 +130,14 @@ bool CombinedOffer::secure(std::span<const Buffer> parts, headers::Inbox& inbox,
 void CombinedOffer::offer() noexcept {
   is_offered_ = true;
   watch_.begin(ReceiverWatch::Clock::now());
-  // A receiver that can make nothing of the description may have ended already.
+  // A receiver that cannot read the description sets `done` without waiting for the offer.
   State expected = State::awaiting;
   words_->state.compare_exchange_strong(expected, State::offered, std::memory_order_release, std::memory_order_relaxed);
 }
 
 void CombinedOffer::fail() noexcept {
   if (words_ == nullptr) return;
-  // Words whose description may be under way without an offer are never used again.
+  // A receiver may still look at words that have been described and never offered: nobody uses such words again.
   if (is_offered_) {
     leave_words(words_);
   } else {

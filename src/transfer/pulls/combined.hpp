@@ -1,8 +1,8 @@
-// All that one process has for another one in an exchange, under one description: the receiver's GPU reads each part
-// where it lies, and one word says that it needs none of them any more.
+// All parts that one process has for another one in an exchange, under one description. The receiver's GPU reads the
+// parts in the sender's memory, and one word says that the receiver needs no part any more.
 //
-// Both processes are in the call that exchanges, where each may wait for the other. So nothing is copied out for a
-// receiver that does not come, unlike a message of its own (pulls/offer.hpp).
+// Both processes are in the exchanging call, where each may wait for the other. So the sender copies nothing out for a
+// late receiver, unlike the sender of a single message (pulls/offer.hpp).
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@
 
 namespace gapless::transfer::pulls {
 
-/// Bytes of the longest description of so many parts.
+/// The most bytes that a description of `parts` parts takes.
 std::size_t longest_description(std::size_t parts) noexcept;
 
-/// The sender's side. An offer that is not offered ends as one that has failed.
+/// The sender's side. Without offer(), the destructor ends as fail() does.
 class CombinedOffer {
  public:
   CombinedOffer() noexcept = default;
@@ -30,18 +30,20 @@ class CombinedOffer {
   CombinedOffer(const CombinedOffer&) = delete;
   CombinedOffer& operator=(const CombinedOffer&) = delete;
 
-  /// Describes the parts, which are GPU memory and not empty, in their order, for the process of that inbox. False, and
-  /// nothing is offered, where it cannot read one of them in one pass, or not yet. Throws std::bad_alloc.
+  /// Writes the description of the parts, in their order, for the process of the inbox. The parts lie in GPU memory,
+  /// and none is empty. False, and nothing is offered, where the receiver's GPU cannot read every part in one pass, or
+  /// has not mapped its memory yet. Throws std::bad_alloc.
   bool secure(std::span<const Buffer> parts, headers::Inbox& inbox, std::vector<std::byte>& description);
-  /// The GPU whose memory they are.
+  /// The GPU whose memory the parts lie in.
   int device() const noexcept { return device_; }
-  /// The default stream of that GPU has done its work: the parts may be read.
+  /// Lets the receiver read the parts. Precondition: the default stream of device() has done its work.
   void offer() noexcept;
-  /// It has not: the receiver gets nothing.
+  /// The default stream has failed: the receiver gets nothing.
   void fail() noexcept;
-  /// No receiver gets the description.
+  /// The description is not sent.
   void withdraw() noexcept;
-  /// ok or a failure, once no part is needed any more. Precondition: offer() or fail() has been called.
+  /// under_way until the receiver needs no part any more, then ok or a failure. Precondition: offer() or fail() has
+  /// been called.
   Result poll() noexcept;
 
  private:
@@ -60,20 +62,20 @@ class CombinedFetch {
   CombinedFetch(const CombinedFetch&) = delete;
   CombinedFetch& operator=(const CombinedFetch&) = delete;
 
-  /// ok; peer_failed where that is no description of so many parts, whose sender end() releases. Throws
-  /// std::bad_alloc.
+  /// Reads a description. peer_failed where the bytes do not describe `parts` parts: end() releases their sender all
+  /// the same. Throws std::bad_alloc.
   Result read(std::span<const std::byte> description, std::size_t parts);
-  /// May the parts be read? under_way while not; peer_failed where they never can.
+  /// ok once the parts may be read, under_way until then, peer_failed where they never may.
   Result poll() noexcept;
 
-  // Preconditions of those: poll() has said ok.
+  // Precondition of size_of() and copy(): poll() has returned ok.
 
-  /// Packed bytes of part `i`, which is mapped for that GPU from now on, and for no other; negative after a failure.
+  /// Maps part `i` for that GPU, and for no other, and returns the part's packed bytes; negative after a failure.
   layout::Offset size_of(std::size_t i, int device) noexcept;
-  /// Adds the copy of part `i` to the jobs, or makes it at once where it is shorter than the buffer, in GPU memory of
-  /// that device. Throws std::bad_alloc.
+  /// Adds the copy of part `i` to the jobs. A part that is shorter than the buffer is copied at once. The buffer lies
+  /// in memory of the GPU that size_of() has mapped the part for. Throws std::bad_alloc.
   Result copy(std::size_t i, const Buffer& into, std::vector<pack::PairJob>& jobs);
-  /// Copies it packed into host memory. Done on return.
+  /// Copies the packed bytes of part `i` into host memory. Done on return.
   Result copy(std::size_t i, std::byte* into) noexcept;
   /// All copies have been made: the sender's memory is not needed any more.
   void end() noexcept;
@@ -87,7 +89,7 @@ class CombinedFetch {
   struct Memory {
     device::MemoryHandle handle;
     device::OpenedMemory::Use use;
-    int device = -1;  ///< for which it is mapped
+    int device = -1;  ///< that the memory is mapped for
   };
 
   headers::PullWords* words_ = nullptr;
@@ -99,6 +101,6 @@ class CombinedFetch {
 
 }  // namespace gapless::transfer::pulls
 
-/// For tests: how many exchanges' parts for this process have come combined, and how many parts these were.
+/// For tests: how many descriptions this process has received, and how many of their parts it has copied.
 extern "C" std::uint64_t gapless_combined_received();
 extern "C" std::uint64_t gapless_combined_parts();

@@ -35,7 +35,7 @@ PullWords* words_of(const PulledWay& way) noexcept {
 
 enum class Claim : std::uint8_t { claimed, copied, lost };
 
-/// Makes the message this process's to fetch, or finds how the sender has copied it out.
+/// Claims the message for this process, or finds where the sender has copied the message out to.
 Claim claim(PullWords& words, pid_t sender, ExportedWay& copy) noexcept {
   constexpr unsigned looks = 1024;
   received.fetch_add(1, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// The receiver's side of a message that its GPU reads in the sender's memory (pulls/offer.hpp).
+// The receiver's side of a message that the receiver's GPU reads in the sender's memory (pulls/offer.hpp).
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,7 @@ class PullFetch {
   /// Has the batch move the first `bytes` bytes into GPU memory.
   Result begin(const headers::Header& header, const PulledWay& way, const Buffer& into, std::size_t bytes,
                Batch& batch) noexcept;
-  /// Moves them, packed, into memory that every GPU of this process and the CPU reach, or the CPU alone. Done on
-  /// return.
+  /// Moves the first `bytes` bytes, packed, into memory that the CPU reaches, page-locked or not. Done on return.
   Result copy(const headers::Header& header, const PulledWay& way, std::byte* into, std::size_t bytes) noexcept;
   /// The batch has run: the sender's memory is not needed any more.
   void end() noexcept;
@@ -33,10 +32,10 @@ class PullFetch {
   device::OpenedMemory::Use use_;
   headers::PullWords* words_ = nullptr;
   Source source_;
-  schemes::DirectFetch copied_;  ///< where the sender has not waited
+  schemes::DirectFetch copied_;  ///< for a message that the sender has copied out
 };
 
-/// Nothing is fetched: the memory is the sender's alone again.
+/// Fetches nothing, and gives the memory back to the sender.
 void release_pulled(const headers::Header& header, const PulledWay& way) noexcept;
 
 }  // namespace gapless::transfer::pulls

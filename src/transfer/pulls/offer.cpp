@@ -32,15 +32,17 @@ static_assert(sizeof(ExportedWay) <= sizeof(PullWords::copy));
 
 namespace {
 
-/// What is packed at once costs its receiver little; what would go through a ring keeps a thread busy.
+/// How long a sender waits before it copies a message out. A copy that exported memory holds as a whole costs the
+/// receiver little. A longer copy goes through a ring, and keeps a thread busy: the sender waits longer.
 constexpr std::chrono::microseconds usual_patience{200}, least_long_patience{20'000};
 
-/// Had a default stream nothing to do when it was asked last? To ask takes longer than to send a header, so a program
-/// whose streams are idle sends the header first.
+/// Had a default stream nothing to do when asked last? The question takes longer than sending a header, so a program
+/// whose streams are idle sends the header before the question.
 constinit std::atomic<bool> was_idle{false};
 constinit std::atomic<std::uint64_t> copied_out{0};
 
-/// Is the next message packed, for that peer has let the last ones wait? Not where a scheme is forced.
+/// Is the next message to the process of the inbox packed, because that process has let the last messages wait? Never
+/// where a scheme is forced.
 bool is_put_off(headers::Inbox& inbox) noexcept { return !is_any_forced() && inbox.pulls_put_off.is_next(); }
 
 Result await_default_stream(int device) noexcept {
@@ -50,7 +52,7 @@ Result await_default_stream(int device) noexcept {
   return result;
 }
 
-/// Nothing else is sooner, as far as no table has measured something.
+/// Is no other way sooner? Between peer GPUs, with no scheme forced and nothing measured, the length alone decides.
 bool is_chosen(const Buffer& buffer, model::Pair pair) noexcept {
   const bool may_be_other = is_any_forced() || pair != model::Pair::peer_gpu || model::profile().measured != nullptr;
   if (may_be_other) return choose_direct(buffer, pair);
@@ -89,7 +91,8 @@ bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t 
       mapped->handle,
       headers::own_rank(),
       number};
-  // A copy may be needed when others have taken all of the pool, and both processes wait for their sends.
+  // Room for a copy is kept from here on: when the copy is needed, other messages may have taken all of the pool, and
+  // both processes may wait for their sends.
   if (!room_.keep_room(buffer, inbox) || !header.add(way)) {
     leave_words(words);
     room_.withdraw();
@@ -116,7 +119,8 @@ void PullOffer::offer_now() noexcept {
   words_->state.store(State::offered, std::memory_order_release);
 }
 
-/// There is no message for the header. The words are never used again, for a receiver may look at them yet.
+/// Ends an offer whose header has no message. The words are never used again, because a receiver may still look at
+/// them.
 void PullOffer::fail(Result how) noexcept {
   is_over_ = true;
   result_ = how;
@@ -159,13 +163,14 @@ Result PullOffer::end(Result result) noexcept {
   return result;
 }
 
-/// Where the message lies packed, or will go through; null where the GPU fails.
+/// The offer of the packed message, which lies in exported memory as a whole or will go through a ring. Null where the
+/// GPU fails.
 DirectOffer* PullOffer::pack_copy(headers::Header& told) noexcept {
   if (!room_.has_room_for_whole() && copy_.secure(buffer_, *inbox_, true, 0, told)) return &copy_;
   return room_.use_room(told) ? &room_ : nullptr;
 }
 
-/// Claims the message back, and offers it packed.
+/// Claims the message back from the receiver, and offers the packed message.
 void PullOffer::copy_out() noexcept {
   State offered = State::offered;
   if (!words_->state.compare_exchange_strong(offered, State::copying, std::memory_order_acq_rel)) return;
@@ -180,8 +185,9 @@ void PullOffer::copy_out() noexcept {
   inbox_->pulls_put_off.begin();
 }
 
-/// Since a call has begun to wait for the peer, of which all that it is offered by then is a part: what the program
-/// does between sending and waiting is none of the peer's fault, and of many messages nobody waits for each in turn.
+/// How long this process has waited for the peer. The wait begins when a call first asks for a message, not when the
+/// message is sent: what the program does in between is not the peer's fault. All messages offered by then share the
+/// wait, because no call waits for each of them in turn.
 PullOffer::Clock::duration PullOffer::waited(Clock::time_point now) const noexcept {
   auto since = inbox_->pulls_awaited_since.load(std::memory_order_relaxed);
   if (since < begun_.time_since_epoch().count()) {

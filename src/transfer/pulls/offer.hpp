@@ -1,12 +1,13 @@
-// A message that its receiver's GPU reads where it lies: in the program's memory at the sender, noncontiguous or not,
-// in one pass and by one kernel. The sender packs nothing.
+// A message that the receiver's GPU reads in the memory of the sender's program, noncontiguous or not, in one pass and
+// by one kernel. The sender packs nothing.
 //
-// The sender's memory is needed until the receiver has read it, which one word in shared memory says. A receiver may be
-// long in coming though it has posted its receive, for it may wait for something else meanwhile; so a sender that has
-// waited for a while claims the message back by that word, and packs it into exported memory (schemes/direct.hpp),
-// where the receiver finds it. So no sender waits for a receiver that waits for something else; a thread is needed only
-// where the copy is too long to lie there as a whole. Receivers that let their senders wait are known after a few
-// messages, which then are packed at once: a program may wait for all of its sends before it looks at a receive.
+// The program's memory is needed until the receiver has read the message; one word in shared memory says when. A
+// receiver that has posted its receive may still be late, because it waits for something else. So a sender that has
+// waited for a while claims the message back by that word, and packs the message into exported memory
+// (schemes/direct.hpp), where the receiver finds the copy. No sender waits for a receiver that waits for something
+// else. A thread is needed only for a copy that exported memory cannot hold as a whole. A receiver that has let its
+// sender wait for a few messages gets later ones packed: its program may wait for all of its sends before it looks at a
+// receive.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +29,12 @@ namespace gapless::transfer::pulls {
 struct PulledWay : StridedMessage {
   static constexpr headers::WayKind kind = headers::WayKind::pulled;
   device::MemoryHandle memory;
-  std::int32_t rank = -1;   ///< whose inbox has the words
-  std::uint32_t words = 0;  ///< which
+  std::int32_t rank = -1;   ///< of the process whose inbox has the words
+  std::uint32_t words = 0;  ///< their number there
 };
 
-/// One message on its sender's side. Once it is released, its destructor waits until the memory is not needed.
+/// One message on its sender's side. The destructor of a released message waits until the program's memory is not
+/// needed any more.
 class PullOffer {
  public:
   PullOffer() noexcept = default;
@@ -40,16 +42,19 @@ class PullOffer {
   PullOffer(const PullOffer&) = delete;
   PullOffer& operator=(const PullOffer&) = delete;
 
-  /// Adds it to the header. False, and nothing is offered, where the peer has not mapped the memory, or another way is
-  /// sooner. The memory may be read once the program's default stream has done its work: waits for that, or leaves that
-  /// to await_in() or await(), where the message has no more than so many bytes, or to release(), where the stream had
-  /// nothing to do when it was asked last.
+  /// Adds the message to the header. False, and nothing is offered, where the peer has not mapped the memory, or
+  /// another way is sooner.
+  ///
+  /// The peer may read the memory once the program's default stream has done its work. secure() waits for the stream,
+  /// but for two cases: await_in() or await() waits for a message of at most `awaited_later` bytes, and release() waits
+  /// where the stream had nothing to do when asked last.
   bool secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later, headers::Header& header) noexcept;
   /// Must the default stream still be awaited, by await_in() or await()?
   bool is_to_be_awaited() const noexcept { return is_to_be_awaited_; }
   void await_in(Batch& batch) noexcept;
   Result await() noexcept;
-  /// The header is to be sent by a call that waits for the receiver: nothing may be left to release().
+  /// Does what release() would do for the default stream. To be called before the header is sent by a call that waits
+  /// for the receiver.
   void offer_now() noexcept;
   /// The header has been sent.
   void release() noexcept {
@@ -61,12 +66,13 @@ class PullOffer {
   bool is_there() const noexcept { return words_ != nullptr; }
   double predicted_ns() const noexcept;
 
-  // Of a released one. ok, or a failure, once the memory is not needed any more.
+  // The functions below take a released message, and return ok or a failure once the program's memory is not needed any
+  // more.
 
-  /// Goes on, without waiting for the receiver.
+  /// Goes on without waiting for the receiver; under_way while the memory is needed.
   Result poll() noexcept;
   Result wait() noexcept;
-  /// Frees the program's memory from the message, with or without a receiver.
+  /// Copies the message out at once, unless the receiver has begun to fetch the message.
   Result complete_alone() noexcept;
 
  private:
@@ -85,9 +91,9 @@ class PullOffer {
   headers::ToldAllocation* told_ = nullptr;  ///< where the message lies
   Buffer buffer_{};
   model::Pair pair_ = model::Pair::peer_gpu;
-  schemes::DirectOffer room_;               ///< kept for what nobody fetches
-  schemes::DirectOffer copy_;               ///< in more room, where there is some
-  schemes::DirectOffer* copied_ = nullptr;  ///< where it has been copied out to
+  schemes::DirectOffer room_;               ///< kept for a copy, should nobody fetch the message
+  schemes::DirectOffer copy_;               ///< a copy in more room, where there is some
+  schemes::DirectOffer* copied_ = nullptr;  ///< what has been copied out: room_ or copy_
   bool is_to_be_awaited_ = false, is_to_be_offered_ = false, is_released_ = false, is_over_ = false;
   Result result_ = Result::ok;
   Clock::time_point begun_{};
@@ -96,8 +102,8 @@ class PullOffer {
 
 }  // namespace gapless::transfer::pulls
 
-/// For tests: how many messages that were offered so have been received, how many of them were read in their senders'
-/// memory, and how many this process has copied out.
+/// For tests: how many messages with such an offer this process has received, how many of these it has read in their
+/// senders' memory, and how many of its own messages it has copied out.
 extern "C" std::uint64_t gapless_pulls_received();
 extern "C" std::uint64_t gapless_pulls_fetched();
 extern "C" std::uint64_t gapless_pulls_copied_out();

@@ -1,5 +1,5 @@
-// What every offer of this process's memory to a peer's GPU needs: words that say who may go on with it, and whether
-// the memory can be read from there at all.
+// What every offer of this process's memory to a peer's GPU needs: words that say whose turn the offer is, and whether
+// the peer's GPU can read the memory at all.
 #pragma once
 
 #include <chrono>
@@ -11,18 +11,19 @@
 
 namespace gapless::transfer::pulls {
 
-/// Words of this process's inbox that nobody uses, and their number there; null where there are none. Thread-safe.
+/// Takes words of this process's inbox that no offer uses, and tells their number there. Null where all are used.
+/// Thread-safe.
 headers::PullWords* take_words(std::uint32_t& number) noexcept;
-/// The offer goes on no more. The words are given again once their state is `free` or `done`.
+/// Ends the use of the words by an offer. take_words() gives them again once their state is `free` or `done`.
 void leave_words(headers::PullWords* words) noexcept;
 
-/// Is one pass from where the buffer lies as good as packing it first? Short blocks far apart reach a link's speed only
-/// once they are packed. Not where GAPLESS_PULL forbids it.
+/// Can a peer's GPU read the buffer in one pass, as fast as packed bytes? Short blocks far apart reach a link's speed
+/// only once they are packed. False for layouts that are not strided, and where GAPLESS_PULL forbids pulls.
 bool may_be_pulled(const Buffer& buffer) noexcept;
-/// Does all of the buffer lie in that allocation?
+/// Does the whole buffer lie in the allocation?
 bool is_within(const Buffer& buffer, const device::MemoryHandle& allocation) noexcept;
 
-/// Whether the process of an inbox is there, which is asked now and then while one waits for it.
+/// Asks now and then whether the process of an inbox still runs, for a sender that waits for that process.
 class ReceiverWatch {
  public:
   using Clock = std::chrono::steady_clock;

@@ -30,7 +30,8 @@ bool open(const StridedMessage& message, const device::MemoryHandle& allocation,
 
 namespace {
 
-/// Packs the first bytes piece by piece into memory of the GPU, and calls take(piece, begin, end) on each.
+/// Packs the first `bytes` bytes piece by piece into memory of the GPU, and calls take(piece, begin, end) for each
+/// piece.
 template <class Take>
 Result take_pieces(const Source& source, int device, Offset bytes, const Take& take) noexcept {
   constexpr Offset longest = Offset{4} << 20;

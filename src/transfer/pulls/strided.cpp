@@ -49,7 +49,7 @@ const Understood* understand(const Strided& description) noexcept try {
                       description.mode_count <= static_cast<Offset>(Strided::most_modes);
   if (!is_one) return nullptr;
   constexpr unsigned place_bits = 8;  // a halo has 26 layouts, which should seldom meet
-  // Whatever the numbers are: another process has written them.
+  // Unsigned, for any number must do: another process has written them.
   const auto number = [](Offset value) { return static_cast<std::uint64_t>(value); };
   std::uint64_t hash = number(description.base) ^ number(description.length) << 20;
   for (const Mode& mode : description.modes) hash = mix(hash, number(mode.count) + 3 * number(mode.stride));

@@ -1,4 +1,4 @@
-// A strided layout as plain bytes, for the peer that reads the memory it lies in.
+// A strided layout as plain bytes, for the peer whose GPU reads the sender's memory.
 #pragma once
 
 #include <array>
@@ -23,12 +23,12 @@ struct Strided {
 
 /// A message in its sender's memory, as the sender tells the receiver of it.
 struct StridedMessage {
-  std::uint64_t address = 0;  ///< the sender's, that the layout's offsets are relative to
+  std::uint64_t address = 0;  ///< in the sender, where the layout's offsets begin
   std::int64_t count = 0, extent = 0;
   Strided layout;
 };
 
-/// Nothing for layouts that are not strided, or have more modes.
+/// The description of a layout; nothing where the layout is not strided, or has more than `most_modes` modes.
 std::optional<Strided> describe(const layout::Layout& layout) noexcept;
 
 /// A layout that a peer has described.
@@ -36,12 +36,12 @@ struct Understood {
   layout::LayoutPointer layout;
   layout::Facts facts;
 };
-/// The calling thread's, which has cached those that it met last; they stay until it meets another. Null where that is
-/// the description of no layout, or there is no memory.
+/// The layout of a description. The calling thread keeps the last ones, and the result stays until the thread's next
+/// call. Null where the bytes describe no layout, or there is no memory.
 const Understood* understand(const Strided& description) noexcept;
 
-/// The bytes that `count` repetitions of what has those facts take, `extent` bytes apart. Nothing where there are none,
-/// or the numbers do not fit.
+/// The span of `count` repetitions, `extent` bytes apart, of a layout with those facts. Nothing where `count` is less
+/// than 1, or the numbers overflow.
 std::optional<layout::Span> span_of(const layout::Facts& facts, layout::Offset count, layout::Offset extent) noexcept;
 
 }  // namespace gapless::transfer::pulls
