@@ -23,7 +23,7 @@
 namespace gapless::mpi::endpoints {
 namespace {
 
-using table::Kind, table::nowhere, table::place_of;
+using table::RoleKind, table::nowhere, table::place_of;
 
 /// What becomes of a call on an endpoint.
 enum class Course { refused, served, handle, replaced };
@@ -74,9 +74,9 @@ template <class Row, class Arguments, class Look>
 void for_each_communicator(const Arguments& arguments, Look look) noexcept {
   for_each_role<Row>([&](auto i) {
     constexpr table::Role role = Row::argument_roles[i];
-    if constexpr (role.kind == Kind::communicator) {
+    if constexpr (role.kind == RoleKind::communicator) {
       look(std::get<role.places[0]>(arguments));
-    } else if constexpr (role.kind == Kind::communicator_place) {
+    } else if constexpr (role.kind == RoleKind::communicator_place) {
       if (std::get<role.places[0]>(arguments) != nullptr) look(*std::get<role.places[0]>(arguments));
     }
   });
@@ -100,12 +100,12 @@ Endpoint* endpoint_of(const Arguments& arguments) noexcept {
 }
 
 template <class Row>
-constexpr bool has_group = place_of(Row::argument_roles, Kind::group) != nowhere;
+constexpr bool has_group = place_of(Row::argument_roles, RoleKind::group) != nowhere;
 
 /// Others, such as MPI_Put or MPI_Parrived, may be called so often that a system call each would tell.
 template <class Row>
-constexpr bool has_communicator = place_of(Row::argument_roles, Kind::communicator) != nowhere ||
-                                  place_of(Row::argument_roles, Kind::communicator_place) != nowhere;
+constexpr bool has_communicator = place_of(Row::argument_roles, RoleKind::communicator) != nowhere ||
+                                  place_of(Row::argument_roles, RoleKind::communicator_place) != nowhere;
 
 /// Is a group, a request or a message of endpoints among the arguments of a call that names no endpoint?
 template <class Row, class Arguments>
@@ -115,16 +115,16 @@ bool concerns_endpoints(const Arguments& arguments) noexcept {
   for_each_role<Row>([&](auto i) {
     constexpr table::Role role = Row::argument_roles[i];
     [[maybe_unused]] const auto argument = std::get<role.places[0]>(arguments);
-    if constexpr (role.kind == Kind::group) {
+    if constexpr (role.kind == RoleKind::group) {
       found = found || groups::find(argument) != nullptr;
-    } else if constexpr (role.kind == Kind::request) {
+    } else if constexpr (role.kind == RoleKind::request) {
       found = found || is_of_one(argument);
-    } else if constexpr (role.kind == Kind::request_place) {
+    } else if constexpr (role.kind == RoleKind::request_place) {
       found = found || (argument != nullptr && is_of_one(*argument));
-    } else if constexpr (role.kind == Kind::requests) {
+    } else if constexpr (role.kind == RoleKind::requests) {
       const auto all = std::get<role.places[1]>(arguments);
       found = found || (all != nullptr && std::any_of(all, all + std::max(argument, 0), is_of_one));
-    } else if constexpr (role.kind == Kind::message_place) {
+    } else if constexpr (role.kind == RoleKind::message_place) {
       found = found || messages::endpoint_of(argument) != nullptr;
     }
   });
@@ -133,7 +133,7 @@ bool concerns_endpoints(const Arguments& arguments) noexcept {
 
 template <class Row>
 constexpr bool has_results = std::ranges::any_of(Row::argument_roles, [](const table::Role& role) {
-  return role.kind == Kind::answers || table::is_place_of_result(role.kind);
+  return role.kind == RoleKind::answers || table::is_place_of_result(role.kind);
 });
 
 /// False for a mistake of the program: a null pointer where a result belongs.
@@ -145,7 +145,7 @@ bool has_places_of_results(const Arguments& arguments) noexcept {
     [[maybe_unused]] const auto argument = std::get<role.places[0]>(arguments);
     if constexpr (table::is_place_of_result(role.kind)) {
       are_there = are_there && argument != nullptr;
-    } else if constexpr (role.kind == Kind::answers) {
+    } else if constexpr (role.kind == RoleKind::answers) {
       are_there = are_there && (argument <= 0 || std::get<role.places[1]>(arguments) != nullptr);
     }
   });
@@ -153,7 +153,7 @@ bool has_places_of_results(const Arguments& arguments) noexcept {
 }
 
 template <class Row>
-constexpr bool makes_communicator = place_of(Row::argument_roles, Kind::new_communicator) != nowhere;
+constexpr bool makes_communicator = place_of(Row::argument_roles, RoleKind::new_communicator) != nowhere;
 
 /// The handle that the calling thread is freeing, which callbacks may still use. Null: none.
 constinit thread_local const MPI_Comm* being_freed = nullptr;
@@ -172,8 +172,8 @@ class BeingFreed {
 
 template <class Row, class Arguments>
 MPI_Comm first_communicator(const Arguments& arguments) noexcept {
-  constexpr int place = place_of(Row::argument_roles, Kind::communicator);
-  constexpr int address = place_of(Row::argument_roles, Kind::communicator_place);
+  constexpr int place = place_of(Row::argument_roles, RoleKind::communicator);
+  constexpr int address = place_of(Row::argument_roles, RoleKind::communicator_place);
   if constexpr (place != nowhere) {
     return std::get<place>(arguments);
   } else if constexpr (address != nowhere) {
@@ -204,7 +204,7 @@ struct Wrapped<Row, int (*)(Arguments...)> {
     }
     const int code = inner_function<Row>()(arguments...);
     if constexpr (makes_communicator<Row>) {
-      const auto made = std::get<place_of(Row::argument_roles, Kind::new_communicator)>(std::tie(arguments...));
+      const auto made = std::get<place_of(Row::argument_roles, RoleKind::new_communicator)>(std::tie(arguments...));
       if (code == MPI_SUCCESS && made != nullptr) reuse(*made);
     }
     return code;
@@ -226,7 +226,7 @@ struct Wrapped<Row, int (*)(Arguments...)> {
     Endpoint* const endpoint = endpoint_of<Row>(std::tie(arguments...));
     if (endpoint == nullptr) return pass_on_meanwhile(arguments...);
     if (endpoint == &freed_endpoint) return call_on_freed(arguments...);
-    if constexpr (place_of(Row::argument_roles, Kind::communicator_place) != nowhere) {
+    if constexpr (place_of(Row::argument_roles, RoleKind::communicator_place) != nowhere) {
       const BeingFreed meanwhile(endpoint->handle);
       return carry_out(*endpoint, arguments...);
     } else {
@@ -287,7 +287,7 @@ struct OfThread<Row, int (*)(Arguments...)> {
   static void translate(const All& arguments) noexcept {
     for_each_role<Row>([&](auto i) {
       constexpr table::Role role = Row::argument_roles[i];
-      if constexpr (role.kind == Kind::communicator) {
+      if constexpr (role.kind == RoleKind::communicator) {
         MPI_Comm& communicator = std::get<role.places[0]>(arguments);
         communicator = meaning_of(communicator);
       }

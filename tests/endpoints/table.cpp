@@ -28,7 +28,7 @@ namespace gapless::test {
 namespace {
 
 namespace table = gapless::mpi::table;
-using table::Kind;
+using table::RoleKind;
 
 std::set<std::string> treated() {
   std::set<std::string> names;
@@ -58,7 +58,7 @@ void remember_error(MPI_Comm*, int* code, ...) {
 
 /// The codes of the calls that have the handle in the place of one of that kind, or its address in one of `place`, and
 /// nothing elsewhere.
-template <const auto& roles, Kind kind, Kind place, class Handle, class... Arguments>
+template <const auto& roles, RoleKind kind, RoleKind place, class Handle, class... Arguments>
 std::vector<int> codes_of(int (*function)(Arguments...), Handle handle) {
   std::vector<int> codes;
   [&]<std::size_t... i>(std::index_sequence<i...>) {
@@ -95,7 +95,7 @@ struct Tally {
   std::set<std::string> past_us;  ///< not exported, so the library's answer
 };
 
-template <const auto& roles, Kind kind, Kind place, class Handle, class Function>
+template <const auto& roles, RoleKind kind, RoleKind place, class Handle, class Function>
 void look_at(const char* name, bool is_exported, Function function, Handle handle, const std::set<std::string>& served,
              Tally& tally) {
   if constexpr (table::place_of(roles, kind) != table::nowhere || table::place_of(roles, place) != table::nowhere) {
@@ -126,7 +126,7 @@ void look_for_places(const char* name, Function function, MPI_Comm handle, const
                      std::set<std::string>& refused) {
   if constexpr (has_a_result<roles>) {
     if (!served.contains(name)) return;
-    for (const int code : codes_of<roles, Kind::communicator, Kind::communicator_place>(function, handle)) {
+    for (const int code : codes_of<roles, RoleKind::communicator, RoleKind::communicator_place>(function, handle)) {
       EXPECT_EQ(MPI_ERR_ARG, error_class(code)) << name;
       refused.insert(name);
     }
@@ -167,7 +167,7 @@ using namespace table::vocabulary;  // NOLINT: the rows are written in it
 #define LOOK_AT_waiting(name) LOOK_AT(name)
 #define LOOK_AT_passed(name) look_at<roles_of::name, kind, place>(#name, false, nullptr, handle, served, tally);
 
-template <Kind kind, Kind place, class Handle>
+template <RoleKind kind, RoleKind place, class Handle>
 void walk(Handle handle, const std::set<std::string>& served, Tally& tally) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -210,7 +210,7 @@ TEST(Table, NoFunctionFallsThrough) {
   MPI_Comm_create_errhandler(remember_error, &handler);
   MPI_Comm_set_errhandler(endpoint, handler);
   Tally tally;
-  walk<Kind::communicator, Kind::communicator_place>(endpoint, treated(), tally);
+  walk<RoleKind::communicator, RoleKind::communicator_place>(endpoint, treated(), tally);
   for (const char* name : {"Comm_spawn", "Comm_accept", "File_open", "Win_create", "Win_allocate"})
     EXPECT_TRUE(tally.refused.contains(name)) << name;
   // Handle conversions, and the handler that the library keeps under the handle.
@@ -277,7 +277,7 @@ TEST(Table, NoFunctionTakesAGroupOfEndpointsForOneOfProcesses) {
   MPI_Comm_create_errhandler(remember_error, &handler);
   for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) MPI_Comm_set_errhandler(comm, handler);
   Tally tally;
-  walk<Kind::group, Kind::group_place>(group, of_groups(), tally);
+  walk<RoleKind::group, RoleKind::group_place>(group, of_groups(), tally);
   EXPECT_LE(4U, tally.refused.size());
   for (const std::string& name : tally.past_us) {
     const std::set<std::string> right{"Group_c2f", "Group_toint"};

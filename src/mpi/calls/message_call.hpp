@@ -28,37 +28,37 @@ namespace gapless::mpi {
 /// The arguments of a call that is made of a sending side, a receiving side, or both.
 template <class Row, class... Arguments>
 struct MessageArguments {
-  using Kind = table::Kind;
+  using RoleKind = table::RoleKind;
   using Tuple = std::tuple<Arguments...>;
-  template <Kind kind>
+  template <RoleKind kind>
   static constexpr int place = table::place_of(Row::argument_roles, kind);
-  template <Kind kind>
+  template <RoleKind kind>
   static constexpr bool has = place<kind> != table::nowhere;
 
   static auto call_library(const Tuple& arguments) { return std::apply(Row::native_function(), arguments); }
 
   /// Is the peer of that side none? A matched message of nobody is one that is received from none.
-  template <Kind side>
+  template <RoleKind side>
   static bool is_idle(const Tuple& arguments) noexcept {
-    if constexpr (side == Kind::send) {
-      return std::get<place<Kind::destination>>(arguments) == MPI_PROC_NULL;
-    } else if constexpr (has<Kind::source>) {
-      return std::get<place<Kind::source>>(arguments) == MPI_PROC_NULL;
+    if constexpr (side == RoleKind::send) {
+      return std::get<place<RoleKind::destination>>(arguments) == MPI_PROC_NULL;
+    } else if constexpr (has<RoleKind::source>) {
+      return std::get<place<RoleKind::source>>(arguments) == MPI_PROC_NULL;
     } else {
-      const MPI_Message* message = std::get<place<Kind::message_place>>(arguments);
+      const MPI_Message* message = std::get<place<RoleKind::message_place>>(arguments);
       return message == nullptr || *message == MPI_MESSAGE_NO_PROC || *message == MPI_MESSAGE_NULL;
     }
   }
 
   /// Does that side go to the library as it came? The question that every call asks first, in a few nanoseconds.
-  template <Kind side, Purpose purpose = Purpose::message, class IsOnGpu = decltype(&is_gpu_memory)>
+  template <RoleKind side, Purpose purpose = Purpose::message, class IsOnGpu = decltype(&is_gpu_memory)>
   static bool is_native(const Tuple& arguments, IsOnGpu is_on_gpu = is_gpu_memory) noexcept {
     if constexpr (has<side>) {
       if (is_idle<side>(arguments)) return true;
-      if (side == Kind::receive && headers::are_looked_for()) return is_below_headers<purpose>(arguments);
+      if (side == RoleKind::receive && headers::are_looked_for()) return is_below_headers<purpose>(arguments);
       // A longer one may go to a GPU.
       constexpr MPI_Count most_bytes =
-          side == Kind::send ? static_cast<MPI_Count>(transfer::schemes::most_slots_bytes) : any_bytes;
+          side == RoleKind::send ? static_cast<MPI_Count>(transfer::schemes::most_slots_bytes) : any_bytes;
       return goes_straight_through<purpose, most_bytes>(std::get<place<side>>(arguments),
                                                         std::get<place<side> + 1>(arguments),
                                                         std::get<place<side> + 2>(arguments), is_on_gpu);
@@ -70,8 +70,8 @@ struct MessageArguments {
   /// Is this a receive that is too short for a header, so that the library gets the call as it came?
   template <Purpose purpose>
   static bool is_below_headers(const Tuple& arguments) noexcept {
-    if constexpr (has<Kind::source>) {
-      constexpr int in = place<Kind::receive>;
+    if constexpr (has<RoleKind::source>) {
+      constexpr int in = place<RoleKind::receive>;
       const auto count = std::get<in + 1>(arguments);
       const TypeRecord* record = type_cache::find_in_table(std::get<in + 2>(arguments));
       constexpr auto header_bytes = static_cast<std::int64_t>(transfer::headers::Header::size);
@@ -87,13 +87,13 @@ struct MessageArguments {
 
   /// When does a single receive that ends in this call, or under a request of its own, look at what comes? What a probe
   /// has matched has been looked at before, and may be a header.
-  static constexpr Looks looks = has<Kind::source> ? Looks::once_called : Looks::always;
+  static constexpr Looks looks = has<RoleKind::source> ? Looks::once_called : Looks::always;
 
   /// May a receive that ends within the call be the library's own, as it came: for nobody has called, and nobody else
   /// of this process can give attention meanwhile?
   static bool is_unattended(const Tuple& arguments) noexcept {
-    if constexpr (has<Kind::receive> && has<Kind::source>) {
-      constexpr int in = place<Kind::receive>;
+    if constexpr (has<RoleKind::receive> && has<RoleKind::source>) {
+      constexpr int in = place<RoleKind::receive>;
       return headers::are_looked_for() && !transfer::headers::is_called() && !runtime::is_multithreaded() &&
              !headers::are_stashed() &&
              goes_straight_through<Purpose::message>(std::get<in>(arguments), std::get<in + 1>(arguments),
@@ -108,7 +108,7 @@ struct MessageArguments {
   /// Of memory beside a GPU, `is_on_gpu(address)` is asked.
   template <class IsOnGpu>
   static const TypeRecord* is_looked_at(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
-    constexpr int in = place<Kind::receive>;
+    constexpr int in = place<RoleKind::receive>;
     const TypeRecord* record = type_cache::find_in_table(std::get<in + 2>(all));
     const bool is_plain =
         record != nullptr && record->takes_headers && !counts_native_messages && !headers::are_stashed();
@@ -122,7 +122,7 @@ struct MessageArguments {
   /// answered.
   template <class IsOnGpu>
   static const TypeRecord* is_looked_at_in_blocks(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
-    constexpr int in = place<Kind::receive>;
+    constexpr int in = place<RoleKind::receive>;
     const TypeRecord* record = type_cache::find_in_table(std::get<in + 2>(all));
     void* const memory = std::get<in>(all);
     const bool is_scattered = record != nullptr && record->bytes_of_scattered_header != 0 && memory != nullptr &&
@@ -146,12 +146,12 @@ struct MessageArguments {
   /// and a wrong count is the library's business.
   static std::int64_t bytes_of_long(const TypeRecord& record, const Tuple& all) noexcept {
     constexpr auto header_bytes = static_cast<std::int64_t>(transfer::headers::Header::size);
-    const auto count = static_cast<std::int64_t>(std::get<place<Kind::receive> + 1>(all));
+    const auto count = static_cast<std::int64_t>(std::get<place<RoleKind::receive> + 1>(all));
     std::int64_t bytes = 0;
     return !__builtin_mul_overflow(record.size, count, &bytes) && bytes >= header_bytes ? bytes : 0;
   }
 
-  template <Kind side>
+  template <RoleKind side>
   using Count = std::tuple_element_t<static_cast<std::size_t>(place<side> + 1), Tuple>;
 
   /// Stands where a call has no such side.
@@ -163,14 +163,14 @@ struct MessageArguments {
   };
 
   /// The call's side of that kind. `make` makes it, in the place where it is to live.
-  template <Kind side, class Make>
+  template <RoleKind side, class Make>
   static decltype(auto) make_side(const Tuple& arguments, Make make) noexcept {
     return make(std::get<place<side>>(arguments), std::get<place<side> + 1>(arguments),
                 std::get<place<side> + 2>(arguments), is_idle<side>(arguments));
   }
   static auto make_out(const Tuple& arguments) noexcept {
-    if constexpr (has<Kind::send>) {
-      return make_side<Kind::send>(arguments, [](auto memory, auto count, auto datatype, bool idle) {
+    if constexpr (has<RoleKind::send>) {
+      return make_side<RoleKind::send>(arguments, [](auto memory, auto count, auto datatype, bool idle) {
         return Sending<decltype(count)>(memory, count, datatype, idle);
       });
     } else {
@@ -178,8 +178,8 @@ struct MessageArguments {
     }
   }
   static auto make_in(const Tuple& arguments) noexcept {
-    if constexpr (has<Kind::receive>) {
-      return make_side<Kind::receive>(arguments, [](auto memory, auto count, auto datatype, bool idle) {
+    if constexpr (has<RoleKind::receive>) {
+      return make_side<RoleKind::receive>(arguments, [](auto memory, auto count, auto datatype, bool idle) {
         return Receiving<decltype(count)>(memory, count, datatype, idle, looks);
       });
     } else {
@@ -188,7 +188,7 @@ struct MessageArguments {
   }
 
   /// Puts what the library is given in the place of what the program gave.
-  template <Kind side>
+  template <RoleKind side>
   static void substitute(Tuple& arguments, auto& with) noexcept {
     if constexpr (has<side>) {
       std::get<place<side>>(arguments) = with.memory();
@@ -201,26 +201,27 @@ struct MessageArguments {
   static std::uint64_t key_of(const Tuple& arguments) noexcept {
     std::uint64_t key = number_of(communicator(arguments));
     const auto add = [&key](auto value) { key = mix(key, static_cast<std::uint64_t>(value)); };
-    const auto add_side = [&]<Kind side, Kind peer>() {
+    const auto add_side = [&]<RoleKind side, RoleKind peer>() {
       add(std::get<place<side> + 1>(arguments));
       add(number_of(std::get<place<side> + 2>(arguments)));
       if constexpr (has<peer>) add(std::get<place<peer>>(arguments));
     };
-    if constexpr (has<Kind::send>) add_side.template operator()<Kind::send, Kind::destination>();
-    if constexpr (has<Kind::receive>) add_side.template operator()<Kind::receive, Kind::source>();
+    if constexpr (has<RoleKind::send>) add_side.template operator()<RoleKind::send, RoleKind::destination>();
+    if constexpr (has<RoleKind::receive>) add_side.template operator()<RoleKind::receive, RoleKind::source>();
     return key;
   }
 
   /// Of calls that only send: what an exchange takes is mostly the other message.
   static void correct([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out,
                       [[maybe_unused]] std::optional<transfer::CorrectedSend>& timed) noexcept {
-    if constexpr (has<Kind::send> && !has<Kind::receive>)
-      out.correct(timed, communicator(arguments), std::get<place<Kind::destination>>(arguments));
+    if constexpr (has<RoleKind::send> && !has<RoleKind::receive>)
+      out.correct(timed, communicator(arguments), std::get<place<RoleKind::destination>>(arguments));
   }
 
   /// In these modes a message may go by header. Synchronous sends may not, for they end with their receive; nor
   /// buffered ones, for they need nothing of the peer.
-  static constexpr bool is_standard_or_ready = has<Kind::send> && !has<Kind::synchronous> && !has<Kind::buffered>;
+  static constexpr bool is_standard_or_ready =
+      has<RoleKind::send> && !has<RoleKind::synchronous> && !has<RoleKind::buffered>;
 
   /// Has the side of a message that is sent go by header where that may be. `may_stay`: Sending::offer().
   static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out, [[maybe_unused]] bool may_stay,
@@ -228,10 +229,10 @@ struct MessageArguments {
                     [[maybe_unused]] transfer::headers::Later later = {}) noexcept {
     if constexpr (is_standard_or_ready) {
       if (headers::are_looked_for()) {
-        constexpr Kind tag = has<Kind::receive> ? Kind::send_tag : Kind::tag;
-        out.offer(communicator(arguments), std::get<place<Kind::destination>>(arguments),
-                  std::get<place<tag>>(arguments), has<Kind::receive>, may_stay, has<Kind::receive> ? nullptr : timed,
-                  later);
+        constexpr RoleKind tag = has<RoleKind::receive> ? RoleKind::send_tag : RoleKind::tag;
+        out.offer(communicator(arguments), std::get<place<RoleKind::destination>>(arguments),
+                  std::get<place<tag>>(arguments), has<RoleKind::receive>, may_stay,
+                  has<RoleKind::receive> ? nullptr : timed, later);
       }
     }
   }
@@ -240,23 +241,25 @@ struct MessageArguments {
   template <class Finish>
   static bool receive_stashed([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] int& code,
                               [[maybe_unused]] Finish finish) noexcept {
-    if constexpr (has<Kind::source> && has<Kind::receive>) {
+    if constexpr (has<RoleKind::source> && has<RoleKind::receive>) {
       if (!headers::are_stashed()) return false;
-      constexpr int in = place<Kind::receive>;
-      const int source = std::get<place<Kind::source>>(arguments);
+      constexpr int in = place<RoleKind::receive>;
+      const int source = std::get<place<RoleKind::source>>(arguments);
       void* const memory = std::get<in>(arguments);
       const auto count = std::get<in + 1>(arguments);
       const MPI_Datatype datatype = std::get<in + 2>(arguments);
-      if constexpr (has<Kind::send>) {
-        constexpr int out = place<Kind::send>;
-        constexpr auto how = has<Kind::new_request> ? headers::Beside::returns_at_once : headers::Beside::waits;
-        return headers::receive_stashed(
-            how, std::get<out>(arguments), std::get<out + 1>(arguments), std::get<out + 2>(arguments),
-            std::get<place<Kind::destination>>(arguments), std::get<place<Kind::send_tag>>(arguments), memory, count,
-            datatype, source, std::get<place<Kind::receive_tag>>(arguments), communicator(arguments), finish, code);
+      if constexpr (has<RoleKind::send>) {
+        constexpr int out = place<RoleKind::send>;
+        constexpr auto how = has<RoleKind::new_request> ? headers::Beside::returns_at_once : headers::Beside::waits;
+        return headers::receive_stashed(how, std::get<out>(arguments), std::get<out + 1>(arguments),
+                                        std::get<out + 2>(arguments), std::get<place<RoleKind::destination>>(arguments),
+                                        std::get<place<RoleKind::send_tag>>(arguments), memory, count, datatype, source,
+                                        std::get<place<RoleKind::receive_tag>>(arguments), communicator(arguments),
+                                        finish, code);
       } else {
         if (is_refused(memory, count, datatype)) return false;
-        return headers::receive_stashed(source, std::get<place<Kind::tag>>(arguments), communicator(arguments), code,
+        return headers::receive_stashed(source, std::get<place<RoleKind::tag>>(arguments), communicator(arguments),
+                                        code,
                                         [&](MPI_Message message) { return finish(message, memory, count, datatype); });
       }
     } else {
@@ -266,8 +269,8 @@ struct MessageArguments {
 
   /// Tells the receiving side whom the message is from.
   static void name_source([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& in) noexcept {
-    if constexpr (has<Kind::source> && has<Kind::receive>) {
-      in.comes_from(communicator(arguments), std::get<place<Kind::source>>(arguments));
+    if constexpr (has<RoleKind::source> && has<RoleKind::receive>) {
+      in.comes_from(communicator(arguments), std::get<place<RoleKind::source>>(arguments));
     }
   }
 
@@ -276,10 +279,10 @@ struct MessageArguments {
   /// communicator to it.
   static bool take_message([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& in,
                            [[maybe_unused]] ErrorObject& object) noexcept {
-    if constexpr (has<Kind::message_place>) {
-      if (!headers::are_looked_for() || is_idle<Kind::receive>(arguments)) return false;
-      constexpr int memory = place<Kind::receive>;
-      const MPI_Message handle = *std::get<place<Kind::message_place>>(arguments);
+    if constexpr (has<RoleKind::message_place>) {
+      if (!headers::are_looked_for() || is_idle<RoleKind::receive>(arguments)) return false;
+      constexpr int memory = place<RoleKind::receive>;
+      const MPI_Message handle = *std::get<place<RoleKind::message_place>>(arguments);
       const bool is_mistake =
           is_refused(std::get<memory>(arguments), std::get<memory + 1>(arguments), std::get<memory + 2>(arguments));
       const auto matched = is_mistake ? headers::find_given(handle) : headers::take_given(handle);
@@ -289,7 +292,7 @@ struct MessageArguments {
 #else
       // MPICH 5.0.2 names no communicator for errors of matched messages, but where a call completes their request.
       if (is_mistake) return false;
-      constexpr bool has_communicator = has<Kind::new_request>;
+      constexpr bool has_communicator = has<RoleKind::new_request>;
 #endif
       object = ErrorObject::of_communicator(has_communicator || matched->was_stashed ? matched->communicator
                                                                                      : told_of_no_communicator());
@@ -300,8 +303,8 @@ struct MessageArguments {
   }
 
   static MPI_Comm communicator(const Tuple& arguments) noexcept {
-    if constexpr (has<Kind::communicator>) {
-      return std::get<place<Kind::communicator>>(arguments);
+    if constexpr (has<RoleKind::communicator>) {
+      return std::get<place<RoleKind::communicator>>(arguments);
     } else {
       return MPI_COMM_NULL;
     }
@@ -314,7 +317,7 @@ struct BlockingCall;
 template <class Row, class... Arguments>
 struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Arguments...> {
   using Base = MessageArguments<Row, Arguments...>;
-  using typename Base::Kind, typename Base::Tuple;
+  using typename Base::RoleKind, typename Base::Tuple;
 
   static int call(Arguments... arguments) {
     requests::start_deferred();
@@ -323,8 +326,8 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
         return call_by_request(arguments...);
     }
     const Tuple all(arguments...);
-    const bool is_native = Base::template is_native<Kind::send>(all) &&
-                           (Base::template is_native<Kind::receive>(all) || Base::is_unattended(all));
+    const bool is_native = Base::template is_native<RoleKind::send>(all) &&
+                           (Base::template is_native<RoleKind::receive>(all) || Base::is_unattended(all));
     if (is_native) [[likely]]
       return Row::native_function()(arguments...);
     if constexpr (only_receives) {
@@ -332,7 +335,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
       // Another thread may free a datatype of the program's own meanwhile.
       if (record != nullptr && (record->is_predefined || !runtime::is_multithreaded())) [[likely]] {
         const int code = Row::native_function()(arguments...);
-        const void* landing = address_of(std::get<Base::template place<Kind::receive>>(all), record->first_byte);
+        const void* landing = address_of(std::get<Base::template place<RoleKind::receive>>(all), record->first_byte);
         if (code == MPI_SUCCESS && transfer::headers::is_header(landing, transfer::headers::Header::size)) [[unlikely]]
           return fetch(arguments...);
         return code;
@@ -342,9 +345,10 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   }
 
  private:
-  static constexpr bool may_find_stashed =
-      Base::template has<Kind::source> && Base::template has<Kind::status> && Base::template has<Kind::receive>;
-  static constexpr bool only_receives = may_find_stashed && !Base::template has<Kind::send>;
+  static constexpr bool may_find_stashed = Base::template has<RoleKind::source> &&
+                                           Base::template has<RoleKind::status> &&
+                                           Base::template has<RoleKind::receive>;
+  static constexpr bool only_receives = may_find_stashed && !Base::template has<RoleKind::send>;
 
   [[gnu::noinline]] static int call_by_request(Arguments... arguments) {
     if constexpr (only_receives) {
@@ -358,7 +362,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   [[gnu::noinline]] static int fetch(Arguments... arguments) {
     const Tuple all(arguments...);
     auto in = Base::make_in(all);
-    MPI_Status* const wanted = std::get<Base::template place<Kind::status>>(all);
+    MPI_Status* const wanted = std::get<Base::template place<RoleKind::status>>(all);
     MPI_Status filled{};
     if (wanted != MPI_STATUS_IGNORE) filled = *wanted;
     ReceivedStatus status(filled, wanted == MPI_STATUS_IGNORE ? nullptr : wanted);
@@ -366,7 +370,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     return in.finish_call(status, MPI_SUCCESS, Row::name, [&](int error) { return table::raise<Row>(error, all); });
   }
 
-  static constexpr bool is_exchange = Base::template has<Kind::send> && Base::template has<Kind::receive>;
+  static constexpr bool is_exchange = Base::template has<RoleKind::send> && Base::template has<RoleKind::receive>;
 
   // Kept out of line, so that a call that goes straight through is a look-up and a jump.
   [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
@@ -393,11 +397,11 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
 
   static int serve([[maybe_unused]] bool* is_left_alone, Arguments... arguments) {
     Tuple all(arguments...);
-    if constexpr (Base::template has<Kind::status>) {
+    if constexpr (Base::template has<RoleKind::status>) {
       int done = MPI_SUCCESS;
       const auto finish = [&all](MPI_Message message, void* memory, auto count, MPI_Datatype datatype) {
         return headers::receive(message, Base::communicator(all), memory, count, datatype,
-                                std::get<Base::template place<Kind::status>>(all));
+                                std::get<Base::template place<RoleKind::status>>(all));
       };
       if (Base::receive_stashed(all, done, finish)) return done;
     }
@@ -414,9 +418,9 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     [[maybe_unused]] const bool is_mistake = Base::take_message(all, in, object);
     int code = MPI_SUCCESS;
     if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return table::raise<Row>(code, all);
-    Base::template substitute<Kind::send>(all, out);
-    Base::template substitute<Kind::receive>(all, in);
-    if constexpr (Base::template has<Kind::receive>) {
+    Base::template substitute<RoleKind::send>(all, out);
+    Base::template substitute<RoleKind::receive>(all, in);
+    if constexpr (Base::template has<RoleKind::receive>) {
       code = in.takes_part() ? receive(in, all, object) : Base::call_library(all);
       if (is_mistake && code != MPI_SUCCESS) code = raise_on(object, code);
       // The library may have sent although it has failed to receive.
@@ -433,7 +437,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   }
 
   static int receive(auto& in, Tuple& all, const ErrorObject& object) noexcept {
-    auto& place = std::get<Base::template place<Kind::status>>(all);
+    auto& place = std::get<Base::template place<RoleKind::status>>(all);
     ReceivedStatus status(place);
     place = status.get();
     const int code = Base::call_library(all);

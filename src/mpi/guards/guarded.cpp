@@ -26,7 +26,7 @@
 namespace gapless::mpi {
 namespace {
 
-using table::Kind;
+using table::RoleKind;
 
 // The GPU that has memory at that address, or -1.
 int gpu_at(const void* address) noexcept {
@@ -158,10 +158,11 @@ std::uint64_t trial_key(const CallFacts& call, std::span<const MemoryArgument> a
 /// root, as of MPI_Scatterv, the others send nothing, and errors that the root alone is told of must not wait for them.
 template <class Row>
 consteval bool is_exchange() {
-  const bool exchanges = has_role<Row>(Kind::send_to_all) || has_role<Row>(Kind::send_to_all_v) ||
-                         has_role<Row>(Kind::send_to_all_w) || has_role<Row>(Kind::send_to_neighbors_v) ||
-                         has_role<Row>(Kind::send_to_neighbors_w);
-  return staging_of<Row>() == Staging::blocking && exchanges && !has_role<Row>(Kind::root) && memory_count<Row>() == 2;
+  const bool exchanges = has_role<Row>(RoleKind::send_to_all) || has_role<Row>(RoleKind::send_to_all_v) ||
+                         has_role<Row>(RoleKind::send_to_all_w) || has_role<Row>(RoleKind::send_to_neighbors_v) ||
+                         has_role<Row>(RoleKind::send_to_neighbors_w);
+  return staging_of<Row>() == Staging::blocking && exchanges && !has_role<Row>(RoleKind::root) &&
+         memory_count<Row>() == 2;
 }
 
 template <class Row, class Function>
@@ -170,7 +171,7 @@ struct Guard;
 template <class Row, class... Arguments>
 struct Guard<Row, int (*)(Arguments...)> {
   static int call(Arguments... arguments) {
-    if constexpr (!has_role<Row>(Kind::new_request)) requests::start_deferred();
+    if constexpr (!has_role<Row>(RoleKind::new_request)) requests::start_deferred();
     const Tuple all(arguments...);
     const CallFacts facts = View::facts(all);
     if constexpr (is_exchange<Row>()) {

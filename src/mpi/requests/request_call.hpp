@@ -60,10 +60,10 @@ struct RequestCall;
 template <class Row, Life life, class... Arguments>
 struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arguments...> {
   using Base = MessageArguments<Row, Arguments...>;
-  using typename Base::Kind, typename Base::Tuple;
-  static constexpr bool sends = Base::template has<Kind::send>;
-  static constexpr bool receives = Base::template has<Kind::receive>;
-  static constexpr Kind side = sends ? Kind::send : Kind::receive;
+  using typename Base::RoleKind, typename Base::Tuple;
+  static constexpr bool sends = Base::template has<RoleKind::send>;
+  static constexpr bool receives = Base::template has<RoleKind::receive>;
+  static constexpr RoleKind side = sends ? RoleKind::send : RoleKind::receive;
   using Count = typename Base::template Count<side>;
   using Sides = std::conditional_t<sends && receives, requests::Exchange<Count>,
                                    std::conditional_t<sends, Sending<Count>, Receiving<Count>>>;
@@ -78,7 +78,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
 
  private:
   /// Is it a receive that is given to the library now, and may match what a probe has stashed?
-  static constexpr bool may_find_stashed = life == Life::once && receives && Base::template has<Kind::source>;
+  static constexpr bool may_find_stashed = life == Life::once && receives && Base::template has<RoleKind::source>;
   [[gnu::noinline]] static int call_beside_probes(Arguments... arguments) {
     const headers::Posting posting;
     return post(arguments...);
@@ -88,7 +88,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     const Tuple all(arguments...);
     // A persistent request is made to be started often, so the analysis of its datatype pays at once.
     if constexpr (life == Life::persistent) type_cache::find(std::get<Base::template place<side> + 2>(all));
-    if (is_native<Kind::send>(all) && is_native<Kind::receive>(all)) [[likely]] {
+    if (is_native<RoleKind::send>(all) && is_native<RoleKind::receive>(all)) [[likely]] {
       if constexpr (leaves_now) {
         if (!requests::are_none_deferred()) [[unlikely]]
           return call_behind_deferred(arguments...);
@@ -96,7 +96,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       return Row::native_function()(arguments...);
     }
     // The library refuses it.
-    if (std::get<Base::template place<Kind::new_request>>(all) == nullptr) [[unlikely]]
+    if (std::get<Base::template place<RoleKind::new_request>>(all) == nullptr) [[unlikely]]
       return Row::native_function()(arguments...);
     if constexpr (may_need_a_look) {
       if (const TypeRecord* record = Base::is_looked_at(all, requests::is_on_gpu)) {
@@ -107,12 +107,12 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     return call_slowly(arguments...);
   }
 
-  template <Kind one>
+  template <RoleKind one>
   static bool is_native(const Tuple& all) noexcept {
     if constexpr (life == Life::once) {
       return Base::template is_native<one, Purpose::request>(all, requests::is_on_gpu);
     } else {
-      if constexpr (one == Kind::receive && receives) {
+      if constexpr (one == RoleKind::receive && receives) {
         // What a probe has taken out of the library by the time it starts matches a receive of any length.
         if (headers::are_looked_for()) return Base::template is_idle<one>(all);
       }
@@ -135,13 +135,14 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   }
 
   /// A receive that a look at its end may be enough for.
-  static constexpr bool may_need_a_look = life == Life::once && receives && !sends && Base::template has<Kind::source>;
+  static constexpr bool may_need_a_look =
+      life == Life::once && receives && !sends && Base::template has<RoleKind::source>;
 
   static int call_with_a_look(const TypeRecord& record, const Tuple& all, requests::looked_at::Blocks* blocks = nullptr,
                               transfer::headers::Unattended* unattended = nullptr) noexcept {
-    constexpr int in = Base::template place<Kind::receive>;
+    constexpr int in = Base::template place<RoleKind::receive>;
     void* const memory = std::get<in>(all);
-    MPI_Request& request = *std::get<Base::template place<Kind::new_request>>(all);
+    MPI_Request& request = *std::get<Base::template place<RoleKind::new_request>>(all);
     int code = MPI_SUCCESS;
     if (!requests::makes_request(&request, code, [&] { return Base::call_library(all); })) {
       if (blocks != nullptr) requests::looked_at::release(blocks);
@@ -167,7 +168,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   }
 
   static bool is_behind_deferred(const Tuple& all) noexcept {
-    return requests::is_deferred_to(Base::communicator(all), std::get<Base::template place<Kind::destination>>(all));
+    return requests::is_deferred_to(Base::communicator(all),
+                                    std::get<Base::template place<RoleKind::destination>>(all));
   }
 
   /// Makes a persistent request in place of the call. False: the call ends with `code`.
@@ -175,7 +177,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     pending->function = Row::name;
     pending->error_object = ErrorObject::of_communicator(Base::communicator(all));
     pending->frees_request = true;
-    MPI_Request& request = *std::get<Base::template place<Kind::new_request>>(all);
+    MPI_Request& request = *std::get<Base::template place<RoleKind::new_request>>(all);
     if (!requests::makes_request(&request, code,
                                  [&] { return std::apply(PersistentOf<Row>::native_function(), all); })) {
       requests::release(pending);
@@ -189,7 +191,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   static int defer(requests::Pending* pending, const Tuple& all, std::size_t bytes) noexcept {
     int code = MPI_SUCCESS;
     if (make_persistent(pending, all, code))
-      requests::defer(pending, Base::communicator(all), std::get<Base::template place<Kind::destination>>(all), bytes);
+      requests::defer(pending, Base::communicator(all), std::get<Base::template place<RoleKind::destination>>(all),
+                      bytes);
     return code;
   }
 
@@ -198,7 +201,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     Base::template substitute<side>(all, mine);
     int code = MPI_SUCCESS;
     if (!make_persistent(pending, all, code)) return code;
-    code = native.Start(std::get<Base::template place<Kind::new_request>>(all));
+    code = native.Start(std::get<Base::template place<RoleKind::new_request>>(all));
     if (code == MPI_SUCCESS) mine.sent();
     return code;
   }
@@ -235,7 +238,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       if (!device::has_met_gpu_memory()) message.emplace(Base::key_of(all));
       const int code = serve_once(all, arguments...);
       const bool is_started =
-          code == MPI_SUCCESS && *std::get<Base::template place<Kind::new_request>>(all) != MPI_REQUEST_NULL;
+          code == MPI_SUCCESS && *std::get<Base::template place<RoleKind::new_request>>(all) != MPI_REQUEST_NULL;
       if (!is_started && device::in_use()) requests::forget_locations();
       return code;
     } else {
@@ -248,7 +251,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   /// Beside a persistent request of ours: one that leaves the same message to the library, where it is worth trying.
   static void add_as_native(Arguments... arguments) {
     Tuple all(arguments...);
-    auto& place = std::get<Base::template place<Kind::new_request>>(all);
+    auto& place = std::get<Base::template place<RoleKind::new_request>>(all);
     requests::Pending* const pending = requests::find(*place);
     if (pending == nullptr || !pending->may_be_tried()) return;
     MPI_Request handle = MPI_REQUEST_NULL;
@@ -279,7 +282,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     if constexpr (life == Life::once) {
       int done = MPI_SUCCESS;
       const auto finish = [&all](MPI_Message message, void* memory, auto count, MPI_Datatype datatype) {
-        auto* const request = std::get<Base::template place<Kind::new_request>>(all);
+        auto* const request = std::get<Base::template place<RoleKind::new_request>>(all);
         return headers::begin_to_receive(message, memory, count, datatype, request);
       };
       if (Base::receive_stashed(all, done, finish)) return done;
@@ -300,8 +303,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     if constexpr (receives) Base::name_source(all, in_of(mine));
     if constexpr (life == Life::once) mine.weigh_request();
     if constexpr (life == Life::persistent && receives) {
-      pending->source = std::get<Base::template place<Kind::source>>(all);
-      pending->tag = std::get<Base::template place<Kind::tag>>(all);
+      pending->source = std::get<Base::template place<RoleKind::source>>(all);
+      pending->tag = std::get<Base::template place<RoleKind::tag>>(all);
     }
     // What needs its memory longer is under way when the library has sent the header: its request must be one that
     // stays.
@@ -354,13 +357,13 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       if constexpr (is_offered_when_started) {
         if (code == MPI_SUCCESS && may_take_headers && pending->is_persistent) {
           pending->prepare_headers(mine, Base::communicator(all),
-                                   std::get<Base::template place<Kind::destination>>(all),
-                                   std::get<Base::template place<Kind::tag>>(all));
+                                   std::get<Base::template place<RoleKind::destination>>(all),
+                                   std::get<Base::template place<RoleKind::tag>>(all));
         }
       }
       return code;
     }
-    if constexpr (receives) Base::template substitute<Kind::receive>(all, in_of(mine));
+    if constexpr (receives) Base::template substitute<RoleKind::receive>(all, in_of(mine));
     const ErrorObject object = pending->error_object;
     requests::release(pending);
     if (fails) return table::raise<Row>(code, all);
@@ -370,8 +373,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
 
   static Sides& make(requests::Pending* pending, const Tuple& all) noexcept {
     if constexpr (sends && receives) {
-      return Base::template make_side<Kind::send>(all, [&](auto... out) -> Sides& {
-        return Base::template make_side<Kind::receive>(
+      return Base::template make_side<RoleKind::send>(all, [&](auto... out) -> Sides& {
+        return Base::template make_side<RoleKind::receive>(
             all, [&](auto... in) -> Sides& { return pending->template make<Sides>(out..., in...); });
       });
     } else {
@@ -424,14 +427,14 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
 
   static int start(requests::Pending* pending, Sides& mine, Tuple& all) noexcept {
     if constexpr (sends && receives) {
-      Base::template substitute<Kind::send>(all, mine.out);
-      Base::template substitute<Kind::receive>(all, mine.in);
+      Base::template substitute<RoleKind::send>(all, mine.out);
+      Base::template substitute<RoleKind::receive>(all, mine.in);
     } else {
       Base::template substitute<side>(all, mine);
     }
     pending->is_persistent = life == Life::persistent;
     pending->function = Row::name;
-    return place_under_request(pending, std::get<Base::template place<Kind::new_request>>(all), [&] {
+    return place_under_request(pending, std::get<Base::template place<RoleKind::new_request>>(all), [&] {
       const int code = Base::call_library(all);
       if constexpr (sends) {
         if (code == MPI_SUCCESS) out_of(mine).sent();

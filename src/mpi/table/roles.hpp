@@ -69,22 +69,22 @@ namespace gapless::mpi::table {
   X(answers)     /* n a: where it puts n of these at most, null only if n is 0 */
 // clang-format on
 
-enum class Kind : std::uint8_t {
+enum class RoleKind : std::uint8_t {
 #define GAPLESS_ROLE(name) name,
   GAPLESS_MEMORY_ROLES(GAPLESS_ROLE) GAPLESS_OTHER_ROLES(GAPLESS_ROLE)
 #undef GAPLESS_ROLE
 };
 
-constexpr bool is_memory(Kind kind) noexcept { return kind <= Kind::memory; }
+constexpr bool is_memory(RoleKind kind) noexcept { return kind <= RoleKind::memory; }
 
 /// Where the function puts a result, never null.
-constexpr bool is_place_of_result(Kind kind) noexcept {
-  return kind == Kind::answer || kind == Kind::new_communicator || kind == Kind::new_group ||
-         kind == Kind::new_message || kind == Kind::new_request || kind == Kind::new_persistent_request;
+constexpr bool is_place_of_result(RoleKind kind) noexcept {
+  return kind == RoleKind::answer || kind == RoleKind::new_communicator || kind == RoleKind::new_group ||
+         kind == RoleKind::new_message || kind == RoleKind::new_request || kind == RoleKind::new_persistent_request;
 }
 
 struct Role {
-  Kind kind;
+  RoleKind kind;
   bool only_at_root;  ///< its arguments mean something at the root alone
   std::array<std::int8_t, 4> places;
 };
@@ -92,9 +92,9 @@ struct Role {
 /// The roles' names as functions, for the rows of the table alone.
 namespace vocabulary {
 
-#define GAPLESS_ROLE(name)                                             \
-  [[maybe_unused]] constexpr Role name(auto... places) {               \
-    return {Kind::name, false, {static_cast<std::int8_t>(places)...}}; \
+#define GAPLESS_ROLE(name)                                                 \
+  [[maybe_unused]] constexpr Role name(auto... places) {                   \
+    return {RoleKind::name, false, {static_cast<std::int8_t>(places)...}}; \
   }
 GAPLESS_MEMORY_ROLES(GAPLESS_ROLE)
 GAPLESS_OTHER_ROLES(GAPLESS_ROLE)
@@ -113,7 +113,7 @@ inline constexpr int nowhere = -1;
 
 /// The first place of the first role of that kind, or nowhere.
 template <std::size_t n>
-constexpr int place_of(const std::array<Role, n>& roles, Kind kind) {
+constexpr int place_of(const std::array<Role, n>& roles, RoleKind kind) {
   for (const Role& role : roles) {
     if (role.kind == kind) return role.places[0];
   }

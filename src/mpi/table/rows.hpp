@@ -41,9 +41,9 @@ using namespace vocabulary;  // NOLINT: the rows are written in it
 /// The communicator, window or file of a call of that row; nothing where it has none (a message, a session).
 template <class Row, class Arguments>
 ErrorObject error_object(const Arguments& arguments) noexcept {
-  constexpr int communicator = place_of(Row::argument_roles, Kind::communicator);
-  constexpr int window = place_of(Row::argument_roles, Kind::window);
-  constexpr int file = place_of(Row::argument_roles, Kind::file);
+  constexpr int communicator = place_of(Row::argument_roles, RoleKind::communicator);
+  constexpr int window = place_of(Row::argument_roles, RoleKind::window);
+  constexpr int file = place_of(Row::argument_roles, RoleKind::file);
   if constexpr (communicator != nowhere) {
     return ErrorObject::of_communicator(std::get<communicator>(arguments));
   } else if constexpr (window != nowhere) {

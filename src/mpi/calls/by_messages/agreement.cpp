@@ -174,7 +174,7 @@ enum { neighbors_w, neighbors_v, all_w, all_v, of_sizes };
 bool is_kind_of_neighbors(int kind) noexcept { return kind == neighbors_w || kind == neighbors_v; }
 
 int kind_of(const MemoryArgument& out) noexcept {
-  using enum table::Kind;
+  using enum table::RoleKind;
   switch (out.kind) {
     case send_to_neighbors_w:
       return neighbors_w;

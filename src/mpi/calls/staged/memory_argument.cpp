@@ -7,12 +7,12 @@
 
 namespace gapless::mpi {
 
-using table::Kind;
+using table::RoleKind;
 
 bool matters_here(const CallFacts& call, const MemoryArgument& argument) noexcept {
   if (argument.is_in_place()) return false;
   if (!call.has_root) return true;
-  if (argument.kind == Kind::broadcast) return call.root != MPI_PROC_NULL;
+  if (argument.kind == RoleKind::broadcast) return call.root != MPI_PROC_NULL;
   if (argument.only_at_root) return call.is_at_root();
   // In the group of an intercommunicator's root, what the others of a group give or get means nothing.
   return call.root != MPI_PROC_NULL && call.root != MPI_ROOT;
@@ -24,7 +24,7 @@ std::intptr_t extent_of(MPI_Datatype datatype) noexcept {
   return static_cast<std::intptr_t>(extent);
 }
 
-std::size_t peers_in(const CallFacts& call, Kind kind) noexcept {
+std::size_t peers_in(const CallFacts& call, RoleKind kind) noexcept {
   const bool are_neighbors = is_of_neighbors(kind);
   return static_cast<std::size_t>(are_neighbors ? call.neighbors().count(peers_of(kind))
                                                 : count_entries(call.communicator, peers_of(kind)));
@@ -32,9 +32,9 @@ std::size_t peers_in(const CallFacts& call, Kind kind) noexcept {
 
 namespace {
 
-bool is_for_each(Kind kind) noexcept {
-  return kind == Kind::send_to_all || kind == Kind::receive_from_all || kind == Kind::operand_of_all ||
-         kind == Kind::send_to_neighbors || kind == Kind::receive_from_neighbors;
+bool is_for_each(RoleKind kind) noexcept {
+  return kind == RoleKind::send_to_all || kind == RoleKind::receive_from_all || kind == RoleKind::operand_of_all ||
+         kind == RoleKind::send_to_neighbors || kind == RoleKind::receive_from_neighbors;
 }
 
 // Memory of one datatype with a part for each peer.
@@ -65,10 +65,10 @@ MPI_Count sum_of(const Integers& counts, std::size_t entries) noexcept {
 
 template <class Visit>
 void visit_parts(const CallFacts& call, const MemoryArgument& argument, Visit visit) {
-  const Kind kind = argument.kind;
-  if (kind == Kind::operand_of_all_v || (kind == Kind::result_v && argument.holds_operand))
+  const RoleKind kind = argument.kind;
+  if (kind == RoleKind::operand_of_all_v || (kind == RoleKind::result_v && argument.holds_operand))
     return visit(Part{argument.memory, sum_of(argument.counts, peers_in(call, kind)), argument.datatype});
-  if (kind == Kind::result_v) {
+  if (kind == RoleKind::result_v) {
     int rank = 0;
     native.Comm_rank(call.communicator, &rank);
     return visit(Part{argument.memory, argument.counts[static_cast<std::size_t>(rank)], argument.datatype});

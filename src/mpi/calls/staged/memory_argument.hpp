@@ -45,7 +45,7 @@ class Integers {
 
 /// The arguments of one memory role.
 struct MemoryArgument {
-  table::Kind kind{};
+  table::RoleKind kind{};
   bool only_at_root = false;
   bool holds_operand = false;  ///< of a result: what is scattered is reduced from there (MPI_IN_PLACE)
   const void* memory = nullptr;
@@ -102,7 +102,7 @@ struct Part {
 std::intptr_t extent_of(MPI_Datatype datatype) noexcept;
 
 /// How many entries the arrays of an argument of that kind have.
-std::size_t peers_in(const CallFacts& call, table::Kind kind) noexcept;
+std::size_t peers_in(const CallFacts& call, table::RoleKind kind) noexcept;
 
 /// In the order of the call's counts, in the place of what is in `parts`. Throws std::bad_alloc.
 void list_parts(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts);
@@ -118,46 +118,46 @@ struct AddressRange {
 /// Asks for no memory. Empty if no byte is named.
 AddressRange addresses_of(const CallFacts& call, const MemoryArgument& argument) noexcept;
 
-constexpr bool is_sent(table::Kind kind) noexcept {
-  using enum table::Kind;
+constexpr bool is_sent(table::RoleKind kind) noexcept {
+  using enum table::RoleKind;
   return kind == send || kind == send_one || kind == packed_in || kind == send_to_all || kind == send_to_all_v ||
          kind == send_to_all_w || kind == send_to_neighbors || kind == send_to_neighbors_v ||
          kind == send_to_neighbors_w || kind == operand || kind == operand_of_all || kind == operand_of_all_v;
 }
-constexpr bool is_received(table::Kind kind) noexcept {
-  using enum table::Kind;
+constexpr bool is_received(table::RoleKind kind) noexcept {
+  using enum table::RoleKind;
   return kind == receive || kind == receive_one || kind == packed_out || kind == receive_from_all ||
          kind == receive_from_all_v || kind == receive_from_all_w || kind == receive_from_neighbors ||
          kind == receive_from_neighbors_v || kind == receive_from_neighbors_w || kind == result || kind == result_v;
 }
-constexpr bool has_displacements(table::Kind kind) noexcept {
-  using enum table::Kind;
+constexpr bool has_displacements(table::RoleKind kind) noexcept {
+  using enum table::RoleKind;
   return kind == send_to_all_v || kind == receive_from_all_v || kind == send_to_neighbors_v ||
          kind == receive_from_neighbors_v;
 }
-constexpr bool has_datatypes(table::Kind kind) noexcept {
-  using enum table::Kind;
+constexpr bool has_datatypes(table::RoleKind kind) noexcept {
+  using enum table::RoleKind;
   return kind == send_to_all_w || kind == receive_from_all_w || kind == send_to_neighbors_w ||
          kind == receive_from_neighbors_w;
 }
-constexpr bool is_one_element(table::Kind kind) noexcept {
-  return kind == table::Kind::send_one || kind == table::Kind::receive_one;
+constexpr bool is_one_element(table::RoleKind kind) noexcept {
+  return kind == table::RoleKind::send_one || kind == table::RoleKind::receive_one;
 }
-constexpr bool is_partitioned(table::Kind kind) noexcept {
-  return kind == table::Kind::send_partitions || kind == table::Kind::receive_partitions;
+constexpr bool is_partitioned(table::RoleKind kind) noexcept {
+  return kind == table::RoleKind::send_partitions || kind == table::RoleKind::receive_partitions;
 }
 /// Do datatypes describe it?
-constexpr bool has_datatype(table::Kind kind) noexcept {
-  using enum table::Kind;
+constexpr bool has_datatype(table::RoleKind kind) noexcept {
+  using enum table::RoleKind;
   return kind != packed_in && kind != packed_out && kind != memory;
 }
 /// Where a role that has one, or several, names it.
-constexpr std::size_t place_of_datatype(table::Kind kind) noexcept {
+constexpr std::size_t place_of_datatype(table::RoleKind kind) noexcept {
   if (is_one_element(kind)) return 1;
   return has_displacements(kind) || has_datatypes(kind) || is_partitioned(kind) ? 3 : 2;
 }
-constexpr CountsOf peers_of(table::Kind kind) noexcept {
-  using enum table::Kind;
+constexpr CountsOf peers_of(table::RoleKind kind) noexcept {
+  using enum table::RoleKind;
   if (kind == send_to_neighbors || kind == send_to_neighbors_v || kind == send_to_neighbors_w)
     return CountsOf::destinations;
   if (kind == receive_from_neighbors || kind == receive_from_neighbors_v || kind == receive_from_neighbors_w)
@@ -165,7 +165,7 @@ constexpr CountsOf peers_of(table::Kind kind) noexcept {
   if (kind == operand_of_all || kind == operand_of_all_v || kind == result_v) return CountsOf::results;
   return CountsOf::processes;
 }
-constexpr bool is_of_neighbors(table::Kind kind) noexcept {
+constexpr bool is_of_neighbors(table::RoleKind kind) noexcept {
   return peers_of(kind) == CountsOf::sources || peers_of(kind) == CountsOf::destinations;
 }
 

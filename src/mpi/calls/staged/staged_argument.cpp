@@ -80,7 +80,8 @@ void StagedArgument::describe(const Part& part, Analysis analysis, bool library_
   stays_whole_ |= would_lose_elements(static_cast<std::size_t>(user.buffer.size()), *user.buffer.type);
 }
 
-void StagedArgument::choose(table::Kind kind, const CallFacts& call, bool may_pack_host_memory, bool meets_contiguous) {
+void StagedArgument::choose(table::RoleKind kind, const CallFacts& call, bool may_pack_host_memory,
+                            bool meets_contiguous) {
   const bool may_pack = may_pack_host_memory && is_described_ && !is_opaque_;
   if (runtime::library_reads_gpu_memory() && may_pack && !call.keeps_datatypes && bytes_ > 0 && !is_contiguous()) {
     gpu_of_library_ = transfer::gpu_of_all(parts_.packed);

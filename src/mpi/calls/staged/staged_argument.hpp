@@ -44,7 +44,7 @@ class StagedArgument {
   void describe(const CallFacts& call, const MemoryArgument& argument, Analysis analysis);
   /// Decides whether they are to be staged; `meets_contiguous`: the memory at the other end has no gaps, as far as is
   /// known. Throws std::bad_alloc.
-  void choose(table::Kind kind, const CallFacts& call, bool may_pack_host_memory, bool meets_contiguous);
+  void choose(table::RoleKind kind, const CallFacts& call, bool may_pack_host_memory, bool meets_contiguous);
   /// Are there bytes, and no gaps among them?
   bool is_contiguous() const noexcept;
   /// -1 if no part is GPU memory that the library cannot read.

@@ -26,14 +26,14 @@ enum class Staging { none, blocking, nonblocking, persistent, one_sided, split }
 /// How calls of that row are staged: those whose memory is described by datatypes, and that are no messages.
 template <class Row>
 consteval Staging staging_of() {
-  using enum table::Kind;
+  using enum table::RoleKind;
   bool has_buffers = false;
   for (const table::Role& role : Row::argument_roles) {
     if (!table::is_memory(role.kind)) continue;
     if (!is_sent(role.kind) && !is_received(role.kind) && role.kind != broadcast) return Staging::none;
     has_buffers = true;
   }
-  const auto has = [](table::Kind kind) { return table::place_of(Row::argument_roles, kind) != table::nowhere; };
+  const auto has = [](table::RoleKind kind) { return table::place_of(Row::argument_roles, kind) != table::nowhere; };
   if (!has_buffers || has(destination) || has(source)) return Staging::none;
   if (has(window) && !has(new_request)) return has(target) || has(target_rank) ? Staging::one_sided : Staging::none;
   if (has(file) && !has(status) && !has(new_request)) return Staging::split;
@@ -45,14 +45,14 @@ consteval Staging staging_of() {
 }
 
 template <class Row>
-consteval bool has_role(table::Kind kind) {
+consteval bool has_role(table::RoleKind kind) {
   return table::place_of(Row::argument_roles, kind) != table::nowhere;
 }
 
 /// Reductions call an operation with the program's datatype, and external packing converts its elements.
 template <class Row>
 consteval bool keeps_datatypes() {
-  using enum table::Kind;
+  using enum table::RoleKind;
   return has_role<Row>(operation) || has_role<Row>(packed_in) || has_role<Row>(packed_out) ||
          (has_role<Row>(window) && has_role<Row>(send_one));
 }
@@ -60,7 +60,7 @@ consteval bool keeps_datatypes() {
 /// May a call of that row be made as several (files/file_pieces.hpp)? One by the shared file pointer may not.
 template <class Row>
 consteval bool may_go_in_pieces() {
-  using enum table::Kind;
+  using enum table::RoleKind;
   return staging_of<Row>() == Staging::blocking && has_role<Row>(file) && !has_role<Row>(collective_file) &&
          (has_role<Row>(file_offset) || has_role<Row>(file_pointer));
 }
@@ -68,7 +68,7 @@ consteval bool may_go_in_pieces() {
 /// Is noncontiguous host memory packed where that pays?
 template <class Row>
 consteval bool packs_host_memory() {
-  using enum table::Kind;
+  using enum table::RoleKind;
   return staging_of<Row>() != Staging::none && has_role<Row>(communicator) && !has_role<Row>(operation);
 }
 
@@ -95,21 +95,21 @@ class CallView {
     }
     return found[i];
   }();
-  template <table::Kind kind>
+  template <table::RoleKind kind>
   static constexpr int place = table::place_of(Row::argument_roles, kind);
 
   static CallFacts facts(const Tuple& all) noexcept {
     CallFacts call;
     call.name = Row::name;
-    if constexpr (place<table::Kind::communicator> != table::nowhere) {
+    if constexpr (place<table::RoleKind::communicator> != table::nowhere) {
       call.has_communicator = true;
-      call.communicator = std::get<place<table::Kind::communicator>>(all);
+      call.communicator = std::get<place<table::RoleKind::communicator>>(all);
     }
-    if constexpr (place<table::Kind::root> != table::nowhere) {
+    if constexpr (place<table::RoleKind::root> != table::nowhere) {
       call.has_root = true;
-      call.root = std::get<place<table::Kind::root>>(all);
+      call.root = std::get<place<table::RoleKind::root>>(all);
     }
-    call.has_file = place<table::Kind::file> != table::nowhere;
+    call.has_file = place<table::RoleKind::file> != table::nowhere;
     call.keeps_datatypes = keeps_datatypes<Row>();
     call.is_persistent = staging_of<Row>() == Staging::persistent;
     call.may_leave_memory = call.keeps_datatypes || !call.has_communicator;
@@ -144,7 +144,7 @@ class CallView {
       return std::array<MemoryArgument, memories>{memory<i>(all)...};
     }
     (std::make_index_sequence<memories>());
-    if constexpr (has_role<Row>(table::Kind::operand_of_all) || has_role<Row>(table::Kind::operand_of_all_v))
+    if constexpr (has_role<Row>(table::RoleKind::operand_of_all) || has_role<Row>(table::RoleKind::operand_of_all_v))
       made[1].holds_operand = made[0].is_in_place();
     return made;
   }
@@ -156,7 +156,7 @@ class CallView {
       auto& counts = std::get<static_cast<std::size_t>(role.places[1])>(all);
       if (with.counts != nullptr) counts = static_cast<std::remove_reference_t<decltype(counts)>>(with.counts);
     }
-    if constexpr (has_role<Row>(table::Kind::file)) {
+    if constexpr (has_role<Row>(table::RoleKind::file)) {
       if (with.is_empty || with.is_one) std::get<static_cast<std::size_t>(role.places[1])>(all) = with.is_empty ? 0 : 1;
     }
     if (!with.is_staged || (with.keeps_shape && with.memory == nullptr)) return;
@@ -183,9 +183,9 @@ class CallView {
     std::get<static_cast<std::size_t>(role.places[0])>(all) = piece.memory;
     std::get<static_cast<std::size_t>(role.places[1])>(all) = piece.bytes;
     std::get<datatype_place<0>>(all) = MPI_BYTE;
-    std::get<place<table::Kind::status>>(all) = piece.status;
-    if constexpr (has_role<Row>(table::Kind::file_offset))
-      std::get<place<table::Kind::file_offset>>(all) += piece.etypes;
+    std::get<place<table::RoleKind::status>>(all) = piece.status;
+    if constexpr (has_role<Row>(table::RoleKind::file_offset))
+      std::get<place<table::RoleKind::file_offset>>(all) += piece.etypes;
   }
 
  private:
@@ -224,19 +224,21 @@ class StagedCall {
  private:
   using View = CallView<Row, Arguments...>;
   using Tuple = typename View::Tuple;
-  static constexpr bool is_one_sided = has_role<Row>(table::Kind::window);
+  static constexpr bool is_one_sided = has_role<Row>(table::RoleKind::window);
   using Work = std::conditional_t<is_one_sided, one_sided::Requested, StagedWork>;
-  static constexpr int target =
-      View::template place < has_role<Row>(table::Kind::target) ? table::Kind::target : table::Kind::target_rank > ;
+  static constexpr int target = View::template place < has_role<Row>(table::RoleKind::target)
+                                    ? table::RoleKind::target
+                                    : table::RoleKind::target_rank > ;
   static constexpr Life life = staging_of<Row>() == Staging::persistent ? Life::persistent : Life::once;
-  static constexpr table::Kind request =
-      life == Life::persistent ? table::Kind::new_persistent_request : table::Kind::new_request;
+  static constexpr table::RoleKind request =
+      life == Life::persistent ? table::RoleKind::new_persistent_request : table::RoleKind::new_request;
 
   /// The result of a call that is over then: nothing is to be staged, or cannot be.
   static std::optional<int> prepare(StagedMemory& memory, const CallFacts& facts, const Tuple& all) noexcept {
     CallFacts call = facts;
-    if constexpr (has_role<Row>(table::Kind::file))
-      call.keeps_datatypes = call.converts = view_of(std::get<View::template place<table::Kind::file>>(all)).converts;
+    if constexpr (has_role<Row>(table::RoleKind::file))
+      call.keeps_datatypes = call.converts =
+          view_of(std::get<View::template place<table::RoleKind::file>>(all)).converts;
     const auto verdict = memory.prepare(call, View::memories_of(all));
     if (verdict == StagedMemory::Verdict::as_it_is) return std::apply(Row::native_function(), all);
     if (verdict == StagedMemory::Verdict::failed) return table::raise<Row>(memory.code(), all);
@@ -248,9 +250,9 @@ class StagedCall {
 
   /// Nothing where the call goes whole.
   static std::optional<int> in_pieces(const Tuple& all) noexcept {
-    FilePieces pieces({Row::name, std::get<View::template place<table::Kind::file>>(all), View::template memory<0>(all),
-                       std::get<View::template place<table::Kind::status>>(all),
-                       has_role<Row>(table::Kind::file_pointer)});
+    FilePieces pieces({Row::name, std::get<View::template place<table::RoleKind::file>>(all),
+                       View::template memory<0>(all), std::get<View::template place<table::RoleKind::status>>(all),
+                       has_role<Row>(table::RoleKind::file_pointer)});
     if (!pieces.are_due()) return std::nullopt;
     const auto move_one = [](const void* call, const FilePiece& piece) {
       Tuple arguments = *static_cast<const Tuple*>(call);
@@ -273,9 +275,9 @@ class StagedCall {
     const int code = std::apply(Row::native_function(), View::substituted(all, memory));
     if (code != MPI_SUCCESS) return code;
     if constexpr (is_split) {
-      split_access::begin(std::move(operation), std::get<View::template place<table::Kind::file>>(all));
+      split_access::begin(std::move(operation), std::get<View::template place<table::RoleKind::file>>(all));
     } else {
-      one_sided::begin(std::move(operation), std::get<View::template place<table::Kind::window>>(all),
+      one_sided::begin(std::move(operation), std::get<View::template place<table::RoleKind::window>>(all),
                        std::get<target>(all));
     }
     return code;
@@ -305,7 +307,7 @@ class StagedCall {
       const int code = std::apply(Row::native_function(), arguments);
       if constexpr (is_one_sided) {
         if (code == MPI_SUCCESS)
-          work.begin(std::get<View::template place<table::Kind::window>>(arguments), std::get<target>(arguments));
+          work.begin(std::get<View::template place<table::RoleKind::window>>(arguments), std::get<target>(arguments));
       }
       return code;
     }

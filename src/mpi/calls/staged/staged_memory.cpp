@@ -9,7 +9,7 @@
 
 namespace gapless::mpi {
 
-using table::Kind;
+using table::RoleKind;
 using transfer::Result;
 
 namespace {
@@ -162,7 +162,7 @@ bool StagedMemory::make_displacements(std::size_t i, const MemoryArgument& argum
 }
 
 StagedMemory::Use StagedMemory::use_of(const MemoryArgument& argument) const noexcept {
-  if (argument.kind == Kind::broadcast) {
+  if (argument.kind == RoleKind::broadcast) {
     const bool sends = call_.root != MPI_PROC_NULL && call_.is_at_root();
     return {sends, !sends};
   }

@@ -29,8 +29,8 @@ struct Substitute {
 inline constexpr layout::Offset shortest_own_part = 4096;
 
 /// Of a call that says of each process how much goes there.
-constexpr bool is_exchanged_with_self(table::Kind kind) noexcept {
-  using enum table::Kind;
+constexpr bool is_exchanged_with_self(table::RoleKind kind) noexcept {
+  using enum table::RoleKind;
   return kind == send_to_all_v || kind == receive_from_all_v || kind == send_to_all_w || kind == receive_from_all_w;
 }
 
