@@ -6,7 +6,7 @@
 namespace gapless::model {
 namespace {
 
-/// Nothing of a number's binary digits, but for zeros at the end.
+/// The number without the zeros at the end of its binary digits.
 constexpr std::uint32_t odd_part(std::uint32_t number) noexcept { return number >> std::countr_zero(number); }
 
 }  // namespace

@@ -1,12 +1,12 @@
-// Which of two ways calls of one kind take that several processes make together, where all of them must take the same:
+// Chooses between two ways for calls that several processes make together, where all processes must take the same way:
 // the library's own, or another one that is predicted to be sooner.
 //
-// The processes vote at rare calls: the first, second, fourth, eighth ... and an eighth of the way to the next of
-// these. Between two votes all take the way that the last one has led to, and each process times its calls. A vote
-// tells of each way the least of the last times, for what disturbs the machine only adds to them, at the process that
-// needs longest. First the other way is taken, then the library's, and from the eighth call on the sooner one. The
-// slower one is tried again from a power of two to the vote after it unless it is far slower: in an eighth of the calls
-// at most.
+// The processes vote at rare calls: the first, second, fourth, eighth ... and an eighth of the way from one of these to
+// the next. Between two votes all processes take the way that the last vote has chosen, and each process times its
+// calls. A process votes with its least time by each way, because disturbances of the machine only add to times; of all
+// processes' votes the longest time counts. First the other way is taken, then the library's, and from the eighth call
+// on the sooner one. A slower way that is not far slower is tried again from each power of two to the vote after it: in
+// an eighth of the calls at most.
 //
 // All processes give decide() the same numbers, so that all of them are in the same state but for their own times.
 #pragma once
@@ -30,11 +30,12 @@ class AgreedWay {
   };
 
   static constexpr float unknown_ns = std::numeric_limits<float>::infinity();
-  static constexpr float worth_trying = 1.5F;  ///< a way that needs more times the other's time is not tried again
+  static constexpr float worth_trying = 1.5F;  ///< a way above this multiple of the other's time is not tried again
 
-  /// Counts a call. Is there a vote before it?
+  /// Counts a call. Does a vote precede the call?
   bool is_vote_due() noexcept;
-  /// This process's least time by a way, since the last but one power of two at which all took it; unknown_ns: none.
+  /// This process's least time by a way, since the last but one power of two at which all took that way; unknown_ns
+  /// without one.
   float least_ns(Way way) const noexcept { return std::min(of(way).now_ns, of(way).before_ns); }
   /// The result of a vote: the strongest wish, and the longest of all processes' least times.
   void decide(Wish wish, float library_ns, float other_ns) noexcept;
@@ -60,7 +61,7 @@ class AgreedWay {
   std::uint32_t calls_ = 0;
   Way way_ = Way::library;
   bool is_timed_ = false;
-  bool is_first_ = true;  ///< the next call is the first of its way, which needs longer
+  bool is_first_ = true;  ///< is the next call the first by its way? A first call takes longer
 };
 
 }  // namespace gapless::model

@@ -14,8 +14,8 @@ Correction::Turn Correction::next() noexcept {
   return {in_use_, true};
 }
 
-/// A trial takes the program so much longer than a message the usual way; spread over this many, that is a part in
-/// `period`.
+/// Messages until the next trial: so many that the time which a trial takes beyond a usual message is one part in
+/// `period` of the time of all.
 std::uint32_t Correction::messages_until_trial() noexcept {
   const Times& other = cost(opposite(in_use_)).until_next;
   const float used = cost(in_use_).until_next.median(0), tried = other.median(0);

@@ -1,9 +1,10 @@
-// How memory is filled that another process reads each time: straight, or by way of a buffer and string copies.
+// Chooses how to fill memory that another process reads each time: straight, or through a buffer and string copies.
 //
-// The reader's caches hold such memory when it is filled again. Where they are near, packing straight into it is best.
-// Where they are far, its ordinary stores wait for each line, and it is sooner to pack into a buffer in this CPU's own
-// caches and to copy that (pack/host/string_copy.hpp). No process is told reliably where another one runs, so now and
-// then a piece is packed into the buffer and copied in one of both ways, in turn, and both are timed.
+// The reader's caches hold the memory when the memory is filled again. If these caches are near, packing straight into
+// the memory is best. If they are far, ordinary stores wait for each line. Then a string copy
+// (pack/host/string_copy.hpp) out of a buffer in this CPU's own caches is sooner. No process is told reliably where
+// another one runs. So now and then a piece is packed into the buffer and copied, by ordinary stores and by a string
+// copy in turn, and the copies are timed.
 #pragma once
 
 #include <atomic>
@@ -14,31 +15,31 @@
 
 namespace gapless::model {
 
-/// Of memory that one other process reads. Thread-safe; no call waits.
+/// For memory that one other process reads. Thread-safe; no call waits.
 class Filling {
  public:
-  /// Pieces that are filled straight and are not timed: to touch the memory for the first time takes longer.
+  /// The first pieces, which are filled straight and are not timed: touching memory for the first time takes longer.
   static constexpr std::uint32_t untimed = 64;
-  /// One of so many pieces is timed: of those after, and once enough is known.
+  /// One of so many later pieces is timed: until enough times are known, and from then on.
   static constexpr std::uint32_t timed_at_first = 4, timed_later = 64;
-  static constexpr std::size_t enough = 3;  ///< times of each way, the last ones, whose median counts
-  /// The reader is far where ordinary stores take so much longer than into the writer's own memory: that many times
-  /// what a string copy takes. Once would be enough to make up for the copy; between two chiplets they take 4 times
-  /// longer.
+  static constexpr std::size_t enough = 3;  ///< the median of the last so many times of each way counts
+  /// The reader is far where ordinary stores take more than this multiple of a string copy's time beyond stores into
+  /// the writer's own memory. A multiple of 1 would make up for the copy; between two chiplets ordinary stores take 4
+  /// times longer.
   static constexpr float far = 1.5F;
 
   struct Turn {
-    bool is_timed = false;  ///< how long the copy takes
+    bool is_timed = false;  ///< is the copy timed?
     bool is_by_string = false;
 
-    /// Is it packed into a buffer, and copied?
+    /// Is the piece packed into a buffer, and the buffer copied?
     bool is_copied() const noexcept { return is_timed || is_by_string; }
   };
 
   /// How the next piece is filled. A few nanoseconds.
   Turn next() noexcept;
-  /// What the copy of a timed piece has taken for each byte: by ordinary stores, how much more than in the writer's own
-  /// memory.
+  /// What the copy of a timed piece has taken, in nanoseconds for each byte; of ordinary stores, the time beyond a copy
+  /// within the writer's own memory.
   void note(Turn turn, float ns_per_byte) noexcept;
 
   bool is_far() const noexcept { return is_far_.load(std::memory_order_relaxed); }

@@ -14,10 +14,10 @@ class Recent {
  public:
   void add(float value) noexcept {
     last_[count_ % most] = value;
-    // What has wrapped still counts as enough.
+    // A count that wraps still says that there are enough.
     count_ = count_ + 1 == 2 * most ? most : count_ + 1;
   }
-  /// As if each had been divided by that.
+  /// Divides every value.
   void divide_by(float divisor) noexcept {
     for (float& value : last_) value /= divisor;
   }

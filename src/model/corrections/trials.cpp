@@ -32,7 +32,7 @@ void Trials::note(const Turn& turn, float ns) noexcept {
 }
 
 float Trials::cost_ns() noexcept {
-  constexpr std::uint32_t longest = 4;  // one of so many does not count
+  constexpr std::uint32_t longest = 4;  // the longest of so many do not count: one in four
   if (noted_ == 0) return 0;
   const auto counted = noted_ns_.begin() + (noted_ - noted_ / longest);
   std::nth_element(noted_ns_.begin(), counted, noted_ns_.begin() + noted_);
@@ -98,8 +98,8 @@ void Trials::leave_for(std::uint8_t way) noexcept {
   usual_ns_ = 0;
 }
 
-/// A trial takes so much longer than a run the usual way; spread over so many, all trials take a part in sixteen. A way
-/// that was slower and is not is tried again at once.
+/// Runs until the next trial of a way: so many that all trials together take one part in sixteen of the time beyond the
+/// usual way. A way that the last comparison finds sooner is tried again at once.
 std::uint32_t Trials::runs_between(const Compared& way, float last) noexcept {
   constexpr float share = 16 * (most_ways - 1), too_slow_to_hurry = 1.5F, slow = 1.1F;
   const float slower = way.median() - 1;

@@ -1,13 +1,17 @@
-// Which of several ways messages of one kind go, by what they have taken in this run.
+// Chooses among several ways for messages of one kind, by what messages have taken in this run of the program.
 //
-// Messages go in runs, each run one way, so that what a way costs is seen where many messages are under way at once. A
-// run's cost is the mean of its later half, for its first messages share the machine with those before them, without
-// the longest fourth of these, for a program does something else now and then. Between two runs the usual way, another
-// way may be tried for one run, and is compared with the cheaper one of the two: what disturbs the machine for longer
-// disturbs all three, and what disturbs a run the usual way does not speak for the other. No other runs are timed. The
-// median of a few such comparisons decides, or fewer ones where each of them is clear. The slower a way is, the longer
-// until it is tried again, so that all trials together take about a sixteenth of the time; each time that a way is seen
-// to be slower doubles this, until trials take a two hundred and fifty-sixth.
+// Messages go in runs, each run one way, so that a run shows what its way costs with many messages under way at once. A
+// run's cost is the mean over its later half, because the first messages share the machine with the messages of the run
+// before. The longest fourth of the later half does not count, because a program does something else now and then.
+//
+// A trial is one run another way, between two runs the usual way. The cost of the trial is compared with the cheaper of
+// the two usual runs: a long disturbance of the machine slows all three runs, and a short one in a usual run must not
+// speak for the other way. No other runs are timed. The median of a few comparisons decides, or two or more where each
+// of them is clear.
+//
+// The slower a way, the longer until its next trial, so that all trials together take about a sixteenth of the time.
+// Each comparison that finds the way slower doubles the time until the next one, until trials take a two hundred and
+// fifty-sixth.
 #pragma once
 
 #include <array>
@@ -24,20 +28,20 @@ class Trials {
   static constexpr std::size_t most_ways = 4;
   static constexpr std::uint32_t run = 16;             ///< messages
   static constexpr std::size_t fewest = 5;             ///< comparisons before the usual way is left
-  static constexpr float margin = 0.95F;               ///< a way that is not below is not better
-  static constexpr float clear = 0.85F;                ///< a way below in two comparisons, the only ones, is better
+  static constexpr float margin = 0.95F;               ///< a way is better below this multiple of the usual cost
+  static constexpr float clear = 0.85F;                ///< the same while there are fewer comparisons, at least two
   static constexpr std::uint8_t most_doublings = 4;    ///< of the time between trials
-  static constexpr double worth_trying = 4;            ///< a way predicted to take more times the least is never tried
+  static constexpr double worth_trying = 4;            ///< a way above this multiple of the least is never tried
   static constexpr std::uint32_t most_runs = 1 << 16;  ///< between two trials of a way
 
   Trials() noexcept = default;
-  /// By what each way is predicted to take; infinite for ways that there are not.
+  /// `predicted_ns` has each way's predicted time; infinite for a way that does not exist.
   explicit Trials(std::span<const double> predicted_ns) noexcept;
 
   struct Turn {
     std::uint8_t way = 0;
     bool is_timed = false;
-    std::uint16_t number = 0;  ///< of its run
+    std::uint16_t number = 0;  ///< of the message's run
   };
 
   /// Counts a message, and says which way it goes. Some nanoseconds; no allocation.
@@ -45,11 +49,11 @@ class Trials {
   /// What a timed message took.
   void note(const Turn& turn, float ns) noexcept;
 
-  /// The way that messages go which are no trial.
+  /// The way of messages that are no trials.
   std::uint8_t in_use() const noexcept { return in_use_; }
 
  private:
-  /// Of a way beside the one in use.
+  /// What is known of a way that is not in use.
   struct Compared {
     Recent<fewest> times{};              ///< its costs as multiples of the usual ones
     std::uint32_t runs_until_trial = 0;  ///< 0: never
@@ -61,9 +65,9 @@ class Trials {
 
   void begin_run() noexcept;
   void end_run() noexcept;
-  /// Of this run; 0: nothing is noted.
+  /// The cost of this run; 0 where no message has been noted.
   float cost_ns() noexcept;
-  /// What the way that was tried has taken as a multiple of the usual way.
+  /// Notes what the tried way has taken, as a multiple of the usual way.
   void compare(float times) noexcept;
   void leave_for(std::uint8_t way) noexcept;
   static std::uint32_t runs_between(const Compared& way, float last) noexcept;
@@ -74,7 +78,7 @@ class Trials {
   std::uint16_t number_ = 0;
   std::uint32_t begun_ = 0, noted_ = 0;  ///< messages of this run
   std::array<float, run / 2> noted_ns_{};
-  float usual_ns_ = 0, tried_ns_ = 0;  ///< of the last runs; 0: not known
+  float usual_ns_ = 0, tried_ns_ = 0;  ///< costs of the last runs; 0: not known
 };
 
 }  // namespace gapless::model

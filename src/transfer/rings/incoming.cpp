@@ -13,7 +13,7 @@ namespace {
 
 using headers::RingWords;
 
-/// Copies of sections, as Sections has jobs: each is over when it has begun.
+/// Copies of sections, by the same members as Sections has. A copy is done when begin_next() returns.
 class Copies {
  public:
   Copies(const Incoming& incoming, std::byte* into, std::size_t wanted, int device) noexcept
@@ -47,7 +47,8 @@ class Copies {
   Result result_ = Result::ok;
 };
 
-/// Waits until the sender has packed more than `sections`. How many it has; 0 if it never will.
+/// Waits until the sender has packed more than `sections` sections. Returns how many the sender has packed; 0 if it
+/// never will.
 std::uint32_t wait_for(const RingWords& words, std::uint32_t sections, pid_t sender) noexcept {
   constexpr unsigned looks = 1024;
   for (unsigned times = 1;; ++times) {
@@ -73,10 +74,11 @@ Result fetch_by(const Incoming& incoming, Work& work) noexcept {
       break;
     }
     while (work.may_begin() && work.begun() < packed) work.begin_next();
-    // A section that is packed meanwhile is issued behind this one, for its launch takes as long as a short section.
+    // Sections that the sender packs while the oldest is under way are issued behind the oldest: a launch takes as long
+    // as a short section.
     if (!work.is_oldest_done()) continue;
     result = work.end_oldest();
-    // The last one is told of with the rest that is not wanted.
+    // refuse() tells of the last section, together with all that is not wanted.
     if (work.ended() != work.total()) words.fetched.store(work.ended(), std::memory_order_release);
   }
   work.end_all();

@@ -11,7 +11,7 @@
 
 namespace gapless::transfer::rings {
 
-/// A message that comes through a ring, which is mapped here at `memory`.
+/// A message that comes through a ring. This process has mapped the ring at `memory`.
 struct Incoming {
   const Ring& ring;
   headers::RingWords& words;
@@ -20,15 +20,17 @@ struct Incoming {
   pid_t sender;
 };
 
-/// Is that a ring, and are its sections those of memory of so many bytes? Another process has said so.
+/// Does the ring have sections, and does it fit into `room` bytes? Another process has described the ring.
 bool is_right(const Ring& ring, std::uint64_t room) noexcept;
 
-/// Unpacks the first `wanted` bytes into the buffer, by its GPU or, where it is the host's, by the CPU, and waits for
-/// the sender meanwhile; peer_failed if that has ended. Afterwards the ring is the sender's again, however that went.
+/// Unpacks the first `wanted` bytes into the buffer: a GPU into its own memory, the CPU into host memory. Waits for the
+/// sender meanwhile; peer_failed if the sender has ended. Afterwards the ring is the sender's again, also after a
+/// failure.
 Result fetch(const Incoming& incoming, const Buffer& into, std::size_t wanted) noexcept;
-/// Copies them into contiguous memory that the CPU reaches, by that GPU where the ring is not on the host.
+/// Copies the first `wanted` bytes into contiguous memory that the CPU reaches. GPU `device` copies where the ring is
+/// in GPU memory.
 Result fetch(const Incoming& incoming, std::byte* into, std::size_t wanted, int device) noexcept;
-/// Nothing, or nothing more, is wanted.
+/// Tells the sender that this process wants no more bytes.
 void refuse(headers::RingWords& words) noexcept;
 
 }  // namespace gapless::transfer::rings

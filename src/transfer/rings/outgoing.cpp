@@ -27,11 +27,11 @@ using headers::RingWords;
 
 class Outgoing {
  public:
-  std::mutex mutex;                     ///< guards all below; whoever has it drives
-  std::atomic<bool> is_there{false};    ///< else the place is free. Looked at without the lock, too
-  std::atomic<bool> is_started{false};  ///< the same
-  bool is_detached = false;             ///< its owner has let go of it: it is freed when it is over
-  bool is_over = false;                 ///< the receiver needs the ring no more
+  std::mutex mutex;                     ///< guards all below; the thread that holds the mutex drives
+  std::atomic<bool> is_there{false};    ///< is the place taken? Also read without the mutex
+  std::atomic<bool> is_started{false};  ///< has start() been called? Also read without the mutex
+  bool is_detached = false;             ///< has no owner: the place is freed when the message is over
+  bool is_over = false;                 ///< the receiver does not need the ring any more
   Result result = Result::ok;
 
   Ring ring;
@@ -40,10 +40,10 @@ class Outgoing {
   RingWords* words = nullptr;
   headers::Inbox* receiver = nullptr;
   Sections sections;
-  layout::LayoutPointer layout;  ///< the program may free its datatype
-  PoolBuffer copy;               ///< what was not packed yet when the message was copied out
-  pack::Job rest{};              ///< the whole message; copy_out() makes its own job from that
-  int device = no_gpu;           ///< that packs
+  layout::LayoutPointer layout;  ///< kept here, for the program may free its datatype
+  PoolBuffer copy;               ///< of a message that is copied out: all that had not been packed
+  pack::Job rest{};              ///< the whole message; copy_out() derives its job from this one
+  int device = no_gpu;           ///< the GPU that packs
   std::uint64_t context = 0;
   Clock::time_point begun, looked_for;
 
@@ -73,17 +73,17 @@ constexpr std::chrono::milliseconds patience{20}, receivers_look{100};
 constexpr std::chrono::microseconds busy_look{50};
 
 constinit std::atomic<std::uint64_t> copied_out{0};
-/// Is it the helping thread? That keeps no buffers in its pools, for it does not end with MPI.
+/// Is this thread the helper? The helper does not end with MPI, so it keeps no buffers in its pools.
 constinit thread_local bool is_helper = false;
 
-/// All outgoing messages of this process, and the thread that helps them.
+/// All outgoing messages of this process, and the helper: a thread that packs for them.
 class Service {
  public:
   /// False where there is no thread.
   bool start() noexcept;
   /// A free place, locked by the caller; null where there is none.
   Outgoing* take(std::unique_lock<std::mutex>& lock) noexcept;
-  /// A message has started: the thread helps from now on.
+  /// A message has started: the helper packs from now on.
   void started() noexcept;
   void ended() noexcept { active_.fetch_sub(1, std::memory_order_relaxed); }
   bool are_any() const noexcept { return active_.load(std::memory_order_relaxed) != 0; }
@@ -172,13 +172,13 @@ void Service::work() noexcept {
 
 }  // namespace
 
-// Packs what there is room for, and ends what is fetched. The GPU's work is waited for within the call, since a ticket
-// belongs to the thread that got it.
+// Packs the sections that the ring has room for, and ends the message once all are fetched. The call waits for the
+// GPU's work, because a ticket belongs to the thread that got the ticket.
 void Outgoing::drive() noexcept {
   if (is_over) return;
   if (result == Result::ok) pack();
   const bool is_fetched = fetched() == sections.total();
-  // A message that is withdrawn says nothing of its receiver.
+  // A message that has been copied out does not speak for its receiver, which has let the sender wait.
   if (is_fetched && !is_on_gpu() && !copy) receiver->rings_put_off.end();
   if (is_fetched || !is_receiver_there()) end();
 }
@@ -212,8 +212,8 @@ bool Outgoing::is_receiver_there() noexcept {
   return false;
 }
 
-/// Packs what is left of the message into memory of gapless's own, from which the later sections come. False where
-/// there is no memory. Precondition: no section is under way.
+/// Packs the rest of the message into memory of gapless's own, from which the later sections come. False where there is
+/// no memory. Precondition: no section is under way.
 bool Outgoing::copy_out() noexcept try {
   const layout::Offset from = sections.next_byte();
   if (from >= rest.end) return true;
@@ -221,7 +221,7 @@ bool Outgoing::copy_out() noexcept try {
   const layout::LayoutPointer contiguous = layout::block(0, rest.end);
   PoolBuffer memory(is_on_gpu() ? device::MemoryKind::device : device::MemoryKind::host, device, bytes);
   if (!memory && is_on_gpu()) memory = PoolBuffer(device::MemoryKind::pinned, device, bytes);
-  // Two processes that wait for their sends before they look at a receive would wait for ever.
+  // Without a copy, two processes that wait for their sends before they look at a receive would wait for ever.
   if (!memory && is_on_gpu()) memory = PoolBuffer::indispensable(device, bytes);
   if (!memory) return false;
   pack::Job job = rest;
@@ -261,7 +261,7 @@ void Outgoing::free() noexcept {
 
 namespace {
 
-/// Does gapless's thread work in that context of the GPU? Not if the program has made the context itself.
+/// Does the helper work in that context of the GPU? Not if the program has made the context itself.
 bool is_helpers_context(int device, std::uint64_t context) noexcept {
   static constinit std::array<std::atomic<std::uint64_t>, 64> known{};
   std::atomic<std::uint64_t>& last = known[static_cast<std::size_t>(device) % known.size()];
@@ -287,7 +287,7 @@ OwnedOutgoing begin(const Buffer& buffer, headers::Inbox& receiver, headers::Exp
   if (section == 0 || !service().start() || (is_on_gpu && !is_helpers_context(device, context))) return nullptr;
   headers::SegmentRun run = pool.take(section * sections);
   if (run.count == 0) {
-    drive_all();  // ends what has been fetched meanwhile
+    drive_all();  // frees the rings of messages that are fetched
     run = pool.take(section * sections);
   }
   if (run.count == 0) return nullptr;

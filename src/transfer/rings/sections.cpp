@@ -16,7 +16,7 @@ void Sections::begin_next() noexcept {
   if (device_ == no_gpu) {
     const Result result = fill(job, reader_);
     ticket.status = result == Result::ok ? device::Status::ok : device::Status::out_of_memory;
-    ticket.ends_with_queue = true;  // done already, and told of before the next
+    ticket.ends_with_queue = true;  // is done, and is told of before the next one begins
     return;
   }
   pack::GpuEngine* const engine = pack::gpu_engine();

@@ -1,8 +1,8 @@
-// The work on one message whose packed bytes go through a ring: section after section, by a GPU several at a time, by
-// the CPU one.
+// The work on one message whose packed bytes go through a ring: section after section. A GPU works on several sections
+// at a time, the CPU on one.
 //
-// A ring is a run of exported segments, cut into equal sections that are used in turn, so a message of any length goes
-// through as much memory as there is: its sender packs section n + 1 while the receiver unpacks section n.
+// A ring is a run of exported segments, cut into equal sections that are used in turn. So a message of any length goes
+// through a ring of any length: the sender packs section n + 1 while the receiver unpacks section n.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ inline constexpr std::uint32_t most_sections = 8;
 struct Ring {
   std::uint64_t section_bytes = 0;
   std::uint32_t sections = 0;
-  std::uint32_t words = 0;  ///< whose number is it in the sender's inbox
+  std::uint32_t words = 0;  ///< the number of the ring's words in the sender's inbox
 
   std::uint64_t bytes() const noexcept { return section_bytes * sections; }
   std::uint32_t sections_of(std::uint64_t message_bytes) const noexcept {
@@ -30,13 +30,13 @@ struct Ring {
   }
 };
 
-/// Jobs of one GPU, or of the CPU (no_gpu); begun and ended in order. Of the thread that calls begin_next(),
-/// as long as any is under way.
+/// Jobs, one a section, for one GPU or for the CPU (no_gpu). Sections begin and end in order. While a section is under
+/// way, only the thread that began it may use the object.
 class Sections {
  public:
   Sections() noexcept = default;
-  /// Of the whole message, `whole.packed` being the ring. The layout and the memory must stay. `reader`: where the CPU
-  /// packs for that of another process; stays.
+  /// `whole` is the job of the whole message, with the ring in the place of packed bytes; its layout and memory must
+  /// stay. `reader`, where the CPU packs for the CPU of another process: how to fill the ring; must stay as well.
   Sections(const pack::Job& whole, const Ring& ring, int device, pack::Reach reach,
            model::Filling* reader = nullptr) noexcept
       : whole_(whole),
@@ -50,27 +50,27 @@ class Sections {
   std::uint32_t begun() const noexcept { return begun_; }
   std::uint32_t ended() const noexcept { return ended_; }
   bool are_under_way() const noexcept { return begun_ != ended_; }
-  /// A section whose end others would hide has none behind it.
+  /// No section begins behind one if later work would delay the news of that one's end.
   bool may_begin() const noexcept {
     const bool is_alone = are_under_way() && newest().ends_with_queue;
     return begun_ != total_ && begun_ - ended_ < ring_.sections && !is_alone;
   }
-  /// The packed byte that the next one begins with.
+  /// The packed byte that the next section begins with.
   layout::Offset next_byte() const noexcept {
     return static_cast<layout::Offset>(begun_) * static_cast<layout::Offset>(ring_.section_bytes);
   }
 
   /// Precondition: may_begin().
   void begin_next() noexcept;
-  /// Precondition: one is under way.
+  /// Precondition: a section is under way.
   bool is_oldest_done() noexcept;
-  /// Waits for the oldest that is under way.
+  /// Waits for the oldest section that is under way.
   Result end_oldest() noexcept;
   /// Waits for all.
   void end_all() noexcept {
     while (are_under_way()) static_cast<void>(end_oldest());
   }
-  /// The packed bytes from next_byte() on are taken from there from now on. Precondition: none is under way.
+  /// From now on, packed bytes from next_byte() on are taken from `memory`. Precondition: no section is under way.
   void move_to(const layout::Layout& contiguous, void* memory, pack::Reach reach) noexcept;
 
  private:
