@@ -7,17 +7,17 @@
 
 namespace gapless::transfer {
 
-/// Of one count of one datatype. Threads may read and write at once: all stands in one word.
+/// The choice for one count of one datatype. Threads may read and write at once: a memo is one word.
 class ChoiceMemo {
  public:
-  static constexpr unsigned bits = 16;  ///< of what was chosen
+  static constexpr unsigned bits = 16;  ///< of a choice
 
   ChoiceMemo() noexcept = default;
   // A copy describes a datatype of its own.
   ChoiceMemo(const ChoiceMemo&) noexcept {}
   ChoiceMemo& operator=(const ChoiceMemo&) noexcept { return *this; }
 
-  /// None where the last choice was for another count, or of another version of what choices rest on.
+  /// The choice; none where the last one was for another count, or for another version of what choices rest on.
   std::optional<std::uint16_t> find(std::int64_t count, std::uint16_t version) const noexcept {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
     if (!fits(count) || (word >> bits) != name_of(count, version)) return std::nullopt;

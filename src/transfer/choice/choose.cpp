@@ -28,7 +28,8 @@ static_assert(static_cast<std::size_t>(Scheme::packed) == model::packed_scheme &
 static_assert(static_cast<std::size_t>(Scheme::slots) == model::slots_scheme);
 static_assert(static_cast<std::size_t>(Scheme::direct) == model::direct_scheme);
 
-/// Those that one process takes by itself; the others never apply to a buffer alone.
+/// The schemes that one process takes by itself. The other schemes need two processes, and never apply to a buffer
+/// alone.
 constexpr std::span schemes_of_one_process = std::span(every_scheme).first<6>();
 static_assert(schemes_of_one_process.back() == Scheme::device);
 
@@ -48,12 +49,12 @@ std::atomic<int>& forced() noexcept {
 
 constinit std::atomic<bool> library_reads_gpu{false};
 
-/// How often anything has changed, but for the profile, that choices rest on.
+/// How often anything that choices rest on has changed, but for the profile.
 constinit std::atomic<std::uint16_t> changes{0};
 
 void note_change() noexcept { changes.fetch_add(1, std::memory_order_relaxed); }
 
-/// Of all that choices rest on; a memo of another version is of no use.
+/// The version of all that choices rest on. A memo of another version is of no use.
 std::uint16_t version() noexcept {
   return static_cast<std::uint16_t>(changes.load(std::memory_order_relaxed) + model::profile_changes());
 }
@@ -63,7 +64,7 @@ void force(int scheme) noexcept {
   note_change();
 }
 
-/// What is measured of a scheme for messages of such memory; null without a profile file.
+/// What is measured of a scheme for messages in such memory; null without a profile file.
 const model::SchemeCosts* measured_costs(Scheme scheme, const Buffer& buffer) noexcept {
   const model::Profile& use = model::profile();
   if (use.measured == nullptr) return nullptr;
@@ -79,11 +80,11 @@ const model::SchemeCosts* measured_costs_between_gpus(Scheme scheme, model::Pair
   return measured == nullptr ? nullptr : &measured->of(model::Memory::gpu, pair)[static_cast<std::size_t>(scheme)];
 }
 
-/// One side's half. Precondition: is_measured().
+/// One side's half of a message's measured time. Precondition: is_measured().
 double measured_ns(Scheme scheme, const Buffer& buffer) noexcept { return predict_message_ns(scheme, buffer) / 2; }
 
-/// GPU memory's schemes are compared by tables if any of those that apply has one. Host memory's are predicted as what
-/// they save, and `packed` knows of the tables itself.
+/// Are the schemes of the buffer compared by measured tables? Of GPU memory, if any scheme that applies has a table. Of
+/// host memory never: its schemes are predicted as what they save, and `packed` reads the tables itself.
 bool is_measured(const Buffer& buffer) noexcept {
   if (model::profile().measured == nullptr || buffer.location.is_cpu_addressable()) return false;
   return std::ranges::any_of(schemes_of_one_process, [&](Scheme scheme) {
@@ -91,7 +92,7 @@ bool is_measured(const Buffer& buffer) noexcept {
   });
 }
 
-/// Of the schemes that apply, but for one, the one with the least prediction.
+/// The scheme with the least prediction among those that apply, but for `without`.
 std::optional<Scheme> least(const Buffer& buffer, Side side, std::optional<Scheme> without) noexcept {
   const bool by_tables = is_measured(buffer);
   std::optional<Scheme> best;
@@ -106,7 +107,8 @@ std::optional<Scheme> least(const Buffer& buffer, Side side, std::optional<Schem
   return best;
 }
 
-/// A whole message of GPU memory by a scheme of one process alone, to a GPU that is that far; never where nothing says.
+/// The predicted time of a whole message in GPU memory to a GPU at the distance `pair`; never_ns where nothing predicts
+/// it.
 double message_between_gpus_ns(Scheme scheme, const Buffer& buffer, model::Pair pair) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
   if (const model::SchemeCosts* costs = measured_costs_between_gpus(scheme, pair);
@@ -114,7 +116,8 @@ double message_between_gpus_ns(Scheme scheme, const Buffer& buffer, model::Pair 
     return costs->message_ns(model::shape_of(amount_of(buffer)));
   if (scheme == Scheme::direct) return model::direct_message_ns(model::profile().gpu, pair, bytes);
   if (is_measured(buffer)) return predict_message_ns(scheme, buffer);
-  // Others are predicted but for what they have in common, where the library knows no GPU memory: its message.
+  // The other schemes' predictions leave out the library's message, which the schemes have in common where the library
+  // reads no GPU memory.
   const double host_ns = library_reads_gpu_memory() ? 0 : model::host_message_ns(model::profile().gpu, bytes);
   const double library_ns =
       scheme == Scheme::device ? model::gpu_message_ns(model::profile().gpu, pair, bytes) : 2 * host_ns;
@@ -146,7 +149,7 @@ struct SidesChoice {
   }
 };
 
-/// All that is asked of a message in host memory, other than whether it goes by a fabric.
+/// All choices for a message in host memory, but for the choice of a fabric.
 struct HostChoice {
   SidesChoice sides;
   bool goes_by_header, request_goes_by_header, is_worth_a_request;
@@ -165,7 +168,7 @@ struct HostChoice {
   }
 };
 
-/// What the memo has of such a message; else what `make()` says, which the memo has from then on.
+/// The memo's choice; else the choice that `make()` returns, which the memo keeps.
 template <class Choice, class Make>
 Choice from_memo(const ChoiceMemo& memo, layout::Offset count, Make make) noexcept {
   const std::uint16_t now = version();
@@ -175,7 +178,7 @@ Choice from_memo(const ChoiceMemo& memo, layout::Offset count, Make make) noexce
   return choice;
 }
 
-/// By the scheme that was forced where the memory allows it, else by the least prediction.
+/// The scheme that is forced, where the memory allows it, else the one with the least prediction.
 Scheme forced_or_least(const Buffer& buffer, Side side) noexcept {
   for (const Scheme scheme : schemes_of_one_process) {
     if (is_any_forced() && is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
@@ -211,7 +214,7 @@ HostChoice host_choice(const Buffer& buffer) noexcept {
   });
 }
 
-/// Precondition: GPU memory, wherever that lies.
+/// Precondition: memory of a GPU, whichever GPU that is.
 SidesChoice gpu_choice(const Buffer& buffer) noexcept {
   return from_memo<SidesChoice>(buffer.type->gpu_choice, buffer.count, [&buffer] { return forced_or_least(buffer); });
 }
@@ -265,7 +268,7 @@ std::span<const char* const> scheme_names() noexcept {
 
 namespace {
 
-/// GPU memory goes by a fabric as packed bytes: what is compared is how packed bytes in page-locked memory move. A
+/// GPU memory goes by a fabric as packed bytes, so the times of packed bytes in page-locked memory are compared. A
 /// library that reads GPU memory has its own way to the network.
 bool is_sooner_by_fabric_from_gpu(const Buffer& buffer) noexcept {
   if (schemes::device.applies(buffer)) return false;
@@ -284,7 +287,7 @@ double predict_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept {
 }
 
 Scheme choose(const Buffer& buffer, Side side) noexcept {
-  // A message that may go by a fabric is no business of the library's, whoever its peer is.
+  // A message that may go by a fabric is packed, also for a peer that the fabric does not reach.
   if (rdma::is_wanted() && !is_any_forced() && schemes::packed.applies(buffer) && choose_fabric(buffer))
     return Scheme::packed;
   return choose_without_fabric(buffer, side);

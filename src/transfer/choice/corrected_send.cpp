@@ -27,7 +27,7 @@ struct Kind {
   std::uint64_t key = 0;
   Scheme predicted = Scheme::native, other = Scheme::native;
   Correction correction{};
-  // Of a timed one that has ended, while no other has begun.
+  // Of a timed send that has ended, until the next send of the kind begins.
   bool is_next_awaited = false;
   Correction::Way last_way{};
   Clock::time_point last_begin{};
@@ -43,7 +43,7 @@ struct Kind {
   }
 };
 
-/// Of one thread. Kinds with the same index replace each other.
+/// The kinds of one thread. Kinds with the same index replace each other.
 using Kinds = std::array<Kind, 64>;
 
 std::atomic<bool>& is_on() noexcept {
@@ -51,7 +51,7 @@ std::atomic<bool>& is_on() noexcept {
   return on;
 }
 
-/// Never 0. A layout's address may be another layout's later, which its size mostly tells.
+/// Never 0. A layout may get the address of one that has been freed; the size mostly tells the two apart.
 std::uint64_t key_of(const Buffer& buffer, std::uint64_t peer) noexcept {
   std::uint64_t key = mix(1, reinterpret_cast<std::uintptr_t>(buffer.type->layout.get()));
   key = mix(key, static_cast<std::uint64_t>(buffer.size()));
@@ -59,13 +59,13 @@ std::uint64_t key_of(const Buffer& buffer, std::uint64_t peer) noexcept {
   return mix(key, peer) | 1;
 }
 
-/// Beside what is thought to be the best: host memory may always be left to the library.
+/// The scheme that is tried beside the predicted one: for host memory the library's own way, which is always possible.
 Scheme other_than(Scheme predicted, const Buffer& buffer) noexcept {
   if (buffer.location.is_cpu_addressable() && predicted != Scheme::native) return Scheme::native;
   return next_best(buffer, Side::sender, predicted).value_or(predicted);
 }
 
-/// Null where there is no memory.
+/// The place of the kind with that key, which another kind may have; null where there is no memory.
 Kind* find(std::uint64_t key) noexcept {
   try {
     Kinds& kinds = of_this_thread<Kinds>();
@@ -75,7 +75,7 @@ Kind* find(std::uint64_t key) noexcept {
   }
 }
 
-/// Null where another kind has taken its place, too.
+/// The kind with that key; null where another kind has its place, or there is no memory.
 Kind* find_still(std::uint64_t key) noexcept {
   Kind* const kind = find(key);
   return kind != nullptr && kind->key == key ? kind : nullptr;

@@ -1,5 +1,5 @@
-// A blocking send whose scheme is not only predicted: what sends of that kind have taken in this run has a say
-// (model/corrections/correction.hpp). Receives are left to predictions, for their times are mostly those of waiting for
+// A blocking send whose scheme is chosen by prediction, and by what sends of its kind have taken in this run
+// (model/corrections/correction.hpp). Receives are chosen by prediction alone: most of a receive's time is waiting for
 // the sender.
 #pragma once
 
@@ -14,19 +14,19 @@ class CorrectedSend {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// A send of a buffer for which `predicted` was chosen; `peer` tells apart whom it goes to. Takes some ten
-  /// nanoseconds; a thread's first one allocates the thread's table.
+  /// A send of a buffer for which `predicted` was chosen; `peer` tells destinations apart. Takes some ten nanoseconds;
+  /// a thread's first send allocates the thread's table.
   CorrectedSend(const Buffer& buffer, Scheme predicted, std::uint64_t peer) noexcept;
-  /// A send that goes by that scheme in any case, and is only reported.
+  /// A send that goes by `scheme` in any case, and is timed for the report alone.
   CorrectedSend(const Buffer& buffer, Scheme scheme) noexcept;
 
   /// Replaces what the report predicts of such messages.
   void expect(double ns) noexcept { expected_ns_ = ns; }
   /// The scheme that is to be used.
   Scheme scheme() const noexcept { return scheme_; }
-  /// The call has ended well. What it took is noted when the next of its kind begins.
+  /// The call has ended well. Its time is noted when the next send of the kind begins.
   void end() noexcept;
-  /// The same with times that are not measured: its own, and that from its beginning to the next one's.
+  /// The same, with given times: the call's own, and the time from its beginning to that of the next send. For tests.
   void end(double ns, double until_next_ns) noexcept;
 
  private:
@@ -41,12 +41,12 @@ class CorrectedSend {
   Clock::time_point begin_{};
 };
 
-/// Do measurements of this run have a say? As GAPLESS_MODEL says.
+/// Do measurements of this run correct predictions? As GAPLESS_MODEL says.
 bool is_corrected() noexcept;
-/// Replaces what GAPLESS_MODEL said. For tests.
+/// Replaces GAPLESS_MODEL. For tests.
 void set_correction(bool is_on) noexcept;
 
 }  // namespace gapless::transfer
 
-/// The same, for tests of MPI programs. What was in force.
+/// set_correction() for tests of MPI programs. Returns the previous value.
 extern "C" bool gapless_transfer_set_correction(bool is_on);

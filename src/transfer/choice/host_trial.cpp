@@ -15,20 +15,20 @@ constinit thread_local HostWay in_force [[gnu::tls_model("initial-exec")]] = Hos
 
 using Clock = HostTrial::Clock;
 
-/// What is predicted is first; how much the others are thought to take is not known.
+/// Begins with the predicted way. The other ways' times are not predicted: any greater number does for them.
 model::Trials new_trials() noexcept {
   constexpr std::array<double, host_way_count> first_predicted{1, 2, 2};
   return model::Trials(first_predicted);
 }
 
-/// Wholes that are alike.
+/// Wholes of one kind, by their key.
 struct Kind {
   std::uint64_t key = 0, whole = 0;
-  unsigned left_alone = 0;  ///< times
-  bool is_most = false;     ///< of what the thread does, by some way
+  unsigned left_alone = 0;  ///< how often
+  bool is_most = false;     ///< do these wholes take most of the thread's time, by some way?
   model::Trials trials{};
 
-  /// Of one that took `ns`, and was followed by the next whole `until_next_ns` after it had begun.
+  /// Notes a whole that took `ns`. The next whole began `until_next_ns` after the beginning of this one.
   void note(const model::Trials::Turn& turn, double ns, double until_next_ns, std::uint64_t name) noexcept {
     if (std::exchange(whole, name) != name) return;
     if (const bool takes_most = 2 * ns > until_next_ns; takes_most && !is_most) {
@@ -40,7 +40,7 @@ struct Kind {
   }
 };
 
-/// A timed one that has ended, while the thread has begun no other.
+/// A timed whole that has ended, until the thread begins the next one.
 struct Ended {
   std::uint64_t key = 0, whole = 0;  ///< key 0: none
   model::Trials::Turn turn{};
@@ -48,7 +48,7 @@ struct Ended {
   double ns = 0;
 };
 
-/// Of one thread: a halo of 26 faces, edges and corners, each side by side with others, has room.
+/// The kinds of one thread, with room for a halo of 26 faces, edges and corners beside other kinds.
 struct Kinds {
   static constexpr std::size_t count = 256, looks = 4;
   std::array<Kind, count> all;
@@ -70,7 +70,7 @@ struct Kinds {
   }
 
   void note_last(Clock::time_point now) noexcept {
-    // Should another kind have taken the place, the one that has ended begins anew.
+    // If another kind has taken the place of the whole's kind, the whole's kind begins anew.
     find(last.key).note(last.turn, last.ns, ns_between(last.begin, now), last.whole);
     last.key = 0;
   }

@@ -9,14 +9,15 @@
 
 namespace gapless::transfer {
 
-/// Sets model::profile(), before any message: `built_in`, with the tables of the profile file of the library that says
-/// that of its version. A file that cannot be used is ignored, with one line on stderr.
+/// Sets model::profile(), before any message: to `built_in`, with the tables of the profile file of the library with
+/// that version text. A file that cannot be used is ignored, with one line on stderr.
 void use_profile(const model::HostProfile& built_in, std::string_view version_text) noexcept;
 
-/// What that file says of fabrics. Stays as it is after use_profile().
+/// What the profile file says of fabrics. Does not change after use_profile().
 std::span<const model::MeasuredFabric> measured_fabrics() noexcept;
 
-/// The tables of the file that GAPLESS_PROFILE names, if it is of that library, of whatever version; for explanations.
+/// The tables of the file that GAPLESS_PROFILE names, if that file is of the library, in any version; else null. For
+/// explanations.
 const model::Measured* named_profile(std::string_view library) noexcept;
 
 }  // namespace gapless::transfer
