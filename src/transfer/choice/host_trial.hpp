@@ -20,7 +20,8 @@ namespace gapless::transfer {
 enum class HostWay : std::uint8_t { predicted, native, packed };
 inline constexpr std::size_t host_way_count = 3;
 
-/// While the result lives, choices for host memory of this thread are that way. Where a scheme is forced, as that says.
+/// While the result lives, this thread's choices for host memory are that way. Callers ask for a way other than
+/// `predicted` only where no scheme is forced.
 ScopedValue<HostWay> choose_always(HostWay way) noexcept;
 
 /// The way of this thread, as the innermost scope says.

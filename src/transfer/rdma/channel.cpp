@@ -66,20 +66,20 @@ Message* Channel::receive(int peer, const Memory& memory, const Offer& offer, un
     message->reply_.transfer = message->number_;
     message->reply_.pool = staging_.information();
     if (of(scheme).accept(*message) == Result::refused) {
-      // Staging segments come back, and then this scheme is still the best one.
+      // Other messages give staging segments back, and then this scheme is still the best one.
       if (is_staged(scheme) && is_staging_lent(*message)) break;
       continue;
     }
     ++counts_.messages[static_cast<std::size_t>(scheme)];
     return message;
   }
-  if (message->result_ == Result::ok) return message;  // nothing is to be moved
-  message->result_ = Result::ok;                       // nothing has been begun
+  if (message->result_ == Result::ok) return message;  // the message is empty
+  message->result_ = Result::ok;                       // so that end() gives everything back
   end(message);
   return nullptr;
 }
 
-/// Do other messages of receivers hold staging segments that they will give back?
+/// Do other receivers' messages hold staging segments that they will give back?
 bool Channel::is_staging_lent(const Message& without) const noexcept {
   return std::ranges::any_of(entries_, [&](const Entry& entry) {
     const Message* const message = entry.message.get();

@@ -1,10 +1,11 @@
 // One process's end of a fabric: staging segments, registrations, and the messages under way.
 //
-// Whoever has messages under way calls progress() and each message's advance() until it is over: software providers do
-// nothing by themselves. A channel is used by one thread at a time. Nothing throws but the constructor.
+// A caller with messages under way calls progress(), and advance() of each message, until the messages are over:
+// software providers do nothing by themselves. A channel is used by one thread at a time. Nothing throws but the
+// constructor.
 //
-// A message that ends in an error is not known to be over at the peer, which may still write: its number and its
-// staging segments are not given again, and its registrations end. They come back with the channel.
+// A message that ends in an error may not be over at the peer, which may still write. So the message's number and
+// staging segments are not given again while the channel lives, and its registrations end.
 #pragma once
 
 #include <array>
@@ -25,33 +26,33 @@ struct Options {
   std::size_t window = 8;                 ///< segments of one message under way, at most most_window
   std::size_t most_sender_regions = 64;
   bool segment_unpack = true;  ///< unpack what has arrived, else only whole windows: Wu et al., 2003, 8.4
-  bool list_posting = true;    ///< else one operation at a time: Wu et al., 2003, 8.5
+  bool list_posting = true;    ///< post whole lists, else one operation at a time: Wu et al., 2003, 8.5
   fabric::RegistrationCache::Bounds registrations{};
   model::FabricProfile profile{};
   /// A message that has got no further for so long ends in an error; 0: never.
   std::chrono::nanoseconds stall_limit{0};
-  /// The peer of a message that has got no further for so long is touched, again and again: a fabric tells of a dead
-  /// peer where something is to go there. 0: never.
+  /// The peer of a message that has got no further for so long is touched, again and again: a fabric reports a dead
+  /// peer only when something is posted to that peer. 0: never.
   std::chrono::nanoseconds touch_after{0};
-  /// Two looks at a message that lie further apart have a pause of this process between them, as of one that is stopped
-  /// by a signal. That time counts towards neither of the two limits above.
+  /// Two looks at a message further apart than this have a pause of this process between them, for instance by a signal
+  /// that stops the process. The pause counts towards neither of the two limits above.
   std::chrono::nanoseconds own_pause = std::chrono::seconds(5);
-  /// A peer that the fabric takes nothing for so often in a row, though its queue has room, is gone: libfabric's tcp
-  /// tries for ever to connect to a process that has ended.
+  /// A peer is gone once the fabric has refused so many touches of that peer in a row, with room in the queue:
+  /// libfabric's tcp tries for ever to connect to a process that has ended.
   unsigned most_untaken = 10;
 };
 
-/// All that has been done so far.
+/// What a channel has done so far.
 struct Counts {
   std::uint64_t posts = 0;  ///< operations that carry message bytes
-  std::uint64_t lists = 0;  ///< how often such were handed over
+  std::uint64_t lists = 0;  ///< how often lists of them were handed over
   std::uint64_t posted_bytes = 0;
   std::uint64_t notifications = 0;  ///< operations that carry an immediate alone
-  std::uint64_t completions = 0;    ///< of both
+  std::uint64_t completions = 0;    ///< of posts and notifications
   std::uint64_t copied_bytes = 0;   ///< packed or unpacked
   std::uint64_t unknown_immediates = 0;
   std::uint64_t abandoned_segments = 0;
-  std::array<std::uint64_t, scheme_count> messages{};  ///< begun, by Scheme
+  std::array<std::uint64_t, scheme_count> messages{};  ///< begun, by rdma::Scheme
 };
 
 class Channel {
@@ -64,24 +65,26 @@ class Channel {
 
   bool ok() const noexcept { return staging_.ok(); }
 
-  /// A message to a peer of the endpoint; null if there are too many. Its offer goes to the receiver.
+  /// A message to a peer of the endpoint; null if too many are under way. The caller takes the message's offer to the
+  /// receiver.
   Message* send(int peer, const Memory& memory) noexcept;
-  /// The receiver's side: of the schemes that `allowed` (bits by Scheme) has and that can be had, the `first` or else
-  /// the one with the least predicted time; its reply goes to the sender. Null: nothing is free now, or what that
-  /// scheme takes will be given back by others, try again after progress. `memory` has exactly the size of the offer.
+  /// The receiver's side of an offered message. The scheme is `first`, else the one with the least predicted time,
+  /// among the schemes in `allowed` (bits by Scheme) whose resources are free. The caller takes the message's reply to
+  /// the sender. Null: nothing is free now, or other messages will give back what the best scheme needs; try again
+  /// after progress. Precondition: `memory` has exactly the size of the offer.
   Message* receive(int peer, const Memory& memory, const Offer& offer, unsigned allowed = ~0u,
                    std::optional<Scheme> first = std::nullopt) noexcept;
-  /// The receiver's side of a message that is not wanted: it is over, and its mail tells the sender. Null if there are
-  /// too many.
+  /// The receiver's side of a message that is not wanted. The message is over, and its mail tells the sender. Null if
+  /// too many are under way.
   Message* decline(int peer, const Offer& offer) noexcept;
-  /// Of a sender's message: what its receiver has written. Of a receiver's: what mail() is to send.
+  /// The mailbox of a message: at the sender, what the receiver has written; at the receiver, what mail() is to send.
   std::byte* mailbox(const Message& message) const noexcept {
     return staging_.mailbox(message.number_ & (most_messages - 1));
   }
   /// Receiver: sends the mailbox's first `bytes` bytes to the sender, once. False if the queue is full. Failures end
   /// the message.
   bool mail(Message& message, std::size_t bytes) noexcept;
-  /// What is over, in whatever way, is given back.
+  /// Gives back a message that is over, with success or not.
   void end(Message* message) noexcept;
 
   /// Takes what the fabric has completed.
@@ -102,7 +105,8 @@ class Channel {
   Result post(Message& message, PostList& list) noexcept;
   /// Sends an immediate alone; false if the queue is full. Failures end the message.
   bool notify(Message& message, Immediate immediate) noexcept;
-  /// Writes to the peer's bell, which says nothing to the peer; the completion says whether there is one.
+  /// Writes to the peer's bell without an immediate. The peer notices nothing; the completion says whether the peer is
+  /// there.
   void touch(Message& message) noexcept;
   PoolInformation information_for(std::uint32_t number) const noexcept {
     return staging_.information(number & (most_messages - 1));
@@ -110,7 +114,8 @@ class Channel {
   void count_copy(std::uint64_t bytes) noexcept { counts_.copied_bytes += bytes; }
 
  private:
-  /// Half of them are for senders, else two processes whose sends have all could wait for each other's receives.
+  /// Half of the messages are for senders: two processes whose sends had taken all would wait for each other's
+  /// receives.
   static constexpr std::uint32_t most_messages = 256, generations = 16;
   struct Entry {
     std::unique_ptr<Message> message;

@@ -1,5 +1,5 @@
-// The schemes by their names, and which of them a message goes by: of those that apply, the one with the least
-// prediction. Also how long a message's segments are.
+// The schemes by their names, and the choice of a message's scheme: of those that apply, the one with the least
+// prediction. Also the length of a message's segments.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ const char* name(Scheme scheme) noexcept {
 unsigned schemes_of(const Memory& memory, Side side) noexcept {
   if (memory.region == nullptr) return ~0u;
   const auto bit = [](Scheme scheme) { return 1u << static_cast<unsigned>(scheme); };
-  // What is contiguous is not packed, but gathered as one piece.
+  // A sender gathers contiguous memory as one piece, and packs nothing.
   return side == Side::sender ? ~bit(Scheme::scatter_read) : bit(Scheme::multi_write);
 }
 

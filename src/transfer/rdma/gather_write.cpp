@@ -1,7 +1,7 @@
 // Gather-write (RWG-UP, Wu et al., 2003, 5.1): writes gather the sender's blocks into the receiver's staging segments,
 // and the receiver unpacks each segment when it has arrived.
 //
-// To the receiver this is the same as pipelined, so a sender whose memory cannot be registered packs after all.
+// The receiver does the same as in pipelined, so a sender whose memory cannot be registered packs after all.
 #include "transfer/rdma/channel.hpp"
 #include "transfer/rdma/segments.hpp"
 

@@ -1,8 +1,8 @@
 // What two processes tell each other before a message travels by RDMA: the rendezvous of Wu et al., 2003, section 5.
 //
-// The sender offers, the receiver chooses and replies. Both are plain values that any channel may carry: a header, a
-// pipe. All addresses are those of the process that says them. Where the sender needs the receiver's layout
-// (multi-write), that travels beside the reply.
+// The sender offers, the receiver chooses and replies. Offer and reply are plain values that a header, a pipe or any
+// other channel may carry. Addresses are those of the process that tells them. Where the sender needs the receiver's
+// layout (multi-write), the layout travels beside the reply.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct Blocks {
   std::uint64_t bytes = 0;    ///< of the message
   std::uint64_t count = 0;    ///< contiguous blocks of all repetitions
   std::uint64_t longest = 0;  ///< bytes
-  std::uint64_t reach = 0;    ///< bytes from the first to the last, gaps included
+  std::uint64_t reach = 0;    ///< bytes from the first block to the last, gaps included
   friend bool operator==(const Blocks&, const Blocks&) = default;
 };
 
@@ -30,27 +30,27 @@ struct PoolInformation {
   fabric::RemoteAddress address = 0;
   std::uint64_t key = 0;
   std::uint64_t segment_bytes = 0;
-  fabric::RemoteAddress bell = 0;  ///< where a write goes that only carries an immediate; the pool's key
-  fabric::RemoteAddress mail = 0;  ///< where the reply to this message may be written (mailbox_bytes); the pool's key
+  fabric::RemoteAddress bell = 0;  ///< for writes that only carry an immediate; the pool's key
+  fabric::RemoteAddress mail = 0;  ///< for the reply to this message (mailbox_bytes); the pool's key
   friend bool operator==(const PoolInformation&, const PoolInformation&) = default;
 };
 
 struct Offer {
   Blocks blocks;
   std::uint32_t transfer = 0;   ///< the sender's number of this message
-  std::uint32_t schemes = ~0u;  ///< bits by Scheme: those that its memory can go by
+  std::uint32_t schemes = ~0u;  ///< bits by Scheme: those that the sender's memory can go by
   PoolInformation pool;
 };
 
 /// Part of the receiver's memory, registered.
 struct UserRegion {
-  std::uint64_t memory = 0;  ///< its virtual address
+  std::uint64_t memory = 0;  ///< the virtual address
   std::uint64_t bytes = 0;
   fabric::RemoteAddress address = 0;
   std::uint64_t key = 0;
 };
 
-/// What a reply and all that goes with it may take.
+/// The most bytes of a reply with all that goes beside it.
 inline constexpr std::size_t mailbox_bytes = 4096;
 
 inline constexpr std::size_t most_window = 16;
@@ -66,12 +66,12 @@ struct Reply {
       segments{};                  ///< pipelined, gather-write: segment s goes to segments[s % window]
   std::uint32_t region_count = 0;  ///< multi-write
   std::array<UserRegion, most_user_regions> regions{};
-  std::uint64_t memory = 0;  ///< multi-write: virtual address that the receiver's layout is relative to
+  std::uint64_t memory = 0;  ///< multi-write: the virtual address where the layout's offsets begin
 };
 
-/// What 32 bits beside a write say: whose message, which segment, and a number. The number is how many immediates that
-/// segment has (pipelined, gather-write, multi-write), or the staging segment that holds it (scatter-read). So a
-/// receiver counts, and needs no order among writes.
+/// What the 32 bits beside a write say: the message, the segment, and a number. The number is the count of immediates
+/// of that segment (pipelined, gather-write, multi-write), or the staging segment that holds its bytes (scatter-read).
+/// So a receiver counts immediates, and needs no order among writes.
 struct Immediate {
   std::uint32_t transfer;  ///< 12 bits, the addressee's
   std::uint32_t segment;   ///< modulo segment_modulus

@@ -73,9 +73,9 @@ void Message::lose(const Reply& reply) noexcept {
   static_cast<void>(advance());
 }
 
-/// Under way while the queue is full: else the receiver would wait for the limit of a stall.
+/// Under way while the queue is full: a receiver that is not told would wait until the stall limit.
 Result Message::tell_of_loss() noexcept {
-  // Of a segment that no receiver waits for at first.
+  // The receiver does not wait for this segment yet, so it fails the message.
   const Immediate immediate{peer_number(), Immediate::segment_modulus - 1, 0};
   return channel_.notify(*this, immediate) ? Result::failed : Result::under_way;
 }
@@ -88,7 +88,7 @@ Result Message::advance() noexcept {
   return result_;
 }
 
-/// Of a message that waits for the peer, with nothing of its own under way, no fabric says that the peer is gone.
+/// No fabric reports a dead peer to a message that waits for that peer with no operation of its own under way.
 void Message::look_at_clock() noexcept {
   const auto limit = channel_.options().stall_limit, touch_after = channel_.options().touch_after,
              own_pause = channel_.options().own_pause;
@@ -133,7 +133,7 @@ void Message::arrived(Immediate immediate) noexcept {
     has_mail_ = true;
     return;
   }
-  if (side_ == Side::sender) {  // a place is given back
+  if (side_ == Side::sender) {  // the receiver has given a place back
     if (immediate.segment >= reply_.window) return fail(Result::failed);
     WindowSlot& slot = slots_[immediate.segment];
     slot.state = State::idle;

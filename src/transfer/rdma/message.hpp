@@ -1,6 +1,6 @@
 // One side of one message by RDMA, from its offer to its end.
 //
-// The state that all schemes share is here; what each does with it is in the scheme's own file.
+// The state that all schemes share is here; each scheme's steps are in the scheme's own file.
 #pragma once
 
 #include <array>
@@ -22,23 +22,23 @@ enum class Result : std::uint8_t {
   under_way,
   refused,      ///< no staging, or a registration is refused; another scheme may do
   peer_failed,  ///< the peer is gone
-  timed_out,    ///< nothing happened for longer than Options::stall_limit
+  timed_out,    ///< no progress for longer than Options::stall_limit
   failed,       ///< the fabric says that an operation went wrong
 };
 
-/// A place in the window: the same at both sides, each with a staging segment of its own, if any.
+/// A place in the window. Both sides have the same places, with a staging segment each where the scheme needs one.
 struct WindowSlot {
   enum class State : std::uint8_t {
-    idle,    ///< sender: may be used for its next segment; receiver: its segment has not arrived
-    ready,   ///< receiver: its segment has arrived
-    moving,  ///< sender: the peer has not given it back; receiver: its segment is being read
-    over,    ///< receiver: there is no further segment for it
+    idle,    ///< sender: free for the next segment; receiver: the segment has not arrived
+    ready,   ///< receiver: the segment has arrived
+    moving,  ///< sender: the peer has not given the place back; receiver: the segment is being read
+    over,    ///< receiver: there is no further segment for the place
   };
   State state = State::idle;
-  int staging = -1;              ///< a segment of ours, negative: none. Reader: the peer's
+  int staging = -1;              ///< this side's staging segment, negative: none; scatter-read's receiver: the sender's
   std::uint32_t segment = 0;     ///< of the message
-  std::uint32_t posts_left = 0;  ///< of ours, not completed
-  std::uint32_t arrived = 0;     ///< immediates
+  std::uint32_t posts_left = 0;  ///< this side's posts that are not completed
+  std::uint32_t arrived = 0;     ///< immediates that have arrived
 };
 
 class Message {
@@ -47,24 +47,24 @@ class Message {
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
 
-  /// Sender: the receiver has replied. `peer_layout` is the receiver's, for multi-write; whoever decodes it has checked
-  /// it. A reply that makes no sense fails the message.
+  /// Sender: the receiver has replied. `peer_layout` is the receiver's, for multi-write; the caller has checked the
+  /// layout. A reply with values out of bounds fails the message.
   Result start(const Reply& reply, const layout::LayoutPointer& peer_layout = nullptr,
                layout::Mode peer_outer = {1, 0}) noexcept;
-  /// Goes on, without waiting. After anything but under_way, Channel::end().
+  /// Goes on without waiting. After any result but under_way, Channel::end() has to follow.
   Result advance() noexcept;
 
   /// Sender: a reply lies in the message's mailbox, and start() or decline() has to follow.
   bool has_mail() const noexcept { return has_mail_ && !is_started_; }
   bool is_started() const noexcept { return is_started_; }
-  /// Sender: the receiver does not want the bytes. That is no error.
+  /// Sender: the receiver does not want the bytes. Ends the message without an error.
   void decline() noexcept {
     is_started_ = true;
     result_ = Result::ok;
   }
-  /// Sender: the receiver has replied, and the bytes are not there any more. The message fails at both sides.
+  /// Sender: the receiver has replied, and the bytes do not exist any more. The message fails at both sides.
   void lose(const Reply& reply) noexcept;
-  /// Sender: the same bytes are elsewhere. Precondition: not has_mail(), not is_started().
+  /// Sender: the same bytes are in `memory` now. Precondition: neither has_mail() nor is_started().
   void move_to(const Memory& memory) noexcept { memory_ = memory; }
 
   const Offer& offer() const noexcept { return offer_; }
@@ -72,17 +72,18 @@ class Message {
   Scheme scheme() const noexcept { return reply_.scheme; }
   Result result() const noexcept { return result_; }
 
-  // For schemes and the channel: all of it is theirs.
+  // For schemes and the channel alone.
 
   void open(int peer, const Memory& memory, Side side) noexcept;
-  /// Puts everything back, or abandons what the peer may still write to. Returns how many segments that were.
+  /// Gives staging segments and registrations back, or abandons the segments that the peer may still write to. Returns
+  /// the number of abandoned segments.
   std::size_t close() noexcept;
   bool is_quiet() const noexcept { return outstanding_ == 0; }
   void fail(Result result) noexcept {
     if (result_ == Result::under_way || result_ == Result::ok) result_ = result;
   }
   void posted(std::uint32_t tag, fabric::Status status) noexcept;
-  /// What has become of Channel::touch(). That is no step of the message, and nothing waits for it.
+  /// The completion of Channel::touch(). A touch is no step of the message, and nothing waits for a touch.
   void touched(fabric::Status status) noexcept {
     is_touching_ = false;
     is_peer_lost_ |= status != fabric::Status::ok;
@@ -95,7 +96,7 @@ class Message {
   layout::Offset begin_of(std::uint32_t segment) const noexcept;
   layout::Offset end_of(std::uint32_t segment) const noexcept;
   WindowSlot& slot_of(std::uint32_t segment) noexcept { return slots_[segment % reply_.window]; }
-  /// Moves the bytes of a segment between the program's memory and a staging segment of ours.
+  /// Moves the bytes of a segment between the program's memory and a staging segment of this side.
   void pack(std::uint32_t segment, int staging) noexcept;
   void unpack(std::uint32_t segment, int staging) noexcept;
   std::uint32_t peer_number() const noexcept { return side_ == Side::sender ? reply_.transfer : offer_.transfer; }
@@ -107,7 +108,8 @@ class Message {
   /// Throws std::bad_alloc.
   bool list_block(fabric::Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key, std::byte* block,
                   std::size_t bytes);
-  /// Gives the list's posts to a segment: its tag, and who will be told of their arrival.
+  /// Gives the list's posts their tag, which is the segment's place, and the immediates that tell the peer of their
+  /// arrival.
   void label(std::uint32_t segment) noexcept;
 
   Channel& channel_;
@@ -120,7 +122,7 @@ class Message {
   Result result_ = Result::under_way;
   bool is_started_ = false;
   bool has_mail_ = false;
-  bool is_lost_ = false;  ///< the receiver has to hear that
+  bool is_lost_ = false;  ///< the bytes are lost, which the receiver has to hear
 
   UserMemory user_memory_;
   PostList list_;
@@ -128,8 +130,8 @@ class Message {
   std::uint32_t next_ = 0;         ///< segment to begin
   std::uint32_t finished_ = 0;     ///< segments
   std::uint32_t outstanding_ = 0;  ///< posts not completed
-  std::uint32_t to_notify_ = 0;    ///< bits by place in the window: the peer has to hear of it
-  bool is_told_ = false;           ///< multi-write: the receiver knows that all is there
+  std::uint32_t to_notify_ = 0;    ///< bits by place in the window: places that the peer has to be told of
+  bool is_told_ = false;           ///< multi-write: the receiver has been told that all bytes are there
   layout::LayoutPointer peer_layout_;
   layout::Mode peer_outer_{1, 0};
   std::optional<layout::PairCursor> pairs_;
@@ -138,9 +140,9 @@ class Message {
   void look_at_clock() noexcept;
   Result tell_of_loss() noexcept;
 
-  bool has_moved_ = false;  ///< since the last look at the clock
+  bool has_moved_ = false;  ///< has the message got further since the last look at the clock?
   bool is_touching_ = false;
-  bool is_peer_lost_ = false;  ///< what it has sent before may still arrive
+  bool is_peer_lost_ = false;  ///< a touch has failed; earlier writes of the peer may still arrive
   unsigned untaken_ = 0;       ///< touches in a row that the fabric has not taken
   std::chrono::steady_clock::time_point moved_at_, touched_at_, looked_at_;
 

@@ -13,7 +13,7 @@ namespace {
 
 using State = WindowSlot::State;
 
-constexpr std::size_t most_posts = 512;  // of one list, so that lists stay short and the first leaves early
+constexpr std::size_t most_posts = 512;  // of one list: the first list leaves early
 
 /// The receiver's region that holds an address, or null.
 const UserRegion* find(const Reply& reply, std::uint64_t address, std::uint64_t bytes) noexcept {
@@ -30,7 +30,7 @@ struct Target {
   std::uint64_t key;
 };
 
-/// Where a run of the receiver's lies, as the fabric names it. A run that no region holds ends the message.
+/// Finds the remote address of a run of the receiver. A run that no region holds ends the message.
 bool locate(Message& message, layout::Offset offset, layout::Offset length, Target& target) noexcept {
   const std::uint64_t address = message.reply_.memory + static_cast<std::uint64_t>(offset);
   const UserRegion* region = find(message.reply_, address, static_cast<std::uint64_t>(length));
@@ -42,7 +42,7 @@ bool locate(Message& message, layout::Offset offset, layout::Offset length, Targ
   return true;
 }
 
-/// The next list, from the program's memory. True: there is nothing after it, or the message has failed.
+/// Makes the next list, of the program's blocks. True: the list is the last, or the message has failed.
 bool list_blocks(Message& message) {
   const fabric::Limits& limits = message.channel_.limits();
   for (;;) {
@@ -66,7 +66,8 @@ bool list_blocks(Message& message) {
   }
 }
 
-/// The same from a staging segment, which is packed first. True: it was the last, or the message has failed.
+/// Packs the next staging segment, and makes the list of its writes. True: the segment is the last, or the message has
+/// failed.
 bool list_staged(Message& message, const WindowSlot& slot) {
   const Staging& staging = message.channel_.staging();
   message.pack(message.next_, slot.staging);
@@ -84,8 +85,8 @@ bool list_staged(Message& message, const WindowSlot& slot) {
   return ++message.next_ == message.segment_count();
 }
 
-/// Makes the next list. False: there is no staging segment for it, the last one's is still in use, or the message has
-/// failed, and a part of its bytes must not look like all of them to the receiver.
+/// Makes the next list. False: there is no staging segment, the staging segment of the last list is still in use, or
+/// the message has failed. (A failed message must not tell the receiver that all bytes are there.)
 bool list_next(Message& message) {
   WindowSlot& slot = message.slots_[0];
   bool is_last = false;

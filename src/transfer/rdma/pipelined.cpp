@@ -1,6 +1,6 @@
 // Pipelined (BC-SPUP, Wu et al., 2003, section 4): both sides copy, segment by segment, so that packing, moving and
-// unpacking overlap. It needs no memory of the program registered, so it is what everything else falls back to. Packed
-// bytes in GPU memory, which are registered, are written from where they lie.
+// unpacking overlap. No memory of the program has to be registered, so every other scheme can fall back to this one.
+// Packed bytes in GPU memory are registered, and are written straight from there.
 #include "transfer/rdma/channel.hpp"
 #include "transfer/rdma/segments.hpp"
 

@@ -1,5 +1,6 @@
 // Scatter-read (P-RRS, Wu et al., 2003, 5.2): the sender packs into staging segments of its own and tells the receiver
-// of each; reads scatter them into the receiver's blocks. A segment that has been read is given back.
+// of each segment. The receiver's reads scatter the segments into its blocks, and the receiver gives segments back once
+// they are read.
 #include <algorithm>
 #include <new>
 
@@ -25,7 +26,7 @@ Result send(Message& message) noexcept {
   return is_told && message.finished_ == message.segment_count() && message.is_quiet() ? Result::ok : Result::under_way;
 }
 
-/// False: the message has failed.
+/// Lists the reads of the staging segment of a place. False: the message has failed.
 bool list_reads(Message& message, const WindowSlot& slot) {
   const Memory& memory = message.memory_;
   const PoolInformation& pool = message.offer_.pool;
@@ -39,7 +40,7 @@ bool list_reads(Message& message, const WindowSlot& slot) {
   return true;
 }
 
-/// Segments that have been read are over.
+/// Gives the places of segments that have been read back to the sender.
 void finish(Message& message) noexcept {
   for (std::uint32_t place = 0; place < message.reply_.window; ++place) {
     WindowSlot& slot = message.slots_[place];

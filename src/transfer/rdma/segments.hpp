@@ -1,8 +1,8 @@
 // What pipelined and gather-write have in common: the receiver's staging segments and credits.
 //
 // The receiver lends the sender a window of staging segments. The sender writes segment s to place s % window. The
-// receiver counts the immediates of each segment, unpacks it when it is complete, in whatever order segments arrive,
-// and gives the place back for segment s + window.
+// receiver counts the immediates of each segment, unpacks the segment when it is complete, in whatever order segments
+// arrive, and gives its place back for segment s + window.
 #pragma once
 
 #include "transfer/rdma/scheme.hpp"
@@ -11,10 +11,10 @@ namespace gapless::transfer::rdma::segments {
 
 /// Receiver: staging segments for the window, at least one.
 Result lend(Message& message) noexcept;
-/// Receiver: unpacks what is complete.
+/// Receiver: unpacks complete segments.
 Result take(Message& message) noexcept;
 
-/// Sender: may segment next_ be written? Then its place is taken.
+/// Sender: takes the place of segment next_. False while the place is not free.
 bool open(Message& message) noexcept;
 /// Where a segment lies at the receiver.
 fabric::RemoteAddress remote_of(const Message& message, std::uint32_t segment) noexcept;

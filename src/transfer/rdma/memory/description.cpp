@@ -116,7 +116,7 @@ class Reader {
     rest_ = rest_.subspan(sizeof number);
     return number;
   }
-  /// Of a list of which each entry takes a number at least.
+  /// The length of a list, whose entries take a number each at least.
   std::size_t length() {
     const Offset length = number();
     if (length < 0 || static_cast<std::size_t>(length) > rest_.size() / sizeof length) refuse();

@@ -5,8 +5,8 @@
 namespace gapless::transfer::rdma {
 namespace {
 
-constexpr std::size_t page_bytes = std::size_t{2} << 20;  // a GPU's own
-constexpr std::size_t most_free = 512;                    // more than messages can be under way
+constexpr std::size_t page_bytes = std::size_t{2} << 20;  // of a GPU
+constexpr std::size_t most_free = 512;                    // more than there can be messages under way
 
 }  // namespace
 
@@ -22,7 +22,7 @@ PackedBytes PackedBuffers::take(int device, std::size_t bytes) noexcept {
   auto best = free_.end();
   for (auto each = free_.begin(); each != free_.end(); ++each) {
     const std::size_t size = each->region.bytes;
-    // What is much too long is left to a message that needs as much.
+    // A buffer that is much too long is left to a message that needs as much.
     if (each->buffer.location().device != device || size < bytes || size / 2 > whole_pages) continue;
     if (best == free_.end() || size < best->region.bytes) best = each;
   }
@@ -33,7 +33,7 @@ PackedBytes PackedBuffers::take(int device, std::size_t bytes) noexcept {
   return packed;
 }
 
-/// Gives up those that have waited longest. False if that is not enough.
+/// Gives up the buffers that have been unused for longest. False if there is not room enough without them.
 bool PackedBuffers::make_room(std::size_t bytes) noexcept {
   const std::size_t most = long_limit(device::MemoryKind::device);
   while (registered_bytes_ + bytes > most && !free_.empty()) {

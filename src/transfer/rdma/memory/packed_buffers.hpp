@@ -1,11 +1,12 @@
-// Memory for the packed bytes of a GPU's messages: GPU memory that the fabric reaches, so that no CPU copies them, else
+// Memory for the packed bytes of a GPU's messages: GPU memory that the fabric reaches, so that no CPU copies the bytes,
+// else page-locked memory.
+//
+// Registering GPU memory takes longer than moving a message, so buffers stay registered for later messages. Buffers are
+// whole pages of a GPU, which are whole pages of the host too. The bytes of all buffers, used or not, are bounded. A
+// fabric that refuses the first buffer is not asked again; where a later buffer is refused, its message goes by
 // page-locked memory.
 //
-// Registering GPU memory takes longer than moving a message, so buffers stay registered for later messages. They are
-// whole pages of a GPU, which are whole pages of the host too. What there is of them, used or not, is bounded. A fabric
-// that refuses the first one is not asked again; where a later one is refused, that message goes by page-locked memory.
-//
-// Used under the lock of whoever owns the endpoint. Nothing throws but the constructor.
+// Used under the lock of the endpoint's owner. Nothing throws but the constructor.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@ namespace gapless::transfer::rdma {
 /// The packed bytes of one message.
 struct PackedBytes {
   PoolBuffer buffer;
-  fabric::Region region{};  ///< of GPU memory; page-locked memory has none
+  fabric::Region region{};  ///< of GPU memory; page-locked memory is not registered
 
   explicit operator bool() const noexcept { return static_cast<bool>(buffer); }
   bool is_on_gpu() const noexcept { return buffer && region.handle != nullptr; }
@@ -33,12 +34,14 @@ class PackedBuffers {
   PackedBuffers(const PackedBuffers&) = delete;
   PackedBuffers& operator=(const PackedBuffers&) = delete;
 
-  /// GPU memory of at least so many bytes, registered; empty where the fabric does not reach it, or there is no more.
-  /// To be called by threads that need page-locked memory next: what has been given back goes to their pools.
+  /// Registered GPU memory of at least `bytes` bytes; empty where the fabric does not reach the GPU's memory, or there
+  /// is no more. To be called by threads that need page-locked memory next: page-locked buffers that have been given
+  /// back go to the pools of the calling thread.
   PackedBytes take(int device, std::size_t bytes) noexcept;
-  /// Of a message that is over. `is_reached`: something may still be under way there.
+  /// Gives back the buffer of a message that is over. `is_reached`: the fabric may still write to the buffer or read
+  /// from it.
   void give(PackedBytes&& packed, bool is_reached) noexcept;
-  /// Of all that has been given.
+  /// Ends the registrations of all buffers that have been given back, and frees the buffers.
   void clear() noexcept;
 
   /// Buffers registered so far.
@@ -54,7 +57,7 @@ class PackedBuffers {
   void deregister(PackedBytes& packed) noexcept;
 
   fabric::Endpoint& endpoint_;
-  std::vector<PackedBytes> free_;  ///< the one given last is the last
+  std::vector<PackedBytes> free_;  ///< the one that was given back last stands last
   std::size_t registered_bytes_ = 0;
   std::size_t held_ = 0;
   std::uint64_t registrations_ = 0;

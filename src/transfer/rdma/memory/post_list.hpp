@@ -1,4 +1,4 @@
-// A list of operations, built from runs: what continues a post joins it, what is too long is split.
+// A list of operations, built from runs. A run that continues a post joins the post; a run that is too long is split.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace gapless::transfer::rdma {
 
-/// Memory is kept for the next list.
+/// clear() keeps the memory for the next list.
 class PostList {
  public:
   /// Forgets all operations.
@@ -19,11 +19,11 @@ class PostList {
   }
 
   /// Moves `piece` from or to a peer's memory. A piece that begins where the last one ended, at both sides, becomes
-  /// part of that post, as far as the limits allow. Throws std::bad_alloc.
+  /// part of the last post, as far as the limits allow. Throws std::bad_alloc.
   void add(fabric::Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key, fabric::Piece piece,
            const fabric::Limits& limits);
 
-  /// Would a further piece become part of the last post? (If it is short enough.)
+  /// Would a further piece, if short enough, become part of the last post?
   bool continues(fabric::Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key,
                  const fabric::Limits& limits) const noexcept;
 
@@ -31,12 +31,12 @@ class PostList {
   fabric::Post& operator[](std::size_t i) noexcept { return posts_[i]; }
   bool is_posted() const noexcept { return taken_ == posts_.size(); }
 
-  /// What is left to be posted, once all has been added; take() tells how much of it was.
+  /// The posts that are left, once all pieces have been added. take() says how many of them have been posted.
   std::span<const fabric::Post> rest() noexcept;
   void take(std::size_t count) noexcept { taken_ += count; }
 
  private:
-  /// Does memory at `remote` begin where the last post ends, and has that room for more bytes?
+  /// Does memory at `remote` begin where the last post ends, and has the last post room for more bytes?
   bool follows(fabric::Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key,
                const fabric::Limits& limits) const noexcept;
   void open(fabric::Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key);

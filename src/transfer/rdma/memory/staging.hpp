@@ -1,7 +1,7 @@
 // Staging segments: bounded, registered once, for packed bytes on their way.
 //
-// Senders and receivers draw from halves of their own. Else two processes whose receives hold all segments could wait
-// for each other's sends, which find none.
+// Senders and receivers have a half of the segments each. Else two processes whose receives hold all segments could
+// wait for each other's sends, which find no segment.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,15 @@ namespace gapless::transfer::rdma {
 
 class Staging {
  public:
-  /// `segments` for each side, and so many mailboxes. Registers them; ok() says whether that went well.
+  /// Makes and registers `segments` segments for each side, and `mailboxes` mailboxes. ok() says whether the fabric has
+  /// registered them.
   Staging(fabric::Endpoint& endpoint, std::size_t segment_bytes, std::size_t segments, std::size_t mailboxes = 0);
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
   bool ok() const noexcept { return region_.handle != nullptr; }
-  /// With the address of a mailbox.
+  /// What a peer has to know, with the address of that mailbox.
   PoolInformation information(std::size_t mailbox = 0) const noexcept;
   std::size_t segment_bytes() const noexcept { return segment_bytes_; }
   const fabric::Region& region() const noexcept { return region_; }
@@ -31,7 +32,7 @@ class Staging {
   std::byte* bell() const noexcept { return memory_.get(); }
   static constexpr std::size_t bell_bytes = 8;
 
-  /// `mailbox_bytes` for a peer to write to, or to send.
+  /// A mailbox of `mailbox_bytes` bytes, for a peer to write to, or for this process to send from.
   std::byte* mailbox(std::size_t index) const noexcept { return memory_.get() + bells_bytes + index * mailbox_bytes; }
 
   /// An unused segment of that side; negative if there is none.

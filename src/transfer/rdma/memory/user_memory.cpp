@@ -49,7 +49,7 @@ bool UserMemory::acquire(const Memory& memory, const fabric::RegistrationCost& c
                          fabric::Use use) noexcept try {
   release();
   if (memory.region != nullptr) {
-    regions_.push_back(memory.region);  // which the cache does not know, and leaves alone
+    regions_.push_back(memory.region);  // the cache does not know this region, and ignores its release
     return true;
   }
   regions_.reserve(most);
@@ -65,11 +65,11 @@ bool UserMemory::acquire_blocks(const Memory& memory, const fabric::Registration
   groups_ = blocks_;
   fabric::group(groups_, cost);
   if (groups_.size() > most) return false;
-  std::size_t next = 0;  // of the sorted blocks
+  std::size_t next = 0;  // among the sorted blocks
   bool is_sorted = false;
   for (const fabric::Range& range : groups_) {
     if (acquire_range(range, most, use)) continue;
-    // The group was optimistic: some of its gaps may be no memory.
+    // The group was optimistic: some gaps between its blocks may be no memory.
     if (!is_sorted) fabric::group(blocks_, {.operation_ns = 1e-9, .page_ns = 1});
     is_sorted = true;
     while (next < blocks_.size() && blocks_[next].begin < range.begin) ++next;
@@ -90,7 +90,7 @@ bool UserMemory::acquire_blocks(const Memory& memory, const fabric::Registration
 bool UserMemory::acquire_range(const fabric::Range& range, std::size_t most, fabric::Use use) {
   const auto* const begin = reinterpret_cast<const std::byte*>(range.begin);
   const std::size_t bytes = range.end - range.begin;
-  if (find(begin, bytes) != nullptr) return true;  // one hold is enough
+  if (find(begin, bytes) != nullptr) return true;  // held already
   if (regions_.size() == most) return false;
   const fabric::Region* region = cache_.acquire(begin, bytes, use);
   if (region == nullptr) return false;

@@ -17,7 +17,8 @@ struct Memory {
   layout::Mode outer{1, 0};  ///< count and extent
   std::byte* origin = nullptr;
   Blocks blocks;
-  /// Of contiguous GPU memory, which is registered already, and which the CPU does not reach.
+  /// The region of contiguous GPU memory, which is registered already, and which the CPU does not reach; null for host
+  /// memory.
   const fabric::Region* region = nullptr;
 
   layout::Offset size() const noexcept { return static_cast<layout::Offset>(blocks.bytes); }
@@ -25,9 +26,9 @@ struct Memory {
 
 /// The blocks of a layout's repetitions. `facts` are the layout's.
 Blocks blocks_of(const layout::Facts& facts, const layout::Layout& layout, layout::Mode outer) noexcept;
-/// All of it.
+/// The memory of all repetitions of a layout.
 Memory memory_of(const layout::LayoutPointer& layout, const layout::Facts& facts, layout::Mode outer, void* origin);
-/// Packed bytes. Throws std::bad_alloc.
+/// The memory of packed bytes. Throws std::bad_alloc.
 Memory packed_memory(std::byte* packed, std::uint64_t bytes);
 
 class UserMemory {
@@ -38,11 +39,11 @@ class UserMemory {
   UserMemory(const UserMemory&) = delete;
   UserMemory& operator=(const UserMemory&) = delete;
 
-  /// Registers all blocks, in `most` regions or fewer. False if that is refused; then nothing is held. Memory that is
-  /// registered already is never refused, and stays registered.
+  /// Registers all blocks, in at most `most` regions, and holds the regions. False, with nothing held, where that is
+  /// not possible. Memory that is registered already is never refused, and stays registered.
   bool acquire(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most, fabric::Use use) noexcept;
   void release() noexcept;
-  /// As release(), and the fabric reaches what was acquired alone no more.
+  /// As release(), and ends the registrations of memory that was acquired with fabric::Use::alone.
   void revoke() noexcept;
 
   bool is_held() const noexcept { return !regions_.empty(); }

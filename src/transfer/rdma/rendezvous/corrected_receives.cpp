@@ -7,7 +7,7 @@
 namespace gapless::transfer::rdma {
 namespace {
 
-/// Never 0. A layout's address may be another layout's later, which the blocks mostly tell.
+/// Never 0. A layout may get the address of one that has been freed; the blocks mostly tell the two apart.
 std::uint64_t key_of(const Ends& ends, const void* layout, int rank) noexcept {
   std::uint64_t key = mix(1, reinterpret_cast<std::uintptr_t>(layout));
   for (const Blocks& blocks : {ends.sender, ends.receiver}) key = mix(mix(key, blocks.bytes), blocks.count);

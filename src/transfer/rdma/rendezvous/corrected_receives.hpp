@@ -1,6 +1,6 @@
-// Receives by a fabric whose scheme is not only predicted: what messages of that kind have taken in this run has a say
-// (model/corrections/trials.hpp). A kind is a layout at the receiver, the sender's blocks, and the peer, so that each
-// pair of processes finds out for itself.
+// Chooses the schemes of receives by a fabric by prediction, and by what messages of their kind have taken in this run
+// (model/corrections/trials.hpp). A kind is a layout at the receiver, the sender's blocks, and the peer, so each pair
+// of processes has trials of its own.
 #pragma once
 
 #include <array>
@@ -16,20 +16,20 @@ class CorrectedReceives {
  public:
   /// How one message goes.
   struct Turn {
-    std::uint64_t key = 0;  ///< of its kind; 0: nothing is corrected
+    std::uint64_t key = 0;  ///< of the message's kind; 0: nothing is corrected
     Scheme scheme = Scheme::pipelined;
     double predicted_ns = 0;
     model::Trials::Turn trial;
-    bool is_usual = true;  ///< as most of its kind go, so that the next best scheme may stand in for it
+    bool is_usual = true;  ///< no trial: the next best scheme may stand in for this one
   };
 
   explicit CorrectedReceives(bool is_on) noexcept : is_on_(is_on) {}
 
-  /// Of the schemes that are `allowed` (bits by Scheme). `layout` is the receiver's.
+  /// The next message's turn, among the schemes that are `allowed` (bits by Scheme). `layout` is the receiver's.
   Turn next(const Ends& ends, const model::FabricProfile& profile, const void* layout, int rank,
             unsigned allowed) noexcept;
-  /// What that message took, if it was timed and went so: since its beginning, or since the message before it was over,
-  /// whichever is later.
+  /// Notes what a message took that went as its turn says: since its beginning, or since the end of the message before
+  /// it, whichever is later.
   void note(const Turn& turn, double ns) noexcept;
 
  private:
@@ -46,7 +46,7 @@ class CorrectedReceives {
   Kind& kind_of(std::uint64_t key) noexcept { return kinds_[(key >> 8) % kinds_.size()]; }
 
   bool is_on_;
-  std::array<Kind, 64> kinds_{};  ///< one gives way to another of the same place
+  std::array<Kind, 64> kinds_{};  ///< kinds with the same index replace each other
 };
 
 }  // namespace gapless::transfer::rdma

@@ -12,11 +12,11 @@
 namespace gapless::transfer::rdma {
 namespace {
 
-/// The buffer's first `bytes` bytes.
+/// The memory of the buffer's first `bytes` packed bytes.
 Memory memory_of_buffer(const Buffer& buffer, std::uint64_t bytes) {
   Memory memory =
       memory_of(buffer.type->layout, buffer.type->facts, {buffer.count, buffer.type->extent}, buffer.memory);
-  // The same blocks, but for the last one, as far as the bytes reach.
+  // About as many blocks as the bytes reach over.
   if (memory.blocks.bytes != 0) {
     const double part = static_cast<double>(bytes) / static_cast<double>(memory.blocks.bytes);
     memory.blocks.count =
@@ -37,11 +37,11 @@ void report(const Buffer& into, const Transfer& transfer, const FabricWay& way) 
                taken.predicted_ns);
 }
 
-/// `into`, if any, is what the report tells of.
+/// `into`, if any, is the buffer that the report names.
 transfer::Result fetch(const FabricWay& way, const Memory& memory, const Buffer* into = nullptr) noexcept {
   const OwnedTransfer transfer = begin_receive(way.rank, address_of(way), way.offer, memory);
   if (transfer == nullptr) {
-    decline(way.rank, address_of(way), way.offer);  // else the sender waits for somebody to take it
+    decline(way.rank, address_of(way), way.offer);  // else the sender waits for a receiver
     return transfer::Result::peer_failed;
   }
   const transfer::Result result = wait(*transfer);

@@ -1,4 +1,4 @@
-// A message whose header offers a fabric: its sender's side, and how its receiver fetches it.
+// A message whose header offers a fabric: the sender's side, and the receiver's fetching.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace gapless::transfer::rdma {
 
-/// In a header: the sender's offer, and who it is.
+/// In a header: the sender's offer, rank and address.
 struct FabricWay {
   static constexpr headers::WayKind kind = headers::WayKind::fabric;
   Offer offer;
@@ -21,8 +21,8 @@ struct FabricWay {
   std::array<std::byte, most_address_bytes> address{};
 };
 
-/// One message on its sender's side. Unless it is released, its destructor withdraws it; a released one is completed
-/// by it.
+/// One message on its sender's side. The destructor withdraws a message that is not released, and completes a released
+/// one.
 class FabricOffer {
  public:
   FabricOffer() noexcept = default;
@@ -32,18 +32,19 @@ class FabricOffer {
   FabricOffer(const FabricOffer&) = delete;
   FabricOffer& operator=(const FabricOffer&) = delete;
 
-  /// Adds to the header what the process of that inbox fetches the buffer by. GPU memory is packed before, into
-  /// registered GPU memory, or else page-locked memory, which goes in its place. False where that cannot be had now.
+  /// Adds the offer of the buffer, for the process of the inbox, to the header. GPU memory is packed first, into
+  /// registered GPU memory or else into page-locked memory, and the packed bytes are offered. False where the fabric
+  /// cannot take the message now.
   bool secure(const Buffer& buffer, const headers::Inbox& inbox, headers::Header& header) noexcept;
   /// The header has been sent.
   void release() noexcept { is_released_ = true; }
 
-  /// Is the program's memory still needed, or is it worth polling? Where nobody has taken the message for long,
-  /// neither.
+  /// Is the program's memory still needed? Polls. Copies a message out that nobody has taken for long, whose memory
+  /// then is not needed.
   bool is_under_way() noexcept;
-  /// Until it is not.
+  /// Waits until the program's memory is not needed.
   transfer::Result wait() noexcept;
-  /// The same at once, where nobody has taken the message.
+  /// As wait(), but copies a message that nobody has taken out at once.
   transfer::Result complete_alone() noexcept;
 
  private:
@@ -51,12 +52,12 @@ class FabricOffer {
   bool is_released_ = false;
 };
 
-/// Fetches messages of GPU memory through memory of the GPU that the fabric writes to, where it does. What a message
-/// has taken until the batch has run is given back by end(), or by the destructor.
+/// Fetches a message into GPU memory, through packed bytes in memory of that GPU that the fabric writes to. end(), or
+/// the destructor, gives that memory back once the batch has run.
 class FabricFetch {
  public:
-  /// All of the message is fetched, and the batch unpacks the first `bytes` of it. Nothing happens, and is_there() says
-  /// so, where it has to go another way.
+  /// Fetches all of the message, and has the batch unpack its first `bytes` bytes. Where the message has to go another
+  /// way, nothing is fetched, and is_there() is false.
   transfer::Result begin(const FabricWay& way, const Buffer& into, std::size_t bytes, Batch& batch) noexcept;
   bool is_there() const noexcept { return transfer_ != nullptr; }
   /// The batch has run.
@@ -66,11 +67,11 @@ class FabricFetch {
   OwnedTransfer transfer_;
 };
 
-/// Fetches a message of `bytes` bytes, all of it. peer_failed: nothing more will come.
+/// Fetches all of a message. peer_failed: no more bytes will come.
 transfer::Result fetch_by_fabric(const FabricWay& way, const Buffer& into) noexcept;
 /// The same into contiguous memory.
 transfer::Result fetch_by_fabric(const FabricWay& way, std::byte* into) noexcept;
-/// Tells the sender that nobody will fetch it.
+/// Tells the sender that nobody will fetch the message.
 void refuse_by_fabric(const FabricWay& way) noexcept;
 
 }  // namespace gapless::transfer::rdma

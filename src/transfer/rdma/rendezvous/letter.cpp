@@ -15,7 +15,7 @@ namespace {
 struct Head {
   Reply reply;
   layout::Mode outer{1, 0};
-  std::uint64_t layout = 0;  ///< its number; 0: none is needed
+  std::uint64_t layout = 0;  ///< the layout's number; 0: the sender needs none
   std::uint64_t oldest_layout = 0;
   std::uint32_t address_bytes = 0;
   std::uint32_t description_bytes = 0;
@@ -23,8 +23,7 @@ struct Head {
 };
 static_assert(std::is_trivially_copyable_v<Head> && sizeof(Head) + most_address_bytes < mailbox_bytes / 2);
 
-/// What numbers an entry takes of a description is at least 8 bytes, so a long list need not be described to be
-/// refused.
+/// An entry of a list takes at least 8 bytes of a description, so a long list is refused without its description.
 bool is_surely_too_long(const layout::Layout& layout) noexcept {
   return layout.offsets.size() * sizeof(layout::Offset) > mailbox_bytes;
 }

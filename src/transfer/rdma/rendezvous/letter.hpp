@@ -1,5 +1,6 @@
-// What a receiver writes into a sender's mailbox: its reply, its address, and where the sender needs it (multi-write)
-// its layout. A layout is described once to each peer, and named by its number from then on (Wu et al., 2003, 5.4.2).
+// What a receiver writes into a sender's mailbox: its reply, its address, and, where the sender needs the layout
+// (multi-write), its layout. A layout is described once to each peer, and named by a number from then on (Wu et al.,
+// 2003, 5.4.2).
 #pragma once
 
 #include <cstddef>
@@ -13,16 +14,16 @@
 
 namespace gapless::transfer::rdma {
 
-/// No provider's address is longer, so far as it goes into a header.
+/// Providers with longer addresses are not used: an address has to go into a header.
 inline constexpr std::size_t most_address_bytes = 128;
 
-/// This process's layouts that peers have been told of. Numbers are never given again: layouts that are forgotten get
-/// others when they come again.
+/// This process's layouts that peers have been told of. Numbers are never given again: a layout that is forgotten gets
+/// another number when it comes again.
 class LayoutNumbers {
  public:
   struct Number {
     std::uint64_t number;
-    std::uint64_t oldest;  ///< what has a smaller number is forgotten
+    std::uint64_t oldest;  ///< layouts with smaller numbers are forgotten
   };
   /// Throws std::bad_alloc.
   Number number_of(const layout::LayoutPointer& layout);
@@ -31,16 +32,16 @@ class LayoutNumbers {
   static constexpr std::size_t most = 256;
   std::map<layout::LayoutPointer, std::uint64_t> numbers_;
   std::uint64_t next_ = 1, oldest_of_these_ = 1;
-  std::uint64_t oldest_ = 1;  ///< of those before these too: letters that name them may be on their way
+  std::uint64_t oldest_ = 1;  ///< the first of the list before: letters that name its layouts may be on their way
 };
 
 /// What two processes know of each other's layouts.
 struct KnownLayouts {
-  std::set<std::uint64_t> told;                           ///< ours, that the peer has read
-  std::map<std::uint64_t, layout::LayoutPointer> theirs;  ///< that the peer has told us
+  std::set<std::uint64_t> told;                           ///< this process's layouts that the peer has read
+  std::map<std::uint64_t, layout::LayoutPointer> theirs;  ///< the peer's layouts that this process has read
 };
 
-/// What a letter says, read.
+/// What a letter says.
 struct Letter {
   Reply reply;
   bool is_declined = false;
@@ -49,18 +50,18 @@ struct Letter {
   std::span<const std::byte> address;
 };
 
-/// May the layout go to the peer: is it described in a letter's room, or known there?
+/// Can a letter tell the peer of the layout: does the peer know the layout, or is its description short enough?
 bool fits_in_letter(const layout::LayoutPointer& layout, std::size_t address_bytes, LayoutNumbers& numbers,
                     const KnownLayouts& known) noexcept;
 
 /// A letter that has been written.
 struct WrittenLetter {
-  std::size_t bytes = 0;     ///< 0: there is no memory for it
-  std::uint64_t layout = 0;  ///< the number of the layout that it tells of; 0 where there is none
+  std::size_t bytes = 0;     ///< 0: there is no memory for the letter
+  std::uint64_t layout = 0;  ///< the number of the layout that the letter tells of; 0 without one
 };
 
-/// Writes a letter into a mailbox. `memory` is the receiver's; a declined message has none. The layout is described
-/// unless the peer is known to have read that: a letter may overtake the one before it.
+/// Writes a letter into a mailbox. `memory` is the receiver's; a declined message has none. The letter describes the
+/// layout unless the peer is known to have read an earlier description: a letter may overtake the one before it.
 WrittenLetter write_letter(std::span<std::byte, mailbox_bytes> mailbox, const Reply& reply, const Memory* memory,
                            std::span<const std::byte> address, LayoutNumbers& numbers, KnownLayouts& known) noexcept;
 

@@ -1,4 +1,4 @@
-// How the messages under way go on: what each says to its peer, and when it is over.
+// How the messages under way go on: what each tells its peer, and when each is over.
 #include <algorithm>
 #include <chrono>
 #include <new>
@@ -35,14 +35,14 @@ unsigned allowed_schemes() noexcept {
 
 }  // namespace
 
-/// May the sender's bytes be written to contiguous memory here without a copy? Many blocks take fewer operations where
-/// they are copied together.
+/// May the sender's bytes be written to contiguous memory here without a copy? Many blocks would take many operations,
+/// and are better copied together.
 bool Transfers::goes_straight(const Offer& offer) const noexcept {
   constexpr unsigned straight = 1u << static_cast<unsigned>(Scheme::multi_write);
   return offer.blocks.count == 1 && (allowed_schemes() & straight) != 0 && channel_->limits().has_immediates;
 }
 
-/// The receiver's choice, and what it takes. Null where that cannot be had now.
+/// Chooses the receiver's scheme and begins the receiver's message. Null where the scheme's resources are not free now.
 Message* Transfers::choose_and_receive(Peer& peer, Transfer& transfer) noexcept {
   constexpr unsigned always = 1u << static_cast<unsigned>(Scheme::pipelined);
   const unsigned forced = allowed_schemes();
@@ -56,7 +56,7 @@ Message* Transfers::choose_and_receive(Peer& peer, Transfer& transfer) noexcept 
     transfer.turn =
         corrected_.next(ends, channel_->options().profile, transfer.memory.layout.get(), transfer.rank, allowed);
   }
-  // What is on trial is tried or not; the usual scheme may have to give way to the next best.
+  // A scheme on trial has no substitute; the usual scheme may give way to the next best.
   const bool is_trial = transfer.turn && !transfer.turn->is_usual;
   const unsigned offered = is_trial ? 1u << static_cast<unsigned>(transfer.turn->scheme) : allowed;
   const auto first = transfer.turn ? std::optional(transfer.turn->scheme) : std::nullopt;
@@ -66,7 +66,7 @@ Message* Transfers::choose_and_receive(Peer& peer, Transfer& transfer) noexcept 
   return message;
 }
 
-/// The receiver's choice, and its letter. Nothing happens where that cannot be had now.
+/// Begins the receiver's message, and writes its letter. Does nothing where that is not possible now.
 void Transfers::accept(Transfer& transfer) noexcept {
   Peer& peer = *peer_of(transfer.rank);
   if (transfer.is_declined) {
@@ -91,15 +91,15 @@ void Transfers::open_letter(Transfer& transfer) noexcept {
     transfer.is_declined = true;
     transfer.message->decline();
   } else if (transfer.packed && !transfer.packed.buffer.is_there()) {
-    // The program may reset its GPU once a send is complete, and the packed bytes go with that.
+    // The program may reset its GPU once a send is complete: the packed bytes are lost then.
     transfer.message->lose(letter.reply);
   } else {
     transfer.message->start(letter.reply, letter.layout, letter.outer);
   }
 }
 
-/// Peers that have ended answer no more, and software fabrics do not always say so. Of other nodes' peers only the
-/// fabric knows, which messages ask for that (Options::touch_after), and the limit of a stall.
+/// Counts looks at neighbours that have ended: they do not answer, and software fabrics do not always say so. Peers of
+/// other nodes are found gone by touches (Options::touch_after) or by the stall limit.
 void Transfers::look_for_the_gone() noexcept {
   const Clock::time_point now = Clock::now();
   if (active_.empty() || now - looked_at_ < between_looks) return;
@@ -114,18 +114,18 @@ void Transfers::look_for_the_gone() noexcept {
   }
 }
 
-/// Is there a message that holds what a receive waits for, until it is over?
+/// Does any receiver's message under way hold resources that a waiting receive may get?
 bool Transfers::may_get_free() const noexcept {
   return std::ranges::any_of(active_,
                              [](const Transfer* each) { return each->side == Side::receiver && each->message; });
 }
 
-/// Goes on. True once it is over.
+/// Moves a transfer on. True once the transfer is over.
 bool Transfers::step(Transfer& transfer) noexcept {
   const bool is_gone = peer_of(transfer.rank)->is_gone();
   if (transfer.message == nullptr) accept(transfer);
   if (transfer.message == nullptr) {
-    // What failed messages have held does not come back.
+    // Failed messages give nothing back.
     if (!is_gone && may_get_free()) return false;
     transfer.result = transfer::Result::peer_failed;
     return transfer.is_over = true;
@@ -141,7 +141,7 @@ bool Transfers::step(Transfer& transfer) noexcept {
   return true;
 }
 
-/// Tells the peer what it has to know, and moves bytes.
+/// Tells the peer what the peer has to know, and moves bytes.
 void Transfers::advance(Transfer& transfer) noexcept {
   if (transfer.side == Side::sender) {
     if (transfer.message->has_mail()) open_letter(transfer);
@@ -151,7 +151,7 @@ void Transfers::advance(Transfer& transfer) noexcept {
   static_cast<void>(transfer.message->advance());
 }
 
-/// Is nothing under way any more, nor to be said?
+/// Has the transfer nothing under way any more, and nothing to tell its peer?
 bool Transfers::is_settled(const Transfer& transfer) const noexcept {
   const Result result = transfer.message->result();
   if (result != Result::ok) return result != Result::under_way;
@@ -171,12 +171,12 @@ void Transfers::finish(Transfer& transfer, Result result) noexcept {
     transfer.taken.ns = ns_since(transfer.begun);
     if (transfer.turn && transfer.turn->scheme == scheme) {
       transfer.taken.predicted_ns = transfer.turn->predicted_ns;
-      // Of messages that are under way at the same time, each takes what it ends later than the one before it.
+      // Of several messages under way at the same time, each counts from the end of the one before it.
       corrected_.note(*transfer.turn, ns_since(std::max(transfer.begun, finished_)));
     }
     finished_ = now;
     if (transfer.side == Side::receiver && scheme == Scheme::multi_write) {
-      try {  // the sender has read that letter
+      try {  // the sender has read the letter
         peer_of(transfer.rank)->layouts.told.insert(transfer.letter.layout);
       } catch (const std::bad_alloc&) {
       }

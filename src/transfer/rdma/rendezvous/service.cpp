@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::chrono::milliseconds usual_patience{50};
 
-// Never destroyed: its thread is ended by stop(), or when the process exits.
+// Never destroyed: stop() ends its thread, at the latest when the process exits.
 std::atomic<Transfers*> service{nullptr};
 std::atomic<bool> has_nodes{false};
 
@@ -38,12 +38,12 @@ void start(int rank, int size) noexcept try {
   std::string why;
   auto endpoint = fabric::open_libfabric(std::string(settings().fabric), why, device::in_use());
   if (endpoint != nullptr) {
-    // Of the farthest pair that the job has.
+    // The profile of the farthest pair of the job's processes.
     const auto profile = model::fabric_profile(settings().fabric, model::profile().pair, measured_fabrics());
     auto made = std::make_unique<Transfers>(std::move(endpoint), profile, rank, size, has_nodes.load());
     if (made->is_usable()) {
       service.store(made.release());
-      end_at_exit<[] { service.load()->stop(); }>();  // libfabric ends after this
+      end_at_exit<[] { service.load()->stop(); }>();  // before libfabric's own end
       return;
     }
     why = "no memory can be registered";
@@ -110,7 +110,7 @@ OwnedTransfer begin_receive_on_gpu(int rank, std::span<const std::byte> address,
 
 void decline(int rank, std::span<const std::byte> address, const Offer& offer) noexcept {
   Transfers* const all = service.load();
-  // It ends by itself.
+  // The transfer ends by itself.
   const OwnedTransfer transfer(all != nullptr ? all->receive(rank, address, offer, nullptr) : nullptr);
 }
 

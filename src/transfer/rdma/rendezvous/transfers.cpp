@@ -45,7 +45,7 @@ Peer* Transfers::peer_of(int rank) noexcept {
   if (peer.index >= 0) return &peer;
   peer.index = endpoint_->open_peer();
   if (peer.index < 0) return nullptr;
-  // Whoever has sent a header may have ended since then, and is not found.
+  // A process that has sent a header may have ended since then, and is not found.
   peer.is_neighbour = !has_nodes_ || fabric::registry::find(rank).has_value();
   return &peer;
 }
@@ -75,7 +75,7 @@ bool Transfers::is_sooner_than_others(const Blocks& blocks, double others_ns) co
   return rdma::is_sooner_than_others(ends, options.profile, others_ns);
 }
 
-/// Gives the transfer its memory, and what is the transfer's own of that.
+/// Gives the transfer its memory, and the packed bytes that belong to the transfer.
 void Transfers::hold(Transfer& transfer, const Memory& memory, PackedBytes&& packed) noexcept {
   transfer.packed = std::move(packed);
   transfer.memory = memory;
@@ -153,7 +153,8 @@ Transfer* Transfers::receive_on_gpu(int rank, std::span<const std::byte> address
 void Transfers::work() noexcept {
   std::unique_lock lock(mutex_);
   while (!is_stopping_) {
-    // A peer's last acknowledgement may need a look of ours when nothing of ours is under way any more.
+    // A peer's last acknowledgement may need a poll of this process when no message of this process is under way any
+    // more.
     begun_.wait_for(lock, idle_look, [this] { return is_stopping_ || !active_.empty(); });
     progress();
     lock.unlock();
@@ -178,7 +179,8 @@ transfer::Result Transfers::wait(Transfer& transfer) noexcept {
   }
 }
 
-/// Has the program's memory no longer needed, if that can be. Precondition: nobody has taken the message.
+/// Completes a send alone, whose memory the program then may reuse. False where there is no memory for a copy.
+/// Precondition: nobody has taken the message.
 bool Transfers::complete(Transfer& transfer) noexcept {
   return transfer.is_complete = static_cast<bool>(transfer.packed) || copy_out(transfer);
 }
@@ -207,7 +209,7 @@ transfer::Result Transfers::complete_alone(Transfer& transfer) noexcept {
       progress();
       if (transfer.is_over) return transfer.result;
       if (transfer.is_complete) return transfer::Result::ok;
-      // What its receiver has taken comes to its end without an MPI call of either.
+      // A message that its receiver has taken comes to its end without an MPI call of either process.
       const bool is_taken = transfer.message->is_started() || transfer.message->has_mail();
       if (!is_taken && complete(transfer)) return transfer::Result::ok;
     }

@@ -1,5 +1,4 @@
-// All messages of this process that are under way, and the thread that makes progress where nobody polls: what
-// service.hpp promises, as one object.
+// All messages of this process that are under way, and the progress thread: what service.hpp promises, as one object.
 #pragma once
 
 #include <chrono>
@@ -27,13 +26,13 @@ struct Transfer {
   Side side = Side::sender;
   Memory memory;
   Offer offer;
-  Message* message = nullptr;  ///< a receiver has none before that can be had
+  Message* message = nullptr;  ///< null at a receiver until the channel has one
   WrittenLetter letter;        ///< to be mailed
   bool is_mailed = false;
   bool is_declined = false;
-  bool is_detached = false;  ///< ends by itself
+  bool is_detached = false;  ///< has no owner: ends by itself
   bool is_over = false;
-  bool is_complete = false;  ///< a sender's, before it is over: its bytes are in memory of its own
+  bool is_complete = false;  ///< of a send that is not over: its bytes are in memory of gapless's own
   transfer::Result result = transfer::Result::under_way;
   std::unique_ptr<std::byte[]> copy;
   PackedBytes packed;                           ///< of a GPU
@@ -46,18 +45,17 @@ struct Peer {
   int index = -1;  ///< the endpoint's
   bool is_connected = false;
   bool is_neighbour = false;  ///< of this node
-  unsigned times_gone = 0;    ///< looks in a row that have found its process ended
+  unsigned times_gone = 0;    ///< looks in a row that have found the process ended
   KnownLayouts layouts;
 
-  /// What it has sent before is taken in between the looks.
+  /// Bytes that the peer sent before its end are taken in between the looks.
   bool is_gone() const noexcept { return times_gone >= 5; }
 };
 
 /// Thread-safe, but for its construction.
 class Transfers {
  public:
-  /// `has_nodes`: there are peers on other nodes. Throws std::bad_alloc. is_usable() says whether the fabric gives what
-  /// is needed.
+  /// `has_nodes`: there are peers on other nodes. Throws std::bad_alloc. The object is of use only if is_usable().
   Transfers(std::unique_ptr<fabric::Endpoint> endpoint, const model::FabricProfile& profile, int rank, int size,
             bool has_nodes);
 
