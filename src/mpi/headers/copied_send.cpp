@@ -67,8 +67,8 @@ int CopiedSend::begin(const void* memory, MPI_Count count, MPI_Datatype datatype
   return raise(MPI_ERR_COUNT);
 }
 
-/// Of a datatype whose packed bytes the library would cut where the receiver cannot put them together: the copy is one
-/// of the memory's, and sent as that.
+/// For a datatype whose packed bytes the library would cut where the receiver cannot put them together: copies the
+/// memory in its own layout, and sends the copy as elements of the datatype.
 int CopiedSend::begin_whole(const void* memory, MPI_Count count, MPI_Datatype datatype, MPI_Count size, int destination,
                             int tag) noexcept {
   const auto raise = [this](int code) { return raise_on_communicator(communicator_, code); };
@@ -98,7 +98,7 @@ void CopiedSend::leave() noexcept {
   requests::Pending* const pending = requests::acquire();
   auto* const kept = pending != nullptr ? new (std::nothrow) Kept(std::move(bytes_), std::move(memory_)) : nullptr;
   if (kept == nullptr) {
-    // The library reads the bytes as long as it sends them: without memory to remember them by, the call waits.
+    // The library reads the bytes until they are sent. Without memory to keep them, the call waits.
     if (pending != nullptr) requests::release(pending);
     static_cast<void>(wait());
     return;

@@ -1,5 +1,5 @@
-// A send whose bytes are copied first, for a call that receives a stashed message and sends as well: the program's
-// memory is written, or the call returns, before the library has sent them.
+// A send whose bytes are copied first, for a call that receives a stashed message and sends as well: the call writes
+// the program's memory, or returns, before the library has sent the bytes.
 #pragma once
 
 #include "mpi/table/abi.hpp"
@@ -13,9 +13,9 @@ class CopiedSend {
   int begin(const void* memory, MPI_Count count, MPI_Datatype datatype, int destination, int tag,
             MPI_Comm communicator) noexcept;
   bool has_begun() const noexcept { return request_ != MPI_REQUEST_NULL; }
-  /// Precondition of both: begin() has succeeded. Each ends the send, and comes once.
+  /// Precondition of wait() and leave(): begin() has succeeded. One of the two is called, once.
   int wait() noexcept;
-  /// Goes on after the call, and ends by itself.
+  /// Lets the send go on after the call. The send ends by itself.
   void leave() noexcept;
 
  private:
@@ -24,7 +24,7 @@ class CopiedSend {
                   int tag) noexcept;
 
   transfer::PoolBuffer bytes_;   ///< packed
-  transfer::PoolBuffer memory_;  ///< of bytes that have to lie as in the program's memory
+  transfer::PoolBuffer memory_;  ///< a copy in the layout of the program's memory
   MPI_Comm communicator_ = MPI_COMM_NULL;
   MPI_Request request_ = MPI_REQUEST_NULL;
 };

@@ -28,7 +28,7 @@ namespace {
 
 using transfer::headers::Header;
 
-/// A message to oneself: the library may read its bytes until it is received.
+/// A message of the process to itself. The library may read the bytes until the message is received.
 struct Parcel {
   ~Parcel() { transfer::headers::wipe(bytes.data()); }
   alignas(16) std::array<std::byte, Header::size> bytes{};
@@ -61,7 +61,7 @@ std::deque<Matched>::iterator find_stashed(int source, int tag, MPI_Comm communi
 
 void count_stash() noexcept { internal::stashed.store(messages().stash.size(), std::memory_order_relaxed); }
 
-/// Can it be a header, as far as its status tells?
+/// Can the message be a header, as far as its status tells?
 bool has_headers_length(const MPI_Status& status) noexcept {
   if (!transfer::headers::is_attentive(transfer::headers::own_inbox().head())) return false;
   MPI_Count bytes = 0;
@@ -77,8 +77,8 @@ void sweep(std::list<Parcel>& parcels) noexcept {
   });
 }
 
-/// Receives what was matched, and sends it to this process itself, where it is matched again. After an error, as where
-/// the sender has ended or there is no memory, the message is lost, and an error handler has been told.
+/// Receives a matched message, sends the message to this process itself, and matches it again. After an error, for
+/// instance if the sender has ended or there is no memory, the message is lost, and an error handler has been told.
 int put_back(Messages& all, Matched& matched) {
   sweep(all.parcels);
   Parcel& parcel = all.parcels.emplace_back();
@@ -108,8 +108,8 @@ void deliver(const MPI_Status& status, MPI_Status* wanted) noexcept {
   if (wanted != MPI_STATUS_IGNORE) assign_but_error(*wanted, status);
 }
 
-/// A message has been found by a probe that leaves it: stashes it if it may be a header, with all that its source has
-/// sent before. `is_there` becomes 0 if it is not there any more.
+/// Stashes the message that MPI_Probe or MPI_Iprobe has found, if the message may be a header, with all that its source
+/// has sent before. `is_there` becomes 0 if the message is not there any more.
 int look_behind(Messages& all, MPI_Comm communicator, MPI_Status& found, int& is_there) {
   if (!has_headers_length(found)) return MPI_SUCCESS;
   for (;;) {
@@ -130,7 +130,7 @@ int look_behind(Messages& all, MPI_Comm communicator, MPI_Status& found, int& is
 
 int no_memory(MPI_Comm communicator) noexcept { return raise_on_communicator(communicator, MPI_ERR_NO_MEM); }
 
-/// Takes a message out of the stash. Precondition: this thread has locked it.
+/// Takes a message out of the stash. Precondition: this thread has locked the messages.
 std::optional<Matched> take_out(int source, int tag, MPI_Comm communicator) noexcept {
   const auto found = find_stashed(source, tag, communicator);
   if (found == messages().stash.end()) return std::nullopt;
@@ -140,19 +140,21 @@ std::optional<Matched> take_out(int source, int tag, MPI_Comm communicator) noex
   return result;
 }
 
-/// The message of that handle, among those that the program has been given. Precondition: this thread has locked them.
+/// The message of that handle, among those that the program has been given. Precondition: this thread has locked the
+/// messages.
 std::deque<Matched>::iterator find_in_given(MPI_Message handle) noexcept {
   return std::ranges::find_if(messages().given, [&](const Matched& each) { return each.handle == handle; });
 }
 
-/// Locks the messages where there are threads: a handler that the library calls may probe, or never return.
+/// Locks the messages where several threads call MPI. With one thread nothing is locked, because a handler that the
+/// library calls may probe, or never return.
 std::unique_lock<std::mutex> lock_among_threads() noexcept {
   return runtime::is_multithreaded() ? std::unique_lock(messages().mutex)
                                      : std::unique_lock(messages().mutex, std::defer_lock);
 }
 
-/// Does the library refuse such a probe, so far as that is easily told? The handler that it calls may probe, or never
-/// return: where there are threads, nothing is locked meanwhile.
+/// Where several threads call MPI, does the library refuse such a probe, so far as is easily told? Such a probe is made
+/// without the lock, because the handler that the library calls may probe, or never return.
 bool is_refused_among_threads(int source, int tag, MPI_Comm communicator) noexcept {
   if (!runtime::is_multithreaded()) return false;
   if (communicator == MPI_COMM_NULL || (tag < 0 && tag != MPI_ANY_TAG)) return true;
@@ -160,8 +162,8 @@ bool is_refused_among_threads(int source, int tag, MPI_Comm communicator) noexce
          (source < 0 || source >= count_entries(communicator, CountsOf::processes));
 }
 
-// From the look at the stash to the library's answer other threads stash nothing: that would be older than what the
-// library finds.
+// No other thread stashes a message between the look at the stash and the library's answer: such a message would be
+// older than the one that the library finds.
 
 /// Finds a message by `ask(status, is_there)`, the library's function, unless one is stashed.
 template <class Ask>
@@ -193,8 +195,8 @@ int probe_once(int source, int tag, MPI_Comm communicator, int& is_there, MPI_St
   });
 }
 
-/// Asks until `ask(is_there)` has found something. Another thread may stash what this one waits for, which the library
-/// would then wait for in vain: so where there are threads, none waits inside the library.
+/// Asks until `ask(is_there)` has found a message. Another thread may stash the message that this thread waits for, and
+/// the library would wait in vain. So where several threads call MPI, no thread waits inside the library.
 template <class Ask>
 int ask_until_there(Ask ask) noexcept {
   for (;;) {
@@ -327,7 +329,7 @@ void stash_again(const Matched& matched) noexcept {
 }
 
 void take_back_lost_slots() noexcept {
-  // A receive of another thread may have been answered by the library, and not yet have fetched.
+  // Another thread's receive may be complete in the library, with its message still to be fetched.
   if (runtime::is_multithreaded() || !requests::are_none() || are_stashed() || !messages().given.empty()) return;
   transfer::headers::take_back_lost_slots(transfer::headers::own_inbox().head());
 }

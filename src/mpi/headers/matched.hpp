@@ -1,12 +1,12 @@
 // Messages that the library has matched for this process, and the program has not received yet.
 //
-// A header has the wrong size, and a probe must tell the message's own. So a message of a header's length is taken out
-// of the library to be looked at, and put back as a message of the process to itself on the private communicator: the
-// program gets a message of the library's, and the status it gets is put right.
+// A probe must tell the size of the message, and a header has another size. So a probe takes a message of a header's
+// length out of the library, looks at the message, and puts it back as a message of the process to itself on the
+// private communicator. The program gets a message of the library's, with a status that is put right.
 //
-// MPI_Probe leaves its message to the next receive, so what is taken out for it is *stashed* here, with all that the
-// same process has sent before: a receive of any tag must find the oldest. While nothing is stashed, receives pay one
-// load.
+// MPI_Probe leaves its message to the next receive. So a message that is taken out for MPI_Probe is *stashed* here,
+// with all earlier messages of its sender: a receive of any tag must find the oldest. While nothing is stashed,
+// receives pay one load.
 #pragma once
 
 #include <atomic>
@@ -18,13 +18,13 @@
 
 namespace gapless::mpi::headers {
 
-/// A matched message: the handle to receive it by, and what the program is told of it.
+/// A matched message: the handle that receives the message, and what the program is told of the message.
 struct Matched {
   MPI_Message handle{};
   MPI_Comm communicator{};
   MPI_Status status{};        ///< with the message's own size
-  std::uint64_t number = 0;   ///< of those that have been stashed: the order in which the library has matched them
-  bool was_stashed = false;   ///< the program receives it by another call than it knows
+  std::uint64_t number = 0;   ///< of a stashed message: the order in which the library has matched them
+  bool was_stashed = false;   ///< gapless receives the message by another call than the program makes
   bool was_put_back = false;  ///< the library tells of another source and tag
 };
 
@@ -32,7 +32,8 @@ namespace internal {
 extern std::atomic<std::size_t> stashed;
 }
 
-// Tags of the private communicator: messages that were put back, and one for others. Every library has so many.
+// Tags of the private communicator: for messages that are put back, and one for combined parts. Every library has so
+// many tags.
 inline constexpr int put_back_tags = 32766, tag_of_parts = put_back_tags;
 
 /// Is anything stashed?
@@ -41,27 +42,27 @@ inline bool are_stashed() noexcept { return internal::stashed.load(std::memory_o
 /// Takes the oldest stashed message that such a receive matches.
 std::optional<Matched> take_stashed(int source, int tag, MPI_Comm communicator) noexcept;
 
-/// The program has been given that message.
+/// Notes that the program has been given the message.
 void give(const Matched& matched) noexcept;
-/// The program receives the message of that handle: what is known of it, once.
+/// What is known of the message of that handle, once: for the call that receives the message.
 std::optional<Matched> take_given(MPI_Message handle) noexcept;
 
-/// The same of a call that does not receive it.
+/// The same for a call that does not receive the message.
 std::optional<Matched> find_given(MPI_Message handle) noexcept;
 
-/// The call that was to receive that stashed message has ended. If it has not received it, the message is stashed
-/// again.
+/// To be called at the end of the call that is to receive a stashed message: stashes the message again, if the call has
+/// not received the message.
 void stash_again(const Matched& matched) noexcept;
 
-/// Has slots of this process that no message will be fetched from taken back, if nothing is now received, and what has
-/// been matched is received.
+/// Takes back slots of this process that no message will be fetched from, if no receive is under way, and all matched
+/// messages are received.
 void take_back_lost_slots() noexcept;
 
 /// The number of the message that was stashed last.
 std::uint64_t last_stashed() noexcept;
 
-/// The communicator has ended: nothing of it is left to be received. Messages with later numbers may be those of
-/// another one that has been given the handle.
+/// Forgets the stashed messages of a communicator that has ended. Messages with numbers above `last_number` stay: they
+/// may be those of another communicator with the same handle.
 void forget_messages(MPI_Comm communicator, std::uint64_t last_number) noexcept;
 
 }  // namespace gapless::mpi::headers

@@ -17,10 +17,10 @@ std::shared_mutex& posting_mutex() noexcept {
   return mutex;
 }
 
-/// The one of this thread that holds the lock.
+/// The Posting of this thread that holds the lock.
 constinit thread_local const void* holder [[gnu::tls_model("initial-exec")]] = nullptr;
 
-/// A handler has left the call of the holder by longjmp if that is in no frame above.
+/// Releases the lock of a holder that is in no frame above: a handler has left the holder's call by longjmp.
 void release_left(const void* frame) noexcept {
   if (holder == nullptr || is_on_own_stack(holder, frame) || !is_on_own_stack(frame, frame)) return;
   holder = nullptr;

@@ -1,9 +1,10 @@
-// Receives of several threads, one of which probes. A probe takes messages for others out of the library into the stash
-// (matched.hpp), so a receive has to look there, and to be given to the library before anything else is stashed: what
-// is stashed between the two would be received too late, or never.
+// Receives of several threads, of which one probes. A probe may take messages for other threads out of the library into
+// the stash (matched.hpp). So a receive has to look into the stash, and to be given to the library before any other
+// message is stashed: a message that is stashed in between would be received too late, or never.
 //
-// As long as no thread has probed, all that costs is a load. From then on a receive that waits is one under a request,
-// for nothing may be stashed while it is given to the library, and much may be while it waits.
+// As long as no thread has probed, the cost is a load. From then on a blocking receive becomes a receive under a
+// request: nothing may be stashed while the receive is given to the library, and messages may be stashed while the
+// receive waits.
 #pragma once
 
 #include <atomic>
@@ -17,8 +18,8 @@ extern std::atomic<bool> threads_probe;
 /// Has any thread of a program with MPI_THREAD_MULTIPLE probed where headers are looked for?
 inline bool do_threads_probe() noexcept { return internal::threads_probe.load(std::memory_order_acquire); }
 
-/// While one lives, no other thread stashes anything. The program's error handler, once the library has refused what is
-/// posted, may post and stash itself, or leave the call by longjmp.
+/// While the object lives, no other thread stashes anything. If the library refuses the receive, the program's error
+/// handler may post and stash itself, or leave the call by longjmp.
 class Posting {
  public:
   Posting() noexcept {
@@ -37,7 +38,7 @@ class Posting {
   bool locks_ = false;
 };
 
-/// While one lives, of a thread that probes, no other gives receives to the library.
+/// While the object lives, in a thread that probes, no other thread gives receives to the library.
 class Stashing {
  public:
   Stashing() noexcept;
@@ -47,7 +48,7 @@ class Stashing {
 
  private:
   bool locks_;
-  bool is_inside_ = false;  ///< of a call of this thread that posts
+  bool is_inside_ = false;  ///< does this thread hold the lock of a Posting?
 };
 
 }  // namespace gapless::mpi::headers

@@ -28,13 +28,13 @@ namespace {
 
 int keyval;
 
-/// Is it a communicator, and neither an intercommunicator nor one of MPICH's whose ranks are threads, of which the
-/// group tells the processes? The program hears of a handle that is none from the call that it makes, and once. Open
-/// MPI reads through a handle before it doubts it, so the null one is not shown to it.
+/// Does the handle name a communicator whose group tells the processes of its ranks: no intercommunicator, and none of
+/// MPICH's whose ranks are threads? The program hears of a wrong handle from its own call, once. Open MPI reads through
+/// a handle before it checks the handle, so the null handle is not shown to Open MPI.
 bool has_processes_as_ranks(MPI_Comm communicator) noexcept {
   if (number_of(communicator) == 0) return false;
-  // Errors of no communicator go to the handlers of these. One that ends the process would do so in the program's own
-  // call as well, and under MPICH it may be none at all, which cannot be set again.
+  // Errors of no communicator go to the handlers of these two. A handler that ends the process stays: it would do so in
+  // the program's own call as well, and under MPICH there may be no handler at all, which could not be set again.
   const ErrorsReturned world(MPI_COMM_WORLD, ErrorsReturned::Fatal::stays);
   const ErrorsReturned self(MPI_COMM_SELF, ErrorsReturned::Fatal::stays);
   int is_other = 1;
@@ -62,20 +62,20 @@ Table& table() noexcept {
   return instance;
 }
 
-/// Takes a lock of that kind where several threads may be here.
+/// Takes a lock of that kind where several threads call MPI.
 template <class Lock>
 Lock lock_as() {
   return runtime::is_multithreaded() ? Lock(table().mutex) : Lock(table().mutex, std::defer_lock);
 }
 
-// Does this thread free a communicator? Delete callbacks of the program may still send on it when ours has been called.
-// An attribute that is set then is never deleted, and the next communicator with the same handle would be taken for
-// this one.
+// Does this thread free a communicator? Delete callbacks of the program may still send on the communicator after
+// forget(). An attribute that is set then is never deleted, and the next communicator with the same handle would be
+// taken for this one.
 constinit thread_local bool frees [[gnu::tls_model("initial-exec")]] = false;
 
-/// Where this thread frees the communicator its ranks are not asked for again. MPICH ends one that has messages under
-/// way later, in the call that completes the last of them. Its entry stays then, without ranks: nobody knows when the
-/// handle means another one, whose messages go without headers.
+/// Where this thread frees the communicator, nobody asks for its ranks again. MPICH ends a communicator with messages
+/// under way later, in the call that completes the last of them. The entry then stays, without ranks: nobody knows when
+/// the handle means another communicator, whose messages go without headers.
 int forget(MPI_Comm communicator, int, void*, void*) {
   const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
   const auto found = table().known.find(number_of(communicator));
@@ -106,7 +106,8 @@ Peer translate_first(MPI_Comm communicator, int rank) noexcept {
     bool is_first = false;
     {
       const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
-      // Another thread may have been here meanwhile. To set the attribute again would have its first value forgotten.
+      // Another thread may have made the entry meanwhile. To set the attribute again would call forget() for its first
+      // value.
       const auto [known, is_new] = table().known.try_emplace(number_of(communicator));
       is_first = is_new;
       if (is_first) known->second = {std::move(ranks), ++table().last_number};
@@ -194,7 +195,7 @@ void listen() noexcept {
   transfer::headers::listen(rank, size);
 }
 
-/// All ranks tell each other who they are: a collective call, in which one that does not listen takes part too.
+/// All ranks tell each other who they are, by a collective call in which ranks that do not listen take part, too.
 int tell_all() noexcept {
   using transfer::headers::Speaker;
   int size = 0;
@@ -208,8 +209,8 @@ int tell_all() noexcept {
   return code;
 }
 
-/// Of this process's last call to the library. Set in finish(): Open MPI's null request is unknown while the variant
-/// is loaded.
+/// The request of this process's last call to the library. Set in finish(): Open MPI's null request is unknown while
+/// the variant is loaded.
 MPI_Request last_request;
 
 bool have_all_ended() noexcept {
@@ -231,7 +232,7 @@ int start(bool works) noexcept {
 void finish() noexcept {
   last_request = MPI_REQUEST_NULL;
   const bool are_told = has_nodes() && transfer::rdma::is_wanted();
-  // Nobody receives any more once all ranks are here.
+  // No rank receives any more once all ranks are here.
   if (are_told && native.Ibarrier(MPI_COMM_WORLD, &last_request) != MPI_SUCCESS) last_request = MPI_REQUEST_NULL;
   transfer::headers::end(have_all_ended);
   if (are_told) native.Wait(&last_request, MPI_STATUS_IGNORE);
@@ -254,7 +255,7 @@ Listener listener_of(const Peer& peer, Speaks speaks) noexcept {
   if (speaks == Speaks::to_others && peer.rank == transfer::headers::own_rank()) return {};
   // Where nodes are joined, every process is attentive from the start.
   if (!inbox->is_remote() && !transfer::headers::is_attentive_when_called(inbox->head())) return {};
-  // Of several threads nobody knows whose message leaves first.
+  // Among several threads nobody knows whose message leaves first.
   return {inbox, runtime::is_multithreaded() ? 0 : peer.communicator};
 }
 

@@ -1,5 +1,5 @@
-// Receives of what a probe has stashed: the call that the program makes becomes one that receives a matched message,
-// and where it sends as well, a send beside it.
+// Receives of stashed messages: the program's call becomes one that receives a matched message, with a send beside that
+// receive where the program's call sends as well.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,8 @@ inline int end_receive(MPI_Request& request, [[maybe_unused]] MPI_Comm communica
   return code;
 }
 
-/// As MPI_Mrecv, of which MPICH tells errors to the handler of MPI_COMM_WORLD or MPI_COMM_SELF.
+/// As MPI_Mrecv, but errors go to the communicator's handler. (Those of MPICH's MPI_Mrecv go to the handler of
+/// MPI_COMM_WORLD or MPI_COMM_SELF.)
 template <class Count>
 int receive(MPI_Message message, MPI_Comm communicator, void* memory, Count count, MPI_Datatype datatype,
             MPI_Status* status) noexcept {
@@ -58,8 +59,8 @@ int begin_to_send(const void* memory, Count count, MPI_Datatype datatype, int de
   }
 }
 
-/// Of a call that receives by another call of ours and sends as well: does it wait, and is what it sends replaced by
-/// what it receives?
+/// Of a call that receives a stashed message and sends as well: does the call wait, and does what it receives replace
+/// what it sends?
 enum class Beside : std::uint8_t { waits, waits_and_replaces, returns_at_once };
 
 /// Sends while `receive()` receives. MPI_SUCCESS, or an error that has been raised.
@@ -82,12 +83,12 @@ int send_beside(Beside how, const void* memory, Count count, MPI_Datatype dataty
   return code == MPI_SUCCESS ? sent_code : code;
 }
 
-/// Carries out the program's call if the message that it receives is stashed; false if none is.
+/// Carries out the program's call if a message that the call may receive is stashed; else false.
 template <class Count, class Finish>
 bool receive_stashed(Beside how, const void* sent, Count sent_count, MPI_Datatype sent_type, int destination,
                      int send_tag, void* memory, Count count, MPI_Datatype datatype, int source, int tag,
                      MPI_Comm communicator, Finish finish, int& code) noexcept {
-  // A mistake is the library's business, and leaves the message where it is.
+  // A mistake is the library's business, and leaves the message in the stash.
   const bool is_sent_wrong = destination != MPI_PROC_NULL && is_refused(sent, sent_count, sent_type);
   if (is_sent_wrong || is_refused(memory, count, datatype)) return false;
   auto matched = take_stashed(source, tag, communicator);
@@ -111,7 +112,7 @@ bool receive_stashed(int source, int tag, MPI_Comm communicator, int& code, How 
   return true;
 }
 
-// Where threads probe, a receive that waits is one under a request (posting.hpp).
+// Where threads probe, a blocking receive becomes a receive under a request (posting.hpp).
 
 /// MPI_Recv.
 template <class Count>

@@ -8,7 +8,7 @@
 namespace gapless::mpi::requests {
 namespace {
 
-/// What the library is asked about at a time: it looks at each of them.
+/// The most requests that the library is asked about at a time: the library looks at each of them.
 constexpr int most_at_once = 8;
 
 #if defined(GAPLESS_VARIANT_OPENMPI)
@@ -17,9 +17,9 @@ constexpr bool statuses_tell_of_persistent_requests = true;
 constexpr bool statuses_tell_of_persistent_requests = false;
 #endif
 
-/// Completes the requests of messages that have arrived, and unpacks these, in the order of the program's list. They
-/// are completed, for after MPI_Request_get_status MPICH has told of an error already. Where one fails, the call ends,
-/// as MPICH's own does.
+/// Completes the requests of messages that have arrived, and unpacks the messages, in the order of the program's list.
+/// MPI_Request_get_status would not do: MPICH tells of an error once, and would tell that call. Where a request fails,
+/// the call ends, as MPICH's own MPI_Waitall does.
 class Arrivals {
  public:
   Arrivals(Claims& claims, Statuses& statuses, int count, MPI_Request* requests) noexcept
@@ -28,7 +28,8 @@ class Arrivals {
   bool has_failed() const noexcept { return has_failed_; }
   bool is_awaited(int i) noexcept { return states_[i] == State::awaited; }
 
-  /// Looks at these, at most `most_at_once`; waits for some of them where the library can be asked about all at once.
+  /// Looks at the requests that `asked` names, at most `most_at_once`. Waits for some of them where the library can be
+  /// asked about all at once.
   void look(const int* asked, int count) noexcept {
     std::array<int, most_at_once> several{};
     int in_statuses = 0;
@@ -41,7 +42,7 @@ class Arrivals {
     }
   }
 
-  /// All else, as the library's MPI_Waitall.
+  /// Completes all other requests, as the library's MPI_Waitall does.
   int wait_for_others() noexcept {
     if (has_failed_) {
       for (int i = 0; i < count_; ++i) {
@@ -50,7 +51,7 @@ class Arrivals {
       }
       return code_;
     }
-    // Of requests that are null or not active the library says nothing more.
+    // The library may leave the statuses of null and inactive requests as they are.
     std::copy_n(statuses_.get(), count_, others_.data());
     const int code = native.Waitall(count_, requests_, others_.data());
     for (int i = 0; i < count_; ++i) {
@@ -82,14 +83,15 @@ class Arrivals {
     if (code != MPI_SUCCESS && !has_failed_) fail(code);
     for (int k = 0; completed == MPI_UNDEFINED && k < count; ++k) states_[asked[k]] = State::inactive;
   }
-  /// The code is the request's own, which its status would not tell. What is returned is the code of a list.
+  /// The library's code is the request's own error, which the status does not have. A failure becomes
+  /// MPI_ERR_IN_STATUS, the code of a list.
   void look_at(int i) noexcept {
     MPI_Status filled = ReceivedStatus::unset(nullptr);
     int is_complete = 0;
     filled.MPI_ERROR = native.Test(&requests_[i], &is_complete, &filled);
     if (filled.MPI_ERROR != MPI_SUCCESS || is_complete != 0) note(i, filled, MPI_ERR_IN_STATUS);
   }
-  /// The error is in the status, whatever the program's handler has made of the code.
+  /// Takes the error from the status, whatever the program's handler has made of the code.
   void note(int i, const MPI_Status& filled, int code) noexcept {
     const bool is_failure = filled.MPI_ERROR != MPI_SUCCESS;
     statuses_.take(i, filled, is_failure);
@@ -113,7 +115,7 @@ class Arrivals {
   int code_ = MPI_SUCCESS;
 };
 
-/// Waits until all of these messages have arrived, or one has failed.
+/// Waits until all awaited messages have arrived, or one has failed.
 void wait_for(Arrivals& arrivals, int* awaited, int count) noexcept {
   constexpr unsigned idle_rounds = 16;
   for (unsigned idle = 0; count > 0 && !arrivals.has_failed();) {

@@ -38,8 +38,8 @@ class Scratch {
 
 class Statuses;
 
-/// What is pending for the requests of one call, claimed while it lives. Meanwhile the call's list has the request that
-/// is in use of each persistent message.
+/// What is pending for the requests of one call, claimed while the object lives. Meanwhile the call's list has, of each
+/// persistent message, the request that is in use.
 class Claims {
  public:
   explicit Claims(MPI_Request* request) noexcept : Claims(1, request) { is_array_ = false; }
@@ -71,7 +71,7 @@ class Claims {
   /// Was there memory for the list? If not, the call may complete nothing.
   bool have_memory() const noexcept { return pending_.is_there(); }
 
-  /// Are there sends that the library would call complete, and that are not? Has the library make progress if so.
+  /// Is any send not complete that the library would call complete? If so, has the library make progress.
   bool are_under_way() noexcept {
     for (int i = 0; any_ && i < count_; ++i) {
       if (pending_[i] == nullptr || !pending_[i]->is_under_way()) continue;
@@ -80,15 +80,15 @@ class Claims {
     }
     return false;
   }
-  /// For calls that complete any of their requests: they call such sends complete at once, so their bytes are copied
-  /// out.
+  /// For calls that complete any of their requests. The library calls such sends complete at once, so their bytes are
+  /// copied out.
   void complete_alone() noexcept {
     for (int i = 0; any_ && i < count_; ++i) {
       if (pending_[i] != nullptr) pending_[i]->complete_alone();
     }
   }
 
-  /// Is one of theirs a send in whose place a header has gone?
+  /// Is any of the requests a send in whose place a header has gone?
   bool are_by_header() noexcept {
     for (int i = 0; any_ && i < count_; ++i) {
       if (pending_[i] != nullptr && pending_[i]->is_by_header()) return true;
@@ -96,9 +96,9 @@ class Claims {
     return false;
   }
 
-  /// What the library has answered for request `i`: `code` and `status`, which is not set if the request is not
-  /// complete. Ends the message if it is, and gives the program its status; a persistent one stays, to be started
-  /// again. Returns `code`, or an error of ours that is not raised yet.
+  /// Takes the library's answer for request `i`: `code`, and `status`, which is not set if the request is not complete.
+  /// If the request is complete, ends the message and gives the program its status; a persistent message stays, to be
+  /// started again. Returns `code`, or an error of ours that is not raised yet.
   int complete(int i, int code, ReceivedStatus& status) noexcept {
     Pending* pending = completed(i);
     if (pending == nullptr || !is_over(*pending, code)) {
@@ -116,33 +116,33 @@ class Claims {
       if (code != MPI_SUCCESS && !pending->has_own_status() && has_ended(*pending, code)) pending->stop();
       pending->forget_outcome();
     } else {
-      // Of a call that completes, so the program's handle may change.
+      // The call completes requests, so it may change the program's handle.
       const_cast<MPI_Request&>(requests_[i]) = MPI_REQUEST_NULL;
       pending_[i] = nullptr;
       end(pending);
     }
     return ours == MPI_SUCCESS ? code : ours;
   }
-  /// Before complete() for each of several: those that have arrived are unpacked together.
+  /// To be called before complete() of several requests: unpacks the messages that have arrived together.
   template <class IndexOf>
   void unpack(Statuses& statuses, int completed, bool errors_in_statuses, IndexOf index_of) noexcept;
 
-  /// Is a message of request `i` worth unpacking while others are still under way?
+  /// Is the message of request `i` worth unpacking while others are still under way?
   bool is_unpacked_early(int i) noexcept { return any_ && pending_[i] != nullptr && pending_[i]->is_unpacked_early(); }
   bool is_persistent(int i) noexcept { return is_ours(i) && pending_[i]->is_persistent; }
-  /// Before complete(): the message of request `i` has arrived with that status.
+  /// To be called before complete(): unpacks the message of request `i`, which has arrived with that status.
   void unpack(int i, ReceivedStatus& status) noexcept {
     transfer::Batch batch;
     pending_[i]->unpack_in(batch, status);
     pending_[i]->unpacked(batch.run());
   }
 
-  /// Like complete(), for a call that only says that request `i` is complete, and does not complete it.
+  /// Like complete(), for a call that tells that request `i` is complete, and does not complete the request.
   int look(int i, int code, ReceivedStatus& status) noexcept {
     Pending* pending = any_ ? pending_[i] : nullptr;
     if (pending == nullptr || code != MPI_SUCCESS) {
-      // MPICH 5.0.2 takes a persistent request for inactive from now on, and would not tell the call that
-      // completes it.
+      // MPICH 5.0.2 takes a persistent request for inactive after such an error, and does not tell the error to the
+      // call that completes the request.
       if (pending != nullptr && pending->is_persistent) pending->note_failure();
       status.deliver();
       return code;
@@ -150,13 +150,13 @@ class Claims {
     const int ours = pending->finish(status);
     note_error(*pending, ours, true);
     if (ours != MPI_SUCCESS && pending->is_persistent) pending->note_failure();
-    // The library may take the persistent request under it for inactive from now on.
+    // From now on the library may take its persistent request, which the program's request stands for, for inactive.
     if (pending->frees_request) pending->settle(ours);
     return ours;
   }
 
   /// A request that is complete whatever the library says; MPI_UNDEFINED if there is none. Calls that complete some of
-  /// theirs ask this first.
+  /// their requests ask this first.
   int settled() noexcept {
     for (int i = 0; any_ && i < count_; ++i) {
       if (pending_[i] != nullptr && pending_[i]->is_settled) return i;
@@ -164,8 +164,8 @@ class Claims {
     return MPI_UNDEFINED;
   }
 
-  /// Raises an error of ours on the object of the first message that has one. An error that a call has raised before,
-  /// when it only looked at the request, is only returned.
+  /// Raises an error of ours on the object of the first message with an error. An error that an earlier call has
+  /// raised, which looked at the request without completing it, is returned and not raised.
   int raise(int code) const noexcept { return is_untold_ ? raise_on(object_, code) : code; }
   int raised(int before, int after) const noexcept {
     return after == before || after == raised_already ? after : raise(after);
@@ -177,13 +177,14 @@ class Claims {
     const bool names_none = may_name_none && names_no_communicator(code);
     object_ = names_none ? ErrorObject::of_communicator(told_of_no_communicator()) : pending.error_object;
   }
-  /// What is pending for a request that the library may have completed; null if it has not, or nothing is.
+  /// What is pending for request `i`, if the library may have completed the request; else null.
   Pending* completed(int i) noexcept {
     Pending* pending = any_ ? pending_[i] : nullptr;
     if (pending == nullptr || pending->is_persistent || pending->frees_request) return pending;
     return requests_[i] != MPI_REQUEST_NULL ? nullptr : pending;
   }
-  /// Of a request that stays the program's handle when it is complete: does an error mean that it is?
+  /// Is the message over? A request that gapless frees stays a handle when it is complete, so after an error the
+  /// library is asked.
   static bool is_over(const Pending& pending, int code) noexcept {
     int is_complete = 1;
     if (pending.frees_request && code != MPI_SUCCESS) {
@@ -192,11 +193,11 @@ class Claims {
     return is_complete != 0;
   }
 
-  /// Of a persistent request: has it been completed with that error, which may be that of another request?
+  /// Has a persistent request been completed with the error `code`, which may be another request's?
   static bool has_ended(const Pending& pending, int code) noexcept {
     int error_class = MPI_SUCCESS, is_complete = 0;
     native.Error_class(code, &error_class);
-    // Of an argument of the call, which then has completed nothing.
+    // A call with a wrong argument has completed nothing.
     const bool is_of_argument = error_class == MPI_ERR_REQUEST || error_class == MPI_ERR_ARG;
     if (error_class == MPI_ERR_PENDING || is_of_argument) return false;
     return native.Request_get_status(pending.handle, &is_complete, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
@@ -212,7 +213,7 @@ class Claims {
   bool is_array_ = true;
 };
 
-/// Statuses of the library's for a call that fills in an array of them, and the program's.
+/// The statuses of a call with an array of them: those that the library fills in, and the program's.
 class Statuses {
  public:
   Statuses(int count, MPI_Status* wanted) noexcept
@@ -223,7 +224,7 @@ class Statuses {
   }
   bool have_memory() const noexcept { return own_.is_there(); }
   MPI_Status* get() noexcept { return own_.data(); }
-  /// What the library has filled in elsewhere, the error included if it `has_error`.
+  /// Takes a status that the library has filled in elsewhere, with its error if it `has_error`.
   void take(int i, const MPI_Status& filled, bool has_error) noexcept {
     if (has_error) {
       own_[i] = filled;
@@ -233,7 +234,7 @@ class Statuses {
   }
   ReceivedStatus of(int i) noexcept { return {own_[i], wanted_ == nullptr ? nullptr : wanted_ + i}; }
   int error_of(int i) noexcept { return own_[i].MPI_ERROR; }
-  /// Whether status `i` has been delivered or is yet to be.
+  /// Sets the error of status `i`, delivered or not.
   void set_error(int i, int code) noexcept {
     own_[i].MPI_ERROR = code;
     if (wanted_ != nullptr) wanted_[i].MPI_ERROR = code;

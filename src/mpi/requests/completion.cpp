@@ -1,5 +1,5 @@
-// The calls that complete requests. Each lets the library complete them, errors included, and then ends what is pending
-// for those that are ours: messages are unpacked, packed buffers let go.
+// The calls that complete requests. Each call lets the library complete its requests, errors included, and then ends
+// what is pending for the requests that are ours: messages are unpacked, packed buffers let go.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -16,12 +16,13 @@ namespace gapless::mpi {
 namespace requests {
 namespace {
 
-// What the program gives no place for is the library's to refuse, before anything is claimed.
+// A call without a place for its result goes to the library, which refuses the call, before anything is claimed.
 
-/// Nothing has been completed.
+/// The error of a call that has completed nothing.
 int no_memory() noexcept { return raise_without_object(MPI_ERR_NO_MEM); }
 
-/// The end of a call that answered with `code` and `completed` statuses; that of number k is of request index_of(k).
+/// The end of a call whose library has answered with `code` and `completed` statuses; status k is of request
+/// index_of(k).
 template <class IndexOf>
 int complete_several(Claims& claims, Statuses& statuses, int completed, int code, IndexOf index_of) noexcept {
   const bool in_statuses = tells_in_statuses(code);
@@ -74,7 +75,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   if (!claims.are_any() && !in_place.are_any()) return native.Waitall(count, requests, wanted);
   in_place.hold();
   const int code = wait_for_arrivals(claims, statuses, count, requests);
-  // Before any send is waited for: its receiver may wait for what is fetched here.
+  // Before any send is waited for: the send's receiver may wait for messages that are fetched here.
   in_place.end(requests, statuses.get());
   return in_place.add_errors(wanted, count, complete_several(claims, statuses, count, code, [](int k) { return k; }));
 }
@@ -165,7 +166,7 @@ int look_at_several(Claims& claims, Statuses& statuses, int completed, int code,
   return first;
 }
 
-/// The list of a call that does not change it, which Claims may.
+/// A copy of the requests of a call that must not change them, for Claims, which changes its list.
 class Copy {
  public:
   Copy(int count, const MPI_Request* requests) noexcept
@@ -233,12 +234,12 @@ int get_status_some(int count, const MPI_Request* requests, int* completed, int*
 }
 #endif
 
-/// A receive that needs but a look. Null if it is none.
+/// The receive of a request that needs a look alone (looked_at.hpp); null for any other request.
 looked_at::Receive* look_at(const MPI_Request* request) noexcept {
   return looked_at::are_any() && request != nullptr ? looked_at::find(*request) : nullptr;
 }
 
-/// Of a call that completes some of the requests of a burst.
+/// The entry point of a call that may complete some requests of a burst.
 template <auto function>
 struct InBurst;
 template <class... Arguments, int (*function)(Arguments...)>
@@ -252,8 +253,8 @@ struct InBurst<function> {
   }
 };
 
-// Entry points: while nothing is outstanding, two loads and a jump. What is complete may have been the library's own,
-// and its memory be freed: locations are forgotten either way.
+// Entry points: while nothing is outstanding, two loads and a jump. A request that completes may be the library's own,
+// whose memory the program may then free: start_deferred() forgets locations in any case.
 
 int wait(MPI_Request* request, MPI_Status* status) {
   start_deferred();
@@ -323,8 +324,9 @@ int free_request(MPI_Request* request) {
   return MPI_SUCCESS;
 }
 
-/// A send by header is not cancelled, as MPI leaves to its library: the header would be lost with what it offers. But
-/// whoever cancels waits for no receiver. No more is a receive whose message has been matched.
+/// A send by header is not cancelled, which MPI permits: the header would be lost, with what it offers. The send
+/// completes alone, so that the program does not wait for the receiver. A receive whose message has been matched is not
+/// cancelled either.
 int cancel(MPI_Request* request) {
   if (are_none() || request == nullptr) {
     start_deferred();
@@ -340,11 +342,11 @@ int free_communicator(MPI_Comm* communicator) {
   start_deferred();
   if (communicator == nullptr) return (native.*function)(communicator);
   if (!are_none()) {
-    // A library may wait until it has no request of the communicator any more, and these are kept for it here.
+    // The library may wait until the communicator has no request any more, and freed requests are kept here.
     if (function == &Native::Comm_disconnect) complete_freed_of(*communicator);
     forget_communicator(*communicator);
   }
-  // Delete callbacks of the program may receive what has been probed, and where one fails the communicator stays.
+  // The program's delete callbacks may receive probed messages, and where a callback fails the communicator stays.
   const auto meanwhile = headers::freeing();
   const MPI_Comm handle = *communicator;
   const std::uint64_t last = runtime::is_multithreaded() && headers::are_stashed() ? headers::last_stashed() : 0;

@@ -20,7 +20,7 @@ struct Send {
   int destination;
 };
 
-// In program order; `internal::deferred` of them.
+// The first `internal::deferred`, in program order.
 constinit std::array<Send, 32> sends{};
 constinit std::size_t bytes_to_pack = 0;
 device::Locator locator;
@@ -64,7 +64,7 @@ device::Locator* shared_locator() noexcept {
 }
 
 void forget_locations() noexcept {
-  // Where several threads call MPI nothing is shared, and none of them writes here.
+  // Where several threads call MPI, nothing is shared, and no thread writes here.
   if (internal::is_anything_shared) locator.forget();
 }
 

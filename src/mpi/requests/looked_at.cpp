@@ -28,14 +28,14 @@ void for_each(Function function) noexcept {
 
 bool are_ignored(const MPI_Status* statuses) noexcept { return statuses == MPI_STATUSES_IGNORE || statuses == nullptr; }
 
-/// The place is free.
+/// Frees the place.
 void forget(Receive& place) noexcept {
   place.landing = nullptr;
   --internal::used;
   count_outstanding(-1);
 }
 
-/// The receive is complete.
+/// Takes a complete receive out of the table.
 Receive remove(Receive& place) noexcept {
   const Receive receive = place;
   if (receive.is_unattended) {
@@ -69,8 +69,8 @@ bool has_header(const Receive& receive) noexcept {
   return is_there;
 }
 
-/// Makes a side that ends the receive like a pending message's, by `make(arguments of a side)`, and releases its
-/// blocks.
+/// Makes a side that ends the receive as a pending message's side would, by `make(arguments of a side)`, and releases
+/// the blocks of the receive.
 template <class Make>
 Receiving<MPI_Count>& make_side(const Receive& receive, Make make) noexcept {
   Receiving<MPI_Count>& side = make(receive.memory, receive.count, receive.datatype, receive.blocks != nullptr);
@@ -81,7 +81,7 @@ Receiving<MPI_Count>& make_side(const Receive& receive, Make make) noexcept {
   return side;
 }
 
-/// A header has landed. MPI_SUCCESS, or the error, raised by `raise`.
+/// Fetches the message of a header that has landed. MPI_SUCCESS, or the error, raised by `raise`.
 template <class Raise>
 [[gnu::noinline]] int fetch(const Receive& receive, MPI_Status* wanted, Raise raise) noexcept {
   std::optional<Receiving<MPI_Count>> in;
@@ -96,7 +96,7 @@ template <class Raise>
 }
 
 /// The library has completed a receive that remove() has taken out of the table: fetches the message if a header has
-/// come. `is_good`: without an error.
+/// come. `is_good`: the receive has no error.
 template <class Raise>
 int finish(const Receive& receive, bool is_good, MPI_Status* wanted, Raise raise) noexcept {
   if (is_good && has_header(receive)) return fetch(receive, wanted, raise);
@@ -118,7 +118,7 @@ bool make_pending(const Receive& receive) noexcept {
       receive.is_unattended ? make(nullptr, MPI_Count{0}, MPI_BYTE, true) : make_side(receive, make);
   if (receive.is_unattended) side.goes_on_unattended();
   int code = MPI_SUCCESS;
-  static_cast<void>(side.prepare(function, code));  // needs no memory, so it does not fail
+  static_cast<void>(side.prepare(function, code));  // asks for no memory, so does not fail
   pending->function = function;
   pending->error_object = ErrorObject::of_communicator(receive.communicator);
   requests::add(pending, receive.handle);
@@ -214,7 +214,7 @@ void InPlace::end(const MPI_Request* requests, MPI_Status* statuses) noexcept {
   for (int k = 0; k < count_; ++k) {
     One& one = all_[static_cast<std::size_t>(k)];
     one.place->is_held = false;
-    // What has failed has no header, and what is not complete stays.
+    // A failed receive has no header, and a receive that is not complete stays.
     if (requests[one.index] != MPI_REQUEST_NULL) continue;
     MPI_Status* const status = are_ignored(statuses) ? MPI_STATUS_IGNORE : statuses + one.index;
     one.code = finish(remove(*one.place), true, status, [](int error) { return error; });

@@ -1,10 +1,11 @@
-// Nonblocking receives that gapless leaves to the library, and looks at once when they complete: a header may have come
-// in the message's place. A contiguous receive has the header where it lies; a noncontiguous one has the header
-// scattered over its blocks. Wait, Waitall and Test compare the first bytes; most often that is all gapless does.
+// Nonblocking receives that gapless leaves to the library, and looks at when they are complete: a header may have come
+// in the message's place. A contiguous receive has the header in one piece; a noncontiguous receive has the header
+// scattered over its blocks. MPI_Wait, MPI_Waitall and MPI_Test compare the first bytes, and most often do no more.
 //
 // While no peer has called for this process's attention, noncontiguous receives are unattended
-// (transfer/headers/attention.hpp): nobody looks at them. A receive that any other call asks for becomes a pending
-// message (pending.hpp). In programs with several threads every such receive is a pending message from the start.
+// (transfer/headers/attention.hpp): nobody looks at them. A receive whose request goes to any other call becomes a
+// pending message (pending.hpp). In programs with several threads every such receive is a pending message from the
+// start.
 #pragma once
 
 #include <array>
@@ -23,10 +24,10 @@ namespace gapless::mpi::requests::looked_at {
 struct Blocks {
   std::shared_ptr<const transfer::Described> described;  ///< the datatype may end before the receive does
   Scattered place;
-  std::uint8_t bytes_there = 0;  ///< of a header that begins in the first block: so many are compared there
-  Blocks* next = nullptr;        ///< in the list of unused ones
+  std::uint8_t bytes_there = 0;  ///< how many bytes of a header the first block has, which are compared
+  Blocks* next = nullptr;        ///< in the list of unused blocks
 };
-/// Null where the receive must become a pending message.
+/// Prepares a noncontiguous receive. Null where the receive must become a pending message.
 Blocks* acquire(const TypeRecord& record, const void* landing) noexcept;
 void release(Blocks* blocks) noexcept;
 
@@ -39,7 +40,7 @@ struct Receive {
   const void* landing = nullptr;  ///< the first byte that is received
   Blocks* blocks = nullptr;       ///< null where the memory is contiguous, or nobody looks
   bool is_unattended = false;
-  bool is_held = false;  ///< a call is completing it (Held)
+  bool is_held = false;  ///< a call is completing the receive (Held)
 };
 
 namespace internal {
@@ -55,7 +56,7 @@ inline bool are_any() noexcept { return internal::used != 0; }
 inline internal::Set& set_of(MPI_Request handle) noexcept {
   return internal::table[slot_of(number_of(handle), internal::set_bits)];
 }
-/// Null if it is none.
+/// The receive of that request; null if the request is none of these.
 inline Receive* find(MPI_Request handle) noexcept {
   for (Receive& place : set_of(handle)) {
     if (place.landing != nullptr && place.handle == handle && !place.is_held) return &place;
@@ -64,7 +65,8 @@ inline Receive* find(MPI_Request handle) noexcept {
 }
 
 /// Hides a receive from find() while the library is asked to complete it. An error handler or a callback of a
-/// generalized request may run meanwhile, and a request that it makes may get the receive's handle.
+/// generalized request may run meanwhile, and the library may give the receive's handle to a request that the callback
+/// makes.
 class Held {
  public:
   explicit Held(Receive& receive) noexcept : receive_(receive) { receive.is_held = true; }
@@ -76,7 +78,7 @@ class Held {
   Receive& receive_;
 };
 
-/// The library has begun a receive. MPI_SUCCESS, or MPI_ERR_NO_MEM.
+/// Enters a receive that the library has begun. MPI_SUCCESS, or MPI_ERR_NO_MEM.
 int add(const Receive& receive) noexcept;
 /// Makes a pending message of the receive with that handle, if there is one here. Without memory the receive stays.
 void promote(MPI_Request handle) noexcept;
@@ -87,7 +89,7 @@ void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept;
 // The program's calls, for a receive that find() has found.
 int wait(Receive& receive, MPI_Request* request, MPI_Status* status) noexcept;
 int test(Receive& receive, MPI_Request* request, int* flag, MPI_Status* status) noexcept;
-/// Can wait_all() serve these requests? It does where they are few and no pending message is outstanding.
+/// Can wait_all() serve these requests: are they few, and is no pending message outstanding?
 bool can_wait_for_all(int count, const MPI_Request* requests) noexcept;
 int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept;
 
@@ -96,7 +98,8 @@ class InPlace {
  public:
   static constexpr int most = 64;
 
-  /// Is request `i` of the call such a receive? Then it is noted, unless there are `most`.
+  /// Notes request `i` of the call. False, and not noted, where the request is no such receive, or `most` are noted
+  /// already.
   bool note(int i, MPI_Request request) noexcept {
     Receive* const place = find(request);
     if (place == nullptr || count_ == most) return false;
@@ -104,15 +107,15 @@ class InPlace {
     return true;
   }
   bool are_any() const noexcept { return count_ != 0; }
-  /// The library is about to wait: hides the receives (Held) until end().
+  /// To be called before the library waits: hides the receives (Held) until end().
   void hold() noexcept {
     for (int k = 0; k < count_; ++k) all_[static_cast<std::size_t>(k)].place->is_held = true;
   }
-  /// The library has waited: fetches the messages whose headers have come, and corrects their statuses, unless the
-  /// program ignores statuses.
+  /// To be called after the library has waited: fetches the messages whose headers have come, and corrects their
+  /// statuses, unless the program ignores statuses.
   void end(const MPI_Request* requests, MPI_Status* statuses) noexcept;
-  /// The call ends with `code`: adds the errors of end() to the program's statuses, and raises the first if the call
-  /// has none.
+  /// For a call that ends with `code`: adds the errors of end() to the program's statuses, and raises the first if
+  /// `code` is MPI_SUCCESS. Returns the call's code.
   int add_errors(MPI_Status* statuses, int count, int code) const noexcept;
 
  private:

@@ -7,9 +7,9 @@
 
 namespace gapless::mpi::requests {
 
-/// Makes the call `call_library()`, which gives *request and returns `code`. False if there is no request: a library
-/// that fails may say MPI_SUCCESS after an error handler of the program has returned, and then *request stays as it
-/// was.
+/// Makes the call `call_library()`, which sets *request and returns `code`. False if the library has made no request. A
+/// library that fails may return MPI_SUCCESS once an error handler of the program has returned; *request then keeps its
+/// value.
 template <class CallLibrary>
 bool makes_request(MPI_Request* request, int& code, CallLibrary call_library) noexcept {
   const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);

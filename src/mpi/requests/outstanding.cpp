@@ -64,7 +64,7 @@ void unlink(Pending*& list, Pending* pending) noexcept {
   *link = pending->next;
 }
 
-/// Takes a wanted request off the list of freed ones: if the caller `waits`, the first of them; else the first that is
+/// Takes a wanted request off the list of freed requests: the first if the caller `waits`, else the first that is
 /// complete, with its status. Null if there is none.
 template <class IsWanted>
 Pending* take_freed(bool waits, ReceivedStatus& status, IsWanted is_wanted) noexcept {
@@ -80,7 +80,7 @@ Pending* take_freed(bool waits, ReceivedStatus& status, IsWanted is_wanted) noex
   return nullptr;
 }
 
-/// Completes the freed requests that are wanted: all of them if the caller `waits`, else those that are complete.
+/// Completes freed requests that are wanted: all if the caller `waits`, else the complete ones.
 template <class IsWanted>
 void complete_freed(bool waits, IsWanted is_wanted, bool cancels_receives = false) noexcept {
   for (;;) {
@@ -88,7 +88,8 @@ void complete_freed(bool waits, IsWanted is_wanted, bool cancels_receives = fals
     Pending* pending = take_freed(waits, status, is_wanted);
     if (pending == nullptr) return;
     if (cancels_receives) pending->cancel_receive();
-    // MPICH tells the status of a persistent request once: asking for the status ends what is under way.
+    // MPICH tells the status of a persistent request once, and take_freed() has asked for the status already unless the
+    // caller waits.
     native.Wait(&pending->handle, waits ? status.get() : MPI_STATUS_IGNORE);
     static_cast<void>(pending->finish(status));
     if (pending->is_persistent || pending->frees_request) native.Request_free(&pending->handle);
@@ -131,7 +132,7 @@ void release(Pending* pending) noexcept {
   pending->is_claimed = pending->is_unpacked = pending->is_told = pending->is_persistent = false;
   pending->frees_request = pending->is_settled = pending->goes_as_native = pending->is_started = false;
   pending->as_native = pending->of_program = nullptr;
-  // No operation is under way then, so memory that has been located may be freed.
+  // No operation is under way here, so the program may free memory that has been located.
   if (are_none()) forget_locations();
   const Lock lock;
   push(table().unused, pending);

@@ -1,7 +1,7 @@
 // The nonblocking messages that gapless serves and the program has not completed, by the handles of their requests.
 //
 // Every call that completes requests asks here first. While nothing is outstanding the answer is one load. A call that
-// completes a request claims what is pending for it *before* it asks the library: once the library has completed the
+// completes a request claims the pending message *before* it asks the library: once the library has completed the
 // request, another thread may be given the same handle.
 #pragma once
 
@@ -22,10 +22,10 @@ inline bool are_none() noexcept { return internal::outstanding.load(std::memory_
 /// Messages and persistent requests that are outstanding, freed ones included.
 inline std::size_t how_many() noexcept { return internal::outstanding.load(std::memory_order_relaxed); }
 
-/// Counts receives that are kept elsewhere (requests/looked_at.hpp): so many more, or fewer.
+/// Counts receives that are kept elsewhere (requests/looked_at.hpp): `more` of them, or fewer if negative.
 void count_outstanding(std::ptrdiff_t more) noexcept;
 
-/// A call that completes an array of requests, or only looks at one: does it raise the error without naming a
+/// Does a call that completes an array of requests, or that looks at a request, raise the error without naming a
 /// communicator? MPICH 5.0.2 does so for a message that is too long.
 inline bool names_no_communicator([[maybe_unused]] int error) noexcept {
 #if defined(GAPLESS_VARIANT_OPENMPI)
@@ -35,13 +35,13 @@ inline bool names_no_communicator([[maybe_unused]] int error) noexcept {
 #endif
 }
 
-/// A place for one message, not yet outstanding. Null if there is no memory for it.
+/// A place for one message, not yet outstanding. Null if there is no memory.
 Pending* acquire() noexcept;
 /// Gives back a place that is not outstanding.
 void release(Pending* pending) noexcept;
 
-/// The message is outstanding under `handle` from now on. Precondition: it is not complete, for libraries give one
-/// handle to all requests that are complete when they are made.
+/// From now on the message is outstanding under `handle`. Precondition: the request is not complete. (Libraries give
+/// one handle to all requests that are complete when they are made.)
 void add(Pending* pending, MPI_Request handle) noexcept;
 
 /// Gives a persistent message a second request, which leaves the message to the library. Each start tries one of the
@@ -51,10 +51,10 @@ void have_as_native(Pending* pending, MPI_Request handle, std::uint64_t kind) no
 /// The message is not outstanding any more.
 void remove(Pending* pending) noexcept;
 
-/// The message of that handle, claimed or not; null if none of ours has it.
+/// The message of that handle, claimed or not; null if no message of ours has the handle.
 Pending* find(MPI_Request handle) noexcept;
-/// Claims the message that is in use under that handle; null if there is none that is unclaimed. The library may know
-/// the message by another request (Pending::as_native): its own `handle` says which.
+/// Claims the message that is in use under that handle; null if no unclaimed one is. The library may know the message
+/// by another request (Pending::as_native), which the result's `handle` names.
 Pending* claim(MPI_Request handle) noexcept;
 /// The request of a claimed message is not complete: another call may claim the message.
 void unclaim(Pending* pending) noexcept;
@@ -64,17 +64,18 @@ void end(Pending* pending) noexcept;
 /// The program has freed the request of a claimed message: gapless keeps the handle from now on, and completes the
 /// message (complete_freed).
 void adopt(Pending* pending) noexcept;
-/// The same for a message whose request the program never had.
+/// The same for a message whose request the program never has had.
 void add_freed(Pending* pending, MPI_Request handle) noexcept;
 /// Completes the freed requests that are complete.
 void complete_freed() noexcept;
-/// MPI ends: ends all freed requests. Waits until sends have been received. Cancels receives that nothing has matched,
-/// as libraries do not wait for those.
+/// Ends all freed requests, when MPI ends. Waits until sends have been received. Cancels receives that no message has
+/// matched, because libraries do not wait for such receives.
 void end_freed() noexcept;
 /// Completes, by waiting, the freed requests of a communicator.
 void complete_freed_of(MPI_Comm communicator) noexcept;
 
-/// The program frees that communicator: from now on errors of its outstanding messages go to no object's handler.
+/// To be called when the program frees the communicator: from now on errors of its outstanding messages go to no
+/// object's handler.
 void forget_communicator(MPI_Comm communicator) noexcept;
 
 }  // namespace gapless::mpi::requests

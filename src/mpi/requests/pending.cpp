@@ -100,7 +100,8 @@ int Pending::finish(ReceivedStatus& status) noexcept {
 }
 
 void Pending::fail(ReceivedStatus& status) noexcept {
-  // MPICH takes a partitioned message that is shorter than its receive for an error, and fills in what has come.
+  // MPICH reports an error for a partitioned message that is shorter than its receive, and fills in the bytes that have
+  // come.
   if (Partitions* message = partitions(); message != nullptr && status.is_set()) {
     static_cast<void>(message->unpack_first(static_cast<MPI_Count>(status.bytes())));
   }

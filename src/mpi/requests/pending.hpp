@@ -17,8 +17,7 @@
 
 namespace gapless::mpi::requests {
 
-/// Does the library tell what an exchange under one request has received? MPICH 5.0.2 gives a status that it has not
-/// filled in.
+/// Does the library tell what an exchange under one request has received? MPICH 5.0.2 gives a status without values.
 #if defined(GAPLESS_VARIANT_OPENMPI)
 inline constexpr bool exchanges_have_statuses = true;
 #else
@@ -39,7 +38,8 @@ class Exchange {
   bool takes_part() const noexcept { return out.takes_part() || in.takes_part(); }
   bool prepare(const char* function, int& code) noexcept {
     if (!out.prepare(function, code) || !in.prepare(function, code)) return false;
-    // Nobody tells how much arrives: the buffer begins with what the memory holds, and all of it is unpacked.
+    // Nobody tells how many bytes arrive. So the buffer is filled with what the memory holds, and is unpacked as a
+    // whole.
     if (!exchanges_have_statuses && (in.packs() || in.is_opaque())) code = in.fill(function);
     return code == MPI_SUCCESS;
   }
@@ -79,9 +79,9 @@ class Pending {
   }
   /// Does this side receive a message, so that something may be unpacked at the end?
   bool receives() noexcept;
-  /// Is it a collective, file or one-sided call, and no message?
+  /// Is this a collective, file or one-sided call, and no message?
   bool is_work() const noexcept { return std::holds_alternative<std::unique_ptr<Work>>(side_); }
-  /// Is it a receive into host memory that takes a while to unpack, and whose request only says when it is complete?
+  /// Is this a receive into host memory that takes a while to unpack, and that is complete when its request is?
   bool is_unpacked_early() noexcept;
   /// The library has completed the request with that status: puts the unpacking of a message that arrived into the
   /// batch. To be followed by the batch's run and unpacked(), which hands the batch's result on to finish().
@@ -95,15 +95,15 @@ class Pending {
   void fail(ReceivedStatus& status) noexcept;
   /// The library has told of an error, and raised it: nothing is unpacked.
   void note_failure() noexcept;
-  /// Of a persistent request that is not started, or has ended in an error: nothing is unpacked until it is started.
+  /// For a persistent request that is not started, or has ended in an error: nothing is unpacked until the next start.
   void stop() noexcept;
-  /// Does the library's status say whether anything has arrived? Not that of partitions or of work.
+  /// Does the library's status say whether anything has arrived? The status of partitions or of work does not.
   bool has_own_status() noexcept { return !is_work() && partitions() == nullptr; }
   /// A call has completed the persistent request: forgets how the message ended.
   void forget_outcome() noexcept;
   /// Is the message still on its way, though the library takes the request for complete?
   bool is_under_way() noexcept;
-  /// Is it a send in whose place a header has gone?
+  /// Is this a send in whose place a header has gone?
   bool is_by_header() noexcept;
   /// Makes the request under which the headers of a persistent send go, if its messages may go by header.
   template <class Side>
@@ -111,7 +111,7 @@ class Pending {
     if (!side.may_be_offered()) return;
     tag = message_tag;
     peer = headers::find_peer(communicator, destination);
-    static_cast<void>(headers::listener_of(peer, side.speaks()));  // calls for its attention
+    static_cast<void>(headers::listener_of(peer, side.speaks()));  // calls for the peer's attention
     constexpr int length = transfer::headers::Header::size;
     const int code = native.Send_init(side.header_place(), length, MPI_BYTE, destination, message_tag, communicator,
                                       &header_request);
@@ -119,75 +119,76 @@ class Pending {
   }
   /// Is it worth trying whether the library alone is sooner with this message?
   bool may_be_tried() noexcept;
-  /// Sends the header, if that is what start_in() has made of the persistent send: `code` is the library's.
+  /// Sends the header, if start_in() has offered the persistent send; `code` is the library's. False: there is no
+  /// header.
   bool start_header(int& code) noexcept;
   /// Cancels a receive that is under way in the library.
   void cancel_receive() noexcept;
-  /// Frees the program's memory from the message, without waiting for a receiver that has not come.
+  /// Ends the message's use of the program's memory, without waiting for a receiver that has not come.
   void complete_alone() noexcept;
-  /// The program starts the persistent request: puts the packing of what it sends into the batch. To be followed by the
-  /// batch's run and started(): MPI_SUCCESS, or the error that is to be raised.
+  /// For a start of the persistent request: puts the packing of its message into the batch. To be followed by the
+  /// batch's run and started(), which returns MPI_SUCCESS, or the error that is to be raised.
   void start_in(transfer::Batch& batch) noexcept;
   int started(transfer::Result result) noexcept;
-  /// Packs what it sends, after a batch that has failed. MPI_SUCCESS, or the error.
+  /// Packs the message after a batch that has failed. MPI_SUCCESS, or the error.
   int pack_alone() noexcept;
-  /// Declares the request complete with `code`, whatever the library says of it: because gapless has failed, or because
-  /// the library has called the request complete before.
+  /// Declares the request complete with `code`, whatever the library says: because gapless has failed, or because the
+  /// library has called the request complete already.
   void settle(int code) noexcept;
 
   int raise(int code) const noexcept { return raise_on(error_object, code); }
 
-  /// Starts the persistent receive on a message that is matched already, under a request of the library's own for this
-  /// one time. MPI_SUCCESS, or the library's error.
+  /// Starts the persistent receive on a matched message, under a request of the library's own for this one start.
+  /// MPI_SUCCESS, or the library's error.
   int start_matched(const headers::Matched& matched) noexcept;
 
-  /// Of a persistent message with two requests: the one that is under way since the last start. May be asked of either,
-  /// for an error handler that leaves a call by longjmp may leave the program with the other one's handle.
+  /// Of a persistent message with two requests, the one that the last start has started. May be called on either: an
+  /// error handler that leaves a call by longjmp may leave the program with the other request's handle.
   Pending* in_use() noexcept {
     Pending* const own = programs_own();
     return own->goes_as_native ? own->as_native : own;
   }
-  /// This one, or the one that it is the `as_native` of.
+  /// The message whose handle the program has: this one, or the one whose `as_native` this one is.
   Pending* programs_own() noexcept { return of_program != nullptr ? of_program : this; }
 
   MPI_Request handle{};        ///< the key
   const char* function = "";   ///< that started it, for error texts
   ErrorObject error_object;    ///< whose handler is called
   int source = 0, tag = 0;     ///< of a persistent message
-  bool is_persistent = false;  ///< the request stays when it is complete, and may be started again
+  bool is_persistent = false;  ///< the complete request stays, and may be started again
   /// The library's request is persistent and the program's is not: gapless frees the request when it is complete.
   bool frees_request = false;
   headers::Peer peer;                             ///< of a persistent send that may go by header
-  MPI_Request header_request = MPI_REQUEST_NULL;  ///< of its headers: persistent, too
-  Pending* as_native = nullptr;   ///< the same persistent message, left to the library; null where it is not tried so
-  bool goes_as_native = false;    ///< since the last start
+  MPI_Request header_request = MPI_REQUEST_NULL;  ///< for the headers of a persistent send; persistent, too
+  Pending* as_native = nullptr;   ///< the same persistent message, left to the library; null where that is not tried
+  bool goes_as_native = false;    ///< is `as_native` in use since the last start?
   bool is_started = false;        ///< a persistent message that no call has completed since
-  Pending* of_program = nullptr;  ///< of what is somebody's `as_native`: the message whose handle the program has
-  std::uint64_t kind = 0;         ///< of what is tried: tells apart messages that are not alike
+  Pending* of_program = nullptr;  ///< of an `as_native`: the message whose handle the program has
+  std::uint64_t kind = 0;         ///< of a message that is tried: tells kinds apart
   bool is_settled = false;        ///< complete, though the library takes the request for inactive
   bool is_claimed = false;        ///< a call is completing the request
   bool is_unpacked = false;       ///< the message has been seen to arrive
-  bool is_told = false;           ///< a handler has been called for how it ended
+  bool is_told = false;           ///< a handler has been called for the message's error
   Pending* next = nullptr;        ///< in its list
 
  private:
-  /// Has the program been sent something, of which that is the status?
+  /// Is that the status of a message that has arrived?
   bool has_arrived(const ReceivedStatus& status) noexcept;
-  // Calls visit(side) if it is one of those.
+  // Calls visit(side) if the side is one of those.
   template <template <class> class Side, class Visit>
   void visit(Visit visit) noexcept;
 
-  /// Waits until the library has sent the header: it waits for nobody with so few bytes.
+  /// Waits until the library has sent the header, which does not wait for the receiver: the bytes are few.
   void complete_header() noexcept;
   /// Waits for the matched message. False where the library has failed to receive it.
   bool complete_matched() noexcept;
 
   bool is_header_under_way_ = false;
-  MPI_Request matched_request_ = MPI_REQUEST_NULL;  ///< of a message that a probe had matched, while it is received
+  MPI_Request matched_request_ = MPI_REQUEST_NULL;  ///< of a message that a probe has matched, while it is received
   std::optional<MPI_Status> matched_status_;        ///< of the message, once it has been received
   int start_code_ = MPI_SUCCESS;
   int unpacked_code_ = MPI_SUCCESS;      ///< how unpacking ended
-  std::optional<std::size_t> unpacked_;  ///< bytes, where that is not what the library says
+  std::optional<std::size_t> unpacked_;  ///< bytes, where the library says otherwise
 
   std::variant<std::monostate, Sending<int>, Receiving<int>, Exchange<int>, Sending<MPI_Count>, Receiving<MPI_Count>,
                Exchange<MPI_Count>, std::unique_ptr<Partitions>, std::unique_ptr<Work>>

@@ -1,13 +1,14 @@
 // Persistent messages. The program's handle is the library's own persistent request on a packed buffer that lives as
-// long as the request: each start packs into it what the memory then holds, each completion unpacks what came.
+// long as the request: each start packs what the memory then holds, and each completion unpacks what has come.
 //
 // A send that may go by header has a second persistent request, of the header. Each start offers the message, and where
-// that can be had starts the second request in place of the first, which the program waits for: an inactive request is
-// complete to the library, and what is left to wait for is waited for here.
+// the offer succeeds starts the second request in place of the first. The program waits for the first, which is
+// inactive, and so complete to the library: gapless waits for what is left.
 //
 // A message in host memory that gapless packs has another request beside its own, of the program's memory as it is.
-// What is started in a row is tried as one (mpi/calls/burst.hpp): each start takes one of the two requests. Calls that
-// complete it have that one in their list while they ask the library (requests/claims.hpp).
+// Messages that are started in a row are tried together (mpi/calls/burst.hpp): each start takes one of the two
+// requests. Calls that complete the message have the request in use in their list while they ask the library
+// (requests/claims.hpp).
 #include <optional>
 
 #include "mpi/calls/burst.hpp"
@@ -19,20 +20,20 @@ namespace gapless::mpi {
 namespace requests {
 namespace {
 
-/// In use under that handle.
+/// The persistent message in use under that handle; null without one.
 Pending* persistent_of(MPI_Request handle) noexcept {
   Pending* pending = find(handle);
   return pending != nullptr && pending->is_persistent ? pending->in_use() : nullptr;
 }
 
-/// Chooses the way of the next message under that handle, and puts what is to be packed for it into the batch. What is
-/// in use from then on; null where it is none of ours.
+/// Chooses the way of the next message under that handle, and puts its packing into the batch. Returns what is in use
+/// from then on; null where the request is none of ours.
 Pending* begin_to_start(MPI_Request handle, transfer::Batch& batch) noexcept {
   Pending* pending = find(handle);
   if (pending == nullptr || !pending->is_persistent) return nullptr;
   pending = pending->programs_own();
   std::optional<burst::Message> message;
-  // To start what is under way is a mistake, which the library finds.
+  // Starting a request that is under way is a mistake, which the library finds.
   if (pending->as_native != nullptr && !pending->in_use()->is_started) {
     message.emplace(pending->kind);
     pending->goes_as_native = transfer::host_way() == transfer::HostWay::native;
@@ -42,9 +43,10 @@ Pending* begin_to_start(MPI_Request handle, transfer::Batch& batch) noexcept {
   return pending->in_use();
 }
 
-/// Starts what begin_to_start() has made ready. Open MPI gives the program another handle where it still uses the last
-/// one's request for what was sent with it; where another thread may be given that one, it leaves the table before.
-/// Else the request stays there, for an error handler may leave the call by longjmp.
+/// Starts the message that begin_to_start() has made ready. Open MPI changes the program's handle where the library
+/// still needs the request for the last message. With several threads another one may be given the old handle, so the
+/// request leaves the table before the call. With one thread it leaves after the call, because an error handler may
+/// leave the call by longjmp.
 int start_begun(Pending* pending, MPI_Request* request) noexcept {
   MPI_Request own = pending->handle;
   if (*request != own) request = &own;
@@ -74,21 +76,22 @@ int start(MPI_Request* request) {
   return pending->raise(code);
 }
 
-/// Is that a mistake, for which the library starts none of a list? Of requests that are not ours it alone knows.
+/// Is the request a mistake for which the library starts none of a list? Requests that are not ours the library alone
+/// can judge.
 bool is_mistake(MPI_Request request) noexcept {
   if (request == MPI_REQUEST_NULL) return true;
   const Pending* const pending = find(request);
   return pending != nullptr && !pending->is_persistent;
 }
 
-/// None of them is started.
+/// Stops all of ours: the call has started none of these requests.
 void stop_all(int count, const MPI_Request* requests) noexcept {
   for (int i = 0; i < count; ++i) {
     if (Pending* pending = persistent_of(requests[i])) pending->stop();
   }
 }
 
-/// Packs for all of ours. MPI_SUCCESS, or an error that has been raised. `any`: is one of them ours?
+/// Packs for all requests that are ours. MPI_SUCCESS, or an error that has been raised. `any`: is any request ours?
 int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
   transfer::Batch batch;
   for (int i = 0; i < count; ++i) {
@@ -105,7 +108,7 @@ int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
   return MPI_SUCCESS;
 }
 
-// Where packing fails none is started.
+// Where packing fails, no request is started.
 [[gnu::noinline]] int start_all_slowly(int count, MPI_Request* requests) {
   for (int i = 0; i < count; ++i) {
     if (is_mistake(requests[i])) return native.Startall(count, requests);

@@ -1,5 +1,5 @@
-// Entry points of point-to-point calls that return a request, made from the roles of their arguments: those that start
-// a message, and those that make a persistent request.
+// Entry points of point-to-point calls that return a request, made from the roles of their arguments: calls that start
+// a message, and calls that make a persistent request.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@
 
 namespace gapless::mpi {
 
-/// Calls the library, and puts `pending` under the request that it gives.
+/// Calls the library, and puts `pending` under the request that the library makes.
 template <class CallLibrary>
 int place_under_request(requests::Pending* pending, MPI_Request* request, CallLibrary call_library) noexcept {
   int code = MPI_SUCCESS;
@@ -25,7 +25,7 @@ int place_under_request(requests::Pending* pending, MPI_Request* request, CallLi
     requests::release(pending);
     return code;
   }
-  // Libraries give the same handle to all that is complete at once, which no receive of ours is.
+  // Libraries give one handle to all requests that are complete at once. No receive of ours is.
   int is_complete = 0;
   if (!pending->is_persistent && !pending->receives() &&
       native.Request_get_status(*request, &is_complete, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_complete != 0) {
@@ -77,7 +77,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   }
 
  private:
-  /// Is it a receive that is given to the library now, and may match what a probe has stashed?
+  /// Is the call a receive that is given to the library now, and that may match a stashed message?
   static constexpr bool may_find_stashed = life == Life::once && receives && Base::template has<RoleKind::source>;
   [[gnu::noinline]] static int call_beside_probes(Arguments... arguments) {
     const headers::Posting posting;
@@ -95,7 +95,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       }
       return Row::native_function()(arguments...);
     }
-    // The library refuses it.
+    // The library refuses the call.
     if (std::get<Base::template place<RoleKind::new_request>>(all) == nullptr) [[unlikely]]
       return Row::native_function()(arguments...);
     if constexpr (may_need_a_look) {
@@ -113,17 +113,17 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       return Base::template is_native<one, Purpose::request>(all, requests::is_on_gpu);
     } else {
       if constexpr (one == RoleKind::receive && receives) {
-        // What a probe has taken out of the library by the time it starts matches a receive of any length.
+        // A start may match a message of any length that a probe has stashed by then.
         if (headers::are_looked_for()) return Base::template is_idle<one>(all);
       }
       return Base::template is_native<one>(all);
     }
   }
 
-  /// A send that leaves in this call, unless it is deferred.
+  /// Is the call a send that leaves at once, unless it is deferred?
   static constexpr bool leaves_now = life == Life::once && sends;
 
-  /// Then a persistent send may go by header each time.
+  /// May each start of the persistent send go by header?
   static constexpr bool is_offered_when_started =
       life == Life::persistent && sends && !receives && Base::is_standard_or_ready;
   static bool may_be_offered([[maybe_unused]] const Sides& mine) noexcept {
@@ -134,7 +134,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     }
   }
 
-  /// A receive that a look at its end may be enough for.
+  /// Is the call a receive for which a look at its end may be enough?
   static constexpr bool may_need_a_look =
       life == Life::once && receives && !sends && Base::template has<RoleKind::source>;
 
@@ -155,7 +155,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
   }
 
-  // A send that needs nothing done, while others are deferred. Sends to one destination leave in program order.
+  // A send that is left to the library, while others are deferred. Sends to one destination leave in program order.
   [[gnu::noinline]] static int call_behind_deferred(Arguments... arguments) {
     const Tuple all(arguments...);
     if (is_behind_deferred(all)) {
@@ -187,7 +187,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     return true;
   }
 
-  /// It is started with what is deferred.
+  /// Makes a persistent request that is started with the deferred sends.
   static int defer(requests::Pending* pending, const Tuple& all, std::size_t bytes) noexcept {
     int code = MPI_SUCCESS;
     if (make_persistent(pending, all, code))
@@ -196,7 +196,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     return code;
   }
 
-  /// It is started at once.
+  /// Makes a persistent request, and starts it at once.
   static int start_persistent(requests::Pending* pending, Sides& mine, Tuple& all) noexcept {
     Base::template substitute<side>(all, mine);
     int code = MPI_SUCCESS;
@@ -206,14 +206,14 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     return code;
   }
 
-  /// What of a message is left to be done with others.
+  /// How many bytes of a message may be packed, or awaited, later, together with other messages.
   static transfer::headers::Later later() noexcept {
     if (!requests::may_defer()) return {};
     const bool others_wait = !requests::are_none_deferred();
     return {requests::most_deferred_bytes, others_wait ? requests::most_awaited_bytes : requests::most_deferred_bytes};
   }
 
-  /// Short messages of GPU memory that the library would move one by one go with others of their kind.
+  /// Short messages in GPU memory that the library would move one by one join others in their row.
   static void gather([[maybe_unused]] Sides& mine) noexcept {
     if (!device::in_use() || !requests::may_defer()) return;
     constexpr bool may_wait = PersistentOf<Row>::is_there || life == Life::persistent;
@@ -226,7 +226,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     if (may_join || mine.is_gathered(requests::most_deferred_bytes)) requests::count(gathered);
   }
 
-  /// Is packing to wait for that of other sends?
+  /// Is packing to wait for the packing of other sends?
   static bool may_wait(const Sides& mine) noexcept {
     return mine.may_wait(requests::most_deferred_bytes) && requests::may_defer();
   }
@@ -248,7 +248,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     }
   }
 
-  /// Beside a persistent request of ours: one that leaves the same message to the library, where it is worth trying.
+  /// Gives a persistent request of ours a second one, which leaves the same message to the library, where that is worth
+  /// trying.
   static void add_as_native(Arguments... arguments) {
     Tuple all(arguments...);
     auto& place = std::get<Base::template place<RoleKind::new_request>>(all);
@@ -306,8 +307,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       pending->source = std::get<Base::template place<RoleKind::source>>(all);
       pending->tag = std::get<Base::template place<RoleKind::tag>>(all);
     }
-    // What needs its memory longer is under way when the library has sent the header: its request must be one that
-    // stays.
+    // A send that needs its memory longer is still under way when the library has sent the header, so its request must
+    // be one that stays.
     constexpr bool may_stay = !receives && PersistentOf<Row>::is_there;
     if constexpr (life == Life::once && sends) {
       Base::offer(all, out_of(mine), may_stay, nullptr, may_stay ? later() : transfer::headers::Later{});
@@ -319,7 +320,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     pending->error_object = table::error_object<Row>(all);
   }
 
-  /// Is the call over with `code`: its message deferred, or under a persistent request whose memory is needed longer?
+  /// Defers the send, or starts it under a persistent request where its memory is needed longer. True: the call ends
+  /// with `code`.
   static bool is_put_off(requests::Pending* pending, Sides& mine, Tuple& all, int& code) {
     if constexpr (PersistentOf<Row>::is_there) {
       if (may_wait(mine)) {
@@ -345,9 +347,9 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     return false;
   }
 
-  /// Puts what gapless has to do under the request; where that is nothing, the call is the library's.
+  /// Puts the work that gapless has to do under the request; without any work, the call is the library's.
   static int start_or_leave(requests::Pending* pending, Sides& mine, Tuple& all, bool is_mistake) {
-    // What a probe has taken out of the library is matched by the start of any persistent receive.
+    // The start of any persistent receive may match a message that a probe has stashed.
     const bool may_be_stashed = life == Life::persistent && receives && headers::are_looked_for();
     int code = MPI_SUCCESS;
     const bool fails = !prepare(mine, code);
@@ -390,7 +392,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     }
   }
 
-  /// Does any side not go as the program gave it, other than to see whether a header comes?
+  /// Does gapless pack any side, or send it by header? A receive that is only looked at does not count.
   static bool is_chosen(Sides& mine) noexcept {
     if constexpr (sends && receives) {
       return mine.out.takes_part() || mine.in.packs();

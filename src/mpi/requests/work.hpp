@@ -1,4 +1,4 @@
-// What is left to be done for a request that is no message: a collective, file or one-sided call on packed memory.
+// The work that is left for a request that is no message: a collective, file or one-sided call on packed memory.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace gapless::mpi {
 
-/// Of a request. `persistent`: what is to be done begins with each start.
+/// How often a request's work is done: once, or, if `persistent`, with each start.
 enum class Life : std::uint8_t { once, persistent };
 
 namespace requests {
@@ -15,9 +15,10 @@ namespace requests {
 class Work {
  public:
   virtual ~Work() = default;
-  /// The program starts a persistent request. MPI_SUCCESS, or the error that is to be raised instead.
+  /// To be called when the program starts a persistent request. MPI_SUCCESS, or the error that is to be raised instead.
   virtual int start() noexcept { return MPI_SUCCESS; }
-  /// The library has completed the request with that status. MPI_SUCCESS, or the error that is to be raised.
+  /// To be called when the library has completed the request with that status. MPI_SUCCESS, or the error that is to be
+  /// raised.
   virtual int finish(ReceivedStatus& status) noexcept = 0;
 };
 

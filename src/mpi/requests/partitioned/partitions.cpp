@@ -13,8 +13,8 @@ using transfer::Result;
 
 namespace {
 
-// Open MPI 5.0.11 takes partitions of datatypes with gaps from wrong places: it counts bytes where it should count
-// extents.
+// Open MPI 5.0.11 takes partitions of datatypes with gaps from wrong places: the library counts bytes where extents
+// count.
 #if defined(GAPLESS_VARIANT_OPENMPI)
 constexpr bool library_finds_partitions = false;
 #else
@@ -32,14 +32,15 @@ Partitions::Partitions(transfer::Side side, void* memory, int partitions, MPI_Co
   owner_ = owner_of(user_);
   each_ = user_.buffer;
   each_.count = count;
-  // MPICH 5.0.2 loses what follows an element that a piece of bytes cuts through, where elements are received: at a
-  // process without gapless, or into a datatype that is not understood. It cuts no element that it sends as such.
+  // MPICH 5.0.2 cuts packed bytes into pieces that may end inside an element. Where elements are received, at a process
+  // without gapless or into an opaque datatype, MPICH loses what follows the cut element. It cuts no element of a
+  // message that is sent as elements.
   stays_whole_ = library_finds_partitions && side == transfer::Side::sender && user_.is_described() &&
                  !is_gpu_memory() &&
                  would_lose_elements(static_cast<std::size_t>(user_.buffer.size()), *user_.buffer.type);
   if (owner_ != Owner::ours) return;
   const bool is_native = transfer::choose(user_.buffer, side) == transfer::Scheme::native;
-  // Bytes of other senders are received as such.
+  // A sender may send bytes, which must be received as bytes.
   const bool may_be_native =
       library_finds_partitions && (side == transfer::Side::sender || transfer::is_forced(transfer::Scheme::native));
   if (user_.buffer.size() == 0 || stays_whole_ || (is_native && may_be_native)) owner_ = Owner::library;

@@ -1,5 +1,5 @@
-// A partitioned message of ours: the library is given a packed buffer with as many partitions as the program's, each of
-// which is packed when it is ready, or unpacked when it has arrived.
+// A partitioned message of ours: the library is given a packed buffer with as many partitions as the program's. A
+// partition is packed when it is ready, or unpacked when it has arrived.
 #pragma once
 
 #include <atomic>
@@ -18,32 +18,33 @@ class Partitions {
   /// `count` elements of the datatype in each partition.
   Partitions(transfer::Side side, void* memory, int partitions, MPI_Count count, MPI_Datatype datatype) noexcept;
 
-  /// Whose business is it? Ours only with a buffer that reserve() got.
+  /// Whose business is the message? If ours, reserve() has to get the packed buffer first.
   Owner owner() const noexcept { return owner_; }
   bool is_gpu_memory() const noexcept { return user_.is_gpu_memory(); }
   int gpu() const noexcept { return user_.buffer.location.device; }
   transfer::Result reserve() noexcept;
 
-  /// Contiguous memory of a datatype that the program has made, which is the library's business: where its bytes begin,
-  /// which the library moves better than elements. Null: any other memory, and what is sent as elements so that no
-  /// piece of the message ends inside of one.
+  /// Where the bytes of contiguous memory begin, of a derived datatype that is the library's business: the library
+  /// moves bytes better than elements. Null for any other memory, and for messages that go as elements so that no piece
+  /// of them ends inside an element.
   void* bytes_in_place() const noexcept;
 
-  /// What the library is given: `bytes()` of MPI_PACKED in each partition.
+  /// The packed buffer for the library: `bytes()` of MPI_PACKED in each partition.
   void* packed() const noexcept { return packed_.data(); }
   MPI_Count bytes() const noexcept { return each_.size(); }
 
   void start() noexcept;
-  /// Nothing is under way, and nothing has arrived.
+  /// Ends an active message: no partition is under way, and none is to be unpacked.
   void stop() noexcept { is_active_ = false; }
-  /// The partition is ready. Thread-safe for different ones.
+  /// Packs a partition, which is ready. Thread-safe for different partitions.
   transfer::Result pack(int partition) noexcept;
-  /// The partition has arrived: unpacks it, once. `is_there` tells whether that is done: not where another thread is at
-  /// it. Thread-safe.
+  /// Unpacks a partition that has arrived, once. `is_there`: the partition is unpacked, which is not so while another
+  /// thread unpacks the partition. Thread-safe.
   transfer::Result unpack(int partition, bool& is_there) noexcept;
-  /// So many bytes have arrived, and no more will: unpacks what is not unpacked yet. Open MPI does not tell how many.
+  /// Unpacks all that is not unpacked yet of the first `received` bytes, where no more will arrive. (Open MPI does not
+  /// tell how many have.)
   transfer::Result unpack_first(MPI_Count received) noexcept;
-  /// All have arrived, or been sent.
+  /// Ends a message of which all partitions have arrived, or been sent: unpacks what is not unpacked yet.
   transfer::Result finish() noexcept;
 
  private:
@@ -58,10 +59,10 @@ class Partitions {
   int partitions_;
   MPI_Count count_;
   UserBuffer user_;          ///< all partitions
-  transfer::Buffer each_{};  ///< the first of them
+  transfer::Buffer each_{};  ///< the first partition
   Owner owner_ = Owner::library;
   bool is_active_ = false;
-  bool stays_whole_ = false;  ///< packed bytes would be cut where the receiver cannot put them together
+  bool stays_whole_ = false;  ///< packed bytes could be cut inside an element, which the receiver may lose
   transfer::PoolBuffer packed_;
   device::Location packed_location_;
   std::unique_ptr<std::atomic<State>[]> states_;
