@@ -9,7 +9,7 @@ namespace gapless::mpi::burst {
 
 namespace {
 
-/// Was the burst to be packed, and has all of it gone to the library as it is? Tells its trial.
+/// Was the burst to be packed, and have all of its messages gone to the library as they are? Tells the burst's trial.
 bool was_left_alone() noexcept {
   if (state.trial->way() != transfer::HostWay::packed || state.is_chosen) return false;
   state.trial->was_left_alone();

@@ -1,7 +1,7 @@
-// All nonblocking and persistent messages that a thread starts in a row, until it has completed them, tried as one
-// (transfer/choice/host_trial.hpp): what each of them takes nobody can tell, for they overlap. MPI_Waitall ends a
-// burst. Of other calls, which complete some requests, nobody knows which one is the last until the thread starts its
-// next message.
+// A burst: all nonblocking and persistent messages that a thread starts in a row, until it has completed them. A burst
+// is tried as a whole (transfer/choice/host_trial.hpp), because messages overlap and nobody can tell what each of them
+// takes. MPI_Waitall ends a burst. Other calls complete some requests, and nobody knows which call is the last until
+// the thread starts its next message.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,29 @@
 
 namespace gapless::mpi::burst {
 
-/// Of one thread.
+/// The burst of one thread.
 struct State {
   std::optional<transfer::HostTrial> trial;            ///< none where no burst is open
-  bool is_chosen = false;                              ///< does any message not go as the program gave it?
-  bool is_completing = false;                          ///< has a call completed some of its messages, and perhaps all?
+  bool is_chosen = false;                              ///< does any message go otherwise than as the program gave it?
+  bool is_completing = false;                          ///< has a call completed some of the messages, perhaps all?
   transfer::HostTrial::Clock::time_point completed{};  ///< when the last such call ended
-  std::uint64_t whole = 0;                             ///< names all its messages
+  std::uint64_t whole = 0;                             ///< names all messages
 };
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local State state;
 
 inline bool is_open() noexcept { return state.trial.has_value(); }
-/// MPI_Waitall of so many requests has ended with that code.
+/// To be called when MPI_Waitall of `count` requests has ended with `code`.
 void end(int count, int code) noexcept;
-/// Another call that completes requests has.
+/// To be called when another call that completes requests has ended with `code`.
 void note_completing(int code) noexcept;
 
-/// A message that is being started; its way is chosen while this lives.
+/// A message that is being started. The object is to live while the message's way is chosen.
 class Message {
  public:
-  /// `key` tells apart messages that are not alike.
+  /// `key` tells kinds of messages apart.
   explicit Message(std::uint64_t key) noexcept : scope_(transfer::choose_always(join(key))) {}
 
-  /// It does not go as the program gave it.
+  /// Notes that the message goes otherwise than as the program gave it.
   static void is_chosen() noexcept { state.is_chosen = true; }
 
  private:

@@ -20,7 +20,7 @@ struct Element {
     native.Type_size_x(datatype, &size);
     native.Type_get_extent_x(datatype, &lower, &extent);
   }
-  /// As many as a call takes whose arguments are int; one, if it is longer, takes a call of large counts.
+  /// How many elements a call with int arguments takes; 1 for a longer element, which takes a call of large counts.
   MPI_Count at_once() const noexcept { return std::max<MPI_Count>(static_cast<MPI_Count>(most_bytes) / size, 1); }
   const void* after(const void* memory, MPI_Count count) const noexcept {
     return address_of(memory, static_cast<std::intptr_t>(count * extent));
@@ -28,7 +28,7 @@ struct Element {
   MPI_Count size = 0, extent = 0;
 };
 
-/// Elements that a call takes at once.
+/// Unpacks as many elements as one call takes.
 int unpack_whole(const std::byte* packed, MPI_Count bytes, void* memory, MPI_Count count,
                  MPI_Datatype datatype) noexcept {
 #if GAPLESS_DECLARED_Unpack_c
@@ -55,7 +55,7 @@ int pack_whole(const void* memory, MPI_Count count, MPI_Datatype datatype, std::
                      runtime::own_communicator());
 }
 
-/// The beginning of an element, as a message of the process to itself.
+/// Unpacks the beginning of an element, by a message of the process to itself.
 int receive_part(const std::byte* packed, MPI_Count bytes, void* memory, MPI_Datatype datatype) noexcept {
   // Messages of several threads must not meet.
   static std::mutex mutex;

@@ -1,4 +1,4 @@
-// How many entries the count arrays of a collective have, and whose they are.
+// How many entries the count arrays of a collective have, and which process each entry is of.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace gapless::mpi {
 enum class CountsOf {
   processes,     ///< of the group, or of the remote group of an intercommunicator
   sources,       ///< neighbours that this process receives from
-  destinations,  ///< neighbours that it sends to
+  destinations,  ///< neighbours that this process sends to
   results,       ///< processes of the own group, over which a reduction's result is scattered
 };
 
-/// 0 where the communicator has no neighbours or is none: the call will say so.
+/// 0 where the communicator has no neighbours, or the handle names none: the library will tell.
 int count_entries(MPI_Comm communicator, CountsOf what) noexcept;
 
-/// Which entry is this process's own, or -1: between groups nobody has one.
+/// The entry of this process itself; -1 on intercommunicators, where no process has one.
 int own_rank(MPI_Comm communicator) noexcept;
 
-/// The neighbours of this process, as the library tells of them: to be asked for once a call.
+/// The neighbours of this process, as the library tells. To be made once a call.
 class Neighbors {
  public:
   /// No neighbours.
@@ -31,19 +31,20 @@ class Neighbors {
 
   /// Precondition: `what` is sources or destinations.
   int count(CountsOf what) const noexcept { return what == CountsOf::sources ? sources_ : destinations_; }
-  /// Is there no process at that end of an edge, beyond the border of a grid? Nothing moves then, whatever is counted.
+  /// Is the neighbour beyond the border of a grid, where there is no process? Nothing moves then, whatever the count
+  /// is.
   bool is_missing(int neighbor) const noexcept;
-  /// Are the neighbours before and behind in a grid one process, whose messages nobody tells apart? All ranks of the
-  /// grid say the same.
+  /// Are the neighbours before and behind in a grid one process, whose two messages nobody tells apart? The same on all
+  /// ranks of the grid.
   bool are_twins() const noexcept { return are_twins_; }
-  /// Their ranks, in the order of the arrays; MPI_PROC_NULL for those that are missing. Throws std::bad_alloc.
+  /// The neighbours' ranks, in the order of the arrays; MPI_PROC_NULL for missing neighbours. Throws std::bad_alloc.
   struct Ranks {
     std::vector<int> sources, destinations;
   };
   Ranks ranks() const;
 
  private:
-  /// Of grids with more, the library is asked about each neighbour.
+  /// In grids with more dimensions, the library is asked about each neighbour.
   static constexpr int most_dimensions = 32;
 
   void look_at_grid() noexcept;

@@ -1,5 +1,5 @@
-// Entry points of point-to-point calls, made from the roles of their arguments: what all have in common, and those that
-// block. Those that return a request: requests/request_call.hpp.
+// Entry points of point-to-point calls, made from the roles of their arguments: what all such calls have in common, and
+// the blocking ones. requests/request_call.hpp has the calls that return a request.
 //
 // A buffer that is ours travels as packed bytes on the program's own communicator and tag, so matching, ordering and
 // status are the library's, and the peer need not run gapless.
@@ -37,7 +37,7 @@ struct MessageArguments {
 
   static auto call_library(const Tuple& arguments) { return std::apply(Row::native_function(), arguments); }
 
-  /// Is the peer of that side none? A matched message of nobody is one that is received from none.
+  /// Has that side no peer? A matched message of nobody counts as one without a peer.
   template <RoleKind side>
   static bool is_idle(const Tuple& arguments) noexcept {
     if constexpr (side == RoleKind::send) {
@@ -56,7 +56,7 @@ struct MessageArguments {
     if constexpr (has<side>) {
       if (is_idle<side>(arguments)) return true;
       if (side == RoleKind::receive && headers::are_looked_for()) return is_below_headers<purpose>(arguments);
-      // A longer one may go to a GPU.
+      // A longer send may go to a GPU.
       constexpr MPI_Count most_bytes =
           side == RoleKind::send ? static_cast<MPI_Count>(transfer::schemes::most_slots_bytes) : any_bytes;
       return goes_straight_through<purpose, most_bytes>(std::get<place<side>>(arguments),
@@ -85,12 +85,12 @@ struct MessageArguments {
     }
   }
 
-  /// When does a single receive that ends in this call, or under a request of its own, look at what comes? What a probe
-  /// has matched has been looked at before, and may be a header.
+  /// When does a receive that ends in this call, or under a request of its own, look whether a header has come? A
+  /// receive of a matched message always looks: a probe has looked at the message, which may be a header.
   static constexpr Looks looks = has<RoleKind::source> ? Looks::once_called : Looks::always;
 
-  /// May a receive that ends within the call be the library's own, as it came: for nobody has called, and nobody else
-  /// of this process can give attention meanwhile?
+  /// May a receive that ends within the call go to the library as it came? It may while no peer has called for
+  /// attention, and no other thread of this process can become attentive meanwhile.
   static bool is_unattended(const Tuple& arguments) noexcept {
     if constexpr (has<RoleKind::receive> && has<RoleKind::source>) {
       constexpr int in = place<RoleKind::receive>;
@@ -103,9 +103,8 @@ struct MessageArguments {
     }
   }
 
-  /// Does a header that comes in the message's place land where the program wants its contiguous message, so that the
-  /// library receives as it was asked, and a look at the first bytes tells the two apart? Then the datatype's record.
-  /// Of memory beside a GPU, `is_on_gpu(address)` is asked.
+  /// Can a contiguous receive go to the library as it came, with a look at the first bytes afterwards that tells a
+  /// header from a message? Then the datatype's record, else null. `is_on_gpu(address)` is asked where a GPU is in use.
   template <class IsOnGpu>
   static const TypeRecord* is_looked_at(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
     constexpr int in = place<RoleKind::receive>;
@@ -117,9 +116,9 @@ struct MessageArguments {
     answer_peers();
     return record;
   }
-  /// The same of a noncontiguous message in host memory that is the library's: a header would be scattered into its
-  /// blocks. Where headers come, long messages are unpacked while others arrive, which is not done here. Peers are not
-  /// answered.
+  /// The same for a noncontiguous receive into host memory that is the library's: a header would be scattered into the
+  /// blocks. Where headers come, long messages are not received so, because they are better unpacked while others
+  /// arrive. Peers are not answered.
   template <class IsOnGpu>
   static const TypeRecord* is_looked_at_in_blocks(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
     constexpr int in = place<RoleKind::receive>;
@@ -137,13 +136,13 @@ struct MessageArguments {
                                  (scheme == transfer::Scheme::packed && !transfer::is_worth_a_request(buffer));
     return is_the_librarys ? record : nullptr;
   }
-  /// Before a receive into memory of the host, which is made by the library alone.
+  /// Answers peers, before a receive into host memory that the library makes alone.
   static void answer_peers() noexcept {
     transfer::headers::begin_look();
     transfer::headers::answer_introductions(transfer::no_gpu);
   }
-  /// Of a receive, whether it is one that a header may come for: its bytes, or 0. Of shorter ones nothing may be read,
-  /// and a wrong count is the library's business.
+  /// The bytes of a receive that is long enough for a header; 0 for a shorter one, whose memory must not be read, and
+  /// for a wrong count, which is the library's business.
   static std::int64_t bytes_of_long(const TypeRecord& record, const Tuple& all) noexcept {
     constexpr auto header_bytes = static_cast<std::int64_t>(transfer::headers::Header::size);
     const auto count = static_cast<std::int64_t>(std::get<place<RoleKind::receive> + 1>(all));
@@ -162,7 +161,8 @@ struct MessageArguments {
     static bool prepare(const char*, int&) noexcept { return true; }
   };
 
-  /// The call's side of that kind. `make` makes it, in the place where it is to live.
+  /// Makes the call's side of that kind by `make(memory, count, datatype, is_idle)`, which makes the side where it is
+  /// to live.
   template <RoleKind side, class Make>
   static decltype(auto) make_side(const Tuple& arguments, Make make) noexcept {
     return make(std::get<place<side>>(arguments), std::get<place<side> + 1>(arguments),
@@ -187,7 +187,7 @@ struct MessageArguments {
     }
   }
 
-  /// Puts what the library is given in the place of what the program gave.
+  /// Puts the side's memory, count and datatype in the place of the program's.
   template <RoleKind side>
   static void substitute(Tuple& arguments, auto& with) noexcept {
     if constexpr (has<side>) {
@@ -197,7 +197,7 @@ struct MessageArguments {
     }
   }
 
-  /// Tells apart messages that are not alike, whatever memory they lie in.
+  /// Tells kinds of messages apart, whatever memory they lie in.
   static std::uint64_t key_of(const Tuple& arguments) noexcept {
     std::uint64_t key = number_of(communicator(arguments));
     const auto add = [&key](auto value) { key = mix(key, static_cast<std::uint64_t>(value)); };
@@ -211,19 +211,19 @@ struct MessageArguments {
     return key;
   }
 
-  /// Of calls that only send: what an exchange takes is mostly the other message.
+  /// Corrects the scheme of a call that only sends: most of an exchange's time is the other message's.
   static void correct([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out,
                       [[maybe_unused]] std::optional<transfer::CorrectedSend>& timed) noexcept {
     if constexpr (has<RoleKind::send> && !has<RoleKind::receive>)
       out.correct(timed, communicator(arguments), std::get<place<RoleKind::destination>>(arguments));
   }
 
-  /// In these modes a message may go by header. Synchronous sends may not, for they end with their receive; nor
-  /// buffered ones, for they need nothing of the peer.
+  /// May the call's message go by header? A synchronous send may not, because it ends with its receive; nor a buffered
+  /// one, because it must need nothing of the peer.
   static constexpr bool is_standard_or_ready =
       has<RoleKind::send> && !has<RoleKind::synchronous> && !has<RoleKind::buffered>;
 
-  /// Has the side of a message that is sent go by header where that may be. `may_stay`: Sending::offer().
+  /// Has the sending side go by header where it may. `may_stay`: Sending::offer().
   static void offer([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& out, [[maybe_unused]] bool may_stay,
                     [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr,
                     [[maybe_unused]] transfer::headers::Later later = {}) noexcept {
@@ -237,7 +237,7 @@ struct MessageArguments {
     }
   }
 
-  /// Does the call receive what a probe has stashed? Then that is done by `finish(message, memory, count, datatype)`.
+  /// Receives a stashed message by `finish(message, memory, count, datatype)`, if the call matches one; else false.
   template <class Finish>
   static bool receive_stashed([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] int& code,
                               [[maybe_unused]] Finish finish) noexcept {
@@ -274,9 +274,9 @@ struct MessageArguments {
     }
   }
 
-  /// Of a call that receives a matched message: what is known of that. True if the call is a mistake, which the library
-  /// refuses, and keeps the message: its error is to be raised on `object`, for the message is one of gapless's own
-  /// communicator to it.
+  /// Tells a side that receives a matched message what is known of the message. True if the call is a mistake, which
+  /// the library refuses, and the message has been put back. The error is then to be raised on `object`: to the library
+  /// the message is one of gapless's own communicator.
   static bool take_message([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& in,
                            [[maybe_unused]] ErrorObject& object) noexcept {
     if constexpr (has<RoleKind::message_place>) {
@@ -290,7 +290,7 @@ struct MessageArguments {
 #if defined(GAPLESS_VARIANT_OPENMPI)
       constexpr bool has_communicator = true;
 #else
-      // MPICH 5.0.2 names no communicator for errors of matched messages, but where a call completes their request.
+      // MPICH 5.0.2 names a communicator for errors of matched messages only where a call completes their request.
       if (is_mistake) return false;
       constexpr bool has_communicator = has<RoleKind::new_request>;
 #endif
@@ -332,7 +332,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
       return Row::native_function()(arguments...);
     if constexpr (only_receives) {
       const TypeRecord* record = Base::is_looked_at(all, is_gpu_memory);
-      // Another thread may free a datatype of the program's own meanwhile.
+      // Another thread may free a derived datatype, and with it the record, meanwhile.
       if (record != nullptr && (record->is_predefined || !runtime::is_multithreaded())) [[likely]] {
         const int code = Row::native_function()(arguments...);
         const void* landing = address_of(std::get<Base::template place<RoleKind::receive>>(all), record->first_byte);
@@ -358,7 +358,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     }
   }
 
-  /// The header has landed.
+  /// Fetches the message of a header that has landed.
   [[gnu::noinline]] static int fetch(Arguments... arguments) {
     const Tuple all(arguments...);
     auto in = Base::make_in(all);
@@ -380,7 +380,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     return serve(nullptr, arguments...);
   }
 
-  /// An exchange in host memory goes the way that its kind has been seen to go best.
+  /// Makes an exchange in host memory the way that has been the best for its kind.
   static int try_ways(Arguments... arguments) {
     transfer::HostTrial trial(Base::key_of(Tuple(arguments...)));
     const auto scope = transfer::choose_always(trial.way());
@@ -448,8 +448,8 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
 template <class Row, auto slowly, class Function = decltype(Row::native_function())>
 struct ReplaceCall;
 
-/// A call that sends and receives through one memory; `slowly` has its arguments, and serves what does not go straight
-/// through.
+/// A call that sends and receives through one memory. `slowly` takes the call's arguments, and serves a call that does
+/// not go straight through.
 template <class Row, auto slowly, class Count, class... Others>
 struct ReplaceCall<Row, slowly, int (*)(void*, Count, MPI_Datatype, Others...)> {
   static int call(void* memory, Count count, MPI_Datatype datatype, Others... others) {

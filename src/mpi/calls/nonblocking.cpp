@@ -1,13 +1,12 @@
-// Messages that return a request. Packed bytes are made in the call; what arrives is unpacked by the call that
-// completes the request (requests/completion.cpp).
+// Messages that return a request. The call packs; the call that completes the request unpacks
+// (requests/completion.cpp).
 #include "mpi/requests/request_call.hpp"
 #include "mpi/table/entry_points.hpp"
 
 namespace gapless::mpi {
 namespace {
 
-// Sending and receiving through two buffers makes a replacement an exchange: `exchange` is the Isendrecv of the same
-// form.
+// With two packed buffers a replacement becomes an exchange: `exchange` is the Isendrecv of the same form.
 template <class Row, auto exchange, class Count>
 [[gnu::noinline]] int replace_slowly(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag,
                                      int source, int receive_tag, MPI_Comm communicator, MPI_Request* request) {

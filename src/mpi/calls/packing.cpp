@@ -1,8 +1,8 @@
-// MPI_Pack and MPI_Unpack. The packed format of both libraries is the plain concatenation of the bytes named, so what
-// is packed here may be unpacked by the library and the other way about.
+// MPI_Pack and MPI_Unpack. The packed format of both libraries is the bytes of the layout, one after the other. So the
+// library can unpack what gapless packs, and the other way about.
 //
-// Whatever might be an error (a negative count, a short buffer, a null communicator) goes to the library, which raises
-// it.
+// A call that might be an error (a negative count, a short buffer, a null communicator) goes to the library, which
+// raises the error.
 #include "transfer/packing.hpp"
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace {
 
 using transfer::Result;
 
-// The two memories of a call and who moves bytes between them.
+// The two memories of a call, and whose business the movement between them is.
 struct Packing {
   device::Location packed;
   UserBuffer user;
@@ -50,15 +50,15 @@ bool fits(const void* packed, Count packed_size, const Count* position, layout::
          bytes <= packed_size - *position;
 }
 
-// Calls of this thread with the communicator it used last need no check of it.
+// The communicator of this thread's last call, which needs no further check.
 constinit thread_local MPI_Comm accepted_communicator [[gnu::tls_model("initial-exec")]] = {};
 
-// Does the library accept the communicator? If not, `code` is what the call returns: the error it has raised of it, or
-// MPI_SUCCESS after an error handler of the program has returned. `move_byte` is a call of the function in question
-// that moves one byte between buffers of `size`.
+// Does the library accept the communicator? If not, the call returns `code`: the error that the library has raised, or
+// MPI_SUCCESS after an error handler of the program has returned. `move_byte` calls the library's function to move one
+// byte between buffers of `size` bytes.
 template <class Count, class MoveByte>
 bool accepts_communicator(MPI_Comm communicator, int& code, MoveByte move_byte) noexcept {
-  // A handle that was never set may look like the one that stands for none accepted yet.
+  // A handle that the program has never set may equal the value for no communicator.
   if (communicator == accepted_communicator && communicator != MPI_Comm{}) [[likely]]
     return true;
   char from[8] = {}, to[8] = {};
@@ -69,7 +69,7 @@ bool accepts_communicator(MPI_Comm communicator, int& code, MoveByte move_byte) 
   return true;
 }
 
-// Moves `bytes` at *position of the packed buffer, and the position behind them.
+// Moves bytes at *position of the packed buffer by `move()`, and moves *position behind them.
 template <auto function, class Count, class Move>
 int move_packed(const Packing& packing, Count* position, MPI_Comm communicator, Move move) noexcept {
   const Result result = move();
@@ -145,7 +145,7 @@ template <auto function, class Count>
   return unpack_slowly<function>(packed, packed_size, position, memory, count, datatype, communicator);
 }
 
-// What the shim calls: only jumps, so that nothing is put aside for a call.
+// The shim's slots lead here. Tail calls alone, so that no register is saved.
 
 template <auto function, class Count>
 int pack(const void* memory, Count count, MPI_Datatype datatype, void* packed, Count packed_size, Count* position,

@@ -5,9 +5,9 @@
 namespace gapless::mpi {
 namespace {
 
-// Sending and receiving through two buffers makes a replacement an exchange: `exchange` is the Sendrecv of the same
-// form. A peer that leaves its replacement to Open MPI receives what arrives in one piece whole, as contiguous messages
-// do, and the library sends its own replacements so.
+// With two packed buffers a replacement becomes an exchange: `exchange` is the Sendrecv of the same form. A peer that
+// leaves its replacement to Open MPI receives a message whole if the message arrives in one piece. Contiguous messages
+// do so, and the library sends its own replacements contiguous.
 template <class Row, auto exchange, class Count>
 [[gnu::noinline]] int replace_slowly(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag,
                                      int source, int receive_tag, MPI_Comm communicator, MPI_Status* wanted) {

@@ -20,7 +20,8 @@ UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, 
   if (count <= 0) return user;
   const TypeRecord* record = analysis == Analysis::now ? type_cache::find(datatype)
                                                        : type_cache::find_for_use(memory, count, datatype, purpose);
-  // What stays is not counted: threads that use one datatype would pass the count from processor to processor.
+  // Predefined datatypes stay, and are not counted: threads that use one datatype would pass the count from processor
+  // to processor.
   if (!record->is_predefined) user.description = record->described;
   const transfer::Described* described = record->is_predefined ? record->described.get() : user.description.get();
   user.opaque = record->opaque;

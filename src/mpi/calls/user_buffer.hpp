@@ -1,4 +1,4 @@
-// The (address, count, datatype) of a call, and whether it is this layer's business.
+// The (address, count, datatype) of a call, and whose business this buffer is.
 #pragma once
 
 #include <limits>
@@ -12,10 +12,10 @@
 
 namespace gapless::mpi {
 
-/// Do native messages count too? Then none goes straight through. Set when the variant is opened.
+/// Do statistics count native messages, too? Then no message goes straight through. Set when the variant is opened.
 extern bool counts_native_messages;
 
-/// An address that the program need not be able to read.
+/// Adds as integers, because the program need not have memory at `memory` or at the result.
 inline const void* address_of(const void* memory, std::intptr_t offset) noexcept {
   return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(memory) + static_cast<std::uintptr_t>(offset));
 }
@@ -33,8 +33,9 @@ inline bool is_null_with_displacement(const void* address) noexcept {
 
 inline constexpr MPI_Count any_bytes = std::numeric_limits<MPI_Count>::max();
 
-/// The question every call asks first, and mostly the last one: a few nanoseconds, and a question to the driver where a
-/// GPU is in use, by `is_on_gpu(address)`. What has more than `most_bytes` does not go straight through.
+/// Does the buffer go to the library as it came? Every call asks this first, and mostly nothing else: a few
+/// nanoseconds, and where a GPU is in use a question to the driver, by `is_on_gpu(address)`. A buffer of more than
+/// `most_bytes` does not go straight through.
 template <Purpose purpose, MPI_Count most_bytes = any_bytes, class IsOnGpu = decltype(&is_gpu_memory)>
 inline bool goes_straight_through(const void* memory, MPI_Count count, MPI_Datatype datatype,
                                   IsOnGpu is_on_gpu = is_gpu_memory) noexcept {
@@ -43,7 +44,7 @@ inline bool goes_straight_through(const void* memory, MPI_Count count, MPI_Datat
   const bool is_native = record->plain || (count == 1 && record->one_is_native<purpose>());
   if (!is_native) return false;
   if constexpr (most_bytes != any_bytes) {
-    // The product of two such numbers does not overflow.
+    // The product of two numbers of at most `most_bytes` does not overflow.
     if (count > most_bytes || record->size > most_bytes || count * record->size > most_bytes) return false;
   }
   if (!device::in_use()) return true;
@@ -60,13 +61,13 @@ inline bool goes_straight_through_at_a_glance(MPI_Count count, MPI_Datatype data
 }
 
 struct UserBuffer {
-  /// Described unless `type` is null: then the buffer is empty, or the datatype is the library's business.
+  /// The buffer, described unless `type` is null: then the buffer is empty, or the datatype is the library's business.
   transfer::Buffer buffer{};
   /// Keeps the description although another thread frees the datatype during the call, which MPI allows.
   std::shared_ptr<const transfer::Described> description;
-  /// The datatype is valid and not understood; only `buffer.location` is known.
+  /// The datatype is valid and opaque; only `buffer.location` is known.
   bool opaque = false;
-  /// The datatype is valid and has no bytes, of which some number is named.
+  /// The datatype is valid and has no bytes, and the count is not 0.
   bool is_empty_type = false;
 
   bool is_described() const noexcept { return buffer.type != nullptr; }
@@ -75,17 +76,17 @@ struct UserBuffer {
 
 enum class Analysis : std::uint8_t { when_it_pays, now };
 
-/// What the arguments name. Whatever might be the caller's mistake is left undescribed, so that the library raises its
-/// own error. A null buffer is MPI_BOTTOM where the datatype carries absolute addresses, and a mistake where it does
-/// not. So are host buffers of datatypes whose analysis does not pay yet, unless it is asked for.
-/// `locator` is for calls with several buffers.
+/// The buffer that the arguments name. A buffer that might be the caller's mistake is left undescribed, so that the
+/// library raises its own error. (A null address is MPI_BOTTOM where the datatype has absolute addresses, else a
+/// mistake.) A host buffer of a datatype whose analysis does not pay yet is left undescribed as well, unless `analysis`
+/// is `now`. `locator` is for calls with several buffers.
 UserBuffer identify(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose = Purpose::message,
                     Analysis analysis = Analysis::when_it_pays, device::Locator* locator = nullptr) noexcept;
 
 /// Does the library refuse such a buffer, to send or to receive, before it looks at any message?
 bool is_refused(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept;
 
-/// Can the CPU copy all of the one straight into the other?
+/// Can the CPU copy all of one buffer straight into the other?
 inline bool can_be_copied_on_host(const UserBuffer& from, const UserBuffer& to) noexcept {
   return from.is_described() && to.is_described() && from.buffer.size() == to.buffer.size() &&
          from.buffer.location.is_cpu_addressable() && to.buffer.location.is_cpu_addressable();
@@ -95,7 +96,7 @@ inline bool can_be_copied_on_host(const UserBuffer& from, const UserBuffer& to) 
 enum class Owner {
   library,   ///< the call goes to the library as it came
   ours,      ///< to be moved by transfer
-  unserved,  ///< GPU memory that neither can read
+  unserved,  ///< GPU memory that neither the library nor gapless can read
 };
 
 Owner owner_of(const UserBuffer& user) noexcept;

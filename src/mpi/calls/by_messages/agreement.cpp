@@ -24,14 +24,14 @@ using Way = AgreedWay::Way;
 
 namespace {
 
-/// All of this process, in the order in which they were made, which is the same on all of their ranks.
+/// All agreements of this process, in the order of their making, which is the same on all ranks of a communicator.
 struct Agreements {
   std::mutex mutex;  ///< guards all below
   bool has_keyval = false;
   int keyval = 0;
   std::vector<std::unique_ptr<Agreement>> all;
 };
-/// Of communicators on which a rank has had no memory for an agreement, or that have strangers.
+/// The agreement of communicators on which a rank has had no memory for one, or that have strangers.
 Agreement& no_agreement() noexcept {
   static Agreement& instance = *new Agreement{.is_over = true};
   return instance;
@@ -42,7 +42,7 @@ Agreements& agreements() noexcept {
   return instance;
 }
 
-/// The communicator ends, on all of its ranks.
+/// The attribute's delete callback: the communicator ends, on all of its ranks.
 int forget(MPI_Comm, int, void* value, void*) {
   Agreements& them = agreements();
   auto* const agreement = static_cast<Agreement*>(value);
@@ -53,12 +53,12 @@ int forget(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-/// What one rank tells all others in a vote. Of each number the largest counts.
+/// What one rank tells all others in a vote. The largest of all ranks' numbers counts.
 struct Ballot {
   static constexpr float none = 0, now = 1, for_good = 2;
   float refusal = none, wish = 0, by_library_ns = 0, by_messages_ns = 0;
 
-  /// What all ranks come to.
+  /// Collective: the result of all ranks' ballots.
   Ballot cast(MPI_Comm communicator) const noexcept {
     constexpr int numbers = sizeof(Ballot) / sizeof(float);
     Ballot heard;
@@ -67,12 +67,12 @@ struct Ballot {
   }
 };
 
-/// This rank alone can make no agreement: the others, for which it is the first vote as well, are told.
+/// Tells the other ranks, which vote for the first time as well, that this rank can make no agreement.
 void refuse(MPI_Comm communicator) noexcept {
   static_cast<void>(Ballot{.refusal = Ballot::for_good}.cast(communicator));
 }
 
-/// Null if the library refuses. Throws std::bad_alloc.
+/// Makes the agreement of a communicator. Null if the library refuses. Throws std::bad_alloc.
 Agreement* make(MPI_Comm communicator) {
   Agreements& them = agreements();
   const std::lock_guard lock(them.mutex);
@@ -94,7 +94,7 @@ bool has_keyval() noexcept {
   return them.has_keyval;
 }
 
-/// The communicator of the messages, where all ranks have been given one. The same answer on all ranks.
+/// Makes the communicator of the messages. True if all ranks have one: the same answer on all ranks.
 bool make_lane(Agreement& agreement, MPI_Comm communicator) noexcept {
   int rank = 0;
   native.Comm_rank(communicator, &rank);

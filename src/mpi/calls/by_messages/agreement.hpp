@@ -1,9 +1,9 @@
 // Whether an exchange among all ranks of a communicator goes by messages: an agreement of these ranks.
 //
-// The library's exchange takes GPU memory through host memory, and messages between GPUs of a node go from one to the
-// other; between nodes it moves noncontiguous memory packed, and messages go by the schemes of a fabric. All ranks must
-// go the same way, and what each has in hand is known to itself alone. So they vote, at rare exchanges of one kind on a
-// communicator (model/corrections/agreed_way.hpp). Every rank of the job must run gapless for that, which `gapless run`
+// Within a node, the library's exchange takes GPU memory through host memory, and messages go from GPU to GPU. Between
+// nodes, the library's exchange moves packed bytes, and messages go by the schemes of a fabric. All ranks must go the
+// same way, and no rank knows what the others have to send. So the ranks vote, at rare exchanges of one kind on a
+// communicator (model/corrections/agreed_way.hpp). A vote needs gapless in every rank of the job, which `gapless run`
 // vouches for (GAPLESS_ALL_RANKS).
 #pragma once
 
@@ -22,14 +22,14 @@ using Wish = model::AgreedWay::Wish;
 /// May exchanges go by messages in this job? The same on all ranks.
 bool may_be() noexcept;
 
-/// Of which exchanges an agreement is: a number that all ranks have in common for one exchange. Negative: the exchange
-/// is the library's, on all ranks. Those of MPI_Alltoall are of a size, which all ranks know.
+/// The kind of an exchange: a number that is the same on all ranks, which agree for each kind. Negative: the exchange
+/// is the library's, on all ranks. MPI_Alltoall has a kind for each magnitude of its size, which all ranks know.
 int kind_of(const MemoryArgument& out) noexcept;
-/// Is it one that kind_of() says of exchanges with neighbours?
+/// Is that the kind of an exchange with neighbours?
 bool is_kind_of_neighbors(int kind) noexcept;
 
-/// Has the communicator ranks outside MPI_COMM_WORLD, such as of a job that was spawned or connected to? Nobody vouches
-/// for those that they run gapless and would vote. All ranks find the same, also those without memory.
+/// Has the communicator ranks outside MPI_COMM_WORLD, for instance of a job that has been spawned or connected to?
+/// Nobody vouches that such ranks run gapless and would vote. The same on all ranks, also on one without memory.
 bool has_strangers(MPI_Comm communicator) noexcept;
 
 namespace internal {
@@ -38,27 +38,27 @@ namespace internal {
 struct Agreement {
   std::map<int, model::AgreedWay> ways{};  ///< by kind
   MPI_Comm lane = MPI_COMM_NULL;
-  unsigned unmapped = 0;  ///< exchange_combined() counts here
-  bool is_over = false;   ///< a rank has no memory for it: all exchanges are the library's
+  unsigned unmapped = 0;  ///< counted by exchange_combined()
+  bool is_over = false;   ///< a rank has no memory: all exchanges are the library's
   Exchanged among_all{}, among_neighbors{};
 
   Exchanged& exchanged_of(int kind) noexcept { return is_kind_of_neighbors(kind) ? among_neighbors : among_all; }
 };
 
-/// Null where there can be none, on all ranks.
+/// The agreement of a communicator; null, on all ranks, where there can be none.
 Agreement* of(MPI_Comm communicator) noexcept;
-/// That kind's; null where a rank has no memory for it, on all ranks.
+/// The way of that kind; null, on all ranks, where a rank has no memory for one.
 model::AgreedWay* way_of(Agreement& agreement, MPI_Comm communicator, int kind) noexcept;
-/// `can`: this rank has what it needs for the exchange.
+/// Collective. `can`: this rank has the memory that the exchange needs.
 void vote(Agreement& agreement, model::AgreedWay& way, MPI_Comm communicator, Wish wish, bool can) noexcept;
 
 }  // namespace internal
 
-/// One exchange: where its messages go, and how long it takes, as long as this lives.
+/// One exchange: says where its messages go, and times the exchange while the object lives.
 class Exchange {
  public:
-  /// Collective. Where there is a vote, `reserve(exchanged)` gets what the exchange needs, and `wish(are_combined)` is
-  /// asked: have parts been sent combined lately, if any could have been?
+  /// Collective. Where there is a vote, `reserve(exchanged)` gets the memory that the exchange needs, and
+  /// `wish(are_combined)` says this rank's wish. `are_combined`: parts that could be sent combined have been so lately.
   template <class AskWish, class Reserve>
   Exchange(MPI_Comm communicator, int kind, AskWish wish, Reserve reserve) noexcept;
   ~Exchange() {
@@ -67,13 +67,13 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  /// The communicator of its messages; MPI_COMM_NULL: it is the library's.
+  /// The communicator of the messages; MPI_COMM_NULL: the exchange is the library's.
   MPI_Comm lane() const noexcept { return lane_; }
-  /// Of exchanges on that communicator: combined_exchange.hpp. Precondition: there is a lane.
+  /// The count of exchange_combined() for this communicator. Precondition: there is a lane.
   unsigned& unmapped() const noexcept { return agreement_->unmapped; }
-  /// What was reserved before the vote. Precondition: there is a lane.
+  /// The memory that was reserved before the vote. Precondition: there is a lane.
   Exchanged& exchanged() const noexcept { return agreement_->exchanged_of(kind_); }
-  /// Are the library's exchange of packed bytes and messages being compared?
+  /// Are the times of the library's exchange and of messages being compared?
   bool is_timed() const noexcept { return timed_ != nullptr; }
 
  private:
@@ -88,7 +88,7 @@ class Exchange {
   Clock::time_point begun_;
 };
 
-/// The library works, and the job ends. Collective.
+/// Frees all lanes, at the end of MPI. Collective. Precondition: the library still works.
 void end() noexcept;
 
 template <class AskWish, class Reserve>

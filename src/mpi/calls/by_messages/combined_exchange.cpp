@@ -39,17 +39,17 @@ using transfer::pulls::CombinedOffer;
 
 constexpr int tag = 1;  ///< of descriptions
 
-/// The parts of one process, of those of a side.
+/// The parts of one side that one peer has at the other end.
 struct Group {
   int peer;
   std::size_t first, count;
 };
 
-/// One side's parts that are not empty, by the process at their other end.
+/// One side's parts that are not empty, grouped by peer.
 class PartsByPeer {
  public:
-  /// From this process itself on, so that not all ranks send to the same one at first. MPI_SUCCESS, or the program's
-  /// mistake.
+  /// Groups the parts, beginning with the peer that is this process itself, so that not all ranks send to one rank at
+  /// first. MPI_SUCCESS, or the program's mistake.
   int look_at(const PartsOfSide& side, int own, int ranks, device::Locator& locator) {
     std::vector<std::size_t> order;
     order.reserve(side.size());
@@ -102,14 +102,14 @@ struct SentParts {
   CombinedOffer offer;
   std::vector<std::byte> description;  ///< empty: the parts are messages of their own
   bool is_combined = false;
-  bool is_announced = false;  ///< the description has been sent, or its absence
+  bool is_announced = false;  ///< the description, or an empty one, has been sent
 };
 
 struct ReceivedParts {
   const Group* group;
   CombinedFetch fetch;
   std::unique_ptr<std::byte[]> description;
-  std::size_t bytes = 0;  ///< of it; 0: the parts are messages of their own
+  std::size_t bytes = 0;  ///< of the description; 0: the parts are messages of their own
 };
 
 class CombinedExchange {
@@ -118,7 +118,7 @@ class CombinedExchange {
   CombinedExchange(const char* function, MPI_Comm lane, Messages& messages)
       : function_(function), lane_(lane), messages_(messages) {}
 
-  /// All that needs memory, before any other process counts on this one. MPI_SUCCESS, or the program's mistake. Throws
+  /// Gets all memory, before any other process counts on this one. MPI_SUCCESS, or the program's mistake. Throws
   /// std::bad_alloc.
   int prepare(const PartsOfSide& sent, const PartsOfSide& received) {
     int ranks = 1;
@@ -133,11 +133,11 @@ class CombinedExchange {
     has_own_jobs_ = copy_own();
     return MPI_SUCCESS;
   }
-  /// Nobody hears of an exchange that could not be prepared.
+  /// Ends an exchange that could not be prepared, of which no other process hears.
   void withdraw() noexcept {
     for (SentParts& each : outgoing_) each.offer.withdraw();
   }
-  /// Precondition: it is prepared.
+  /// Makes the exchange. Precondition: prepare() has succeeded.
   int run(unsigned& unmapped) noexcept {
     unmapped = is_any_refused_ && std::ranges::none_of(outgoing_, &SentParts::is_combined) ? unmapped + 1 : 0;
     note(post());
@@ -183,7 +183,7 @@ class CombinedExchange {
     }
   }
 
-  /// What this process exchanges with itself, as jobs. False if these are messages.
+  /// Makes jobs of what this process exchanges with itself. False if that goes by messages.
   bool copy_own() {
     const Group *const out = out_.group_of(own_), *const in = in_.group_of(own_);
     if (out == nullptr && in == nullptr) return true;
@@ -208,8 +208,8 @@ class CombinedExchange {
     return true;
   }
 
-  /// Begins to receive descriptions, and sends those of this process, and what goes as messages. After a failure
-  /// nothing more is begun.
+  /// Begins to receive descriptions, and sends this process's descriptions and all parts that are messages of their
+  /// own. After a failure nothing more is begun.
   int post() noexcept {
     std::size_t k = 0;
     for (ReceivedParts& each : incoming_) {
@@ -233,7 +233,7 @@ class CombinedExchange {
     requests::start_deferred();
     return MPI_SUCCESS;
   }
-  // All parts, for the other end waits for those behind one that fails.
+  // All parts are sent or received, also behind one that fails: the other end waits for them.
   void send(const Group& group) noexcept {
     for (std::size_t k = 0; k < group.count; ++k) note(messages_.send(out_.part(group.first + k), group.peer));
   }
@@ -241,13 +241,13 @@ class CombinedExchange {
     for (std::size_t k = 0; k < group.count; ++k) note(messages_.receive(in_.part(group.first + k), group.peer));
   }
 
-  /// The descriptions are under way while the default stream is asked.
+  /// Offers the parts whose descriptions are under way. Descriptions travel while the default stream is asked.
   void offer() noexcept {
     int device = -1;
     Result result = Result::ok;
     for (SentParts& each : outgoing_) {
       if (!each.is_combined) continue;
-      if (!each.is_announced) {  // nobody will come for these parts
+      if (!each.is_announced) {  // no receiver hears of these parts
         each.offer.withdraw();
         each.is_combined = false;
         continue;
@@ -258,7 +258,7 @@ class CombinedExchange {
     }
   }
 
-  /// One by one, so that errors are those of the lane, which returns them.
+  /// Waits for the descriptions one by one, so that errors are those of the lane, which returns errors.
   int receive_descriptions() noexcept {
     int first_code = MPI_SUCCESS;
     for (std::size_t k = 0; k < requests_.size(); ++k) {
@@ -266,7 +266,8 @@ class CombinedExchange {
       MPI_Status status;
       const int code = native.Wait(&requests_[k], &status);
       if (first_code == MPI_SUCCESS) first_code = code;
-      // One that is too long, for it has more parts than are received, begins with where its sender waits.
+      // A description that is too long has more parts than this process receives. Its beginning names the words that
+      // its sender waits for.
       if (code != MPI_SUCCESS || k >= incoming_.size()) continue;
       ReceivedParts& each = incoming_[k];
       MPI_Count bytes = 0;
@@ -278,7 +279,7 @@ class CombinedExchange {
   }
 
   void fetch() noexcept {
-    if (code_ != MPI_SUCCESS) jobs_.clear();  // what this process exchanges with itself is not half a result
+    if (code_ != MPI_SUCCESS) jobs_.clear();  // no half result of what this process exchanges with itself
     for (ReceivedParts& each : incoming_) {
       if (each.bytes != 0) fetch(each);
     }
@@ -290,7 +291,7 @@ class CombinedExchange {
     if (result == Result::ok) result = wait_for([&] { return each.fetch.poll(); });
     note(result);
     for (std::size_t k = 0; result == Result::ok && k < each.group->count; ++k) note(copy(each, k));
-  } catch (const std::exception&) {  // the others have still to hear that this process needs none of their parts
+  } catch (const std::exception&) {  // the senders have still to hear that this process needs no part
     note(MPI_ERR_NO_MEM);
   }
 
@@ -334,7 +335,8 @@ class CombinedExchange {
       if (each.is_combined) note(wait_for([&] { return each.offer.poll(); }));
     }
   }
-  /// The library makes progress meanwhile: other ranks may wait for what it has still to send.
+  /// Polls, and has the library make progress meanwhile: other ranks may wait for messages that the library has still
+  /// to send.
   template <class Poll>
   static Result wait_for(Poll poll) noexcept {
     constexpr unsigned looks = 16;  // take about as long as the library's progress
@@ -354,18 +356,18 @@ class CombinedExchange {
   PartsByPeer out_, in_;
   std::deque<SentParts> outgoing_;
   std::deque<ReceivedParts> incoming_;
-  std::vector<MPI_Request> requests_;  ///< of descriptions, first those that are received
+  std::vector<MPI_Request> requests_;  ///< of descriptions: first received, then sent ones
   std::vector<pack::PairJob> jobs_;    ///< all of one GPU
   int device_ = -1;
   bool has_own_jobs_ = false;
-  bool is_any_refused_ = false;  ///< that could have been read in one pass
+  bool is_any_refused_ = false;  ///< parts of a peer that could have been read in one pass
   Messages& messages_;
 };
 
 bool is_nothing(const PartsOfSide& side, std::size_t k) noexcept {
   return side.peers[k] == MPI_PROC_NULL || is_empty(side.parts[k]);
 }
-/// Of those that are something, the first of that peer.
+/// Is part k the first of its peer that is not nothing?
 bool is_first_of_peer(const PartsOfSide& side, std::size_t k) noexcept {
   for (std::size_t j = 0; j < k; ++j) {
     if (side.peers[j] == side.peers[k] && !is_nothing(side, j)) return false;
@@ -373,12 +375,12 @@ bool is_first_of_peer(const PartsOfSide& side, std::size_t k) noexcept {
   return true;
 }
 
-/// An empty description: parts follow as messages.
+/// Sends an empty description: parts follow as messages.
 void send_no_description(MPI_Comm lane, int peer) noexcept {
   MPI_Request request;
   if (native.Isend(nullptr, 0, MPI_BYTE, peer, tag, lane, &request) == MPI_SUCCESS) native.Request_free(&request);
 }
-/// Receives a description, and has its sender wait no longer. Is it empty?
+/// Receives a description, and releases its sender. Returns whether the description is empty.
 bool receive_no_description(MPI_Comm lane, int peer) noexcept {
   std::array<std::byte, 4096> description;
   description.fill(std::byte{0xFF});  // names no sender
@@ -387,13 +389,13 @@ bool receive_no_description(MPI_Comm lane, int peer) noexcept {
   MPI_Count bytes = static_cast<MPI_Count>(description.size());
   if (code == MPI_SUCCESS) native.Get_elements_x(&status, MPI_BYTE, &bytes);
   if (bytes == 0) return true;
-  constexpr std::size_t no_parts = 0;  // for which reading asks for no memory
+  constexpr std::size_t no_parts = 0;  // reading none asks for no memory
   static_cast<void>(CombinedFetch().read({description.data(), static_cast<std::size_t>(bytes)}, no_parts));
   return false;
 }
 
-/// This process takes part for the others, who count on it: all that it has for them are messages of their own, and it
-/// receives what they send in messages.
+/// For a process without memory, which the others count on: sends all of its parts as messages of their own, and
+/// receives the parts that the others send as messages.
 int take_part_without_memory(MPI_Comm lane, Exchanged& exchanged) noexcept {
   const PartsOfSide &sent = exchanged.sent, &received = exchanged.received;
   int own = 0;

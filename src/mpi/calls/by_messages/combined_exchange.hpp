@@ -1,9 +1,9 @@
-// An exchange between processes of one node in which all that one process has for another is one message.
+// An exchange between processes of one node, in which all parts that one process has for another are one message.
 //
-// Each process sends each of its destinations one description of all parts that it has for it
-// (transfer/pulls/combined.hpp). A receiver that has all descriptions copies everything by one launch, what the process
-// exchanges with itself included. Where parts cannot be read in their sender's memory, or not yet, the description is
-// empty, and they follow as messages of their own.
+// Each process sends each of its destinations one description of all parts for that destination
+// (transfer/pulls/combined.hpp). A receiver that has all descriptions copies all parts by one launch, with the parts
+// that it exchanges with itself. Where the receiver cannot read the parts in the sender's memory, or not yet, the
+// description is empty, and the parts follow as messages of their own.
 #pragma once
 
 #include "mpi/calls/by_messages/messages.hpp"
@@ -11,8 +11,9 @@
 namespace gapless::mpi::by_messages {
 
 /// `lane` has all ranks of the exchange, which `exchanged` describes. `unmapped` counts exchanges in a row in which
-/// parts of GPU memory that could be read in one pass were sent as messages of their own, for no peer has mapped them.
-/// MPI_SUCCESS, or the error that is to be raised. A process without memory for it sends its parts all the same.
+/// parts in GPU memory that could be read in one pass have gone as messages of their own, because no peer has mapped
+/// the memory. MPI_SUCCESS, or the error that is to be raised. A process without memory for the exchange sends its
+/// parts all the same.
 int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, unsigned& unmapped) noexcept;
 
 }  // namespace gapless::mpi::by_messages

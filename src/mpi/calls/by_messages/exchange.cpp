@@ -27,8 +27,8 @@ namespace {
 
 constinit std::atomic<std::uint64_t> exchanges{0};
 
-/// Below, a packed part for each peer in the library's exchange takes no longer: than combined parts, and than messages
-/// of their own (`bench/halo.py`, 64^3 and 128^3).
+/// Shorter exchanges are the library's: a packed part for each peer takes no longer than combined parts, or than parts
+/// that are messages of their own (`bench/halo.py`, 64^3 and 128^3).
 constexpr layout::Offset least_combined_bytes = 4096, least_bytes = 512 << 10;
 
 Neighbors::Ranks peers_of_call(const CallFacts& call, const MemoryArgument& out) {
@@ -40,15 +40,15 @@ Neighbors::Ranks peers_of_call(const CallFacts& call, const MemoryArgument& out)
   return all;
 }
 
-/// Copies what a rank exchanges with itself straight from one layout into the other. False if its memory is not the
-/// CPU's, or not understood.
+/// Copies what a rank exchanges with itself straight from one layout into the other. False if the CPU does not reach
+/// the memory, or a datatype is opaque.
 bool copy_own(const Part& from, const Part& to) noexcept {
   const UserBuffer out = identify(from.memory, from.count, from.datatype, Purpose::message, Analysis::now);
   const UserBuffer in = identify(to.memory, to.count, to.datatype, Purpose::message, Analysis::now);
   return can_be_copied_on_host(out, in) && transfer::copy_on_host(out.buffer, in.buffer) == transfer::Result::ok;
 }
 
-/// What a rank has to send, by what it gains.
+/// How many bytes a rank has to send, by what these gain.
 class Bytes {
  public:
   explicit Bytes(bool can_be_combined) noexcept : can_be_combined_(can_be_combined) {}
@@ -76,7 +76,7 @@ class Bytes {
   }
 
  private:
-  /// Would a message to that rank go by the fabric, if that is sooner?
+  /// Would a message to that rank go by the fabric, if the fabric is sooner?
   static bool is_by_fabric(MPI_Comm communicator, int peer) noexcept {
     if (!transfer::rdma::is_wanted() || peer == MPI_PROC_NULL) return false;
     const int rank = headers::find_peer(communicator, peer).rank;
@@ -89,7 +89,7 @@ class Bytes {
   bool can_be_combined_;
 };
 
-/// The first mistake of the program in one side's parts, before any other rank is sent anything.
+/// The first mistake of the program in one side's parts. Asked before any other rank is sent anything.
 int first_mistake_in(const PartsOfSide& side) noexcept {
   for (std::size_t k = 0; k < side.size(); ++k) {
     const Part& part = side.parts[k];
@@ -101,8 +101,8 @@ int first_mistake_in(const PartsOfSide& side) noexcept {
   return MPI_SUCCESS;
 }
 
-/// Those of one side, from the `first` on, so that not all ranks send to the same one at first; all of them, for the
-/// other ranks wait for those behind one that fails. The first error.
+/// Begins the messages of one side, from part `first` on, so that not all ranks send to one rank at first. Begins all
+/// of them, also behind one that fails, because the other ranks wait. Returns the first error.
 template <class Begin>
 int begin_each(const PartsOfSide& side, std::size_t first, Begin begin) noexcept {
   int first_code = MPI_SUCCESS;
@@ -115,7 +115,7 @@ int begin_each(const PartsOfSide& side, std::size_t first, Begin begin) noexcept
   return first_code;
 }
 
-/// Each part a message.
+/// Makes an exchange in which each part is a message.
 int exchange_in_messages(const CallFacts& call, MPI_Comm lane, bool is_among_all, Exchanged& exchanged) noexcept {
   auto& [sent, received, messages, is_there] = exchanged;
   for (const PartsOfSide* side : {&received, &sent}) {
@@ -166,7 +166,7 @@ bool reserve(const CallFacts& call, const MemoryArgument& out, Exchanged& exchan
 int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in,
              const Exchange& agreed) noexcept {
   Exchanged& exchanged = agreed.exchanged();
-  // There is room for all of them, so none of this throws.
+  // reserve() has made room for all parts, so the lists do not throw.
   list_parts_by_peer(call, out, exchanged.sent.parts);
   list_parts_by_peer(call, in, exchanged.received.parts);
   exchanges.fetch_add(1, std::memory_order_relaxed);

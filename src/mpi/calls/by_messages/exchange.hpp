@@ -1,5 +1,5 @@
-// MPI_Alltoall, MPI_Alltoallv, MPI_Alltoallw, MPI_Neighbor_alltoallv and MPI_Neighbor_alltoallw by messages: all that
-// one process has for another combined, from GPU to GPU, or each part a message of its own, by a fabric.
+// MPI_Alltoall, MPI_Alltoallv, MPI_Alltoallw, MPI_Neighbor_alltoallv and MPI_Neighbor_alltoallw by messages: all parts
+// that one process has for another combined, from GPU to GPU, or each part a message of its own, by a fabric.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace gapless::mpi::by_messages {
 
-/// What this rank wants of an exchange. `other`: it has so much GPU memory to send, or a scheme of a fabric is forced;
-/// `sooner`: most of what it has to send to other nodes is predicted to arrive sooner by a fabric than packed.
-/// `are_combined`: as far as has been seen, peers map what they are told of.
+/// What this rank wants of an exchange. `other`: the rank has much GPU memory to send, or a scheme of a fabric is
+/// forced. `sooner`: most bytes for other nodes are predicted to arrive sooner by a fabric than packed. `are_combined`:
+/// as far as is known, peers map the allocations that they are told of.
 Wish wish_of(const CallFacts& call, const MemoryArgument& out, bool are_combined) noexcept;
 
-/// Gets what exchanges of that communicator and kind need, so that no rank is left without memory for one. False if
-/// that is not to be had.
+/// Gets the memory for exchanges of that communicator and kind, before any rank counts on this one. False if there is
+/// none.
 bool reserve(const CallFacts& call, const MemoryArgument& out, Exchanged& exchanged) noexcept;
 
-/// Makes the exchange, which has a lane: MPI_SUCCESS, or the error that is to be raised.
+/// Makes the exchange. MPI_SUCCESS, or the error that is to be raised. Precondition: the exchange has a lane.
 int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in,
              const Exchange& agreed) noexcept;
 
 }  // namespace gapless::mpi::by_messages
 
-/// For tests: how many exchanges of this process went so.
+/// For tests: how many exchanges of this process have gone by messages.
 extern "C" [[gnu::visibility("default")]] std::uint64_t gapless_exchanges_by_messages();

@@ -16,7 +16,7 @@ constexpr int tag = 0;
 
 bool fits(MPI_Count count) noexcept { return count <= std::numeric_limits<int>::max(); }
 
-/// The calls of gapless.
+/// The calls as gapless serves them.
 struct Ours {
   static int send(const void* memory, MPI_Count count, MPI_Datatype datatype, int peer, MPI_Comm lane,
                   MPI_Request* request) noexcept {
@@ -34,7 +34,7 @@ struct Ours {
   }
 };
 
-/// The library's, which need no memory of gapless.
+/// The library's calls, which need no memory of gapless.
 struct Library {
   static int send(const void* memory, MPI_Count bytes, int peer, MPI_Comm lane, MPI_Request* request) noexcept {
     if (fits(bytes)) return native.Isend(memory, static_cast<int>(bytes), MPI_BYTE, peer, tag, lane, request);
@@ -91,10 +91,10 @@ int Messages::receive(const Part& part, int peer) noexcept {
   MPI_Request& request = next();
   void* const memory = const_cast<void*>(part.memory);
   const int code = Ours::receive(memory, part.count, part.datatype, peer, lane_, &request);
-  if (code == MPI_SUCCESS || request != MPI_REQUEST_NULL) return code;  // the library may have begun it all the same
+  if (code == MPI_SUCCESS || request != MPI_REQUEST_NULL) return code;  // the library may have begun to receive
   MPI_Count bytes = 0;
   std::byte* const instead = in_place_of(part, bytes);
-  // A header that comes is looked at, so that its sender has its memory back.
+  // By gapless's receive, which looks at a header that comes, so that its sender gets its memory back.
   const bool is_begun =
       instead != nullptr &&
       (Ours::receive(instead, bytes, MPI_BYTE, peer, lane_, &request) == MPI_SUCCESS || request != MPI_REQUEST_NULL);

@@ -1,4 +1,4 @@
-// Messages of one exchange, each part a message of its own.
+// The messages of one exchange, in which each part is a message of its own.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace gapless::mpi::by_messages {
 
-/// Of one side of an exchange: parts, and the rank that each goes to or comes from, MPI_PROC_NULL for nobody.
+/// One side of an exchange: parts, and the rank that each part goes to or comes from, MPI_PROC_NULL for nobody.
 struct PartsOfSide {
   std::vector<Part> parts;
   std::vector<int> peers;
@@ -21,15 +21,15 @@ struct PartsOfSide {
   std::size_t size() const noexcept { return std::min(parts.size(), peers.size()); }
 };
 
-/// A part of no bytes is none at the other end either.
+/// Has the part no bytes? Then the other end has no part either.
 bool is_empty(const Part& part) noexcept;
 
 /// What the library would find wrong with a part that is not described: MPI_SUCCESS, or the error that is to be raised.
-/// A datatype that is not understood is no mistake.
+/// An opaque datatype is no mistake.
 int mistake_in(const Part& part, const UserBuffer& user) noexcept;
 
-/// Needs no memory from begin() on. The other end waits for a message that cannot be packed or unpacked here, so a
-/// placeholder goes or comes in its place.
+/// The messages. From begin() on no memory is needed. The other end waits for a message that cannot be packed or
+/// unpacked here, so a placeholder goes or comes in the message's place.
 class Messages {
  public:
   Messages() noexcept = default;
@@ -37,28 +37,28 @@ class Messages {
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
 
-  /// For so many messages of an exchange. Throws std::bad_alloc.
+  /// Gets memory for `most` messages of an exchange. Throws std::bad_alloc.
   void reserve(std::size_t most);
 
-  /// Of one exchange, whose messages go there.
+  /// Begins an exchange, whose messages go by `lane`.
   void begin(MPI_Comm lane) noexcept {
     let_go();
     lane_ = lane;
   }
-  // MPI_SUCCESS, or the error that is to be raised. Precondition: there are no more than reserved.
+  // MPI_SUCCESS, or the error that is to be raised. Precondition: no more messages than reserved.
   int send(const Part& part, int peer) noexcept;
   int receive(const Part& part, int peer) noexcept;
-  /// Waits for all.
+  /// Waits for all messages. MPI_SUCCESS, or the first error.
   int finish() noexcept;
-  /// Of an exchange that ends early: those that are under way.
+  /// Lets go of messages under way, where an exchange ends early.
   void let_go() noexcept;
 
  private:
-  /// As many as a call completes without memory of its own.
+  /// As many requests as MPI_Waitall completes without memory of its own.
   static constexpr std::size_t at_a_time = 64;
 
   MPI_Request& next() noexcept { return requests_[count_++] = MPI_REQUEST_NULL; }
-  /// Memory of as many bytes for the last message, if the part's datatype has a size, and nowhere otherwise.
+  /// A placeholder of as many bytes for the last message; null if the part's datatype has no size.
   std::byte* in_place_of(const Part& part, MPI_Count& bytes) noexcept;
 
   MPI_Comm lane_ = MPI_COMM_NULL;
@@ -67,7 +67,8 @@ class Messages {
   std::unique_ptr<transfer::Placeholder[]> placeholders_;
 };
 
-/// What a rank knows of its exchanges of one kind, and has memory for, before any other rank counts on its messages.
+/// What a rank keeps for its exchanges of one kind: the memory that it must have before any other rank counts on its
+/// messages.
 struct Exchanged {
   PartsOfSide sent, received;  ///< the peers stay, the parts are a call's
   Messages messages;

@@ -18,7 +18,7 @@ using transfer::Result;
 
 namespace {
 
-/// Where pools are small: shorter pieces would cost more calls than they save memory.
+/// The least length of a piece, where pools are small: shorter pieces would save little memory and cost more calls.
 constexpr std::size_t least_piece_bytes = std::size_t{1} << 20;
 
 bool is_atomic(MPI_File file) noexcept {
@@ -76,7 +76,7 @@ int FilePieces::run(Function function, const void* call) noexcept {
   if (access_.status != MPI_STATUS_IGNORE) status_ = *access_.status;
   const int code = move_all(function, call);
   deliver_status();
-  // A read has moved its bytes twice, as a whole one does.
+  // A read has moved its bytes twice, as a read that goes whole does.
   for (int moves = writes() ? 1 : 2; moves > 0; --moves)
     transfer::record(transfer::Scheme::oneshot, static_cast<std::size_t>(moved_));
   return code;
@@ -86,7 +86,7 @@ int FilePieces::move_all(Function function, const void* call) noexcept {
   const Offset all = user_.buffer.size();
   for (Offset begin = 0; begin < all; begin += piece_bytes_) {
     const Offset end = std::min(all, begin + piece_bytes_);
-    // What is read is packed too: the library may leave bytes as they are, behind the end of the file, and still count
+    // Packs before reads, too: the library may leave bytes behind the end of the file as they are, and still count
     // them.
     if (const Result result = move(Direction::pack, begin, end); result != Result::ok) return fail(result);
     native.Status_set_elements_x(&status_, MPI_BYTE, 0);
@@ -104,7 +104,8 @@ int FilePieces::move_all(Function function, const void* call) noexcept {
   return MPI_SUCCESS;
 }
 
-/// Open MPI moves the pointer by what it was asked for, MPICH by what it has moved: so is a call of the rest.
+/// Ends a call whose piece has moved in part. Open MPI moves the file pointer by the bytes asked for, MPICH by the
+/// bytes moved. Where the pointer is past the whole piece, moves it past the rest of the call as well.
 int FilePieces::end_early(Offset asked_for) noexcept {
   const Offset rest = user_.buffer.size() - asked_for;
   if (!access_.moves_pointer || rest == 0) return MPI_SUCCESS;

@@ -1,12 +1,13 @@
 // Independent access to a file from much GPU memory, piece by piece through one bounded buffer of host memory.
 //
-// A call may be made as several where nobody can tell the difference: it is blocking, independent and nonatomic (MPI
-// 5.0, 14.6.1), so no other process waits for it or may count on seeing all of it or nothing. Each piece is a whole
-// number of etypes, in which the library counts offsets and moves its individual file pointer, and goes to the library
-// as bytes, which no etype contradicts. The view and what it leaves out stay the library's. Calls go whole
-// - of files in atomic mode, and of views in which the library converts elements and has to know them,
+// A call may be made as several where nobody can tell the difference: where the call is blocking, independent and
+// nonatomic (MPI 5.0, 14.6.1), no other process waits for the call, or may count on seeing all or nothing of the
+// access. A piece is a whole number of etypes, because the library counts offsets and moves its individual file pointer
+// in etypes. A piece goes to the library as bytes, which match every etype. The library applies the view, as to any
+// access. Calls go whole
+// - on files in atomic mode, and on views in which the library converts elements and has to know them,
 // - by the shared file pointer, which other processes may move between two pieces,
-// - by the individual one where other threads of the program may do so.
+// - by the individual file pointer, where other threads of the program may move it between two pieces.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@
 
 namespace gapless::mpi {
 
-/// The most bytes of a piece, unless a single etype has more: what a thread's pools keep for its next call.
+/// The most bytes of a piece, unless a single etype has more: as many as a thread's pools keep for its next call.
 /// Follows from GAPLESS_POOL_BYTES.
 std::size_t longest_file_piece() noexcept;
 
@@ -32,7 +33,7 @@ struct FileAccess {
   bool moves_pointer = false;    ///< the individual file pointer says where; else an offset does
 };
 
-/// What the library's function is called with in the place of the program's arguments.
+/// The arguments that the library's function gets in the place of the program's.
 struct FilePiece {
   MPI_Offset etypes = 0;  ///< behind the call's offset
   void* memory = nullptr;
@@ -47,11 +48,11 @@ class FilePieces {
 
   explicit FilePieces(const FileAccess& access) noexcept : access_(access) {}
 
-  /// Is the access long enough to go in pieces, and may it?
+  /// Is the access long enough to go in pieces, and may it go so?
   bool are_due() noexcept;
-  /// Makes the call. Its status tells of all pieces together; a piece of which the library moves less than it was asked
-  /// for is the last. Returns the library's error code, or ours, raised on the file; earlier pieces have moved then.
-  /// Precondition: are_due().
+  /// Makes the call. The status tells of all pieces together; a piece that the library moves in part is the last.
+  /// Returns the library's error code, or ours, raised on the file; earlier pieces have moved then. Precondition:
+  /// are_due().
   int run(Function function, const void* call) noexcept;
 
  private:

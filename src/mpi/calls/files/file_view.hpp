@@ -6,15 +6,14 @@
 namespace gapless::mpi {
 
 struct FileView {
-  /// The library converts elements between memory and file ("external32"), so it has to be told which elements they
-  /// are.
+  /// The library converts elements between memory and file ("external32"), so it has to know the elements.
   bool converts = false;
   /// Bytes of an etype, in which offsets count; 0 if the library does not say.
   MPI_Count etype_bytes = 0;
 };
 
-/// The view that the calling process has of the file. That of MPI_FILE_NULL, whose access the library refuses, and a
-/// view that the library does not tell convert nothing and have no etype. Thread-safe.
+/// The view that the calling process has of the file. MPI_FILE_NULL, and a file whose view the library does not tell,
+/// give a view that converts nothing and has no etype. Thread-safe.
 FileView view_of(MPI_File file) noexcept;
 
 }  // namespace gapless::mpi

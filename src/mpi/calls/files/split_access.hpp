@@ -1,4 +1,4 @@
-// Staged file access in two steps, MPI_File_..._begin and _end: a file has one at a time.
+// Staged file access in two steps, MPI_File_..._begin and _end. A file has one access at a time.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ namespace gapless::mpi::split_access {
 struct Access {
   StagedMemory memory;
   MPI_File file{};
-  std::unique_ptr<Access> next{};  ///< in the list of those under way
+  std::unique_ptr<Access> next{};  ///< in the list of accesses under way
 };
 
-/// The library has begun the access.
+/// Enters an access that the library has begun.
 void begin(std::unique_ptr<Access> access, MPI_File file) noexcept;
 
 /// Accesses that have begun and not ended.

@@ -20,7 +20,7 @@ struct Operations {
   Operation** last = &first;
   std::uint64_t begun = 0;
 
-  /// Held while operations are finished, so that a thread whose own one another thread finishes waits for that.
+  /// Held while operations are finished, so that a thread waits while another one finishes its operation.
   std::mutex finishing;
 };
 
@@ -32,7 +32,8 @@ Operations& operations() noexcept {
 
 std::atomic<std::size_t> under_way{0};
 
-/// How many operations have begun so far. Those of other threads that begin during a synchronisation are not its own.
+/// How many operations have begun so far. A synchronisation does not complete operations that other threads begin
+/// meanwhile.
 std::uint64_t begun_so_far() noexcept {
   if (under_way.load(std::memory_order_acquire) == 0) return 0;
   const std::lock_guard lock(operations().mutex);
@@ -65,10 +66,10 @@ Operation* take(IsIt is_it) noexcept {
   return nullptr;
 }
 
-/// No rank, and no constant that a library has for one: MPICH's MPI_PROC_NULL is -1.
+/// Neither a rank nor any library's constant: MPICH's MPI_PROC_NULL is -1.
 constexpr int any_target = std::numeric_limits<int>::min();
 
-/// The first operation of the window, and of the target unless that is any, that is one of the first `begun`.
+/// Takes the first operation on the window, and on the target unless that is any_target, among the first `begun`.
 Operation* take_of(MPI_Win window, int target, std::uint64_t begun) noexcept {
   return take([&](const Operation& operation) {
     return operation.number < begun && operation.window == window &&
@@ -76,7 +77,8 @@ Operation* take_of(MPI_Win window, int target, std::uint64_t begun) noexcept {
   });
 }
 
-/// An operation that is off the list is over. Until then it is under way, so that nobody overtakes who finishes it.
+/// Counts an operation that is over. Until then it counts as under way, so that no call overtakes the thread that
+/// finishes the operation.
 void count_one_less() noexcept { under_way.fetch_sub(1, std::memory_order_release); }
 
 void let_go(Operation* operation) noexcept {
@@ -84,7 +86,7 @@ void let_go(Operation* operation) noexcept {
   count_one_less();
 }
 
-/// The library has completed those operations. MPI_SUCCESS, or an error that has been raised.
+/// Finishes the operations, which the library has completed. MPI_SUCCESS, or an error that has been raised.
 [[gnu::noinline]] int finish(MPI_Win window, int target, std::uint64_t begun) noexcept {
   int code = MPI_SUCCESS;
   {
@@ -98,8 +100,8 @@ void let_go(Operation* operation) noexcept {
   return code == MPI_SUCCESS ? code : raise_on_window(window, code);
 }
 
-/// Runs the library's synchronisation, and finishes the operations that it completes. While nothing of ours is under
-/// way, a call and two loads.
+/// Runs the library's synchronisation, and finishes the operations that the synchronisation completes. While no
+/// operation is under way here, a call and two loads.
 template <class Synchronize>
 int synchronized(MPI_Win window, int target, Synchronize synchronize) noexcept {
   requests::start_deferred();
@@ -122,8 +124,8 @@ int synchronize_with(int target, MPI_Win window) {
   return synchronized(window, target, [&] { return (native.*function)(target, window); });
 }
 
-// What a program leaves under way ends with the window. Another thread may be given the handle as soon as it is free,
-// and what begins there is another window's.
+// Operations that a program leaves under way end with the window. Another thread may be given the handle as soon as it
+// is free, and operations that begin then are another window's.
 int free_window(MPI_Win* window) {
   requests::start_deferred();
   const MPI_Win handle = window != nullptr ? *window : MPI_Win{};

@@ -1,5 +1,5 @@
-// Staged one-sided calls: what they have staged lives until the synchronisation that completes them at their origin, or
-// the request.
+// Staged one-sided calls. The staged memory of a call lives until the synchronisation, or the request, that completes
+// the call at its origin.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@ struct Operation {
   MPI_Win window{};
   int target = 0;
   std::uint64_t number = 0;   ///< in the order in which operations have begun
-  bool has_request = false;   ///< that owns it
-  Operation* next = nullptr;  ///< in the list of those under way
+  bool has_request = false;   ///< a request owns the operation
+  Operation* next = nullptr;  ///< in the list of operations under way
 };
 
 /// The library has begun the operation, on that window and target.
 void begin(std::unique_ptr<Operation> operation, MPI_Win window, int target) noexcept;
 
-/// An operation under a request. A synchronisation of its window completes the operation as well, and the request has
+/// An operation under a request. A synchronisation of the window completes the operation as well; the request has
 /// nothing left to do then.
 class Requested final : public requests::Work {
  public:

@@ -1,6 +1,6 @@
-// MPI_Win_create, whose memory the library keeps. Where that is GPU memory which the library cannot read, the call ends
-// in an error: at all processes of the communicator if all are known to run gapless, for each would wait for the others
-// in the library, and at this one alone otherwise.
+// MPI_Win_create, whose memory the library keeps. Where a process gives GPU memory that the library cannot read, the
+// call ends in an error. If all processes of the communicator are known to run gapless, all of them get the error,
+// because each would wait for the others in the library; otherwise that process alone gets it.
 #include "base/settings.hpp"
 #include "mpi/calls/by_messages/agreement.hpp"
 #include "mpi/calls/user_buffer.hpp"
@@ -21,8 +21,8 @@ int unreadable_gpu(const void* memory, MPI_Aint bytes) noexcept {
   return is_on_gpu && !runtime::library_reads_gpu_memory() ? location.device : no_gpu;
 }
 
-/// The largest `number` of all ranks, where all are known to run gapless. MPI_SUCCESS, or an error that has been
-/// raised. Asks for no memory, for the others count on this rank.
+/// Sets `number` to the largest of all ranks' numbers, where all are known to run gapless. MPI_SUCCESS, or an error
+/// that has been raised. Allocates nothing, because the other ranks count on this one.
 int vote(MPI_Comm communicator, int& number) noexcept {
   if (by_messages::has_strangers(communicator)) return MPI_SUCCESS;
   const int mine = number;

@@ -1,7 +1,7 @@
-// Headers under a library that reads GPU memory itself. What a receive gets may land in GPU memory there, where the CPU
-// cannot see whether a header has come: one is copied out. That takes longer than the header saves a short message, so
-// a noncontiguous receive from a process that may send headers has its packed bytes in host memory instead, as long as
-// headers do come.
+// Headers under a library that reads GPU memory itself. A message may land in GPU memory there, where the CPU cannot
+// see whether a header has come, so as many bytes as a header has are copied out. The copy takes longer than a header
+// saves a short message. So a noncontiguous receive from a process that may send headers has its packed bytes in host
+// memory, as long as headers do come.
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@
 namespace gapless::mpi::gpu_landing {
 
 namespace internal {
-/// Messages in a row that came as they are where a header was expected: of a peer that cannot export its memory, say.
+/// Messages in a row that came themselves where a header was expected, for instance from a peer that cannot export its
+/// memory.
 inline constinit std::atomic<std::uint32_t> disappointments{0};
 inline constexpr std::uint32_t most_disappointments = 16;
 }  // namespace internal
@@ -27,7 +28,7 @@ inline bool expects_header(MPI_Comm communicator, int source) noexcept {
   return headers::is_neighbour(communicator, source);
 }
 
-/// Where a header was expected, one has come, or the message itself; or a header has come where none was expected.
+/// To be called for each message that was expected as a header, and for each header of a receive into GPU memory.
 inline void note(bool is_header) noexcept {
   const std::uint32_t before = internal::disappointments.load(std::memory_order_relaxed);
   const std::uint32_t after = is_header ? 0 : before + 1;
@@ -41,7 +42,7 @@ inline bool copy_out(const void* landing, int device, HeaderBytes& into) noexcep
   return transfer::copy_on_gpu(into.data(), landing, into.size(), device) == transfer::Result::ok;
 }
 
-/// Wipes out the nonce of a header there, so that it is not taken twice.
+/// Wipes out the nonce of a header in GPU memory, so that the header is not taken twice.
 inline void wipe(void* landing, int device) noexcept {
   constexpr transfer::headers::Nonce nothing{};
   static_cast<void>(transfer::copy_on_gpu(landing, nothing.data(), nothing.size(), device));

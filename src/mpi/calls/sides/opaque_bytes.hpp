@@ -1,5 +1,5 @@
-// Bytes received for a datatype that gapless does not understand. A header may land in such a receive, so it lands in
-// memory of gapless, and the library unpacks what has arrived.
+// Bytes received for an opaque datatype. A header may come to such a receive, so the receive has memory of gapless, and
+// the library unpacks the bytes that arrive.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ class OpaqueBytes {
   OpaqueBytes(const OpaqueBytes&) = delete;
   OpaqueBytes& operator=(const OpaqueBytes&) = delete;
 
-  /// Takes part in the receive of that many elements, if it has room for a header. Count is int or MPI_Count. The
-  /// program may free the datatype as soon as the receive has begun.
+  /// Takes part in the receive of `count` elements, if the receive has room for a header. Count is int or MPI_Count.
+  /// The program may free the datatype as soon as the receive has begun.
   template <class Count>
   void begin(Count count, MPI_Datatype datatype) noexcept {
     MPI_Count size = 0, all = 0;
@@ -45,7 +45,8 @@ class OpaqueBytes {
   std::size_t size() const noexcept { return size_; }
   std::byte* data() noexcept { return memory_.data(); }
 
-  /// Makes room for the bytes, and has `user` describe that as a buffer of bytes. False where there is no memory.
+  /// Gets memory for the bytes, and has `user` describe the memory as a buffer of bytes. False where there is no
+  /// memory.
   bool reserve(UserBuffer& user) noexcept {
     if (datatype_ == MPI_DATATYPE_NULL) return false;
     try {
@@ -65,9 +66,9 @@ class OpaqueBytes {
     }
   }
 
-  /// So many bytes are there, to be unpacked.
+  /// Notes that so many bytes have arrived.
   void have_arrived(std::size_t bytes) noexcept { arrived_ = bytes; }
-  /// Has the library unpack them.
+  /// Has the library unpack the bytes that have arrived.
   void unpack(void* memory) noexcept {
     if (arrived_ != 0) static_cast<void>(by_library::unpack(memory_.data(), arrived_, memory, datatype_));
     arrived_ = 0;

@@ -18,7 +18,8 @@ bool is_split(std::size_t bytes, transfer::Side side) noexcept {
 #if defined(GAPLESS_VARIANT_OPENMPI)
   if (bytes < 2) return false;
   if (side == transfer::Side::receiver) return true;
-  // Networks send long contiguous messages without a copy. A short one to oneself that is too long would go unnoticed.
+  // Networks send long contiguous messages without a copy. Short messages are split all the same: a short message of a
+  // process to itself that is too long for its receive would go unnoticed.
   return static_cast<double>(bytes) <= model::profile().host.eager_bytes || runtime::is_job_on_one_node();
 #else
   static_cast<void>(bytes);

@@ -1,9 +1,9 @@
 // How packed bytes are given to the library: as MPI_PACKED, which matches every datatype on the other side.
 //
 // Under Open MPI packed bytes are *split*: the last byte stands behind a gap of one byte. Open MPI 5.0.11 moves a long
-// message between two contiguous buffers of a node by one copy from process to process, of the sender's length: a
-// message that is too long overruns the receive. Noncontiguous buffers go through shared memory in pieces, are
-// truncated as MPI demands, and are sooner there (docs/decisions.md).
+// message between two contiguous buffers of a node by one copy of the sender's length, from process to process: a
+// message that is too long overruns the receive. Messages of noncontiguous buffers go through shared memory in pieces,
+// are truncated as MPI demands, and arrive sooner (docs/decisions.md).
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,21 @@
 
 namespace gapless::mpi {
 
-/// Does the library send contiguous bytes in one piece, and others in two?
+/// Does the library send so many contiguous bytes in one piece, and noncontiguous ones in two?
 bool is_in_one_piece_if_contiguous(std::size_t bytes) noexcept;
 
-/// Are packed bytes in host memory split at that side of a message? In GPU memory none are: only contiguous messages go
-/// straight from one GPU to another.
+/// Are packed bytes in host memory split at that side of a message? Packed bytes in GPU memory never are: only
+/// contiguous messages go straight from one GPU to another.
 bool is_split(std::size_t bytes, transfer::Side side) noexcept;
 
 /// A datatype of packed bytes, to be given to the library with count 1; a temporary one is to be freed after the call.
 MadeType make_packed_type(std::size_t bytes, bool split) noexcept;
 void free_packed_type(MadeType& type) noexcept;
 
-/// Frees the datatypes made for split bytes. Precondition: no message is under way, and the library works.
+/// Frees the datatypes made for split bytes. Precondition: no message is under way, and the library still works.
 void free_split_types() noexcept;
 
-/// Count and datatype that name `bytes` packed bytes; Count is the type that the function called takes.
+/// Count and datatype that name `bytes` packed bytes. Count is the type that the library's function takes.
 template <class Count>
 class PackedType {
  public:

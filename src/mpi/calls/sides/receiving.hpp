@@ -1,6 +1,6 @@
-// The side of a point-to-point call that receives: what comes is unpacked from packed bytes, or is a header, and then
-// fetched. A header may land in packed bytes, in the program's own memory, or in memory of its own; under a library
-// that reads GPU memory in that, too (gpu_landing.hpp).
+// The side of a point-to-point call that receives. The message comes as packed bytes, which are unpacked, or as a
+// header, by which the message is fetched. A header may land in the memory of packed bytes, in the program's own
+// memory, or in memory of its own; under a library that reads GPU memory, also in GPU memory (gpu_landing.hpp).
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@
 
 namespace gapless::mpi {
 
-/// To unpack so many bytes into host memory takes longer than asking the library once more what has arrived.
+/// Unpacking so many bytes into host memory takes longer than asking the library once more what has arrived.
 inline constexpr std::size_t long_to_unpack = 4096;
 
 /// When does a receive look whether a header has come? `once_called` is for receives that may be the library's alone
@@ -46,8 +46,8 @@ class Receiving : public Side<Count> {
  public:
   using Base::packs;
 
-  /// `idle` when the peer is MPI_PROC_NULL: nothing is unpacked. `locator` is that of operations under way, if there is
-  /// one.
+  /// `idle`: the peer is MPI_PROC_NULL, and nothing is unpacked. `locator`: the one that calls share
+  /// (requests/deferred.hpp), or null.
   Receiving(const void* memory, Count count, MPI_Datatype datatype, bool idle, Looks looks = Looks::always,
             device::Locator* locator = nullptr) noexcept
       : Base(memory, count, datatype) {
@@ -70,15 +70,15 @@ class Receiving : public Side<Count> {
     if (packs() || is_too_short_for_header()) unattended_.end();
   }
 
-  /// Is it a receive into a datatype that gapless does not understand, which may take a header? The message is then
-  /// received as bytes, and the library unpacks them.
+  /// Does this receive into an opaque datatype, and may it take a header? The message is then received as bytes, and
+  /// the library unpacks the bytes.
   bool is_opaque() const noexcept { return static_cast<bool>(opaque_); }
-  /// Is there more to do than the library's call? Also for a contiguous receive that may take a header.
+  /// Is there more to do than the library's call? A contiguous receive that may take a header counts, too.
   bool takes_part() const noexcept {
     return packs() || landing_ != nullptr || scattered_ || matched_.has_value() || is_opaque() || unattended_;
   }
 
-  /// The message is that process's. To be called before prepare().
+  /// Says which process the message comes from. To be called before prepare().
   void comes_from(MPI_Comm communicator, int source) noexcept {
     if (!looks_ || !message_ || message_->scheme() != transfer::Scheme::device) return;
     if (transfer::is_any_forced() && !transfer::is_forced(transfer::Scheme::direct)) return;
@@ -96,45 +96,45 @@ class Receiving : public Side<Count> {
     if (!transfer::is_worth_a_request(user_.buffer) && (may_go_unattended() || look_at_scattered())) message_.reset();
   }
 
-  /// Goes with others. To be called before prepare(). Precondition: may_join().
+  /// Has the message unpacked together with others. To be called before prepare(). Precondition: may_join().
   void join_others() noexcept {
     this->join(side);
     landing_ = nullptr;
     lands_as_bytes_ = false;
     unattended_.end();
   }
-  /// Does a GPU unpack it, with others if there are others?
+  /// Does a GPU unpack the message, together with others if there are others?
   bool is_gathered(std::size_t) const noexcept { return packs() && user_.is_gpu_memory(); }
 
-  /// A probe has matched the message, and perhaps put it back as a message to this process.
+  /// To be called for a message that a probe has matched, and perhaps put back as a message of this process to itself.
   void has_been_matched(const headers::Matched& matched) noexcept {
     matched_.reset();
     if (!matched.was_put_back) return;
     matched_ = matched;
     if (room() < header_bytes) scratch_.emplace();
   }
-  /// A persistent receive starts again.
+  /// To be called when a persistent receive starts again.
   void forget_match() noexcept {
     matched_.reset();
     scratch_.reset();
   }
   const headers::Matched* matched() const noexcept { return matched_ ? &*matched_ : nullptr; }
 
-  /// Is a receive of that buffer, which the library has begun as it came. To be called before prepare(), of a side that
-  /// was made idle.
+  /// Takes over a receive of that buffer that the library has begun as it came. To be called before prepare(), on a
+  /// side that was made idle.
   void goes_on_scattered(UserBuffer user, Scattered place) noexcept {
     user_ = std::move(user);
     owner_ = Owner::ours;
     scattered_ = std::move(place);
   }
 
-  /// Is an unattended receive that the library has begun as it came, counted and released. Of a side that was made
-  /// idle.
+  /// Takes over an unattended receive that the library has begun as it came, and that is counted and released. To be
+  /// called on a side that was made idle.
   void goes_on_unattended() noexcept { unattended_.adopt(); }
 
   /// False if the call must fail, with the error code in `code`.
   bool prepare(const char* function, int& code) noexcept { return prepare_by(start_and_wait, function, code); }
-  /// The same of a persistent receive.
+  /// prepare() of a persistent receive.
   bool reserve(const char* function, int& code) noexcept {
     if (scattered_ && !scattered_.persist()) unpack_from_packed();
     return prepare_by(reserve_memory, function, code);
@@ -153,12 +153,12 @@ class Receiving : public Side<Count> {
   bool takes_long_to_unpack() const noexcept {
     return takes_part() && !user_.is_gpu_memory() && room() >= long_to_unpack;
   }
-  /// Has the message come by header? Then the status is not what the library says.
+  /// Has the message come by header? The library's status then is not the message's.
   bool has_fetched() const noexcept { return has_fetched_ || matched_.has_value(); }
 
-  /// For calls of which the library does not tell how much they have received. Host memory is left to the library. GPU
-  /// memory is packed before the receive, so that unpack_whole() leaves what does not arrive as it was. To be called
-  /// before prepare() and after it.
+  /// expect_no_status(), fill() and unpack_whole() are for calls of which the library does not tell how many bytes have
+  /// arrived. Host memory is left to the library. GPU memory is packed before the receive, so that unpack_whole()
+  /// leaves the bytes that do not arrive as they were. expect_no_status() comes before prepare(), fill() after it.
   void expect_no_status() noexcept {
     // Without the length that arrived, a header among scattered bytes could not be told from a message.
     may_scatter_ = false;
@@ -190,8 +190,8 @@ class Receiving : public Side<Count> {
     return result == transfer::Result::ok ? MPI_SUCCESS : transfer_failure(function, result);
   }
 
-  /// The library has received: puts the unpacking into the batch, and has the status tell of no more bytes than are
-  /// unpacked. MPI_SUCCESS, or the error that is to be raised.
+  /// To be called when the library has received: puts the unpacking into the batch, and has the status tell of no more
+  /// bytes than are unpacked. MPI_SUCCESS, or the error that is to be raised.
   int unpack_in(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {
     if (!status.is_set() || status.source() == MPI_PROC_NULL) return MPI_SUCCESS;
     if (matched_) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
@@ -214,7 +214,7 @@ class Receiving : public Side<Count> {
     return MPI_ERR_TYPE;
   }
 
-  /// The batch has run: gives back what a header has offered, and has the library unpack what came as bytes.
+  /// To be called when the batch has run: releases the offer of a header, and has the library unpack opaque bytes.
   void has_unpacked() noexcept {
     if (fetch_) fetch_->end();
     fetch_.reset();
@@ -223,13 +223,13 @@ class Receiving : public Side<Count> {
     opaque_.unpack(memory_);
   }
 
-  /// The end of a receive that the library answered with `code`. `raise` raises an error of ours.
+  /// Ends a receive that the library has answered with `code`. `raise` raises an error of ours.
   template <class Raise>
   int finish_call(ReceivedStatus& status, int code, const char* function, Raise raise) noexcept {
     if (code != MPI_SUCCESS) {
       if (matched_ && status.is_set()) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
       status.deliver();
-      // A message that was put back failed on a communicator of gapless, whose handler is not the program's.
+      // A message that was put back has failed on a communicator of gapless, which has no handler of the program.
       return matched_ ? raise(code) : code;
     }
     transfer::Batch batch;
@@ -249,7 +249,7 @@ class Receiving : public Side<Count> {
 
   void unpack_from_packed() noexcept { message_.emplace(user_.buffer, side, transfer::Scheme::packed); }
 
-  /// Bytes that fit.
+  /// How many bytes fit.
   std::size_t room() const noexcept { return user_.is_described() ? described_size() : opaque_.size(); }
   /// Where a header would be.
   void* landing() noexcept {
@@ -257,12 +257,12 @@ class Receiving : public Side<Count> {
     return packs() ? message_->packed_data() : landing_;
   }
 
-  /// Does what arrives land where the CPU does not reach it?
+  /// Does the message land in memory that the CPU does not reach?
   bool lands_on_gpu() const noexcept {
     if (scratch_ || is_opaque()) return false;
     return packs() ? !message_->packed_location().is_cpu_addressable() : landing_ != nullptr && user_.is_gpu_memory();
   }
-  /// Has a header landed, with that many bytes? One in GPU memory is copied to `scratch_` until it is taken.
+  /// Has a header landed, with that many bytes? A header in GPU memory is copied to `scratch_` until it is taken.
   bool has_header(std::size_t received) noexcept {
     bool is_there = false;
     if (!lands_on_gpu()) {
@@ -281,20 +281,20 @@ class Receiving : public Side<Count> {
     return looks_ && buffer.type != nullptr && static_cast<std::size_t>(buffer.size()) >= header_bytes;
   }
   bool is_too_short_for_header() const noexcept { return user_.is_described() && described_size() < header_bytes; }
-  /// May the library have the memory itself, so that nobody looks at what comes? The receive is counted then.
+  /// May the library receive into the program's memory, with nobody looking for a header? Such a receive is counted.
   bool may_go_unattended() noexcept {
     if (!headers::are_looked_for() || is_too_short_for_header()) return true;
     return !looks_ && unattended_.begin();
   }
-  /// May the library lose parts of what it receives into that memory by itself?
+  /// May the library lose parts of a message that it receives into that memory itself?
   bool is_lost_in_pieces() const noexcept {
     return user_.is_described() && would_be_lost_in_pieces(room(), *user_.buffer.type) &&
            !transfer::is_forced(transfer::Scheme::native);
   }
 
   /// A contiguous receive that may take a header lands in the program's memory either way. The library gets the
-  /// program's datatype if a header is whole elements of it, for then the library finds the program's mistakes; else
-  /// the library gets bytes.
+  /// program's datatype if a header is a whole number of its elements, because the library then finds the program's
+  /// mistakes; else bytes.
   void look_at_contiguous() noexcept {
     if (packs() || owner_ != Owner::library || !takes_header_of(user_.buffer) || !is_contiguous(user_.buffer)) return;
     const transfer::Described& type = *user_.buffer.type;
@@ -307,15 +307,15 @@ class Receiving : public Side<Count> {
     datatype_ = MPI_BYTE;
   }
 
-  /// Where a short contiguous message, as a header is one, comes for a datatype without bytes, MPICH divides by zero.
+  /// MPICH divides by zero where a short contiguous message, such as a header, comes for a datatype without bytes.
   void receive_nothing_as_bytes() noexcept {
     if (!user_.is_empty_type) return;
     count_ = 0;
     datatype_ = MPI_BYTE;
   }
 
-  /// May the library scatter what comes into the program's blocks, so that a header would be gathered from there? To
-  /// the library a header is whole elements of the datatype; the message that is fetched overwrites them.
+  /// May the library scatter the message into the program's blocks, from which a header would be gathered? To the
+  /// library a header is a whole number of elements of the datatype; the fetched message overwrites these.
   bool look_at_scattered() noexcept {
     const transfer::Described& type = *user_.buffer.type;
     const bool is_understood = owner_ == Owner::ours && user_.buffer.location.is_cpu_addressable();
@@ -327,7 +327,8 @@ class Receiving : public Side<Count> {
     Scattered::note(false);
     return MPI_SUCCESS;
   }
-  /// As many bytes as a header has have come: is it one? Then its nonce is wiped out in the program's memory too.
+  /// As many bytes as a header has have come: fetches the message if they are a header. The nonce is then wiped out in
+  /// the program's memory, too.
   int unpack_scattered(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {
     constexpr std::array<std::byte, sizeof(transfer::headers::Nonce)> nothing{};
     int code = MPI_ERR_NO_MEM;
@@ -341,7 +342,7 @@ class Receiving : public Side<Count> {
     return code;
   }
 
-  /// Senders of long messages ask where the last one has gone.
+  /// Notes for senders of long messages whether the last one has gone into GPU memory.
   void note_landing(std::size_t bytes) const noexcept {
     if (bytes <= transfer::schemes::most_slots_bytes || !headers::are_looked_for()) return;
     auto& lands_on_gpu = transfer::headers::own_inbox().head().lands_on_gpu;
@@ -349,7 +350,7 @@ class Receiving : public Side<Count> {
       lands_on_gpu.store(user_.is_gpu_memory(), std::memory_order_relaxed);
   }
 
-  /// A header has landed: fetches what it offers. MPI_SUCCESS, or the error that is to be raised.
+  /// Fetches the message of a header that has landed. MPI_SUCCESS, or the error that is to be raised.
   int fetch(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {
     has_fetched_ = true;
     const transfer::headers::Header header = take_header();
@@ -361,7 +362,7 @@ class Receiving : public Side<Count> {
     if (is_opaque()) opaque_.have_arrived(code == MPI_SUCCESS ? decision.bytes : 0);
     return code;
   }
-  /// The same where the library does not tell how much has arrived.
+  /// The same where the library does not tell how many bytes have arrived.
   int fetch_unseen(const char* function) noexcept {
     const transfer::headers::Header header = take_header();
     transfer::Batch batch;
@@ -371,7 +372,8 @@ class Receiving : public Side<Count> {
     has_unpacked();
     return code == MPI_SUCCESS && unpacked != transfer::Result::ok ? transfer_failure(function, unpacked) : code;
   }
-  /// A message that was put back is longer than the program's buffer: lets go of what its header offers.
+  /// Ends the receive of a message that was put back and is longer than the program's buffer: releases the offer of its
+  /// header.
   int refuse(ReceivedStatus& status, const char* function) noexcept {
     if (transfer::headers::is_header(landing(), header_bytes)) {
       transfer::Batch nothing;
@@ -423,18 +425,18 @@ class Receiving : public Side<Count> {
         return MPI_SUCCESS;
     }
   }
-  /// Are there no packed bytes that the CPU reaches, of a receive into GPU memory?
+  /// Has a receive into GPU memory no packed bytes that the CPU reaches?
   bool lacks_host_memory() const noexcept {
     return user_.is_gpu_memory() && !(packs() && message_->packed_location().is_cpu_addressable());
   }
-  /// The header that has landed. Its nonce is wiped out in memory, so that it is not taken twice.
+  /// Takes the header that has landed, and wipes out its nonce in memory, so that the header is not taken twice.
   transfer::headers::Header take_header() noexcept {
     transfer::headers::note_header();
     transfer::headers::Header header;
     std::memcpy(&header, landing(), sizeof header);
     transfer::headers::wipe(landing());
     transfer::headers::wipe(&header);
-    if (!matched_) scratch_.reset();  // only looked at there: nothing else lands there
+    if (!matched_) scratch_.reset();  // a copy: nothing lands there
     return header;
   }
 
@@ -443,19 +445,20 @@ class Receiving : public Side<Count> {
     if (!this->is_served(function, code)) return false;
     if (is_opaque()) {
       if (!opaque_.reserve(user_)) {
-        code = MPI_ERR_NO_MEM;  // what the library received by itself could be a header
+        code = MPI_ERR_NO_MEM;  // in the program's memory a header could land
         return false;
       }
       landing_ = opaque_.data();
     }
-    // What the library received by itself could be a header.
+    // A header could land in the program's memory, unless the receive may go unattended.
     const auto may_be_native = [this] { return may_go_unattended(); };
     return this->prepare_packed(prepare, side, true, may_be_native, function, code);
   }
 
-  /// How many of the bytes that arrived are unpacked. Of short messages MPICH receives whole basic elements only, and
-  /// returns an error for a message that ends inside of one, except in jobs of one process. Open MPI receives the part.
-  /// (MPI_Get_elements is not asked: MPICH 5.0.2 divides by zero for some datatypes with pairs.)
+  /// How many of the bytes that have arrived are unpacked. Of short messages MPICH receives whole basic elements only,
+  /// and returns an error for a message that ends inside a basic element, except in jobs of one process. Open MPI
+  /// receives the part of the element as well. (MPI_Get_elements is not asked: MPICH 5.0.2 divides by zero for some
+  /// datatypes with pairs.)
   std::size_t bytes_to_unpack(std::size_t received) const noexcept {
 #if defined(GAPLESS_VARIANT_OPENMPI)
     return received;
@@ -470,15 +473,15 @@ class Receiving : public Side<Count> {
 
   std::optional<transfer::headers::Fetch> fetch_;
   std::optional<std::array<std::byte, header_bytes>> scratch_;  ///< for a header that has no other place
-  std::optional<transfer::Operation> beside_;  ///< packed bytes on the host where GPU memory lies under the receive
+  std::optional<transfer::Operation> beside_;  ///< packed bytes on the host, of a receive that has none there
   std::byte* landing_ = nullptr;               ///< of a receive that is not packed and may take a header
   std::optional<headers::Matched> matched_;
   OpaqueBytes opaque_;
   Scattered scattered_;  ///< a noncontiguous receive of the library's own that may take a header
   bool may_scatter_ = true;
-  bool expects_header_ = false;  ///< of a receive into GPU memory under a library that reads that
+  bool expects_header_ = false;  ///< of a receive into GPU memory, under a library that reads GPU memory
   bool lands_as_bytes_ = false;
-  bool looks_ = false;                        ///< at what comes: it may be a header
+  bool looks_ = false;                        ///< does the receive look whether a header has come?
   transfer::headers::Unattended unattended_;  ///< a receive that does not look, as long as it is the library's own
   bool has_fetched_ = false;
 };

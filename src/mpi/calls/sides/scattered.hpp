@@ -1,7 +1,7 @@
-// Receives of noncontiguous memory that are the library's own, and that are looked at where as much has come as a
-// header has. What the library has scattered must still be there then; so of several receives into one place at the
-// same time, which MPI forbids and benchmarks do, only one is scattered. A persistent receive, which may be started at
-// any time, is in the way of other persistent ones only.
+// Receives into noncontiguous memory that are the library's own, and that gapless looks at if as many bytes as a header
+// has have come. The bytes that the library has scattered must still be there when gapless looks. So of several
+// receives into one memory at the same time, which MPI forbids and benchmarks do, only one is scattered. A persistent
+// receive may be started at any time, and excludes other persistent ones alone.
 #pragma once
 
 #include <array>
@@ -29,13 +29,13 @@ class Scattered {
 
   /// Is a receive registered?
   explicit operator bool() const noexcept { return place_ != nullptr; }
-  /// False if another one may be under way whose first byte is the same.
+  /// Registers a receive. False if another receive with the same first byte may be under way.
   bool begin(const void* first_byte) noexcept {
     end();
     return begin(places[slot_of(reinterpret_cast<std::uintptr_t>(first_byte), bits)], under_way);
   }
-  /// It belongs to a persistent receive from now on. False, and it is none any more, if another such receive may have
-  /// the same first byte.
+  /// Makes the registered receive persistent. False, and none is registered any more, if another persistent receive may
+  /// have the same first byte.
   bool persist() noexcept {
     Place& place = *place_;
     end();
@@ -46,7 +46,8 @@ class Scattered {
     place_ = nullptr;
   }
 
-  /// Did any of the last ones get a header? Of a window the first few may, and others go packed when slots are short.
+  /// Has any of the last receives got a header? In a row of messages the first few may go by header, and the rest
+  /// packed when slots are short.
   static bool get_headers() noexcept { return without_header.load(std::memory_order_relaxed) < most_without_header; }
   static void note(bool header) noexcept {
     const unsigned before = without_header.load(std::memory_order_relaxed);
@@ -55,7 +56,7 @@ class Scattered {
   }
 
  private:
-  using Place = std::atomic<std::uint8_t>;  ///< of both kinds of receive, whether there is one
+  using Place = std::atomic<std::uint8_t>;  ///< whether there is a receive, a bit for each kind
   static constexpr std::uint8_t under_way = 1, persistent = 2;
 
   bool begin(Place& place, std::uint8_t mark) noexcept {

@@ -1,5 +1,5 @@
-// The side of a point-to-point call that sends: its message goes as the program gave it, as packed bytes, or as a
-// header by which the receiver fetches it.
+// The side of a point-to-point call that sends. The message goes as the program gave it, as packed bytes, or as a
+// header by which the receiver fetches the message.
 #pragma once
 
 #include <sched.h>
@@ -28,8 +28,8 @@ class Sending : public Side<Count> {
  public:
   using Base::packs;
 
-  /// `idle` when the peer is MPI_PROC_NULL: nothing is packed. `locator` is that of operations under way, if there is
-  /// one.
+  /// `idle`: the peer is MPI_PROC_NULL, and nothing is packed. `locator`: the one that calls share
+  /// (requests/deferred.hpp), or null.
   Sending(const void* memory, Count count, MPI_Datatype datatype, bool idle,
           device::Locator* locator = nullptr) noexcept
       : Base(memory, count, datatype) {
@@ -51,15 +51,15 @@ class Sending : public Side<Count> {
     if (is_packed && !transfer::is_worth_a_request(user_.buffer)) message_.reset();
   }
 
-  /// Goes with others. To be called after offer(). Precondition: may_join().
+  /// Has the message packed together with others. To be called after offer(). Precondition: may_join().
   void join_others() noexcept { this->join(side); }
-  /// Does a GPU pack it, with others if there are others?
+  /// Does a GPU pack the message, together with others if there are others?
   bool is_gathered(std::size_t most_bytes) const noexcept { return user_.is_gpu_memory() && may_wait(most_bytes); }
 
-  /// Sends a header in the message's place, if that is sooner, the peer listens, and slots or segments are free now.
-  /// `whole`: all is packed before the library's call, which waits for the peer. `may_stay`: the program's memory may
-  /// be read until complete() or complete_alone(). `timed`: where the send's time is kept; null unless the call is
-  /// blocking and only sends. `later`: what is done together with other messages.
+  /// Has a header go in the message's place, if a header is sooner, the peer listens, and slots or segments are free
+  /// now. `whole`: all bytes are packed before the library's call, which waits for the peer. `may_stay`: the program's
+  /// memory may be read until complete() or complete_alone(). `timed`: where the send's time is kept; null unless the
+  /// call is blocking and only sends. `later`: how much work may be done later, together with other messages.
   void offer(MPI_Comm communicator, int destination, int tag, bool whole, bool may_stay,
              std::optional<transfer::CorrectedSend>* timed = nullptr, transfer::headers::Later later = {}) noexcept {
     const bool is_on_host = !user_.is_gpu_memory();
@@ -82,13 +82,13 @@ class Sending : public Side<Count> {
   headers::Speaks speaks() const noexcept {
     return user_.is_gpu_memory() ? headers::Speaks::to_itself_too : headers::Speaks::to_others;
   }
-  /// Of a persistent send: may its messages go by header, each as it is started?
+  /// May the messages of a persistent send go by header, each from its start on?
   bool may_be_offered() const noexcept {
     if (owner_ != Owner::ours) return false;
     return user_.is_gpu_memory() ? transfer::choose_direct(user_.buffer, model::Pair::peer_gpu)
                                  : transfer::choose_header(user_.buffer, true);
   }
-  /// Where the header of each message of a persistent send is to be.
+  /// Where the headers of a persistent send's messages are: one place for all of them.
   const void* header_place() noexcept {
     const void* const place = &offer_.emplace().header();
     offer_.reset();
@@ -100,9 +100,9 @@ class Sending : public Side<Count> {
     constexpr std::size_t any = std::numeric_limits<std::size_t>::max();
     return listener.inbox != nullptr && offer_in_node(listener, tag, true, {any, any});
   }
-  /// The message that offer_started() has offered is complete.
+  /// To be called when the message that offer_started() has offered is complete.
   void forget_offer() noexcept { offer_.reset(); }
-  /// The library has taken what offer() has put in the message's place.
+  /// To be called when the library has taken the header that offer() has put in the message's place.
   void sent() noexcept {
     if (offer_) offer_->release();
   }
@@ -112,7 +112,7 @@ class Sending : public Side<Count> {
   bool goes_on() const noexcept { return offer_ && offer_->goes_on(); }
   bool is_under_way() noexcept { return goes_on() && offer_->is_under_way(); }
   /// Waits until the message does not need its memory any more. MPI_SUCCESS, or the error that is to be raised. The
-  /// library makes progress meanwhile: the receiver may wait in a call for something else that this process has sent.
+  /// library makes progress meanwhile, because the receiver may wait for another message of this process.
   int complete(const char* function) noexcept {
     constexpr unsigned looks = 16;  // take about as long as the library's progress
     for (unsigned times = 1; is_under_way(); ++times) {
@@ -123,20 +123,20 @@ class Sending : public Side<Count> {
     const transfer::Result result = goes_on() ? offer_->wait() : transfer::Result::ok;
     return result == transfer::Result::ok ? MPI_SUCCESS : transfer_failure(function, result);
   }
-  /// Has the message need its memory no more, without waiting for the receiver: what nobody has fetched is copied.
-  /// complete() tells how that went.
+  /// Ends the message's need of its memory without waiting for the receiver: copies a message that nobody has fetched.
+  /// complete() tells the result.
   void complete_alone() noexcept {
     if (goes_on()) static_cast<void>(offer_->complete_alone());
   }
 
-  /// Chooses the scheme by the times of earlier sends as well, and times this one. For a blocking send without a
+  /// Chooses the scheme by the times of earlier sends as well, and times this send. For a blocking send without a
   /// header; to be called before prepare().
   void correct(std::optional<transfer::CorrectedSend>& call, MPI_Comm communicator, int destination) noexcept {
     if (packs() && !call) correct(call, peer_number(communicator, destination), message_->scheme());
   }
 
-  /// Sends the message as contiguous bytes, even if another way is sooner, provided that contiguous bytes arrive in one
-  /// piece. A message that goes by header keeps its header.
+  /// Sends the message as contiguous packed bytes, even if another way is sooner, if such bytes arrive in one piece. A
+  /// message that goes by header keeps its header.
   void send_in_one_piece() noexcept {
     if (owner_ != Owner::ours || offer_ || !is_in_one_piece_if_contiguous(described_size())) return;
     may_split_ = false;
@@ -149,26 +149,26 @@ class Sending : public Side<Count> {
     split();
     return true;
   }
-  /// Can packing wait, to be done together with that of others?
+  /// May packing wait, to be done together with the packing of other messages?
   bool may_wait(std::size_t most_bytes) const noexcept {
     if (offer_) return offer_->is_to_be_prepared();
     return packs() && message_->joins_batches() && message_->packed_size() <= most_bytes;
   }
   std::size_t packed_size() const noexcept { return offer_ ? offer_->bytes_to_pack() : message_->packed_size(); }
-  /// In place of prepare(), of a message that is packed later, once or each time that it is sent.
+  /// Takes the place of prepare() for a message that is packed later, once or with each start.
   bool reserve(const char* function, int& code) noexcept { return prepare_by(reserve_memory, function, code); }
-  /// Packs what the memory holds now, in a batch with other messages. Does nothing for a message that is in the peer's
-  /// memory already, or that the library gets as it is. Precondition: reserve() was true.
+  /// Packs what the memory holds now, in a batch with other messages. Does nothing for a message that lies in the
+  /// peer's slots already, or that goes to the library as the program gave it. Precondition: reserve() was true.
   void pack_in(transfer::Batch& batch) noexcept {
     if (offer_ && offer_->is_to_be_prepared()) return offer_->pack_in(batch);
     if (!offer_ && packs()) message_->start_in(batch);
   }
-  /// The batch has been packed, and the message leaves.
+  /// To be called when the batch has run, and the message leaves.
   void is_packed() noexcept {
     split();
     sent();
   }
-  /// Packs this message alone, and waits.
+  /// Packs this message alone, and waits for the packing.
   transfer::Result pack_alone() noexcept {
     const transfer::Result result = offer_ ? offer_->pack_alone() : start_and_wait(*message_);
     if (result == transfer::Result::ok) is_packed();
@@ -182,7 +182,7 @@ class Sending : public Side<Count> {
   MPI_Datatype datatype() const noexcept { return offer_ ? MPI_BYTE : Base::datatype(); }
 
  private:
-  /// To a peer that listens. Where that cannot be, the message goes as if there were no fabric.
+  /// Offers the message by the fabric, to a peer that listens. If that fails, the message goes as without a fabric.
   bool offer_by_fabric(const headers::Listener& listener, bool may_stay) noexcept {
     if (listener.inbox != nullptr && may_stay && offer_.emplace().secure_fabric(user_.buffer, *listener.inbox))
       return true;
@@ -191,7 +191,7 @@ class Sending : public Side<Count> {
     if (is_on_host && transfer::choose_without_fabric(user_.buffer, side) == transfer::Scheme::native) message_.reset();
     return false;
   }
-  /// Times the send. Does it go by header, after what earlier sends have taken?
+  /// Times the send. Does the send go by header, by the times of earlier sends?
   bool corrects_to_header(std::optional<transfer::CorrectedSend>& timed, MPI_Comm communicator,
                           int destination) noexcept {
     if (user_.is_gpu_memory()) return timed.emplace(user_.buffer, transfer::Scheme::direct), true;
@@ -209,14 +209,15 @@ class Sending : public Side<Count> {
 
   static constexpr transfer::Side side = transfer::Side::sender;
 
-  /// What is offered goes, in place of all else that the message could be.
+  /// Has the offer go, in place of packed bytes.
   void go_by_header(bool whole) noexcept {
     if (whole) offer_->pack();
     packed_type_.reset();
     message_.reset();
   }
 
-  /// Offers a long message in host memory, contiguous or not, to a peer whose last one went into GPU memory.
+  /// Offers a long message in host memory, contiguous or not, to a peer whose last long message has gone into GPU
+  /// memory.
   bool offer_to_gpu(MPI_Comm communicator, int destination) noexcept {
     if (!user_.is_described() || !transfer::may_go_direct_from_host(user_.buffer)) return false;
     const headers::Peer peer = headers::find_peer(communicator, destination);

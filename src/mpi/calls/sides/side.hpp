@@ -1,9 +1,10 @@
-// What both sides of a point-to-point call have in common: the memory, count and datatype of the program, the operation
-// that packs or unpacks them where that is sooner, and what the library is given in their place.
+// What both sides of a point-to-point call have in common: the program's memory, count and datatype; the operation that
+// packs or unpacks that memory where packing is sooner; and the memory, count and datatype that the library gets
+// instead.
 //
-// Order of calls, in brackets what not every call needs. A send: constructor, [weigh_request], offer, [correct],
-// prepare, the library's call, sent. A receive: constructor, [weigh_request], prepare, the library's call, finish_call;
-// or unpack_in and has_unpacked, where one batch completes several messages.
+// Order of calls, with calls that not every message needs in brackets. A send: constructor, [weigh_request], offer,
+// [correct], prepare, the library's call, sent. A receive: constructor, [weigh_request], prepare, the library's call,
+// finish_call; or unpack_in and has_unpacked, where one batch completes several messages.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +29,9 @@ class Side {
 
   bool packs() const noexcept { return message_.has_value(); }
   bool is_ours_on_host() const noexcept { return owner_ == Owner::ours && !user_.is_gpu_memory(); }
-  /// Is it contiguous GPU memory that a library that reads such memory takes longer for than for host memory, so that
-  /// it may go through host memory where one kernel packs it, or unpacks it, with others?
+  /// May a message in contiguous GPU memory join others? A library that reads GPU memory takes longer for that than for
+  /// host memory, so a short message may go through host memory where one kernel packs or unpacks it together with
+  /// others.
   bool may_join() const noexcept {
     const auto most_bytes = static_cast<std::size_t>(model::gpu_tuning.longest_joining);
     return owner_ == Owner::library && user_.is_gpu_memory() && user_.is_described() &&
@@ -50,13 +52,13 @@ class Side {
     message_.emplace(user_.buffer, side, transfer::Scheme::oneshot);
   }
 
-  /// Finds out what the arguments name, and whose business that is.
+  /// Finds out what buffer the arguments name, and whose business the buffer is.
   void look_at_arguments(Analysis analysis, device::Locator* locator) noexcept {
     user_ = identify(memory_, count_, datatype_, Purpose::message, analysis, locator);
     owner_ = owner_of(user_);
   }
 
-  /// Bytes of data. 0 where the datatype is not understood.
+  /// Bytes of data; 0 where the datatype is opaque.
   std::size_t described_size() const noexcept {
     return user_.is_described() ? static_cast<std::size_t>(user_.buffer.size()) : 0;
   }
@@ -69,8 +71,8 @@ class Side {
   }
 
   /// Has `prepare` make the operation ready, if there is one, and makes the datatype of its packed bytes. Without host
-  /// memory for them the library has its own way, if `may_be_native()`. False if the call must fail, with the error
-  /// code in `code`.
+  /// memory for the packed bytes, the message goes the library's own way if `may_be_native()`. False if the call must
+  /// fail, with the error code in `code`.
   template <class Prepare, class MayBeNative>
   bool prepare_packed(Prepare prepare, transfer::Side side, bool may_split, MayBeNative may_be_native,
                       const char* function, int& code) noexcept {
@@ -99,11 +101,11 @@ class Side {
   MPI_Datatype datatype_;
   UserBuffer user_;
   Owner owner_ = Owner::library;
-  std::optional<transfer::Operation> message_;  ///< none where the library moves what the program gave
+  std::optional<transfer::Operation> message_;  ///< none where the message goes as the program gave it
   std::optional<PackedType<Count>> packed_type_;
 };
 
-/// How an operation is made ready: with all that is packed before the call, or with memory alone, to be packed later.
+/// How an operation is made ready: start_and_wait() packs, reserve_memory() gets memory alone, for packing later.
 inline transfer::Result start_and_wait(transfer::Operation& message) noexcept { return message.wait(message.start()); }
 inline transfer::Result reserve_memory(transfer::Operation& message) noexcept { return message.reserve(); }
 

@@ -1,4 +1,4 @@
-// Contiguous datatypes of bytes, made once for each size: in the place of a datatype with gaps, such a one lets a call
+// Contiguous datatypes of bytes, made once for each size. In the place of a datatype with gaps, a byte type lets a call
 // keep its count.
 #pragma once
 
@@ -8,14 +8,14 @@
 
 namespace gapless::mpi {
 
-/// A committed datatype of `bytes` bytes. Destroyed, it leaves the handle to the next user, or frees it where all
-/// places are taken.
+/// A committed datatype of `bytes` bytes. The destructor leaves the handle to the next user, or frees the handle where
+/// all places are taken.
 class ByteType {
  public:
   ByteType() noexcept = default;
   /// Null if the library makes none.
   explicit ByteType(layout::Offset bytes) noexcept;
-  /// One element of the datatype, so many bytes behind the address it is given with.
+  /// A datatype of one element of `datatype` that lies `bytes` bytes behind the address of a call.
   static ByteType displaced(MPI_Datatype datatype, layout::Offset bytes) noexcept;
   ~ByteType();
   ByteType(ByteType&& other) noexcept;
@@ -28,7 +28,7 @@ class ByteType {
   MadeType made_;
 };
 
-/// Frees those that were made. Precondition: no call is under way, and the library works.
+/// Frees all byte types. Precondition: no call is under way, and the library still works.
 void free_byte_types() noexcept;
 
 }  // namespace gapless::mpi

@@ -14,7 +14,7 @@ bool matters_here(const CallFacts& call, const MemoryArgument& argument) noexcep
   if (!call.has_root) return true;
   if (argument.kind == RoleKind::broadcast) return call.root != MPI_PROC_NULL;
   if (argument.only_at_root) return call.is_at_root();
-  // In the group of an intercommunicator's root, what the others of a group give or get means nothing.
+  // In the group of an intercommunicator's root, arguments of processes that are no root mean nothing.
   return call.root != MPI_PROC_NULL && call.root != MPI_ROOT;
 }
 

@@ -1,4 +1,4 @@
-// What a call says of one of its memories, whatever types the call takes its counts and displacements in.
+// What a call says of one of its memories, whatever types its counts and displacements have.
 #pragma once
 
 #include <cstddef>
@@ -47,38 +47,38 @@ class Integers {
 struct MemoryArgument {
   table::RoleKind kind{};
   bool only_at_root = false;
-  bool holds_operand = false;  ///< of a result: what is scattered is reduced from there (MPI_IN_PLACE)
+  bool holds_operand = false;  ///< of a result: its memory holds the operand as well (MPI_IN_PLACE)
   const void* memory = nullptr;
   Integers counts;
   Integers displacements;
-  MPI_Datatype datatype{};                  ///< of all parts, or
+  MPI_Datatype datatype{};                  ///< of all parts; or
   const MPI_Datatype* datatypes = nullptr;  ///< of each
 
   bool is_in_place() const noexcept { return memory == static_cast<const void*>(MPI_IN_PLACE); }
 };
 
-/// What decides which memory of a call matters, and who has parts of it.
+/// The facts of a call that decide which of its memories matter, and which processes have parts.
 struct CallFacts {
   const char* name = "";
   bool has_communicator = false;
   bool has_root = false;
-  /// The library needs to know the basic elements: of the operands of a reduction, of what it converts.
+  /// The library needs to know the basic elements: of a reduction's operands, or to convert them.
   bool keeps_datatypes = false;
-  /// What is received may stay as it was: behind the end of a file, in the result of a scan's first process.
+  /// The call may leave received memory as it was: behind the end of a file, in the result of a scan's first process.
   bool may_leave_memory = false;
-  /// Made to be started often, so analysing its datatypes pays at once.
+  /// The call is made to be started often, so analysing its datatypes pays at once.
   bool is_persistent = false;
   bool has_file = false;
-  /// Of a file: the library converts elements between memory and file.
+  /// For a file: the library converts elements between memory and file.
   bool converts = false;
-  /// Noncontiguous host memory is packed, whatever the model says of that.
+  /// Noncontiguous host memory is packed, whatever the model predicts.
   bool packs_gaps = false;
   MPI_Comm communicator{};
   int root = 0;
 
   /// Is this the process that a broadcast starts from?
   bool is_at_root() const noexcept { return is_root(communicator, root); }
-  /// The library is asked the first time.
+  /// Asks the library the first time.
   const Neighbors& neighbors() const noexcept {
     if (!neighbors_) neighbors_.emplace(communicator);
     return *neighbors_;
@@ -91,12 +91,12 @@ struct CallFacts {
 /// Does the call read or write that memory in this process?
 bool matters_here(const CallFacts& call, const MemoryArgument& argument) noexcept;
 
-/// Memory that one message or one process's share of a call is in.
+/// The memory of one message, or of one process's share of a call.
 struct Part {
   const void* memory;
   MPI_Count count;
   MPI_Datatype datatype;
-  bool is_missing = false;  ///< there is no process it would go to or come from
+  bool is_missing = false;  ///< there is no process at the other end
 };
 
 std::intptr_t extent_of(MPI_Datatype datatype) noexcept;
@@ -104,18 +104,19 @@ std::intptr_t extent_of(MPI_Datatype datatype) noexcept;
 /// How many entries the arrays of an argument of that kind have.
 std::size_t peers_in(const CallFacts& call, table::RoleKind kind) noexcept;
 
-/// In the order of the call's counts, in the place of what is in `parts`. Throws std::bad_alloc.
+/// Lists the parts of an argument in the order of the call's counts, replacing the contents of `parts`. Throws
+/// std::bad_alloc.
 void list_parts(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts);
 
-/// The same with a part for each peer also where the call has one count for all of them.
+/// The same, with a part for each peer also where the call has one count for all peers.
 void list_parts_by_peer(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts);
 
-/// Addresses from the first byte of an argument to behind the last, by the library's word on its datatypes.
+/// The addresses from the first byte of an argument to behind the last, by what the library tells of the datatypes.
 struct AddressRange {
   std::intptr_t begin = 0, end = 0;
-  bool is_gpu_memory = false;  ///< any part's first byte
+  bool is_gpu_memory = false;  ///< is the first byte of any part in GPU memory?
 };
-/// Asks for no memory. Empty if no byte is named.
+/// Allocates nothing. Empty if the argument names no byte.
 AddressRange addresses_of(const CallFacts& call, const MemoryArgument& argument) noexcept;
 
 constexpr bool is_sent(table::RoleKind kind) noexcept {
@@ -146,12 +147,12 @@ constexpr bool is_one_element(table::RoleKind kind) noexcept {
 constexpr bool is_partitioned(table::RoleKind kind) noexcept {
   return kind == table::RoleKind::send_partitions || kind == table::RoleKind::receive_partitions;
 }
-/// Do datatypes describe it?
+/// Do datatypes describe memory of that kind?
 constexpr bool has_datatype(table::RoleKind kind) noexcept {
   using enum table::RoleKind;
   return kind != packed_in && kind != packed_out && kind != memory;
 }
-/// Where a role that has one, or several, names it.
+/// The place, among a role's arguments, of its datatype or datatypes.
 constexpr std::size_t place_of_datatype(table::RoleKind kind) noexcept {
   if (is_one_element(kind)) return 1;
   return has_displacements(kind) || has_datatypes(kind) || is_partitioned(kind) ? 3 : 2;

@@ -24,8 +24,7 @@ using transfer::Result;
 
 namespace {
 
-/// Memory of arguments that are done with, for the thread's next ones: a call that is left to the library has asked for
-/// none then.
+/// Memory of finished arguments, for the thread's next ones, so that a call that goes to the library allocates nothing.
 struct SpareParts {
   static constexpr std::size_t most_parts = 1024;  ///< of an argument whose memory is kept
   std::array<StagedParts, StagedMemory::most_arguments> parts;
@@ -58,7 +57,7 @@ void StagedArgument::describe(const CallFacts& call, const MemoryArgument& argum
   SpareParts& spare = of_this_thread<SpareParts>();
   if (spare.count > 0) parts_ = std::move(spare.parts[--spare.count]);
   list_parts(call, argument, parts_.named);
-  // Parts that are packed point to the users' buffers, so these stay where they are.
+  // Packed parts point to the buffers in `users`, which therefore must not move.
   parts_.users.reserve(parts_.named.size());
   const bool library_reads_gpu = runtime::library_reads_gpu_memory();
   for (const Part& part : parts_.named) describe(part, analysis, library_reads_gpu);
@@ -90,7 +89,8 @@ void StagedArgument::choose(table::RoleKind kind, const CallFacts& call, bool ma
   }
   if (is_opaque_ || (gpu_ < 0 && (!may_pack_host_memory || !is_described_))) return;
   if (gpu_ < 0 && (stays_whole_ && !is_received(kind))) return;
-  // Others of the collective may send packed bytes of GPU memory, which the library cannot receive as what they are.
+  // Other processes of the collective may send packed bytes of GPU memory, which the library cannot receive as
+  // elements.
   const bool must_be_packed = stays_whole_ && device::in_use() && is_received(kind) && !is_contiguous();
   if (gpu_ < 0 && !must_be_packed && !is_worth_packing(call, meets_contiguous)) return;
   is_staged_ = choose_datatypes(call.keeps_datatypes);
@@ -148,7 +148,7 @@ bool StagedArgument::displace(std::size_t i) {
   return true;
 }
 
-/// Of the only part, which keeps its datatype.
+/// Measures the span of the only part, which keeps its datatype.
 void StagedArgument::measure_span() noexcept {
   const transfer::Buffer& buffer = parts_.users.front().buffer;
   const layout::Offset last = buffer.type->extent * (buffer.count - 1);
@@ -181,7 +181,8 @@ void* StagedArgument::memory() const noexcept {
   return const_cast<void*>(address_of(first_byte(), static_cast<std::intptr_t>(-first_byte_)));
 }
 
-// MPICH 5.0.2 converts in memory that is too short for several elements with gaps, or for one behind a gap.
+// One datatype, because MPICH 5.0.2 converts in memory that is too short for several elements with gaps, or for an
+// element behind a gap.
 MPI_Datatype StagedArgument::join() noexcept {
   const Part& part = parts_.named.front();
   const auto place = static_cast<MPI_Aint>(-first_byte_);
@@ -191,7 +192,7 @@ MPI_Datatype StagedArgument::join() noexcept {
   return native.Type_commit(&joined_) == MPI_SUCCESS ? joined_ : MPI_DATATYPE_NULL;
 }
 
-/// The only part, as it lies in host memory with its gaps.
+/// The only part, in host memory with its gaps.
 transfer::Buffer StagedArgument::spread() const noexcept {
   const transfer::Buffer& buffer = parts_.users.front().buffer;
   return {buffer.type, buffer.count, memory(), {}};

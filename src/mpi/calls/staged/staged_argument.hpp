@@ -1,12 +1,12 @@
 // Memory that an argument of a call names, packed into host memory: for calls that are the library's own from beginning
-// to end, such as collectives. GPU memory that the library cannot read is packed of necessity, noncontiguous host
-// memory where that is faster. Noncontiguous GPU memory that the library does read is packed in GPU memory, by one
+// to end, such as collectives. GPU memory that the library cannot read has to be packed; noncontiguous host memory is
+// packed where packing is faster. Noncontiguous GPU memory that the library reads is packed in GPU memory, by one
 // launch: libraries move such memory block by block.
 //
 // An argument is a list of parts (address, count, datatype), one for each process where the call has counts for each.
-// Staged, the parts lie packed one behind the other. The library is given the counts of the program and, where a
-// datatype has gaps, a contiguous one of the same size: Open MPI's collectives cut a message by count and size, and all
-// ranks have to cut alike. An operand of a reduction keeps its datatype, which the operation is called with.
+// Staged parts lie packed one behind the other. The library gets the counts of the program and, where a datatype has
+// gaps, a contiguous datatype of the same size: Open MPI's collectives cut a message by count and size, and all ranks
+// have to cut alike. An operand of a reduction keeps its datatype, because the operation is called with that datatype.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,13 @@ namespace gapless::mpi {
 
 /// What is known of the parts of one argument, entry by entry.
 struct StagedParts {
-  std::vector<Part> named;  ///< by the program
+  std::vector<Part> named;  ///< as the program names them
   std::vector<UserBuffer> users;
-  std::vector<layout::Offset> offsets;  ///< of their packed bytes
-  std::vector<MPI_Datatype> datatypes;  ///< that the library is given
-  std::vector<ByteType> made;           ///< some of these
+  std::vector<layout::Offset> offsets;  ///< of the parts' packed bytes
+  std::vector<MPI_Datatype> datatypes;  ///< for the library
+  std::vector<ByteType> made;           ///< those of `datatypes` that gapless has made
   std::vector<transfer::PackedPart> packed;
-  std::vector<std::byte> counts, displacements;  ///< arrays that the library is given where it is not the program's
+  std::vector<std::byte> counts, displacements;  ///< for the library, where not the program's arrays
 
   void clear() noexcept;
 };
@@ -40,38 +40,39 @@ class StagedArgument {
   StagedArgument(const StagedArgument&) = delete;
   StagedArgument& operator=(const StagedArgument&) = delete;
 
-  /// Finds out what its parts are. Throws std::bad_alloc.
+  /// Finds out what the argument's parts are. Throws std::bad_alloc.
   void describe(const CallFacts& call, const MemoryArgument& argument, Analysis analysis);
-  /// Decides whether they are to be staged; `meets_contiguous`: the memory at the other end has no gaps, as far as is
-  /// known. Throws std::bad_alloc.
+  /// Decides whether the argument is staged. `meets_contiguous`: as far as is known, the memory at the other end has no
+  /// gaps. Throws std::bad_alloc.
   void choose(table::RoleKind kind, const CallFacts& call, bool may_pack_host_memory, bool meets_contiguous);
-  /// Are there bytes, and no gaps among them?
+  /// Does the argument have bytes, and no gaps between them?
   bool is_contiguous() const noexcept;
-  /// -1 if no part is GPU memory that the library cannot read.
+  /// The GPU of memory that the library cannot read; -1 if no part lies in such memory.
   int gpu() const noexcept { return gpu_; }
   bool is_staged() const noexcept { return is_staged_; }
-  /// GPU memory that cannot be staged: its datatype is not understood.
+  /// Is this GPU memory that cannot be staged, because a datatype is opaque?
   bool is_unserved() const noexcept { return gpu_ >= 0 && !is_staged_; }
   void leave_to_library() noexcept { is_staged_ = false; }
 
   transfer::Result allocate() noexcept;
-  /// After a failure the library is given zeros, unless it reads GPU memory.
+  /// Packs. After a failure the library gets zeros, unless it reads GPU memory.
   transfer::Result pack() noexcept;
   transfer::Result unpack() noexcept;
 
-  /// What the library is given for the first part; part i lies offset(i) bytes behind it.
+  /// The library's address of the first part; part i lies offset(i) bytes behind.
   void* memory() const noexcept;
-  /// Of the only part, whose datatype is kept: do its elements follow each other from its address on?
+  /// Do the elements of the only part, whose datatype is kept, follow each other from memory() on?
   bool is_contiguous_from_its_address() const noexcept { return span_ == 0 && first_byte_ == 0; }
-  /// One datatype of all its elements, which begins where first_byte() is; MPI_DATATYPE_NULL if the library makes none.
+  /// One datatype of all elements of the only part, to be given with first_byte(); MPI_DATATYPE_NULL if the library
+  /// makes none.
   MPI_Datatype join() noexcept;
   void* first_byte() const noexcept { return span_ > 0 ? spread_.data() : packed_.data(); }
   layout::Offset offset(std::size_t i) const noexcept { return parts_.offsets[i]; }
   std::size_t part_count() const noexcept { return parts_.users.size(); }
   const UserBuffer& part(std::size_t i) const noexcept { return parts_.users[i]; }
-  /// Someone else moves that part.
+  /// Leaves part `i` out of packing and unpacking.
   void leave_out(std::size_t i) noexcept { parts_.packed[i].buffer = nullptr; }
-  /// Memory of that many bytes for what the library is given as counts and displacements. They throw std::bad_alloc.
+  /// Memory of so many bytes for the library's counts and displacements. Both throw std::bad_alloc.
   std::byte* counts(std::size_t bytes) {
     parts_.counts.resize(bytes);
     return parts_.counts.data();
@@ -80,11 +81,12 @@ class StagedArgument {
     parts_.displacements.resize(bytes);
     return parts_.displacements.data();
   }
-  /// Has the datatype of part `i` say how far it lies behind the first. False if the library makes none. Throws
-  /// std::bad_alloc.
+  /// Makes a datatype of part `i` that says how far the part lies behind the first. False if the library makes none.
+  /// Throws std::bad_alloc.
   bool displace(std::size_t i);
   const MPI_Datatype* datatypes() const noexcept { return parts_.datatypes.data(); }
-  /// That of all parts, where the program gave one for all, and its bytes: `original`, unless it has gaps.
+  /// The datatype of all parts, where the program has given one for all: `original`, unless that has gaps.
+  /// shared_size() has its bytes.
   MPI_Datatype shared_datatype(MPI_Datatype original) const noexcept {
     return shared_ == nowhere ? original : parts_.datatypes[shared_];
   }
@@ -104,18 +106,18 @@ class StagedArgument {
   void clear() noexcept;
 
   StagedParts parts_;
-  std::size_t shared_ = nowhere;  ///< the first part that anything moves of
+  std::size_t shared_ = nowhere;  ///< the first described part
   layout::Offset bytes_ = 0;
-  layout::Offset first_byte_ = 0;  ///< of a datatype that is kept: where the first byte named lies
+  layout::Offset first_byte_ = 0;  ///< of a datatype that is kept: where its first byte lies
   layout::Offset span_ = 0;        ///< bytes from there to the last, if it has gaps
   transfer::PoolBuffer packed_;
   transfer::PoolBuffer spread_;  ///< elements of a datatype that is kept, with its gaps
   MPI_Datatype joined_ = MPI_DATATYPE_NULL;
   device::Location location_;
   int gpu_ = -1;
-  int gpu_of_library_ = -1;   ///< that of all parts, where the library reads it
-  bool is_described_ = true;  ///< all that counts anything
-  bool is_opaque_ = false;    ///< some datatype is not understood
+  int gpu_of_library_ = -1;   ///< of all parts, where the library reads GPU memory
+  bool is_described_ = true;  ///< are all parts that are not empty described?
+  bool is_opaque_ = false;    ///< is some datatype opaque?
   bool stays_whole_ = false;  ///< a long part whose packed bytes the library must not cut
   bool is_staged_ = false;
 };

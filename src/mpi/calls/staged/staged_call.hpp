@@ -23,7 +23,7 @@ namespace gapless::mpi {
 
 enum class Staging { none, blocking, nonblocking, persistent, one_sided, split };
 
-/// How calls of that row are staged: those whose memory is described by datatypes, and that are no messages.
+/// How calls of that row are staged. Calls whose memory datatypes describe, and that are no messages, are staged.
 template <class Row>
 consteval Staging staging_of() {
   using enum table::RoleKind;
@@ -57,7 +57,7 @@ consteval bool keeps_datatypes() {
          (has_role<Row>(window) && has_role<Row>(send_one));
 }
 
-/// May a call of that row be made as several (files/file_pieces.hpp)? One by the shared file pointer may not.
+/// May a call of that row be made as several (files/file_pieces.hpp)? A call by the shared file pointer may not.
 template <class Row>
 consteval bool may_go_in_pieces() {
   using enum table::RoleKind;
@@ -65,7 +65,7 @@ consteval bool may_go_in_pieces() {
          (has_role<Row>(file_offset) || has_role<Row>(file_pointer));
 }
 
-/// Is noncontiguous host memory packed where that pays?
+/// Is noncontiguous host memory packed where packing pays?
 template <class Row>
 consteval bool packs_host_memory() {
   using enum table::RoleKind;
@@ -79,7 +79,7 @@ consteval std::size_t memory_count() {
   return count;
 }
 
-/// The arguments of a call, as what is made for all calls sees them.
+/// The arguments of a call, in the form that code for all calls takes.
 template <class Row, class... Arguments>
 class CallView {
  public:
@@ -194,7 +194,7 @@ class CallView {
       static_cast<std::size_t>(memory_role<i>.places[place_of_datatype(memory_role<i>.kind)]);
 };
 
-/// A call some of whose memory may have to be staged.
+/// A call of which some memory may have to be staged.
 template <class Row, class... Arguments>
 class StagedCall {
  public:
@@ -233,7 +233,7 @@ class StagedCall {
   static constexpr table::RoleKind request =
       life == Life::persistent ? table::RoleKind::new_persistent_request : table::RoleKind::new_request;
 
-  /// The result of a call that is over then: nothing is to be staged, or cannot be.
+  /// Prepares the memory. The result of a call that is over: it has nothing to stage, or cannot be staged.
   static std::optional<int> prepare(StagedMemory& memory, const CallFacts& facts, const Tuple& all) noexcept {
     CallFacts call = facts;
     if constexpr (has_role<Row>(table::RoleKind::file))
@@ -245,10 +245,10 @@ class StagedCall {
     return std::nullopt;
   }
 
-  /// Nobody waits for a one-sided call that fails: it is not begun.
+  /// Is a one-sided call that could not be packed to be refused? No process waits for such a call, so it is not begun.
   static bool is_refused(const StagedMemory& memory) noexcept { return is_one_sided && !memory.is_packed(); }
 
-  /// Nothing where the call goes whole.
+  /// Makes the call in pieces. Nothing where the call goes whole.
   static std::optional<int> in_pieces(const Tuple& all) noexcept {
     FilePieces pieces({Row::name, std::get<View::template place<table::RoleKind::file>>(all),
                        View::template memory<0>(all), std::get<View::template place<table::RoleKind::status>>(all),
@@ -284,7 +284,7 @@ class StagedCall {
   }
 
   static int start(const CallFacts& facts, const Tuple& all) noexcept {
-    // The library refuses it.
+    // The library refuses the call.
     if (std::get<View::template place<request>>(all) == nullptr) return std::apply(Row::native_function(), all);
     std::unique_ptr<Work> work(new (std::nothrow) Work);
     if (work == nullptr) return table::raise<Row>(transfer_failure(Row::name, transfer::Result::out_of_memory), all);

@@ -77,7 +77,7 @@ StagedMemory::Verdict StagedMemory::without_staging(std::size_t i, const MemoryA
 
 StagedMemory::Verdict StagedMemory::stage(std::size_t i, const MemoryArgument& argument) {
   StagedArgument& staged = staged_[i];
-  // What peers have at the other end is most likely what this process has there.
+  // The peers' argument at the other end is most likely as this process's own.
   const bool meets_contiguous = i < 2 && staged_[1 - i].is_contiguous();
   staged.choose(argument.kind, call_, may_pack_host_memory(call_), meets_contiguous);
   const auto unserved = [&] {
@@ -123,7 +123,7 @@ bool StagedMemory::separate_own_part(std::span<const MemoryArgument> arguments) 
   return true;
 }
 
-/// False if a displacement is more than its type can say, and the part's datatype cannot say it.
+/// False if a displacement does not fit its type, and the part's datatype cannot take the displacement in.
 bool StagedMemory::make_substitute(std::size_t i, const MemoryArgument& argument) {
   StagedArgument& staged = staged_[i];
   const bool keeps_datatype = call_.keeps_datatypes;
@@ -180,7 +180,7 @@ void StagedMemory::pack() noexcept {
     if (!staged_[i].is_staged() || !uses_[i].reads) continue;
     const Result result = staged_[i].pack();
     if (result_ == Result::ok) result_ = result;
-    // A file must not be given bytes that are not the program's.
+    // A file must not get bytes that are not the program's.
     substitutes_[i].is_empty = call_.has_file && result != Result::ok;
   }
 }

@@ -1,4 +1,4 @@
-// All memory of one call, staged where it has to be or where that pays, from the call to the end of what it started.
+// All memory of one call, staged where necessary or where that pays, from the call to the end of the operation.
 #pragma once
 
 #include <array>
@@ -11,24 +11,24 @@
 
 namespace gapless::mpi {
 
-/// What the library is given in the place of one argument.
+/// What the library gets in the place of one argument.
 struct Substitute {
   bool is_staged = false;
-  bool keeps_shape = false;  ///< it lies in `memory` as the program's does
-  bool is_empty = false;     ///< nothing is read or written of the program's
-  bool is_one = false;       ///< one element of `datatype` in the place of all of the program's
+  bool keeps_shape = false;  ///< the layout in `memory` is that of the program's memory
+  bool is_empty = false;     ///< the call is to read and write nothing
+  bool is_one = false;       ///< one element of `datatype` replaces all of the program's
   void* memory = nullptr;
-  const void* counts = nullptr;             ///< an array of the type the program gave one of, or null: the program's
-  const void* displacements = nullptr;      ///< an array of the type the program gave one of, or null
-  MPI_Datatype datatype{};                  ///< of all parts, or
+  const void* counts = nullptr;             ///< an array of the program's type; null: the program's array
+  const void* displacements = nullptr;      ///< an array of the program's type, or null
+  MPI_Datatype datatype{};                  ///< of all parts; or
   const MPI_Datatype* datatypes = nullptr;  ///< of each
 };
 
-/// Bytes from which on what a process exchanges with itself is copied here, straight from one layout into the other:
-/// the library packs and unpacks it.
+/// From so many bytes on, gapless copies what a process exchanges with itself straight from one layout into the other,
+/// which the library would pack and unpack.
 inline constexpr layout::Offset shortest_own_part = 4096;
 
-/// Of a call that says of each process how much goes there.
+/// Does that kind of argument have a count of its own for each process?
 constexpr bool is_exchanged_with_self(table::RoleKind kind) noexcept {
   using enum table::RoleKind;
   return kind == send_to_all_v || kind == receive_from_all_v || kind == send_to_all_w || kind == receive_from_all_w;
@@ -39,18 +39,18 @@ class StagedMemory {
   static constexpr std::size_t most_arguments = 3;
   enum class Verdict {
     as_it_is,  ///< the call goes to the library as it came
-    staged,    ///< it goes there with the substitutes
-    failed,    ///< it does not, and code() is to be raised
+    staged,    ///< the call goes to the library with the substitutes
+    failed,    ///< the call does not go to the library, and code() is to be raised
   };
 
-  /// Finds out what is to be staged and gets the memory for it.
+  /// Finds out what is to be staged, and gets the memory for staging.
   Verdict prepare(const CallFacts& call, std::span<const MemoryArgument> arguments) noexcept;
   int code() const noexcept { return code_; }
   const Substitute& substitute(std::size_t i) const noexcept { return substitutes_[i]; }
 
-  /// Packs what the call reads. After a failure the call goes on all the same, or its other processes would wait for
-  /// this one: finish() tells of it. The same holds for collective calls where prepare() finds no memory to stage with:
-  /// messages come from and go to a placeholder, and of a file nothing is read or written.
+  /// Packs what the call reads. After a failure the call goes on all the same, because its other processes would wait
+  /// for this one, and finish() returns the error. The same holds for collective calls where prepare() finds no memory
+  /// to stage with: messages come from and go to a placeholder, and of a file nothing is read or written.
   void pack() noexcept;
   bool is_packed() const noexcept { return result_ == transfer::Result::ok; }
   /// Unpacks what the call has written. MPI_SUCCESS, or the error that is to be raised.
@@ -63,12 +63,12 @@ class StagedMemory {
   };
 
   void describe(std::span<const MemoryArgument> arguments);
-  /// Takes what this process exchanges with itself out of the call. False if it is left to the library.
+  /// Takes what this process exchanges with itself out of the call. False if that stays with the library.
   bool separate_own_part(std::span<const MemoryArgument> arguments);
   Verdict stage(std::size_t i, const MemoryArgument& argument);
-  /// What becomes of a call that cannot be staged, for the reason that code_ says.
+  /// Substitutes an argument that cannot be staged, for the reason that code_ says.
   Verdict without_staging(std::size_t i, const MemoryArgument& argument) noexcept;
-  /// The same where there is no memory to find out what the arguments are.
+  /// The same for all arguments, where there is no memory to describe them.
   Verdict without_memory(std::span<const MemoryArgument> arguments) noexcept;
   bool make_substitute(std::size_t i, const MemoryArgument& argument);
   template <class Displacement>
@@ -81,7 +81,7 @@ class StagedMemory {
   std::array<transfer::Placeholder, most_arguments> placeholders_;
   std::array<Use, most_arguments> uses_{};
   bool in_place_ = false;
-  int own_part_ = -1;  ///< that is copied here
+  int own_part_ = -1;  ///< the part that gapless copies itself
   int code_ = MPI_SUCCESS;
   transfer::Result result_ = transfer::Result::ok;
 };

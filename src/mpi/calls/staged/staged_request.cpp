@@ -30,8 +30,8 @@ int place_under_request(std::unique_ptr<requests::Work> work, Life life, const c
     requests::release(pending);
     return code;
   }
-  // Libraries give the same handle to all that is complete at once, but not to file access, of which MPICH 5.0.2 may
-  // not be asked: it would tell the next call of an error.
+  // Libraries give one handle to all requests that are complete at once, but not to file access. MPICH 5.0.2 must not
+  // be asked about file access: the next call would be told of an error.
   const bool may_share = !pending->is_persistent && object.kind != ErrorObject::Kind::file;
   ReceivedStatus status(MPI_STATUS_IGNORE);
   if (may_share && is_complete(*request, status)) {

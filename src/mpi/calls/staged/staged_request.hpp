@@ -1,4 +1,4 @@
-// Staged calls that return a request: what they have staged lives until the request is complete, and is unpacked then.
+// Staged calls that return a request. Their staged memory lives until the request is complete, and is unpacked then.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace gapless::mpi {
 class StagedWork final : public requests::Work {
  public:
   StagedMemory& memory() noexcept { return memory_; }
-  /// A failure is told when the call is complete: the others are in it already, or will be.
+  /// A failure is told when the call is complete, because the other processes are in the call already, or will be.
   int start() noexcept override {
     memory_.pack();
     return MPI_SUCCESS;
@@ -23,8 +23,8 @@ class StagedWork final : public requests::Work {
   StagedMemory memory_;
 };
 
-/// Makes the call `call(arguments)`, which gives *request, and leaves `work` to whoever completes that. Errors go to
-/// `object`. Returns the call's result.
+/// Makes the call `call(arguments)`, which sets *request, and leaves `work` to the call that completes the request.
+/// Errors go to `object`. Returns the call's result.
 int place_under_request(std::unique_ptr<requests::Work> work, Life life, const char* function,
                         const ErrorObject& object, MPI_Request* request, int (*call)(const void* arguments),
                         const void* arguments) noexcept;
