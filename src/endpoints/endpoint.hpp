@@ -26,7 +26,7 @@
 
 namespace gapless::mpi::endpoints {
 
-struct Agreement;
+struct Meeting;
 struct Operation;
 class Schedule;
 struct Topology;
@@ -63,10 +63,10 @@ struct TagFormat {
   int source_of(int encoded) const noexcept { return encoded >> (user_bits + 2); }
 };
 
-/// The agreements that have begun, by their keys (communicators/agreement.hpp).
-struct Agreements {
+/// The meetings that have begun, by their keys (communicators/meeting.hpp).
+struct Meetings {
   std::mutex mutex;
-  std::vector<std::pair<std::vector<std::uint64_t>, std::shared_ptr<Agreement>>> begun;
+  std::vector<std::pair<std::vector<std::uint64_t>, std::shared_ptr<Meeting>>> begun;
 };
 
 /// What the endpoints of one communicator in this process share.
@@ -109,7 +109,7 @@ struct Communicator {
   std::vector<pid_t> attached;                       ///< by process, where this node's can read each other's memory
   std::vector<std::shared_ptr<Endpoint>> unclaimed;  ///< those that have no handle yet
   std::mutex mutex;                                  ///< of `unclaimed`
-  Agreements agreements;                             ///< of its endpoints
+  Meetings meetings;                                 ///< of its endpoints
 };
 
 /// The groups of an intercommunicator. Its `Communicator` has the ranks of both, those of one group before the other's,
@@ -133,7 +133,7 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   int local = 0;
   int rank = 0;  ///< among those of both groups, if this is an intercommunicator's
   Sides sides;
-  std::uint64_t agreements = 0;  ///< how many of all endpoints it has entered
+  std::uint64_t meetings = 0;  ///< how many meetings of all endpoints this one has entered
 
   Endpoint() = default;
   ~Endpoint();

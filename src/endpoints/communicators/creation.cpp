@@ -5,8 +5,8 @@
 #include <exception>
 
 #include "endpoints/calls/calls.hpp"
-#include "endpoints/communicators/agreement.hpp"
 #include "endpoints/communicators/assembly.hpp"
+#include "endpoints/communicators/meeting.hpp"
 #include "endpoints/communicators/parts.hpp"
 #include "endpoints/communicators/static_world.hpp"
 #include "endpoints/errors.hpp"
@@ -204,11 +204,11 @@ int create_from_endpoints(Endpoint& parent, int my_count, MPI_Info info, MPI_Com
       members.push_back(
           {rank, one_each(wishes) ? whole.identities[static_cast<std::size_t>(rank)] : identity(wish, i)});
   }
-  const auto agreement =
-      agree(parent, [&](Agreement& all) { all.code = make_part(whole, members, 0, all.made.emplace_back()); });
-  code = agreement->code;
+  const auto meeting =
+      meet(parent, [&](Meeting& all) { all.code = make_part(whole, members, 0, all.made.emplace_back()); });
+  code = meeting->code;
   if (code == MPI_SUCCESS && my_count > 0) {
-    Communicator& made = *agreement->made[0];
+    Communicator& made = *meeting->made[0];
     code = mine_made.give(made, made.places[mine].local, handles);
   }
   return code == MPI_SUCCESS ? code : calls::raise(parent, code);

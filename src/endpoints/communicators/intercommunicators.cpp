@@ -9,9 +9,9 @@
 
 #include "base/hash.hpp"
 #include "endpoints/calls/calls.hpp"
-#include "endpoints/communicators/agreement.hpp"
 #include "endpoints/communicators/assembly.hpp"
 #include "endpoints/communicators/groups.hpp"
+#include "endpoints/communicators/meeting.hpp"
 #include "endpoints/communicators/parts.hpp"
 #include "endpoints/communicators/static_world.hpp"
 #include "endpoints/errors.hpp"
@@ -28,9 +28,9 @@ constexpr const char* create_name = "MPI_Intercomm_create";
 constexpr const char* of_group_name = "MPI_Comm_create_from_group";
 constexpr const char* of_groups_name = "MPI_Intercomm_create_from_groups";
 
-/// Agreements of endpoints that have no communicator in common yet.
-Agreements& agreements_between() {
-  static auto& all = *new Agreements;
+/// Meetings of endpoints that have no communicator in common yet.
+Meetings& meetings_between() {
+  static auto& all = *new Meetings;
   return all;
 }
 
@@ -108,26 +108,26 @@ int check_groups(const char* function, const std::vector<PlacedMember>& mine, co
   return are_all_in_world(mine) && are_all_in_world(theirs) ? MPI_SUCCESS : not_in_world(function);
 }
 
-/// What the library tells apart those by that are made at a time in the same processes.
-int tag_of(const AgreementKey& key) noexcept {
+/// The tag by which the library tells communicators apart that are made at the same time in the same processes.
+int tag_of(const MeetingKey& key) noexcept {
   std::uint64_t mixed = 0;
   for (const std::uint64_t number : key) mixed = mix(mixed, number);
   return static_cast<int>(mixed >> (64 - tag_bits(MPI_COMM_WORLD)));
 }
 
-/// The communicator of all of these, each of which calls; those of one process agree. `word` tells it apart from others
-/// of the same members.
+/// Makes the communicator of all these members, each of which calls; the members of one process meet. `word` tells the
+/// communicator apart from others of the same members.
 template <class Drive>
-std::shared_ptr<Agreement> make_in_world(Drive drive, std::string_view word, const std::vector<PlacedMember>& all) {
-  AgreementKey key{hash_of(word)};
+std::shared_ptr<Meeting> make_in_world(Drive drive, std::string_view word, const std::vector<PlacedMember>& all) {
+  MeetingKey key{hash_of(word)};
   for (const PlacedMember& one : all) key.insert(key.end(), {one.identity.process, one.identity.number});
   const int here = own_rank(MPI_COMM_WORLD);
   const auto arriving =
       std::count_if(all.begin(), all.end(), [&](const PlacedMember& one) { return one.process == here; });
-  return agree_driving(drive, agreements_between(), key, static_cast<int>(arriving), [&](Agreement& agreed) {
+  return meet_driving(drive, meetings_between(), key, static_cast<int>(arriving), [&](Meeting& met) {
     // The call is about other communicators, whose error handler is told.
     const ErrorsReturned meanwhile(MPI_COMM_WORLD, ErrorsReturned::Fatal::is_replaced);
-    agreed.code = make_of_placed(MPI_COMM_WORLD, here, all, tag_of(key), agreed.made.emplace_back());
+    met.code = make_of_placed(MPI_COMM_WORLD, here, all, tag_of(key), met.made.emplace_back());
   });
 }
 
@@ -140,16 +140,16 @@ int make_of_group_alone(const char* function, const Group& group, const char* wo
   *made = MPI_COMM_NULL;
   if (place == MPI_UNDEFINED) return MPI_ERR_GROUP;
   if (!are_all_in_world(members)) return not_in_world(function);
-  const auto agreement = make_in_world(progress_of_all, word, members);
-  if (agreement->code != MPI_SUCCESS) return agreement->code;
+  const auto meeting = make_in_world(progress_of_all, word, members);
+  if (meeting->code != MPI_SUCCESS) return meeting->code;
   if (const int code = make_handle(made); code != MPI_SUCCESS) return code;
-  Communicator& all = *agreement->made[0];
+  Communicator& all = *meeting->made[0];
   inner.Comm_set_errhandler(*made, handler);
   return claim(all, all.places[static_cast<std::size_t>(place)].local, *made);
 }
 
-/// All endpoints of both groups call. Those of one process agree, whichever group they are in. `word` tells it apart
-/// from others of the same groups.
+/// All endpoints of both groups call. The endpoints of one process meet, whichever group they are in. `word` tells the
+/// communicator apart from others of the same groups.
 int make_between(Endpoint& endpoint, std::string_view word, const std::vector<PlacedMember>& mine,
                  const std::vector<PlacedMember>& theirs, MPI_Comm* made) {
   const bool is_first = is_before(*std::min_element(mine.begin(), mine.end(), is_before),
@@ -157,11 +157,11 @@ int make_between(Endpoint& endpoint, std::string_view word, const std::vector<Pl
   std::vector<PlacedMember> all = is_first ? mine : theirs;
   all.insert(all.end(), is_first ? theirs.begin() : mine.begin(), is_first ? theirs.end() : mine.end());
   for (const PlacedMember& one : all) note_world_rank(one.identity.process, one.process);
-  const auto agreement = make_in_world([&] { progress(endpoint); }, word, all);
-  if (agreement->code != MPI_SUCCESS) return agreement->code;
+  const auto meeting = make_in_world([&] { progress(endpoint); }, word, all);
+  if (meeting->code != MPI_SUCCESS) return meeting->code;
   const int mine_begin = is_first ? 0 : static_cast<int>(theirs.size());
   const int theirs_begin = is_first ? static_cast<int>(mine.size()) : 0;
-  Communicator& both = *agreement->made[0];
+  Communicator& both = *meeting->made[0];
   if (const int code = make_handle_like(endpoint.handle, made); code != MPI_SUCCESS) return code;
   const int local = both.places[static_cast<std::size_t>(mine_begin + endpoint.rank)].local;
   if (const int code = claim(both, local, *made); code != MPI_SUCCESS) return code;

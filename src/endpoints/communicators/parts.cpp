@@ -7,8 +7,8 @@
 
 #include "base/quiet_thread.hpp"
 #include "endpoints/calls/calls.hpp"
-#include "endpoints/communicators/agreement.hpp"
 #include "endpoints/communicators/assembly.hpp"
+#include "endpoints/communicators/meeting.hpp"
 #include "endpoints/inner.hpp"
 #include "endpoints/tasks/schedule.hpp"
 #include "endpoints/together/together.hpp"
@@ -41,12 +41,12 @@ std::vector<Member> with_identities(const Communicator& whole, const std::vector
   return members;
 }
 
-void make_parts(const Communicator& whole, const std::map<int, std::vector<int>>& members, Agreement& agreement) {
+void make_parts(const Communicator& whole, const std::map<int, std::vector<int>>& members, Meeting& meeting) {
   for (const auto& [colour, ranks] : members) {
     std::shared_ptr<Communicator> made;
-    const int tag = static_cast<int>(agreement.made.size()) % first_duplicate_tag;
-    if (agreement.code == MPI_SUCCESS) agreement.code = make_part(whole, with_identities(whole, ranks), tag, made);
-    agreement.made.push_back(std::move(made));
+    const int tag = static_cast<int>(meeting.made.size()) % first_duplicate_tag;
+    if (meeting.code == MPI_SUCCESS) meeting.code = make_part(whole, with_identities(whole, ranks), tag, made);
+    meeting.made.push_back(std::move(made));
   }
 }
 
@@ -136,12 +136,12 @@ int mistake_in(const std::vector<Choice>& choices) noexcept {
 /// The parts of all colours, of which each endpoint gets its own, if it is in any.
 int make_and_claim(Endpoint& endpoint, const std::map<int, std::vector<int>>& members, MPI_Comm* made) {
   const Communicator& whole = *endpoint.communicator;
-  const auto agreement = agree(endpoint, [&](Agreement& all) { make_parts(whole, members, all); });
+  const auto meeting = meet(endpoint, [&](Meeting& all) { make_parts(whole, members, all); });
   *made = MPI_COMM_NULL;
-  if (agreement->code != MPI_SUCCESS) return agreement->code;
+  if (meeting->code != MPI_SUCCESS) return meeting->code;
   std::size_t number = 0;
   for (const auto& [colour, ranks] : members) {
-    Communicator* const part = agreement->made[number++].get();
+    Communicator* const part = meeting->made[number++].get();
     if (std::ranges::find(ranks, endpoint.rank) == ranks.end()) continue;
     return claim_part(endpoint, *part, local_of(*part, ranks, endpoint.rank), made);
   }
@@ -215,24 +215,24 @@ int meet(Endpoint& endpoint, const std::vector<int>& members, int tag) {
 int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, MPI_Comm* made) {
   if (const int code = meet(endpoint, members, tag); code != MPI_SUCCESS) return code;
   Communicator& whole = *endpoint.communicator;
-  AgreementKey key{static_cast<std::uint64_t>(tag)};
+  MeetingKey key{static_cast<std::uint64_t>(tag)};
   key.insert(key.end(), members.begin(), members.end());
   const auto mine = std::count_if(members.begin(), members.end(), [&](int rank) {
     return whole.places[static_cast<std::size_t>(rank)].process == whole.process;
   });
-  const auto agreement = agree(endpoint, whole.agreements, key, static_cast<int>(mine), [&](Agreement& all) {
+  const auto meeting = meet(endpoint, whole.meetings, key, static_cast<int>(mine), [&](Meeting& all) {
     all.code =
         make_part(whole, with_identities(whole, members), group_tag(whole, members, tag), all.made.emplace_back());
   });
   *made = MPI_COMM_NULL;
-  if (agreement->code != MPI_SUCCESS) return agreement->code;
-  Communicator& part = *agreement->made[0];
+  if (meeting->code != MPI_SUCCESS) return meeting->code;
+  Communicator& part = *meeting->made[0];
   return claim_part(endpoint, part, local_of(part, members, endpoint.rank), made);
 }
 
 namespace {
 
-void make_duplicate(const Communicator& whole, int tag, Agreement& all) {
+void make_duplicate(const Communicator& whole, int tag, Meeting& all) {
   std::vector<int> everyone(whole.places.size());
   std::iota(everyone.begin(), everyone.end(), 0);
   all.code = make_part(whole, with_identities(whole, everyone), tag, all.made.emplace_back());
@@ -243,8 +243,8 @@ int duplicate_handle(const Endpoint& endpoint, const MPI_Info* info, MPI_Comm* h
                          : inner.Comm_dup_with_info(endpoint.handle, *info, handle);
 }
 
-int claim_duplicate(const Endpoint& endpoint, const Agreement& agreement, MPI_Comm handle) {
-  const int code = claim(*agreement.made[0], endpoint.local, handle);
+int claim_duplicate(const Endpoint& endpoint, const Meeting& meeting, MPI_Comm handle) {
+  const int code = claim(*meeting.made[0], endpoint.local, handle);
   if (code != MPI_SUCCESS) return code;
   Endpoint& made = *find(handle);
   made.topology = endpoint.topology;
@@ -259,37 +259,37 @@ int duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made) {
   if (whole.spans_processes()) {
     if (const int code = together::barrier(endpoint); code != MPI_SUCCESS) return code;  // all meet, as in meet()
   }
-  const auto agreement = agree(endpoint, [&](Agreement& all) { make_duplicate(whole, 0, all); });
-  if (agreement->code != MPI_SUCCESS) return agreement->code;
+  const auto meeting = meet(endpoint, [&](Meeting& all) { make_duplicate(whole, 0, all); });
+  if (meeting->code != MPI_SUCCESS) return meeting->code;
   const int code = duplicate_handle(endpoint, info, made);
-  return code == MPI_SUCCESS ? claim_duplicate(endpoint, *agreement, *made) : code;
+  return code == MPI_SUCCESS ? claim_duplicate(endpoint, *meeting, *made) : code;
 }
 
 std::function<bool(int& code)> begin_duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* handle) {
   Communicator& whole = *endpoint.communicator;
   bool is_last = false;
-  const AgreementKey turn = next_turn(endpoint);
-  const auto agreement = arrive_at_agreement(whole.agreements, turn, whole.local_count(), is_last);
+  const MeetingKey turn = next_turn(endpoint);
+  const auto meeting = arrive_at_meeting(whole.meetings, turn, whole.local_count(), is_last);
   if (is_last) {
     const int tag = first_duplicate_tag + static_cast<int>(turn[0] % (first_group_tag - first_duplicate_tag));
-    const auto make = [&whole, tag, all = agreement.get()] {
-      carry_out(*all, [&](Agreement& agreed) { make_duplicate(whole, tag, agreed); });
+    const auto make = [&whole, tag, all = meeting.get()] {
+      carry_out(*all, [&](Meeting& met) { make_duplicate(whole, tag, met); });
     };
-    if (whole.spans_processes()) agreement->worker = start_quiet_thread(make);
-    if (!agreement->worker.joinable()) make();
+    if (whole.spans_processes()) meeting->worker = start_quiet_thread(make);
+    if (!meeting->worker.joinable()) make();
   }
   const int refused = duplicate_handle(endpoint, info, handle);
-  return [&endpoint, agreement, refused, made = *handle](int& code) {
-    if (!agreement->done.load(std::memory_order_acquire)) return false;
-    code = agreement->code != MPI_SUCCESS ? agreement->code : refused;
-    if (code == MPI_SUCCESS) code = claim_duplicate(endpoint, *agreement, made);
+  return [&endpoint, meeting, refused, made = *handle](int& code) {
+    if (!meeting->done.load(std::memory_order_acquire)) return false;
+    code = meeting->code != MPI_SUCCESS ? meeting->code : refused;
+    if (code == MPI_SUCCESS) code = claim_duplicate(endpoint, *meeting, made);
     return true;
   };
 }
 
 int find_place(Endpoint& endpoint, int type, MPI_Info info, int& place) {
   const Communicator& whole = *endpoint.communicator;
-  const auto agreement = agree(endpoint, [&](Agreement& all) {
+  const auto meeting = meet(endpoint, [&](Meeting& all) {
     MPI_Comm together = MPI_COMM_NULL;
     all.number = whole.process;
     if (!whole.spans_processes()) return;
@@ -299,8 +299,8 @@ int find_place(Endpoint& endpoint, int type, MPI_Info info, int& place) {
     all.code = inner.Bcast(&all.number, 1, MPI_INT, 0, together);
     inner.Comm_free(&together);
   });
-  place = agreement->number;
-  return agreement->code;
+  place = meeting->number;
+  return meeting->code;
 }
 
 }  // namespace gapless::mpi::endpoints

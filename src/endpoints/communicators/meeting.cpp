@@ -1,4 +1,4 @@
-#include "endpoints/communicators/agreement.hpp"
+#include "endpoints/communicators/meeting.hpp"
 
 #include <algorithm>
 
@@ -6,25 +6,25 @@
 
 namespace gapless::mpi::endpoints {
 
-Agreement::~Agreement() {
+Meeting::~Meeting() {
   if (worker.joinable()) worker.join();
   for (const auto& communicator : made) {
     if (communicator != nullptr) give_up(*communicator);
   }
 }
 
-std::shared_ptr<Agreement> arrive_at_agreement(Agreements& all, const AgreementKey& key, int expected, bool& is_last) {
+std::shared_ptr<Meeting> arrive_at_meeting(Meetings& all, const MeetingKey& key, int expected, bool& is_last) {
   const std::lock_guard lock(all.mutex);
   auto& begun = all.begun;
   auto found = std::find_if(begun.begin(), begun.end(), [&](const auto& entry) { return entry.first == key; });
   if (found == begun.end()) {
-    begun.emplace_back(key, std::make_shared<Agreement>());
+    begun.emplace_back(key, std::make_shared<Meeting>());
     found = begun.end() - 1;
   }
-  auto agreement = found->second;
-  is_last = ++agreement->arrived == expected;
+  auto meeting = found->second;
+  is_last = ++meeting->arrived == expected;
   if (is_last) begun.erase(found);
-  return agreement;
+  return meeting;
 }
 
 }  // namespace gapless::mpi::endpoints
