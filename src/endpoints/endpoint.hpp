@@ -33,7 +33,7 @@ struct Topology;
 struct Endpoint;
 
 /// Where a rank lives. Aligned, so that finding one in an array needs no product.
-struct alignas(16) Place {
+struct alignas(16) RankPlace {
   int process = 0;  ///< its process's rank in the lanes
   int local = 0;    ///< its index among the ranks of that process
   int inbox = -1;   ///< its inbox, if this process shares memory with it; else -1
@@ -89,7 +89,7 @@ struct Communicator {
   MPI_Comm base = MPI_COMM_NULL;  ///< one rank a process, errors are returned; null where one process has all ranks
   std::vector<MPI_Comm> lanes;
   int process = 0;                      ///< this one's rank in `base`
-  std::vector<Place> places;            ///< by rank
+  std::vector<RankPlace> places;        ///< by rank
   std::vector<Identity> identities;     ///< by rank
   std::vector<std::vector<int>> ranks;  ///< by process and local index
   /// One rank a process that has endpoints, in the order of `base`; null where one process has them all.
@@ -121,7 +121,7 @@ struct Sides {
 };
 
 /// One ring that this endpoint reads, and what is left of its messages.
-struct Incoming {
+struct IncomingRing {
   RingReader ring;
   Link arrived;  ///< messages that have come by the library before the ring has told of them
 };
@@ -150,11 +150,11 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   std::vector<RingWriter> outgoing;  ///< by inbox
   Outbox outbox;
   LongWays long_ways;
-  std::vector<Incoming> incoming;  ///< by inbox
-  std::vector<int> heard;          ///< the inboxes from which anything has come
-  std::uint32_t entered = 0;       ///< how many writers of its inbox have been looked at
-  bool waits_for_lane = false;     ///< for the bytes of a message that a ring has told of
-  bool gives_pieces = true;        ///< of what it has lent, until the system refuses
+  std::vector<IncomingRing> incoming;  ///< by inbox
+  std::vector<int> heard;              ///< the inboxes from which anything has come
+  std::uint32_t entered = 0;           ///< how many writers of its inbox have been looked at
+  bool waits_for_lane = false;         ///< for the bytes of a message that a ring has told of
+  bool gives_pieces = true;            ///< of what it has lent, until the system refuses
   transfer::EndpointMessages sent;
   unsigned rounds = 0, idle_rounds = 0, busy_rounds = 0;  ///< of progress; the last two in a row
   int receives_under_way = 0;                             ///< of those that outlive their calls
@@ -197,7 +197,7 @@ struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   void close() noexcept { inbox().is_closed.store(true, std::memory_order_release); }
   int inbox_number() const noexcept { return communicator->places[static_cast<std::size_t>(rank)].inbox; }
   RingInboxHead& inbox() const noexcept { return communicator->inboxes.head(inbox_number()); }
-  Incoming& from(int source) noexcept {
+  IncomingRing& from(int source) noexcept {
     return incoming[static_cast<std::size_t>(communicator->places[static_cast<std::size_t>(source)].inbox)];
   }
   MPI_Comm lane() const noexcept { return communicator->lanes[static_cast<std::size_t>(local)]; }

@@ -38,8 +38,9 @@ void lay_out_levels(Communicator& communicator) {
     communicator.populated += locals != 0 ? 1 : 0;
     block += locals;
   }
-  communicator.is_in_order = std::is_sorted(communicator.places.begin(), communicator.places.end(),
-                                            [](const Place& a, const Place& b) { return a.process < b.process; });
+  communicator.is_in_order =
+      std::is_sorted(communicator.places.begin(), communicator.places.end(),
+                     [](const RankPlace& a, const RankPlace& b) { return a.process < b.process; });
   const int mine = communicator.local_count();
   if (mine != 0)
     communicator.seats = std::make_unique<Seats>(static_cast<std::size_t>(mine), communicator.ranks.size());
@@ -86,7 +87,7 @@ void open(const std::shared_ptr<Communicator>& communicator) {
     endpoint->rank = rank;
     endpoint->local = communicator->places[static_cast<std::size_t>(rank)].local;
     endpoint->outgoing.resize(neighbours);
-    endpoint->incoming = std::vector<Incoming>(neighbours);
+    endpoint->incoming = std::vector<IncomingRing>(neighbours);
     endpoint->heard.reserve(neighbours);
     communicator->unclaimed.push_back(std::move(endpoint));
   }

@@ -174,7 +174,7 @@ bool take_bytes(Endpoint& endpoint, const RingReader& ring, const Cell& cell, co
 }
 
 /// Takes in the first message of a ring. False if it has to wait: for memory, or for the library.
-bool take_in(Endpoint& endpoint, Incoming& incoming, const Cell& cell) noexcept {
+bool take_in(Endpoint& endpoint, IncomingRing& incoming, const Cell& cell) noexcept {
   const Envelope envelope{incoming.ring.source(), cell.tag, cell.context};
   if (cell.way != Way::by_library) return take_bytes(endpoint, incoming.ring, cell, envelope);
   if (!incoming.arrived.is_linked()) {
@@ -188,7 +188,7 @@ bool take_in(Endpoint& endpoint, Incoming& incoming, const Cell& cell) noexcept 
 }
 
 void hear(Endpoint& endpoint, int inbox) noexcept {
-  Incoming& incoming = endpoint.incoming[static_cast<std::size_t>(inbox)];
+  IncomingRing& incoming = endpoint.incoming[static_cast<std::size_t>(inbox)];
   if (incoming.ring.is_open()) return;
   const Communicator& communicator = *endpoint.communicator;
   endpoint.heard.push_back(inbox);  // has room for all
@@ -254,7 +254,7 @@ bool empty_rings(Endpoint& endpoint) {
   endpoint.waits_for_lane = false;
   hear_of_writers(endpoint);
   for (const int inbox : endpoint.heard) {
-    Incoming& incoming = endpoint.incoming[static_cast<std::size_t>(inbox)];
+    IncomingRing& incoming = endpoint.incoming[static_cast<std::size_t>(inbox)];
     for (int taken = 0; taken < most_at_once; ++taken) {
       const Cell* const cell = incoming.ring.front();
       if (cell == nullptr) break;

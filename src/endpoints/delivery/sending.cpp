@@ -142,7 +142,7 @@ int isend(const Data& data, int process, int tag, MPI_Comm lane, Mode mode, MPI_
 }
 
 /// False if the send has ended in an error.
-bool send_on_lane(Operation& send, const Data& data, const Place& place, Mode mode) {
+bool send_on_lane(Operation& send, const Data& data, const RankPlace& place, Mode mode) {
   const Communicator& communicator = *send.endpoint->communicator;
   const int tag = communicator.format.encode(send.envelope.tag, send.envelope.context, mode == Mode::synchronous,
                                              send.endpoint->local);
@@ -155,7 +155,7 @@ bool send_on_lane(Operation& send, const Data& data, const Place& place, Mode mo
 }
 
 /// The library moves the bytes, and the ring says so, lest later messages overtake this one.
-void send_by_library(Operation& send, const Data& data, const Place& place, Mode mode) {
+void send_by_library(Operation& send, const Data& data, const RankPlace& place, Mode mode) {
   Cell* const cell = send.ring->stalled == 0 ? send.ring->claim(0).cell : nullptr;
   auto notice = cell == nullptr ? make_other<Operation>(send) : nullptr;
   if (cell == nullptr && notice == nullptr) {
@@ -223,7 +223,7 @@ bool leave_in_outbox(Operation& send) noexcept {
 }
 
 /// How a message of this operation goes through its ring. May pack it.
-Way way_of(Operation& send, const Place& place, Mode mode) noexcept {
+Way way_of(Operation& send, const RankPlace& place, Mode mode) noexcept {
   const Communicator& communicator = *send.endpoint->communicator;
   if (send.bytes <= most_copied_aside && mode != Mode::synchronous) return Way::copied;
   if (place.process == communicator.process) return Way::lent;
@@ -232,7 +232,7 @@ Way way_of(Operation& send, const Place& place, Mode mode) noexcept {
 }
 
 /// Precondition: the operation's ring is there.
-void send_here(Operation& send, const Data& data, const Place& place, Mode mode) {
+void send_here(Operation& send, const Data& data, const RankPlace& place, Mode mode) {
   send.way = way_of(send, place, mode);
   send.way == Way::by_library ? send_by_library(send, data, place, mode) : write_or_wait(send);
 }
@@ -255,7 +255,7 @@ std::unique_ptr<BufferedCopy> make_buffered_copy(const Operation& send) noexcept
 }
 
 /// A buffered send is another one's, which has a copy of the bytes, unless the ring has room for them.
-void send_buffered(Operation& send, const Place& place) {
+void send_buffered(Operation& send, const RankPlace& place) {
   if (send.ring != nullptr && send.bytes <= most_copied_aside && send.ring->stalled == 0 && write(send)) return;
   auto copy = make_buffered_copy(send);
   if (copy == nullptr) {
@@ -312,7 +312,7 @@ void start_send(Operation& operation, const Data& data, int destination, int tag
   operation.receives = false;
   Endpoint& from = *operation.endpoint;
   operation.envelope = {from.rank, tag, context};
-  const Place& place = from.communicator->places[static_cast<std::size_t>(destination)];
+  const RankPlace& place = from.communicator->places[static_cast<std::size_t>(destination)];
   const std::lock_guard lock(from.lock);
   if (operation.outlives_call) from.keep();
   operation.ring = place.inbox < 0 ? nullptr : ring_to(from, place.inbox);

@@ -79,7 +79,7 @@ std::vector<int> find_neighbours(const Communicator& communicator, const std::ve
 
 /// Gives the ranks of these processes their inboxes, one after the other. Returns how many there are.
 std::size_t number_inboxes(Communicator& communicator, const std::vector<int>& processes) {
-  for (Place& place : communicator.places) place.inbox = -1;
+  for (RankPlace& place : communicator.places) place.inbox = -1;
   communicator.ranks_of_inboxes.clear();
   for (const int process : processes) {
     for (const int rank : communicator.ranks[static_cast<std::size_t>(process)]) {

@@ -54,7 +54,7 @@ bool serves_broadcast(const Communicator& communicator, MPI_Count bytes) noexcep
 int broadcast(Endpoint& endpoint, const Data& data, int root) {
   const Communicator& communicator = *endpoint.communicator;
   Turns turns(endpoint);
-  const Place place = communicator.places[static_cast<std::size_t>(root)];
+  const RankPlace place = communicator.places[static_cast<std::size_t>(root)];
   const bool is_here = place.process == communicator.process;
   const int source = is_here ? place.local : 0;
   const bool is_source = source == endpoint.local;

@@ -19,8 +19,8 @@ void check(int code) {
 
 // MPICH raises an error when the plain function meets a type made by a large-count constructor, so it is not tried
 // first.
-Envelope envelope_of(MPI_Datatype handle) {
-  Envelope envelope;
+TypeEnvelope type_envelope_of(MPI_Datatype handle) {
+  TypeEnvelope envelope;
 #if GAPLESS_DECLARED_Type_get_envelope_c
   if (native.Type_get_envelope_c != nullptr && native.Type_get_contents_c != nullptr) {
     envelope.large = true;
@@ -44,7 +44,7 @@ bool is_predefined_combiner(int combiner) noexcept {
 
 bool is_predefined(MPI_Datatype handle) noexcept {
   try {
-    return is_predefined_combiner(envelope_of(handle).combiner);
+    return is_predefined_combiner(type_envelope_of(handle).combiner);
   } catch (const std::exception&) {
     return false;
   }
@@ -63,7 +63,7 @@ Wide* as_filled_by_library(Filled<Offset>& offsets) {
 
 }  // namespace
 
-Contents::Contents(MPI_Datatype handle, const Envelope& envelope)
+Contents::Contents(MPI_Datatype handle, const TypeEnvelope& envelope)
     : integers_(size_of(envelope.integers)),
       wide_(size_of(std::max(envelope.addresses, envelope.large_counts))),
       types_(size_of(envelope.datatypes)),

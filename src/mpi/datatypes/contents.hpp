@@ -35,13 +35,13 @@ inline constexpr int hvector_integer = MPI_COMBINER_VECTOR + 1, hindexed_integer
                      struct_integer = MPI_COMBINER_INDEXED_BLOCK + 1, value_index = -1;
 #endif
 
-struct Envelope {
+struct TypeEnvelope {
   MPI_Count integers = 0, addresses = 0, large_counts = 0, datatypes = 0;
   int combiner = 0;
   bool large = false;  ///< asked by the large-count functions, so the contents are to be, too
 };
 
-Envelope envelope_of(MPI_Datatype handle);
+TypeEnvelope type_envelope_of(MPI_Datatype handle);
 
 /// MPI forbids freeing types that nobody constructed.
 bool is_predefined_combiner(int combiner) noexcept;
@@ -74,7 +74,7 @@ class Filled {
 /// which MPI gives out as new references.
 class Contents {
  public:
-  Contents(MPI_Datatype handle, const Envelope& envelope);
+  Contents(MPI_Datatype handle, const TypeEnvelope& envelope);
   ~Contents();
   Contents(const Contents&) = delete;
   Contents& operator=(const Contents&) = delete;

@@ -281,7 +281,7 @@ bool is_miscounted(const layout::Layout& fields, const Children& children) noexc
 class EntryCounter {
  public:
   double count(MPI_Datatype handle) {
-    const Envelope envelope = envelope_of(handle);
+    const TypeEnvelope envelope = type_envelope_of(handle);
     if (is_predefined_combiner(envelope.combiner) || visits_++ == most_visits) return 0;
     const MPI_Count numbers = envelope.integers + envelope.addresses + envelope.large_counts;
     if (numbers > long_list) return static_cast<double>(entries_of(envelope.combiner, numbers, envelope.datatypes));
@@ -337,7 +337,7 @@ class Decoder {
   }
 
   Decoded decode_new(MPI_Datatype handle) {
-    const Envelope envelope = envelope_of(handle);
+    const TypeEnvelope envelope = type_envelope_of(handle);
     const Bounds bounds = bounds_of(handle);
     if (is_predefined_combiner(envelope.combiner) && envelope.combiner != value_index) {
       Datatype named = with_library_bounds(named_type(handle, bounds), bounds);

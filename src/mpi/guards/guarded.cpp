@@ -227,7 +227,7 @@ struct Guard<Row, int (*)(Arguments...)> {
     const bool is_librarys = out.is_in_place() || (is_of_neighbors(out.kind) && facts.neighbors().are_twins());
     const int kind = is_librarys ? -1 : by_messages::kind_of(out);
     if (kind < 0) return by_library(facts, all, arguments...);
-    const by_messages::Exchange exchange(
+    const by_messages::AgreedExchange exchange(
         facts.communicator, kind, [&](bool are_combined) { return by_messages::wish_of(facts, out, are_combined); },
         [&](auto& exchanged) { return by_messages::reserve(facts, out, exchanged); });
     if (exchange.lane() == MPI_COMM_NULL) {

@@ -44,7 +44,7 @@ void release_on_host(std::byte* memory, std::size_t bytes) noexcept {
   }
 }
 
-std::byte* allocate_by_runtime(const Place& place, std::size_t bytes) noexcept {
+std::byte* allocate_by_runtime(const MemoryPlace& place, std::size_t bytes) noexcept {
   device::Runtime* const runtime = device::runtime();
   void* memory = nullptr;
   if (runtime == nullptr || runtime->allocate(place.kind, place.device, bytes, &memory) != device::Status::ok) {
@@ -57,13 +57,13 @@ std::byte* allocate_by_runtime(const Place& place, std::size_t bytes) noexcept {
 
 }  // namespace
 
-Place place_now(MemoryKind kind, int device) noexcept {
+MemoryPlace place_now(MemoryKind kind, int device) noexcept {
   if (kind == MemoryKind::host) return {kind, device, no_context};
   device::Runtime* const runtime = device::runtime();
   return {kind, device, runtime != nullptr ? runtime->context(device) : no_context};
 }
 
-bool is_there(const Place& place) noexcept {
+bool is_there(const MemoryPlace& place) noexcept {
   if (place.kind == MemoryKind::host) return true;
   device::Runtime* const runtime = device::runtime();
   return runtime != nullptr && runtime->has_context(place.context);
@@ -71,7 +71,7 @@ bool is_there(const Place& place) noexcept {
 
 namespace {
 
-std::byte* allocate_uncounted(const Place& place, std::size_t capacity, bool is_indispensable) noexcept {
+std::byte* allocate_uncounted(const MemoryPlace& place, std::size_t capacity, bool is_indispensable) noexcept {
   const std::size_t bytes = capacity + spare_bytes;
   if (place.kind == MemoryKind::host) return allocate_on_host(bytes);
   if (place.kind != MemoryKind::pinned) return allocate_by_runtime(place, bytes);
@@ -89,13 +89,13 @@ std::byte* allocate_uncounted(const Place& place, std::size_t capacity, bool is_
 
 }  // namespace
 
-std::byte* allocate(const Place& place, std::size_t capacity, bool is_indispensable) noexcept {
+std::byte* allocate(const MemoryPlace& place, std::size_t capacity, bool is_indispensable) noexcept {
   std::byte* const memory = allocate_uncounted(place, capacity, is_indispensable);
   if (memory != nullptr) existing.fetch_add(1, std::memory_order_relaxed);
   return memory;
 }
 
-void release(const Place& place, std::byte* memory, std::size_t capacity) noexcept {
+void release(const MemoryPlace& place, std::byte* memory, std::size_t capacity) noexcept {
   if (place.kind == MemoryKind::host) {
     release_on_host(memory, capacity + spare_bytes);
   } else if (is_there(place)) {
@@ -104,7 +104,7 @@ void release(const Place& place, std::byte* memory, std::size_t capacity) noexce
   forget(place, 1, capacity);
 }
 
-void forget(const Place& place, std::size_t buffers, std::size_t bytes) noexcept {
+void forget(const MemoryPlace& place, std::size_t buffers, std::size_t bytes) noexcept {
   existing.fetch_sub(buffers, std::memory_order_relaxed);
   if (place.kind == MemoryKind::pinned) page_locked.fetch_sub(bytes, std::memory_order_relaxed);
 }

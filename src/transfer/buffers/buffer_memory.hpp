@@ -18,27 +18,27 @@ inline constexpr std::size_t longest_of_thread = std::size_t{16} << 20;
 inline constexpr std::size_t spare_bytes = 128;
 
 /// Memory of one kind, of a GPU where it is not the host's.
-struct Place {
+struct MemoryPlace {
   device::MemoryKind kind = device::MemoryKind::host;
   int device = -1;
   std::uint64_t context = 0;  ///< that the memory belongs to, see device::Runtime; 0 for the host's
 
-  bool operator==(const Place&) const = default;
+  bool operator==(const MemoryPlace&) const = default;
 };
 
 /// Where memory of that kind is allocated now: in the context that the calling thread uses.
-Place place_now(device::MemoryKind kind, int device) noexcept;
+MemoryPlace place_now(device::MemoryKind kind, int device) noexcept;
 /// Is the place's context there?
-bool is_there(const Place& place) noexcept;
+bool is_there(const MemoryPlace& place) noexcept;
 
 /// `capacity` bytes and some to spare; nullptr if there are none to be had. Page-locked memory may be refused because
 /// the process has enough, unless it is indispensable: frees the long buffers that it keeps first.
-std::byte* allocate(const Place& place, std::size_t capacity, bool is_indispensable) noexcept;
-void release(const Place& place, std::byte* memory, std::size_t capacity) noexcept;
+std::byte* allocate(const MemoryPlace& place, std::size_t capacity, bool is_indispensable) noexcept;
+void release(const MemoryPlace& place, std::byte* memory, std::size_t capacity) noexcept;
 
 /// Memory whose context is gone need not be released, and a release does not reach the GPU then: counts that the
 /// process has so many buffers less, of so many bytes.
-void forget(const Place& place, std::size_t buffers, std::size_t bytes) noexcept;
+void forget(const MemoryPlace& place, std::size_t buffers, std::size_t bytes) noexcept;
 
 /// How many buffers there are, used or kept.
 std::size_t existing_buffers() noexcept;

@@ -17,7 +17,7 @@
 namespace gapless::transfer {
 namespace {
 
-using buffer_memory::Place;
+using buffer_memory::MemoryPlace;
 using device::MemoryKind;
 
 constexpr std::size_t smallest_class_log2 = 12;
@@ -45,7 +45,7 @@ struct SizeClass {
 };
 
 struct Pool {
-  Place place;
+  MemoryPlace place;
   std::array<SizeClass, largest_class_log2 - smallest_class_log2 + 1> classes{};
 
   std::size_t bytes() const noexcept {
@@ -107,14 +107,14 @@ struct ThreadPools {
     have_ended = true;
   }
 
-  Pool* find(const Place& place) noexcept {
+  Pool* find(const MemoryPlace& place) noexcept {
     for (Pool& pool : pools) {
       if (pool.place == place) return &pool;
     }
     return nullptr;
   }
 
-  std::byte* take(const Place& place, std::size_t log2) noexcept {
+  std::byte* take(const MemoryPlace& place, std::size_t log2) noexcept {
     Pool* pool = find(place);
     if (pool == nullptr) return nullptr;
     SizeClass& size_class = pool->classes[log2 - smallest_class_log2];
@@ -123,7 +123,7 @@ struct ThreadPools {
     return size_class.free[--size_class.count];
   }
 
-  bool keep(const Place& place, std::byte* memory, std::size_t log2) noexcept {
+  bool keep(const MemoryPlace& place, std::byte* memory, std::size_t log2) noexcept {
     Pool* pool = find(place);
     if (pool == nullptr) pool = add(place);
     if (pool == nullptr) return false;
@@ -140,7 +140,7 @@ struct ThreadPools {
   }
 
   /// Drops the pools of contexts that are gone. nullptr if the new one's is, too, or there is no memory for it.
-  Pool* add(const Place& place) noexcept {
+  Pool* add(const MemoryPlace& place) noexcept {
     std::erase_if(pools, [this](const Pool& pool) {
       if (buffer_memory::is_there(pool.place)) return false;
       const std::size_t gone = pool.bytes();

@@ -52,7 +52,7 @@ class PoolBuffer {
 
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;
-  buffer_memory::Place place_;
+  buffer_memory::MemoryPlace place_;
   bool is_watched_ = false;
 };
 

@@ -11,11 +11,11 @@
 namespace gapless::transfer::long_buffers {
 namespace {
 
-using buffer_memory::Place;
+using buffer_memory::MemoryPlace;
 using device::MemoryKind;
 
 struct Kept {
-  Place place;
+  MemoryPlace place;
   Buffer buffer;
 };
 
@@ -47,7 +47,7 @@ constinit Cache cache;
 constexpr std::size_t step = std::size_t{2} << 20;  // a huge page
 
 /// The shortest kept one that is long enough and wastes no more than the message needs.
-Buffer find(const Place& place, std::size_t bytes) noexcept {
+Buffer find(const MemoryPlace& place, std::size_t bytes) noexcept {
   const std::lock_guard lock(cache.mutex);
   std::size_t best = cache.count;
   for (std::size_t i = 0; i < cache.count; ++i) {
@@ -83,7 +83,7 @@ void release_all(Kind... kind) noexcept {
 
 /// True if the buffer was put among the kept ones; else `excess`, if it has memory, is to be released before the next
 /// try.
-bool put(const Place& place, const Buffer& buffer, Kept& excess) noexcept {
+bool put(const MemoryPlace& place, const Buffer& buffer, Kept& excess) noexcept {
   const std::lock_guard lock(cache.mutex);
   const bool fits = cache.bytes(place.kind) + buffer.capacity <= long_limit(place.kind);
   if (fits && cache.count < Cache::most) {
@@ -100,14 +100,14 @@ bool put(const Place& place, const Buffer& buffer, Kept& excess) noexcept {
 
 }  // namespace
 
-Buffer take(const Place& place, std::size_t bytes, bool is_indispensable) noexcept {
+Buffer take(const MemoryPlace& place, std::size_t bytes, bool is_indispensable) noexcept {
   if (bytes > SIZE_MAX - 2 * step) return {};
   if (const Buffer kept = find(place, bytes); kept.memory != nullptr) return kept;
   const std::size_t capacity = (bytes + step - 1) / step * step;
   return {buffer_memory::allocate(place, capacity, is_indispensable), capacity};
 }
 
-void give(const Place& place, const Buffer& buffer) noexcept {
+void give(const MemoryPlace& place, const Buffer& buffer) noexcept {
   const bool may_be_kept = buffer.capacity <= long_limit(place.kind) && buffer_memory::is_there(place);
   if (may_be_kept && place.kind == MemoryKind::host) madvise(buffer.memory, buffer.capacity, MADV_FREE);
   while (may_be_kept) {

@@ -16,9 +16,9 @@ struct Buffer {
 };
 
 /// A buffer that was kept, or is allocated; its memory is null if there is none to be had.
-Buffer take(const buffer_memory::Place& place, std::size_t bytes, bool is_indispensable) noexcept;
+Buffer take(const buffer_memory::MemoryPlace& place, std::size_t bytes, bool is_indispensable) noexcept;
 /// Gives a buffer back: it is kept, or released.
-void give(const buffer_memory::Place& place, const Buffer& buffer) noexcept;
+void give(const buffer_memory::MemoryPlace& place, const Buffer& buffer) noexcept;
 
 /// Releases all that are kept, of one kind or of any.
 void drop(device::MemoryKind kind) noexcept;

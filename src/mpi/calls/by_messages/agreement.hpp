@@ -55,17 +55,17 @@ void vote(Agreement& agreement, model::AgreedWay& way, MPI_Comm communicator, Wi
 }  // namespace internal
 
 /// One exchange: says where its messages go, and times the exchange while the object lives.
-class Exchange {
+class AgreedExchange {
  public:
   /// Collective. Where there is a vote, `reserve(exchanged)` gets the memory that the exchange needs, and
   /// `wish(are_combined)` says this rank's wish. `are_combined`: parts that could be sent combined have been so lately.
   template <class AskWish, class Reserve>
-  Exchange(MPI_Comm communicator, int kind, AskWish wish, Reserve reserve) noexcept;
-  ~Exchange() {
+  AgreedExchange(MPI_Comm communicator, int kind, AskWish wish, Reserve reserve) noexcept;
+  ~AgreedExchange() {
     if (timed_ != nullptr) timed_->note(std::chrono::duration<float, std::nano>(Clock::now() - begun_).count());
   }
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
+  AgreedExchange(const AgreedExchange&) = delete;
+  AgreedExchange& operator=(const AgreedExchange&) = delete;
 
   /// The communicator of the messages; MPI_COMM_NULL: the exchange is the library's.
   MPI_Comm lane() const noexcept { return lane_; }
@@ -92,7 +92,7 @@ class Exchange {
 void end() noexcept;
 
 template <class AskWish, class Reserve>
-Exchange::Exchange(MPI_Comm communicator, int kind, AskWish wish, Reserve reserve) noexcept : kind_(kind) {
+AgreedExchange::AgreedExchange(MPI_Comm communicator, int kind, AskWish wish, Reserve reserve) noexcept : kind_(kind) {
   agreement_ = internal::of(communicator);
   if (agreement_ == nullptr) return;
   model::AgreedWay* const way = internal::way_of(*agreement_, communicator, kind);

@@ -164,7 +164,7 @@ bool reserve(const CallFacts& call, const MemoryArgument& out, Exchanged& exchan
 }
 
 int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in,
-             const Exchange& agreed) noexcept {
+             const AgreedExchange& agreed) noexcept {
   Exchanged& exchanged = agreed.exchanged();
   // reserve() has made room for all parts, so the lists do not throw.
   list_parts_by_peer(call, out, exchanged.sent.parts);

@@ -20,7 +20,7 @@ bool reserve(const CallFacts& call, const MemoryArgument& out, Exchanged& exchan
 
 /// Makes the exchange. MPI_SUCCESS, or the error that is to be raised. Precondition: the exchange has a lane.
 int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in,
-             const Exchange& agreed) noexcept;
+             const AgreedExchange& agreed) noexcept;
 
 }  // namespace gapless::mpi::by_messages
 

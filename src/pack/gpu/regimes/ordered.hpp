@@ -21,7 +21,7 @@ template <class Word, class Block>
 GAPLESS_HOST_DEVICE void run_tile(const OrderedWork& work, std::uint64_t, const Block& block, NothingShared&) noexcept {
   for (std::uint64_t done = 0; done < work.bytes;) {
     const std::uint64_t k = work.range.begin + done;
-    const Place place = work.tree.place(k);
+    const TreePlace place = work.tree.place(k);
     const std::uint64_t left = work.bytes - done;
     const std::uint64_t length = place.remaining < left ? place.remaining : left;
     const std::uintptr_t memory = work.range.memory + static_cast<std::uintptr_t>(place.offset);

@@ -142,7 +142,7 @@ GAPLESS_HOST_DEVICE void run_pair_tile(const PairWork<Places>& work, std::uint64
 template <class Block>
 GAPLESS_HOST_DEVICE void run_pair_tile(const OrderedPairWork& work, const Block& block) noexcept {
   for (std::uint64_t k = 0; k < work.bytes;) {
-    const Place from = work.source.place(k), to = work.destination.place(k);
+    const TreePlace from = work.source.place(k), to = work.destination.place(k);
     const std::uint64_t both = from.remaining < to.remaining ? from.remaining : to.remaining;
     const std::uint64_t length = both < work.bytes - k ? both : work.bytes - k;
     const std::uintptr_t source = work.origin.source + static_cast<std::uintptr_t>(from.offset);

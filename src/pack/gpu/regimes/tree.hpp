@@ -44,7 +44,7 @@ struct TreeNode {
 };
 
 /// A place in memory, and how many bytes from there on are contiguous.
-struct Place {
+struct TreePlace {
   Offset offset;
   std::uint64_t remaining;
 };
@@ -77,7 +77,7 @@ struct Tree {
     return offset;
   }
 
-  GAPLESS_HOST_DEVICE Place place(std::uint64_t k) const noexcept {
+  GAPLESS_HOST_DEVICE TreePlace place(std::uint64_t k) const noexcept {
     const std::uint64_t whole = size.quotient(k);
     Offset offset = static_cast<Offset>(whole) * extent;
     k -= whole * size.divisor;

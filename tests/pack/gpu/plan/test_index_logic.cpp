@@ -55,7 +55,7 @@ TEST(Serialised, TreeFindsEveryByteAndHowFarItIsContiguous) {
     const auto map = repeated_map(sample.map, count, extent);
     const Tree tree{serialised.bytes.data(), make_divider(static_cast<std::uint64_t>(sample.layout->size)), extent, 0};
     for (std::size_t k = 0; k < map.size(); ++k) {
-      const Place place = tree.place(k);
+      const TreePlace place = tree.place(k);
       ASSERT_EQ(place.offset, map[k]) << "sample " << i << ", byte " << k;
       ASSERT_GE(place.remaining, 1u);
       ASSERT_LE(k + place.remaining, map.size());
