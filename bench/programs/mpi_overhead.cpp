@@ -2,7 +2,7 @@
 // the library's own symbol, interleaved in one process; run it with gapless preloaded. With --gpu the process holds a
 // CUDA context, so gapless has to find out of every buffer that it is host memory; how depends on where the buffer
 // lies. Prints one JSON line per call and kind of memory, and with --gpu what one question to the driver takes there.
-// Messages of 1 KiB, which the process sends to itself by the library's own symbols, may be headers (docs/messages.md):
+// Messages of 1 KiB, which the process sends to itself by the library's own symbols, may be headers (docs/concepts.md):
 // gapless has a look at each.
 #include <dlfcn.h>
 

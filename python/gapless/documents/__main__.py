@@ -29,13 +29,13 @@ def documents(checkout: Path) -> dict[Path, str]:
             "costs": costs.costs_table(loaded),
             "types": tables.types_table(loaded),
         },
-        "docs/messages.md": {
-            "host messages": messages.host_messages_table(loaded),
+        "docs/messages.md": {"host messages": messages.host_messages_table(loaded)},
+        "docs/gpu-messages.md": {
             "gpu messages": messages.gpu_messages_table(loaded),
             "mixed messages": messages.mixed_messages_table(loaded),
             "gpu halos": messages.gpu_halos_table(loaded),
-            "rdma": messages.rdma_table(loaded),
         },
+        "docs/fabric-messages.md": {"rdma": messages.rdma_table(loaded)},
         "docs/endpoints.md": {"endpoints": messages.endpoints_table(loaded)},
         "docs/results.md": {"targets": tables.targets_table(loaded)},
         "docs/gpu-packing.md": {
