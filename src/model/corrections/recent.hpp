@@ -14,7 +14,7 @@ class Recent {
  public:
   void add(float value) noexcept {
     last_[count_ % most] = value;
-    // A count that wraps still says that there are enough.
+    // The count wraps to `most`, so are_enough() stays true.
     count_ = count_ + 1 == 2 * most ? most : count_ + 1;
   }
   /// Divides every value.

@@ -33,8 +33,9 @@ int keyval;
 /// a handle before it checks the handle, so the null handle is not shown to Open MPI.
 bool has_processes_as_ranks(MPI_Comm communicator) noexcept {
   if (number_of(communicator) == 0) return false;
-  // Errors of no communicator go to the handlers of these two. A handler that ends the process stays: it would do so in
-  // the program's own call as well, and under MPICH there may be no handler at all, which could not be set again.
+  // Errors of no communicator go to the handlers of these two. A handler that ends the process stays: it would end the
+  // process in the program's own call as well, and MPICH may keep such a handler as none at all, which could not be set
+  // again.
   const ErrorsReturned world(MPI_COMM_WORLD, ErrorsReturned::Fatal::stays);
   const ErrorsReturned self(MPI_COMM_SELF, ErrorsReturned::Fatal::stays);
   int is_other = 1;

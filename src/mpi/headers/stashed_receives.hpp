@@ -59,8 +59,8 @@ int begin_to_send(const void* memory, Count count, MPI_Datatype datatype, int de
   }
 }
 
-/// Of a call that receives a stashed message and sends as well: does the call wait, and does what it receives replace
-/// what it sends?
+/// Of a call that receives a stashed message and sends as well: does the call wait, and does the received message
+/// replace the sent one?
 enum class Beside : std::uint8_t { waits, waits_and_replaces, returns_at_once };
 
 /// Sends while `receive()` receives. MPI_SUCCESS, or an error that has been raised.

@@ -7,8 +7,9 @@
 // in program order: a send that needs no packing queues behind deferred ones.
 //
 // Every call that may wait for another process, or asks whether an operation is complete, starts deferred sends first:
-// one load while there are none. This order is enough where one thread at a time calls MPI. With MPI_THREAD_MULTIPLE
-// nothing is deferred: another thread may be waiting inside the library already, for an answer to the message.
+// one load while no send is deferred. This order is enough where one thread at a time calls MPI. With
+// MPI_THREAD_MULTIPLE nothing is deferred: another thread may be waiting inside the library already, for an answer to
+// the message.
 //
 // The driver's answers stay right as long as they are shared: memory of an operation stays allocated until a call has
 // told the program that the operation is complete (MPI 4.1, 3.7.2), and no such call comes in between.

@@ -191,7 +191,7 @@ void Pending::start_in(transfer::Batch& batch) noexcept {
 bool Pending::start_header(int& code) noexcept {
   if (header_request == MPI_REQUEST_NULL || !is_by_header()) return false;
   code = native.Start(&header_request);
-  // The program's request is not active, so the library tells of it nothing but that.
+  // To the library the program's request is inactive: gapless says when it is complete.
   is_header_under_way_ = is_settled = code == MPI_SUCCESS;
   return true;
 }
@@ -208,7 +208,7 @@ int Pending::start_matched(const headers::Matched& matched) noexcept {
           Imrecv_c, code = native.Imrecv_c(side.memory(), side.count(), side.datatype(), &message, &matched_request_);)
     }
   });
-  // The program's request is not active, so the library tells of it nothing but that.
+  // To the library the program's request is inactive: gapless says when it is complete.
   is_settled = code == MPI_SUCCESS;
   return code;
 }

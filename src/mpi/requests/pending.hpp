@@ -148,7 +148,7 @@ class Pending {
     Pending* const own = programs_own();
     return own->goes_as_native ? own->as_native : own;
   }
-  /// The message whose handle the program has: this one, or the one whose `as_native` this one is.
+  /// The message whose handle the program has: `of_program` if there is one, else this message.
   Pending* programs_own() noexcept { return of_program != nullptr ? of_program : this; }
 
   MPI_Request handle{};        ///< the key

@@ -307,8 +307,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       pending->source = std::get<Base::template place<RoleKind::source>>(all);
       pending->tag = std::get<Base::template place<RoleKind::tag>>(all);
     }
-    // A send that needs its memory longer is still under way when the library has sent the header, so its request must
-    // be one that stays.
+    // A send may need its memory after the library has sent the header. Such a send has to have a request that stays.
     constexpr bool may_stay = !receives && PersistentOf<Row>::is_there;
     if constexpr (life == Life::once && sends) {
       Base::offer(all, out_of(mine), may_stay, nullptr, may_stay ? later() : transfer::headers::Later{});

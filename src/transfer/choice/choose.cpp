@@ -84,7 +84,7 @@ const model::SchemeCosts* measured_costs_between_gpus(Scheme scheme, model::Pair
 double measured_ns(Scheme scheme, const Buffer& buffer) noexcept { return predict_message_ns(scheme, buffer) / 2; }
 
 /// Are the schemes of the buffer compared by measured tables? Of GPU memory, if any scheme that applies has a table. Of
-/// host memory never: its schemes are predicted as what they save, and `packed` reads the tables itself.
+/// host memory never: predictions there are savings over the library's own way, and `packed` reads the tables itself.
 bool is_measured(const Buffer& buffer) noexcept {
   if (model::profile().measured == nullptr || buffer.location.is_cpu_addressable()) return false;
   return std::ranges::any_of(schemes_of_one_process, [&](Scheme scheme) {

@@ -1,4 +1,5 @@
-// The choice of a scheme: of those that apply, the one that was forced, else the one with the least prediction.
+// The choice of a scheme: the forced scheme if that applies, else the one with the least predicted time of those that
+// apply.
 #pragma once
 
 #include <optional>
@@ -36,8 +37,8 @@ bool choose_header(const Buffer& buffer, bool gets_request = false) noexcept;
 bool is_worth_a_request(const Buffer& buffer) noexcept;
 /// Is a buffer in GPU memory long enough to go direct?
 bool may_go_direct(const Buffer& buffer) noexcept;
-/// May a buffer in host memory go direct to a process whose GPU takes such messages? One that is too long for slots
-/// may.
+/// May a buffer in host memory go direct to a process whose GPU takes such messages? Only a buffer that is too long for
+/// slots may.
 bool may_go_direct_from_host(const Buffer& buffer) noexcept;
 /// Does a buffer in GPU memory go direct to a process that can map this process's GPU memory, and whose GPU is at the
 /// distance `pair`? As forced, else as predicted.

@@ -17,7 +17,7 @@ namespace {
 
 using model::Correction;
 
-/// Shorter messages take so little that counting them would be felt.
+/// To count shorter messages would take a noticeable part of their time.
 constexpr layout::Offset shortest_corrected = 1024;
 
 using Clock = CorrectedSend::Clock;

@@ -1,4 +1,5 @@
-// The profile of a program: the built-in one of its MPI library, and the file that was measured with that library.
+// The profile of a program: the built-in profile of the program's MPI library, and the profile file measured with that
+// library.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Which of the program's GPU allocations a peer has mapped, so that its GPU can read messages there.
+// Which of the program's GPU allocations a peer has mapped, so that the peer's GPU can read messages there.
 //
 // Mapping takes the driver milliseconds, and memory that a peer has mapped stays allocated after the program has freed
 // it. So a peer is told of an allocation once several messages to that peer have come out of the allocation, and of no

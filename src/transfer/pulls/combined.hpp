@@ -1,5 +1,5 @@
-// All parts that one process has for another one in an exchange, under one description. The receiver's GPU reads the
-// parts in the sender's memory, and one word says that the receiver needs no part any more.
+// A combined message of an exchange: one description of all parts that a process has for another one. The receiver's
+// GPU reads the parts in the sender's memory, and one word says that the receiver needs no part any more.
 //
 // Both processes are in the exchanging call, where each may wait for the other. So the sender copies nothing out for a
 // late receiver, unlike the sender of a single message (pulls/offer.hpp).

@@ -1,5 +1,5 @@
-// The schemes by their names, and the choice of a message's scheme: of those that apply, the one with the least
-// prediction. Also the length of a message's segments.
+// The schemes by their names, the choice of a message's scheme by the least predicted time, and the length of a
+// message's segments.
 #include <algorithm>
 #include <cmath>
 

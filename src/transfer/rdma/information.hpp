@@ -1,8 +1,8 @@
 // What two processes tell each other before a message travels by RDMA: the rendezvous of Wu et al., 2003, section 5.
 //
 // The sender offers, the receiver chooses and replies. Offer and reply are plain values that a header, a pipe or any
-// other channel may carry. Addresses are those of the process that tells them. Where the sender needs the receiver's
-// layout (multi-write), the layout travels beside the reply.
+// other channel may carry. Each process tells addresses of its own. Where the sender needs the receiver's layout
+// (multi-write), the layout travels beside the reply.
 #pragma once
 
 #include <array>

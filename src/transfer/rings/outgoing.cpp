@@ -76,7 +76,7 @@ constinit std::atomic<std::uint64_t> copied_out{0};
 /// Is this thread the helper? The helper does not end with MPI, so it keeps no buffers in its pools.
 constinit thread_local bool is_helper = false;
 
-/// All outgoing messages of this process, and the helper: a thread that packs for them.
+/// All outgoing messages of this process, and the helper, the thread that packs where no other thread does.
 class Service {
  public:
   /// False where there is no thread.

@@ -258,7 +258,7 @@ class CombinedExchange {
     }
   }
 
-  /// Waits for the descriptions one by one, so that errors are those of the lane, which returns errors.
+  /// Waits for each description alone: errors then go to the handler of the lane, which returns them.
   int receive_descriptions() noexcept {
     int first_code = MPI_SUCCESS;
     for (std::size_t k = 0; k < requests_.size(); ++k) {
@@ -266,8 +266,8 @@ class CombinedExchange {
       MPI_Status status;
       const int code = native.Wait(&requests_[k], &status);
       if (first_code == MPI_SUCCESS) first_code = code;
-      // A description that is too long has more parts than this process receives. Its beginning names the words that
-      // its sender waits for.
+      // A description that is too long has more parts than this process receives. fetch() reads its beginning, and
+      // releases the sender.
       if (code != MPI_SUCCESS || k >= incoming_.size()) continue;
       ReceivedParts& each = incoming_[k];
       MPI_Count bytes = 0;

@@ -94,7 +94,7 @@ int Messages::receive(const Part& part, int peer) noexcept {
   if (code == MPI_SUCCESS || request != MPI_REQUEST_NULL) return code;  // the library may have begun to receive
   MPI_Count bytes = 0;
   std::byte* const instead = in_place_of(part, bytes);
-  // By gapless's receive, which looks at a header that comes, so that its sender gets its memory back.
+  // gapless's own receive looks at a header that comes, and gives the sender its memory back.
   const bool is_begun =
       instead != nullptr &&
       (Ours::receive(instead, bytes, MPI_BYTE, peer, lane_, &request) == MPI_SUCCESS || request != MPI_REQUEST_NULL);

@@ -67,8 +67,7 @@ class Messages {
   std::unique_ptr<transfer::Placeholder[]> placeholders_;
 };
 
-/// What a rank keeps for its exchanges of one kind: the memory that it must have before any other rank counts on its
-/// messages.
+/// The memory of a rank's exchanges of one kind, which the rank gets before any other rank counts on its messages.
 struct Exchanged {
   PartsOfSide sent, received;  ///< the peers stay, the parts are a call's
   Messages messages;

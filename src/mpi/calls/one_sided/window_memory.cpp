@@ -1,6 +1,6 @@
 // MPI_Win_create, whose memory the library keeps. Where a process gives GPU memory that the library cannot read, the
 // call ends in an error. If all processes of the communicator are known to run gapless, all of them get the error,
-// because each would wait for the others in the library; otherwise that process alone gets it.
+// because each would wait for the others in the library; otherwise that process alone gets the error.
 #include "base/settings.hpp"
 #include "mpi/calls/by_messages/agreement.hpp"
 #include "mpi/calls/user_buffer.hpp"

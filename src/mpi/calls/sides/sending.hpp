@@ -88,7 +88,7 @@ class Sending : public Side<Count> {
     return user_.is_gpu_memory() ? transfer::choose_direct(user_.buffer, model::Pair::peer_gpu)
                                  : transfer::choose_header(user_.buffer, true);
   }
-  /// Where the headers of a persistent send's messages are: one place for all of them.
+  /// The place of a persistent send's headers, which all of its messages share.
   const void* header_place() noexcept {
     const void* const place = &offer_.emplace().header();
     offer_.reset();

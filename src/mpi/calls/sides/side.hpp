@@ -29,9 +29,8 @@ class Side {
 
   bool packs() const noexcept { return message_.has_value(); }
   bool is_ours_on_host() const noexcept { return owner_ == Owner::ours && !user_.is_gpu_memory(); }
-  /// May a message in contiguous GPU memory join others? A library that reads GPU memory takes longer for that than for
-  /// host memory, so a short message may go through host memory where one kernel packs or unpacks it together with
-  /// others.
+  /// May a message in contiguous GPU memory join others? A library that reads GPU memory takes longer for GPU memory
+  /// than for host memory, so short messages may go through host memory where one kernel packs or unpacks several.
   bool may_join() const noexcept {
     const auto most_bytes = static_cast<std::size_t>(model::gpu_tuning.longest_joining);
     return owner_ == Owner::library && user_.is_gpu_memory() && user_.is_described() &&

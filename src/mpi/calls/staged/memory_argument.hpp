@@ -1,4 +1,4 @@
-// What a call says of one of its memories, whatever types its counts and displacements have.
+// One memory of a call, whatever types the call's counts and displacements have.
 #pragma once
 
 #include <cstddef>

@@ -24,8 +24,8 @@ struct Substitute {
   const MPI_Datatype* datatypes = nullptr;  ///< of each
 };
 
-/// From so many bytes on, gapless copies what a process exchanges with itself straight from one layout into the other,
-/// which the library would pack and unpack.
+/// From so many bytes on, gapless copies what a process exchanges with itself straight from one layout into the other.
+/// The library would pack and unpack.
 inline constexpr layout::Offset shortest_own_part = 4096;
 
 /// Does that kind of argument have a count of its own for each process?

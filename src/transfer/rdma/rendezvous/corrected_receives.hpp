@@ -28,8 +28,8 @@ class CorrectedReceives {
   /// The next message's turn, among the schemes that are `allowed` (bits by Scheme). `layout` is the receiver's.
   Turn next(const Ends& ends, const model::FabricProfile& profile, const void* layout, int rank,
             unsigned allowed) noexcept;
-  /// Notes what a message took that went as its turn says: since its beginning, or since the end of the message before
-  /// it, whichever is later.
+  /// Notes what a message has taken that went by its turn's scheme: since its beginning, or since the end of the
+  /// message before it, whichever is later.
   void note(const Turn& turn, double ns) noexcept;
 
  private:
