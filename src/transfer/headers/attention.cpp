@@ -15,7 +15,8 @@ namespace {
 constinit bool is_given_for_good = false;
 constinit std::mutex changing;  ///< guards what give_attention() and take_attention_back() read and write
 
-/// Attention is not taken back then: only a sender knows whether a message in its memory is on its way here.
+/// Can this process fetch from senders' memory? Then attention is not taken back: only a sender knows whether a message
+/// in its memory is on its way.
 bool can_fetch_from_senders() noexcept { return accepting_device() >= 0 || has_accepted_pages(); }
 
 }  // namespace

@@ -1,13 +1,13 @@
-// Whether this process looks at what it receives. Looking costs something where the library's own receive is the better
-// one, so a process leaves such receives to the library until a peer calls for its attention: a peer that would send a
-// header. From then on it looks at every receive that it posts, and once none is under way at which it does not look,
-// it says so in its inbox. Headers go to attentive processes alone; until then messages go as to a process without
-// gapless.
+// Whether this process looks at the messages that it receives. Looking costs time where the library's own receive is
+// best. So a process leaves such receives to the library, unattended, until a peer that would send a header calls for
+// its attention. From then on the process looks at every receive that it posts, and once no unattended receive is under
+// way, its inbox says that it is attentive. Headers go to attentive processes alone. Until then, messages go as to a
+// process without gapless.
 //
-// No header can land in an unattended receive. A receive counts itself before it looks for calls, and attention is
-// given after a call has been seen, if none is counted; all of this is sequentially consistent, so one of the two sees
-// the other. Attention is taken back by the same rule: a sender takes slots of the inbox before it looks whether the
-// process is still attentive, and the process looks for taken slots after it has said that it is not.
+// No header can land in an unattended receive. A receive counts itself before it looks for calls. Attention is given
+// after a call has been seen, if no receive is counted. Both are sequentially consistent, so one of the two sees the
+// other. Attention is taken back by the same rule: a sender takes slots of the inbox before it looks whether the
+// process is still attentive, and the process looks for taken slots after its inbox has said that it is not.
 #pragma once
 
 #include <algorithm>
@@ -31,15 +31,15 @@ inline constexpr std::int32_t looks_per_header = 64;
 /// So many looks find no header before attention is taken back.
 inline constexpr std::int32_t most_looks = 1024;
 
-/// Has a peer called for this process's attention, or is it given to all from the start? Precondition: is_listening().
+/// Has a peer called for this process's attention, or is attention given from the start? Precondition: is_listening().
 inline bool is_called() noexcept {
   return internal::own_head.load(std::memory_order_relaxed)->is_called.load(std::memory_order_seq_cst);
 }
 
-/// This process is about to receive something at which it looks: gives attention to those that have called for it, if
-/// it can be given now, or takes it back. Some loads where there is nothing to do. Where several threads look, not
-/// every look counts. Precondition: is_listening(), and the caller has no receive in hand that is posted but not
-/// counted.
+/// To be called before this process receives a message at which it looks: gives attention to peers that have called, if
+/// no unattended receive is under way, or takes attention back. Some loads where there is nothing to do. Where several
+/// threads look, not every look counts. Precondition: is_listening(), and the caller has no unattended receive that is
+/// posted but not counted.
 inline void begin_look() noexcept {
   InboxHead& own = *internal::own_head.load(std::memory_order_relaxed);
   const bool is_called = own.is_called.load(std::memory_order_seq_cst);
@@ -50,22 +50,23 @@ inline void begin_look() noexcept {
   if (left <= 0) [[unlikely]]
     internal::take_attention_back(own);
 }
-/// A look has found a header.
+/// To be called when a look has found a header.
 inline void note_header() noexcept {
   const std::int32_t left = internal::looks_left.load(std::memory_order_relaxed) + looks_per_header;
   internal::looks_left.store(std::min(left, most_looks), std::memory_order_relaxed);
 }
-/// From now on, for good. Precondition: nobody knows of that inbox, which is this process's, yet.
+/// Gives attention for good. Precondition: no peer knows yet of the inbox, which is this process's.
 void give_attention_for_good(InboxHead& own) noexcept;
 
-/// Does the process of that inbox look at all that it receives?
+/// Does the process of the inbox look at all that it receives?
 inline bool is_attentive(const InboxHead& head) noexcept { return head.is_attentive.load(std::memory_order_acquire); }
-/// The same, asked by a sender that has taken slots there: if so, the process stays attentive until they are free.
+/// The same, asked by a sender that has taken slots of the inbox: if so, the process stays attentive until the slots
+/// are free.
 inline bool is_still_attentive(const InboxHead& head) noexcept {
   return head.is_attentive.load(std::memory_order_seq_cst);
 }
 
-/// is_attentive() of a peer, whose attention this calls for if it is not.
+/// is_attentive() of a peer; calls for the peer's attention if it is not attentive.
 inline bool is_attentive_when_called(InboxHead& head) noexcept {
   if (is_attentive(head)) [[likely]]
     return true;
@@ -81,8 +82,8 @@ class Unattended {
   Unattended(const Unattended&) = delete;
   Unattended& operator=(const Unattended&) = delete;
 
-  /// Counts the receive. False, and the receive is not counted, if a peer has called: then it must be looked at.
-  /// Precondition: is_listening().
+  /// Counts the receive. False, and the receive is not counted, if a peer has called: this process must look at the
+  /// receive. Precondition: is_listening().
   bool begin() noexcept {
     if (is_counted_) return true;
     internal::unattended.fetch_add(1, std::memory_order_seq_cst);
@@ -95,9 +96,9 @@ class Unattended {
     if (is_counted_) internal::unattended.fetch_sub(1, std::memory_order_seq_cst);
     is_counted_ = false;
   }
-  /// It stays counted, until another one that has adopted it ends.
+  /// Leaves the receive counted, until an object that adopts it ends.
   void release() noexcept { is_counted_ = false; }
-  /// Is one that was released.
+  /// Takes over a receive that another object has released.
   void adopt() noexcept { is_counted_ = true; }
   explicit operator bool() const noexcept { return is_counted_; }
 

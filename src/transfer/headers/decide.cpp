@@ -5,11 +5,11 @@
 namespace gapless::transfer::headers {
 namespace {
 
-/// The first that both sides can go is taken.
+/// The first way that both sides can go is taken.
 constexpr std::array by_preference = {WayKind::pulled, WayKind::exported, WayKind::fabric, WayKind::slots};
 static_assert(by_preference.size() + 1 == way_count);
 
-/// Does what the receive lies in, a GPU or the CPU, reach what is offered that way?
+/// Does the processor of the receive's memory, a GPU or the CPU, reach the bytes that are offered that way?
 constexpr bool is_reached(WayKind way, const SenderFacts& sender, const ReceiverFacts& receiver) noexcept {
   const bool is_of_gpu = way == WayKind::exported || way == WayKind::pulled;
   return receiver.is_on_gpu == is_of_gpu || (way == WayKind::exported && sender.is_exported_on_host);

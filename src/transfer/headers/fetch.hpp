@@ -1,5 +1,5 @@
-// The receiver's side of a message that has come by header: moves the bytes the way that was decided on, and lets go of
-// everything that the header offers.
+// The receiver's side of a message that has come by header: moves the bytes by the way that is decided on, and releases
+// all offers of the header.
 #pragma once
 
 #include "transfer/headers/decide.hpp"
@@ -11,17 +11,17 @@
 
 namespace gapless::transfer::headers {
 
-/// What this process can fetch by.
+/// The ways by which this process can fetch.
 WaySet ways_of_receiver() noexcept;
 
 SenderFacts facts_of(const Header& header) noexcept;
 
-/// One message. What it needs of the sender until the batch has run is let go of by end(), or by the destructor.
+/// One message. end(), or the destructor, releases the sender's memory once the batch has run.
 class Fetch {
  public:
   /// Moves the bytes to `into`, or has the batch move them. `landing` is where the receive has its packed bytes, and
-  /// `packed` its operation; without one, `landing` is the user's memory itself. peer_failed where the sender has
-  /// ended, or nothing was decided on but to refuse. Where nothing is to be fetched, only lets go.
+  /// `packed` the receive's operation; without an operation, `landing` is the user's memory itself. peer_failed where
+  /// the sender has ended, or the decision is `refused`. Where nothing is to be fetched, releases the offers alone.
   Result begin(const Header& header, const Decision& decision, const Buffer& into, std::byte* landing,
                Operation* packed, Batch& batch) noexcept;
   /// The batch has run.
@@ -32,7 +32,7 @@ class Fetch {
   }
 
  private:
-  /// Lets go of all offers of a header but the one that was taken.
+  /// Releases all offers of a header but the one that is taken.
   static void release_others(const Header& header, WayKind taken) noexcept;
   Result move(const Header& header, const Decision& decision, const Buffer& into, std::byte* landing,
               Batch& batch) noexcept;

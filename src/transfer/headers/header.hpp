@@ -1,9 +1,9 @@
-// What travels in a message's place between two processes that both run gapless: a header, which offers ways to fetch
-// the message's bytes. The receiver chooses one of them.
+// A header travels in a message's place between two processes that both run gapless, and offers ways to fetch the
+// message's bytes. The receiver chooses a way.
 //
-// A header has the length of no message that a program would send often, and 480 is a multiple of the size of every
-// basic datatype, so that it can be received as any of them. It begins and ends with the receiver's nonce, random bytes
-// that no message of a program has but by 32 bytes' chance.
+// A header has 480 bytes: programs seldom send messages of that length, and 480 is a multiple of the size of every
+// basic datatype, so a header can be received as elements of any of them. A header begins and ends with the receiver's
+// nonce, random bytes that a program's message has by 32 bytes' chance alone.
 #pragma once
 
 #include <string.h>
@@ -20,7 +20,7 @@ namespace gapless::transfer::headers {
 
 using Nonce = std::array<std::byte, 16>;
 
-/// Ways to fetch the bytes. Each has a struct of its data with `static constexpr WayKind kind`.
+/// Ways to fetch the bytes. The data of each way is a struct with `static constexpr WayKind kind`.
 enum class WayKind : std::uint16_t { none, slots, exported, fabric, pulled };
 inline constexpr unsigned way_count = 5;  ///< of WayKind, none included
 
@@ -48,12 +48,12 @@ class Header {
       : begin_(nonce), bytes_(bytes), sender_(sender), end_(nonce) {}
 
   bool has(const Nonce& nonce) const noexcept { return begin_ == nonce && end_ == nonce; }
-  /// The message's own, packed.
+  /// The packed bytes of the message.
   std::uint64_t bytes() const noexcept { return bytes_; }
   /// The process that sends.
   std::int32_t sender() const noexcept { return sender_; }
 
-  /// Offers a way. False if there is no room for it.
+  /// Offers a way. False if the header has no room for its data.
   template <class Way>
   bool add(const Way& way) noexcept {
     static_assert(std::is_trivially_copyable_v<Way>);
@@ -64,7 +64,7 @@ class Header {
     used_ += static_cast<std::uint32_t>(sizeof entry + sizeof way);
     return true;
   }
-  /// What that way is offered with; nothing if it is not.
+  /// The data of that way; nothing if the way is not offered.
   template <class Way>
   std::optional<Way> way() const noexcept {
     std::optional<Way> found;
@@ -74,7 +74,7 @@ class Header {
     });
     return found;
   }
-  /// All that are offered, but for those that this process knows nothing of.
+  /// All offered ways that this process knows.
   WaySet ways() const noexcept {
     WaySet result;
     visit([&](const Entry& entry, const std::byte*) {
@@ -89,7 +89,8 @@ class Header {
     std::uint16_t bytes;
   };
 
-  /// Calls visit(entry, its data) for each. What came from another process is believed only within bounds.
+  /// Calls visit(entry, data) for each offered way. Another process has written the entries, so nothing is read beyond
+  /// the header.
   template <class Visit>
   void visit(Visit visit) const noexcept {
     if (used_ > ways_.size()) return;
@@ -112,8 +113,8 @@ class Header {
 };
 static_assert(sizeof(Header) == Header::size && std::is_trivially_copyable_v<Header>);
 
-/// Wipes the nonce that a copy of a header begins with, so that whatever receives into that memory later, and gets
-/// nothing, finds no header there.
+/// Wipes the nonce at the beginning of a copy of a header, so that a later receive into that memory that gets no bytes
+/// finds no header there.
 inline void wipe(void* copy) noexcept { ::explicit_bzero(copy, sizeof(Nonce)); }
 
 }  // namespace gapless::transfer::headers

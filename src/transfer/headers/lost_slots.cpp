@@ -8,7 +8,7 @@ constinit std::atomic<bool> internal::proof{false};
 
 namespace {
 
-/// A message's number is that of its sender, and how many that has sent before.
+/// A message's number is the sender's number, and in the lower bits the count of the sender's earlier messages.
 constexpr unsigned bits_of_count = 40;
 
 struct Arrival {
@@ -16,7 +16,7 @@ struct Arrival {
   Envelope envelope;
 };
 
-/// The last one.
+/// The last message that has come.
 struct Arrived {
   std::mutex mutex;
   Arrival arrival;
@@ -69,7 +69,7 @@ void take_back_lost_slots(InboxHead& head) noexcept {
     const Envelope envelope = envelope_of(words);
     if (envelope.communicator != last.envelope.communicator || envelope.tag != last.envelope.tag) continue;
     const std::uint64_t slots = words.slots.load(std::memory_order_relaxed);
-    // No other message ever has that number, so what was read is of the one that is lost.
+    // No other message ever has that number, so the slots that were read are the lost message's.
     if (words.message.compare_exchange_strong(message, 0, std::memory_order_acq_rel)) lost |= slots;
   }
   if (lost != 0) head.free_slots.fetch_or(lost, std::memory_order_release);

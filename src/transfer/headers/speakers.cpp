@@ -26,7 +26,7 @@ constinit std::int32_t internal::own_process = -1;
 
 namespace {
 
-/// What is known of one rank.
+/// One rank, as far as it is known.
 struct Peer {
   std::atomic<Inbox*> inbox{nullptr};  ///< never let go, for messages may be under way as long as the process runs
   std::atomic<std::uint32_t> looked_for{0};
@@ -74,7 +74,7 @@ bool make_inbox(Job& mine) noexcept {
   return true;
 }
 
-/// That of a process of this node.
+/// The inbox of a process of this node.
 std::unique_ptr<Inbox> map_inbox(int rank) noexcept {
   const auto process = fabric::registry::find(rank);
   if (!process) return nullptr;
@@ -86,7 +86,7 @@ std::unique_ptr<Inbox> map_inbox(int rank) noexcept {
   return can_be_used ? std::move(inbox) : nullptr;
 }
 
-/// That of a process which this one knows only by what it has told.
+/// The inbox of a process of another node, of which its speaker alone is known.
 std::unique_ptr<Inbox> remote_inbox(int rank) noexcept {
   const Job& mine = job();
   if (mine.speakers == nullptr || mine.speakers[rank].fabric == 0) return nullptr;

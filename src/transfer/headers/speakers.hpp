@@ -1,7 +1,7 @@
-// Who speaks headers: this process once it listens, and those peers of its node that stand in the registry.
+// Who speaks headers: this process once it listens, and the peers of its node that are in the registry.
 //
-// What a process accepts is said by its inbox, which is there before the process is in the registry: whoever finds it
-// may send headers once the process is attentive (headers/attention.hpp).
+// A process has an inbox before it is in the registry. A peer that finds the process there may send headers once the
+// inbox says that the process is attentive (headers/attention.hpp).
 #pragma once
 
 #include <atomic>
@@ -17,43 +17,45 @@ namespace gapless::transfer::headers {
 namespace internal {
 extern std::atomic<bool> listening;
 extern Nonce own_nonce;           ///< stays once this process listens
-extern std::int32_t own_process;  ///< its number, from then on
+extern std::int32_t own_process;  ///< this process's number, once it listens
 }  // namespace internal
 
-/// Is it wanted that this process speaks headers?
+/// Is this process to speak headers, by the settings?
 bool are_wanted() noexcept;
 
-/// Makes this process's inbox and enters it into the registry, once, as rank `rank` of `size` of its job. Nothing
-/// happens where that is not possible: the process listens, or it does not. Precondition: from now on every receive of
-/// the process that may take a header is looked at, or counted as unattended.
+/// Makes this process's inbox and enters the process into the registry, once, as rank `rank` of `size` of its job.
+/// Where that is not possible, the process does not listen. Precondition: from now on every receive of the process that
+/// may take a header is looked at, or counted as unattended.
 void listen(int rank, int size) noexcept;
 
-/// What this process tells those of other nodes; one without a fabric where it does not listen.
+/// What this process tells processes of other nodes; a speaker without a fabric where this process does not listen.
 Speaker own_speaker() noexcept;
-/// All ranks have told each other, while none could receive: those of other nodes can be sent to from now on.
+/// Takes what all ranks have told each other, before any could receive: from now on ranks of other nodes can be sent
+/// to.
 void learn(std::unique_ptr<Speaker[]> speakers) noexcept;
 
 /// May a message that is received be a header?
 inline bool is_listening() noexcept { return internal::listening.load(std::memory_order_relaxed); }
 
-/// The inbox of that rank of the job, this process's own for its own, if headers may be sent to it; else null. Stays.
-/// Thread-safe. A rank that is not there is looked for again now and then, for it may not have started yet.
+/// The inbox of that rank of the job, also of this process's own rank, if headers may be sent to the rank; else null.
+/// The inbox stays. Thread-safe. A rank that is not in the registry may not have started yet, and is looked for again
+/// now and then.
 Inbox* find_inbox(int rank) noexcept;
 
 /// This process's number, without a system call. Precondition: is_listening().
 inline std::int32_t own_process() noexcept { return internal::own_process; }
-/// This process's own. Precondition: is_listening().
+/// This process's own inbox and rank. Precondition: is_listening().
 Inbox& own_inbox() noexcept;
 int own_rank() noexcept;
 
 /// Has end() been called? Precondition: is_listening().
 bool has_ended() noexcept;
 
-/// This process receives nothing more. Waits for messages that others have still to fetch. `have_all_ended` says
-/// whether all ranks receive nothing more, those of other nodes too.
+/// Says that this process receives nothing more, and waits for messages that others have still to fetch.
+/// `have_all_ended` says whether all ranks, also of other nodes, receive nothing more.
 void end(bool (*have_all_ended)()) noexcept;
 
-/// Are these few bytes those that a header to this process begins with? Precondition: no more than a nonce has.
+/// Are these bytes the beginning of a header to this process? Precondition: no more bytes than a nonce has.
 inline bool begins_header(const void* received, std::size_t bytes) noexcept {
   return is_listening() && std::memcmp(received, internal::own_nonce.data(), bytes) == 0;
 }

@@ -39,12 +39,12 @@ DirectOffer::Accepted DirectOffer::accepted_by(Inbox& inbox, const Buffer& buffe
 
 namespace {
 
-/// How the messages of such a pair go through a pool: those that are longer, section by section.
+/// How messages of a pair go through a pool: up to `longest_whole` bytes as a whole, longer ones in sections.
 struct Sizes {
   std::size_t longest_whole, section;
 };
 
-/// Of a message of so many bytes through memory of the host, of which there is so much room.
+/// The section of a message of `bytes` bytes through memory of the host, of which `room` bytes exist.
 std::size_t section_on_host(std::int64_t shortest, std::size_t bytes, std::size_t room) noexcept {
   const auto longest = static_cast<std::size_t>(gpu_tuning.longest_section_on_host);
   return std::min({longest, std::max(static_cast<std::size_t>(shortest), bytes / 16), room / 8});
@@ -69,7 +69,7 @@ Sizes sizes_of(model::Pair pair, std::size_t bytes, std::size_t room) noexcept {
 bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, std::size_t packed_later,
                          headers::Header& header) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
-  // A program whose messages are better off elsewhere, however near their peers are, has no memory exported.
+  // Asked first for the nearest pair: a program whose messages have better ways exports no memory.
   if (!choose_direct(buffer, model::Pair::peer_gpu)) return false;
   const Accepted accepted = accepted_by(inbox, buffer);
   if (accepted.pool == nullptr) return false;
@@ -247,7 +247,7 @@ Result DirectFetch::begin(const headers::Header& header, const ExportedWay& way,
   record(Scheme::direct, bytes);
   if (report_wanted()) report_moved(into, Side::receiver, Scheme::direct, bytes, untimed_ns);
   if (device != no_gpu && !map(way, device)) {
-    // Memory of the host may have been accepted for the CPU, and another GPU's for that one.
+    // Memory of the host may have been accepted for the CPU, and GPU memory for another GPU of this process.
     const bool may_go_by_host = way.memory.is_on_host() || headers::accepting_device(way.memory) != device;
     if (may_go_by_host) return begin_by_host(header, way, into, bytes);
   }

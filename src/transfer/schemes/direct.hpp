@@ -1,8 +1,8 @@
-// direct: the sender packs into exported memory of its own GPU, a header names it, and the receiver's GPU unpacks from
-// there. No byte passes through host memory. Where the receiver's GPU does not reach that memory, or the receiver uses
-// none, the sender packs into page-locked memory of the host, from which the receiver's GPU or CPU unpacks. A message
-// that lies there as a whole is complete at its sender once it is packed: that waits for nothing. A longer one goes
-// through a ring (transfer/rings).
+// direct: the sender packs into exported memory of its own GPU, a header names the memory, and the receiver's GPU
+// unpacks from there. No byte passes through host memory. Where the receiver's GPU does not reach that memory, or the
+// receiver uses no GPU, the sender packs into page-locked memory of the host, from which the receiver's GPU or CPU
+// unpacks. A message that exported memory holds as a whole is complete at its sender once it is packed: its sender
+// waits for nothing. A longer message goes through a ring (transfer/rings).
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,14 @@ inline constexpr std::size_t least_direct_bytes = 1024;
 struct ExportedWay {
   static constexpr headers::WayKind kind = headers::WayKind::exported;
   device::MemoryHandle memory;
-  std::uint64_t address = 0;  ///< the sender's
-  std::int32_t rank = -1;     ///< whose inbox has the words of the segments
-  std::uint32_t segment = 0;  ///< the first
-  rings::Ring ring;           ///< of a message that goes through one; else without sections
+  std::uint64_t address = 0;  ///< in the sender
+  std::int32_t rank = -1;     ///< of the process whose inbox has the words of the segments
+  std::uint32_t segment = 0;  ///< the first segment
+  rings::Ring ring;           ///< of a message that goes through a ring; else without sections
 };
 
-/// One message on its sender's side. Unless it is released, its destructor takes the segments back; one that is, and
-/// goes through a ring, is completed by it.
+/// One message on its sender's side. The destructor of a message that is not released takes the segments back; that of
+/// a released one that goes through a ring completes the message.
 class DirectOffer {
  public:
   DirectOffer() noexcept = default;
@@ -41,37 +41,36 @@ class DirectOffer {
   DirectOffer(const DirectOffer&) = delete;
   DirectOffer& operator=(const DirectOffer&) = delete;
 
-  /// Packs the whole buffer into segments, and adds them to the header; or a ring of them, if the memory `may_stay`
-  /// until ring() is over. What has no more bytes than `packed_later` is left to pack_in(). False, and nothing is
-  /// offered, where the peer has not accepted them, or there are none free now.
+  /// Packs the whole buffer into segments, and adds the segments to the header; or adds a ring, if the memory
+  /// `may_stay` until ring() is over. A message of at most `packed_later` bytes is left to pack_in(). False, and
+  /// nothing is offered, where the peer has not accepted the pool, or no segments are free now.
   bool secure(const Buffer& buffer, headers::Inbox& inbox, bool may_stay, std::size_t packed_later,
               headers::Header& header) noexcept;
-  /// Offers a ring in memory of the host, of a message there that is long, to a receiver whose GPU or CPU unpacks from
-  /// there.
+  /// Offers a ring in memory of the host, for a long message in host memory, to a receiver whose GPU or CPU unpacks
+  /// from there.
   bool secure_from_host(const Buffer& buffer, headers::Inbox& inbox, headers::Header& header) noexcept;
-  /// Takes a few segments that the buffer can go through one day, whatever others have taken by then: as a whole, or by
-  /// a ring. False where there are none. Precondition: the pool is there for the buffer's GPU.
+  /// Takes a few segments for later, when other messages may have taken all: for the buffer as a whole, or for a ring.
+  /// False where there are none. Precondition: the pool is there for the buffer's GPU.
   bool keep_room(const Buffer& buffer, headers::Inbox& inbox) noexcept;
-  /// Offers the buffer in the room kept: packed, unless it goes through a ring. False where the GPU fails.
+  /// Offers the buffer in the kept segments: packed, or through a ring. False where the GPU fails.
   bool use_room(headers::Header& header) noexcept;
   bool has_room_for_whole() const noexcept { return pool_ != nullptr; }
-  /// Begins to pack what goes through a ring.
+  /// Begins to pack a message that goes through a ring.
   void pack() noexcept;
   bool is_to_be_packed() const noexcept { return pool_ != nullptr && !is_packed_; }
-  /// Has the batch pack what is to be packed. After a batch that has failed, pack_alone() does.
+  /// Has the batch pack the message. pack_alone() packs after a batch that has failed.
   void pack_in(Batch& batch) noexcept;
   Result pack_alone() noexcept;
-  /// The header has been sent: the segments are the receiver's to let go of.
+  /// To be called when the header has been sent: the receiver lets go of the segments from now on.
   void release() noexcept;
   void withdraw() noexcept;
-  /// What the whole message is predicted to take, once it is offered.
+  /// The predicted time of the whole message, in nanoseconds. Precondition: the message is offered.
   double predicted_ns() const noexcept;
   /// The message under way, where it goes through a ring; else null.
   rings::Outgoing* ring() const noexcept { return ring_.get(); }
 
  private:
-  /// A pool that the peer has accepted, and how far its GPU is from that. None where the message is better off
-  /// elsewhere.
+  /// A pool that the peer has accepted, and how far the peer's GPU is from the pool. Null where another way is better.
   struct Accepted {
     headers::ExportedPool* pool = nullptr;
     model::Pair pair = model::Pair::peer_gpu;
@@ -102,22 +101,22 @@ class DirectFetch {
   DirectFetch(const DirectFetch&) = delete;
   DirectFetch& operator=(const DirectFetch&) = delete;
 
-  /// Has the batch unpack the first `bytes` bytes into GPU memory; what comes through a ring, or is for memory of the
+  /// Has the batch unpack the first `bytes` bytes into GPU memory. A message through a ring, or into memory of the
   /// host, is unpacked on return.
   Result begin(const headers::Header& header, const ExportedWay& way, const Buffer& into, std::size_t bytes,
                Batch& batch) noexcept;
-  /// Copies them into memory that every GPU of this process and the CPU reach, or the CPU alone. Done on return.
+  /// Copies the first `bytes` bytes, packed, into memory that the CPU reaches, page-locked or not. Done on return.
   Result copy(const headers::Header& header, const ExportedWay& way, std::byte* into, std::size_t bytes) noexcept;
-  /// The bytes are not needed there any more.
+  /// Gives the sender's segments back: their bytes are not needed any more.
   void end() noexcept;
 
  private:
-  /// Has the bytes come by way of host memory, and unpacks them. Done on return.
+  /// Copies the bytes into host memory, and unpacks from there. Done on return.
   Result begin_by_host(const headers::Header& header, const ExportedWay& way, const Buffer& into,
                        std::size_t bytes) noexcept;
-  /// Maps what the bytes lie in for that GPU, or for the CPU (no_gpu). False where that is refused.
+  /// Maps the memory of the bytes for that GPU, or for the CPU (no_gpu). False where mapping is refused.
   bool map(const ExportedWay& way, int device) noexcept;
-  /// Where the packed bytes, or the ring, are for that GPU, or for the CPU; null after a failure.
+  /// The address of the packed bytes, or of the ring, for that GPU, or for the CPU; null after a failure.
   std::byte* open(const ExportedWay& way, std::size_t bytes, int device) noexcept;
   /// Calls fetch(the ring mapped for that GPU).
   template <class Fetch>
@@ -127,7 +126,7 @@ class DirectFetch {
   std::atomic<std::uint8_t>* word_ = nullptr;
 };
 
-/// Nothing is fetched: the segments are the sender's again.
+/// Fetches nothing, and gives the segments back to the sender.
 void release_exported(const ExportedWay& way) noexcept;
 
 }  // namespace gapless::transfer::schemes

@@ -1,5 +1,5 @@
-// What a scheme is: an object without state that says whether it serves a buffer and how long it would take, and moves
-// the bytes. What a movement has under way is kept by the movement.
+// What a scheme is: an object without state that says whether the scheme serves a buffer, predicts its time, and moves
+// the bytes. The movement keeps the state of what is under way.
 //
 // To add one: a file here, its name in transfer::Scheme, and its place in schemes.cpp.
 #pragma once
@@ -34,18 +34,19 @@ class Base {
  public:
   /// Can a buffer that is not empty go this way?
   virtual bool applies(const Buffer& buffer) const noexcept = 0;
-  /// What this side of the message takes, in nanoseconds, but for what all schemes for that memory have in common.
+  /// The predicted time of this side of the message, in nanoseconds, without the time that all schemes for that memory
+  /// have in common.
   virtual double predict_ns(const Buffer& buffer, Side side) const noexcept = 0;
   /// Memory for the packed bytes, which the MPI library reads or writes. Empty if there is none.
   virtual PoolBuffer packed_memory(const Buffer& buffer) const noexcept = 0;
 
-  /// Begins to move the bytes. ok: that was all. After a failure nothing uses the buffers any more.
+  /// Begins to move the bytes. ok: all bytes have moved. After a failure nothing uses the buffers any more.
   virtual Result start(Movement& movement) const noexcept = 0;
   /// Goes on after `under_way`, without waiting.
   virtual Result advance(Movement& movement) const noexcept = 0;
-  /// Goes on until it is not under way.
+  /// Goes on until the movement is over.
   virtual Result wait(Movement& movement) const noexcept = 0;
-  /// Is a movement one job of the buffer's GPU, so that it may go in a batch of others?
+  /// Is a movement one job of the buffer's GPU, which may go in a batch with others?
   virtual bool is_one_job() const noexcept { return false; }
 
  protected:
@@ -58,7 +59,7 @@ extern const Base& oneshot;
 extern const Base& staged;
 extern const Base& pipelined;
 extern const Base& device;
-// Pairs of processes go by those, so no buffer alone can: headers::Offers decides.
+// Two processes together go by the following schemes, so no buffer alone can: headers::Offers decides.
 extern const Base& slots;
 extern const Base& direct;
 extern const Base& fabric_pipelined;
@@ -68,7 +69,7 @@ extern const Base& multi_write;
 
 const Base& of(Scheme scheme) noexcept;
 
-/// A scheme of which no bytes move here: the MPI library moves them, or two processes do beside it.
+/// A scheme that moves no bytes here: the MPI library does, or two processes do beside the library.
 class MovesNothing : public Base {
  public:
   PoolBuffer packed_memory(const Buffer&) const noexcept override { return {}; }
@@ -80,7 +81,7 @@ class MovesNothing : public Base {
   ~MovesNothing() = default;
 };
 
-// What schemes have in common whose movement is one job between GPU memory and packed memory of that kind.
+// For schemes whose movement is one job between GPU memory and packed memory of one kind.
 
 Result start_job(Movement& movement, device::MemoryKind packed) noexcept;
 Result poll_job(Movement& movement) noexcept;
@@ -101,10 +102,10 @@ class OneJob : public Base {
   ~OneJob() = default;
 };
 
-/// What a message through host memory takes one of its sides in the MPI library, beside one through GPU memory; nothing
-/// under libraries that know no other.
+/// The time of one side of a message through host memory in the MPI library, beside a message through GPU memory; 0
+/// under libraries that read no GPU memory.
 double host_message_ns(std::size_t bytes) noexcept;
-/// What page-locked memory for the packed bytes takes, if so much of it is not kept.
+/// The time to get page-locked memory for the packed bytes, if no buffer of that length is kept.
 double page_locking_ns(std::size_t bytes) noexcept;
 
 }  // namespace gapless::transfer::schemes

@@ -26,7 +26,7 @@ using headers::SlotWords;
 
 constexpr std::uint64_t bit(unsigned slot) noexcept { return std::uint64_t{1} << slot; }
 
-/// With so few left it is time to look for lost ones.
+/// With so few slots left, lost slots are looked for.
 constexpr unsigned few_slots = slot_count / 8;
 
 void note_shortage(headers::InboxHead& head) noexcept {
@@ -34,8 +34,8 @@ void note_shortage(headers::InboxHead& head) noexcept {
     head.are_slots_short.store(true, std::memory_order_relaxed);
 }
 
-/// Takes `count` free slots, from the one on that comes next: slots used in turn are out of both sides' caches when
-/// they are used again, and so are written sooner. Sequentially consistent, as headers/attention.hpp needs it.
+/// Takes `count` free slots, beginning with the next in turn: slots that are used in turn have left both sides' caches
+/// when they are used again, and so are written sooner. Sequentially consistent, as headers/attention.hpp needs it.
 bool take(Inbox& inbox, unsigned count, SlotsWay& way) noexcept {
   auto& free_slots = inbox.head().free_slots;
   std::uint64_t free = free_slots.load(std::memory_order_acquire);
@@ -91,11 +91,11 @@ Result fetch(const headers::Header& header, const SlotsWay& way, std::size_t byt
   Result result = count * slot_bytes < bytes ? Result::peer_failed : Result::ok;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::size_t begin = i * slot_bytes, end = std::min(begin + slot_bytes, bytes);
-    // A slot is waited for though it is not unpacked any more: the sender writes to it until then.
+    // Waits for each slot, also for one that is not unpacked: until then the sender writes to the slot.
     if (result != Result::peer_failed && !wait_for(words, i, header.sender())) result = Result::peer_failed;
     if (result == Result::ok && begin < end) result = move(inbox.slot(way.slots[i] % slot_count), begin, end);
   }
-  // Together, for the first one's word is read until the last one is packed.
+  // Frees all slots together, because the words of the first slot are read until the last one is packed.
   const bool has_sender_stopped = words.packed.load(std::memory_order_acquire) == SlotWords::has_failed;
   if (result != Result::peer_failed || has_sender_stopped) {
     headers::note_arrival(inbox.head(), words);
@@ -168,7 +168,7 @@ void SlotsOffer::withdraw() noexcept {
 
 Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, const Buffer& into,
                         std::size_t bytes) noexcept {
-  // Without what the sender was waited for.
+  // Without the time of waiting for the sender.
   double unpacking_ns = 0;
   const Result result = fetch(header, way, bytes, [&](std::byte* packed, std::size_t begin, std::size_t end) {
     MovementClock clock;

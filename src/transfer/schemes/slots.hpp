@@ -1,6 +1,6 @@
-// slots: the sender packs into slots of the receiver's inbox, a header names them, and the receiver unpacks from them
-// and frees them. The sender is complete once it has packed: it waits for nothing. (The eager side of Wu et al., 2003,
-// with one copy fewer.)
+// slots: the sender packs into slots of the receiver's inbox, a header names the slots, and the receiver unpacks from
+// them and frees them. The send is complete once it is packed: the sender waits for nothing. (The eager side of Wu et
+// al., 2003, with one copy fewer.)
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct SlotsWay {
   std::array<std::uint8_t, most_slots> slots{};
 };
 
-/// One message on its sender's side. Unless it is released, its destructor frees the slots.
+/// One message on its sender's side. The destructor of a message that is not released frees the slots.
 class SlotsOffer {
  public:
   SlotsOffer() noexcept = default;
@@ -34,13 +34,13 @@ class SlotsOffer {
   SlotsOffer(const SlotsOffer&) = delete;
   SlotsOffer& operator=(const SlotsOffer&) = delete;
 
-  /// Gets slots for the whole buffer, packs into the first of them, and adds them to the header. False, and nothing is
-  /// offered, where that cannot be had now.
+  /// Gets slots for the whole buffer, packs into the first slot, and adds the slots to the header. False, and nothing
+  /// is offered, where there are not enough free slots now.
   bool secure(const Buffer& buffer, headers::Inbox& inbox, headers::Header& header,
               const headers::Envelope& envelope = {}) noexcept;
-  /// Packs what is not yet.
+  /// Packs the bytes that are not packed yet.
   void pack() noexcept;
-  /// The header has been sent: the slots are the receiver's. Packs what is not yet.
+  /// To be called when the header has been sent: the slots are the receiver's from now on. Packs the rest.
   void release() noexcept;
   void withdraw() noexcept;
 
@@ -58,7 +58,7 @@ class SlotsOffer {
 };
 
 /// Fetches the first `bytes` bytes of a message that has come to this process's own inbox, and frees its slots. Waits
-/// for a sender that is still packing; peer_failed if that has ended.
+/// for a sender that is still packing; peer_failed if the sender has ended.
 Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, const Buffer& into,
                         std::size_t bytes) noexcept;
 /// Fetches into contiguous memory. `bytes` may be 0, which only frees the slots.

@@ -1,10 +1,10 @@
-// This process's memory that peers unpack messages from: one allocation, in equal segments. It is GPU memory; and,
-// where one side's GPU does not reach that or is none, memory of the host, page-locked for this process's GPU if it
-// uses one.
+// This process's memory that peers unpack messages from: an allocation, in equal segments. One pool is GPU memory.
+// Another pool is memory of the host, page-locked for this process's GPU if it uses one: for peers whose GPU does not
+// reach the first pool, and for sides without a GPU.
 //
-// A message has segments in a row. Their owner packs into them and is done; the receiver lets go of them by one word in
-// the owner's inbox. So a sender waits for nobody, and what it has offered stays although its call has returned. The
-// allocation is the pool's alone, for the driver frees no memory that a peer has mapped.
+// A message has segments in a row. The owner packs into the segments and is done; the receiver lets go of them by one
+// word in the owner's inbox. So a sender waits for nobody, and its offer stays after its call has returned. The
+// allocation is the pool's alone, because the driver frees no memory that a peer has mapped.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace gapless::transfer::headers {
 
-/// The segments of one message. Without any, `count` is 0.
+/// The segments of one message; none if `count` is 0.
 struct SegmentRun {
   std::uint32_t first = 0, count = 0;
 };
@@ -25,7 +25,8 @@ struct SegmentRun {
 /// Thread-safe.
 class ExportedPool {
  public:
-  /// `words` are zeros, and outlive the pool. It has `bytes` of such memory, device or pinned, once they are asked for.
+  /// `words` are zeros, and outlive the pool. The pool gets `bytes` of memory of `kind`, device or pinned, once
+  /// is_there() asks.
   ExportedPool(SegmentWords& words, std::size_t bytes, device::MemoryKind kind) noexcept
       : words_(words), segment_bytes_(bytes / exported_segments / alignment * alignment), kind_(kind) {}
   ~ExportedPool();
@@ -33,11 +34,12 @@ class ExportedPool {
   ExportedPool& operator=(const ExportedPool&) = delete;
 
   device::MemoryKind kind() const noexcept { return kind_; }
-  /// Is there memory on that GPU, or for it, that peers may map? The GPU that asks first has it, until its context is
-  /// another one and the last message has been fetched. Of the pool on the host, -1 is the CPU.
+  /// Is there memory on that GPU, or page-locked for that GPU, that peers may map? The pool belongs to the GPU that
+  /// asks first, until that GPU has another context and the last message has been fetched. For the pool on the host, -1
+  /// is the CPU.
   bool is_there(int device) noexcept;
 
-  // Precondition of those: is_there().
+  // Precondition of the functions below: is_there().
 
   const device::MemoryHandle& handle() const noexcept { return handle_; }
   /// The longest run, in bytes.
@@ -64,18 +66,18 @@ class ExportedPool {
   const device::MemoryKind kind_;
   std::mutex mutex_;  ///< guards all below
   std::byte* memory_ = nullptr;
-  device::SharedPages pages_;  ///< that memory, on the host
+  device::SharedPages pages_;  ///< the memory of a pool on the host
   device::MemoryHandle handle_;
   int device_ = -1;
-  std::uint64_t context_ = 0;  ///< 0 of pages for the CPU alone
+  std::uint64_t context_ = 0;  ///< 0 for pages of the CPU alone
   unsigned refusals_ = 0;
   std::uint32_t next_ = 0;                         ///< where the next message begins to look
-  std::uint16_t lengths_[exported_segments] = {};  ///< of the run that begins there, if its word is set
+  std::uint16_t lengths_[exported_segments] = {};  ///< the length of the run that begins at a segment whose word is set
 };
 
-/// The process's own, in GPU memory. Precondition: is_listening().
+/// The process's own pool in GPU memory. Precondition: is_listening().
 ExportedPool& own_exported_pool() noexcept;
-/// The one on the host, a quarter as long. Precondition: is_listening().
+/// The process's own pool on the host, a quarter as long. Precondition: is_listening().
 ExportedPool& own_pool_on_host() noexcept;
 
 }  // namespace gapless::transfer::headers

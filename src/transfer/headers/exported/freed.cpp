@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds longest_wait{1};  ///< for a peer that is stopped, in a debugger for example
 
-/// Inboxes of peers: some are added, and all are looked at now and then.
+/// A set of peers' inboxes.
 class Peers {
  public:
   /// False where there is no room.
@@ -54,8 +54,8 @@ class Peers {
 constinit Peers told, owners;
 constinit std::atomic<std::uint64_t> calls{0};
 
-/// The numbers of allocations that the library may be given, a place each: what was exported and is freed lies nowhere
-/// near them.
+/// The numbers of allocations that the library may get, a place each: no peer has freed memory of this process mapped
+/// at their addresses.
 constinit std::array<std::atomic<std::uint64_t>, 256> met{};
 
 void wake(std::atomic<std::uint32_t>& word) noexcept {
@@ -72,7 +72,7 @@ bool has_answered(const Inbox& peer, std::uint32_t call) noexcept {
 }
 
 void wait_for(const Inbox& peer) noexcept {
-  if (!peer.head().answers_calls.load(std::memory_order_acquire)) return;  // it has mapped nothing
+  if (!peer.head().answers_calls.load(std::memory_order_acquire)) return;  // the peer has mapped nothing
   const std::uint32_t call = peer.head().freed_calls.load(std::memory_order_relaxed);
   for (const auto end = Clock::now() + longest_wait; !has_answered(peer, call);) {
     if (Clock::now() > end || fabric::registry::has_ended(peer.speaker().process)) return;
@@ -80,7 +80,8 @@ void wait_for(const Inbox& peer) noexcept {
   }
 }
 
-/// The library may be given memory of that allocation: what lay there before is mapped nowhere any more.
+/// Makes sure that the library may get memory of that allocation: waits until no peer has freed memory at its addresses
+/// mapped.
 void watch(const void* address) noexcept {
   static std::mutex& mutex = *new std::mutex;
   static std::uint32_t called_for = 0;
@@ -157,11 +158,12 @@ void unmap_freed(Inbox& owner) noexcept {
   std::array<std::uint64_t, FreedAllocations::kept> numbers;
   for (std::uint32_t i = 0; i < std::min(found, FreedAllocations::kept); ++i)
     numbers[i] = freed.numbers[(count - 1 - i) % FreedAllocations::kept].load(std::memory_order_acquire);
-  // The owner may write a number over the oldest one that is looked for, and counts it only then.
+  // The owner may be writing a number over the oldest of these, which it counts only afterwards.
   const std::uint32_t written = freed.count.load(std::memory_order_acquire) + 1 - count;
   const pid_t process = owner.speaker().process;
   if (found + written > FreedAllocations::kept) {
-    // What is not freed, of those that were too many to be named, is mapped again when it is read next.
+    // Too many are freed to be named, so all of the owner's allocations are unmapped; those that are not freed are
+    // mapped again when they are read next.
     opened_memory().owner_has_ended(process);
   } else {
     opened_memory().owner_has_freed(process, std::span(numbers).first(found));

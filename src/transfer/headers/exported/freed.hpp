@@ -1,11 +1,11 @@
-// What the program has freed of the memory that peers have mapped. The driver keeps it until they have unmapped it, so
-// they are told, and look when they next read a message of this process.
+// Memory that the program has freed, and that peers have mapped. The driver keeps such memory until all peers have
+// unmapped it. So peers are told, and unmap when they next read a message of this process.
 //
-// That is too late where the MPI library maps peers' memory itself. Once an allocation is freed, another may lie at the
-// same addresses, and the driver maps it in no process that has the old one mapped still; a library that is refused
-// sends by a slower way, or ends the process. So before such a library is given memory that lies in an allocation that
-// nobody has met, peers are called, and this process waits until they have unmapped what is freed. A thread of each
-// peer answers, for the peer may be in the library, or in none.
+// The next message is too late where the MPI library maps peers' memory itself. A new allocation may lie at the
+// addresses of a freed one, and the driver does not map the new allocation in a process that still has the old one
+// mapped. A library that is refused sends by a slower way, or ends the process. So before such a library gets memory of
+// a new allocation, this process calls its peers, and waits until they have unmapped all freed memory. A thread of each
+// peer answers, because the peer may be in the library, or in no MPI call.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ device::ExportedMemory& exported_memory() noexcept;
 /// Tells all peers what the program has freed.
 void tell_of_freed() noexcept;
 
-/// Unmaps what the process of that inbox has freed since the last time. Two loads where there is nothing.
+/// Unmaps what the process of the inbox has freed since the last call. Two loads where it has freed nothing.
 void unmap_freed(Inbox& owner) noexcept;
 
-/// The peer is about to be told of an allocation: from now on it is called where something is freed, if the MPI library
-/// maps memory as well.
+/// To be called before a peer is told of an allocation: from now on the peer is called when memory is freed, if the MPI
+/// library maps memory as well.
 void expect_mapping_by(Inbox& peer) noexcept;
-/// The same of memory of that peer's which is mapped here: from now on this process answers calls. False where it
-/// cannot, and is to map nothing.
+/// To be called before memory of that owner is mapped here: from now on this process answers the owner's calls. False
+/// where this process cannot answer, and must map nothing.
 bool answer_calls_of(Inbox& owner) noexcept;
 
 }  // namespace gapless::transfer::headers

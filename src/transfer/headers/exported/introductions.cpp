@@ -31,7 +31,7 @@ Introduction* find_place(Inbox& peer, std::atomic<unsigned>& introduction) noexc
 
 bool is_under_way(State state) noexcept { return state == State::asked || state == State::being_answered; }
 
-/// Not while the peer reads what was asked before.
+/// Asks, unless the peer is still reading an earlier question.
 void ask(Inbox& peer, Introduction& place, const device::MemoryHandle& handle) noexcept {
   State before = place.state.load(std::memory_order_acquire);
   if (is_under_way(before)) return;
@@ -42,7 +42,7 @@ void ask(Inbox& peer, Introduction& place, const device::MemoryHandle& handle) n
   peer.head().asked.fetch_add(1, std::memory_order_release);
 }
 
-/// The first that is accepted for.
+/// Notes the first GPU for which memory is accepted.
 void note_device(int device) noexcept {
   if (first_device.load(std::memory_order_relaxed) >= 0) return;
   int none = no_gpu;
@@ -82,7 +82,7 @@ void answer(int device) noexcept {
   for (Introduction& introduction : head.introductions) {
     const State state = introduction.state.load(std::memory_order_acquire);
     if (state != State::asked && !(is_for_gpu && state == State::no_gpu_yet)) continue;
-    // The segments are let go of in their owner's inbox, which is looked for again if it is not found yet.
+    // Segments are let go of in their owner's inbox. An inbox that is not found yet is looked for again.
     Inbox* const owner = find_inbox(introduction.rank);
     if (owner == nullptr) {
       all = head.asked.load(std::memory_order_relaxed) - 1;
