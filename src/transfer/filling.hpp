@@ -8,12 +8,12 @@
 
 namespace gapless::transfer {
 
-/// What is known of the process that will read a buffer's packed bytes. Null where that does not matter: blocks so long
-/// are copied by the string instruction in any case.
+/// What is known of filling memory for the process that will read a buffer's packed bytes. Null for long blocks, which
+/// the string instruction copies in any case.
 model::Filling* filling_of(headers::Inbox& reader, const Buffer& buffer) noexcept;
 
-/// Packs on the host, as `filling` says of the process that reads job.packed next; straight without. Thread-safe;
-/// allocates a buffer of a thread when it first copies.
+/// Packs on the host, as `filling` says for the process that reads job.packed next; straight if null. Thread-safe. The
+/// first fill of a thread through a buffer allocates the buffer.
 Result fill(const pack::Job& job, model::Filling* filling) noexcept;
 
 }  // namespace gapless::transfer

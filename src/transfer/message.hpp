@@ -13,7 +13,7 @@
 
 namespace gapless::transfer {
 
-/// How one side of a message travels: docs/concepts.md. Each is an object in schemes/.
+/// How one side of a message travels: docs/concepts.md. Each scheme is an object in schemes/.
 enum class Scheme : std::uint8_t {
   native,
   packed,
@@ -31,21 +31,21 @@ enum class Scheme : std::uint8_t {
 inline constexpr std::size_t scheme_count = 12;
 const char* name(Scheme scheme) noexcept;
 
-/// What a datatype is, as the MPI layer found it; outlives every message that uses it.
+/// What a datatype is, as the MPI layer has found. A description outlives every message that uses the description.
 struct Described {
   layout::LayoutPointer layout;
   layout::Facts facts;
   layout::Offset extent = 0;
-  bool contiguous_repeats = false;  ///< any count of it is one contiguous run starting at offset `layout->base`
+  bool contiguous_repeats = false;  ///< is any count one contiguous run from offset `layout->base` on?
   layout::ElementsPointer elements{};
-  bool has_long_doubles = false;   ///< whose padding the MPI library need not move
-  bool is_lost_in_pieces = false;  ///< by the MPI library: what arrives in several pieces is unpacked by gapless
-  bool may_be_cut = true;          ///< by the MPI library, when packed bytes of it are sent in pieces
+  bool has_long_doubles = false;   ///< the MPI library need not move their padding
+  bool is_lost_in_pieces = false;  ///< by the MPI library: gapless unpacks what arrives in several pieces
+  bool may_be_cut = true;          ///< by the MPI library, which sends packed bytes in pieces
   ChoiceMemo host_choice{};        ///< of choice/choose.cpp
   ChoiceMemo gpu_choice{};         ///< the same in GPU memory
 };
 
-/// In place of a GPU's number: none, so the CPU.
+/// In the place of a GPU's number: the CPU.
 inline constexpr int no_gpu = -1;
 
 struct Buffer {
@@ -55,9 +55,9 @@ struct Buffer {
   device::Location location;  ///< of the first byte named, not of `memory`, which may be no address at all (MPI_BOTTOM)
 
   layout::Offset size() const noexcept { return type->layout->size * count; }
-  /// The GPU that moves its bytes, or no_gpu, where the CPU does.
+  /// The GPU that moves the buffer's bytes; no_gpu where the CPU does.
   int gpu() const noexcept { return location.is_cpu_addressable() ? no_gpu : location.device; }
-  /// Of packed bytes [begin, end), the first of which lies at `packed`.
+  /// The job of packed bytes [begin, end), the first of which lies at `packed`.
   pack::Job job(pack::Direction direction, layout::Offset begin, layout::Offset end, void* packed) const noexcept {
     return {type->layout.get(), {count, type->extent}, begin, end, direction, memory, packed};
   }
@@ -69,7 +69,7 @@ bool is_contiguous(const Buffer& buffer) noexcept;
 bool library_reads_gpu_memory() noexcept;
 void set_library_reads_gpu_memory(bool reads) noexcept;
 
-/// Of a message.
+/// The side of a message.
 enum class Side : std::uint8_t { sender, receiver };
 
 /// peer_failed: the process at the other end has ended, or could not pack.

@@ -57,7 +57,7 @@ Result Operation::move(layout::Offset end) noexcept {
   return note(schemes::of(scheme_).start(movement_));
 }
 
-/// How far the movement is.
+/// Notes the movement's state.
 Result Operation::note(Result result) noexcept {
   is_under_way_ = result == Result::under_way;
   if (result == Result::ok && report_wanted()) {
@@ -116,7 +116,7 @@ void Batch::await_default_stream(int device) noexcept {
 
 namespace {
 
-/// The unpacking as a copy from one layout to another; nothing where it is of a part of the layout, or is long enough
+/// The unpacking as a copy from one layout to another; nothing for a part of a layout, or for an unpacking long enough
 /// for a launch of its own.
 std::optional<pack::PairJob> as_pair(const pack::Job& job) {
   const layout::Offset size = job.layout->size * job.outer.count;
@@ -128,7 +128,7 @@ std::optional<pack::PairJob> as_pair(const pack::Job& job) {
 
 }  // namespace
 
-/// What is unpacked beside copies between two layouts joins them, in one launch.
+/// Jobs beside copies between two layouts become copies as well, for one launch.
 void Batch::join_jobs() noexcept try {
   std::size_t left = 0;
   for (const pack::Job& job : std::span(jobs_).first(count_)) {
@@ -141,7 +141,7 @@ void Batch::join_jobs() noexcept try {
   }
   count_ = left;
 } catch (const std::exception&) {
-  // They have a launch of their own. Some may be in both lists, and are unpacked twice.
+  // Without memory, the jobs have a launch of their own. Some may be in both lists, and are unpacked twice.
 }
 
 Result Batch::run() noexcept {

@@ -1,9 +1,9 @@
 // One side of one message: its scheme, the packed bytes while the message is under way, and the movement of the bytes.
 //
 // The caller sends or receives packed_size() bytes at packed_data(), by any means, so this layer knows nothing of MPI.
-// A sender starts, and sends once the start is not under way any more; a receiver starts, receives, and finishes.
-// Nothing here knows whether a blocking or a nonblocking call is served: a blocking one waits, others advance() now and
-// then.
+// A sender calls start(), and sends once the start is over; a receiver calls start(), receives, and calls finish(). The
+// operation does not know whether a blocking or a nonblocking call is served: a blocking call waits, other calls
+// advance() now and then.
 //
 // GPU work is ordered after everything the program has issued to its default stream.
 #pragma once
@@ -17,22 +17,22 @@
 
 namespace gapless::transfer {
 
-/// Movements of several messages: those that are one job of the same GPU's go in one launch, and copies between two
-/// layouts are waited for together.
+/// Movements of several messages. Jobs of the same GPU go in one launch, and copies between two layouts are waited for
+/// together.
 class Batch {
  public:
   Batch() noexcept = default;
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
-  /// A job of that GPU.
+  /// Adds a job of that GPU.
   void add(const pack::Job& job, int device, pack::Reach reach) noexcept;
-  /// A copy between two layouts, done by that GPU.
+  /// Adds a copy between two layouts by that GPU.
   void add(const pack::PairJob& job, int device) noexcept;
-  /// What the program has issued to that GPU's default stream, because a peer will read memory that this work may still
-  /// write.
+  /// Has run() wait for what the program has issued to that GPU's default stream: a peer will read memory that this
+  /// work may still write.
   void await_default_stream(int device) noexcept;
-  /// Moves what has been added. The first failure of any.
+  /// Moves everything that has been added. Returns the first failure.
   Result run() noexcept;
 
  private:
@@ -59,7 +59,7 @@ class Operation {
  public:
   /// Chooses the scheme.
   Operation(const Buffer& buffer, Side side) noexcept;
-  /// Of a scheme that applies.
+  /// An operation by `scheme`. Precondition: the scheme applies.
   Operation(const Buffer& buffer, Side side, Scheme scheme) noexcept;
   /// Waits for what is under way.
   ~Operation();
@@ -69,29 +69,28 @@ class Operation {
   /// reserve() changes the scheme where memory of the scheme's kind is short.
   Scheme scheme() const noexcept { return scheme_; }
 
-  // Of native operations there is nothing more to call.
+  // The functions below are not for native operations.
 
   /// Gets a pool buffer, once.
   Result reserve() noexcept;
-  /// Does so if that has not been done; a sender begins to pack into it what the memory holds now.
+  /// reserve(), unless that has been called; a sender then begins to pack what the memory holds now.
   Result start() noexcept;
-  /// The message has arrived with that many bytes: begins to unpack them, and touches no other byte of the user's
-  /// buffer.
+  /// Begins to unpack a message that has arrived with `received` bytes. Touches no other byte of the user's buffer.
   Result finish(std::size_t received) noexcept;
-  /// Goes on with either, without waiting.
+  /// Goes on with start() or finish(), without waiting.
   Result advance() noexcept;
-  /// Goes on until it is not under way: `result` of start() or finish(), or how that ended.
+  /// Goes on until start() or finish(), which has returned `result`, is over. Returns the final result.
   Result wait(Result result) noexcept;
 
-  /// The same as start() and finish(), done once the batch has run.
+  /// start() and finish() by a batch; done once the batch has run.
   void start_in(Batch& batch) noexcept;
   void finish_in(Batch& batch, std::size_t received) noexcept;
 
-  /// Does it go in a batch together with others?
+  /// Does the operation go in a batch together with others?
   bool joins_batches() const noexcept { return schemes::of(scheme_).is_one_job(); }
 
   std::byte* packed_data() const noexcept { return packed_.data(); }
-  /// Where that is.
+  /// The location of packed_data().
   device::Location packed_location() const noexcept { return packed_.location(); }
   std::size_t packed_size() const noexcept { return static_cast<std::size_t>(movement_.buffer.size()); }
 

@@ -1,4 +1,4 @@
-// One job where one engine reaches both memories; else pieces through page-locked memory, which all of them reach.
+// One job where one engine reaches both memories; else pieces through page-locked memory, which all engines reach.
 #include "transfer/packing.hpp"
 
 #include <algorithm>
@@ -18,10 +18,10 @@ using pack::Direction;
 using pack::Job;
 
 constexpr Offset long_piece_bytes = Offset{32} << 20;
-/// Where there is little page-locked memory.
+/// The length of pieces where there is little page-locked memory.
 constexpr Offset short_piece_bytes = Offset{1} << 20;
 
-/// One call's two memories, and packed bytes [begin, end) that move between them.
+/// The two memories of a call, and the packed bytes [begin, end) that move between them.
 struct Packing {
   const Buffer& buffer;
   Offset begin, end;

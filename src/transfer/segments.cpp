@@ -102,8 +102,8 @@ Result Segments::advance() noexcept {
 
 Result Segments::wait() noexcept {
   for (;;) {
-    // The first segment has no other of the movement before it: unlike of one that is polled, its time tells the engine
-    // how busy the GPU is.
+    // No other segment of the movement is before the first one. If the first is waited for and not polled, its time
+    // tells the engine how busy the GPU is.
     if (!may_issue() && issued_ != 0 && ended_ == 0) wait_for_oldest();
     const Result result = advance();
     if (result != Result::under_way) return result;

@@ -1,8 +1,8 @@
 // Packed bytes between a GPU's memory and host memory that the GPU does not address, in segments.
 //
 // A kernel packs into one page-locked segment while the CPU empties another one, or unpacks one while the CPU fills
-// another (the buffer-centric segment scheme of Santhanaraman, Wu and Panda, 2003, between the GPU and the host). How
-// far the bytes may move is told from outside, so that what arrives piece by piece can be unpacked on its way.
+// another (the buffer-centric segment scheme of Santhanaraman, Wu and Panda, 2003, between the GPU and the host). The
+// caller tells how far the bytes may move, so a message that arrives piece by piece can be unpacked on its way.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace gapless::transfer {
 
-/// One movement at a time. Of the thread that begins it.
+/// One movement at a time, by the thread that begins the movement.
 class Segments {
  public:
   Segments() noexcept = default;
@@ -23,21 +23,22 @@ class Segments {
   Segments(const Segments&) = delete;
   Segments& operator=(const Segments&) = delete;
 
-  /// Can a movement of so many bytes have a segment at all? Then a later begin() finds it, if nothing else takes it.
+  /// Can a movement of so many bytes have a segment at all? If so, a later begin() finds the segment, unless another
+  /// movement takes it.
   static bool are_to_be_had(int device, std::size_t bytes) noexcept;
 
-  /// Of job.memory, of `device`, and job.packed, in host memory; both, and the layout, must stay valid to the end.
-  /// Nothing moves yet. ok, or out_of_memory.
+  /// Begins a movement between job.memory, which is memory of `device`, and job.packed, in host memory. Both, and the
+  /// layout, must stay valid to the end. Nothing moves yet. ok, or out_of_memory.
   Result begin(const pack::Job& job, int device) noexcept;
-  /// Packed bytes before `end` may move from now on: they have arrived, or there is room for them.
+  /// Packed bytes before `end` may move from now on: the bytes have arrived, or there is room for them.
   void allow(pack::Offset end) noexcept { allowed_ = end; }
   /// Goes on without waiting, but for one copy of a segment by the CPU at most. under_way as long as bytes are left;
   /// after a failure nothing uses the memory any more.
   Result advance() noexcept;
-  /// Goes on until all that is allowed has moved: ok or under_way, or how that failed.
+  /// Goes on until all allowed bytes have moved: ok, under_way where bytes are left, or a failure.
   Result wait() noexcept;
 
-  /// Packed bytes before this one have moved.
+  /// How many packed bytes have moved.
   pack::Offset moved() const noexcept { return moved_; }
 
  private:
@@ -54,9 +55,9 @@ class Segments {
   Segment& oldest() noexcept { return segment(ended_); }
   std::byte* packed_at(pack::Offset begin) const noexcept;
   bool may_issue() const noexcept;
-  /// The next segment; the CPU copies where it unpacks.
+  /// Issues the next segment. Where the movement unpacks, the CPU copies first.
   Result issue() noexcept;
-  /// Of the oldest segment, which is not under way; the CPU copies where it packs.
+  /// Ends the oldest segment, which is not under way. Where the movement packs, the CPU copies.
   Result end_oldest() noexcept;
   void wait_for_oldest() noexcept;
   /// Waits for what is under way and gives the segments back.

@@ -1,7 +1,8 @@
 // Where the memory of pool buffers comes from and goes to.
 //
-// Page-locked memory takes the driver half a millisecond a MiB, and no other program can have it, so a process has a
-// bounded amount in all, used or kept. Host memory of long buffers is reserved, and costs what is touched of it.
+// Page-locked memory takes the driver half a millisecond a MiB, and no other program can have it, so the page-locked
+// memory of a process, used or kept, is bounded. Host memory of long buffers is reserved, and costs the touched pages
+// alone.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +12,13 @@
 
 namespace gapless::transfer::buffer_memory {
 
-/// Longer buffers are kept by the process, not by threads.
+/// The longest buffer that threads keep. The process keeps longer ones.
 inline constexpr std::size_t longest_of_thread = std::size_t{16} << 20;
-/// Behind every buffer, so that one byte more than a power of two does not double it. Two cache lines: adjacent-line
-/// prefetch never mixes two buffers.
+/// Spare bytes behind every buffer, so that one byte more than a power of two does not double the buffer. Two cache
+/// lines: adjacent-line prefetch never mixes two buffers.
 inline constexpr std::size_t spare_bytes = 128;
 
-/// Memory of one kind, of a GPU where it is not the host's.
+/// Where memory is allocated: its kind, and the GPU and context that the memory belongs to.
 struct MemoryPlace {
   device::MemoryKind kind = device::MemoryKind::host;
   int device = -1;
@@ -31,13 +32,13 @@ MemoryPlace place_now(device::MemoryKind kind, int device) noexcept;
 /// Is the place's context there?
 bool is_there(const MemoryPlace& place) noexcept;
 
-/// `capacity` bytes and some to spare; nullptr if there are none to be had. Page-locked memory may be refused because
-/// the process has enough, unless it is indispensable: frees the long buffers that it keeps first.
+/// Allocates `capacity` bytes and the spare bytes; null if there is no memory. Page-locked memory beyond the bound is
+/// refused, unless it is indispensable. Before a refusal the kept long buffers are freed.
 std::byte* allocate(const MemoryPlace& place, std::size_t capacity, bool is_indispensable) noexcept;
 void release(const MemoryPlace& place, std::byte* memory, std::size_t capacity) noexcept;
 
-/// Memory whose context is gone need not be released, and a release does not reach the GPU then: counts that the
-/// process has so many buffers less, of so many bytes.
+/// Counts so many buffers less, of so many bytes, whose context is gone. Such memory need not be released: a release
+/// would not reach the GPU.
 void forget(const MemoryPlace& place, std::size_t buffers, std::size_t bytes) noexcept;
 
 /// How many buffers there are, used or kept.

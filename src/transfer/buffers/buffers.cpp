@@ -64,14 +64,14 @@ struct Pool {
 constinit thread_local bool have_ended = false;
 
 /// A host buffer of an object on the thread's stack. A call has two at most. A buffer whose frame an error handler has
-/// left by longjmp is taken back once the thread is above that frame, or has another object in the same place; so there
-/// are no more of them than places.
+/// left by longjmp is taken back once the thread is above that frame, or has another object in the same place. So there
+/// are no more watched buffers than places.
 struct Watched {
   const void* owner;
   std::byte* data;
   std::size_t capacity;
 };
-/// A pointer and numbers alone, for room in the static block of thread-local storage is scarce.
+/// A pointer and numbers alone, because room in the static block of thread-local storage is scarce.
 struct WatchList {
   Watched* entries;
   std::uint32_t count, room;
@@ -139,7 +139,8 @@ struct ThreadPools {
     return true;
   }
 
-  /// Drops the pools of contexts that are gone. nullptr if the new one's is, too, or there is no memory for it.
+  /// Drops the pools of contexts that are gone, and adds a pool. Null if the new pool's context is gone as well, or
+  /// there is no memory.
   Pool* add(const MemoryPlace& place) noexcept {
     std::erase_if(pools, [this](const Pool& pool) {
       if (buffer_memory::is_there(pool.place)) return false;
@@ -248,7 +249,7 @@ PoolBuffer::~PoolBuffer() {
   if (data_ != nullptr && stop_watching()) give_back();
 }
 
-// A watched buffer is known by the address of its object, so moving one changes what is watched of both objects.
+// The address of its object names a watched buffer, so a move changes the watching of both objects.
 
 PoolBuffer::PoolBuffer(PoolBuffer&& other) noexcept {
   if (!other.stop_watching()) other.data_ = nullptr;
@@ -284,10 +285,10 @@ std::size_t pool_limits(std::size_t times) noexcept {
 
 }  // namespace
 
-// A program that exchanges long messages has one buffer for each direction, and short ones beside them.
+// The bound leaves room for a long buffer in each direction of an exchange, and for short buffers beside them.
 std::size_t longest_kept_page_locked() noexcept { return pool_limits(2); }
 std::size_t page_locked_limit() noexcept {
-  // Some segments, whatever the program has asked for.
+  // Some segments at least, whatever GAPLESS_POOL_BYTES is.
   constexpr std::size_t least = std::size_t{8} << 20;
   return std::max(pool_limits(5), least);
 }

@@ -1,13 +1,13 @@
 // Packed buffers are drawn from pools, so that a message costs no allocation once its size has been seen.
 //
 // Every thread has its own pools of buffers up to 16 MiB, one per kind of memory, in power-of-two size classes: no
-// lock. What all threads keep unused is bounded by GAPLESS_POOL_BYTES (64 MiB unless set); a buffer that would exceed
-// it is freed at once. Longer ones are kept by the process (long_buffers.hpp). Page-locked memory, used or not, is
-// bounded too, and where there is no more a message goes through segments of it (segments.hpp). Buffers that a GPU uses
-// end with its context: those kept are forgotten once it is another one.
+// lock. GAPLESS_POOL_BYTES (64 MiB unless set) bounds the unused buffers of all threads; a buffer that would exceed the
+// bound is freed at once. The process keeps longer buffers (long_buffers.hpp). Page-locked memory, used or not, is
+// bounded too: where there is no more, a message goes through segments (segments.hpp). Buffers that a GPU uses end with
+// the GPU's context: kept buffers are forgotten once the GPU has another context.
 //
-// An error handler of the program may leave a call by longjmp, and then no destructor runs. Host buffers that belong to
-// an object on the thread's stack are watched: once the thread is in a frame above that object, they are taken back.
+// An error handler of the program may leave a call by longjmp, and then no destructor runs. So host buffers of objects
+// on the thread's stack are watched, and taken back once the thread is in a frame above the object.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,16 @@
 
 namespace gapless::transfer {
 
-/// A pooled contiguous buffer; returns to the pool of the thread that destroys it. It has room for one byte more than
-/// asked for. What is assigned to an object is watched, what it was made with is not.
+/// A pooled contiguous buffer, which returns to the pool of the thread that destroys the object. The buffer has room
+/// for one byte more than asked for. A buffer that is assigned to an object is watched; one that the object is made
+/// with is not.
 class PoolBuffer {
  public:
   PoolBuffer() noexcept = default;
-  /// `kind` is host, pinned or device. Afterwards data() is null if there is no memory to be had.
+  /// `kind` is host, pinned or device. data() is null if there is no memory.
   PoolBuffer(device::MemoryKind kind, int device, std::size_t bytes) noexcept
       : PoolBuffer(kind, device, bytes, false) {}
-  /// A page-locked one without which bytes cannot move at all: no bound refuses it.
+  /// A page-locked buffer without which bytes cannot move at all: no bound refuses the buffer.
   static PoolBuffer indispensable(int device, std::size_t bytes) noexcept {
     return {device::MemoryKind::pinned, device, bytes, true};
   }
@@ -36,14 +37,14 @@ class PoolBuffer {
   std::byte* data() const noexcept { return data_; }
   device::MemoryKind kind() const noexcept { return place_.kind; }
   device::Location location() const noexcept { return {place_.kind, place_.device}; }
-  /// False once the GPU's context that the memory belonged to is gone, and the memory with it.
+  /// False once the GPU's context of the memory is gone, and the memory with it.
   bool is_there() const noexcept { return buffer_memory::is_there(place_); }
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
  private:
   PoolBuffer(device::MemoryKind kind, int device, std::size_t bytes, bool is_indispensable) noexcept;
 
-  /// Of objects below that frame, and of one that was at that place.
+  /// Takes back watched buffers of objects below that frame, and of an earlier object at that place.
   static void take_back_lost(const void* frame, const void* place) noexcept;
   void watch() noexcept;
   /// False if the buffer has been taken back.
@@ -56,7 +57,7 @@ class PoolBuffer {
   bool is_watched_ = false;
 };
 
-/// Buffers that are in use, or kept by a thread for later messages.
+/// How many buffers are in use, or kept for later messages.
 std::size_t existing_buffers() noexcept;
 /// Bytes the calling thread keeps in its pools for later messages. For tests.
 std::size_t pooled_bytes() noexcept;
@@ -69,10 +70,10 @@ std::size_t longest_kept_page_locked() noexcept;
 std::size_t page_locked_limit() noexcept;
 /// How many bytes of long buffers of one kind are kept unused.
 std::size_t long_limit(device::MemoryKind kind) noexcept;
-/// Frees everything that the calling thread keeps, and what calls that it has left by a jump had. Precondition: no call
-/// of the thread is under way.
+/// Frees all buffers that the calling thread keeps, and those of calls that the thread has left by longjmp.
+/// Precondition: no call of the thread is under way.
 void drain_pools_of_thread() noexcept;
-/// The same, and the long buffers of the process.
+/// The same, and frees the long buffers of the process.
 void drain_pools() noexcept;
 
 }  // namespace gapless::transfer

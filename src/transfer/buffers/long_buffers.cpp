@@ -19,7 +19,7 @@ struct Kept {
   Buffer buffer;
 };
 
-/// From the one kept longest to the newest.
+/// Kept buffers, from the oldest to the newest.
 struct Cache {
   static constexpr std::size_t most = 16;
 
@@ -46,7 +46,7 @@ constinit Cache cache;
 
 constexpr std::size_t step = std::size_t{2} << 20;  // a huge page
 
-/// The shortest kept one that is long enough and wastes no more than the message needs.
+/// The shortest kept buffer that is long enough and wastes no more than the message needs.
 Buffer find(const MemoryPlace& place, std::size_t bytes) noexcept {
   const std::lock_guard lock(cache.mutex);
   std::size_t best = cache.count;
@@ -58,7 +58,7 @@ Buffer find(const MemoryPlace& place, std::size_t bytes) noexcept {
   return best < cache.count ? cache.remove(best).buffer : Buffer{};
 }
 
-/// The one that is kept longest of that kind; any kind where none is named.
+/// Takes the oldest kept buffer of that kind; of any kind where none is named.
 template <class... Kind>
 bool take_oldest(Kept& oldest, Kind... kind) noexcept {
   for (std::size_t i = 0; i < cache.count; ++i) {
@@ -81,8 +81,7 @@ void release_all(Kind... kind) noexcept {
   }
 }
 
-/// True if the buffer was put among the kept ones; else `excess`, if it has memory, is to be released before the next
-/// try.
+/// Puts a buffer among the kept ones. False: the caller is to release `excess`, if that has memory, and to try again.
 bool put(const MemoryPlace& place, const Buffer& buffer, Kept& excess) noexcept {
   const std::lock_guard lock(cache.mutex);
   const bool fits = cache.bytes(place.kind) + buffer.capacity <= long_limit(place.kind);

@@ -1,7 +1,7 @@
-// Buffers of long messages, which the process keeps, so that such a message costs no allocation either.
+// Buffers of long messages, which the process keeps, so that long messages cost no allocation.
 //
-// A lock is taken, which the bytes of a long message make up for. What is kept is bounded for each kind of memory; the
-// pages of kept host memory are the kernel's for the taking, so that they cost the program nothing.
+// The lock costs little beside the bytes of a long message. The kept buffers are bounded for each kind of memory. The
+// kernel may take the pages of kept host memory, so kept buffers cost the program nothing.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ struct Buffer {
   std::size_t capacity = 0;
 };
 
-/// A buffer that was kept, or is allocated; its memory is null if there is none to be had.
+/// Takes a kept buffer, or allocates one. The result's memory is null if there is none.
 Buffer take(const buffer_memory::MemoryPlace& place, std::size_t bytes, bool is_indispensable) noexcept;
 /// Gives a buffer back: it is kept, or released.
 void give(const buffer_memory::MemoryPlace& place, const Buffer& buffer) noexcept;
 
-/// Releases all that are kept, of one kind or of any.
+/// Releases all kept buffers, of one kind or of any.
 void drop(device::MemoryKind kind) noexcept;
 void drop_all() noexcept;
 

@@ -1,6 +1,6 @@
-// Memory in the place of a buffer that could not be packed, of a collective call. The other processes of the call wait
-// for this one, so it takes part all the same: with zeros to send and room to receive into, in which nothing but what
-// is written takes up memory.
+// Memory in the place of a buffer of a collective call that could not be packed. The other processes of the call wait
+// for this one, so this process takes part all the same, with zeros to send and room to receive into. Written pages
+// alone take up memory.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ class Placeholder {
   Placeholder(const Placeholder&) = delete;
   Placeholder& operator=(const Placeholder&) = delete;
 
-  /// Reserves as many addresses as there are from `begin` to `end`, of the same alignment. Null if the system has none
-  /// left. Precondition: nothing is reserved.
+  /// Reserves as many addresses as from `begin` to `end`, with the same alignment. Null if the system has none left.
+  /// Precondition: nothing is reserved.
   std::byte* reserve(std::intptr_t begin, std::intptr_t end) noexcept;
-  /// Gives them back, if there are any.
+  /// Gives the reserved addresses back, if there are any.
   void release() noexcept;
 
  private:

@@ -14,8 +14,8 @@ struct Count {
   std::uint64_t bytes = 0;
 };
 
-/// Whether native messages are counted too, and a summary is wanted at the end: GAPLESS_STATISTICS=1. Native messages
-/// go by in nanoseconds, so they are counted only when asked for.
+/// Are native messages to be counted as well, and is a summary wanted at the end (GAPLESS_STATISTICS=1)? A native
+/// message costs nanoseconds, so native messages are counted only when asked for.
 bool statistics_wanted() noexcept;
 
 /// Thread-safe.
@@ -28,12 +28,12 @@ void record_analysis() noexcept;
 struct EndpointMessages {
   std::uint64_t copied = 0;      ///< in and out of shared memory
   std::uint64_t lent = 0;        ///< read from the sender's buffer, in one process
-  std::uint64_t attached = 0;    ///< the same, by another process
-  std::uint64_t in_outbox = 0;   ///< copied into shared memory of the sender's, and from there
+  std::uint64_t attached = 0;    ///< read from the sender's buffer, by another process
+  std::uint64_t in_outbox = 0;   ///< copied into the sender's shared memory, and out of there
   std::uint64_t by_library = 0;  ///< left to the MPI library
-  std::uint64_t by_both = 0;     ///< of the attached ones, those of which the sender has copied a part
+  std::uint64_t by_both = 0;     ///< attached messages of which the sender has copied a part
 };
-/// Adds those of one endpoint. Thread-safe.
+/// Adds the messages of one endpoint. Thread-safe.
 void record(const EndpointMessages& messages) noexcept;
 
 /// What should not be left when MPI ends.
