@@ -135,7 +135,7 @@ Endpoint::~Endpoint() {
     matching.take_out(*message);
     pool.give(*message);
   }
-  for (Incoming& each : incoming) {
+  for (IncomingRing& each : incoming) {
     while (each.arrived.is_linked()) {
       auto& message = static_cast<Message&>(*each.arrived.next);
       message.remove();
