@@ -46,24 +46,24 @@ int gpu_of_part(const void* memory, MPI_Count count, MPI_Datatype datatype) noex
 int gpu_of_parts(const CallFacts& call, const MemoryArgument& argument) noexcept {
   const bool have_datatypes = has_datatypes(argument.kind);
   if (!have_datatypes && !runtime::is_usable(argument.datatype)) return -1;
-  const std::intptr_t unit = have_datatypes ? 1 : extent_of(argument.datatype);
   const auto entries = peers_in(call, argument.kind);
   for (std::size_t k = 0; k < entries; ++k) {
     if (argument.counts[k] <= 0) continue;
-    const void* memory = address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k]) * unit);
+    auto displacement = static_cast<std::intptr_t>(argument.displacements[k]);
+    if (displacement != 0 && !have_datatypes) displacement *= extent_of(argument.datatype);
     const MPI_Datatype datatype = have_datatypes ? argument.datatypes[k] : argument.datatype;
-    const int found = gpu_of_part(memory, argument.counts[k], datatype);
+    const int found = gpu_of_part(address_of(argument.memory, displacement), argument.counts[k], datatype);
     if (found >= 0 || argument.memory != MPI_BOTTOM) return found;
   }
   return -1;
 }
 
 // The GPU that has the memory of an argument, or -1. The argument may lie outside, as MPI_BOTTOM does and an array's
-// element 0 where indices begin at 1: datatypes and displacements lead to the memory.
+// element 0 where indices begin at 1: datatypes and displacements lead to the memory. One question for each argument,
+// but of MPI_BOTTOM.
 int gpu_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
-  if (argument.is_in_place()) return -1;
-  const int gpu = argument.memory == MPI_BOTTOM ? -1 : gpu_at(argument.memory);
-  if (gpu >= 0 || !has_datatype(argument.kind) || !matters_here(call, argument)) return gpu;
+  if (argument.is_in_place() || !matters_here(call, argument)) return -1;
+  if (!has_datatype(argument.kind)) return gpu_at(argument.memory);
   if (has_datatypes(argument.kind) || has_displacements(argument.kind)) return gpu_of_parts(call, argument);
   return gpu_of_part(argument.memory, argument.counts.is_array() ? 1 : argument.counts[0], argument.datatype);
 }
@@ -109,19 +109,24 @@ const TypeRecord& record_of(const CallFacts& call, const void* memory, MPI_Count
 // `on_gpu`: the call touches GPU memory, for which that says nothing. One look-up for each datatype.
 bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument, bool on_gpu) noexcept {
   if (!matters_here(call, argument)) return true;
-  if (!has_datatypes(argument.kind)) {
-    const MPI_Count count = argument.counts.is_array() ? 2 : argument.counts[0];
+  if (!argument.counts.is_array()) {
+    const MPI_Count count = argument.counts[0];
     if (count <= 0) return true;
     const TypeRecord& record = record_of(call, argument.memory, count, argument.datatype);
     return on_gpu ? record.plain : is_plain(record, count);
   }
+  const bool have_datatypes = has_datatypes(argument.kind);
+  const TypeRecord* const shared = have_datatypes ? nullptr : &record_of(call, argument.memory, 2, argument.datatype);
+  if (shared != nullptr && shared->plain) return true;
   const auto entries = peers_in(call, argument.kind);
   float saving_ns = 0;
   for (std::size_t k = 0; k < entries; ++k) {
-    const void* memory = address_of(argument.memory, static_cast<std::intptr_t>(argument.displacements[k]));
     const MPI_Count count = argument.counts[k];
     if (count <= 0) continue;
-    const TypeRecord& record = record_of(call, memory, count, argument.datatypes[k]);
+    const auto displacement = have_datatypes ? static_cast<std::intptr_t>(argument.displacements[k]) : 0;
+    const TypeRecord& record =
+        have_datatypes ? record_of(call, address_of(argument.memory, displacement), count, argument.datatypes[k])
+                       : *shared;
     if (record.plain) continue;
     if (on_gpu || count > 1 || (device::in_use() && !is_plain(record, count))) return false;
     saving_ns += record.part_saving_ns;

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <memory>
-#include <new>
 #include <utility>
 
+#include "base/scratch.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/requests/deferred.hpp"
@@ -16,25 +14,6 @@
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi::requests {
-
-/// An array of a call's length, without an allocation for the lengths that halo exchanges have.
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(int size) noexcept {
-    if (size <= static_cast<int>(few_.size())) return;
-    many_.reset(new (std::nothrow) T[static_cast<std::size_t>(size)]{});
-    data_ = many_.get();
-  }
-  bool is_there() const noexcept { return data_ != nullptr; }
-  T* data() noexcept { return data_; }
-  T& operator[](int i) noexcept { return data_[i]; }
-
- private:
-  std::array<T, 64> few_{};
-  std::unique_ptr<T[]> many_;
-  T* data_ = few_.data();
-};
 
 class Statuses;
 
@@ -184,13 +163,10 @@ class Claims {
     return requests_[i] != MPI_REQUEST_NULL ? nullptr : pending;
   }
   /// Is the message over? A request that gapless frees stays a handle when it is complete, so after an error the
-  /// library is asked.
+  /// library is asked. A request that the library calls pending is the program's to wait for, also where the request
+  /// has become complete since.
   static bool is_over(const Pending& pending, int code) noexcept {
-    int is_complete = 1;
-    if (pending.frees_request && code != MPI_SUCCESS) {
-      native.Request_get_status(pending.handle, &is_complete, MPI_STATUS_IGNORE);
-    }
-    return is_complete != 0;
+    return !pending.frees_request || code == MPI_SUCCESS || has_ended(pending, code);
   }
 
   /// Has a persistent request been completed with the error `code`, which may be another request's?
@@ -258,12 +234,6 @@ void Claims::unpack(Statuses& statuses, int completed, bool errors_in_statuses, 
   for (int k = 0; any_ && k < completed; ++k) {
     if (Pending* pending = this->completed(index_of(k))) pending->unpacked(result);
   }
-}
-
-inline bool tells_in_statuses(int code) noexcept {
-  int error_class = MPI_SUCCESS;
-  return code != MPI_SUCCESS && native.Error_class(code, &error_class) == MPI_SUCCESS &&
-         error_class == MPI_ERR_IN_STATUS;
 }
 
 }  // namespace gapless::mpi::requests

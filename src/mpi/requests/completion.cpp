@@ -70,9 +70,10 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 [[gnu::noinline]] int wait_all_slowly(int count, MPI_Request* requests, MPI_Status* wanted) {
   looked_at::InPlace in_place;
   Claims claims(count, requests, looked_at::are_any() ? &in_place : nullptr);
-  Statuses statuses(count, wanted);
-  if (!claims.have_memory() || !statuses.have_memory()) return no_memory();
+  if (!claims.have_memory()) return no_memory();
   if (!claims.are_any() && !in_place.are_any()) return native.Waitall(count, requests, wanted);
+  Statuses statuses(count, wanted);
+  if (!statuses.have_memory()) return no_memory();
   in_place.hold();
   const int code = wait_for_arrivals(claims, statuses, count, requests);
   // Before any send is waited for: the send's receiver may wait for messages that are fetched here.
@@ -83,9 +84,10 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
 [[gnu::noinline]] int test_all_slowly(int count, MPI_Request* requests, int* flag, MPI_Status* wanted) {
   if (flag == nullptr) return native.Testall(count, requests, flag, wanted);
   Claims claims(count, requests);
-  Statuses statuses(count, wanted);
-  if (!claims.have_memory() || !statuses.have_memory()) return no_memory();
+  if (!claims.have_memory()) return no_memory();
   if (!claims.are_any()) return native.Testall(count, requests, flag, wanted);
+  Statuses statuses(count, wanted);
+  if (!statuses.have_memory()) return no_memory();
   *flag = 0;
   if (claims.are_under_way()) return MPI_SUCCESS;
   const int code = native.Testall(count, requests, flag, statuses.get());
@@ -127,9 +129,10 @@ template <auto function>
   if (completed == nullptr || indices == nullptr)
     return (native.*function)(count, requests, completed, indices, wanted);
   Claims claims(count, requests);
-  Statuses statuses(count, wanted);
-  if (!claims.have_memory() || !statuses.have_memory()) return no_memory();
+  if (!claims.have_memory()) return no_memory();
   if (!claims.are_any()) return (native.*function)(count, requests, completed, indices, wanted);
+  Statuses statuses(count, wanted);
+  if (!statuses.have_memory()) return no_memory();
   claims.complete_alone();
   *completed = 0;
   if (const int settled = claims.settled(); settled != MPI_UNDEFINED) {
@@ -273,7 +276,7 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
 int wait_for_all(int count, MPI_Request* requests, MPI_Status* statuses) {
   start_deferred();
   if (are_none()) return native.Waitall(count, requests, statuses);
-  if (looked_at::can_wait_for_all(count, requests)) return looked_at::wait_all(count, requests, statuses);
+  if (looked_at::can_serve(count, requests)) return looked_at::wait_all(count, requests, statuses);
   return wait_all_slowly(count, requests, statuses);
 }
 
@@ -287,26 +290,31 @@ int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) {
 
 int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   start_deferred();
-  return are_none() ? native.Testall(count, requests, flag, statuses)
-                    : test_all_slowly(count, requests, flag, statuses);
+  if (are_none()) return native.Testall(count, requests, flag, statuses);
+  if (looked_at::can_serve(count, requests)) return looked_at::test_all(count, requests, flag, statuses);
+  return test_all_slowly(count, requests, flag, statuses);
 }
 
 int wait_any(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   start_deferred();
-  return are_none() ? native.Waitany(count, requests, index, status) : wait_any_slowly(count, requests, index, status);
+  if (are_none()) return native.Waitany(count, requests, index, status);
+  if (looked_at::can_serve(count, requests)) return looked_at::wait_any(count, requests, index, status);
+  return wait_any_slowly(count, requests, index, status);
 }
 
 int test_any(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   start_deferred();
-  return are_none() ? native.Testany(count, requests, index, flag, status)
-                    : test_any_slowly(count, requests, index, flag, status);
+  if (are_none()) return native.Testany(count, requests, index, flag, status);
+  if (looked_at::can_serve(count, requests)) return looked_at::test_any(count, requests, index, flag, status);
+  return test_any_slowly(count, requests, index, flag, status);
 }
 
-template <auto function>
+template <auto function, auto looked_at_function>
 int complete_some(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
   start_deferred();
-  return are_none() ? (native.*function)(count, requests, completed, indices, statuses)
-                    : complete_some_slowly<function>(count, requests, completed, indices, statuses);
+  if (are_none()) return (native.*function)(count, requests, completed, indices, statuses);
+  if (looked_at::can_serve(count, requests)) return looked_at_function(count, requests, completed, indices, statuses);
+  return complete_some_slowly<function>(count, requests, completed, indices, statuses);
 }
 
 int get_status(MPI_Request request, int* flag, MPI_Status* status) {
@@ -368,8 +376,10 @@ const decltype(Native::Waitall) Waitall = requests::wait_all;
 const decltype(Native::Testall) Testall = requests::InBurst<requests::test_all>::call;
 const decltype(Native::Waitany) Waitany = requests::InBurst<requests::wait_any>::call;
 const decltype(Native::Testany) Testany = requests::InBurst<requests::test_any>::call;
-const decltype(Native::Waitsome) Waitsome = requests::InBurst<requests::complete_some<&Native::Waitsome>>::call;
-const decltype(Native::Testsome) Testsome = requests::InBurst<requests::complete_some<&Native::Testsome>>::call;
+const decltype(Native::Waitsome) Waitsome =
+    requests::InBurst<requests::complete_some<&Native::Waitsome, requests::looked_at::wait_some>>::call;
+const decltype(Native::Testsome) Testsome =
+    requests::InBurst<requests::complete_some<&Native::Testsome, requests::looked_at::test_some>>::call;
 const decltype(Native::Request_get_status) Request_get_status = requests::get_status;
 #if GAPLESS_DECLARED_Request_get_status_all
 const decltype(Native::Request_get_status_all) Request_get_status_all = requests::get_status_all;

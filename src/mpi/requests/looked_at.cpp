@@ -1,5 +1,6 @@
 #include "mpi/requests/looked_at.hpp"
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <utility>
@@ -11,6 +12,7 @@ namespace gapless::mpi::requests::looked_at {
 
 constinit std::array<internal::Set, std::size_t{1} << internal::set_bits> internal::table{};
 constinit std::size_t internal::used = 0;
+constinit const Several* internal::innermost = nullptr;
 
 namespace {
 
@@ -150,6 +152,7 @@ int add(const Receive& receive) noexcept {
   for (Receive& place : set_of(receive.handle)) {
     if (place.landing != nullptr) continue;
     place = receive;
+    place.number = so_far;
     ++internal::used;
     ++so_far;
     count_outstanding(1);
@@ -197,17 +200,124 @@ int test(Receive& receive, MPI_Request* request, int* flag, MPI_Status* status) 
   return finish_alone(remove(receive), code, status);
 }
 
-bool can_wait_for_all(int count, const MPI_Request* requests) noexcept {
-  return are_any() && how_many() == internal::used && count <= InPlace::most && requests != nullptr;
+bool internal::is_under_way(const Receive& receive) noexcept {
+  for (const Several* call = innermost; call != nullptr; call = call->outer()) {
+    if (call->has(receive)) return true;
+  }
+  return false;
+}
+
+Several::Several(int count, const MPI_Request* requests) noexcept
+    : count_(count), requests_(requests), before_(count), added_(so_far), outer_(internal::innermost) {
+  if (have_memory()) std::copy_n(requests, count, before_.data());
+  internal::innermost = this;
+}
+
+bool Several::has(const Receive& receive) const noexcept {
+  const MPI_Request* const before = before_.data();
+  return receive.number < added_ && std::find(before, before + count_, receive.handle) != before + count_;
+}
+
+Receive* Several::completed(int i) noexcept {
+  if (before_[i] == MPI_REQUEST_NULL || requests_[i] != MPI_REQUEST_NULL) return nullptr;
+  for (Receive& place : set_of(before_[i])) {
+    if (place.landing != nullptr && place.handle == before_[i] && !place.is_held && place.number < added_)
+      return &place;
+  }
+  return nullptr;
+}
+
+template <class IndexOf>
+int Several::end(int completed, IndexOf index_of, MPI_Status* statuses, int code) noexcept {
+  const bool are_wanted = !are_ignored(statuses);
+  int first = MPI_SUCCESS;
+  MPI_Comm told = MPI_COMM_NULL;
+  for (int k = 0; k < completed; ++k) {
+    Receive* const place = this->completed(index_of(k));
+    if (place == nullptr) continue;
+    const Receive receive = remove(*place);
+    // A receive that has failed has no header.
+    const int ours =
+        finish(receive, true, are_wanted ? statuses + k : MPI_STATUS_IGNORE, [](int error) { return error; });
+    if (ours == MPI_SUCCESS) continue;
+    for (int i = 0; first == MPI_SUCCESS && code == MPI_SUCCESS && are_wanted && i < completed; ++i)
+      statuses[i].MPI_ERROR = MPI_SUCCESS;
+    if (first == MPI_SUCCESS) {
+      first = ours;
+      told = names_no_communicator(ours) ? told_of_no_communicator() : receive.communicator;
+    }
+    if (are_wanted) statuses[k].MPI_ERROR = ours;
+  }
+  if (first == MPI_SUCCESS || code != MPI_SUCCESS) return code;
+  return raise_on(ErrorObject::of_communicator(told), MPI_ERR_IN_STATUS);
+}
+
+int Several::end_one(int index, MPI_Status* status, int code) noexcept {
+  // After an error the library need not have set the index.
+  if (code != MPI_SUCCESS)
+    return end(
+        count_, [](int k) { return k; }, MPI_STATUSES_IGNORE, code);
+  if (index == MPI_UNDEFINED) return code;
+  Receive* const place = completed(index);
+  return place == nullptr ? code : finish_alone(remove(*place), code, status);
+}
+
+bool can_serve(int count, const MPI_Request* requests) noexcept {
+  return are_any() && how_many() == internal::used && requests != nullptr && count >= 0;
 }
 
 int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept {
-  InPlace in_place;
-  for (int i = 0; i < count; ++i) in_place.note(i, requests[i]);
-  in_place.hold();
-  const int code = native.Waitall(count, requests, statuses);
-  in_place.end(requests, statuses);
-  return in_place.add_errors(statuses, count, code);
+  Several several(count, requests);
+  if (!several.have_memory()) return raise_without_object(MPI_ERR_NO_MEM);
+  return several.end(
+      count, [](int k) { return k; }, statuses, native.Waitall(count, requests, statuses));
+}
+
+int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) noexcept {
+  Several several(count, requests);
+  if (!several.have_memory()) return raise_without_object(MPI_ERR_NO_MEM);
+  const int code = native.Testall(count, requests, flag, statuses);
+  if (flag == nullptr || (code == MPI_SUCCESS && *flag == 0)) return code;
+  return several.end(
+      count, [](int k) { return k; }, statuses, code);
+}
+
+int wait_any(int count, MPI_Request* requests, int* index, MPI_Status* status) noexcept {
+  Several several(count, requests);
+  if (!several.have_memory()) return raise_without_object(MPI_ERR_NO_MEM);
+  const int code = native.Waitany(count, requests, index, status);
+  return index == nullptr ? code : several.end_one(*index, status, code);
+}
+
+int test_any(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) noexcept {
+  Several several(count, requests);
+  if (!several.have_memory()) return raise_without_object(MPI_ERR_NO_MEM);
+  const int code = native.Testany(count, requests, index, flag, status);
+  if (index == nullptr || flag == nullptr || (code == MPI_SUCCESS && *flag == 0)) return code;
+  return several.end_one(*index, status, code);
+}
+
+namespace {
+
+template <auto function>
+int complete_some(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) noexcept {
+  Several several(count, requests);
+  if (!several.have_memory()) return raise_without_object(MPI_ERR_NO_MEM);
+  const int code = (native.*function)(count, requests, completed, indices, statuses);
+  if (completed == nullptr || indices == nullptr || (code != MPI_SUCCESS && !tells_in_statuses(code))) return code;
+  const int number = *completed == MPI_UNDEFINED ? 0 : *completed;
+  return several.end(
+      number, [indices](int k) { return indices[k]; }, statuses, code);
+}
+
+}  // namespace
+
+int wait_some(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) noexcept {
+  return complete_some<&Native::Waitsome>(count, requests, completed, indices, statuses);
+}
+
+int test_some(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) noexcept {
+  return complete_some<&Native::Testsome>(count, requests, completed, indices, statuses);
 }
 
 void InPlace::end(const MPI_Request* requests, MPI_Status* statuses) noexcept {

@@ -1,11 +1,11 @@
 // Nonblocking receives that gapless leaves to the library, and looks at when they are complete: a header may have come
 // in the message's place. A contiguous receive has the header in one piece; a noncontiguous receive has the header
-// scattered over its blocks. MPI_Wait, MPI_Waitall and MPI_Test compare the first bytes, and most often do no more.
+// scattered over its blocks. The calls that complete requests compare the first bytes, and most often do no more.
 //
 // While no peer has called for this process's attention, noncontiguous receives are unattended
-// (transfer/headers/attention.hpp): nobody looks at them. A receive whose request goes to any other call becomes a
-// pending message (pending.hpp). In programs with several threads every such receive is a pending message from the
-// start.
+// (transfer/headers/attention.hpp): nobody looks at them. A receive whose request goes to any other call, or to one
+// call with a pending message's (pending.hpp), becomes a pending message. In programs with several threads every such
+// receive is a pending message from the start.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/hash.hpp"
+#include "base/scratch.hpp"
 #include "mpi/calls/sides/scattered.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/table/native.hpp"
@@ -40,8 +41,11 @@ struct Receive {
   const void* landing = nullptr;  ///< the first byte that is received
   Blocks* blocks = nullptr;       ///< null where the memory is contiguous, or nobody looks
   bool is_unattended = false;
-  bool is_held = false;  ///< a call is completing the receive (Held)
+  bool is_held = false;      ///< a call is completing the receive (Held)
+  std::uint64_t number = 0;  ///< how many receives had been added before
 };
+
+class Several;
 
 namespace internal {
 inline constexpr std::size_t ways = 4;
@@ -49,6 +53,10 @@ inline constexpr unsigned set_bits = 6;
 using Set = std::array<Receive, ways>;
 extern std::array<Set, std::size_t{1} << set_bits> table;
 extern std::size_t used;
+extern const Several* innermost;  ///< of the calls that are under way
+
+/// Is one of the calls under way to complete the receive?
+bool is_under_way(const Receive& receive) noexcept;
 }  // namespace internal
 
 inline bool are_any() noexcept { return internal::used != 0; }
@@ -59,7 +67,8 @@ inline internal::Set& set_of(MPI_Request handle) noexcept {
 /// The receive of that request; null if the request is none of these.
 inline Receive* find(MPI_Request handle) noexcept {
   for (Receive& place : set_of(handle)) {
-    if (place.landing != nullptr && place.handle == handle && !place.is_held) return &place;
+    if (place.landing == nullptr || place.handle != handle || place.is_held) continue;
+    if (internal::innermost == nullptr || !internal::is_under_way(place)) return &place;
   }
   return nullptr;
 }
@@ -89,9 +98,46 @@ void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept;
 // The program's calls, for a receive that find() has found.
 int wait(Receive& receive, MPI_Request* request, MPI_Status* status) noexcept;
 int test(Receive& receive, MPI_Request* request, int* flag, MPI_Status* status) noexcept;
-/// Can wait_all() serve these requests: are they few, and is no pending message outstanding?
-bool can_wait_for_all(int count, const MPI_Request* requests) noexcept;
+
+/// Can the calls below serve these requests, because no pending message is outstanding?
+bool can_serve(int count, const MPI_Request* requests) noexcept;
 int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept;
+int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) noexcept;
+int wait_any(int count, MPI_Request* requests, int* index, MPI_Status* status) noexcept;
+int test_any(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) noexcept;
+int wait_some(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) noexcept;
+int test_some(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) noexcept;
+
+/// The requests of one call, as they are before the library completes some of them. A call that finds nothing complete
+/// pays for a copy of the list. While it lives, the receives among them are hidden from find(), as by Held.
+class Several {
+ public:
+  Several(int count, const MPI_Request* requests) noexcept;
+  ~Several() { internal::innermost = outer_; }
+  Several(const Several&) = delete;
+  Several& operator=(const Several&) = delete;
+
+  bool have_memory() const noexcept { return before_.is_there(); }
+  bool has(const Receive& receive) const noexcept;
+  const Several* outer() const noexcept { return outer_; }
+
+  /// The library's call has ended with `code`; status number k of the `completed` ones is that of request index_of(k).
+  /// Ends the receives among those, and returns what the program's call returns.
+  template <class IndexOf>
+  int end(int completed, IndexOf index_of, MPI_Status* statuses, int code) noexcept;
+  /// The same for a call that completes one request.
+  int end_one(int index, MPI_Status* status, int code) noexcept;
+
+ private:
+  /// The receive that request `i` was, if the library has completed the request; else null.
+  Receive* completed(int i) noexcept;
+
+  int count_;
+  const MPI_Request* requests_;  ///< as they are now
+  Scratch<MPI_Request> before_;
+  std::uint64_t added_;  ///< receives with a smaller number are older than the call
+  const Several* outer_;
+};
 
 /// The receives of one call of MPI_Waitall, which need not become pending messages.
 class InPlace {

@@ -43,13 +43,16 @@ class StagedArgument {
   /// Finds out what the argument's parts are. Throws std::bad_alloc.
   void describe(const CallFacts& call, const MemoryArgument& argument, Analysis analysis);
   /// Decides whether the argument is staged. `meets_contiguous`: as far as is known, the memory at the other end has no
-  /// gaps. Throws std::bad_alloc.
-  void choose(table::RoleKind kind, const CallFacts& call, bool may_pack_host_memory, bool meets_contiguous);
+  /// gaps. `is_sent_on`: the library sends on to other processes what it has received there. Throws std::bad_alloc.
+  void choose(table::RoleKind kind, const CallFacts& call, bool may_pack_host_memory, bool meets_contiguous,
+              bool is_sent_on);
   /// Does the argument have bytes, and no gaps between them?
   bool is_contiguous() const noexcept;
   /// The GPU of memory that the library cannot read; -1 if no part lies in such memory.
   int gpu() const noexcept { return gpu_; }
   bool is_staged() const noexcept { return is_staged_; }
+  /// Is there a long part whose packed bytes the library must not cut?
+  bool stays_whole() const noexcept { return stays_whole_; }
   /// Is this GPU memory that cannot be staged, because a datatype is opaque?
   bool is_unserved() const noexcept { return gpu_ >= 0 && !is_staged_; }
   void leave_to_library() noexcept { is_staged_ = false; }
@@ -99,6 +102,7 @@ class StagedArgument {
 
   void describe(const Part& part, Analysis analysis, bool library_reads_gpu);
   bool is_worth_packing(const CallFacts& call, bool meets_contiguous) const noexcept;
+  bool changes_extent() const noexcept;
   bool choose_datatypes(bool keep);
   void measure_span() noexcept;
   transfer::Buffer spread() const noexcept;

@@ -3,6 +3,8 @@
 #include <exception>
 #include <limits>
 
+#include "device/device.hpp"
+#include "mpi/datatypes/pieces.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/parts.hpp"
@@ -24,8 +26,16 @@ StagedMemory::Verdict StagedMemory::prepare(const CallFacts& call, std::span<con
   try {
     describe(arguments);
     bool any = separate_own_part(arguments);
+    // Of what is put into a window the library has to know the elements too, or it cuts them: the target takes no part.
+    if (library_loses_cut_elements && !call.has_communicator && !call.has_file && arguments.size() == 1 &&
+        is_sent(arguments[0].kind) && staged_[0].stays_whole())
+      call_.keeps_datatypes = true;
+    // Each process of an allgather sends on what it has received.
+    const bool gathers_at_all = arguments.size() == 2 && arguments[0].kind == RoleKind::send && !call.has_root;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const Verdict verdict = stage(i, arguments[i]);
+      const bool is_sent_on = gathers_at_all && (arguments[i].kind == RoleKind::receive_from_all ||
+                                                 arguments[i].kind == RoleKind::receive_from_all_v);
+      const Verdict verdict = stage(i, arguments[i], is_sent_on);
       if (verdict == Verdict::failed) return verdict;
       any |= verdict == Verdict::staged;
     }
@@ -40,7 +50,9 @@ void StagedMemory::describe(std::span<const MemoryArgument> arguments) {
     const MemoryArgument& argument = arguments[i];
     in_place_ |= argument.is_in_place();
     if (!matters_here(call_, argument)) continue;
-    const bool may_wait = may_pack_host_memory(call_) && !call_.is_persistent;
+    // Beside a GPU one part that must be packed has all parts of the argument packed, short ones too.
+    const bool may_wait =
+        may_pack_host_memory(call_) && !call_.is_persistent && !(library_loses_cut_elements && device::in_use());
     staged_[i].describe(call_, argument, may_wait ? Analysis::when_it_pays : Analysis::now);
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) uses_[i] = use_of(arguments[i]);
@@ -75,11 +87,11 @@ StagedMemory::Verdict StagedMemory::without_staging(std::size_t i, const MemoryA
   return made.is_empty || made.memory != nullptr ? Verdict::staged : Verdict::failed;
 }
 
-StagedMemory::Verdict StagedMemory::stage(std::size_t i, const MemoryArgument& argument) {
+StagedMemory::Verdict StagedMemory::stage(std::size_t i, const MemoryArgument& argument, bool is_sent_on) {
   StagedArgument& staged = staged_[i];
   // The peers' argument at the other end is most likely as this process's own.
   const bool meets_contiguous = i < 2 && staged_[1 - i].is_contiguous();
-  staged.choose(argument.kind, call_, may_pack_host_memory(call_), meets_contiguous);
+  staged.choose(argument.kind, call_, may_pack_host_memory(call_), meets_contiguous, is_sent_on);
   const auto unserved = [&] {
     code_ = unserved_gpu_memory(call_.name, staged.gpu());
     return without_staging(i, argument);

@@ -65,7 +65,7 @@ class StagedMemory {
   void describe(std::span<const MemoryArgument> arguments);
   /// Takes what this process exchanges with itself out of the call. False if that stays with the library.
   bool separate_own_part(std::span<const MemoryArgument> arguments);
-  Verdict stage(std::size_t i, const MemoryArgument& argument);
+  Verdict stage(std::size_t i, const MemoryArgument& argument, bool is_sent_on);
   /// Substitutes an argument that cannot be staged, for the reason that code_ says.
   Verdict without_staging(std::size_t i, const MemoryArgument& argument) noexcept;
   /// The same for all arguments, where there is no memory to describe them.
