@@ -17,6 +17,10 @@ inline constexpr bool library_loses_cut_elements = false;
 inline constexpr bool library_loses_cut_elements = true;
 #endif
 
+/// Does a process cut what it sends on in a collective as the extent of its own datatype says? Then all processes need
+/// one extent, wherever some pack. MPICH does, in the ring of MPI_Allgatherv.
+inline constexpr bool library_cuts_by_extent = library_loses_cut_elements;
+
 /// May the library cut packed bytes of a datatype anywhere, whatever datatype receives them? `aligned`: does every
 /// basic element lie at a multiple of its size in the packed stream?
 ///

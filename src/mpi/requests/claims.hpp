@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <memory>
+#include <new>
 #include <utility>
 
-#include "base/scratch.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/requests/deferred.hpp"
@@ -14,6 +16,28 @@
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi::requests {
+
+/// An array of a call's length, without an allocation for the lengths that halo exchanges have.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(int size) noexcept {
+    if (size <= static_cast<int>(few_.size())) {
+      if (size > 0) std::fill_n(few_.begin(), size, T{});
+      return;
+    }
+    many_.reset(new (std::nothrow) T[static_cast<std::size_t>(size)]{});
+    data_ = many_.get();
+  }
+  bool is_there() const noexcept { return data_ != nullptr; }
+  T* data() noexcept { return data_; }
+  T& operator[](int i) noexcept { return data_[i]; }
+
+ private:
+  std::array<T, 64> few_;  // NOLINT: set as far as the call's length
+  std::unique_ptr<T[]> many_;
+  T* data_ = few_.data();
+};
 
 class Statuses;
 

@@ -1,6 +1,7 @@
 #include "mpi/requests/looked_at.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <new>
 #include <optional>
 #include <utility>
@@ -12,12 +13,12 @@ namespace gapless::mpi::requests::looked_at {
 
 constinit std::array<internal::Set, std::size_t{1} << internal::set_bits> internal::table{};
 constinit std::size_t internal::used = 0;
-constinit const Several* internal::innermost = nullptr;
+constinit int internal::calls_under_way = 0;
 
 namespace {
 
 constexpr const char* function = "MPI_Irecv";
-constinit std::uint64_t so_far = 0;
+constinit std::uint64_t so_far = 0, promoted = 0;
 
 template <class Function>
 void for_each(Function function) noexcept {
@@ -165,7 +166,9 @@ int add(const Receive& receive) noexcept {
 
 void promote(MPI_Request handle) noexcept {
   Receive* const found = find(handle);
-  if (found != nullptr && make_pending(*found)) forget(*found);
+  if (found == nullptr || !make_pending(*found)) return;
+  forget(*found);
+  ++promoted;
 }
 
 void promote_all() noexcept {
@@ -200,29 +203,94 @@ int test(Receive& receive, MPI_Request* request, int* flag, MPI_Status* status) 
   return finish_alone(remove(receive), code, status);
 }
 
-bool internal::is_under_way(const Receive& receive) noexcept {
-  for (const Several* call = innermost; call != nullptr; call = call->outer()) {
-    if (call->has(receive)) return true;
+namespace {
+
+/// The list of requests of a call, as it is before the library completes some of them.
+struct List {
+  const void* frame = nullptr;  ///< of the call
+  MPI_Request* requests = nullptr;
+  int count = 0, room = 0;
+  std::uint64_t added = 0;  ///< receives with a smaller number are older than the call
+
+  bool reserve(int wanted) noexcept {
+    if (wanted <= room) return true;
+    auto* const larger = new (std::nothrow) MPI_Request[static_cast<std::size_t>(wanted)];
+    if (larger == nullptr) return false;
+    delete[] std::exchange(requests, larger);
+    room = wanted;
+    return true;
   }
-  return false;
+  bool has(const Receive& receive) const noexcept {
+    return receive.number < added && std::find(requests, requests + count, receive.handle) != requests + count;
+  }
+};
+
+// Of calls within one another's error handlers. Kept, so that no call allocates memory twice.
+constexpr int most_calls = 8;
+constinit std::array<List, most_calls> lists{};
+
+/// An error handler that has left its call by longjmp has left the call's list: the stack has gone back behind its
+/// frame.
+void drop_lists_below(const void* frame) noexcept {
+  int& calls = internal::calls_under_way;
+  while (calls > 0 && !std::less<>{}(frame, lists[static_cast<std::size_t>(calls - 1)].frame)) --calls;
 }
 
-Several::Several(int count, const MPI_Request* requests) noexcept
-    : count_(count), requests_(requests), before_(count), added_(so_far), outer_(internal::innermost) {
-  if (have_memory()) std::copy_n(requests, count, before_.data());
-  internal::innermost = this;
-}
+/// The requests of one call that completes some of them. A call that finds nothing complete pays for a copy of the
+/// list. While the object lives, the receives among them are hidden from find(), as by Held.
+class Several {
+ public:
+  Several(int count, const MPI_Request* requests) noexcept;
+  ~Several() { release(); }
+  Several(const Several&) = delete;
+  Several& operator=(const Several&) = delete;
 
-bool Several::has(const Receive& receive) const noexcept {
-  const MPI_Request* const before = before_.data();
-  return receive.number < added_ && std::find(before, before + count_, receive.handle) != before + count_;
+  /// Is there memory for the list? If not, the call may complete nothing.
+  bool have_memory() const noexcept { return list_ != nullptr; }
+
+  /// The library's call has ended with `code`; status number k of the `completed` ones is that of request index_of(k).
+  /// Ends the receives among those, and returns what the program's call returns.
+  template <class IndexOf>
+  int end(int completed, IndexOf index_of, MPI_Status* statuses, int code) noexcept;
+  /// The same for a call that completes one request.
+  int end_one(int index, MPI_Status* status, int code) noexcept;
+
+ private:
+  /// The receive that request `i` was, if the library has completed the request; else null.
+  Receive* completed(int i) noexcept;
+
+  /// The receives that are not complete may be found again, by an error handler above all. Drops the lists of calls
+  /// within this one, too, which longjmp has left.
+  void release() noexcept {
+    if (List* const list = std::exchange(list_, nullptr))
+      internal::calls_under_way = static_cast<int>(list - lists.data());
+  }
+
+  List* list_ = nullptr;
+  int count_;
+  const MPI_Request* requests_;  ///< as they are now
+};
+
+Several::Several(int count, const MPI_Request* requests) noexcept : count_(count), requests_(requests) {
+  const void* const frame = __builtin_frame_address(0);
+  drop_lists_below(frame);
+  if (internal::calls_under_way == most_calls) return;
+  List& list = lists[static_cast<std::size_t>(internal::calls_under_way)];
+  if (!list.reserve(count)) return;
+  std::copy_n(requests, count, list.requests);
+  list.frame = frame;
+  list.count = count;
+  list.added = so_far;
+  list_ = &list;
+  ++internal::calls_under_way;
 }
 
 Receive* Several::completed(int i) noexcept {
-  if (before_[i] == MPI_REQUEST_NULL || requests_[i] != MPI_REQUEST_NULL) return nullptr;
-  for (Receive& place : set_of(before_[i])) {
-    if (place.landing != nullptr && place.handle == before_[i] && !place.is_held && place.number < added_)
-      return &place;
+  const MPI_Request before = list_->requests[i];
+  if (before == MPI_REQUEST_NULL || requests_[i] != MPI_REQUEST_NULL) return nullptr;
+  for (Receive& place : set_of(before)) {
+    const bool is_older = place.number < list_->added;
+    if (place.landing != nullptr && place.handle == before && !place.is_held && is_older) return &place;
   }
   return nullptr;
 }
@@ -249,6 +317,7 @@ int Several::end(int completed, IndexOf index_of, MPI_Status* statuses, int code
     if (are_wanted) statuses[k].MPI_ERROR = ours;
   }
   if (first == MPI_SUCCESS || code != MPI_SUCCESS) return code;
+  release();
   return raise_on(ErrorObject::of_communicator(told), MPI_ERR_IN_STATUS);
 }
 
@@ -259,11 +328,20 @@ int Several::end_one(int index, MPI_Status* status, int code) noexcept {
         count_, [](int k) { return k; }, MPI_STATUSES_IGNORE, code);
   if (index == MPI_UNDEFINED) return code;
   Receive* const place = completed(index);
+  release();
   return place == nullptr ? code : finish_alone(remove(*place), code, status);
 }
 
+}  // namespace
+
+bool internal::is_under_way(const Receive& receive) noexcept {
+  return std::any_of(lists.begin(), lists.begin() + calls_under_way,
+                     [&receive](const List& list) { return list.has(receive); });
+}
+
 bool can_serve(int count, const MPI_Request* requests) noexcept {
-  return are_any() && how_many() == internal::used && requests != nullptr && count >= 0;
+  const bool are_all = how_many() == internal::used && requests != nullptr && count >= 0;
+  return are_any() && (are_all || (count >= 0 && are_the_librarys(count, requests)));
 }
 
 int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept {
@@ -349,3 +427,4 @@ int InPlace::add_errors(MPI_Status* statuses, int count, int code) const noexcep
 }  // namespace gapless::mpi::requests::looked_at
 
 std::uint64_t gapless_receives_looked_at() { return gapless::mpi::requests::looked_at::so_far; }
+std::uint64_t gapless_receives_promoted() { return gapless::mpi::requests::looked_at::promoted; }

@@ -14,7 +14,6 @@
 #include <memory>
 
 #include "base/hash.hpp"
-#include "base/scratch.hpp"
 #include "mpi/calls/sides/scattered.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/table/native.hpp"
@@ -45,15 +44,13 @@ struct Receive {
   std::uint64_t number = 0;  ///< how many receives had been added before
 };
 
-class Several;
-
 namespace internal {
 inline constexpr std::size_t ways = 4;
 inline constexpr unsigned set_bits = 6;
 using Set = std::array<Receive, ways>;
 extern std::array<Set, std::size_t{1} << set_bits> table;
 extern std::size_t used;
-extern const Several* innermost;  ///< of the calls that are under way
+extern int calls_under_way;  ///< of Several
 
 /// Is one of the calls under way to complete the receive?
 bool is_under_way(const Receive& receive) noexcept;
@@ -68,7 +65,7 @@ inline internal::Set& set_of(MPI_Request handle) noexcept {
 inline Receive* find(MPI_Request handle) noexcept {
   for (Receive& place : set_of(handle)) {
     if (place.landing == nullptr || place.handle != handle || place.is_held) continue;
-    if (internal::innermost == nullptr || !internal::is_under_way(place)) return &place;
+    if (internal::calls_under_way == 0 || !internal::is_under_way(place)) return &place;
   }
   return nullptr;
 }
@@ -99,7 +96,7 @@ void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept;
 int wait(Receive& receive, MPI_Request* request, MPI_Status* status) noexcept;
 int test(Receive& receive, MPI_Request* request, int* flag, MPI_Status* status) noexcept;
 
-/// Can the calls below serve these requests, because no pending message is outstanding?
+/// Can the calls below serve these requests? They can where none of them is a pending message's.
 bool can_serve(int count, const MPI_Request* requests) noexcept;
 int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept;
 int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) noexcept;
@@ -107,37 +104,6 @@ int wait_any(int count, MPI_Request* requests, int* index, MPI_Status* status) n
 int test_any(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) noexcept;
 int wait_some(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) noexcept;
 int test_some(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) noexcept;
-
-/// The requests of one call, as they are before the library completes some of them. A call that finds nothing complete
-/// pays for a copy of the list. While it lives, the receives among them are hidden from find(), as by Held.
-class Several {
- public:
-  Several(int count, const MPI_Request* requests) noexcept;
-  ~Several() { internal::innermost = outer_; }
-  Several(const Several&) = delete;
-  Several& operator=(const Several&) = delete;
-
-  bool have_memory() const noexcept { return before_.is_there(); }
-  bool has(const Receive& receive) const noexcept;
-  const Several* outer() const noexcept { return outer_; }
-
-  /// The library's call has ended with `code`; status number k of the `completed` ones is that of request index_of(k).
-  /// Ends the receives among those, and returns what the program's call returns.
-  template <class IndexOf>
-  int end(int completed, IndexOf index_of, MPI_Status* statuses, int code) noexcept;
-  /// The same for a call that completes one request.
-  int end_one(int index, MPI_Status* status, int code) noexcept;
-
- private:
-  /// The receive that request `i` was, if the library has completed the request; else null.
-  Receive* completed(int i) noexcept;
-
-  int count_;
-  const MPI_Request* requests_;  ///< as they are now
-  Scratch<MPI_Request> before_;
-  std::uint64_t added_;  ///< receives with a smaller number are older than the call
-  const Several* outer_;
-};
 
 /// The receives of one call of MPI_Waitall, which need not become pending messages.
 class InPlace {
@@ -176,5 +142,6 @@ class InPlace {
 
 }  // namespace gapless::mpi::requests::looked_at
 
-/// How many receives have been added so far. For tests.
+/// How many receives have been added so far, and how many of them have become pending messages later. For tests.
 extern "C" [[gnu::visibility("default")]] std::uint64_t gapless_receives_looked_at();
+extern "C" [[gnu::visibility("default")]] std::uint64_t gapless_receives_promoted();

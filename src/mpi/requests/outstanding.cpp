@@ -1,6 +1,7 @@
 // A hash table of intrusive lists, guarded by a lock that only programs with MPI_THREAD_MULTIPLE take.
 #include "mpi/requests/outstanding.hpp"
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <exception>
@@ -167,6 +168,18 @@ void remove(Pending* pending) noexcept {
   const Lock lock;
   unlink(bucket_of(pending->handle), pending);
   internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool are_the_librarys(int count, const MPI_Request* requests) noexcept {
+  if (requests == nullptr) return false;
+  const Lock lock;
+  const auto has_message = [](MPI_Request handle) {
+    for (const Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
+      if (pending->handle == handle) return true;
+    }
+    return false;
+  };
+  return table().freed == nullptr && std::none_of(requests, requests + std::max(count, 0), has_message);
 }
 
 Pending* find(MPI_Request handle) noexcept {

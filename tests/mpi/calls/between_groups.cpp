@@ -72,12 +72,12 @@ TEST_F(BetweenGroups, FromAndToARoot) {
 }
 
 TEST_F(BetweenGroups, FromAllToAll) {
-  const Uses all;
+  const Uses all, allgatherv = uses_of_allgatherv(true);
   const int mine = at_root_of(local_rank_);
   for_types([&](MPI_Datatype out, MPI_Datatype in) {
     const std::vector<MPI_Datatype> sent(static_cast<std::size_t>(remote_), out), received(sent.size(), in);
     GAPLESS_EXPECT_BLOCKING_FORMS(all, Allgather, s, 2, out, r, 2, in, both_);
-    GAPLESS_EXPECT_BLOCKING_FORMS(all, Allgatherv, s, mine, out, r, at_root_, places_, in, both_);
+    GAPLESS_EXPECT_BLOCKING_FORMS(allgatherv, Allgatherv, s, mine, out, r, at_root_, places_, in, both_);
     GAPLESS_EXPECT_BLOCKING_FORMS(all, Alltoall, s, 2, out, r, 2, in, both_);
     GAPLESS_EXPECT_BLOCKING_FORMS(all, Alltoallv, s, counts_, places_, out, r, counts_, places_, in, both_);
     GAPLESS_EXPECT_BLOCKING_FORMS(all, Alltoallw, s, counts_, bytes_, sent.data(), r, counts_, bytes_, received.data(),

@@ -202,6 +202,42 @@ TEST_F(HostCollectives, WhatAProcessSendsToItself) {
   }
 }
 
+/// Blocks of one signature and one extent, but with gaps at every other rank. What MPICH sends on in a ring it cuts
+/// into pieces by the extent of the receiver's elements.
+TEST_F(HostCollectives, AllgathersOfBlocksOfDifferentShapes) {
+  constexpr int blocks = 40, length = 1024, extent = 2 * length;
+  const bool has_gaps = rank() % 2 == 1;
+  MPI_Datatype numbers, made;
+  if (has_gaps) MPI_Type_vector(length, 1, 2, MPI_DOUBLE, &numbers);
+  if (!has_gaps) MPI_Type_contiguous(length, MPI_DOUBLE, &numbers);
+  MPI_Type_create_resized(numbers, 0, extent * sizeof(double), &made);
+  MPI_Type_free(&numbers);
+  const Owned block(made);
+  const auto all = static_cast<std::size_t>(size());
+  constexpr std::size_t each = std::size_t{blocks} * extent;
+  const std::vector<int> counts(all, blocks);
+  std::vector<int> places(all);
+  for (std::size_t k = 0; k < all; ++k) places[k] = static_cast<int>(k) * blocks;
+  const auto write = [&](std::vector<double>& memory, std::size_t from, std::size_t sender) {
+    for (std::size_t b = 0; b < blocks; ++b) {
+      for (std::size_t i = 0; i < length; ++i)
+        memory[from + b * extent + (has_gaps ? 2 * i : i)] = static_cast<double>(1 + sender * each + b * length + i);
+    }
+  };
+  std::vector<double> mine(each), wanted(all * each, -1);
+  write(mine, 0, static_cast<std::size_t>(rank()));
+  for (std::size_t k = 0; k < all; ++k) write(wanted, k * each, k);
+  for (int time = 0; time < 3; ++time) {
+    std::vector<double> gathered(all * each, -1);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Allgatherv(mine.data(), blocks, block, gathered.data(), counts.data(), places.data(),
+                                          block, MPI_COMM_WORLD));
+    EXPECT_TRUE(wanted == gathered) << time;
+    std::ranges::fill(gathered, -1);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Allgather(mine.data(), blocks, block, gathered.data(), blocks, block, MPI_COMM_WORLD));
+    EXPECT_TRUE(wanted == gathered) << time;
+  }
+}
+
 /// What one process packs another receives as it is: every process decides alone.
 TEST_F(HostCollectives, BetweenGapsAndNone) {
   const Owned gaps(strided(3000, 2, 4)), none(strided(1, 6000, 6000));

@@ -117,12 +117,6 @@ TEST(SlotsScattered, WindowsOfReceivesIntoOnePlaceLoseNone) {
   }
 }
 
-/// Nonblocking receives that needed no more than a look at their end, by now.
-std::uint64_t looked_at() {
-  const auto function = reinterpret_cast<std::uint64_t (*)()>(variant_function("gapless_receives_looked_at"));
-  return function != nullptr ? function() : 0;
-}
-
 /// Are headers spoken here, whatever is chosen?
 bool may_speak() { return may_choose_slots() || uses_slots(); }
 
@@ -182,7 +176,7 @@ void receive_by_all_ways(int first_block, int blocks, bool frees) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (!has_partner()) return;
     const auto way = static_cast<Completing>(by);
-    const std::uint64_t slots_before = slots_messages(), looked_at_before = looked_at();
+    const std::uint64_t slots_before = slots_messages(), looked_at_before = receives_looked_at();
     if (sends()) {
       for (int k = 0; k < pairs; ++k) {
         MPI_Send(message.values.data(), 1, message.type, partner(), 2 * k, MPI_COMM_WORLD);
@@ -213,7 +207,7 @@ void receive_by_all_ways(int first_block, int blocks, bool frees) {
       // But for the first use of the datatype, and for places that are taken for one another's.
       const bool is_long = each * sizeof(int) >= 4096;
       if (may_speak() && !is_long) {
-        EXPECT_LE(looked_at_before + pairs, looked_at());
+        EXPECT_LE(looked_at_before + pairs, receives_looked_at());
       }
     }
     if (may_speak()) {

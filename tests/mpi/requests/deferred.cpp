@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -398,6 +399,32 @@ TEST_F(Deferred, ErrorsOfTheProgramAreToldAtOnce) {
   MPI_Request request = MPI_REQUEST_NULL;
   EXPECT_EQ(MPI_ERR_RANK, error_class(MPI_Isend(out(0), 1, type_, size(), 1, world_, &request)));
   EXPECT_EQ(MPI_ERR_TAG, error_class(MPI_Isend(out(0), 1, type_, 0, -5, world_, &request)));
+}
+
+/// A message that is too long ends MPI_Waitall early: sends that the call names pending are to be waited for again.
+TEST_F(Deferred, SendsThatACallNamesPendingStay) {
+  if (size() == 1) return;  // no message comes to a process itself before its receive ends
+  const ReturnErrors errors(world_), own_errors(MPI_COMM_SELF);  // to which MPICH tells those of lists
+  const std::vector<int> too_many(100'000);
+  std::vector<int> room(too_many.size());  // Open MPI writes beyond what is named of a message that is too long
+  MPI_Request others[] = {receive(2), receive(2), MPI_REQUEST_NULL};
+  MPI_Isend(too_many.data(), static_cast<int>(too_many.size()), MPI_INT, after(), 1, world_, &others[2]);
+  MPI_Request requests[3];
+  MPI_Irecv(room.data(), 10, MPI_INT, before(), 1, world_, &requests[0]);
+  for (int i : {1, 2}) requests[i] = send(i - 1, 2);
+  const auto is_there = [](MPI_Request request) { return request != MPI_REQUEST_NULL; };
+  for (int round = 0; round < 20 && std::ranges::any_of(requests, is_there); ++round) {
+    MPI_Status statuses[3];
+    for (MPI_Status& status : statuses) status.MPI_ERROR = MPI_SUCCESS;
+    if (error_class(MPI_Waitall(3, requests, statuses)) != MPI_ERR_IN_STATUS) continue;
+    for (int i = 0; i < 3; ++i) {
+      if (error_class(statuses[i].MPI_ERROR) != MPI_ERR_PENDING) continue;
+      EXPECT_NE(MPI_REQUEST_NULL, requests[i]) << i;
+    }
+  }
+  EXPECT_TRUE(std::ranges::none_of(requests, is_there));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(3, others, MPI_STATUSES_IGNORE));
+  expect_received();
 }
 
 /// A launch for all that fails is tried again for each; what fails then is told by the call that completes it.

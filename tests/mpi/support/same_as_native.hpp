@@ -46,6 +46,15 @@ struct Uses {
   bool is_reduction = false;
 };
 
+/// Of MPI_Allgatherv, under MPICH: what is sent on is cut by the receiver's extent, so it is not packed in host memory.
+inline Uses uses_of_allgatherv(bool sent) {
+#if defined(OPEN_MPI)
+  return {sent, true};
+#else
+  return {sent, has_gpu()};
+#endif
+}
+
 class SameAsNative : public testing::Test {
  protected:
   ReturnErrors errors_{MPI_COMM_WORLD};

@@ -48,6 +48,16 @@ inline void* variant_function(const char* name) {
   return nullptr;
 }
 
+/// What a function of the library's MPI variant counts; 0 without gapless.
+inline std::uint64_t count_by(const char* name) {
+  const auto function = reinterpret_cast<std::uint64_t (*)()>(variant_function(name));
+  return function != nullptr ? function() : 0;
+}
+/// Nonblocking receives that need no more than a look at their end.
+inline std::uint64_t receives_looked_at() { return count_by("gapless_receives_looked_at"); }
+/// Those of them that have become pending messages, because of the calls that their requests went to.
+inline std::uint64_t receives_promoted() { return count_by("gapless_receives_promoted"); }
+
 /// Messages that rings have copied out, for nobody has fetched them; 0 without gapless.
 inline std::uint64_t copied_out_of_rings() {
   const auto function = reinterpret_cast<std::uint64_t (*)()>(core_function("gapless_rings_copied_out"));

@@ -88,23 +88,19 @@ void StagedArgument::choose(table::RoleKind kind, const CallFacts& call, bool ma
     if (is_staged_) return;
   }
   if (is_opaque_ || (gpu_ < 0 && (!may_pack_host_memory || !is_described_))) return;
-  if (gpu_ < 0 && (stays_whole_ && (!is_received(kind) || (is_sent_on && !device::in_use())))) return;
+  if (gpu_ < 0 && stays_whole_ && (!is_received(kind) || (is_sent_on && !device::in_use()))) return;
   // Other processes of the collective may send packed bytes of GPU memory, which the library cannot receive as
   // elements.
   const bool must_be_packed = stays_whole_ && device::in_use() && is_received(kind) && !is_contiguous();
-  if (gpu_ < 0 && !must_be_packed && is_sent_on && has_displacements(kind) && changes_extent()) return;
+  const bool is_cut_by_extent = library_cuts_by_extent && is_sent_on && has_displacements(kind) && changes_extent();
+  if (gpu_ < 0 && !must_be_packed && is_cut_by_extent) return;
   if (gpu_ < 0 && !must_be_packed && !is_worth_packing(call, meets_contiguous)) return;
   is_staged_ = choose_datatypes(call.keeps_datatypes);
 }
 
-/// MPICH's ring of MPI_Allgatherv cuts what it sends on into as many elements as their extent lets fit into 32 KiB, so
-/// all processes need the same extent: of two with the same, one might pack and the other not.
+/// Of two processes with the same datatype one might pack and the other not.
 bool StagedArgument::changes_extent() const noexcept {
-#if defined(GAPLESS_VARIANT_OPENMPI)
-  return false;
-#else
   return shared_ != nowhere && parts_.users[shared_].buffer.type->extent != shared_size();
-#endif
 }
 
 bool StagedArgument::is_contiguous() const noexcept {

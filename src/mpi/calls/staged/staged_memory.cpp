@@ -19,6 +19,18 @@ namespace {
 // Files and windows are never packed for speed.
 bool may_pack_host_memory(const CallFacts& call) noexcept { return call.has_communicator && !call.keeps_datatypes; }
 
+/// Is this a call that writes into a window?
+bool is_put(const CallFacts& call, std::span<const MemoryArgument> arguments) noexcept {
+  return !call.has_communicator && !call.has_file && arguments.size() == 1 && is_sent(arguments[0].kind);
+}
+
+/// Does the library send on to other processes what the call receives there? It does in allgathers.
+bool is_sent_on(const CallFacts& call, std::span<const MemoryArgument> arguments, std::size_t i) noexcept {
+  const RoleKind kind = arguments[i].kind;
+  const bool is_from_all = kind == RoleKind::receive_from_all || kind == RoleKind::receive_from_all_v;
+  return is_from_all && arguments[0].kind == RoleKind::send && !call.has_root;
+}
+
 }  // namespace
 
 StagedMemory::Verdict StagedMemory::prepare(const CallFacts& call, std::span<const MemoryArgument> arguments) noexcept {
@@ -26,16 +38,10 @@ StagedMemory::Verdict StagedMemory::prepare(const CallFacts& call, std::span<con
   try {
     describe(arguments);
     bool any = separate_own_part(arguments);
-    // Of what is put into a window the library has to know the elements too, or it cuts them: the target takes no part.
-    if (library_loses_cut_elements && !call.has_communicator && !call.has_file && arguments.size() == 1 &&
-        is_sent(arguments[0].kind) && staged_[0].stays_whole())
-      call_.keeps_datatypes = true;
-    // Each process of an allgather sends on what it has received.
-    const bool gathers_at_all = arguments.size() == 2 && arguments[0].kind == RoleKind::send && !call.has_root;
+    // The target of a put takes no part: the library cuts what is put as the datatype says that it is given.
+    if (library_loses_cut_elements && is_put(call, arguments) && staged_[0].stays_whole()) call_.keeps_datatypes = true;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const bool is_sent_on = gathers_at_all && (arguments[i].kind == RoleKind::receive_from_all ||
-                                                 arguments[i].kind == RoleKind::receive_from_all_v);
-      const Verdict verdict = stage(i, arguments[i], is_sent_on);
+      const Verdict verdict = stage(i, arguments[i], is_sent_on(call, arguments, i));
       if (verdict == Verdict::failed) return verdict;
       any |= verdict == Verdict::staged;
     }
