@@ -97,9 +97,11 @@ void receive_by_all_ways(Named named, int pairs) {
     if (uses_slots()) {
       EXPECT_EQ(before + static_cast<unsigned>(pairs), slots_messages());
     }
-    // Each completing call looks at the receives where they are; a call that only asks does not. The first receive of a
-    // new datatype is a pending message, and makes the others such messages.
-    if (named == Named::predefined && way <= Completing::test_some) {
+    // Each completing call looks at the receives where they are; a call that only asks does not. One pending message in
+    // the list makes the others such messages: the first receive of a new datatype, or one of so many that the table
+    // has no place for it.
+    constexpr std::size_t few = 16;
+    if (named == Named::predefined && messages <= few && way <= Completing::test_some) {
       EXPECT_EQ(promoted_before, receives_promoted()) << name(way);
     }
   }
