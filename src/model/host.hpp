@@ -60,10 +60,15 @@ struct HostProfile {
   UseCost first_uses;            ///< before anything but its size is known of the datatype: the least of several kinds
   double request_ns = 0;         ///< what a request adds to packing, over a blocking call
   double part_ns = 0;            ///< what a part of a collective adds to packing, over a message
+  double long_part_byte_ns = 0;  ///< the same for each byte of a part of more than `eager_bytes`
   double copied_byte_ns = 0.05;  ///< a contiguous part that is copied because others of its call are packed
 
   constexpr const Saving& message(const Amount& amount) const noexcept {
     return amount.bytes <= eager_bytes ? eager : rendezvous;
+  }
+  /// What a part of a collective adds to packing, over a message, where both ends have gaps.
+  constexpr double part_of(const Amount& amount) const noexcept {
+    return part_ns + (amount.bytes > eager_bytes ? long_part_byte_ns * amount.bytes : 0);
   }
   constexpr const Saving& slots(const Amount& amount) const noexcept {
     return amount.bytes <= eager_bytes ? eager_slots : rendezvous_slots;
@@ -71,16 +76,16 @@ struct HostProfile {
 };
 
 // A datatype costs MPICH more to begin with than the host engine takes for short messages. Long ones go through its
-// buffers piece by piece, at some 150 ns a block; packing loses the overlap of both sides' copies: 0.025 ns a byte on
-// Zen 5, 0.1 on a Xeon (collectives of 64 KiB and 1 MiB, blocks of 4 KiB). So blocks of less than 1.5 KB are packed.
-// Where one side is contiguous there is no such overlap, and a packed message is copied once, by a system call, from
-// process to process: transposes of 512 KiB and 4 MiB gain 0.13 ns a byte. Where that call copies straight into a
-// noncontiguous buffer, a block costs 33 ns, and packed bytes are copied once more: 0.03 ns a byte on Zen 5, 0.07 on a
-// Xeon.
+// buffers piece by piece, at some 150 ns a block; packing loses the overlap of both sides' copies. So blocks of less
+// than 6 KB are packed, and in collectives of less than 1.5 KB: on a Xeon, parts of 64 KiB and 1 MiB with blocks of 4
+// KiB took 1.2 to 3.3 times as long packed. Where one side is contiguous there is no such overlap, and a packed message
+// is copied once, by a system call, from process to process: transposes of 512 KiB and 4 MiB gain 0.13 ns a byte. Where
+// that call copies straight into a noncontiguous buffer, a block costs 33 ns, and packed bytes are copied once more:
+// 0.03 ns a byte on Zen 5, 0.07 on a Xeon.
 inline constexpr HostProfile mpich_on_host = {
     .eager_bytes = 8128,
     .eager = {.start_ns = 100, .row_ns = 0, .block_ns = 1, .byte_ns = 0},
-    .rendezvous = {.start_ns = 0, .row_ns = 0, .block_ns = 150, .byte_ns = -0.1},
+    .rendezvous = {.start_ns = 0, .row_ns = 0, .block_ns = 150, .byte_ns = -0.025},
     .received = {.start_ns = 0, .row_ns = 0, .block_ns = 33, .byte_ns = -0.06},
     .to_contiguous = {.start_ns = 0, .row_ns = 0, .block_ns = 150, .byte_ns = 0.1},
     .eager_slots = {.start_ns = -600, .row_ns = 0, .block_ns = 1, .byte_ns = 0.1},
@@ -89,6 +94,7 @@ inline constexpr HostProfile mpich_on_host = {
     .pack = {.start_ns = 80, .row_ns = 0, .block_ns = 1, .byte_ns = 0},
     .first_uses = {.start_ns = 60, .byte_ns = 0.12},
     .request_ns = 250,
+    .long_part_byte_ns = 0.075,
 };
 
 // Open MPI has one loop for a row of equal blocks, as good as the host engine's but slow to begin; only in short

@@ -246,8 +246,9 @@ double part_saving_ns(const Buffer& part) noexcept {
   if (is_forced(Scheme::packed)) return model::never_ns;
   if (is_forced(Scheme::native)) return 0;
   const model::Amount amount = amount_of(part);
-  return std::max(model::message_saving_ns(amount), model::saving_to_contiguous_ns(amount)) -
-         model::profile().host.part_ns;
+  const model::HostProfile& host = model::profile().host;
+  return std::max(model::message_saving_ns(amount) - host.part_of(amount),
+                  model::saving_to_contiguous_ns(amount) - host.part_ns);
 }
 
 model::Amount amount_of(const Buffer& buffer) noexcept {

@@ -120,9 +120,10 @@ bool StagedArgument::is_worth_packing(const CallFacts& call, bool meets_contiguo
     if (!part.buffer->location.is_cpu_addressable()) return false;
     const model::Amount amount = transfer::amount_of(*part.buffer);
     const bool has_gaps = !transfer::is_contiguous(*part.buffer);
-    saving_ns -= host.part_ns + (has_gaps ? 0 : host.copied_byte_ns * amount.bytes);
+    if (!has_gaps) saving_ns -= host.part_ns + host.copied_byte_ns * amount.bytes;
     if (has_gaps)
-      saving_ns += meets_contiguous ? model::saving_to_contiguous_ns(amount) : model::message_saving_ns(amount);
+      saving_ns += meets_contiguous ? model::saving_to_contiguous_ns(amount) - host.part_ns
+                                    : model::message_saving_ns(amount) - host.part_of(amount);
     any |= has_gaps;
   }
   return any && (saving_ns > 0 || call.packs_gaps || transfer::is_forced(transfer::Scheme::packed));
