@@ -62,16 +62,14 @@ int gpu_of_parts(const CallFacts& call, const MemoryArgument& argument) noexcept
 // element 0 where indices begin at 1: datatypes and displacements lead to the memory. One question for each argument,
 // but of MPI_BOTTOM.
 int gpu_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
-  if (argument.is_in_place() || !matters_here(call, argument)) return -1;
+  if (!matters_here(call, argument)) return -1;
   if (!has_datatype(argument.kind)) return gpu_at(argument.memory);
   if (has_datatypes(argument.kind) || has_displacements(argument.kind)) return gpu_of_parts(call, argument);
   return gpu_of_part(argument.memory, argument.counts.is_array() ? 1 : argument.counts[0], argument.datatype);
 }
 
-// Is nothing of the argument's memory read or written here? So where it matters at another process alone, or its counts
-// are 0.
+// Is nothing of an argument that matters here read or written, because its counts are 0?
 bool is_untouched(const CallFacts& call, const MemoryArgument& argument) noexcept {
-  if (!matters_here(call, argument)) return true;
   if (!argument.counts.is_array()) return argument.counts[0] == 0;
   const auto entries = peers_in(call, argument.kind);
   for (std::size_t k = 0; k < entries; ++k) {

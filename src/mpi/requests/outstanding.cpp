@@ -54,6 +54,14 @@ class Lock {
 
 Pending*& bucket_of(MPI_Request handle) noexcept { return table().buckets[slot_of(number_of(handle), bucket_bits)]; }
 
+/// The message of that handle; null if there is none. Precondition: the caller has the lock.
+Pending* in_bucket(MPI_Request handle) noexcept {
+  for (Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
+    if (pending->handle == handle) return pending;
+  }
+  return nullptr;
+}
+
 void push(Pending*& list, Pending* pending) noexcept {
   pending->next = list;
   list = pending;
@@ -173,22 +181,13 @@ void remove(Pending* pending) noexcept {
 bool are_the_librarys(int count, const MPI_Request* requests) noexcept {
   if (requests == nullptr) return false;
   const Lock lock;
-  const auto has_message = [](MPI_Request handle) {
-    for (const Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
-      if (pending->handle == handle) return true;
-    }
-    return false;
-  };
-  return table().freed == nullptr && std::none_of(requests, requests + std::max(count, 0), has_message);
+  return table().freed == nullptr && std::none_of(requests, requests + std::max(count, 0), in_bucket);
 }
 
 Pending* find(MPI_Request handle) noexcept {
   if (looked_at::are_any()) looked_at::promote(handle);
   const Lock lock;
-  for (Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
-    if (pending->handle == handle) return pending;
-  }
-  return nullptr;
+  return in_bucket(handle);
 }
 
 Pending* claim(MPI_Request handle) noexcept {

@@ -18,10 +18,7 @@
 namespace gapless::test {
 namespace {
 
-std::uint64_t by_messages() {
-  const auto function = reinterpret_cast<std::uint64_t (*)()>(variant_function("gapless_exchanges_by_messages"));
-  return function != nullptr ? function() : 0;
-}
+std::uint64_t by_messages() { return count_by("gapless_exchanges_by_messages"); }
 /// Have all ranks gapless and the fabric?
 bool is_agreed() { return uses_fabric() && setting("GAPLESS_ALL_RANKS") == "1"; }
 

@@ -26,10 +26,7 @@ namespace {
 
 constexpr int ints = 128 * 1024, none = -1;
 
-std::uint64_t by_messages() {
-  const auto function = reinterpret_cast<std::uint64_t (*)()>(variant_function("gapless_exchanges_by_messages"));
-  return function != nullptr ? function() : 0;
-}
+std::uint64_t by_messages() { return count_by("gapless_exchanges_by_messages"); }
 
 /// Has every rank gapless, and somebody to send to?
 bool may_go_by_messages() { return under_gapless() && std::getenv("GAPLESS_ALL_RANKS") != nullptr && size() > 1; }
