@@ -55,7 +55,10 @@ struct MessageArguments {
   static bool is_native(const Tuple& arguments, IsOnGpu is_on_gpu = is_gpu_memory) noexcept {
     if constexpr (has<side>) {
       if (is_idle<side>(arguments)) return true;
-      if (side == RoleKind::receive && headers::are_looked_for()) return is_below_headers<purpose>(arguments);
+      if (side == RoleKind::receive && headers::are_looked_for()) {
+        if constexpr (!has<RoleKind::message_place>) return is_below_headers<purpose>(arguments);
+        if (headers::are_given()) return false;
+      }
       // A longer send may go to a GPU.
       constexpr MPI_Count most_bytes =
           side == RoleKind::send ? static_cast<MPI_Count>(transfer::schemes::most_slots_bytes) : any_bytes;

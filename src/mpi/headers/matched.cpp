@@ -22,7 +22,7 @@
 
 namespace gapless::mpi::headers {
 
-constinit std::atomic<std::size_t> internal::stashed{0};
+constinit std::atomic<std::size_t> internal::stashed{0}, internal::given{0};
 
 namespace {
 
@@ -60,6 +60,7 @@ std::deque<Matched>::iterator find_stashed(int source, int tag, MPI_Comm communi
 }
 
 void count_stash() noexcept { internal::stashed.store(messages().stash.size(), std::memory_order_relaxed); }
+void count_given() noexcept { internal::given.store(messages().given.size(), std::memory_order_relaxed); }
 
 /// Can the message be a header, as far as its status tells?
 bool has_headers_length(const MPI_Status& status) noexcept {
@@ -224,8 +225,10 @@ int probe_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Status*
   return probe_once(source, tag, communicator, *flag, wanted);
 }
 
+/// Gives the program a matched message. The library tells enough of a message of its own, unless gapless may fail to
+/// move the message into GPU memory: the error then goes to the message's communicator.
 void hand_out(const Matched& matched, MPI_Message* message, MPI_Status* wanted) noexcept {
-  if (matched.handle != MPI_MESSAGE_NO_PROC) give(matched);
+  if (matched.was_put_back || (device::in_use() && matched.handle != MPI_MESSAGE_NO_PROC)) give(matched);
   *message = matched.handle;
   deliver(matched.status, wanted);
 }
@@ -291,20 +294,24 @@ void give(const Matched& matched) noexcept {
   try {
     const std::lock_guard lock(messages().mutex);
     messages().given.push_back(matched);
+    count_given();
   } catch (const std::exception&) {
   }
 }
 
 std::optional<Matched> take_given(MPI_Message handle) noexcept {
+  if (!are_given()) return std::nullopt;
   const std::lock_guard lock(messages().mutex);
   const auto found = find_in_given(handle);
   if (found == messages().given.end()) return std::nullopt;
   const Matched result = *found;
   messages().given.erase(found);
+  count_given();
   return result;
 }
 
 std::optional<Matched> find_given(MPI_Message handle) noexcept {
+  if (!are_given()) return std::nullopt;
   const std::lock_guard lock(messages().mutex);
   const auto found = find_in_given(handle);
   return found == messages().given.end() ? std::nullopt : std::optional(*found);
@@ -321,6 +328,7 @@ void stash_again(const Matched& matched) noexcept {
     Matched again = *found;
     again.was_stashed = false;
     given.erase(found);
+    count_given();
     // In the order in which the library has matched them.
     stash.insert(std::ranges::find_if(stash, [&](const Matched& each) { return each.number > again.number; }), again);
     count_stash();
@@ -330,7 +338,7 @@ void stash_again(const Matched& matched) noexcept {
 
 void take_back_lost_slots() noexcept {
   // Another thread's receive may be complete in the library, with its message still to be fetched.
-  if (runtime::is_multithreaded() || !requests::are_none() || are_stashed() || !messages().given.empty()) return;
+  if (runtime::is_multithreaded() || !requests::are_none() || are_stashed() || are_given()) return;
   transfer::headers::take_back_lost_slots(transfer::headers::own_inbox().head());
 }
 
@@ -347,6 +355,10 @@ void forget_messages(MPI_Comm communicator, std::uint64_t last_number) noexcept 
 }
 
 }  // namespace gapless::mpi::headers
+
+std::uint64_t gapless_messages_given() {
+  return gapless::mpi::headers::internal::given.load(std::memory_order_relaxed);
+}
 
 namespace gapless::mpi::entry {
 

@@ -29,7 +29,7 @@ struct Matched {
 };
 
 namespace internal {
-extern std::atomic<std::size_t> stashed;
+extern std::atomic<std::size_t> stashed, given;
 }
 
 // Tags of the private communicator: for messages that are put back, and one for combined parts. Every library has so
@@ -38,6 +38,10 @@ inline constexpr int put_back_tags = 32766, tag_of_parts = put_back_tags;
 
 /// Is anything stashed?
 inline bool are_stashed() noexcept { return internal::stashed.load(std::memory_order_relaxed) != 0; }
+
+/// Has the program any message that may be another than the library takes it for? If not, a receive of a matched
+/// message is the library's.
+inline bool are_given() noexcept { return internal::given.load(std::memory_order_relaxed) != 0; }
 
 /// Takes the oldest stashed message that such a receive matches.
 std::optional<Matched> take_stashed(int source, int tag, MPI_Comm communicator) noexcept;
@@ -66,3 +70,6 @@ std::uint64_t last_stashed() noexcept;
 void forget_messages(MPI_Comm communicator, std::uint64_t last_number) noexcept;
 
 }  // namespace gapless::mpi::headers
+
+/// How many messages have been noted by give(), and are not received yet. For tests.
+extern "C" [[gnu::visibility("default")]] std::uint64_t gapless_messages_given();

@@ -10,9 +10,9 @@
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/requests/deferred.hpp"
-#include "mpi/requests/looked_at.hpp"
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/requests/pending.hpp"
+#include "mpi/requests/receives/looked_at.hpp"
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi::requests {

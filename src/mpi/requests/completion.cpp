@@ -9,7 +9,8 @@
 #include "mpi/headers/speaking.hpp"
 #include "mpi/requests/arrivals.hpp"
 #include "mpi/requests/claims.hpp"
-#include "mpi/requests/looked_at.hpp"
+#include "mpi/requests/receives/looked_at.hpp"
+#include "mpi/requests/receives/short_persistent.hpp"
 #include "mpi/table/entry_points.hpp"
 
 namespace gapless::mpi {
@@ -324,7 +325,9 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
 
 int free_request(MPI_Request* request) {
   start_deferred();
-  Pending* pending = are_none() || request == nullptr ? nullptr : claim(*request);
+  if (request == nullptr) return native.Request_free(request);
+  if (short_persistent::are_any()) short_persistent::forget(*request);
+  Pending* pending = are_none() ? nullptr : claim(*request);
   if (pending == nullptr) return native.Request_free(request);
   adopt(pending);
   *request = MPI_REQUEST_NULL;
@@ -354,6 +357,7 @@ int free_communicator(MPI_Comm* communicator) {
     if (function == &Native::Comm_disconnect) complete_freed_of(*communicator);
     forget_communicator(*communicator);
   }
+  if (short_persistent::are_any()) short_persistent::forget_communicator(*communicator);
   // The program's delete callbacks may receive probed messages, and where a callback fails the communicator stays.
   const auto meanwhile = headers::freeing();
   const MPI_Comm handle = *communicator;

@@ -12,7 +12,7 @@
 #include "mpi/headers/matched.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/requests/deferred.hpp"
-#include "mpi/requests/looked_at.hpp"
+#include "mpi/requests/receives/looked_at.hpp"
 #include "transfer/headers/lost_slots.hpp"
 
 namespace gapless::mpi::requests {

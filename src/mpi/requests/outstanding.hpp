@@ -22,7 +22,7 @@ inline bool are_none() noexcept { return internal::outstanding.load(std::memory_
 /// Messages and persistent requests that are outstanding, freed ones included.
 inline std::size_t how_many() noexcept { return internal::outstanding.load(std::memory_order_relaxed); }
 
-/// Counts receives that are kept elsewhere (requests/looked_at.hpp): `more` of them, or fewer if negative.
+/// Counts receives that are kept elsewhere (requests/receives/looked_at.hpp): `more` of them, or fewer if negative.
 void count_outstanding(std::ptrdiff_t more) noexcept;
 
 /// Does a call that completes an array of requests, or that looks at a request, raise the error without naming a

@@ -9,10 +9,13 @@
 // Messages that are started in a row are tried together (mpi/calls/burst.hpp): each start takes one of the two
 // requests. Calls that complete the message have the request in use in their list while they ask the library
 // (requests/claims.hpp).
+#include <algorithm>
 #include <optional>
 
 #include "mpi/calls/burst.hpp"
+#include "mpi/requests/claims.hpp"
 #include "mpi/requests/deferred.hpp"
+#include "mpi/requests/receives/short_persistent.hpp"
 #include "mpi/requests/request_call.hpp"
 #include "mpi/table/entry_points.hpp"
 
@@ -64,12 +67,44 @@ int start_begun(Pending* pending, MPI_Request* request) noexcept {
   return code;
 }
 
+/// Starts a request that is none of ours.
+int start_by_library(MPI_Request* request) noexcept {
+  if (!short_persistent::are_any() || request == nullptr) return native.Start(request);
+  const MPI_Request before = *request;
+  const int code = native.Start(request);
+  if (*request != before) short_persistent::rename(before, *request);
+  return code;
+}
+
+/// Starts requests of which none is ours.
+int start_all_by_library(int count, MPI_Request* requests) noexcept {
+  if (!short_persistent::are_any() || requests == nullptr || count <= 0) return native.Startall(count, requests);
+  Scratch<MPI_Request> before(count);
+  if (!before.is_there()) return raise_without_object(MPI_ERR_NO_MEM);
+  std::copy_n(requests, count, before.data());
+  const int code = native.Startall(count, requests);
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] != before[i]) short_persistent::rename(before[i], requests[i]);
+  }
+  return code;
+}
+
+/// While anything is stashed, a start of any receive may match it.
+int promote_short(int count, const MPI_Request* requests) noexcept {
+  if (!headers::are_stashed() || !short_persistent::are_any() || requests == nullptr) return MPI_SUCCESS;
+  for (int i = 0; i < count; ++i) {
+    if (const int code = short_persistent::promote(requests[i]); code != MPI_SUCCESS) return code;
+  }
+  return MPI_SUCCESS;
+}
+
 int start(MPI_Request* request) {
   start_deferred();
   const headers::Posting posting;
+  if (const int code = promote_short(1, request); code != MPI_SUCCESS) return code;
   transfer::Batch batch;
   Pending* pending = are_none() || request == nullptr ? nullptr : begin_to_start(*request, batch);
-  if (pending == nullptr) return native.Start(request);
+  if (pending == nullptr) return start_by_library(request);
   const int code = pending->started(batch.run());
   if (code == MPI_SUCCESS) return start_begun(pending, request);
   pending->stop();
@@ -115,10 +150,10 @@ int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
   }
   bool any = false;
   if (const int code = pack_all(count, requests, any); code != MPI_SUCCESS) return code;
-  if (!any) return native.Startall(count, requests);
+  if (!any) return start_all_by_library(count, requests);
   for (int i = 0; i < count; ++i) {
     Pending* pending = persistent_of(requests[i]);
-    const int code = pending != nullptr ? start_begun(pending, &requests[i]) : native.Start(&requests[i]);
+    const int code = pending != nullptr ? start_begun(pending, &requests[i]) : start_by_library(&requests[i]);
     if (code == MPI_SUCCESS) continue;
     stop_all(count - i, requests + i);
     return code;
@@ -129,7 +164,9 @@ int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
 int start_all(int count, MPI_Request* requests) {
   start_deferred();
   const headers::Posting posting;
-  return are_none() || requests == nullptr ? native.Startall(count, requests) : start_all_slowly(count, requests);
+  if (const int code = promote_short(count, requests); code != MPI_SUCCESS) return code;
+  if (are_none() || requests == nullptr) return start_all_by_library(count, requests);
+  return start_all_slowly(count, requests);
 }
 
 }  // namespace

@@ -9,9 +9,10 @@
 #include "mpi/calls/burst.hpp"
 #include "mpi/calls/message_call.hpp"
 #include "mpi/requests/deferred.hpp"
-#include "mpi/requests/looked_at.hpp"
 #include "mpi/requests/new_request.hpp"
 #include "mpi/requests/outstanding.hpp"
+#include "mpi/requests/receives/looked_at.hpp"
+#include "mpi/requests/receives/short_persistent.hpp"
 #include "mpi/requests/work.hpp"
 #include "mpi/table/rows.hpp"
 
@@ -104,7 +105,31 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
           return call_with_a_look(*record, all);
       }
     }
+    if constexpr (life == Life::persistent && receives) {
+      if (is_short(all)) return leave_short(all);
+    }
     return call_slowly(arguments...);
+  }
+
+  /// Is the call a persistent receive that concerns gapless only where a message is stashed?
+  static bool is_short(const Tuple& all) noexcept {
+    const TypeRecord* record = type_cache::find_in_table(std::get<Base::template place<side> + 2>(all));
+    return record != nullptr && record->is_predefined && !runtime::is_multithreaded() &&
+           Base::template is_below_headers<Purpose::message>(all);
+  }
+
+  static int leave_short(const Tuple& all) noexcept {
+    constexpr int in = Base::template place<RoleKind::receive>;
+    MPI_Request& request = *std::get<Base::template place<RoleKind::new_request>>(all);
+    int code = MPI_SUCCESS;
+    if (!requests::makes_request(&request, code, [&] { return Base::call_library(all); })) return code;
+    code = requests::short_persistent::add(
+        request, {std::get<in>(all), static_cast<int>(std::get<in + 1>(all)), std::get<in + 2>(all),
+                  std::get<Base::template place<RoleKind::source>>(all),
+                  std::get<Base::template place<RoleKind::tag>>(all), Base::communicator(all)});
+    if (code == MPI_SUCCESS) return code;
+    native.Request_free(&request);
+    return table::raise<Row>(code, all);
   }
 
   template <RoleKind one>

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "headers/slot_messages.hpp"
@@ -53,9 +54,10 @@ class SlotsStashed : public testing::Test {
   Strided message_{blocks};
 };
 
-/// Too short for a header, and made before anything is stashed.
+/// Too short for a header, and made before anything is stashed, so that the receive has been the library's.
 TEST_F(SlotsStashed, ShortPersistentReceivesFindIt) {
   constexpr int sent = 42;
+  const std::uint64_t before = short_persistent_receives();
   if (sends()) {
     MPI_Send(&sent, 1, MPI_INT, partner(), first_tag, MPI_COMM_WORLD);
     send_probed();
@@ -65,8 +67,14 @@ TEST_F(SlotsStashed, ShortPersistentReceivesFindIt) {
   MPI_Request request;
   MPI_Status status;
   MPI_Recv_init(&received, 1, MPI_INT, partner(), first_tag, MPI_COMM_WORLD, &request);
+  if (uses_slots()) {
+    EXPECT_EQ(before + 1, short_persistent_receives());
+  }
   probe();
   MPI_Start(&request);
+  if (uses_slots()) {
+    EXPECT_EQ(before, short_persistent_receives());
+  }
   std::vector<int> incoming(message_.values.size(), -1);
   MPI_Recv(incoming.data(), 1, message_.type, partner(), probed_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Wait(&request, &status);
@@ -75,6 +83,97 @@ TEST_F(SlotsStashed, ShortPersistentReceivesFindIt) {
   EXPECT_EQ(partner(), status.MPI_SOURCE);
   MPI_Request_free(&request);
   expect_probed(incoming);
+}
+
+/// The same of receives that are started together, the first of them with nothing stashed, and of those that are freed,
+/// or whose communicator is.
+TEST_F(SlotsStashed, ShortPersistentReceivesOfAList) {
+  constexpr int receives = 20, stashed = 7;
+  const std::uint64_t before = short_persistent_receives();
+  MPI_Comm communicator;
+  MPI_Comm_create_group(MPI_COMM_WORLD, PairGroup().get(), 3, &communicator);
+  const int peer = rank(communicator) ^ 1;
+  std::array<int, receives> received{};
+  std::array<MPI_Request, receives> requests;
+  for (int i = 0; i < receives && !sends(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    MPI_Recv_init(&received[at], 1, MPI_INT, peer, i, communicator, &requests[at]);
+  }
+  if (uses_slots() && !sends()) {
+    EXPECT_EQ(before + receives, short_persistent_receives());
+  }
+  for (int round = 0; round < 4; ++round) {
+    if (sends()) {
+      for (int i = 0; i < receives; ++i) {
+        const int value = 100 * round + i;
+        MPI_Send(&value, 1, MPI_INT, peer, i, communicator);
+        if (round == 2 && i == stashed)
+          MPI_Send(message_.values.data(), 1, message_.type, peer, receives, communicator);
+      }
+      MPI_Recv(nullptr, 0, MPI_INT, peer, receives, communicator, MPI_STATUS_IGNORE);
+      continue;
+    }
+    if (round == 2) MPI_Probe(peer, receives, communicator, MPI_STATUS_IGNORE);
+    MPI_Startall(receives, requests.data());
+    if (round == 2) {
+      std::vector<int> incoming(message_.values.size(), -1);
+      MPI_Recv(incoming.data(), 1, message_.type, peer, receives, communicator, MPI_STATUS_IGNORE);
+      expect_probed(incoming);
+    }
+    std::array<MPI_Status, receives> statuses;
+    MPI_Waitall(receives, requests.data(), statuses.data());
+    for (int i = 0; i < receives; ++i) {
+      EXPECT_EQ(100 * round + i, received[static_cast<std::size_t>(i)]);
+      EXPECT_EQ(i, statuses[static_cast<std::size_t>(i)].MPI_TAG);
+    }
+    MPI_Send(nullptr, 0, MPI_INT, peer, receives, communicator);
+  }
+  const std::uint64_t kept = short_persistent_receives();
+  MPI_Request late = MPI_REQUEST_NULL, last = MPI_REQUEST_NULL;
+  MPI_Recv_init(received.data(), 1, MPI_INT, peer, 0, communicator, &late);
+  MPI_Recv_init(received.data(), 1, MPI_INT, peer, 0, communicator, &last);
+  if (uses_slots()) {
+    EXPECT_EQ(kept + 2, short_persistent_receives());
+  }
+  for (MPI_Request& request : requests) {
+    if (!sends()) MPI_Request_free(&request);
+  }
+  MPI_Request_free(&late);
+  if (uses_slots()) {
+    EXPECT_EQ(before + 1, short_persistent_receives());
+  }
+  MPI_Comm_free(&communicator);
+  EXPECT_EQ(before, short_persistent_receives());
+  MPI_Request_free(&last);
+}
+
+/// Messages that cannot be headers are the library's; a receive of one needs no look.
+TEST_F(SlotsStashed, MatchedMessagesOfOtherLengthsAreTheLibrarys) {
+  constexpr int sent = 42;
+  if (sends()) {
+    send_probed();
+    MPI_Send(&sent, 1, MPI_INT, partner(), first_tag, MPI_COMM_WORLD);
+    return;
+  }
+  int received = -1;
+  std::vector<int> incoming(message_.values.size(), -1);
+  MPI_Message message, short_message;
+  MPI_Status status;
+  MPI_Mprobe(partner(), first_tag, MPI_COMM_WORLD, &short_message, &status);
+  if (uses_slots()) {
+    EXPECT_EQ(0U, matched_messages_known());
+  }
+  MPI_Mprobe(partner(), probed_tag, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+  if (uses_slots()) {
+    EXPECT_EQ(1U, matched_messages_known());
+  }
+  MPI_Mrecv(&received, 1, MPI_INT, &short_message, &status);
+  EXPECT_EQ(sent, received);
+  EXPECT_EQ(first_tag, status.MPI_TAG);
+  EXPECT_EQ(partner(), status.MPI_SOURCE);
+  MPI_Mrecv(incoming.data(), 1, message_.type, &message, MPI_STATUS_IGNORE);
+  expect_probed(incoming);
+  EXPECT_EQ(0U, matched_messages_known());
 }
 
 /// The sender of what is received takes the reply only later: a call under a request must not wait for that.

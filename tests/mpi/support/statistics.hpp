@@ -57,6 +57,10 @@ inline std::uint64_t count_by(const char* name) {
 inline std::uint64_t receives_looked_at() { return count_by("gapless_receives_looked_at"); }
 /// Those of them that have become pending messages, because of the calls that their requests went to.
 inline std::uint64_t receives_promoted() { return count_by("gapless_receives_promoted"); }
+/// Persistent receives that are the library's while nothing is stashed.
+inline std::uint64_t short_persistent_receives() { return count_by("gapless_receives_short_persistent"); }
+/// Matched messages that the program has been given, and of which gapless knows more than the library.
+inline std::uint64_t matched_messages_known() { return count_by("gapless_messages_given"); }
 
 /// Messages that rings have copied out, for nobody has fetched them; 0 without gapless.
 inline std::uint64_t copied_out_of_rings() {

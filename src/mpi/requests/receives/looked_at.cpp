@@ -1,4 +1,4 @@
-#include "mpi/requests/looked_at.hpp"
+#include "mpi/requests/receives/looked_at.hpp"
 
 #include <algorithm>
 #include <functional>
