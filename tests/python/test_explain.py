@@ -1,12 +1,13 @@
 """`gapless explain` against a count of bytes and cache lines done here, by hand."""
 
 import json
+import re
 
 import pytest
 
-from conftest import is_mistake
+from conftest import ROOT, is_mistake
 from gapless import locate
-from gapless.command.explain import tree
+from gapless.command.explain import GRAMMAR, tree
 
 
 def lines_touched(offsets) -> int:
@@ -247,3 +248,15 @@ def test_a_refused_argument_is_pointed_at(gapless, text, column, why):
 )
 def test_the_tree(text, expected):
     assert tree(text) == expected
+
+
+def test_the_help_has_every_constructor(gapless):
+    parser = (ROOT / "src/layout/text/text.cpp").read_text()
+    constructors = re.findall(r'\{"(\w+)", &Parser::parse_', parser)
+    assert set(re.findall(r"^  (\w+)\(", GRAMMAR, re.MULTILINE)) == set(constructors)
+    assert GRAMMAR in gapless("explain", "--help").stdout
+
+
+@pytest.mark.parametrize("text", re.findall(r'"(.+?)"', GRAMMAR))
+def test_the_examples_of_the_help_are_right(gapless, text):
+    assert explained(gapless, text)["size"] > 0

@@ -62,7 +62,8 @@ def parser() -> Parser:
     sub.add_argument("name", nargs="?", metavar="NAME", help="say it of this one, for example GAPLESS_SCHEME")
 
     sub = command("explain", explain.explain, "say what a datatype is, how it is moved and what that costs")
-    sub.add_argument("type", help='for example "vector(1024, 1, 4, int)"')
+    sub.formatter_class, sub.epilog = argparse.RawDescriptionHelpFormatter, explain.GRAMMAR
+    sub.add_argument("type", metavar="TYPE", help='for example "vector(1024, 1, 4, int)"')
     sub.add_argument("--count", type=positive, default=1, help="how many of it one call moves")
     sub.add_argument("--json", action="store_true", help="the same as JSON")
 

@@ -14,6 +14,29 @@ from gapless.types import Datatype
 
 LINE = 64  # bytes: what one access to memory moves
 
+# What TYPE may be, by the arguments of each constructor: the parser is src/layout/text/text.cpp.
+GRAMMAR = """\
+TYPE is one of MPI's datatypes in small letters and without MPI_ (int, double, c_bool, integer8, double_int),
+or a constructor of MPI with its arguments in MPI's order, but for the counts that lengths of lists tell:
+
+  contiguous(count, TYPE)
+  vector(count, block_length, stride, TYPE)
+  hvector(count, block_length, stride_bytes, TYPE)
+  indexed([block_lengths], [displacements], TYPE)
+  hindexed([block_lengths], [displacements_bytes], TYPE)
+  indexed_block(block_length, [displacements], TYPE)
+  hindexed_block(block_length, [displacements_bytes], TYPE)
+  struct([block_lengths], [displacements_bytes], [TYPES])
+  subarray([sizes], [subsizes], [starts], c or fortran, TYPE)
+  darray(processes, rank, [sizes], [none, block or cyclic], [arguments or default], [process_sizes],
+         c or fortran, TYPE)
+  resized(TYPE, lower_bound_bytes, extent_bytes)
+  dup(TYPE)
+  value_index(TYPE, TYPE)
+
+for example "struct([1,2], [0,8], [double, int])" or "subarray([64,64,64], [1,62,62], [0,1,1], c, double)"
+"""
+
 
 # A constructor with its parenthesis, a list of numbers, a word or number, a closing parenthesis.
 TOKEN = re.compile(r"[a-z]\w*\s*\(|\[[-\d\s,]*\]|[-\w]+|\)")
