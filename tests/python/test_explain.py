@@ -244,6 +244,10 @@ def test_a_refused_argument_is_pointed_at(gapless, text, column, why):
             "struct([1,1],[0,8],[double, vector(2,1,2,int)])",
             ["struct [1,1] [0,8]", "  double", "  vector 2 1 2", "    int"],
         ),
+        (
+            "darray(4, 1, [8,8], [block,cyclic], [default,2], [2,2], c, int)",
+            ["darray 4 1 [8,8] [block,cyclic] [default,2] [2,2] c", "  int"],
+        ),
     ],
 )
 def test_the_tree(text, expected):

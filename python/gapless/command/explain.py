@@ -38,9 +38,9 @@ for example "struct([1,2], [0,8], [double, int])" or "subarray([64,64,64], [1,62
 """
 
 
-# A constructor with its parenthesis, a list of numbers, a word or number, a closing parenthesis.
-TOKEN = re.compile(r"[a-z]\w*\s*\(|\[[-\d\s,]*\]|[-\w]+|\)")
-KEYWORDS = {"c", "fortran", "none", "block", "cyclic"}
+# A constructor with its parenthesis, a list of numbers and of darray's words, a word or number, a closing parenthesis.
+TOKEN = re.compile(r"[a-z]\w*\s*\(|\[(?:[-\d\s,]|none|block|cyclic|default)*\]|[-\w]+|\)")
+ORDERS = {"c", "fortran"}
 
 
 def tree(text: str) -> list[str]:
@@ -54,7 +54,7 @@ def tree(text: str) -> list[str]:
         elif token.endswith("("):
             ancestors.append(len(lines))
             lines.append(indent + token[:-1].strip())
-        elif token[0].isalpha() and token not in KEYWORDS:
+        elif token[0].isalpha() and token not in ORDERS:
             lines.append(indent + token)
         else:
             lines[ancestors[-1]] += " " + token
