@@ -35,9 +35,18 @@ def find(name: str) -> Path | None:
     return None
 
 
+def not_found(name: str) -> str:
+    return f"{name} was not found in {', '.join(map(str, library_directories()))}"
+
+
 def require(name: str) -> Path:
     path = find(name)
     if path is None:
-        places = ", ".join(str(directory) for directory in library_directories())
-        raise UserError(f"{name} was not found in {places}; build it with `make`, or set GAPLESS_LIBRARY_DIRECTORY")
+        if os.environ.get("GAPLESS_LIBRARY_DIRECTORY"):
+            mend = "GAPLESS_LIBRARY_DIRECTORY is not the directory of gapless's libraries"
+        elif is_checkout():
+            mend = "build it with `make`, or set GAPLESS_LIBRARY_DIRECTORY"
+        else:
+            mend = "install gapless again, or set GAPLESS_LIBRARY_DIRECTORY"
+        raise UserError(f"{not_found(name)}; {mend}")
     return path

@@ -51,7 +51,7 @@ def test_without_a_program_the_mpis_on_path_are_reported(gapless, kind, compiler
 
 def test_a_missing_library_is_said(gapless, tmp_path):
     found = sections(gapless("info", "--json", GAPLESS_LIBRARY_DIRECTORY=str(tmp_path)))
-    assert found["gapless"]["preloaded library"] == "libgapless.so is not built"
+    assert found["gapless"]["preloaded library"] == f"libgapless.so was not found in {tmp_path}"
 
 
 @for_each_mpi

@@ -52,7 +52,7 @@ def identity(library: Path) -> dict:
     if "problem" in found:
         raise UserError(f"{library}: {found['problem']}")
     if found["shim"].get("state") != "active":
-        raise UserError(f"{library}: gapless is off: {found['shim'].get('why', 'libgapless.so is not built')}")
+        raise UserError(f"{library}: gapless is off: {found['shim'].get('why', locate.not_found(locate.SHIM))}")
     return {"library": found["library"], "gpu": profile.gpu_name()}
 
 

@@ -42,7 +42,7 @@ def probe(library: Path) -> dict:
 def gapless_rows() -> dict[str, str]:
     rows = {"version": __version__}
     for what, name in (("preloaded library", locate.SHIM), ("core", locate.CORE), ("CUDA plugin", locate.PLUGIN)):
-        rows[what] = str(locate.find(name) or f"{name} is not built")
+        rows[what] = str(locate.find(name) or locate.not_found(name))
     if why := not_preloadable():
         rows["problem"] = why
     return rows
@@ -89,7 +89,7 @@ def gpu_rows() -> dict[str, str]:
         driver.cuDeviceGetName(name, len(name), device)
         rows[f"GPU {device}"] = name.value.decode()
     if locate.find(locate.PLUGIN) is None:
-        rows["GPU support"] = f"off: {locate.PLUGIN} is not built (it needs nvcc)"
+        rows["GPU support"] = f"off: {locate.not_found(locate.PLUGIN)} (nvcc builds it)"
     return rows
 
 
@@ -101,7 +101,7 @@ def library_rows(library: Path) -> dict[str, str]:
         return {**rows, "problem": found["problem"]}
     rows["MPI"] = found["version"]
     if not found["shim"]:
-        return {**rows, "gapless": f"off: {locate.SHIM} is not built"}
+        return {**rows, "gapless": f"off: {locate.not_found(locate.SHIM)}"}
     report = found["shim"]
     rows["ABI"] = report["abi"]
     why = report["why"] if report["state"] != "active" else not_preloadable()
