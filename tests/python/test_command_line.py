@@ -46,6 +46,13 @@ def test_an_unknown_option_is_named_with_the_help_of_its_command(gapless, words)
     assert done.stderr.endswith(f"--bogus (see gapless {words[0]} --help)\n")
 
 
+@pytest.mark.parametrize("words", [("explain", "int", "--count", "0"), ("calibrate", "--seconds", "1m")])
+def test_a_number_that_is_none_is_named_with_what_is_needed(gapless, words):
+    done = gapless(*words)
+    assert is_mistake(done, 2)
+    assert f"argument {words[-2]}: a number from 1 on is needed, not '{words[-1]}'" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["run", "exec"])
 def test_no_program_is_named_with_the_help_of_its_command(gapless, command):
     assert gapless(command).stderr == f"gapless: there is no program to run (see gapless {command} --help)\n"

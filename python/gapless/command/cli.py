@@ -23,10 +23,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a number from 1 on is needed, not '{text}'")
+    return int(text)
 
 
 def parser() -> Parser:
