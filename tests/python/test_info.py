@@ -129,6 +129,12 @@ def test_a_program_that_does_not_exist(gapless):
     assert is_mistake(gapless("info", "no-such-program"), 127)
 
 
+def test_a_launcher_is_no_program(gapless, program):
+    done = gapless("info", program("mpirun", "echo HYDRA build details"))
+    assert is_mistake(done, 2)
+    assert "is a launcher (Hydra); name the program that it starts" in done.stderr
+
+
 @pytest.mark.parametrize("separator", [" ", ":"])
 @for_each_mpi
 def test_libraries_that_cannot_be_preloaded_are_not_active(gapless, tmp_path, separator, kind, compiler, abi, name):

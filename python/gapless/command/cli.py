@@ -54,7 +54,10 @@ def parser() -> Parser:
     sub = command("info", info.info, "say which MPI library and GPU gapless would serve, and what is missing")
     sub.add_argument("--json", action="store_true", help="the same as JSON")
     sub.add_argument(
-        "command", nargs="?", metavar="CMD", help="an MPI program; without it, the MPIs of this environment"
+        "program",
+        nargs="?",
+        metavar="PROGRAM",
+        help="an MPI program without its launcher and arguments; without it, the MPIs of this environment",
     )
 
     sub = command("variables", variables.variables, "say what each environment variable of gapless does")

@@ -173,6 +173,8 @@ def program_rows(command: str) -> dict[str, str]:
     found = shutil.which(command)
     if found is None:
         raise UserError(f"{command} was not found or is not executable", 127)
+    if kind := launch.launcher_kind(found):
+        raise UserError(f"{command} is a launcher ({kind}); name the program that it starts: gapless info ./app", 2)
     program = Path(found)
     interpreter = python_of(program)
     library = mpi_of_python(interpreter) if interpreter else None
@@ -204,8 +206,8 @@ def info(arguments) -> int:
     sections = {"gapless": gapless_rows(), "GPU": gpu_rows()}
     if settings := setting_rows():
         sections["environment"] = settings
-    if arguments.command:
-        sections["program"] = program_rows(arguments.command)
+    if arguments.program:
+        sections["program"] = program_rows(arguments.program)
     else:
         sections.update(environment_sections())
     if arguments.json:
