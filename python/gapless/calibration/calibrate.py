@@ -89,9 +89,8 @@ def is_one_of_several() -> bool:
 
 
 def last_words(arguments, output: Path, library: str) -> str:
-    return f"{output}: the profile of {library}, used from now on" + (
-        " with GAPLESS_PROFILE" if arguments.output else ""
-    )
+    use = f"programs use it with GAPLESS_PROFILE={output}" if arguments.output else "programs use it from now on"
+    return f"{output}: the profile of {library}; {use}"
 
 
 def what_is_kept(output: Path) -> str:

@@ -81,7 +81,9 @@ def parser() -> Parser:
 
     sub = command("bench", bench.bench, "run a benchmark of the checkout, or check the committed results")
     sub.usage = "gapless bench [-h] [--check] [--list] [NAME [OPTION...]]"
-    sub.add_argument("--check", action="store_true", help="print the targets that committed results miss")
+    sub.add_argument(
+        "--check", action="store_true", help="print the targets that committed results miss; status 1 if there are any"
+    )
     sub.add_argument("--list", action="store_true", help="say which benchmarks there are, and what each measures")
     sub.add_argument("name", nargs="?", metavar="NAME", help="a benchmark, or all")
     sub.add_argument(
