@@ -206,6 +206,18 @@ def test_the_text(gapless, report):
     assert lines[-1] == "  packed 4: block <1>"
 
 
+def test_native_messages_and_those_of_them_that_were_timed_are_one_line(gapless, report):
+    content = json.loads(report.read_text())
+    row = {**content["rows"][0], "scheme": "native"}
+    none = {**dict.fromkeys(row["moved"], 0)}
+    counted = {**row, "block_below": 0, "moved": none}
+    timed = {**row, "messages": 0, "bytes": 0, "moved": none, "sent": row["moved"]}
+    report.write_text(json.dumps({**content, "rows": [counted, timed]}))
+    lines = gapless("report", report).stdout.splitlines()
+    assert lines[3].split() == ["native", "sender", "<2M", "-", "4", "99", "-", "-", "2.00", "1.00"]
+    assert lines[4] == ""
+
+
 def test_what_a_run_with_more_ranks_left_behind_is_not_read(gapless, report, tmp_path):
     content = json.loads(report.read_text())
     for rank in range(4):

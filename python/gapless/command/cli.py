@@ -76,7 +76,8 @@ def parser() -> Parser:
     sub.add_argument("--seconds", type=positive, default=150, help="how long to measure, about")
 
     sub = command("report", report.report, "say which way a run's messages went, what was predicted and what was real")
-    sub.add_argument("path", help="what GAPLESS_REPORT was in the run, or the file of one rank")
+    sub.formatter_class, sub.epilog = argparse.RawDescriptionHelpFormatter, report.LEGEND
+    sub.add_argument("path", metavar="PATH", help="what GAPLESS_REPORT was in the run, or the file of one rank")
     sub.add_argument("--html", metavar="FILE", help="write a page with plots instead of text")
 
     sub = command("bench", bench.bench, "run a benchmark of the checkout, or check the committed results")

@@ -108,7 +108,9 @@ def add(report: Report, content: dict) -> None:
     if content["profile"] not in report.profiles:
         report.profiles.append(content["profile"])
     for row in content["rows"]:
-        key = (row["scheme"], row["side"], row["bytes_below"], row["block_below"])
+        # Native messages are counted without a look at their datatype; of those that are timed the blocks are known.
+        block_below = 0 if row["scheme"] == "native" else row["block_below"]
+        key = (row["scheme"], row["side"], row["bytes_below"], block_below)
         total = report.rows.setdefault(key, Row())
         total.messages += row["messages"]
         total.bytes += row["bytes"]
@@ -130,6 +132,17 @@ def size(below: int) -> str:
         below //= 1024
     return f"<{below}G"
 
+
+LEGEND = """\
+A line is all messages of one scheme, side, class of sizes (<32K: less than 32 KiB, and not less than 16 KiB) and class
+of block lengths; - stands for blocks that nobody has looked at, and for what was not timed or not predicted.
+
+  moved us   the mean time of packing or unpacking, in microseconds
+  sent us    the mean time of blocking sends
+  predicted  the mean of what was predicted; for host memory that needs a profile of gapless calibrate
+
+Below stand the datatypes, each behind the numbers of its messages by each scheme.
+"""
 
 HEADINGS = ("scheme", "side", "bytes", "blocks", "messages", "total B", "moved us", "predicted", "sent us", "predicted")
 
