@@ -1,5 +1,6 @@
 ! The calls of gapless/endpoints.h for programs that use the module mpi_f08: compile this file with the program, and
-! use gapless_endpoints.
+! use gapless_endpoints. Where gapless is off the calls do nothing, and leave ierror as it was: a program sets it to
+! MPI_ERR_OTHER before.
 module gapless_endpoints
   use mpi_f08, only: MPI_Comm, MPI_Info
   implicit none

@@ -5,6 +5,10 @@
  *   mpicc app.c -IPREFIX/include -LPREFIX/lib -Wl,--no-as-needed -lgapless -Wl,-rpath,PREFIX/lib
  *
  * What an endpoints communicator serves, and what it refuses, stands in docs/endpoints.md.
+ *
+ * Where gapless is off (GAPLESS=0, or its library for the program's MPI cannot be loaded) the functions do nothing and
+ * return MPI_ERR_UNSUPPORTED_OPERATION, past every error handler. A program that may run so compares what they return
+ * with MPI_SUCCESS, or the first use of a handle ends it.
  */
 #ifndef GAPLESS_ENDPOINTS_H
 #define GAPLESS_ENDPOINTS_H
