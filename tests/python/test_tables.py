@@ -48,7 +48,7 @@ def gpu_result():
 
 def test_host_table_has_each_library_beside_gapless():
     assert tables.host_table([host_result()]).splitlines()[0] == (
-        "| packed on the host (a machine, one core), GB/s | MPICH 5.0.2 | gapless | Open MPI v5.0.11 | gapless |"
+        "| packed on the host (a machine, one core), GB/s | MPICH 5.0.2 | gapless | Open MPI 5.0.11 | gapless |"
     )
     assert "| 1000 x 1000 floats, transposed | 5.0 | **9.0** | 4.0 | **8.0** |" in tables.host_table([host_result()])
 
@@ -69,7 +69,7 @@ def test_gpu_table_shows_libraries_and_no_yardsticks():
 
 
 def test_halo_sentence_compares_one_launch_with_a_call_a_region():
-    assert "**11.5 µs** by one launch; one call a region takes 127 µs." in tables.halo_sentence([gpu_result()])
+    assert "**11.5 us** by one launch; one call a region takes 127 us." in tables.halo_sentence([gpu_result()])
 
 
 def test_every_target_has_a_row_and_those_that_are_missed_come_first():
@@ -141,7 +141,7 @@ def test_types_are_shown_by_the_number_of_uses():
     assert tables.types_table([]) == tables.NOT_MEASURED
     table = tables.types_table([types_result()])
     assert "| datatype | library | 1 use | 10 uses |" in table
-    assert "| vector of 100 | mpich | 1.05 | 0.50 |" in table
+    assert "| vector of 100 | MPICH | 1.05 | 0.50 |" in table
 
 
 def of(benchmark, *rows):
@@ -161,7 +161,7 @@ def test_gpu_messages_are_shown_beside_every_way():
         ]
     )
     assert table.splitlines() == [
-        "mpich (a machine, commit abc), microseconds:",
+        "MPICH (a machine, commit abc), microseconds:",
         "",
         "| bytes | blocks of | gapless | oneshot | direct |",
         "| --- | --- | --- | --- | --- |",
@@ -177,7 +177,7 @@ def test_host_messages_are_shown_by_library():
     ]
     table = messages.host_messages_table([of("host_messages", *rows)])
     assert table.count("| halo | **1.50** | 3.00 |") == 2
-    assert "openmpi (a machine, commit abc)" in table
+    assert "Open MPI (a machine, commit abc)" in table
 
 
 def node_message(message, library, value, native):
@@ -279,7 +279,7 @@ def test_endpoints_are_shown_in_their_units():
     case = {"library": "mpich", "what": "latency", "way": "inside", "ranks": 1, "size": 8}
     row = {"case": case, "value": 1.5e-7, "unit": "s", "peers": {"processes": 2.5e-7}}
     table = messages.endpoints_table([of("endpoints", row)])
-    assert "| mpich | latency, inside | 1 | 8 | us | **0.15** | 0.25 |" in table
+    assert "| MPICH | latency, inside | 1 | 8 | us | **0.15** | 0.25 |" in table
 
 
 def test_schemes_by_a_fabric_stand_with_their_operations_and_copies():

@@ -3,7 +3,7 @@
 from functools import partial
 
 from gapless.documents.results import machine_name
-from gapless.documents.tables import NOT_MEASURED, markdown, rows_of, size_text, with_best_in_bold
+from gapless.documents.tables import NOT_MEASURED, library_name, markdown, rows_of, size_text, with_best_in_bold
 
 YARDSTICKS = (
     "copy",
@@ -60,7 +60,7 @@ def messages_table(results: list[dict], memory: str) -> str:
             ["bytes", "blocks of"],
             lambda case: [size_text(case["bytes"]), size_text(case["block"]) if case["block"] else "contiguous"],
         )
-        tables.append(f"{library} ({machine}), microseconds:\n\n{cells}")
+        tables.append(f"{library_name(library)} ({machine}), microseconds:\n\n{cells}")
     return "\n\n".join(tables) or NOT_MEASURED
 
 
@@ -72,7 +72,7 @@ def gpu_halos_table(results: list[dict]) -> str:
     cells = table_beside_peers(
         found,
         ["library", "form", "box"],
-        lambda case: [case["library"], case["form"], f"{case['points']}³, {case['width']} wide"],
+        lambda case: [library_name(case["library"]), case["form"], f"{case['points']}³, {case['width']} wide"],
     )
     origin = f"{machine_name(found[0][0])}, commit {found[0][0]['commit']}, microseconds:"
     return "\n\n".join(filter(None, (origin, cells, forms_without_target(results))))
@@ -105,7 +105,7 @@ def host_messages_table(results: list[dict]) -> str:
         cells = table_beside_peers(found, ["message"], lambda case: [case["message"]])
         plain = sorted(row["plain"] for _, row in found if "plain" in row)
         beside = f", while half a round trip of 8 B took {plain[0]:.2f} to {plain[-1]:.2f}" if plain else ""
-        tables.append(f"{library} ({machine}), microseconds{beside}:\n\n{cells}")
+        tables.append(f"{library_name(library)} ({machine}), microseconds{beside}:\n\n{cells}")
     return "\n\n".join(tables) or NOT_MEASURED
 
 
@@ -166,6 +166,6 @@ def endpoints_table(results: list[dict]) -> str:
         name = f"{case['what']}, {case['way']}"
         best = max if row["unit"] == "messages/s" else min
         numbers = beside_peers(row, peers, partial(three_digits, scale), best)
-        lines.append([case["library"], name, str(case["ranks"]), str(case["size"]), unit, *numbers])
+        lines.append([library_name(case["library"]), name, str(case["ranks"]), str(case["size"]), unit, *numbers])
     heads = ["library", "what", "endpoints a process", "bytes or depth", "", "endpoints", *peers]
     return f"On {machine_name(found[0][0])}, commit {found[0][0]['commit']}:\n\n" + markdown(heads, lines)

@@ -6,7 +6,7 @@ from gapless.documents.results import machine_name, shown
 
 BESIDE_LIBRARIES = "pack_beside_libraries"  # the GPU benchmark with other libraries
 NOT_MEASURED = "Not measured."
-LIBRARIES = {"mpich": "MPICH", "openmpi": "Open MPI"}
+LIBRARIES = {"mpich": "MPICH", "openmpi": "Open MPI"}  # as documents call them, by the names in results
 
 HOST_LAYOUTS = {
     "vector, 8 B every 16 B x 65536, double": "every other double of 1 MiB",
@@ -56,6 +56,12 @@ def rows_of(results: list[dict], benchmark: str) -> list[tuple[dict, dict]]:
     return [(result, row) for result in results if result["benchmark"] == benchmark for row in result["rows"]]
 
 
+def library_name(text: str) -> str:
+    """As documents call a library that a result names by a word, or by what the library says of itself."""
+    words = " ".join(text.replace("Version:", "").split())
+    return LIBRARIES.get(text, words.replace(" v", " "))
+
+
 def machines(found: list[tuple[dict, dict]]) -> str:
     return ", ".join(dict.fromkeys(machine_name(result) for result, _ in found))
 
@@ -74,7 +80,7 @@ def table_of_host(result: dict) -> str:
     libraries = list(dict.fromkeys(row["case"]["library"] for row in found))
     heads = [f"packed on the host ({machine_name(result)}, one core), GB/s"]
     for library in libraries:
-        heads += [" ".join(library.replace("Version:", "").split()), "gapless"]
+        heads += [library_name(library), "gapless"]
     cells = {layout: [name] for layout, name in HOST_LAYOUTS.items()}
     for library in libraries:
         for row in found:
@@ -117,7 +123,7 @@ def halo_sentence(results: list[dict]) -> str:
         if row["case"]["table"] == "halo" and row["case"]["layout"] == HALO:
             return (
                 f"The 26 halo regions of 128³ floats, up to 64 KiB each, are packed on that GPU in "
-                f"**{row['value']:.1f} µs** by one launch; one call a region takes {row['peers']['26 calls']:.0f} µs."
+                f"**{row['value']:.1f} us** by one launch; one call a region takes {row['peers']['26 calls']:.0f} us."
             )
     return NOT_MEASURED
 
@@ -132,7 +138,8 @@ def types_table(results: list[dict]) -> str:
         head = f"{case['uses']} uses" if case["uses"] > 1 else "1 use"
         if head not in heads:
             heads.append(head)
-        ratios.setdefault((case["type"], case["library"]), {})[head] = f"{row['value'] / row['bound']:.2f}"
+        of_this = ratios.setdefault((case["type"], library_name(case["library"])), {})
+        of_this[head] = f"{row['value'] / row['bound']:.2f}"
     if not found:
         return NOT_MEASURED
     # Of the hugest types a hundred uses are not measured.
