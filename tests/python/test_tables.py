@@ -279,7 +279,7 @@ def test_endpoints_are_shown_in_their_units():
     case = {"library": "mpich", "what": "latency", "way": "inside", "ranks": 1, "size": 8}
     row = {"case": case, "value": 1.5e-7, "unit": "s", "peers": {"processes": 2.5e-7}}
     table = messages.endpoints_table([of("endpoints", row)])
-    assert "| MPICH | latency, inside | 1 | 8 | us | **0.15** | 0.25 |" in table
+    assert "| latency, inside | 1 | 8 | us | **0.15** | 0.25 |" in table
 
 
 def test_schemes_by_a_fabric_stand_with_their_operations_and_copies():
@@ -295,3 +295,15 @@ def test_schemes_by_a_fabric_stand_with_their_operations_and_copies():
     assert "| 16 |  | 299 (32, 1) |" in table
     assert "| ints of the last block | library | chosen |" in table
     assert "| 2048 | 9.00 | 3.00 |" in table
+
+
+def test_endpoints_have_a_table_for_each_library_and_not_all_sizes():
+    case = {"what": "latency", "way": "inside", "ranks": 1}
+    rows = [
+        {"case": {**case, "library": library, "size": size}, "value": 1e-6, "unit": "s", "peers": {}}
+        for library in ("mpich", "openmpi")
+        for size in (8, 16384)
+    ]
+    mpich, openmpi = messages.endpoints_table([of("endpoints", *rows)]).split("\n\nOpen MPI ")
+    assert mpich.startswith("MPICH (a machine, commit abc):") and "| latency, inside | 1 | 8 |" in mpich
+    assert "16384" not in mpich + openmpi

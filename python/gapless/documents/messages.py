@@ -153,19 +153,27 @@ def three_digits(scale: float, value: float | None) -> str:
     return f"{scale * value:.0f}" if scale * value >= 1000 else f"{scale * value:.3g}"
 
 
+# Of bytes and of depths; the others are in the result alone.
+ENDPOINT_SIZES = (0, 8, 1024, 4096, 65536, 262144, 1048576)
+
+
 def endpoints_table(results: list[dict]) -> str:
-    """What endpoints reach, beside processes, threads that share a rank, and a copy."""
+    """What endpoints reach, beside processes, threads that share a rank, and a copy: a table for each MPI library."""
     scales = {"messages/s": (1e-6, "million a second"), "s": (1e6, "us"), "ns": (1, "ns")}
     found = rows_of(results, "endpoints")
     if not found:
         return NOT_MEASURED
     peers = list(dict.fromkeys(peer for _, row in found for peer in row["peers"]))
-    lines = []
+    lines: dict[str, list[list[str]]] = {}
     for _, row in found:
         case, (scale, unit) = row["case"], scales[row["unit"]]
+        if case["size"] not in ENDPOINT_SIZES:
+            continue
         name = f"{case['what']}, {case['way']}"
         best = max if row["unit"] == "messages/s" else min
         numbers = beside_peers(row, peers, partial(three_digits, scale), best)
-        lines.append([library_name(case["library"]), name, str(case["ranks"]), str(case["size"]), unit, *numbers])
-    heads = ["library", "what", "endpoints a process", "bytes or depth", "", "endpoints", *peers]
-    return f"On {machine_name(found[0][0])}, commit {found[0][0]['commit']}:\n\n" + markdown(heads, lines)
+        of_library = lines.setdefault(library_name(case["library"]), [])
+        of_library.append([name, str(case["ranks"]), str(case["size"]), unit, *numbers])
+    heads = ["what", "endpoints a process", "bytes or depth", "", "endpoints", *peers]
+    origin = f"{machine_name(found[0][0])}, commit {found[0][0]['commit']}"
+    return "\n\n".join(f"{library} ({origin}):\n\n{markdown(heads, rows)}" for library, rows in lines.items())
