@@ -14,6 +14,10 @@ class Variable:
     meaning: str
     for_developers: bool = False
 
+    def words(self) -> list[str]:
+        """The values; empty where they are described."""
+        return [] if self.values.startswith("a ") else self.values.split(", ")
+
 
 VARIABLES = (
     Variable("GAPLESS", "0, 1", "1", "0: every MPI call passes through to the MPI library untouched."),

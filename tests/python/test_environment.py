@@ -48,13 +48,15 @@ def test_the_command_says_what_each_variable_does(gapless):
     done = gapless("variables")
     assert (done.returncode, done.stderr) == (0, "")
     headings = [line.partition("=")[0] for line in done.stdout.splitlines() if line.startswith("GAPLESS")]
-    assert headings == [variable.name for variable in environment.VARIABLES]
+    users_first = sorted(environment.VARIABLES, key=lambda variable: variable.for_developers)
+    assert headings == [variable.name for variable in users_first]
     words = done.stdout.split()
     for variable in environment.VARIABLES:
         assert set(variable.meaning.split()) <= set(words)
 
 
 def test_the_command_says_what_one_variable_does(gapless):
+    assert "GAPLESS_PROFILE=<a path, or built-in>  (default: " in gapless("variables", "GAPLESS_PROFILE").stdout
     done = gapless("variables", "GAPLESS_GPU")
     assert done.stdout.startswith("GAPLESS_GPU=0|1  (default: 1)\n    0: never ask")
     assert done.stdout.count("GAPLESS_") == 1

@@ -163,11 +163,6 @@ def test_settings_are_shown_and_misspelt_ones_found(gapless):
     assert settings["GAPLESS_SHEME"] == "packed (no such variable; the nearest is GAPLESS_SCHEME)"
 
 
-def listed_words(variable: environment.Variable) -> list[str]:
-    """Empty where the values are described."""
-    return [] if variable.values.startswith("a ") else variable.values.split(", ")
-
-
 def flagged(gapless, **settings) -> set[str]:
     shown = sections(gapless("info", "--json", "/bin/ls", **settings))["environment"]
     assert settings.items() <= {name: value.split(" (")[0] for name, value in shown.items()}.items()
@@ -175,14 +170,14 @@ def flagged(gapless, **settings) -> set[str]:
 
 
 def test_every_value_that_is_documented_is_accepted(gapless):
-    words = {variable.name: listed_words(variable) for variable in environment.VARIABLES}
+    words = {variable.name: variable.words() for variable in environment.VARIABLES}
     for i in range(max(map(len, words.values()))):
         assert flagged(gapless, **{name: listed[i] for name, listed in words.items() if i < len(listed)}) == set()
     assert flagged(gapless, GAPLESS_POOL_BYTES="0", GAPLESS_DEVICE_PLUGIN="/nowhere") == set()
 
 
 def test_every_value_that_is_not_is_flagged_with_those_that_are(gapless):
-    wrong = {v.name: "bogus" for v in environment.VARIABLES if listed_words(v) or v.name == "GAPLESS_POOL_BYTES"}
+    wrong = {v.name: "bogus" for v in environment.VARIABLES if v.words() or v.name == "GAPLESS_POOL_BYTES"}
     shown = sections(gapless("info", "--json", "/bin/ls", **wrong))["environment"]
     for variable in environment.VARIABLES:
         if variable.name in wrong:

@@ -7,7 +7,7 @@ from gapless.errors import UserError
 
 
 def variables(arguments) -> int:
-    chosen = [v for v in VARIABLES if arguments.name in (None, v.name)]
+    chosen = [v for v in sorted(VARIABLES, key=lambda v: v.for_developers) if arguments.name in (None, v.name)]
     if not chosen:
         raise UserError(f"there is no variable {arguments.name}; there are: {', '.join(v.name for v in VARIABLES)}", 2)
     print("\n\n".join(map(described, chosen)))
@@ -15,5 +15,7 @@ def variables(arguments) -> int:
 
 
 def described(variable: Variable) -> str:
-    heading = f"{variable.name}={variable.values.replace(', ', '|')}  (default: {variable.default})"
+    values = "|".join(variable.words()) or f"<{variable.values}>"
+    developers = "  [for developers]" if variable.for_developers else ""
+    heading = f"{variable.name}={values}  (default: {variable.default}){developers}"
     return heading + "\n" + textwrap.fill(variable.meaning, 100, initial_indent="    ", subsequent_indent="    ")
