@@ -55,6 +55,19 @@ def test_options_before_the_program_are_ours(gapless, libraries, program):
     assert "arguments=--statistics\n" in done.stdout
 
 
+def test_verbose_says_what_is_promised(gapless, libraries, program):
+    where = {"GAPLESS_LIBRARY_DIRECTORY": str(libraries), "GAPLESS_ALL_RANKS": None}
+    script, launcher = program("script", "exit 0"), program("mpirun", "echo HYDRA build details:")
+    assert gapless("run", "--verbose", script, **where).stderr == (
+        f"gapless: {script} is no launcher that gapless knows; "
+        "GAPLESS_ALL_RANKS is not set, and may be where each process of the job runs gapless\n"
+    )
+    said = f"gapless: {launcher} is a launcher (Hydra); GAPLESS_ALL_RANKS="
+    assert gapless("run", "--verbose", launcher, **where).stderr == said + "1\n"
+    assert gapless("run", "--verbose", launcher, **{**where, "GAPLESS_ALL_RANKS": "0"}).stderr == said + "0\n"
+    assert gapless("run", launcher, **where).stderr == ""
+
+
 def test_other_preloads_come_first_and_ours_only_once():
     assert launch.preload("", "/g.so") == "/g.so"
     assert launch.preload("/a.so:/b.so", "/g.so") == "/a.so:/b.so:/g.so"

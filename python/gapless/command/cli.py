@@ -45,7 +45,8 @@ def parser() -> Parser:
         sub = command(name, launch.run, text)
         sub.set_defaults(through_launcher=through)
         sub.add_argument("--statistics", action="store_true", help="print per rank what was chosen, on stderr")
-        sub.add_argument("--verbose", action="store_true", help="say on stderr which MPI library is in use")
+        verbose = "say on stderr which MPI library is in use" + (", and what is promised of the job" if through else "")
+        sub.add_argument("--verbose", action="store_true", help=verbose)
         # argparse shows a remainder as three dots.
         sub.usage = f"gapless {name} [-h] [--statistics] [--verbose] CMD..."
         what = "a program or launcher, and its own arguments" if through else "a program, and its own arguments"

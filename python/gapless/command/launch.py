@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from gapless import locate
@@ -150,6 +151,13 @@ def replace_process(command: list[str], settings: dict[str, str]) -> None:
         raise UserError(f"{command[0]} cannot be started: {error.strerror}", 126) from error
 
 
+def what_is_promised(program: str, kind: str | None, settings: dict[str, str]) -> str:
+    started = f"{program} is a launcher ({kind})" if kind else f"{program} is no launcher that gapless knows"
+    if value := settings.get("GAPLESS_ALL_RANKS"):
+        return f"{started}; GAPLESS_ALL_RANKS={value}"
+    return f"{started}; GAPLESS_ALL_RANKS is not set, and may be where each process of the job runs gapless"
+
+
 def run(arguments) -> int:
     settings = environment(locate.require(locate.SHIM))
     for option, name in (("statistics", "GAPLESS_STATISTICS"), ("verbose", "GAPLESS_VERBOSE")):
@@ -159,8 +167,10 @@ def run(arguments) -> int:
     if arguments.through_launcher:
         # Another launcher, or a script with one inside, may start ranks without our variables, and the ranks with them
         # would wait for those for ever. A program without a launcher is one process, which needs no promise.
-        if launcher_kind(command[0]):
+        if kind := launcher_kind(command[0]):
             settings.setdefault("GAPLESS_ALL_RANKS", "1")
+        if arguments.verbose:
+            print(f"gapless: {what_is_promised(command[0], kind, settings)}", file=sys.stderr, flush=True)
         command = with_launcher_flags(command, settings)
     replace_process(command, settings)
     return 0
