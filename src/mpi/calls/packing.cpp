@@ -53,9 +53,9 @@ bool fits(const void* packed, Count packed_size, const Count* position, layout::
 // The communicator of this thread's last call, which needs no further check.
 constinit thread_local MPI_Comm accepted_communicator [[gnu::tls_model("initial-exec")]] = {};
 
-// Does the library accept the communicator? If not, the call returns `code`: the error that the library has raised, or
-// MPI_SUCCESS after an error handler of the program has returned. `move_byte` calls the library's function to move one
-// byte between buffers of `size` bytes.
+/// Does the library accept the communicator? If not, the call returns `code`: the error that the library has raised, or
+/// MPI_SUCCESS after an error handler of the program has returned. `move_byte` calls the library's function to move one
+/// byte between buffers of `size` bytes.
 template <class Count, class MoveByte>
 bool accepts_communicator(MPI_Comm communicator, int& code, MoveByte move_byte) noexcept {
   // A handle that the program has never set may equal the value for no communicator.
@@ -69,7 +69,7 @@ bool accepts_communicator(MPI_Comm communicator, int& code, MoveByte move_byte) 
   return true;
 }
 
-// Moves bytes at *position of the packed buffer by `move()`, and moves *position behind them.
+/// Moves bytes at *position of the packed buffer by `move()`, and moves *position behind them.
 template <auto function, class Count, class Move>
 int move_packed(const Packing& packing, Count* position, MPI_Comm communicator, Move move) noexcept {
   const Result result = move();

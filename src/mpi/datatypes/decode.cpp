@@ -45,12 +45,12 @@ Bounds bounds_of(MPI_Datatype handle) {
   return bounds;
 }
 
-// A value and behind it an index, which ends where the type's bytes end.
+/// A value and behind it an index, which ends where the type's bytes end.
 Datatype pair_type(Offset value_size, Offset index_size, const Bounds& bounds) {
   return layout::pair(value_size, index_size, bounds.true_extent - index_size, bounds.extent);
 }
 
-// Bytes of the value of a named pair with an int; 0 if the type is none. MPI_2INT is two ints without a gap.
+/// Bytes of the value of a named pair with an int; 0 if the type is none. MPI_2INT is two ints without a gap.
 Offset value_size_of_pair(MPI_Datatype handle) {
   if (handle == MPI_FLOAT_INT) return sizeof(float);
   if (handle == MPI_DOUBLE_INT) return sizeof(double);

@@ -11,7 +11,7 @@ bool commit(MPI_Datatype& made) noexcept {
   return false;
 }
 
-// Large chunks, the rest, and behind a gap of one byte the last one if the bytes are split.
+/// Large chunks, the rest, and behind a gap of one byte the last one if the bytes are split.
 bool make_of_chunks(MPI_Datatype byte, std::size_t bytes, bool split, MPI_Datatype& made) noexcept {
   constexpr std::size_t chunk_bytes = std::size_t{1} << 30;
   const std::size_t together = split ? bytes - 1 : bytes;

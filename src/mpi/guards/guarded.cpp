@@ -28,21 +28,21 @@ namespace {
 
 using table::RoleKind;
 
-// The GPU that has memory at that address, or -1.
+/// The GPU that has memory at that address, or -1.
 int gpu_at(const void* address) noexcept {
   const device::Location location = device::locate(address);
   return location.kind == device::MemoryKind::device ? location.device : -1;
 }
 
-// The GPU that has the first byte that the datatype names there, or -1.
+/// The GPU that has the first byte that the datatype names there, or -1.
 int gpu_of_part(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
   if (count <= 0) return -1;
   const TypeRecord& record = *type_cache::find_for_use(memory, count, datatype, Purpose::message);
   return gpu_at(address_of(memory, record.first_byte));
 }
 
-// The GPU of the first part that is GPU memory, or -1. Each part has a displacement. Only absolute displacements lead
-// to more than one allocation: of relative ones the first part stands for all.
+/// The GPU of the first part that is GPU memory, or -1. Each part has a displacement. Only absolute displacements lead
+/// to more than one allocation: of relative ones the first part stands for all.
 int gpu_of_parts(const CallFacts& call, const MemoryArgument& argument) noexcept {
   const bool have_datatypes = has_datatypes(argument.kind);
   if (!have_datatypes && !runtime::is_usable(argument.datatype)) return -1;
@@ -58,9 +58,9 @@ int gpu_of_parts(const CallFacts& call, const MemoryArgument& argument) noexcept
   return -1;
 }
 
-// The GPU that has the memory of an argument, or -1. The argument may lie outside, as MPI_BOTTOM does and an array's
-// element 0 where indices begin at 1: datatypes and displacements lead to the memory. One question for each argument,
-// but of MPI_BOTTOM.
+/// The GPU that has the memory of an argument, or -1. The argument may lie outside, as MPI_BOTTOM does and an array's
+/// element 0 where indices begin at 1: datatypes and displacements lead to the memory. One question for each argument,
+/// but of MPI_BOTTOM.
 int gpu_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
   if (!matters_here(call, argument)) return -1;
   if (!has_datatype(argument.kind)) return gpu_at(argument.memory);
@@ -68,7 +68,7 @@ int gpu_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
   return gpu_of_part(argument.memory, argument.counts.is_array() ? 1 : argument.counts[0], argument.datatype);
 }
 
-// Is nothing of an argument that matters here read or written, because its counts are 0?
+/// Is nothing of an argument that matters here read or written, because its counts are 0?
 bool is_untouched(const CallFacts& call, const MemoryArgument& argument) noexcept {
   if (!argument.counts.is_array()) return argument.counts[0] == 0;
   const auto entries = peers_in(call, argument.kind);
@@ -78,7 +78,7 @@ bool is_untouched(const CallFacts& call, const MemoryArgument& argument) noexcep
   return true;
 }
 
-// The GPU of the memory that a call touches, or -1.
+/// The GPU of the memory that a call touches, or -1.
 int gpu_of_call(const CallFacts& call, std::span<const MemoryArgument> arguments) noexcept {
   for (const MemoryArgument& argument : arguments) {
     const int gpu = gpu_of(call, argument);
@@ -103,8 +103,8 @@ const TypeRecord& record_of(const CallFacts& call, const void* memory, MPI_Count
                             : *type_cache::find_for_use(memory, count, datatype, Purpose::message);
 }
 
-// Is nothing of the argument worth packing? Host memory is judged by the most that its parts could save together.
-// `on_gpu`: the call touches GPU memory, for which that says nothing. One look-up for each datatype.
+/// Is nothing of the argument worth packing? Host memory is judged by the most that its parts could save together.
+/// `on_gpu`: the call touches GPU memory, for which that says nothing. One look-up for each datatype.
 bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument, bool on_gpu) noexcept {
   if (!matters_here(call, argument)) return true;
   if (!argument.counts.is_array()) {

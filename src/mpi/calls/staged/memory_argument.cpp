@@ -37,7 +37,7 @@ bool is_for_each(RoleKind kind) noexcept {
          kind == RoleKind::send_to_neighbors || kind == RoleKind::receive_from_neighbors;
 }
 
-// Memory of one datatype with a part for each peer.
+/// Memory of one datatype with a part for each peer.
 template <class Visit>
 void visit_parts_for_each(const MemoryArgument& argument, std::size_t peers, Visit visit) {
   const std::intptr_t extent = extent_of(argument.datatype);
