@@ -1,6 +1,8 @@
 """Threads of Python as MPI ranks, by mpi4py: all of them add up the numbers from 1 to 1000000, each its share.
 
 gapless run mpirun -n 2 python3 examples/endpoints/python_allreduce.py
+
+A checkout, where gapless is not installed, has the module in python/: PYTHONPATH=python before the line.
 """
 
 import sys
