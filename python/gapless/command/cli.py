@@ -28,16 +28,7 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def parser() -> Parser:
-    top = Parser(prog="gapless", description="Noncontiguous data at contiguous speed, on any MPI.")
-    top.add_argument("--version", action="version", version=f"gapless {__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-    def command(name, function, text):
-        sub = commands.add_parser(name, help=text, description=text)
-        sub.set_defaults(function=function)
-        return sub
-
+def add_launching(command) -> None:
     for name, text, through in (
         ("run", "run a program, or an MPI launcher with its program, with gapless", True),
         ("exec", "become a program with gapless; for use after a launcher: mpirun -n 4 gapless exec ./app", False),
@@ -52,6 +43,8 @@ def parser() -> Parser:
         what = "a program or launcher, and its own arguments" if through else "a program, and its own arguments"
         sub.add_argument("command", nargs=argparse.REMAINDER, metavar="CMD...", help=what)
 
+
+def add_questions(command) -> None:
     sub = command("info", info.info, "say which MPI library and GPU gapless would serve, and what is missing")
     sub.add_argument("--json", action="store_true", help="the same as JSON")
     sub.add_argument(
@@ -70,6 +63,8 @@ def parser() -> Parser:
     sub.add_argument("--count", type=positive, default=1, help="how many of it one call moves")
     sub.add_argument("--json", action="store_true", help="the same as JSON")
 
+
+def add_measuring(command) -> None:
     sub = command("calibrate", calibrate.calibrate, "measure what messages take here, and keep it for later runs")
     sub.add_argument("--mpirun", default="mpirun -n 2", metavar="'CMD...'", help="your launcher, for 2 ranks or more")
     sub.add_argument("--output", metavar="FILE", help="the profile; by default where programs look for it")
@@ -94,6 +89,21 @@ def parser() -> Parser:
         metavar="OPTION...",
         help="what the benchmark itself understands; gapless bench NAME --help says it",
     )
+
+
+def parser() -> Parser:
+    top = Parser(prog="gapless", description="Noncontiguous data at contiguous speed, on any MPI.")
+    top.add_argument("--version", action="version", version=f"gapless {__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, function, text: str) -> Parser:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(function=function)
+        return sub
+
+    add_launching(command)
+    add_questions(command)
+    add_measuring(command)
     return top
 
 
