@@ -27,7 +27,7 @@ MODES = {
     "pack": "Pack, Alltoallv, Unpack",
     "neighbor": "MPI_Neighbor_alltoallw",
 }
-CHOICE = re.compile(r"(?P<scheme>\w+) (?P<messages>\d+) messages? (?P<bytes>\d+) B")
+CHOICE = re.compile(r"(?P<scheme>[\w-]+) (?P<messages>\d+) messages? (?P<bytes>\d+) B")
 GAPLESS = [sys.executable, str(ROOT / "bin/gapless"), "run"]
 CUDA_LIBRARIES = "/usr/local/cuda/lib64"
 
