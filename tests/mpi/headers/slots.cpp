@@ -54,7 +54,14 @@ TEST(Attention, IsNotGivenWhileTheLibraryReceives) {
   const Strided sent_early(few), fresh(few);
   std::vector<int> incoming(fresh.values.size(), -1);
   MPI_Request request = MPI_REQUEST_NULL;
-  if (!sends()) MPI_Irecv(incoming.data(), 1, fresh.type, partner(), early, MPI_COMM_WORLD, &request);
+  // The sender waits until the receive is under way.
+  constexpr int is_under_way = early + 1;
+  if (sends()) {
+    MPI_Recv(nullptr, 0, MPI_INT, partner(), is_under_way, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Irecv(incoming.data(), 1, fresh.type, partner(), early, MPI_COMM_WORLD, &request);
+    MPI_Send(nullptr, 0, MPI_INT, partner(), is_under_way, MPI_COMM_WORLD);
+  }
   pass_many(message);
   if (may_choose_slots()) {
     EXPECT_EQ(before, slots_messages());
