@@ -90,14 +90,11 @@ TEST_F(SlotsStashed, ShortPersistentReceivesFindIt) {
 TEST_F(SlotsStashed, ShortPersistentReceivesOfAList) {
   constexpr int receives = 20, stashed = 7;
   const std::uint64_t before = short_persistent_receives();
-  MPI_Comm communicator;
-  MPI_Comm_create_group(MPI_COMM_WORLD, PairGroup().get(), 3, &communicator);
-  const int peer = rank(communicator) ^ 1;
   std::array<int, receives> received{};
   std::array<MPI_Request, receives> requests;
   for (int i = 0; i < receives && !sends(); ++i) {
     const auto at = static_cast<std::size_t>(i);
-    MPI_Recv_init(&received[at], 1, MPI_INT, peer, i, communicator, &requests[at]);
+    MPI_Recv_init(&received[at], 1, MPI_INT, partner(), i, MPI_COMM_WORLD, &requests[at]);
   }
   if (uses_slots() && !sends()) {
     EXPECT_EQ(before + receives, short_persistent_receives());
@@ -106,18 +103,21 @@ TEST_F(SlotsStashed, ShortPersistentReceivesOfAList) {
     if (sends()) {
       for (int i = 0; i < receives; ++i) {
         const int value = 100 * round + i;
-        MPI_Send(&value, 1, MPI_INT, peer, i, communicator);
+        MPI_Send(&value, 1, MPI_INT, partner(), i, MPI_COMM_WORLD);
         if (round == 2 && i == stashed)
-          MPI_Send(message_.values.data(), 1, message_.type, peer, receives, communicator);
+          MPI_Send(message_.values.data(), 1, message_.type, partner(), receives, MPI_COMM_WORLD);
       }
-      MPI_Recv(nullptr, 0, MPI_INT, peer, receives, communicator, MPI_STATUS_IGNORE);
+      MPI_Recv(nullptr, 0, MPI_INT, partner(), receives, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       continue;
     }
-    if (round == 2) MPI_Probe(peer, receives, communicator, MPI_STATUS_IGNORE);
+    if (round == 2) MPI_Probe(partner(), receives, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Startall(receives, requests.data());
     if (round == 2) {
+      if (uses_slots()) {
+        EXPECT_EQ(before, short_persistent_receives());
+      }
       std::vector<int> incoming(message_.values.size(), -1);
-      MPI_Recv(incoming.data(), 1, message_.type, peer, receives, communicator, MPI_STATUS_IGNORE);
+      MPI_Recv(incoming.data(), 1, message_.type, partner(), receives, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       expect_probed(incoming);
     }
     std::array<MPI_Status, receives> statuses;
@@ -126,8 +126,11 @@ TEST_F(SlotsStashed, ShortPersistentReceivesOfAList) {
       EXPECT_EQ(100 * round + i, received[static_cast<std::size_t>(i)]);
       EXPECT_EQ(i, statuses[static_cast<std::size_t>(i)].MPI_TAG);
     }
-    MPI_Send(nullptr, 0, MPI_INT, peer, receives, communicator);
+    MPI_Send(nullptr, 0, MPI_INT, partner(), receives, MPI_COMM_WORLD);
   }
+  MPI_Comm communicator;
+  MPI_Comm_create_group(MPI_COMM_WORLD, PairGroup().get(), 3, &communicator);
+  const int peer = rank(communicator) ^ 1;
   const std::uint64_t kept = short_persistent_receives();
   MPI_Request late = MPI_REQUEST_NULL, last = MPI_REQUEST_NULL;
   MPI_Recv_init(received.data(), 1, MPI_INT, peer, 0, communicator, &late);
