@@ -207,8 +207,10 @@ def markdown() -> str:
         "program with more rights than whoever starts it (set-user-ID) reads `GAPLESS` and `GAPLESS_VERBOSE` alone.",
         "",
         "Two mistakes are ignored, with one line on stderr: a value that is not listed here, and a name that begins",
-        "with `GAPLESS_` and is not listed here. `gapless info` shows both mistakes. `gapless run` has the launcher",
-        "pass the variables that are set to the ranks on other nodes.",
+        "with `GAPLESS_` and is not listed here. `gapless info` shows both mistakes. No mistakes are the names that",
+        "modules of clusters, and CMake, give an installation: `ROOT`, `DIR`, `HOME`, `PREFIX`, `BASE`, `LIB`,",
+        "`INC` and `VERSION` behind `GAPLESS_`. `gapless run` has the launcher pass the variables that are set to",
+        "the ranks on other nodes.",
     ]
     for title, developers in (("For users", False), ("For developers", True)):
         lines += ["", f"## {title}", "", "| variable | values | default | meaning |", "|---|---|---|---|"]

@@ -60,6 +60,9 @@ constexpr Variable variables[] = {
 
 constexpr std::string_view our_prefix = "GAPLESS_", prefix_of_tests = "GAPLESS_TEST_";
 
+/// What modules of clusters, and CMake, call an installation behind our prefix. Each rank would complain.
+constexpr std::string_view ends_of_installations[] = {"BASE", "DIR", "HOME", "INC", "LIB", "PREFIX", "ROOT", "VERSION"};
+
 /// The one of the accepted words that the value is, or an empty one. It lies in the table, so it stays.
 std::string_view word_of(std::string_view accepted, std::string_view value) noexcept {
   constexpr std::string_view separator = ", ";
@@ -106,7 +109,10 @@ struct Taker {
   }
 };
 
-/// The letters that have to be put in, taken out or exchanged to make one name of the other (Levenshtein).
+char upper(char c) noexcept { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+
+/// The letters that have to be put in, taken out or exchanged to make one name of the other (Levenshtein). Small and
+/// capital letters are alike.
 std::size_t edit_distance(std::string_view a, std::string_view b) noexcept {
   std::array<std::size_t, 65> row;  // of the distances of the beginning of a from every beginning of b
   a = a.substr(0, row.size() - 1);
@@ -116,7 +122,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) noexcept {
     std::size_t diagonal = row[0];
     row[0] = i + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t exchanged = diagonal + (a[i] == b[j] ? 0 : 1);
+      const std::size_t exchanged = diagonal + (upper(a[i]) == upper(b[j]) ? 0 : 1);
       diagonal = row[j + 1];
       row[j + 1] = std::min({exchanged, row[j] + 1, diagonal + 1});
     }
@@ -124,8 +130,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) noexcept {
   return row[b.size()];
 }
 
+/// The variable that the name is a slip of; null if it is like none.
 const char* nearest_name(std::string_view name) noexcept {
-  return std::ranges::min_element(variables, {}, [&](const Variable& v) { return edit_distance(name, v.name); })->name;
+  constexpr std::size_t most_slips = 2;
+  const auto distance = [&](const Variable& v) { return edit_distance(name, v.name); };
+  const Variable& nearest = *std::ranges::min_element(variables, {}, distance);
+  return distance(nearest) <= most_slips ? nearest.name : nullptr;
 }
 
 bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }
@@ -153,15 +163,21 @@ bool is_variable(std::string_view name) noexcept {
   return std::ranges::any_of(variables, [&](const Variable& v) { return name == v.name; });
 }
 
+bool is_of_installation(std::string_view name) noexcept {
+  return std::ranges::find(ends_of_installations, name.substr(our_prefix.size())) != std::end(ends_of_installations);
+}
+
 void look_for_unknown_names(FaultSink sink, void* context) noexcept {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     if (!text.starts_with(our_prefix) || text.starts_with(prefix_of_tests)) continue;
     const std::size_t end = std::min(text.find('='), text.size());
     const std::string_view name = text.substr(0, end);
-    if (is_variable(name)) continue;
+    if (is_variable(name) || is_of_installation(name)) continue;
     const std::string_view value = text.substr(std::min(end + 1, text.size()));
-    tell(sink, context, name, value, "no such variable; the nearest is ", nearest_name(name));
+    const char* const nearest = nearest_name(name);
+    tell(sink, context, name, value, nearest != nullptr ? "no such variable; the nearest is " : "no such variable",
+         nearest != nullptr ? nearest : "");
   }
 }
 

@@ -173,6 +173,16 @@ TEST(Settings, AnUnknownNameHasANearestOne) {
   }
 }
 
+TEST(Settings, AnUnknownNameThatIsLikeNoneHasNone) {
+  const Set unknown("GAPLESS_FOO", "1");
+  EXPECT_EQ(read().faults, Faults{"GAPLESS_FOO=1: no such variable"});
+}
+
+TEST(Settings, NamesOfInstallationsAreNoMistakes) {
+  const Set root("GAPLESS_ROOT", "/opt/gapless"), directory("GAPLESS_DIR", "/opt/gapless");
+  EXPECT_EQ(read().faults, Faults());
+}
+
 TEST(Settings, OtherNamesAreNotOurs) {
   const Set test("GAPLESS_TEST_ANYTHING", "1"), other("GAPLESSLY", "1"), ending("MY_GAPLESS_SCHEME", "1");
   EXPECT_EQ(read().faults, Faults());
