@@ -421,6 +421,7 @@ TEST(Statistics, CountMessagesAndBytes) {
   EXPECT_EQ(messages[staged], before[staged].messages + 2);
   EXPECT_EQ(bytes[staged], before[staged].bytes + 120);
   EXPECT_NE(transfer::summary().find("staged "), std::string::npos);
+  EXPECT_EQ(transfer::summary().find(" 0 messages"), std::string::npos);
 }
 
 }  // namespace

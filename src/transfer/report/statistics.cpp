@@ -59,10 +59,12 @@ std::string summary() {
   std::string text;
   const auto counts = statistics();
   for (std::size_t i = 0; i < scheme_count; ++i) {
+    if (counts[i].messages == 0) continue;
     if (!text.empty()) text += ", ";
     text += name(static_cast<Scheme>(i));
     text += ' ' + counted(counts[i].messages, "message") + ' ' + std::to_string(counts[i].bytes) + " B";
   }
+  if (text.empty()) text = "no messages";
   const char* before = "; endpoints: ";
   for (std::size_t i = 0; i < endpoint_messages.size(); ++i) {
     const std::uint64_t number = endpoint_messages[i].load(std::memory_order_relaxed);

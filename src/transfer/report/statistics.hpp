@@ -47,8 +47,8 @@ void record_leftovers(const Leftovers& left) noexcept;
 /// Counts so far, indexed by Scheme.
 std::array<Count, scheme_count> statistics() noexcept;
 
-/// One line: "native 3 messages 24 B, packed 1 message 4096 B, …", messages of endpoints if there were any, and what is
-/// left, if anything is.
+/// One line: "native 3 messages 24 B, packed 1 message 4096 B, …" of the schemes that were chosen, messages of
+/// endpoints if there were any, and what is left, if anything is.
 std::string summary();
 
 }  // namespace gapless::transfer
