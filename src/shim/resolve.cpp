@@ -36,6 +36,13 @@ constexpr const char* pmpi_names[] = {
 };
 constexpr int function_count = sizeof(pmpi_names) / sizeof(pmpi_names[0]);
 
+#define GAPLESS_ADDITION(name) +1
+#define GAPLESS_FORTRAN_ADDITION(name) +1
+constexpr int addition_count = 0
+#include "mpi/table/additions.def"
+    ;
+bool is_addition(int function) { return function >= function_count - addition_count; }
+
 const char* mpi_name(int function) { return pmpi_names[function] + 1; }
 const char* bare_name(int function) { return std::strchr(pmpi_names[function], '_') + 1; }
 
@@ -72,6 +79,31 @@ void note(const char* reason, const char* detail) {
 template <Abi abi>
 int unsupported() {
   return abi == Abi::mpich ? 44 : abi == Abi::openmpi ? 52 : 55;
+}
+
+/// Stands in for a function of gapless/endpoints.h where gapless is off or is built without endpoints. No library has a
+/// text that fits the error, so one line says why.
+template <Abi abi>
+int unsupported_addition() {
+  static bool is_said = false;
+  if (!__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED)) {
+    std::fprintf(
+        stderr, "gapless: a function of gapless/endpoints.h was called and does nothing: gapless is %s%s\n",
+        state.variant != nullptr ? "built without endpoints" : "off: ", state.variant != nullptr ? "" : state.why);
+  }
+  return unsupported<abi>();
+}
+
+void* unsupported_addition_in(Abi abi) {
+  switch (abi) {
+    case Abi::standard:
+      return reinterpret_cast<void*>(&unsupported_addition<Abi::standard>);
+    case Abi::openmpi:
+      return reinterpret_cast<void*>(&unsupported_addition<Abi::openmpi>);
+    case Abi::mpich:
+      break;
+  }
+  return reinterpret_cast<void*>(&unsupported_addition<Abi::mpich>);
 }
 
 void* unsupported_in(Abi abi) {
@@ -165,6 +197,7 @@ void fill_slots(const gapless_variant_entry* entries, std::size_t count) {
   for (int i = 0; i < function_count; ++i) {
     void* ours = implementation(entries, count, bare_name(i));
     if (ours == nullptr) ours = implementation(state.additions, state.addition_count, bare_name(i));
+    if (ours == nullptr && is_addition(i)) ours = unsupported_addition_in(state.library.abi);
     void* tool = tool_behind_us(mpi_name(i));
     set(gapless_shim_slots[i].pmpi, ours != nullptr ? ours : native(pmpi_names[i]));
     set(gapless_shim_slots[i].mpi, tool != nullptr ? tool : ours != nullptr ? ours : native(mpi_name(i)));
