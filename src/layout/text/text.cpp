@@ -143,6 +143,9 @@ class Parser {
 
   Datatype datatype() {
     if (++depth_ > deepest_nesting) fail_at(position_, "nested too deeply");
+    skip_space();
+    if (position_ < text_.size() && text_[position_] >= 'A' && text_[position_] <= 'Z')
+      fail("a datatype in small letters and without MPI_, such as int");
     const std::string_view name = word("a datatype");
     const std::size_t begin = position_ - name.size();
     Datatype type = named_or_constructed(name, begin);

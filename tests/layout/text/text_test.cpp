@@ -51,6 +51,8 @@ TEST(Parse, EveryNameHasItsSize) {
 
 TEST(Parse, ErrorsNameTheColumnAndWhatWasExpected) {
   EXPECT_EQ(message(""), "column 1: expected a datatype");
+  EXPECT_EQ(message("contiguous(2, MPI_INT)"),
+            "column 15: expected a datatype in small letters and without MPI_, such as int");
   EXPECT_EQ(message("vektor(1,2,3,int)"), "column 1: no datatype or constructor is called 'vektor'");
   EXPECT_EQ(message("vector(1,2,int)"), "column 12: expected a number");
   EXPECT_EQ(message("vector(1;2"), "column 9: expected ','");
