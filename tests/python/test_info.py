@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,8 @@ def test_there_is_an_mpi_to_test_with():
     assert LIBRARIES, "set MPICH_PREFIX or OPENMPI_PREFIX"
 
 
-def sections(done) -> dict:
-    assert done.returncode == 0, done.stderr
+def sections(done, status: int = 0) -> dict:
+    assert done.returncode == status, done.stderr
     return json.loads(done.stdout)
 
 
@@ -39,6 +40,43 @@ def test_a_program_uses_the_library_it_was_linked_with(gapless, hello, kind, com
     assert (program["ABI"], program["gapless"]) == (abi, "active")
     assert program["MPI"].startswith(name)
     assert Path(program["MPI library"]).resolve().is_relative_to(Path(PREFIXES[kind]).resolve())
+
+
+def make_stand_in(folder: Path, soname: str, library: Path, version: str):
+    """Makes a library that calls itself otherwise and has all the rest from `library`."""
+    path, source, rest = folder / soname, folder / "stand_in.c", folder / "librest.so"
+    source.write_text(f"""
+        #include <string.h>
+        int PMPI_Get_version(int *version, int *subversion) {{ *version = 5; *subversion = 0; return 0; }}
+        int MPI_Get_version(int *version, int *subversion) {{ return PMPI_Get_version(version, subversion); }}
+        int PMPI_Get_library_version(char *text, int *length) {{
+          strcpy(text, "{version}");
+          *length = strlen(text);
+          return 0;
+        }}
+        int MPI_Get_library_version(char *text, int *length) {{ return PMPI_Get_library_version(text, length); }}
+        """)
+    shared = ("cc", "-shared", "-fPIC")
+    # The dynamic linker takes a path for a name where the library is known by a path.
+    subprocess.run([*shared, "-x", "c", "/dev/null", "-o", rest, f"-Wl,-soname,{library}"], check=True)
+    subprocess.run([*shared, source, "-o", path, f"-Wl,-soname,{soname}", "-Wl,--no-as-needed", rest], check=True)
+
+
+@for_each_mpi
+def test_a_library_of_no_known_family_is_left_alone(gapless, hello, tmp_path, kind, compiler, abi, name):
+    if abi == "openmpi":
+        pytest.skip("Open MPI is known by its symbols, whatever it calls itself")
+    program = hello(kind, compiler)
+    real = Path(sections(gapless("info", "--json", program))["program"]["MPI library"])
+    for version, is_served in (("Strange MPI 1.0\\nof nowhere", False), ("CRAY MPICH version 9.0", True)):
+        make_stand_in(tmp_path, real.name, real, version)
+        done = gapless("info", "--json", program, LD_LIBRARY_PATH=str(tmp_path))
+        found = sections(done, status=0 if is_served else 1)["program"]
+        assert Path(found["MPI library"]).parent == tmp_path
+        if is_served:
+            assert found["gapless"] == "active"
+        else:
+            assert found["gapless"].startswith("off: ") and '"Strange MPI 1.0"' in found["gapless"], found
 
 
 @for_each_mpi
@@ -81,7 +119,7 @@ def test_what_is_on_path_and_finds_no_library_says_why(gapless, program):
 
 
 def test_a_program_without_mpi(gapless):
-    program = sections(gapless("info", "--json", "/bin/ls"))["program"]
+    program = sections(gapless("info", "--json", "/bin/ls"), status=1)["program"]
     assert program["MPI library"].startswith("none found")
 
 
@@ -149,7 +187,7 @@ def test_libraries_that_cannot_be_preloaded_are_not_active(gapless, tmp_path, se
 
 def test_a_library_that_is_none_is_a_problem(gapless, libraries):
     (libraries / "libgapless.so").write_text("not a library")
-    found = sections(gapless("info", "--json", "/bin/ls", GAPLESS_LIBRARY_DIRECTORY=str(libraries)))
+    found = sections(gapless("info", "--json", "/bin/ls", GAPLESS_LIBRARY_DIRECTORY=str(libraries)), status=1)
     assert f"cannot be preloaded: {libraries}/libgapless.so" in found["gapless"]["problem"]
 
 
@@ -164,7 +202,7 @@ def test_settings_are_shown_and_misspelt_ones_found(gapless):
 
 
 def flagged(gapless, **settings) -> set[str]:
-    shown = sections(gapless("info", "--json", "/bin/ls", **settings))["environment"]
+    shown = sections(gapless("info", "--json", "/bin/ls", **settings), status=1)["environment"]
     assert settings.items() <= {name: value.split(" (")[0] for name, value in shown.items()}.items()
     return {name for name, value in shown.items() if "ignored" in value}
 
@@ -178,7 +216,7 @@ def test_every_value_that_is_documented_is_accepted(gapless):
 
 def test_every_value_that_is_not_is_flagged_with_those_that_are(gapless):
     wrong = {v.name: "bogus" for v in environment.VARIABLES if v.words() or v.name == "GAPLESS_POOL_BYTES"}
-    shown = sections(gapless("info", "--json", "/bin/ls", **wrong))["environment"]
+    shown = sections(gapless("info", "--json", "/bin/ls", **wrong), status=1)["environment"]
     for variable in environment.VARIABLES:
         if variable.name in wrong:
             assert shown[variable.name] == f"bogus (ignored; accepted: {variable.values})"
@@ -186,7 +224,7 @@ def test_every_value_that_is_not_is_flagged_with_those_that_are(gapless):
 
 def test_settings_are_shown_unchecked_where_the_library_is_missing(gapless, tmp_path):
     settings = {"GAPLESS_LIBRARY_DIRECTORY": str(tmp_path), "GAPLESS_SCHEME": "bogus"}
-    shown = sections(gapless("info", "--json", "/bin/ls", **settings))["environment"]
+    shown = sections(gapless("info", "--json", "/bin/ls", **settings), status=1)["environment"]
     assert shown["GAPLESS_SCHEME"] == "bogus"
     assert "libgapless-core.so was not found" in shown["not checked"]
 

@@ -203,6 +203,7 @@ def environment_sections() -> dict[str, dict[str, str]]:
 
 
 def info(arguments) -> int:
+    """Prints the sections. The status is 1 where a program is named that gapless would not serve."""
     sections = {"gapless": gapless_rows(), "GPU": gpu_rows()}
     if settings := setting_rows():
         sections["environment"] = settings
@@ -210,12 +211,13 @@ def info(arguments) -> int:
         sections["program"] = program_rows(arguments.program)
     else:
         sections.update(environment_sections())
+    status = 0 if not arguments.program or sections["program"].get("gapless") == "active" else 1
     if arguments.json:
         print(json.dumps(sections, indent=2))
-        return 0
+        return status
     width = max(len(name) for rows in sections.values() for name in rows)
     for title, rows in sections.items():
         print(title)
         for name, value in rows.items():
             print(f"  {name:<{width}}  " + value.strip().replace("\n", "\n" + " " * (width + 4)))
-    return 0
+    return status

@@ -18,6 +18,7 @@
 #include "mpi/headers/posting.hpp"
 #include "mpi/headers/stashed_receives.hpp"
 #include "mpi/requests/deferred.hpp"
+#include "mpi/table/library_traits.hpp"
 #include "mpi/table/rows.hpp"
 #include "transfer/choice/host_trial.hpp"
 #include "transfer/headers/exported/introductions.hpp"
@@ -290,13 +291,8 @@ struct MessageArguments {
           is_refused(std::get<memory>(arguments), std::get<memory + 1>(arguments), std::get<memory + 2>(arguments));
       const auto matched = is_mistake ? headers::find_given(handle) : headers::take_given(handle);
       if (!matched) return false;
-#if defined(GAPLESS_VARIANT_OPENMPI)
-      constexpr bool has_communicator = true;
-#else
-      // MPICH 5.0.2 names a communicator for errors of matched messages only where a call completes their request.
-      if (is_mistake) return false;
-      constexpr bool has_communicator = has<RoleKind::new_request>;
-#endif
+      if (is_mistake && !library_names_communicators_of_matched_messages) return false;
+      constexpr bool has_communicator = library_names_communicators_of_matched_messages || has<RoleKind::new_request>;
       object = ErrorObject::of_communicator(has_communicator || matched->was_stashed ? matched->communicator
                                                                                      : told_of_no_communicator());
       if (is_mistake) return matched->was_put_back;

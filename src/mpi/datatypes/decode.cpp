@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "mpi/datatypes/contents.hpp"
+#include "mpi/table/library_traits.hpp"
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi {
@@ -265,17 +266,10 @@ Offset aligned_element_of(int combiner, const Contents& contents, const Children
   return aligned_element_of_fields(contents.numbers(1, children.size()), children);
 }
 
-/// Would MPICH 5.0.2 lose packed bytes that it receives into such datatypes? It reads long contiguous messages out of
-/// the sender's memory into a list of the receiver's blocks. The list is made as long as there are fields, and set for
-/// one block, where the fields of a struct lie one after the other and not at its beginning. It ends in unset
-/// addresses.
-#if defined(GAPLESS_VARIANT_OPENMPI)
-bool is_miscounted(const layout::Layout&, const Children&) noexcept { return false; }
-#else
+/// Would the library lose packed bytes that it receives into such datatypes?
 bool is_miscounted(const layout::Layout& fields, const Children& children) noexcept {
-  return children.size() > 1 && fields.is_contiguous() && fields.base != 0;
+  return library_miscounts_shifted_structs && children.size() > 1 && fields.is_contiguous() && fields.base != 0;
 }
-#endif
 
 /// Estimates the longest list in a datatype. Looks at no more than 16 types, and does not read long lists.
 class EntryCounter {

@@ -10,6 +10,7 @@
 #include "mpi/headers/matched.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/table/entry_points.hpp"
+#include "mpi/table/library_traits.hpp"
 #include "mpi/table/roles.hpp"
 
 namespace gapless::mpi::headers {
@@ -27,14 +28,12 @@ int begin_to_receive(MPI_Message message, void* memory, Count count, MPI_Datatyp
 }
 
 /// Completes the request of a receive from that communicator, whose error handler is told of errors.
-inline int end_receive(MPI_Request& request, [[maybe_unused]] MPI_Comm communicator, MPI_Status* status) noexcept {
-  [[maybe_unused]] const std::uint64_t raised_before = errors_raised();
+inline int end_receive(MPI_Request& request, MPI_Comm communicator, MPI_Status* status) noexcept {
+  const std::uint64_t raised_before = errors_raised();
   const int code = entry::Wait(&request, status);
-#if !defined(GAPLESS_VARIANT_OPENMPI)
-  // Where the message was there before the receive, MPICH's MPI_Wait tells the handler of no communicator.
-  const bool is_told = code == raised_already || errors_raised() != raised_before;
+  const bool is_told =
+      library_names_communicators_of_matched_messages || code == raised_already || errors_raised() != raised_before;
   if (code != MPI_SUCCESS && !is_told) raise_on_communicator(communicator, code);
-#endif
   return code;
 }
 

@@ -26,6 +26,7 @@
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/requests/receives/looked_at.hpp"
 #include "mpi/table/entry_points.hpp"
+#include "mpi/table/library_traits.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/message.hpp"
@@ -217,11 +218,11 @@ bool is_usable(MPI_Datatype handle) noexcept {
 }
 
 MPI_Count size_of(MPI_Datatype handle) noexcept {
-#if defined(GAPLESS_VARIANT_OPENMPI)
-  // Checks no more of a handle than that it is one, in any of its functions.
-  MPI_Count bytes = 0;
-  return native.Type_size_x(handle, &bytes) == MPI_SUCCESS ? bytes : -1;
-#else
+  if constexpr (is_open_mpi) {
+    // Checks no more of a handle than that it is one, in any of its functions.
+    MPI_Count bytes = 0;
+    return native.Type_size_x(handle, &bytes) == MPI_SUCCESS ? bytes : -1;
+  }
   // Raises an error on the communicator, where Type_size would on one of the program's.
 #if GAPLESS_DECLARED_Pack_size_c
   MPI_Count large = 0;
@@ -231,7 +232,6 @@ MPI_Count size_of(MPI_Datatype handle) noexcept {
 #endif
   int bytes = 0;
   return native.Pack_size(1, handle, private_communicator, &bytes) == MPI_SUCCESS ? bytes : -1;
-#endif
 }
 
 MPI_Comm communicator_for_errors() noexcept {

@@ -1,6 +1,10 @@
 // gapless_variant_open, which the shim calls once the program's MPI library is known: the beginning of everything in a
 // variant.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <exception>
+#include <string_view>
 #include <vector>
 
 #include "model/model.hpp"
@@ -10,6 +14,7 @@
 #include "mpi/guards/guarded.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/entry_points.hpp"
+#include "mpi/table/library_traits.hpp"
 #include "transfer/choice/profiles.hpp"
 #include "transfer/report/report.hpp"
 #include "transfer/report/statistics.hpp"
@@ -35,13 +40,21 @@ void add_intercepted_entries(std::vector<gapless_variant_entry>& entries) {
 }
 
 void set_library_profile() noexcept {
-#if defined(GAPLESS_VARIANT_OPENMPI)
-  constexpr const model::HostProfile& built_in = model::open_mpi_on_host;
-#else
-  constexpr const model::HostProfile& built_in = model::mpich_on_host;
-#endif
+  constexpr const model::HostProfile& built_in = is_open_mpi ? model::open_mpi_on_host : model::mpich_on_host;
   if (runtime::is_job_on_several_nodes()) model::change_profile().pair = model::Pair::other_node;
   transfer::use_profile(built_in, runtime::library_version().data());
+}
+
+/// Why the library cannot be served though it has all functions; null if it can.
+const char* find_fault_with_library() noexcept {
+  const auto version = runtime::library_version();
+  if (is_of_this_family(version.data())) return nullptr;
+  static char why[160];
+  const std::string_view name(version.data(), std::min(std::strlen(version.data()), std::size_t{60}));
+  const std::size_t end_of_line = std::min(name.find_first_of("\r\n"), name.size());
+  std::snprintf(why, sizeof why, "it calls itself \"%.*s\", and neither Open MPI nor a kind of MPICH",
+                static_cast<int>(end_of_line), name.data());
+  return why;
 }
 
 }  // namespace
@@ -56,6 +69,7 @@ extern "C" [[gnu::visibility("default")]] const gapless_variant_entry* gapless_v
                                                                                             const char** why) {
   using namespace gapless::mpi;
   *why = load_native(find, context);
+  if (*why == nullptr) *why = find_fault_with_library();
   if (*why != nullptr) return nullptr;
   try {
     add_intercepted_entries(entries());

@@ -5,17 +5,13 @@
 #include <algorithm>
 #include <array>
 
+#include "mpi/table/library_traits.hpp"
+
 namespace gapless::mpi::requests {
 namespace {
 
 /// The most requests that the library is asked about at a time: the library looks at each of them.
 constexpr int most_at_once = 8;
-
-#if defined(GAPLESS_VARIANT_OPENMPI)
-constexpr bool statuses_tell_of_persistent_requests = true;
-#else
-constexpr bool statuses_tell_of_persistent_requests = false;
-#endif
 
 /// Completes the requests of messages that have arrived, and unpacks the messages, in the order of the program's list.
 /// MPI_Request_get_status would not do: MPICH tells of an error once, and would tell that call. Where a request fails,
@@ -34,7 +30,8 @@ class Arrivals {
     std::array<int, most_at_once> several{};
     int in_statuses = 0;
     for (int k = 0; k < count; ++k) {
-      if (statuses_tell_of_persistent_requests || !claims_.is_persistent(asked[k])) several[in_statuses++] = asked[k];
+      const bool tells = library_gives_errors_of_persistent_requests || !claims_.is_persistent(asked[k]);
+      if (tells) several[in_statuses++] = asked[k];
     }
     if (in_statuses > 0) look_at_several(several, in_statuses, in_statuses == count);
     for (int k = 0; in_statuses < count && k < count && !has_failed_; ++k) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "mpi/requests/pending.hpp"
+#include "mpi/table/library_traits.hpp"
 
 namespace gapless::mpi::requests {
 
@@ -26,13 +27,9 @@ inline std::size_t how_many() noexcept { return internal::outstanding.load(std::
 void count_outstanding(std::ptrdiff_t more) noexcept;
 
 /// Does a call that completes an array of requests, or that looks at a request, raise the error without naming a
-/// communicator? MPICH 5.0.2 does so for a message that is too long.
-inline bool names_no_communicator([[maybe_unused]] int error) noexcept {
-#if defined(GAPLESS_VARIANT_OPENMPI)
-  return false;
-#else
-  return error != MPI_SUCCESS && error == truncated_message();
-#endif
+/// communicator?
+inline bool names_no_communicator(int error) noexcept {
+  return !library_names_communicators_of_truncation && error != MPI_SUCCESS && error == truncated_message();
 }
 
 /// Does a call that completes several requests say by that code that their statuses tell what has happened?

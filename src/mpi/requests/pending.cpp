@@ -32,7 +32,7 @@ bool Pending::is_unpacked_early() noexcept {
 
 bool Pending::has_arrived(const ReceivedStatus& status) noexcept {
   bool has_status = true;
-  visit<Exchange>([&](auto&) { has_status = exchanges_have_statuses; });
+  visit<Exchange>([&](auto&) { has_status = library_gives_statuses_of_exchanges; });
   // A persistent request that is not started has an empty status, of any source.
   return status.is_set() && (!has_status || (status.source() != MPI_ANY_SOURCE && !status.is_cancelled()));
 }

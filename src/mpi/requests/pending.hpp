@@ -14,15 +14,9 @@
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/requests/partitioned/partitions.hpp"
 #include "mpi/requests/work.hpp"
+#include "mpi/table/library_traits.hpp"
 
 namespace gapless::mpi::requests {
-
-/// Does the library tell what an exchange under one request has received? MPICH 5.0.2 gives a status without values.
-#if defined(GAPLESS_VARIANT_OPENMPI)
-inline constexpr bool exchanges_have_statuses = true;
-#else
-inline constexpr bool exchanges_have_statuses = false;
-#endif
 
 /// Both sides of a message that is exchanged under one request.
 template <class Count>
@@ -32,7 +26,7 @@ class Exchange {
            Count received_count, MPI_Datatype received_type, bool receives_from_nobody) noexcept
       : out(sent, sent_count, sent_type, sends_to_nobody),
         in(received, received_count, received_type, receives_from_nobody) {
-    if constexpr (!exchanges_have_statuses) in.expect_no_status();
+    if constexpr (!library_gives_statuses_of_exchanges) in.expect_no_status();
   }
 
   bool takes_part() const noexcept { return out.takes_part() || in.takes_part(); }
@@ -40,7 +34,7 @@ class Exchange {
     if (!out.prepare(function, code) || !in.prepare(function, code)) return false;
     // Nobody tells how many bytes arrive. So the buffer is filled with what the memory holds, and is unpacked as a
     // whole.
-    if (!exchanges_have_statuses && (in.packs() || in.is_opaque())) code = in.fill(function);
+    if (!library_gives_statuses_of_exchanges && (in.packs() || in.is_opaque())) code = in.fill(function);
     return code == MPI_SUCCESS;
   }
   void weigh_request() noexcept {
@@ -48,7 +42,7 @@ class Exchange {
     in.weigh_request();
   }
   int unpack_in(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {
-    if constexpr (!exchanges_have_statuses) return in.unpack_whole(function);
+    if constexpr (!library_gives_statuses_of_exchanges) return in.unpack_whole(function);
     return in.unpack_in(batch, status, function);
   }
 

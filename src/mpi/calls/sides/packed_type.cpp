@@ -3,6 +3,7 @@
 
 #include "model/model.hpp"
 #include "mpi/lifetime/runtime.hpp"
+#include "mpi/table/library_traits.hpp"
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi {
@@ -15,17 +16,11 @@ constinit TypesBySize split_types([](std::size_t bytes, MPI_Datatype& made) noex
 }  // namespace
 
 bool is_split(std::size_t bytes, transfer::Side side) noexcept {
-#if defined(GAPLESS_VARIANT_OPENMPI)
-  if (bytes < 2) return false;
+  if (!is_open_mpi || bytes < 2) return false;
   if (side == transfer::Side::receiver) return true;
   // Networks send long contiguous messages without a copy. Short messages are split all the same: a short message of a
   // process to itself that is too long for its receive would go unnoticed.
   return static_cast<double>(bytes) <= model::profile().host.eager_bytes || runtime::is_job_on_one_node();
-#else
-  static_cast<void>(bytes);
-  static_cast<void>(side);
-  return false;
-#endif
 }
 
 bool is_in_one_piece_if_contiguous(std::size_t bytes) noexcept {

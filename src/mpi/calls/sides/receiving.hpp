@@ -20,6 +20,7 @@
 #include "mpi/headers/matched.hpp"
 #include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/runtime.hpp"
+#include "mpi/table/library_traits.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/headers/attention.hpp"
 #include "transfer/headers/exported/introductions.hpp"
@@ -460,15 +461,11 @@ class Receiving : public Side<Count> {
   /// receives the part of the element as well. (MPI_Get_elements is not asked: MPICH 5.0.2 divides by zero for some
   /// datatypes with pairs.)
   std::size_t bytes_to_unpack(std::size_t received) const noexcept {
-#if defined(GAPLESS_VARIANT_OPENMPI)
-    return received;
-#else
     constexpr std::size_t longest_diagnosed = 8192;
-    const bool is_short = received <= longest_diagnosed;
     const layout::ElementsPointer& elements = user_.buffer.type->elements;
-    if (!is_short || elements == nullptr || received == room()) return received;
+    const bool may_end_anywhere = library_receives_parts_of_elements || received > longest_diagnosed;
+    if (may_end_anywhere || elements == nullptr || received == room()) return received;
     return static_cast<std::size_t>(elements->whole(static_cast<layout::Offset>(received)));
-#endif
   }
 
   std::optional<transfer::headers::Fetch> fetch_;

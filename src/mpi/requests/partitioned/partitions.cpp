@@ -4,24 +4,13 @@
 #include <new>
 
 #include "mpi/datatypes/pieces.hpp"
+#include "mpi/table/library_traits.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/packing.hpp"
 
 namespace gapless::mpi::requests {
 
 using transfer::Result;
-
-namespace {
-
-// Open MPI 5.0.11 takes partitions of datatypes with gaps from wrong places: the library counts bytes where extents
-// count.
-#if defined(GAPLESS_VARIANT_OPENMPI)
-constexpr bool library_finds_partitions = false;
-#else
-constexpr bool library_finds_partitions = true;
-#endif
-
-}  // namespace
 
 Partitions::Partitions(transfer::Side side, void* memory, int partitions, MPI_Count count,
                        MPI_Datatype datatype) noexcept
