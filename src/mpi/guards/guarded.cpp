@@ -16,6 +16,7 @@
 #include "mpi/calls/by_messages/agreement.hpp"
 #include "mpi/calls/by_messages/exchange.hpp"
 #include "mpi/calls/staged/staged_call.hpp"
+#include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/requests/deferred.hpp"
@@ -260,7 +261,12 @@ template <class Row, class... Arguments>
 struct Waiting<Row, int (*)(Arguments...)> {
   static int call(Arguments... arguments) {
     requests::start_deferred();
-    return Row::native_function()(arguments...);
+    const int code = Row::native_function()(arguments...);
+    constexpr int made = table::place_of(Row::argument_roles, RoleKind::new_communicator);
+    if constexpr (made != table::nowhere) {
+      if (code == MPI_SUCCESS) headers::has_been_made(*std::get<made>(std::tie(arguments...)));
+    }
+    return code;
   }
 };
 

@@ -75,8 +75,8 @@ Lock lock_as() {
 constinit thread_local bool frees [[gnu::tls_model("initial-exec")]] = false;
 
 /// Where this thread frees the communicator, nobody asks for its ranks again. MPICH ends a communicator with messages
-/// under way later, in the call that completes the last of them. The entry then stays, without ranks: nobody knows when
-/// the handle means another communicator, whose messages go without headers.
+/// under way later, in the call that completes the last of them. The entry then stays, without ranks, until a
+/// communicator is made that has the same handle.
 int forget(MPI_Comm communicator, int, void*, void*) {
   const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
   const auto found = table().known.find(number_of(communicator));
@@ -261,6 +261,12 @@ Listener listener_of(const Peer& peer, Speaks speaks) noexcept {
 }
 
 ScopedValue<bool> freeing() noexcept { return {frees, true}; }
+
+void has_been_made(MPI_Comm communicator) noexcept {
+  if (!are_looked_for() || communicator == MPI_COMM_NULL) return;
+  const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
+  table().known.erase(number_of(communicator));
+}
 
 bool is_neighbour(MPI_Comm communicator, int rank) noexcept {
   const Peer peer = find_peer(communicator, rank);

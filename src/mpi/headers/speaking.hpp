@@ -52,6 +52,9 @@ Listener listener_of(const Peer& peer, Speaks speaks) noexcept;
 /// program's delete callbacks may send on the one whose ranks are forgotten already.
 ScopedValue<bool> freeing() noexcept;
 
+/// Called for each communicator that a call of the program has made: forgets the one that had the handle before.
+void has_been_made(MPI_Comm communicator) noexcept;
+
 /// Is that rank of the communicator a process of this node that takes headers, and so may send them?
 bool is_neighbour(MPI_Comm communicator, int rank) noexcept;
 
