@@ -7,6 +7,7 @@
 #   packed, slots      gapless made to pack whatever it can, or to use slots
 #   rings              gapless made to send long messages through rings
 #   headerless         gapless that sends no headers
+#   ucx                Open MPI with UCX, which is what Open MPI chooses by itself on InfiniBand
 #   funneled, serialized, threads    packed, with MPI initialised for threads at that level (threads: MPI_THREAD_MULTIPLE)
 #   half               packed in the first half of the ranks, and no gapless in the others
 #   half_pieces        the same with gapless free to choose, tests named InPieces alone, and long messages in the pieces that
@@ -34,6 +35,9 @@ function(gapless_register_mpi_run name mpi ranks how timeout)
   if(NOT TARGET ${target})
     return()
   endif()
+  if(how STREQUAL ucx AND NOT mpi STREQUAL openmpi)
+    return()
+  endif()
   set(launch ${GAPLESS_TEST_PREFIX_${mpi}}/bin/mpiexec -n ${ranks} ${GAPLESS_TEST_RUNNER})
   set(labels mpi ${how})
   if(NOT how STREQUAL plain)
@@ -51,6 +55,12 @@ function(gapless_register_mpi_run name mpi ranks how timeout)
   endif()
   if(how STREQUAL rings)
     list(APPEND launch GAPLESS_SCHEME=direct)
+    set(labels mpi gapless)
+  endif()
+  if(how STREQUAL ucx)
+    # Shared memory is not among what Open MPI chooses UCX for by itself.
+    list(APPEND launch OMPI_MCA_pml=ucx OMPI_MCA_pml_ucx_tls=any OMPI_MCA_pml_ucx_devices=any
+      UCX_TLS=self,posix,cma UCX_WARN_UNUSED_ENV_VARS=n)
     set(labels mpi gapless)
   endif()
   if(how MATCHES "^(funneled|serialized|threads)$")
@@ -138,6 +148,10 @@ function(gapless_register_mpi_run name mpi ranks how timeout)
     list(TRANSFORM launch REPLACE "^env$" "env;OMPI_MCA_btl_sm_eager_limit=4096;OMPI_MCA_btl_sm_max_send_size=32768")
     list(APPEND program --gtest_filter=*InPieces)
   endif()
+  # UCX never ends a send that is cancelled, without gapless, too.
+  if(how STREQUAL ucx)
+    list(APPEND program --gtest_filter=-*Cancelled*)
+  endif()
   if(how STREQUAL simulated_pieces)
     list(APPEND launch MPIR_CVAR_CH4_CMA_ENABLE=0)
   endif()
@@ -166,7 +180,7 @@ endfunction()
 # that MPICH's own ABI is tested with at all ranks, and without gapless only the program itself is tested: one number does.
 function(gapless_ranks_of_run result mpi how)
   set(ranks ${ARGN})
-  if((mpi STREQUAL abi OR how MATCHES "^(plain|half|half_pieces|half_simulated)$") AND 2 IN_LIST ranks)
+  if((mpi STREQUAL abi OR how MATCHES "^(plain|ucx|half|half_pieces|half_simulated)$") AND 2 IN_LIST ranks)
     set(ranks 2)
   endif()
   if(mpi STREQUAL abi AND how MATCHES "^half")
