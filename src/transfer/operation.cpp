@@ -8,6 +8,7 @@
 #include "layout/algebra/canonical.hpp"
 #include "model/gpu.hpp"
 #include "transfer/blocking.hpp"
+#include "transfer/buffers/long_buffers.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/report/statistics.hpp"
 
@@ -35,6 +36,15 @@ Result Operation::reserve() noexcept {
   movement_.packed = packed_.data();
   if (packed_) return Result::ok;
   return scheme_ != Scheme::packed && device::runtime() == nullptr ? Result::device_failed : Result::out_of_memory;
+}
+
+bool Operation::takes_memory_if_worth_it() noexcept {
+  constexpr buffer_memory::MemoryPlace host{device::MemoryKind::host, -1, 0};
+  const bool is_long = scheme_ == Scheme::packed && packed_size() > buffer_memory::longest_of_thread;
+  if (packed_ || !is_long || is_any_forced()) return true;
+  if (!long_buffers::is_worth_taking(host, packed_size())) return false;
+  static_cast<void>(reserve());
+  return true;
 }
 
 Result Operation::start() noexcept {

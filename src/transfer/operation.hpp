@@ -92,6 +92,10 @@ class Operation {
   std::byte* packed_data() const noexcept { return packed_.data(); }
   /// The location of packed_data().
   device::Location packed_location() const noexcept { return packed_.location(); }
+  /// Is it worth having memory for the packed bytes, for a message that may as well do without? Long buffers alone are
+  /// not always (transfer/buffers/long_buffers.hpp). To be asked once, of an operation without memory; gets the memory
+  /// if so.
+  bool takes_memory_if_worth_it() noexcept;
   std::size_t packed_size() const noexcept { return static_cast<std::size_t>(movement_.buffer.size()); }
 
  private:

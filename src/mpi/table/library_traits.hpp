@@ -57,6 +57,10 @@ inline constexpr bool library_finds_partitions = !is_open_mpi;
 
 // What statuses and error handlers are told.
 
+/// Does a call that has failed return the error once the program's own error handler has returned? MPICH 5.0.2 returns
+/// MPI_SUCCESS.
+inline constexpr bool library_returns_errors_after_handlers = is_open_mpi;
+
 /// Does the library tell what an exchange under one request has received? MPICH 5.0.2 gives a status without values.
 inline constexpr bool library_gives_statuses_of_exchanges = is_open_mpi;
 

@@ -26,6 +26,7 @@ struct Cache {
   std::mutex mutex;
   std::array<Kept, most> kept;
   std::size_t count = 0;
+  std::size_t bytes_without = 0;  ///< of messages that have done without new memory since one has got it
 
   std::size_t bytes(MemoryKind kind) const noexcept {
     std::size_t sum = 0;
@@ -46,16 +47,22 @@ constinit Cache cache;
 
 constexpr std::size_t step = std::size_t{2} << 20;  // a huge page
 
-/// The shortest kept buffer that is long enough and wastes no more than the message needs.
-Buffer find(const MemoryPlace& place, std::size_t bytes) noexcept {
-  const std::lock_guard lock(cache.mutex);
+/// Where the shortest kept buffer is that is long enough and wastes no more than the message needs; else cache.count.
+/// Precondition: the lock is held.
+std::size_t place_of(const MemoryPlace& place, std::size_t bytes) noexcept {
   std::size_t best = cache.count;
   for (std::size_t i = 0; i < cache.count; ++i) {
     const auto& [at, buffer] = cache.kept[i];
     if (at != place || buffer.capacity < bytes || buffer.capacity / 2 > bytes) continue;
     if (best == cache.count || buffer.capacity < cache.kept[best].buffer.capacity) best = i;
   }
-  return best < cache.count ? cache.remove(best).buffer : Buffer{};
+  return best;
+}
+
+Buffer find(const MemoryPlace& place, std::size_t bytes) noexcept {
+  const std::lock_guard lock(cache.mutex);
+  const std::size_t found = place_of(place, bytes);
+  return found < cache.count ? cache.remove(found).buffer : Buffer{};
 }
 
 /// Takes the oldest kept buffer of that kind; of any kind where none is named.
@@ -104,6 +111,14 @@ Buffer take(const MemoryPlace& place, std::size_t bytes, bool is_indispensable) 
   if (const Buffer kept = find(place, bytes); kept.memory != nullptr) return kept;
   const std::size_t capacity = (bytes + step - 1) / step * step;
   return {buffer_memory::allocate(place, capacity, is_indispensable), capacity};
+}
+
+bool is_worth_taking(const MemoryPlace& place, std::size_t bytes) noexcept {
+  const std::lock_guard lock(cache.mutex);
+  if (place_of(place, bytes) < cache.count) return true;
+  const bool is_worth_it = cache.bytes_without / 2 >= bytes;
+  cache.bytes_without = is_worth_it ? 0 : cache.bytes_without + bytes;
+  return is_worth_it;
 }
 
 void give(const MemoryPlace& place, const Buffer& buffer) noexcept {

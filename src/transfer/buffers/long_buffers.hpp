@@ -17,6 +17,11 @@ struct Buffer {
 
 /// Takes a kept buffer, or allocates one. The result's memory is null if there is none.
 Buffer take(const buffer_memory::MemoryPlace& place, std::size_t bytes, bool is_indispensable) noexcept;
+/// Is a kept buffer there for a message of so many bytes that can do without, or is a new one worth its memory? The
+/// first touch of new memory takes about as long as packing saves of two messages. So messages are counted that needed
+/// new memory and did without, and every third of them gets it: a program that sends one such message does not lose by
+/// it, nor need twice the memory.
+bool is_worth_taking(const buffer_memory::MemoryPlace& place, std::size_t bytes) noexcept;
 /// Gives a buffer back: it is kept, or released.
 void give(const buffer_memory::MemoryPlace& place, const Buffer& buffer) noexcept;
 

@@ -380,5 +380,25 @@ TEST_F(HostCollectives, PersistentOnesPackAtEachStart) {
 }
 #endif
 
+int calls_of_handler = 0;
+void count_call(MPI_Comm*, int*, ...) { ++calls_of_handler; }
+
+/// Once the program's handler has returned, MPICH returns MPI_SUCCESS from a call that has failed.
+TEST_F(HostCollectives, ThatFailLeaveMemoryAlone) {
+  const WithHandler communicator(MPI_COMM_WORLD, count_call);
+  const Owned pairs(strided(3000, 2, 4));
+  const std::vector<std::byte> untouched = filled(bytes, 100 + rank());
+  std::vector<std::byte> sent = filled(bytes, rank()), received = untouched;
+  MPI_Bcast(sent.data(), 1, pairs, 0, communicator);
+  const auto fails = [&](auto call) {
+    const int before = calls_of_handler;
+    call();
+    EXPECT_EQ(before + 1, calls_of_handler);
+    EXPECT_TRUE(same_bytes(untouched, received));
+  };
+  fails([&] { MPI_Bcast(received.data(), 1, pairs, size(), communicator); });
+  fails([&] { MPI_Scatter(sent.data(), 1, pairs, received.data(), 1, pairs, size(), communicator); });
+}
+
 }  // namespace
 }  // namespace gapless::test

@@ -451,5 +451,35 @@ TEST_F(LongFiles, OfTwoThreadsDoNotMix) {
   EXPECT_TRUE(same_bytes(first, got));
 }
 
+std::vector<int> classes_told;
+void note_class(MPI_File*, int* code, ...) {
+  int error_class = MPI_SUCCESS;
+  MPI_Error_class(*code, &error_class);
+  classes_told.push_back(error_class);
+}
+
+/// Pieces would move the individual pointer, which such a file lacks.
+TEST(SequentialFiles, RefuseLongReadsWithOneError) {
+  char name[] = "/tmp/gapless-files-XXXXXX";
+  close(mkstemp(name));
+  MPI_File file;
+  ASSERT_EQ(MPI_SUCCESS,
+            MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_SEQUENTIAL | MPI_MODE_WRONLY | MPI_MODE_DELETE_ON_CLOSE,
+                          MPI_INFO_NULL, &file));
+  MPI_Errhandler handler;
+  MPI_File_create_errhandler(note_class, &handler);
+  MPI_File_set_errhandler(file, handler);
+  MPI_Errhandler_free(&handler);
+  std::vector<int> on_host = spread(0);
+  OnGpu on_gpu(bytes_of(on_host));
+  classes_told.clear();
+  GAPLESS_TEST_NATIVE(File_read)(file, on_host.data(), ints_spread, MPI_INT, MPI_STATUS_IGNORE);
+  const std::vector<int> wanted = classes_told;
+  classes_told.clear();
+  MPI_File_read(file, on_gpu.at(), ints_spread, MPI_INT, MPI_STATUS_IGNORE);
+  EXPECT_EQ(wanted, classes_told);
+  MPI_File_close(&file);
+}
+
 }  // namespace
 }  // namespace gapless::test

@@ -401,5 +401,29 @@ TEST(Windows, DynamicOnesTakeHostMemoryAlone) {
   MPI_Win_free(&window);
 }
 
+int calls_of_handler = 0;
+void count_call(MPI_Win*, int*, ...) { ++calls_of_handler; }
+
+/// Once the program's handler has returned, MPICH returns MPI_SUCCESS from a call that has failed.
+TEST_F(OneSided, AGetThatFailsLeavesGpuMemoryAlone) {
+  MPI_Errhandler handler;
+  MPI_Win_create_errhandler(count_call, &handler);
+  MPI_Win_set_errhandler(window_, handler);
+  MPI_Errhandler_free(&handler);
+  const TwoMemories memories;
+  OnGpu received(memories.received);
+  MPI_Win_lock_all(0, window_);
+  const int before = calls_of_handler;
+  MPI_Get(received.at(), 4, MPI_INT, size(), 0, 4, MPI_INT, window_);
+  EXPECT_EQ(before + 1, calls_of_handler);
+  received.write(memories.sent);
+  MPI_Win_unlock_all(window_);
+  EXPECT_TRUE(same_bytes(memories.sent, received.bytes()));
+  // The next call is served as ever.
+  MPI_Win_lock_all(0, window_);
+  MPI_Get(received.at(), 4, MPI_INT, target_, 0, 4, MPI_INT, window_);
+  MPI_Win_unlock_all(window_);
+}
+
 }  // namespace
 }  // namespace gapless::test

@@ -12,6 +12,7 @@
 
 #include "simulated_gpu.hpp"
 #include "transfer/buffers/buffers.hpp"
+#include "transfer/buffers/long_buffers.hpp"
 
 namespace gapless::tests {
 namespace {
@@ -161,6 +162,25 @@ TEST_F(Buffers, LongOnesAreKeptByTheProcess) {
     }
     EXPECT_LE(gpu_.count("allocations") - before, 1) << "the longer one, once";
   }
+}
+
+TEST_F(Buffers, NewLongOnesAreWorthTheirMemoryForEveryThirdMessage) {
+  constexpr buffer_memory::MemoryPlace host{MemoryKind::host, -1, 0};
+  constexpr std::size_t bytes = std::size_t{20} << 20;
+  const auto is_worth_taking = [&](std::size_t length) {
+    return transfer::long_buffers::is_worth_taking(host, length);
+  };
+  while (!is_worth_taking(bytes)) continue;  // whatever came before this test
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_FALSE(is_worth_taking(bytes));
+    EXPECT_FALSE(is_worth_taking(bytes));
+    EXPECT_TRUE(is_worth_taking(bytes));
+  }
+  EXPECT_FALSE(is_worth_taking(bytes));
+  EXPECT_FALSE(is_worth_taking(bytes));
+  EXPECT_FALSE(is_worth_taking(4 * bytes));  // what shorter ones have done without does not pay for a longer one
+  static_cast<void>(PoolBuffer(MemoryKind::host, -1, bytes));
+  for (int message = 0; message < 3; ++message) EXPECT_TRUE(is_worth_taking(bytes)) << "a kept one costs nothing";
 }
 
 TEST_F(Buffers, KeptLongOnesAreBoundedAndEndWithTheirContext) {

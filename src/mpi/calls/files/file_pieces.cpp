@@ -30,6 +30,12 @@ bool may_move_pointer_between_pieces() noexcept {
   return !runtime::is_multithreaded() && native.File_get_position != nullptr && native.File_seek != nullptr;
 }
 
+/// Has the file no individual pointer? The library then refuses the call whole, with one error.
+bool is_sequential(MPI_File file) noexcept {
+  int mode = 0;
+  return native.File_get_amode(file, &mode) == MPI_SUCCESS && (mode & MPI_MODE_SEQUENTIAL) != 0;
+}
+
 }  // namespace
 
 std::size_t longest_file_piece() noexcept {
@@ -43,7 +49,7 @@ bool FilePieces::are_due() noexcept {
   if (count <= 0 || runtime::size_of(argument.datatype) <= longest / count) return false;
   if (access_.moves_pointer && !may_move_pointer_between_pieces()) return false;
   const FileView view = view_of(access_.file);
-  if (view.converts || view.etype_bytes <= 0 || is_atomic(access_.file)) return false;
+  if (view.converts || view.etype_bytes <= 0 || is_atomic(access_.file) || is_sequential(access_.file)) return false;
   user_ = identify(argument.memory, count, argument.datatype, Purpose::message, Analysis::now);
   if (!user_.is_described() || !user_.is_gpu_memory()) return false;
   etype_bytes_ = static_cast<Offset>(view.etype_bytes);

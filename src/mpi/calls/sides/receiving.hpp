@@ -134,7 +134,10 @@ class Receiving : public Side<Count> {
   void goes_on_unattended() noexcept { unattended_.adopt(); }
 
   /// False if the call must fail, with the error code in `code`.
-  bool prepare(const char* function, int& code) noexcept { return prepare_by(start_and_wait, function, code); }
+  bool prepare(const char* function, int& code) noexcept {
+    weigh_memory();
+    return prepare_by(start_and_wait, function, code);
+  }
   /// prepare() of a persistent receive.
   bool reserve(const char* function, int& code) noexcept {
     if (scattered_ && !scattered_.persist()) unpack_from_packed();
@@ -439,6 +442,12 @@ class Receiving : public Side<Count> {
     transfer::headers::wipe(&header);
     if (!matched_) scratch_.reset();  // a copy: nothing lands there
     return header;
+  }
+
+  /// Leaves a long message to the library while new memory for its packed bytes costs more than unpacking gains.
+  void weigh_memory() noexcept {
+    if (!packs() || matched_ || is_lost_in_pieces() || message_->takes_memory_if_worth_it()) return;
+    if (may_go_unattended() || look_at_scattered()) message_.reset();
   }
 
   template <class Prepare>

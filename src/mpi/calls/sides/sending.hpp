@@ -132,6 +132,7 @@ class Sending : public Side<Count> {
   /// Chooses the scheme by the times of earlier sends as well, and times this send. For a blocking send without a
   /// header; to be called before prepare().
   void correct(std::optional<transfer::CorrectedSend>& call, MPI_Comm communicator, int destination) noexcept {
+    weigh_memory();
     if (packs() && !call) correct(call, peer_number(communicator, destination), message_->scheme());
   }
 
@@ -145,6 +146,7 @@ class Sending : public Side<Count> {
 
   /// Packs. False if the call must fail, with the error code in `code`.
   bool prepare(const char* function, int& code) noexcept {
+    weigh_memory();
     if (!prepare_by(start_and_wait, function, code)) return false;
     split();
     return true;
@@ -252,6 +254,11 @@ class Sending : public Side<Count> {
   bool must_stay_whole() const noexcept {
     if (user_.is_gpu_memory()) return false;
     return would_lose_elements(message_->packed_size(), *user_.buffer.type);
+  }
+
+  /// Leaves a long message to the library while new memory for its packed bytes costs more than packing gains.
+  void weigh_memory() noexcept {
+    if (packs() && !offer_ && !message_->takes_memory_if_worth_it()) message_.reset();
   }
 
   template <class Prepare>

@@ -17,6 +17,7 @@
 #include "mpi/calls/one_sided/one_sided.hpp"
 #include "mpi/calls/staged/staged_memory.hpp"
 #include "mpi/calls/staged/staged_request.hpp"
+#include "mpi/lifetime/errors_caught.hpp"
 #include "mpi/table/rows.hpp"
 
 namespace gapless::mpi {
@@ -214,7 +215,7 @@ class StagedCall {
       StagedMemory memory;
       if (const std::optional<int> over = prepare(memory, facts, all)) return *over;
       memory.pack();
-      const int code = std::apply(Row::native_function(), View::substituted(all, memory));
+      const int code = call_library(all, memory);
       if (code != MPI_SUCCESS) return code;
       const int ours = memory.finish();
       return ours == MPI_SUCCESS ? code : table::raise<Row>(ours, all);
@@ -248,6 +249,12 @@ class StagedCall {
   /// Is a one-sided call that could not be packed to be refused? No process waits for such a call, so it is not begun.
   static bool is_refused(const StagedMemory& memory) noexcept { return is_one_sided && !memory.is_packed(); }
 
+  /// Only a call that has not failed has filled the staged memory.
+  static int call_library(const Tuple& all, const StagedMemory& memory) noexcept {
+    ErrorsCaught errors(table::error_object<Row>(all));
+    return errors.raise(std::apply(Row::native_function(), View::substituted(all, memory)));
+  }
+
   /// Makes the call in pieces. Nothing where the call goes whole.
   static std::optional<int> in_pieces(const Tuple& all) noexcept {
     FilePieces pieces({Row::name, std::get<View::template place<table::RoleKind::file>>(all),
@@ -272,7 +279,7 @@ class StagedCall {
     if (const std::optional<int> over = prepare(memory, facts, all)) return *over;
     memory.pack();
     if (is_refused(memory)) return table::raise<Row>(memory.finish(), all);
-    const int code = std::apply(Row::native_function(), View::substituted(all, memory));
+    const int code = call_library(all, memory);
     if (code != MPI_SUCCESS) return code;
     if constexpr (is_split) {
       split_access::begin(std::move(operation), std::get<View::template place<table::RoleKind::file>>(all));
