@@ -444,9 +444,11 @@ class Receiving : public Side<Count> {
     return header;
   }
 
-  /// Leaves a long message to the library while new memory for its packed bytes costs more than unpacking gains.
+  /// Leaves a long message to the library while new memory for its packed bytes costs more than unpacking gains. The
+  /// message may be packed bytes of another datatype, of which the library would lose some.
   void weigh_memory() noexcept {
-    if (!packs() || matched_ || is_lost_in_pieces() || message_->takes_memory_if_worth_it()) return;
+    if (!packs() || matched_ || is_lost_in_pieces() || would_lose_elements(room(), *user_.buffer.type)) return;
+    if (message_->takes_memory_if_worth_it()) return;
     if (may_go_unattended() || look_at_scattered()) message_.reset();
   }
 
