@@ -2,7 +2,6 @@
 // variant.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <string_view>
 #include <vector>
@@ -48,12 +47,13 @@ void set_library_profile() noexcept {
 /// Why the library cannot be served though it has all functions; null if it can.
 const char* find_fault_with_library() noexcept {
   const auto version = runtime::library_version();
-  if (is_of_this_family(version.data())) return nullptr;
+  std::string_view name = version.data();
+  name = name.substr(0, name.find_first_of("\r\n"));
+  if (is_of_this_family(name)) return nullptr;
   static char why[160];
-  const std::string_view name(version.data(), std::min(std::strlen(version.data()), std::size_t{60}));
-  const std::size_t end_of_line = std::min(name.find_first_of("\r\n"), name.size());
-  std::snprintf(why, sizeof why, "it calls itself \"%.*s\", and neither Open MPI nor a kind of MPICH",
-                static_cast<int>(end_of_line), name.data());
+  const int shown = static_cast<int>(std::min(name.size(), std::size_t{60}));
+  std::snprintf(why, sizeof why, "it calls itself \"%.*s\", and neither Open MPI nor a kind of MPICH", shown,
+                name.data());
   return why;
 }
 

@@ -14,13 +14,13 @@ inline constexpr bool is_open_mpi = true;
 inline constexpr bool is_open_mpi = false;
 #endif
 
-/// Is the library of the family that this variant is compiled for? `version` is the text of MPI_Get_library_version.
-/// Open MPI's symbols tell its family well enough. A library of any other name may have other values for MPI_INT, and
-/// other faults than MPICH's.
-constexpr bool is_of_this_family(std::string_view version) noexcept {
+/// Is the library of the family that this variant is compiled for? `name` is the first line of what
+/// MPI_Get_library_version says: further lines may name a library that is wrapped. Open MPI's symbols tell its family
+/// well enough. A library of any other name may have other values for MPI_INT, and other faults than MPICH's.
+constexpr bool is_of_this_family(std::string_view name) noexcept {
   if (is_open_mpi) return true;
-  for (const std::string_view name : {"MPICH", "MVAPICH", "Intel(R) MPI", "ParaStation"}) {
-    if (version.find(name) != std::string_view::npos) return true;
+  for (const std::string_view kin : {"MPICH", "MVAPICH", "Intel(R) MPI", "ParaStation"}) {
+    if (name.find(kin) != std::string_view::npos) return true;
   }
   return false;
 }
