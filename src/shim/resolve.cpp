@@ -76,14 +76,13 @@ void note(const char* reason, const char* detail) {
 
 /// Stands in for a function that the program calls and no library in the process has. The value is
 /// MPI_ERR_UNSUPPORTED_OPERATION of the ABI.
-template <Abi abi>
 int unsupported() {
+  const Abi abi = state.library.abi;
   return abi == Abi::mpich ? 44 : abi == Abi::openmpi ? 52 : 55;
 }
 
 /// Stands in for a function of gapless/endpoints.h where gapless is off or is built without endpoints. No library has a
 /// text that fits the error, so one line says why.
-template <Abi abi>
 int unsupported_addition() {
   static bool is_said = false;
   if (!__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED)) {
@@ -91,36 +90,12 @@ int unsupported_addition() {
         stderr, "gapless: a function of gapless/endpoints.h was called and does nothing: gapless is %s%s\n",
         state.variant != nullptr ? "built without endpoints" : "off: ", state.variant != nullptr ? "" : state.why);
   }
-  return unsupported<abi>();
-}
-
-void* unsupported_addition_in(Abi abi) {
-  switch (abi) {
-    case Abi::standard:
-      return reinterpret_cast<void*>(&unsupported_addition<Abi::standard>);
-    case Abi::openmpi:
-      return reinterpret_cast<void*>(&unsupported_addition<Abi::openmpi>);
-    case Abi::mpich:
-      break;
-  }
-  return reinterpret_cast<void*>(&unsupported_addition<Abi::mpich>);
-}
-
-void* unsupported_in(Abi abi) {
-  switch (abi) {
-    case Abi::standard:
-      return reinterpret_cast<void*>(&unsupported<Abi::standard>);
-    case Abi::openmpi:
-      return reinterpret_cast<void*>(&unsupported<Abi::openmpi>);
-    case Abi::mpich:
-      break;
-  }
-  return reinterpret_cast<void*>(&unsupported<Abi::mpich>);
+  return unsupported();
 }
 
 void* native(const char* name) {
   void* function = state.library.handle == nullptr ? nullptr : state.library.symbol(name);
-  return function != nullptr ? function : unsupported_in(state.library.abi);
+  return function != nullptr ? function : reinterpret_cast<void*>(&unsupported);
 }
 
 void* find_for_variant(const char* name, void* library) { return static_cast<const Library*>(library)->symbol(name); }
@@ -197,7 +172,7 @@ void fill_slots(const gapless_variant_entry* entries, std::size_t count) {
   for (int i = 0; i < function_count; ++i) {
     void* ours = implementation(entries, count, bare_name(i));
     if (ours == nullptr) ours = implementation(state.additions, state.addition_count, bare_name(i));
-    if (ours == nullptr && is_addition(i)) ours = unsupported_addition_in(state.library.abi);
+    if (ours == nullptr && is_addition(i)) ours = reinterpret_cast<void*>(&unsupported_addition);
     void* tool = tool_behind_us(mpi_name(i));
     set(gapless_shim_slots[i].pmpi, ours != nullptr ? ours : native(pmpi_names[i]));
     set(gapless_shim_slots[i].mpi, tool != nullptr ? tool : ours != nullptr ? ours : native(mpi_name(i)));

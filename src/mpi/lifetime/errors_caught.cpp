@@ -9,32 +9,30 @@
 namespace gapless::mpi {
 namespace {
 
-bool get_handler(const ErrorObject& object, MPI_Errhandler& handler) noexcept {
+/// Calls the member of `Native` that is for the kind of the object. False where the library refuses, or without an
+/// object.
+template <auto of_communicator, auto of_window, auto of_file, class Argument>
+bool call(const ErrorObject& object, Argument argument) noexcept {
   switch (object.kind) {
     case ErrorObject::Kind::communicator:
-      return native.Comm_get_errhandler(object.communicator, &handler) == MPI_SUCCESS;
+      return (native.*of_communicator)(object.communicator, argument) == MPI_SUCCESS;
     case ErrorObject::Kind::window:
-      return native.Win_get_errhandler(object.window, &handler) == MPI_SUCCESS;
+      return (native.*of_window)(object.window, argument) == MPI_SUCCESS;
     case ErrorObject::Kind::file:
-      return native.File_get_errhandler(object.file, &handler) == MPI_SUCCESS;
+      return (native.*of_file)(object.file, argument) == MPI_SUCCESS;
     case ErrorObject::Kind::none:
       break;
   }
   return false;
 }
 
+bool get_handler(const ErrorObject& object, MPI_Errhandler& handler) noexcept {
+  return call<&Native::Comm_get_errhandler, &Native::Win_get_errhandler, &Native::File_get_errhandler>(object,
+                                                                                                       &handler);
+}
+
 bool set_handler(const ErrorObject& object, MPI_Errhandler handler) noexcept {
-  switch (object.kind) {
-    case ErrorObject::Kind::communicator:
-      return native.Comm_set_errhandler(object.communicator, handler) == MPI_SUCCESS;
-    case ErrorObject::Kind::window:
-      return native.Win_set_errhandler(object.window, handler) == MPI_SUCCESS;
-    case ErrorObject::Kind::file:
-      return native.File_set_errhandler(object.file, handler) == MPI_SUCCESS;
-    case ErrorObject::Kind::none:
-      break;
-  }
-  return false;
+  return call<&Native::Comm_set_errhandler, &Native::Win_set_errhandler, &Native::File_set_errhandler>(object, handler);
 }
 
 /// MPI_ERRORS_ABORT may be taken for the program's: it ends the process in raise().

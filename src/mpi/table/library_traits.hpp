@@ -55,6 +55,9 @@ inline constexpr bool library_receives_parts_of_elements = is_open_mpi;
 /// bytes where extents count.
 inline constexpr bool library_finds_partitions = !is_open_mpi;
 
+/// Does too long a contiguous message overrun its receive? Open MPI 5.0.11 reads as many bytes as are sent.
+inline constexpr bool library_overruns_contiguous_receives = is_open_mpi;
+
 // What statuses and error handlers are told.
 
 /// Does a call that has failed return the error once the program's own error handler has returned? MPICH 5.0.2 returns

@@ -16,7 +16,7 @@ constinit TypesBySize split_types([](std::size_t bytes, MPI_Datatype& made) noex
 }  // namespace
 
 bool is_split(std::size_t bytes, transfer::Side side) noexcept {
-  if (!is_open_mpi || bytes < 2) return false;
+  if (!library_overruns_contiguous_receives || bytes < 2) return false;
   if (side == transfer::Side::receiver) return true;
   // Networks send long contiguous messages without a copy. Short messages are split all the same: a short message of a
   // process to itself that is too long for its receive would go unnoticed.
