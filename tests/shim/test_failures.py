@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from conftest import ABIS, PROGRAMS, counts, run
+from conftest import ABIS, PREFIXES, PROGRAMS, counts, run
 
 UNSUPPORTED_IN_MPICH = 44
 
@@ -32,6 +32,32 @@ def test_switched_off(abi, shim, tmp_path):
 @pytest.mark.parametrize("abi", ABIS)
 def test_switched_off_says_so_when_asked(abi, shim):
     assert is_one_warning(runs_natively(abi, shim, GAPLESS="0", GAPLESS_VERBOSE="1"), "GAPLESS=0", f"ABI {abi}")
+
+
+CREATES_ENDPOINTS = """
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+int main(void) {
+  int (*create)(MPI_Comm, int, MPI_Info, MPI_Comm *) = dlsym(dlopen(NULL, RTLD_LAZY), "MPIX_Comm_create_endpoints");
+  MPI_Comm made;
+  MPI_Init(NULL, NULL);
+  for (int times = 0; times < 2; ++times)
+    printf("%d\\n", create(MPI_COMM_WORLD, 1, MPI_INFO_NULL, &made) == MPI_ERR_UNSUPPORTED_OPERATION);
+  return MPI_Finalize();
+}
+"""
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_endpoints_where_it_is_switched_off_are_refused_and_told_of_once(abi, shim, tmp_path):
+    source, program = tmp_path / "creates.c", tmp_path / "creates"
+    source.write_text(CREATES_ENDPOINTS)
+    compiler = PREFIXES[abi] / "bin" / ("mpicc_abi" if abi == "abi" else "mpicc")
+    subprocess.run([compiler, source, "-o", program, "-ldl"], check=True)
+    done = run(program, LD_PRELOAD=shim, GAPLESS="0")
+    assert done.stdout == "1\n1\n"
+    assert done.stderr.count("\n") == 1 and "gapless is off: switched off by GAPLESS=0" in done.stderr
 
 
 @pytest.mark.parametrize("abi", ABIS)
