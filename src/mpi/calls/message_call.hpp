@@ -1,5 +1,5 @@
-// Entry points of point-to-point calls, made from the roles of their arguments: what all such calls have in common, and
-// the blocking ones. requests/request_call.hpp has the calls that return a request.
+// Entry points of point-to-point calls, made from the roles of their arguments: what all such calls have in common.
+// blocking_call.hpp has the blocking calls, requests/request_call.hpp the calls that return a request.
 //
 // A buffer that is ours travels as packed bytes on the program's own communicator and tag, so matching, ordering and
 // status are the library's, and the peer need not run gapless.
@@ -93,18 +93,28 @@ struct MessageArguments {
   /// receive of a matched message always looks: a probe has looked at the message, which may be a header.
   static constexpr Looks looks = has<RoleKind::source> ? Looks::once_called : Looks::always;
 
-  /// May a receive that ends within the call go to the library as it came? It may while no peer has called for
+  /// May receives that end within the call go to the library as they came? They may while no peer has called for
   /// attention, and no other thread of this process can become attentive meanwhile.
+  static bool may_be_unattended() noexcept {
+    if (runtime::is_multithreaded() || headers::are_stashed()) return false;
+    return !headers::are_looked_for() || !transfer::headers::is_called();
+  }
   static bool is_unattended(const Tuple& arguments) noexcept {
     if constexpr (has<RoleKind::receive> && has<RoleKind::source>) {
       constexpr int in = place<RoleKind::receive>;
-      return headers::are_looked_for() && !transfer::headers::is_called() && !runtime::is_multithreaded() &&
-             !headers::are_stashed() &&
+      return headers::are_looked_for() && may_be_unattended() &&
              goes_straight_through<Purpose::message>(std::get<in>(arguments), std::get<in + 1>(arguments),
                                                      std::get<in + 2>(arguments));
     } else {
       return false;
     }
+  }
+
+  /// The record of that side's datatype, if the datatype is known to have gaps; else null.
+  template <RoleKind side>
+  static const TypeRecord* find_gaps(const Tuple& arguments) noexcept {
+    const TypeRecord* record = type_cache::find_in_table(std::get<place<side> + 2>(arguments));
+    return record != nullptr && !record->plain ? record : nullptr;
   }
 
   /// Can a contiguous receive go to the library as it came, with a look at the first bytes afterwards that tells a
@@ -160,6 +170,7 @@ struct MessageArguments {
   /// Stands where a call has no such side.
   struct NoSide {
     static bool takes_part() noexcept { return false; }
+    static bool packs() noexcept { return false; }
     static void sent() noexcept {}
     static int complete(const char*) noexcept { return MPI_SUCCESS; }
     static bool prepare(const char*, int&) noexcept { return true; }
@@ -307,140 +318,6 @@ struct MessageArguments {
     } else {
       return MPI_COMM_NULL;
     }
-  }
-};
-
-template <class Row, class Function = decltype(Row::native_function())>
-struct BlockingCall;
-
-template <class Row, class... Arguments>
-struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Arguments...> {
-  using Base = MessageArguments<Row, Arguments...>;
-  using typename Base::RoleKind, typename Base::Tuple;
-
-  static int call(Arguments... arguments) {
-    requests::start_deferred();
-    if constexpr (may_find_stashed) {
-      if (headers::do_threads_probe()) [[unlikely]]
-        return call_by_request(arguments...);
-    }
-    const Tuple all(arguments...);
-    const bool is_native = Base::template is_native<RoleKind::send>(all) &&
-                           (Base::template is_native<RoleKind::receive>(all) || Base::is_unattended(all));
-    if (is_native) [[likely]]
-      return Row::native_function()(arguments...);
-    if constexpr (only_receives) {
-      const TypeRecord* record = Base::is_looked_at(all, is_gpu_memory);
-      // Another thread may free a derived datatype, and with it the record, meanwhile.
-      if (record != nullptr && (record->is_predefined || !runtime::is_multithreaded())) [[likely]] {
-        const int code = Row::native_function()(arguments...);
-        const void* landing = address_of(std::get<Base::template place<RoleKind::receive>>(all), record->first_byte);
-        if (code == MPI_SUCCESS && transfer::headers::is_header(landing, transfer::headers::Header::size)) [[unlikely]]
-          return fetch(arguments...);
-        return code;
-      }
-    }
-    return call_slowly(arguments...);
-  }
-
- private:
-  static constexpr bool may_find_stashed = Base::template has<RoleKind::source> &&
-                                           Base::template has<RoleKind::status> &&
-                                           Base::template has<RoleKind::receive>;
-  static constexpr bool only_receives = may_find_stashed && !Base::template has<RoleKind::send>;
-
-  [[gnu::noinline]] static int call_by_request(Arguments... arguments) {
-    if constexpr (only_receives) {
-      return headers::receive_by_request(arguments...);
-    } else {
-      return headers::exchange_by_request(arguments...);
-    }
-  }
-
-  /// Fetches the message of a header that has landed.
-  [[gnu::noinline]] static int fetch(Arguments... arguments) {
-    const Tuple all(arguments...);
-    auto in = Base::make_in(all);
-    MPI_Status* const wanted = std::get<Base::template place<RoleKind::status>>(all);
-    MPI_Status filled{};
-    if (wanted != MPI_STATUS_IGNORE) filled = *wanted;
-    ReceivedStatus status(filled, wanted == MPI_STATUS_IGNORE ? nullptr : wanted);
-    status.set_bytes(transfer::headers::Header::size);
-    return in.finish_call(status, MPI_SUCCESS, Row::name, [&](int error) { return table::raise<Row>(error, all); });
-  }
-
-  static constexpr bool is_exchange = Base::template has<RoleKind::send> && Base::template has<RoleKind::receive>;
-
-  // Kept out of line, so that a call that goes straight through is a look-up and a jump.
-  [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
-    if constexpr (is_exchange) {
-      if (!device::has_met_gpu_memory()) return try_ways(arguments...);
-    }
-    return serve(nullptr, arguments...);
-  }
-
-  /// Makes an exchange in host memory the way that has been the best for its kind.
-  static int try_ways(Arguments... arguments) {
-    transfer::HostTrial trial(Base::key_of(Tuple(arguments...)));
-    const auto scope = transfer::choose_always(trial.way());
-    bool is_left_alone = false;
-    const int code = serve(&is_left_alone, arguments...);
-    if (code != MPI_SUCCESS) return code;
-    if (is_left_alone && trial.way() == transfer::HostWay::packed) {
-      trial.was_left_alone();
-    } else {
-      trial.end();
-    }
-    return code;
-  }
-
-  static int serve([[maybe_unused]] bool* is_left_alone, Arguments... arguments) {
-    Tuple all(arguments...);
-    if constexpr (Base::template has<RoleKind::status>) {
-      int done = MPI_SUCCESS;
-      const auto finish = [&all](MPI_Message message, void* memory, auto count, MPI_Datatype datatype) {
-        return headers::receive(message, Base::communicator(all), memory, count, datatype,
-                                std::get<Base::template place<RoleKind::status>>(all));
-      };
-      if (Base::receive_stashed(all, done, finish)) return done;
-    }
-    auto out = Base::make_out(all);
-    auto in = Base::make_in(all);
-    Base::name_source(all, in);
-    std::optional<transfer::CorrectedSend> timed;
-    Base::offer(all, out, true, &timed);
-    Base::correct(all, out, timed);
-    if constexpr (is_exchange) {
-      if (is_left_alone != nullptr) *is_left_alone = !out.takes_part() && !in.packs();
-    }
-    ErrorObject object = table::error_object<Row>(all);
-    [[maybe_unused]] const bool is_mistake = Base::take_message(all, in, object);
-    int code = MPI_SUCCESS;
-    if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return table::raise<Row>(code, all);
-    Base::template substitute<RoleKind::send>(all, out);
-    Base::template substitute<RoleKind::receive>(all, in);
-    if constexpr (Base::template has<RoleKind::receive>) {
-      code = in.takes_part() ? receive(in, all, object) : Base::call_library(all);
-      if (is_mistake && code != MPI_SUCCESS) code = raise_on(object, code);
-      // The library may have sent although it has failed to receive.
-      out.sent();
-    } else {
-      code = Base::call_library(all);
-      if (code == MPI_SUCCESS) {
-        out.sent();
-        if (timed) timed->end();
-      }
-    }
-    const int sent = out.complete(Row::name);
-    return code == MPI_SUCCESS && sent != MPI_SUCCESS ? raise_on(object, sent) : code;
-  }
-
-  static int receive(auto& in, Tuple& all, const ErrorObject& object) noexcept {
-    auto& place = std::get<Base::template place<RoleKind::status>>(all);
-    ReceivedStatus status(place);
-    place = status.get();
-    const int code = Base::call_library(all);
-    return in.finish_call(status, code, Row::name, [&](int error) { return raise_on(object, error); });
   }
 };
 

@@ -1,5 +1,5 @@
 // Blocking messages.
-#include "mpi/calls/message_call.hpp"
+#include "mpi/calls/blocking_call.hpp"
 #include "mpi/table/entry_points.hpp"
 
 namespace gapless::mpi {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "mpi/calls/burst.hpp"
+#include "mpi/calls/tried/burst.hpp"
 #include "mpi/headers/matched.hpp"
 #include "mpi/headers/speaking.hpp"
 #include "mpi/requests/arrivals.hpp"

@@ -49,7 +49,7 @@ void release(Pending* pending) noexcept;
 void add(Pending* pending, MPI_Request handle) noexcept;
 
 /// Gives a persistent message a second request, which leaves the message to the library. Each start tries one of the
-/// two requests, as messages of that kind are tried (mpi/calls/burst.hpp).
+/// two requests, as messages of that kind are tried (mpi/calls/tried/burst.hpp).
 void have_as_native(Pending* pending, MPI_Request handle, std::uint64_t kind) noexcept;
 
 /// The message is not outstanding any more.

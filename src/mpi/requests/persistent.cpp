@@ -6,13 +6,13 @@
 // inactive, and so complete to the library: gapless waits for what is left.
 //
 // A message in host memory that gapless packs has another request beside its own, of the program's memory as it is.
-// Messages that are started in a row are tried together (mpi/calls/burst.hpp): each start takes one of the two
+// Messages that are started in a row are tried together (mpi/calls/tried/burst.hpp): each start takes one of the two
 // requests. Calls that complete the message have the request in use in their list while they ask the library
 // (requests/claims.hpp).
 #include <algorithm>
 #include <optional>
 
-#include "mpi/calls/burst.hpp"
+#include "mpi/calls/tried/burst.hpp"
 #include "mpi/requests/claims.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/receives/short_persistent.hpp"

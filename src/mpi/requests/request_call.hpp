@@ -6,7 +6,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "mpi/calls/burst.hpp"
+#include "mpi/calls/tried/burst.hpp"
 #include "mpi/calls/message_call.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/new_request.hpp"

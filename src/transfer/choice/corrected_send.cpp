@@ -59,12 +59,6 @@ std::uint64_t key_of(const Buffer& buffer, std::uint64_t peer) noexcept {
   return mix(key, peer) | 1;
 }
 
-/// The scheme that is tried beside the predicted one: for host memory the library's own way, which is always possible.
-Scheme other_than(Scheme predicted, const Buffer& buffer) noexcept {
-  if (buffer.location.is_cpu_addressable() && predicted != Scheme::native) return Scheme::native;
-  return next_best(buffer, Side::sender, predicted).value_or(predicted);
-}
-
 /// The place of the kind with that key, which another kind may have; null where there is no memory.
 Kind* find(std::uint64_t key) noexcept {
   try {
@@ -89,7 +83,9 @@ CorrectedSend::CorrectedSend(const Buffer& buffer, Scheme predicted, std::uint64
     const std::uint64_t key = key_of(buffer, peer);
     if (Kind* const kind = find(key); kind != nullptr) {
       if (kind->key != key || kind->predicted != predicted) {
-        *kind = {.key = key, .predicted = predicted, .other = other_than(predicted, buffer)};
+        *kind = {.key = key,
+                 .predicted = predicted,
+                 .other = next_best(buffer, Side::sender, predicted).value_or(predicted)};
       }
       if (kind->other != predicted) {
         if (kind->is_next_awaited) kind->note_last(Clock::now());

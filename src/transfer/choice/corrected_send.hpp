@@ -1,6 +1,7 @@
-// A blocking send whose scheme is chosen by prediction, and by what sends of its kind have taken in this run
-// (model/corrections/correction.hpp). Receives are chosen by prediction alone: most of a receive's time is waiting for
-// the sender.
+// A blocking send of GPU memory, whose scheme is chosen by prediction and by what sends of its kind have taken in this
+// run (model/corrections/correction.hpp). Receives are chosen by prediction alone: most of a receive's time is waiting
+// for the sender. Sends of host memory are timed for the report, and tried together with the receives that they answer
+// (host_trial.hpp).
 #pragma once
 
 #include <chrono>

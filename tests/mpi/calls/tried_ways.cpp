@@ -82,6 +82,18 @@ TEST_F(TriedWays, OfSendrecv) {
   });
 }
 
+/// What both ends leave to the library, or pack, at the same time, so that neither finds its own way the better one for
+/// what its partner does.
+TEST_F(TriedWays, OfSendsAndReceivesInTurn) {
+  const MPI_Comm communicator = new_communicator();
+  run(1, 1, [communicator](int partner, const auto& mine, auto& theirs, MPI_Datatype type) {
+    const auto send = [&] { EXPECT_EQ(MPI_SUCCESS, MPI_Send(mine.data(), 1, type, partner, tag, communicator)); };
+    if (rank() < partner) send();
+    EXPECT_EQ(MPI_SUCCESS, MPI_Recv(theirs.data(), 1, type, partner, tag, communicator, MPI_STATUS_IGNORE));
+    if (rank() > partner) send();
+  });
+}
+
 /// MPI_Waitall is the last call for the messages; of calls that complete some of them nobody knows which one is, until
 /// the next message is started.
 TEST_F(TriedWays, OfAllThatIsStartedInARow) {

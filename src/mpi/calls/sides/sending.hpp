@@ -16,6 +16,7 @@
 #include "mpi/lifetime/runtime.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/choice/corrected_send.hpp"
+#include "transfer/choice/host_trial.hpp"
 #include "transfer/headers/offers.hpp"
 
 namespace gapless::mpi {
@@ -72,7 +73,9 @@ class Sending : public Side<Count> {
     const headers::Listener listener = headers::find_listener(communicator, destination, speaks());
     if (may_take_fabric && offer_by_fabric(listener, may_stay)) return go_by_header(false);
     if (!may_take_header || listener.inbox == nullptr || listener.inbox->is_remote()) return;
-    if (timed != nullptr && !corrects_to_header(*timed, communicator, destination)) return;
+    if (timed != nullptr) {
+      timed->emplace(user_.buffer, is_on_host ? transfer::header_scheme(user_.buffer) : transfer::Scheme::direct);
+    }
     if (offer_in_node(listener, tag, may_stay, later)) {
       if (timed != nullptr && !is_on_host && transfer::report_wanted()) (*timed)->expect(offer_->predicted_ns());
       return go_by_header(whole);
@@ -129,11 +132,14 @@ class Sending : public Side<Count> {
     if (goes_on()) static_cast<void>(offer_->complete_alone());
   }
 
-  /// Chooses the scheme by the times of earlier sends as well, and times this send. For a blocking send without a
-  /// header; to be called before prepare().
+  /// Chooses the scheme of GPU memory by the times of earlier sends as well, and times this send. For a blocking send
+  /// without a header; to be called before prepare().
   void correct(std::optional<transfer::CorrectedSend>& call, MPI_Comm communicator, int destination) noexcept {
     weigh_memory();
-    if (packs() && !call) correct(call, peer_number(communicator, destination), message_->scheme());
+    if (call || owner_ != Owner::ours) return;
+    if (user_.is_gpu_memory()) return choose_by_times(call, communicator, destination);
+    const bool is_tried = transfer::host_way() == transfer::HostWay::native;
+    if (packs() || is_tried) call.emplace(user_.buffer, packs() ? message_->scheme() : transfer::Scheme::native);
   }
 
   /// Sends the message as contiguous packed bytes, even if another way is sooner, if such bytes arrive in one piece. A
@@ -193,14 +199,6 @@ class Sending : public Side<Count> {
     if (is_on_host && transfer::choose_without_fabric(user_.buffer, side) == transfer::Scheme::native) message_.reset();
     return false;
   }
-  /// Times the send. Does the send go by header, by the times of earlier sends?
-  bool corrects_to_header(std::optional<transfer::CorrectedSend>& timed, MPI_Comm communicator,
-                          int destination) noexcept {
-    if (user_.is_gpu_memory()) return timed.emplace(user_.buffer, transfer::Scheme::direct), true;
-    const transfer::Scheme by_header = transfer::header_scheme(user_.buffer);
-    correct(timed, peer_number(communicator, destination), by_header);
-    return timed->scheme() == by_header;
-  }
   bool offer_in_node(const headers::Listener& listener, int tag, bool may_stay,
                      transfer::headers::Later later) noexcept {
     const transfer::headers::Envelope envelope{listener.communicator, tag};
@@ -234,10 +232,6 @@ class Sending : public Side<Count> {
     return false;
   }
 
-  static std::uint64_t peer_number(MPI_Comm communicator, int destination) noexcept {
-    return static_cast<std::uint64_t>(number_of(communicator)) << 16 ^ static_cast<std::uint64_t>(destination);
-  }
-
   void pack_by(transfer::Scheme scheme) noexcept {
     message_.emplace(user_.buffer, side, scheme);
     leave_what_is_the_librarys();
@@ -245,10 +239,11 @@ class Sending : public Side<Count> {
   void leave_what_is_the_librarys() noexcept {
     if (message_->scheme() == transfer::Scheme::native || must_stay_whole()) message_.reset();
   }
-  void correct(std::optional<transfer::CorrectedSend>& call, std::uint64_t peer, transfer::Scheme predicted) noexcept {
-    const transfer::Scheme scheme = call.emplace(user_.buffer, predicted, peer).scheme();
-    if (scheme == predicted || (message_ && scheme == message_->scheme())) return;
-    pack_by(scheme);
+  void choose_by_times(std::optional<transfer::CorrectedSend>& call, MPI_Comm communicator, int destination) noexcept {
+    if (!packs()) return;
+    const auto peer = static_cast<std::uint64_t>(number_of(communicator)) << 16;
+    call.emplace(user_.buffer, message_->scheme(), peer ^ static_cast<std::uint64_t>(destination));
+    if (call->scheme() != message_->scheme()) pack_by(call->scheme());
   }
   /// Would the library cut the packed bytes where the receiver cannot put them together?
   bool must_stay_whole() const noexcept {

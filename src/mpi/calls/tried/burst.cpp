@@ -1,4 +1,4 @@
-#include "mpi/calls/burst.hpp"
+#include "mpi/calls/tried/burst.hpp"
 
 #include "base/hash.hpp"
 #include "mpi/table/abi.hpp"

@@ -1,0 +1,199 @@
+// Blocking calls that send, receive or do both.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/hash.hpp"
+#include "mpi/calls/message_call.hpp"
+#include "mpi/calls/short_message.hpp"
+#include "mpi/calls/tried/rounds.hpp"
+#include "mpi/datatypes/pieces.hpp"
+#include "transfer/choice/host_trial.hpp"
+#include "transfer/rdma/rendezvous/service.hpp"
+#include "transfer/report/report.hpp"
+#include "transfer/schemes/slots.hpp"
+
+namespace gapless::mpi {
+
+template <class Row, class Function = decltype(Row::native_function())>
+struct BlockingCall;
+
+template <class Row, class... Arguments>
+struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Arguments...> {
+  using Base = MessageArguments<Row, Arguments...>;
+  using typename Base::RoleKind, typename Base::Tuple;
+
+  static int call(Arguments... arguments) {
+    requests::start_deferred();
+    if constexpr (may_find_stashed) {
+      if (headers::do_threads_probe()) [[unlikely]]
+        return call_by_request(arguments...);
+    }
+    const Tuple all(arguments...);
+    const bool is_native = Base::template is_native<RoleKind::send>(all) &&
+                           (Base::template is_native<RoleKind::receive>(all) || Base::is_unattended(all));
+    if (is_native) [[likely]]
+      return Row::native_function()(arguments...);
+    if constexpr (has_round) {
+      const TypeRecord* record = Base::template find_gaps<only_side>(all);
+      if (record != nullptr && !device::has_met_gpu_memory()) return call_in_round(record, arguments...);
+    }
+    if constexpr (only_receives) {
+      const TypeRecord* record = Base::is_looked_at(all, is_gpu_memory);
+      // Another thread may free a derived datatype, and with it the record, meanwhile.
+      if (record != nullptr && (record->is_predefined || !runtime::is_multithreaded())) [[likely]] {
+        const int code = Row::native_function()(arguments...);
+        const void* landing = address_of(std::get<Base::template place<RoleKind::receive>>(all), record->first_byte);
+        if (code == MPI_SUCCESS && transfer::headers::is_header(landing, transfer::headers::Header::size)) [[unlikely]]
+          return fetch(arguments...);
+        return code;
+      }
+    }
+    return call_slowly(arguments...);
+  }
+
+ private:
+  static constexpr bool may_find_stashed = Base::template has<RoleKind::source> &&
+                                           Base::template has<RoleKind::status> &&
+                                           Base::template has<RoleKind::receive>;
+  static constexpr bool only_receives = may_find_stashed && !Base::template has<RoleKind::send>;
+
+  static constexpr bool is_exchange = Base::template has<RoleKind::send> && Base::template has<RoleKind::receive>;
+  static constexpr bool only_sends = Base::template has<RoleKind::send> && !Base::template has<RoleKind::receive>;
+
+  static constexpr bool has_round = only_sends || only_receives;
+  static constexpr RoleKind only_side = only_sends ? RoleKind::send : RoleKind::receive;
+  using Short = ShortMessage<Row, Base, only_side>;
+
+  [[gnu::noinline]] static int call_by_request(Arguments... arguments) {
+    if constexpr (only_receives) {
+      return headers::receive_by_request(arguments...);
+    } else {
+      return headers::exchange_by_request(arguments...);
+    }
+  }
+
+  /// Fetches the message of a header that has landed.
+  [[gnu::noinline]] static int fetch(Arguments... arguments) {
+    const Tuple all(arguments...);
+    auto in = Base::make_in(all);
+    MPI_Status* const wanted = std::get<Base::template place<RoleKind::status>>(all);
+    MPI_Status filled{};
+    if (wanted != MPI_STATUS_IGNORE) filled = *wanted;
+    ReceivedStatus status(filled, wanted == MPI_STATUS_IGNORE ? nullptr : wanted);
+    status.set_bytes(transfer::headers::Header::size);
+    return in.finish_call(status, MPI_SUCCESS, Row::name, [&](int error) { return table::raise<Row>(error, all); });
+  }
+
+  // Kept out of line, so that a call that goes straight through is a look-up and a jump.
+  [[gnu::noinline]] static int call_slowly(Arguments... arguments) {
+    if constexpr (is_exchange) {
+      if (!device::has_met_gpu_memory()) return try_ways(arguments...);
+    }
+    return serve(nullptr, arguments...);
+  }
+
+  /// Makes an exchange in host memory the way that has been the best for its kind.
+  static int try_ways(Arguments... arguments) {
+    transfer::HostTrial trial(Base::key_of(Tuple(arguments...)));
+    const auto scope = transfer::choose_always(trial.way());
+    bool is_left_alone = false;
+    const int code = serve(&is_left_alone, arguments...);
+    if (code != MPI_SUCCESS) return code;
+    if (is_left_alone && trial.way() == transfer::HostWay::packed) {
+      trial.was_left_alone();
+    } else {
+      trial.end();
+    }
+    return code;
+  }
+
+  /// Sends or receives a datatype with gaps the way that has been the best for the round that the message belongs to.
+  [[gnu::noinline]] static int call_in_round(const TypeRecord* record, Arguments... arguments) {
+    const Tuple all(arguments...);
+    const rounds::Call call(mix(Base::key_of(all), only_sends));
+    const auto [may_go, buffer] = alone(*record, all);
+    bool is_left_alone = may_go && call.way() == transfer::HostWay::native;
+    if (is_left_alone) {
+      const int code = Row::native_function()(arguments...);
+      call.end(code, true);
+      return code;
+    }
+    const auto scope = transfer::choose_always(call.way());
+    int code = MPI_SUCCESS;
+    const bool is_made = may_go && Short::is_packed(buffer) && Short(buffer).call(all, code);
+    if (!is_made) code = serve(&is_left_alone, arguments...);
+    call.end(code, is_left_alone);
+    return code;
+  }
+
+  struct Alone {
+    bool may_go = false;
+    transfer::Buffer buffer{};
+  };
+  /// May a message go to the library without another look, packed or not? It may if it is nobody's business but this
+  /// thread's: no GPU is in use, no header is to be sent or to be looked for, and nothing is reported.
+  static Alone alone(const TypeRecord& record, const Tuple& all) noexcept {
+    if (device::in_use() || counts_native_messages || transfer::report_wanted()) return {};
+    if (only_sends ? runtime::is_multithreaded() || transfer::rdma::is_wanted() : !Base::may_be_unattended()) return {};
+    const auto& memory = std::get<Base::template place<only_side>>(all);
+    const auto count = static_cast<std::int64_t>(std::get<Base::template place<only_side> + 1>(all));
+    std::int64_t bytes = 0;
+    if (record.described == nullptr || __builtin_mul_overflow(record.size, count, &bytes)) return {};
+    if (is_null_with_displacement(address_of(memory, record.first_byte))) return {};
+    // A longer send may go to a GPU.
+    const bool may_go = only_sends ? bytes <= static_cast<std::int64_t>(transfer::schemes::most_slots_bytes)
+                                   : !would_be_lost_in_pieces(static_cast<std::size_t>(bytes), *record.described);
+    return {may_go, {record.described.get(), count, const_cast<void*>(static_cast<const void*>(memory)), {}}};
+  }
+
+  static int serve(bool* is_left_alone, Arguments... arguments) {
+    Tuple all(arguments...);
+    if constexpr (Base::template has<RoleKind::status>) {
+      int done = MPI_SUCCESS;
+      const auto finish = [&all](MPI_Message message, void* memory, auto count, MPI_Datatype datatype) {
+        return headers::receive(message, Base::communicator(all), memory, count, datatype,
+                                std::get<Base::template place<RoleKind::status>>(all));
+      };
+      if (Base::receive_stashed(all, done, finish)) return done;
+    }
+    auto out = Base::make_out(all);
+    auto in = Base::make_in(all);
+    Base::name_source(all, in);
+    std::optional<transfer::CorrectedSend> timed;
+    Base::offer(all, out, true, &timed);
+    Base::correct(all, out, timed);
+    if (is_left_alone != nullptr) *is_left_alone = !out.takes_part() && !in.packs();
+    ErrorObject object = table::error_object<Row>(all);
+    [[maybe_unused]] const bool is_mistake = Base::take_message(all, in, object);
+    int code = MPI_SUCCESS;
+    if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return table::raise<Row>(code, all);
+    Base::template substitute<RoleKind::send>(all, out);
+    Base::template substitute<RoleKind::receive>(all, in);
+    if constexpr (Base::template has<RoleKind::receive>) {
+      code = in.takes_part() ? receive(in, all, object) : Base::call_library(all);
+      if (is_mistake && code != MPI_SUCCESS) code = raise_on(object, code);
+      // The library may have sent although it has failed to receive.
+      out.sent();
+    } else {
+      code = Base::call_library(all);
+      if (code == MPI_SUCCESS) {
+        out.sent();
+        if (timed) timed->end();
+      }
+    }
+    const int sent = out.complete(Row::name);
+    return code == MPI_SUCCESS && sent != MPI_SUCCESS ? raise_on(object, sent) : code;
+  }
+
+  static int receive(auto& in, Tuple& all, const ErrorObject& object) noexcept {
+    auto& place = std::get<Base::template place<RoleKind::status>>(all);
+    ReceivedStatus status(place);
+    place = status.get();
+    const int code = Base::call_library(all);
+    return in.finish_call(status, code, Row::name, [&](int error) { return raise_on(object, error); });
+  }
+};
+
+}  // namespace gapless::mpi

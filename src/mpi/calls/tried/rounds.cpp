@@ -1,0 +1,73 @@
+#include "mpi/calls/tried/rounds.hpp"
+
+#include <optional>
+
+#include "base/hash.hpp"
+#include "mpi/table/abi.hpp"
+
+namespace gapless::mpi::rounds {
+namespace {
+
+using transfer::HostTrial;
+using transfer::HostWay;
+using Clock = HostTrial::Clock;
+
+/// The round of one thread.
+struct Round {
+  std::optional<HostTrial> trial;  ///< none where no round is open
+  std::uint64_t first = 0;         ///< the key of its first message
+  std::uint64_t whole = 0;         ///< names all messages
+  int calls = 0;
+  bool is_left_alone = true;  ///< have all messages gone to the library as they came?
+  // Where the round is timed.
+  Clock::time_point begin{}, call_begin{};
+  double ns_in_calls = 0;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Round round;
+
+bool is_timed() noexcept { return round.trial && round.trial->is_timed(); }
+
+void open(std::uint64_t key, Clock::time_point now) noexcept {
+  round.trial.emplace(key);
+  round.first = key;
+  round.whole = 0;
+  round.calls = 0;
+  round.is_left_alone = true;
+  round.begin = now;
+  round.ns_in_calls = 0;
+}
+
+/// The next round begins now.
+void close(Clock::time_point now) noexcept {
+  if (round.is_left_alone && round.trial->way() == HostWay::packed) return round.trial->was_left_alone();
+  round.trial->end(round.ns_in_calls, transfer::ns_between(round.begin, now), round.whole);
+}
+
+}  // namespace
+
+HostWay Call::join(std::uint64_t key) noexcept {
+  const bool begins = !round.trial || key == round.first || round.calls == most_calls;
+  Clock::time_point now{};
+  if (begins) {
+    if (is_timed()) now = Clock::now();
+    if (round.trial && key == round.first) close(now);
+    open(key, now);
+  }
+  if (is_timed()) {
+    if (now == Clock::time_point{}) now = Clock::now();
+    if (begins) round.begin = now;
+    round.call_begin = now;
+  }
+  round.whole = mix(round.whole, key);
+  ++round.calls;
+  return round.trial->way();
+}
+
+void Call::end(int code, bool is_left_alone) noexcept {
+  if (!round.trial) return;  // the call's error handler has made calls that failed
+  if (code != MPI_SUCCESS) return round.trial.reset();
+  round.is_left_alone = round.is_left_alone && is_left_alone;
+  if (is_timed()) round.ns_in_calls += transfer::ns_between(round.call_begin, Clock::now());
+}
+
+}  // namespace gapless::mpi::rounds
