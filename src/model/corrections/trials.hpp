@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "model/corrections/recent.hpp"
 
@@ -46,6 +47,9 @@ class Trials {
 
   /// Counts a message, and says which way it goes. Some nanoseconds; no allocation.
   Turn next() noexcept;
+  /// Counts the rest of the run if nothing of the run is timed. Returns how many messages those are: they go the same
+  /// way without next().
+  std::uint32_t claim_rest() noexcept { return is_watched_ ? 0 : run - std::exchange(begun_, run); }
   /// What a timed message took.
   void note(const Turn& turn, float ns) noexcept;
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "base/hash.hpp"
 #include "mpi/calls/message_call.hpp"
@@ -113,39 +114,77 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   [[gnu::noinline]] static int call_in_round(const TypeRecord* record, Arguments... arguments) {
     const Tuple all(arguments...);
     const rounds::Call call(mix(Base::key_of(all), only_sends));
-    const auto [may_go, buffer] = alone(*record, all);
-    bool is_left_alone = may_go && call.way() == transfer::HostWay::native;
-    if (is_left_alone) {
-      const int code = Row::native_function()(arguments...);
-      call.end(code, true);
-      return code;
-    }
-    const auto scope = transfer::choose_always(call.way());
+    const Simple simple = look_at(*record, all);
     int code = MPI_SUCCESS;
-    const bool is_made = may_go && Short::is_packed(buffer) && Short(buffer).call(all, code);
-    if (!is_made) code = serve(&is_left_alone, arguments...);
+    bool is_left_alone = simple && call.way() == transfer::HostWay::native && leave_alone(*record, simple, all, code);
+    if (!is_left_alone) {
+      const auto scope = transfer::choose_always(call.way());
+      const bool is_made =
+          simple && Short::is_packed(simple.buffer) && Short(simple.buffer, simple.may_get_header).call(all, code);
+      if (!is_made) code = serve(&is_left_alone, arguments...);
+    }
     call.end(code, is_left_alone);
     return code;
   }
 
-  struct Alone {
-    bool may_go = false;
-    transfer::Buffer buffer{};
+  /// A message that needs none of the objects of other messages, whether it is packed or left alone: no GPU and no
+  /// other thread is in use, it does not go by header, and nothing is reported.
+  struct Simple {
+    transfer::Buffer buffer{};    ///< without a type: the message is none of these
+    bool may_get_header = false;  ///< may a header come in its place?
+
+    explicit operator bool() const noexcept { return buffer.type != nullptr; }
   };
-  /// May a message go to the library without another look, packed or not? It may if it is nobody's business but this
-  /// thread's: no GPU is in use, no header is to be sent or to be looked for, and nothing is reported.
-  static Alone alone(const TypeRecord& record, const Tuple& all) noexcept {
-    if (device::in_use() || counts_native_messages || transfer::report_wanted()) return {};
-    if (only_sends ? runtime::is_multithreaded() || transfer::rdma::is_wanted() : !Base::may_be_unattended()) return {};
+  static Simple look_at(const TypeRecord& record, const Tuple& all) noexcept {
+    if (device::in_use() || counts_native_messages || transfer::report_wanted() || runtime::is_multithreaded())
+      return {};
+    if (only_sends ? transfer::rdma::is_wanted() : headers::are_stashed()) return {};
     const auto& memory = std::get<Base::template place<only_side>>(all);
     const auto count = static_cast<std::int64_t>(std::get<Base::template place<only_side> + 1>(all));
     std::int64_t bytes = 0;
     if (record.described == nullptr || __builtin_mul_overflow(record.size, count, &bytes)) return {};
     if (is_null_with_displacement(address_of(memory, record.first_byte))) return {};
     // A longer send may go to a GPU.
-    const bool may_go = only_sends ? bytes <= static_cast<std::int64_t>(transfer::schemes::most_slots_bytes)
-                                   : !would_be_lost_in_pieces(static_cast<std::size_t>(bytes), *record.described);
-    return {may_go, {record.described.get(), count, const_cast<void*>(static_cast<const void*>(memory)), {}}};
+    const bool is_simple = only_sends ? bytes <= static_cast<std::int64_t>(transfer::schemes::most_slots_bytes)
+                                      : !would_be_lost_in_pieces(static_cast<std::size_t>(bytes), *record.described);
+    if (!is_simple) return {};
+    const bool is_long = bytes >= static_cast<std::int64_t>(transfer::headers::Header::size);
+    return {{record.described.get(), count, const_cast<void*>(static_cast<const void*>(memory)), {}},
+            only_receives && is_long && headers::are_looked_for() && transfer::headers::is_called()};
+  }
+
+  /// Leaves the message to the library, whose call returns `code`. False, and nothing has been done, where a header
+  /// could not be told from a message.
+  static bool leave_alone(const TypeRecord& record, const Simple& simple, const Tuple& all, int& code) {
+    if constexpr (only_receives) {
+      if (simple.may_get_header) return receive_with_a_look(record, all, code);
+    }
+    code = Base::call_library(all);
+    return true;
+  }
+  /// The library would scatter a header into the blocks.
+  static bool receive_with_a_look(const TypeRecord& record, Tuple all, int& code) {
+    auto& place = std::get<Base::template place<RoleKind::status>>(all);
+    const void* const landing = address_of(std::get<Base::template place<RoleKind::receive>>(all), record.first_byte);
+    Scattered scattered;
+    if (record.bytes_of_scattered_header == 0 || !scattered.begin(landing)) return false;
+    Base::answer_peers();
+    ReceivedStatus status(place);
+    place = status.get();
+    code = Base::call_library(all);
+    if (code == MPI_SUCCESS && transfer::headers::begins_header(landing, record.bytes_of_scattered_header)) [[unlikely]]
+      return fetch_scattered(record, std::move(scattered), status, all, code), true;
+    status.deliver();
+    return true;
+  }
+  [[gnu::noinline]] static void fetch_scattered(const TypeRecord& record, Scattered scattered, ReceivedStatus& status,
+                                                const Tuple& all, int& code) {
+    constexpr int memory = Base::template place<RoleKind::receive>;
+    Receiving<int> in(nullptr, 0, MPI_BYTE, true);
+    in.goes_on_scattered({.buffer = {record.described.get(), std::get<memory + 1>(all), std::get<memory>(all), {}},
+                          .description = record.described},
+                         std::move(scattered));
+    code = in.finish_call(status, code, Row::name, [&](int error) { return table::raise<Row>(error, all); });
   }
 
   static int serve(bool* is_left_alone, Arguments... arguments) {

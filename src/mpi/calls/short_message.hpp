@@ -1,5 +1,5 @@
 // Blocking messages of noncontiguous host memory that are so short that packing is a small part of their time. The
-// packed bytes lie on the stack, and nobody looks for a header.
+// packed bytes lie on the stack.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include "transfer/blocking.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/choice/host_trial.hpp"
+#include "transfer/headers/header.hpp"
 #include "transfer/report/statistics.hpp"
 
 namespace gapless::mpi {
@@ -36,8 +37,12 @@ class ShortMessage {
     return transfer::choose(buffer, side) == transfer::Scheme::packed && !(sends && transfer::choose_header(buffer));
   }
 
-  explicit ShortMessage(const transfer::Buffer& buffer) noexcept
-      : buffer_(buffer), bytes_(static_cast<std::size_t>(buffer.size())), type_(bytes_, side, false) {}
+  /// `may_get_header`: a header may come in the place of the message.
+  ShortMessage(const transfer::Buffer& buffer, bool may_get_header) noexcept
+      : buffer_(buffer),
+        may_get_header_(may_get_header),
+        bytes_(static_cast<std::size_t>(buffer.size())),
+        type_(bytes_, side, false) {}
 
   /// Makes the call, which returns `code`. False where there is no memory, and no call is made.
   bool call(const Tuple& arguments, int& code) noexcept {
@@ -72,19 +77,21 @@ class ShortMessage {
     auto& place = std::get<Arguments::template place<table::RoleKind::status>>(arguments);
     ReceivedStatus status(place);
     place = status.get();
+    if (may_get_header_) Arguments::answer_peers();
     const int code = by_library(arguments);
     if (code != MPI_SUCCESS || !status.is_set()) {
       status.deliver();
       return code;
     }
-    const bool is_whole = status.bytes() == bytes_;
-    if (is_whole) type_.join(memory(), bytes_);
+    const std::size_t received = status.bytes();
+    if (received == bytes_) type_.join(memory(), bytes_);
+    const bool is_whole = received == bytes_ && !(may_get_header_ && transfer::headers::is_header(memory(), received));
     if (!is_whole || !move(pack::Direction::unpack)) return finish_part(arguments, status);
     status.deliver();
     return MPI_SUCCESS;
   }
 
-  /// Leaves what is no whole message to the side of any receive.
+  /// Leaves what is no whole message, or is a header, to the side of any receive.
   [[gnu::noinline]] int finish_part(const Tuple& arguments, ReceivedStatus& status) noexcept {
     const auto raise = [&](int error) { return table::raise<Row>(error, arguments); };
     const auto scope = transfer::choose_always(transfer::HostWay::packed);
@@ -96,6 +103,7 @@ class ShortMessage {
   }
 
   const transfer::Buffer buffer_;
+  const bool may_get_header_;
   const std::size_t bytes_;
   const PackedType<typename Arguments::template Count<kind>> type_;
   std::array<std::byte, most_bytes + 1> packed_;  // NOLINT: packed or received before it is read

@@ -103,6 +103,8 @@ HostTrial::HostTrial(std::uint64_t key) noexcept {
   if (turn_.is_timed && !is_last_awaited) begin_ = Clock::now();
 }
 
+unsigned HostTrial::claim_rest() noexcept { return key_ != 0 ? kinds()->find(key_).trials.claim_rest() : 0; }
+
 void HostTrial::end(std::uint64_t whole) noexcept {
   if (is_timed()) kinds()->last = {key_, whole, turn_, begin_, ns_between(begin_, Clock::now())};
 }

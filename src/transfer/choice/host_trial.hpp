@@ -43,6 +43,8 @@ class HostTrial {
 
   HostWay way() const noexcept { return static_cast<HostWay>(turn_.way); }
   bool is_timed() const noexcept { return key_ != 0 && turn_.is_timed; }
+  /// How many wholes of the kind, which nobody needs to time, go the same way next. They get no object of their own.
+  unsigned claim_rest() noexcept;
   /// The whole has ended well. Where the key names only the beginning of a whole, `whole` names all of it: a whole that
   /// has begun like the last one of its kind, and then differs, is not noted.
   void end(std::uint64_t whole = 0) noexcept;
