@@ -127,8 +127,8 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     return code;
   }
 
-  /// A message that needs none of the objects of other messages, whether it is packed or left alone: no GPU and no
-  /// other thread is in use, it does not go by header, and nothing is reported.
+  /// A message in host memory that needs none of the objects of other messages, whether it is packed or left alone: the
+  /// process has one thread, the message does not go by header, and nothing is reported.
   struct Simple {
     transfer::Buffer buffer{};    ///< without a type: the message is none of these
     bool may_get_header = false;  ///< may a header come in its place?
@@ -136,14 +136,15 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     explicit operator bool() const noexcept { return buffer.type != nullptr; }
   };
   static Simple look_at(const TypeRecord& record, const Tuple& all) noexcept {
-    if (device::in_use() || counts_native_messages || transfer::report_wanted() || runtime::is_multithreaded())
-      return {};
+    if (counts_native_messages || transfer::report_wanted() || runtime::is_multithreaded()) return {};
     if (only_sends ? transfer::rdma::is_wanted() : headers::are_stashed()) return {};
     const auto& memory = std::get<Base::template place<only_side>>(all);
     const auto count = static_cast<std::int64_t>(std::get<Base::template place<only_side> + 1>(all));
     std::int64_t bytes = 0;
     if (record.described == nullptr || __builtin_mul_overflow(record.size, count, &bytes)) return {};
-    if (is_null_with_displacement(address_of(memory, record.first_byte))) return {};
+    const void* const first_byte = address_of(memory, record.first_byte);
+    if (is_null_with_displacement(first_byte)) return {};
+    if (device::in_use() && (record.one_is_lost_beside_gpu || is_gpu_memory(first_byte))) return {};
     // A longer send may go to a GPU.
     const bool is_simple = only_sends ? bytes <= static_cast<std::int64_t>(transfer::schemes::most_slots_bytes)
                                       : !would_be_lost_in_pieces(static_cast<std::size_t>(bytes), *record.described);
