@@ -114,17 +114,26 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   [[gnu::noinline]] static int call_in_round(const TypeRecord* record, Arguments... arguments) {
     const Tuple all(arguments...);
     const rounds::Call call(mix(Base::key_of(all), only_sends));
-    const Simple simple = look_at(*record, all);
+    const auto scope = transfer::choose_always(call.way());
     int code = MPI_SUCCESS;
-    bool is_left_alone = simple && call.way() == transfer::HostWay::native && leave_alone(*record, simple, all, code);
-    if (!is_left_alone) {
-      const auto scope = transfer::choose_always(call.way());
-      const bool is_made =
-          simple && Short::is_packed(simple.buffer) && Short(simple.buffer, simple.may_get_header).call(all, code);
-      if (!is_made) code = serve(&is_left_alone, arguments...);
-    }
+    bool is_left_alone = false;
+    if (!call_simply(*record, all, is_left_alone, code)) code = serve(&is_left_alone, arguments...);
     call.end(code, is_left_alone);
     return code;
+  }
+
+  /// Sends or receives a simple message, packed if that is short, or left alone. False, and nothing has been done, for
+  /// any other message.
+  static bool call_simply(const TypeRecord& record, const Tuple& all, bool& is_left_alone, int& code) {
+    const Simple simple = look_at(record, all);
+    if (!simple) return false;
+    constexpr transfer::Side side = only_sends ? transfer::Side::sender : transfer::Side::receiver;
+    const transfer::Scheme scheme = transfer::choose(simple.buffer, side);
+    if (only_sends && transfer::choose_header(simple.buffer)) return false;
+    if (scheme == transfer::Scheme::packed)
+      return Short::is_short(simple.buffer) && Short(simple.buffer, simple.may_get_header).call(all, code);
+    is_left_alone = scheme == transfer::Scheme::native && leave_alone(record, simple, all, code);
+    return is_left_alone;
   }
 
   /// A message in host memory that needs none of the objects of other messages, whether it is packed or left alone: the

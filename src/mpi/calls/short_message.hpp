@@ -12,7 +12,6 @@
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/table/rows.hpp"
 #include "transfer/blocking.hpp"
-#include "transfer/choice/choose.hpp"
 #include "transfer/choice/host_trial.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/report/statistics.hpp"
@@ -29,12 +28,10 @@ class ShortMessage {
  public:
   static constexpr layout::Offset most_bytes = 4096;
 
-  /// Is the message short, and is it to be packed, as this thread's choices are? Precondition: host memory with gaps.
-  static bool is_packed(const transfer::Buffer& buffer) noexcept {
+  /// May the packed bytes lie on the stack? Precondition: host memory with gaps.
+  static bool is_short(const transfer::Buffer& buffer) noexcept {
     const layout::Offset bytes = buffer.size();
-    if (bytes <= 0 || bytes > most_bytes || transfer::is_contiguous(buffer)) return false;
-    if (would_lose_elements(static_cast<std::size_t>(bytes), *buffer.type)) return false;
-    return transfer::choose(buffer, side) == transfer::Scheme::packed && !(sends && transfer::choose_header(buffer));
+    return bytes > 0 && bytes <= most_bytes && !would_lose_elements(static_cast<std::size_t>(bytes), *buffer.type);
   }
 
   /// `may_get_header`: a header may come in the place of the message.

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <type_traits>
 
-#include "mpi/calls/tried/burst.hpp"
 #include "mpi/calls/message_call.hpp"
+#include "mpi/calls/tried/burst.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/requests/new_request.hpp"
 #include "mpi/requests/outstanding.hpp"

@@ -220,6 +220,41 @@ constexpr int some_blocks = 1000 / length, many_blocks = 20'000 / length;
 
 TEST(SlotsScattered, NonblockingReceivers) { receive_by_all_ways(some_blocks, some_blocks, false); }
 
+/// Headers, and messages of other sizes, to receives that end in their call.
+TEST(SlotsScattered, BlockingReceivers) {
+  constexpr int each = some_blocks * length, messages = 10;
+  const ScatteredSlots forced;
+  const Strided message(some_blocks);
+  const std::vector<int> packed = message.packed(some_blocks);
+  analyse(message.type);
+  for (const int first_block : {some_blocks, 1}) {
+    const TwoBlocks memory{first_block, each + 1 - first_block};
+    const Owned type = memory.type();
+    analyse(type);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!has_partner()) return;
+    const std::uint64_t slots_before = slots_messages(), packed_before = packed_messages();
+    for (int k = 0; k < messages; ++k) {
+      const int others = k / 2, wanted = k % 2 == 0 ? each : others;
+      if (sends() && k % 2 == 0) MPI_Send(message.values.data(), 1, message.type, partner(), k, MPI_COMM_WORLD);
+      if (sends() && k % 2 != 0) MPI_Send(packed.data(), others, MPI_INT, partner(), k, MPI_COMM_WORLD);
+      if (sends()) continue;
+      std::vector<int> incoming = memory.empty();
+      MPI_Status status;
+      EXPECT_EQ(MPI_SUCCESS, MPI_Recv(incoming.data(), 1, type, partner(), k, MPI_COMM_WORLD, &status));
+      int count = -1;
+      MPI_Get_elements(&status, MPI_INT, &count);
+      EXPECT_EQ(wanted, count) << k;
+      EXPECT_EQ(k, status.MPI_TAG);
+      EXPECT_TRUE(memory.holding({packed.begin(), packed.begin() + wanted}) == incoming) << k;
+    }
+    if (may_speak()) {
+      EXPECT_EQ(slots_before + messages / 2, slots_messages());
+      EXPECT_EQ(packed_before, packed_messages());
+    }
+  }
+}
+
 /// What a header begins with does not fit into the first block.
 TEST(SlotsScattered, NonblockingReceiversWithAShortFirstBlock) { receive_by_all_ways(1, some_blocks, false); }
 
