@@ -11,8 +11,6 @@
 #include "mpi/calls/tried/rounds.hpp"
 #include "mpi/datatypes/pieces.hpp"
 #include "transfer/choice/host_trial.hpp"
-#include "transfer/rdma/rendezvous/service.hpp"
-#include "transfer/report/report.hpp"
 #include "transfer/schemes/slots.hpp"
 
 namespace gapless::mpi {
@@ -23,7 +21,7 @@ struct BlockingCall;
 template <class Row, class... Arguments>
 struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Arguments...> {
   using Base = MessageArguments<Row, Arguments...>;
-  using typename Base::RoleKind, typename Base::Tuple;
+  using typename Base::RoleKind, typename Base::Simple, typename Base::Tuple;
 
   static int call(Arguments... arguments) {
     requests::start_deferred();
@@ -58,11 +56,9 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   static constexpr bool may_find_stashed = Base::template has<RoleKind::source> &&
                                            Base::template has<RoleKind::status> &&
                                            Base::template has<RoleKind::receive>;
-  static constexpr bool only_receives = may_find_stashed && !Base::template has<RoleKind::send>;
-
   static constexpr bool is_exchange = Base::template has<RoleKind::send> && Base::template has<RoleKind::receive>;
   static constexpr bool only_sends = Base::template has<RoleKind::send> && !Base::template has<RoleKind::receive>;
-
+  static constexpr bool only_receives = may_find_stashed && !Base::template has<RoleKind::send>;
   static constexpr bool has_round = only_sends || only_receives;
   static constexpr RoleKind only_side = only_sends ? RoleKind::send : RoleKind::receive;
   using Short = ShortMessage<Row, Base, only_side>;
@@ -125,42 +121,15 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   /// Sends or receives a simple message, packed if that is short, or left alone. False, and nothing has been done, for
   /// any other message.
   static bool call_simply(const TypeRecord& record, const Tuple& all, bool& is_left_alone, int& code) {
-    const Simple simple = look_at(record, all);
+    const Simple simple = Base::template find_simple<only_side>(record, all, is_gpu_memory);
     if (!simple) return false;
     constexpr transfer::Side side = only_sends ? transfer::Side::sender : transfer::Side::receiver;
-    const transfer::Scheme scheme = transfer::choose(simple.buffer, side);
     if (only_sends && transfer::choose_header(simple.buffer)) return false;
+    const transfer::Scheme scheme = transfer::choose(simple.buffer, side);
     if (scheme == transfer::Scheme::packed)
       return Short::is_short(simple.buffer) && Short(simple.buffer, simple.may_get_header).call(all, code);
     is_left_alone = scheme == transfer::Scheme::native && leave_alone(record, simple, all, code);
     return is_left_alone;
-  }
-
-  /// A message in host memory that needs none of the objects of other messages, whether it is packed or left alone: the
-  /// process has one thread, the message does not go by header, and nothing is reported.
-  struct Simple {
-    transfer::Buffer buffer{};    ///< without a type: the message is none of these
-    bool may_get_header = false;  ///< may a header come in its place?
-
-    explicit operator bool() const noexcept { return buffer.type != nullptr; }
-  };
-  static Simple look_at(const TypeRecord& record, const Tuple& all) noexcept {
-    if (counts_native_messages || transfer::report_wanted() || runtime::is_multithreaded()) return {};
-    if (only_sends ? transfer::rdma::is_wanted() : headers::are_stashed()) return {};
-    const auto& memory = std::get<Base::template place<only_side>>(all);
-    const auto count = static_cast<std::int64_t>(std::get<Base::template place<only_side> + 1>(all));
-    std::int64_t bytes = 0;
-    if (record.described == nullptr || __builtin_mul_overflow(record.size, count, &bytes)) return {};
-    const void* const first_byte = address_of(memory, record.first_byte);
-    if (is_null_with_displacement(first_byte)) return {};
-    if (device::in_use() && (record.one_is_lost_beside_gpu || is_gpu_memory(first_byte))) return {};
-    // A longer send may go to a GPU.
-    const bool is_simple = only_sends ? bytes <= static_cast<std::int64_t>(transfer::schemes::most_slots_bytes)
-                                      : !would_be_lost_in_pieces(static_cast<std::size_t>(bytes), *record.described);
-    if (!is_simple) return {};
-    const bool is_long = bytes >= static_cast<std::int64_t>(transfer::headers::Header::size);
-    return {{record.described.get(), count, const_cast<void*>(static_cast<const void*>(memory)), {}},
-            only_receives && is_long && headers::are_looked_for() && transfer::headers::is_called()};
   }
 
   /// Leaves the message to the library, whose call returns `code`. False, and nothing has been done, where a header

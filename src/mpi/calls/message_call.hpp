@@ -22,6 +22,8 @@
 #include "mpi/table/rows.hpp"
 #include "transfer/choice/host_trial.hpp"
 #include "transfer/headers/exported/introductions.hpp"
+#include "transfer/rdma/rendezvous/service.hpp"
+#include "transfer/report/report.hpp"
 #include "transfer/schemes/slots.hpp"
 
 namespace gapless::mpi {
@@ -150,6 +152,35 @@ struct MessageArguments {
                                  (scheme == transfer::Scheme::packed && !transfer::is_worth_a_request(buffer));
     return is_the_librarys ? record : nullptr;
   }
+  /// A noncontiguous message in host memory that needs none of the objects of other messages, whether it is packed or
+  /// left alone: the process has one thread, the message does not go by a fabric, and nothing is reported.
+  struct Simple {
+    transfer::Buffer buffer{};    ///< without a type: the message is none of these
+    bool may_get_header = false;  ///< may a header come in its place?
+
+    explicit operator bool() const noexcept { return buffer.type != nullptr; }
+  };
+  template <RoleKind side, class IsOnGpu>
+  static Simple find_simple(const TypeRecord& record, const Tuple& all, IsOnGpu is_on_gpu) noexcept {
+    constexpr bool sends = side == RoleKind::send;
+    if (counts_native_messages || transfer::report_wanted() || runtime::is_multithreaded()) return {};
+    if (sends ? transfer::rdma::is_wanted() : headers::are_stashed()) return {};
+    const auto& memory = std::get<place<side>>(all);
+    const auto count = static_cast<std::int64_t>(std::get<place<side> + 1>(all));
+    std::int64_t bytes = 0;
+    if (record.described == nullptr || __builtin_mul_overflow(record.size, count, &bytes)) return {};
+    const void* const first_byte = address_of(memory, record.first_byte);
+    if (is_null_with_displacement(first_byte)) return {};
+    // A longer send may go to a GPU.
+    const bool is_simple = sends ? bytes <= static_cast<std::int64_t>(transfer::schemes::most_slots_bytes)
+                                 : !would_be_lost_in_pieces(static_cast<std::size_t>(bytes), *record.described);
+    if (!is_simple) return {};
+    if (device::in_use() && (record.one_is_lost_beside_gpu || is_on_gpu(first_byte))) return {};
+    const bool is_long = bytes >= static_cast<std::int64_t>(transfer::headers::Header::size);
+    return {{record.described.get(), count, const_cast<void*>(static_cast<const void*>(memory)), {}},
+            !sends && is_long && headers::are_looked_for() && transfer::headers::is_called()};
+  }
+
   /// Answers peers, before a receive into host memory that the library makes alone.
   static void answer_peers() noexcept {
     transfer::headers::begin_look();

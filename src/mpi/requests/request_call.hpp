@@ -287,7 +287,21 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       requests::have_as_native(pending, handle, Base::key_of(all));
   }
 
+  /// Is the call a send of noncontiguous host memory that is the library's, by prediction or by the burst's way?
+  static bool is_left_alone(const Tuple& all) noexcept {
+    const TypeRecord* record = Base::template find_gaps<side>(all);
+    if (record == nullptr || !requests::are_none_deferred()) return false;
+    const auto simple = Base::template find_simple<side>(*record, all, requests::is_on_gpu);
+    if (!simple || transfer::choose_header(simple.buffer, true)) return false;
+    const transfer::Scheme scheme = transfer::choose(simple.buffer, transfer::Side::sender);
+    return scheme == transfer::Scheme::native ||
+           (scheme == transfer::Scheme::packed && !transfer::is_worth_a_request(simple.buffer));
+  }
+
   static int serve_once([[maybe_unused]] const Tuple& all, Arguments... arguments) {
+    if constexpr (leaves_now && !receives) {
+      if (is_left_alone(all)) return Row::native_function()(arguments...);
+    }
     if constexpr (may_need_a_look) {
       const TypeRecord* record =
           runtime::is_multithreaded() ? nullptr : Base::is_looked_at_in_blocks(all, requests::is_on_gpu);

@@ -48,6 +48,23 @@ TEST(Trials, TheFastestIsFound) {
   }
 }
 
+/// Claimed messages go the way of the message before them, and the fastest way is found all the same.
+TEST(Trials, WhatNobodyTimesOfARunCanBeClaimed) {
+  Trials trials = predicted(200, 100, 300);
+  constexpr std::array<float, 3> ns{80, 100, 100};
+  int asked = 0, claimed = 0;
+  while (asked + claimed < 20000) {
+    const Trials::Turn turn = trials.next();
+    ++asked;
+    if (turn.is_timed) trials.note(turn, ns[turn.way]);
+    const std::uint32_t more = trials.claim_rest();
+    EXPECT_LT(more, Trials::run);
+    claimed += static_cast<int>(more);
+  }
+  EXPECT_EQ(trials.in_use(), 0);
+  EXPECT_LT(8 * asked, claimed);
+}
+
 TEST(Trials, AWayThatIsBarelyBetterIsNotTaken) {
   Program program{predicted(200, 100, 300), {97, 100, 97}};
   program.move(100000);

@@ -4,6 +4,7 @@
 
 #include "base/hash.hpp"
 #include "mpi/table/abi.hpp"
+#include "transfer/choice/choose.hpp"
 
 namespace gapless::mpi::rounds {
 namespace {
@@ -48,7 +49,7 @@ void close(Clock::time_point now) noexcept {
 
 HostWay Call::join(std::uint64_t key) noexcept {
   const bool begins = !round.trial || key == round.first || round.calls == most_calls;
-  if (round.like_it != 0 && round.trial && key == round.first) {
+  if (round.like_it != 0 && round.trial && key == round.first && !transfer::is_any_forced()) {
     --round.like_it;
     round.calls = 1;
     return round.trial->way();
