@@ -1,7 +1,6 @@
 // Blocking calls that send, receive or do both.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -9,9 +8,7 @@
 #include "mpi/calls/message_call.hpp"
 #include "mpi/calls/short_message.hpp"
 #include "mpi/calls/tried/rounds.hpp"
-#include "mpi/datatypes/pieces.hpp"
 #include "transfer/choice/host_trial.hpp"
-#include "transfer/schemes/slots.hpp"
 
 namespace gapless::mpi {
 

@@ -95,16 +95,13 @@ struct MessageArguments {
   /// receive of a matched message always looks: a probe has looked at the message, which may be a header.
   static constexpr Looks looks = has<RoleKind::source> ? Looks::once_called : Looks::always;
 
-  /// May receives that end within the call go to the library as they came? They may while no peer has called for
+  /// May a receive that ends within the call go to the library as it came? It may while no peer has called for
   /// attention, and no other thread of this process can become attentive meanwhile.
-  static bool may_be_unattended() noexcept {
-    if (runtime::is_multithreaded() || headers::are_stashed()) return false;
-    return !headers::are_looked_for() || !transfer::headers::is_called();
-  }
   static bool is_unattended(const Tuple& arguments) noexcept {
     if constexpr (has<RoleKind::receive> && has<RoleKind::source>) {
       constexpr int in = place<RoleKind::receive>;
-      return headers::are_looked_for() && may_be_unattended() &&
+      return headers::are_looked_for() && !transfer::headers::is_called() && !runtime::is_multithreaded() &&
+             !headers::are_stashed() &&
              goes_straight_through<Purpose::message>(std::get<in>(arguments), std::get<in + 1>(arguments),
                                                      std::get<in + 2>(arguments));
     } else {
@@ -132,26 +129,6 @@ struct MessageArguments {
     answer_peers();
     return record;
   }
-  /// The same for a noncontiguous receive into host memory that is the library's: a header would be scattered into the
-  /// blocks. Where headers come, long messages are not received so, because they are better unpacked while others
-  /// arrive. Peers are not answered.
-  template <class IsOnGpu>
-  static const TypeRecord* is_looked_at_in_blocks(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
-    constexpr int in = place<RoleKind::receive>;
-    const TypeRecord* record = type_cache::find_in_table(std::get<in + 2>(all));
-    void* const memory = std::get<in>(all);
-    const bool is_scattered = record != nullptr && record->bytes_of_scattered_header != 0 && memory != nullptr &&
-                              !counts_native_messages && !headers::are_stashed() && headers::are_looked_for();
-    const std::int64_t bytes = is_scattered ? bytes_of_long(*record, all) : 0;
-    if (bytes == 0 || (bytes >= static_cast<std::int64_t>(long_to_unpack) && Scattered::get_headers())) return nullptr;
-    if (would_be_lost_in_pieces(static_cast<std::size_t>(bytes), *record->described)) return nullptr;
-    if (device::in_use() && is_on_gpu(address_of(memory, record->first_byte))) return nullptr;
-    const transfer::Buffer buffer{record->described.get(), std::get<in + 1>(all), memory, {}};
-    const transfer::Scheme scheme = transfer::choose(buffer, transfer::Side::receiver);
-    const bool is_the_librarys = scheme == transfer::Scheme::native ||
-                                 (scheme == transfer::Scheme::packed && !transfer::is_worth_a_request(buffer));
-    return is_the_librarys ? record : nullptr;
-  }
   /// A noncontiguous message in host memory that needs none of the objects of other messages, whether it is packed or
   /// left alone: the process has one thread, the message does not go by a fabric, and nothing is reported.
   struct Simple {
@@ -168,7 +145,7 @@ struct MessageArguments {
     const auto& memory = std::get<place<side>>(all);
     const auto count = static_cast<std::int64_t>(std::get<place<side> + 1>(all));
     std::int64_t bytes = 0;
-    if (record.described == nullptr || __builtin_mul_overflow(record.size, count, &bytes)) return {};
+    if (record.described == nullptr || __builtin_mul_overflow(record.size, count, &bytes) || bytes <= 0) return {};
     const void* const first_byte = address_of(memory, record.first_byte);
     if (is_null_with_displacement(first_byte)) return {};
     // A longer send may go to a GPU.
@@ -181,6 +158,24 @@ struct MessageArguments {
             !sends && is_long && headers::are_looked_for() && transfer::headers::is_called()};
   }
 
+  /// Is the message of a request the library's, as it is chosen, or because packing gains less than a request costs?
+  static bool is_the_librarys(const transfer::Buffer& buffer, transfer::Side side) noexcept {
+    const transfer::Scheme scheme = transfer::choose(buffer, side);
+    return scheme == transfer::Scheme::native ||
+           (scheme == transfer::Scheme::packed && !transfer::is_worth_a_request(buffer));
+  }
+  /// is_looked_at() for a noncontiguous receive into host memory that is the library's: a header would be scattered
+  /// into the blocks. Where headers come, long messages are not received so, because they are better unpacked while
+  /// others arrive. Peers are not answered.
+  template <class IsOnGpu>
+  static const TypeRecord* is_looked_at_in_blocks(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
+    const TypeRecord* record = find_gaps<RoleKind::receive>(all);
+    if (record == nullptr || record->bytes_of_scattered_header == 0 || !headers::are_looked_for()) return nullptr;
+    const std::int64_t bytes = bytes_of_long(*record, all);
+    if (bytes == 0 || (bytes >= static_cast<std::int64_t>(long_to_unpack) && Scattered::get_headers())) return nullptr;
+    const Simple simple = find_simple<RoleKind::receive>(*record, all, is_on_gpu);
+    return simple && is_the_librarys(simple.buffer, transfer::Side::receiver) ? record : nullptr;
+  }
   /// Answers peers, before a receive into host memory that the library makes alone.
   static void answer_peers() noexcept {
     transfer::headers::begin_look();

@@ -28,10 +28,10 @@ class ShortMessage {
  public:
   static constexpr layout::Offset most_bytes = 4096;
 
-  /// May the packed bytes lie on the stack? Precondition: host memory with gaps.
+  /// May the packed bytes lie on the stack? Precondition: host memory with gaps, not empty.
   static bool is_short(const transfer::Buffer& buffer) noexcept {
     const layout::Offset bytes = buffer.size();
-    return bytes > 0 && bytes <= most_bytes && !would_lose_elements(static_cast<std::size_t>(bytes), *buffer.type);
+    return bytes <= most_bytes && !would_lose_elements(static_cast<std::size_t>(bytes), *buffer.type);
   }
 
   /// `may_get_header`: a header may come in the place of the message.

@@ -292,10 +292,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     const TypeRecord* record = Base::template find_gaps<side>(all);
     if (record == nullptr || !requests::are_none_deferred()) return false;
     const auto simple = Base::template find_simple<side>(*record, all, requests::is_on_gpu);
-    if (!simple || transfer::choose_header(simple.buffer, true)) return false;
-    const transfer::Scheme scheme = transfer::choose(simple.buffer, transfer::Side::sender);
-    return scheme == transfer::Scheme::native ||
-           (scheme == transfer::Scheme::packed && !transfer::is_worth_a_request(simple.buffer));
+    return simple && !transfer::choose_header(simple.buffer, true) &&
+           Base::is_the_librarys(simple.buffer, transfer::Side::sender);
   }
 
   static int serve_once([[maybe_unused]] const Tuple& all, Arguments... arguments) {
@@ -303,9 +301,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       if (is_left_alone(all)) return Row::native_function()(arguments...);
     }
     if constexpr (may_need_a_look) {
-      const TypeRecord* record =
-          runtime::is_multithreaded() ? nullptr : Base::is_looked_at_in_blocks(all, requests::is_on_gpu);
-      if (record != nullptr) {
+      if (const TypeRecord* record = Base::is_looked_at_in_blocks(all, requests::is_on_gpu)) {
         if (transfer::headers::Unattended unattended; unattended.begin())
           return call_with_a_look(*record, all, nullptr, &unattended);
         Base::answer_peers();

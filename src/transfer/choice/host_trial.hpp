@@ -1,7 +1,8 @@
 // Chooses the way of messages in host memory by what equal messages have taken in this run, not by prediction alone
-// (model/corrections/trials.hpp). What is tried and timed is a whole: a call that exchanges, or all messages that a
-// thread starts until it waits for them. The time of a whole is the program's, whichever end of a message has the work.
-// Three ways are tried: as predicted, all left to the library, all packed.
+// (model/corrections/trials.hpp). What is tried and timed is a whole: a call that exchanges, a round of blocking
+// sends and receives, or all messages that a thread starts until it waits for them. The time of a whole is the
+// program's, whichever end of a message has the work. Three ways are tried: as predicted, all left to the library, all
+// packed.
 //
 // A whole of sends alone is over the sooner, the more work is left to the receiver; the program then waits for the
 // receiver in another call. So where wholes of a kind take most of a thread's time, the time from the beginning of one

@@ -29,41 +29,35 @@ struct Round {
 
 bool is_timed() noexcept { return round.trial && round.trial->is_timed(); }
 
-void open(std::uint64_t key, Clock::time_point now) noexcept {
+void open(std::uint64_t key) noexcept {
   round.like_it = round.trial.emplace(key).claim_rest();
   round.first = key;
   round.whole = 0;
   round.calls = 0;
   round.is_left_alone = true;
-  round.begin = now;
   round.ns_in_calls = 0;
 }
 
 /// The next round begins now.
-void close(Clock::time_point now) noexcept {
+void close() noexcept {
   if (round.is_left_alone && round.trial->way() == HostWay::packed) return round.trial->was_left_alone();
-  round.trial->end(round.ns_in_calls, transfer::ns_between(round.begin, now), round.whole);
+  if (is_timed()) round.trial->end(round.ns_in_calls, transfer::ns_between(round.begin, Clock::now()), round.whole);
 }
 
 }  // namespace
 
 HostWay Call::join(std::uint64_t key) noexcept {
-  const bool begins = !round.trial || key == round.first || round.calls == most_calls;
-  if (round.like_it != 0 && round.trial && key == round.first && !transfer::is_any_forced()) {
+  const bool is_over = round.trial && key == round.first;
+  if (is_over && round.like_it != 0 && !transfer::is_any_forced()) {
     --round.like_it;
     round.calls = 1;
     return round.trial->way();
   }
-  Clock::time_point now{};
-  if (begins) {
-    if (is_timed()) now = Clock::now();
-    if (round.trial && key == round.first) close(now);
-    open(key, now);
-  }
+  if (is_over) close();
+  if (is_over || !round.trial || round.calls == most_calls) open(key);
   if (is_timed()) {
-    if (now == Clock::time_point{}) now = Clock::now();
-    if (begins) round.begin = now;
-    round.call_begin = now;
+    round.call_begin = Clock::now();
+    if (round.calls == 0) round.begin = round.call_begin;
   }
   round.whole = mix(round.whole, key);
   ++round.calls;
