@@ -2,8 +2,8 @@
 #include <iterator>
 
 #include "endpoints/communicators/creation.hpp"
+#include "endpoints/communicators/query.hpp"
 #include "endpoints/communicators/static_world.hpp"
-#include "endpoints/communicators/useful.hpp"
 #include "endpoints/fortran.hpp"
 #include "endpoints/inner.hpp"
 

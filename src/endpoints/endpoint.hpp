@@ -126,7 +126,7 @@ struct IncomingRing {
   Link arrived;  ///< messages that have come by the library before the ring has told of them
 };
 
-/// Aligned, as no two of them may have a cache line in common, nor the pair that processors fetch at a time.
+/// Aligned, so that no two endpoints share a cache line, or a pair of lines that a processor fetches together.
 struct alignas(128) Endpoint : std::enable_shared_from_this<Endpoint> {
   MPI_Comm handle = MPI_COMM_NULL;
   std::shared_ptr<Communicator> communicator;
@@ -266,7 +266,7 @@ int endpoint_count() noexcept;
 bool enter(const std::shared_ptr<Endpoint>& endpoint);
 /// Ends the handle's life, not yet the library's communicator.
 void leave(Endpoint& endpoint) noexcept;
-/// It has left, and has work under way; or that is done.
+/// Keeps an endpoint whose handle is freed while work of it is under way; end_lingering() lets it go.
 void linger(const std::shared_ptr<Endpoint>& endpoint);
 void end_lingering(const Endpoint& endpoint) noexcept;
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "endpoints/communicators/creation.hpp"
+#include "endpoints/communicators/query.hpp"
 #include "endpoints/communicators/static_world.hpp"
-#include "endpoints/communicators/useful.hpp"
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi::endpoints::fortran {

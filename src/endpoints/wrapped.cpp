@@ -102,7 +102,8 @@ Endpoint* endpoint_of(const Arguments& arguments) noexcept {
 template <class Row>
 constexpr bool has_group = place_of(Row::argument_roles, RoleKind::group) != nowhere;
 
-/// Others, such as MPI_Put or MPI_Parrived, may be called so often that a system call each would tell.
+/// Does the call name a communicator? Calls that name none, such as MPI_Put or MPI_Parrived, may be so frequent that a
+/// system call in each would cost noticeable time.
 template <class Row>
 constexpr bool has_communicator = place_of(Row::argument_roles, RoleKind::communicator) != nowhere ||
                                   place_of(Row::argument_roles, RoleKind::communicator_place) != nowhere;

@@ -133,6 +133,6 @@ bool has_left(int rank) noexcept {
   return is_nobodys;
 }
 
-bool has_ended(pid_t process) noexcept { return ::kill(process, 0) != 0 && errno == ESRCH; }
+bool is_gone(pid_t process) noexcept { return ::kill(process, 0) != 0 && errno == ESRCH; }
 
 }  // namespace gapless::fabric::registry

@@ -22,6 +22,6 @@ std::optional<pid_t> find(int rank) noexcept;
 bool has_left(int rank) noexcept;
 
 /// Has that process of this node ended?
-bool has_ended(pid_t process) noexcept;
+bool is_gone(pid_t process) noexcept;
 
 }  // namespace gapless::fabric::registry

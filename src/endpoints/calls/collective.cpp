@@ -28,7 +28,7 @@ void all_to_all(Schedule& schedule, bool in_place, const DataOf& out, const Data
 
 using Code = std::optional<int>;
 
-Code broadcast_in_levels(Endpoint& endpoint, const Data& data, int root) {
+Code broadcast_together(Endpoint& endpoint, const Data& data, int root) {
   MPI_Count bytes = 0;
   if (!endpoint.communicator->has_rank(root) || together::size_of(endpoint, data, bytes) != MPI_SUCCESS ||
       !together::serves_broadcast(*endpoint.communicator, bytes))
@@ -36,7 +36,7 @@ Code broadcast_in_levels(Endpoint& endpoint, const Data& data, int root) {
   return together::broadcast(endpoint, data, root);
 }
 
-Code gather_to_all_in_levels(Endpoint& endpoint, const Data& from, const together::Rows& all) {
+Code gather_to_all_together(Endpoint& endpoint, const Data& from, const together::Rows& all) {
   const bool in_place = from.memory == MPI_IN_PLACE;
   MPI_Count bytes = 0;
   if (all.each < 0 || all.datatype == MPI_DATATYPE_NULL) return std::nullopt;
@@ -47,7 +47,7 @@ Code gather_to_all_in_levels(Endpoint& endpoint, const Data& from, const togethe
   return together::gather_to_all(endpoint, mine, in_place, all, bytes);
 }
 
-Code all_to_all_in_levels(Endpoint& endpoint, const together::Rows& out, const together::Rows& in) {
+Code all_to_all_together(Endpoint& endpoint, const together::Rows& out, const together::Rows& in) {
   MPI_Count bytes = 0;
   if (out.memory == MPI_IN_PLACE || in.each < 0 || in.datatype == MPI_DATATYPE_NULL ||
       together::size_of(endpoint, {out.memory, out.each, out.datatype}, bytes) != MPI_SUCCESS ||
@@ -57,7 +57,7 @@ Code all_to_all_in_levels(Endpoint& endpoint, const together::Rows& out, const t
 }
 
 /// `root`: the program's, which may be no rank; none where all get the result.
-Code reduce_in_levels(Endpoint& endpoint, const Reduction& reduction, std::optional<int> root) {
+Code reduce_together(Endpoint& endpoint, const Reduction& reduction, std::optional<int> root) {
   const auto& [operand, result, count, datatype, op] = reduction;
   if ((root && !endpoint.communicator->has_rank(*root)) ||
       !together::serves_reduction(*endpoint.communicator, count, datatype, op))
@@ -86,9 +86,9 @@ GAPLESS_IF_DECLARED(
 
 // f: from, t: to; n, c: counts; d: displacements; y: datatypes.
 #define ENDPOINTS_COLLECTIVES(suffix, Count, Place)                                                                   \
-  ENDPOINTS_FORMS_IN_LEVELS(Bcast, Ibcast, suffix, (void* f, Count n, MPI_Datatype y, int root),                      \
-                            broadcast_in_levels(e, {f, n, y}, root),                                                  \
-                            plans::broadcast(s, OwnedBy{s}.data(f, n, y, is_concerned(s, root)), root))               \
+  ENDPOINTS_FORMS_TOGETHER(Bcast, Ibcast, suffix, (void* f, Count n, MPI_Datatype y, int root),                       \
+                           broadcast_together(e, {f, n, y}, root),                                                    \
+                           plans::broadcast(s, OwnedBy{s}.data(f, n, y, is_concerned(s, root)), root))                \
   ENDPOINTS_FORMS(Gather, Igather, suffix,                                                                            \
                   (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty, int root),             \
                   plans::gather(s, OwnedBy{s}.data(f, n, y, has_part(s, root)), f == MPI_IN_PLACE, root,              \
@@ -107,18 +107,18 @@ GAPLESS_IF_DECLARED(
       (const void* f, const Count* c, const Place* d, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty, int root),  \
       plans::scatter(s, OwnedBy{s}.irregular(f, c, d, y, is_root(s, root)), t == MPI_IN_PLACE, root,                  \
                      OwnedBy{s}.data(t, tn, ty, has_part(s, root))))                                                  \
-  ENDPOINTS_FORMS_IN_LEVELS(                                                                                          \
+  ENDPOINTS_FORMS_TOGETHER(                                                                                           \
       Allgather, Iallgather, suffix, (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),    \
-      gather_to_all_in_levels(e, {f, n, y}, {t, tn, ty}), to_all(s, f, n, y, OwnedBy{s}.regular(t, tn, ty, true)))    \
+      gather_to_all_together(e, {f, n, y}, {t, tn, ty}), to_all(s, f, n, y, OwnedBy{s}.regular(t, tn, ty, true)))     \
   ENDPOINTS_FORMS(                                                                                                    \
       Allgatherv, Iallgatherv, suffix,                                                                                \
       (const void* f, Count n, MPI_Datatype y, void* t, const Count* tc, const Place* td, MPI_Datatype ty),           \
       to_all(s, f, n, y, OwnedBy{s}.irregular(t, tc, td, ty, true)))                                                  \
-  ENDPOINTS_FORMS_IN_LEVELS(Alltoall, Ialltoall, suffix,                                                              \
-                            (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),             \
-                            all_to_all_in_levels(e, {f, n, y}, {t, tn, ty}),                                          \
-                            all_to_all(s, f == MPI_IN_PLACE, OwnedBy{s}.regular(f, n, y, f != MPI_IN_PLACE),          \
-                                       OwnedBy{s}.regular(t, tn, ty, true)))                                          \
+  ENDPOINTS_FORMS_TOGETHER(Alltoall, Ialltoall, suffix,                                                               \
+                           (const void* f, Count n, MPI_Datatype y, void* t, Count tn, MPI_Datatype ty),              \
+                           all_to_all_together(e, {f, n, y}, {t, tn, ty}),                                            \
+                           all_to_all(s, f == MPI_IN_PLACE, OwnedBy{s}.regular(f, n, y, f != MPI_IN_PLACE),           \
+                                      OwnedBy{s}.regular(t, tn, ty, true)))                                           \
   ENDPOINTS_FORMS(Alltoallv, Ialltoallv, suffix,                                                                      \
                   (const void* f, const Count* c, const Place* d, MPI_Datatype y, void* t, const Count* tc,           \
                    const Place* td, MPI_Datatype ty),                                                                 \
@@ -129,14 +129,14 @@ GAPLESS_IF_DECLARED(
                    const Place* td, const MPI_Datatype* ty),                                                          \
                   all_to_all(s, f == MPI_IN_PLACE, OwnedBy{s}.each_of_its_type(f, c, d, y, f != MPI_IN_PLACE),        \
                              OwnedBy{s}.each_of_its_type(t, tc, td, ty, true)))                                       \
-  ENDPOINTS_FORMS_IN_LEVELS(Reduce, Ireduce, suffix,                                                                  \
-                            (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op, int root),                   \
-                            reduce_in_levels(e, {f, t, n, y, op}, root),                                              \
-                            plans::reduce(s, OwnedBy{s}.reduction(f, t, n, y, op, is_concerned(s, root)), root))      \
-  ENDPOINTS_FORMS_IN_LEVELS(Allreduce, Iallreduce, suffix,                                                            \
-                            (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                             \
-                            reduce_in_levels(e, {f, t, n, y, op}, std::nullopt),                                      \
-                            plans::reduce_to_all(s, OwnedBy{s}.reduction(f, t, n, y, op)))                            \
+  ENDPOINTS_FORMS_TOGETHER(Reduce, Ireduce, suffix,                                                                   \
+                           (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op, int root),                    \
+                           reduce_together(e, {f, t, n, y, op}, root),                                                \
+                           plans::reduce(s, OwnedBy{s}.reduction(f, t, n, y, op, is_concerned(s, root)), root))       \
+  ENDPOINTS_FORMS_TOGETHER(Allreduce, Iallreduce, suffix,                                                             \
+                           (const void* f, void* t, Count n, MPI_Datatype y, MPI_Op op),                              \
+                           reduce_together(e, {f, t, n, y, op}, std::nullopt),                                        \
+                           plans::reduce_to_all(s, OwnedBy{s}.reduction(f, t, n, y, op)))                             \
   ENDPOINTS_FORMS(Reduce_scatter, Ireduce_scatter, suffix,                                                            \
                   (const void* f, void* t, const Count* c, MPI_Datatype y, MPI_Op op),                                \
                   plans::reduce_and_scatter(s, OwnedBy{s}.reduction(f, t, 0, y, op),                                  \

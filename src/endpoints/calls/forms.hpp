@@ -66,14 +66,14 @@ int keep_collective(Endpoint& endpoint, MPI_Request* request, Plan plan) {
 #define ENDPOINTS_UNWRAP(...) __VA_ARGS__
 // Defines them for endpoint `e`; `plan` is an expression with schedule `s`.
 #define ENDPOINTS_FORMS(Name, IName, suffix, Parameters, plan) \
-  ENDPOINTS_FORMS_IN_LEVELS(Name, IName, suffix, Parameters, std::nullopt, plan)
-// The blocking form asks `in_levels` first, an optional code; not between two groups, which meet in no other way than
+  ENDPOINTS_FORMS_TOGETHER(Name, IName, suffix, Parameters, std::nullopt, plan)
+// The blocking form asks `together` first, an optional code; not between two groups, which meet in no other way than
 // by messages.
-#define ENDPOINTS_FORMS_IN_LEVELS(Name, IName, suffix, Parameters, in_levels, plan)                           \
+#define ENDPOINTS_FORMS_TOGETHER(Name, IName, suffix, Parameters, together, plan)                             \
   GAPLESS_IF_DECLARED(                                                                                        \
       Name##suffix, int Name##suffix(Endpoint& e, ENDPOINTS_UNWRAP Parameters, MPI_Comm) {                    \
         if (!e.sides.is_inter()) {                                                                            \
-          if (const std::optional<int> code = in_levels) return raise(e, *code);                              \
+          if (const std::optional<int> code = together) return raise(e, *code);                               \
         }                                                                                                     \
         return raise(e, run_collective(e, [&]([[maybe_unused]] Schedule& s) { plan; }));                      \
       })                                                                                                      \

@@ -26,11 +26,11 @@ int assemble(const std::shared_ptr<Communicator>& communicator, int processes);
 
 /// A communicator of this process alone, from which handles are made.
 int make_handle(MPI_Comm* handle) noexcept;
-/// Such a communicator with the error handler of `like`.
+/// Makes a handle with the error handler of `like`.
 int make_handle_like(MPI_Comm like, MPI_Comm* handle) noexcept;
 /// Gives an endpoint its handle. An error code.
 int claim(Communicator& communicator, int local, MPI_Comm handle);
-/// Nobody will claim what is left. Precondition: the caller keeps the communicator.
+/// Ends the endpoints that nobody has claimed. Precondition: the caller keeps the communicator.
 void give_up(Communicator& communicator) noexcept;
 
 }  // namespace gapless::mpi::endpoints

@@ -15,7 +15,7 @@
 
 namespace gapless::mpi::endpoints {
 
-/// Since it was made.
+/// The time since the object was made.
 class Stopwatch {
  public:
   std::uint32_t ns() const noexcept {
@@ -28,7 +28,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-/// Those of one sender. Not thread-safe.
+/// The ways of one sender's long messages. Not thread-safe.
 class LongWays {
  public:
   /// Is the next message of so many bytes left in the outbox?

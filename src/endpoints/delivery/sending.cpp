@@ -59,7 +59,7 @@ void describe(Cell& cell, Operation& send) noexcept {
   }
 }
 
-/// Others can be, once the receiver has taken their bytes.
+/// Is a send complete once its cell is written? Lent and attached ones are when the receiver has taken their bytes.
 bool is_complete_in_ring(Way way) noexcept { return way != Way::lent && way != Way::attached; }
 
 void count(transfer::EndpointMessages& sent, Way way) noexcept {

@@ -16,7 +16,7 @@ inline void note(int& code, int other) noexcept {
   if (code == MPI_SUCCESS) code = other;
 }
 
-/// Without memory messages wait; the others of this collective must not.
+/// Where there is no memory, messages wait until there is; the collective goes on meanwhile.
 template <class Progress>
 void try_to(Progress progress) noexcept try {
   progress();

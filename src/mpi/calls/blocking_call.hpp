@@ -36,7 +36,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
       if (record != nullptr && !device::has_met_gpu_memory()) return call_in_round(record, arguments...);
     }
     if constexpr (only_receives) {
-      const TypeRecord* record = Base::is_looked_at(all, is_gpu_memory);
+      const TypeRecord* record = Base::record_to_look_at(all, is_gpu_memory);
       // Another thread may free a derived datatype, and with it the record, meanwhile.
       if (record != nullptr && (record->is_predefined || !runtime::is_multithreaded())) [[likely]] {
         const int code = Row::native_function()(arguments...);
@@ -92,11 +92,11 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   static int try_ways(Arguments... arguments) {
     transfer::HostTrial trial(Base::key_of(Tuple(arguments...)));
     const auto scope = transfer::choose_always(trial.way());
-    bool is_left_alone = false;
-    const int code = serve(&is_left_alone, arguments...);
+    bool went_native = false;
+    const int code = serve(&went_native, arguments...);
     if (code != MPI_SUCCESS) return code;
-    if (is_left_alone && trial.way() == transfer::HostWay::packed) {
-      trial.was_left_alone();
+    if (went_native && trial.way() == transfer::HostWay::packed) {
+      trial.went_native();
     } else {
       trial.end();
     }
@@ -109,15 +109,15 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     const rounds::Call call(mix(Base::key_of(all), only_sends));
     const auto scope = transfer::choose_always(call.way());
     int code = MPI_SUCCESS;
-    bool is_left_alone = false;
-    if (!call_simply(*record, all, is_left_alone, code)) code = serve(&is_left_alone, arguments...);
-    call.end(code, is_left_alone);
+    bool went_native = false;
+    if (!call_simply(*record, all, went_native, code)) code = serve(&went_native, arguments...);
+    call.end(code, went_native);
     return code;
   }
 
   /// Sends or receives a simple message, packed if that is short, or left alone. False, and nothing has been done, for
   /// any other message.
-  static bool call_simply(const TypeRecord& record, const Tuple& all, bool& is_left_alone, int& code) {
+  static bool call_simply(const TypeRecord& record, const Tuple& all, bool& went_native, int& code) {
     const Simple simple = Base::template find_simple<only_side>(record, all, is_gpu_memory);
     if (!simple) return false;
     constexpr transfer::Side side = only_sends ? transfer::Side::sender : transfer::Side::receiver;
@@ -125,8 +125,8 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     const transfer::Scheme scheme = transfer::choose(simple.buffer, side);
     if (scheme == transfer::Scheme::packed)
       return Short::is_short(simple.buffer) && Short(simple.buffer, simple.may_get_header).call(all, code);
-    is_left_alone = scheme == transfer::Scheme::native && leave_alone(record, simple, all, code);
-    return is_left_alone;
+    went_native = scheme == transfer::Scheme::native && leave_alone(record, simple, all, code);
+    return went_native;
   }
 
   /// Leaves the message to the library, whose call returns `code`. False, and nothing has been done, where a header
@@ -163,7 +163,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     code = in.finish_call(status, code, Row::name, [&](int error) { return table::raise<Row>(error, all); });
   }
 
-  static int serve(bool* is_left_alone, Arguments... arguments) {
+  static int serve(bool* went_native, Arguments... arguments) {
     Tuple all(arguments...);
     if constexpr (Base::template has<RoleKind::status>) {
       int done = MPI_SUCCESS;
@@ -179,7 +179,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     std::optional<transfer::CorrectedSend> timed;
     Base::offer(all, out, true, &timed);
     Base::correct(all, out, timed);
-    if (is_left_alone != nullptr) *is_left_alone = !out.takes_part() && !in.packs();
+    if (went_native != nullptr) *went_native = !out.takes_part() && !in.packs();
     ErrorObject object = table::error_object<Row>(all);
     [[maybe_unused]] const bool is_mistake = Base::take_message(all, in, object);
     int code = MPI_SUCCESS;

@@ -58,7 +58,7 @@ struct MessageArguments {
   static bool is_native(const Tuple& arguments, IsOnGpu is_on_gpu = is_gpu_memory) noexcept {
     if constexpr (has<side>) {
       if (is_idle<side>(arguments)) return true;
-      if (side == RoleKind::receive && headers::are_looked_for()) {
+      if (side == RoleKind::receive && transfer::headers::is_listening()) {
         if constexpr (!has<RoleKind::message_place>) return is_below_headers<purpose>(arguments);
         if (headers::are_given()) return false;
       }
@@ -100,7 +100,7 @@ struct MessageArguments {
   static bool is_unattended(const Tuple& arguments) noexcept {
     if constexpr (has<RoleKind::receive> && has<RoleKind::source>) {
       constexpr int in = place<RoleKind::receive>;
-      return headers::are_looked_for() && !transfer::headers::is_called() && !runtime::is_multithreaded() &&
+      return transfer::headers::is_listening() && !transfer::headers::is_called() && !runtime::is_multithreaded() &&
              !headers::are_stashed() &&
              goes_straight_through<Purpose::message>(std::get<in>(arguments), std::get<in + 1>(arguments),
                                                      std::get<in + 2>(arguments));
@@ -119,12 +119,12 @@ struct MessageArguments {
   /// Can a contiguous receive go to the library as it came, with a look at the first bytes afterwards that tells a
   /// header from a message? Then the datatype's record, else null. `is_on_gpu(address)` is asked where a GPU is in use.
   template <class IsOnGpu>
-  static const TypeRecord* is_looked_at(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
+  static const TypeRecord* record_to_look_at(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
     constexpr int in = place<RoleKind::receive>;
     const TypeRecord* record = type_cache::find_in_table(std::get<in + 2>(all));
     const bool is_plain =
         record != nullptr && record->takes_headers && !counts_native_messages && !headers::are_stashed();
-    if (!is_plain || bytes_of_long(*record, all) == 0 || !headers::are_looked_for()) return nullptr;
+    if (!is_plain || bytes_of_long(*record, all) == 0 || !transfer::headers::is_listening()) return nullptr;
     if (device::in_use() && is_on_gpu(address_of(std::get<in>(all), record->first_byte))) return nullptr;
     answer_peers();
     return record;
@@ -155,26 +155,28 @@ struct MessageArguments {
     if (device::in_use() && (record.one_is_lost_beside_gpu || is_on_gpu(first_byte))) return {};
     const bool is_long = bytes >= static_cast<std::int64_t>(transfer::headers::Header::size);
     return {{record.described.get(), count, const_cast<void*>(static_cast<const void*>(memory)), {}},
-            !sends && is_long && headers::are_looked_for() && transfer::headers::is_called()};
+            !sends && is_long && transfer::headers::is_listening() && transfer::headers::is_called()};
   }
 
   /// Is the message of a request the library's, as it is chosen, or because packing gains less than a request costs?
-  static bool is_the_librarys(const transfer::Buffer& buffer, transfer::Side side) noexcept {
+  static bool is_native_choice(const transfer::Buffer& buffer, transfer::Side side) noexcept {
     const transfer::Scheme scheme = transfer::choose(buffer, side);
     return scheme == transfer::Scheme::native ||
            (scheme == transfer::Scheme::packed && !transfer::is_worth_a_request(buffer));
   }
-  /// is_looked_at() for a noncontiguous receive into host memory that is the library's: a header would be scattered
-  /// into the blocks. Where headers come, long messages are not received so, because they are better unpacked while
-  /// others arrive. Peers are not answered.
+  /// record_to_look_at() for a noncontiguous receive into host memory that is the library's: a header would be
+  /// scattered into the blocks. Where headers come, long messages are not received so, because they are better unpacked
+  /// while others arrive. Peers are not answered.
   template <class IsOnGpu>
-  static const TypeRecord* is_looked_at_in_blocks(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
+  static const TypeRecord* record_to_look_at_in_blocks(const Tuple& all, IsOnGpu is_on_gpu) noexcept {
     const TypeRecord* record = find_gaps<RoleKind::receive>(all);
-    if (record == nullptr || record->bytes_of_scattered_header == 0 || !headers::are_looked_for()) return nullptr;
+    if (record == nullptr || record->bytes_of_scattered_header == 0 || !transfer::headers::is_listening())
+      return nullptr;
     const std::int64_t bytes = bytes_of_long(*record, all);
-    if (bytes == 0 || (bytes >= static_cast<std::int64_t>(long_to_unpack) && Scattered::get_headers())) return nullptr;
+    if (bytes == 0 || (bytes >= static_cast<std::int64_t>(long_to_unpack) && Scattered::got_header_lately()))
+      return nullptr;
     const Simple simple = find_simple<RoleKind::receive>(*record, all, is_on_gpu);
-    return simple && is_the_librarys(simple.buffer, transfer::Side::receiver) ? record : nullptr;
+    return simple && is_native_choice(simple.buffer, transfer::Side::receiver) ? record : nullptr;
   }
   /// Answers peers, before a receive into host memory that the library makes alone.
   static void answer_peers() noexcept {
@@ -269,7 +271,7 @@ struct MessageArguments {
                     [[maybe_unused]] std::optional<transfer::CorrectedSend>* timed = nullptr,
                     [[maybe_unused]] transfer::headers::Later later = {}) noexcept {
     if constexpr (is_standard_or_ready) {
-      if (headers::are_looked_for()) {
+      if (transfer::headers::is_listening()) {
         constexpr RoleKind tag = has<RoleKind::receive> ? RoleKind::send_tag : RoleKind::tag;
         out.offer(communicator(arguments), std::get<place<RoleKind::destination>>(arguments),
                   std::get<place<tag>>(arguments), has<RoleKind::receive>, may_stay,
@@ -291,7 +293,8 @@ struct MessageArguments {
       const MPI_Datatype datatype = std::get<in + 2>(arguments);
       if constexpr (has<RoleKind::send>) {
         constexpr int out = place<RoleKind::send>;
-        constexpr auto how = has<RoleKind::new_request> ? headers::Beside::returns_at_once : headers::Beside::waits;
+        constexpr auto how =
+            has<RoleKind::new_request> ? headers::SendBeside::returns_at_once : headers::SendBeside::waits;
         return headers::receive_stashed(how, std::get<out>(arguments), std::get<out + 1>(arguments),
                                         std::get<out + 2>(arguments), std::get<place<RoleKind::destination>>(arguments),
                                         std::get<place<RoleKind::send_tag>>(arguments), memory, count, datatype, source,
@@ -321,7 +324,7 @@ struct MessageArguments {
   static bool take_message([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] auto& in,
                            [[maybe_unused]] ErrorObject& object) noexcept {
     if constexpr (has<RoleKind::message_place>) {
-      if (!headers::are_looked_for() || is_idle<RoleKind::receive>(arguments)) return false;
+      if (!transfer::headers::is_listening() || is_idle<RoleKind::receive>(arguments)) return false;
       constexpr int memory = place<RoleKind::receive>;
       const MPI_Message handle = *std::get<place<RoleKind::message_place>>(arguments);
       const bool is_mistake =
@@ -333,7 +336,7 @@ struct MessageArguments {
       object = ErrorObject::of_communicator(has_communicator || matched->was_stashed ? matched->communicator
                                                                                      : told_of_no_communicator());
       if (is_mistake) return matched->was_put_back;
-      in.has_been_matched(*matched);
+      in.take_match(*matched);
     }
     return false;
   }
@@ -356,7 +359,8 @@ template <class Row, auto slowly, class Count, class... Others>
 struct ReplaceCall<Row, slowly, int (*)(void*, Count, MPI_Datatype, Others...)> {
   static int call(void* memory, Count count, MPI_Datatype datatype, Others... others) {
     requests::start_deferred();
-    if (!headers::are_looked_for() && goes_straight_through<Purpose::message>(memory, count, datatype)) [[likely]]
+    if (!transfer::headers::is_listening() && goes_straight_through<Purpose::message>(memory, count, datatype))
+        [[likely]]
       return Row::native_function()(memory, count, datatype, others...);
     return slowly(memory, count, datatype, others...);
   }

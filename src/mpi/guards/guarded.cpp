@@ -48,16 +48,17 @@ struct Guard<Row, int (*)(Arguments...)> {
     const CallFacts facts = View::facts(all);
     if constexpr (is_exchange<Row>()) {
       if (by_messages::may_be()) [[unlikely]]
-        return exchange(facts, all, arguments...);
+        return serve_exchange(facts, all, arguments...);
     }
-    return by_library(facts, all, arguments...);
+    return serve(facts, all, arguments...);
   }
 
  private:
   using View = CallView<Row, Arguments...>;
   using Tuple = std::tuple<Arguments...>;
 
-  static int by_library(const CallFacts& facts, const Tuple& all, Arguments... arguments) {
+  /// With what the library cannot take as it is staged.
+  static int serve(const CallFacts& facts, const Tuple& all, Arguments... arguments) {
     int gpu = -1;
     if (device::in_use()) [[unlikely]] {
       gpu = gpu_of_call(facts, View::memories_of(all));
@@ -93,17 +94,17 @@ struct Guard<Row, int (*)(Arguments...)> {
   }
 
   /// By messages, where all ranks have agreed on that.
-  [[gnu::noinline]] static int exchange(const CallFacts& facts, const Tuple& all, Arguments... arguments) {
+  [[gnu::noinline]] static int serve_exchange(const CallFacts& facts, const Tuple& all, Arguments... arguments) {
     const std::array<MemoryArgument, View::memories> memories = View::memories_of(all);
     const MemoryArgument &out = memories[0], &in = memories[1];
-    const bool is_librarys = out.is_in_place() || (is_of_neighbors(out.kind) && facts.neighbors().are_twins());
-    const int kind = is_librarys ? -1 : by_messages::kind_of(out);
-    if (kind < 0) return by_library(facts, all, arguments...);
+    const bool is_native = out.is_in_place() || (is_of_neighbors(out.kind) && facts.neighbors().are_twins());
+    const int kind = is_native ? -1 : by_messages::kind_of(out);
+    if (kind < 0) return serve(facts, all, arguments...);
     const by_messages::AgreedExchange exchange(
         facts.communicator, kind, [&](bool are_combined) { return by_messages::wish_of(facts, out, are_combined); },
         [&](auto& exchanged) { return by_messages::reserve(facts, out, exchanged); });
     if (exchange.lane() == MPI_COMM_NULL) {
-      if (!exchange.is_timed()) return by_library(facts, all, arguments...);
+      if (!exchange.is_timed()) return serve(facts, all, arguments...);
       CallFacts packing = facts;
       packing.packs_gaps = true;
       return StagedCall<Row, Arguments...>::run(packing, arguments...);
@@ -132,7 +133,7 @@ struct Waiting<Row, int (*)(Arguments...)> {
     const int code = Row::native_function()(arguments...);
     constexpr int made = table::place_of(Row::argument_roles, RoleKind::new_communicator);
     if constexpr (made != table::nowhere) {
-      if (code == MPI_SUCCESS) headers::has_been_made(*std::get<made>(std::tie(arguments...)));
+      if (code == MPI_SUCCESS) headers::note_made(*std::get<made>(std::tie(arguments...)));
     }
     return code;
   }

@@ -210,7 +210,7 @@ int ask_until_there(Ask ask) noexcept {
 
 int probe(int source, int tag, MPI_Comm communicator, MPI_Status* wanted) {
   requests::start_deferred();
-  if (!are_looked_for()) return native.Probe(source, tag, communicator, wanted);
+  if (!transfer::headers::is_listening()) return native.Probe(source, tag, communicator, wanted);
   const bool polls = runtime::is_multithreaded();
   const auto wait = [&](MPI_Status& status, int&) { return native.Probe(source, tag, communicator, &status); };
   return ask_until_there([&](int& found) {
@@ -221,7 +221,8 @@ int probe(int source, int tag, MPI_Comm communicator, MPI_Status* wanted) {
 
 int probe_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Status* wanted) {
   requests::start_deferred();
-  if (!are_looked_for() || flag == nullptr) return native.Iprobe(source, tag, communicator, flag, wanted);
+  if (!transfer::headers::is_listening() || flag == nullptr)
+    return native.Iprobe(source, tag, communicator, flag, wanted);
   return probe_once(source, tag, communicator, *flag, wanted);
 }
 
@@ -266,7 +267,8 @@ int match_once(int source, int tag, MPI_Comm communicator, int& is_there, MPI_Me
 
 int match(int source, int tag, MPI_Comm communicator, MPI_Message* message, MPI_Status* wanted) {
   requests::start_deferred();
-  if (!are_looked_for() || message == nullptr) return native.Mprobe(source, tag, communicator, message, wanted);
+  if (!transfer::headers::is_listening() || message == nullptr)
+    return native.Mprobe(source, tag, communicator, message, wanted);
   if (runtime::is_multithreaded())
     return ask_until_there([&](int& found) { return match_once(source, tag, communicator, found, message, wanted); });
   int is_there = 1;
@@ -277,7 +279,7 @@ int match(int source, int tag, MPI_Comm communicator, MPI_Message* message, MPI_
 
 int match_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Message* message, MPI_Status* wanted) {
   requests::start_deferred();
-  if (!are_looked_for() || flag == nullptr || message == nullptr)
+  if (!transfer::headers::is_listening() || flag == nullptr || message == nullptr)
     return native.Improbe(source, tag, communicator, flag, message, wanted);
   return match_once(source, tag, communicator, *flag, message, wanted);
 }

@@ -240,17 +240,18 @@ void finish() noexcept {
 }
 
 void end() noexcept {
-  if (are_looked_for()) native.Comm_free_keyval(&keyval);
+  if (transfer::headers::is_listening()) native.Comm_free_keyval(&keyval);
 }
 
 Peer find_peer(MPI_Comm communicator, int rank) noexcept {
-  if (!are_looked_for() || communicator == MPI_COMM_NULL || transfer::headers::has_ended()) return {};
+  if (!transfer::headers::is_listening() || communicator == MPI_COMM_NULL || transfer::headers::has_stopped_receiving())
+    return {};
   const auto known = look_up(communicator, rank);
   return known ? *known : translate_first(communicator, rank);
 }
 
 Listener listener_of(const Peer& peer, Speaks speaks) noexcept {
-  if (peer.rank < 0 || !are_looked_for() || transfer::headers::has_ended()) return {};
+  if (peer.rank < 0 || !transfer::headers::is_listening() || transfer::headers::has_stopped_receiving()) return {};
   transfer::headers::Inbox* const inbox = transfer::headers::find_inbox(peer.rank);
   if (inbox == nullptr) return {};
   if (speaks == Speaks::to_others && peer.rank == transfer::headers::own_rank()) return {};
@@ -262,8 +263,8 @@ Listener listener_of(const Peer& peer, Speaks speaks) noexcept {
 
 ScopedValue<bool> freeing() noexcept { return {frees, true}; }
 
-void has_been_made(MPI_Comm communicator) noexcept {
-  if (!are_looked_for() || communicator == MPI_COMM_NULL) return;
+void note_made(MPI_Comm communicator) noexcept {
+  if (!transfer::headers::is_listening() || communicator == MPI_COMM_NULL) return;
   const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
   table().known.erase(number_of(communicator));
 }

@@ -21,9 +21,6 @@ void finish() noexcept;
 /// Frees what start() has made. Precondition: the library still works.
 void end() noexcept;
 
-/// May a receive of this process take a header?
-inline bool are_looked_for() noexcept { return transfer::headers::is_listening(); }
-
 /// The process that a message may go to by header.
 struct Listener {
   transfer::headers::Inbox* inbox = nullptr;  ///< null: the message may not go by header
@@ -53,7 +50,7 @@ Listener listener_of(const Peer& peer, Speaks speaks) noexcept;
 ScopedValue<bool> freeing() noexcept;
 
 /// Called for each communicator that a call of the program has made: forgets the one that had the handle before.
-void has_been_made(MPI_Comm communicator) noexcept;
+void note_made(MPI_Comm communicator) noexcept;
 
 /// Is that rank of the communicator a process of this node that takes headers, and so may send them?
 bool is_neighbour(MPI_Comm communicator, int rank) noexcept;

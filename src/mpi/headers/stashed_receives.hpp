@@ -60,31 +60,31 @@ int begin_to_send(const void* memory, Count count, MPI_Datatype datatype, int de
 
 /// Of a call that receives a stashed message and sends as well: does the call wait, and does the received message
 /// replace the sent one?
-enum class Beside : std::uint8_t { waits, waits_and_replaces, returns_at_once };
+enum class SendBeside : std::uint8_t { waits, waits_and_replaces, returns_at_once };
 
 /// Sends while `receive()` receives. MPI_SUCCESS, or an error that has been raised.
 template <class Count, class Receive>
-int send_beside(Beside how, const void* memory, Count count, MPI_Datatype datatype, int destination, int tag,
+int send_beside(SendBeside how, const void* memory, Count count, MPI_Datatype datatype, int destination, int tag,
                 MPI_Comm communicator, Receive receive) noexcept {
   CopiedSend copied;
   MPI_Request sending = MPI_REQUEST_NULL;
-  int code = how == Beside::waits
+  int code = how == SendBeside::waits
                  ? begin_to_send(memory, count, datatype, destination, tag, communicator, &sending)
                  : copied.begin(memory, static_cast<MPI_Count>(count), datatype, destination, tag, communicator);
   // After an error whose handler has returned, MPICH returns MPI_SUCCESS, and has made no request.
-  const bool is_sent = how == Beside::waits ? sending != MPI_REQUEST_NULL : copied.has_begun();
+  const bool is_sent = how == SendBeside::waits ? sending != MPI_REQUEST_NULL : copied.has_begun();
   if (code != MPI_SUCCESS || !is_sent) return code;
   code = receive();
   int sent_code = MPI_SUCCESS;
-  if (how == Beside::waits) sent_code = entry::Wait(&sending, MPI_STATUS_IGNORE);
-  if (how == Beside::waits_and_replaces) sent_code = copied.wait();
-  if (how == Beside::returns_at_once) copied.leave();
+  if (how == SendBeside::waits) sent_code = entry::Wait(&sending, MPI_STATUS_IGNORE);
+  if (how == SendBeside::waits_and_replaces) sent_code = copied.wait();
+  if (how == SendBeside::returns_at_once) copied.leave();
   return code == MPI_SUCCESS ? sent_code : code;
 }
 
 /// Carries out the program's call if a message that the call may receive is stashed; else false.
 template <class Count, class Finish>
-bool receive_stashed(Beside how, const void* sent, Count sent_count, MPI_Datatype sent_type, int destination,
+bool receive_stashed(SendBeside how, const void* sent, Count sent_count, MPI_Datatype sent_type, int destination,
                      int send_tag, void* memory, Count count, MPI_Datatype datatype, int source, int tag,
                      MPI_Comm communicator, Finish finish, int& code) noexcept {
   // A mistake is the library's business, and leaves the message in the stash.
@@ -132,7 +132,7 @@ template <class Count>
 int exchange_by_request(const void* sent, Count sent_count, MPI_Datatype sent_type, int destination, int send_tag,
                         void* memory, Count count, MPI_Datatype datatype, int source, int receive_tag,
                         MPI_Comm communicator, MPI_Status* status) noexcept {
-  return send_beside(Beside::waits, sent, sent_count, sent_type, destination, send_tag, communicator, [&] {
+  return send_beside(SendBeside::waits, sent, sent_count, sent_type, destination, send_tag, communicator, [&] {
     return receive_by_request(memory, count, datatype, source, receive_tag, communicator, status);
   });
 }

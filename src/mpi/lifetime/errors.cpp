@@ -75,20 +75,29 @@ int truncated_message() noexcept {
 
 int peer_failure() noexcept {
   return code_for("", Cause::peer_failed,
-                  "the process at the other end of a message has ended before the message was complete");
+                  "the process at the other end of a message has ended, or its bytes cannot be reached");
 }
+
+namespace {
+
+/// Why the GPU's part of gapless has failed, or is not there.
+std::string reason_of_gpu() {
+  device::Runtime* const runtime = device::runtime();
+  return runtime == nullptr ? device::why_unavailable() : std::string(runtime->last_error());
+}
+
+}  // namespace
 
 int transfer_failure(const char* function, transfer::Result result) noexcept {
   if (result == transfer::Result::peer_failed) return peer_failure();
-  device::Runtime* runtime = device::runtime();
   const bool no_memory = result == transfer::Result::out_of_memory;
+  const char* const what = no_memory ? "no memory for packed bytes" : "GPU data could not be moved";
   char text[MPI_MAX_ERROR_STRING];
   try {
-    const std::string why = runtime == nullptr ? device::why_unavailable() : std::string(runtime->last_error());
-    std::snprintf(text, sizeof text, "%s: %s: %s", function,
-                  no_memory ? "no memory for packed bytes" : "GPU data could not be moved", why.c_str());
+    const std::string why = device::has_met_gpu_memory() ? ": " + reason_of_gpu() : std::string();
+    std::snprintf(text, sizeof text, "%s: %s%s", function, what, why.c_str());
   } catch (const std::exception&) {
-    std::snprintf(text, sizeof text, "%s: GPU data could not be moved", function);
+    std::snprintf(text, sizeof text, "%s: %s", function, what);
   }
   return code_for(function, no_memory ? Cause::out_of_memory : Cause::device_failed, text);
 }

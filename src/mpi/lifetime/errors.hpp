@@ -19,11 +19,12 @@ int refused_elsewhere(const char* function) noexcept;
 /// The error code, not yet raised, for a message that came by header and is too long.
 int truncated_message() noexcept;
 
-/// The error code, not yet raised, for a message by header whose other process has ended.
+/// The error code, not yet raised, for a message by header whose other process has ended, or whose bytes cannot be
+/// reached.
 int peer_failure() noexcept;
 
-/// The error code, not yet raised, for data that could not be moved in `function`: the other process has ended, there
-/// is no memory, or the GPU failed. Precondition: result != ok.
+/// The error code, not yet raised, for data that could not be moved in `function`: the message cannot be got
+/// from the other process (see above), there is no memory, or the GPU failed. Precondition: result != ok.
 int transfer_failure(const char* function, transfer::Result result) noexcept;
 
 /// The library may end, and its error codes with it: where it begins again, with another session, codes are made anew.

@@ -174,7 +174,7 @@ bool start_in_sessions() noexcept {
 
 /// The delete callback of the attribute that a datatype's record is.
 int end_datatype(MPI_Datatype handle, int keyval, void* record, void* extra_state) {
-  requests::looked_at::outlive(handle, static_cast<const TypeRecord*>(record)->size);
+  requests::looked_at::outlive(handle, *static_cast<const TypeRecord*>(record));
   return type_cache::forget(handle, keyval, record, extra_state);
 }
 

@@ -116,7 +116,7 @@ class Claims {
     }
     note_error(*pending, ours, is_array_);
     if (pending->is_persistent) {
-      if (code != MPI_SUCCESS && !pending->has_own_status() && has_ended(*pending, code)) pending->stop();
+      if (code != MPI_SUCCESS && !pending->has_own_status() && is_completed_by(*pending, code)) pending->stop();
       pending->forget_outcome();
     } else {
       // The call completes requests, so it may change the program's handle.
@@ -190,11 +190,11 @@ class Claims {
   /// library is asked. A request that the library calls pending is the program's to wait for, also where the request
   /// has become complete since.
   static bool is_over(const Pending& pending, int code) noexcept {
-    return !pending.frees_request || code == MPI_SUCCESS || has_ended(pending, code);
+    return !pending.frees_request || code == MPI_SUCCESS || is_completed_by(pending, code);
   }
 
   /// Has a persistent request been completed with the error `code`, which may be another request's?
-  static bool has_ended(const Pending& pending, int code) noexcept {
+  static bool is_completed_by(const Pending& pending, int code) noexcept {
     int error_class = MPI_SUCCESS, is_complete = 0;
     native.Error_class(code, &error_class);
     // A call with a wrong argument has completed nothing.

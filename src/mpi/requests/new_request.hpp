@@ -11,7 +11,7 @@ namespace gapless::mpi::requests {
 /// library that fails may return MPI_SUCCESS once an error handler of the program has returned; *request then keeps its
 /// value.
 template <class CallLibrary>
-bool makes_request(MPI_Request* request, int& code, CallLibrary call_library) noexcept {
+bool call_makes_request(MPI_Request* request, int& code, CallLibrary call_library) noexcept {
   const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
   code = call_library();
   if (code == MPI_SUCCESS && *request != MPI_REQUEST_NULL) return true;

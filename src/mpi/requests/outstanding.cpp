@@ -178,7 +178,7 @@ void remove(Pending* pending) noexcept {
   internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
 }
 
-bool are_the_librarys(int count, const MPI_Request* requests) noexcept {
+bool are_native(int count, const MPI_Request* requests) noexcept {
   if (requests == nullptr) return false;
   const Lock lock;
   return table().freed == nullptr && std::none_of(requests, requests + std::max(count, 0), in_bucket);

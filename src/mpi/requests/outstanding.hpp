@@ -57,7 +57,7 @@ void remove(Pending* pending) noexcept;
 
 /// Need these requests nobody's attention but the library's, and that of looked_at.hpp? True where no message of them
 /// is outstanding here, and no freed request waits to be completed.
-bool are_the_librarys(int count, const MPI_Request* requests) noexcept;
+bool are_native(int count, const MPI_Request* requests) noexcept;
 /// The message of that handle, claimed or not; null if no message of ours has the handle.
 Pending* find(MPI_Request handle) noexcept;
 /// Claims the message that is in use under that handle; null if no unclaimed one is. The library may know the message

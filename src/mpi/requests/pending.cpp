@@ -61,8 +61,8 @@ void Pending::unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept
 }
 
 void Pending::unpacked(transfer::Result result) noexcept {
-  visit<Receiving>([](auto& side) { side.has_unpacked(); });
-  visit<Exchange>([](auto& both) { both.in.has_unpacked(); });
+  visit<Receiving>([](auto& side) { side.note_unpacked(); });
+  visit<Exchange>([](auto& both) { both.in.note_unpacked(); });
   if (result != transfer::Result::ok && receives()) unpacked_code_ = transfer_failure(function, result);
 }
 
@@ -199,7 +199,7 @@ bool Pending::start_header(int& code) noexcept {
 int Pending::start_matched(const headers::Matched& matched) noexcept {
   int code = MPI_ERR_INTERN;
   visit<Receiving>([&](auto& side) {
-    side.has_been_matched(matched);
+    side.take_match(matched);
     MPI_Message message = matched.handle;
     if constexpr (std::is_same_v<decltype(side.count()), int>) {
       code = native.Imrecv(side.memory(), side.count(), side.datatype(), &message, &matched_request_);
@@ -218,7 +218,7 @@ int Pending::started(transfer::Result result) noexcept {
     if (header_request != MPI_REQUEST_NULL) visit<Sending>([](auto& side) { side.forget_offer(); });
     return transfer_failure(function, result);
   }
-  visit<Sending>([](auto& side) { side.is_packed(); });
+  visit<Sending>([](auto& side) { side.note_packed(); });
   is_started = start_code_ == MPI_SUCCESS;
   return start_code_;
 }

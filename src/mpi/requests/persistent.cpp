@@ -40,7 +40,7 @@ Pending* begin_to_start(MPI_Request handle, transfer::Batch& batch) noexcept {
   if (pending->as_native != nullptr && !pending->in_use()->is_started) {
     message.emplace(pending->kind);
     pending->goes_as_native = transfer::host_way() == transfer::HostWay::native;
-    if (!pending->goes_as_native) burst::Message::is_chosen();
+    if (!pending->goes_as_native) burst::Message::note_chosen();
   }
   pending->in_use()->start_in(batch);
   return pending->in_use();

@@ -22,7 +22,7 @@ namespace gapless::mpi {
 template <class CallLibrary>
 int place_under_request(requests::Pending* pending, MPI_Request* request, CallLibrary call_library) noexcept {
   int code = MPI_SUCCESS;
-  if (!requests::makes_request(request, code, call_library)) {
+  if (!requests::call_makes_request(request, code, call_library)) {
     requests::release(pending);
     return code;
   }
@@ -100,7 +100,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     if (std::get<Base::template place<RoleKind::new_request>>(all) == nullptr) [[unlikely]]
       return Row::native_function()(arguments...);
     if constexpr (may_need_a_look) {
-      if (const TypeRecord* record = Base::is_looked_at(all, requests::is_on_gpu)) {
+      if (const TypeRecord* record = Base::record_to_look_at(all, requests::is_on_gpu)) {
         if (!runtime::is_multithreaded()) [[likely]]
           return call_with_a_look(*record, all);
       }
@@ -122,7 +122,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     constexpr int in = Base::template place<RoleKind::receive>;
     MPI_Request& request = *std::get<Base::template place<RoleKind::new_request>>(all);
     int code = MPI_SUCCESS;
-    if (!requests::makes_request(&request, code, [&] { return Base::call_library(all); })) return code;
+    if (!requests::call_makes_request(&request, code, [&] { return Base::call_library(all); })) return code;
     code = requests::short_persistent::add(
         request, {std::get<in>(all), static_cast<int>(std::get<in + 1>(all)), std::get<in + 2>(all),
                   std::get<Base::template place<RoleKind::source>>(all),
@@ -139,7 +139,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     } else {
       if constexpr (one == RoleKind::receive && receives) {
         // A start may match a message of any length that a probe has stashed by then.
-        if (headers::are_looked_for()) return Base::template is_idle<one>(all);
+        if (transfer::headers::is_listening()) return Base::template is_idle<one>(all);
       }
       return Base::template is_native<one>(all);
     }
@@ -153,7 +153,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       life == Life::persistent && sends && !receives && Base::is_standard_or_ready;
   static bool may_be_offered([[maybe_unused]] const Sides& mine) noexcept {
     if constexpr (is_offered_when_started) {
-      return headers::are_looked_for() && mine.may_be_offered();
+      return transfer::headers::is_listening() && mine.may_be_offered();
     } else {
       return false;
     }
@@ -169,7 +169,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     void* const memory = std::get<in>(all);
     MPI_Request& request = *std::get<Base::template place<RoleKind::new_request>>(all);
     int code = MPI_SUCCESS;
-    if (!requests::makes_request(&request, code, [&] { return Base::call_library(all); })) {
+    if (!requests::call_makes_request(&request, code, [&] { return Base::call_library(all); })) {
       if (blocks != nullptr) requests::looked_at::release(blocks);
       return code;
     }
@@ -203,8 +203,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     pending->error_object = ErrorObject::of_communicator(Base::communicator(all));
     pending->frees_request = true;
     MPI_Request& request = *std::get<Base::template place<RoleKind::new_request>>(all);
-    if (!requests::makes_request(&request, code,
-                                 [&] { return std::apply(PersistentOf<Row>::native_function(), all); })) {
+    if (!requests::call_makes_request(&request, code,
+                                      [&] { return std::apply(PersistentOf<Row>::native_function(), all); })) {
       requests::release(pending);
       return false;
     }
@@ -288,20 +288,20 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   }
 
   /// Is the call a send of noncontiguous host memory that is the library's, by prediction or by the burst's way?
-  static bool is_left_alone(const Tuple& all) noexcept {
+  static bool is_native_by_choice(const Tuple& all) noexcept {
     const TypeRecord* record = Base::template find_gaps<side>(all);
     if (record == nullptr || !requests::are_none_deferred()) return false;
     const auto simple = Base::template find_simple<side>(*record, all, requests::is_on_gpu);
     return simple && !transfer::choose_header(simple.buffer, true) &&
-           Base::is_the_librarys(simple.buffer, transfer::Side::sender);
+           Base::is_native_choice(simple.buffer, transfer::Side::sender);
   }
 
   static int serve_once([[maybe_unused]] const Tuple& all, Arguments... arguments) {
     if constexpr (leaves_now && !receives) {
-      if (is_left_alone(all)) return Row::native_function()(arguments...);
+      if (is_native_by_choice(all)) return Row::native_function()(arguments...);
     }
     if constexpr (may_need_a_look) {
-      if (const TypeRecord* record = Base::is_looked_at_in_blocks(all, requests::is_on_gpu)) {
+      if (const TypeRecord* record = Base::record_to_look_at_in_blocks(all, requests::is_on_gpu)) {
         if (transfer::headers::Unattended unattended; unattended.begin())
           return call_with_a_look(*record, all, nullptr, &unattended);
         Base::answer_peers();
@@ -330,7 +330,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     bool is_mistake = false;
     if constexpr (!sends) is_mistake = Base::take_message(all, mine, pending->error_object);
     int code = MPI_SUCCESS;
-    if (is_put_off(pending, mine, all, code)) return code;
+    if (try_defer(pending, mine, all, code)) return code;
     return start_or_leave(pending, mine, all, is_mistake);
   }
 
@@ -349,14 +349,14 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     }
     gather(mine);
     if constexpr (life == Life::once) {
-      if (is_chosen(mine)) burst::Message::is_chosen();
+      if (is_chosen(mine)) burst::Message::note_chosen();
     }
     pending->error_object = table::error_object<Row>(all);
   }
 
   /// Defers the send, or starts it under a persistent request where its memory is needed longer. True: the call ends
   /// with `code`.
-  static bool is_put_off(requests::Pending* pending, Sides& mine, Tuple& all, int& code) {
+  static bool try_defer(requests::Pending* pending, Sides& mine, Tuple& all, int& code) {
     if constexpr (PersistentOf<Row>::is_there) {
       if (may_wait(mine)) {
         if (mine.reserve(Row::name, code)) {
@@ -384,7 +384,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   /// Puts the work that gapless has to do under the request; without any work, the call is the library's.
   static int start_or_leave(requests::Pending* pending, Sides& mine, Tuple& all, bool is_mistake) {
     // The start of any persistent receive may match a message that a probe has stashed.
-    const bool may_be_stashed = life == Life::persistent && receives && headers::are_looked_for();
+    const bool may_be_stashed = life == Life::persistent && receives && transfer::headers::is_listening();
     int code = MPI_SUCCESS;
     const bool fails = !prepare(mine, code);
     const bool may_take_headers = may_be_offered(mine);

@@ -1,6 +1,7 @@
 // How the two families of MPI libraries differ where the standard leaves them free, or where they are at fault. A
 // variant is compiled for one family: Open MPI, or MPICH and the libraries that are made of MPICH. One place names the
-// differences, so that a library of a third family needs an answer for each line here and nothing else.
+// differences, so that a library of a third family needs an answer for each line here. What headers and costs it needs
+// besides, CONTRIBUTING.md says ("Add an ABI").
 #pragma once
 
 #include <cstddef>

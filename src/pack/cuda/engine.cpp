@@ -42,7 +42,7 @@ class CallPlace {
     }
   }
 
-  /// Of what else may be called only if it is cudaSuccess.
+  /// The functions below may be called only if this is cudaSuccess.
   cudaError_t error() const noexcept { return error_; }
   ContextState& state() const noexcept { return *state_; }
   std::uint64_t context_number() const noexcept { return here_.context().number(); }
@@ -65,14 +65,14 @@ class CallPlace {
   ContextState* state_ = nullptr;
 };
 
-bool has_taken(cudaError_t error) noexcept {
+bool succeeded_else_clear(cudaError_t error) noexcept {
   if (error != cudaSuccess) cudaGetLastError();
   return error == cudaSuccess;
 }
 
 /// False where the driver does not take the copies; a kernel then moves their bytes again.
-bool have_issued(const Route& route, cudaStream_t queue) noexcept {
-  return route.copies.count > 0 && has_taken(issue_copies(route.copies, queue));
+bool try_copies(const Route& route, cudaStream_t queue) noexcept {
+  return route.copies.count > 0 && succeeded_else_clear(issue_copies(route.copies, queue));
 }
 
 Before state_of(cudaStream_t queue) noexcept { return device::cuda::is_idle(queue) ? Before::idle : Before::busy; }
@@ -114,28 +114,28 @@ const std::optional<SmallNest>& small_nest_of(const Job& job, int device, Planne
   return cached.nest;
 }
 
-bool has_run_resident(const ResidentJob& job, int device, ContextState& state) {
+bool try_resident(const ResidentJob& job, int device, ContextState& state) {
   return run_resident(job, state.resident(device)) == ResidentResult::done;
 }
 
-/// False where it has to be launched.
-bool has_run_resident(std::span<const Job> jobs, int device, Reach reach, ContextState& state) noexcept try {
+/// False where the job has to be launched.
+bool try_resident(std::span<const Job> jobs, int device, Reach reach, ContextState& state) noexcept try {
   if (jobs.size() != 1) return false;
   const Job& job = jobs.front();
   if (!is_small_for_resident(static_cast<std::size_t>(job.end - job.begin))) return false;
   const std::optional<SmallNest>& nest = small_nest_of(job, device, state.planner);
-  return nest && has_run_resident(ResidentJob(*nest, reach == Reach::beyond), device, state);
+  return nest && try_resident(ResidentJob(*nest, reach == Reach::beyond), device, state);
 } catch (const std::bad_alloc&) {
   return false;
 }
 
 /// The same of a copy between two layouts.
-bool has_run_resident(std::span<const PairJob> jobs, int device, ContextState& state) noexcept try {
+bool try_resident(std::span<const PairJob> jobs, int device, ContextState& state) noexcept try {
   if (jobs.size() != 1) return false;
   const PairJob& job = jobs.front();
   if (!is_small_for_resident(static_cast<std::size_t>(job.source->size * job.source_outer.count))) return false;
   const std::optional<ResidentPair> pair = resident_pair(plan_pair(state.planner, job, device).launch);
-  return pair && has_run_resident(ResidentJob(*pair), device, state);
+  return pair && try_resident(ResidentJob(*pair), device, state);
 } catch (const std::bad_alloc&) {
   return false;
 }
@@ -176,7 +176,7 @@ Status submit(std::span<const Job> jobs, int device, Reach reach, ContextState& 
   submission.queue = nullptr;
   submission.completes = false;
   if (route.engine == Engine::copies) {
-    if (have_issued(route, queue)) {
+    if (try_copies(route, queue)) {
       submission.queue = queue;
       return Status::ok;
     }
@@ -230,7 +230,7 @@ Status CudaEngine::run(std::span<const Job> jobs, int device, void* stream) noex
   Launches launches(state.memory, device, queue);
   if (jobs.size() != 1 || !router_.has_choice(jobs.front())) return issue(jobs, device, state, launches);
   const Route route = router_.route_issued(jobs.front(), device::cuda::locate(jobs.front().packed));
-  if (route.engine == Engine::copies && have_issued(route, queue)) return Status::ok;
+  if (route.engine == Engine::copies && try_copies(route, queue)) return Status::ok;
   return route.movement.in_chunks ? issue_in_chunks(jobs.front(), device, state, queue, launches)
                                   : issue(jobs, device, state, launches);
 }
@@ -250,10 +250,10 @@ Ticket CudaEngine::submit(std::span<const Job> jobs, int device, Reach reach, bo
   if (error != cudaSuccess) return ended(failed("choosing the GPU", error));
   ContextState& state = place.state();
   const ResidentUse use = resident_use();
-  if (use == ResidentUse::at_once && has_run_resident(jobs, device, reach, state)) return ended(Status::ok);
+  if (use == ResidentUse::at_once && try_resident(jobs, device, reach, state)) return ended(Status::ok);
   bool may = false;
   error = device::cuda::may_touch_default_stream(may);
-  if (use == ResidentUse::when_idle && may && has_run_resident(jobs, device, reach, state)) return ended(Status::ok);
+  if (use == ResidentUse::when_idle && may && try_resident(jobs, device, reach, state)) return ended(Status::ok);
   Waiting waiting;
   Submission* const submission = begin(place, may, waiting, error);
   if (submission == nullptr) return ended(failed("preparing to wait for the GPU", error));
@@ -276,10 +276,10 @@ Ticket CudaEngine::submit(std::span<const PairJob> jobs, int device) noexcept {
   if (error != cudaSuccess) return ended(failed("choosing the GPU", error));
   ContextState& state = place.state();
   const ResidentUse use = resident_use();
-  if (use == ResidentUse::at_once && has_run_resident(jobs, device, state)) return ended(Status::ok);
+  if (use == ResidentUse::at_once && try_resident(jobs, device, state)) return ended(Status::ok);
   bool may = false;
   error = device::cuda::may_touch_default_stream(may);
-  if (use == ResidentUse::when_idle && may && has_run_resident(jobs, device, state)) return ended(Status::ok);
+  if (use == ResidentUse::when_idle && may && try_resident(jobs, device, state)) return ended(Status::ok);
   Waiting waiting;
   Submission* const submission = begin(place, may, waiting, error);
   if (submission == nullptr) return ended(failed("preparing to wait for the GPU", error));

@@ -13,6 +13,7 @@ namespace gapless::transfer {
 
 /// The scheme of a buffer that is not empty. GAPLESS_SCHEME forces a scheme where the memory allows it: to force a
 /// scheme for host memory does not change the choice for GPU memory, nor the other way about.
+/// While choose_always() is in force on this thread (host_trial.hpp), host memory goes that way instead.
 Scheme choose(const Buffer& buffer, Side side) noexcept;
 /// The best scheme but for `best`; none where no other applies.
 std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) noexcept;

@@ -117,7 +117,7 @@ void HostTrial::end(double ns, double until_next_ns, std::uint64_t whole) noexce
   if (is_timed()) kinds()->find(key_).note(turn_, ns, until_next_ns, whole);
 }
 
-void HostTrial::was_left_alone() noexcept {
+void HostTrial::went_native() noexcept {
   if (key_ != 0) ++kinds()->find(key_).left_alone;
 }
 

@@ -56,7 +56,7 @@ class HostTrial {
   /// To be called in place of end() where all of the whole has gone to the library as it is, though the way was to
   /// pack. (The first uses of a datatype are the library's.) A kind with `left_alone_until_tried_no_more` such wholes
   /// is tried no more.
-  void was_left_alone() noexcept;
+  void went_native() noexcept;
 
   static constexpr unsigned left_alone_until_tried_no_more = 64;
 

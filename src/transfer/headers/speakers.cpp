@@ -140,7 +140,7 @@ Inbox& own_inbox() noexcept { return *job().own; }
 
 int own_rank() noexcept { return job().rank; }
 
-bool has_ended() noexcept { return own_inbox().head().has_ended.load(std::memory_order_relaxed); }
+bool has_stopped_receiving() noexcept { return own_inbox().head().has_ended.load(std::memory_order_relaxed); }
 
 void end(bool (*have_all_ended)()) noexcept {
   if (!is_listening()) return;

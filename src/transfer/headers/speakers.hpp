@@ -49,7 +49,7 @@ Inbox& own_inbox() noexcept;
 int own_rank() noexcept;
 
 /// Has end() been called? Precondition: is_listening().
-bool has_ended() noexcept;
+bool has_stopped_receiving() noexcept;
 
 /// Says that this process receives nothing more, and waits for messages that others have still to fetch.
 /// `have_all_ended` says whether all ranks, also of other nodes, receive nothing more.

@@ -198,7 +198,7 @@ Result CombinedFetch::poll() noexcept {
     case State::offered:
       return Result::ok;
     case State::awaiting:
-      if (++looks_ % looks_between_questions == 0 && fabric::registry::has_ended(static_cast<pid_t>(process_)))
+      if (++looks_ % looks_between_questions == 0 && fabric::registry::is_gone(static_cast<pid_t>(process_)))
         return Result::peer_failed;
       return Result::under_way;
     default:

@@ -48,7 +48,7 @@ Claim claim(PullWords& words, pid_t sender, ExportedWay& copy) noexcept {
       return Claim::copied;
     }
     const bool is_senders_turn = state == State::copying || state == State::awaiting;
-    if (!is_senders_turn || (times % looks == 0 && fabric::registry::has_ended(sender))) return Claim::lost;
+    if (!is_senders_turn || (times % looks == 0 && fabric::registry::is_gone(sender))) return Claim::lost;
     ::sched_yield();
   }
 }

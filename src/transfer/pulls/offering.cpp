@@ -63,7 +63,7 @@ bool ReceiverWatch::is_there(const headers::Inbox& inbox, Clock::time_point now)
   constexpr std::chrono::milliseconds between_looks{100};
   if (now - looked_ < between_looks) return true;
   looked_ = now;
-  return !fabric::registry::has_ended(inbox.speaker().process);
+  return !fabric::registry::is_gone(inbox.speaker().process);
 }
 
 }  // namespace gapless::transfer::pulls

@@ -58,7 +58,7 @@ std::uint32_t wait_for(const RingWords& words, std::uint32_t sections, pid_t sen
     // The sender may wait in the same way for what this process sends.
     drive_all();
     ::sched_yield();
-    if (times % looks == 0 && fabric::registry::has_ended(sender)) return 0;
+    if (times % looks == 0 && fabric::registry::is_gone(sender)) return 0;
   }
 }
 

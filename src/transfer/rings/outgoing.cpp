@@ -207,7 +207,7 @@ bool Outgoing::is_receiver_there() noexcept {
   const auto now = Clock::now();
   if (now - looked_for < receivers_look) return true;
   looked_for = now;
-  if (!fabric::registry::has_ended(receiver->speaker().process)) return true;
+  if (!fabric::registry::is_gone(receiver->speaker().process)) return true;
   if (needs_memory()) result = Result::peer_failed;
   return false;
 }

@@ -77,7 +77,7 @@ bool wait_for(const SlotWords& words, std::uint32_t index, pid_t sender) noexcep
       continue;
     }
     ::sched_yield();
-    if (times % looks == 0 && fabric::registry::has_ended(sender)) return false;
+    if (times % looks == 0 && fabric::registry::is_gone(sender)) return false;
   }
 }
 

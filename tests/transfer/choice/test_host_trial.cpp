@@ -114,7 +114,7 @@ TEST_F(HostTrials, OfAnotherWholeNothingIsLearnt) {
 }
 
 TEST_F(HostTrials, WhatIsOftenLeftAloneIsTriedNoMore) {
-  for (unsigned i = 0; i < HostTrial::left_alone_until_tried_no_more; ++i) HostTrial(51 << 8).was_left_alone();
+  for (unsigned i = 0; i < HostTrial::left_alone_until_tried_no_more; ++i) HostTrial(51 << 8).went_native();
   EXPECT_EQ(exchange(4000, 51 << 8, library_is_best)[predicted], 4000);
 }
 

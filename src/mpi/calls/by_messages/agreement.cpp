@@ -140,7 +140,7 @@ AgreedWay* way_of(Agreement& agreement, MPI_Comm communicator, int kind) noexcep
 }
 
 void vote(Agreement& agreement, AgreedWay& way, MPI_Comm communicator, Wish wish, bool can) noexcept {
-  const bool may = can && headers::are_looked_for();
+  const bool may = can && transfer::headers::is_listening();
   const Ballot told{may ? Ballot::none : Ballot::now, static_cast<float>(wish), way.least_ns(Way::library),
                     way.least_ns(Way::other)};
   const Ballot heard = told.cast(communicator);

@@ -67,7 +67,7 @@ class OpaqueBytes {
   }
 
   /// Notes that so many bytes have arrived.
-  void have_arrived(std::size_t bytes) noexcept { arrived_ = bytes; }
+  void note_arrived(std::size_t bytes) noexcept { arrived_ = bytes; }
   /// Has the library unpack the bytes that have arrived.
   void unpack(void* memory) noexcept {
     if (arrived_ != 0) static_cast<void>(by_library::unpack(memory_.data(), arrived_, memory, datatype_));

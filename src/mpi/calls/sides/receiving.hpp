@@ -52,7 +52,7 @@ class Receiving : public Side<Count> {
   Receiving(const void* memory, Count count, MPI_Datatype datatype, bool idle, Looks looks = Looks::always,
             device::Locator* locator = nullptr) noexcept
       : Base(memory, count, datatype) {
-    if (headers::are_looked_for()) {
+    if (transfer::headers::is_listening()) {
       looks_ = looks == Looks::always || idle || !unattended_.begin();
       if (looks_) transfer::headers::begin_look();
     }
@@ -108,7 +108,7 @@ class Receiving : public Side<Count> {
   bool is_gathered(std::size_t) const noexcept { return packs() && user_.is_gpu_memory(); }
 
   /// To be called for a message that a probe has matched, and perhaps put back as a message of this process to itself.
-  void has_been_matched(const headers::Matched& matched) noexcept {
+  void take_match(const headers::Matched& matched) noexcept {
     matched_.reset();
     if (!matched.was_put_back) return;
     matched_ = matched;
@@ -168,7 +168,7 @@ class Receiving : public Side<Count> {
     may_scatter_ = false;
     if (scattered_) unpack_from_packed();
     scattered_.end();
-    if (!user_.is_gpu_memory() && !headers::are_looked_for()) message_.reset();
+    if (!user_.is_gpu_memory() && !transfer::headers::is_listening()) message_.reset();
   }
   int fill(const char* function) noexcept {
     if (is_opaque()) return by_library::pack(memory_, count_, datatype_, opaque_.data());
@@ -176,7 +176,7 @@ class Receiving : public Side<Count> {
     return result == transfer::Result::ok ? MPI_SUCCESS : transfer_failure(function, result);
   }
   int unpack_whole(const char* function) noexcept {
-    opaque_.have_arrived(opaque_.size());
+    opaque_.note_arrived(opaque_.size());
     if (takes_header_of(user_.buffer)) {
       if (packs()) packed_type_->join(memory(), message_->packed_size() == header_bytes ? header_bytes : 0);
       void* const landed = landing();
@@ -187,7 +187,7 @@ class Receiving : public Side<Count> {
       }
     }
     if (!packs()) {
-      has_unpacked();
+      note_unpacked();
       return MPI_SUCCESS;
     }
     const transfer::Result result = message_->wait(message_->finish(message_->packed_size()));
@@ -201,12 +201,12 @@ class Receiving : public Side<Count> {
     if (matched_) status.set_envelope(matched_->status.MPI_SOURCE, matched_->status.MPI_TAG);
     const std::size_t received = status.bytes();
     has_fetched_ = false;
-    if (headers::are_looked_for()) transfer::headers::answer_introductions(user_.buffer.gpu());
+    if (transfer::headers::is_listening()) transfer::headers::answer_introductions(user_.buffer.gpu());
     if (scratch_) return refuse(status, function);
     if (scattered_) return received == header_bytes ? unpack_scattered(batch, status, function) : has_come_scattered();
     if (!packs() && landing_ == nullptr) return MPI_SUCCESS;
     if (received > room()) return raised_already;
-    if (is_opaque()) opaque_.have_arrived(received);
+    if (is_opaque()) opaque_.note_arrived(received);
     if (packs()) packed_type_->join(memory(), received);
     if (has_header(received)) return fetch(batch, status, function);
     note_landing(received);
@@ -219,7 +219,7 @@ class Receiving : public Side<Count> {
   }
 
   /// To be called when the batch has run: releases the offer of a header, and has the library unpack opaque bytes.
-  void has_unpacked() noexcept {
+  void note_unpacked() noexcept {
     if (fetch_) fetch_->end();
     fetch_.reset();
     if (scattered_) message_.reset();
@@ -239,7 +239,7 @@ class Receiving : public Side<Count> {
     transfer::Batch batch;
     code = unpack_in(batch, status, function);
     const transfer::Result result = batch.run();
-    has_unpacked();
+    note_unpacked();
     if (transfer::headers::may_be_lost()) [[unlikely]]
       headers::take_back_lost_slots();
     if (result != transfer::Result::ok) code = transfer_failure(function, result);
@@ -287,7 +287,7 @@ class Receiving : public Side<Count> {
   bool is_too_short_for_header() const noexcept { return user_.is_described() && described_size() < header_bytes; }
   /// May the library receive into the program's memory, with nobody looking for a header? Such a receive is counted.
   bool may_go_unattended() noexcept {
-    if (!headers::are_looked_for() || is_too_short_for_header()) return true;
+    if (!transfer::headers::is_listening() || is_too_short_for_header()) return true;
     return !looks_ && unattended_.begin();
   }
   /// May the library lose parts of a message that it receives into that memory itself?
@@ -348,7 +348,7 @@ class Receiving : public Side<Count> {
 
   /// Notes for senders of long messages whether the last one has gone into GPU memory.
   void note_landing(std::size_t bytes) const noexcept {
-    if (bytes <= transfer::schemes::most_slots_bytes || !headers::are_looked_for()) return;
+    if (bytes <= transfer::schemes::most_slots_bytes || !transfer::headers::is_listening()) return;
     auto& lands_on_gpu = transfer::headers::own_inbox().head().lands_on_gpu;
     if (lands_on_gpu.load(std::memory_order_relaxed) != user_.is_gpu_memory())
       lands_on_gpu.store(user_.is_gpu_memory(), std::memory_order_relaxed);
@@ -363,7 +363,7 @@ class Receiving : public Side<Count> {
     const transfer::headers::Decision decision = decide(header, whole);
     const int code = fetch(batch, header, decision, function);
     status.set_bytes(decision.outcome == transfer::headers::Outcome::truncated ? room() : decision.bytes);
-    if (is_opaque()) opaque_.have_arrived(code == MPI_SUCCESS ? decision.bytes : 0);
+    if (is_opaque()) opaque_.note_arrived(code == MPI_SUCCESS ? decision.bytes : 0);
     return code;
   }
   /// The same where the library does not tell how many bytes have arrived.
@@ -371,9 +371,9 @@ class Receiving : public Side<Count> {
     const transfer::headers::Header header = take_header();
     transfer::Batch batch;
     const int code = fetch(batch, header, decide(header, header.bytes()), function);
-    if (is_opaque()) opaque_.have_arrived(code == MPI_SUCCESS ? header.bytes() : 0);
+    if (is_opaque()) opaque_.note_arrived(code == MPI_SUCCESS ? header.bytes() : 0);
     const transfer::Result unpacked = batch.run();
-    has_unpacked();
+    note_unpacked();
     return code == MPI_SUCCESS && unpacked != transfer::Result::ok ? transfer_failure(function, unpacked) : code;
   }
   /// Ends the receive of a message that was put back and is longer than the program's buffer: releases the offer of its

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/hash.hpp"
+#include "mpi/lifetime/runtime.hpp"
 
 namespace gapless::mpi {
 
@@ -42,13 +43,15 @@ class Scattered {
     return begin(place, persistent);
   }
   void end() noexcept {
-    if (place_ != nullptr) place_->fetch_and(static_cast<std::uint8_t>(~mark_), std::memory_order_relaxed);
+    if (place_ != nullptr) change(*place_, 0);
     place_ = nullptr;
   }
 
   /// Has any of the last receives got a header? In a row of messages the first few may go by header, and the rest
   /// packed when slots are short.
-  static bool get_headers() noexcept { return without_header.load(std::memory_order_relaxed) < most_without_header; }
+  static bool got_header_lately() noexcept {
+    return without_header.load(std::memory_order_relaxed) < most_without_header;
+  }
   static void note(bool header) noexcept {
     const unsigned before = without_header.load(std::memory_order_relaxed);
     const unsigned now = header ? 0 : before + 1;
@@ -60,10 +63,21 @@ class Scattered {
   static constexpr std::uint8_t under_way = 1, persistent = 2;
 
   bool begin(Place& place, std::uint8_t mark) noexcept {
-    if ((place.fetch_or(mark, std::memory_order_relaxed) & mark) != 0) return false;
-    place_ = &place;
     mark_ = mark;
+    if ((change(place, mark) & mark) != 0) return false;
+    place_ = &place;
     return true;
+  }
+  /// The place gets the mark, or loses the mark where `to` is 0. Returns what was there. Where one thread at a time
+  /// receives, a locked instruction would take as long as the rest of a look.
+  std::uint8_t change(Place& place, std::uint8_t to) const noexcept {
+    const auto others = static_cast<std::uint8_t>(~mark_);
+    if (runtime::is_multithreaded())
+      return to != 0 ? place.fetch_or(to, std::memory_order_relaxed)
+                     : place.fetch_and(others, std::memory_order_relaxed);
+    const std::uint8_t before = place.load(std::memory_order_relaxed);
+    place.store(static_cast<std::uint8_t>((before & others) | to), std::memory_order_relaxed);
+    return before;
   }
 
   static constexpr unsigned bits = 10;

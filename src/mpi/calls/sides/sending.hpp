@@ -38,7 +38,7 @@ class Sending : public Side<Count> {
     this->look_at_arguments(Analysis::when_it_pays, locator);
     if (owner_ != Owner::ours) return;
     message_.emplace(user_.buffer, side);
-    leave_what_is_the_librarys();
+    drop_if_native();
   }
 
   /// Is there more to do than the library's call?
@@ -172,14 +172,14 @@ class Sending : public Side<Count> {
     if (!offer_ && packs()) message_->start_in(batch);
   }
   /// To be called when the batch has run, and the message leaves.
-  void is_packed() noexcept {
+  void note_packed() noexcept {
     split();
     sent();
   }
   /// Packs this message alone, and waits for the packing.
   transfer::Result pack_alone() noexcept {
     const transfer::Result result = offer_ ? offer_->pack_alone() : start_and_wait(*message_);
-    if (result == transfer::Result::ok) is_packed();
+    if (result == transfer::Result::ok) note_packed();
     return result;
   }
 
@@ -234,9 +234,9 @@ class Sending : public Side<Count> {
 
   void pack_by(transfer::Scheme scheme) noexcept {
     message_.emplace(user_.buffer, side, scheme);
-    leave_what_is_the_librarys();
+    drop_if_native();
   }
-  void leave_what_is_the_librarys() noexcept {
+  void drop_if_native() noexcept {
     if (message_->scheme() == transfer::Scheme::native || must_stay_whole()) message_.reset();
   }
   void choose_by_times(std::optional<transfer::CorrectedSend>& call, MPI_Comm communicator, int destination) noexcept {

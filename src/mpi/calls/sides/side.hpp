@@ -4,7 +4,7 @@
 //
 // Order of calls, with calls that not every message needs in brackets. A send: constructor, [weigh_request], offer,
 // [correct], prepare, the library's call, sent. A receive: constructor, [weigh_request], prepare, the library's call,
-// finish_call; or unpack_in and has_unpacked, where one batch completes several messages.
+// finish_call; or unpack_in and note_unpacked, where one batch completes several messages.
 #pragma once
 
 #include <cstddef>

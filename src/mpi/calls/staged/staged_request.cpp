@@ -26,7 +26,7 @@ int place_under_request(std::unique_ptr<requests::Work> work, Life life, const c
   pending->is_persistent = life == Life::persistent;
   pending->is_unpacked = pending->is_persistent;  // nothing arrives before it is started
   int code = MPI_SUCCESS;
-  if (!requests::makes_request(request, code, [&] { return call(arguments); })) {
+  if (!requests::call_makes_request(request, code, [&] { return call(arguments); })) {
     requests::release(pending);
     return code;
   }

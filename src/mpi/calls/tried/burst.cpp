@@ -10,14 +10,14 @@ namespace gapless::mpi::burst {
 namespace {
 
 /// Was the burst to be packed, and have all of its messages gone to the library as they are? Tells the burst's trial.
-bool was_left_alone() noexcept {
+bool has_gone_native() noexcept {
   if (state.trial->way() != transfer::HostWay::packed || state.is_chosen) return false;
-  state.trial->was_left_alone();
+  state.trial->went_native();
   return true;
 }
 
 void close() noexcept {
-  if (!was_left_alone()) state.trial->end_at(state.completed, state.whole);
+  if (!has_gone_native()) state.trial->end_at(state.completed, state.whole);
   state.trial.reset();
 }
 
@@ -36,7 +36,7 @@ transfer::HostWay Message::join(std::uint64_t key) noexcept {
 
 void end(int count, int code) noexcept {
   if (!is_open()) return;  // a callback of the program, which MPI_Waitall has called, has completed requests
-  if (code == MPI_SUCCESS && !was_left_alone()) state.trial->end(mix(state.whole, static_cast<std::uint64_t>(count)));
+  if (code == MPI_SUCCESS && !has_gone_native()) state.trial->end(mix(state.whole, static_cast<std::uint64_t>(count)));
   state.trial.reset();
 }
 

@@ -35,7 +35,7 @@ class Message {
   explicit Message(std::uint64_t key) noexcept : scope_(transfer::choose_always(join(key))) {}
 
   /// Notes that the message goes otherwise than as the program gave it.
-  static void is_chosen() noexcept { state.is_chosen = true; }
+  static void note_chosen() noexcept { state.is_chosen = true; }
 
  private:
   static transfer::HostWay join(std::uint64_t key) noexcept;

@@ -19,8 +19,8 @@ struct Round {
   std::uint64_t first = 0;         ///< the key of its first message
   std::uint64_t whole = 0;         ///< names all messages
   int calls = 0;
-  unsigned like_it = 0;       ///< rounds that go the same way, untimed
-  bool is_left_alone = true;  ///< have all messages gone to the library as they came?
+  unsigned like_it = 0;     ///< rounds that go the same way, untimed
+  bool went_native = true;  ///< have all messages gone to the library as they came?
   // Where the round is timed.
   Clock::time_point begin{}, call_begin{};
   double ns_in_calls = 0;
@@ -34,13 +34,13 @@ void open(std::uint64_t key) noexcept {
   round.first = key;
   round.whole = 0;
   round.calls = 0;
-  round.is_left_alone = true;
+  round.went_native = true;
   round.ns_in_calls = 0;
 }
 
 /// The next round begins now.
 void close() noexcept {
-  if (round.is_left_alone && round.trial->way() == HostWay::packed) return round.trial->was_left_alone();
+  if (round.went_native && round.trial->way() == HostWay::packed) return round.trial->went_native();
   if (is_timed()) round.trial->end(round.ns_in_calls, transfer::ns_between(round.begin, Clock::now()), round.whole);
 }
 
@@ -64,10 +64,10 @@ HostWay Call::join(std::uint64_t key) noexcept {
   return round.trial->way();
 }
 
-void Call::end(int code, bool is_left_alone) noexcept {
+void Call::end(int code, bool went_native) noexcept {
   if (!round.trial) return;  // the call's error handler has made calls that failed
   if (code != MPI_SUCCESS) return round.trial.reset();
-  round.is_left_alone = round.is_left_alone && is_left_alone;
+  round.went_native = round.went_native && went_native;
   if (is_timed()) round.ns_in_calls += transfer::ns_between(round.call_begin, Clock::now());
 }
 

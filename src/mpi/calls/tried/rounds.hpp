@@ -18,8 +18,8 @@ class Call {
 
   /// The way of all messages of the round.
   transfer::HostWay way() const noexcept { return way_; }
-  /// To be called when the call has ended with `code`. `is_left_alone`: the message has gone to the library as it came.
-  static void end(int code, bool is_left_alone) noexcept;
+  /// To be called when the call has ended with `code`. `went_native`: the message has gone to the library as it came.
+  static void end(int code, bool went_native) noexcept;
 
  private:
   static transfer::HostWay join(std::uint64_t key) noexcept;

@@ -28,7 +28,7 @@ int initialize_ours(std::unique_ptr<Partitions> message, int partitions, int pee
                                   info, request);
   };
   int code = MPI_SUCCESS;
-  if (!makes_request(request, code, call_library)) {
+  if (!call_makes_request(request, code, call_library)) {
     release(pending);
     return code;
   }

@@ -50,8 +50,9 @@ Receive remove(Receive& place) noexcept {
 }
 
 UserBuffer buffer_of(const Receive& receive) noexcept {
-  const auto& described = receive.blocks->described;
-  return {.buffer = {described.get(), receive.count, receive.memory, {}}, .description = described};
+  const Blocks& blocks = *receive.blocks;
+  const auto& description = blocks.kept != nullptr ? blocks.kept : type_cache::find(receive.datatype)->described;
+  return {.buffer = {blocks.described, receive.count, receive.memory, {}}, .description = description};
 }
 
 [[gnu::noinline]] bool has_scattered_header(const Receive& receive) noexcept {
@@ -138,14 +139,14 @@ Blocks* acquire(const TypeRecord& record, const void* landing) noexcept {
   if (blocks == nullptr) blocks = unused = new (std::nothrow) Blocks;
   if (blocks == nullptr || !blocks->place.begin(landing)) return nullptr;
   unused = blocks->next;
-  blocks->described = record.described;
+  blocks->described = record.described.get();
   blocks->bytes_there = record.bytes_of_scattered_header;
   return blocks;
 }
 
 void release(Blocks* blocks) noexcept {
   blocks->place.end();
-  blocks->described.reset();
+  blocks->kept.reset();
   blocks->next = std::exchange(unused, blocks);
 }
 
@@ -175,12 +176,16 @@ void promote_all() noexcept {
   for_each([](Receive& each) { promote(each.handle); });
 }
 
-void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept {
+void outlive(MPI_Datatype datatype, const TypeRecord& record) noexcept {
   if (!are_any()) return;
   for_each([&](Receive& each) {
-    if (each.blocks != nullptr || each.is_unattended || each.datatype != datatype) return;
+    if (each.is_unattended || each.datatype != datatype) return;
+    if (each.blocks != nullptr) {
+      each.blocks->kept = record.described;
+      return;
+    }
     each.memory = const_cast<void*>(each.landing);
-    each.count = static_cast<MPI_Count>(each.count * bytes);
+    each.count = static_cast<MPI_Count>(each.count * record.size);
     each.datatype = MPI_BYTE;
   });
 }
@@ -341,7 +346,7 @@ bool internal::is_under_way(const Receive& receive) noexcept {
 
 bool can_serve(int count, const MPI_Request* requests) noexcept {
   const bool are_all = how_many() == internal::used && requests != nullptr && count >= 0;
-  return are_any() && (are_all || (count >= 0 && are_the_librarys(count, requests)));
+  return are_any() && (are_all || (count >= 0 && are_native(count, requests)));
 }
 
 int wait_all(int count, MPI_Request* requests, MPI_Status* statuses) noexcept {

@@ -22,7 +22,8 @@ namespace gapless::mpi::requests::looked_at {
 
 /// What gapless keeps of a noncontiguous receive, from before the library begins the receive.
 struct Blocks {
-  std::shared_ptr<const transfer::Described> described;  ///< the datatype may end before the receive does
+  const transfer::Described* described = nullptr;   ///< the datatype's, while the datatype lives
+  std::shared_ptr<const transfer::Described> kept;  ///< the same, once the datatype has ended before the receive
   Scattered place;
   std::uint8_t bytes_there = 0;  ///< how many bytes of a header the first block has, which are compared
   Blocks* next = nullptr;        ///< in the list of unused blocks
@@ -89,8 +90,8 @@ int add(const Receive& receive) noexcept;
 /// Makes a pending message of the receive with that handle, if there is one here. Without memory the receive stays.
 void promote(MPI_Request handle) noexcept;
 void promote_all() noexcept;
-/// The program frees a datatype of `bytes` bytes: contiguous receives of that datatype go on as bytes.
-void outlive(MPI_Datatype datatype, std::int64_t bytes) noexcept;
+/// The program frees a datatype: contiguous receives of that datatype go on as bytes, and others keep its description.
+void outlive(MPI_Datatype datatype, const TypeRecord& record) noexcept;
 
 // The program's calls, for a receive that find() has found.
 int wait(Receive& receive, MPI_Request* request, MPI_Status* status) noexcept;

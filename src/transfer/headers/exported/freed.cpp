@@ -75,7 +75,7 @@ void wait_for(const Inbox& peer) noexcept {
   if (!peer.head().answers_calls.load(std::memory_order_acquire)) return;  // the peer has mapped nothing
   const std::uint32_t call = peer.head().freed_calls.load(std::memory_order_relaxed);
   for (const auto end = Clock::now() + longest_wait; !has_answered(peer, call);) {
-    if (Clock::now() > end || fabric::registry::has_ended(peer.speaker().process)) return;
+    if (Clock::now() > end || fabric::registry::is_gone(peer.speaker().process)) return;
     std::this_thread::sleep_for(std::chrono::microseconds(10));
   }
 }

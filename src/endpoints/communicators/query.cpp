@@ -1,6 +1,6 @@
 // More endpoints than cores give nothing, for each wants a thread that runs. Cores are shared by the processes of a
 // node that the system may run on the same ones.
-#include "endpoints/communicators/useful.hpp"
+#include "endpoints/communicators/query.hpp"
 
 #include <sched.h>
 #include <unistd.h>

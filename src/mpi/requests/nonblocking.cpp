@@ -19,8 +19,8 @@ template <class Row, auto exchange, class Count>
   const auto finish = [request](MPI_Message message, void* into, Count room, MPI_Datatype type) {
     return headers::begin_to_receive(message, into, room, type, request);
   };
-  if (headers::receive_stashed(headers::Beside::returns_at_once, memory, count, datatype, destination, send_tag, memory,
-                               count, datatype, source, receive_tag, communicator, finish, done))
+  if (headers::receive_stashed(headers::SendBeside::returns_at_once, memory, count, datatype, destination, send_tag,
+                               memory, count, datatype, source, receive_tag, communicator, finish, done))
     return done;
   requests::Pending* pending = requests::acquire();
   if (pending == nullptr) return raise_on_communicator(communicator, MPI_ERR_NO_MEM);

@@ -15,26 +15,26 @@ template <class Row, auto exchange, class Count>
     const auto receive = [&] {
       return headers::receive_by_request(memory, count, datatype, source, receive_tag, communicator, wanted);
     };
-    return headers::send_beside(headers::Beside::waits_and_replaces, memory, count, datatype, destination, send_tag,
+    return headers::send_beside(headers::SendBeside::waits_and_replaces, memory, count, datatype, destination, send_tag,
                                 communicator, receive);
   }
   int done = MPI_SUCCESS;
   const auto finish = [=](MPI_Message message, void* into, Count room, MPI_Datatype type) {
     return headers::receive(message, communicator, into, room, type, wanted);
   };
-  if (headers::receive_stashed(headers::Beside::waits_and_replaces, memory, count, datatype, destination, send_tag,
+  if (headers::receive_stashed(headers::SendBeside::waits_and_replaces, memory, count, datatype, destination, send_tag,
                                memory, count, datatype, source, receive_tag, communicator, finish, done))
     return done;
   Receiving<Count> in(memory, count, datatype, false, Looks::once_called);
   in.comes_from(communicator, source);
   Sending<Count> out(memory, count, datatype, false);
   const auto raise = [&](int code) { return raise_on_communicator(communicator, code); };
-  if (headers::are_looked_for() && in.packs()) out.offer(communicator, destination, send_tag, true, false);
+  if (transfer::headers::is_listening() && in.packs()) out.offer(communicator, destination, send_tag, true, false);
   if (library_loses_unaligned_elements && in.packs()) out.send_in_one_piece();
   int code = MPI_SUCCESS;
   if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return raise(code);
   if (in.is_opaque() && (code = in.fill(Row::name)) != MPI_SUCCESS) return raise(code);
-  const bool is_left_alone = headers::are_looked_for() ? !in.takes_part() : !out.packs() || !in.packs();
+  const bool is_left_alone = transfer::headers::is_listening() ? !in.takes_part() : !out.packs() || !in.packs();
   if (is_left_alone) {
     return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
                                   wanted);
