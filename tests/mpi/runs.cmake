@@ -259,6 +259,21 @@ function(gapless_killed_peer_run mpi who patience filter option)
     LABELS "mpi;gapless" TIMEOUT 60 PROCESSORS 2 ENVIRONMENT "${GAPLESS_TEST_MPI_ENVIRONMENT}")
 endfunction()
 
+# gapless_fabric_files_run(<mpi>)
+# Registers a run of messages by a fabric whose provider has files, none of which may be left.
+function(gapless_fabric_files_run mpi)
+  if(NOT mpi IN_LIST GAPLESS_TEST_MPIS OR NOT TARGET gapless-${mpi})
+    return()
+  endif()
+  set(script ${CMAKE_CURRENT_SOURCE_DIR}/headers/leftover_files.sh)
+  add_test(NAME mpi.fabric_files.${mpi}.np2.shm COMMAND sh ${script} ${GAPLESS_TEST_PREFIX_${mpi}}/bin/mpiexec -n 2
+    sh ${script} --rank env LD_PRELOAD=$<TARGET_FILE:gapless-shim> GAPLESS_TEST_EXPECT=1 GAPLESS_ALL_RANKS=1
+    GAPLESS_FABRIC=shm GAPLESS_FABRIC_NEIGHBOURS=1 GAPLESS_FABRIC_PATIENCE=600000 GAPLESS_SCHEME=fabric-pipelined
+    GAPLESS_TEST_FABRIC=all $<TARGET_FILE:mpi-fabric-${mpi}> --gtest_filter=*.ManyMessagesAreInOrder)
+  set_tests_properties(mpi.fabric_files.${mpi}.np2.shm PROPERTIES
+    LABELS "mpi;gapless" TIMEOUT 60 PROCESSORS 2 ENVIRONMENT "${GAPLESS_TEST_MPI_ENVIRONMENT}")
+endfunction()
+
 # gapless_register_gpu_run(<name> <mpi> <ranks> [ARGUMENTS <argument>...] [VARIABLES <variable>=<value>...])
 # Registers a run of mpi-<name>-<mpi> on a real GPU, with those variables.
 function(gapless_register_gpu_run name mpi ranks)

@@ -12,6 +12,8 @@ template <class Row, auto exchange, class Count>
 [[gnu::noinline]] int replace_slowly(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag,
                                      int source, int receive_tag, MPI_Comm communicator, MPI_Status* wanted) {
   if (headers::do_threads_probe()) [[unlikely]] {
+    int code = MPI_SUCCESS;
+    if (!headers::is_accepted(memory, count, datatype, source, receive_tag, communicator, code)) return code;
     const auto receive = [&] {
       return headers::receive_by_request(memory, count, datatype, source, receive_tag, communicator, wanted);
     };

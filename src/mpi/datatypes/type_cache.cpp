@@ -201,10 +201,14 @@ TypeRecord* find_or_analyse(MPI_Datatype handle) {
   return found != 0 ? static_cast<TypeRecord*>(attribute) : analyse(handle, false);
 }
 
-// Does this thread analyse or free a datatype? Then types not known yet are the library's business: it may call its own
-// interposed functions, and delete callbacks of the program may use a datatype whose description has ended already. A
-// new one would never end, and be taken for that of the next datatype with the same handle.
-constinit thread_local bool nothing_new [[gnu::tls_model("initial-exec")]] = false;
+// Does this thread analyse a datatype? Then types not known yet are the library's business, which may call its own
+// interposed functions.
+constinit thread_local bool is_analysing [[gnu::tls_model("initial-exec")]] = false;
+// The number of the datatype that this thread frees; 0: none. Delete callbacks of the program may use the datatype when
+// its description has ended already. A new one would never end, and be taken for that of the next datatype with the
+// same handle. Where the library refuses to free the datatype, the program's error handler may leave the call by
+// longjmp, and the number stays.
+constinit thread_local std::uintptr_t being_freed [[gnu::tls_model("initial-exec")]] = 0;
 
 /// Reads no other datatype's record: one that was not used for long is in no cache.
 inline void leave_table(std::uintptr_t number, const TypeRecord* record) noexcept {
@@ -216,13 +220,12 @@ inline void leave_table(std::uintptr_t number, const TypeRecord* record) noexcep
   }
 }
 
-// Open MPI calls no more delete callbacks once one has failed, and ends the datatype all the same. Where the library
-// refuses, the program's error handler may leave the call by longjmp.
+// Open MPI calls no more delete callbacks once one has failed, and ends the datatype all the same.
 int free_type(MPI_Datatype* datatype) {
   const TypeRecord* record = datatype == nullptr ? nullptr : find_in_table(*datatype);
   if (datatype == nullptr || (record != nullptr && record->is_predefined)) return native.Type_free(datatype);
-  const ScopedValue while_it_ends(nothing_new, true);
   const std::uintptr_t number = number_of(*datatype);
+  const ScopedValue while_it_ends(being_freed, number);
   const int code = native.Type_free(datatype);
   if (code == MPI_SUCCESS) {
     leave_table(number, record);
@@ -234,9 +237,10 @@ int free_type(MPI_Datatype* datatype) {
 }  // namespace
 
 const TypeRecord* find_slowly(MPI_Datatype handle) noexcept {
-  if (nothing_new || handle == MPI_DATATYPE_NULL || !runtime::start()) return &not_ours;
-  const ScopedValue meanwhile(nothing_new, true);
+  if (is_analysing || handle == MPI_DATATYPE_NULL || !runtime::start()) return &not_ours;
+  const ScopedValue meanwhile(is_analysing, true);
   if (!runtime::is_usable(handle)) return &not_ours;
+  if (number_of(handle) == being_freed && !is_predefined(handle)) return &not_ours;
   TypeRecord* record = nullptr;
   try {
     record = find_or_analyse(handle);

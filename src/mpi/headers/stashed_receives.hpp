@@ -127,11 +127,32 @@ int receive_by_request(void* memory, Count count, MPI_Datatype datatype, int sou
   return code == MPI_SUCCESS ? end_receive(request, communicator, status) : code;
 }
 
+/// Does the library accept such a receive? If not, `code` is what it returns, and the error has been raised. A mistake
+/// has to be told before the same call has sent anything.
+template <class Count>
+bool is_accepted(void* memory, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm communicator,
+                 int& code) noexcept {
+  MPI_Request request = MPI_REQUEST_NULL;
+  code = MPI_ERR_INTERN;
+  if constexpr (std::is_same_v<Count, int>) {
+    code = native.Recv_init(memory, count, datatype, source, tag, communicator, &request);
+  } else {
+    GAPLESS_IF_DECLARED(Recv_init_c,
+                        code = native.Recv_init_c(memory, count, datatype, source, tag, communicator, &request);)
+  }
+  // After an error whose handler has returned, MPICH returns MPI_SUCCESS, and has made no request.
+  if (code != MPI_SUCCESS || request == MPI_REQUEST_NULL) return false;
+  native.Request_free(&request);
+  return true;
+}
+
 /// MPI_Sendrecv.
 template <class Count>
 int exchange_by_request(const void* sent, Count sent_count, MPI_Datatype sent_type, int destination, int send_tag,
                         void* memory, Count count, MPI_Datatype datatype, int source, int receive_tag,
                         MPI_Comm communicator, MPI_Status* status) noexcept {
+  int code = MPI_SUCCESS;
+  if (!is_accepted(memory, count, datatype, source, receive_tag, communicator, code)) return code;
   return send_beside(SendBeside::waits, sent, sent_count, sent_type, destination, send_tag, communicator, [&] {
     return receive_by_request(memory, count, datatype, source, receive_tag, communicator, status);
   });

@@ -164,19 +164,19 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
       life == Life::once && receives && !sends && Base::template has<RoleKind::source>;
 
   static int call_with_a_look(const TypeRecord& record, const Tuple& all, requests::looked_at::Blocks* blocks = nullptr,
-                              transfer::headers::Unattended* unattended = nullptr) noexcept {
+                              bool is_unattended = false) noexcept {
     constexpr int in = Base::template place<RoleKind::receive>;
     void* const memory = std::get<in>(all);
     MPI_Request& request = *std::get<Base::template place<RoleKind::new_request>>(all);
     int code = MPI_SUCCESS;
     if (!requests::call_makes_request(&request, code, [&] { return Base::call_library(all); })) {
       if (blocks != nullptr) requests::looked_at::release(blocks);
+      if (is_unattended) requests::looked_at::end_unattended();
       return code;
     }
     code = requests::looked_at::add({request, memory, std::get<in + 1>(all), std::get<in + 2>(all),
                                      Base::communicator(all), address_of(memory, record.first_byte), blocks,
-                                     unattended != nullptr});
-    if (unattended != nullptr && code == MPI_SUCCESS) unattended->release();
+                                     is_unattended});
     return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
   }
 
@@ -302,8 +302,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     }
     if constexpr (may_need_a_look) {
       if (const TypeRecord* record = Base::record_to_look_at_in_blocks(all, requests::is_on_gpu)) {
-        if (transfer::headers::Unattended unattended; unattended.begin())
-          return call_with_a_look(*record, all, nullptr, &unattended);
+        if (requests::looked_at::begin_unattended()) return call_with_a_look(*record, all, nullptr, true);
         Base::answer_peers();
         const void* const first_byte = address_of(std::get<Base::template place<side>>(all), record->first_byte);
         if (auto* const blocks = requests::looked_at::acquire(*record, first_byte))

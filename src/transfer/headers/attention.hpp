@@ -92,6 +92,11 @@ class Unattended {
     end();
     return false;
   }
+  /// Counts the receive while another one is counted, which keeps attention from being given.
+  void begin_beside_another() noexcept {
+    internal::unattended.fetch_add(1, std::memory_order_seq_cst);
+    is_counted_ = true;
+  }
   void end() noexcept {
     if (is_counted_) internal::unattended.fetch_sub(1, std::memory_order_seq_cst);
     is_counted_ = false;

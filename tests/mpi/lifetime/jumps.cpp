@@ -138,22 +138,25 @@ TEST(Jumps, OutOfPersistentRequestsLeaveThemUsable) {
   MPI_Request_free(&request);
 }
 
-/// Datatypes that are made after the call was left are gapless's as others are.
+/// Datatypes that are made after the call was left are gapless's as others are: after the mistaken free of a datatype
+/// that gapless knows, of one that it does not know, and of none.
 TEST(Jumps, OutOfFreeingDatatypes) {
-  static MPI_Datatype predefined;
-  predefined = MPI_INT;
-  std::vector<int> memory(rows), into(rows);  // so that gapless knows the datatype
+  std::vector<int> memory(rows), into(rows);  // so that gapless knows MPI_INT
   MPI_Sendrecv(memory.data(), rows, MPI_INT, 0, 1, into.data(), rows, MPI_INT, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
-  jumps = 0;
-  {
-    const HandlerOfWorldAndSelf world(jump);
-    if (setjmp(landing) == 0) MPI_Type_free(&predefined);
+  for (const MPI_Datatype mistaken : {MPI_INT, MPI_LONG_DOUBLE, MPI_DATATYPE_NULL}) {
+    static MPI_Datatype freed;
+    freed = mistaken;
+    jumps = 0;
+    {
+      const HandlerOfWorldAndSelf world(jump);
+      if (setjmp(landing) == 0) MPI_Type_free(&freed);
+    }
+    EXPECT_EQ(1, jumps);
+    const std::uint64_t before = analyses();
+    const Owned type(strided(rows, 1, 2));
+    EXPECT_TRUE(goes_round(type, 3));
+    EXPECT_TRUE(!is_everything_packed() || analyses() > before);
   }
-  EXPECT_EQ(1, jumps);
-  const std::uint64_t before = analyses();
-  const Owned type(strided(rows, 1, 2));
-  EXPECT_TRUE(goes_round(type, 3));
-  EXPECT_TRUE(!is_everything_packed() || analyses() > before);
 }
 
 /// The requests of a persistent exchange are completed together with a receive that is too short for its message. While

@@ -93,6 +93,31 @@ TEST(Threads, ProbeForTheirOwnTags) {
 int told = 0;
 void count_errors(MPI_Comm*, int*, ...) { ++told; }
 
+/// Where threads probe, an exchange sends before it receives under a request, but a mistaken one sends nothing.
+TEST(Threads, SendNothingByMistakeOnceTheyHaveProbed) {
+  MPI_Comm own;
+  MPI_Comm_dup(MPI_COMM_SELF, &own);
+  MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+  int flag = 0;
+  MPI_Iprobe(0, MPI_ANY_TAG, own, &flag, MPI_STATUS_IGNORE);
+  const std::array<int, 4> out{};
+  std::array<int, 4> in{};
+  struct Mistake {
+    int count, source, tag;
+  };
+  for (const Mistake& wrong : {Mistake{-1, 0, 1}, Mistake{4, 7, 1}, Mistake{4, 0, -5}}) {
+    EXPECT_NE(MPI_SUCCESS, MPI_Sendrecv(out.data(), 4, MPI_INT, 0, 1, in.data(), wrong.count, MPI_INT, wrong.source,
+                                        wrong.tag, own, MPI_STATUS_IGNORE));
+    if (wrong.count > 0) {
+      EXPECT_NE(MPI_SUCCESS,
+                MPI_Sendrecv_replace(in.data(), 4, MPI_INT, 0, 1, wrong.source, wrong.tag, own, MPI_STATUS_IGNORE));
+    }
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, own, &flag, MPI_STATUS_IGNORE);
+    EXPECT_EQ(0, flag);
+  }
+  MPI_Comm_free(&own);
+}
+
 /// Where threads probe, a receive that waits is one under a request, and its errors are told as the receive's.
 TEST(Threads, AreToldOfTruncationOnceTheyHaveProbed) {
   const ReturnErrors world(MPI_COMM_WORLD), self(MPI_COMM_SELF);

@@ -129,9 +129,9 @@ class Receiving : public Side<Count> {
     scattered_ = std::move(place);
   }
 
-  /// Takes over an unattended receive that the library has begun as it came, and that is counted and released. To be
+  /// Takes over an unattended receive that the library has begun as it came, and that is counted meanwhile. To be
   /// called on a side that was made idle.
-  void goes_on_unattended() noexcept { unattended_.adopt(); }
+  void goes_on_unattended() noexcept { unattended_.begin_beside_another(); }
 
   /// False if the call must fail, with the error code in `code`.
   bool prepare(const char* function, int& code) noexcept {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mpi/requests/outstanding.hpp"
+#include "transfer/headers/attention.hpp"
 #include "transfer/packing.hpp"
 
 namespace gapless::mpi::requests::looked_at {
@@ -19,6 +20,7 @@ namespace {
 
 constexpr const char* function = "MPI_Irecv";
 constinit std::uint64_t so_far = 0, promoted = 0;
+constinit std::size_t unattended = 0;  ///< under way
 
 template <class Function>
 void for_each(Function function) noexcept {
@@ -41,10 +43,7 @@ void forget(Receive& place) noexcept {
 /// Takes a complete receive out of the table.
 Receive remove(Receive& place) noexcept {
   const Receive receive = place;
-  if (receive.is_unattended) {
-    transfer::headers::Unattended ended;
-    ended.adopt();
-  }
+  if (receive.is_unattended) end_unattended();
   forget(place);
   return receive;
 }
@@ -120,7 +119,10 @@ bool make_pending(const Receive& receive) noexcept {
   const auto make = [pending](auto... arguments) -> auto& { return pending->make<Receiving<MPI_Count>>(arguments...); };
   Receiving<MPI_Count>& side =
       receive.is_unattended ? make(nullptr, MPI_Count{0}, MPI_BYTE, true) : make_side(receive, make);
-  if (receive.is_unattended) side.goes_on_unattended();
+  if (receive.is_unattended) {
+    side.goes_on_unattended();
+    end_unattended();
+  }
   int code = MPI_SUCCESS;
   static_cast<void>(side.prepare(function, code));  // asks for no memory, so does not fail
   pending->function = function;
@@ -133,6 +135,24 @@ bool make_pending(const Receive& receive) noexcept {
 constinit Blocks* unused = nullptr;
 
 }  // namespace
+
+bool begin_unattended() noexcept {
+  if (unattended != 0) {
+    if (transfer::headers::is_called()) return false;
+  } else {
+    transfer::headers::Unattended first;
+    if (!first.begin()) return false;
+    first.release();
+  }
+  ++unattended;
+  return true;
+}
+
+void end_unattended() noexcept {
+  if (--unattended != 0) return;
+  transfer::headers::Unattended last;
+  last.adopt();
+}
 
 Blocks* acquire(const TypeRecord& record, const void* landing) noexcept {
   Blocks* blocks = unused;
@@ -162,6 +182,7 @@ int add(const Receive& receive) noexcept {
   }
   if (make_pending(receive)) return MPI_SUCCESS;
   if (receive.blocks != nullptr) release(receive.blocks);
+  if (receive.is_unattended) end_unattended();
   return MPI_ERR_NO_MEM;
 }
 

@@ -32,6 +32,12 @@ struct Blocks {
 Blocks* acquire(const TypeRecord& record, const void* landing) noexcept;
 void release(Blocks* blocks) noexcept;
 
+/// Counts a receive at which nobody looks, from before the library begins the receive: of all that are under way here
+/// the first one alone, as transfer::headers::Unattended, so that the others need no locked instruction. False, and the
+/// receive is not counted, if a peer has called: this process must look at the receive.
+bool begin_unattended() noexcept;
+void end_unattended() noexcept;
+
 struct Receive {
   MPI_Request handle;  ///< means nothing where `landing` is null: the place is free
   void* memory;

@@ -62,7 +62,10 @@ std::uint64_t held_registrations() noexcept {
 }
 
 void stop() noexcept {
-  if (Transfers* all = service.load()) all->stop();
+  Transfers* const all = service.load();
+  if (all == nullptr) return;
+  all->stop();
+  all->close();
 }
 
 std::uint64_t fabric_kind() noexcept { return service.load() != nullptr ? hash_of(settings().fabric) : 0; }

@@ -78,6 +78,8 @@ class Transfers {
   void end(Transfer* transfer) noexcept;
   void drain(bool (*has_ended)(int rank)) noexcept;
   void stop() noexcept;
+  /// Closes the endpoint, and the files of its provider with it. Precondition: stopped, and no message follows.
+  void close() noexcept { endpoint_->stop(); }
   void count(std::uint64_t* counts) noexcept;
   std::uint64_t held_registrations() noexcept;
 
