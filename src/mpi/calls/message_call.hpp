@@ -176,9 +176,7 @@ struct MessageArguments {
     if (bytes == 0 || (bytes >= static_cast<std::int64_t>(long_to_unpack) && Scattered::got_header_lately()))
       return nullptr;
     const Simple simple = find_simple<RoleKind::receive>(*record, all, is_on_gpu);
-    if (!simple) return nullptr;
-    const bool is_known = simple.buffer.count == 1 && record->one_is_native<Purpose::request>();
-    return is_known || is_native_choice(simple.buffer, transfer::Side::receiver) ? record : nullptr;
+    return simple && is_native_choice(simple.buffer, transfer::Side::receiver) ? record : nullptr;
   }
   /// Answers peers, before a receive into host memory that the library makes alone.
   static void answer_peers() noexcept {

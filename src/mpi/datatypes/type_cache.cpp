@@ -1,6 +1,8 @@
 // First use of a datatype, and its end.
 #include "mpi/datatypes/type_cache.hpp"
 
+#include <array>
+#include <atomic>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -206,8 +208,8 @@ TypeRecord* find_or_analyse(MPI_Datatype handle) {
 constinit thread_local bool is_analysing [[gnu::tls_model("initial-exec")]] = false;
 // The number of the datatype that this thread frees; 0: none. Delete callbacks of the program may use the datatype when
 // its description has ended already. A new one would never end, and be taken for that of the next datatype with the
-// same handle. Where the library refuses to free the datatype, the program's error handler may leave the call by
-// longjmp, and the number stays.
+// same handle. Where the library refuses, the program's error handler may leave the call by longjmp, and the number
+// stays: so that it is no predefined datatype's, frees of those are told apart first.
 constinit thread_local std::uintptr_t being_freed [[gnu::tls_model("initial-exec")]] = 0;
 
 /// Reads no other datatype's record: one that was not used for long is in no cache.
@@ -220,11 +222,26 @@ inline void leave_table(std::uintptr_t number, const TypeRecord* record) noexcep
   }
 }
 
+// Numbers of datatypes that have been freed. A handle that a datatype of the program has had is never a predefined
+// datatype's, so the library need not be asked whether it is.
+constinit std::array<std::atomic<std::uintptr_t>, 64> constructed{};
+
+/// Precondition: no record of the datatype is known.
+inline bool is_constructed(MPI_Datatype handle, std::uintptr_t number) noexcept {
+  std::atomic<std::uintptr_t>& known = constructed[place_of<constructed.size()>(handle)];
+  if (known.load(std::memory_order_relaxed) == number) [[likely]]
+    return true;
+  if (is_predefined(handle)) return false;
+  known.store(number, std::memory_order_relaxed);
+  return true;
+}
+
 // Open MPI calls no more delete callbacks once one has failed, and ends the datatype all the same.
 int free_type(MPI_Datatype* datatype) {
-  const TypeRecord* record = datatype == nullptr ? nullptr : find_in_table(*datatype);
-  if (datatype == nullptr || (record != nullptr && record->is_predefined)) return native.Type_free(datatype);
+  if (datatype == nullptr || *datatype == MPI_DATATYPE_NULL) return native.Type_free(datatype);
+  const TypeRecord* record = find_in_table(*datatype);
   const std::uintptr_t number = number_of(*datatype);
+  if (record != nullptr ? record->is_predefined : !is_constructed(*datatype, number)) return native.Type_free(datatype);
   const ScopedValue while_it_ends(being_freed, number);
   const int code = native.Type_free(datatype);
   if (code == MPI_SUCCESS) {
@@ -237,10 +254,10 @@ int free_type(MPI_Datatype* datatype) {
 }  // namespace
 
 const TypeRecord* find_slowly(MPI_Datatype handle) noexcept {
-  if (is_analysing || handle == MPI_DATATYPE_NULL || !runtime::start()) return &not_ours;
+  if (is_analysing || number_of(handle) == being_freed) return &not_ours;
+  if (handle == MPI_DATATYPE_NULL || !runtime::start()) return &not_ours;
   const ScopedValue meanwhile(is_analysing, true);
   if (!runtime::is_usable(handle)) return &not_ours;
-  if (number_of(handle) == being_freed && !is_predefined(handle)) return &not_ours;
   TypeRecord* record = nullptr;
   try {
     record = find_or_analyse(handle);
