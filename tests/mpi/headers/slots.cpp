@@ -129,5 +129,45 @@ TEST(Attention, IsTakenBackWhileNoHeaderComes) {
   }
 }
 
+/// The same of a receive whose datatype is known, and that is the library's by choice.
+TEST(Attention, IsNotGivenWhileALeftAloneReceiveIsUnderWay) {
+  if (!has_partner()) return;
+  const Strided message(blocks);
+  constexpr int rows = 2, row = 128, early = tag + 1, is_under_way = early + 1;
+  const Owned type(strided(rows, row, 2 * row));
+  std::vector<int> incoming(2 * rows * row, -1);
+  const std::vector<int> outgoing = counting(incoming.size(), 5);
+  MPI_Request request = MPI_REQUEST_NULL;
+  // A persistent request has its datatype analysed at once.
+  MPI_Recv_init(incoming.data(), 1, type, MPI_PROC_NULL, early, MPI_COMM_WORLD, &request);
+  MPI_Request_free(&request);
+  pass_contiguous(160);  // attention is taken back
+  const std::uint64_t before = slots_messages(), looked_at = receives_looked_at();
+  if (sends()) {
+    MPI_Recv(nullptr, 0, MPI_INT, partner(), is_under_way, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Irecv(incoming.data(), 1, type, partner(), early, MPI_COMM_WORLD, &request);
+    MPI_Send(nullptr, 0, MPI_INT, partner(), is_under_way, MPI_COMM_WORLD);
+    if (may_choose_slots()) {
+      EXPECT_LT(looked_at, receives_looked_at());
+    }
+  }
+  pass_many(message);
+  if (may_choose_slots()) {
+    EXPECT_EQ(before, slots_messages());
+  }
+  if (sends()) {
+    MPI_Send(outgoing.data(), 1, type, partner(), early, MPI_COMM_WORLD);
+  } else {
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+    const std::vector<int> packed = picked(outgoing, rows, row, 2 * row);
+    EXPECT_TRUE(incoming == placed(std::vector<int>(incoming.size(), -1), packed, row, 2 * row));
+  }
+  pass_many(message);
+  if (may_choose_slots()) {
+    EXPECT_LT(before, slots_messages());
+  }
+}
+
 }  // namespace
 }  // namespace gapless::test
