@@ -36,8 +36,8 @@ template <class Row, auto exchange, class Count>
   int code = MPI_SUCCESS;
   if (!out.prepare(Row::name, code) || !in.prepare(Row::name, code)) return raise(code);
   if (in.is_opaque() && (code = in.fill(Row::name)) != MPI_SUCCESS) return raise(code);
-  const bool is_left_alone = transfer::headers::is_listening() ? !in.takes_part() : !out.packs() || !in.packs();
-  if (is_left_alone) {
+  const bool is_native = transfer::headers::is_listening() ? !in.takes_part() : !out.packs() || !in.packs();
+  if (is_native) {
     return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
                                   wanted);
   }

@@ -9,6 +9,7 @@
 #include "mpi/headers/copied_send.hpp"
 #include "mpi/headers/matched.hpp"
 #include "mpi/lifetime/errors.hpp"
+#include "mpi/requests/new_request.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/library_traits.hpp"
 #include "mpi/table/roles.hpp"
@@ -133,15 +134,15 @@ template <class Count>
 bool is_accepted(void* memory, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm communicator,
                  int& code) noexcept {
   MPI_Request request = MPI_REQUEST_NULL;
-  code = MPI_ERR_INTERN;
-  if constexpr (std::is_same_v<Count, int>) {
-    code = native.Recv_init(memory, count, datatype, source, tag, communicator, &request);
-  } else {
-    GAPLESS_IF_DECLARED(Recv_init_c,
-                        code = native.Recv_init_c(memory, count, datatype, source, tag, communicator, &request);)
-  }
-  // After an error whose handler has returned, MPICH returns MPI_SUCCESS, and has made no request.
-  if (code != MPI_SUCCESS || request == MPI_REQUEST_NULL) return false;
+  const auto make = [&] {
+    if constexpr (std::is_same_v<Count, int>) {
+      return native.Recv_init(memory, count, datatype, source, tag, communicator, &request);
+    } else {
+      GAPLESS_IF_DECLARED(Recv_init_c,
+                          return native.Recv_init_c(memory, count, datatype, source, tag, communicator, &request);)
+    }
+  };
+  if (!requests::call_makes_request(&request, code, make)) return false;
   native.Request_free(&request);
   return true;
 }

@@ -77,7 +77,7 @@ inline bool is_attentive_when_called(InboxHead& head) noexcept {
 /// Counts a receive at which nobody looks, from before it is posted until it is complete.
 class Unattended {
  public:
-  Unattended() noexcept = default;
+  constexpr Unattended() noexcept = default;
   ~Unattended() { end(); }
   Unattended(const Unattended&) = delete;
   Unattended& operator=(const Unattended&) = delete;
@@ -101,10 +101,6 @@ class Unattended {
     if (is_counted_) internal::unattended.fetch_sub(1, std::memory_order_seq_cst);
     is_counted_ = false;
   }
-  /// Leaves the receive counted, until an object that adopts it ends.
-  void release() noexcept { is_counted_ = false; }
-  /// Takes over a receive that another object has released.
-  void adopt() noexcept { is_counted_ = true; }
   explicit operator bool() const noexcept { return is_counted_; }
 
  private:

@@ -20,7 +20,8 @@ namespace {
 
 constexpr const char* function = "MPI_Irecv";
 constinit std::uint64_t so_far = 0, promoted = 0;
-constinit std::size_t unattended = 0;  ///< under way
+constinit std::size_t unattended = 0;                     ///< under way
+constinit transfer::headers::Unattended counted_for_all;  ///< while any is
 
 template <class Function>
 void for_each(Function function) noexcept {
@@ -137,21 +138,13 @@ constinit Blocks* unused = nullptr;
 }  // namespace
 
 bool begin_unattended() noexcept {
-  if (unattended != 0) {
-    if (transfer::headers::is_called()) return false;
-  } else {
-    transfer::headers::Unattended first;
-    if (!first.begin()) return false;
-    first.release();
-  }
+  if (unattended != 0 ? transfer::headers::is_called() : !counted_for_all.begin()) return false;
   ++unattended;
   return true;
 }
 
 void end_unattended() noexcept {
-  if (--unattended != 0) return;
-  transfer::headers::Unattended last;
-  last.adopt();
+  if (--unattended == 0) counted_for_all.end();
 }
 
 Blocks* acquire(const TypeRecord& record, const void* landing) noexcept {
