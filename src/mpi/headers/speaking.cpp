@@ -69,10 +69,10 @@ Lock lock_as() {
   return runtime::is_multithreaded() ? Lock(table().mutex) : Lock(table().mutex, std::defer_lock);
 }
 
-// Does this thread free a communicator? Delete callbacks of the program may still send on the communicator after
-// forget(). An attribute that is set then is never deleted, and the next communicator with the same handle would be
-// taken for this one.
-constinit thread_local bool frees [[gnu::tls_model("initial-exec")]] = false;
+// The number of the communicator that this thread frees; 0: none. Delete callbacks of the program may still send on the
+// communicator after forget(). An attribute that is set then is never deleted, and the next communicator with the same
+// handle would be taken for this one.
+constinit thread_local std::uintptr_t being_freed [[gnu::tls_model("initial-exec")]] = 0;
 
 /// Where this thread frees the communicator, nobody asks for its ranks again. MPICH ends a communicator with messages
 /// under way later, in the call that completes the last of them. The entry then stays, without ranks, until a
@@ -81,7 +81,7 @@ int forget(MPI_Comm communicator, int, void*, void*) {
   const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
   const auto found = table().known.find(number_of(communicator));
   if (found == table().known.end()) return MPI_SUCCESS;
-  if (frees) {
+  if (number_of(communicator) == being_freed) {
     table().known.erase(found);
   } else {
     found->second.ranks.clear();
@@ -100,7 +100,7 @@ std::optional<Peer> look_up(MPI_Comm communicator, int rank) noexcept {
 }
 
 Peer translate_first(MPI_Comm communicator, int rank) noexcept {
-  if (frees) return {};
+  if (number_of(communicator) == being_freed) return {};
   try {
     if (!has_processes_as_ranks(communicator)) return {};
     std::vector<int> ranks = world_ranks_of(communicator);
@@ -261,7 +261,10 @@ Listener listener_of(const Peer& peer, Speaks speaks) noexcept {
   return {inbox, runtime::is_multithreaded() ? 0 : peer.communicator};
 }
 
-ScopedValue<bool> freeing() noexcept { return {frees, true}; }
+ScopedValue<std::uintptr_t> freeing(MPI_Comm communicator) noexcept {
+  const bool is_predefined = communicator == MPI_COMM_WORLD || communicator == MPI_COMM_SELF;
+  return {being_freed, is_predefined ? 0 : number_of(communicator)};
+}
 
 void note_made(MPI_Comm communicator) noexcept {
   if (!transfer::headers::is_listening() || communicator == MPI_COMM_NULL) return;

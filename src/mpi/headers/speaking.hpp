@@ -45,9 +45,11 @@ enum class Speaks : std::uint8_t { to_others, to_itself_too };
 /// As find_listener(), for a peer that find_peer() has found.
 Listener listener_of(const Peer& peer, Speaks speaks) noexcept;
 
-/// The result is to live while this thread frees a communicator. Meanwhile this thread learns of no communicator: the
-/// program's delete callbacks may send on the one whose ranks are forgotten already.
-ScopedValue<bool> freeing() noexcept;
+/// The result is to live while this thread frees the communicator. Meanwhile this thread does not learn its ranks: the
+/// program's delete callbacks may send on it when they are forgotten already. Where the library refuses, the program's
+/// error handler may leave the call by longjmp, and the result never ends: the predefined communicators, which live on,
+/// are known all the same.
+ScopedValue<std::uintptr_t> freeing(MPI_Comm communicator) noexcept;
 
 /// Called for each communicator that a call of the program has made: forgets the one that had the handle before.
 void note_made(MPI_Comm communicator) noexcept;

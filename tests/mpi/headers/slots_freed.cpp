@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <csetjmp>
 #include <cstddef>
 #include <vector>
 
@@ -97,6 +98,30 @@ TEST(SlotsFreed, CommunicatorsAfterOneThatEndsLaterHaveHeaders) {
     } else {
       MPI_Comm_free(&communicator);
     }
+  }
+}
+
+std::jmp_buf landing;
+
+void jump(MPI_Comm*, int*, ...) { std::longjmp(landing, 1); }
+
+/// Frees a communicator that cannot be freed; the error handler leaves the call by longjmp.
+void jump_out_of_freeing(MPI_Comm mistaken) {
+  const HandlerOfWorldAndSelf leaves(jump);
+  static MPI_Comm freed;
+  freed = mistaken;
+  if (setjmp(landing) != 0) return;
+  MPI_Comm_free(&freed);
+  ADD_FAILURE() << "The handler was not called.";
+}
+
+TEST(SlotsFreed, CommunicatorsAfterAJumpOutOfFreeingHaveHeaders) {
+  for (const MPI_Comm mistaken : {MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD}) {
+    jump_out_of_freeing(mistaken);
+    MPI_Comm communicator;
+    MPI_Comm_dup(MPI_COMM_WORLD, &communicator);
+    pass(1000, send, receive, communicator);
+    MPI_Comm_free(&communicator);
   }
 }
 
