@@ -11,22 +11,14 @@ namespace {
 template <class Row, auto exchange, class Count>
 [[gnu::noinline]] int replace_slowly(void* memory, Count count, MPI_Datatype datatype, int destination, int send_tag,
                                      int source, int receive_tag, MPI_Comm communicator, MPI_Status* wanted) {
-  if (headers::do_threads_probe()) [[unlikely]] {
-    int code = MPI_SUCCESS;
-    if (!headers::is_accepted(memory, count, datatype, source, receive_tag, communicator, code)) return code;
-    const auto receive = [&] {
-      return headers::receive_by_request(memory, count, datatype, source, receive_tag, communicator, wanted);
-    };
-    return headers::send_beside(headers::SendBeside::waits_and_replaces, memory, count, datatype, destination, send_tag,
-                                communicator, receive);
-  }
+  constexpr auto how = headers::SendBeside::waits_and_replaces;
+  const headers::SendArguments<Count> sent{memory, count, datatype, destination, send_tag, communicator};
+  const headers::ReceiveArguments<Count> received{memory, count, datatype, source, receive_tag, communicator};
+  if (headers::do_threads_probe()) [[unlikely]]
+    return headers::exchange_by_request(how, sent, received, wanted);
   int done = MPI_SUCCESS;
-  const auto finish = [=](MPI_Message message, void* into, Count room, MPI_Datatype type) {
-    return headers::receive(message, communicator, into, room, type, wanted);
-  };
-  if (headers::receive_stashed(headers::SendBeside::waits_and_replaces, memory, count, datatype, destination, send_tag,
-                               memory, count, datatype, source, receive_tag, communicator, finish, done))
-    return done;
+  const auto receive = [&](MPI_Message message) { return headers::receive(message, received, wanted); };
+  if (headers::receive_stashed(how, sent, received, done, receive)) return done;
   Receiving<Count> in(memory, count, datatype, false, Looks::once_called);
   in.comes_from(communicator, source);
   Sending<Count> out(memory, count, datatype, false);

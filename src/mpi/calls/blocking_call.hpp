@@ -61,10 +61,13 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
   using Short = ShortMessage<Row, Base, only_side>;
 
   [[gnu::noinline]] static int call_by_request(Arguments... arguments) {
+    const Tuple all(arguments...);
+    MPI_Status* const status = std::get<Base::template place<RoleKind::status>>(all);
+    const auto in = Base::receive_arguments(all);
     if constexpr (only_receives) {
-      return headers::receive_by_request(arguments...);
+      return headers::receive_by_request(in, status);
     } else {
-      return headers::exchange_by_request(arguments...);
+      return headers::exchange_by_request(headers::SendBeside::waits, Base::send_arguments(all), in, status);
     }
   }
 
@@ -167,9 +170,8 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     Tuple all(arguments...);
     if constexpr (Base::template has<RoleKind::status>) {
       int done = MPI_SUCCESS;
-      const auto finish = [&all](MPI_Message message, void* memory, auto count, MPI_Datatype datatype) {
-        return headers::receive(message, Base::communicator(all), memory, count, datatype,
-                                std::get<Base::template place<RoleKind::status>>(all));
+      const auto finish = [&all](MPI_Message message, const auto& in) {
+        return headers::receive(message, in, std::get<Base::template place<RoleKind::status>>(all));
       };
       if (Base::receive_stashed(all, done, finish)) return done;
     }

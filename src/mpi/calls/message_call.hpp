@@ -272,39 +272,49 @@ struct MessageArguments {
                     [[maybe_unused]] transfer::headers::Later later = {}) noexcept {
     if constexpr (is_standard_or_ready) {
       if (transfer::headers::is_listening()) {
-        constexpr RoleKind tag = has<RoleKind::receive> ? RoleKind::send_tag : RoleKind::tag;
         out.offer(communicator(arguments), std::get<place<RoleKind::destination>>(arguments),
-                  std::get<place<tag>>(arguments), has<RoleKind::receive>, may_stay,
+                  std::get<place<send_tag>>(arguments), has<RoleKind::receive>, may_stay,
                   has<RoleKind::receive> ? nullptr : timed, later);
       }
     }
   }
 
-  /// Receives a stashed message by `finish(message, memory, count, datatype)`, if the call matches one; else false.
+  static constexpr RoleKind send_tag = has<RoleKind::receive> ? RoleKind::send_tag : RoleKind::tag;
+  static constexpr RoleKind receive_tag = has<RoleKind::send> ? RoleKind::receive_tag : RoleKind::tag;
+
+  static auto send_arguments(const Tuple& all) noexcept {
+    constexpr int memory = place<RoleKind::send>;
+    auto count = std::get<memory + 1>(all);
+    return headers::SendArguments<decltype(count)>{
+        std::get<memory>(all),          count,
+        std::get<memory + 2>(all),      std::get<place<RoleKind::destination>>(all),
+        std::get<place<send_tag>>(all), communicator(all)};
+  }
+  static auto receive_arguments(const Tuple& all) noexcept {
+    constexpr int memory = place<RoleKind::receive>;
+    auto count = std::get<memory + 1>(all);
+    return headers::ReceiveArguments<decltype(count)>{std::get<memory>(all),
+                                                      count,
+                                                      std::get<memory + 2>(all),
+                                                      std::get<place<RoleKind::source>>(all),
+                                                      std::get<place<receive_tag>>(all),
+                                                      communicator(all)};
+  }
+
+  /// Receives a stashed message by `finish(message, arguments)`, if the call matches one; else false.
   template <class Finish>
-  static bool receive_stashed([[maybe_unused]] const Tuple& arguments, [[maybe_unused]] int& code,
+  static bool receive_stashed([[maybe_unused]] const Tuple& all, [[maybe_unused]] int& code,
                               [[maybe_unused]] Finish finish) noexcept {
     if constexpr (has<RoleKind::source> && has<RoleKind::receive>) {
       if (!headers::are_stashed()) return false;
-      constexpr int in = place<RoleKind::receive>;
-      const int source = std::get<place<RoleKind::source>>(arguments);
-      void* const memory = std::get<in>(arguments);
-      const auto count = std::get<in + 1>(arguments);
-      const MPI_Datatype datatype = std::get<in + 2>(arguments);
+      const auto in = receive_arguments(all);
+      const auto receive = [&](MPI_Message message) { return finish(message, in); };
       if constexpr (has<RoleKind::send>) {
-        constexpr int out = place<RoleKind::send>;
         constexpr auto how =
             has<RoleKind::new_request> ? headers::SendBeside::returns_at_once : headers::SendBeside::waits;
-        return headers::receive_stashed(how, std::get<out>(arguments), std::get<out + 1>(arguments),
-                                        std::get<out + 2>(arguments), std::get<place<RoleKind::destination>>(arguments),
-                                        std::get<place<RoleKind::send_tag>>(arguments), memory, count, datatype, source,
-                                        std::get<place<RoleKind::receive_tag>>(arguments), communicator(arguments),
-                                        finish, code);
+        return headers::receive_stashed(how, send_arguments(all), in, code, receive);
       } else {
-        if (is_refused(memory, count, datatype)) return false;
-        return headers::receive_stashed(source, std::get<place<RoleKind::tag>>(arguments), communicator(arguments),
-                                        code,
-                                        [&](MPI_Message message) { return finish(message, memory, count, datatype); });
+        return headers::receive_stashed(in, code, receive);
       }
     } else {
       return false;

@@ -2,6 +2,7 @@
 // the program's memory, or returns, before the library has sent the bytes.
 #pragma once
 
+#include "mpi/headers/arguments.hpp"
 #include "mpi/table/abi.hpp"
 #include "transfer/buffers/buffers.hpp"
 
@@ -10,8 +11,7 @@ namespace gapless::mpi::headers {
 class CopiedSend {
  public:
   /// Copies and begins to send. MPI_SUCCESS, or an error that has been raised on the communicator.
-  int begin(const void* memory, MPI_Count count, MPI_Datatype datatype, int destination, int tag,
-            MPI_Comm communicator) noexcept;
+  int begin(const SendArguments<MPI_Count>& out) noexcept;
   bool has_begun() const noexcept { return request_ != MPI_REQUEST_NULL; }
   /// Precondition of wait() and leave(): begin() has succeeded. One of the two is called, once.
   int wait() noexcept;
@@ -20,8 +20,7 @@ class CopiedSend {
 
  private:
   /// `size`: packed bytes.
-  int begin_whole(const void* memory, MPI_Count count, MPI_Datatype datatype, MPI_Count size, int destination,
-                  int tag) noexcept;
+  int begin_whole(const SendArguments<MPI_Count>& out, MPI_Count size) noexcept;
 
   transfer::PoolBuffer bytes_;   ///< packed
   transfer::PoolBuffer memory_;  ///< a copy in the layout of the program's memory

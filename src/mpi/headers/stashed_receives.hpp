@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "mpi/calls/user_buffer.hpp"
+#include "mpi/headers/arguments.hpp"
 #include "mpi/headers/copied_send.hpp"
 #include "mpi/headers/matched.hpp"
 #include "mpi/lifetime/errors.hpp"
@@ -16,15 +17,12 @@
 
 namespace gapless::mpi::headers {
 
-// Count is int or MPI_Count.
-
 template <class Count>
-int begin_to_receive(MPI_Message message, void* memory, Count count, MPI_Datatype datatype,
-                     MPI_Request* request) noexcept {
+int begin_to_receive(MPI_Message message, const ReceiveArguments<Count>& in, MPI_Request* request) noexcept {
   if constexpr (std::is_same_v<Count, int>) {
-    return entry::Imrecv(memory, count, datatype, &message, request);
+    return entry::Imrecv(in.memory, in.count, in.datatype, &message, request);
   } else {
-    GAPLESS_IF_DECLARED(Imrecv_c, return entry::Imrecv_c(memory, count, datatype, &message, request);)
+    GAPLESS_IF_DECLARED(Imrecv_c, return entry::Imrecv_c(in.memory, in.count, in.datatype, &message, request);)
   }
 }
 
@@ -41,16 +39,15 @@ inline int end_receive(MPI_Request& request, MPI_Comm communicator, MPI_Status* 
 /// As MPI_Mrecv, but errors go to the communicator's handler. (Those of MPICH's MPI_Mrecv go to the handler of
 /// MPI_COMM_WORLD or MPI_COMM_SELF.)
 template <class Count>
-int receive(MPI_Message message, MPI_Comm communicator, void* memory, Count count, MPI_Datatype datatype,
-            MPI_Status* status) noexcept {
+int receive(MPI_Message message, const ReceiveArguments<Count>& in, MPI_Status* status) noexcept {
   MPI_Request request = MPI_REQUEST_NULL;
-  const int code = begin_to_receive(message, memory, count, datatype, &request);
-  return code == MPI_SUCCESS ? end_receive(request, communicator, status) : code;
+  const int code = begin_to_receive(message, in, &request);
+  return code == MPI_SUCCESS ? end_receive(request, in.communicator, status) : code;
 }
 
 template <class Count>
-int begin_to_send(const void* memory, Count count, MPI_Datatype datatype, int destination, int tag,
-                  MPI_Comm communicator, MPI_Request* request) noexcept {
+int begin_to_send(const SendArguments<Count>& out, MPI_Request* request) noexcept {
+  const auto& [memory, count, datatype, destination, tag, communicator] = out;
   if constexpr (std::is_same_v<Count, int>) {
     return entry::Isend(memory, count, datatype, destination, tag, communicator, request);
   } else {
@@ -65,13 +62,10 @@ enum class SendBeside : std::uint8_t { waits, waits_and_replaces, returns_at_onc
 
 /// Sends while `receive()` receives. MPI_SUCCESS, or an error that has been raised.
 template <class Count, class Receive>
-int send_beside(SendBeside how, const void* memory, Count count, MPI_Datatype datatype, int destination, int tag,
-                MPI_Comm communicator, Receive receive) noexcept {
+int send_beside(SendBeside how, const SendArguments<Count>& out, Receive receive) noexcept {
   CopiedSend copied;
   MPI_Request sending = MPI_REQUEST_NULL;
-  int code = how == SendBeside::waits
-                 ? begin_to_send(memory, count, datatype, destination, tag, communicator, &sending)
-                 : copied.begin(memory, static_cast<MPI_Count>(count), datatype, destination, tag, communicator);
+  int code = how == SendBeside::waits ? begin_to_send(out, &sending) : copied.begin(out.with_large_count());
   // After an error whose handler has returned, MPICH returns MPI_SUCCESS, and has made no request.
   const bool is_sent = how == SendBeside::waits ? sending != MPI_REQUEST_NULL : copied.has_begun();
   if (code != MPI_SUCCESS || !is_sent) return code;
@@ -83,41 +77,36 @@ int send_beside(SendBeside how, const void* memory, Count count, MPI_Datatype da
   return code == MPI_SUCCESS ? sent_code : code;
 }
 
-/// Carries out the program's call if a message that the call may receive is stashed; else false.
-template <class Count, class Finish>
-bool receive_stashed(SendBeside how, const void* sent, Count sent_count, MPI_Datatype sent_type, int destination,
-                     int send_tag, void* memory, Count count, MPI_Datatype datatype, int source, int tag,
-                     MPI_Comm communicator, Finish finish, int& code) noexcept {
+/// If a message that the arguments match is stashed, receives it: `code` is what `receive(message)` returns. Else
+/// false.
+template <class Count, class Receive>
+bool receive_stashed(const ReceiveArguments<Count>& in, int& code, Receive receive) noexcept {
   // A mistake is the library's business, and leaves the message in the stash.
-  const bool is_sent_wrong = destination != MPI_PROC_NULL && is_refused(sent, sent_count, sent_type);
-  if (is_sent_wrong || is_refused(memory, count, datatype)) return false;
-  auto matched = take_stashed(source, tag, communicator);
+  if (is_refused(in.memory, in.count, in.datatype)) return false;
+  auto matched = take_stashed(in.source, in.tag, in.communicator);
   if (!matched) return false;
   matched->was_stashed = true;
   give(*matched);
-  code = send_beside(how, sent, sent_count, sent_type, destination, send_tag, communicator,
-                     [&] { return finish(matched->handle, memory, count, datatype); });
+  code = receive(matched->handle);
   stash_again(*matched);
   return true;
 }
 
-/// For calls that receive alone; `how` is receive() or begin_to_receive() with the last argument of the call.
-template <class How>
-bool receive_stashed(int source, int tag, MPI_Comm communicator, int& code, How how) noexcept {
-  auto matched = take_stashed(source, tag, communicator);
-  if (!matched) return false;
-  matched->was_stashed = true;
-  give(*matched);
-  code = how(matched->handle);
-  return true;
+/// The same for a call that sends as well.
+template <class Count, class Receive>
+bool receive_stashed(SendBeside how, const SendArguments<Count>& out, const ReceiveArguments<Count>& in, int& code,
+                     Receive receive) noexcept {
+  if (out.destination != MPI_PROC_NULL && is_refused(out.memory, out.count, out.datatype)) return false;
+  return receive_stashed(in, code,
+                         [&](MPI_Message message) { return send_beside(how, out, [&] { return receive(message); }); });
 }
 
 // Where threads probe, a blocking receive becomes a receive under a request (posting.hpp).
 
 /// MPI_Recv.
 template <class Count>
-int receive_by_request(void* memory, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm communicator,
-                       MPI_Status* status) noexcept {
+int receive_by_request(const ReceiveArguments<Count>& in, MPI_Status* status) noexcept {
+  const auto& [memory, count, datatype, source, tag, communicator] = in;
   MPI_Request request = MPI_REQUEST_NULL;
   int code = MPI_ERR_INTERN;
   if constexpr (std::is_same_v<Count, int>) {
@@ -131,15 +120,14 @@ int receive_by_request(void* memory, Count count, MPI_Datatype datatype, int sou
 /// Does the library accept such a receive? If not, `code` is what it returns, and the error has been raised. A mistake
 /// has to be told before the same call has sent anything.
 template <class Count>
-bool is_accepted(void* memory, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm communicator,
-                 int& code) noexcept {
+bool is_accepted(const ReceiveArguments<Count>& in, int& code) noexcept {
   MPI_Request request = MPI_REQUEST_NULL;
   const auto make = [&] {
     if constexpr (std::is_same_v<Count, int>) {
-      return native.Recv_init(memory, count, datatype, source, tag, communicator, &request);
+      return native.Recv_init(in.memory, in.count, in.datatype, in.source, in.tag, in.communicator, &request);
     } else {
-      GAPLESS_IF_DECLARED(Recv_init_c,
-                          return native.Recv_init_c(memory, count, datatype, source, tag, communicator, &request);)
+      GAPLESS_IF_DECLARED(Recv_init_c, return native.Recv_init_c(in.memory, in.count, in.datatype, in.source, in.tag,
+                                                                 in.communicator, &request);)
     }
   };
   if (!requests::call_makes_request(&request, code, make)) return false;
@@ -147,16 +135,13 @@ bool is_accepted(void* memory, Count count, MPI_Datatype datatype, int source, i
   return true;
 }
 
-/// MPI_Sendrecv.
+/// MPI_Sendrecv, or by `how` MPI_Sendrecv_replace.
 template <class Count>
-int exchange_by_request(const void* sent, Count sent_count, MPI_Datatype sent_type, int destination, int send_tag,
-                        void* memory, Count count, MPI_Datatype datatype, int source, int receive_tag,
-                        MPI_Comm communicator, MPI_Status* status) noexcept {
+int exchange_by_request(SendBeside how, const SendArguments<Count>& out, const ReceiveArguments<Count>& in,
+                        MPI_Status* status) noexcept {
   int code = MPI_SUCCESS;
-  if (!is_accepted(memory, count, datatype, source, receive_tag, communicator, code)) return code;
-  return send_beside(SendBeside::waits, sent, sent_count, sent_type, destination, send_tag, communicator, [&] {
-    return receive_by_request(memory, count, datatype, source, receive_tag, communicator, status);
-  });
+  if (!is_accepted(in, code)) return code;
+  return send_beside(how, out, [&] { return receive_by_request(in, status); });
 }
 
 }  // namespace gapless::mpi::headers

@@ -15,13 +15,11 @@ template <class Row, auto exchange, class Count>
                                   request);
   };
   const headers::Posting posting;
+  const headers::SendArguments<Count> sent{memory, count, datatype, destination, send_tag, communicator};
+  const headers::ReceiveArguments<Count> received{memory, count, datatype, source, receive_tag, communicator};
   int done = MPI_SUCCESS;
-  const auto finish = [request](MPI_Message message, void* into, Count room, MPI_Datatype type) {
-    return headers::begin_to_receive(message, into, room, type, request);
-  };
-  if (headers::receive_stashed(headers::SendBeside::returns_at_once, memory, count, datatype, destination, send_tag,
-                               memory, count, datatype, source, receive_tag, communicator, finish, done))
-    return done;
+  const auto receive = [&](MPI_Message message) { return headers::begin_to_receive(message, received, request); };
+  if (headers::receive_stashed(headers::SendBeside::returns_at_once, sent, received, done, receive)) return done;
   requests::Pending* pending = requests::acquire();
   if (pending == nullptr) return raise_on_communicator(communicator, MPI_ERR_NO_MEM);
   auto& both = pending->make<requests::Exchange<Count>>(memory, count, datatype, destination == MPI_PROC_NULL, memory,

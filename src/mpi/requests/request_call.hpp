@@ -316,9 +316,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     Tuple all(arguments...);
     if constexpr (life == Life::once) {
       int done = MPI_SUCCESS;
-      const auto finish = [&all](MPI_Message message, void* memory, auto count, MPI_Datatype datatype) {
-        auto* const request = std::get<Base::template place<RoleKind::new_request>>(all);
-        return headers::begin_to_receive(message, memory, count, datatype, request);
+      const auto finish = [&all](MPI_Message message, const auto& in) {
+        return headers::begin_to_receive(message, in, std::get<Base::template place<RoleKind::new_request>>(all));
       };
       if (Base::receive_stashed(all, done, finish)) return done;
     }
