@@ -31,6 +31,7 @@ struct Packing {
         owner(decide()) {}
 
   bool is_packed_in_gpu() const noexcept { return packed.kind == device::MemoryKind::device; }
+  bool has_gpu_memory() const noexcept { return is_packed_in_gpu() || user.is_gpu_memory(); }
   int gpu() const noexcept { return is_packed_in_gpu() ? packed.device : user.buffer.location.device; }
 
   Owner decide() const noexcept {
@@ -78,18 +79,36 @@ int move_packed(const Packing& packing, Count* position, MPI_Comm communicator, 
   return MPI_SUCCESS;
 }
 
+/// Ends a call that gapless does not carry out, because it cannot, or because the call may be an error: `code` is the
+/// result then. `call_library()` makes the program's call.
+template <auto function, class Count, class CallLibrary>
+bool is_left(const Packing& packing, const void* packed, Count packed_size, const Count* position,
+             MPI_Comm communicator, int& code, CallLibrary call_library) noexcept {
+  const auto raise = [&](int error) { return raise_on_communicator(communicator, error); };
+  const bool is_library_asked = packing.owner == Owner::library || communicator == MPI_COMM_NULL;
+  if (packing.owner == Owner::unserved) {
+    code = raise(unserved_gpu_memory(name_of<function>, packing.gpu()));
+  } else if (!is_library_asked && fits(packed, packed_size, position, packing.user.buffer.size())) {
+    return false;
+  } else if (!is_library_asked && packing.has_gpu_memory() && packed != nullptr && position != nullptr) {
+    // MPICH moves what fits, and would touch GPU memory.
+    code = raise(MPI_ERR_TRUNCATE);
+  } else {
+    code = call_library();
+  }
+  return true;
+}
+
 template <auto function, class Count>
 [[gnu::noinline]] int pack_slowly(const void* memory, Count count, MPI_Datatype datatype, void* packed,
                                   Count packed_size, Count* position, MPI_Comm communicator) {
   const Packing packing(memory, count, datatype, packed);
-  if (packing.owner == Owner::unserved) {
-    return raise_on_communicator(communicator, unserved_gpu_memory(name_of<function>, packing.gpu()));
-  }
-  if (packing.owner == Owner::library || communicator == MPI_COMM_NULL ||
-      !fits(packed, packed_size, position, packing.user.buffer.size())) {
-    return (native.*function)(memory, count, datatype, packed, packed_size, position, communicator);
-  }
   int code = MPI_SUCCESS;
+  if (is_left<function>(packing, packed, packed_size, position, communicator, code, [&] {
+        return (native.*function)(memory, count, datatype, packed, packed_size, position, communicator);
+      })) {
+    return code;
+  }
   if (!accepts_communicator<Count>(communicator, code, [&](char* from, char* to, Count size, Count* start) {
         return (native.*function)(from, Count{1}, MPI_BYTE, to, size, start, communicator);
       })) {
@@ -104,14 +123,12 @@ template <auto function, class Count>
 [[gnu::noinline]] int unpack_slowly(const void* packed, Count packed_size, Count* position, void* memory, Count count,
                                     MPI_Datatype datatype, MPI_Comm communicator) {
   const Packing packing(memory, count, datatype, packed);
-  if (packing.owner == Owner::unserved) {
-    return raise_on_communicator(communicator, unserved_gpu_memory(name_of<function>, packing.gpu()));
-  }
-  if (packing.owner == Owner::library || communicator == MPI_COMM_NULL ||
-      !fits(packed, packed_size, position, packing.user.buffer.size())) {
-    return (native.*function)(packed, packed_size, position, memory, count, datatype, communicator);
-  }
   int code = MPI_SUCCESS;
+  if (is_left<function>(packing, packed, packed_size, position, communicator, code, [&] {
+        return (native.*function)(packed, packed_size, position, memory, count, datatype, communicator);
+      })) {
+    return code;
+  }
   if (!accepts_communicator<Count>(communicator, code, [&](char* from, char* to, Count size, Count* start) {
         return (native.*function)(from, size, start, to, Count{1}, MPI_BYTE, communicator);
       })) {

@@ -154,15 +154,6 @@ std::unique_lock<std::mutex> lock_among_threads() noexcept {
                                      : std::unique_lock(messages().mutex, std::defer_lock);
 }
 
-/// Where several threads call MPI, does the library refuse such a probe, so far as is easily told? Such a probe is made
-/// without the lock, because the handler that the library calls may probe, or never return.
-bool is_refused_among_threads(int source, int tag, MPI_Comm communicator) noexcept {
-  if (!runtime::is_multithreaded()) return false;
-  if (communicator == MPI_COMM_NULL || (tag < 0 && tag != MPI_ANY_TAG)) return true;
-  return source != MPI_ANY_SOURCE && source != MPI_PROC_NULL &&
-         (source < 0 || source >= count_entries(communicator, CountsOf::processes));
-}
-
 // No other thread stashes a message between the look at the stash and the library's answer: such a message would be
 // older than the one that the library finds.
 
@@ -285,6 +276,13 @@ int match_now(int source, int tag, MPI_Comm communicator, int* flag, MPI_Message
 }
 
 }  // namespace
+
+bool is_refused_among_threads(int source, int tag, MPI_Comm communicator) noexcept {
+  if (!runtime::is_multithreaded()) return false;
+  if (communicator == MPI_COMM_NULL || (tag < 0 && tag != MPI_ANY_TAG)) return true;
+  return source != MPI_ANY_SOURCE && source != MPI_PROC_NULL &&
+         (source < 0 || source >= count_entries(communicator, CountsOf::processes));
+}
 
 std::optional<Matched> take_stashed(int source, int tag, MPI_Comm communicator) noexcept {
   if (!are_stashed()) return std::nullopt;

@@ -43,6 +43,10 @@ inline bool are_stashed() noexcept { return internal::stashed.load(std::memory_o
 /// message is the library's.
 inline bool are_given() noexcept { return internal::given.load(std::memory_order_relaxed) != 0; }
 
+/// Where several threads call MPI, does the library refuse such a probe or receive, so far as is easily told? Such a
+/// call is made without a lock, because the handler that the library calls may probe, or never return.
+bool is_refused_among_threads(int source, int tag, MPI_Comm communicator) noexcept;
+
 /// Takes the oldest stashed message that such a receive matches.
 std::optional<Matched> take_stashed(int source, int tag, MPI_Comm communicator) noexcept;
 

@@ -17,6 +17,12 @@
 
 namespace gapless::mpi::headers {
 
+/// Does the library refuse such a receive beside probes of other threads, so far as is easily told?
+template <class Count>
+bool is_refused_beside_probes(const ReceiveArguments<Count>& in) noexcept {
+  return is_refused_among_threads(in.source, in.tag, in.communicator) || is_refused(in.memory, in.count, in.datatype);
+}
+
 template <class Count>
 int begin_to_receive(MPI_Message message, const ReceiveArguments<Count>& in, MPI_Request* request) noexcept {
   if constexpr (std::is_same_v<Count, int>) {

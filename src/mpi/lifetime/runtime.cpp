@@ -129,7 +129,7 @@ void leave_world() noexcept {
   if (has_open_sessions()) {
     requests::complete_freed();
   } else {
-    requests::end_freed();
+    requests::end_all();
   }
   headers::finish();
 }
@@ -347,7 +347,7 @@ int session_finalize(MPI_Session* session) {
     const Change change;
     if (--open_sessions == 0 && model == Model::sessions) {
       // A world that is there keeps what the program has freed: a peer may take part in it only after this call.
-      if (!has_world()) requests::end_freed();
+      if (!has_world()) requests::end_all();
       end();
     }
   }

@@ -14,9 +14,9 @@ template <class Row, auto exchange, class Count>
     return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
                                   request);
   };
-  const headers::Posting posting;
   const headers::SendArguments<Count> sent{memory, count, datatype, destination, send_tag, communicator};
   const headers::ReceiveArguments<Count> received{memory, count, datatype, source, receive_tag, communicator};
+  const headers::Posting posting([&] { return headers::is_refused_beside_probes(received); });
   int done = MPI_SUCCESS;
   const auto receive = [&](MPI_Message message) { return headers::begin_to_receive(message, received, request); };
   if (headers::receive_stashed(headers::SendBeside::returns_at_once, sent, received, done, receive)) return done;

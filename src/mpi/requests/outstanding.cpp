@@ -54,10 +54,12 @@ class Lock {
 
 Pending*& bucket_of(MPI_Request handle) noexcept { return table().buckets[slot_of(number_of(handle), bucket_bits)]; }
 
-/// The message of that handle; null if there is none. Precondition: the caller has the lock.
+/// The unclaimed message of that handle; null if there is none. An error handler that has left a call by longjmp has
+/// left its messages claimed, and their handles may be other requests' by now. A persistent message keeps its handle,
+/// so it can be claimed again. Precondition: the caller has the lock.
 Pending* in_bucket(MPI_Request handle) noexcept {
   for (Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
-    if (pending->handle == handle) return pending;
+    if (pending->handle == handle && (!pending->is_claimed || pending->is_persistent)) return pending;
   }
   return nullptr;
 }
@@ -105,6 +107,18 @@ void complete_freed(bool waits, IsWanted is_wanted, bool cancels_receives = fals
     internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
     release(pending);
   }
+}
+
+/// A message that an error handler has left claimed, as it has left a call by longjmp; null if there is none. Among
+/// several threads another one may be completing the message.
+Pending* find_left() noexcept {
+  if (runtime::is_multithreaded()) return nullptr;
+  for (Pending* pending : table().buckets) {
+    for (; pending != nullptr; pending = pending->next) {
+      if (pending->is_claimed && !pending->is_persistent) return pending;
+    }
+  }
+  return nullptr;
 }
 
 constexpr auto is_any = [](const Pending&) { return true; };
@@ -193,15 +207,11 @@ Pending* find(MPI_Request handle) noexcept {
 Pending* claim(MPI_Request handle) noexcept {
   if (looked_at::are_any()) looked_at::promote(handle);
   const Lock lock;
-  for (Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
-    // An error handler that has left a call by longjmp has left its messages claimed. A persistent message keeps its
-    // handle, so it can be claimed again.
-    if (pending->handle != handle || (pending->is_claimed && !pending->is_persistent)) continue;
-    Pending* const in_use = pending->in_use();
-    in_use->is_claimed = true;
-    return in_use;
-  }
-  return nullptr;
+  Pending* const pending = in_bucket(handle);
+  if (pending == nullptr) return nullptr;
+  Pending* const in_use = pending->in_use();
+  in_use->is_claimed = true;
+  return in_use;
 }
 
 void unclaim(Pending* pending) noexcept {
@@ -238,9 +248,11 @@ void add_freed(Pending* pending, MPI_Request handle) noexcept {
 
 void complete_freed() noexcept { complete_freed(false, is_any); }
 
-void end_freed() noexcept {
+void end_all() noexcept {
   complete_freed();  // no request that is complete, or not active, is cancelled
   complete_freed(true, is_any, true);
+  while (Pending* const left = find_left()) end(left);
+  looked_at::forget_left();
 }
 
 void complete_freed_of(MPI_Comm communicator) noexcept {

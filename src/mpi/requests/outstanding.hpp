@@ -58,7 +58,8 @@ void remove(Pending* pending) noexcept;
 /// Need these requests nobody's attention but the library's, and that of looked_at.hpp? True where no message of them
 /// is outstanding here, and no freed request waits to be completed.
 bool are_native(int count, const MPI_Request* requests) noexcept;
-/// The message of that handle, claimed or not; null if no message of ours has the handle.
+/// The message of that handle; null if no message of ours has the handle, or a call is completing the message and no
+/// other can.
 Pending* find(MPI_Request handle) noexcept;
 /// Claims the message that is in use under that handle; null if no unclaimed one is. The library may know the message
 /// by another request (Pending::as_native), which the result's `handle` names.
@@ -75,9 +76,10 @@ void adopt(Pending* pending) noexcept;
 void add_freed(Pending* pending, MPI_Request handle) noexcept;
 /// Completes the freed requests that are complete.
 void complete_freed() noexcept;
-/// Ends all freed requests, when MPI ends. Waits until sends have been received. Cancels receives that no message has
-/// matched, because libraries do not wait for such receives.
-void end_freed() noexcept;
+/// Ends all that is left when MPI ends: messages whose completing call an error handler has left by longjmp, and freed
+/// requests. Waits until freed sends have been received. Cancels freed receives that no message has matched, because
+/// libraries do not wait for such receives.
+void end_all() noexcept;
 /// Completes, by waiting, the freed requests of a communicator.
 void complete_freed_of(MPI_Comm communicator) noexcept;
 

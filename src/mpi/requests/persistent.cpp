@@ -68,7 +68,7 @@ int start_begun(Pending* pending, MPI_Request* request) noexcept {
 }
 
 /// Starts a request that is none of ours.
-int start_by_library(MPI_Request* request) noexcept {
+int start_by_library(MPI_Request* request) {
   if (!short_persistent::are_any() || request == nullptr) return native.Start(request);
   const MPI_Request before = *request;
   const int code = native.Start(request);
@@ -77,7 +77,7 @@ int start_by_library(MPI_Request* request) noexcept {
 }
 
 /// Starts requests of which none is ours.
-int start_all_by_library(int count, MPI_Request* requests) noexcept {
+int start_all_by_library(int count, MPI_Request* requests) {
   if (!short_persistent::are_any() || requests == nullptr || count <= 0) return native.Startall(count, requests);
   Scratch<MPI_Request> before(count);
   if (!before.is_there()) return raise_without_object(MPI_ERR_NO_MEM);

@@ -81,7 +81,8 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   /// Is the call a receive that is given to the library now, and that may match a stashed message?
   static constexpr bool may_find_stashed = life == Life::once && receives && Base::template has<RoleKind::source>;
   [[gnu::noinline]] static int call_beside_probes(Arguments... arguments) {
-    const headers::Posting posting;
+    const headers::Posting posting(
+        [&] { return headers::is_refused_beside_probes(Base::receive_arguments(Tuple(arguments...))); });
     return post(arguments...);
   }
 

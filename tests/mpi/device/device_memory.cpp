@@ -313,6 +313,27 @@ TEST(DeviceMemory, MistakesOfTheProgramHaveTheirErrorClasses) {
   EXPECT_TRUE(same_bytes(memory.bytes(), buffer.bytes()));
 }
 
+TEST(DeviceMemory, PackedBytesThatDoNotFitAreAnError) {
+  ReturnErrors errors(MPI_COMM_WORLD);
+  std::vector<Case> all = cases(0);
+  const auto& [type, count] = all.back();
+  const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
+  Random random(seed() + 7);
+  Memory memory(offsets, random);
+  Buffer user = buffer_of(memory, true);
+  const std::vector<std::byte> untouched(offsets.size());
+  std::vector<std::byte> packed(offsets.size());
+  const int too_few = static_cast<int>(packed.size()) - 1;
+  int position = 0;
+  EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(MPI_Pack(user.address(), count, type.handle(), packed.data(), too_few,
+                                                   &position, MPI_COMM_WORLD)));
+  EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(MPI_Unpack(packed.data(), too_few, &position, user.address(), count,
+                                                     type.handle(), MPI_COMM_WORLD)));
+  EXPECT_EQ(0, position);
+  EXPECT_EQ(untouched, packed);
+  EXPECT_TRUE(same_bytes(memory.bytes(), user.bytes()));
+}
+
 TEST(DeviceMemory, AFailureOfTheGpuIsAnErrorAndTheNextCallGoesThrough) {
   if (!gpu_fails_on_request()) GTEST_SKIP() << "a real GPU does not fail on request";
   ReturnErrors errors(MPI_COMM_WORLD);

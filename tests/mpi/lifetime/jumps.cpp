@@ -138,25 +138,69 @@ TEST(Jumps, OutOfPersistentRequestsLeaveThemUsable) {
   MPI_Request_free(&request);
 }
 
+/// The library ends the request of a receive that is too short for its message, and a jump leaves the call that waits.
+void jump_out_of_waiting(MPI_Datatype type, std::vector<int>& in, const std::vector<int>& out, MPI_Comm communicator) {
+  static MPI_Request request;
+  if (setjmp(landing) != 0) return;
+  MPI_Irecv(in.data(), 1, type, 0, 5, communicator, &request);
+  send(communicator, out, 2, type);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  ADD_FAILURE() << "The handler was not called.";
+}
+
+/// The next requests may have the handle of the one that was left.
+TEST(Jumps, OutOfWaitLeaveTheHandleToOthers) {
+  constexpr int few = 10, tag_of_few = 7, tag_of_many = 8;
+  const Owned type(strided(rows, 1, 2));
+  const WithHandler communicator(MPI_COMM_SELF, jump);
+  const HandlerOfWorldAndSelf world(jump);
+  std::vector<int> wasted(2 * rows), out(4 * rows), many(2 * rows), x(few), y(few);
+  for (int round = 0; round < 20; ++round) {
+    jump_out_of_waiting(type, wasted, out, communicator);
+    std::array<MPI_Request, 2> sends, receives;
+    MPI_Send_init(x.data(), few, MPI_INT, 0, tag_of_few, communicator, &sends[0]);
+    MPI_Send_init(out.data(), 1, type, 0, tag_of_many, communicator, &sends[1]);
+    std::ranges::copy(counting(few, round), x.begin());
+    std::ranges::copy(counting(out.size(), 1000 * round), out.begin());
+    std::ranges::fill(many, -1);
+    MPI_Irecv(y.data(), few, MPI_INT, 0, tag_of_few, communicator, &receives[0]);
+    MPI_Irecv(many.data(), 1, type, 0, tag_of_many, communicator, &receives[1]);
+    MPI_Startall(2, sends.data());
+    MPI_Waitall(2, receives.data(), MPI_STATUSES_IGNORE);
+    MPI_Waitall(2, sends.data(), MPI_STATUSES_IGNORE);
+    EXPECT_EQ(x, y);
+    EXPECT_EQ(placed(std::vector<int>(2 * rows, -1), picked(out, rows, 1, 2), 1, 2), many);
+    for (MPI_Request& request : sends) MPI_Request_free(&request);
+  }
+}
+
+void jump_out_of_freeing(MPI_Datatype mistaken) {
+  const HandlerOfWorldAndSelf world(jump);
+  static MPI_Datatype freed;
+  freed = mistaken;
+  if (setjmp(landing) == 0) MPI_Type_free(&freed);
+}
+
 /// Datatypes that are made after the call was left are gapless's as others are: after the mistaken free of a datatype
 /// that gapless knows, of one that it does not know, and of none.
 TEST(Jumps, OutOfFreeingDatatypes) {
   std::vector<int> memory(rows), into(rows);  // so that gapless knows MPI_INT
   MPI_Sendrecv(memory.data(), rows, MPI_INT, 0, 1, into.data(), rows, MPI_INT, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
   for (const MPI_Datatype mistaken : {MPI_INT, MPI_LONG_DOUBLE, MPI_DATATYPE_NULL}) {
-    static MPI_Datatype freed;
-    freed = mistaken;
     jumps = 0;
-    {
-      const HandlerOfWorldAndSelf world(jump);
-      if (setjmp(landing) == 0) MPI_Type_free(&freed);
-    }
+    jump_out_of_freeing(mistaken);
     EXPECT_EQ(1, jumps);
     const std::uint64_t before = analyses();
     const Owned type(strided(rows, 1, 2));
     EXPECT_TRUE(goes_round(type, 3));
     EXPECT_TRUE(!is_everything_packed() || analyses() > before);
   }
+}
+
+template <std::size_t requests>
+void jump_out_of_waitall(std::array<MPI_Request, requests>& list) {
+  const HandlerOfWorldAndSelf leaves(jump);
+  if (setjmp(landing) == 0) MPI_Waitall(list.size(), list.data(), MPI_STATUSES_IGNORE);
 }
 
 /// The requests of a persistent exchange are completed together with a receive that is too short for its message. While
@@ -175,10 +219,7 @@ TEST(Jumps, OutOfWaitallLeavePersistentRequestsUsable) {
     MPI_Irecv(scratch.data(), 1, MPI_INT, from, long_tag, MPI_COMM_WORLD, &list[2]);
     MPI_Startall(2, list.data());
     MPI_Isend(mine.data(), 2, MPI_INT, to, long_tag, MPI_COMM_WORLD, &sending);
-    {
-      const HandlerOfWorldAndSelf leaves(jump);
-      if (setjmp(landing) == 0) MPI_Waitall(3, list.data(), MPI_STATUSES_IGNORE);
-    }
+    jump_out_of_waitall(list);
     for (MPI_Request& request : requests) EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
     EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&sending, MPI_STATUS_IGNORE));
     MPI_Barrier(MPI_COMM_WORLD);

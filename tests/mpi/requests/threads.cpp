@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -419,6 +420,45 @@ TEST(Threads, SendBetweenGroups) {
   for (MPI_Errhandler* handler : {&after, &mine, &before}) MPI_Errhandler_free(handler);
   for (MPI_Comm* communicator : {&between, &group}) MPI_Comm_free(communicator);
 }
+
+#ifdef OPEN_MPI  // other libraries keep a lock of their own locked after such a jump
+std::jmp_buf landing;
+void jump(MPI_Comm*, int*, ...) { std::longjmp(landing, 1); }
+
+/// Receives from a rank that there is not. The error handler of the communicator leaves the call by longjmp.
+void jump_out_of_receiving(bool returns_at_once, std::vector<int>& memory, MPI_Comm communicator) {
+  constexpr int nobody = 55;
+  static MPI_Request request;
+  const int count = static_cast<int>(memory.size());
+  if (setjmp(landing) != 0) return;
+  if (returns_at_once) {
+    MPI_Irecv(memory.data(), count, MPI_INT, nobody, 0, communicator, &request);
+  } else {
+    MPI_Recv(memory.data(), count, MPI_INT, nobody, 0, communicator, MPI_STATUS_IGNORE);
+  }
+  ADD_FAILURE() << "The handler was not called.";
+}
+
+/// A thread that has left a receive so, and that calls MPI no more, is in no other thread's way.
+TEST(Threads, MayLeaveMistakenReceivesOnceTheyHaveProbed) {
+  const Owned type(strided(1000, 1, 2));
+  const WithHandler own(MPI_COMM_SELF, jump);
+  const std::vector<int> mine = counting(2000, rank());
+  std::vector<int> incoming(mine.size()), wasted(mine.size());
+  int flag = 0;
+  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, own, &flag, MPI_STATUS_IGNORE);
+  for (const bool returns_at_once : {false, true}) {
+    std::thread([&] { jump_out_of_receiving(returns_at_once, wasted, own); }).join();
+    MPI_Request request;
+    MPI_Isend(mine.data(), 1, type, partner(), 3, MPI_COMM_WORLD, &request);
+    MPI_Probe(partner(), 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    std::fill(incoming.begin(), incoming.end(), -1);
+    MPI_Recv(incoming.data(), 1, type, partner(), 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT_EQ(placed(std::vector<int>(2000, -1), picked(counting(2000, partner()), 1000, 1, 2), 1, 2), incoming);
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace gapless::test

@@ -103,7 +103,7 @@ void let_go(Operation* operation) noexcept {
 /// Runs the library's synchronisation, and finishes the operations that the synchronisation completes. While no
 /// operation is under way here, a call and two loads.
 template <class Synchronize>
-int synchronized(MPI_Win window, int target, Synchronize synchronize) noexcept {
+int synchronized(MPI_Win window, int target, Synchronize synchronize) {
   requests::start_deferred();
   const std::uint64_t begun = begun_so_far();
   const int code = synchronize();

@@ -190,6 +190,12 @@ void promote_all() noexcept {
   for_each([](Receive& each) { promote(each.handle); });
 }
 
+void forget_left() noexcept {
+  for_each([](Receive& place) {
+    if (place.is_held) forget(place);
+  });
+}
+
 void outlive(MPI_Datatype datatype, const TypeRecord& record) noexcept {
   if (!are_any()) return;
   for_each([&](Receive& each) {

@@ -96,6 +96,9 @@ int add(const Receive& receive) noexcept;
 /// Makes a pending message of the receive with that handle, if there is one here. Without memory the receive stays.
 void promote(MPI_Request handle) noexcept;
 void promote_all() noexcept;
+/// Forgets the receives whose completing call an error handler has left by longjmp. Precondition: no other call is
+/// under way.
+void forget_left() noexcept;
 /// The program frees a datatype: contiguous receives of that datatype go on as bytes, and others keep its description.
 void outlive(MPI_Datatype datatype, const TypeRecord& record) noexcept;
 
