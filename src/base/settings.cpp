@@ -229,9 +229,10 @@ std::string profile_path(std::string_view library) {
   return directory + name + ".json";
 }
 
-void warn_about_file(const std::string& path, const char* fault) {
+void warn_about_file(const char* variable, const std::string& path, const char* fault) {
+  const std::string named_by = variable == nullptr ? "" : std::string(variable) + ": ";
   // The fault may quote the file.
-  std::string line = "gapless: " + path + ": ignored; " + fault;
+  std::string line = "gapless: " + named_by + path + ": ignored; " + fault;
   std::ranges::replace_if(line, is_control, '?');
   std::fprintf(stderr, "%s\n", line.c_str());
 }

@@ -81,7 +81,9 @@ def test_a_profile_is_written_and_used(calibrate, gapless, hello, tmp_path, kind
         path.write_text(text)
         done = gapless("run", program, **settings)
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr.startswith(f"gapless: {path}: ignored; {why}") and done.stderr.count("\n") == 1
+        assert (
+            done.stderr.startswith(f"gapless: GAPLESS_PROFILE: {path}: ignored; {why}") and done.stderr.count("\n") == 1
+        )
         path.write_text(json.dumps(profile))
 
 

@@ -46,6 +46,12 @@ def test_an_unknown_option_is_named_with_the_help_of_its_command(gapless, words)
     assert done.stderr.endswith(f"--bogus (see gapless {words[0]} --help)\n")
 
 
+def test_a_launcher_before_the_program_of_info_is_answered_with_advice(gapless):
+    done = gapless("info", "mpiexec", "-n", "2", "./app")
+    assert is_mistake(done, 2)
+    assert "the program is named without its launcher and arguments: gapless info ./app" in done.stderr
+
+
 @pytest.mark.parametrize("words", [("explain", "int", "--count", "0"), ("calibrate", "--seconds", "1m")])
 def test_a_number_that_is_none_is_named_with_what_is_needed(gapless, words):
     done = gapless(*words)

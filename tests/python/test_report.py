@@ -182,7 +182,8 @@ def test_a_report_that_cannot_be_written_is_one_line_a_rank(run, tmp_path, kind,
     assert (done.returncode, done.stdout) == (0, "")
     lines = sorted(done.stderr.splitlines())
     assert lines == [
-        f"gapless: {tmp_path}/no/folder.{rank}.json: ignored; the report cannot be written there" for rank in (0, 1)
+        f"gapless: GAPLESS_REPORT: {tmp_path}/no/folder.{rank}.json: ignored; the report cannot be written there"
+        for rank in (0, 1)
     ]
 
 

@@ -11,11 +11,15 @@ from gapless.errors import UserError
 
 
 class Parser(argparse.ArgumentParser):
+    advice = ""
+    """Follows what is said of unknown arguments, if they are not options alone."""
+
     def parse_known_args(self, args=None, namespace=None):
         """Leaves nothing unknown for the parser of `gapless`, so that the help of the right command is named."""
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            advice = "" if all(word.startswith("-") for word in unknown) else self.advice
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
         return known, unknown
 
     def error(self, message):
@@ -46,6 +50,7 @@ def add_launching(command) -> None:
 
 def add_questions(command) -> None:
     sub = command("info", info.info, "say which MPI library and GPU gapless would serve, and what is missing")
+    sub.advice = "; the program is named without its launcher and arguments: gapless info ./app"
     sub.add_argument("--json", action="store_true", help="the same as JSON")
     sub.add_argument(
         "program",

@@ -83,7 +83,7 @@ int move_packed(const Packing& packing, Count* position, MPI_Comm communicator, 
 /// result then. `call_library()` makes the program's call.
 template <auto function, class Count, class CallLibrary>
 bool is_left(const Packing& packing, const void* packed, Count packed_size, const Count* position,
-             MPI_Comm communicator, int& code, CallLibrary call_library) noexcept {
+             MPI_Comm communicator, int& code, CallLibrary call_library) {
   const auto raise = [&](int error) { return raise_on_communicator(communicator, error); };
   const bool is_library_asked = packing.owner == Owner::library || communicator == MPI_COMM_NULL;
   if (packing.owner == Owner::unserved) {

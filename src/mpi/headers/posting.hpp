@@ -18,15 +18,13 @@ extern std::atomic<bool> threads_probe;
 /// Has any thread of a program with MPI_THREAD_MULTIPLE probed where headers are looked for?
 inline bool do_threads_probe() noexcept { return internal::threads_probe.load(std::memory_order_acquire); }
 
-/// While the object lives, no other thread stashes anything. If the library refuses the receive, the program's error
+/// While the object lives, no other thread stashes anything. If the library refuses the call, the program's error
 /// handler may post and stash itself, or leave the call by longjmp: the lock is then held until the thread calls MPI
 /// again.
 class Posting {
  public:
-  Posting() noexcept {
-    if (do_threads_probe()) begin();
-  }
-  /// A receive that `is_refused()` matches no message, and needs no lock.
+  /// A call that the library refuses matches no message, and needs no lock: `is_refused()` tells those that are easily
+  /// told.
   template <class IsRefused>
   explicit Posting(IsRefused is_refused) noexcept {
     if (do_threads_probe() && !is_refused()) begin();

@@ -51,7 +51,8 @@ Listener listener_of(const Peer& peer, Speaks speaks) noexcept;
 /// are known all the same.
 ScopedValue<std::uintptr_t> freeing(MPI_Comm communicator) noexcept;
 
-/// Called for each communicator that a call of the program has made: forgets the one that had the handle before.
+/// To be called for each communicator that is made, and that messages may go by header on: forgets the one that had the
+/// handle before.
 void note_made(MPI_Comm communicator) noexcept;
 
 /// Is that rank of the communicator a process of this node that takes headers, and so may send them?

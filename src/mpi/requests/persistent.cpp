@@ -100,7 +100,7 @@ int promote_short(int count, const MPI_Request* requests) noexcept {
 
 int start(MPI_Request* request) {
   start_deferred();
-  const headers::Posting posting;
+  const headers::Posting posting([&] { return request == nullptr || *request == MPI_REQUEST_NULL; });
   if (const int code = promote_short(1, request); code != MPI_SUCCESS) return code;
   transfer::Batch batch;
   Pending* pending = are_none() || request == nullptr ? nullptr : begin_to_start(*request, batch);
@@ -163,7 +163,9 @@ int pack_all(int count, const MPI_Request* requests, bool& any) noexcept {
 
 int start_all(int count, MPI_Request* requests) {
   start_deferred();
-  const headers::Posting posting;
+  const headers::Posting posting([&] {
+    return requests == nullptr || count < 0 || std::count(requests, requests + count, MPI_REQUEST_NULL) != 0;
+  });
   if (const int code = promote_short(count, requests); code != MPI_SUCCESS) return code;
   if (are_none() || requests == nullptr) return start_all_by_library(count, requests);
   return start_all_slowly(count, requests);

@@ -425,30 +425,44 @@ TEST(Threads, SendBetweenGroups) {
 std::jmp_buf landing;
 void jump(MPI_Comm*, int*, ...) { std::longjmp(landing, 1); }
 
-/// Receives from a rank that there is not. The error handler of the communicator leaves the call by longjmp.
-void jump_out_of_receiving(bool returns_at_once, std::vector<int>& memory, MPI_Comm communicator) {
+enum class Mistake { receive, nonblocking_receive, start, start_of_several };
+
+/// Receives from a rank that there is not, or starts no request. The error handler leaves the call by longjmp.
+void jump_out_of(Mistake mistake, std::vector<int>& memory, MPI_Comm communicator) {
   constexpr int nobody = 55;
-  static MPI_Request request;
+  static std::array<MPI_Request, 2> requests;
   const int count = static_cast<int>(memory.size());
+  requests.fill(MPI_REQUEST_NULL);
   if (setjmp(landing) != 0) return;
-  if (returns_at_once) {
-    MPI_Irecv(memory.data(), count, MPI_INT, nobody, 0, communicator, &request);
-  } else {
-    MPI_Recv(memory.data(), count, MPI_INT, nobody, 0, communicator, MPI_STATUS_IGNORE);
+  switch (mistake) {
+    case Mistake::receive:
+      MPI_Recv(memory.data(), count, MPI_INT, nobody, 0, communicator, MPI_STATUS_IGNORE);
+      break;
+    case Mistake::nonblocking_receive:
+      MPI_Irecv(memory.data(), count, MPI_INT, nobody, 0, communicator, requests.data());
+      break;
+    case Mistake::start:
+      MPI_Start(requests.data());
+      break;
+    case Mistake::start_of_several:
+      MPI_Startall(requests.size(), requests.data());
+      break;
   }
   ADD_FAILURE() << "The handler was not called.";
 }
 
-/// A thread that has left a receive so, and that calls MPI no more, is in no other thread's way.
-TEST(Threads, MayLeaveMistakenReceivesOnceTheyHaveProbed) {
+/// A thread that has left a call so, and that calls MPI no more, is in no other thread's way.
+TEST(Threads, MayLeaveMistakesOnceTheyHaveProbed) {
   const Owned type(strided(1000, 1, 2));
   const WithHandler own(MPI_COMM_SELF, jump);
+  const HandlerOfWorldAndSelf others(jump);
   const std::vector<int> mine = counting(2000, rank());
   std::vector<int> incoming(mine.size()), wasted(mine.size());
   int flag = 0;
   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, own, &flag, MPI_STATUS_IGNORE);
-  for (const bool returns_at_once : {false, true}) {
-    std::thread([&] { jump_out_of_receiving(returns_at_once, wasted, own); }).join();
+  for (const Mistake each :
+       {Mistake::receive, Mistake::nonblocking_receive, Mistake::start, Mistake::start_of_several}) {
+    std::thread([&] { jump_out_of(each, wasted, own); }).join();
     MPI_Request request;
     MPI_Isend(mine.data(), 1, type, partner(), 3, MPI_COMM_WORLD, &request);
     MPI_Probe(partner(), 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

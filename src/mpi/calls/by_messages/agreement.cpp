@@ -100,6 +100,7 @@ bool make_lane(Agreement& agreement, MPI_Comm communicator) noexcept {
   native.Comm_rank(communicator, &rank);
   // A duplicate would call the program's copy callbacks.
   if (native.Comm_split(communicator, 0, rank, &agreement.lane) != MPI_SUCCESS) agreement.lane = MPI_COMM_NULL;
+  headers::note_made(agreement.lane);
   const bool is_made = agreement.lane != MPI_COMM_NULL;
   const Ballot heard = Ballot{is_made ? Ballot::none : Ballot::for_good}.cast(communicator);
   if (heard.refusal == Ballot::none) return native.Comm_set_errhandler(agreement.lane, MPI_ERRORS_RETURN), true;

@@ -192,7 +192,9 @@ void promote_all() noexcept {
 
 void forget_left() noexcept {
   for_each([](Receive& place) {
-    if (place.is_held) forget(place);
+    if (!place.is_held) return;
+    const Receive left = remove(place);
+    if (left.blocks != nullptr) release(left.blocks);
   });
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "endpoints/calls/calls.hpp"
-#include "endpoints/calls/topology.hpp"
+#include "endpoints/calls/topologies/topology.hpp"
 #include "endpoints/communicators/parts.hpp"
 #include "mpi/table/unweighted.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "endpoints/calls/calls.hpp"
-#include "endpoints/calls/topology.hpp"
+#include "endpoints/calls/topologies/topology.hpp"
 #include "endpoints/communicators/parts.hpp"
 
 namespace gapless::mpi::endpoints {

@@ -1,7 +1,7 @@
 // Neighbourhood collectives: a message for each edge of the topology.
 #include "endpoints/calls/forms.hpp"
 #include "endpoints/calls/plans.hpp"
-#include "endpoints/calls/topology.hpp"
+#include "endpoints/calls/topologies/topology.hpp"
 
 namespace gapless::mpi::endpoints::calls {
 namespace {
