@@ -196,6 +196,14 @@ void warn(const char* name, const char* value, const char* fault, void*) {
   std::fprintf(stderr, "gapless: %s=%s: %s\n", name, value, fault);
 }
 
+/// `variable` is what names the file, with a colon behind it, or empty.
+void warn_about_file(const char* variable, const std::string& path, const char* fault) {
+  // The fault may quote the file.
+  std::string line = std::string("gapless: ") + variable + path + ": ignored; " + fault;
+  std::ranges::replace_if(line, is_control, '?');
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
 }  // namespace
 
 Settings read_settings(FaultSink sink, void* context) noexcept {
@@ -229,12 +237,10 @@ std::string profile_path(std::string_view library) {
   return directory + name + ".json";
 }
 
-void warn_about_file(const char* variable, const std::string& path, const char* fault) {
-  const std::string named_by = variable == nullptr ? "" : std::string(variable) + ": ";
-  // The fault may quote the file.
-  std::string line = "gapless: " + named_by + path + ": ignored; " + fault;
-  std::ranges::replace_if(line, is_control, '?');
-  std::fprintf(stderr, "%s\n", line.c_str());
+void warn_about_report(const std::string& path, const char* fault) { warn_about_file("GAPLESS_REPORT: ", path, fault); }
+
+void warn_about_profile(const std::string& path, const char* fault) {
+  warn_about_file(settings().profile.front() != '\0' ? "GAPLESS_PROFILE: " : "", path, fault);
 }
 
 void warn_about_fabric(const std::string& fault) {

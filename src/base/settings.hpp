@@ -45,10 +45,14 @@ const Settings& settings() noexcept;
 /// Where the profile of an MPI library of that name is looked for: GAPLESS_PROFILE, else a file of the library's name
 /// among the user's configuration; empty where there is none of these. Throws std::bad_alloc.
 std::string profile_path(std::string_view library);
-/// One line on stderr about a file, and the variable that names it; null: none does. Throws std::bad_alloc.
-void warn_about_file(const char* variable, const std::string& path, const char* fault);
 
-/// One line on stderr: why the fabric that is asked for cannot be had. Throws std::bad_alloc.
+// One line on stderr each. They throw std::bad_alloc.
+
+/// Why the report cannot be written to that file.
+void warn_about_report(const std::string& path, const char* fault);
+/// Why the profile in that file is not used.
+void warn_about_profile(const std::string& path, const char* fault);
+/// Why the fabric that is asked for cannot be had.
 void warn_about_fabric(const std::string& fault);
 
 /// Told of one variable that is wrong: its name and value, as far as they can be printed, and what is wrong.

@@ -44,7 +44,7 @@ const model::Measured* find_measured(std::string_view version_text) {
     fabrics() = std::move(file.fabrics);
     return file.measured.release();
   } catch (const model::ProfileError& error) {
-    warn_about_file(is_named ? "GAPLESS_PROFILE" : nullptr, path, error.what());
+    warn_about_profile(path, error.what());
     return nullptr;
   }
 }

@@ -170,7 +170,7 @@ void write(int rank, int ranks, const char* version) {
   std::ofstream file(path);
   file << content.dump(1, ' ', false, json::error_handler_t::replace) << '\n';
   file.close();
-  if (!file) warn_about_file("GAPLESS_REPORT", path, "the report cannot be written there");
+  if (!file) warn_about_report(path, "the report cannot be written there");
 }
 
 }  // namespace
