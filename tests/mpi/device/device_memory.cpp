@@ -263,12 +263,22 @@ TEST(DeviceMemory, LongMessagesGoTheForcedWay) {
   }
 }
 
-TEST(DeviceMemory, NothingMovesToOrFromNoProcess) {
+/// The last of the cases: random bytes, and a copy of them in GPU memory.
+struct OnGpu {
+  explicit OnGpu(int number_of_test) : random(seed() + number_of_test) {}
+
   std::vector<Case> all = cases(0);
-  const auto& [type, count] = all.back();
-  Random random(seed() + 5);
-  Memory memory(packed_offsets(type.map(), count), random);
+  const Type& type = all.back().type;
+  int count = all.back().count;
+  std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
+  Random random;
+  Memory memory{offsets, random};
   Buffer buffer = buffer_of(memory, true);
+};
+
+TEST(DeviceMemory, NothingMovesToOrFromNoProcess) {
+  OnGpu on_gpu(5);
+  auto& [all, type, count, offsets, random, memory, buffer] = on_gpu;
   MPI_Status status;
   EXPECT_EQ(MPI_SUCCESS, MPI_Send(buffer.address(), count, type.handle(), MPI_PROC_NULL, 0, MPI_COMM_WORLD));
   EXPECT_EQ(MPI_SUCCESS, MPI_Recv(buffer.address(), count, type.handle(), MPI_PROC_NULL, 0, MPI_COMM_WORLD, &status));
@@ -279,11 +289,8 @@ TEST(DeviceMemory, NothingMovesToOrFromNoProcess) {
 /// What is wrong with the arguments is the library's to say, and no request is made.
 TEST(DeviceMemory, MistakesOfTheProgramHaveTheirErrorClasses) {
   ReturnErrors world(MPI_COMM_WORLD), self(MPI_COMM_SELF);
-  std::vector<Case> all = cases(0);
-  const auto& [type, count] = all.back();
-  Random random(seed() + 8);
-  Memory memory(packed_offsets(type.map(), count), random);
-  Buffer buffer = buffer_of(memory, true);
+  OnGpu on_gpu(8);
+  auto& [all, type, count, offsets, random, memory, buffer] = on_gpu;
   struct Mistake {
     int wanted, count;
     MPI_Datatype type;
@@ -315,12 +322,8 @@ TEST(DeviceMemory, MistakesOfTheProgramHaveTheirErrorClasses) {
 
 TEST(DeviceMemory, PackedBytesThatDoNotFitAreAnError) {
   ReturnErrors errors(MPI_COMM_WORLD);
-  std::vector<Case> all = cases(0);
-  const auto& [type, count] = all.back();
-  const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
-  Random random(seed() + 7);
-  Memory memory(offsets, random);
-  Buffer user = buffer_of(memory, true);
+  OnGpu on_gpu(7);
+  auto& [all, type, count, offsets, random, memory, user] = on_gpu;
   const std::vector<std::byte> untouched(offsets.size());
   std::vector<std::byte> packed(offsets.size());
   const int too_few = static_cast<int>(packed.size()) - 1;
@@ -337,12 +340,8 @@ TEST(DeviceMemory, PackedBytesThatDoNotFitAreAnError) {
 TEST(DeviceMemory, AFailureOfTheGpuIsAnErrorAndTheNextCallGoesThrough) {
   if (!gpu_fails_on_request()) GTEST_SKIP() << "a real GPU does not fail on request";
   ReturnErrors errors(MPI_COMM_WORLD);
-  std::vector<Case> all = cases(0);
-  const auto& [type, count] = all.back();
-  const std::vector<MPI_Aint> offsets = packed_offsets(type.map(), count);
-  Random random(seed() + 6);
-  Memory memory(offsets, random);
-  Buffer user = buffer_of(memory, true);
+  OnGpu on_gpu(6);
+  auto& [all, type, count, offsets, random, memory, user] = on_gpu;
   std::vector<std::byte> packed(offsets.size());
   for (const char* operation : {"run", "synchronize"}) {
     fail_next(operation);

@@ -10,6 +10,7 @@
 
 #include "headers/slot_messages.hpp"
 #include "support/environment.hpp"
+#include "support/jumps.hpp"
 #include "support/layouts.hpp"
 
 namespace gapless::test {
@@ -100,10 +101,6 @@ TEST(SlotsFreed, CommunicatorsAfterOneThatEndsLaterHaveHeaders) {
     }
   }
 }
-
-std::jmp_buf landing;
-
-void jump(MPI_Comm*, int*, ...) { std::longjmp(landing, 1); }
 
 /// Frees a communicator that cannot be freed; the error handler leaves the call by longjmp.
 void jump_out_of_freeing(MPI_Comm mistaken) {

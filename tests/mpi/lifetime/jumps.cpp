@@ -1,6 +1,8 @@
 // Error handlers that leave the call by longjmp, as handlers of interpreters and frameworks do: the calls that they
 // leave keep no memory for good, and later messages are right.
 
+#include "support/jumps.hpp"
+
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <mpi.h>
@@ -19,14 +21,6 @@
 
 namespace gapless::test {
 namespace {
-
-std::jmp_buf landing;
-int jumps = 0;
-
-void jump(MPI_Comm*, int*, ...) {
-  ++jumps;
-  std::longjmp(landing, 1);
-}
 
 enum class Call { send, receive, exchange, broadcast };
 

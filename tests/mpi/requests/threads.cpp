@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "support/environment.hpp"
+#include "support/jumps.hpp"
 #include "support/layouts.hpp"
 #include "support/statistics.hpp"
 
@@ -422,9 +423,6 @@ TEST(Threads, SendBetweenGroups) {
 }
 
 #ifdef OPEN_MPI  // other libraries keep a lock of their own locked after such a jump
-std::jmp_buf landing;
-void jump(MPI_Comm*, int*, ...) { std::longjmp(landing, 1); }
-
 enum class Mistake { receive, nonblocking_receive, start, start_of_several };
 
 /// Receives from a rank that there is not, or starts no request. The error handler leaves the call by longjmp.
