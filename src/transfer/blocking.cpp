@@ -1,6 +1,5 @@
 #include "transfer/blocking.hpp"
 
-#include <cstring>
 #include <exception>
 
 #include "base/settings.hpp"
@@ -77,7 +76,7 @@ Result copy_on_gpu(void* destination, const void* source, std::size_t bytes, int
 Result copy_packed(std::byte* into, const std::byte* packed, std::size_t bytes, int device, MemoryKind kind) noexcept {
   if (bytes == 0) return Result::ok;
   if (kind == MemoryKind::device) return copy_on_gpu(into, packed, bytes, device);
-  std::memcpy(into, packed, bytes);
+  pack::host::copy_bytes(into, packed, bytes);
   return Result::ok;
 }
 

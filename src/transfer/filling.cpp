@@ -21,9 +21,6 @@ constexpr layout::Offset piece_bytes = 32 * 1024;
 /// Fewer bytes are packed straight, however far the reader is.
 constexpr layout::Offset least_copied_bytes = 4096;
 
-/// Blocks from so long on the C library copies by the string instruction.
-constexpr layout::Offset shortest_copied_by_string = 4096;
-
 /// Of the calling thread. Null where there is no memory.
 std::byte* own_piece() noexcept {
   try {
@@ -70,10 +67,8 @@ Result fill_piece(const pack::Job& job, model::Filling& filling) noexcept {
 
 }  // namespace
 
-model::Filling* filling_of(headers::Inbox& reader, const Buffer& buffer) noexcept {
-  const layout::Facts& facts = buffer.type->facts;
-  const bool has_long_blocks = facts.size >= shortest_copied_by_string * facts.block_count;
-  return has_long_blocks || !is_corrected() || !pack::host::has_string_copy() ? nullptr : &reader.filling;
+model::Filling* filling_of(headers::Inbox& reader) noexcept {
+  return is_corrected() && pack::host::has_string_copy() ? &reader.filling : nullptr;
 }
 
 Result fill(const pack::Job& job, model::Filling* filling) noexcept {

@@ -8,9 +8,8 @@
 
 namespace gapless::transfer {
 
-/// What is known of filling memory for the process that will read a buffer's packed bytes. Null for long blocks, which
-/// the string instruction copies in any case.
-model::Filling* filling_of(headers::Inbox& reader, const Buffer& buffer) noexcept;
+/// What is known of filling memory for that process. Null where nothing is measured, or there is but one way.
+model::Filling* filling_of(headers::Inbox& reader) noexcept;
 
 /// Packs on the host, as `filling` says for the process that reads job.packed next; straight if null. Thread-safe. The
 /// first fill of a thread through a buffer allocates the buffer.

@@ -2,8 +2,8 @@
 #include "transfer/packing.hpp"
 
 #include <algorithm>
-#include <cstring>
 
+#include "pack/host/engine.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/report/statistics.hpp"
@@ -44,7 +44,7 @@ struct Packing {
     const std::byte* source = packs() ? pinned : packed + (from - begin);
     const auto length = static_cast<std::size_t>(to - from);
     if (!packed_location.is_cpu_addressable()) return copy_on_gpu(destination, source, length, packed_location.device);
-    std::memcpy(destination, source, length);
+    pack::host::copy_bytes(destination, source, length);
     return Result::ok;
   }
 };

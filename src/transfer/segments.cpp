@@ -1,10 +1,10 @@
 #include "transfer/segments.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "model/gpu.hpp"
+#include "pack/host/engine.hpp"
 #include "transfer/blocking.hpp"
 
 namespace gapless::transfer {
@@ -60,7 +60,7 @@ Result Segments::issue() noexcept {
   next.begin = next_;
   next.end = std::min(job_.end, next_ + static_cast<Offset>(segment_bytes_));
   if (!packs()) {
-    std::memcpy(next.memory.data(), packed_at(next.begin), static_cast<std::size_t>(next.end - next.begin));
+    pack::host::copy_bytes(next.memory.data(), packed_at(next.begin), static_cast<std::size_t>(next.end - next.begin));
   }
   pack::GpuEngine* const engine = pack::gpu_engine();
   if (engine == nullptr) return Result::device_failed;
@@ -79,7 +79,7 @@ Result Segments::end_oldest() noexcept {
   ++ended_;
   if (const Result result = result_of(done.ticket.status); result != Result::ok) return result;
   if (packs()) {
-    std::memcpy(packed_at(done.begin), done.memory.data(), static_cast<std::size_t>(done.end - done.begin));
+    pack::host::copy_bytes(packed_at(done.begin), done.memory.data(), static_cast<std::size_t>(done.end - done.begin));
   }
   moved_ = done.end;
   return Result::ok;

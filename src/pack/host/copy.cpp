@@ -1,13 +1,15 @@
 // Strided to strided without a packed buffer: one nest with two strides where the layouts refine each other, else the
 // merged walk of both.
 
-#include <cstring>
-
 #include "layout/algebra/refine.hpp"
 #include "pack/host/engine.hpp"
 #include "pack/host/kernels/kernels.hpp"
 
 namespace gapless::pack::host {
+
+void copy_bytes(void* destination, const void* source, std::size_t bytes) noexcept {
+  kernels().bytes(static_cast<const char*>(source), static_cast<char*>(destination), static_cast<Offset>(bytes));
+}
 
 void copy(const Layout& source, Mode source_outer, const void* source_memory, const Layout& destination,
           Mode destination_outer, void* destination_memory) {
@@ -28,7 +30,7 @@ void copy(const Layout& source, Mode source_outer, const void* source_memory, co
       layout::Cursor(source, source_outer, 0, source.size * source_outer.count),
       layout::Cursor(destination, destination_outer, 0, destination.size * destination_outer.count));
   for (layout::PairedRun run; cursor.next(run);) {
-    std::memcpy(to + run.destination, from + run.source, static_cast<std::size_t>(run.length));
+    kernels().bytes(from + run.source, to + run.destination, run.length);
   }
 }
 

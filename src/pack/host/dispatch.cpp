@@ -57,7 +57,7 @@ const ConflictRules& rules_of_processor() noexcept {
   if (!__builtin_cpu_is("amd") || !__get_cpuid(1, &version, &unused, &unused, &unused)) return no_conflicts;
   const unsigned family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
   if (family >= zen5) return conflicts_of_zen5;
-  if (family == zen3_and_4 && __builtin_cpu_supports("avx512f")) return conflicts_of_zen4;
+  if (family == zen3_and_4) return __builtin_cpu_supports("avx512f") ? conflicts_of_zen4 : conflicts_of_zen3;
 #endif
   return no_conflicts;
 }

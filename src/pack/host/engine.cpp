@@ -6,7 +6,6 @@
 #include "pack/host/engine.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "layout/algebra/cursor.hpp"
 #include "pack/host/fields.hpp"
@@ -81,8 +80,11 @@ class Mover {
 
  private:
   void bytes(char* memory, char* packed, Offset count) const {
-    std::memcpy(direction_ == Direction::pack ? packed : memory, direction_ == Direction::pack ? memory : packed,
-                static_cast<std::size_t>(count));
+    if (direction_ == Direction::pack) {
+      kernels_.bytes(memory, packed, count);
+    } else {
+      kernels_.bytes(packed, memory, count);
+    }
   }
 
   Dense dense() const noexcept { return direction_ == Direction::pack ? Dense::destination : Dense::source; }

@@ -6,6 +6,7 @@
 // byte.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string_view>
 
@@ -19,6 +20,9 @@ void run(std::span<const Job> jobs);
 
 /// The same for one job, which spares small messages a few nanoseconds.
 void run(const Job& job);
+
+/// Copies plain bytes by the engine's own loops (kernels/copies.hpp says why not by memcpy).
+void copy_bytes(void* destination, const void* source, std::size_t bytes) noexcept;
 
 /// Copies between two layouts of the same packed size without a packed buffer, in packed order.
 void copy(const Layout& source, Mode source_outer, const void* source_memory, const Layout& destination,

@@ -15,13 +15,14 @@
 namespace gapless::pack::host {
 
 constinit const ConflictRules no_conflicts{};
+constinit const ConflictRules conflicts_of_zen3{.stores = {}, .loads = {}, .long_rows = LongRows::one_by_one};
 constinit const ConflictRules conflicts_of_zen4{
     .stores = {.least_power = {512, 4096, 4096}, .most_rows = 8192, .power_per_word = 256, .most_words = 4},
     .loads = {.least_power = {1024, ConflictRule::never, ConflictRule::never},
               .most_rows = 8192,
               .power_per_word = 512,
               .most_words = 4},
-    .are_long_rows_split = false};
+    .long_rows = LongRows::fetched};
 constinit const ConflictRules conflicts_of_zen5{
     .stores = {.least_power = {512, 512, 512}, .power_per_word = 256, .most_words = 16}, .loads = {}};
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 
 #include "pack/host/nest.hpp"
@@ -42,16 +43,22 @@ struct ConflictRule {
   }
 };
 
+/// How rows of hundreds of bytes are best copied.
+enum class LongRows : std::uint8_t {
+  one_by_one,
+  fetched,           ///< each while the lines of the next one are fetched for writing
+  fetched_or_split,  ///< but in small words where rows are whole pages apart
+};
+
 struct ConflictRules {
   ConflictRule stores, loads;
-  /// Are rows of hundreds of bytes better written in small words, too, where they are whole pages apart?
-  bool are_long_rows_split = true;
+  LongRows long_rows = LongRows::fetched_or_split;
 };
 
 /// Those of this processor; chosen with the kernels.
 [[gnu::visibility("hidden")]] extern std::atomic<const ConflictRules*> conflict_rules;
 
-extern const ConflictRules no_conflicts, conflicts_of_zen4, conflicts_of_zen5;
+extern const ConflictRules no_conflicts, conflicts_of_zen3, conflicts_of_zen4, conflicts_of_zen5;
 
 /// Row i of [0, count), `length` bytes long, from source + i * source_stride to destination + i * destination_stride,
 /// where rows `stride` apart, one of the two, have set conflicts.

@@ -311,7 +311,7 @@ OwnedOutgoing begin(const Buffer& buffer, headers::Inbox& receiver, headers::Exp
   const pack::Reach reach = reach_of(pack::Direction::pack, pool.kind());
   const bool is_read_by_cpu = !receiver.head().lands_on_gpu.load(std::memory_order_relaxed);
   mine->sections =
-      Sections(mine->rest, mine->ring, mine->device, reach, is_read_by_cpu ? filling_of(receiver, buffer) : nullptr);
+      Sections(mine->rest, mine->ring, mine->device, reach, is_read_by_cpu ? filling_of(receiver) : nullptr);
   mine->context = context;
   mine->is_over = false;
   mine->result = Result::ok;

@@ -9,6 +9,7 @@
 
 #include "base/pause.hpp"
 #include "fabric/registry.hpp"
+#include "pack/host/engine.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/filling.hpp"
 #include "transfer/headers/speakers.hpp"
@@ -116,7 +117,7 @@ bool SlotsOffer::secure(const Buffer& buffer, Inbox& inbox, headers::Header& hea
   inbox_ = &inbox;
   buffer_ = buffer;
   packed_ = 0;
-  filling_ = filling_of(inbox, buffer);
+  filling_ = filling_of(inbox);
   packing_ns_ = 0;
   SlotWords& words = inbox.head().words[way_.slots[0]];
   words.packed.store(0, std::memory_order_relaxed);
@@ -186,7 +187,7 @@ Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, cons
 Result fetch_from_slots(const headers::Header& header, const SlotsWay& way, std::byte* into,
                         std::size_t bytes) noexcept {
   return fetch(header, way, bytes, [&](const std::byte* packed, std::size_t begin, std::size_t end) {
-    std::memcpy(into + begin, packed, end - begin);
+    pack::host::copy_bytes(into + begin, packed, end - begin);
     return Result::ok;
   });
 }

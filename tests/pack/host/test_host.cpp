@@ -377,10 +377,44 @@ TEST(Run, RowsWithSetConflicts) {
       for (Offset begin = 0; begin < test.size(); begin += chunk * length) {
         test.chunks.emplace_back(begin, std::min(begin + chunk * length, test.size()));
       }
-      for (const auto* rules : {&host::no_conflicts, &host::conflicts_of_zen4, &host::conflicts_of_zen5}) {
+      for (const auto* rules :
+           {&host::no_conflicts, &host::conflicts_of_zen3, &host::conflicts_of_zen4, &host::conflicts_of_zen5}) {
         host::use_conflict_rules(*rules);
         check(test, random);
       }
+    }
+  }
+}
+
+// Each length from a line on, at each place in a line of both sides.
+TEST(Run, LongBlocks) {
+  Random random(random_seed());
+  for (const Offset length : {257, 300, 319, 320, 321, 1000, 2047, 2048, 2049, 4096, 5003}) {
+    for (Offset shift = 0; shift < 64; ++shift) {
+      SCOPED_TRACE(::testing::Message() << length << " bytes, " << shift << " bytes into a line");
+      Case test{repeat(block(0, length), 5, 2 * length + shift), {1, 0}, {}, shift, pick(random, 0, 63)};
+      test.chunks = random_chunks(random, test.size());
+      for (const auto* rules : {&host::no_conflicts, &host::conflicts_of_zen3}) {
+        host::use_conflict_rules(*rules);
+        check(test, random);
+      }
+    }
+  }
+}
+
+TEST(Copy, OfBytes) {
+  Random random(random_seed());
+  for (Offset count = 0; count < 700; ++count) {
+    const Offset start = guard + pick(random, 0, 63), from = pick(random, 0, 63);
+    const Bytes source = random_bytes(random, static_cast<std::size_t>(from + count));
+    const Bytes before = random_bytes(random, static_cast<std::size_t>(start + count + guard));
+    Bytes expected = before;
+    std::copy_n(source.begin() + from, count, expected.begin() + start);
+    for (const std::string_view name : host::implementations()) {
+      ASSERT_TRUE(host::select_implementation(name));
+      Bytes result = before;
+      host::copy_bytes(result.data() + start, source.data() + from, static_cast<std::size_t>(count));
+      ASSERT_EQ(result, expected) << count << " bytes by " << name << ", seed " << random_seed();
     }
   }
 }

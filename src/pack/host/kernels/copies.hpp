@@ -62,11 +62,22 @@ struct Overlapped {
   }
 };
 
+/// Blocks of a line or more: whole lines of the destination, and at both ends a line that overlaps them.
+///
+/// memcpy would copy the longer ones by the string instruction, which some processors carry out at a sixteenth of the
+/// speed where the destination begins 1 to 31 bytes further into its page than the source (AMD Zen 3 and 4): a buffer
+/// of malloc beside a page, for one.
 struct Long {
   Offset length;
   explicit Long(Offset length) : length(length) {}
   [[gnu::always_inline]] void operator()(const char* source, char* destination) const {
-    std::memcpy(destination, source, static_cast<std::size_t>(length));
+    constexpr Offset line = 64;
+    const Offset last = length - line;
+    move<line>(source, destination);
+    Offset done = line - (reinterpret_cast<std::intptr_t>(destination) & (line - 1));
+#pragma GCC unroll 4
+    for (; done < last; done += line) move<line>(source + done, destination + done);
+    move<line>(source + last, destination + last);
   }
 };
 
@@ -140,6 +151,10 @@ requires(length == 0 || length >= longest_fixed) struct RowCopyOf<length> {
   if (length >= 4) return Overlapped<4>(length)(source, destination);
   if (length >= 2) return Overlapped<2>(length)(source, destination);
   move<1>(source, destination);
+}
+
+void copy_bytes(const char* source, char* destination, Offset count) {
+  if (count > 0) copy_any(source, destination, count);
 }
 
 /// A block of `bytes` to 4 * `bytes`, without a branch: four words that overlap as far as the length asks.

@@ -15,6 +15,7 @@ constexpr Kernels table_of(const char* name, std::integer_sequence<int, length..
                            std::integer_sequence<int, field...> fields) {
   return {name,
           {{rows_of<length, true>, rows_of<length, false>}...},
+          copy_bytes,
           {nest_of<typename CopyOf<length>::Type>...},
           {gather_of<typename CopyOf<length>::Type>...},
           {scatter_of<typename CopyOf<length>::Type>...},

@@ -61,6 +61,9 @@ struct Kernels {
   using Rows = void(Offset count, Offset stride, char* memory, char* packed, Offset length);
   Rows* rows[longest_fixed + 1][2];
 
+  /// Any number of bytes.
+  void (*bytes)(const char* source, char* destination, Offset count);
+
   using NestOf = void(const Nest& nest, const char* source, char* destination);
   NestOf* nest[longest_fixed + 1];
 

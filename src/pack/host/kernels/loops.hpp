@@ -105,7 +105,7 @@ template <class Copy>
   }
 }
 
-// Longer rows are left to the C library, which then has room to use what it knows of the processor.
+// Longer rows have room for the hardware's prefetchers.
 constexpr Offset longest_by_words = 2048;
 // Rows a multiple of this apart fall into the same few sets of every cache.
 constexpr Offset colliding_stride = 4096;
@@ -128,15 +128,15 @@ template <int bytes, bool fetches>
   }
 }
 
-/// Rows too long for a copy of their own. What is written to colliding lines is better written in small words, without
-/// asking for more of them at once.
+/// Rows too long for a copy of their own. Some processors had better fetch the next row meanwhile; what is written to
+/// colliding lines some of these had better write in small words, without asking for more of them at once.
 [[gnu::always_inline]] inline void rows(Long copy, Offset count, Offset source_stride, Offset destination_stride,
                                         const char* source, char* destination) {
   const Offset length = copy.length;
-  if (count == 1 || length < 64 || length > longest_by_words) {
+  const LongRows best = conflict_rules.load(std::memory_order_relaxed)->long_rows;
+  if (count == 1 || length > longest_by_words || best == LongRows::one_by_one) {
     single_rows(copy, count, source_stride, destination_stride, source, destination);
-  } else if (destination_stride % colliding_stride == 0 &&
-             conflict_rules.load(std::memory_order_relaxed)->are_long_rows_split) {
+  } else if (destination_stride % colliding_stride == 0 && best == LongRows::fetched_or_split) {
     rows_by_words<16, false>(length, count, source_stride, destination_stride, source, destination);
   } else {
     rows_by_words<64, true>(length, count, source_stride, destination_stride, source, destination);
