@@ -4,6 +4,7 @@
 #include "layout/algebra/refine.hpp"
 #include "pack/host/engine.hpp"
 #include "pack/host/kernels/kernels.hpp"
+#include "pack/host/streaming.hpp"
 
 namespace gapless::pack::host {
 
@@ -24,7 +25,14 @@ void copy(const Layout& source, Mode source_outer, const void* source_memory, co
     for (const layout::PairedMode& mode : common->modes) {
       nest.loops[nest.depth++] = {mode.count, mode.source_stride, mode.destination_stride};
     }
-    return kernels().nest[table_index(nest.length)](nest, from + common->source_base, to + common->destination_base);
+    from += common->source_base;
+    to += common->destination_base;
+    const Kernels& table = kernels();
+    if (!is_streamed(table, source.size * source_outer.count) || !writes_whole_lines(nest, to)) {
+      return table.nest[table_index(nest.length)](nest, from, to);
+    }
+    table.streamed(nest, from, to);
+    return table.end_streams();
   }
   layout::PairCursor cursor(
       layout::Cursor(source, source_outer, 0, source.size * source_outer.count),

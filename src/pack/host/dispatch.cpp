@@ -13,6 +13,7 @@
 #include "pack/host/engine.hpp"
 #include "pack/host/kernels/kernels.hpp"
 #include "pack/host/set_conflicts.hpp"
+#include "pack/host/streaming.hpp"
 
 namespace gapless::pack::host {
 namespace {
@@ -65,6 +66,7 @@ const ConflictRules& rules_of_processor() noexcept {
 }  // namespace
 
 constinit std::atomic<const Kernels*> chosen_kernels{nullptr};
+constinit std::atomic<Offset> streamed_from{streamed_from_bytes};
 
 // A name that this CPU has nothing for falls back to the best: a variable must not end the program it was set for.
 const Kernels& choose_kernels() noexcept {
@@ -94,5 +96,7 @@ bool select_implementation(std::string_view name) noexcept {
 void use_conflict_rules(const ConflictRules& rules) noexcept {
   conflict_rules.store(&rules, std::memory_order_relaxed);
 }
+
+void stream_from(Offset bytes) noexcept { streamed_from.store(bytes, std::memory_order_relaxed); }
 
 }  // namespace gapless::pack::host

@@ -11,6 +11,7 @@
 #include "pack/host/fields.hpp"
 #include "pack/host/kernels/kernels.hpp"
 #include "pack/host/plan.hpp"
+#include "pack/host/streaming.hpp"
 
 namespace gapless::pack::host {
 namespace {
@@ -39,7 +40,9 @@ constexpr std::size_t long_run = 64;
 /// packed byte lies.
 class Mover {
  public:
-  Mover(const Kernels& kernels, Direction direction) noexcept : kernels_(kernels), direction_(direction) {}
+  /// streams: is what is unpacked stored past the caches?
+  Mover(const Kernels& kernels, Direction direction, bool streams) noexcept
+      : kernels_(kernels), direction_(direction), streams_(streams) {}
 
   /// Packed bytes [begin, end) of the first `top` levels of the plan.
   void range(const Plan& plan, int top, char* memory, char* packed, Offset begin, Offset end) const {
@@ -111,6 +114,7 @@ class Mover {
   void nest(const Nest& nest, char* memory, char* packed) const {
     const Loop& loop = nest.loops[0];
     const bool packs = direction_ == Direction::pack;
+    if (streams_ && writes_whole_lines(nest, memory)) return kernels_.streamed(nest, packed, memory);
     if (nest.depth == 1 && (packs ? loop.destination_stride : loop.source_stride) == nest.length) {
       const Offset stride = packs ? loop.source_stride : loop.destination_stride;
       return rows_kernel(kernels_, direction_, nest.length)(loop.count, stride, memory, packed, nest.length);
@@ -337,7 +341,13 @@ class Mover {
 
   const Kernels& kernels_;
   const Direction direction_;
+  const bool streams_;
 };
+
+/// A part of a message counts as the whole: the parts before and behind it need the caches as well.
+bool is_streamed(const Kernels& kernels, const Job& job) noexcept {
+  return job.direction == Direction::unpack && is_streamed(kernels, job.layout->size * job.outer.count);
+}
 
 /// Is the job a whole block, repeated?
 bool is_repeated_block(const Job& job) noexcept {
@@ -361,13 +371,18 @@ bool is_one_nest(const Job& job) noexcept {
 
 [[gnu::noinline]] void run_any(const Job& job) {
   const Kernels& table = kernels();
-  if (is_repeated_block(job)) return run_row(table, job, job.outer);
+  const bool streams = is_streamed(table, job);
+  if (!streams && is_repeated_block(job)) return run_row(table, job, job.outer);
   const Layout& layout = *job.layout;
-  const Mover mover(table, job.direction);
+  const Mover mover(table, job.direction, streams);
   auto* const memory = static_cast<char*>(job.memory);
   auto* const packed = static_cast<char*>(job.packed);
-  if (is_one_nest(job)) return mover.whole(layout, memory, packed);
-  mover.layout_range(layout, job.outer, memory, packed, job.begin, job.end);
+  if (is_one_nest(job)) {
+    mover.whole(layout, memory, packed);
+  } else {
+    mover.layout_range(layout, job.outer, memory, packed, job.begin, job.end);
+  }
+  if (streams) table.end_streams();
 }
 
 }  // namespace
@@ -378,7 +393,8 @@ bool is_one_nest(const Job& job) noexcept {
   const Kernels* table = chosen_kernels.load(std::memory_order_relaxed);
   const Layout& layout = *job.layout;
   if (table == nullptr || job.begin != 0 || job.outer.count != 1 || job.end != layout.size ||
-      layout.core != Core::block || layout.modes.size() != 1) [[unlikely]] {
+      job.end >= streamed_from.load(std::memory_order_relaxed) || layout.core != Core::block ||
+      layout.modes.size() != 1) [[unlikely]] {
     return run_any(job);
   }
   run_row(*table, job, layout.modes[0]);

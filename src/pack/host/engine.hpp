@@ -39,4 +39,7 @@ struct ConflictRules;
 /// outlive their use. For tests and benchmarks.
 void use_conflict_rules(const ConflictRules& rules) noexcept;
 
+/// Data from so many bytes on is unpacked by streaming stores (streaming.hpp). For tests.
+void stream_from(layout::Offset bytes) noexcept;
+
 }  // namespace gapless::pack::host

@@ -4,6 +4,10 @@
 // Part of kernels.cpp, which is compiled once per instruction set: everything here has internal linkage.
 #pragma once
 
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -152,6 +156,40 @@ requires(length == 0 || length >= longest_fixed) struct RowCopyOf<length> {
   if (length >= 2) return Overlapped<2>(length)(source, destination);
   move<1>(source, destination);
 }
+
+#ifdef __SSE2__
+
+[[gnu::always_inline]] inline void stream_line(const char* source, char* destination) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(destination), _mm512_loadu_si512(source));
+#elif defined(__AVX2__)
+  for (int i = 0; i < 2; ++i)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(destination) + i,
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source) + i));
+#else
+  for (int i = 0; i < 4; ++i)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(destination) + i,
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(source) + i));
+#endif
+}
+
+/// Whole lines of the destination by streaming stores, the bytes before and behind them by ordinary ones: a line that
+/// has been stored so must not be touched again.
+struct Streamed {
+  Offset length;
+  explicit Streamed(Offset length) : length(length) {}
+  [[gnu::always_inline]] void operator()(const char* source, char* destination) const {
+    constexpr Offset line = 64;
+    const Offset head = -reinterpret_cast<std::intptr_t>(destination) & (line - 1);
+    if (length < head + line) return copy_any(source, destination, length);
+    if (head > 0) copy_any(source, destination, head);
+    Offset done = head;
+    for (; length - done >= line; done += line) stream_line(source + done, destination + done);
+    if (done < length) copy_any(source + done, destination + done, length - done);
+  }
+};
+
+#endif
 
 void copy_bytes(const char* source, char* destination, Offset count) {
   if (count > 0) copy_any(source, destination, count);

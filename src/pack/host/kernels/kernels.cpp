@@ -17,6 +17,8 @@ constexpr Kernels table_of(const char* name, std::integer_sequence<int, length..
           {{rows_of<length, true>, rows_of<length, false>}...},
           copy_bytes,
           {nest_of<typename CopyOf<length>::Type>...},
+          streamed_nest,
+          end_of_streams,
           {gather_of<typename CopyOf<length>::Type>...},
           {scatter_of<typename CopyOf<length>::Type>...},
           gather_runs,

@@ -67,6 +67,11 @@ struct Kernels {
   using NestOf = void(const Nest& nest, const char* source, char* destination);
   NestOf* nest[longest_fixed + 1];
 
+  /// A nest of blocks of any length by streaming stores (streaming.hpp), which other processors see in order only
+  /// behind end_streams(). Null where the instruction set has none.
+  NestOf* streamed;
+  void (*end_streams)();
+
   /// gather: for i in [0, count), `child` from source + offsets[i] to destination + i * stride.
   /// scatter: for i in [0, count), `child` from source + i * stride to destination + offsets[i].
   using Lists = void(const Nest& child, List offsets, Offset count, Offset stride, const char* source,

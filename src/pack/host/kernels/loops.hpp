@@ -143,6 +143,13 @@ template <int bytes, bool fetches>
   }
 }
 
+#ifdef __SSE2__
+[[gnu::always_inline]] inline void rows(Streamed copy, Offset count, Offset source_stride, Offset destination_stride,
+                                        const char* source, char* destination) {
+  single_rows(copy, count, source_stride, destination_stride, source, destination);
+}
+#endif
+
 /// One row of a layout; with the packed side's stride a constant there is less to compute before the first byte.
 template <int length, bool packs>
 [[gnu::aligned(64)]] void rows_of(Offset count, Offset stride, char* memory, char* packed, Offset any_length) {
@@ -221,6 +228,14 @@ template <class Copy>
 void nest_of(const Nest& nest, const char* source, char* destination) {
   loops(Copy(nest.length), nest.loops, nest.depth, source, destination);
 }
+
+#ifdef __SSE2__
+constexpr Kernels::NestOf* streamed_nest = nest_of<Streamed>;
+void end_of_streams() { _mm_sfence(); }
+#else
+constexpr Kernels::NestOf* streamed_nest = nullptr;
+void end_of_streams() {}
+#endif
 
 }  // namespace
 }  // namespace gapless::pack::host
