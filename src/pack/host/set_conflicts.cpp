@@ -1,7 +1,7 @@
 // How small the words must be: of rows of s words, 104 waiting stores (Zen 5) are 104 / s rows. A stride whose largest
 // power of two is p has 4096 / p places for them in a cache whose ways hold 4096 bytes, so that s = p / 256 leaves 6.5
-// lines to a set, which has room for 12; half as many words would leave 13. Zen 4, with 64 waiting stores and room for
-// 8 lines, needs fewer words (docs/performance.md).
+// lines to a set, which has room for 12; half as many words would leave 13. Zen 3 and 4, with 64 waiting stores and
+// room for 8 lines, need fewer words (docs/performance.md).
 
 #include "pack/host/set_conflicts.hpp"
 
@@ -15,13 +15,23 @@
 namespace gapless::pack::host {
 
 constinit const ConflictRules no_conflicts{};
-constinit const ConflictRules conflicts_of_zen3{.stores = {}, .loads = {}, .long_rows = LongRows::one_by_one};
+
+namespace {
+
+constexpr ConflictRule loads_of_zen3_and_4{.least_power = {1024, ConflictRule::never, ConflictRule::never},
+                                           .most_bytes = 8 << 20,
+                                           .power_per_word = 512,
+                                           .most_words = 4};
+
+}  // namespace
+
+constinit const ConflictRules conflicts_of_zen3{
+    .stores = {.least_power = {512, 512, 4096}, .most_bytes = 4 << 20, .power_per_word = 256, .most_words = 8},
+    .loads = loads_of_zen3_and_4,
+    .long_rows = LongRows::one_by_one};
 constinit const ConflictRules conflicts_of_zen4{
-    .stores = {.least_power = {512, 4096, 4096}, .most_rows = 8192, .power_per_word = 256, .most_words = 4},
-    .loads = {.least_power = {1024, ConflictRule::never, ConflictRule::never},
-              .most_rows = 8192,
-              .power_per_word = 512,
-              .most_words = 4},
+    .stores = {.least_power = {512, 4096, 4096}, .most_bytes = 8 << 20, .power_per_word = 256, .most_words = 4},
+    .loads = loads_of_zen3_and_4,
     .long_rows = LongRows::fetched};
 constinit const ConflictRules conflicts_of_zen5{
     .stores = {.least_power = {512, 512, 512}, .power_per_word = 256, .most_words = 16}, .loads = {}};

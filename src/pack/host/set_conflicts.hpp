@@ -29,7 +29,7 @@ struct ConflictRule {
 
   /// Rows conflict if this power of two divides their stride: those of up to 32 bytes, of up to 64, and longer ones.
   std::array<Offset, 3> least_power{never, never, never};
-  Offset most_rows = never;   ///< more are too many for the second-level cache too, and better loaded many at a time
+  Offset most_bytes = never;  ///< rows times power; more fall into too few sets of the second-level cache, too
   Offset power_per_word = 1;  ///< a row is better copied as (power of the stride / this) words or more,
   Offset most_words = 1;      ///< but not as more than these
 
@@ -39,7 +39,7 @@ struct ConflictRule {
     constexpr Offset ways = 12;
     const Offset power = power_of(stride);
     const std::size_t kind = (length > 32 ? 1 : 0) + (length > 64 ? 1 : 0);
-    return power >= least_power[kind] && count * power > ways * way_bytes && count <= most_rows;
+    return power >= least_power[kind] && count * power > ways * way_bytes && count * power <= most_bytes;
   }
 };
 
