@@ -391,7 +391,7 @@ constexpr int most_bytes = 200'000;
 /// The receiver's datatype is new each time, so that it is left to the library if that can be; the sender's is not.
 template <class Struct, class Exchange>
 void expect_structs_arrive(bool from_gpu, Exchange&& exchange) {
-  const int steps = 140 / std::max(size(), 2);  // as many messages at any number of ranks
+  const int steps = 72 / std::max(size(), 2);  // as many messages at any number of ranks
   const FilledMemory filled;
   const Owned kept(type_of(static_cast<const Struct*>(nullptr)));
   for (int step = 1; step <= steps; ++step) {
