@@ -28,7 +28,8 @@ void copy(const Layout& source, Mode source_outer, const void* source_memory, co
     from += common->source_base;
     to += common->destination_base;
     const Kernels& table = kernels();
-    if (!is_streamed(table, source.size * source_outer.count) || !writes_whole_lines(nest, to)) {
+    const bool is_much = source.size * source_outer.count >= streamed_from.load(std::memory_order_relaxed);
+    if (table.streamed == nullptr || !is_much || !writes_whole_lines(nest, to)) {
       return table.nest[table_index(nest.length)](nest, from, to);
     }
     table.streamed(nest, from, to);

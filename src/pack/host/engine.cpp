@@ -344,11 +344,6 @@ class Mover {
   const bool streams_;
 };
 
-/// A part of a message counts as the whole: the parts before and behind it need the caches as well.
-bool is_streamed(const Kernels& kernels, const Job& job) noexcept {
-  return job.direction == Direction::unpack && is_streamed(kernels, job.layout->size * job.outer.count);
-}
-
 /// Is the job a whole block, repeated?
 bool is_repeated_block(const Job& job) noexcept {
   const Layout& layout = *job.layout;
@@ -371,7 +366,7 @@ bool is_one_nest(const Job& job) noexcept {
 
 [[gnu::noinline]] void run_any(const Job& job) {
   const Kernels& table = kernels();
-  const bool streams = is_streamed(table, job);
+  const bool streams = table.streamed != nullptr && unpacks_much(job, streamed_from.load(std::memory_order_relaxed));
   if (!streams && is_repeated_block(job)) return run_row(table, job, job.outer);
   const Layout& layout = *job.layout;
   const Mover mover(table, job.direction, streams);

@@ -7,8 +7,8 @@
 
 #include <atomic>
 
-#include "pack/host/kernels/kernels.hpp"
 #include "pack/host/nest.hpp"
+#include "pack/job.hpp"
 
 namespace gapless::pack::host {
 
@@ -19,9 +19,12 @@ inline constexpr Offset streamed_from_bytes = Offset{16} << 20;
 /// The bound in use; tests lower it.
 [[gnu::visibility("hidden")]] extern std::atomic<Offset> streamed_from;
 
-/// Are so many bytes written past the caches?
-inline bool is_streamed(const Kernels& kernels, Offset bytes) noexcept {
-  return kernels.streamed != nullptr && bytes >= streamed_from.load(std::memory_order_relaxed);
+/// Does the job unpack a long part of `much` or more? A part counts as its message: the parts before and behind it need
+/// the caches as well. But a message that is much shorter than what it is received into comes in few and short parts.
+inline bool unpacks_much(const Job& job, Offset much) noexcept {
+  constexpr Offset parts = 128;
+  return job.direction == Direction::unpack && job.layout->size * job.outer.count >= much &&
+         (job.end - job.begin) * parts >= much;
 }
 
 /// Does the nest write enough whole lines, with `destination` where its first byte goes?

@@ -80,6 +80,19 @@ TEST(Streaming, CopiesBetweenLayouts) {
   }
 }
 
+TEST(Streaming, IsForLongMessagesAndTheirParts) {
+  const Offset much = host::streamed_from_bytes, row = much / 64;
+  const Sample rows = {layout::repeat(layout::block(0, row), 64, 2 * row), {}};
+  const auto job = [&](Offset begin, Offset end, Direction direction) {
+    return Job{rows.layout.get(), {1, 0}, begin, end, direction, nullptr, nullptr};
+  };
+  EXPECT_TRUE(host::unpacks_much(job(0, much, Direction::unpack), much));
+  EXPECT_TRUE(host::unpacks_much(job(row, row + much / 128, Direction::unpack), much));
+  EXPECT_FALSE(host::unpacks_much(job(0, much / 128 - 1, Direction::unpack), much)) << "a short message";
+  EXPECT_FALSE(host::unpacks_much(job(0, much, Direction::unpack), much + 1));
+  EXPECT_FALSE(host::unpacks_much(job(0, much, Direction::pack), much));
+}
+
 TEST(Streaming, IsLeftWhereLinesAreWrittenInPart) {
   alignas(64) static char memory[64];
   const auto nest = [](Offset length, Offset stride) { return host::Nest{length, 1, {host::Loop{8, length, stride}}}; };
