@@ -53,7 +53,7 @@ int set_buffer(Operation& operation, Endpoint& endpoint, const Data& data) noexc
 int pack_all(const Operation& operation, std::byte* packed) noexcept {
   if (operation.bytes == 0) return MPI_SUCCESS;
   if (is_one_run(operation)) {
-    std::memcpy(packed, operation.run, static_cast<std::size_t>(operation.bytes));
+    copy_bytes(packed, operation.run, static_cast<std::size_t>(operation.bytes));
     return MPI_SUCCESS;
   }
   return code_of(transfer::pack(operation.buffer.buffer, packed, {}));

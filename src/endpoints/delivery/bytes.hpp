@@ -6,22 +6,25 @@
 #include <memory>
 
 #include "endpoints/delivery/operation.hpp"
+#include "pack/host/engine.hpp"
 
 namespace gapless::mpi::endpoints {
 
 /// Of the processor, or there are none.
 inline bool is_one_run(const Operation& operation) noexcept { return operation.bytes == 0 || operation.run != nullptr; }
 
-/// One or two numbers are copied inline, since a call takes longer than their copy. `from` may be null if there is
-/// nothing to copy.
+/// One or two numbers are copied inline, since a call takes longer than their copy; many bytes not by memcpy
+/// (pack/host/kernels/copies.hpp says why). `from` may be null if there is nothing to copy.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  constexpr std::size_t word = sizeof(std::uint64_t);
+  constexpr std::size_t word = sizeof(std::uint64_t), many = 2048;
   if (bytes >= word && bytes <= 2 * word) {
     std::uint64_t first, last;  // which overlap
     std::memcpy(&first, from, word);
     std::memcpy(&last, from + bytes - word, word);
     std::memcpy(to, &first, word);
     std::memcpy(to + bytes - word, &last, word);
+  } else if (bytes >= many) {
+    pack::host::copy_bytes(to, from, bytes);
   } else if (bytes != 0) {
     std::memcpy(to, from, bytes);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -50,6 +51,19 @@ TEST_F(Buffers, HoldWhatWasAskedFor) {
     const PoolBuffer wire(MemoryKind::host, -1, bytes);
     ASSERT_TRUE(wire);
     std::memset(wire.data(), 1, bytes);
+  }
+}
+
+// Memory of malloc is 16 bytes into a page where it is long.
+TEST_F(Buffers, AreNotPlacedInAPageSoThatCopiesIntoMemoryOfMallocAreSlow) {
+  for (const MemoryKind kind : {MemoryKind::host, MemoryKind::pinned}) {
+    for (const std::size_t bytes : {std::size_t{1} << 20, (std::size_t{16} << 20) + 1}) {
+      const PoolBuffer buffer(kind, kind == MemoryKind::host ? -1 : 0, bytes);
+      ASSERT_TRUE(buffer);
+      std::memset(buffer.data(), 1, bytes + 1);
+      const auto distance = (16 - reinterpret_cast<std::uintptr_t>(buffer.data())) % 4096;
+      EXPECT_FALSE(distance >= 1 && distance < 32) << distance;
+    }
   }
 }
 
