@@ -18,31 +18,26 @@ constinit const ConflictRules no_conflicts{};
 
 namespace {
 
-constexpr ConflictRule loads_of_zen3_and_4{.least_power = {1024, ConflictRule::never, ConflictRule::never},
-                                           .most_bytes = 8 << 20,
-                                           .power_per_word = 512,
-                                           .most_words = 4};
+constexpr Offset mebibyte = 1 << 20, never = ConflictRule::never;
 
 }  // namespace
 
 constinit const ConflictRules conflicts_of_zen3{
-    .stores = {.least_power = {512, 512, 4096}, .most_bytes = 4 << 20, .power_per_word = 256, .most_words = 8},
-    .loads = loads_of_zen3_and_4,
+    .stores = {.least_power = {512, 512, 4096}, .most_bytes = 4 * mebibyte, .words = {2, 4, 4, 8}, .long_row = 33},
+    .loads = {.least_power = {4096, never, never}, .most_bytes = 4 * mebibyte, .words = {1, 1, 1, 4}},
     .long_rows = LongRows::one_by_one};
 constinit const ConflictRules conflicts_of_zen4{
-    .stores = {.least_power = {512, 4096, 4096}, .most_bytes = 8 << 20, .power_per_word = 256, .most_words = 4},
-    .loads = loads_of_zen3_and_4,
+    .stores = {.least_power = {512, 4096, 4096}, .most_bytes = 8 * mebibyte, .words = {2, 4, 4, 4}},
+    .loads = {.least_power = {1024, never, never}, .most_bytes = 8 * mebibyte, .words = {1, 2, 4, 4}},
     .long_rows = LongRows::fetched};
-constinit const ConflictRules conflicts_of_zen5{
-    .stores = {.least_power = {512, 512, 512}, .power_per_word = 256, .most_words = 16}, .loads = {}};
+constinit const ConflictRules conflicts_of_zen5{.stores = {.least_power = {512, 512, 512}, .words = {2, 4, 8, 16}},
+                                                .loads = {}};
 
 constinit std::atomic<const ConflictRules*> conflict_rules{&no_conflicts};
 
 namespace {
 
 constexpr Offset longest_word = 16;
-/// Longer rows are stores enough as words of the longest kind.
-constexpr Offset longest_by_short_words = 128;
 
 using CopyRows = void(Offset length, Offset count, Offset source_stride, Offset destination_stride, const char* source,
                       char* destination);
@@ -89,6 +84,9 @@ constexpr Table table_of(std::integer_sequence<int, log2_words...>, std::integer
 constexpr auto five = std::make_integer_sequence<int, 5>();
 constexpr Table copies = table_of(five, five);
 
+/// The first of ConflictRule::words.
+constexpr Offset least_power_with_words = 512;
+
 int log2_of(Offset power) noexcept { return std::countr_zero(static_cast<std::uint64_t>(power)); }
 Offset floor_power(Offset number) noexcept {
   return static_cast<Offset>(std::bit_floor(static_cast<std::uint64_t>(number)));
@@ -99,8 +97,8 @@ Offset floor_power(Offset number) noexcept {
 void copy_conflicting_rows(const ConflictRule& rule, Offset stride, Offset length, Offset count, Offset source_stride,
                            Offset destination_stride, const char* source, char* destination) noexcept {
   // So many words or more make a row, if it is long enough.
-  const Offset wanted = std::min(power_of(stride) / rule.power_per_word, rule.most_words);
-  const Offset word = length > longest_by_short_words
+  const Offset wanted = rule.words[static_cast<std::size_t>(log2_of(power_of(stride) / least_power_with_words))];
+  const Offset word = length >= rule.long_row
                           ? longest_word
                           : std::min(floor_power(std::max(length / wanted, Offset{1})), longest_word);
   const Offset words = floor_power(std::min(length / word, most_words));

@@ -30,8 +30,9 @@ struct ConflictRule {
   /// Rows conflict if this power of two divides their stride: those of up to 32 bytes, of up to 64, and longer ones.
   std::array<Offset, 3> least_power{never, never, never};
   Offset most_bytes = never;  ///< rows times power; more fall into too few sets of the second-level cache, too
-  Offset power_per_word = 1;  ///< a row is better copied as (power of the stride / this) words or more,
-  Offset most_words = 1;      ///< but not as more than these
+  /// A row is better copied as so many words or more, by the power of its stride: 512, 1024, 2048, and 4096.
+  std::array<Offset, 4> words{1, 1, 1, 1};
+  Offset long_row = 129;  ///< rows from so many bytes on are words enough as words of the longest kind
 
   /// Do `count` rows this far apart evict each other? Rows a power of two apart are as many to a set as their bytes are
   /// ways.

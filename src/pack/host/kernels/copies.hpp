@@ -68,9 +68,9 @@ struct Overlapped {
 
 /// Blocks of a line or more: whole lines of the destination, and at both ends a line that overlaps them.
 ///
-/// memcpy would copy the longer ones by the string instruction, which some processors carry out at a sixteenth of the
-/// speed where the destination begins 1 to 31 bytes further into its page than the source (AMD Zen 3 and 4): a buffer
-/// of malloc beside a page, for one.
+/// memcpy would copy the longer ones by the string instruction, which AMD Zen 3 carries out at a sixteenth of the speed
+/// where the destination begins 1 to 31 bytes further into its page than the source: memory of malloc beside a page,
+/// for one.
 struct Long {
   Offset length;
   explicit Long(Offset length) : length(length) {}
@@ -191,7 +191,7 @@ struct Streamed {
 
 #endif
 
-void copy_bytes(const char* source, char* destination, Offset count) {
+void plain_bytes(const char* source, char* destination, Offset count) {
   if (count > 0) copy_any(source, destination, count);
 }
 

@@ -15,7 +15,7 @@ constexpr Kernels table_of(const char* name, std::integer_sequence<int, length..
                            std::integer_sequence<int, field...> fields) {
   return {name,
           {{rows_of<length, true>, rows_of<length, false>}...},
-          copy_bytes,
+          plain_bytes,
           {nest_of<typename CopyOf<length>::Type>...},
           streamed_nest,
           end_of_streams,
