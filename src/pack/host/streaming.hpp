@@ -12,9 +12,10 @@
 
 namespace gapless::pack::host {
 
-/// Data from so many bytes on is written by streaming stores. In caches of 32 MiB (AMD Zen 3) and 300 MiB (Xeon) shared
-/// with others, 8 MiB are better written by ordinary ones, and 32 MiB take half the time by streaming stores.
-inline constexpr Offset streamed_from_bytes = Offset{16} << 20;
+/// Data from so many bytes on is written by streaming stores. In third-level caches of 32 MiB (AMD Zen 3) and 300 MiB
+/// (Xeon) that are shared with others, 8 MiB are better written by ordinary ones, 16 MiB where they are read next, and
+/// 32 MiB take half the time by streaming stores.
+inline constexpr Offset streamed_from_bytes = Offset{32} << 20;
 
 /// The bound in use; tests lower it.
 [[gnu::visibility("hidden")]] extern std::atomic<Offset> streamed_from;

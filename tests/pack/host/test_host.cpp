@@ -302,7 +302,7 @@ TEST(Run, RowsWithSetConflicts) {
 // Each length from a line on, at each place in a line of both sides.
 TEST(Run, LongBlocks) {
   Random random(random_seed());
-  for (const Offset length : {257, 300, 319, 320, 321, 1000, 2047, 2048, 2049, 4096, 5003}) {
+  for (const Offset length : {257, 300, 319, 320, 321, 1000, 2048, 2049, 5003, 16383, 16384}) {
     for (Offset shift = 0; shift < 64; ++shift) {
       SCOPED_TRACE(::testing::Message() << length << " bytes, " << shift << " bytes into a line");
       Case test{repeat(block(0, length), 5, 2 * length + shift), {1, 0}, {}, shift, pick(random, 0, 63)};
