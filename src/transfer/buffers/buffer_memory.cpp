@@ -19,10 +19,17 @@ constexpr std::uint64_t no_context = 0;
 constinit std::atomic<std::size_t> page_locked{0};
 constinit std::atomic<std::size_t> existing{0};
 
-/// How far behind the beginning of a page long buffers and page-locked ones begin. From there into memory of malloc
-/// libraries copy long messages, by the kernel; from the beginning of a page that takes four times as long on AMD Zen
-/// 3, as memcpy does (pack/host/kernels/copies.hpp).
-constexpr std::size_t place_in_page = spare_bytes;
+/// How far behind the beginning of its allocation a buffer begins. From buffers into memory of malloc libraries copy
+/// long messages, by the kernel; from the beginning of a page, where long and page-locked memory is allocated, that
+/// takes four times as long on AMD Zen 3, as memcpy does (pack/host/kernels/copies.hpp).
+std::size_t place_in_allocation(MemoryKind kind, std::size_t capacity) noexcept {
+  const bool begins_a_page = kind == MemoryKind::pinned || (kind == MemoryKind::host && capacity > longest_of_thread);
+  return begins_a_page ? spare_bytes : 0;
+}
+
+std::size_t bytes_of_allocation(MemoryKind kind, std::size_t capacity) noexcept {
+  return place_in_allocation(kind, capacity) + capacity + spare_bytes;
+}
 
 bool take_from_budget(std::size_t bytes) noexcept {
   const std::size_t others = page_locked.fetch_add(bytes, std::memory_order_relaxed);
@@ -35,18 +42,17 @@ std::byte* allocate_on_host(std::size_t bytes) noexcept {
   if (bytes <= longest_of_thread + spare_bytes) {
     return static_cast<std::byte*>(std::aligned_alloc(spare_bytes, bytes));
   }
-  bytes += place_in_page;
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   madvise(memory, bytes, MADV_HUGEPAGE);
-  return static_cast<std::byte*>(memory) + place_in_page;
+  return static_cast<std::byte*>(memory);
 }
 
 void release_on_host(std::byte* memory, std::size_t bytes) noexcept {
   if (bytes <= longest_of_thread + spare_bytes) {
     std::free(memory);
   } else {
-    munmap(memory - place_in_page, bytes + place_in_page);
+    munmap(memory, bytes);
   }
 }
 
@@ -78,7 +84,7 @@ bool is_there(const MemoryPlace& place) noexcept {
 namespace {
 
 std::byte* allocate_uncounted(const MemoryPlace& place, std::size_t capacity, bool is_indispensable) noexcept {
-  const std::size_t bytes = capacity + spare_bytes;
+  const std::size_t bytes = bytes_of_allocation(place.kind, capacity);
   if (place.kind == MemoryKind::host) return allocate_on_host(bytes);
   if (place.kind != MemoryKind::pinned) return allocate_by_runtime(place, bytes);
   if (!take_from_budget(capacity)) {
@@ -88,28 +94,33 @@ std::byte* allocate_uncounted(const MemoryPlace& place, std::size_t capacity, bo
       page_locked.fetch_add(capacity, std::memory_order_relaxed);
     }
   }
-  std::byte* const page = allocate_by_runtime(place, bytes + place_in_page);
-  if (page != nullptr) return page + place_in_page;
-  page_locked.fetch_sub(capacity, std::memory_order_relaxed);
-  return nullptr;
+  std::byte* const memory = allocate_by_runtime(place, bytes);
+  if (memory == nullptr) page_locked.fetch_sub(capacity, std::memory_order_relaxed);
+  return memory;
 }
 
 }  // namespace
 
 std::byte* allocate(const MemoryPlace& place, std::size_t capacity, bool is_indispensable) noexcept {
   std::byte* const memory = allocate_uncounted(place, capacity, is_indispensable);
-  if (memory != nullptr) existing.fetch_add(1, std::memory_order_relaxed);
-  return memory;
+  if (memory == nullptr) return nullptr;
+  existing.fetch_add(1, std::memory_order_relaxed);
+  return memory + place_in_allocation(place.kind, capacity);
 }
 
 void release(const MemoryPlace& place, std::byte* memory, std::size_t capacity) noexcept {
+  memory -= place_in_allocation(place.kind, capacity);
   if (place.kind == MemoryKind::host) {
-    release_on_host(memory, capacity + spare_bytes);
+    release_on_host(memory, bytes_of_allocation(place.kind, capacity));
   } else if (is_there(place)) {
-    const std::size_t place_in_allocation = place.kind == MemoryKind::pinned ? place_in_page : 0;
-    device::runtime()->release(place.kind, place.device, memory - place_in_allocation);
+    device::runtime()->release(place.kind, place.device, memory);
   }
   forget(place, 1, capacity);
+}
+
+bool offer_pages(std::byte* memory, std::size_t capacity) noexcept {
+  // The kernel takes whole pages alone.
+  return madvise(memory - place_in_allocation(MemoryKind::host, capacity), capacity, MADV_FREE) == 0;
 }
 
 void forget(const MemoryPlace& place, std::size_t buffers, std::size_t bytes) noexcept {

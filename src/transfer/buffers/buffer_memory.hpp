@@ -37,6 +37,9 @@ bool is_there(const MemoryPlace& place) noexcept;
 std::byte* allocate(const MemoryPlace& place, std::size_t capacity, bool is_indispensable) noexcept;
 void release(const MemoryPlace& place, std::byte* memory, std::size_t capacity) noexcept;
 
+/// Lets the kernel take back the pages of a long host buffer while nobody uses the buffer. False if the kernel refuses.
+bool offer_pages(std::byte* memory, std::size_t capacity) noexcept;
+
 /// Counts so many buffers less, of so many bytes, whose context is gone. Such memory need not be released: a release
 /// would not reach the GPU.
 void forget(const MemoryPlace& place, std::size_t buffers, std::size_t bytes) noexcept;

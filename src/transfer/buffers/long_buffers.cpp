@@ -1,7 +1,5 @@
 #include "transfer/buffers/long_buffers.hpp"
 
-#include <sys/mman.h>
-
 #include <array>
 #include <mutex>
 #include <utility>
@@ -123,7 +121,8 @@ bool is_worth_taking(const MemoryPlace& place, std::size_t bytes) noexcept {
 
 void give(const MemoryPlace& place, const Buffer& buffer) noexcept {
   const bool may_be_kept = buffer.capacity <= long_limit(place.kind) && buffer_memory::is_there(place);
-  if (may_be_kept && place.kind == MemoryKind::host) madvise(buffer.memory, buffer.capacity, MADV_FREE);
+  if (may_be_kept && place.kind == MemoryKind::host)
+    static_cast<void>(buffer_memory::offer_pages(buffer.memory, buffer.capacity));
   while (may_be_kept) {
     Kept excess;
     if (put(place, buffer, excess)) return;

@@ -178,6 +178,15 @@ TEST_F(Buffers, LongOnesAreKeptByTheProcess) {
   }
 }
 
+TEST_F(Buffers, PagesOfLongOnesCanBeTakenBack) {
+  constexpr std::size_t capacity = std::size_t{32} << 20;
+  const buffer_memory::MemoryPlace host;
+  std::byte* const memory = buffer_memory::allocate(host, capacity, false);
+  ASSERT_NE(memory, nullptr);
+  EXPECT_TRUE(buffer_memory::offer_pages(memory, capacity));
+  buffer_memory::release(host, memory, capacity);
+}
+
 TEST_F(Buffers, NewLongOnesAreWorthTheirMemoryForEveryThirdMessage) {
   constexpr buffer_memory::MemoryPlace host{MemoryKind::host, -1, 0};
   constexpr std::size_t bytes = std::size_t{20} << 20;
