@@ -13,8 +13,8 @@ namespace gapless::mpi::endpoints {
 /// Of the processor, or there are none.
 inline bool is_one_run(const Operation& operation) noexcept { return operation.bytes == 0 || operation.run != nullptr; }
 
-/// One or two numbers are copied inline, since a call takes longer than their copy; many bytes not by memcpy
-/// (pack/host/kernels/copies.hpp says why). `from` may be null if there is nothing to copy.
+/// One or two numbers are copied inline, since a call takes longer than their copy; many bytes as the host engine
+/// copies blocks. `from` may be null if there is nothing to copy.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   constexpr std::size_t word = sizeof(std::uint64_t), many = 2048;
   if (bytes >= word && bytes <= 2 * word) {

@@ -21,7 +21,7 @@ void run(std::span<const Job> jobs);
 /// The same for one job, which spares small messages a few nanoseconds.
 void run(const Job& job);
 
-/// Copies plain bytes by the engine's own loops (kernels/copies.hpp says why not by memcpy).
+/// Copies plain bytes as the engine copies blocks (kernels/copies.hpp says why not always by memcpy).
 void copy_bytes(void* destination, const void* source, std::size_t bytes) noexcept;
 
 /// Copies between two layouts of the same packed size without a packed buffer, in packed order.

@@ -100,4 +100,11 @@ inline Case random_case(Random& random, Sample sample, Offset most_repetitions) 
   return test;
 }
 
+/// Five blocks, which begin `shift` bytes into a line of memory and anywhere in one of the packed bytes.
+inline Case long_blocks(Random& random, Offset length, Offset shift) {
+  Case test{repeat(block(0, length), 5, 2 * length + shift), {1, 0}, {}, shift, pick(random, 0, 63)};
+  test.chunks = random_chunks(random, test.size());
+  return test;
+}
+
 }  // namespace gapless::pack::testing

@@ -305,8 +305,7 @@ TEST(Run, LongBlocks) {
   for (const Offset length : {257, 300, 319, 320, 321, 1000, 2048, 2049, 5003, 16383, 16384}) {
     for (Offset shift = 0; shift < 64; ++shift) {
       SCOPED_TRACE(::testing::Message() << length << " bytes, " << shift << " bytes into a line");
-      Case test{repeat(block(0, length), 5, 2 * length + shift), {1, 0}, {}, shift, pick(random, 0, 63)};
-      test.chunks = random_chunks(random, test.size());
+      const Case test = long_blocks(random, length, shift);
       for (const auto* rules : {&host::no_conflicts, &host::conflicts_of_zen3}) {
         host::use_conflict_rules(*rules);
         check(test, random);

@@ -23,9 +23,7 @@ TEST(Streaming, WritesLongBlocks) {
   for (const Offset length : {512, 575, 576, 577, 3000}) {
     for (Offset shift = 0; shift < 64; ++shift) {
       SCOPED_TRACE(::testing::Message() << length << " bytes, " << shift << " bytes into a line");
-      Case test{repeat(block(0, length), 5, 2 * length + shift), {1, 0}, {}, shift, pick(random, 0, 63)};
-      test.chunks = random_chunks(random, test.size());
-      check(test, random);
+      check(long_blocks(random, length, shift), random);
     }
   }
 }
