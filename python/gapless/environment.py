@@ -148,10 +148,11 @@ VARIABLES = (
         "GAPLESS_POOL_BYTES",
         "a number of bytes",
         "67108864",
-        "N, the most bytes that a process keeps in unused buffers of up to 16 MiB, in host, page-locked and GPU memory "
-        "together. A buffer that would exceed N is freed at once. Other limits follow from N. Of longer buffers the "
-        "process keeps at most 4 N of page-locked memory, 4 N of GPU memory, and 16 N of host memory, which the system "
-        "takes back where memory is short. Page-locked memory, in use or not, is at most 5 N, and at least 8 MiB; "
+        "N, the most host memory in bytes that a process keeps in unused buffers of up to 16 MiB. Of such buffers the "
+        "process keeps at most 4 N of page-locked memory and 4 N of GPU memory; where more would be kept, those of the "
+        "length that was not used for longest are freed. Of longer buffers it keeps at most 4 N of page-locked memory, "
+        "4 N of GPU memory, and 16 N of host memory, which the system takes back where memory is short. Page-locked "
+        "memory, in use or not, is at most 5 N, and at least 8 MiB; "
         "messages that find no page-locked memory go through segments (pipelined). Where messages go direct, N more of "
         "GPU memory is exported, or N / 4 of host memory. Where a fabric reaches GPU memory, 4 N of it is "
         "registered. Long file access from GPU memory goes in pieces of N / 4, but of 1 MiB at least and 16 MiB at "

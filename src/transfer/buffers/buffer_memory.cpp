@@ -38,6 +38,15 @@ bool take_from_budget(std::size_t bytes) noexcept {
   return false;
 }
 
+/// Takes from the budget once kept buffers are released: the process's long ones, then the thread's others.
+bool take_from_kept(std::size_t bytes) noexcept {
+  long_buffers::drop(MemoryKind::pinned);
+  for (;;) {
+    if (take_from_budget(bytes)) return true;
+    if (!release_kept_page_locked()) return false;
+  }
+}
+
 std::byte* allocate_on_host(std::size_t bytes) noexcept {
   if (bytes <= longest_of_thread + spare_bytes) {
     return static_cast<std::byte*>(std::aligned_alloc(spare_bytes, bytes));
@@ -87,12 +96,9 @@ std::byte* allocate_uncounted(const MemoryPlace& place, std::size_t capacity, bo
   const std::size_t bytes = bytes_of_allocation(place.kind, capacity);
   if (place.kind == MemoryKind::host) return allocate_on_host(bytes);
   if (place.kind != MemoryKind::pinned) return allocate_by_runtime(place, bytes);
-  if (!take_from_budget(capacity)) {
-    long_buffers::drop(MemoryKind::pinned);
-    if (!take_from_budget(capacity)) {
-      if (!is_indispensable) return nullptr;
-      page_locked.fetch_add(capacity, std::memory_order_relaxed);
-    }
+  if (!take_from_budget(capacity) && !take_from_kept(capacity)) {
+    if (!is_indispensable) return nullptr;
+    page_locked.fetch_add(capacity, std::memory_order_relaxed);
   }
   std::byte* const memory = allocate_by_runtime(place, bytes);
   if (memory == nullptr) page_locked.fetch_sub(capacity, std::memory_order_relaxed);

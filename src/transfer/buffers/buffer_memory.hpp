@@ -33,7 +33,8 @@ MemoryPlace place_now(device::MemoryKind kind, int device) noexcept;
 bool is_there(const MemoryPlace& place) noexcept;
 
 /// Allocates `capacity` bytes and the spare bytes; null if there is no memory. Page-locked memory beyond the bound is
-/// refused, unless it is indispensable. Before a refusal the kept long buffers are freed.
+/// refused, unless it is indispensable. Before a refusal the kept page-locked buffers of the process and of the calling
+/// thread are freed.
 std::byte* allocate(const MemoryPlace& place, std::size_t capacity, bool is_indispensable) noexcept;
 void release(const MemoryPlace& place, std::byte* memory, std::size_t capacity) noexcept;
 

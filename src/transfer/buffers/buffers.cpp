@@ -23,7 +23,6 @@ using device::MemoryKind;
 constexpr std::size_t smallest_class_log2 = 12;
 constexpr std::size_t largest_class_log2 = 24;
 static_assert(std::size_t{1} << largest_class_log2 == buffer_memory::longest_of_thread);
-constexpr std::size_t buffers_per_class = 64;  // as many messages as programs have under way at once
 constexpr std::size_t default_limit = std::size_t{64} << 20;
 
 std::atomic<std::size_t>& limit() noexcept {
@@ -31,8 +30,8 @@ std::atomic<std::size_t>& limit() noexcept {
   return bytes;
 }
 
-/// Bytes of unused buffers in the pools of all threads.
-constinit std::atomic<std::size_t> kept_by_threads{0};
+/// Bytes of unused buffers in the pools of all threads, by kind of memory.
+constinit std::array<std::atomic<std::size_t>, static_cast<std::size_t>(MemoryKind::device) + 1> kept_by_threads{};
 
 std::size_t class_of(std::size_t bytes) noexcept {
   const std::size_t log2 = bytes <= 1 ? 0 : static_cast<std::size_t>(std::bit_width(bytes - 1));
@@ -40,22 +39,26 @@ std::size_t class_of(std::size_t bytes) noexcept {
 }
 
 struct SizeClass {
-  std::array<std::byte*, buffers_per_class> free{};
-  std::size_t count = 0;
+  std::vector<std::byte*> free;
+  std::uint64_t last_use = 0;  ///< in the order of the thread's uses
 };
 
 struct Pool {
   MemoryPlace place;
-  std::array<SizeClass, largest_class_log2 - smallest_class_log2 + 1> classes{};
+  std::array<SizeClass, largest_class_log2 - smallest_class_log2 + 1> classes;
 
+  SizeClass& of(std::size_t log2) noexcept { return classes[log2 - smallest_class_log2]; }
+  std::size_t capacity_of(const SizeClass& size_class) const noexcept {
+    return std::size_t{1} << (smallest_class_log2 + static_cast<std::size_t>(&size_class - classes.data()));
+  }
   std::size_t bytes() const noexcept {
     std::size_t sum = 0;
-    for (std::size_t i = 0; i < classes.size(); ++i) sum += classes[i].count << (smallest_class_log2 + i);
+    for (const SizeClass& size_class : classes) sum += size_class.free.size() * capacity_of(size_class);
     return sum;
   }
   std::size_t buffers() const noexcept {
     std::size_t sum = 0;
-    for (const SizeClass& size_class : classes) sum += size_class.count;
+    for (const SizeClass& size_class : classes) sum += size_class.free.size();
     return sum;
   }
 };
@@ -100,6 +103,7 @@ struct WatchList {
 struct ThreadPools {
   std::vector<Pool> pools;
   std::size_t bytes = 0;
+  std::uint64_t uses = 0;  ///< of any length
 
   ~ThreadPools() {
     drain();
@@ -117,25 +121,51 @@ struct ThreadPools {
   std::byte* take(const MemoryPlace& place, std::size_t log2) noexcept {
     Pool* pool = find(place);
     if (pool == nullptr) return nullptr;
-    SizeClass& size_class = pool->classes[log2 - smallest_class_log2];
-    if (size_class.count == 0) return nullptr;
-    count_less(std::size_t{1} << log2);
-    return size_class.free[--size_class.count];
+    SizeClass& size_class = pool->of(log2);
+    size_class.last_use = ++uses;
+    if (size_class.free.empty()) return nullptr;
+    count_less(place.kind, std::size_t{1} << log2);
+    std::byte* const memory = size_class.free.back();
+    size_class.free.pop_back();
+    return memory;
   }
 
+  /// Buffers of lengths that the thread has not used for longer make room where there is none.
   bool keep(const MemoryPlace& place, std::byte* memory, std::size_t log2) noexcept {
     Pool* pool = find(place);
     if (pool == nullptr) pool = add(place);
     if (pool == nullptr) return false;
+    SizeClass& size_class = pool->of(log2);
     const std::size_t capacity = std::size_t{1} << log2;
-    SizeClass& size_class = pool->classes[log2 - smallest_class_log2];
-    if (size_class.count == buffers_per_class) return false;
-    if (kept_by_threads.fetch_add(capacity, std::memory_order_relaxed) + capacity > pool_limit()) {
-      kept_by_threads.fetch_sub(capacity, std::memory_order_relaxed);
+    size_class.last_use = ++uses;
+    while (!count_more(place.kind, capacity)) {
+      if (!release_least_used(place.kind, &size_class)) return false;
+    }
+    try {
+      size_class.free.push_back(memory);
+    } catch (const std::bad_alloc&) {
+      count_less(place.kind, capacity);
       return false;
     }
-    size_class.free[size_class.count++] = memory;
-    bytes += capacity;
+    return true;
+  }
+
+  /// Releases a kept buffer of that kind, of the length that the thread has not used for longest. False if the thread
+  /// keeps none but of the length to be spared.
+  bool release_least_used(MemoryKind kind, const SizeClass* spared) noexcept {
+    Pool* of_least_used = nullptr;
+    SizeClass* least_used = nullptr;
+    for (Pool& pool : pools) {
+      if (pool.place.kind != kind) continue;
+      for (SizeClass& size_class : pool.classes) {
+        if (size_class.free.empty() || &size_class == spared) continue;
+        if (least_used != nullptr && least_used->last_use <= size_class.last_use) continue;
+        of_least_used = &pool;
+        least_used = &size_class;
+      }
+    }
+    if (least_used == nullptr) return false;
+    release_one(*of_least_used, *least_used);
     return true;
   }
 
@@ -145,13 +175,13 @@ struct ThreadPools {
     std::erase_if(pools, [this](const Pool& pool) {
       if (buffer_memory::is_there(pool.place)) return false;
       const std::size_t gone = pool.bytes();
-      count_less(gone);
+      count_less(pool.place.kind, gone);
       buffer_memory::forget(pool.place, pool.buffers(), gone);
       return true;
     });
     if (!buffer_memory::is_there(place)) return nullptr;
     try {
-      return &pools.emplace_back(Pool{place, {}});
+      return &pools.emplace_back(Pool{.place = place, .classes = {}});
     } catch (const std::bad_alloc&) {
       return nullptr;
     }
@@ -163,19 +193,33 @@ struct ThreadPools {
       buffer_memory::release({}, last.data, last.capacity);
     }
     for (Pool& pool : pools) {
-      for (std::size_t i = 0; i < pool.classes.size(); ++i) {
-        SizeClass& size_class = pool.classes[i];
-        const std::size_t capacity = std::size_t{1} << (smallest_class_log2 + i);
-        while (size_class.count > 0) buffer_memory::release(pool.place, size_class.free[--size_class.count], capacity);
+      for (SizeClass& size_class : pool.classes) {
+        while (!size_class.free.empty()) release_one(pool, size_class);
       }
     }
-    count_less(bytes);
   }
 
  private:
-  void count_less(std::size_t less) noexcept {
+  void release_one(const Pool& pool, SizeClass& size_class) noexcept {
+    const std::size_t capacity = pool.capacity_of(size_class);
+    std::byte* const memory = size_class.free.back();
+    size_class.free.pop_back();
+    count_less(pool.place.kind, capacity);
+    buffer_memory::release(pool.place, memory, capacity);
+  }
+  /// False if so many bytes more may not be kept.
+  bool count_more(MemoryKind kind, std::size_t more) noexcept {
+    std::atomic<std::size_t>& kept = kept_by_threads[static_cast<std::size_t>(kind)];
+    if (kept.fetch_add(more, std::memory_order_relaxed) + more > kept_limit(kind)) {
+      kept.fetch_sub(more, std::memory_order_relaxed);
+      return false;
+    }
+    bytes += more;
+    return true;
+  }
+  void count_less(MemoryKind kind, std::size_t less) noexcept {
     bytes -= less;
-    kept_by_threads.fetch_sub(less, std::memory_order_relaxed);
+    kept_by_threads[static_cast<std::size_t>(kind)].fetch_sub(less, std::memory_order_relaxed);
   }
 };
 
@@ -292,7 +336,12 @@ std::size_t page_locked_limit() noexcept {
   constexpr std::size_t least = std::size_t{8} << 20;
   return std::max(pool_limits(5), least);
 }
+std::size_t kept_limit(MemoryKind kind) noexcept { return pool_limits(kind == MemoryKind::host ? 1 : 4); }
 std::size_t long_limit(MemoryKind kind) noexcept { return pool_limits(kind == MemoryKind::host ? 16 : 4); }
+bool release_kept_page_locked() noexcept {
+  ThreadPools* const pools = thread_pools();
+  return pools != nullptr && pools->release_least_used(MemoryKind::pinned, nullptr);
+}
 void drain_pools_of_thread() noexcept {
   if (ThreadPools* pools = thread_pools()) pools->drain();
 }

@@ -1,10 +1,12 @@
 // Packed buffers are drawn from pools, so that a message costs no allocation once its size has been seen.
 //
 // Every thread has its own pools of buffers up to 16 MiB, one per kind of memory, in power-of-two size classes: no
-// lock. GAPLESS_POOL_BYTES (64 MiB unless set) bounds the unused buffers of all threads; a buffer that would exceed the
-// bound is freed at once. The process keeps longer buffers (long_buffers.hpp). Page-locked memory, used or not, is
-// bounded too: where there is no more, a message goes through segments (segments.hpp). Buffers that a GPU uses end with
-// the GPU's context: kept buffers are forgotten once the GPU has another context.
+// lock. The unused buffers of all threads are bounded: by GAPLESS_POOL_BYTES (64 MiB unless set) in host memory, and by
+// four times that in page-locked memory and in GPU memory, which take the driver a hundred times as long to allocate as
+// a message takes. Buffers of the length that the thread has not used for longest make room for others. The process
+// keeps longer buffers (long_buffers.hpp). Page-locked memory, used or not, is bounded too: where there is no more, a
+// message goes through segments (segments.hpp). Buffers that a GPU uses end with the GPU's context: kept buffers are
+// forgotten once the GPU has another context.
 //
 // An error handler of the program may leave a call by longjmp, and then no destructor runs. So host buffers of objects
 // on the thread's stack are watched, and taken back once the thread is in a frame above the object.
@@ -61,15 +63,18 @@ class PoolBuffer {
 std::size_t existing_buffers() noexcept;
 /// Bytes the calling thread keeps in its pools for later messages. For tests.
 std::size_t pooled_bytes() noexcept;
-/// The bound on pooled_bytes() of all threads, from GAPLESS_POOL_BYTES. Set by tests through the second.
+/// GAPLESS_POOL_BYTES, from which all limits follow. Set by tests through the second.
 std::size_t pool_limit() noexcept;
 void set_pool_limit(std::size_t bytes) noexcept;
 /// The longest page-locked buffer that is kept, and the most page-locked memory of all buffers. They follow from
 /// pool_limit().
 std::size_t longest_kept_page_locked() noexcept;
 std::size_t page_locked_limit() noexcept;
-/// How many bytes of long buffers of one kind are kept unused.
+/// How many bytes of one kind all threads keep unused, and how many bytes of long buffers the process keeps.
+std::size_t kept_limit(device::MemoryKind kind) noexcept;
 std::size_t long_limit(device::MemoryKind kind) noexcept;
+/// Releases one page-locked buffer that the calling thread keeps. False if it keeps none.
+bool release_kept_page_locked() noexcept;
 /// Frees all buffers that the calling thread keeps, and those of calls that the thread has left by longjmp.
 /// Precondition: no call of the thread is under way.
 void drain_pools_of_thread() noexcept;

@@ -20,7 +20,7 @@
 namespace gapless::transfer::schemes {
 
 /// Messages of at least so many packed bytes may go direct.
-inline constexpr std::size_t least_direct_bytes = 1024;
+inline constexpr std::size_t least_direct_bytes = 512;
 
 /// In a header: packed bytes in memory that the sender's process exports.
 struct ExportedWay {

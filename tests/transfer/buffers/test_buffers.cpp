@@ -87,6 +87,56 @@ TEST_F(Buffers, AWindowOfMessagesIsKept) {
   EXPECT_EQ(transfer::pooled_bytes(), std::size_t{32} << 20);
 }
 
+/// Takes `count` buffers of `bytes` at a time, and gives them back.
+void use_window(MemoryKind kind, std::size_t count, std::size_t bytes) {
+  std::vector<PoolBuffer> window;
+  for (std::size_t i = 0; i < count; ++i) ASSERT_TRUE(window.emplace_back(kind, 0, bytes)) << i << " of " << bytes;
+}
+
+// Windows of every length up to one whose messages fill the pool by themselves, as benchmarks send them: those that are
+// used again cost no allocation, whatever was used before.
+TEST_F(Buffers, WindowsOfGrowingLengthAreKept) {
+  constexpr std::size_t messages = 64;
+  for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::device}) {
+    for (std::size_t bytes = 4096; bytes <= std::size_t{4} << 20; bytes *= 2) {
+      use_window(kind, messages, bytes);
+      const long before = gpu_.count("allocations");
+      for (int times = 0; times < 3; ++times) use_window(kind, messages, bytes);
+      EXPECT_EQ(gpu_.count("allocations"), before) << bytes;
+    }
+    EXPECT_LE(transfer::pooled_bytes(), std::size_t{256} << 20);
+    transfer::drain_pools();
+  }
+}
+
+TEST_F(Buffers, ManyShortOnesAreKept) {
+  use_window(MemoryKind::pinned, 500, 4096);
+  const long before = gpu_.count("allocations");
+  use_window(MemoryKind::pinned, 500, 4096);
+  EXPECT_EQ(gpu_.count("allocations"), before);
+}
+
+TEST_F(Buffers, OfTheLengthThatWasUsedLongestAgoMakeRoom) {
+  transfer::set_pool_limit(4 << 20);
+  use_window(MemoryKind::host, 2, 1 << 20);
+  use_window(MemoryKind::host, 4, 1 << 19);
+  use_window(MemoryKind::host, 2, 1 << 20);
+  const void* const newer = PoolBuffer(MemoryKind::host, 0, 1 << 20).data();
+  use_window(MemoryKind::host, 1, 2 << 20);
+  EXPECT_EQ(PoolBuffer(MemoryKind::host, 0, 1 << 20).data(), newer);
+  EXPECT_EQ(transfer::pooled_bytes(), std::size_t{4} << 20);
+  use_window(MemoryKind::pinned, 2, 1 << 20);
+  EXPECT_EQ(transfer::pooled_bytes(), std::size_t{6} << 20) << "kinds of memory have bounds of their own";
+}
+
+TEST_F(Buffers, KeptOnesGiveTheirPageLockedMemoryToOthers) {
+  transfer::set_pool_limit(16 << 20);
+  use_window(MemoryKind::pinned, 64, 1 << 20);
+  use_window(MemoryKind::pinned, 1, 40 << 20);
+  use_window(MemoryKind::pinned, 5, 15 << 20);
+  EXPECT_LE(buffer_memory::page_locked_bytes(), transfer::page_locked_limit());
+}
+
 TEST_F(Buffers, LimitZeroKeepsNothing) {
   transfer::set_pool_limit(0);
   { const PoolBuffer wire(MemoryKind::pinned, 0, 100); }
