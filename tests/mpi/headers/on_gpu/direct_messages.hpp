@@ -51,8 +51,8 @@ inline std::vector<int> arrived(const std::vector<int>& packed, std::size_t size
   return placed(std::vector<int>(size, -1), packed, length, stride);
 }
 
-/// Blocks of messages that go direct: 1 KiB, a segment of the pool, more, and three quarters of it.
-inline const std::vector<int> block_counts{128, 1000, 1024, 20'000, 98'304};
+/// Blocks of messages that go direct: 512 bytes, a segment of the pool, more, and three quarters of it.
+inline const std::vector<int> block_counts{64, 1000, 1024, 20'000, 98'304};
 
 /// Blocks of messages that the exported memory has no room for, so that they go through a ring of it: whole sections,
 /// and a part of one.
