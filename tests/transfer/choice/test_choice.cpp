@@ -248,7 +248,8 @@ TEST_F(Choice, GpuMemoryGoesDirectWhereThatIsSooner) {
     const auto type = described(layout::vector(bytes / 8, 8, 16, byte_));
     return transfer::choose_direct({&type, 1, nullptr, Location{MemoryKind::device, 0}}, pair);
   };
-  EXPECT_FALSE(goes_direct(512, model::Pair::peer_gpu));
+  EXPECT_FALSE(goes_direct(504, model::Pair::peer_gpu));
+  EXPECT_TRUE(goes_direct(512, model::Pair::peer_gpu));
   for (const layout::Offset bytes : {1 << 10, 64 << 10, 1 << 20, 128 << 20}) {
     EXPECT_TRUE(goes_direct(bytes, model::Pair::peer_gpu));
     EXPECT_EQ(bytes > 1 << 10, goes_direct(bytes, model::Pair::same_node)) << bytes;
@@ -261,7 +262,7 @@ TEST_F(Choice, GpuMemoryGoesDirectWhereThatIsSooner) {
   EXPECT_FALSE(goes_direct(4 << 20, model::Pair::same_gpu));
   transfer::force_scheme(Scheme::direct);
   EXPECT_TRUE(goes_direct(1 << 10, model::Pair::same_gpu));
-  EXPECT_FALSE(goes_direct(512, model::Pair::same_gpu));
+  EXPECT_FALSE(goes_direct(504, model::Pair::same_gpu));
   transfer::force_scheme(Scheme::oneshot);
   EXPECT_FALSE(goes_direct(128 << 20, model::Pair::peer_gpu));
 }
