@@ -135,8 +135,9 @@ struct ThreadPools {
     Pool* pool = find(place);
     if (pool == nullptr) pool = add(place);
     if (pool == nullptr) return false;
-    SizeClass& size_class = pool->of(log2);
     const std::size_t capacity = std::size_t{1} << log2;
+    if (capacity > kept_limit(place.kind)) return false;  // no room can be made for it
+    SizeClass& size_class = pool->of(log2);
     size_class.last_use = ++uses;
     while (!count_more(place.kind, capacity)) {
       if (!release_least_used(place.kind, &size_class)) return false;

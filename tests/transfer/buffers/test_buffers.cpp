@@ -75,8 +75,10 @@ TEST_F(Buffers, KeptBytesAreBounded) {
   }
   EXPECT_LE(transfer::pooled_bytes(), std::size_t{1} << 20);
   EXPECT_GT(transfer::pooled_bytes(), 0u);
+  const std::size_t kept = transfer::pooled_bytes();
   { const PoolBuffer large(MemoryKind::host, -1, 4 << 20); }
   EXPECT_LE(transfer::pooled_bytes(), std::size_t{1} << 20);
+  EXPECT_EQ(transfer::pooled_bytes(), kept) << "others make no room for one that cannot be kept";
 }
 
 TEST_F(Buffers, AWindowOfMessagesIsKept) {
