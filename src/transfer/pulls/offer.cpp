@@ -187,7 +187,8 @@ void PullOffer::copy_out() noexcept {
 
 /// How long this process has waited for the peer. The wait begins when a call first asks for a message, not when the
 /// message is sent: what the program does in between is not the peer's fault. All messages offered by then share the
-/// wait, because no call waits for each of them in turn.
+/// wait, because no call waits for each of them in turn. The wait begins again while the peer fetches any of them: a
+/// window of long messages takes longer than the patience for one message.
 PullOffer::Clock::duration PullOffer::waited(Clock::time_point now) const noexcept {
   auto since = inbox_->pulls_awaited_since.load(std::memory_order_relaxed);
   if (since < begun_.time_since_epoch().count()) {
@@ -201,6 +202,10 @@ Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
   if (is_over_) return result_;
   if (copied_ == nullptr) {
     const State state = words_->state.load(std::memory_order_acquire);
+    const auto now = Clock::now();
+    if (state == State::fetching || state == State::done) {
+      inbox_->pulls_awaited_since.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+    }
     if (state == State::done) {
       const auto bytes = static_cast<std::size_t>(buffer_.size());
       inbox_->pulls_put_off.end();
@@ -208,7 +213,6 @@ Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
       if (report_wanted()) report_moved(buffer_, Side::sender, Scheme::direct, bytes, untimed_ns);
       return end(Result::ok);
     }
-    const auto now = Clock::now();
     if (!watch_.is_there(*inbox_, now)) return end(Result::peer_failed);
     if (state == State::offered && waited(now) >= longest_wait) copy_out();
     if (copied_ == nullptr) return is_over_ ? result_ : Result::under_way;

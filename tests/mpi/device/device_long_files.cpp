@@ -297,10 +297,11 @@ TEST_F(LongFiles, OfAtomicModeGoWhole) {
   file.view_as("native");
   EXPECT_EQ(MPI_SUCCESS, MPI_File_set_atomicity(file, 1));
   OnGpu memory(bytes_of(mine_));
+  OnGpu longer(std::vector<std::byte>(2 * ints_spread * sizeof(int)));  // no call has left a buffer for so much
   for (const By by : plain_ways) {
     if (gpu_fails_on_request()) {
       const MemoryForAPiece little(true);
-      EXPECT_EQ(MPI_ERR_NO_MEM, error_class(write(by, file, part_, memory.at(), count, type_, MPI_STATUS_IGNORE)));
+      EXPECT_EQ(MPI_ERR_NO_MEM, error_class(write(by, file, part_, longer.at(), 2 * count, type_, MPI_STATUS_IGNORE)));
     }
     const long before = launches();
     EXPECT_EQ(MPI_SUCCESS, write(by, file, part_, memory.at(), count, type_, MPI_STATUS_IGNORE));

@@ -1,5 +1,6 @@
-// How long a sender leaves a message to a receiver that does not come: from when it begins to wait, and for all
-// messages that it has offered by then together. The sender is its own peer here.
+// How long a sender leaves a message to a receiver that does not come: from when it begins to wait, or has seen the
+// receiver fetch another message, and for all messages that it has offered by then together. The sender is its own peer
+// here.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -11,12 +12,13 @@
 #include "strided_message.hpp"
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/headers/speakers.hpp"
+#include "transfer/pulls/fetch.hpp"
 #include "transfer/pulls/offer.hpp"
 
 namespace gapless::transfer::pulls {
 namespace {
 
-constexpr std::chrono::milliseconds patience{20};
+constexpr std::chrono::milliseconds patience{100};
 
 class Patience : public tests::StridedMessage {
  protected:
@@ -35,8 +37,11 @@ class Patience : public tests::StridedMessage {
   }
   ~Patience() override { drain_pools(); }
 
+  static headers::Header new_header() {
+    return headers::Header(headers::own_inbox().speaker().nonce, tests::packed_bytes, ::getpid());
+  }
   bool offers(PullOffer& offer) {
-    headers::Header header(headers::own_inbox().speaker().nonce, tests::packed_bytes, ::getpid());
+    headers::Header header = new_header();
     return offer.secure(buffer(out_), headers::own_inbox(), 0, header);
   }
   static void let_it_run_out() { std::this_thread::sleep_for(2 * patience); }
@@ -56,6 +61,25 @@ TEST_F(Patience, BeginsWhenTheSenderWaitsAndIsForAllMessagesTogether) {
   EXPECT_EQ(Result::ok, first.poll());
   EXPECT_EQ(Result::ok, second.poll());
   EXPECT_EQ(before + 2, gapless_pulls_copied_out());
+}
+
+TEST_F(Patience, BeginsAgainWithEachMessageThatTheReceiverFetches) {
+  headers::Header header = new_header();
+  PullOffer first, second;
+  ASSERT_TRUE(first.secure(buffer(out_), headers::own_inbox(), 0, header));
+  first.release();
+  ASSERT_TRUE(offers(second));
+  second.release();
+  const std::uint64_t before = gapless_pulls_copied_out();
+  EXPECT_EQ(Result::under_way, first.poll());
+  let_it_run_out();
+  release_pulled(header, *header.way<PulledWay>());
+  EXPECT_EQ(Result::ok, first.poll());
+  EXPECT_EQ(Result::under_way, second.poll());
+  EXPECT_EQ(before, gapless_pulls_copied_out());
+  let_it_run_out();
+  EXPECT_EQ(Result::ok, second.poll());
+  EXPECT_EQ(before + 1, gapless_pulls_copied_out());
 }
 
 }  // namespace
