@@ -68,7 +68,7 @@ struct GpuTuning {
   std::int64_t longest_joining;
 
   // ---- Messages that the receiver's GPU reads in the sender's memory: transfer/pulls ----
-  std::int64_t long_pull;                   ///< from here on, blocks must be long
+  std::int64_t long_pull;                   ///< from here on, blocks of noncontiguous messages must be long
   std::int64_t shortest_long_pulled_block;  ///< shorter ones are read by the sector, over a link that is busy by then
 
   // ---- The resident kernel: pack/cuda/resident, "GPU latency", fourth and fifth steps ----

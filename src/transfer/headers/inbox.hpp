@@ -157,9 +157,11 @@ class PutOff {
     }
     return left != 0;
   }
-  /// To be called when an offered message has waited for too long.
+  /// To be called when an offered message has waited for too long. Messages of one window wait together, and the wait
+  /// counts once: nothing changes while messages are put off.
   void begin() noexcept {
     constexpr std::uint32_t least = 16, most = 1024;
+    if (left_.load(std::memory_order_relaxed) != 0) return;
     const std::uint32_t messages = std::clamp(next_.load(std::memory_order_relaxed), least, most);
     left_.store(messages, std::memory_order_relaxed);
     next_.store(2 * messages, std::memory_order_relaxed);

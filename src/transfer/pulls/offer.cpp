@@ -41,9 +41,16 @@ constexpr std::chrono::microseconds usual_patience{200}, least_long_patience{20'
 constinit std::atomic<bool> was_idle{false};
 constinit std::atomic<std::uint64_t> copied_out{0};
 
+/// Longer messages are never put off: a few packed ones would fill exported memory, and no library ends the send of
+/// such a message before its receiver comes.
+constexpr std::size_t longest_put_off = std::size_t{1} << 20;
+
 /// Is the next message to the process of the inbox packed, because that process has let the last messages wait? Never
 /// where a scheme is forced.
-bool is_put_off(headers::Inbox& inbox) noexcept { return !is_any_forced() && inbox.pulls_put_off.is_next(); }
+bool is_put_off(const Buffer& buffer, headers::Inbox& inbox) noexcept {
+  const bool may_be = static_cast<std::size_t>(buffer.size()) <= longest_put_off && !is_any_forced();
+  return may_be && inbox.pulls_put_off.is_next();
+}
 
 Result await_default_stream(int device) noexcept {
   bool is_idle = false;
@@ -72,7 +79,7 @@ PullOffer::~PullOffer() {
 
 bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later,
                        headers::Header& header) noexcept {
-  if (!may_be_pulled(buffer) || !is_chosen(buffer, model::Pair::peer_gpu) || is_put_off(inbox)) return false;
+  if (!may_be_pulled(buffer) || !is_chosen(buffer, model::Pair::peer_gpu) || is_put_off(buffer, inbox)) return false;
   const auto description = describe(*buffer.type->layout);
   if (!description) return false;
   const auto* const first = static_cast<const std::byte*>(buffer.memory) + buffer.type->facts.true_lower_bound;

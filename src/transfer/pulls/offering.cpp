@@ -46,8 +46,8 @@ void leave_words(PullWords* words) noexcept {
 
 bool may_be_pulled(const Buffer& buffer) noexcept {
   if (!settings().pull || !buffer.type->layout->is_strided()) return false;
-  return buffer.type->facts.longest_block >= gpu_tuning.shortest_long_pulled_block ||
-         buffer.size() < gpu_tuning.long_pull;
+  return buffer.size() < gpu_tuning.long_pull || is_contiguous(buffer) ||
+         buffer.type->facts.longest_block >= gpu_tuning.shortest_long_pulled_block;
 }
 
 bool is_within(const Buffer& buffer, const device::MemoryHandle& allocation) noexcept {

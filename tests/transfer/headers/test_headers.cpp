@@ -195,6 +195,14 @@ TEST(PutOff, IsLongerEachTime) {
   EXPECT_EQ(16, count());
 }
 
+TEST(PutOff, CountsAWindowThatWaitsOnce) {
+  headers::PutOff put_off;
+  for (int messages = 0; messages < 64; ++messages) put_off.begin();
+  int left = 0;
+  while (put_off.is_next()) ++left;
+  EXPECT_EQ(16, left);
+}
+
 /// The number of a process that has ended.
 pid_t ended_process() {
   const pid_t child = ::fork();

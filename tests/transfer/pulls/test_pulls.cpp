@@ -71,6 +71,21 @@ class Pulls : public tests::StridedMessage {
   }
 };
 
+/// Of the noncontiguous ones, those with long blocks alone.
+TEST_F(Pulls, OfAnyLengthMayBeContiguous) {
+  const layout::Datatype byte = layout::named(1, 1), every_other = layout::vector(1, 1, 2, byte),
+                         long_blocks = layout::vector(1, 64, 128, byte);
+  const auto may_be = [](const layout::Datatype& element, layout::Offset count, layout::Offset extent) {
+    const Described described{element.layout, layout::facts_of(*element.layout), extent, extent == 1};
+    return may_be_pulled({&described, count, nullptr, {device::MemoryKind::device, 0}});
+  };
+  EXPECT_TRUE(may_be(byte, 1000, 1));
+  EXPECT_TRUE(may_be(byte, 8 << 20, 1));
+  EXPECT_TRUE(may_be(every_other, 1000, 2));
+  EXPECT_FALSE(may_be(every_other, 8 << 20, 2));
+  EXPECT_TRUE(may_be(long_blocks, 8 << 20, 128));
+}
+
 TEST_F(Pulls, AreReadWhereTheyLieByOneLaunch) {
   PullOffer offer;
   Header header;
