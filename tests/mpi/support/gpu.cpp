@@ -214,6 +214,7 @@ void reset_gpu() { gpu().reset(); }
 
 bool gpu_fails_on_request() { return std::getenv("GAPLESS_DEVICE_PLUGIN") != nullptr; }
 
+std::size_t gpu_bytes_in_use() { return in_plugin<std::size_t()>("simulated_device_bytes_in_use")(); }
 long gpu_count(const char* what) { return in_plugin<long(const char*)>("simulated_device_count")(what); }
 
 void fail_next(const char* operation, long times, long successes) {

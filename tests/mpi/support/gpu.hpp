@@ -44,6 +44,8 @@ void reset_gpu();
 bool gpu_fails_on_request();
 /// What the simulated GPU has done so far (simulated_device.h has the words).
 long gpu_count(const char* what);
+/// Bytes of memory of the simulated GPU and page-locked for it.
+std::size_t gpu_bytes_in_use();
 /// Makes the next `operation` of the simulated GPU fail, so many times, after so many that do not (simulated_device.h
 /// names the operations).
 void fail_next(const char* operation, long times = 1, long successes = 0);

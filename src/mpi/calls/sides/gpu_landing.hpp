@@ -1,7 +1,9 @@
-// Headers under a library that reads GPU memory itself. A message may land in GPU memory there, where the CPU cannot
-// see whether a header has come, so as many bytes as a header has are copied out. The copy takes longer than a header
-// saves a short message. So a noncontiguous receive from a process that may send headers has its packed bytes in host
-// memory, as long as headers do come.
+// Where a header lands that comes for a receive into GPU memory.
+//
+// Under a library that reads GPU memory itself, a message may land in GPU memory, where the CPU cannot see whether a
+// header has come, so as many bytes as a header has are copied out. The copy takes longer than a header saves a short
+// message. So a noncontiguous receive from a process that may send headers has its packed bytes in host memory, as long
+// as headers do come. A header leaves all but the first packed bytes untouched, so long ones are not page-locked.
 #pragma once
 
 #include <array>
@@ -21,6 +23,10 @@ namespace internal {
 inline constinit std::atomic<std::uint32_t> disappointments{0};
 inline constexpr std::uint32_t most_disappointments = 16;
 }  // namespace internal
+
+/// Longer packed bytes lie in pageable memory where a header is expected. A window of page-locked ones would be more
+/// than is kept, and each would take the driver a millisecond.
+inline constexpr std::size_t longest_page_locked = std::size_t{2} << 20;
 
 /// Is a message from that process expected as a header? Any thread.
 inline bool expects_header(MPI_Comm communicator, int source) noexcept {

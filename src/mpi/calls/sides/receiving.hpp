@@ -81,12 +81,15 @@ class Receiving : public Side<Count> {
 
   /// Says which process the message comes from. To be called before prepare().
   void comes_from(MPI_Comm communicator, int source) noexcept {
-    if (!looks_ || !message_ || message_->scheme() != transfer::Scheme::device) return;
+    if (!looks_ || !message_ || !user_.is_gpu_memory()) return;
     if (transfer::is_any_forced() && !transfer::is_forced(transfer::Scheme::direct)) return;
+    const bool is_long = room() > gpu_landing::longest_page_locked;
+    if (!is_long && message_->scheme() != transfer::Scheme::device) return;
     expects_header_ = transfer::choose_direct(user_.buffer, model::Pair::peer_gpu) &&
                       gpu_landing::expects_header(communicator, source);
     if (!expects_header_) return;
-    const auto on_host = transfer::next_best(user_.buffer, side, transfer::Scheme::device);
+    const auto on_host = is_long ? std::optional(transfer::Scheme::pipelined)
+                                 : transfer::next_best(user_.buffer, side, transfer::Scheme::device);
     if (on_host) message_.emplace(user_.buffer, side, *on_host);
   }
 
@@ -487,7 +490,7 @@ class Receiving : public Side<Count> {
   OpaqueBytes opaque_;
   Scattered scattered_;  ///< a noncontiguous receive of the library's own that may take a header
   bool may_scatter_ = true;
-  bool expects_header_ = false;  ///< of a receive into GPU memory, under a library that reads GPU memory
+  bool expects_header_ = false;  ///< of a receive into GPU memory (gpu_landing.hpp)
   bool lands_as_bytes_ = false;
   bool looks_ = false;                        ///< does the receive look whether a header has come?
   transfer::headers::Unattended unattended_;  ///< a receive that does not look, as long as it is the library's own
