@@ -37,6 +37,20 @@ consteval bool is_exchange() {
          memory_count<Row>() == 2;
 }
 
+/// Does each process have one part for all processes?
+template <class Row>
+consteval bool gathers_to_all() {
+  const bool receives = has_role<Row>(RoleKind::receive_from_all) || has_role<Row>(RoleKind::receive_from_all_v);
+  return has_role<Row>(RoleKind::send) && receives && !has_role<Row>(RoleKind::root);
+}
+
+/// May the call go by messages, where all ranks have agreed on that?
+template <class Row>
+consteval bool may_go_by_messages() {
+  const bool has_equal_parts = has_role<Row>(RoleKind::send_to_neighbors) || gathers_to_all<Row>();
+  return is_exchange<Row>() || (staging_of<Row>() == Staging::blocking && has_equal_parts);
+}
+
 template <class Row, class Function>
 struct Guard;
 
@@ -46,7 +60,7 @@ struct Guard<Row, int (*)(Arguments...)> {
     if constexpr (!has_role<Row>(RoleKind::new_request)) requests::start_deferred();
     const Tuple all(arguments...);
     const CallFacts facts = View::facts(all);
-    if constexpr (is_exchange<Row>()) {
+    if constexpr (may_go_by_messages<Row>()) {
       if (by_messages::may_be()) [[unlikely]]
         return serve_exchange(facts, all, arguments...);
     }
@@ -96,9 +110,11 @@ struct Guard<Row, int (*)(Arguments...)> {
   /// By messages, where all ranks have agreed on that.
   [[gnu::noinline]] static int serve_exchange(const CallFacts& facts, const Tuple& all, Arguments... arguments) {
     const std::array<MemoryArgument, View::memories> memories = View::memories_of(all);
-    const MemoryArgument &out = memories[0], &in = memories[1];
+    const MemoryArgument& in = memories[1];
+    const bool gathers_in_place = gathers_to_all<Row>() && memories[0].is_in_place();
+    const MemoryArgument out = gathers_in_place ? own_part_of(facts, in) : memories[0];
     const bool is_native = out.is_in_place() || (is_of_neighbors(out.kind) && facts.neighbors().are_twins());
-    const int kind = is_native ? -1 : by_messages::kind_of(out);
+    const int kind = is_native ? -1 : by_messages::kind_of(out, in);
     if (kind < 0) return serve(facts, all, arguments...);
     const by_messages::AgreedExchange exchange(
         facts.communicator, kind, [&](bool are_combined) { return by_messages::wish_of(facts, out, are_combined); },

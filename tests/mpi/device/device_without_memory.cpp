@@ -193,9 +193,9 @@ TEST_F(WithoutMemory, ForTheListOfParts) {
     OnGpu sent(field(size(), 1000 * rank())), received(field(size(), -1));
     MPI_Request requests[2];
     for (MPI_Request& request : requests)
-      MPI_Alltoall_init(sent.at(), count, MPI_INT, received.at(), count, MPI_INT, world_, MPI_INFO_NULL, &request);
+      MPI_Allreduce_init(sent.at(), received.at(), count, MPI_INT, MPI_SUM, world_, MPI_INFO_NULL, &request);
     if (rank() == poor) refuse_next_allocation();
-    const int code = MPI_Alltoall(sent.at(), count, MPI_INT, received.at(), count, MPI_INT, world_);
+    const int code = MPI_Allreduce(sent.at(), received.at(), count, MPI_INT, MPI_SUM, world_);
     EXPECT_EQ(rank() == poor ? MPI_ERR_NO_MEM : MPI_SUCCESS, error_class(code));
     for (MPI_Request& request : requests) MPI_Request_free(&request);
   }

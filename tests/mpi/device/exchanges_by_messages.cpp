@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/exchanges.hpp"
 #include "device/halo.hpp"
 #include "support/environment.hpp"
 #include "support/gpu.hpp"
@@ -24,29 +25,7 @@
 namespace gapless::test {
 namespace {
 
-constexpr int ints = 128 * 1024, none = -1;
-
-std::uint64_t by_messages() { return count_by("gapless_exchanges_by_messages"); }
-
-/// Has every rank gapless, and somebody to send to?
-bool may_go_by_messages() { return under_gapless() && std::getenv("GAPLESS_ALL_RANKS") != nullptr && size() > 1; }
-
-std::uint64_t counted(const char* name) {
-  const auto function = reinterpret_cast<std::uint64_t (*)()>(core_function(name));
-  return function != nullptr ? function() : 0;
-}
-std::uint64_t combined() { return counted("gapless_combined_received"); }
-std::uint64_t combined_parts() { return counted("gapless_combined_parts"); }
-
-/// Do parts go combined, in a run where peers may map memory, once they have?
-bool may_be_combined() {
-  const char *scheme = std::getenv("GAPLESS_SCHEME"), *setting = std::getenv("GAPLESS_PULL");
-  return may_go_by_messages() && (scheme == nullptr || std::string_view(scheme) == "direct") &&
-         (setting == nullptr || std::string_view(setting) != "0") &&
-         std::getenv("GAPLESS_TEST_SIMULATED_FAIL") == nullptr && !library_reads_gpu();
-}
-/// Exchanges after which peers have mapped what they are told of.
-constexpr int rounds_before = 8;
+constexpr int ints = 128 * 1024;
 
 /// Every second int of that many, in places of their own for each part.
 struct Side {
@@ -82,9 +61,6 @@ struct Side {
   bool is_on_gpu;
   std::optional<OnGpu> gpu;
 };
-
-/// A number for the part that goes from one rank to another by the `edge`-th way between the two.
-int first_of(int from, int to, int edge, int round) { return ((from * 64 + to) * 8 + edge) * 100000 + round; }
 
 class Exchanges : public testing::Test {
  protected:

@@ -169,14 +169,31 @@ bool may_be() noexcept {
 }
 
 namespace {
-enum { neighbors_w, neighbors_v, all_w, all_v, of_sizes };
+
+enum { neighbors, neighbors_w, neighbors_v, all_w, all_v, gathers_v, of_sizes };
+
+/// Of exchanges within a node whose size all ranks know. In shorter ones of host memory it would be noticed that ranks
+/// agree at all.
+constexpr layout::Offset least_part_bytes = 1024;
+
+/// The magnitude of the size of one of the argument's parts, which are equal. Negative for shorter ones than `least`.
+int magnitude_of_part(const MemoryArgument& argument, layout::Offset least) noexcept {
+  if (argument.counts[0] <= 0 || !runtime::is_usable(argument.datatype)) return -1;
+  std::int64_t bytes = 0;
+  const bool is_too_much = __builtin_mul_overflow(argument.counts[0], runtime::size_of(argument.datatype), &bytes);
+  return is_too_much || bytes < least ? -1 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes)));
 }
 
-bool is_kind_of_neighbors(int kind) noexcept { return kind == neighbors_w || kind == neighbors_v; }
+}  // namespace
 
-int kind_of(const MemoryArgument& out) noexcept {
+bool is_kind_of_neighbors(int kind) noexcept { return kind == neighbors || kind == neighbors_w || kind == neighbors_v; }
+
+int kind_of(const MemoryArgument& out, const MemoryArgument& in) noexcept {
   using enum table::RoleKind;
+  const bool has_fabric = transfer::rdma::is_wanted();
   switch (out.kind) {
+    case send_to_neighbors:
+      return has_fabric ? -1 : neighbors;
     case send_to_neighbors_w:
       return neighbors_w;
     case send_to_neighbors_v:
@@ -188,12 +205,13 @@ int kind_of(const MemoryArgument& out) noexcept {
     default:
       break;
   }
-  if (!transfer::rdma::is_wanted()) return -1;
-  if (out.counts[0] <= 0 || !runtime::is_usable(out.datatype)) return -1;
-  std::int64_t bytes = 0;
-  const bool is_too_much = __builtin_mul_overflow(out.counts[0], runtime::size_of(out.datatype), &bytes);
-  if (is_too_much || bytes < transfer::rdma::least_bytes) return -1;
-  return of_sizes + std::bit_width(static_cast<std::uint64_t>(bytes));
+  const bool gathers = out.kind == send;
+  if (gathers && has_fabric) return -1;
+  if (in.kind == receive_from_all_v) return gathers_v;
+  constexpr int sizes = 64;
+  const int magnitude =
+      magnitude_of_part(gathers ? in : out, has_fabric ? transfer::rdma::least_bytes : least_part_bytes);
+  return magnitude < 0 ? -1 : of_sizes + magnitude + (gathers ? sizes : 0);
 }
 
 void end() noexcept {

@@ -23,8 +23,9 @@ using Wish = model::AgreedWay::Wish;
 bool may_be() noexcept;
 
 /// The kind of an exchange: a number that is the same on all ranks, which agree for each kind. Negative: the exchange
-/// is the library's, on all ranks. MPI_Alltoall has a kind for each magnitude of its size, which all ranks know.
-int kind_of(const MemoryArgument& out) noexcept;
+/// is the library's, on all ranks. MPI_Alltoall and MPI_Allgather have a kind for each magnitude of a part's size,
+/// which all ranks know.
+int kind_of(const MemoryArgument& out, const MemoryArgument& in) noexcept;
 /// Is that the kind of an exchange with neighbours?
 bool is_kind_of_neighbors(int kind) noexcept;
 

@@ -115,6 +115,13 @@ int begin_each(const PartsOfSide& side, std::size_t first, Begin begin) noexcept
   return first_code;
 }
 
+/// Where this process gathers in place, its part is where it belongs.
+void leave_out_own_in_place(const CallFacts& call, Exchanged& exchanged) noexcept {
+  const auto own = static_cast<std::size_t>(own_rank(call.communicator));
+  Part &from = exchanged.sent.parts[own], &to = exchanged.received.parts[own];
+  if (from.memory == to.memory) from.count = to.count = 0;
+}
+
 /// Makes an exchange in which each part is a message.
 int exchange_in_messages(const CallFacts& call, MPI_Comm lane, bool is_among_all, Exchanged& exchanged) noexcept {
   auto& [sent, received, messages, is_there] = exchanged;
@@ -169,6 +176,7 @@ int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgum
   // reserve() has made room for all parts, so the lists do not throw.
   list_parts_by_peer(call, out, exchanged.sent.parts);
   list_parts_by_peer(call, in, exchanged.received.parts);
+  if (!is_of_neighbors(out.kind)) leave_out_own_in_place(call, exchanged);
   exchanges.fetch_add(1, std::memory_order_relaxed);
   if (transfer::rdma::is_wanted())
     return exchange_in_messages(call, agreed.lane(), !is_of_neighbors(out.kind), exchanged);

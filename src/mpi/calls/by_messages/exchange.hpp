@@ -1,5 +1,7 @@
-// MPI_Alltoall, MPI_Alltoallv, MPI_Alltoallw, MPI_Neighbor_alltoallv and MPI_Neighbor_alltoallw by messages: all parts
-// that one process has for another combined, from GPU to GPU, or each part a message of its own, by a fabric.
+// Exchanges among all ranks, and with neighbours, by messages: all parts that one process has for another combined,
+// from GPU to GPU, or each part a message of its own, by a fabric. They are MPI_Alltoall, MPI_Neighbor_alltoall and
+// their forms with lengths or datatypes for each part; from GPU to GPU also MPI_Allgather and MPI_Allgatherv, in which
+// all parts that a process sends are one.
 #pragma once
 
 #include <cstdint>

@@ -94,9 +94,25 @@ void list_parts(const CallFacts& call, const MemoryArgument& argument, std::vect
 }
 
 void list_parts_by_peer(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts) {
+  if (argument.kind == RoleKind::send)
+    return parts.assign(peers_in(call, argument.kind), {argument.memory, argument.counts[0], argument.datatype});
   if (!is_for_each(argument.kind) || is_of_neighbors(argument.kind)) return list_parts(call, argument, parts);
   parts.clear();
   visit_parts_for_each(argument, peers_in(call, argument.kind), [&parts](const Part& part) { parts.push_back(part); });
+}
+
+MemoryArgument own_part_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
+  const auto own = static_cast<std::size_t>(own_rank(call.communicator));
+  MemoryArgument part;
+  part.kind = RoleKind::send;
+  part.datatype = argument.datatype;
+  if (own >= peers_in(call, argument.kind)) return part;  // a mistake: between two groups nobody is in place
+  const MPI_Count count = argument.counts[own];
+  const MPI_Count place =
+      has_displacements(argument.kind) ? argument.displacements[own] : count * static_cast<MPI_Count>(own);
+  part.counts = Integers(count);
+  part.memory = address_of(argument.memory, static_cast<std::intptr_t>(place) * extent_of(argument.datatype));
+  return part;
 }
 
 AddressRange addresses_of(const CallFacts& call, const MemoryArgument& argument) noexcept {

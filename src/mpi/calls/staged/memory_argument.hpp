@@ -108,8 +108,11 @@ std::size_t peers_in(const CallFacts& call, table::RoleKind kind) noexcept;
 /// std::bad_alloc.
 void list_parts(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts);
 
-/// The same, with a part for each peer also where the call has one count for all peers.
+/// The same, with a part for each peer also where the call has one count, or one part, for all peers.
 void list_parts_by_peer(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts);
+
+/// This process's part of an argument that has a part of each process, as an argument that goes to all of them.
+MemoryArgument own_part_of(const CallFacts& call, const MemoryArgument& argument) noexcept;
 
 /// The addresses from the first byte of an argument to behind the last, by what the library tells of the datatypes.
 struct AddressRange {
