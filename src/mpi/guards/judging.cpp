@@ -29,7 +29,7 @@ int gpu_of_part(const void* memory, MPI_Count count, MPI_Datatype datatype) noex
 /// to more than one allocation: of relative ones the first part stands for all.
 int gpu_of_parts(const CallFacts& call, const MemoryArgument& argument) noexcept {
   const bool have_datatypes = has_datatypes(argument.kind);
-  if (!have_datatypes && !runtime::is_usable(argument.datatype)) return -1;
+  if (!have_datatypes && !runtime::is_usable(argument.datatype)) return gpu_at(argument.memory);
   const auto entries = peers_in(call, argument.kind);
   for (std::size_t k = 0; k < entries; ++k) {
     if (argument.counts[k] <= 0) continue;

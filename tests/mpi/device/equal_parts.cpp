@@ -146,6 +146,37 @@ TEST_P(EqualParts, InPlaceOfAllgather) {
   if (length_ >= 1024) expect_messages(before);
 }
 
+/// Every process names a datatype that is none, or not committed, at either side: an error of the communicator's.
+TEST_P(EqualParts, OfNoDatatype) {
+  if (!under_gapless() || library_reads_gpu()) GTEST_SKIP() << "Open MPI takes datatypes that are not committed";
+  MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN);
+  const std::size_t room = static_cast<std::size_t>(length_) * ranks();
+  Ints out(std::vector<int>(room), true), in(std::vector<int>(room), true);
+  const std::vector<int> counts(ranks(), length_);
+  std::vector<int> places(ranks());
+  for (std::size_t k = 0; k < ranks(); ++k) places[k] = static_cast<int>(k) * length_;
+  const int *n = counts.data(), *at = places.data();
+  void *const s = out.data(), *const r = in.data();
+  const auto expect_type_error = [](const char* name, int code) { EXPECT_EQ(MPI_ERR_TYPE, error_class(code)) << name; };
+  MPI_Datatype not_committed;
+  MPI_Type_contiguous(1, MPI_INT, &not_committed);
+  for (const MPI_Datatype wrong : {MPI_DATATYPE_NULL, not_committed}) {
+    for (const bool is_sent : {true, false}) {
+      const MPI_Datatype sent = is_sent ? wrong : MPI_INT, received = is_sent ? MPI_INT : wrong;
+      expect_type_error("Alltoall", MPI_Alltoall(s, length_, sent, r, length_, received, all_));
+      expect_type_error("Alltoallv", MPI_Alltoallv(s, n, at, sent, r, n, at, received, all_));
+      expect_type_error("Allgather", MPI_Allgather(s, length_, sent, r, length_, received, all_));
+      expect_type_error("Allgatherv", MPI_Allgatherv(s, length_, sent, r, n, at, received, all_));
+      MPI_Request request;
+      expect_type_error("Iallgather", MPI_Iallgather(s, length_, sent, r, length_, received, all_, &request));
+    }
+    expect_type_error("Bcast", MPI_Bcast(s, length_, wrong, 0, all_));
+    expect_type_error("Allgather", MPI_Allgather(MPI_IN_PLACE, 0, MPI_INT, r, length_, wrong, all_));
+    expect_type_error("Allgatherv", MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_INT, r, n, at, wrong, all_));
+  }
+  MPI_Type_free(&not_committed);
+}
+
 INSTANTIATE_TEST_SUITE_P(Lengths, EqualParts, testing::Values(16, 1024, 30'000));
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mpi/calls/user_buffer.hpp"
+#include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi {
@@ -37,10 +38,15 @@ bool is_for_each(RoleKind kind) noexcept {
          kind == RoleKind::send_to_neighbors || kind == RoleKind::receive_from_neighbors;
 }
 
+/// 0 for no datatype, of which the library's question would have an error handler of the program run.
+std::intptr_t extent_if_usable(MPI_Datatype datatype) noexcept {
+  return runtime::is_usable(datatype) ? extent_of(datatype) : 0;
+}
+
 /// Memory of one datatype with a part for each peer.
 template <class Visit>
 void visit_parts_for_each(const MemoryArgument& argument, std::size_t peers, Visit visit) {
-  const std::intptr_t extent = extent_of(argument.datatype);
+  const std::intptr_t extent = extent_if_usable(argument.datatype);
   const bool has_places = has_displacements(argument.kind);
   for (std::size_t k = 0; k < peers; ++k) {
     const MPI_Count place = has_places ? argument.displacements[k] : argument.counts[k] * static_cast<MPI_Count>(k);
@@ -111,14 +117,14 @@ MemoryArgument own_part_of(const CallFacts& call, const MemoryArgument& argument
   const MPI_Count place =
       has_displacements(argument.kind) ? argument.displacements[own] : count * static_cast<MPI_Count>(own);
   part.counts = Integers(count);
-  part.memory = address_of(argument.memory, static_cast<std::intptr_t>(place) * extent_of(argument.datatype));
+  part.memory = address_of(argument.memory, static_cast<std::intptr_t>(place) * extent_if_usable(argument.datatype));
   return part;
 }
 
 AddressRange addresses_of(const CallFacts& call, const MemoryArgument& argument) noexcept {
   AddressRange range;
   visit_parts(call, argument, [&range](const Part& part) {
-    if (part.count <= 0) return;
+    if (part.count <= 0 || !runtime::is_usable(part.datatype)) return;
     MPI_Count lower = 0, extent = 0, true_lower = 0, true_extent = 0;
     native.Type_get_extent_x(part.datatype, &lower, &extent);
     native.Type_get_true_extent_x(part.datatype, &true_lower, &true_extent);

@@ -55,6 +55,9 @@ class StagedArgument {
   bool stays_whole() const noexcept { return stays_whole_; }
   /// Is this GPU memory that cannot be staged, because a datatype is opaque?
   bool is_unserved() const noexcept { return gpu_ >= 0 && !is_staged_; }
+  /// Does a part in such memory have a datatype that the library does not accept? Not every collective of Open MPI
+  /// asks.
+  bool has_no_datatype() const noexcept { return has_no_datatype_; }
   void leave_to_library() noexcept { is_staged_ = false; }
 
   transfer::Result allocate() noexcept;
@@ -122,6 +125,7 @@ class StagedArgument {
   int gpu_of_library_ = -1;   ///< of all parts, where the library reads GPU memory
   bool is_described_ = true;  ///< are all parts that are not empty described?
   bool is_opaque_ = false;    ///< is some datatype opaque?
+  bool has_no_datatype_ = false;
   bool stays_whole_ = false;  ///< a long part whose packed bytes the library must not cut
   bool is_staged_ = false;
 };

@@ -102,6 +102,7 @@ StagedMemory::Verdict StagedMemory::stage(std::size_t i, const MemoryArgument& a
     code_ = unserved_gpu_memory(call_.name, staged.gpu());
     return without_staging(i, argument);
   };
+  if (staged.has_no_datatype()) return code_ = MPI_ERR_TYPE, Verdict::failed;
   if (staged.is_unserved()) return unserved();
   if (!staged.is_staged()) return Verdict::as_it_is;
   const Result result = staged.allocate();
