@@ -172,8 +172,8 @@ namespace {
 
 enum { neighbors, neighbors_w, neighbors_v, all_w, all_v, gathers_v, of_sizes };
 
-/// Of exchanges within a node whose size all ranks know. In shorter ones of host memory it would be noticed that ranks
-/// agree at all.
+/// Of exchanges within a node whose size all ranks know. Shorter ones of host memory would lose by the question whether
+/// the ranks agree.
 constexpr layout::Offset least_part_bytes = 1024;
 
 /// The magnitude of the size of one of the argument's parts, which are equal. Negative for shorter ones than `least`.

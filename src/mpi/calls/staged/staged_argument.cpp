@@ -73,8 +73,9 @@ void StagedArgument::describe(const Part& part, Analysis analysis, bool library_
   is_described_ &= part.count <= 0 || user.is_described();
   if (user.is_gpu_memory() && !library_reads_gpu && gpu_ < 0) gpu_ = user.buffer.location.device;
   if (!user.is_described()) {
-    const bool may_be = part.count > 0 && !user.opaque && !user.is_empty_type && !library_reads_gpu && device::in_use();
-    has_no_datatype_ |= may_be && is_gpu_memory(part.memory) && !runtime::is_usable(part.datatype);
+    const bool is_librarys = part.count <= 0 || user.opaque || user.is_empty_type || library_reads_gpu;
+    const bool is_on_gpu = !is_librarys && device::in_use() && is_gpu_memory(part.memory);
+    has_no_datatype_ |= is_on_gpu && !runtime::is_usable(part.datatype);
     return;
   }
   if (shared_ == nowhere) shared_ = parts_.users.size() - 1;
