@@ -97,9 +97,20 @@ bool may_name_gpu_memory(const void* memory, MPI_Datatype datatype) noexcept {
   return is_gpu_memory(address_of(memory, lower)) || is_gpu_memory(address_of(memory, lower + extent - 1));
 }
 
-/// Beside a GPU: might the library not be able to serve this use? It reads no GPU memory, and MPICH loses elements of
+/// Might the library lose elements of this use, if a process sends them to itself in a collective?
+bool may_lose_end(MPI_Count count, MPI_Datatype datatype) noexcept {
+  if (!library_loses_ends_of_own_parts || count < 2) return false;
+  const MPI_Count size = runtime::size_of(datatype);
+  if (size <= 0 || !would_lose_end_of_own_part(static_cast<std::size_t>(size), static_cast<std::size_t>(count)))
+    return false;
+  MPI_Count lower = 0, extent = 0;
+  return native.Type_get_true_extent_x(datatype, &lower, &extent) != MPI_SUCCESS || extent == size;
+}
+
+/// Might the library not be able to serve this use? Beside a GPU: it reads no GPU memory, and MPICH loses elements of
 /// messages that a GPU has packed.
 bool may_need_us(const void* memory, MPI_Count count, MPI_Datatype datatype) noexcept {
+  if (may_lose_end(count, datatype)) return true;
   if (!device::in_use()) return false;
   const MPI_Count size = runtime::size_of(datatype);
   MPI_Count bytes = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "device/device.hpp"
 #include "layout/layout.hpp"
@@ -32,6 +33,14 @@ inline bool would_lose_elements(std::size_t bytes, const transfer::Described& ty
 inline bool would_be_lost_in_pieces(std::size_t bytes, const transfer::Described& type) noexcept {
   return (is_long_enough_to_be_cut(bytes) && type.is_lost_in_pieces) ||
          (would_lose_elements(bytes, type) && device::in_use());
+}
+
+/// Would the library lose the end of so many contiguous elements of `size` bytes, with gaps between them, if a process
+/// sent them to itself in a collective?
+constexpr bool would_lose_end_of_own_part(std::size_t size, std::size_t count) noexcept {
+  if (!library_loses_ends_of_own_parts || count < 2 || size == 0 || count > SIZE_MAX / size) return false;
+  const std::size_t bytes = size * count, last_piece = (bytes - 1) % piece_of_own_part + 1;
+  return bytes > piece_of_own_part && size > last_piece;
 }
 
 }  // namespace gapless::mpi

@@ -43,6 +43,12 @@ inline constexpr bool library_cuts_by_extent = !is_open_mpi;
 /// message.
 inline constexpr bool library_loses_unaligned_elements = is_open_mpi;
 
+/// Does the library lose the end of what a process sends to itself in a collective? Open MPI 5.0.11 moves contiguous
+/// elements with gaps between them in pieces, and loses the last one where that holds nothing but the end of an element
+/// that an earlier one has begun.
+inline constexpr bool library_loses_ends_of_own_parts = is_open_mpi;
+inline constexpr std::size_t piece_of_own_part = std::size_t{64} << 10;
+
 /// Does the library lose packed bytes that it receives into structs whose fields lie one after the other and not at the
 /// struct's beginning? MPICH 5.0.2 reads long contiguous messages out of the sender's memory into a list of the
 /// receiver's blocks. The list is made as long as there are fields, and set for one block. It ends in unset addresses.

@@ -21,7 +21,8 @@ bool Offers::secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope
     return may_stay && direct_.secure_from_host(buffer, inbox, header_);
   }
   if (may_stay && pull_.secure(buffer, inbox, later.awaited, header_)) return true;
-  return direct_.secure(buffer, inbox, may_stay, later.packed, header_);
+  if (direct_.secure(buffer, inbox, may_stay, later.packed, header_)) return true;
+  return may_stay && pull_.secure_put_off(buffer, inbox, later.awaited, header_);
 }
 
 bool Offers::secure_slots(const Buffer& buffer, Inbox& inbox, const Envelope& envelope) noexcept {

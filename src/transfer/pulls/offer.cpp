@@ -41,16 +41,13 @@ constexpr std::chrono::microseconds usual_patience{200}, least_long_patience{20'
 constinit std::atomic<bool> was_idle{false};
 constinit std::atomic<std::uint64_t> copied_out{0};
 
-/// Longer messages are never put off: a few packed ones would fill exported memory, and no library ends the send of
-/// such a message before its receiver comes.
-constexpr std::size_t longest_put_off = std::size_t{1} << 20;
+/// How much longer than its patience a sender waits while the receiver fetches other messages. The receiver's thread
+/// that this message is for may wait for this sender.
+constexpr int most_patiences = 100;
 
 /// Is the next message to the process of the inbox packed, because that process has let the last messages wait? Never
 /// where a scheme is forced.
-bool is_put_off(const Buffer& buffer, headers::Inbox& inbox) noexcept {
-  const bool may_be = static_cast<std::size_t>(buffer.size()) <= longest_put_off && !is_any_forced();
-  return may_be && inbox.pulls_put_off.is_next();
-}
+bool is_next_put_off(headers::Inbox& inbox) noexcept { return !is_any_forced() && inbox.pulls_put_off.is_next(); }
 
 Result await_default_stream(int device) noexcept {
   bool is_idle = false;
@@ -79,7 +76,13 @@ PullOffer::~PullOffer() {
 
 bool PullOffer::secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later,
                        headers::Header& header) noexcept {
-  if (!may_be_pulled(buffer) || !is_chosen(buffer, model::Pair::peer_gpu) || is_put_off(buffer, inbox)) return false;
+  if (!may_be_pulled(buffer) || !is_chosen(buffer, model::Pair::peer_gpu)) return false;
+  is_put_off_ = is_next_put_off(inbox);
+  return !is_put_off_ && secure_now(buffer, inbox, awaited_later, header);
+}
+
+bool PullOffer::secure_now(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later,
+                           headers::Header& header) noexcept {
   const auto description = describe(*buffer.type->layout);
   if (!description) return false;
   const auto* const first = static_cast<const std::byte*>(buffer.memory) + buffer.type->facts.true_lower_bound;
@@ -221,7 +224,9 @@ Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
       return end(Result::ok);
     }
     if (!watch_.is_there(*inbox_, now)) return end(Result::peer_failed);
-    if (state == State::offered && waited(now) >= longest_wait) copy_out();
+    if (asked_ == Clock::time_point{}) asked_ = now;
+    const bool is_over_due = waited(now) >= longest_wait || now - asked_ >= most_patiences * longest_wait;
+    if (state == State::offered && is_over_due) copy_out();
     if (copied_ == nullptr) return is_over_ ? result_ : Result::under_way;
   }
   if (copied_->ring() == nullptr) return end(Result::ok);

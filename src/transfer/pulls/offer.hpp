@@ -49,6 +49,11 @@ class PullOffer {
   /// but for two cases: await_in() or await() waits for a message of at most `awaited_later` bytes, and release() waits
   /// where the stream had nothing to do when asked last.
   bool secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later, headers::Header& header) noexcept;
+  /// As secure(), for a message that secure() has just put off, and that there is no room to pack.
+  bool secure_put_off(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later,
+                      headers::Header& header) noexcept {
+    return is_put_off_ && secure_now(buffer, inbox, awaited_later, header);
+  }
   /// Must the default stream still be awaited, by await_in() or await()?
   bool is_to_be_awaited() const noexcept { return is_to_be_awaited_; }
   void await_in(Batch& batch) noexcept;
@@ -78,6 +83,8 @@ class PullOffer {
  private:
   using Clock = ReceiverWatch::Clock;
 
+  bool secure_now(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later,
+                  headers::Header& header) noexcept;
   Result go_on(Clock::duration longest_wait) noexcept;
   schemes::DirectOffer* pack_copy(headers::Header& told) noexcept;
   void copy_out() noexcept;
@@ -94,9 +101,11 @@ class PullOffer {
   schemes::DirectOffer room_;               ///< kept for a copy, should nobody fetch the message
   schemes::DirectOffer copy_;               ///< a copy in more room, where there is some
   schemes::DirectOffer* copied_ = nullptr;  ///< what has been copied out: room_ or copy_
-  bool is_to_be_awaited_ = false, is_to_be_offered_ = false, is_released_ = false, is_over_ = false;
+  bool is_put_off_ = false, is_to_be_awaited_ = false, is_to_be_offered_ = false, is_released_ = false;
+  bool is_over_ = false;
   Result result_ = Result::ok;
   Clock::time_point begun_{};
+  Clock::time_point asked_{};  ///< for the message, by a call, for the first time
   ReceiverWatch watch_;
 };
 

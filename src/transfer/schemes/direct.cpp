@@ -39,6 +39,9 @@ DirectOffer::Accepted DirectOffer::accepted_by(Inbox& inbox, const Buffer& buffe
 
 namespace {
 
+/// For the copy of a message that may have to be copied out, at most.
+constexpr std::size_t segments_kept = 4;
+
 /// How messages of a pair go through a pool: up to `longest_whole` bytes as a whole, longer ones in sections.
 struct Sizes {
   std::size_t longest_whole, section;
@@ -98,7 +101,9 @@ bool DirectOffer::secure_whole(const Buffer& buffer, ExportedPool& pool, std::si
                                headers::Header& header) noexcept {
   buffer_ = buffer;
   const auto bytes = static_cast<std::size_t>(buffer.size());
-  run_ = pool.take(bytes);
+  // A window of long messages leaves room for copies of messages that are not packed (keep_room).
+  const bool is_long = pool.kind() == device::MemoryKind::device && bytes > segments_kept * pool.segment_bytes();
+  run_ = pool.take(bytes, is_long ? headers::exported_segments / 4 : 0);
   if (run_.count == 0) return false;
   pool_ = &pool;
   if ((bytes <= packed_later || pack_alone() == Result::ok) && header.add(way_of(pool, run_, {}))) return true;
@@ -111,11 +116,10 @@ ExportedWay DirectOffer::way_of(const ExportedPool& pool, headers::SegmentRun ru
 }
 
 bool DirectOffer::keep_room(const Buffer& buffer, Inbox& inbox) noexcept {
-  constexpr std::size_t segments = 4;
   ExportedPool& pool = headers::own_exported_pool();
   buffer_ = buffer;
   const auto bytes = static_cast<std::size_t>(buffer.size());
-  if (bytes > segments * pool.segment_bytes()) {
+  if (bytes > segments_kept * pool.segment_bytes()) {
     ring_ = rings::begin(buffer, inbox, pool, pool.segment_bytes());
     return ring_ != nullptr;
   }

@@ -1,6 +1,6 @@
 // pipelined: a GPU kernel packs one page-locked segment while the CPU copies another one into host memory, which the
 // MPI library sends; or the other way about. GPU memory, where no page-locked memory is to be had for the whole
-// message.
+// message, or a header will most likely come in the place of the packed bytes.
 #include "model/model.hpp"
 #include "transfer/schemes/scheme.hpp"
 

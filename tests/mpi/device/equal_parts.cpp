@@ -146,6 +146,36 @@ TEST_P(EqualParts, InPlaceOfAllgather) {
   if (length_ >= 1024) expect_messages(before);
 }
 
+/// All parts, sent and received, lie behind one address, at places that the datatypes say.
+TEST_P(EqualParts, BehindOneAddress) {
+  const auto part = static_cast<std::size_t>(length_);
+  std::vector<MPI_Datatype> sent(ranks()), received(ranks());
+  for (std::size_t k = 0; k < ranks(); ++k) {
+    const int places[] = {static_cast<int>(2 * k * part), static_cast<int>((2 * k + 1) * part)};
+    MPI_Type_create_indexed_block(1, length_, &places[0], MPI_INT, &sent[k]);
+    MPI_Type_create_indexed_block(1, length_, &places[1], MPI_INT, &received[k]);
+    MPI_Type_commit(&sent[k]);
+    MPI_Type_commit(&received[k]);
+  }
+  const std::vector<int> ones(ranks(), 1), nowhere(ranks(), 0);
+  const auto own = static_cast<std::size_t>(rank());
+  Ints memory(std::vector<int>(2 * part * ranks()), true);
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<int> values(2 * part * ranks(), none);
+    const Parts parts(length_, false);
+    for (std::size_t k = 0; k < ranks(); ++k) parts.fill(values, 2 * k, first_of_pair(own, k, round));
+    memory.set(values);
+    ASSERT_EQ(MPI_SUCCESS, MPI_Alltoallw(memory.data(), ones.data(), nowhere.data(), sent.data(), memory.data(),
+                                         ones.data(), nowhere.data(), received.data(), all_));
+    for (std::size_t k = 0; k < ranks(); ++k) parts.fill(values, 2 * k + 1, first_of_pair(k, own, round));
+    ASSERT_TRUE(values == memory.values()) << "round " << round;
+  }
+  for (std::size_t k = 0; k < ranks(); ++k) {
+    MPI_Type_free(&sent[k]);
+    MPI_Type_free(&received[k]);
+  }
+}
+
 /// Every process names a datatype that is none, or not committed, at either side: an error of the communicator's.
 TEST_P(EqualParts, OfNoDatatype) {
   if (!under_gapless() || library_reads_gpu()) GTEST_SKIP() << "Open MPI takes datatypes that are not committed";

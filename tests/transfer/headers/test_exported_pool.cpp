@@ -93,6 +93,21 @@ TEST_P(EachPool, IsWhollyUsedAndWhollyFreedAgain) {
   }
 }
 
+TEST_P(EachPool, LeavesRoomWhereAsked) {
+  ASSERT_TRUE(pool_.is_there(0));
+  constexpr std::uint32_t spare = exported_segments / 4;
+  const SegmentRun most = pool_.take(segment * (exported_segments - spare), spare);
+  ASSERT_EQ(exported_segments - spare, most.count);
+  EXPECT_EQ(0u, pool_.take(segment, spare).count);
+  const SegmentRun rest = pool_.take(segment * spare);
+  EXPECT_EQ(spare, rest.count);
+  pool_.give_back(most);
+  pool_.give_back(rest);
+  const SegmentRun whole = pool_.take(all, spare);
+  EXPECT_EQ(exported_segments, whole.count) << "of what is as long as the pool nothing is asked";
+  pool_.give_back(whole);
+}
+
 TEST_P(EachPool, ComesAgainAfterItsContextOnceAllIsFetched) {
   ASSERT_TRUE(pool_.is_there(0));
   const std::uint64_t number = pool_.handle().number;

@@ -18,7 +18,7 @@
 namespace gapless::transfer::pulls {
 namespace {
 
-constexpr std::chrono::milliseconds patience{100};
+constexpr std::chrono::milliseconds patience{250};
 
 class Patience : public tests::StridedMessage {
  protected:
@@ -29,6 +29,8 @@ class Patience : public tests::StridedMessage {
   }
   Patience() {
     make_places();
+    while (headers::own_inbox().pulls_put_off.is_next()) {
+    }
     // A peer is told of an allocation once several messages have come out of it.
     for (int times = 0; times < 3; ++times) {
       PullOffer early;
@@ -61,6 +63,18 @@ TEST_F(Patience, BeginsWhenTheSenderWaitsAndIsForAllMessagesTogether) {
   EXPECT_EQ(Result::ok, first.poll());
   EXPECT_EQ(Result::ok, second.poll());
   EXPECT_EQ(before + 2, gapless_pulls_copied_out());
+}
+
+/// What its receiver's lateness puts off is offered after all where there is no room to pack it.
+TEST_F(Patience, ThatHasRunOutPutsOffButForWantOfRoom) {
+  headers::Inbox& receiver = headers::own_inbox();
+  PullOffer offer;
+  headers::Header header = new_header();
+  EXPECT_FALSE(offer.secure_put_off(buffer(out_), receiver, 0, header)) << "not put off";
+  receiver.pulls_put_off.begin();
+  EXPECT_FALSE(offer.secure(buffer(out_), receiver, 0, header));
+  ASSERT_TRUE(offer.secure_put_off(buffer(out_), receiver, 0, header));
+  offer.withdraw();
 }
 
 TEST_F(Patience, BeginsAgainWithEachMessageThatTheReceiverFetches) {

@@ -179,8 +179,10 @@ constexpr layout::Offset least_part_bytes = 1024;
 /// The magnitude of the size of one of the argument's parts, which are equal. Negative for shorter ones than `least`.
 int magnitude_of_part(const MemoryArgument& argument, layout::Offset least) noexcept {
   if (argument.counts[0] <= 0 || !runtime::is_usable(argument.datatype)) return -1;
+  MPI_Count size = 0;
   std::int64_t bytes = 0;
-  const bool is_too_much = __builtin_mul_overflow(argument.counts[0], runtime::size_of(argument.datatype), &bytes);
+  native.Type_size_x(argument.datatype, &size);
+  const bool is_too_much = __builtin_mul_overflow(argument.counts[0], size, &bytes);
   return is_too_much || bytes < least ? -1 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes)));
 }
 

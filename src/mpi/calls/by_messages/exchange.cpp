@@ -119,7 +119,9 @@ int begin_each(const PartsOfSide& side, std::size_t first, Begin begin) noexcept
 void leave_out_own_in_place(const CallFacts& call, Exchanged& exchanged) noexcept {
   const auto own = static_cast<std::size_t>(own_rank(call.communicator));
   Part &from = exchanged.sent.parts[own], &to = exchanged.received.parts[own];
-  if (from.memory == to.memory) from.count = to.count = 0;
+  // Other datatypes lead to other places from the same address.
+  const bool is_in_place = from.memory == to.memory && from.datatype == to.datatype && from.count == to.count;
+  if (is_in_place) from.count = to.count = 0;
 }
 
 /// Makes an exchange in which each part is a message.
@@ -176,7 +178,7 @@ int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgum
   // reserve() has made room for all parts, so the lists do not throw.
   list_parts_by_peer(call, out, exchanged.sent.parts);
   list_parts_by_peer(call, in, exchanged.received.parts);
-  if (!is_of_neighbors(out.kind)) leave_out_own_in_place(call, exchanged);
+  if (out.kind == table::RoleKind::send) leave_out_own_in_place(call, exchanged);
   exchanges.fetch_add(1, std::memory_order_relaxed);
   if (transfer::rdma::is_wanted())
     return exchange_in_messages(call, agreed.lane(), !is_of_neighbors(out.kind), exchanged);

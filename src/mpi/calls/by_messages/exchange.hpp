@@ -1,7 +1,7 @@
 // Exchanges among all ranks, and with neighbours, by messages: all parts that one process has for another combined,
-// from GPU to GPU, or each part a message of its own, by a fabric. They are MPI_Alltoall, MPI_Neighbor_alltoall and
-// their forms with lengths or datatypes for each part; from GPU to GPU also MPI_Allgather and MPI_Allgatherv, in which
-// all parts that a process sends are one.
+// from GPU to GPU, or each part a message of its own, by a fabric. They are MPI_Alltoall and the forms of MPI_Alltoall
+// and MPI_Neighbor_alltoall with lengths or datatypes for each part; from GPU to GPU also MPI_Neighbor_alltoall itself,
+// and MPI_Allgather and MPI_Allgatherv, in which all parts that a process sends are one.
 #pragma once
 
 #include <cstdint>

@@ -60,10 +60,10 @@ void StagedArgument::describe(const CallFacts& call, const MemoryArgument& argum
   // Packed parts point to the buffers in `users`, which therefore must not move.
   parts_.users.reserve(parts_.named.size());
   const bool library_reads_gpu = runtime::library_reads_gpu_memory();
-  for (const Part& part : parts_.named) describe(part, analysis, library_reads_gpu);
+  for (const Part& part : parts_.named) describe(part, argument.counts, analysis, library_reads_gpu);
 }
 
-void StagedArgument::describe(const Part& part, Analysis analysis, bool library_reads_gpu) {
+void StagedArgument::describe(const Part& part, const Integers& counts, Analysis analysis, bool library_reads_gpu) {
   const UserBuffer& user =
       parts_.users.emplace_back(identify(part.memory, part.count, part.datatype, Purpose::message, analysis));
   parts_.offsets.push_back(bytes_);
@@ -73,7 +73,8 @@ void StagedArgument::describe(const Part& part, Analysis analysis, bool library_
   is_described_ &= part.count <= 0 || user.is_described();
   if (user.is_gpu_memory() && !library_reads_gpu && gpu_ < 0) gpu_ = user.buffer.location.device;
   if (!user.is_described()) {
-    const bool is_librarys = part.count <= 0 || user.opaque || user.is_empty_type || library_reads_gpu;
+    const bool is_librarys =
+        part.count <= 0 || part.is_missing || user.opaque || user.is_empty_type || library_reads_gpu;
     const bool is_on_gpu = !is_librarys && device::in_use() && is_gpu_memory(part.memory);
     has_no_datatype_ |= is_on_gpu && !runtime::is_usable(part.datatype);
     return;
@@ -82,6 +83,12 @@ void StagedArgument::describe(const Part& part, Analysis analysis, bool library_
   bytes_ += user.buffer.size();
   packed.buffer = part.is_missing ? nullptr : &user.buffer;
   stays_whole_ |= would_lose_elements(static_cast<std::size_t>(user.buffer.size()), *user.buffer.type);
+  // The parts of all processes may be one part here, each of `counts[0]` elements.
+  const MPI_Count of_process = counts.is_array() ? part.count : counts[0];
+  const layout::Layout& element = *user.buffer.type->layout;
+  const bool has_gaps_between = element.is_contiguous() && !user.buffer.type->contiguous_repeats;
+  loses_end_ |= has_gaps_between && would_lose_end_of_own_part(static_cast<std::size_t>(element.size),
+                                                               static_cast<std::size_t>(of_process));
 }
 
 void StagedArgument::choose(table::RoleKind kind, const CallFacts& call, bool may_pack_host_memory,
@@ -99,7 +106,8 @@ void StagedArgument::choose(table::RoleKind kind, const CallFacts& call, bool ma
   const bool must_be_packed = stays_whole_ && device::in_use() && is_received(kind) && !is_contiguous();
   const bool is_cut_by_extent = library_cuts_by_extent && is_sent_on && has_displacements(kind) && changes_extent();
   if (gpu_ < 0 && !must_be_packed && is_cut_by_extent) return;
-  if (gpu_ < 0 && !must_be_packed && !is_worth_packing(call, meets_contiguous)) return;
+  if (gpu_ < 0 && !must_be_packed && !(loses_end_ && is_sent(kind)) && !is_worth_packing(call, meets_contiguous))
+    return;
   is_staged_ = choose_datatypes(call.keeps_datatypes);
 }
 

@@ -103,7 +103,7 @@ class StagedArgument {
  private:
   static constexpr auto nowhere = static_cast<std::size_t>(-1);
 
-  void describe(const Part& part, Analysis analysis, bool library_reads_gpu);
+  void describe(const Part& part, const Integers& counts, Analysis analysis, bool library_reads_gpu);
   bool is_worth_packing(const CallFacts& call, bool meets_contiguous) const noexcept;
   bool changes_extent() const noexcept;
   bool choose_datatypes(bool keep);
@@ -127,6 +127,7 @@ class StagedArgument {
   bool is_opaque_ = false;    ///< is some datatype opaque?
   bool has_no_datatype_ = false;
   bool stays_whole_ = false;  ///< a long part whose packed bytes the library must not cut
+  bool loses_end_ = false;    ///< a part that the library would not move whole from a process to itself
   bool is_staged_ = false;
 };
 

@@ -92,13 +92,14 @@ std::uint32_t ExportedPool::find(std::uint32_t begin, std::uint32_t end, std::ui
   return first + count <= end ? first : end;
 }
 
-SegmentRun ExportedPool::take(std::size_t bytes) noexcept {
+SegmentRun ExportedPool::take(std::size_t bytes, std::uint32_t spare) noexcept {
   const std::size_t wanted = (bytes + segment_bytes_ - 1) / segment_bytes_;
   if (wanted == 0 || wanted > exported_segments) return {};
   const auto count = static_cast<std::uint32_t>(wanted);
+  const std::uint32_t with_spare = std::min(count + spare, exported_segments);
   const std::lock_guard lock(mutex_);
-  std::uint32_t first = find(next_, exported_segments, count);
-  if (first == exported_segments) first = find(0, exported_segments, count);
+  std::uint32_t first = find(next_, exported_segments, with_spare);
+  if (first == exported_segments) first = find(0, exported_segments, with_spare);
   if (first == exported_segments) return {};
   lengths_[first] = static_cast<std::uint16_t>(count);
   words_[first].store(1, std::memory_order_release);

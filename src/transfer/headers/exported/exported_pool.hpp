@@ -45,7 +45,8 @@ class ExportedPool {
   /// The longest run, in bytes.
   std::size_t room() const noexcept { return segment_bytes_ * exported_segments; }
   std::size_t segment_bytes() const noexcept { return segment_bytes_; }
-  SegmentRun take(std::size_t bytes) noexcept;
+  /// A run of that many bytes; none unless `spare` more segments are free behind the run.
+  SegmentRun take(std::size_t bytes, std::uint32_t spare = 0) noexcept;
   void give_back(SegmentRun run) noexcept { words_[run.first].store(0, std::memory_order_release); }
   std::byte* data(SegmentRun run) const noexcept { return memory_ + run.first * segment_bytes_; }
 
