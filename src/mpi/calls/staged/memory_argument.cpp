@@ -43,16 +43,19 @@ std::intptr_t extent_if_usable(MPI_Datatype datatype) noexcept {
   return runtime::is_usable(datatype) ? extent_of(datatype) : 0;
 }
 
+/// Part `k` of memory of one datatype with a part for each peer.
+Part part_for(const MemoryArgument& argument, std::size_t k, std::intptr_t extent) noexcept {
+  const bool has_places = has_displacements(argument.kind);
+  const MPI_Count place = has_places ? argument.displacements[k] : argument.counts[k] * static_cast<MPI_Count>(k);
+  return {address_of(argument.memory, static_cast<std::intptr_t>(place) * extent), argument.counts[k],
+          argument.datatype};
+}
+
 /// Memory of one datatype with a part for each peer.
 template <class Visit>
 void visit_parts_for_each(const MemoryArgument& argument, std::size_t peers, Visit visit) {
   const std::intptr_t extent = extent_if_usable(argument.datatype);
-  const bool has_places = has_displacements(argument.kind);
-  for (std::size_t k = 0; k < peers; ++k) {
-    const MPI_Count place = has_places ? argument.displacements[k] : argument.counts[k] * static_cast<MPI_Count>(k);
-    visit(Part{address_of(argument.memory, static_cast<std::intptr_t>(place) * extent), argument.counts[k],
-               argument.datatype});
-  }
+  for (std::size_t k = 0; k < peers; ++k) visit(part_for(argument, k, extent));
 }
 
 template <class Visit>
@@ -113,11 +116,9 @@ MemoryArgument own_part_of(const CallFacts& call, const MemoryArgument& argument
   part.kind = RoleKind::send;
   part.datatype = argument.datatype;
   if (own >= peers_in(call, argument.kind)) return part;  // a mistake: between two groups nobody is in place
-  const MPI_Count count = argument.counts[own];
-  const MPI_Count place =
-      has_displacements(argument.kind) ? argument.displacements[own] : count * static_cast<MPI_Count>(own);
-  part.counts = Integers(count);
-  part.memory = address_of(argument.memory, static_cast<std::intptr_t>(place) * extent_if_usable(argument.datatype));
+  const Part mine = part_for(argument, own, extent_if_usable(argument.datatype));
+  part.counts = Integers(mine.count);
+  part.memory = mine.memory;
   return part;
 }
 
