@@ -31,10 +31,6 @@ inline bool may_be_combined() {
 /// Exchanges after which peers have mapped what they are told of.
 inline constexpr int rounds_before = 8;
 
-inline std::uint64_t counted(const char* name) {
-  const auto function = reinterpret_cast<std::uint64_t (*)()>(core_function(name));
-  return function != nullptr ? function() : 0;
-}
 /// Descriptions that have been received, and parts of them that have been copied.
 inline std::uint64_t combined() { return counted("gapless_combined_received"); }
 inline std::uint64_t combined_parts() { return counted("gapless_combined_parts"); }

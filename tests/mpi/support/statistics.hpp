@@ -62,11 +62,13 @@ inline std::uint64_t short_persistent_receives() { return count_by("gapless_rece
 /// Matched messages that the program has been given, and of which gapless knows more than the library.
 inline std::uint64_t matched_messages_known() { return count_by("gapless_messages_given"); }
 
-/// Messages that rings have copied out, for nobody has fetched them; 0 without gapless.
-inline std::uint64_t copied_out_of_rings() {
-  const auto function = reinterpret_cast<std::uint64_t (*)()>(core_function("gapless_rings_copied_out"));
+/// What that function of the core counts; 0 without gapless.
+inline std::uint64_t counted(const char* name) {
+  const auto function = reinterpret_cast<std::uint64_t (*)()>(core_function(name));
   return function != nullptr ? function() : 0;
 }
+/// Messages that rings have copied out, for nobody has fetched them.
+inline std::uint64_t copied_out_of_rings() { return counted("gapless_rings_copied_out"); }
 
 /// Is gapless under this test, and told to use that scheme (GAPLESS_SCHEME)?
 inline bool is_told_to_use(std::string_view name) {

@@ -24,10 +24,6 @@
 
 namespace gapless::test {
 
-inline std::uint64_t counted(const char* name) {
-  const auto function = reinterpret_cast<std::uint64_t (*)()>(core_function(name));
-  return function != nullptr ? function() : 0;
-}
 inline std::uint64_t offered() { return counted("gapless_pulls_received"); }
 inline std::uint64_t fetched() { return counted("gapless_pulls_fetched"); }
 inline std::uint64_t copied_out() { return counted("gapless_pulls_copied_out"); }
