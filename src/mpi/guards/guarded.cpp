@@ -37,17 +37,29 @@ consteval bool is_exchange() {
          memory_count<Row>() == 2;
 }
 
-/// Does each process have one part for all processes?
+/// Does each process have one part for all processes, or for all neighbours?
 template <class Row>
 consteval bool gathers_to_all() {
-  const bool receives = has_role<Row>(RoleKind::receive_from_all) || has_role<Row>(RoleKind::receive_from_all_v);
-  return has_role<Row>(RoleKind::send) && receives && !has_role<Row>(RoleKind::root);
+  using enum RoleKind;
+  const bool receives = has_role<Row>(receive_from_all) || has_role<Row>(receive_from_all_v) ||
+                        has_role<Row>(receive_from_neighbors) || has_role<Row>(receive_from_neighbors_v);
+  return has_role<Row>(send) && receives && !has_role<Row>(root);
+}
+
+/// Does a root have a part of the same length of, or for, each process? Only then all processes know that length.
+template <class Row>
+consteval bool has_equal_parts_at_root() {
+  using enum RoleKind;
+  const bool gathers = has_role<Row>(send) && has_role<Row>(receive_from_all);
+  const bool scatters = has_role<Row>(send_to_all) && has_role<Row>(receive);
+  return has_role<Row>(root) && (gathers || scatters || has_role<Row>(broadcast));
 }
 
 /// May the call go by messages, where all ranks have agreed on that?
 template <class Row>
 consteval bool may_go_by_messages() {
-  const bool has_equal_parts = has_role<Row>(RoleKind::send_to_neighbors) || gathers_to_all<Row>();
+  const bool has_equal_parts =
+      has_role<Row>(RoleKind::send_to_neighbors) || gathers_to_all<Row>() || has_equal_parts_at_root<Row>();
   return is_exchange<Row>() || (staging_of<Row>() == Staging::blocking && has_equal_parts);
 }
 
@@ -110,22 +122,21 @@ struct Guard<Row, int (*)(Arguments...)> {
   /// By messages, where all ranks have agreed on that.
   [[gnu::noinline]] static int serve_exchange(const CallFacts& facts, const Tuple& all, Arguments... arguments) {
     const std::array<MemoryArgument, View::memories> memories = View::memories_of(all);
-    const MemoryArgument& in = memories[1];
-    const bool gathers_in_place = gathers_to_all<Row>() && memories[0].is_in_place();
-    const MemoryArgument out = gathers_in_place ? own_part_of(facts, in) : memories[0];
-    const bool is_native = out.is_in_place() || (is_of_neighbors(out.kind) && facts.neighbors().are_twins());
-    const int kind = is_native ? -1 : by_messages::kind_of(out, in);
+    const by_messages::Memory memory = by_messages::memory_of(facts, memories.front(), memories.back());
+    const bool is_in_place = memory.out.is_in_place() || memory.in.is_in_place();
+    const bool is_native = is_in_place || (memory.is_of_neighbors() && facts.neighbors().are_twins());
+    const int kind = is_native ? -1 : by_messages::kind_of(facts, memory);
     if (kind < 0) return serve(facts, all, arguments...);
     const by_messages::AgreedExchange exchange(
-        facts.communicator, kind, [&](bool are_combined) { return by_messages::wish_of(facts, out, are_combined); },
-        [&](auto& exchanged) { return by_messages::reserve(facts, out, exchanged); });
+        facts.communicator, kind, [&](bool are_combined) { return by_messages::wish_of(facts, memory, are_combined); },
+        [&](auto& exchanged) { return by_messages::reserve(facts, memory, exchanged); });
     if (exchange.lane() == MPI_COMM_NULL) {
       if (!exchange.is_timed()) return serve(facts, all, arguments...);
       CallFacts packing = facts;
       packing.packs_gaps = true;
       return StagedCall<Row, Arguments...>::run(packing, arguments...);
     }
-    const int code = by_messages::exchange(facts, out, in, exchange);
+    const int code = by_messages::exchange(facts, memory, exchange);
     return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
   }
 

@@ -170,7 +170,14 @@ bool may_be() noexcept {
 
 namespace {
 
-enum { neighbors, neighbors_w, neighbors_v, all_w, all_v, gathers_v, of_sizes };
+enum { all_w, all_v, gathers_v, neighbors, neighbors_w, neighbors_v, neighbors_gather, neighbors_gather_v, of_sizes };
+/// Forms that have a kind for each magnitude of a part's size.
+enum class Sized { alltoall, allgather, bcast, gather, scatter };
+
+constexpr int kind_of_size(Sized form, int magnitude) noexcept {
+  constexpr int magnitudes = 64;
+  return magnitude < 0 ? -1 : of_sizes + static_cast<int>(form) * magnitudes + magnitude;
+}
 
 /// Of exchanges within a node whose size all ranks know. Shorter ones of host memory would lose by the question whether
 /// the ranks agree.
@@ -186,34 +193,43 @@ int magnitude_of_part(const MemoryArgument& argument, layout::Offset least) noex
   return is_too_much || bytes < least ? -1 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes)));
 }
 
+/// Of a call with a root.
+int kind_with_root(const CallFacts& call, const Memory& memory) noexcept {
+  const bool is_within_group = call.root >= 0 && call.root < count_entries(call.communicator, CountsOf::processes);
+  if (!is_within_group) return -1;
+  const bool sends = call.is_at_root() != memory.has_one_part();
+  const int magnitude = magnitude_of_part(sends ? memory.out : memory.in, least_part_bytes);
+  if (memory.has_one_part()) return kind_of_size(Sized::gather, magnitude);
+  const bool is_broadcast = memory.out.kind == table::RoleKind::broadcast;
+  return kind_of_size(is_broadcast ? Sized::bcast : Sized::scatter, magnitude);
+}
+
+int kind_of_neighbors(const Memory& memory) noexcept {
+  using table::RoleKind;
+  if (memory.has_one_part())
+    return memory.in.kind == RoleKind::receive_from_neighbors ? neighbors_gather : neighbors_gather_v;
+  if (memory.out.kind == RoleKind::send_to_neighbors) return neighbors;
+  return memory.out.kind == RoleKind::send_to_neighbors_w ? neighbors_w : neighbors_v;
+}
+
 }  // namespace
 
-bool is_kind_of_neighbors(int kind) noexcept { return kind == neighbors || kind == neighbors_w || kind == neighbors_v; }
+bool is_kind_of_neighbors(int kind) noexcept { return kind >= neighbors && kind < of_sizes; }
 
-int kind_of(const MemoryArgument& out, const MemoryArgument& in) noexcept {
-  using enum table::RoleKind;
+int kind_of(const CallFacts& call, const Memory& memory) noexcept {
+  using table::RoleKind;
   const bool has_fabric = transfer::rdma::is_wanted();
-  switch (out.kind) {
-    case send_to_neighbors:
-      return has_fabric ? -1 : neighbors;
-    case send_to_neighbors_w:
-      return neighbors_w;
-    case send_to_neighbors_v:
-      return neighbors_v;
-    case send_to_all_w:
-      return all_w;
-    case send_to_all_v:
-      return all_v;
-    default:
-      break;
-  }
-  const bool gathers = out.kind == send;
-  if (gathers && has_fabric) return -1;
-  if (in.kind == receive_from_all_v) return gathers_v;
-  constexpr int sizes = 64;
-  const int magnitude =
-      magnitude_of_part(gathers ? in : out, has_fabric ? transfer::rdma::least_bytes : least_part_bytes);
-  return magnitude < 0 ? -1 : of_sizes + magnitude + (gathers ? sizes : 0);
+  const bool is_from_gpu_to_gpu =
+      call.has_root || memory.has_one_part() || memory.out.kind == RoleKind::send_to_neighbors;
+  if (has_fabric && is_from_gpu_to_gpu) return -1;
+  if (call.has_root) return kind_with_root(call, memory);
+  if (memory.is_of_neighbors()) return kind_of_neighbors(memory);
+  if (memory.out.kind == RoleKind::send_to_all_w) return all_w;
+  if (memory.out.kind == RoleKind::send_to_all_v) return all_v;
+  if (memory.in.kind == RoleKind::receive_from_all_v) return gathers_v;
+  if (memory.has_one_part()) return kind_of_size(Sized::allgather, magnitude_of_part(memory.in, least_part_bytes));
+  const layout::Offset least = has_fabric ? transfer::rdma::least_bytes : least_part_bytes;
+  return kind_of_size(Sized::alltoall, magnitude_of_part(memory.out, least));
 }
 
 void end() noexcept {

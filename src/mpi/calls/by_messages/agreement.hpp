@@ -12,7 +12,7 @@
 
 #include "model/corrections/agreed_way.hpp"
 #include "mpi/calls/by_messages/messages.hpp"
-#include "mpi/calls/staged/memory_argument.hpp"
+#include "mpi/calls/by_messages/parts.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi::by_messages {
@@ -23,9 +23,9 @@ using Wish = model::AgreedWay::Wish;
 bool may_be() noexcept;
 
 /// The kind of an exchange: a number that is the same on all ranks, which agree for each kind. Negative: the exchange
-/// is the library's, on all ranks. MPI_Alltoall and MPI_Allgather have a kind for each magnitude of a part's size,
-/// which all ranks know.
-int kind_of(const MemoryArgument& out, const MemoryArgument& in) noexcept;
+/// is the library's, on all ranks. Calls that say the size of a part to all ranks have a kind for each magnitude of
+/// that size.
+int kind_of(const CallFacts& call, const Memory& memory) noexcept;
 /// Is that the kind of an exchange with neighbours?
 bool is_kind_of_neighbors(int kind) noexcept;
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <exception>
 #include <iterator>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -30,15 +29,6 @@ constinit std::atomic<std::uint64_t> exchanges{0};
 /// Shorter exchanges are the library's: a packed part for each peer takes no longer than combined parts, or than parts
 /// that are messages of their own (`bench/halo.py`, 64^3 and 128^3).
 constexpr layout::Offset least_combined_bytes = 4096, least_bytes = 512 << 10;
-
-Neighbors::Ranks peers_of_call(const CallFacts& call, const MemoryArgument& out) {
-  if (is_of_neighbors(out.kind)) return call.neighbors().ranks();
-  Neighbors::Ranks all;
-  all.sources.resize(peers_in(call, out.kind));
-  std::iota(all.sources.begin(), all.sources.end(), 0);
-  all.destinations = all.sources;
-  return all;
-}
 
 /// Copies what a rank exchanges with itself straight from one layout into the other. False if the CPU does not reach
 /// the memory, or a datatype is opaque.
@@ -115,7 +105,7 @@ int begin_each(const PartsOfSide& side, std::size_t first, Begin begin) noexcept
   return first_code;
 }
 
-/// Where this process gathers in place, its part is where it belongs.
+/// Where this process gathers or scatters in place, or broadcasts, its own part is where it belongs.
 void leave_out_own_in_place(const CallFacts& call, Exchanged& exchanged) noexcept {
   const auto own = static_cast<std::size_t>(own_rank(call.communicator));
   Part &from = exchanged.sent.parts[own], &to = exchanged.received.parts[own];
@@ -143,15 +133,18 @@ int exchange_in_messages(const CallFacts& call, MPI_Comm lane, bool is_among_all
 
 }  // namespace
 
-Wish wish_of(const CallFacts& call, const MemoryArgument& out, bool are_combined) noexcept {
+Wish wish_of(const CallFacts& call, const Memory& memory, bool are_combined) noexcept {
   if (!device::in_use() && !transfer::rdma::is_wanted()) return Wish::library;
+  if (call.has_root && !call.is_at_root()) return Wish::library;
   try {
-    const Neighbors::Ranks peers = peers_of_call(call, out);
+    const Neighbors::Ranks peers = peers_of(call, memory);
+    const std::vector<int>& ranks = peers.destinations;
     std::vector<Part> parts;
-    list_parts_by_peer(call, out, parts);
+    const bool goes_to_root = call.has_root && memory.has_one_part();
+    (goes_to_root ? list_received : list_sent)(call, memory, ranks.size(), parts);
     Bytes bytes(are_combined && !transfer::rdma::is_wanted());
     for (std::size_t k = 0; k < parts.size(); ++k) {
-      if (parts[k].count > 0 && !parts[k].is_missing) bytes.add(call.communicator, parts[k], peers.destinations[k]);
+      if (parts[k].count > 0 && !parts[k].is_missing) bytes.add(call.communicator, parts[k], ranks[k]);
     }
     return bytes.wish();
   } catch (const std::exception&) {
@@ -159,9 +152,9 @@ Wish wish_of(const CallFacts& call, const MemoryArgument& out, bool are_combined
   }
 }
 
-bool reserve(const CallFacts& call, const MemoryArgument& out, Exchanged& exchanged) noexcept try {
+bool reserve(const CallFacts& call, const Memory& memory, Exchanged& exchanged) noexcept try {
   if (exchanged.is_there) return true;
-  Neighbors::Ranks peers = peers_of_call(call, out);
+  Neighbors::Ranks peers = peers_of(call, memory);
   exchanged.sent.parts.reserve(peers.destinations.size());
   exchanged.received.parts.reserve(peers.sources.size());
   exchanged.messages.reserve(peers.destinations.size() + peers.sources.size());
@@ -172,18 +165,19 @@ bool reserve(const CallFacts& call, const MemoryArgument& out, Exchanged& exchan
   return false;
 }
 
-int exchange(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in,
-             const AgreedExchange& agreed) noexcept {
+int exchange(const CallFacts& call, const Memory& memory, const AgreedExchange& agreed) noexcept {
   Exchanged& exchanged = agreed.exchanged();
+  auto& [sent, received, messages, is_there] = exchanged;
   // reserve() has made room for all parts, so the lists do not throw.
-  list_parts_by_peer(call, out, exchanged.sent.parts);
-  list_parts_by_peer(call, in, exchanged.received.parts);
-  if (out.kind == table::RoleKind::send) leave_out_own_in_place(call, exchanged);
+  list_sent(call, memory, sent.peers.size(), sent.parts);
+  list_received(call, memory, received.peers.size(), received.parts);
+  const bool may_be_in_place = call.has_root || memory.has_one_part();
+  if (may_be_in_place && !memory.is_of_neighbors()) leave_out_own_in_place(call, exchanged);
   exchanges.fetch_add(1, std::memory_order_relaxed);
   if (transfer::rdma::is_wanted())
-    return exchange_in_messages(call, agreed.lane(), !is_of_neighbors(out.kind), exchanged);
+    return exchange_in_messages(call, agreed.lane(), !memory.is_of_neighbors(), exchanged);
   // Without a fabric all ranks are of one node.
-  exchanged.messages.begin(agreed.lane());
+  messages.begin(agreed.lane());
   return exchange_combined(call.name, agreed.lane(), exchanged, agreed.unmapped());
 }
 

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "device/exchanges.hpp"
-#include "device/halo.hpp"
+#include "by_messages/exchanges.hpp"
+#include "by_messages/halo.hpp"
 #include "support/environment.hpp"
 #include "support/gpu.hpp"
 #include "support/ints.hpp"

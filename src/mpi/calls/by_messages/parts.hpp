@@ -1,0 +1,35 @@
+// The parts that a rank sends and receives in an exchange, whatever form the call has: one for each peer, or the one
+// that a root has for all, or all have for a root.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "mpi/calls/staged/memory_argument.hpp"
+
+namespace gapless::mpi::by_messages {
+
+/// The memory that a call sends from, and the memory that the call receives into. Those of MPI_Bcast are one. An
+/// argument that means nothing on this rank has no bytes.
+struct Memory {
+  MemoryArgument out, in;
+
+  /// Is each part for a neighbour?
+  bool is_of_neighbors() const noexcept { return mpi::is_of_neighbors(in.kind); }
+  /// Does a rank have one part for all others, or, where there is a root, for the root?
+  bool has_one_part() const noexcept { return out.kind == table::RoleKind::send; }
+};
+
+/// `first` and `last` are the call's memory arguments. MPI_IN_PLACE becomes this rank's part of the other argument,
+/// except in a form of MPI_Alltoall.
+Memory memory_of(const CallFacts& call, const MemoryArgument& first, const MemoryArgument& last) noexcept;
+
+/// The ranks that this rank exchanges parts with, whether or not the parts of a call have bytes.
+Neighbors::Ranks peers_of(const CallFacts& call, const Memory& memory);
+
+/// Lists a part for each of so many peers, replacing the contents of `parts`. Parts that nobody sends have no bytes.
+/// Throws std::bad_alloc where `parts` has no room for that many.
+void list_sent(const CallFacts& call, const Memory& memory, std::size_t peers, std::vector<Part>& parts);
+void list_received(const CallFacts& call, const Memory& memory, std::size_t peers, std::vector<Part>& parts);
+
+}  // namespace gapless::mpi::by_messages
