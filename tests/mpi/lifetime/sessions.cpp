@@ -205,9 +205,12 @@ void refuse(MPI_Session session) {
   const int of_communicator = MPI_Win_create(memory.at(), 64, 1, MPI_INFO_NULL, communicator, &window);
   MPI_Error_string(of_communicator, text, &length);
   expect(std::strstr(text, "MPI_Win_create") != nullptr, "an error that names MPI_Win_create", text);
-  const int of_nothing = MPI_Buffer_attach(memory.at(), 64);
+  fail_next("run");
+  char packed[64];
+  MPI_Aint position = 0;
+  const int of_nothing = MPI_Pack_external("external32", memory.at(), 8, MPI_INT, packed, sizeof packed, &position);
   MPI_Error_string(of_nothing, text, &length);
-  expect(std::strstr(text, "MPI_Buffer_attach") != nullptr, "an error that names MPI_Buffer_attach", text);
+  expect(std::strstr(text, "MPI_Pack_external") != nullptr, "an error that names MPI_Pack_external", text);
   MPI_Comm_free(&communicator);
 }
 
