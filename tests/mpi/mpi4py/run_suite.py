@@ -4,6 +4,10 @@ The suite comes from mpi4py's source package, fetched from PyPI once and kept in
 outcomes without gapless. Where every test of a module passes with gapless, and the suite comes to its end, nothing is
 left to be compared: that module is not run without. Tests that end differently are run once more, both ways: some fail
 now and then by themselves.
+
+With --gpu, the modules that move arrays run on GPU memory, too: on CuPy's arrays, or, with --plugin, on those of a
+stand-in for CuPy in the memory of a simulated GPU. Without gapless no library could read these, so tests that fail are
+compared with host memory.
 """
 
 import argparse
@@ -27,6 +31,9 @@ TIME_LIMIT = 400
 
 # Open MPI takes minutes for these at two ranks: they are run at one, where nothing else is.
 AT_ONE_RANK = {"openmpi": ["test_spawn", "test_util_dtlib"], "mpich": []}
+
+
+SIMULATED = pathlib.Path(__file__).with_name("simulated")
 
 
 def left_out(mpi: str, ranks: int) -> list[str]:
@@ -53,22 +60,39 @@ def test_directory(cache: pathlib.Path, python: pathlib.Path) -> pathlib.Path:
     return tests
 
 
+def moves_arrays(module: pathlib.Path) -> bool:
+    return module.name.startswith("test_") and "import arrayimpl" in module.read_text()
+
+
 class Suite:
-    def __init__(self, prefix, ranks, preload, cache):
-        self.prefix, self.ranks, self.preload, self.cache = prefix, ranks, preload, cache
-        self.left_out, self.included = left_out(prefix.name, ranks), included(prefix.name, ranks)
-        self.tests = test_directory(cache, prefix / "bin" / "python")
+    def __init__(self, options):
+        self.prefix, self.ranks, self.cache = options.mpi_prefix, options.ranks, options.cache.absolute()
+        self.python = options.python or self.prefix / "bin" / "python"
+        self.tests = test_directory(self.cache, self.python)
+        self.left_out, self.included = left_out(self.prefix.name, self.ranks), included(self.prefix.name, self.ranks)
+        self.gpu, self.plugin = options.gpu, options.plugin
+        if self.gpu:
+            self.left_out, self.included = [], [m.stem for m in sorted(self.tests.glob("*.py")) if moves_arrays(m)]
+
+    def environment(self, on_gpu):
+        """All ranks run gapless, which the exchanges from GPU to GPU need to know."""
+        made = {**os.environ, **ENVIRONMENT}
+        if on_gpu and self.plugin:
+            paths = [str(SIMULATED), str(self.tests), made.get("PYTHONPATH", "")]
+            made |= {"GAPLESS_DEVICE_PLUGIN": self.plugin, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        return made | ({"GAPLESS_ALL_RANKS": "1"} if on_gpu else {})
 
     def run(self, name, preload, include=()):
         """Outcomes by (rank, test), and whether the suite came to its end; a test that never ended "crashed"."""
-        output = self.cache / f"{name}-{self.prefix.name}-np{self.ranks}"
+        on_gpu = self.gpu and preload is not None
+        output = self.cache / f"{name}-{self.prefix.name}-np{self.ranks}{'-gpu' if self.gpu else ''}"
         for old in self.cache.glob(output.name + ".*.jsonl"):
             old.unlink()
         command = [self.prefix / "bin" / "mpiexec", "-n", str(self.ranks)]
         if preload:
             command += ["env", f"LD_PRELOAD={preload}"]
-        command += [self.prefix / "bin" / "python", "-B", pathlib.Path(__file__).with_name("outcomes.py"), output]
-        command += [self.tests, "-q"]
+        command += [self.python, "-B", pathlib.Path(__file__).with_name("outcomes.py"), output, self.tests, "-q"]
+        command += ["--cupy"] if on_gpu else []
         for module in self.left_out:
             command += ["-e", rf"{module}\.py"]
         for module in include or self.included:
@@ -76,7 +100,7 @@ class Suite:
         ended = False
         with output.with_suffix(".log").open("w") as log:
             try:
-                environment = {**os.environ, **ENVIRONMENT}
+                environment = self.environment(on_gpu)
                 done = subprocess.run(command, env=environment, stdout=log, stderr=log, timeout=TIME_LIMIT)
                 ended = done.returncode in (0, 1)  # 1: tests have failed
             except subprocess.TimeoutExpired:
@@ -134,9 +158,14 @@ def main():
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--preload", required=True, help="libgapless.so")
     parser.add_argument("--cache", type=pathlib.Path, required=True)
+    parser.add_argument(
+        "--python", type=pathlib.Path, help="with mpi4py for that MPI; default: the one under the prefix"
+    )
+    parser.add_argument("--gpu", action="store_true", help="run the modules that move arrays on GPU memory, too")
+    parser.add_argument("--plugin", help="libgapless-simulated-device.so, where there is no GPU")
     options = parser.parse_args()
 
-    suite = Suite(options.mpi_prefix, options.ranks, options.preload, options.cache.absolute())
+    suite = Suite(options)
     print("left out with and without gapless:", ", ".join(suite.left_out) or "nothing")
     gapless, ended = suite.run("gapless", options.preload)
     show("gapless", gapless)
