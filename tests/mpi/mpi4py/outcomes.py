@@ -51,13 +51,33 @@ class Recorder(unittest.TextTestResult):
         self.outcome = "failed as expected"
 
 
+def serve_gpu_arrays():
+    """Has the suite test all of MPI on GPU arrays, with the values that it gives host arrays."""
+    import arrayimpl
+    import mpiunittest
+    import numpy
+
+    # The suite leaves out of GPU memory what MPI libraries get wrong by themselves.
+    mpiunittest.is_mpi_gpu = lambda _library, _array: False
+
+    # CuPy refuses -1 for an unsigned number, of which the suite's other arrays make the largest one.
+    make = arrayimpl.GPUArrayCuPy.__init__
+
+    def make_of_any(self, values, typecode, *rest, **named):
+        if typecode in "BHILQ":
+            values = numpy.asarray(values).astype(typecode)
+            values = values if values.shape else int(values)
+        make(self, values, typecode, *rest, **named)
+
+    arrayimpl.GPUArrayCuPy.__init__ = make_of_any
+
+
 sys.path.insert(0, test_directory)
 sys.argv = [str(pathlib.Path(test_directory, "main.py")), *sys.argv[3:]]
-if "--cupy" in sys.argv:
-    # The suite leaves out of GPU memory what MPI libraries get wrong by themselves.
-    __import__("mpiunittest").is_mpi_gpu = lambda _library, _array: False
 suite = __import__("main")
 suite.__file__ = sys.argv[0]
+if "--cupy" in sys.argv:
+    serve_gpu_arrays()
 try:
     suite.main(module=None, testRunner=unittest.TextTestRunner(resultclass=Recorder))
 except SystemExit:  # how unittest ends, and no other exception does

@@ -7,7 +7,7 @@ now and then by themselves.
 
 With --gpu, the modules that move arrays run on GPU memory, too: on CuPy's arrays, or, with --plugin, on those of a
 stand-in for CuPy in the memory of a simulated GPU. Without gapless no library could read these, so tests that fail are
-compared with host memory.
+compared with host memory. The outcome on a GPU is written to bench/results.
 """
 
 import argparse
@@ -21,9 +21,11 @@ import subprocess
 import sys
 import tarfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "support"))
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(SOURCE / "tests" / "support"), str(SOURCE / "bench")]
 
-from oversubscribed import ENVIRONMENT  # noqa: E402  (found through the line above)
+import _report  # noqa: E402  (found through the line above)
+from oversubscribed import ENVIRONMENT  # noqa: E402
 
 VERSION = "4.1.2"
 TIME_LIMIT = 400
@@ -67,6 +69,7 @@ def moves_arrays(module: pathlib.Path) -> bool:
 class Suite:
     def __init__(self, options):
         self.prefix, self.ranks, self.cache = options.mpi_prefix, options.ranks, options.cache.absolute()
+        self.preload = options.preload
         self.python = options.python or self.prefix / "bin" / "python"
         self.tests = test_directory(self.cache, self.python)
         self.left_out, self.included = left_out(self.prefix.name, self.ranks), included(self.prefix.name, self.ranks)
@@ -152,6 +155,38 @@ def show(name, outcomes):
     print(f"{name:8} {dict(counts)}; slowest: {slowest}")
 
 
+def compare(suite, gapless, modules):
+    """The tests, of some modules or, if none are named, of all, that twice ended differently without gapless."""
+    plain = suite.plain(modules)
+    show("plain", plain)
+    different = differences(
+        plain, {test: outcome for test, outcome in gapless.items() if not modules or module_of(test) in modules}
+    )
+    if not different:
+        return different
+    modules = sorted({module_of(test) for test in different})
+    print(f"{len(different)} tests ended differently; once more, both ways: {', '.join(modules)}")
+    again = differences(
+        suite.run("plain-again", None, modules)[0], suite.run("gapless-again", suite.preload, modules)[0]
+    )
+    for test in different.keys() - again.keys():
+        print(f"  not again: {test}: {different[test][0]} without gapless, {different[test][1]} with it")
+    return again
+
+
+def report(suite, gapless, different):
+    machine, mpi = _report.gpus(), suite.prefix.name
+    passed = sum(outcome == "passed" for outcome, _ in gapless.values())
+    rows = [{"case": {"test": test}, "outcome": outcomes[1]} for test, outcomes in different.items()]
+    bar = {
+        "name": f"mpi4py's tests that move arrays, on CuPy's, {mpi}, {suite.ranks} ranks",
+        "asks": "end as on host memory without gapless",
+        "figure": f"{passed} of {len(gapless)} passed, {len(different)} end differently",
+        "holds": not different,
+    }
+    _report.report(f"mpi4py_{mpi}", rows, [bar], True, machine, _report.name_for(f"mpi4py_{mpi}", machine))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mpi-prefix", type=pathlib.Path, required=True)
@@ -167,30 +202,19 @@ def main():
 
     suite = Suite(options)
     print("left out with and without gapless:", ", ".join(suite.left_out) or "nothing")
-    gapless, ended = suite.run("gapless", options.preload)
+    gapless, ended = suite.run("gapless", suite.preload)
     show("gapless", gapless)
     to_compare = sorted({module_of(test) for test, (outcome, _) in gapless.items() if outcome != "passed"})
     if ended and not to_compare:
         print("every test passed: nothing to compare")
-        sys.exit(0)
-    # What a suite that was cut short has not come to is compared as well.
-    modules = to_compare if ended else []
-    plain = suite.plain(modules)
-    show("plain", plain)
-    different = differences(
-        plain, {test: outcome for test, outcome in gapless.items() if not modules or module_of(test) in modules}
-    )
-    if different:
-        modules = sorted({module_of(test) for test in different})
-        print(f"{len(different)} tests ended differently; once more, both ways: {', '.join(modules)}")
-        again = differences(
-            suite.run("plain-again", None, modules)[0], suite.run("gapless-again", options.preload, modules)[0]
-        )
-        for test in different.keys() - again.keys():
-            print(f"  not again: {test}: {different[test][0]} without gapless, {different[test][1]} with it")
-        different = again
+        different = {}
+    else:
+        # What a suite that was cut short has not come to is compared as well.
+        different = compare(suite, gapless, to_compare if ended else [])
     for test, (without, with_gapless) in different.items():
         print(f"  {test}: {without} without gapless, {with_gapless} with it")
+    if options.gpu and not options.plugin:
+        report(suite, gapless, different)
     sys.exit(1 if different else 0)
 
 

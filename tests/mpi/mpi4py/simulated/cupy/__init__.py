@@ -93,7 +93,7 @@ class ndarray:  # noqa: N801  (CuPy's name)
 
     def __setitem__(self, key, value):
         host = self._memory.read()
-        self._in(host)[key] = _on_host(value).astype(self.dtype)  # as CuPy does: -1 of an unsigned type is its maximum
+        self._in(host)[key] = value.get() if isinstance(value, ndarray) else value
         self._memory.write(host)
 
     def fill(self, value):
@@ -121,8 +121,7 @@ def _on_host(value) -> np.ndarray:
 
 
 def array(values, dtype=None):
-    host = _on_host(values)
-    host = host if dtype is None else host.astype(dtype)
+    host = np.array(_on_host(values) if isinstance(values, ndarray) else values, dtype)
     made = ndarray(host.shape, host.dtype)
     made[...] = host
     return made
