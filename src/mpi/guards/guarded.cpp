@@ -122,11 +122,9 @@ struct Guard<Row, int (*)(Arguments...)> {
   /// By messages, where all ranks have agreed on that.
   [[gnu::noinline]] static int serve_exchange(const CallFacts& facts, const Tuple& all, Arguments... arguments) {
     const std::array<MemoryArgument, View::memories> memories = View::memories_of(all);
-    const by_messages::Memory memory = by_messages::memory_of(facts, memories.front(), memories.back());
-    const bool is_in_place = memory.out.is_in_place() || memory.in.is_in_place();
-    const bool is_native = is_in_place || (memory.is_of_neighbors() && facts.neighbors().are_twins());
-    const int kind = is_native ? -1 : by_messages::kind_of(facts, memory);
+    const int kind = by_messages::kind_of(facts, memories.front(), memories.back());
     if (kind < 0) return serve(facts, all, arguments...);
+    const by_messages::Memory memory = by_messages::memory_of(facts, memories.front(), memories.back());
     const by_messages::AgreedExchange exchange(
         facts.communicator, kind, [&](bool are_combined) { return by_messages::wish_of(facts, memory, are_combined); },
         [&](auto& exchanged) { return by_messages::reserve(facts, memory, exchanged); });

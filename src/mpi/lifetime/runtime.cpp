@@ -231,7 +231,9 @@ MPI_Count size_of(MPI_Datatype handle) noexcept {
   }
 #endif
   int bytes = 0;
-  return native.Pack_size(1, handle, private_communicator, &bytes) == MPI_SUCCESS ? bytes : -1;
+  MPI_Count size = 0;
+  if (native.Pack_size(1, handle, private_communicator, &bytes) != MPI_SUCCESS) return -1;
+  return native.Type_size_x(handle, &size) == MPI_SUCCESS ? size : -1;  // 2 GiB and more, too
 }
 
 MPI_Comm communicator_for_errors() noexcept {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/settings.hpp"
+#include "mpi/datatypes/type_cache.hpp"
 #include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/own_attribute.hpp"
 #include "mpi/lifetime/runtime.hpp"
@@ -185,51 +186,58 @@ constexpr layout::Offset least_part_bytes = 1024;
 
 /// The magnitude of the size of one of the argument's parts, which are equal. Negative for shorter ones than `least`.
 int magnitude_of_part(const MemoryArgument& argument, layout::Offset least) noexcept {
-  if (argument.counts[0] <= 0 || !runtime::is_usable(argument.datatype)) return -1;
-  MPI_Count size = 0;
+  if (argument.counts[0] <= 0) return -1;
+  const TypeRecord* const known = type_cache::find_in_table(argument.datatype);
+  MPI_Count size = known != nullptr ? known->size : 0;
+  if (size == 0) {
+    if (!runtime::is_usable(argument.datatype)) return -1;
+    native.Type_size_x(argument.datatype, &size);
+  }
   std::int64_t bytes = 0;
-  native.Type_size_x(argument.datatype, &size);
   const bool is_too_much = __builtin_mul_overflow(argument.counts[0], size, &bytes);
   return is_too_much || bytes < least ? -1 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes)));
 }
 
-/// Of a call with a root.
-int kind_with_root(const CallFacts& call, const Memory& memory) noexcept {
-  const bool is_within_group = call.root >= 0 && call.root < count_entries(call.communicator, CountsOf::processes);
-  if (!is_within_group) return -1;
-  const bool sends = call.is_at_root() != memory.has_one_part();
-  const int magnitude = magnitude_of_part(sends ? memory.out : memory.in, least_part_bytes);
-  if (memory.has_one_part()) return kind_of_size(Sized::gather, magnitude);
-  const bool is_broadcast = memory.out.kind == table::RoleKind::broadcast;
-  return kind_of_size(is_broadcast ? Sized::bcast : Sized::scatter, magnitude);
+/// Of a call with a root, of which most are short: the library is not asked for ranks until a part has been found long.
+int kind_with_root(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in) noexcept {
+  using table::RoleKind;
+  if (call.root < 0) return -1;  // between two groups
+  const bool is_gather = out.kind == RoleKind::send, is_broadcast = out.kind == RoleKind::broadcast;
+  // What only the root may leave out, the others have.
+  const MemoryArgument& of_all = is_gather ? out : in;
+  const MemoryArgument& of_root = is_gather ? in : out;
+  const int magnitude = magnitude_of_part(of_all.is_in_place() ? of_root : of_all, least_part_bytes);
+  if (magnitude < 0 || call.root >= count_entries(call.communicator, CountsOf::processes)) return -1;
+  return kind_of_size(is_gather ? Sized::gather : is_broadcast ? Sized::bcast : Sized::scatter, magnitude);
 }
 
-int kind_of_neighbors(const Memory& memory) noexcept {
+int kind_of_neighbors(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in) noexcept {
   using table::RoleKind;
-  if (memory.has_one_part())
-    return memory.in.kind == RoleKind::receive_from_neighbors ? neighbors_gather : neighbors_gather_v;
-  if (memory.out.kind == RoleKind::send_to_neighbors) return neighbors;
-  return memory.out.kind == RoleKind::send_to_neighbors_w ? neighbors_w : neighbors_v;
+  if (call.neighbors().are_twins()) return -1;
+  if (out.kind == RoleKind::send)
+    return in.kind == RoleKind::receive_from_neighbors ? neighbors_gather : neighbors_gather_v;
+  if (out.kind == RoleKind::send_to_neighbors) return neighbors;
+  return out.kind == RoleKind::send_to_neighbors_w ? neighbors_w : neighbors_v;
 }
 
 }  // namespace
 
 bool is_kind_of_neighbors(int kind) noexcept { return kind >= neighbors && kind < of_sizes; }
 
-int kind_of(const CallFacts& call, const Memory& memory) noexcept {
+int kind_of(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in) noexcept {
   using table::RoleKind;
-  const bool has_fabric = transfer::rdma::is_wanted();
-  const bool is_from_gpu_to_gpu =
-      call.has_root || memory.has_one_part() || memory.out.kind == RoleKind::send_to_neighbors;
+  const bool has_fabric = transfer::rdma::is_wanted(), is_gather = out.kind == RoleKind::send;
+  const bool is_from_gpu_to_gpu = call.has_root || is_gather || out.kind == RoleKind::send_to_neighbors;
   if (has_fabric && is_from_gpu_to_gpu) return -1;
-  if (call.has_root) return kind_with_root(call, memory);
-  if (memory.is_of_neighbors()) return kind_of_neighbors(memory);
-  if (memory.out.kind == RoleKind::send_to_all_w) return all_w;
-  if (memory.out.kind == RoleKind::send_to_all_v) return all_v;
-  if (memory.in.kind == RoleKind::receive_from_all_v) return gathers_v;
-  if (memory.has_one_part()) return kind_of_size(Sized::allgather, magnitude_of_part(memory.in, least_part_bytes));
+  if (call.has_root) return kind_with_root(call, out, in);
+  if (!is_gather && out.is_in_place()) return -1;
+  if (is_of_neighbors(in.kind)) return kind_of_neighbors(call, out, in);
+  if (out.kind == RoleKind::send_to_all_w) return all_w;
+  if (out.kind == RoleKind::send_to_all_v) return all_v;
+  if (in.kind == RoleKind::receive_from_all_v) return gathers_v;
+  if (is_gather) return kind_of_size(Sized::allgather, magnitude_of_part(in, least_part_bytes));
   const layout::Offset least = has_fabric ? transfer::rdma::least_bytes : least_part_bytes;
-  return kind_of_size(Sized::alltoall, magnitude_of_part(memory.out, least));
+  return kind_of_size(Sized::alltoall, magnitude_of_part(out, least));
 }
 
 void end() noexcept {

@@ -12,7 +12,7 @@
 
 #include "model/corrections/agreed_way.hpp"
 #include "mpi/calls/by_messages/messages.hpp"
-#include "mpi/calls/by_messages/parts.hpp"
+#include "mpi/calls/staged/memory_argument.hpp"
 #include "mpi/table/abi.hpp"
 
 namespace gapless::mpi::by_messages {
@@ -22,10 +22,10 @@ using Wish = model::AgreedWay::Wish;
 /// May exchanges go by messages in this job? The same on all ranks.
 bool may_be() noexcept;
 
-/// The kind of an exchange: a number that is the same on all ranks, which agree for each kind. Negative: the exchange
-/// is the library's, on all ranks. Calls that say the size of a part to all ranks have a kind for each magnitude of
-/// that size.
-int kind_of(const CallFacts& call, const Memory& memory) noexcept;
+/// The kind of an exchange with these arguments of the program's: a number that is the same on all ranks, which agree
+/// for each kind. Negative: the exchange is the library's, on all ranks. Calls that say the size of a part to all ranks
+/// have a kind for each magnitude of that size.
+int kind_of(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in) noexcept;
 /// Is that the kind of an exchange with neighbours?
 bool is_kind_of_neighbors(int kind) noexcept;
 
