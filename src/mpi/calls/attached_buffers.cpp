@@ -1,10 +1,8 @@
 // Buffers that a program attaches for its buffered sends. Where one is GPU memory, which no library can write to, the
 // library gets host memory of the same size in its place, and the program its own address back.
 #include <cstddef>
-#include <cstdlib>
-#include <exception>
-#include <map>
 #include <mutex>
+#include <new>
 #include <tuple>
 
 #include "device/device.hpp"
@@ -15,37 +13,35 @@
 namespace gapless::mpi {
 namespace {
 
-/// The GPU memory that each host memory stands for.
-class Replaced {
- public:
-  /// Null if there is no memory.
-  void* replace(void* gpu_memory, std::size_t bytes) noexcept try {
-    void* const host = std::malloc(bytes);
-    if (host == nullptr) return nullptr;
-    const std::lock_guard lock(mutex_);
-    gpu_memory_by_host_.emplace(host, gpu_memory);
-    return host;
-  } catch (const std::exception&) {
-    return nullptr;
-  }
-  /// Gives back what `buffer` stands for, and frees `buffer`; any other buffer is given back itself.
-  void* give_back(void* buffer) noexcept {
-    const std::lock_guard lock(mutex_);
-    const auto found = gpu_memory_by_host_.find(buffer);
-    if (found == gpu_memory_by_host_.end()) return buffer;
-    void* const gpu_memory = found->second;
-    gpu_memory_by_host_.erase(found);
-    std::free(buffer);
+/// What precedes host memory that stands for GPU memory.
+struct alignas(std::max_align_t) Replacement {
+  Replacement* next;
+  void* gpu_memory;
+};
+constinit std::mutex mutex;  ///< guards the list
+constinit Replacement* first = nullptr;
+
+/// Host memory in the place of GPU memory; null if there is none.
+void* replace(void* gpu_memory, std::size_t bytes) noexcept {
+  void* const memory = ::operator new(sizeof(Replacement) + bytes, std::nothrow);
+  if (memory == nullptr) return nullptr;
+  const std::lock_guard lock(mutex);
+  first = new (memory) Replacement{first, gpu_memory};
+  return first + 1;
+}
+
+/// Frees host memory of replace(). Gives back what `buffer` stands for, or `buffer` if that is the program's own.
+void* give_back(void* buffer) noexcept {
+  const std::lock_guard lock(mutex);
+  for (Replacement** place = &first; *place != nullptr; place = &(*place)->next) {
+    Replacement* const found = *place;
+    if (found + 1 != buffer) continue;
+    void* const gpu_memory = found->gpu_memory;
+    *place = found->next;
+    ::operator delete(found);
     return gpu_memory;
   }
-
- private:
-  std::mutex mutex_;
-  std::map<void*, void*> gpu_memory_by_host_;
-};
-Replaced& replaced() noexcept {
-  static Replaced& instance = *new Replaced;
-  return instance;
+  return buffer;
 }
 
 bool is_on_gpu(const void* memory) noexcept {
@@ -63,11 +59,11 @@ struct Attach<Row, int (*)(Arguments...)> {
     void*& buffer = std::get<count - 2>(all);
     const auto bytes = std::get<count - 1>(all);
     if (bytes <= 0 || !is_on_gpu(buffer)) return Row::native_function()(arguments...);
-    void* const host = replaced().replace(buffer, static_cast<std::size_t>(bytes));
+    void* const host = replace(buffer, static_cast<std::size_t>(bytes));
     if (host == nullptr) return table::raise<Row>(MPI_ERR_NO_MEM, all);
     buffer = host;
     const int code = std::apply(Row::native_function(), all);
-    if (code != MPI_SUCCESS) replaced().give_back(host);
+    if (code != MPI_SUCCESS) give_back(host);
     return code;
   }
 };
@@ -82,7 +78,7 @@ struct Detach<Row, int (*)(Arguments...)> {
     const int code = Row::native_function()(arguments...);
     if (code != MPI_SUCCESS) return code;
     auto* const address = static_cast<void**>(std::get<sizeof...(Arguments) - 2>(std::tie(arguments...)));
-    *address = replaced().give_back(*address);
+    *address = give_back(*address);
     return code;
   }
 };

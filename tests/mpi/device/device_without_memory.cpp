@@ -236,6 +236,22 @@ TEST_F(WithoutMemory, NothingGoesToAFile) {
   if (rank() == 0) MPI_File_delete(shared.c_str(), MPI_INFO_NULL);
 }
 
+/// The library would write to the GPU's memory.
+TEST_F(WithoutMemory, NoBufferOfTheGpuIsAttached) {
+  constexpr int bytes = 4096 + MPI_BSEND_OVERHEAD;
+  OnGpu memory{std::vector<std::byte>(bytes)};
+  const ReturnErrors errors(MPI_COMM_SELF);
+  {
+    const NoNew refused(0);
+    EXPECT_EQ(MPI_ERR_NO_MEM, error_class(MPI_Buffer_attach(memory.at(), bytes)));
+  }
+  ASSERT_EQ(MPI_SUCCESS, MPI_Buffer_attach(memory.at(), bytes));
+  void* address = nullptr;
+  int length = 0;
+  ASSERT_EQ(MPI_SUCCESS, MPI_Buffer_detach(&address, &length));
+  EXPECT_EQ(memory.at(), address);
+}
+
 /// Not even one piece of a call that would go in pieces, which is left whole to nobody.
 TEST_F(WithoutMemory, NothingOfALongCallGoesToAFile) {
   const File file(MPI_COMM_SELF);
