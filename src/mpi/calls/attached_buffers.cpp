@@ -1,5 +1,8 @@
 // Buffers that a program attaches for its buffered sends. Where one is GPU memory, which no library can write to, the
 // library gets host memory of the same size in its place, and the program its own address back.
+//
+// Where MPI ends the attachment itself (MPI_Comm_free, MPI_Session_finalize), the host memory stays until the process
+// ends: nobody tells when the last message has left it.
 #include <cstddef>
 #include <mutex>
 #include <new>

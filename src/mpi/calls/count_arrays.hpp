@@ -29,6 +29,7 @@ class Neighbors {
   /// The neighbours in the communicator's topology; none where it has no topology.
   explicit Neighbors(MPI_Comm communicator) noexcept;
 
+  bool has_topology() const noexcept { return topology_ != MPI_UNDEFINED; }
   /// Precondition: `what` is sources or destinations.
   int count(CountsOf what) const noexcept { return what == CountsOf::sources ? sources_ : destinations_; }
   /// Is the neighbour beyond the border of a grid, where there is no process? Nothing moves then, whatever the count

@@ -26,8 +26,7 @@ namespace {
 
 using table::RoleKind;
 
-/// Does each process exchange a part with each other, or one of its own length with each neighbour? Where there is a
-/// root, as of MPI_Scatterv, the others send nothing, and errors that the root alone is told of must not wait for them.
+/// Does each process exchange a part with each other, or one of its own length with each neighbour?
 template <class Row>
 consteval bool is_exchange() {
   const bool exchanges = has_role<Row>(RoleKind::send_to_all) || has_role<Row>(RoleKind::send_to_all_v) ||
@@ -46,7 +45,8 @@ consteval bool gathers_to_all() {
   return has_role<Row>(send) && receives && !has_role<Row>(root);
 }
 
-/// Does a root have a part of the same length of, or for, each process? Only then all processes know that length.
+/// Does a root have a part of the same length of, or for, each process? The lengths of MPI_Gatherv's and MPI_Scatterv's
+/// parts are known to the root alone, and errors that the root alone is told of must not wait for the others.
 template <class Row>
 consteval bool has_equal_parts_at_root() {
   using enum RoleKind;
@@ -124,17 +124,17 @@ struct Guard<Row, int (*)(Arguments...)> {
     const std::array<MemoryArgument, View::memories> memories = View::memories_of(all);
     const int kind = by_messages::kind_of(facts, memories.front(), memories.back());
     if (kind < 0) return serve(facts, all, arguments...);
-    const by_messages::Memory memory = by_messages::memory_of(facts, memories.front(), memories.back());
+    const by_messages::Sides sides = by_messages::sides_of(facts, memories.front(), memories.back());
     const by_messages::AgreedExchange exchange(
-        facts.communicator, kind, [&](bool are_combined) { return by_messages::wish_of(facts, memory, are_combined); },
-        [&](auto& exchanged) { return by_messages::reserve(facts, memory, exchanged); });
+        facts.communicator, kind, [&](bool are_combined) { return by_messages::wish_of(facts, sides, are_combined); },
+        [&](auto& exchanged) { return by_messages::reserve(facts, sides, exchanged); });
     if (exchange.lane() == MPI_COMM_NULL) {
       if (!exchange.is_timed()) return serve(facts, all, arguments...);
       CallFacts packing = facts;
       packing.packs_gaps = true;
       return StagedCall<Row, Arguments...>::run(packing, arguments...);
     }
-    const int code = by_messages::exchange(facts, memory, exchange);
+    const int code = by_messages::exchange(facts, sides, exchange);
     return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
   }
 

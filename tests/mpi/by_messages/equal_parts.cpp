@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "by_messages/exchanges.hpp"
+#include "support/environment.hpp"
 #include "support/ints.hpp"
 
 namespace gapless::test {
@@ -58,6 +59,44 @@ TEST_P(EqualParts, OfNeighbourAllgathers) {
                                    type_of(received), graph);
   });
   MPI_Comm_free(&graph);
+}
+
+/// A line of processes, whose ends have no neighbour.
+TEST_P(EqualParts, OfNeighboursInALine) {
+  const int extent = size(), is_periodic = 0;
+  MPI_Comm line;
+  MPI_Cart_create(all_, 1, &extent, &is_periodic, 0, &line);
+  const Parts sent(length_, true), received(length_, false);
+  Ints out(std::vector<int>(sent.ints()), true), in(std::vector<int>(2 * received.ints()), true);
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<int> values(sent.ints(), none), wanted(2 * received.ints(), none);
+    const auto own = static_cast<std::size_t>(rank());
+    sent.fill(values, 0, first_of_sender(own, 0, round));
+    if (rank() > 0) received.fill(wanted, 0, first_of_sender(own - 1, 0, round));
+    if (rank() < size() - 1) received.fill(wanted, 1, first_of_sender(own + 1, 0, round));
+    out.set(values);
+    in.set(std::vector<int>(wanted.size(), none));
+    ASSERT_EQ(MPI_SUCCESS, MPI_Neighbor_allgather(out.data(), count_of(sent), type_of(sent), in.data(),
+                                                  count_of(received), type_of(received), line));
+    ASSERT_TRUE(wanted == in.values()) << "round " << round;
+  }
+  MPI_Comm_free(&line);
+}
+
+/// Neighbours gather nothing in place. Open MPI says so, and MPICH looks at nothing: either ends for all ranks.
+TEST_P(EqualParts, OfNeighboursAreNotInPlace) {
+  const ReturnErrors of_world(MPI_COMM_WORLD);  // where Open MPI tells that there is no topology
+  MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN);
+  Ints in(std::vector<int>(2 * static_cast<std::size_t>(length_) * ranks()), true);
+  const int extent = size(), is_periodic = 0;
+  MPI_Comm line;
+  MPI_Cart_create(all_, 1, &extent, &is_periodic, 0, &line);
+  MPI_Comm_set_errhandler(line, MPI_ERRORS_RETURN);
+  const std::uint64_t before = by_messages();
+  static_cast<void>(MPI_Neighbor_allgather(MPI_IN_PLACE, 0, MPI_INT, in.data(), length_, MPI_INT, line));
+  EXPECT_NE(MPI_SUCCESS, MPI_Neighbor_allgather(in.data(), length_, MPI_INT, in.data(), length_, MPI_INT, all_));
+  EXPECT_EQ(before, by_messages());
+  MPI_Comm_free(&line);
 }
 
 TEST_P(EqualParts, InPlaceOfAllgather) {

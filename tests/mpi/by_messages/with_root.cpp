@@ -135,6 +135,67 @@ TEST_P(WithRoot, OfNoRank) {
   }
 }
 
+/// Of a root that makes a mistake, which nobody else hears of: the root gets its error, and waits for nobody.
+TEST_P(WithRoot, AloneInAMistakeWaitsForNobody) {
+  MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN);
+  Ints out(nothing(), true), in(nothing(), true);
+  if (under_gapless() && is_root(0)) {
+    const auto expect_type_error = [](int code) { EXPECT_EQ(MPI_ERR_TYPE, error_class(code)); };
+    const MPI_Datatype none = MPI_DATATYPE_NULL;
+    expect_type_error(MPI_Bcast(out.data(), length_, none, 0, all_));
+    expect_type_error(MPI_Gather(out.data(), length_, MPI_INT, in.data(), length_, none, 0, all_));
+#ifndef OPEN_MPI  // which does not look at the one datatype, and sends from nowhere what nobody receives
+    expect_type_error(MPI_Scatter(out.data(), length_, none, in.data(), length_, MPI_INT, 0, all_));
+    EXPECT_NE(MPI_SUCCESS, MPI_Bcast(nullptr, length_, MPI_INT, 0, all_));
+#endif
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/// Between two groups all of this is the library's.
+TEST_P(WithRoot, BetweenTwoGroups) {
+  if (size() < 2) GTEST_SKIP() << "needs two processes";
+  const int own_group = rank() % 2;
+  MPI_Comm group, both;
+  MPI_Comm_split(all_, own_group, rank(), &group);
+  MPI_Intercomm_create(group, 0, all_, 1 - own_group, 0, &both);
+  const int root = own_group != 0 ? 0 : rank() == 0 ? MPI_ROOT : MPI_PROC_NULL;
+  int others = 0;
+  MPI_Comm_remote_size(both, &others);
+  Ints out(nothing(), true), in(nothing(), true);
+  const std::uint64_t before = by_messages();
+  for (int round = 0; round < 3; ++round) {
+    const Parts parts(length_, false);
+    std::vector<int> values = nothing();
+    for (std::size_t k = 0; k < ranks(); ++k) parts.fill(values, k, first_of_pair(0, k, round));
+    out.set(root == MPI_ROOT ? values : nothing());
+    MPI_Bcast(out.data(), length_, MPI_INT, root, both);
+    std::vector<int> wanted = nothing();
+    parts.fill(wanted, 0, first_of_pair(0, 0, round));
+    if (root == 0) ASSERT_EQ(wanted, out.values());
+    out.set(values);
+    in.set(nothing());
+    MPI_Scatter(out.data(), length_, MPI_INT, in.data(), length_, MPI_INT, root, both);
+    int place = 0;
+    MPI_Comm_rank(group, &place);
+    wanted = nothing();
+    parts.fill(wanted, 0, first_of_pair(0, static_cast<std::size_t>(place), round));
+    if (root == 0) ASSERT_EQ(wanted, in.values());
+    values = nothing();
+    parts.fill(values, 0, first_of_pair(static_cast<std::size_t>(place), 0, round));
+    out.set(values);
+    in.set(nothing());
+    MPI_Gather(out.data(), length_, MPI_INT, in.data(), length_, MPI_INT, root, both);
+    wanted = nothing();
+    for (int k = 0; k < others; ++k)
+      parts.fill(wanted, static_cast<std::size_t>(k), first_of_pair(static_cast<std::size_t>(k), 0, round));
+    if (root == MPI_ROOT) ASSERT_EQ(wanted, in.values());
+  }
+  EXPECT_EQ(before, by_messages());
+  MPI_Comm_free(&both);
+  MPI_Comm_free(&group);
+}
+
 INSTANTIATE_TEST_SUITE_P(Lengths, WithRoot, testing::Values(16, 1024, 30'000));
 
 }  // namespace

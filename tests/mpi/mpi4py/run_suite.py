@@ -156,7 +156,7 @@ def show(name, outcomes):
 
 
 def compare(suite, gapless, modules):
-    """The tests, of some modules or, if none are named, of all, that twice ended differently without gapless."""
+    """The tests, of some modules or, if none are named, of all, that twice did not end as they do without gapless."""
     plain = suite.plain(modules)
     show("plain", plain)
     different = differences(

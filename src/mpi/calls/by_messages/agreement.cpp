@@ -184,36 +184,47 @@ constexpr int kind_of_size(Sized form, int magnitude) noexcept {
 /// the ranks agree.
 constexpr layout::Offset least_part_bytes = 1024;
 
-/// The magnitude of the size of one of the argument's parts, which are equal. Negative for shorter ones than `least`.
-int magnitude_of_part(const MemoryArgument& argument, layout::Offset least) noexcept {
-  if (argument.counts[0] <= 0) return -1;
+/// The size of one of the argument's parts, which are equal; negative for a mistake of the program, which the library
+/// tells.
+std::int64_t bytes_of_part(const MemoryArgument& argument) noexcept {
+  const MPI_Count count = argument.counts[0];
   const TypeRecord* const known = type_cache::find_in_table(argument.datatype);
+  const bool is_nowhere = argument.memory == nullptr && known != nullptr && known->is_predefined && count != 0;
+  if (count < 0 || is_nowhere) return -1;
   MPI_Count size = known != nullptr ? known->size : 0;
   if (size == 0) {
     if (!runtime::is_usable(argument.datatype)) return -1;
     native.Type_size_x(argument.datatype, &size);
   }
   std::int64_t bytes = 0;
-  const bool is_too_much = __builtin_mul_overflow(argument.counts[0], size, &bytes);
-  return is_too_much || bytes < least ? -1 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes)));
+  return __builtin_mul_overflow(count, size, &bytes) ? -1 : bytes;
+}
+
+/// The magnitude of that size. Negative for shorter parts than `least`.
+int magnitude_of_part(const MemoryArgument& argument, layout::Offset least) noexcept {
+  const std::int64_t bytes = bytes_of_part(argument);
+  return bytes < least ? -1 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes)));
 }
 
 /// Of a call with a root, of which most are short: the library is not asked for ranks until a part has been found long.
+/// A root that makes a mistake gets its error from the library, and waits for nobody.
 int kind_with_root(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in) noexcept {
   using table::RoleKind;
-  if (call.root < 0) return -1;  // between two groups
+  if (call.root < 0) return -1;  // between two groups, or a mistake
   const bool is_gather = out.kind == RoleKind::send, is_broadcast = out.kind == RoleKind::broadcast;
-  // What only the root may leave out, the others have.
+  // The root alone has an argument for all ranks' parts, and may leave out the other one.
   const MemoryArgument& of_all = is_gather ? out : in;
   const MemoryArgument& of_root = is_gather ? in : out;
   const int magnitude = magnitude_of_part(of_all.is_in_place() ? of_root : of_all, least_part_bytes);
   if (magnitude < 0 || call.root >= count_entries(call.communicator, CountsOf::processes)) return -1;
+  if (call.is_at_root() && bytes_of_part(of_root) < 0) return -1;
   return kind_of_size(is_gather ? Sized::gather : is_broadcast ? Sized::bcast : Sized::scatter, magnitude);
 }
 
 int kind_of_neighbors(const CallFacts& call, const MemoryArgument& out, const MemoryArgument& in) noexcept {
   using table::RoleKind;
-  if (call.neighbors().are_twins()) return -1;
+  const Neighbors& neighbors_of_call = call.neighbors();
+  if (!neighbors_of_call.has_topology() || neighbors_of_call.are_twins()) return -1;
   if (out.kind == RoleKind::send)
     return in.kind == RoleKind::receive_from_neighbors ? neighbors_gather : neighbors_gather_v;
   if (out.kind == RoleKind::send_to_neighbors) return neighbors;
@@ -230,7 +241,8 @@ int kind_of(const CallFacts& call, const MemoryArgument& out, const MemoryArgume
   const bool is_from_gpu_to_gpu = call.has_root || is_gather || out.kind == RoleKind::send_to_neighbors;
   if (has_fabric && is_from_gpu_to_gpu) return -1;
   if (call.has_root) return kind_with_root(call, out, in);
-  if (!is_gather && out.is_in_place()) return -1;
+  const bool may_be_in_place = is_gather && !is_of_neighbors(in.kind);
+  if (out.is_in_place() && !may_be_in_place) return -1;
   if (is_of_neighbors(in.kind)) return kind_of_neighbors(call, out, in);
   if (out.kind == RoleKind::send_to_all_w) return all_w;
   if (out.kind == RoleKind::send_to_all_v) return all_v;

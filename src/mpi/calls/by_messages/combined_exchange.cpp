@@ -139,7 +139,8 @@ class CombinedExchange {
   }
   /// Makes the exchange. Precondition: prepare() has succeeded.
   int run(unsigned& unmapped) noexcept {
-    unmapped = is_any_refused_ && std::ranges::none_of(outgoing_, &SentParts::is_combined) ? unmapped + 1 : 0;
+    const bool are_refused = is_any_refused_ && std::ranges::none_of(outgoing_, &SentParts::is_combined);
+    if (!outgoing_.empty()) unmapped = are_refused ? unmapped + 1 : 0;
     note(post());
     offer();
     note(receive_descriptions());

@@ -133,15 +133,15 @@ int exchange_in_messages(const CallFacts& call, MPI_Comm lane, bool is_among_all
 
 }  // namespace
 
-Wish wish_of(const CallFacts& call, const Memory& memory, bool are_combined) noexcept {
+Wish wish_of(const CallFacts& call, const Sides& sides, bool are_combined) noexcept {
   if (!device::in_use() && !transfer::rdma::is_wanted()) return Wish::library;
   if (call.has_root && !call.is_at_root()) return Wish::library;
   try {
-    const Neighbors::Ranks peers = peers_of(call, memory);
+    const Neighbors::Ranks peers = peers_of(call, sides);
     const std::vector<int>& ranks = peers.destinations;
     std::vector<Part> parts;
-    const bool goes_to_root = call.has_root && memory.has_one_part();
-    (goes_to_root ? list_received : list_sent)(call, memory, ranks.size(), parts);
+    const bool goes_to_root = call.has_root && sides.has_one_part();
+    (goes_to_root ? list_received : list_sent)(call, sides, ranks.size(), parts);
     Bytes bytes(are_combined && !transfer::rdma::is_wanted());
     for (std::size_t k = 0; k < parts.size(); ++k) {
       if (parts[k].count > 0 && !parts[k].is_missing) bytes.add(call.communicator, parts[k], ranks[k]);
@@ -152,9 +152,9 @@ Wish wish_of(const CallFacts& call, const Memory& memory, bool are_combined) noe
   }
 }
 
-bool reserve(const CallFacts& call, const Memory& memory, Exchanged& exchanged) noexcept try {
+bool reserve(const CallFacts& call, const Sides& sides, Exchanged& exchanged) noexcept try {
   if (exchanged.is_there) return true;
-  Neighbors::Ranks peers = peers_of(call, memory);
+  Neighbors::Ranks peers = peers_of(call, sides);
   exchanged.sent.parts.reserve(peers.destinations.size());
   exchanged.received.parts.reserve(peers.sources.size());
   exchanged.messages.reserve(peers.destinations.size() + peers.sources.size());
@@ -165,17 +165,17 @@ bool reserve(const CallFacts& call, const Memory& memory, Exchanged& exchanged) 
   return false;
 }
 
-int exchange(const CallFacts& call, const Memory& memory, const AgreedExchange& agreed) noexcept {
+int exchange(const CallFacts& call, const Sides& sides, const AgreedExchange& agreed) noexcept {
   Exchanged& exchanged = agreed.exchanged();
   auto& [sent, received, messages, is_there] = exchanged;
   // reserve() has made room for all parts, so the lists do not throw.
-  list_sent(call, memory, sent.peers.size(), sent.parts);
-  list_received(call, memory, received.peers.size(), received.parts);
-  const bool may_be_in_place = call.has_root || memory.has_one_part();
-  if (may_be_in_place && !memory.is_of_neighbors()) leave_out_own_in_place(call, exchanged);
+  list_sent(call, sides, sent.peers.size(), sent.parts);
+  list_received(call, sides, received.peers.size(), received.parts);
+  const bool may_be_in_place = call.has_root || sides.has_one_part();
+  if (may_be_in_place && !sides.is_of_neighbors()) leave_out_own_in_place(call, exchanged);
   exchanges.fetch_add(1, std::memory_order_relaxed);
   if (transfer::rdma::is_wanted())
-    return exchange_in_messages(call, agreed.lane(), !memory.is_of_neighbors(), exchanged);
+    return exchange_in_messages(call, agreed.lane(), !sides.is_of_neighbors(), exchanged);
   // Without a fabric all ranks are of one node.
   messages.begin(agreed.lane());
   return exchange_combined(call.name, agreed.lane(), exchanged, agreed.unmapped());

@@ -17,14 +17,14 @@ namespace gapless::mpi::by_messages {
 /// forced. `sooner`: most bytes for other nodes are predicted to arrive sooner by a fabric than packed. `are_combined`:
 /// as far as is known, peers map the allocations that they are told of. Where there is a root, its wish alone counts:
 /// from many GPUs into host memory, packed bytes take many ways at once, and messages to the root one after the other.
-Wish wish_of(const CallFacts& call, const Memory& memory, bool are_combined) noexcept;
+Wish wish_of(const CallFacts& call, const Sides& sides, bool are_combined) noexcept;
 
 /// Gets the memory for exchanges of that communicator and kind, before any rank counts on this one. False if there is
 /// none.
-bool reserve(const CallFacts& call, const Memory& memory, Exchanged& exchanged) noexcept;
+bool reserve(const CallFacts& call, const Sides& sides, Exchanged& exchanged) noexcept;
 
 /// Makes the exchange. MPI_SUCCESS, or the error that is to be raised. Precondition: the exchange has a lane.
-int exchange(const CallFacts& call, const Memory& memory, const AgreedExchange& agreed) noexcept;
+int exchange(const CallFacts& call, const Sides& sides, const AgreedExchange& agreed) noexcept;
 
 }  // namespace gapless::mpi::by_messages
 

@@ -9,9 +9,9 @@
 
 namespace gapless::mpi::by_messages {
 
-/// The memory that a call sends from, and the memory that the call receives into. Those of MPI_Bcast are one. An
-/// argument that means nothing on this rank has no bytes.
-struct Memory {
+/// What a call sends from, and what the call receives into. Those of MPI_Bcast are one. An argument that means nothing
+/// on this rank has no bytes.
+struct Sides {
   MemoryArgument out, in;
 
   /// Is each part for a neighbour?
@@ -20,16 +20,16 @@ struct Memory {
   bool has_one_part() const noexcept { return out.kind == table::RoleKind::send; }
 };
 
-/// `first` and `last` are the call's memory arguments. MPI_IN_PLACE becomes this rank's part of the other argument,
-/// except in a form of MPI_Alltoall.
-Memory memory_of(const CallFacts& call, const MemoryArgument& first, const MemoryArgument& last) noexcept;
+/// `first` and `last` are the call's memory arguments. MPI_IN_PLACE becomes this rank's part of the other argument.
+/// Precondition: the call has a kind (agreement.hpp).
+Sides sides_of(const CallFacts& call, const MemoryArgument& first, const MemoryArgument& last) noexcept;
 
 /// The ranks that this rank exchanges parts with, whether or not the parts of a call have bytes.
-Neighbors::Ranks peers_of(const CallFacts& call, const Memory& memory);
+Neighbors::Ranks peers_of(const CallFacts& call, const Sides& sides);
 
 /// Lists a part for each of so many peers, replacing the contents of `parts`. Parts that nobody sends have no bytes.
 /// Throws std::bad_alloc where `parts` has no room for that many.
-void list_sent(const CallFacts& call, const Memory& memory, std::size_t peers, std::vector<Part>& parts);
-void list_received(const CallFacts& call, const Memory& memory, std::size_t peers, std::vector<Part>& parts);
+void list_sent(const CallFacts& call, const Sides& sides, std::size_t peers, std::vector<Part>& parts);
+void list_received(const CallFacts& call, const Sides& sides, std::size_t peers, std::vector<Part>& parts);
 
 }  // namespace gapless::mpi::by_messages

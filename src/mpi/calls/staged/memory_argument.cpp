@@ -103,8 +103,6 @@ void list_parts(const CallFacts& call, const MemoryArgument& argument, std::vect
 }
 
 void list_parts_by_peer(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts) {
-  if (argument.kind == RoleKind::send)
-    return parts.assign(peers_in(call, argument.kind), {argument.memory, argument.counts[0], argument.datatype});
   if (!is_for_each(argument.kind) || is_of_neighbors(argument.kind)) return list_parts(call, argument, parts);
   parts.clear();
   visit_parts_for_each(argument, peers_in(call, argument.kind), [&parts](const Part& part) { parts.push_back(part); });

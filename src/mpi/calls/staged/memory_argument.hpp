@@ -76,7 +76,7 @@ struct CallFacts {
   MPI_Comm communicator{};
   int root = 0;
 
-  /// Is this the process that a broadcast starts from?
+  /// Is this process the root?
   bool is_at_root() const noexcept { return is_root(communicator, root); }
   /// Asks the library the first time.
   const Neighbors& neighbors() const noexcept {
@@ -108,7 +108,7 @@ std::size_t peers_in(const CallFacts& call, table::RoleKind kind) noexcept;
 /// std::bad_alloc.
 void list_parts(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts);
 
-/// The same, with a part for each peer also where the call has one count, or one part, for all peers.
+/// The same, with a part for each peer also where the call has one count for all peers.
 void list_parts_by_peer(const CallFacts& call, const MemoryArgument& argument, std::vector<Part>& parts);
 
 /// This process's part of an argument that has a part of each process, as an argument that goes to all of them.
