@@ -66,8 +66,8 @@ VARIABLES = (
         "GAPLESS_PULL_PATIENCE",
         "a number of microseconds",
         "200",
-        "How long a send leaves its bytes in the program's GPU memory while its peer receives nothing; 20 ms at least "
-        "above 8 MiB. Then they are packed into memory of gapless's own, and the send is complete.",
+        "How long a send leaves its bytes in the program's memory while its peer receives nothing; 20 ms at least "
+        "above 8 MiB and in host memory. Then they are packed into memory of gapless's own, and the send is complete.",
     ),
     Variable(
         "GAPLESS_SCHEME",

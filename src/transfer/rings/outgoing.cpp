@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/quiet_thread.hpp"
+#include "base/settings.hpp"
 #include "fabric/registry.hpp"
 #include "layout/algebra/canonical.hpp"
 #include "transfer/blocking.hpp"
@@ -69,8 +70,14 @@ class Outgoing {
 
 namespace {
 
-constexpr std::chrono::milliseconds patience{20}, receivers_look{100};
+constexpr std::chrono::milliseconds least_patience{20}, receivers_look{100};
 constexpr std::chrono::microseconds busy_look{50};
+
+/// How long a sender waits for a receiver who fetches nothing.
+Clock::duration patience() noexcept {
+  const auto& wanted = settings().pull_patience_us;
+  return wanted ? std::max<Clock::duration>(std::chrono::microseconds(*wanted), least_patience) : least_patience;
+}
 
 constinit std::atomic<std::uint64_t> copied_out{0};
 /// Is this thread the helper? The helper does not end with MPI, so it keeps no buffers in its pools.
@@ -356,7 +363,7 @@ Result poll(Outgoing& outgoing) noexcept {
   if (!lock) return Result::under_way;
   outgoing.drive();
   if (!outgoing.needs_memory()) return outgoing.result;
-  const bool is_left = outgoing.fetched() == 0 && Clock::now() - outgoing.begun >= patience;
+  const bool is_left = outgoing.fetched() == 0 && Clock::now() - outgoing.begun >= patience();
   if (!is_left || !outgoing.copy_out()) return Result::under_way;
   if (!outgoing.is_on_gpu()) outgoing.receiver->rings_put_off.begin();
   return Result::ok;
