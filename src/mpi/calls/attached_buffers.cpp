@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "device/device.hpp"
+#include "mpi/calls/user_buffer.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/rows.hpp"
@@ -47,10 +48,6 @@ void* give_back(void* buffer) noexcept {
   return buffer;
 }
 
-bool is_on_gpu(const void* memory) noexcept {
-  return device::in_use() && device::locate(memory).kind == device::MemoryKind::device;
-}
-
 template <class Row, class Function = decltype(Row::native_function())>
 struct Attach;
 /// The last arguments are the buffer and its size in bytes.
@@ -61,7 +58,7 @@ struct Attach<Row, int (*)(Arguments...)> {
     constexpr std::size_t count = sizeof...(Arguments);
     void*& buffer = std::get<count - 2>(all);
     const auto bytes = std::get<count - 1>(all);
-    if (bytes <= 0 || !is_on_gpu(buffer)) return Row::native_function()(arguments...);
+    if (bytes <= 0 || !device::in_use() || !is_gpu_memory(buffer)) return Row::native_function()(arguments...);
     void* const host = replace(buffer, static_cast<std::size_t>(bytes));
     if (host == nullptr) return table::raise<Row>(MPI_ERR_NO_MEM, all);
     buffer = host;

@@ -93,7 +93,7 @@ class ndarray:  # noqa: N801  (CuPy's name)
 
     def __setitem__(self, key, value):
         host = self._memory.read()
-        self._in(host)[key] = value.get() if isinstance(value, ndarray) else value
+        self._in(host)[key] = _on_host(value)
         self._memory.write(host)
 
     def fill(self, value):
@@ -116,12 +116,12 @@ class ndarray:  # noqa: N801  (CuPy's name)
     __hash__ = None
 
 
-def _on_host(value) -> np.ndarray:
-    return value.get() if isinstance(value, ndarray) else np.asarray(value)
+def _on_host(value):
+    return value.get() if isinstance(value, ndarray) else value
 
 
 def array(values, dtype=None):
-    host = np.array(_on_host(values) if isinstance(values, ndarray) else values, dtype)
+    host = np.array(_on_host(values), dtype)
     made = ndarray(host.shape, host.dtype)
     made[...] = host
     return made
