@@ -1,13 +1,15 @@
 """The Python types on GPU memory: that of a simulated GPU, which faults if the CPU touches it."""
 
-import ctypes
 import os
+import pathlib
+import sys
 
 import numpy as np
 import pytest
 
 from gapless.types import Datatype, Job, copy, pack_batch
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))  # simulated_memory.py
 PLUGIN = os.environ.get("GAPLESS_DEVICE_PLUGIN")
 pytestmark = pytest.mark.skipif(not PLUGIN, reason="GAPLESS_DEVICE_PLUGIN names no simulated GPU")
 
@@ -16,27 +18,19 @@ class GpuArray:
     """Like a CuPy array; filled and read through the plugin."""
 
     def __init__(self, contents: np.ndarray, device: int = 0):
-        self._plugin = ctypes.CDLL(PLUGIN)
-        self._plugin.simulated_device_malloc.restype = ctypes.c_void_p
-        for function, arguments in (("malloc", "iN"), ("free", "P"), ("write", "PPN"), ("read", "PPN")):
-            kinds = {"i": ctypes.c_int, "N": ctypes.c_size_t, "P": ctypes.c_void_p}
-            getattr(self._plugin, f"simulated_device_{function}").argtypes = [kinds[a] for a in arguments]
-        self._like = contents
-        self._address = self._plugin.simulated_device_malloc(device, contents.nbytes)
-        assert self._plugin.simulated_device_write(self._address, contents.ctypes.data, contents.nbytes) == 0
+        from simulated_memory import SimulatedMemory  # not without a plugin
 
-    def __del__(self):
-        self._plugin.simulated_device_free(self._address)
+        self._like = contents
+        self._memory = SimulatedMemory(contents.nbytes, device)
+        self._memory.write(contents)
 
     @property
     def __cuda_array_interface__(self):
         kind = self._like.dtype.str
-        return {"shape": self._like.shape, "typestr": kind, "data": (self._address, False), "version": 3}
+        return {"shape": self._like.shape, "typestr": kind, "data": (self._memory.address, False), "version": 3}
 
     def get(self) -> np.ndarray:
-        result = np.empty_like(self._like)
-        assert self._plugin.simulated_device_read(result.ctypes.data, self._address, result.nbytes) == 0
-        return result
+        return self._memory.read().view(self._like.dtype).reshape(self._like.shape)
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ import sys
 import tarfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(SOURCE / "tests" / "support"), str(SOURCE / "bench")]
+SUPPORT = SOURCE / "tests" / "support"
+sys.path[:0] = [str(SUPPORT), str(SOURCE / "bench")]
 
 import _report  # noqa: E402  (found through the line above)
 from oversubscribed import ENVIRONMENT  # noqa: E402
@@ -81,7 +82,7 @@ class Suite:
         """All ranks run gapless, which the exchanges from GPU to GPU need to know."""
         made = {**os.environ, **ENVIRONMENT}
         if on_gpu and self.plugin:
-            paths = [str(SIMULATED), str(self.tests), made.get("PYTHONPATH", "")]
+            paths = [str(SIMULATED), str(self.tests), str(SUPPORT), made.get("PYTHONPATH", "")]
             made |= {"GAPLESS_DEVICE_PLUGIN": self.plugin, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         return made | ({"GAPLESS_ALL_RANKS": "1"} if on_gpu else {})
 

@@ -4,12 +4,11 @@ Has what the suite uses, and no more. The memory faults if the CPU touches it; e
 every access.
 """
 
-import ctypes
-import os
 import types
 
 import dlpackimpl  # of mpi4py's suite
 import numpy as np
+from simulated_memory import SimulatedMemory  # of tests/support
 
 __version__ = "14.0.0"
 cuda = types.SimpleNamespace(
@@ -17,38 +16,12 @@ cuda = types.SimpleNamespace(
     runtime=types.SimpleNamespace(is_hip=False),
 )
 
-_plugin = ctypes.CDLL(os.environ["GAPLESS_DEVICE_PLUGIN"])
-_plugin.simulated_device_malloc.restype = ctypes.c_void_p
-_plugin.simulated_device_malloc.argtypes = [ctypes.c_int, ctypes.c_size_t]
-_plugin.simulated_device_free.argtypes = [ctypes.c_void_p]
-for _copy in (_plugin.simulated_device_read, _plugin.simulated_device_write):
-    _copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
-
-
-class _Memory:
-    def __init__(self, length: int):
-        self.length = length
-        self.address = _plugin.simulated_device_malloc(0, max(length, 1))
-        if not self.address:
-            raise MemoryError
-
-    def __del__(self):
-        _plugin.simulated_device_free(self.address)
-
-    def read(self) -> np.ndarray:
-        host = np.empty(self.length, "B")
-        assert _plugin.simulated_device_read(host.ctypes.data, self.address, self.length) == 0
-        return host
-
-    def write(self, host: np.ndarray) -> None:
-        assert _plugin.simulated_device_write(self.address, host.ctypes.data, self.length) == 0
-
 
 class ndarray:  # noqa: N801  (CuPy's name)
     def __init__(self, shape, dtype, places=None, memory=None):
         # An array of the host whose elements lie as these do; its contents mean nothing.
         self._places = np.empty(shape, dtype) if places is None else places
-        self._memory = _Memory(self._places.nbytes) if memory is None else memory
+        self._memory = SimulatedMemory(self._places.nbytes) if memory is None else memory
         self.shape, self.dtype = self._places.shape, self._places.dtype
         self.size, self.itemsize = self._places.size, self._places.itemsize
 
