@@ -12,9 +12,9 @@
 #include "endpoints/delivery/bytes.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
-#include "endpoints/together/combining.hpp"
 #include "endpoints/together/together.hpp"
 #include "endpoints/together/turn.hpp"
+#include "mpi/datatypes/built_in_reduction.hpp"
 #include "transfer/buffers/placeholder.hpp"
 
 namespace gapless::mpi::endpoints::together {
@@ -35,13 +35,13 @@ constexpr std::size_t most_doubled = 2048;
 struct Elements {
   MPI_Datatype datatype;
   MPI_Op op;
-  MPI_Count size;           ///< of one
-  Combine by_us = nullptr;  ///< for operands of no more than `most_doubled` bytes
+  MPI_Count size;                      ///< of one
+  reduction::Combine by_us = nullptr;  ///< for operands of no more than `most_doubled` bytes
 
   /// into = with op into
   int combine(const std::byte* with, std::byte* into, MPI_Count count) const noexcept {
     if (by_us != nullptr) {
-      by_us(with, into, count);
+      by_us(with, into, static_cast<std::uint64_t>(count));
       return MPI_SUCCESS;
     }
     return inner.Reduce_local(with, into, static_cast<int>(count), datatype, op);
@@ -265,6 +265,13 @@ int reduce_by_doubling(const Call& call, const std::byte* operand, std::byte* re
   return code;
 }
 
+/// MPI_Reduce_local of Open MPI 5.0.11 counts an MPI_Op's uses, in one place that all threads of a process write. Null
+/// where the library has to combine all the same.
+reduction::Combine combining_by_us(MPI_Op op, MPI_Datatype datatype, MPI_Count size) noexcept {
+  const std::optional<BuiltInReduction> found = built_in_reduction(op, datatype, size);
+  return found && found->numbers_per_element == 1 ? reduction::combining(found->reduction) : nullptr;
+}
+
 /// Is a message to any of the processes' endpoints as cheap as a look at a seat?
 bool serves_doubling(const Communicator& communicator, MPI_Count bytes) noexcept {
   return communicator.spans_processes() && !communicator.has_strangers && bytes <= static_cast<MPI_Count>(most_doubled);
@@ -287,7 +294,7 @@ int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count coun
   const bool doubles = serves_doubling(*endpoint.communicator, count * size);
   const int tag = doubles ? calls::next_tag(endpoint, calls::Form::one_time) : 0;
   const bool is_short = count * size <= static_cast<MPI_Count>(most_doubled);
-  const Elements elements{datatype, op, size, is_short ? combining(op, datatype) : nullptr};
+  const Elements elements{datatype, op, size, is_short ? combining_by_us(op, datatype, size) : nullptr};
   Call call{endpoint, elements, count, root, tag};
   if (operand == MPI_IN_PLACE) operand = result;
   if (is_null_with_displacement(operand) || (call.gets_result() && is_null_with_displacement(result)))

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "device/device.hpp"
 #include "mpi/calls/by_messages/agreement.hpp"
 #include "mpi/calls/by_messages/exchange.hpp"
+#include "mpi/calls/by_messages/reductions.hpp"
 #include "mpi/calls/staged/staged_call.hpp"
 #include "mpi/guards/judging.hpp"
 #include "mpi/headers/speaking.hpp"
@@ -63,6 +65,15 @@ consteval bool may_go_by_messages() {
   return is_exchange<Row>() || (staging_of<Row>() == Staging::blocking && has_equal_parts);
 }
 
+/// Does the call reduce all ranks' operands alike? Scans do not.
+template <class Row>
+consteval bool may_be_reduced_by_messages() {
+  const std::string_view name = Row::name;
+  const bool is_scan = name.starts_with("MPI_Scan") || name.starts_with("MPI_Exscan");
+  return staging_of<Row>() == Staging::blocking && has_role<Row>(RoleKind::operation) &&
+         has_role<Row>(RoleKind::communicator) && !is_scan;
+}
+
 template <class Row, class Function>
 struct Guard;
 
@@ -75,6 +86,10 @@ struct Guard<Row, int (*)(Arguments...)> {
     if constexpr (may_go_by_messages<Row>()) {
       if (by_messages::may_be()) [[unlikely]]
         return serve_exchange(facts, all, arguments...);
+    }
+    if constexpr (may_be_reduced_by_messages<Row>()) {
+      if (by_messages::may_be()) [[unlikely]]
+        return serve_reduction(facts, all, arguments...);
     }
     return serve(facts, all, arguments...);
   }
@@ -135,6 +150,20 @@ struct Guard<Row, int (*)(Arguments...)> {
       return StagedCall<Row, Arguments...>::run(packing, arguments...);
     }
     const int code = by_messages::exchange(facts, sides, exchange);
+    return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
+  }
+
+  /// The same of a reduction.
+  [[gnu::noinline]] static int serve_reduction(const CallFacts& facts, const Tuple& all, Arguments... arguments) {
+    const std::array<MemoryArgument, View::memories> memories = View::memories_of(all);
+    const MPI_Op op = std::get<View::template place<RoleKind::operation>>(all);
+    const auto reduction = by_messages::reduction_of(facts, memories.front(), memories.back(), op);
+    if (!reduction) return serve(facts, all, arguments...);
+    const by_messages::AgreedExchange exchange(
+        facts.communicator, reduction->kind, [&](bool) { return by_messages::wish_of(*reduction); },
+        [&](auto& exchanged) { return by_messages::reserve_for_reductions(facts, exchanged); });
+    if (exchange.lane() == MPI_COMM_NULL) return serve(facts, all, arguments...);
+    const int code = by_messages::reduce(facts, *reduction, exchange);
     return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
   }
 

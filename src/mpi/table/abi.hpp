@@ -28,22 +28,26 @@
 #if defined(GAPLESS_VARIANT_OPENMPI)
 
 // The predefined handles this layer names.
-#define GAPLESS_OPENMPI_DATA(row)                                                                                   \
-  row(ompi_mpi_comm_null) row(ompi_mpi_comm_world) row(ompi_mpi_comm_self) row(ompi_request_null)                   \
-      row(ompi_message_no_proc) row(ompi_message_null) row(ompi_mpi_datatype_null) row(ompi_mpi_byte)               \
-          row(ompi_mpi_packed) row(ompi_mpi_2int) row(ompi_mpi_float_int) row(ompi_mpi_double_int)                  \
-              row(ompi_mpi_longdbl_int) row(ompi_mpi_long_int) row(ompi_mpi_short_int) row(ompi_mpi_errors_return)  \
-                  row(ompi_mpi_errors_are_fatal) row(ompi_mpi_info_null) row(ompi_mpi_int) row(ompi_mpi_op_max)     \
-                      row(ompi_mpi_long_double) row(ompi_mpi_c_long_double_complex) row(ompi_mpi_op_min)            \
-                          row(ompi_mpi_op_sum) row(ompi_mpi_op_prod) row(ompi_mpi_op_land) row(ompi_mpi_op_band)    \
-                              row(ompi_mpi_op_lor) row(ompi_mpi_op_bor) row(ompi_mpi_op_lxor) row(ompi_mpi_op_bxor) \
-                                  row(ompi_mpi_op_minloc) row(ompi_mpi_op_maxloc) row(ompi_mpi_op_null)             \
-                                      row(ompi_mpi_op_replace) row(ompi_mpi_op_no_op) row(ompi_mpi_group_empty)     \
-                                          row(ompi_mpi_double) row(ompi_mpi_float) row(ompi_mpi_long)               \
-                                              row(ompi_mpi_long_long_int) row(ompi_mpi_unsigned)                    \
-                                                  row(ompi_mpi_unsigned_long) row(ompi_mpi_int32_t)                 \
-                                                      row(ompi_mpi_int64_t) row(ompi_mpi_uint64_t)                  \
-                                                          row(ompi_mpi_file_null)
+#define GAPLESS_OPENMPI_DATA(row)                                                                                      \
+  row(ompi_mpi_comm_null) row(ompi_mpi_comm_world) row(ompi_mpi_comm_self) row(ompi_request_null)                      \
+      row(ompi_message_no_proc) row(ompi_message_null) row(ompi_mpi_datatype_null) row(ompi_mpi_byte)                  \
+          row(ompi_mpi_packed) row(ompi_mpi_2int) row(ompi_mpi_float_int) row(ompi_mpi_double_int)                     \
+              row(ompi_mpi_longdbl_int) row(ompi_mpi_long_int) row(ompi_mpi_short_int) row(ompi_mpi_errors_return)     \
+                  row(ompi_mpi_errors_are_fatal) row(ompi_mpi_info_null) row(ompi_mpi_int) row(ompi_mpi_op_max)        \
+                      row(ompi_mpi_long_double) row(ompi_mpi_c_long_double_complex) row(ompi_mpi_op_min)               \
+                          row(ompi_mpi_op_sum) row(ompi_mpi_op_prod) row(ompi_mpi_op_land) row(ompi_mpi_op_band)       \
+                              row(ompi_mpi_op_lor) row(ompi_mpi_op_bor) row(ompi_mpi_op_lxor) row(ompi_mpi_op_bxor)    \
+                                  row(ompi_mpi_op_minloc) row(ompi_mpi_op_maxloc) row(ompi_mpi_op_null)                \
+                                      row(ompi_mpi_op_replace) row(ompi_mpi_op_no_op) row(ompi_mpi_group_empty)        \
+                                          row(ompi_mpi_double) row(ompi_mpi_float) row(ompi_mpi_long)                  \
+                                              row(ompi_mpi_long_long_int) row(ompi_mpi_unsigned)                       \
+                                                  row(ompi_mpi_unsigned_long) row(ompi_mpi_int32_t)                    \
+                                                      row(ompi_mpi_int64_t) row(ompi_mpi_uint64_t)                     \
+                                                          row(ompi_mpi_file_null) row(ompi_mpi_unsigned_long_long)     \
+                                                              row(ompi_mpi_uint32_t) row(ompi_mpi_c_float_complex)     \
+                                                                  row(ompi_mpi_c_double_complex) row(ompi_mpi_integer) \
+                                                                      row(ompi_mpi_real) row(ompi_mpi_dblprec)         \
+                                                                          row(ompi_mpi_cplex) row(ompi_mpi_dblcplex)
 
 namespace gapless::mpi {
 struct OpenMpiData {

@@ -14,6 +14,7 @@
 #include "pack/gpu/batch/pair_batch.hpp"
 #include "pack/gpu/plan/pair_plan.hpp"
 #include "pack/gpu_engine.hpp"
+#include "reduction/gpu_reducer.hpp"
 #include "simulated_contexts.hpp"
 #include "simulated_engines.hpp"
 #include "simulated_executor.hpp"
@@ -38,9 +39,10 @@ SimulatedMemory& memory() {
   return *instance;
 }
 
-constexpr std::array<const char*, 12> counter_names = {
+constexpr std::array<const char*, 13> counter_names = {
     "launches",      "launches_of_high_priority", "copies", "synchronisations", "allocations", "uploads",
-    "table_uploads", "default_stream_waits",      "polls",  "locates",          "queries",     "flushes"};
+    "table_uploads", "default_stream_waits",      "polls",  "locates",          "queries",     "flushes",
+    "reductions"};
 std::array<std::atomic<long>, counter_names.size()> counters;
 
 std::atomic<long>& counter(const char* name) {
@@ -405,6 +407,20 @@ class SimulatedEngine final : public pack::GpuEngine {
   gpu::Router router_;
 };
 
+class SimulatedReducer final : public reduction::GpuReducer {
+ public:
+  Status reduce(const reduction::Job& job, int, void* stream) noexcept override {
+    if (fails_now("reduce")) return Status::failed;
+    ++counter("reductions");
+    stream_of(stream).add([job] {
+      Executor executor(memory());
+      executor(job);
+      return !executor.fault;
+    });
+    return Status::ok;
+  }
+};
+
 SimulatedEngine& engine() {
   static auto* instance = new SimulatedEngine;
   return *instance;
@@ -430,6 +446,11 @@ EXPORTED gapless::device::Runtime* gapless_device_open(int interface_version) {
 
 EXPORTED gapless::pack::GpuEngine* gapless_pack_open(int interface_version) {
   return interface_version == gapless_pack_interface_version ? &engine() : nullptr;
+}
+
+EXPORTED gapless::reduction::GpuReducer* gapless_reduction_open(int interface_version) {
+  static SimulatedReducer reducer;
+  return interface_version == gapless_reduction_interface_version ? &reducer : nullptr;
 }
 
 EXPORTED void* simulated_device_malloc(int device, size_t bytes) {

@@ -9,6 +9,7 @@
 #include "pack/gpu/batch/issue.hpp"
 #include "pack/gpu/batch/pair_batch.hpp"
 #include "pack/gpu/plan/pair_plan.hpp"
+#include "reduction/tile.hpp"
 #include "sequential_kernels.hpp"
 #include "simulated_memory.hpp"
 
@@ -113,6 +114,16 @@ class Executor {
   }
 
   void operator()(const pack::gpu::OrderedPairWork& work) { pack::gpu::run_pair_tile(work, block_); }
+
+  void operator()(const reduction::Job& job) {
+    reduction::visit(job.reduction, [&]<class Number, class Operation>(Number, Operation) {
+      constexpr int widest = reduction::widest<Number>;
+      for (std::uint64_t tile = 0; tile < reduction::tiles_of(job); ++tile) {
+        reduction::is_aligned(job) ? reduction::reduce_tile<Number, Operation, widest>(job, tile, block_)
+                                   : reduction::reduce_tile<Number, Operation, 1>(job, tile, block_);
+      }
+    });
+  }
 
   bool fault = false;
 

@@ -28,8 +28,8 @@ class Failures {
   }
 
   bool set(const std::string& operation, long successes, long failures) {
-    static const std::set<std::string> known = {"allocate",    "upload", "stream", "copy",  "run", "synchronize",
-                                                "enable_peer", "export", "open",   "flush", "lock"};
+    static const std::set<std::string> known = {"allocate",    "upload", "stream", "copy",  "run",  "synchronize",
+                                                "enable_peer", "export", "open",   "flush", "lock", "reduce"};
     if (!known.contains(operation)) return false;
     const std::lock_guard lock(mutex_);
     wanted_[operation] = {successes, failures};

@@ -173,7 +173,7 @@ namespace {
 
 enum { all_w, all_v, gathers_v, neighbors, neighbors_w, neighbors_v, neighbors_gather, neighbors_gather_v, of_sizes };
 /// Forms that have a kind for each magnitude of a part's size.
-enum class Sized { alltoall, allgather, bcast, gather, scatter };
+enum class Sized { alltoall, allgather, bcast, gather, scatter, reductions };
 
 constexpr int kind_of_size(Sized form, int magnitude) noexcept {
   constexpr int magnitudes = 64;
@@ -183,6 +183,8 @@ constexpr int kind_of_size(Sized form, int magnitude) noexcept {
 /// Of exchanges within a node whose size all ranks know. Shorter ones of host memory would lose by the question whether
 /// the ranks agree.
 constexpr layout::Offset least_part_bytes = 1024;
+/// Of operands of reductions. Shorter ones are sooner through the host, one exchange and one kernel less.
+constexpr layout::Offset least_reduced_bytes = 128 << 10;
 
 /// The size of one of the argument's parts, which are equal; negative for a mistake of the program, which the library
 /// tells.
@@ -200,10 +202,12 @@ std::int64_t bytes_of_part(const MemoryArgument& argument) noexcept {
   return __builtin_mul_overflow(count, size, &bytes) ? -1 : bytes;
 }
 
-/// The magnitude of that size. Negative for shorter parts than `least`.
-int magnitude_of_part(const MemoryArgument& argument, layout::Offset least) noexcept {
-  const std::int64_t bytes = bytes_of_part(argument);
+/// The magnitude of a size. Negative for sizes below `least`.
+int magnitude_of(std::int64_t bytes, layout::Offset least) noexcept {
   return bytes < least ? -1 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes)));
+}
+int magnitude_of_part(const MemoryArgument& argument, layout::Offset least) noexcept {
+  return magnitude_of(bytes_of_part(argument), least);
 }
 
 /// Of a call with a root, of which most are short: the library is not asked for ranks until a part has been found long.
@@ -250,6 +254,13 @@ int kind_of(const CallFacts& call, const MemoryArgument& out, const MemoryArgume
   if (is_gather) return kind_of_size(Sized::allgather, magnitude_of_part(in, least_part_bytes));
   const layout::Offset least = has_fabric ? transfer::rdma::least_bytes : least_part_bytes;
   return kind_of_size(Sized::alltoall, magnitude_of_part(out, least));
+}
+
+int kind_of_reduction(ReductionForm form, MPI_Count elements, MPI_Count bytes) noexcept {
+  std::int64_t all = 0;
+  if (elements < 0 || bytes < 0 || __builtin_mul_overflow(elements, bytes, &all)) return -1;
+  const auto sized = static_cast<Sized>(static_cast<int>(Sized::reductions) + static_cast<int>(form));
+  return kind_of_size(sized, magnitude_of(all, least_reduced_bytes));
 }
 
 void end() noexcept {

@@ -29,6 +29,12 @@ int kind_of(const CallFacts& call, const MemoryArgument& out, const MemoryArgume
 /// Is that the kind of an exchange with neighbours?
 bool is_kind_of_neighbors(int kind) noexcept;
 
+/// Who gets the result of a reduction: everybody, a root, or each rank its share.
+enum class ReductionForm : std::uint8_t { to_all, to_root, scattered };
+
+/// The same of a reduction of operands of so many elements of so many bytes. Negative numbers are mistakes.
+int kind_of_reduction(ReductionForm form, MPI_Count elements, MPI_Count bytes) noexcept;
+
 /// Has the communicator ranks outside MPI_COMM_WORLD, for instance of a job that has been spawned or connected to?
 /// Nobody vouches that such ranks run gapless and would vote. The same on all ranks, also on one without memory.
 bool has_strangers(MPI_Comm communicator) noexcept;

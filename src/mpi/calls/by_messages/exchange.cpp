@@ -38,6 +38,12 @@ bool copy_own(const Part& from, const Part& to) noexcept {
   return can_be_copied_on_host(out, in) && transfer::copy_on_host(out.buffer, in.buffer) == transfer::Result::ok;
 }
 
+/// The wish for a way that is predicted to be sooner.
+Wish wish_to_try() noexcept {
+  const bool is_corrected = !transfer::is_any_forced() && settings().model != "fixed";
+  return is_corrected ? Wish::sooner : Wish::other;
+}
+
 /// How many bytes a rank has to send, by what these gain.
 class Bytes {
  public:
@@ -56,13 +62,10 @@ class Bytes {
     }
   }
   Wish wish() const noexcept {
-    const bool is_corrected = !transfer::is_any_forced() && settings().model != "fixed";
-    const Wish gaining = is_corrected ? Wish::sooner : Wish::other;
-    // Messages between GPUs of several nodes are the library's.
     const layout::Offset least = can_be_combined_ ? least_combined_bytes : least_bytes;
-    if (on_gpu_ >= least && !runtime::is_job_on_several_nodes())
-      return runtime::library_reads_gpu_memory() ? gaining : Wish::other;
-    return gaining_ == 0 || 2 * gaining_ < all_ ? Wish::library : gaining;
+    const Wish of_gpu_memory = on_gpu_ >= least ? wish_for_gpu_memory() : Wish::library;
+    if (of_gpu_memory != Wish::library) return of_gpu_memory;
+    return gaining_ == 0 || 2 * gaining_ < all_ ? Wish::library : wish_to_try();
   }
 
  private:
@@ -116,7 +119,7 @@ void leave_out_own_in_place(const CallFacts& call, Exchanged& exchanged) noexcep
 
 /// Makes an exchange in which each part is a message.
 int exchange_in_messages(const CallFacts& call, MPI_Comm lane, bool is_among_all, Exchanged& exchanged) noexcept {
-  auto& [sent, received, messages, is_there] = exchanged;
+  auto& [sent, received, messages, workspace, addresses, is_there] = exchanged;
   for (const PartsOfSide* side : {&received, &sent}) {
     if (const int code = first_mistake_in(*side); code != MPI_SUCCESS) return code;
   }
@@ -152,22 +155,40 @@ Wish wish_of(const CallFacts& call, const Sides& sides, bool are_combined) noexc
   }
 }
 
-bool reserve(const CallFacts& call, const Sides& sides, Exchanged& exchanged) noexcept try {
-  if (exchanged.is_there) return true;
-  Neighbors::Ranks peers = peers_of(call, sides);
+Wish wish_for_gpu_memory() noexcept {
+  if (runtime::is_job_on_several_nodes()) return Wish::library;  // messages between GPUs are the library's then
+  return runtime::library_reads_gpu_memory() ? wish_to_try() : Wish::other;
+}
+
+namespace {
+
+/// Throws std::bad_alloc.
+bool reserve(Neighbors::Ranks peers, Exchanged& exchanged) {
   exchanged.sent.parts.reserve(peers.destinations.size());
   exchanged.received.parts.reserve(peers.sources.size());
   exchanged.messages.reserve(peers.destinations.size() + peers.sources.size());
   exchanged.sent.peers = std::move(peers.destinations);
   exchanged.received.peers = std::move(peers.sources);
   return exchanged.is_there = true;
+}
+
+}  // namespace
+
+bool reserve(const CallFacts& call, const Sides& sides, Exchanged& exchanged) noexcept try {
+  return exchanged.is_there || reserve(peers_of(call, sides), exchanged);
+} catch (const std::exception&) {
+  return false;
+}
+
+bool reserve_for_all(const CallFacts& call, Exchanged& exchanged) noexcept try {
+  return exchanged.is_there || reserve(all_ranks_of(call), exchanged);
 } catch (const std::exception&) {
   return false;
 }
 
 int exchange(const CallFacts& call, const Sides& sides, const AgreedExchange& agreed) noexcept {
   Exchanged& exchanged = agreed.exchanged();
-  auto& [sent, received, messages, is_there] = exchanged;
+  auto& [sent, received, messages, workspace, addresses, is_there] = exchanged;
   // reserve() has made room for all parts, so the lists do not throw.
   list_sent(call, sides, sent.peers.size(), sent.parts);
   list_received(call, sides, received.peers.size(), received.parts);

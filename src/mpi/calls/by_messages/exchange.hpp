@@ -23,6 +23,12 @@ Wish wish_of(const CallFacts& call, const Sides& sides, bool are_combined) noexc
 /// none.
 bool reserve(const CallFacts& call, const Sides& sides, Exchanged& exchanged) noexcept;
 
+/// What a rank wants that has enough GPU memory to send.
+Wish wish_for_gpu_memory() noexcept;
+
+/// The same memory for exchanges of parts among all ranks.
+bool reserve_for_all(const CallFacts& call, Exchanged& exchanged) noexcept;
+
 /// Makes the exchange. MPI_SUCCESS, or the error that is to be raised. Precondition: the exchange has a lane.
 int exchange(const CallFacts& call, const Sides& sides, const AgreedExchange& agreed) noexcept;
 

@@ -71,6 +71,8 @@ class Messages {
 struct Exchanged {
   PartsOfSide sent, received;  ///< the peers stay, the parts are a call's
   Messages messages;
+  std::byte* workspace = nullptr;   ///< of reductions
+  transfer::Placeholder addresses;  ///< of the workspace
   bool is_there = false;
 };
 

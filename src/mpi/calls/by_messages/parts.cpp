@@ -45,9 +45,12 @@ Sides sides_of(const CallFacts& call, const MemoryArgument& first, const MemoryA
 }
 
 Neighbors::Ranks peers_of(const CallFacts& call, const Sides& sides) {
-  if (sides.is_of_neighbors()) return call.neighbors().ranks();
+  return sides.is_of_neighbors() ? call.neighbors().ranks() : all_ranks_of(call);
+}
+
+Neighbors::Ranks all_ranks_of(const CallFacts& call) {
   Neighbors::Ranks all;
-  all.sources.resize(peers_in(call, sides.in.kind));
+  all.sources.resize(static_cast<std::size_t>(count_entries(call.communicator, CountsOf::processes)));
   std::iota(all.sources.begin(), all.sources.end(), 0);
   all.destinations = all.sources;
   return all;

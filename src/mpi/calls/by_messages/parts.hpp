@@ -24,6 +24,9 @@ struct Sides {
 /// Precondition: the call has a kind (agreement.hpp).
 Sides sides_of(const CallFacts& call, const MemoryArgument& first, const MemoryArgument& last) noexcept;
 
+/// All ranks of a call's communicator. Throws std::bad_alloc.
+Neighbors::Ranks all_ranks_of(const CallFacts& call);
+
 /// The ranks that this rank exchanges parts with, whether or not the parts of a call have bytes.
 Neighbors::Ranks peers_of(const CallFacts& call, const Sides& sides);
 

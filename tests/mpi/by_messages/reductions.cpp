@@ -1,0 +1,270 @@
+// Reductions of GPU memory by messages: each rank combines its share.
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "by_messages/exchanges.hpp"
+#include "support/gpu.hpp"
+#include "support/ints.hpp"
+
+namespace gapless::test {
+namespace {
+
+std::uint64_t reductions() { return count_by("gapless_reductions_by_messages"); }
+std::uint64_t kernels() { return count_by("gapless_reduction_kernels"); }
+
+/// Numbers in memory of a GPU or of the host.
+template <class Number>
+class Numbers {
+ public:
+  Numbers(std::vector<Number> values, bool is_on_gpu) : host_(std::move(values)) {
+    if (is_on_gpu) gpu_ = std::make_unique<OnGpu>(bytes());
+  }
+  void* data() { return gpu_ != nullptr ? gpu_->at() : host_.data(); }
+  std::vector<Number> values() const {
+    std::vector<Number> result = host_;
+    if (gpu_ != nullptr) std::memcpy(result.data(), gpu_->bytes().data(), host_.size() * sizeof(Number));
+    return result;
+  }
+
+ private:
+  std::vector<std::byte> bytes() const {
+    std::vector<std::byte> result(host_.size() * sizeof(Number));
+    std::memcpy(result.data(), host_.data(), result.size());
+    return result;
+  }
+
+  std::vector<Number> host_;
+  std::unique_ptr<OnGpu> gpu_;
+};
+
+/// Numbers of which all sums are exact.
+int operand_of(int rank, std::size_t i, int round) { return rank * 31 + static_cast<int>(i * 7 % 1009) + round - 500; }
+template <class Number>
+std::vector<Number> operands_of(int rank, std::size_t count, int round) {
+  std::vector<Number> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<Number>(operand_of(rank, i, round));
+  return values;
+}
+/// All ranks' operands, combined.
+template <class Number, class Combine>
+std::vector<Number> wanted_of(std::size_t count, int round, Combine combine) {
+  std::vector<Number> wanted = operands_of<Number>(0, count, round);
+  for (int rank = 1; rank < size(); ++rank) {
+    for (std::size_t i = 0; i < count; ++i)
+      wanted[i] = combine(wanted[i], static_cast<Number>(operand_of(rank, i, round)));
+  }
+  return wanted;
+}
+
+constexpr auto sum = [](auto a, auto b) { return a + b; };
+
+/// Where a rank's operand and result are.
+struct Places {
+  bool operand_on_gpu, result_on_gpu;
+};
+
+/// Reductions of so many elements.
+class Reductions : public testing::TestWithParam<int> {
+ protected:
+  Reductions() { MPI_Comm_dup(MPI_COMM_WORLD, &all_); }
+  ~Reductions() override { MPI_Comm_free(&all_); }
+
+  static std::size_t ranks() { return static_cast<std::size_t>(size()); }
+  static bool is_root(int root) { return rank() == root; }
+  /// One of more than two ranks has host memory, and others have a side there.
+  static Places places(int round) {
+    const bool is_on_host = size() > 2 && rank() == 1;
+    return {!is_on_host && (round % 4 != 3 || rank() != 0), !is_on_host && (round % 4 != 2 || rank() != 0)};
+  }
+  /// So many calls of `bytes` have gone by messages.
+  static void expect_messages(std::uint64_t before, int calls, std::size_t bytes) {
+    constexpr std::size_t least = 128 << 10;
+    if (may_be_combined()) {
+      EXPECT_EQ(before + (bytes < least ? 0 : static_cast<std::uint64_t>(calls)), reductions());
+    }
+  }
+
+  template <class Number, class Combine>
+  void expect_all_reduced(MPI_Op op, MPI_Datatype datatype, Combine combine) {
+    constexpr int calls = 6;
+    const std::uint64_t before = reductions();
+    for (int round = 0; round < calls; ++round) {
+      const auto [operand_on_gpu, result_on_gpu] = places(round);
+      const bool is_in_place = round % 2 == 1;
+      const std::vector<Number> mine = operands_of<Number>(rank(), count(), round);
+      Numbers<Number> out(mine, operand_on_gpu);
+      Numbers<Number> in(is_in_place ? mine : std::vector<Number>(count()), result_on_gpu);
+      ASSERT_EQ(MPI_SUCCESS,
+                MPI_Allreduce(is_in_place ? MPI_IN_PLACE : out.data(), in.data(), length_, datatype, op, all_));
+      ASSERT_TRUE(wanted_of<Number>(count(), round, combine) == in.values()) << "round " << round;
+      ASSERT_TRUE(mine == out.values()) << "round " << round;
+    }
+    expect_messages(before, calls, count() * sizeof(Number));
+  }
+
+  std::size_t count() const { return static_cast<std::size_t>(length_); }
+
+  const int length_ = GetParam();
+  MPI_Comm all_ = MPI_COMM_NULL;
+};
+
+TEST_P(Reductions, ToAll) {
+  const std::uint64_t before = kernels();
+  expect_all_reduced<int>(MPI_SUM, MPI_INT, sum);
+  if (may_be_combined() && length_ > 40'000 && (size() == 2 || rank() != 1)) {
+    EXPECT_LT(before, kernels());
+  }
+}
+
+TEST_P(Reductions, OfOtherNumbers) {
+  const auto least = [](auto a, auto b) { return std::min(a, b); };
+  const auto greatest = [](auto a, auto b) { return std::max(a, b); };
+  expect_all_reduced<double>(MPI_SUM, MPI_DOUBLE, sum);
+  expect_all_reduced<float>(MPI_MIN, MPI_FLOAT, least);
+  expect_all_reduced<long>(MPI_MAX, MPI_LONG, greatest);
+  expect_all_reduced<std::uint32_t>(MPI_PROD, MPI_UINT32_T, [](auto a, auto b) { return a * b; });
+  expect_all_reduced<std::complex<double>>(MPI_SUM, MPI_C_DOUBLE_COMPLEX, sum);
+}
+
+/// Other operations and datatypes are the library's.
+TEST_P(Reductions, ThatTheLibraryMakes) {
+  const std::uint64_t before = reductions();
+  const std::vector<int> mine = operands_of<int>(rank(), count(), 0);
+  Numbers<int> out(mine, true), in(std::vector<int>(count()), true);
+  ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(out.data(), in.data(), length_, MPI_INT, MPI_BXOR, all_));
+  EXPECT_TRUE(wanted_of<int>(count(), 0, [](int a, int b) { return a ^ b; }) == in.values());
+  ASSERT_EQ(MPI_SUCCESS, MPI_Scan(out.data(), in.data(), length_, MPI_INT, MPI_SUM, all_));
+  std::vector<int> wanted = operands_of<int>(0, count(), 0);
+  for (int from = 1; from <= rank(); ++from) {
+    for (std::size_t i = 0; i < count(); ++i) wanted[i] += operand_of(from, i, 0);
+  }
+  EXPECT_TRUE(wanted == in.values());
+  EXPECT_EQ(before, reductions());
+}
+
+TEST_P(Reductions, ToOneRank) {
+  constexpr int calls = 6;
+  const std::uint64_t before = reductions();
+  for (int round = 0; round < calls; ++round) {
+    const int root = round % size();
+    const auto [operand_on_gpu, result_on_gpu] = places(round);
+    const bool is_in_place = is_root(root) && round >= calls / 2;
+    const std::vector<int> mine = operands_of<int>(rank(), count(), round);
+    Numbers<int> out(mine, operand_on_gpu), in(is_in_place ? mine : std::vector<int>(count()), result_on_gpu);
+    ASSERT_EQ(MPI_SUCCESS, MPI_Reduce(is_in_place ? MPI_IN_PLACE : out.data(), is_root(root) ? in.data() : nullptr,
+                                      length_, MPI_INT, MPI_SUM, root, all_));
+    if (is_root(root)) {
+      ASSERT_TRUE(wanted_of<int>(count(), round, sum) == in.values()) << "round " << round;
+    }
+    ASSERT_TRUE(mine == out.values()) << "round " << round;
+  }
+  expect_messages(before, calls, count() * sizeof(int));
+}
+
+TEST_P(Reductions, ScatteredInBlocks) {
+  constexpr int calls = 4;
+  const std::uint64_t before = reductions();
+  const std::size_t all = count() * ranks();
+  for (int round = 0; round < calls; ++round) {
+    const auto [operand_on_gpu, result_on_gpu] = places(round);
+    Numbers<int> out(operands_of<int>(rank(), all, round), operand_on_gpu);
+    Numbers<int> in(std::vector<int>(count() + 1, none), result_on_gpu);
+    ASSERT_EQ(MPI_SUCCESS, MPI_Reduce_scatter_block(out.data(), in.data(), length_, MPI_INT, MPI_SUM, all_));
+    const std::vector<int> reduced = wanted_of<int>(all, round, sum);
+    const auto* const own = reduced.data() + count() * static_cast<std::size_t>(rank());
+    std::vector<int> wanted(own, own + count());
+    wanted.push_back(none);
+    ASSERT_TRUE(wanted == in.values()) << "round " << round;
+  }
+  expect_messages(before, calls, all * sizeof(int));
+}
+
+/// Shares of different lengths; one rank's is empty.
+TEST_P(Reductions, ScatteredUnevenly) {
+  constexpr int calls = 4;
+  const std::uint64_t before = reductions();
+  std::vector<int> counts(ranks());
+  for (std::size_t k = 0; k < ranks(); ++k) counts[k] = k == 1 ? 0 : length_ + static_cast<int>(k);
+  std::size_t all = 0, own = 0;
+  for (std::size_t k = 0; k < ranks(); ++k) {
+    if (k == static_cast<std::size_t>(rank())) own = all;
+    all += static_cast<std::size_t>(counts[k]);
+  }
+  const auto own_count = static_cast<std::size_t>(counts[static_cast<std::size_t>(rank())]);
+  for (int round = 0; round < calls; ++round) {
+    const auto [operand_on_gpu, result_on_gpu] = places(round);
+    Numbers<int> out(operands_of<int>(rank(), all, round), operand_on_gpu);
+    Numbers<int> in(std::vector<int>(own_count + 1, none), result_on_gpu);
+    ASSERT_EQ(MPI_SUCCESS, MPI_Reduce_scatter(out.data(), in.data(), counts.data(), MPI_INT, MPI_SUM, all_));
+    const std::vector<int> reduced = wanted_of<int>(all, round, sum);
+    std::vector<int> wanted(reduced.data() + own, reduced.data() + own + own_count);
+    wanted.push_back(none);
+    ASSERT_TRUE(wanted == in.values()) << "round " << round;
+  }
+  expect_messages(before, calls, all * sizeof(int));
+}
+
+/// Numbers whose sum depends on the order: every rank has the same bits.
+TEST_P(Reductions, AgreeOnEveryBit) {
+  std::vector<float> mine(count());
+  for (std::size_t i = 0; i < count(); ++i)
+    mine[i] = std::sin(static_cast<float>(i * 3 + static_cast<std::size_t>(rank()))) / 3;
+  Numbers<float> out(mine, true), in(std::vector<float>(count()), true);
+  ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(out.data(), in.data(), length_, MPI_FLOAT, MPI_SUM, all_));
+  const std::vector<float> own = in.values();
+  std::vector<float> of_first = own;
+  MPI_Bcast(of_first.data(), length_, MPI_FLOAT, 0, all_);
+  EXPECT_EQ(0, std::memcmp(own.data(), of_first.data(), own.size() * sizeof(float)));
+}
+
+/// Operands at addresses that are no multiples of a number's size, which kernels cannot read.
+TEST_P(Reductions, OfMisalignedNumbers) {
+  const std::vector<int> mine = operands_of<int>(rank(), count(), 0);
+  const auto* const first = reinterpret_cast<const char*>(mine.data());
+  std::vector<char> bytes(1);
+  bytes.insert(bytes.end(), first, first + mine.size() * sizeof(int));
+  Numbers<char> out(bytes, true), in(std::vector<char>(bytes.size()), true);
+  char *const from = static_cast<char*>(out.data()) + 1, *const to = static_cast<char*>(in.data()) + 1;
+  ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(from, to, length_, MPI_INT, MPI_SUM, all_));
+  const std::vector<char> got = in.values();
+  const std::vector<int> wanted = wanted_of<int>(count(), 0, sum);
+  EXPECT_EQ(0, std::memcmp(got.data() + 1, wanted.data(), wanted.size() * sizeof(int)));
+}
+
+/// A mistake, which the library tells. (MPICH 5.0.2 looks neither at counts nor at datatypes and operations.)
+TEST_P(Reductions, AtARootThatIsNoRank) {
+  if (!under_gapless() || library_reads_gpu()) GTEST_SKIP() << "libraries crash where they read what is not there";
+  MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN);
+  Numbers<int> out(std::vector<int>(count()), true), in(std::vector<int>(count()), true);
+  const std::uint64_t before = reductions();
+  EXPECT_NE(MPI_SUCCESS, MPI_Reduce(out.data(), in.data(), length_, MPI_INT, MPI_SUM, size(), all_));
+  EXPECT_EQ(before, reductions());
+}
+
+INSTANTIATE_TEST_SUITE_P(Lengths, Reductions, testing::Values(100, 40'000, 100'003));
+
+/// More than the workspace has room for.
+TEST(LongReductions, GoInRounds) {
+  if (!has_gpu()) GTEST_SKIP() << "no GPU";
+  MPI_Comm all;
+  MPI_Comm_dup(MPI_COMM_WORLD, &all);
+  constexpr int count = 5'000'003;
+  const std::vector<int> mine = operands_of<int>(rank(), count, 1);
+  Numbers<int> in(mine, true);
+  ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(MPI_IN_PLACE, in.data(), count, MPI_INT, MPI_SUM, all));
+  EXPECT_TRUE(wanted_of<int>(count, 1, sum) == in.values());
+  MPI_Comm_free(&all);
+}
+
+}  // namespace
+}  // namespace gapless::test
