@@ -141,7 +141,7 @@ struct Guard<Row, int (*)(Arguments...)> {
     if (kind < 0) return serve(facts, all, arguments...);
     const by_messages::Sides sides = by_messages::sides_of(facts, memories.front(), memories.back());
     const by_messages::AgreedExchange exchange(
-        facts.communicator, kind, [&](bool are_combined) { return by_messages::wish_of(facts, sides, are_combined); },
+        facts.communicator, kind, [&](auto mapping) { return by_messages::wish_of(facts, sides, mapping); },
         [&](auto& exchanged) { return by_messages::reserve(facts, sides, exchanged); });
     if (exchange.lane() == MPI_COMM_NULL) {
       if (!exchange.is_timed()) return serve(facts, all, arguments...);
@@ -160,7 +160,7 @@ struct Guard<Row, int (*)(Arguments...)> {
     const auto reduction = by_messages::reduction_of(facts, memories.front(), memories.back(), op);
     if (!reduction) return serve(facts, all, arguments...);
     const by_messages::AgreedExchange exchange(
-        facts.communicator, reduction->kind, [&](bool) { return by_messages::wish_of(*reduction); },
+        facts.communicator, reduction->kind, [&](auto mapping) { return by_messages::wish_of(*reduction, mapping); },
         [&](auto& exchanged) { return by_messages::reserve_for_reductions(facts, exchanged); });
     if (exchange.lane() == MPI_COMM_NULL) return serve(facts, all, arguments...);
     const int code = by_messages::reduce(facts, *reduction, exchange);

@@ -21,10 +21,16 @@ inline bool may_go_by_messages() {
   return under_gapless() && std::getenv("GAPLESS_ALL_RANKS") != nullptr && size() > 1;
 }
 
+/// Do all exchanges that may go by messages go by them, and are not tried both ways?
+inline bool is_model_fixed() {
+  const char* const model = std::getenv("GAPLESS_MODEL");
+  return model != nullptr && std::string_view(model) == "fixed";
+}
+
 /// Do parts go combined, in a run where peers may map memory, once they have?
 inline bool may_be_combined() {
   const char *scheme = std::getenv("GAPLESS_SCHEME"), *setting = std::getenv("GAPLESS_PULL");
-  return may_go_by_messages() && (scheme == nullptr || std::string_view(scheme) == "direct") &&
+  return may_go_by_messages() && is_model_fixed() && (scheme == nullptr || std::string_view(scheme) == "direct") &&
          (setting == nullptr || std::string_view(setting) != "0") &&
          std::getenv("GAPLESS_TEST_SIMULATED_FAIL") == nullptr && !library_reads_gpu();
 }

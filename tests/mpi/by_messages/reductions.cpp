@@ -88,7 +88,7 @@ class Reductions : public testing::TestWithParam<int> {
   }
   /// So many calls of `bytes` have gone by messages.
   static void expect_messages(std::uint64_t before, int calls, std::size_t bytes) {
-    constexpr std::size_t least = 128 << 10;
+    constexpr std::size_t least = 16 << 10;
     if (may_be_combined()) {
       EXPECT_EQ(before + (bytes < least ? 0 : static_cast<std::uint64_t>(calls)), reductions());
     }

@@ -172,7 +172,9 @@ TEST_P(WithRoot, BetweenTwoGroups) {
     MPI_Bcast(out.data(), length_, MPI_INT, root, both);
     std::vector<int> wanted = nothing();
     parts.fill(wanted, 0, first_of_pair(0, 0, round));
-    if (root == 0) ASSERT_EQ(wanted, out.values());
+    if (root == 0) {
+      ASSERT_EQ(wanted, out.values());
+    }
     out.set(values);
     in.set(nothing());
     MPI_Scatter(out.data(), length_, MPI_INT, in.data(), length_, MPI_INT, root, both);
@@ -180,7 +182,9 @@ TEST_P(WithRoot, BetweenTwoGroups) {
     MPI_Comm_rank(group, &place);
     wanted = nothing();
     parts.fill(wanted, 0, first_of_pair(0, static_cast<std::size_t>(place), round));
-    if (root == 0) ASSERT_EQ(wanted, in.values());
+    if (root == 0) {
+      ASSERT_EQ(wanted, in.values());
+    }
     values = nothing();
     parts.fill(values, 0, first_of_pair(static_cast<std::size_t>(place), 0, round));
     out.set(values);
@@ -189,7 +193,9 @@ TEST_P(WithRoot, BetweenTwoGroups) {
     wanted = nothing();
     for (int k = 0; k < others; ++k)
       parts.fill(wanted, static_cast<std::size_t>(k), first_of_pair(static_cast<std::size_t>(k), 0, round));
-    if (root == MPI_ROOT) ASSERT_EQ(wanted, in.values());
+    if (root == MPI_ROOT) {
+      ASSERT_EQ(wanted, in.values());
+    }
   }
   EXPECT_EQ(before, by_messages());
   MPI_Comm_free(&both);

@@ -183,8 +183,8 @@ constexpr int kind_of_size(Sized form, int magnitude) noexcept {
 /// Of exchanges within a node whose size all ranks know. Shorter ones of host memory would lose by the question whether
 /// the ranks agree.
 constexpr layout::Offset least_part_bytes = 1024;
-/// Of operands of reductions. Shorter ones are sooner through the host, one exchange and one kernel less.
-constexpr layout::Offset least_reduced_bytes = 128 << 10;
+/// Of operands of reductions. Shorter ones are sooner through the host (OSU's osu_allreduce between two H200s).
+constexpr layout::Offset least_reduced_bytes = 16 << 10;
 
 /// The size of one of the argument's parts, which are equal; negative for a mistake of the program, which the library
 /// tells.

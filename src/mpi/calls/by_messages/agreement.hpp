@@ -39,6 +39,13 @@ int kind_of_reduction(ReductionForm form, MPI_Count elements, MPI_Count bytes) n
 /// Nobody vouches that such ranks run gapless and would vote. The same on all ranks, also on one without memory.
 bool has_strangers(MPI_Comm communicator) noexcept;
 
+/// Have peers mapped the memory that this rank sends from, as far as is known?
+enum class Mapping : std::uint8_t {
+  known,      ///< they have, or nothing has been sent yet
+  under_way,  ///< not yet: parts have been messages of their own lately
+  none,       ///< they do not
+};
+
 namespace internal {
 
 /// What the ranks of a communicator have agreed upon.
@@ -49,6 +56,11 @@ struct Agreement {
   bool is_over = false;   ///< a rank has no memory: all exchanges are the library's
   Exchanged among_all{}, among_neighbors{};
 
+  Mapping mapping() const noexcept {
+    constexpr unsigned most_unmapped = 8;
+    if (unmapped == 0) return Mapping::known;
+    return unmapped < most_unmapped ? Mapping::under_way : Mapping::none;
+  }
   Exchanged& exchanged_of(int kind) noexcept { return is_kind_of_neighbors(kind) ? among_neighbors : among_all; }
 };
 
@@ -65,7 +77,7 @@ void vote(Agreement& agreement, model::AgreedWay& way, MPI_Comm communicator, Wi
 class AgreedExchange {
  public:
   /// Collective. Where there is a vote, `reserve(exchanged)` gets the memory that the exchange needs, and
-  /// `wish(are_combined)` says this rank's wish. `are_combined`: parts that could be sent combined have been so lately.
+  /// `wish(mapping)` says this rank's wish.
   template <class AskWish, class Reserve>
   AgreedExchange(MPI_Comm communicator, int kind, AskWish wish, Reserve reserve) noexcept;
   ~AgreedExchange() {
@@ -86,8 +98,6 @@ class AgreedExchange {
  private:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr unsigned most_unmapped = 8;
-
   MPI_Comm lane_ = MPI_COMM_NULL;
   internal::Agreement* agreement_ = nullptr;
   int kind_;
@@ -106,7 +116,7 @@ AgreedExchange::AgreedExchange(MPI_Comm communicator, int kind, AskWish wish, Re
   if (way == nullptr) return;
   if (way->is_vote_due()) {
     const bool can = reserve(agreement_->exchanged_of(kind));
-    internal::vote(*agreement_, *way, communicator, wish(agreement_->unmapped < most_unmapped), can);
+    internal::vote(*agreement_, *way, communicator, wish(agreement_->mapping()), can);
   }
   if (agreement_->is_over) return;
   if (way->way() == model::AgreedWay::Way::other) lane_ = agreement_->lane;

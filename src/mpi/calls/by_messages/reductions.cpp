@@ -27,6 +27,10 @@ constinit std::atomic<std::uint64_t> reductions{0}, kernels{0};
 /// Of the other ranks' operands that a rank holds at a time. The longest buffer that a thread keeps.
 constexpr std::size_t workspace_bytes = transfer::buffer_memory::longest_of_thread;
 
+/// The most bytes of all ranks' operands that every rank gets whole. Two H200s read so many in the time that another
+/// exchange takes (OSU's osu_allreduce).
+constexpr std::size_t most_whole_bytes = std::size_t{2} << 20;
+
 /// Shares begin at multiples of so many elements, so that a kernel reads aligned words.
 constexpr MPI_Count granule = 64;
 
@@ -84,7 +88,8 @@ class Rounds {
         agreed_(agreed),
         size_(reduction.built_in.bytes_of_element()),
         ranks_(agreed.exchanged().sent.peers.size()),
-        own_(static_cast<std::size_t>(own_rank(call.communicator))) {
+        own_(static_cast<std::size_t>(own_rank(call.communicator))),
+        is_whole_(reduction.form == ReductionForm::to_all && bytes(reduction.elements) <= most_whole_bytes / ranks_) {
     MPI_Count longest = 0;
     for (std::size_t rank = 0; rank < ranks_; ++rank) longest = std::max(longest, share_of(rank).count);
     longest_ = longest;
@@ -99,7 +104,7 @@ class Rounds {
       own_share_ = share_of(own_).part(done, most_);
       get_operands(done);
       const std::byte* const combined = combine(place_of_result(done));
-      if (reduction_.form != ReductionForm::scattered) give_result(combined, done);
+      if (!is_scattered() && !is_whole_) give_result(combined, done);
     }
     return code_;
   }
@@ -117,6 +122,7 @@ class Rounds {
   bool is_scattered() const noexcept { return reduction_.form == ReductionForm::scattered; }
 
   Share share_of(std::size_t rank) const noexcept {
+    if (is_whole_) return {0, reduction_.elements};
     if (is_scattered()) {
       const Integers& counts = reduction_.counts.counts;
       Share share;
@@ -246,6 +252,7 @@ class Rounds {
   const AgreedExchange& agreed_;
   std::size_t size_;  ///< of an element
   std::size_t ranks_, own_;
+  bool is_whole_;          ///< is each rank's share everything?
   MPI_Count longest_ = 0;  ///< of all shares
   MPI_Count most_ = 0;     ///< elements of a share in one round
   Share own_share_;        ///< this round's
@@ -276,11 +283,12 @@ std::optional<ReductionCall> reduction_of(const CallFacts& call, const MemoryArg
   return found;
 }
 
-Wish wish_of(const ReductionCall& reduction) noexcept {
+Wish wish_of(const ReductionCall& reduction, Mapping mapping) noexcept {
   if (!device::in_use()) return Wish::library;
   const bool is_on_gpu =
       is_gpu_memory(reduction.operand) || (reduction.result != nullptr && is_gpu_memory(reduction.result));
-  return is_on_gpu ? wish_for_gpu_memory() : Wish::library;
+  const MPI_Count bytes = reduction.elements * static_cast<MPI_Count>(reduction.built_in.bytes_of_element());
+  return is_on_gpu ? wish_for_gpu_memory(bytes, mapping) : Wish::library;
 }
 
 bool reserve_for_reductions(const CallFacts& call, Exchanged& exchanged) noexcept {

@@ -4,7 +4,8 @@
 // rank combines them, on its GPU, with its own, in the order of the ranks. By another exchange, the rank gives its
 // share of the result to all ranks that want the result. That is the reduce-scatter and the gather of Rabenseifner's
 // algorithm (Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005,
-// section 4.5), each as one exchange among all: within a node, all GPUs reach each other.
+// section 4.5), each as one exchange among all: within a node, all GPUs reach each other. Where all ranks want a short
+// result, each gets all operands and combines all numbers: one exchange less.
 //
 // A rank without GPU memory, or without room on the GPU, combines on the CPU, with the same result.
 #pragma once
@@ -34,7 +35,7 @@ std::optional<ReductionCall> reduction_of(const CallFacts& call, const MemoryArg
                                           const MemoryArgument& result, MPI_Op op) noexcept;
 
 /// What this rank wants of a reduction; see wish_of() of exchanges.
-Wish wish_of(const ReductionCall& reduction) noexcept;
+Wish wish_of(const ReductionCall& reduction, Mapping mapping) noexcept;
 
 /// Gets the memory for reductions on that communicator, before any rank counts on this one. False if there is none.
 bool reserve_for_reductions(const CallFacts& call, Exchanged& exchanged) noexcept;
