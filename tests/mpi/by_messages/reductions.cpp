@@ -112,6 +112,16 @@ class Reductions : public testing::TestWithParam<int> {
     expect_messages(before, calls, count() * sizeof(Number));
   }
 
+  /// The result is that share of all numbers, and nothing behind it. In place, what is behind has no value.
+  static void expect_share(const std::vector<int>& reduced, std::size_t first, std::size_t count,
+                           const std::vector<int>& result, bool is_in_place) {
+    ASSERT_TRUE(std::equal(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(count),
+                           reduced.begin() + static_cast<std::ptrdiff_t>(first)));
+    if (!is_in_place) {
+      ASSERT_EQ(none, result[count]);
+    }
+  }
+
   std::size_t count() const { return static_cast<std::size_t>(length_); }
 
   const int length_ = GetParam();
@@ -177,14 +187,13 @@ TEST_P(Reductions, ScatteredInBlocks) {
   const std::size_t all = count() * ranks();
   for (int round = 0; round < calls; ++round) {
     const auto [operand_on_gpu, result_on_gpu] = places(round);
-    Numbers<int> out(operands_of<int>(rank(), all, round), operand_on_gpu);
-    Numbers<int> in(std::vector<int>(count() + 1, none), result_on_gpu);
-    ASSERT_EQ(MPI_SUCCESS, MPI_Reduce_scatter_block(out.data(), in.data(), length_, MPI_INT, MPI_SUM, all_));
+    const bool is_in_place = round >= calls / 2;
+    const std::vector<int> mine = operands_of<int>(rank(), all, round);
+    Numbers<int> out(mine, operand_on_gpu), in(is_in_place ? mine : std::vector<int>(count() + 1, none), result_on_gpu);
+    ASSERT_EQ(MPI_SUCCESS, MPI_Reduce_scatter_block(is_in_place ? MPI_IN_PLACE : out.data(), in.data(), length_,
+                                                    MPI_INT, MPI_SUM, all_));
     const std::vector<int> reduced = wanted_of<int>(all, round, sum);
-    const auto* const own = reduced.data() + count() * static_cast<std::size_t>(rank());
-    std::vector<int> wanted(own, own + count());
-    wanted.push_back(none);
-    ASSERT_TRUE(wanted == in.values()) << "round " << round;
+    expect_share(reduced, count() * static_cast<std::size_t>(rank()), count(), in.values(), is_in_place);
   }
   expect_messages(before, calls, all * sizeof(int));
 }
@@ -194,7 +203,7 @@ TEST_P(Reductions, ScatteredUnevenly) {
   constexpr int calls = 4;
   const std::uint64_t before = reductions();
   std::vector<int> counts(ranks());
-  for (std::size_t k = 0; k < ranks(); ++k) counts[k] = k == 1 ? 0 : length_ + static_cast<int>(k);
+  for (std::size_t k = 0; k < ranks(); ++k) counts[k] = k == 1 ? 0 : length_ + 1000 * static_cast<int>(k);
   std::size_t all = 0, own = 0;
   for (std::size_t k = 0; k < ranks(); ++k) {
     if (k == static_cast<std::size_t>(rank())) own = all;
@@ -203,13 +212,15 @@ TEST_P(Reductions, ScatteredUnevenly) {
   const auto own_count = static_cast<std::size_t>(counts[static_cast<std::size_t>(rank())]);
   for (int round = 0; round < calls; ++round) {
     const auto [operand_on_gpu, result_on_gpu] = places(round);
-    Numbers<int> out(operands_of<int>(rank(), all, round), operand_on_gpu);
-    Numbers<int> in(std::vector<int>(own_count + 1, none), result_on_gpu);
-    ASSERT_EQ(MPI_SUCCESS, MPI_Reduce_scatter(out.data(), in.data(), counts.data(), MPI_INT, MPI_SUM, all_));
-    const std::vector<int> reduced = wanted_of<int>(all, round, sum);
-    std::vector<int> wanted(reduced.data() + own, reduced.data() + own + own_count);
-    wanted.push_back(none);
-    ASSERT_TRUE(wanted == in.values()) << "round " << round;
+    // At some ranks, which MPI_Reduce_scatter alone allows.
+    const bool is_in_place = (round + rank()) % 2 == 1;
+    const std::vector<int> mine = operands_of<int>(rank(), all, round);
+    Numbers<int> out(mine, operand_on_gpu),
+        in(is_in_place ? mine : std::vector<int>(own_count + 1, none), result_on_gpu);
+    void* const result = own_count == 0 && !is_in_place ? nullptr : in.data();
+    ASSERT_EQ(MPI_SUCCESS, MPI_Reduce_scatter(is_in_place ? MPI_IN_PLACE : out.data(), result, counts.data(), MPI_INT,
+                                              MPI_SUM, all_));
+    expect_share(wanted_of<int>(all, round, sum), own, own_count, in.values(), is_in_place);
   }
   expect_messages(before, calls, all * sizeof(int));
 }
@@ -262,7 +273,16 @@ TEST(LongReductions, GoInRounds) {
   const std::vector<int> mine = operands_of<int>(rank(), count, 1);
   Numbers<int> in(mine, true);
   ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(MPI_IN_PLACE, in.data(), count, MPI_INT, MPI_SUM, all));
-  EXPECT_TRUE(wanted_of<int>(count, 1, sum) == in.values());
+  const std::vector<int> wanted = wanted_of<int>(count, 1, sum);
+  EXPECT_TRUE(wanted == in.values());
+
+  Numbers<int> scattered(mine, true);
+  std::vector<int> counts(static_cast<std::size_t>(size()), 0);
+  counts.back() = count;  // a share of more than one round, in the place of itself and of others
+  ASSERT_EQ(MPI_SUCCESS, MPI_Reduce_scatter(MPI_IN_PLACE, scattered.data(), counts.data(), MPI_INT, MPI_SUM, all));
+  if (rank() == size() - 1) {
+    EXPECT_TRUE(wanted == scattered.values());
+  }
   MPI_Comm_free(&all);
 }
 

@@ -71,12 +71,12 @@ MPI_Count elements_of(const CallFacts& call, const MemoryArgument& operand) noex
 bool find_memory(const CallFacts& call, const MemoryArgument& operand, const MemoryArgument& result,
                  ReductionCall& found) noexcept {
   const bool gets_result = !call.has_root || call.is_at_root();
-  // Results in the place of operands that other ranks have still to read.
-  const bool may_be_in_place = gets_result && found.form != ReductionForm::scattered;
-  if (operand.is_in_place() && !may_be_in_place) return false;
+  if (operand.is_in_place() && !gets_result) return false;
   if (gets_result) found.result = static_cast<std::byte*>(const_cast<void*>(result.memory));
   found.operand = operand.is_in_place() ? found.result : static_cast<const std::byte*>(operand.memory);
-  return !is_null_with_displacement(found.operand) && (!gets_result || !is_null_with_displacement(found.result));
+  // A rank whose share is empty may have no memory for it.
+  const bool needs_result = gets_result && found.form != ReductionForm::scattered;
+  return !is_null_with_displacement(found.operand) && !(needs_result && is_null_with_displacement(found.result));
 }
 
 /// One reduction, made in rounds of as many elements as the workspace has room for.
@@ -96,6 +96,7 @@ class Rounds {
     const auto room = static_cast<MPI_Count>(workspace_bytes / (ranks_ * size_));
     most_ = std::min(std::max(room / granule, MPI_Count{1}) * granule, (longest + granule - 1) / granule * granule);
     choose_workspace();
+    if (is_scattered() && reduction.operand == reduction.result) put_aside();
   }
 
   /// MPI_SUCCESS, or the error that is to be raised. Goes on after an error: the other ranks wait.
@@ -105,6 +106,10 @@ class Rounds {
       get_operands(done);
       const std::byte* const combined = combine(place_of_result(done));
       if (!is_scattered() && !is_whole_) give_result(combined, done);
+    }
+    if (aside_ != nullptr) {
+      const device::Location location = gpu_ >= 0 ? gpu_aside_.location() : device::Location{};
+      copy(pack::Direction::unpack, reduction_.result, share_of(own_).count, aside_, location);
     }
     return code_;
   }
@@ -138,6 +143,7 @@ class Rounds {
 
   /// Where the result of this round's share belongs; null where other ranks alone want it.
   std::byte* place_of_result(MPI_Count done) const noexcept {
+    if (is_put_aside_) return aside_ != nullptr ? aside_ + bytes(done) : nullptr;
     if (reduction_.result == nullptr) return nullptr;
     return reduction_.result + bytes(is_scattered() ? done : own_share_.first);
   }
@@ -158,6 +164,21 @@ class Rounds {
     if (!on_gpu_) return;
     gpu_ = gpu;
     workspace_ = on_gpu_.data();
+  }
+
+  /// A scattered result in the place of operands would replace numbers that are still to be read. Without memory, the
+  /// result is lost.
+  void put_aside() noexcept {
+    const std::size_t needed = bytes(share_of(own_).count);
+    is_put_aside_ = true;
+    if (needed == 0) return;
+    if (gpu_ >= 0) gpu_aside_ = transfer::PoolBuffer(device::MemoryKind::device, gpu_, needed);
+    aside_ = gpu_aside_.data();
+    if (aside_ != nullptr) return;
+    gpu_ = -1;
+    workspace_ = agreed_.exchanged().workspace;
+    aside_ = addresses_aside_.reserve(0, static_cast<std::intptr_t>(needed));
+    if (aside_ == nullptr) note(MPI_ERR_NO_MEM);
   }
 
   void exchange() noexcept {
@@ -206,11 +227,11 @@ class Rounds {
       note(combine_on_gpu(own, place) == device::Status::ok ? Result::ok : Result::device_failed);
       return place;
     }
-    copy(pack::Direction::pack, own, slot(own_));
+    copy(pack::Direction::pack, own, own_share_.count, slot(own_), {});
     const reduction::Combine into = reduction::combining(reduction_.built_in.reduction);
     for (std::size_t rank = 1; rank < ranks_; ++rank) into(slot(rank), slot(0), numbers());
     if (to == nullptr) return slot(0);
-    copy(pack::Direction::unpack, to, slot(0));
+    copy(pack::Direction::unpack, to, own_share_.count, slot(0), {});
     return to;
   }
 
@@ -218,11 +239,12 @@ class Rounds {
     return static_cast<std::uint64_t>(own_share_.count) * reduction_.built_in.numbers_per_element;
   }
 
-  /// Copies this round's share between memory of any kind and the host.
-  void copy(pack::Direction direction, const std::byte* memory, std::byte* on_host) noexcept {
-    const UserBuffer user = identify(memory, own_share_.count, reduction_.datatype, Purpose::message, Analysis::now);
+  /// Copies so many elements between memory of any kind and `there`.
+  void copy(pack::Direction direction, const std::byte* memory, MPI_Count elements, std::byte* there,
+            device::Location location) noexcept {
+    const UserBuffer user = identify(memory, elements, reduction_.datatype, Purpose::message, Analysis::now);
     if (!user.is_described()) return note(Result::out_of_memory);
-    note(transfer::move_range(direction, user.buffer, 0, user.buffer.size(), on_host, {}));
+    note(transfer::move_range(direction, user.buffer, 0, user.buffer.size(), there, location));
   }
 
   /// The slot of this rank's own operand, which is elsewhere, holds what is combined of more operands than one kernel
@@ -259,6 +281,10 @@ class Rounds {
   int gpu_ = -1;           ///< -1: the CPU combines
   transfer::PoolBuffer on_gpu_;
   std::byte* workspace_ = nullptr;  ///< a slot of `most_` elements for each rank
+  bool is_put_aside_ = false;       ///< is the result written once all operands have been read?
+  std::byte* aside_ = nullptr;      ///< where it is until then; null if there is none, or no memory
+  transfer::PoolBuffer gpu_aside_;
+  transfer::Placeholder addresses_aside_;
   int code_ = MPI_SUCCESS;
 };
 
