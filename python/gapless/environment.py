@@ -33,9 +33,9 @@ VARIABLES = (
         "0, 1",
         "1 under gapless run with mpirun, mpiexec or srun, else 0",
         "1: a promise that every process of the job runs gapless; where it does not hold, processes wait for ever. "
-        "Then blocking collectives of GPU memory, but MPI_Gatherv, MPI_Scatterv and scans, go from GPU "
-        "to GPU in a job on one node where that is sooner, messages and exchanges between nodes go by a fabric (GAPLESS_FABRIC) where that "
-        "is sooner, and MPI_Win_create on GPU memory that the MPI library cannot read fails at all processes, and "
+        "Then blocking collectives of GPU memory, but MPI_Gatherv, MPI_Scatterv and scans, go from GPU to GPU in a job "
+        "on one node where that is sooner, messages and exchanges between nodes go by a fabric (GAPLESS_FABRIC) where "
+        "that is sooner, and MPI_Win_create on GPU memory that the MPI library cannot read fails at all processes, and "
         "not only where the memory is.",
     ),
     Variable(
