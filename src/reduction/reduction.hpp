@@ -20,6 +20,12 @@ struct Reduction {
   Number number{};
 };
 
+/// Do the result's bits depend on the order of more than two operands?
+constexpr bool depends_on_order(const Reduction& reduction) noexcept {
+  const bool is_rounded = reduction.number == Number::float32 || reduction.number == Number::float64;
+  return is_rounded && (reduction.op == Operator::sum || reduction.op == Operator::product);
+}
+
 /// One reduction: result[i] = operands[0][i] op operands[1][i] op …, from the left, so that the same operands in the
 /// same order give the same bits. The result may be one of the operands, from the first byte on, and else overlaps
 /// none.

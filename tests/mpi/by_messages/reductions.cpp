@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -236,6 +237,53 @@ TEST_P(Reductions, AgreeOnEveryBit) {
   std::vector<float> of_first = own;
   MPI_Bcast(of_first.data(), length_, MPI_FLOAT, 0, all_);
   EXPECT_EQ(0, std::memcmp(own.data(), of_first.data(), own.size() * sizeof(float)));
+}
+
+/// No number, whose place among the others says what the least is: kernels and the CPU, where some ranks combine,
+/// agree.
+TEST_P(Reductions, AgreeOnNoNumber) {
+  std::vector<float> mine(count());
+  for (std::size_t i = 0; i < count(); ++i) {
+    const bool is_none = i % static_cast<std::size_t>(size() + 1) == static_cast<std::size_t>(rank());
+    mine[i] = is_none ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(i);
+  }
+  Numbers<float> out(mine, rank() % 2 == 0), in(std::vector<float>(count()), rank() % 2 == 0);
+  const std::uint64_t before = reductions();
+  ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(out.data(), in.data(), length_, MPI_FLOAT, MPI_MIN, all_));
+  if (before == reductions()) return;  // the library's: an MPI library need not agree
+  const std::vector<float> own = in.values();
+  std::vector<float> of_first = own;
+  MPI_Bcast(of_first.data(), length_, MPI_FLOAT, 0, all_);
+  EXPECT_EQ(0, std::memcmp(own.data(), of_first.data(), own.size() * sizeof(float)));
+}
+
+/// Sums that are rounded go one way at every length, unless two ranks alone have them.
+TEST_P(Reductions, ThatAreRoundedGoOneWay) {
+  constexpr int calls = 3;
+  Numbers<float> out(operands_of<float>(rank(), count(), 0), true), in(std::vector<float>(count()), true);
+  const std::uint64_t before = reductions();
+  for (int round = 0; round < calls; ++round)
+    ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(out.data(), in.data(), length_, MPI_FLOAT, MPI_SUM, all_));
+  constexpr std::size_t least = 256 << 10;
+  if (size() > 2 && count() * sizeof(float) < least) {
+    EXPECT_EQ(before, reductions());
+  } else {
+    expect_messages(before, calls, count() * sizeof(float));
+  }
+  EXPECT_TRUE(wanted_of<float>(count(), 0, sum) == in.values());
+}
+
+/// The rank whose kernel fails tells, and no other rank waits for it.
+TEST_P(Reductions, WhoseKernelFails) {
+  if (!may_be_combined() || !gpu_fails_on_request()) return;
+  MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN);
+  Numbers<int> out(operands_of<int>(rank(), count(), 0), true), in(std::vector<int>(count()), true);
+  const bool fails = rank() == 1 && length_ > 100;
+  if (fails) fail_next("reduce");
+  const int code = MPI_Allreduce(out.data(), in.data(), length_, MPI_INT, MPI_SUM, all_);
+  EXPECT_EQ(fails, code != MPI_SUCCESS);
+  ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(out.data(), in.data(), length_, MPI_INT, MPI_SUM, all_));
+  EXPECT_TRUE(wanted_of<int>(count(), 0, sum) == in.values());
 }
 
 /// Operands at addresses that are no multiples of a number's size, which kernels cannot read.

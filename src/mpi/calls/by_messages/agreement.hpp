@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 
 #include "model/corrections/agreed_way.hpp"
@@ -32,7 +33,8 @@ bool is_kind_of_neighbors(int kind) noexcept;
 /// Who gets the result of a reduction: everybody, a root, or each rank its share.
 enum class ReductionForm : std::uint8_t { to_all, to_root, scattered };
 
-/// The same of a reduction of operands of so many elements of so many bytes. Negative numbers are mistakes.
+/// The kind of a reduction of operands of so many elements of so many bytes, as kind_of() says that of an exchange.
+/// Negative numbers are mistakes.
 int kind_of_reduction(ReductionForm form, MPI_Count elements, MPI_Count bytes) noexcept;
 
 /// Has the communicator ranks outside MPI_COMM_WORLD, for instance of a job that has been spawned or connected to?
@@ -52,14 +54,14 @@ namespace internal {
 struct Agreement {
   std::map<int, model::AgreedWay> ways{};  ///< by kind
   MPI_Comm lane = MPI_COMM_NULL;
-  unsigned unmapped = 0;  ///< counted by exchange_combined()
-  bool is_over = false;   ///< a rank has no memory: all exchanges are the library's
+  Unmapped unmapped;
+  bool is_over = false;  ///< a rank has no memory: all exchanges are the library's
   Exchanged among_all{}, among_neighbors{};
 
   Mapping mapping() const noexcept {
-    constexpr unsigned most_unmapped = 8;
-    if (unmapped == 0) return Mapping::known;
-    return unmapped < most_unmapped ? Mapping::under_way : Mapping::none;
+    constexpr unsigned most_in_a_row = 8, most_in_all = 32;
+    if (unmapped.in_a_row >= most_in_a_row) return Mapping::none;
+    return unmapped.in_a_row == 0 || unmapped.in_all > most_in_all ? Mapping::known : Mapping::under_way;
   }
   Exchanged& exchanged_of(int kind) noexcept { return is_kind_of_neighbors(kind) ? among_neighbors : among_all; }
 };
@@ -89,7 +91,7 @@ class AgreedExchange {
   /// The communicator of the messages; MPI_COMM_NULL: the exchange is the library's.
   MPI_Comm lane() const noexcept { return lane_; }
   /// The count of exchange_combined() for this communicator. Precondition: there is a lane.
-  unsigned& unmapped() const noexcept { return agreement_->unmapped; }
+  Unmapped& unmapped() const noexcept { return agreement_->unmapped; }
   /// The memory that was reserved before the vote. Precondition: there is a lane.
   Exchanged& exchanged() const noexcept { return agreement_->exchanged_of(kind_); }
   /// Are the times of the library's exchange and of messages being compared?

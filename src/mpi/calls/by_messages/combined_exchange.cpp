@@ -138,9 +138,14 @@ class CombinedExchange {
     for (SentParts& each : outgoing_) each.offer.withdraw();
   }
   /// Makes the exchange. Precondition: prepare() has succeeded.
-  int run(unsigned& unmapped) noexcept {
+  int run(Unmapped& unmapped) noexcept {
     const bool are_refused = is_any_refused_ && std::ranges::none_of(outgoing_, &SentParts::is_combined);
-    if (!outgoing_.empty()) unmapped = are_refused ? unmapped + 1 : 0;
+    if (are_refused) {
+      ++unmapped.in_a_row;
+      ++unmapped.in_all;
+    } else if (!outgoing_.empty()) {
+      unmapped.in_a_row = 0;
+    }
     note(post());
     offer();
     note(receive_descriptions());
@@ -422,7 +427,7 @@ int take_part_without_memory(MPI_Comm lane, Exchanged& exchanged) noexcept {
 
 }  // namespace
 
-int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, unsigned& unmapped) noexcept {
+int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, Unmapped& unmapped) noexcept {
   std::optional<CombinedExchange> exchange;
   try {
     exchange.emplace(function, lane, exchanged.messages);

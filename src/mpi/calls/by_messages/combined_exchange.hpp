@@ -14,6 +14,6 @@ namespace gapless::mpi::by_messages {
 /// parts in GPU memory that could be read in one pass have gone as messages of their own, because no peer has mapped
 /// the memory. MPI_SUCCESS, or the error that is to be raised. A process without memory for the exchange sends its
 /// parts all the same.
-int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, unsigned& unmapped) noexcept;
+int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, Unmapped& unmapped) noexcept;
 
 }  // namespace gapless::mpi::by_messages

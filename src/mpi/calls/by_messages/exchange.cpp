@@ -125,7 +125,7 @@ void leave_out_own_in_place(const CallFacts& call, Exchanged& exchanged) noexcep
 
 /// Makes an exchange in which each part is a message.
 int exchange_in_messages(const CallFacts& call, MPI_Comm lane, bool is_among_all, Exchanged& exchanged) noexcept {
-  auto& [sent, received, messages, workspace, addresses, is_there] = exchanged;
+  auto& [sent, received, messages, workspace, workspace_pages, is_there] = exchanged;
   for (const PartsOfSide* side : {&received, &sent}) {
     if (const int code = first_mistake_in(*side); code != MPI_SUCCESS) return code;
   }
@@ -161,8 +161,13 @@ Wish wish_of(const CallFacts& call, const Sides& sides, Mapping mapping) noexcep
   }
 }
 
+Wish wish_for_gpu_memory() noexcept {
+  // Messages between GPUs of several nodes are the library's.
+  return runtime::is_job_on_several_nodes() ? Wish::library : Wish::other;
+}
+
 Wish wish_for_gpu_memory(layout::Offset bytes, Mapping mapping) noexcept {
-  if (runtime::is_job_on_several_nodes()) return Wish::library;  // messages between GPUs are the library's then
+  if (runtime::is_job_on_several_nodes()) return Wish::library;
   const bool is_certain = bytes >= least_certain_bytes && !runtime::library_reads_gpu_memory();
   // What exchanges take before peers have mapped memory tells nothing of those after that.
   return is_certain || mapping == Mapping::under_way ? Wish::other : wish_to_try();
@@ -196,7 +201,7 @@ bool reserve_for_all(const CallFacts& call, Exchanged& exchanged) noexcept try {
 
 int exchange(const CallFacts& call, const Sides& sides, const AgreedExchange& agreed) noexcept {
   Exchanged& exchanged = agreed.exchanged();
-  auto& [sent, received, messages, workspace, addresses, is_there] = exchanged;
+  auto& [sent, received, messages, workspace, workspace_pages, is_there] = exchanged;
   // reserve() has made room for all parts, so the lists do not throw.
   list_sent(call, sides, sent.peers.size(), sent.parts);
   list_received(call, sides, received.peers.size(), received.parts);

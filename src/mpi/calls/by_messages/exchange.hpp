@@ -13,19 +13,21 @@
 
 namespace gapless::mpi::by_messages {
 
-/// What this rank wants of an exchange. `other`: the rank has much GPU memory to send, or a scheme of a fabric is
-/// forced. `sooner`: the rank has less of it, or most bytes for other nodes are predicted to arrive sooner by a fabric
-/// than packed. Where there is a root, its wish alone counts: from many GPUs into host memory, packed bytes take many
-/// ways at once, and messages to the root one after the other.
+/// What this rank wants of an exchange. `other`: the rank has much GPU memory to send, or peers are still to map less
+/// of it, or a scheme of a fabric is forced. `sooner`: the rank has less of it, or most bytes for other nodes are
+/// predicted to arrive sooner by a fabric than packed. Where there is a root, its wish alone counts: from many GPUs
+/// into host memory, packed bytes take many ways at once, and messages to the root one after the other.
 Wish wish_of(const CallFacts& call, const Sides& sides, Mapping mapping) noexcept;
-
-/// Gets the memory for exchanges of that communicator and kind, before any rank counts on this one. False if there is
-/// none.
-bool reserve(const CallFacts& call, const Sides& sides, Exchanged& exchanged) noexcept;
 
 /// What a rank wants that has so many bytes of GPU memory to send. Short exchanges are tried both ways: where processes
 /// share a GPU, which serves one after the other, host memory may be sooner.
 Wish wish_for_gpu_memory(layout::Offset bytes, Mapping mapping) noexcept;
+/// The same where both ways must not take turns.
+Wish wish_for_gpu_memory() noexcept;
+
+/// Gets the memory for exchanges of that communicator and kind, before any rank counts on this one. False if there is
+/// none.
+bool reserve(const CallFacts& call, const Sides& sides, Exchanged& exchanged) noexcept;
 
 /// The same memory for exchanges of parts among all ranks.
 bool reserve_for_all(const CallFacts& call, Exchanged& exchanged) noexcept;

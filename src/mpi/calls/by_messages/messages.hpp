@@ -67,12 +67,18 @@ class Messages {
   std::unique_ptr<transfer::Placeholder[]> placeholders_;
 };
 
+/// Exchanges in which parts in GPU memory that could be read in one pass have gone as messages of their own, because no
+/// peer has mapped the memory.
+struct Unmapped {
+  unsigned in_a_row = 0, in_all = 0;
+};
+
 /// The memory of a rank's exchanges of one kind, which the rank gets before any other rank counts on its messages.
 struct Exchanged {
   PartsOfSide sent, received;  ///< the peers stay, the parts are a call's
   Messages messages;
-  std::byte* workspace = nullptr;   ///< of reductions
-  transfer::Placeholder addresses;  ///< of the workspace
+  std::byte* workspace = nullptr;  ///< of reductions, in host memory
+  transfer::Placeholder workspace_pages;
   bool is_there = false;
 };
 

@@ -27,14 +27,18 @@ constinit std::atomic<std::uint64_t> reductions{0}, kernels{0};
 /// Of the other ranks' operands that a rank holds at a time. The longest buffer that a thread keeps.
 constexpr std::size_t workspace_bytes = transfer::buffer_memory::longest_of_thread;
 
-/// The most bytes of all ranks' operands that every rank gets whole. Two H200s read so many in the time that another
-/// exchange takes (OSU's osu_allreduce).
+/// The most bytes of all ranks' operands that every rank gets whole. Up to so many, to read more takes an H200 no
+/// longer than another exchange would (OSU's osu_allreduce).
 constexpr std::size_t most_whole_bytes = std::size_t{2} << 20;
+
+/// Of operands that are combined in the same order at every call, so never by the library and by messages in turns. A
+/// compromise: processes that share a GPU take 0.9 ms at any size, and processes with a GPU each 50 µs.
+constexpr layout::Offset least_ordered_bytes = 256 << 10;
 
 /// Shares begin at multiples of so many elements, so that a kernel reads aligned words.
 constexpr MPI_Count granule = 64;
 
-/// Elements of an operand, or of the workspace.
+/// Elements of an operand.
 struct Share {
   MPI_Count first = 0, count = 0;
 
@@ -75,7 +79,9 @@ bool find_memory(const CallFacts& call, const MemoryArgument& operand, const Mem
   if (gets_result) found.result = static_cast<std::byte*>(const_cast<void*>(result.memory));
   found.operand = operand.is_in_place() ? found.result : static_cast<const std::byte*>(operand.memory);
   // A rank whose share is empty may have no memory for it.
-  const bool needs_result = gets_result && found.form != ReductionForm::scattered;
+  const auto own = static_cast<std::size_t>(own_rank(call.communicator));
+  const bool is_empty_share = operand.counts.is_array() && operand.counts[own] == 0;
+  const bool needs_result = gets_result && !is_empty_share;
   return !is_null_with_displacement(found.operand) && !(needs_result && is_null_with_displacement(found.result));
 }
 
@@ -136,7 +142,7 @@ class Rounds {
       return share;
     }
     const auto ranks = static_cast<MPI_Count>(ranks_);
-    const MPI_Count each = (reduction_.elements / ranks / granule + 1) * granule;
+    const MPI_Count each = ((reduction_.elements - 1) / (ranks * granule) + 1) * granule;
     const MPI_Count first = std::min(static_cast<MPI_Count>(rank) * each, reduction_.elements);
     return {first, std::min(each, reduction_.elements - first)};
   }
@@ -181,7 +187,7 @@ class Rounds {
     if (aside_ == nullptr) note(MPI_ERR_NO_MEM);
   }
 
-  void exchange() noexcept {
+  void make_exchange() noexcept {
     Exchanged& exchanged = agreed_.exchanged();
     exchanged.messages.begin(agreed_.lane());
     note(exchange_combined(call_.name, agreed_.lane(), exchanged, agreed_.unmapped()));
@@ -190,32 +196,32 @@ class Rounds {
 
   /// Gets the other ranks' operands of this round's share.
   void get_operands(MPI_Count done) noexcept {
-    auto& [sent, received, messages, workspace, addresses, is_there] = agreed_.exchanged();
-    sent.parts.clear();
-    received.parts.clear();
+    std::vector<Part>&sent = agreed_.exchanged().sent.parts, &received = agreed_.exchanged().received.parts;
+    sent.clear();
+    received.clear();
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       const Share theirs = share_of(rank).part(done, most_);
       const bool is_own = rank == own_;
-      sent.parts.push_back(part(reduction_.operand + bytes(theirs.first), is_own ? 0 : theirs.count));
-      received.parts.push_back(part(slot(rank), is_own ? 0 : own_share_.count));
+      sent.push_back(part(reduction_.operand + bytes(theirs.first), is_own ? 0 : theirs.count));
+      received.push_back(part(slot(rank), is_own ? 0 : own_share_.count));
     }
-    exchange();
+    make_exchange();
   }
 
   /// Gives this round's share of the result to the ranks that want it, and gets theirs.
   void give_result(const std::byte* combined, MPI_Count done) noexcept {
-    auto& [sent, received, messages, workspace, addresses, is_there] = agreed_.exchanged();
-    sent.parts.clear();
-    received.parts.clear();
+    std::vector<Part>&sent = agreed_.exchanged().sent.parts, &received = agreed_.exchanged().received.parts;
+    sent.clear();
+    received.clear();
     const bool is_to_all = reduction_.form == ReductionForm::to_all;
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       const Share theirs = share_of(rank).part(done, most_);
       const bool wants = rank != own_ && (is_to_all || static_cast<int>(rank) == call_.root);
       const bool has = rank != own_ && reduction_.result != nullptr;
-      sent.parts.push_back(part(combined, wants ? own_share_.count : 0));
-      received.parts.push_back(part(has ? reduction_.result + bytes(theirs.first) : nullptr, has ? theirs.count : 0));
+      sent.push_back(part(combined, wants ? own_share_.count : 0));
+      received.push_back(part(has ? reduction_.result + bytes(theirs.first) : nullptr, has ? theirs.count : 0));
     }
-    exchange();
+    make_exchange();
   }
 
   /// Combines all operands of this round's share. Returns where the result is: at `to`, if that is not null.
@@ -229,9 +235,10 @@ class Rounds {
     }
     copy(pack::Direction::pack, own, own_share_.count, slot(own_), {});
     const reduction::Combine into = reduction::combining(reduction_.built_in.reduction);
-    for (std::size_t rank = 1; rank < ranks_; ++rank) into(slot(rank), slot(0), numbers());
-    if (to == nullptr) return slot(0);
-    copy(pack::Direction::unpack, to, own_share_.count, slot(0), {});
+    for (std::size_t rank = 1; rank < ranks_; ++rank) into(slot(rank - 1), slot(rank), numbers());
+    std::byte* const last = slot(ranks_ - 1);
+    if (to == nullptr) return last;
+    copy(pack::Direction::unpack, to, own_share_.count, last, {});
     return to;
   }
 
@@ -304,6 +311,8 @@ std::optional<ReductionCall> reduction_of(const CallFacts& call, const MemoryArg
   if (call.has_root && (call.root < 0 || call.root >= count_entries(call.communicator, CountsOf::processes)))
     return std::nullopt;
   found.built_in = *built_in;
+  found.depends_on_order =
+      reduction::depends_on_order(built_in->reduction) && count_entries(call.communicator, CountsOf::processes) > 2;
   found.datatype = operand.datatype;
   found.counts = operand;
   return found;
@@ -313,13 +322,15 @@ Wish wish_of(const ReductionCall& reduction, Mapping mapping) noexcept {
   if (!device::in_use()) return Wish::library;
   const bool is_on_gpu =
       is_gpu_memory(reduction.operand) || (reduction.result != nullptr && is_gpu_memory(reduction.result));
+  if (!is_on_gpu) return Wish::library;
   const MPI_Count bytes = reduction.elements * static_cast<MPI_Count>(reduction.built_in.bytes_of_element());
-  return is_on_gpu ? wish_for_gpu_memory(bytes, mapping) : Wish::library;
+  if (reduction.depends_on_order) return bytes < least_ordered_bytes ? Wish::library : wish_for_gpu_memory();
+  return wish_for_gpu_memory(bytes, mapping);
 }
 
 bool reserve_for_reductions(const CallFacts& call, Exchanged& exchanged) noexcept {
   if (!reserve_for_all(call, exchanged)) return false;
-  if (exchanged.workspace == nullptr) exchanged.workspace = exchanged.addresses.reserve(0, workspace_bytes);
+  if (exchanged.workspace == nullptr) exchanged.workspace = exchanged.workspace_pages.reserve(0, workspace_bytes);
   return exchanged.workspace != nullptr;
 }
 

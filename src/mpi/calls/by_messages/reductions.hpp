@@ -7,7 +7,7 @@
 // section 4.5), each as one exchange among all: within a node, all GPUs reach each other. Where all ranks want a short
 // result, each gets all operands and combines all numbers: one exchange less.
 //
-// A rank without GPU memory, or without room on the GPU, combines on the CPU, with the same result.
+// A rank without GPU memory, or without room on the GPU, combines on the CPU, in the same order.
 #pragma once
 
 #include <optional>
@@ -25,8 +25,9 @@ struct ReductionCall {
   const std::byte* operand = nullptr;  ///< of all elements
   std::byte* result = nullptr;         ///< null where this rank gets none
   MPI_Datatype datatype{};
-  MPI_Count elements = 0;  ///< of an operand
-  MemoryArgument counts;   ///< of shares, where the result is scattered
+  MPI_Count elements = 0;         ///< of an operand
+  MemoryArgument counts;          ///< of shares, where the result is scattered
+  bool depends_on_order = false;  ///< do the bits of the result depend on the order of the ranks?
 };
 
 /// `operand` and `result` are the call's memory arguments. Nothing where the reduction is the library's, on all ranks
@@ -34,7 +35,7 @@ struct ReductionCall {
 std::optional<ReductionCall> reduction_of(const CallFacts& call, const MemoryArgument& operand,
                                           const MemoryArgument& result, MPI_Op op) noexcept;
 
-/// What this rank wants of a reduction; see wish_of() of exchanges.
+/// What this rank wants of a reduction. As in exchanges without a root, one rank's wish is enough.
 Wish wish_of(const ReductionCall& reduction, Mapping mapping) noexcept;
 
 /// Gets the memory for reductions on that communicator, before any rank counts on this one. False if there is none.
