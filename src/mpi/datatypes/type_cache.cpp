@@ -6,11 +6,14 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/scoped_value.hpp"
+#include "device/device.hpp"
+#include "layout/algebra/cursor.hpp"
 #include "layout/algebra/facts.hpp"
 #include "mpi/datatypes/contents.hpp"
 #include "mpi/datatypes/decode.hpp"
@@ -127,6 +130,27 @@ std::intptr_t true_lower_bound_of(MPI_Datatype handle) noexcept {
   return code == MPI_SUCCESS ? static_cast<std::intptr_t>(lower) : 0;
 }
 
+/// Where a datatype of absolute addresses, for MPI_BOTTOM, names a GPU's memory beside other memory. A datatype with
+/// more runs than are looked at is taken to name one memory.
+std::optional<std::intptr_t> gpu_memory_beside_other(const layout::Layout& layout, layout::Offset lowest) {
+  constexpr layout::Offset lowest_address = 65536;  // Linux maps nothing below
+  constexpr int most_runs = 4096;
+  if (!device::in_use() || lowest < lowest_address) return std::nullopt;
+  device::Locator locator;
+  layout::Cursor runs(layout, {1, 0}, 0, layout.size);
+  layout::Segment run{};
+  std::optional<std::intptr_t> on_gpu;
+  std::optional<int> gpu;
+  for (int k = 0; k < most_runs && runs.next(run); ++k) {
+    const device::Location location = locator.locate(reinterpret_cast<const void*>(run.offset));
+    const int one = location.is_cpu_addressable() ? transfer::no_gpu : location.device;
+    if (one != transfer::no_gpu) on_gpu = run.offset;
+    if (gpu && *gpu != one) return on_gpu ? on_gpu : run.offset;
+    gpu = one;
+  }
+  return std::nullopt;
+}
+
 void describe(MPI_Datatype handle, TypeProperties& record) {
   record = {};
   const auto decoded = decode(handle);
@@ -141,6 +165,11 @@ void describe(MPI_Datatype handle, TypeProperties& record) {
   Described described;
   described.layout = share(datatype.layout);
   described.facts = layout::facts_of(*described.layout);
+  if (const auto on_gpu = gpu_memory_beside_other(*described.layout, described.facts.true_lower_bound)) {
+    record.opaque = true;
+    record.first_byte = *on_gpu;
+    return;
+  }
   described.extent = datatype.extent();
   described.elements = decoded->elements;
   described.has_long_doubles = decoded->has_long_doubles;

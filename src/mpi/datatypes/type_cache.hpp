@@ -51,7 +51,7 @@ struct TypeProperties {
   std::intptr_t first_byte = 0;
   /// Valid, and without bytes.
   bool is_empty = false;
-  /// Valid and not empty, but not understood: in GPU memory it cannot be served.
+  /// Valid and not empty, but not understood, or of several memories: in GPU memory it cannot be served.
   bool opaque = false;
   /// Its description takes so much memory that it ends with the datatype.
   bool is_large = false;

@@ -40,6 +40,48 @@ TEST(Guarded, CallsThatAreNotServedReturnAnErrorThatNamesThem) {
   EXPECT_EQ(size(), sum);
 }
 
+/// A datatype that names host memory and a GPU's, whichever of them it names first, or lies lower.
+TEST(Guarded, DatatypesOfHostAndGpuMemoryAtOnce) {
+  ReturnErrors errors(MPI_COMM_WORLD);
+  constexpr int bytes = 64;
+  OnGpu memory{std::vector<std::byte>(bytes)};
+  std::vector<char> heap(bytes), packed(3 * bytes);
+  char stack[bytes] = {};
+  void* const blocks[][3] = {{heap.data(), memory.at(), stack},
+                             {memory.at(), heap.data(), nullptr},
+                             {stack, memory.at(), nullptr},
+                             {heap.data(), stack, memory.at()}};
+  for (const auto& places : blocks) {
+    const int count = places[2] != nullptr ? 3 : 2;
+    const auto type_of_blocks = [&] {
+      MPI_Aint addresses[3] = {};
+      for (int k = 0; k < count; ++k) MPI_Get_address(places[k], &addresses[k]);
+      MPI_Datatype type;
+      MPI_Type_create_hindexed_block(count, bytes, addresses, MPI_BYTE, &type);
+      return type;
+    };
+    const auto expect_error_of = [&](const char* name, auto call) {
+      const Owned type(type_of_blocks());
+      expect_named_error(call(type), name);
+    };
+    int place = 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    expect_error_of("MPI_Send", [](MPI_Datatype t) { return MPI_Send(MPI_BOTTOM, 1, t, rank(), 7, MPI_COMM_WORLD); });
+    expect_error_of("MPI_Recv", [](MPI_Datatype t) {
+      return MPI_Recv(MPI_BOTTOM, 1, t, rank(), 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    });
+    expect_error_of("MPI_Isend",
+                    [&](MPI_Datatype t) { return MPI_Isend(MPI_BOTTOM, 1, t, rank(), 7, MPI_COMM_WORLD, &request); });
+    expect_error_of("MPI_Pack", [&](MPI_Datatype t) {
+      return MPI_Pack(MPI_BOTTOM, 1, t, packed.data(), 3 * bytes, &place, MPI_COMM_WORLD);
+    });
+    expect_error_of("MPI_Unpack", [&](MPI_Datatype t) {
+      return MPI_Unpack(packed.data(), 3 * bytes, &place, MPI_BOTTOM, 1, t, MPI_COMM_WORLD);
+    });
+    expect_error_of("MPI_Bcast", [](MPI_Datatype t) { return MPI_Bcast(MPI_BOTTOM, 1, t, 0, MPI_COMM_WORLD); });
+  }
+}
+
 TEST(Guarded, GpuMemoryThatIsNotTouchedIsNoError) {
   ReturnErrors errors(MPI_COMM_WORLD);
   OnGpu memory(std::vector<std::byte>(1024));
