@@ -185,6 +185,7 @@ std::atomic<Oracle> oracle{Oracle::nobody};
 Oracle look() noexcept { return Oracle::nobody; }
 }  // namespace internal
 Location locate(const void*) noexcept { return {}; }
+Location Locator::locate(const void*) noexcept { return {}; }
 }  // namespace gapless::device
 
 namespace gapless::transfer {
