@@ -97,7 +97,7 @@ unit: build wheel
 
 # Sanitizers cannot be preloaded under MPI launchers, so they run where the memory arithmetic is: the layers without MPI,
 # kernels' arithmetic included. They bring a heap and a handler for bad accesses of their own, which some tests look at.
-sanitized := base layout pack device fabric transfer
+sanitized := base layout pack reduction device fabric transfer
 sanitize: $(environments)
 	@cmake --preset sanitize $(prefixes) --log-level=WARNING
 	@cmake --build --preset sanitize -j $(JOBS) --target $(addprefix tests/,$(addsuffix /all,$(sanitized)))

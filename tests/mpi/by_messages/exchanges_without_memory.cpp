@@ -111,6 +111,44 @@ TEST_F(WithoutHeap, InAnExchangeFromGpuToGpu) {
   EXPECT_EQ(before + ranks_ - 1, combined());
 }
 
+/// The rank takes part in both exchanges of a reduction. Its share of the result is lost where it cannot combine.
+TEST_F(WithoutHeap, InAReduction) {
+  constexpr int numbers = 30'000, root = 0;
+  Ints operand(counting(numbers, rank()), true), result(std::vector<int>(numbers), true);
+  std::vector<int> wanted(numbers);
+  for (int from = 0; from < size(); ++from) {
+    for (int i = 0; i < numbers; ++i) wanted[static_cast<std::size_t>(i)] += from + i;
+  }
+  const auto reduce = [&] { return MPI_Reduce(operand.data(), result.data(), numbers, MPI_INT, MPI_SUM, root, all_); };
+  for (int round = 0; round < rounds_before; ++round) EXPECT_EQ(MPI_SUCCESS, reduce());
+  for (const NoNew::Refused refused : {NoNew::Refused::one, NoNew::Refused::all}) {
+    for (int poor = 0; poor < size(); ++poor) {
+      bool goes_on = true;
+      for (unsigned after = 0; goes_on; ++after) {
+        result.set(std::vector<int>(numbers, none));
+        int code = MPI_SUCCESS;
+        bool is_refused = false;
+        if (rank() == poor) {
+          const NoNew no_memory(after, refused);
+          code = reduce();
+          is_refused = no_memory.is_refused();
+          EXPECT_TRUE(code == MPI_SUCCESS || error_class(code) == MPI_ERR_NO_MEM) << code;
+        } else {
+          EXPECT_EQ(MPI_SUCCESS, code = reduce());
+        }
+        if (!is_true_anywhere(code != MPI_SUCCESS) && rank() == root) {
+          EXPECT_TRUE(wanted == result.values()) << "after " << after << " of " << poor;
+        }
+        goes_on = is_true_anywhere(is_refused);
+      }
+    }
+  }
+  EXPECT_EQ(MPI_SUCCESS, reduce());
+  if (rank() == root) {
+    EXPECT_TRUE(wanted == result.values());
+  }
+}
+
 TEST_F(WithoutHeap, InAWindowsCreation) {
   for (int poor = 0; poor < size(); ++poor) {
     bool goes_on = true;

@@ -113,7 +113,7 @@ class Rounds {
       const std::byte* const combined = combine(place_of_result(done));
       if (!is_scattered() && !is_whole_) give_result(combined, done);
     }
-    if (aside_ != nullptr) {
+    if (aside_ != nullptr && code_ == MPI_SUCCESS) {
       const device::Location location = gpu_ >= 0 ? gpu_aside_.location() : device::Location{};
       copy(pack::Direction::unpack, reduction_.result, share_of(own_).count, aside_, location);
     }
@@ -147,8 +147,9 @@ class Rounds {
     return {first, std::min(each, reduction_.elements - first)};
   }
 
-  /// Where the result of this round's share belongs; null where other ranks alone want it.
+  /// Where the result of this round's share belongs; null where other ranks alone want it, or operands are missing.
   std::byte* place_of_result(MPI_Count done) const noexcept {
+    if (code_ != MPI_SUCCESS) return nullptr;
     if (is_put_aside_) return aside_ != nullptr ? aside_ + bytes(done) : nullptr;
     if (reduction_.result == nullptr) return nullptr;
     return reduction_.result + bytes(is_scattered() ? done : own_share_.first);
