@@ -165,7 +165,8 @@ TEST_F(WithoutMemory, ARootOrAnother) {
 }
 
 TEST_F(WithoutMemory, OfReductions) {
-  // What is combined is no good without one of the operands, but everybody returns. Sums may need no memory of the host.
+  // What is combined is no good without one of the operands, but everybody returns. Sums may need no memory of the
+  // host.
   one_by_one(GAPLESS_COLLECTIVE(Allreduce, s, r, count, MPI_INT, MPI_BXOR, world_),
              [](int, const std::vector<std::byte>&) {});
 }
