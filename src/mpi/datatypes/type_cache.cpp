@@ -130,23 +130,21 @@ std::intptr_t true_lower_bound_of(MPI_Datatype handle) noexcept {
   return code == MPI_SUCCESS ? static_cast<std::intptr_t>(lower) : 0;
 }
 
-/// Where a datatype of absolute addresses, for MPI_BOTTOM, names a GPU's memory beside other memory. A datatype with
-/// more runs than are looked at is taken to name one memory.
+/// Where a datatype of absolute addresses, for MPI_BOTTOM, names a GPU's memory that is not reached together with the
+/// rest: by the CPU, or by the GPU whose memory the lowest byte lies in. More runs than are looked at are taken to be.
 std::optional<std::intptr_t> gpu_memory_beside_other(const layout::Layout& layout, layout::Offset lowest) {
   constexpr layout::Offset lowest_address = 65536;  // Linux maps nothing below
   constexpr int most_runs = 4096;
   if (!device::in_use() || lowest < lowest_address) return std::nullopt;
   device::Locator locator;
+  const device::Location taken_for = locator.locate(reinterpret_cast<const void*>(lowest));
+  const bool is_on_host = taken_for.is_cpu_addressable();
   layout::Cursor runs(layout, {1, 0}, 0, layout.size);
   layout::Segment run{};
-  std::optional<std::intptr_t> on_gpu;
-  std::optional<int> gpu;
   for (int k = 0; k < most_runs && runs.next(run); ++k) {
-    const device::Location location = locator.locate(reinterpret_cast<const void*>(run.offset));
-    const int one = location.is_cpu_addressable() ? transfer::no_gpu : location.device;
-    if (one != transfer::no_gpu) on_gpu = run.offset;
-    if (gpu && *gpu != one) return on_gpu ? on_gpu : run.offset;
-    gpu = one;
+    const device::Location found = locator.locate(reinterpret_cast<const void*>(run.offset));
+    const bool is_reached = is_on_host ? found.is_cpu_addressable() : found.is_gpu_addressable(taken_for.device);
+    if (!is_reached) return is_on_host ? run.offset : lowest;
   }
   return std::nullopt;
 }

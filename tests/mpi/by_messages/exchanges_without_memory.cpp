@@ -35,6 +35,24 @@ bool is_true_anywhere(bool mine) {
   return any != 0;
 }
 
+/// What came of a call of a rank that may have been refused memory.
+struct Outcome {
+  int code;
+  bool is_refused;
+};
+/// Makes the call; at a poor rank, allocations behind the first `after` are refused.
+template <class Call>
+Outcome call_with(bool is_poor, unsigned after, NoNew::Refused refused, Call call) {
+  if (!is_poor) return {call(), false};
+  const NoNew no_memory(after, refused);
+  const int code = call();
+  return {code, no_memory.is_refused()};
+}
+/// A poor rank may get an error, and no other.
+void expect_no_other_error(bool is_poor, int code) {
+  EXPECT_TRUE(code == MPI_SUCCESS || (is_poor && error_class(code) == MPI_ERR_NO_MEM)) << code;
+}
+
 /// Every second int of as many as there are ranks, by MPI_Alltoallw.
 class WithoutHeap : public testing::Test {
  protected:
@@ -88,16 +106,8 @@ TEST_F(WithoutHeap, InAnExchangeFromGpuToGpu) {
       for (unsigned after = 0; goes_on; ++after, ++round) {
         out_.set(values_of(rank(), round));
         in_.set(std::vector<int>(ranks_ * span, none));
-        int code = MPI_SUCCESS;
-        bool is_refused = false;
-        if (rank() == poor) {
-          const NoNew no_memory(after, refused);
-          code = call();
-          is_refused = no_memory.is_refused();
-          EXPECT_TRUE(code == MPI_SUCCESS || error_class(code) == MPI_ERR_NO_MEM) << code;
-        } else {
-          EXPECT_EQ(MPI_SUCCESS, code = call());
-        }
+        const auto [code, is_refused] = call_with(rank() == poor, after, refused, [this] { return call(); });
+        expect_no_other_error(rank() == poor, code);
         for (int from = 0; code == MPI_SUCCESS && from < size(); ++from)
           EXPECT_TRUE(has_arrived(from, round, from == poor)) << from << " after " << after << " of " << poor;
         goes_on = is_true_anywhere(is_refused);
@@ -126,16 +136,8 @@ TEST_F(WithoutHeap, InAReduction) {
       bool goes_on = true;
       for (unsigned after = 0; goes_on; ++after) {
         result.set(std::vector<int>(numbers, none));
-        int code = MPI_SUCCESS;
-        bool is_refused = false;
-        if (rank() == poor) {
-          const NoNew no_memory(after, refused);
-          code = reduce();
-          is_refused = no_memory.is_refused();
-          EXPECT_TRUE(code == MPI_SUCCESS || error_class(code) == MPI_ERR_NO_MEM) << code;
-        } else {
-          EXPECT_EQ(MPI_SUCCESS, code = reduce());
-        }
+        const auto [code, is_refused] = call_with(rank() == poor, after, refused, reduce);
+        expect_no_other_error(rank() == poor, code);
         if (!is_true_anywhere(code != MPI_SUCCESS) && rank() == root) {
           EXPECT_TRUE(wanted == result.values()) << "after " << after << " of " << poor;
         }
@@ -153,16 +155,11 @@ TEST_F(WithoutHeap, InAWindowsCreation) {
   for (int poor = 0; poor < size(); ++poor) {
     bool goes_on = true;
     for (unsigned after = 0; goes_on; ++after) {
-      int memory = 0, code = MPI_SUCCESS;
-      bool is_refused = false;
+      int memory = 0;
       MPI_Win window = MPI_WIN_NULL;
-      if (rank() == poor) {
-        const NoNew no_memory(after);
-        code = MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, all_, &window);
-        is_refused = no_memory.is_refused();
-      } else {
-        code = MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, all_, &window);
-      }
+      const auto [code, is_refused] = call_with(rank() == poor, after, NoNew::Refused::one, [&] {
+        return MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, all_, &window);
+      });
       EXPECT_EQ(MPI_SUCCESS, code);
       if (code == MPI_SUCCESS) MPI_Win_free(&window);
       goes_on = is_true_anywhere(is_refused);

@@ -23,31 +23,6 @@ namespace {
 std::uint64_t reductions() { return count_by("gapless_reductions_by_messages"); }
 std::uint64_t kernels() { return count_by("gapless_reduction_kernels"); }
 
-/// Numbers in memory of a GPU or of the host.
-template <class Number>
-class Numbers {
- public:
-  Numbers(std::vector<Number> values, bool is_on_gpu) : host_(std::move(values)) {
-    if (is_on_gpu) gpu_ = std::make_unique<OnGpu>(bytes());
-  }
-  void* data() { return gpu_ != nullptr ? gpu_->at() : host_.data(); }
-  std::vector<Number> values() const {
-    std::vector<Number> result = host_;
-    if (gpu_ != nullptr) std::memcpy(result.data(), gpu_->bytes().data(), host_.size() * sizeof(Number));
-    return result;
-  }
-
- private:
-  std::vector<std::byte> bytes() const {
-    std::vector<std::byte> result(host_.size() * sizeof(Number));
-    std::memcpy(result.data(), host_.data(), result.size());
-    return result;
-  }
-
-  std::vector<Number> host_;
-  std::unique_ptr<OnGpu> gpu_;
-};
-
 /// Numbers of which all sums are exact.
 int operand_of(int rank, std::size_t i, int round) { return rank * 31 + static_cast<int>(i * 7 % 1009) + round - 500; }
 template <class Number>
@@ -103,8 +78,8 @@ class Reductions : public testing::TestWithParam<int> {
       const auto [operand_on_gpu, result_on_gpu] = places(round);
       const bool is_in_place = round % 2 == 1;
       const std::vector<Number> mine = operands_of<Number>(rank(), count(), round);
-      Numbers<Number> out(mine, operand_on_gpu);
-      Numbers<Number> in(is_in_place ? mine : std::vector<Number>(count()), result_on_gpu);
+      NumberBuffer<Number> out(mine, operand_on_gpu);
+      NumberBuffer<Number> in(is_in_place ? mine : std::vector<Number>(count()), result_on_gpu);
       ASSERT_EQ(MPI_SUCCESS,
                 MPI_Allreduce(is_in_place ? MPI_IN_PLACE : out.data(), in.data(), length_, datatype, op, all_));
       ASSERT_TRUE(wanted_of<Number>(count(), round, combine) == in.values()) << "round " << round;
@@ -151,7 +126,7 @@ TEST_P(Reductions, OfOtherNumbers) {
 TEST_P(Reductions, ThatTheLibraryMakes) {
   const std::uint64_t before = reductions();
   const std::vector<int> mine = operands_of<int>(rank(), count(), 0);
-  Numbers<int> out(mine, true), in(std::vector<int>(count()), true);
+  NumberBuffer<int> out(mine, true), in(std::vector<int>(count()), true);
   ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(out.data(), in.data(), length_, MPI_INT, MPI_BXOR, all_));
   EXPECT_TRUE(wanted_of<int>(count(), 0, [](int a, int b) { return a ^ b; }) == in.values());
   ASSERT_EQ(MPI_SUCCESS, MPI_Scan(out.data(), in.data(), length_, MPI_INT, MPI_SUM, all_));
@@ -171,7 +146,7 @@ TEST_P(Reductions, ToOneRank) {
     const auto [operand_on_gpu, result_on_gpu] = places(round);
     const bool is_in_place = is_root(root) && round >= calls / 2;
     const std::vector<int> mine = operands_of<int>(rank(), count(), round);
-    Numbers<int> out(mine, operand_on_gpu), in(is_in_place ? mine : std::vector<int>(count()), result_on_gpu);
+    NumberBuffer<int> out(mine, operand_on_gpu), in(is_in_place ? mine : std::vector<int>(count()), result_on_gpu);
     ASSERT_EQ(MPI_SUCCESS, MPI_Reduce(is_in_place ? MPI_IN_PLACE : out.data(), is_root(root) ? in.data() : nullptr,
                                       length_, MPI_INT, MPI_SUM, root, all_));
     if (is_root(root)) {
@@ -190,7 +165,8 @@ TEST_P(Reductions, ScatteredInBlocks) {
     const auto [operand_on_gpu, result_on_gpu] = places(round);
     const bool is_in_place = round >= calls / 2;
     const std::vector<int> mine = operands_of<int>(rank(), all, round);
-    Numbers<int> out(mine, operand_on_gpu), in(is_in_place ? mine : std::vector<int>(count() + 1, none), result_on_gpu);
+    NumberBuffer<int> out(mine, operand_on_gpu),
+        in(is_in_place ? mine : std::vector<int>(count() + 1, none), result_on_gpu);
     ASSERT_EQ(MPI_SUCCESS, MPI_Reduce_scatter_block(is_in_place ? MPI_IN_PLACE : out.data(), in.data(), length_,
                                                     MPI_INT, MPI_SUM, all_));
     const std::vector<int> reduced = wanted_of<int>(all, round, sum);
@@ -217,7 +193,7 @@ TEST_P(Reductions, ScatteredUnevenly) {
     // At some ranks, which MPI_Reduce_scatter alone allows.
     const bool is_in_place = (round + rank()) % 2 == 1;
     const std::vector<int> mine = operands_of<int>(rank(), all, round);
-    Numbers<int> out(mine, operand_on_gpu),
+    NumberBuffer<int> out(mine, operand_on_gpu),
         in(is_in_place ? mine : std::vector<int>(own_count + 1, none), result_on_gpu);
     void* const result = own_count == 0 && !is_in_place ? nullptr : in.data();
     ASSERT_EQ(MPI_SUCCESS, MPI_Reduce_scatter(is_in_place ? MPI_IN_PLACE : out.data(), result, counts.data(), MPI_INT,
@@ -232,7 +208,7 @@ TEST_P(Reductions, AgreeOnEveryBit) {
   std::vector<float> mine(count());
   for (std::size_t i = 0; i < count(); ++i)
     mine[i] = std::sin(static_cast<float>(i * 3 + static_cast<std::size_t>(rank()))) / 3;
-  Numbers<float> out(mine, true), in(std::vector<float>(count()), true);
+  NumberBuffer<float> out(mine, true), in(std::vector<float>(count()), true);
   ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(out.data(), in.data(), length_, MPI_FLOAT, MPI_SUM, all_));
   const std::vector<float> own = in.values();
   std::vector<float> of_first = own;
@@ -248,7 +224,7 @@ TEST_P(Reductions, AgreeOnNoNumber) {
     const bool is_none = i % static_cast<std::size_t>(size() + 1) == static_cast<std::size_t>(rank());
     mine[i] = is_none ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(i);
   }
-  Numbers<float> out(mine, rank() % 2 == 0), in(std::vector<float>(count()), rank() % 2 == 0);
+  NumberBuffer<float> out(mine, rank() % 2 == 0), in(std::vector<float>(count()), rank() % 2 == 0);
   const std::uint64_t before = reductions();
   ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(out.data(), in.data(), length_, MPI_FLOAT, MPI_MIN, all_));
   if (before == reductions()) return;  // the library's: an MPI library need not agree
@@ -261,7 +237,7 @@ TEST_P(Reductions, AgreeOnNoNumber) {
 /// Sums that are rounded go one way at every length, unless two ranks alone have them.
 TEST_P(Reductions, ThatAreRoundedGoOneWay) {
   constexpr int calls = 3;
-  Numbers<float> out(operands_of<float>(rank(), count(), 0), true), in(std::vector<float>(count()), true);
+  NumberBuffer<float> out(operands_of<float>(rank(), count(), 0), true), in(std::vector<float>(count()), true);
   const std::uint64_t before = reductions();
   for (int round = 0; round < calls; ++round)
     ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(out.data(), in.data(), length_, MPI_FLOAT, MPI_SUM, all_));
@@ -278,7 +254,7 @@ TEST_P(Reductions, ThatAreRoundedGoOneWay) {
 TEST_P(Reductions, WhoseKernelFails) {
   if (!may_be_combined() || !gpu_fails_on_request()) return;
   MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN);
-  Numbers<int> out(operands_of<int>(rank(), count(), 0), true), in(std::vector<int>(count()), true);
+  NumberBuffer<int> out(operands_of<int>(rank(), count(), 0), true), in(std::vector<int>(count()), true);
   const bool fails = rank() == 1 && length_ > 100;
   if (fails) fail_next("reduce");
   const int code = MPI_Allreduce(out.data(), in.data(), length_, MPI_INT, MPI_SUM, all_);
@@ -293,7 +269,7 @@ TEST_P(Reductions, OfMisalignedNumbers) {
   const auto* const first = reinterpret_cast<const char*>(mine.data());
   std::vector<char> bytes(1);
   bytes.insert(bytes.end(), first, first + mine.size() * sizeof(int));
-  Numbers<char> out(bytes, true), in(std::vector<char>(bytes.size()), true);
+  NumberBuffer<char> out(bytes, true), in(std::vector<char>(bytes.size()), true);
   char *const from = static_cast<char*>(out.data()) + 1, *const to = static_cast<char*>(in.data()) + 1;
   ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(from, to, length_, MPI_INT, MPI_SUM, all_));
   const std::vector<char> got = in.values();
@@ -305,7 +281,7 @@ TEST_P(Reductions, OfMisalignedNumbers) {
 TEST_P(Reductions, AtARootThatIsNoRank) {
   if (!under_gapless() || library_reads_gpu()) GTEST_SKIP() << "libraries crash where they read what is not there";
   MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN);
-  Numbers<int> out(std::vector<int>(count()), true), in(std::vector<int>(count()), true);
+  NumberBuffer<int> out(std::vector<int>(count()), true), in(std::vector<int>(count()), true);
   const std::uint64_t before = reductions();
   EXPECT_NE(MPI_SUCCESS, MPI_Reduce(out.data(), in.data(), length_, MPI_INT, MPI_SUM, size(), all_));
   EXPECT_EQ(before, reductions());
@@ -320,13 +296,13 @@ TEST(LongReductions, GoInRounds) {
   MPI_Comm_dup(MPI_COMM_WORLD, &all);
   constexpr int count = 5'000'003;
   const std::vector<int> mine = operands_of<int>(rank(), count, 1);
-  Numbers<int> in(mine, true);
+  NumberBuffer<int> in(mine, true);
   ASSERT_EQ(MPI_SUCCESS, MPI_Allreduce(MPI_IN_PLACE, in.data(), count, MPI_INT, MPI_SUM, all));
   const std::vector<int> wanted = wanted_of<int>(count, 1, sum);
   EXPECT_TRUE(wanted == in.values());
 
   if (may_be_combined()) {  // MPICH 5.0.2 aborts
-    Numbers<int> scattered(mine, true);
+    NumberBuffer<int> scattered(mine, true);
     // A share of several rounds, whose result overlaps its own operand and others'.
     constexpr int before = 1000;
     std::vector<int> counts(static_cast<std::size_t>(size()), 0);

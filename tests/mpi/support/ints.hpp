@@ -1,4 +1,4 @@
-// Buffers of ints that a program gives to MPI, in host memory or in a GPU's.
+// Buffers of numbers that a program gives to MPI, in host memory or in a GPU's; most tests use ints.
 #pragma once
 
 #include <cstddef>
@@ -29,33 +29,36 @@ inline std::string text(const Ends& ends) {
   return std::string(ends.from_gpu ? "from the GPU" : "from the host") + (ends.to_gpu ? " to the GPU" : " to the host");
 }
 
-class Ints {
+template <class Number>
+class NumberBuffer {
  public:
-  Ints(const std::vector<int>& values, bool on_gpu) : host_(values) {
+  NumberBuffer(const std::vector<Number>& values, bool on_gpu) : host_(values) {
     if (on_gpu) gpu_ = std::make_unique<OnGpu>(bytes_of(values));
   }
   void* data() { return gpu_ ? gpu_->at() : host_.data(); }
-  std::vector<int> values() const {
+  std::vector<Number> values() const {
     if (!gpu_) return host_;
     const std::vector<std::byte> bytes = gpu_->bytes();
-    std::vector<int> result(host_.size());
+    std::vector<Number> result(host_.size());
     std::memcpy(result.data(), bytes.data(), bytes.size());
     return result;
   }
-  void set(const std::vector<int>& values) {
+  void set(const std::vector<Number>& values) {
     host_ = values;
     if (gpu_) gpu_->write(bytes_of(values));
   }
 
  private:
-  static std::vector<std::byte> bytes_of(const std::vector<int>& values) {
-    std::vector<std::byte> result(values.size() * sizeof(int));
+  static std::vector<std::byte> bytes_of(const std::vector<Number>& values) {
+    std::vector<std::byte> result(values.size() * sizeof(Number));
     std::memcpy(result.data(), values.data(), result.size());
     return result;
   }
 
-  std::vector<int> host_;
+  std::vector<Number> host_;
   std::unique_ptr<OnGpu> gpu_;
 };
+
+using Ints = NumberBuffer<int>;
 
 }  // namespace gapless::test

@@ -10,9 +10,8 @@
 
 namespace gapless::mpi::by_messages {
 
-/// `lane` has all ranks of the exchange, which `exchanged` describes. `unmapped` counts exchanges in a row in which
-/// parts in GPU memory that could be read in one pass have gone as messages of their own, because no peer has mapped
-/// the memory. MPI_SUCCESS, or the error that is to be raised. A process without memory for the exchange sends its
+/// `lane` has all ranks of the exchange, which `exchanged` describes. The exchange is counted in
+/// `unmapped`. MPI_SUCCESS, or the error that is to be raised. A process without memory for the exchange sends its
 /// parts all the same.
 int exchange_combined(const char* function, MPI_Comm lane, Exchanged& exchanged, Unmapped& unmapped) noexcept;
 

@@ -125,7 +125,8 @@ void leave_out_own_in_place(const CallFacts& call, Exchanged& exchanged) noexcep
 
 /// Makes an exchange in which each part is a message.
 int exchange_in_messages(const CallFacts& call, MPI_Comm lane, bool is_among_all, Exchanged& exchanged) noexcept {
-  auto& [sent, received, messages, workspace, workspace_pages, is_there] = exchanged;
+  PartsOfSide &sent = exchanged.sent, &received = exchanged.received;
+  Messages& messages = exchanged.messages;
   for (const PartsOfSide* side : {&received, &sent}) {
     if (const int code = first_mistake_in(*side); code != MPI_SUCCESS) return code;
   }
@@ -201,7 +202,8 @@ bool reserve_for_all(const CallFacts& call, Exchanged& exchanged) noexcept try {
 
 int exchange(const CallFacts& call, const Sides& sides, const AgreedExchange& agreed) noexcept {
   Exchanged& exchanged = agreed.exchanged();
-  auto& [sent, received, messages, workspace, workspace_pages, is_there] = exchanged;
+  PartsOfSide &sent = exchanged.sent, &received = exchanged.received;
+  Messages& messages = exchanged.messages;
   // reserve() has made room for all parts, so the lists do not throw.
   list_sent(call, sides, sent.peers.size(), sent.parts);
   list_received(call, sides, received.peers.size(), received.parts);

@@ -79,8 +79,8 @@ bool find_memory(const CallFacts& call, const MemoryArgument& operand, const Mem
   if (gets_result) found.result = static_cast<std::byte*>(const_cast<void*>(result.memory));
   found.operand = operand.is_in_place() ? found.result : static_cast<const std::byte*>(operand.memory);
   // A rank whose share is empty may have no memory for it.
-  const auto own = static_cast<std::size_t>(own_rank(call.communicator));
-  const bool is_empty_share = operand.counts.is_array() && operand.counts[own] == 0;
+  const bool is_empty_share =
+      operand.counts.is_array() && operand.counts[static_cast<std::size_t>(found.own_rank)] == 0;
   const bool needs_result = gets_result && !is_empty_share;
   return !is_null_with_displacement(found.operand) && !(needs_result && is_null_with_displacement(found.result));
 }
@@ -94,7 +94,7 @@ class Rounds {
         agreed_(agreed),
         size_(reduction.built_in.bytes_of_element()),
         ranks_(agreed.exchanged().sent.peers.size()),
-        own_(static_cast<std::size_t>(own_rank(call.communicator))),
+        own_(static_cast<std::size_t>(reduction.own_rank)),
         is_whole_(reduction.form == ReductionForm::to_all && bytes(reduction.elements) <= most_whole_bytes / ranks_) {
     MPI_Count longest = 0;
     for (std::size_t rank = 0; rank < ranks_; ++rank) longest = std::max(longest, share_of(rank).count);
@@ -307,13 +307,12 @@ std::optional<ReductionCall> reduction_of(const CallFacts& call, const MemoryArg
   found.kind = kind_of_reduction(found.form, found.elements, size);
   if (found.kind < 0 || transfer::rdma::is_wanted()) return std::nullopt;
   const std::optional<BuiltInReduction> built_in = built_in_reduction(op, operand.datatype, size);
-  const bool is_within_group = own_rank(call.communicator) >= 0;
-  if (!built_in || !is_within_group || !find_memory(call, operand, result, found)) return std::nullopt;
-  if (call.has_root && (call.root < 0 || call.root >= count_entries(call.communicator, CountsOf::processes)))
-    return std::nullopt;
+  found.own_rank = own_rank(call.communicator);  // -1: between groups
+  if (!built_in || found.own_rank < 0 || !find_memory(call, operand, result, found)) return std::nullopt;
+  const int ranks = count_entries(call.communicator, CountsOf::processes);
+  if (call.has_root && (call.root < 0 || call.root >= ranks)) return std::nullopt;
   found.built_in = *built_in;
-  found.depends_on_order =
-      reduction::depends_on_order(built_in->reduction) && count_entries(call.communicator, CountsOf::processes) > 2;
+  found.depends_on_order = reduction::depends_on_order(built_in->reduction) && ranks > 2;
   found.datatype = operand.datatype;
   found.counts = operand;
   return found;

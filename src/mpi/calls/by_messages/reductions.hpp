@@ -25,6 +25,7 @@ struct ReductionCall {
   const std::byte* operand = nullptr;  ///< of all elements
   std::byte* result = nullptr;         ///< null where this rank gets none
   MPI_Datatype datatype{};
+  int own_rank = -1;
   MPI_Count elements = 0;         ///< of an operand
   MemoryArgument counts;          ///< of shares, where the result is scattered
   bool depends_on_order = false;  ///< do the bits of the result depend on the order of the ranks?
