@@ -6,15 +6,17 @@
 namespace gapless::model {
 namespace {
 
-/// The number without the zeros at the end of its binary digits.
-constexpr std::uint32_t odd_part(std::uint32_t number) noexcept { return number >> std::countr_zero(number); }
+/// Is that the odd call an eighth of the way from a power of two, eight or more, to the next?
+constexpr bool is_an_eighth_further(std::uint32_t call) noexcept {
+  const std::uint32_t power = std::bit_floor(call);
+  return power >= 8 && call == ((power + power / 8) | 1);
+}
 
 }  // namespace
 
 bool AgreedWay::is_vote_due() noexcept {
-  constexpr std::uint32_t an_eighth_more = 8 + 1;
   ++calls_;
-  return calls_ != 0 && (std::has_single_bit(calls_) || odd_part(calls_) == an_eighth_more);
+  return std::has_single_bit(calls_) || is_an_eighth_further(calls_);
 }
 
 void AgreedWay::decide(Wish wish, float library_ns, float other_ns) noexcept {

@@ -2,8 +2,9 @@
 // the library's own, or another one that is predicted to be sooner.
 //
 // The processes vote at rare calls: the first, second, fourth, eighth ... and an eighth of the way from one of these to
-// the next. Between two votes all processes take the way that the last vote has chosen, and each process times its
-// calls. A process votes with its least time by each way, because disturbances of the machine only add to times; of all
+// the next, at an odd call, so that in a program whose calls alternate between two kinds of memory both kinds vote.
+// Between two votes all processes take the way that the last vote has chosen, and each process times its calls. A
+// process votes with its least time by each way, because disturbances of the machine only add to times; of all
 // processes' votes the longest time counts. First the other way is taken, then the library's, and from the eighth call
 // on the sooner one. A slower way that is not far slower is tried again from each power of two to the vote after it: in
 // an eighth of the calls at most.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "model/corrections/agreed_way.hpp"
@@ -78,6 +79,24 @@ TEST(AgreedWay, VotesAreRare) {
   Job job{.ns = {other_is_sooner, other_is_sooner, other_is_sooner}};
   job.others(1 << 16);
   EXPECT_LE(job.votes, 2 * 16 + 1);
+}
+
+/// A program whose calls take GPU memory at odd calls, and host memory at even ones, or the reverse.
+TEST(AgreedWay, BothKindsOfMemoryVoteWhereCallsAlternate) {
+  for (const std::uint32_t of_gpu : {0U, 1U}) {
+    AgreedWay way;
+    int others = 0, votes_of_gpu = 0;
+    for (std::uint32_t call = 1; call <= 1 << 10; ++call) {
+      const bool is_on_gpu = call % 2 == of_gpu;
+      if (way.is_vote_due()) {
+        votes_of_gpu += is_on_gpu ? 1 : 0;
+        way.decide(is_on_gpu ? Wish::other : Wish::library, AgreedWay::unknown_ns, AgreedWay::unknown_ns);
+      }
+      others += is_on_gpu && way.way() == Way::other ? 1 : 0;
+    }
+    EXPECT_LE(8, votes_of_gpu) << of_gpu;
+    EXPECT_LE(1 << 5, others) << of_gpu;
+  }
 }
 
 TEST(AgreedWay, TheSlowerOneIsTriedSeldom) {
