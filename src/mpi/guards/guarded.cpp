@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -68,10 +67,8 @@ consteval bool may_go_by_messages() {
 /// Does the call reduce all ranks' operands alike? Scans do not.
 template <class Row>
 consteval bool may_be_reduced_by_messages() {
-  const std::string_view name = Row::name;
-  const bool is_scan = name.starts_with("MPI_Scan") || name.starts_with("MPI_Exscan");
   return staging_of<Row>() == Staging::blocking && has_role<Row>(RoleKind::operation) &&
-         has_role<Row>(RoleKind::communicator) && !is_scan;
+         has_role<Row>(RoleKind::communicator) && !has_role<Row>(RoleKind::result_of_scan);
 }
 
 template <class Row, class Function>

@@ -40,6 +40,7 @@ namespace gapless::mpi::table {
   X(operand_of_all_v)         /* b n t: n is an array, an entry for each process's result */    \
   X(result)                   /* b n t: written by a reduction */                               \
   X(result_v)                 /* b n t: as many elements as this process's entry of n */        \
+  X(result_of_scan)           /* b n t: written by a scan, or left as it was */                 \
   X(packed_in)                /* b s p: s bytes, read from position *p on */                    \
   X(packed_out)               /* b s p: s bytes, written from position *p on */                 \
   X(memory)                   /* b s: s bytes that the library keeps */

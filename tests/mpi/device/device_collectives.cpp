@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "support/environment.hpp"
+#include "support/gpu.hpp"
 #include "support/ints.hpp"
 #include "support/same_as_on_host.hpp"
 
@@ -254,6 +256,19 @@ TEST_F(Collectives, ThatReduce) {
   });
   expect_same_as_on_host("Reduce_local",
                          [&](void* s, void* r) { return MPI_Reduce_local(s, r, 50, MPI_INT, MPI_SUM); });
+}
+
+/// The operand goes to the host, and the result comes back.
+TEST_F(Collectives, ThatReduceDoNotReadTheirResult) {
+  if (!under_gapless() || !gpu_fails_on_request() || library_reads_gpu()) return;
+  const std::vector<std::byte> bytes(100 * sizeof(int));
+  OnGpu operands(bytes), results(bytes);
+  const auto moves = [] { return gpu_count("launches") + gpu_count("copies"); };
+  const long before = moves();
+  EXPECT_EQ(MPI_SUCCESS, MPI_Allreduce(operands.at(), results.at(), 100, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  EXPECT_EQ(before + 2, moves());
+  EXPECT_EQ(MPI_SUCCESS, MPI_Allreduce(MPI_IN_PLACE, results.at(), 100, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  EXPECT_EQ(before + 4, moves());
 }
 
 /// An operation of the program's own is called with the program's datatype, gaps included.

@@ -64,7 +64,8 @@ struct CallFacts {
   bool has_root = false;
   /// The library needs to know the basic elements: of a reduction's operands, or to convert them.
   bool keeps_datatypes = false;
-  /// The call may leave received memory as it was: behind the end of a file, in the result of a scan's first process.
+  /// The call may leave received memory as it was, behind the end of a file or in the result of a scan's first process,
+  /// or reads that memory.
   bool may_leave_memory = false;
   /// The call is made to be started often, so analysing its datatypes pays at once.
   bool is_persistent = false;
@@ -132,7 +133,8 @@ constexpr bool is_received(table::RoleKind kind) noexcept {
   using enum table::RoleKind;
   return kind == receive || kind == receive_one || kind == packed_out || kind == receive_from_all ||
          kind == receive_from_all_v || kind == receive_from_all_w || kind == receive_from_neighbors ||
-         kind == receive_from_neighbors_v || kind == receive_from_neighbors_w || kind == result || kind == result_v;
+         kind == receive_from_neighbors_v || kind == receive_from_neighbors_w || kind == result || kind == result_v ||
+         kind == result_of_scan;
 }
 constexpr bool has_displacements(table::RoleKind kind) noexcept {
   using enum table::RoleKind;

@@ -113,7 +113,7 @@ class CallView {
     call.has_file = place<table::RoleKind::file> != table::nowhere;
     call.keeps_datatypes = keeps_datatypes<Row>();
     call.is_persistent = staging_of<Row>() == Staging::persistent;
-    call.may_leave_memory = call.keeps_datatypes || !call.has_communicator;
+    call.may_leave_memory = has_role<Row>(table::RoleKind::result_of_scan) || !call.has_communicator;
     return call;
   }
 
